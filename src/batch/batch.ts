@@ -4,6 +4,7 @@ import type { Sent } from '../delivery-state.ts'
 import { CliError, toFailure, usageError } from '../errors.ts'
 import type { RetryPolicy } from '../http/retry.ts'
 import { addSavedPart, type SavedPart, saveParts } from '../io/file-output.ts'
+import { requireOpenStdout } from '../io/output.ts'
 import { type ResolvedSettings, readSettings } from '../settings/resolve.ts'
 import type { WorkHooks } from '../work-tracker.ts'
 import type { BatchOptions } from './flags.ts'
@@ -12,17 +13,18 @@ import {
   type BatchSource,
   type BatchTally,
   type LineCall,
-  openSource,
+  openBatchSource,
   type PrepareLine,
-  readInput,
+  readBatchInput,
 } from './input.ts'
 import { LineLedger } from './ledger.ts'
-import { type BatchContext, BatchReport, withStatusLine } from './report.ts'
-import { EarlierResults, openResults, type ResultHandlers } from './results-file.ts'
+import { addStatusLine, type BatchContext, BatchReport } from './report.ts'
+import { EarlierResults, type HasFiles, openResultsFile } from './results-file.ts'
 import { type BatchOutcome, BatchRun } from './run.ts'
 
-export interface LineHandlers extends ResultHandlers {
+export interface LineHandlers {
   prepare: PrepareLine
+  hasFiles?: HasFiles
   preview(call: LineCall): Promise<void>
   retry: Omit<RetryPolicy, 'deadline'>
 }
@@ -35,24 +37,19 @@ export async function runBatch(
   options: BatchOptions,
   createHandlers: (context: Context, settings: ResolvedSettings) => Promise<LineHandlers>,
 ): Promise<void> {
-  const context = withStatusLine(outerContext)
+  const context = addStatusLine(outerContext)
   const settings = await readSettings(context)
   const handlers = await createHandlers(context, settings)
   if (context.flags.curl) throw usageError('--curl shows one request, --batch has many: use --dry-run')
-  if (context.host.stdout.isClosed && options.results === undefined && !context.flags.dryRun)
-    throw closedStdoutError()
-  const source = await openSource(context, options.batch ?? '')
+  if (options.results === undefined && !context.flags.dryRun)
+    requireOpenStdout(context.host.stdout, { consequence: 'nothing was sent: use --results FILE' })
+  const source = await openBatchSource(context, options.batch ?? '')
   try {
     await (context.flags.dryRun ? preview : requestLines)(context, { options, handlers, source })
   } finally {
     source.close()
   }
 }
-
-const closedStdoutError = () =>
-  new CliError('file', 'stdout: it is closed, so results cannot be printed. Use --results FILE', {
-    consequence: 'nothing was sent',
-  })
 
 interface Batch {
   options: BatchOptions
@@ -61,7 +58,7 @@ interface Batch {
 }
 
 async function preview(context: BatchContext, { options, handlers, source }: Batch): Promise<void> {
-  const input = await readInput(source, handlers.prepare, new LineLedger(), options.share)
+  const input = await readBatchInput(source, handlers.prepare, new LineLedger(), options.share)
   for await (const { call } of input.lines) await handlers.preview(call)
   requireLine(context, input, source)
 }
@@ -71,13 +68,18 @@ async function requestLines(context: BatchContext, { options, handlers, source }
   const { concurrency = defaultConcurrency, maxTotalTokens: maxTokens = Infinity, maxFailed } = options
   const ledger = new LineLedger()
   const saved = new FallbackFile(context, 'ndjson')
-  // Opens the results first, because reading the input requires the finished lines in the ledger. If the
-  // input is invalid, a new results file is removed.
+  // The ledger needs the earlier results before the input is read. If the input is invalid, a cleanup removes
+  // a new results file.
   const results =
     options.results === undefined
       ? undefined
-      : await openResults(context, { name: options.results, isResumed: options.resume, ledger, handlers })
-  const input = await readInput(source, handlers.prepare, ledger, options.share)
+      : await openResultsFile(context, {
+          name: options.results,
+          isResumed: options.resume,
+          ledger,
+          hasFiles: handlers.hasFiles,
+        })
+  const input = await readBatchInput(source, handlers.prepare, ledger, options.share)
   const { tally } = input
   const { tokens: earlierTokens, isPartial } = results?.earlier ?? new EarlierResults()
   Object.assign(tally, { tokens: earlierTokens, earlierTokens, isPartial })
@@ -132,8 +134,8 @@ function handleInterrupt({ host, messages, cleanups }: BatchContext, run: BatchR
   })
   return async () => {
     if (isInterrupted) {
-      // The terminal printed ^C on an earlier line. The cursor is now at the start of a line, so the signal
-      // handler need not break the line.
+      // The cursor is at the start of a line, because the terminal printed ^C on an earlier line. With a cleanup
+      // that returns true, the signal handler does not break the line.
       cleanups.add(() => true)
       // The signal handler also prints the summary.
       await interrupt?.raise()
@@ -175,12 +177,12 @@ interface SavedResults {
 function throwFailure(
   { stop, failure }: BatchOutcome,
   { maxFailed, resume, results }: BatchOptions,
-  { ok, failed, skipped, total, isAnswered }: BatchTally,
+  { ok, failed, skipped, total, hasAnswer }: BatchTally,
   sent: Sent,
 ): void {
   // Without --resume, the same command would pay for the answers again, or fail because its results file
   // exists.
-  const wouldPayAgain = !resume && (isAnswered || (results !== undefined && failed > 0))
+  const wouldPayAgain = !resume && (hasAnswer || (results !== undefined && failed > 0))
   const getRetry = ({ retry }: CliError['details']) => (wouldPayAgain && retry === 'later' ? 'never' : retry)
   if (stop instanceof CliError) {
     // After the deadline, the same command may succeed.

@@ -34,7 +34,7 @@ export const batchFlags = (): Option[] => [
   ),
 ]
 
-/** A command's help shows only `--batch`; `parley help batch` lists the others. */
+/** Hides all flags but `--batch` in the help of a command, because `parley help batch` lists them. */
 export const allBatchFlags = (): Option[] => [
   new FileFlag('--batch <file>', "one request per line of a file, or - for stdin: 'parley help batch'"),
   ...batchFlags().map((flag) => flag.hideHelp()),

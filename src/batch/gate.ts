@@ -38,7 +38,7 @@ export type BatchStep =
   | { do: 'cancel' }
   | { do: 'end' }
 
-export function decideNextStep(state: BatchState, now: number): BatchStep {
+export function decideBatchStep(state: BatchState, now: number): BatchStep {
   const { gate, waiting, next, phase, tally, limits } = state
   const isOver = phase !== 'running' || (waiting.length === 0 && next === 'none')
   if (isOver && gate.inFlight === 0) return { do: 'end' }
@@ -48,22 +48,22 @@ export function decideNextStep(state: BatchState, now: number): BatchStep {
   if (isOver || line === undefined) return { do: 'wait', until: Infinity }
   // The token limit stops the batch only if another line is left. Without further lines, the batch is
   // complete.
-  if (tally.tokens >= limits.maxTokens) return { do: 'finish', because: tokenLimitError(tally, limits) }
-  if (canStart(gate, now)) return { do: 'start', line }
+  if (tally.tokens >= limits.maxTokens) return { do: 'finish', because: createTokenLimitError(tally, limits) }
+  if (canStartRequest(gate, now)) return { do: 'start', line }
   const isFull = gate.inFlight >= gate.slots || gate.outage?.isTesting
   return { do: 'wait', until: isFull ? Infinity : gate.pause.until }
 }
 
 /**
- * In an outage, a new line tests the service, because the lines that wait for a retry may fail for a reason of
- * their own.
+ * In an outage, a new line tests the service, because a line that waits for a retry may fail even if the
+ * service works again.
  */
 function chooseLine({ gate, waiting, next }: BatchState): BatchLine | undefined {
   const fresh = typeof next === 'object' ? next : undefined
   return gate.outage ? (fresh ?? waiting[0]) : (waiting[0] ?? fresh)
 }
 
-export const tokenLimitError = ({ tokens }: BatchState['tally'], { maxTokens }: BatchLimits) =>
+export const createTokenLimitError = ({ tokens }: BatchState['tally'], { maxTokens }: BatchLimits) =>
   new CliError(
     'stopped',
     `the answers took ${formatTokenCount(tokens)}, and --max-total-tokens is ${maxTokens}`,
@@ -77,10 +77,9 @@ export const tokenLimitError = ({ tokens }: BatchState['tally'], { maxTokens }: 
  * - `all`: the line fails, and the batch stops, because every other line would fail, too.
  * - `not sent`: the batch stops, because a missing or wrong setting prevents every request.
  */
-export function classifyFailure(failure: CliError): 'refused' | 'outage' | 'line' | 'all' | 'not sent' {
+export function classifyLineFailure(failure: CliError): 'refused' | 'outage' | 'line' | 'all' | 'not sent' {
   const { kind, details } = failure
-  // An unexpected error may be a bug in parley. It could make every other line fail after the user paid for
-  // the line's answer.
+  // An unexpected error may be a bug in parley that loses the paid answer of every other line, too.
   if (kind === 'unexpected') return 'all'
   const consequence = getBatchConsequence(failure)
   if (consequence === 'wait') return 'refused'
@@ -105,7 +104,7 @@ export interface RequestGate {
   readonly pause: { readonly number: number; readonly from: number; readonly until: number }
   /** The pauses since the last success, and their total milliseconds. */
   readonly failedPauses: { readonly pauses: number; readonly time: number }
-  /** Line numbers of the outage failures since the last answer. */
+  /** Numbers of the lines that have failed, as in an outage, since the last answer. */
   readonly consecutiveFailures: readonly number[]
   readonly outage: Outage | undefined
 }
@@ -129,12 +128,12 @@ export interface FailedRequest {
 const maxPauseMs = 3_600_000
 /** Maximum total of the pauses since the last success. */
 const maxFailedPausesMs = 300_000
-/** After a pause, a rate limiter may allow a burst of requests for at most this time. */
+/** Longest time after a pause in which answers add no slot, because a rate limiter may allow a burst then. */
 const maxBurstMs = 60_000
 const minOutageFailures = 4
 const testBackoff = { first: 1000, longest: 30_000 }
 
-export const createGate = (concurrency: number): RequestGate => ({
+export const createRequestGate = (concurrency: number): RequestGate => ({
   concurrency,
   slots: concurrency,
   inFlight: 0,
@@ -145,16 +144,16 @@ export const createGate = (concurrency: number): RequestGate => ({
   outage: undefined,
 })
 
-export const canStart = ({ inFlight, slots, pause, outage }: RequestGate, now: number): boolean =>
+export const canStartRequest = ({ inFlight, slots, pause, outage }: RequestGate, now: number): boolean =>
   inFlight < slots && now >= pause.until && !outage?.isTesting
 
-export const recordStart = (gate: RequestGate): RequestGate => ({
+export const recordRequestStart = (gate: RequestGate): RequestGate => ({
   ...gate,
   inFlight: gate.inFlight + 1,
   outage: gate.outage && { ...gate.outage, tests: gate.outage.tests + 1, isTesting: true },
 })
 
-export const recordEnd = (gate: RequestGate): RequestGate => ({ ...gate, inFlight: gate.inFlight - 1 })
+export const recordRequestEnd = (gate: RequestGate): RequestGate => ({ ...gate, inFlight: gate.inFlight - 1 })
 
 /**
  * Records an answer, or a failure that is not part of an outage. Ends an outage. After as many answers as

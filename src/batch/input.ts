@@ -17,7 +17,7 @@ import { absolutePath } from '../io/paths.ts'
 import { type RawLine, splitLines } from '../io/raw-lines.ts'
 import { describeJsonError } from '../wire/json/parse.ts'
 import type { LineLedger } from './ledger.ts'
-import { type LineForm, type LineId, parseLine } from './line-form.ts'
+import { type LineForm, type LineId, parseBatchLine } from './line-form.ts'
 
 export interface LineAnswer {
   /** `json` and `response` are JSON source text. */
@@ -35,9 +35,9 @@ export interface LineCall {
   model: string
   body: Uint8Array
   /**
-   * Sends the request once, without a retry, and adds the usage to the line. Also requests further parts of
-   * an incomplete answer, and calls `requireNext` before each part. Calling it again after a failure
-   * continues an incomplete answer. Throws a `CliError`.
+   * Requests the answer, in several parts if necessary, and adds the usage to the line. Calls `requireNext`
+   * before each further part. Does not retry: after a failure, another call continues the same answer. Throws
+   * a `CliError`.
    */
   send(line: BatchLine, requireNext: () => void): Promise<LineAnswer>
   /**
@@ -97,7 +97,7 @@ export class BatchTally implements BatchUsage {
   earlierTokens = 0
   /** Some answers of this or an earlier run have no token count. */
   isPartial = false
-  isAnswered = false
+  hasAnswer = false
 }
 
 export interface BatchInput {
@@ -107,7 +107,7 @@ export interface BatchInput {
 }
 
 /** Opens a file, or stdin for `-`. Throws a `CliError`. */
-export async function openSource({ input, host }: Context, name: string): Promise<BatchSource> {
+export async function openBatchSource({ input, host }: Context, name: string): Promise<BatchSource> {
   if (name === '') throw usageError('--batch needs a file, or - for stdin')
   if (name === '-') {
     const chunks = input.readStdinChunks('--batch -')
@@ -131,7 +131,7 @@ const maxLineMebibytes = 64
 const maxLineBytes = maxLineMebibytes * 1024 * 1024
 
 /** Returns the text of a line, which is empty for a blank line, or the description of its problem. */
-export function decodeLine({ bytes }: RawLine): { text: string } | { problem: string } {
+export function decodeBatchLine({ bytes }: RawLine): { text: string } | { problem: string } {
   if (!bytes) return { problem: `it is longer than ${maxLineMebibytes} MiB` }
   if (!isUtf8(bytes)) return { problem: `it is not UTF-8 text: ${describeUtf8Fix(bytes)}` }
   // `trim` also removes a byte order mark.
@@ -140,10 +140,10 @@ export function decodeLine({ bytes }: RawLine): { text: string } | { problem: st
 
 /**
  * Reads the lines of a batch. Checks a whole file first, and throws a usage error that lists every invalid
- * line. Also reads the lines of other shares. An invalid line stops every share, and a duplicate gets the
- * same `#` number in every share.
+ * line. Also reads the lines of other shares, so that an invalid line stops every share, and a duplicate gets
+ * the same `#` number in each.
  */
-export async function readInput(
+export async function readBatchInput(
   source: BatchSource,
   prepare: PrepareLine,
   ledger: LineLedger,
@@ -177,7 +177,7 @@ export async function readInput(
   const checked: CheckedLines = { numbers: [], fingerprints: [], duplicates: new Map() }
   for await (const { index, hash } of read()) {
     checked.numbers.push(index)
-    checked.fingerprints.push(getFingerprint(hash))
+    checked.fingerprints.push(getShortFingerprint(hash))
     if (hash.includes('#')) checked.duplicates.set(index, hash)
   }
   if (bad.length > 0) throw refuse()
@@ -192,7 +192,7 @@ interface CheckedLines {
 }
 
 /** Returns 28 bits of the hash, so parley overlooks one of 2^28 changed lines on average. */
-const getFingerprint = (hash: string) => Number.parseInt(hash.slice(0, 7), 16)
+const getShortFingerprint = (hash: string) => Number.parseInt(hash.slice(0, 7), 16)
 
 /** Throws a `CliError` if the file has changed since the check. */
 async function* rereadLines(
@@ -209,7 +209,7 @@ async function* rereadLines(
     for (const raw of lines) {
       if (raw.index !== numbers[next]) continue
       const created = await createLine(raw, prepare, tally)
-      if (!created || 'problem' in created || getFingerprint(created.line.hash) !== fingerprints[next])
+      if (!created || 'problem' in created || getShortFingerprint(created.line.hash) !== fingerprints[next])
         throw changed(`line ${raw.index} was changed`)
       yield { ...created.line, hash: duplicates.get(raw.index) ?? created.line.hash }
       next++
@@ -237,12 +237,12 @@ async function createLine(
   ledger?: LineLedger,
 ): Promise<CreatedLine | undefined> {
   const { index } = raw
-  const decoded = decodeLine(raw)
+  const decoded = decodeBatchLine(raw)
   if ('problem' in decoded) return { index, ...decoded }
   const { text } = decoded
   if (text === '') return undefined
   try {
-    const form = parseLine(text)
+    const form = parseBatchLine(text)
     const call = await prepare(form)
     const { id } = form
     const base = hashRequest(call)

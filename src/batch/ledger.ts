@@ -3,14 +3,14 @@ import { usageError } from '../errors.ts'
 import type { LineId } from './line-form.ts'
 
 /**
- * State of a request that only an earlier run had: `ok` or `failed`. When an input line has the same request,
- * the state is replaced by a positive value: the number of input lines with this request.
+ * Values of a request that the results have and the input, so far, has not. A request of the input has a
+ * positive value instead: the number of its lines.
  */
 const [ok, failed] = [-1, -2]
 
 /**
- * State of an id that an input line has. An id that only earlier results have has a positive value: a part of
- * the fingerprint of its request.
+ * Value of an id that an input line has. An id that only the results have has a positive value: a part of the
+ * fingerprint of its request.
  */
 const inInput = -1
 
@@ -19,13 +19,13 @@ export class LineLedger {
   readonly #requests = new FingerprintMap()
   readonly #ids = new FingerprintMap()
 
-  /** If several results have the same hash, the last one counts. */
+  /** Of several results with the same hash, the last one counts. */
   addResult({ id, hash, isOk }: { id?: LineId; hash: string; isOk: boolean }): void {
     this.#requests.set(getHashFingerprint(hash), isOk ? ok : failed)
     // The number of a duplicate (`#2`) depends on the other lines. The id is stored with the hash without that
-    // number, so that it matches after lines were added or removed.
+    // number, so that the id still matches after lines were added or removed.
     if (id !== undefined)
-      this.#ids.set(getFingerprint(String(id)), toEntry(getHashFingerprint(hash.replace(/#.*/s, ''))))
+      this.#ids.set(getIdFingerprint(id), toEntry(getHashFingerprint(hash.replace(/#.*/s, ''))))
   }
 
   /**
@@ -41,7 +41,7 @@ export class LineLedger {
     if (id !== undefined) this.#addId(id, request)
     if (count === 1) return { hash: base, isDone: entry === ok }
     const hash = `${base}#${count}`
-    const numbered = getFingerprint(hash)
+    const numbered = getHashFingerprint(hash)
     const isDone = this.#requests.get(numbered) === ok
     this.#requests.set(numbered, 1)
     return { hash, isDone }
@@ -52,7 +52,7 @@ export class LineLedger {
   }
 
   #addId(id: LineId, request: number): void {
-    const fingerprint = getFingerprint(String(id))
+    const fingerprint = getIdFingerprint(id)
     const entry = this.#ids.get(fingerprint)
     if (entry === inInput) throw usageError(`its id ${formatId(id)} is also the id of an earlier line`)
     if (entry !== 0 && entry !== toEntry(request))
@@ -61,12 +61,12 @@ export class LineLedger {
   }
 }
 
-/** Returns 30 bits of a request's fingerprint, increased by 1 to differ from 0 (unknown). */
+/** Returns 30 bits of a request's fingerprint, plus 1, because 0 means that an id is unknown. */
 const toEntry = (request: number) => (request % 2 ** 30) + 1
 
 /**
- * Hash table with at most 32 bytes per entry. A `Map` takes 70, so a batch of 100,000 lines with ids would
- * take 30 MiB more. 0 means that a fingerprint is unknown.
+ * Hash table with at most 32 bytes per entry. A `Map` has 70, which is 30 MiB more for 100,000 lines with ids.
+ * The value of an unknown fingerprint is 0.
  */
 class FingerprintMap {
   #keys = new Float64Array(512)
@@ -107,17 +107,16 @@ class FingerprintMap {
 }
 
 /**
- * Returns 52 bits of a digest. The probability that two of 100,000 texts have the same fingerprint is 1 in
+ * Returns 52 bits of a digest. The probability that two of 100,000 digests have the same fingerprint is 1 in
  * 900,000.
  */
-function getFingerprint(text: string, hex?: string): number {
-  // JSON escapes lone surrogates. Without JSON, all lone surrogates would become the same UTF-8 bytes and the
-  // same fingerprint.
-  return Number.parseInt((hex ?? digest('sha256', JSON.stringify(text))).slice(0, 13), 16)
-}
+const getFingerprint = (hex: string): number => Number.parseInt(hex.slice(0, 13), 16)
 
-/** A hash without a number is a digest already, so it needs no further hashing. */
+/** The hash of a line is a digest already, unless it ends with a number (`#2`) or a user has edited it. */
 const getHashFingerprint = (hash: string): number =>
-  getFingerprint(hash, /^[0-9a-f]{32}$/.test(hash) ? hash : undefined)
+  getFingerprint(/^[0-9a-f]{32}$/.test(hash) ? hash : digest('sha256', hash))
+
+/** JSON escapes lone surrogates, which would otherwise all become the same bytes of UTF-8. */
+const getIdFingerprint = (id: LineId): number => getFingerprint(digest('sha256', JSON.stringify(String(id))))
 
 const formatId = (id: LineId) => JSON.stringify(typeof id === 'string' ? id.slice(0, 100) : id)

@@ -19,7 +19,7 @@ const expected = 'it must be a prompt in quotes, {"prompt"}, a body with "conten
 /**
  * Parses the JSON of a line. Throws a `SyntaxError` if it is not JSON, and a usage error for another form.
  */
-export function parseLine(line: string): LineForm {
+export function parseBatchLine(line: string): LineForm {
   const value = parseJson(line)
   if (typeof value === 'string') return { prompt: readPrompt(value) }
   if (!isObject(value)) throw usageError(expected)

@@ -14,7 +14,7 @@ export interface BatchContext extends Context {
   status: StatusLine
 }
 
-export function withStatusLine(context: Context): BatchContext {
+export function addStatusLine(context: Context): BatchContext {
   const status = new StatusLine(context.host.stderr)
   const above = (say: (line: string) => void) => (line: string) => status.above(() => say(line))
   const { messages } = context
@@ -47,12 +47,9 @@ export class BatchReport {
   readonly #tally
   readonly #isResumable
   readonly #saved
-  readonly #start
-  /** False if stderr is not a suitable terminal, or with `--quiet`. */
-  readonly #isShown
+  readonly #showsStatus
   readonly #stopProgressLines
   #pausedUntil = 0
-  #results = 0
   #last: { index: number; at: number } | undefined
   #cancelTick = () => {}
 
@@ -66,11 +63,10 @@ export class BatchReport {
     this.#tally = tally
     this.#isResumable = isResumable
     this.#saved = saved
-    this.#start = host.timers.now()
-    this.#isShown = host.stderr.isTerminal && !flags.quiet && host.env.TERM !== 'dumb'
+    this.#showsStatus = host.stderr.isTerminal && !flags.quiet && host.env.TERM !== 'dumb'
     context.summary.counts = () => this.#counts()
     context.cleanups.add(context.status.remove)
-    if (this.#isShown) this.#tick()
+    if (this.#showsStatus) this.#tick()
     this.#stopProgressLines = printProgressLines(
       context,
       (time) => `still at work ${time}: ${this.#describeProgress()}`,
@@ -83,7 +79,7 @@ export class BatchReport {
     const write = () => output.write(`${output.isTerminal ? escapeJson(line) : line}\n`)
     // The reader of stdout may print on the same terminal, so the status line is removed. The next tick
     // prints it again, below that output.
-    if (!output.isTerminal && this.#isShown && host.stdout.file === undefined) status.remove()
+    if (!output.isTerminal && this.#showsStatus && host.stdout.file === undefined) status.remove()
     await (output.isTerminal ? status.above(write) : write())
     await output.flush()
   }
@@ -115,8 +111,8 @@ export class BatchReport {
 
   onResult(index: number): void {
     const { host, cleanups } = this.#context
-    if (++this.#results === steadyResults) host.limitYoungGeneration?.(cleanups)
-    this.#last = { index, at: this.#context.host.timers.now() }
+    if (this.#tally.ok + this.#tally.failed === steadyResults) host.limitYoungGeneration?.(cleanups)
+    this.#last = { index, at: host.timers.now() }
   }
 
   /** `until`: monotonic end of the pause. `slots`: maximum number of requests at a time after it. */
@@ -159,9 +155,10 @@ export class BatchReport {
   }
 
   #progress(): string {
-    const now = this.#context.host.timers.now()
+    const { host, summary } = this.#context
+    const now = host.timers.now()
     const pause = Math.max(0, this.#pausedUntil - now)
-    return formatProgress(this.#tally, (now - this.#start) / 1000, pause / 1000)
+    return formatBatchProgress(this.#tally, (now - summary.firstRequestMs) / 1000, pause / 1000)
   }
 
   #describeProgress(): string {
@@ -174,9 +171,8 @@ export class BatchReport {
 
   describeSummary(stop?: unknown): string {
     const { host, summary } = this.#context
-    // The time includes the wait for the first line.
     const seconds = (host.timers.now() - summary.startMs) / 1000
-    const counts = formatSummary(this.#tally, this.#left ?? 0, seconds)
+    const counts = formatBatchSummary(this.#tally, this.#left ?? 0, seconds)
     return `${counts}${this.#describeUnanswered()}${this.#describeResume(stop)}`
   }
 
@@ -188,7 +184,7 @@ export class BatchReport {
 
   #describeResume(stop: unknown): string {
     const left = this.#left
-    // If results were saved in another file, the message of the failure or signal explains how to resume.
+    // If results were saved in another file, the message of the failure or signal explains how to resume instead.
     if (this.#saved.part || (left === 0 && this.#tally.failed === 0)) return ''
     if (this.#isResumable) {
       if (stop instanceof CliError && stop.kind === 'stopped' && !stop.details.deadline)
@@ -201,7 +197,7 @@ export class BatchReport {
   }
 }
 
-export function formatProgress(tally: BatchTally, passedSeconds: number, pauseSeconds = 0): string {
+export function formatBatchProgress(tally: BatchTally, passedSeconds: number, pauseSeconds = 0): string {
   const { ok, failed, skipped, total } = tally
   const done = ok + failed + skipped
   const rate = passedSeconds > 0 ? (ok + failed) / passedSeconds : 0
@@ -215,7 +211,7 @@ export function formatProgress(tally: BatchTally, passedSeconds: number, pauseSe
   )
 }
 
-export function formatSummary(tally: BatchTally, left: number, seconds: number): string {
+export function formatBatchSummary(tally: BatchTally, left: number, seconds: number): string {
   const { ok, failed, savedElsewhere, skipped, failures } = tally
   const kinds = Object.entries(failures).map(([kind, number]) => `${count(number)} ${kind}`)
   return joinFields(

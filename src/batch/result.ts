@@ -6,7 +6,7 @@ type ResultLine = Pick<BatchLine, 'index' | 'id' | 'hash' | 'seconds'> & {
   spent: Pick<LineUsage, 'attempts' | 'usage'>
 }
 
-export function formatAnswer(subject: ResultLine, answer: LineAnswer): string {
+export function formatAnsweredLine(subject: ResultLine, answer: LineAnswer): string {
   const { content, model, stopReason, warning } = answer
   const { seconds, spent } = subject
   const rest = { model, stopReason, warning, usage: findUsage(spent), attempts: spent.attempts, seconds }
@@ -14,10 +14,9 @@ export function formatAnswer(subject: ResultLine, answer: LineAnswer): string {
 }
 
 /** `error` has the form of `--errors json`. */
-export const formatFailure = (subject: ResultLine, error: object): string =>
+export const formatFailedLine = (subject: ResultLine, error: object): string =>
   `${formatSubject(subject)},"ok":false,${JSON.stringify({ error, usage: findUsage(subject.spent) }).slice(1)}`
 
-/** Returns `undefined` if no usage is known. A resumed batch reads the usage from the results. */
 const findUsage = ({ usage }: ResultLine['spent']) => (Object.keys(usage).length > 0 ? usage : undefined)
 
 const formatSubject = ({ index, id, hash }: ResultLine): string =>

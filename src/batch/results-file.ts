@@ -15,35 +15,29 @@ export class EarlierResults {
   /** Tokens of all results, except of answers without a token count. */
   tokens = 0
   isPartial = false
-  /** Offset after the last complete line, in bytes. */
-  end = 0
-  /**
-   * Text after the last line break: `whole` is a result without its line break, `torn` is the start of a
-   * result, and `foreign` is other text.
-   */
-  tail: 'none' | 'torn' | 'whole' | 'foreign' = 'none'
+  /** Lines that are not results. */
   otherLines = 0
+  /** Offset of an incomplete result at the end of the file, in bytes. */
+  tornAt: number | undefined
 }
 
-/** Check that depends on the command (`chat` or `image`). */
-export interface ResultHandlers {
-  hasFiles?(line: Record<string, unknown>): boolean
-}
+/** Returns whether the images that a result names still exist. Only `image` has this check. */
+export type HasFiles = (result: Record<string, unknown>) => boolean
 
-export interface ResultsOptions {
+export interface ResultsFileOptions {
   name: string
   isResumed: boolean | undefined
   ledger: LineLedger
-  handlers: ResultHandlers
+  hasFiles?: HasFiles | undefined
 }
 
 /**
  * Opens and locks the results file. With `--resume`, adds its results to the ledger and removes an incomplete
- * last line. Throws a `CliError` of kind `file`.
+ * last result. Throws a `CliError` of kind `file`.
  */
-export async function openResults(
+export async function openResultsFile(
   { host, deadline, messages, summary, cleanups }: Context,
-  { name, isResumed = false, ledger, handlers }: ResultsOptions,
+  { name, isResumed = false, ledger, hasFiles }: ResultsFileOptions,
 ): Promise<ResultsFile> {
   const path = absolutePath(host, name)
   const refusal = isResumed ? undefined : 'it already exists; --resume continues it'
@@ -59,15 +53,13 @@ export async function openResults(
       file = open()
       former.close()
     }
-    const earlier = isResumed ? await readEarlierResults(file.read(), ledger, handlers) : new EarlierResults()
+    const earlier = isResumed ? await readEarlierResults(file.read(), ledger, hasFiles) : new EarlierResults()
     // A file without any result is not a results file, so the run fails and does not change the file.
     if (earlier.results === 0 && earlier.otherLines > 0)
       throw new CliError('file', `${name}: it contains no batch results to resume; give another file`)
-    if (earlier.tail === 'foreign')
-      throw new CliError('file', `${name}: its last line is not a result of a batch; remove that line`)
-    if (earlier.tail === 'torn') file.truncate(earlier.end)
-    if (earlier.tail === 'whole') file.append('\n')
-    const results = new ResultsFile(file, held, { path, name, isResumed, earlier, summary })
+    if (earlier.tornAt === undefined) file.completeLastLine()
+    else file.truncate(earlier.tornAt)
+    const results = new ResultsFile({ file, lock: held, earlier, path, name, isResumed, summary })
     if (earlier.results > 0) addSummaryFile(summary, name)
     cleanups.add(results.close)
     return results
@@ -81,89 +73,80 @@ export async function openResults(
 }
 
 interface OpenedResults {
+  file: AppendedFile
+  lock: FileLock
+  earlier: EarlierResults
   path: string
   name: string
   isResumed: boolean
-  earlier: EarlierResults
   summary: Summary
 }
 
 export class ResultsFile {
-  readonly #file: AppendedFile
-  readonly #lock: FileLock
+  readonly earlier: EarlierResults
   readonly #opened: OpenedResults
 
-  constructor(file: AppendedFile, lock: FileLock, opened: OpenedResults) {
-    this.#file = file
-    this.#lock = lock
+  constructor(opened: OpenedResults) {
+    this.earlier = opened.earlier
     this.#opened = opened
   }
 
-  get earlier(): EarlierResults {
-    return this.#opened.earlier
-  }
-
-  /**
-   * Throws a `CliError` if another process has taken over the file, or if it was removed, replaced or
-   * truncated.
-   */
+  /** Throws a `CliError` if another process has taken over, removed, replaced or truncated the file. */
   requireOwned(): void {
-    this.#file.requireUnchanged()
-    this.#lock.requireHeld()
+    this.#opened.file.requireUnchanged()
+    this.#opened.lock.requireHeld()
   }
 
   /** Appends a whole line, or nothing. Throws a `CliError` if writing fails. */
   write(line: string): void {
     this.requireOwned()
-    const { size } = this.#file
+    const { file, summary, name } = this.#opened
+    const { size } = file
     try {
-      this.#file.append(`${line}\n`)
+      file.append(`${line}\n`)
     } catch (error) {
-      this.#file.truncate(size)
+      file.truncate(size)
       throw error
     }
-    addSummaryFile(this.#opened.summary, this.#opened.name)
+    addSummaryFile(summary, name)
   }
 
   /** Removes a new file that is still empty. */
   readonly close = (): void => {
-    const { path, isResumed } = this.#opened
-    const isUntouched = this.#file.findChange() === undefined && this.#lock.isHeld()
-    if (this.#file.size === 0 && !isResumed && isUntouched) rmSync(path, { force: true })
-    this.#file.close()
-    this.#lock.release()
+    const { file, lock, path, isResumed } = this.#opened
+    const isUntouched = file.findChange() === undefined && lock.isHeld()
+    if (file.size === 0 && !isResumed && isUntouched) rmSync(path, { force: true })
+    file.close()
+    lock.release()
   }
 }
-
-/** Starts of a result, with 0 instead of its line number. */
-const resultPrefixes = ['{"index":0,"id":', '{"index":0,"hash":']
 
 export async function readEarlierResults(
   chunks: AsyncIterable<Uint8Array>,
   ledger: LineLedger,
-  handlers: ResultHandlers,
+  hasFiles?: HasFiles,
 ): Promise<EarlierResults> {
   const earlier = new EarlierResults()
+  let end = 0
   for await (const lines of splitLines(chunks, maxTextLength)) {
-    for (const { bytes, end, isWhole } of lines) {
-      const result = bytes && readResult(bytes, handlers)
-      const isTorn = !isWhole && !result && bytes !== undefined && isIncompleteResult(bytes)
+    for (const line of lines) {
+      const text = line.bytes && decodeText(line.bytes)
+      const result = text === undefined ? undefined : readResult(text, hasFiles)
       if (result) {
         ledger.addResult(result)
         earlier.results++
         earlier.tokens += result.tokens ?? 0
         if (result.tokens === null) earlier.isPartial = true
-      } else if (!isTorn) earlier.otherLines++
-      if (isWhole) earlier.end = end
-      else if (result) earlier.tail = 'whole'
-      else earlier.tail = isTorn ? 'torn' : 'foreign'
+      } else if (!line.isWhole && text !== undefined && isIncompleteResult(text)) earlier.tornAt = end
+      else earlier.otherLines++
+      end = line.end
     }
   }
   return earlier
 }
 
-function readResult(bytes: Uint8Array, { hasFiles }: ResultHandlers) {
-  const line = tryParseJson(decodeText(bytes))
+function readResult(text: string, hasFiles: HasFiles = () => true) {
+  const line = tryParseJson(text)
   if (!isObject(line) || typeof line.hash !== 'string' || typeof line.ok !== 'boolean') return undefined
   const { id, hash, ok, usage } = line
   // An answer that failed a check was paid for too, so its tokens count.
@@ -172,17 +155,17 @@ function readResult(bytes: Uint8Array, { hasFiles }: ResultHandlers) {
   return {
     ...(typeof id === 'string' || typeof id === 'number' ? { id } : {}),
     hash,
-    isOk: ok && hasFiles?.(line) !== false,
+    isOk: ok && hasFiles(line),
     tokens: Number.isFinite(tokens) && (tokens as number) >= 0 ? (tokens as number) : isAnswered ? null : 0,
   }
 }
 
-function isIncompleteResult(bytes: Uint8Array): boolean {
-  const text = decodeText(bytes)
-  const head = text.slice(0, 40).replace(/\d+/g, '0')
-  const isOurs = resultPrefixes.some((opening) => opening.startsWith(head) || head.startsWith(opening))
-  return isOurs && tryParseJson(text) === undefined
-}
+/** Start of a result, with 0 instead of the first digit of its line number. */
+const resultStart = '{"index":0'
+
+const isIncompleteResult = (text: string): boolean =>
+  resultStart.startsWith(text.slice(0, resultStart.length).replace(/\d$/, '0')) &&
+  tryParseJson(text) === undefined
 
 const decoder = new TextDecoder()
 

@@ -5,20 +5,20 @@ import { schedule, type Timers } from '../timers.ts'
 import {
   type BatchLimits,
   type BatchState,
-  classifyFailure,
-  createGate,
-  decideNextStep,
+  classifyLineFailure,
+  createRequestGate,
+  createTokenLimitError,
+  decideBatchStep,
   type RequestGate,
   recordAnswer,
-  recordEnd,
   recordOutageFailure,
   recordRefusal,
-  recordStart,
-  tokenLimitError,
+  recordRequestEnd,
+  recordRequestStart,
 } from './gate.ts'
 import type { BatchInput, BatchLine, LineAnswer } from './input.ts'
 import type { BatchReport } from './report.ts'
-import { formatAnswer, formatFailure } from './result.ts'
+import { formatAnsweredLine, formatFailedLine } from './result.ts'
 import type { ResultsFile } from './results-file.ts'
 
 interface LineFailure {
@@ -31,7 +31,7 @@ export type BatchReporter = Pick<
   'write' | 'describe' | 'note' | 'onResult' | 'onRetry' | 'onPause'
 >
 
-export interface BatchSettings {
+export interface BatchRunOptions {
   limits: BatchLimits
   timers: Timers
   report: BatchReporter
@@ -47,8 +47,8 @@ export interface BatchOutcome {
 }
 
 /**
- * parley reports an extension of a pause only if it is at least this long, because the waits that concurrent
- * responses request differ by some milliseconds.
+ * Shorter extensions of a pause are not reported, because the waits in concurrent responses differ by some
+ * milliseconds.
  */
 const minReportedExtensionMs = 1000
 
@@ -64,8 +64,7 @@ export class BatchRun implements BatchState {
   readonly #options
   /** Lines with a running request or a scheduled retry. */
   readonly #activeLines: ShortLivedSet<BatchLine> = new ShortLivedSet()
-  #firstFailure: LineFailure | undefined
-  #firstTransient: LineFailure | undefined
+  #failure: LineFailure | undefined
   #stopReason: unknown
   readonly #retryAbort = new AbortController()
   #pauseCause: CliError | undefined
@@ -81,11 +80,11 @@ export class BatchRun implements BatchState {
   #pending = 0
   #wake = () => {}
 
-  constructor({ lines, tally }: BatchInput, options: BatchSettings) {
+  constructor({ lines, tally }: BatchInput, options: BatchRunOptions) {
     this.#lines = lines[Symbol.asyncIterator]()
     this.tally = tally
     this.limits = options.limits
-    this.gate = createGate(options.limits.concurrency)
+    this.gate = createRequestGate(options.limits.concurrency)
     this.#options = options
   }
 
@@ -94,7 +93,7 @@ export class BatchRun implements BatchState {
       this.#start(this.#readNext())
       for (;;) {
         const now = this.#options.timers.now()
-        const step = decideNextStep(this, now)
+        const step = decideBatchStep(this, now)
         if (step.do === 'end') break
         if (step.do === 'start') this.#startLine(step.line)
         else if (step.do === 'finish') this.#stop(step.because)
@@ -105,9 +104,9 @@ export class BatchRun implements BatchState {
       // The returned promise is not awaited, because a silent pipe may never end.
       this.#lines.return?.().catch(() => {})
     }
-    // A waiting line is not retried. If it has received a paid part of an answer, its failure is its result.
+    // If a line that still waits has received a paid part of an answer, its failure is its result.
     for (const line of this.waiting.splice(0)) if (line.failure) await this.#finishLine(line, line.failure)
-    return { stop: this.#stopReason, failure: this.#firstTransient ?? this.#firstFailure }
+    return { stop: this.#stopReason, failure: this.#failure }
   }
 
   finish(): void {
@@ -130,7 +129,7 @@ export class BatchRun implements BatchState {
       const failure = line.failure ?? line.call.addReceived?.(interrupted)
       if (!failure || !isPaid) continue
       this.mayDuplicate = true
-      const text = formatFailure(line, report.describe(withLineDetails(failure, line)))
+      const text = formatFailedLine(line, report.describe(withLineDetails(failure, line)))
       try {
         if (results) results.write(text)
         else save(text)
@@ -205,44 +204,41 @@ export class BatchRun implements BatchState {
   #startLine(line: BatchLine): void {
     if (line === this.next) this.#start(this.#readNext())
     else this.waiting.shift()
-    this.gate = recordStart(this.gate)
-    this.#start(this.#requestUntilDone(line))
+    this.gate = recordRequestStart(this.gate)
+    this.#start(this.#requestLine(line))
   }
 
-  async #requestUntilDone(line: BatchLine): Promise<void> {
-    for (;;) {
-      const pauseNumber = this.gate.pause.number
-      this.#activeLines.add(line)
-      const start = this.#options.timers.now()
-      line.failure = undefined
-      const outcome = await this.#send(line).catch((error: unknown) => ({ error }))
-      // If the line is no longer active, the deadline has passed and the line's failure is already written.
-      if (!this.#activeLines.delete(line)) return
-      this.#reportMissingTokens(line)
-      const now = this.#options.timers.now()
-      line.seconds = (now - start) / 1000
-      if (!('error' in outcome)) {
-        this.gate = recordAnswer(this.gate, pauseNumber, { isOk: true, now })
-        return this.#finishLine(line, outcome)
-      }
-      if (outcome.error instanceof CliError) line.mayDuplicate ||= outcome.error.mayDuplicate
-      const next = this.#decideAfterFailure(line, pauseNumber, { error: outcome.error, now })
-      if (next instanceof CliError) return this.#finishLine(line, next)
-      if (next !== 'wait') {
-        this.#activeLines.add(line)
-        await this.#options.timers.wait(next, this.#retryAbort.signal)
-        if (!this.#activeLines.delete(line)) return
-        if (this.phase !== 'running' && outcome.error instanceof CliError)
-          return this.#finishLine(line, outcome.error)
-      }
-      const isPaused = this.gate.outage !== undefined || this.#options.timers.now() < this.gate.pause.until
-      if (next !== 'wait' && !isPaused) continue
-      // If the batch stops before a retry, this failure is the result, with the paid part of the answer.
-      line.failure = line.spent.answers > 0 && outcome.error instanceof CliError ? outcome.error : undefined
-      break
+  async #requestLine(line: BatchLine): Promise<void> {
+    const { timers } = this.#options
+    const pauseNumber = this.gate.pause.number
+    const start = timers.now()
+    this.#activeLines.add(line)
+    line.failure = undefined
+    const outcome = await this.#send(line).catch((error: unknown) => ({ error }))
+    // If the line is no longer active, the deadline has passed and the line's failure is already written.
+    if (!this.#activeLines.delete(line)) return
+    this.#reportMissingTokens(line)
+    const now = timers.now()
+    line.seconds = (now - start) / 1000
+    if (!('error' in outcome)) {
+      this.gate = recordAnswer(this.gate, pauseNumber, { isOk: true, now })
+      return this.#finishLine(line, outcome)
     }
+    const error = outcome.error instanceof CliError ? outcome.error : undefined
+    line.mayDuplicate ||= error?.mayDuplicate ?? false
+    const next = this.#decideAfterFailure(line, pauseNumber, { error: outcome.error, now })
+    if (next instanceof CliError) return this.#finishLine(line, next)
+    if (next !== 'wait') {
+      line.failure = error
+      this.#activeLines.add(line)
+      await timers.wait(next, this.#retryAbort.signal)
+      if (!this.#activeLines.delete(line)) return
+      if (error && this.phase !== 'running') return this.#finishLine(line, error)
+    }
+    // If the batch stops before a retry, this failure is the result, with the paid part of the answer.
+    line.failure = line.spent.answers > 0 ? error : undefined
     this.waiting.push(line)
-    this.gate = recordEnd(this.gate)
+    this.gate = recordRequestEnd(this.gate)
   }
 
   async #send(line: BatchLine): Promise<LineAnswer> {
@@ -254,7 +250,7 @@ export class BatchRun implements BatchState {
   #requireNext(line: BatchLine): void {
     this.#options.results?.requireOwned()
     if (!this.#activeLines.has(line)) throw new CliError('stopped', 'the deadline passed', { deadline: true })
-    if (this.tally.tokens >= this.limits.maxTokens) throw tokenLimitError(this.tally, this.limits)
+    if (this.tally.tokens >= this.limits.maxTokens) throw createTokenLimitError(this.tally, this.limits)
   }
 
   /**
@@ -268,7 +264,7 @@ export class BatchRun implements BatchState {
     pauseNumber: number,
     { error, now }: { error: unknown; now: number },
   ): CliError | 'wait' | number {
-    const effect = error instanceof CliError ? classifyFailure(error) : 'not sent'
+    const effect = error instanceof CliError ? classifyLineFailure(error) : 'not sent'
     if (!(error instanceof CliError) || effect === 'not sent') {
       this.#stop(error)
       return 'wait'
@@ -293,7 +289,6 @@ export class BatchRun implements BatchState {
     const wait = decideRetry(retry, error, { attempt: ++line.failures, now, random })
     if (wait instanceof CliError) return wait
     this.#options.report.onRetry(line.index, error, wait)
-    line.failure = error
     return wait
   }
 
@@ -317,9 +312,9 @@ export class BatchRun implements BatchState {
     try {
       const error = outcome instanceof CliError ? withLineDetails(outcome, line) : undefined
       const text = error
-        ? formatFailure(line, this.#options.report.describe(error))
-        : formatAnswer(line, outcome as LineAnswer)
-      this.tally.isAnswered ||= spent.answers > 0
+        ? formatFailedLine(line, this.#options.report.describe(error))
+        : formatAnsweredLine(line, outcome as LineAnswer)
+      this.tally.hasAnswer ||= spent.answers > 0
       if (error) this.#recordFailure({ index, error })
       const isWritten = await this.#write(text)
       const { failures } = this.tally
@@ -330,15 +325,13 @@ export class BatchRun implements BatchState {
       } else this.tally.ok++
       this.#options.report.onResult(index)
     } finally {
-      this.gate = recordEnd(this.gate)
+      this.gate = recordRequestEnd(this.gate)
     }
   }
 
   #recordFailure(failure: LineFailure): void {
-    const earlier = (one: LineFailure | undefined) => (!one || failure.index < one.index ? failure : one)
-    this.#firstFailure = earlier(this.#firstFailure)
     this.mayDuplicate ||= failure.error.mayDuplicate
-    if (failure.error.details.retry === 'later') this.#firstTransient = earlier(this.#firstTransient)
+    if (!this.#failure || compareFailures(failure, this.#failure) < 0) this.#failure = failure
   }
 
   /** Returns whether the result is in its destination: the results file or, without `--results`, stdout. */
@@ -367,6 +360,12 @@ export class BatchRun implements BatchState {
     }
   }
 }
+
+/** Sorts failures that may not occur again first, then by line number. */
+const compareFailures = (one: LineFailure, other: LineFailure): number =>
+  Number(mayPass(other)) - Number(mayPass(one)) || one.index - other.index
+
+const mayPass = ({ error }: LineFailure) => error.details.retry === 'later'
 
 const withLineDetails = (failure: CliError, { spent, mayDuplicate = false }: BatchLine) =>
   failure.with({

@@ -1,5 +1,5 @@
 import type { BatchLimits } from '../../src/batch/gate.ts'
-import { type BatchTally, type LineAnswer, readInput } from '../../src/batch/input.ts'
+import { type BatchTally, type LineAnswer, readBatchInput } from '../../src/batch/input.ts'
 import { LineLedger } from '../../src/batch/ledger.ts'
 import { type ResultsFile, readEarlierResults } from '../../src/batch/results-file.ts'
 import { type BatchOutcome, type BatchReporter, BatchRun } from '../../src/batch/run.ts'
@@ -108,11 +108,11 @@ export async function play(
   const timers = options.timers ?? createClock()
   const concurrency = options.concurrency ?? 8
   const ledger = new LineLedger()
-  const earlier = await readEarlierResults(streamOf(file?.text ?? ''), ledger, {})
-  const lines = await readInput(sourceOf(input, { isRepeatable: isChecked }), preparing(ask), ledger)
+  const earlier = await readEarlierResults(streamOf(file?.text ?? ''), ledger)
+  const lines = await readBatchInput(sourceOf(input, { isRepeatable: isChecked }), preparing(ask), ledger)
   let out = ''
-  // Removes an incomplete last line, as `openResults` does.
-  if (file && earlier.tail === 'torn') file.text = Buffer.from(file.text).subarray(0, earlier.end).toString()
+  // Removes an incomplete result at the end, as `openResultsFile` does.
+  if (file) file.text = Buffer.from(file.text).subarray(0, earlier.tornAt).toString()
   const notes: string[] = []
   const pauses: Pause[] = []
   const retried: number[] = []

@@ -659,15 +659,16 @@ describe('results file without a final line break', () => {
     ['JSON that starts like a result', '{"index":1,"id":"precious"}'],
     ['torn JSON that is not a result', '{"index":{"a":1},"doc":"prec'],
     ['plain text', 'precious'],
-  ])('B11: --resume exits with 11 and changes nothing if the results file ends with %s', async (_, last) => {
-    for (const before of ['', result]) {
-      const cwd = folderWith(2)
-      const file = join(cwd, 'r.ndjson')
-      writeFileSync(file, before + last)
-      const ended = await run([...results, '--resume'], { cwd })
-      expect(ended).toMatchObject({ code: 11, requests: [], out: '' })
-      expect(readFileSync(file, 'utf8')).toBe(before + last)
-    }
+  ])('B11: --resume keeps other text at the end of the results file: %s', async (_, last) => {
+    const cwd = folderWith(2)
+    const file = join(cwd, 'r.ndjson')
+    writeFileSync(file, last)
+    const argv = [...results, '--resume']
+    expect(await run(argv, { cwd })).toMatchObject({ code: 11, requests: [], out: '' })
+    expect(readFileSync(file, 'utf8')).toBe(last)
+    writeFileSync(file, result + last)
+    expect(await run(argv, { cwd })).toMatchObject({ code: 0 })
+    expect(readFileSync(file, 'utf8').startsWith(`${result}${last}\n{"index":1,`)).toBe(true)
   })
 })
 

@@ -1,16 +1,16 @@
 import { describe, expect, test } from 'vitest'
 import {
   type BatchState,
-  canStart,
-  classifyFailure,
-  createGate,
-  decideNextStep,
+  canStartRequest,
+  classifyLineFailure,
+  createRequestGate,
+  decideBatchStep,
   type RequestGate,
   recordAnswer,
-  recordEnd,
   recordOutageFailure,
   recordRefusal,
-  recordStart,
+  recordRequestEnd,
+  recordRequestStart,
 } from '../../src/batch/gate.ts'
 import type { BatchLine } from '../../src/batch/input.ts'
 import type { CliError } from '../../src/errors.ts'
@@ -27,18 +27,18 @@ const limited = (retryAfter?: number) =>
  */
 function play(events: ['b' | '+' | '-' | number | undefined, ticket: number, now: number][]): RequestGate {
   return events.reduce((gate, [what, ticket, now]) => {
-    if (what === 'b') return recordStart(gate)
+    if (what === 'b') return recordRequestStart(gate)
     if (what === '+' || what === '-') return recordAnswer(gate, ticket, { isOk: what === '+', now })
     return recordRefusal(gate, ticket, { ...base, error: limited(what), now })
-  }, createGate(8))
+  }, createRequestGate(8))
 }
 
 describe('concurrency of a batch', () => {
   test('a batch starts as many requests at once as --concurrency allows', () => {
     const full = play(Array.from({ length: 8 }, () => ['b', 0, 0]))
-    expect(canStart(play([['b', 0, 0]]), 0)).toBe(true)
-    expect(canStart(full, 0)).toBe(false)
-    expect(canStart(recordEnd(full), 0)).toBe(true)
+    expect(canStartRequest(play([['b', 0, 0]]), 0)).toBe(true)
+    expect(canStartRequest(full, 0)).toBe(false)
+    expect(canStartRequest(recordRequestEnd(full), 0)).toBe(true)
   })
 
   test.each<[name: string, events: Parameters<typeof play>[0], expected: [slots: number, until: number]]>([
@@ -129,7 +129,7 @@ describe('concurrency of a batch', () => {
   })
 
   test('pauses of a batch without Retry-After grow to 8 s and vary by half', () => {
-    let gate = createGate(8)
+    let gate = createRequestGate(8)
     const lengths: number[] = []
     for (let now = 0; lengths.length < 7; now = gate.pause.until) {
       const random = lengths.length % 2
@@ -173,7 +173,7 @@ describe('pauses that end a batch', () => {
   const end =
     (retryAfter: number, refusal: object = {}) =>
     () =>
-      recordRefusal(createGate(8), 0, { ...base, now: 0, error: limited(retryAfter), ...refusal })
+      recordRefusal(createRequestGate(8), 0, { ...base, now: 0, error: limited(retryAfter), ...refusal })
 
   test('a Retry-After of more than an hour or beyond the deadline ends a batch', () => {
     expect(end(3600)).not.toThrow()
@@ -201,7 +201,7 @@ describe('pauses that end a batch', () => {
     '5 minutes of pauses without a success end a batch: %s',
     (kind) => {
       const pauseRepeatedly = (isAnswered: boolean) => {
-        let gate = createGate(8)
+        let gate = createRequestGate(8)
         let now = 0
         for (let round = 0; round < 60; round++) {
           const ticket = gate.pause.number
@@ -251,8 +251,8 @@ describe('pauses that end a batch', () => {
 
 describe('the gate decides the next step of a batch', () => {
   const [first, refused] = [{ index: 1 } as BatchLine, { index: 2 } as BatchLine]
-  const pausedTo5000 = recordRefusal(createGate(2), 0, { ...base, error: limited(4), now: 1000 })
-  const inFlight = (count: number, gate = createGate(2)) => ({ ...gate, inFlight: count })
+  const pausedTo5000 = recordRefusal(createRequestGate(2), 0, { ...base, error: limited(4), now: 1000 })
+  const inFlight = (count: number, gate = createRequestGate(2)) => ({ ...gate, inFlight: count })
   interface Changes extends Partial<BatchState> {
     tokens?: number
     maxTokens?: number
@@ -268,7 +268,7 @@ describe('the gate decides the next step of a batch', () => {
     deadline = Infinity,
     ...changes
   }: Changes) => ({
-    gate: createGate(2),
+    gate: createRequestGate(2),
     waiting: [],
     next: first,
     phase: 'running' as const,
@@ -385,7 +385,7 @@ describe('the gate decides the next step of a batch', () => {
     // The batch waits for its input. If it had nothing to wait for, the wait would throw.
     ['nothing is running and the input has not ended', { next: 'awaited' }, 0, forOthers],
   ])('a batch decides whether to start a request, wait or end if %s', (_, changes, now, expected) => {
-    expect(decideNextStep(state(changes), now)).toEqual(expected)
+    expect(decideBatchStep(state(changes), now)).toEqual(expected)
   })
 })
 
@@ -412,7 +412,7 @@ test.each([
 ] as const)(
   'the effect "%s" on a batch follows from a failure of kind %s with %o',
   (effect, kind, details) => {
-    expect(classifyFailure(failure(kind, details))).toBe(effect)
+    expect(classifyLineFailure(failure(kind, details))).toBe(effect)
   },
 )
 
@@ -425,10 +425,10 @@ describe('outage of the service during a batch', () => {
   ) => recordOutageFailure(gate, ticket, { ...base, error, index, now })
   /** Returns a gate after these lines failed one after another. */
   const afterRow = (slots: number, ...indexes: number[]) =>
-    indexes.reduce((gate, index) => failing(gate, index), createGate(slots))
+    indexes.reduce((gate, index) => failing(gate, index), createRequestGate(slots))
   /** Returns the gate after one line tested the service and failed. */
   const afterTrial = (gate: RequestGate, index = 1) =>
-    failing(recordEnd(recordStart(gate)), index, { now: gate.pause.until })
+    failing(recordRequestEnd(recordRequestStart(gate)), index, { now: gate.pause.until })
   const isPaused = (gate: RequestGate) => gate.outage !== undefined
 
   test.each<[what: string, slots: number, row: number[], isOne: boolean]>([
@@ -462,8 +462,8 @@ describe('outage of the service during a batch', () => {
     for (let trial = 0; trial < 7; trial++) {
       const { from, until } = gate.pause
       lengths.push(until - from)
-      expect([canStart(gate, until - 1), canStart(gate, until)]).toEqual([false, true])
-      expect(canStart(recordStart(gate), until)).toBe(false)
+      expect([canStartRequest(gate, until - 1), canStartRequest(gate, until)]).toEqual([false, true])
+      expect(canStartRequest(recordRequestStart(gate), until)).toBe(false)
       gate = afterTrial(gate, trial)
     }
     expect(lengths).toEqual([1000, 2000, 4000, 8000, 16_000, 30_000, 30_000])
@@ -486,14 +486,14 @@ describe('outage of the service during a batch', () => {
     ['an answer that is an error', false, 1, 1000],
     ['an answer to an earlier request', true, 0, 10],
   ])('an outage ends with %s, and the batch resumes all lines', (_, isOk, ticket, now) => {
-    const outage = recordStart(afterRow(4, 1, 2, 3, 4))
-    const gate = recordEnd(recordAnswer(outage, ticket, { isOk, now }))
-    expect([isPaused(gate), gate.slots, canStart(gate, now)]).toEqual([false, 4, true])
+    const outage = recordRequestStart(afterRow(4, 1, 2, 3, 4))
+    const gate = recordRequestEnd(recordAnswer(outage, ticket, { isOk, now }))
+    expect([isPaused(gate), gate.slots, canStartRequest(gate, now)]).toEqual([false, 4, true])
     expect(isPaused(failing(gate, 9))).toBe(false)
   })
 
   test('a 429 turns the outage of a batch into an ordinary pause', () => {
-    const gate = recordRefusal(recordStart(afterRow(4, 1, 2, 3, 4)), 1, {
+    const gate = recordRefusal(recordRequestStart(afterRow(4, 1, 2, 3, 4)), 1, {
       ...base,
       error: limited(7),
       now: 1000,
@@ -516,7 +516,7 @@ describe('outage of the service during a batch', () => {
     const choose = (next: object | 'none', gate: RequestGate) => {
       const limits = { concurrency: 4, retry, maxTokens: Infinity, getMaxFailed: () => Infinity }
       const common = { phase: 'running', tally: { tokens: 0, failed: 0 }, limits }
-      const step = decideNextStep(
+      const step = decideBatchStep(
         { gate, waiting: [waiting], next, ...common } as unknown as BatchState,
         5000,
       )
@@ -526,7 +526,11 @@ describe('outage of the service during a batch', () => {
     test.each([
       ['a new line to test the service in an outage', choose(fresh, outage), fresh],
       ['a waiting line to test the service if no new line is left', choose('none', outage), waiting],
-      ['a waiting line before a new line if there is no outage', choose(fresh, createGate(4)), waiting],
+      [
+        'a waiting line before a new line if there is no outage',
+        choose(fresh, createRequestGate(4)),
+        waiting,
+      ],
     ])('a batch chooses %s', (_, chosen, line) => expect(chosen).toBe(line))
   })
 })

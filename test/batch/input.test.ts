@@ -1,15 +1,15 @@
 import { describe, expect, test } from 'vitest'
-import { type PrepareLine, readInput } from '../../src/batch/input.ts'
+import { type PrepareLine, readBatchInput } from '../../src/batch/input.ts'
 import { LineLedger } from '../../src/batch/ledger.ts'
 import { LineUsage } from '../../src/content/tokens.ts'
 import { type CliError, createUsageErrorFromProblems } from '../../src/errors.ts'
 import { collect, prepare, sourceOf } from './pieces.ts'
 
 const linesOf = async (text: string) =>
-  collect((await readInput(sourceOf(text), prepare, new LineLedger())).lines)
+  collect((await readBatchInput(sourceOf(text), prepare, new LineLedger())).lines)
 
 const check = async (text: string, make: PrepareLine = prepare, ledger = new LineLedger()) =>
-  readInput(sourceOf(text, { isRepeatable: true }), make, ledger)
+  readBatchInput(sourceOf(text, { isRepeatable: true }), make, ledger)
 
 const refusal = async (text: string, make?: PrepareLine): Promise<CliError> => {
   try {
@@ -107,7 +107,7 @@ describe("check of a batch's input", () => {
       }
     }
     const source = sourceOf(endless(), { isRepeatable: true, name: 'it' })
-    const checking = async () => readInput(source, prepare, new LineLedger())
+    const checking = async () => readBatchInput(source, prepare, new LineLedger())
     await expect(checking()).rejects.toThrow('it: more than 1000 problems')
     expect(made).toBeLessThan(1100)
   })
@@ -129,7 +129,7 @@ describe('second read of a checked file', () => {
       made++
       return prepare(form)
     }
-    const input = await readInput(source, counting, ledger)
+    const input = await readBatchInput(source, counting, ledger)
     const lines: { index: number; hash: string }[] = []
     const failed = await gatherInto(lines, input.lines).catch((error: CliError) => error)
     return { lines, failed, reads, made }

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { parseLine } from '../../src/batch/line-form.ts'
+import { parseBatchLine } from '../../src/batch/line-form.ts'
 
 describe('forms of a batch line', () => {
   const body = '{ "contents": [ {"n": 1.10, "big": 12345678901234567890} ], "x":1e400 }'
@@ -16,7 +16,7 @@ describe('forms of a batch line', () => {
     [`{"params":${body},"custom_id":"a"}`, { id: 'a', body }],
     [`{"custom_id":"a","body":{"contents":[]},"body":${body}}`, { id: 'a', body }],
     ['{"contents":[],"prompt":"p"}', { body: '{"contents":[],"prompt":"p"}' }],
-  ])('a batch parses the line %s', (line, form) => expect(parseLine(line)).toEqual(form))
+  ])('a batch parses the line %s', (line, form) => expect(parseBatchLine(line)).toEqual(form))
 
   test.each([
     ['{"model":"m","contents":[1.0]}', '{"contents":[1.0]}'],
@@ -25,11 +25,11 @@ describe('forms of a batch line', () => {
     ['{ "a" : 1 , "model" : "x" , "contents" : [] }', '{ "a" : 1 , "contents" : [] }'],
     ['{"model":"x","contents":[],"mod\\u0065l":"m","z":{"model":1}}', '{"contents":[],"z":{"model":1}}'],
   ])('a batch removes the model from the line %s', (line, left) => {
-    expect(parseLine(line)).toEqual({ model: expect.stringMatching(/^[mx]$/), body: left })
+    expect(parseBatchLine(line)).toEqual({ model: expect.stringMatching(/^[mx]$/), body: left })
   })
 
   test('the message about an unknown field of a batch line shortens the name of the field', () => {
-    const read = () => parseLine(JSON.stringify({ prompt: 'p', ['k'.repeat(51)]: 1 }))
+    const read = () => parseBatchLine(JSON.stringify({ prompt: 'p', ['k'.repeat(51)]: 1 }))
     expect(read).toThrow(`it has the unknown field "${'k'.repeat(50)}"`)
   })
 
@@ -43,7 +43,7 @@ describe('forms of a batch line', () => {
       fc.property(fc.array(field), fc.array(field), (before, after) => {
         const [front, back] = [spell(before), spell(after)]
         const whole = (model: string[]) => `{${[...front, ...model, '"contents":[]', ...back].join(',')}}`
-        expect(parseLine(whole([' "model" : "m" ']))).toEqual({ model: 'm', body: whole([]) })
+        expect(parseBatchLine(whole([' "model" : "m" ']))).toEqual({ model: 'm', body: whole([]) })
       }),
     )
   })
@@ -70,10 +70,10 @@ describe('invalid batch lines', () => {
     ['{"custom_id":"a","body":{},"request":{}}', /both "body" and "request"/],
     ['{"custom_id":"a","body":"{}"}', /"body" must be an object/],
     ['{"custom_id":"a","body":{},"priority":1}', /it has the unknown field "priority"/],
-  ])('a batch rejects the line %s', (line, why) => expect(() => parseLine(line)).toThrow(why))
+  ])('a batch rejects the line %s', (line, why) => expect(() => parseBatchLine(line)).toThrow(why))
 
   test('a batch rejects a line that is not JSON or nested too deep', () => {
-    expect(() => parseLine('hello')).toThrow(SyntaxError)
-    expect(() => parseLine('['.repeat(2000) + ']'.repeat(2000))).toThrow(SyntaxError)
+    expect(() => parseBatchLine('hello')).toThrow(SyntaxError)
+    expect(() => parseBatchLine('['.repeat(2000) + ']'.repeat(2000))).toThrow(SyntaxError)
   })
 })

@@ -1,14 +1,14 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { decodeLine } from '../../src/batch/input.ts'
+import { decodeBatchLine } from '../../src/batch/input.ts'
 import { type RawLine, splitLines } from '../../src/io/raw-lines.ts'
 import { streamOf } from './pieces.ts'
 
 /** Returns the lines that are not blank. */
 async function read(whole: string | Uint8Array, size?: number, maxLineBytes = 1000) {
-  const all: ({ index: number } & ReturnType<typeof decodeLine>)[] = []
+  const all: ({ index: number } & ReturnType<typeof decodeBatchLine>)[] = []
   for await (const lines of splitLines(streamOf(whole, size), maxLineBytes))
-    for (const line of lines) all.push({ index: line.index, ...decodeLine(line) })
+    for (const line of lines) all.push({ index: line.index, ...decodeBatchLine(line) })
   return all.filter((line) => !('text' in line) || line.text !== '')
 }
 

@@ -65,7 +65,7 @@ test('B15: a batch whose stdout is closed from the start exits with 11 and sends
   const closed = await execute(plain, { cwd, env, before })
   expect([closed.code, server.requests.length]).toEqual([11, 0])
   expect(closed.err).toBe(
-    'parley: stdout: it is closed, so results cannot be printed. Use --results FILE\n  nothing was sent\n',
+    'parley: stdout: it was closed when parley started\n  nothing was sent: use --results FILE\n',
   )
   expect((await execute(argv, { cwd, env, before })).code).toBe(0)
   expect(resultsIn(cwd).toSorted()).toEqual([1, 2, 3])

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { formatProgress, formatSummary } from '../../src/batch/report.ts'
+import { formatBatchProgress, formatBatchSummary } from '../../src/batch/report.ts'
 
 const none = {
   ok: 0,
@@ -10,7 +10,7 @@ const none = {
   tokens: 0,
   earlierTokens: 0,
   isPartial: false,
-  isAnswered: false,
+  hasAnswer: false,
   hasLine: true,
 }
 
@@ -34,11 +34,11 @@ describe('progress line of a batch', () => {
     ['at the start of a batch', { ...none, total: 5 }, 0, '0 of 5 done'],
     ['without a total if it is unknown', { ...none, ok: 3 }, 60, '3 done · 3.0/min'],
   ])('the progress line shows the counts %s', (_, tally, passed, text) =>
-    expect(formatProgress(tally, passed)).toBe(text),
+    expect(formatBatchProgress(tally, passed)).toBe(text),
   )
 
   test('the progress line shows the remaining time of a pause', () => {
-    expect(formatProgress({ ...none, ok: 3 }, 60, 11.2)).toBe('3 done · paused for 12 s · 3.0/min')
+    expect(formatBatchProgress({ ...none, ok: 3 }, 60, 11.2)).toBe('3 done · paused for 12 s · 3.0/min')
   })
 })
 
@@ -57,5 +57,5 @@ test.each([
   ],
   [{ ...none, ok: 2 }, 0, 7325, '2 ok · 0 failed · 2 h 2 min'],
 ])('the last message of a batch shows the counts %o', (tally, left, seconds, text) =>
-  expect(formatSummary(tally, left, seconds)).toBe(text),
+  expect(formatBatchSummary(tally, left, seconds)).toBe(text),
 )

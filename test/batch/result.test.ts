@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { formatAnswer, formatFailure } from '../../src/batch/result.ts'
+import { formatAnsweredLine, formatFailedLine } from '../../src/batch/result.ts'
 
 describe('a batch formats results as lines', () => {
   const seconds = 1.5
@@ -30,15 +30,15 @@ describe('a batch formats results as lines', () => {
       '{"index":4,"hash":"h","ok":true,"response":{"big":12345678901234567890,"x":[1e400]},"model":"m","stopReason":"end_turn","usage":{"inputTokens":1,"totalTokens":3},"attempts":2,"seconds":1.5}',
     ],
   ])('a batch formats an answer as the result line %o', (subject, answer, line) =>
-    expect(formatAnswer(subject, answer)).toBe(line),
+    expect(formatAnsweredLine(subject, answer)).toBe(line),
   )
 
   test('a batch formats a failure as a result line', () => {
     const subject = { index: 1, id: 'a', hash: 'h', seconds, spent: { attempts: 0, usage: {} } }
-    expect(formatFailure(subject, { kind: 'service', exit: 7 })).toBe(
+    expect(formatFailedLine(subject, { kind: 'service', exit: 7 })).toBe(
       '{"index":1,"id":"a","hash":"h","ok":false,"error":{"kind":"service","exit":7}}',
     )
-    expect(formatFailure({ index: 1, hash: 'h', ...metered }, { kind: 'response', exit: 8 })).toBe(
+    expect(formatFailedLine({ index: 1, hash: 'h', ...metered }, { kind: 'response', exit: 8 })).toBe(
       '{"index":1,"hash":"h","ok":false,"error":{"kind":"response","exit":8},"usage":{"inputTokens":1,"totalTokens":3}}',
     )
   })

@@ -2,7 +2,7 @@ import { existsSync, readFileSync, renameSync, statSync, symlinkSync, writeFileS
 import { basename, dirname, join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { LineLedger } from '../../src/batch/ledger.ts'
-import { openResults, type ResultsOptions, readEarlierResults } from '../../src/batch/results-file.ts'
+import { openResultsFile, type ResultsFileOptions, readEarlierResults } from '../../src/batch/results-file.ts'
 import type { Context } from '../../src/context.ts'
 import { Deadline } from '../../src/deadline.ts'
 import { ShortLivedSet } from '../../src/short-lived-set.ts'
@@ -15,7 +15,7 @@ const place = () => join(temporaryFolder(), 'results.ndjson')
 
 const open = (
   path: string,
-  { deadline = realTimers.now() + 300, ...options }: Partial<ResultsOptions> & { deadline?: number } = {},
+  { deadline = realTimers.now() + 300, ...options }: Partial<ResultsFileOptions> & { deadline?: number } = {},
 ) => {
   const world = {
     host: { cwd: dirname(path) },
@@ -23,11 +23,10 @@ const open = (
     summary: new Summary(0),
     messages: { note() {} },
   }
-  return openResults({ ...world, cleanups: new ShortLivedSet() } as unknown as Context, {
+  return openResultsFile({ ...world, cleanups: new ShortLivedSet() } as unknown as Context, {
     name: basename(path),
     isResumed: true,
     ledger: new LineLedger(),
-    handlers: {},
     ...options,
   })
 }
@@ -175,13 +174,12 @@ describe('--resume reads the results of earlier runs', () => {
     ]
     const ledger = new LineLedger()
     const bytes = Buffer.from([line(1), ...strange, line(3), ''].join('\n'), 'latin1')
-    expect(await readEarlierResults(streamOf(bytes, 1000), ledger, {})).toEqual({
+    expect(await readEarlierResults(streamOf(bytes, 1000), ledger)).toEqual({
       results: 2,
       otherLines: strange.length,
       isPartial: false,
       tokens: 20,
-      end: bytes.length,
-      tail: 'none',
+      tornAt: undefined,
     })
     expect([1, 2, 3].map((index) => isDone(ledger, index))).toEqual([true, false, true])
   })
@@ -192,7 +190,7 @@ describe('--resume reads the results of earlier runs', () => {
     )
     const failed = '{"hash":"f","ok":false,"usage":{"totalTokens":4}}'
     const all = [...odd, failed, ''].join('\n')
-    const { tokens, isPartial } = await readEarlierResults(streamOf(all), new LineLedger(), {})
+    const { tokens, isPartial } = await readEarlierResults(streamOf(all), new LineLedger())
     expect({ tokens, isPartial }).toEqual({ tokens: 4, isPartial: true })
   })
 })

@@ -16,7 +16,7 @@ const none = {
   tokens: 0,
   earlierTokens: 0,
   isPartial: false,
-  isAnswered: false,
+  hasAnswer: false,
 }
 
 const sorted = (results: { index: number }[]) => indexes(results).sort((one, other) => one - other)
@@ -45,7 +45,7 @@ describe('a batch requests its lines concurrently', () => {
     expect(sorted(out)).toEqual(upTo(100))
     expect(seen).toMatchObject({ asked: upTo(100), most: 8 })
     expect({ tally, stop, failure }).toEqual({
-      tally: { ...none, total: 100, hasLine: true, ok: 100, tokens: 1000, isAnswered: true },
+      tally: { ...none, total: 100, hasLine: true, ok: 100, tokens: 1000, hasAnswer: true },
     })
     expect(out.find(({ index }) => index === 7)).toMatchObject({
       index: 7,
@@ -78,7 +78,7 @@ describe('a batch requests its lines concurrently', () => {
         failed: 3,
         failures: { response: 1, service: 2 },
         tokens: 7,
-        isAnswered: true,
+        hasAnswer: true,
       },
       stop: undefined,
       kind: 'response',
