@@ -4,7 +4,7 @@ import { appendFlagValue, FileFlag, parseWholeNumber, TextFlag } from '../argv/f
 import type { Context } from '../context.ts'
 import { createEmulator, faultEndpoints } from '../emulator/emulator.ts'
 import { faultKinds, parseFaults } from '../emulator/faults.ts'
-import { getServerUrl, startServer } from '../emulator/listen.ts'
+import { formatServerUrl, startEmulatorServer } from '../emulator/listen.ts'
 import { parseRecordedEvents } from '../emulator/sessions/replay.ts'
 import { taskStepHelp } from '../emulator/sessions/task.ts'
 import { CliError, usageError } from '../errors.ts'
@@ -93,7 +93,7 @@ export default {
       },
       timers.now,
     )
-    const server = await startServer({
+    const server = await startEmulatorServer({
       port: options.port,
       host: options.host,
       exchange,
@@ -106,7 +106,7 @@ export default {
       throw new CliError('file', `cannot listen on ${options.host}:${options.port}: ${why}`)
     })
     if (!isLoopback(options.host)) messages.note(`listening on ${options.host}: other machines may reach it`)
-    const address = getServerUrl(options.host, server.port)
+    const address = formatServerUrl(options.host, server.port)
     await output
       .write(`${JSON.stringify({ baseUrl: address, agentsUrl: address, ...credentials })}\n`)
       .catch((error: unknown) => {

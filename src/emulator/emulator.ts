@@ -12,29 +12,29 @@ import { takeStart } from '../wire/text-start.ts'
 import {
   createRateLimiter,
   type Faults,
-  faultResponse,
   parseFaults,
   takeFault,
+  toFaultResponse,
   webPageResponse,
 } from './faults.ts'
 import {
-  composeAnswer,
-  imageResponse,
-  messageEventsResponse,
-  messageResponse,
-  nativeResponse,
-  nativeStreamResponse,
+  composeEmulatedAnswer,
+  createImageResponse,
+  toMessageResponse,
+  toMessageStreamResponse,
+  toNativeResponse,
+  toNativeStreamResponse,
 } from './gateway.ts'
-import { type EmulatedResponse, errorResponse, jsonResponse, toHttpResponse } from './response.ts'
+import { type EmulatedResponse, toErrorResponse, toHttpResponse, toJsonResponse } from './response.ts'
 import { EmulatedSessions, type EmulatedSessionsOptions } from './sessions/sessions.ts'
 
 export interface EmulatorOptions {
-  /** Accepted credentials. If omitted, the emulator accepts any credential. */
+  /** If omitted, the emulator accepts any credential. */
   credentials?: { accessToken?: string; apiKey?: string }
   faults?: Faults
-  /** Delay before each response, and before each reaction of an agent. */
+  /** Delay of each response, and of each reaction of an agent. */
   latencyMs?: number
-  /** Answer to every prompt. If omitted, the emulator composes the answer from the prompt. */
+  /** If omitted, the emulator composes an answer from the prompt. */
   answer?: string | undefined
   sessions?: EmulatedSessionsOptions
   /** Also refuse valid requests that a service may refuse, such as a message without content. */
@@ -59,22 +59,22 @@ type Handlers = Record<EndpointName, (call: Call) => EmulatedResponse | Promise<
 
 function createHandlers({ sessions: given = {}, latencyMs = 0, answer }: EmulatorOptions): Handlers {
   const sessions = new EmulatedSessions(given, latencyMs)
-  const compose = ({ body, model }: Call) => composeAnswer(body, model, answer)
-  const wrongToken = () => errorResponse(400, 'continuationToken does not belong to this prompt')
+  const compose = ({ body, model }: Call) => composeEmulatedAnswer(body, model, answer)
+  const wrongToken = () => toErrorResponse(400, 'continuationToken does not belong to this prompt')
   return {
     chat(call) {
       const isStream = call.query.get('alt') === 'sse' || call.body.stream === true
       const composed = compose(call)
       if (composed.hasWrongToken) return wrongToken()
-      if (composed.isPart) return isStream ? nativeStreamResponse(composed) : nativeResponse(composed)
-      return isStream ? messageEventsResponse(composed) : messageResponse(composed)
+      if (composed.isPart) return isStream ? toNativeStreamResponse(composed) : toNativeResponse(composed)
+      return isStream ? toMessageStreamResponse(composed) : toMessageResponse(composed)
     },
     streamChat(call) {
       const composed = compose(call)
-      return composed.hasWrongToken ? wrongToken() : nativeStreamResponse(composed)
+      return composed.hasWrongToken ? wrongToken() : toNativeStreamResponse(composed)
     },
-    readModel: ({ model }) => jsonResponse({ name: `models/${model}` }),
-    image: ({ model, body }) => imageResponse(body, model),
+    readModel: ({ model }) => toJsonResponse({ name: `models/${model}` }),
+    image: ({ model, body }) => createImageResponse(body, model),
     createSession: ({ body }) => sessions.create(body),
     readSession: ({ session }) => sessions.describe(session),
     updateSession: ({ session, body }) => sessions.update(session, body),
@@ -101,10 +101,7 @@ const faultNames: Record<EndpointName, string> = {
 
 export const faultEndpoints = [...new Set(Object.values(faultNames))]
 
-/**
- * Emulates the gateway and the session service. Checks requests and responds as src/wire/README.md (gateway;
- * session events; public clients) describes. `now` is a monotonic clock in milliseconds.
- */
+/** Emulates both services as src/wire/README.md describes them. `now`: monotonic milliseconds. */
 export function createEmulator(options: EmulatorOptions, now = () => performance.now()): Exchange {
   const { faults: { faults, rate } = parseFaults([], []), latencyMs = 0 } = options
   const handlers = createHandlers(options)
@@ -113,13 +110,13 @@ export function createEmulator(options: EmulatorOptions, now = () => performance
   return async ({ method, url, headers: given, body: bytes }) => {
     if (latencyMs > 0) await new Promise((resolve) => setTimeout(resolve, latencyMs))
     const route = findRoute(method, url)
-    if (!route) return toHttpResponse(errorResponse(404, 'no endpoint has this path and method'))
-    if (!takeToken()) return toHttpResponse(faultResponse(429, 'too many requests a second'))
+    if (!route) return toHttpResponse(toErrorResponse(404, 'no endpoint has this path and method'))
+    if (!takeToken()) return toHttpResponse(toFaultResponse(429, 'too many requests a second'))
     const fault = takeFault(faults, faultNames[route.name])
     if (fault === 'reset') throw new CliError('unknown', 'the emulator reset the connection')
     if (fault === 'stall') return new Promise(() => {})
     if (fault === 'html') return toHttpResponse(webPageResponse)
-    if (typeof fault === 'number') return toHttpResponse(faultResponse(fault))
+    if (typeof fault === 'number') return toHttpResponse(toFaultResponse(fault))
     const lower = Object.entries(given).map(([name, value]) => [name.toLowerCase(), value])
     const headers: Record<string, string> = Object.fromEntries(lower)
     const value = bytes && tryParseJson(Buffer.from(bytes).toString())
@@ -160,15 +157,12 @@ function refuseCredential(
     service === 'gateway'
       ? "Authorization must be 'Bearer ACCESS_TOKEN'"
       : "x-api-key must be the key, or Authorization must be 'Bearer KEY'"
-  return errorResponse(401, `the header ${place}`)
+  return toErrorResponse(401, `the header ${place}`)
 }
 
 const maxMessageLength = 4000
 
-/**
- * Returns a 400 for a request that does not match the endpoint's schema or, with `isStrict`, that a service
- * may refuse.
- */
+/** `isStrict` also refuses a request that matches the schema but that a service may refuse. */
 async function refuseInvalid(
   { endpoint, headers, body }: Call,
   isStrict = false,
@@ -179,7 +173,7 @@ async function refuseInvalid(
   const problems = isDoubtful ? [...listDoubtfulHeaders(headers), ...listDoubtfulEvents(body)] : invalid
   return problems.length === 0
     ? undefined
-    : errorResponse(400, takeStart(problems.join('; '), maxMessageLength))
+    : toErrorResponse(400, takeStart(problems.join('; '), maxMessageLength))
 }
 
 type Schema = Awaited<ReturnType<NonNullable<Endpoint['request']>>>
@@ -191,10 +185,7 @@ function listProblems(schema: Schema, value: unknown, type = ''): string[] {
   return error ? describeIssues(error) : []
 }
 
-/**
- * Lists headers that a service may refuse: a missing version, and undocumented betas (src/wire/README.md:
- * session events, 9.2 and 9.3). Accepts any vendor prefix.
- */
+/** Reports a missing version and undocumented betas (session events, 9.2 and 9.3). Any vendor prefix is valid. */
 function listDoubtfulHeaders(headers: Record<string, string>): string[] {
   const all = Object.entries(headers).map(([name, value]) => [name, value.trim()] as const)
   const hasVersion = all.some(([name, value]) => name.endsWith('-version') && value !== '')

@@ -1,14 +1,14 @@
 import { usageError } from '../errors.ts'
-import { type EmulatedResponse, errorResponse } from './response.ts'
+import { type EmulatedResponse, toErrorResponse } from './response.ts'
 
 export const faultKinds = ['reset', 'cut', 'stall', 'html'] as const
 
-/**
- * Without `endpoint`, the fault applies to every endpoint. `left`: number of requests that will still fail.
- */
 export interface Fault {
+  /** If omitted, the fault applies to every endpoint. */
   endpoint?: string
+  /** Name of the fault, or the HTTP status of the response. */
   kind: (typeof faultKinds)[number] | number
+  /** Number of requests that will fail. */
   left: number
 }
 
@@ -16,9 +16,7 @@ const faultPattern = new RegExp(`^(?:([a-z]+):)?(${faultKinds.join('|')}|[45]\\d
 
 export type Faults = ReturnType<typeof parseFaults>
 
-/**
- * Parses all `--fault` values. `rate` is the limit in requests per second, or Infinity. Throws a usage error.
- */
+/** Parses the values of `--fault`. `rate`: requests per second, or Infinity. Throws a usage error. */
 export function parseFaults(specs: readonly string[], endpoints: readonly string[]) {
   const isRate = (spec: string) => /^rate:\d*[1-9]\d*$/.test(spec)
   const faults = specs.filter((spec) => !isRate(spec)).map((spec) => parseFault(spec, endpoints))
@@ -26,7 +24,6 @@ export function parseFaults(specs: readonly string[], endpoints: readonly string
   return { faults, rate: Math.min(...rates) }
 }
 
-/** Parses a fault. Without a count, the fault applies to every request. Throws a usage error. */
 function parseFault(spec: string, endpoints: readonly string[]): Fault {
   const found = faultPattern.exec(spec.toLowerCase())
   const [, endpoint, kind, times] = found ?? []
@@ -51,11 +48,11 @@ export function takeFault(faults: Fault[], endpoint: string): Fault['kind'] | un
   return fault.kind
 }
 
-/** A 429 has a Retry-After of one second, because the emulator's rate limits are per second. */
-export const faultResponse = (status: number, why = `--fault requested a ${status}`): EmulatedResponse =>
-  errorResponse(status, why, status === 429 ? { 'retry-after': '1' } : undefined)
+/** A 429 has a Retry-After of one second, because `--fault rate:N` counts requests per second. */
+export const toFaultResponse = (status: number, why = `--fault requested a ${status}`): EmulatedResponse =>
+  toErrorResponse(status, why, status === 429 ? { 'retry-after': '1' } : undefined)
 
-/** Response of a captive portal, which is the login page of a public network. */
+/** Response of a captive portal: a public network answers with its login page. */
 export const webPageResponse: EmulatedResponse = {
   status: 200,
   contentType: 'text/html',
@@ -63,9 +60,8 @@ export const webPageResponse: EmulatedResponse = {
 }
 
 /**
- * Creates a token bucket with `rate` tokens, which refills within a second. Each call of the returned
- * function takes one token. The function returns false if the bucket is empty. `now` is a monotonic clock in
- * milliseconds.
+ * Creates a token bucket of `rate` tokens, which refills within a second. The returned function takes a token,
+ * or returns false if the bucket is empty. `now`: monotonic milliseconds.
  */
 export function createRateLimiter(rate: number, now: () => number): () => boolean {
   let left = rate
@@ -75,7 +71,7 @@ export function createRateLimiter(rate: number, now: () => number): () => boolea
     const time = now()
     left = Math.min(rate, left + ((time - last) * rate) / 1000)
     last = time
-    // Because of rounding, the client may wait slightly too little, so 0.99 tokens are enough.
+    // A client that rounds its wait may come slightly too early, so 0.99 tokens are enough.
     if (left < 0.99) return false
     left--
     return true

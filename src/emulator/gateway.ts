@@ -1,36 +1,34 @@
 import type { GenerateRequest } from '../wire/gateway/generate-request.ts'
 import { isObject } from '../wire/json/parse.ts'
 import { takeStart } from '../wire/text-start.ts'
-import { createRandomId, type EmulatedResponse, eventsResponse, jsonResponse } from './response.ts'
-import { createSample, createSampleForTexts } from './sample.ts'
+import { createRandomId, type EmulatedResponse, toEventStreamResponse, toJsonResponse } from './response.ts'
+import { createJsonSample, createJsonSampleForTexts } from './sample.ts'
 
-type EmulatedAnswer = ReturnType<typeof composeAnswer>
+type EmulatedAnswer = ReturnType<typeof composeEmulatedAnswer>
 
 const greeting = "Hello from parley's emulator!"
 
 const notice = 'No model read your prompt, and this text only shows the form of answers.'
 
-export const countTokens = (text: string): number => Math.ceil(text.length / 4)
+export const estimateTokens = (text: string): number => Math.ceil(text.length / 4)
 
-export const truncateQuote = (text: string): string => (text.length > 80 ? `${takeStart(text, 80)}…` : text)
+export const shortenQuote = (text: string): string => (text.length > 80 ? `${takeStart(text, 80)}…` : text)
 
 const readTexts = ({ contents = [] }: GenerateRequest): string[] =>
   contents.map(({ parts = [] }) => parts.map(({ text = '' }) => text).join(' '))
 
-/**
- * Composes the answer: `fixed` if given, JSON if the request has a schema, otherwise a text that quotes the
- * prompt.
- */
-export function composeAnswer(request: GenerateRequest, model: string, fixed?: string) {
+/** Answers with `fixed` if given, with JSON if the request has a schema, otherwise with a quote of the prompt. */
+export function composeEmulatedAnswer(request: GenerateRequest, model: string, fixed?: string) {
   const texts = readTexts(request)
   const promptText = texts.at(-1)?.trim() ?? ''
   const prompt = promptText.replace(/\s+/g, ' ')
-  const quote = truncateQuote(prompt)
-  const inputTokens = Math.max(1, countTokens(texts.join(' ')))
+  const quote = shortenQuote(prompt)
+  const inputTokens = Math.max(1, estimateTokens(texts.join(' ')))
   const echo = quote === '' ? 'The body has no text in contents[].parts[].text.' : `You said: “${quote}”.`
   const prose = `${greeting} ${echo} ${notice}`
   const { responseJsonSchema: schema } = (request.generationConfig ?? {}) as { responseJsonSchema?: unknown }
-  const whole = fixed ?? (isObject(schema) ? createSample(schema) : createSampleForTexts(texts)) ?? prose
+  const whole =
+    fixed ?? (isObject(schema) ? createJsonSample(schema) : createJsonSampleForTexts(texts)) ?? prose
   const limit = Math.max(request.generationConfig?.maxOutputTokens ?? Infinity, 0) * 4
   const limited = takeStart(whole, limit)
   const part = choosePart(limited, promptText, request)
@@ -40,13 +38,11 @@ export function composeAnswer(request: GenerateRequest, model: string, fixed?: s
     isCut: limited.length < whole.length,
     ...part,
     inputTokens,
-    outputTokens: Math.max(1, countTokens(part.text)),
+    outputTokens: Math.max(1, estimateTokens(part.text)),
   }
 }
 
-/**
- * Returns the requested part of the answer. A prompt with words such as `in 3 parts` requests several parts.
- */
+/** A prompt with words such as `in 3 parts` gets an answer in parts. The client requests each by its token. */
 function choosePart(whole: string, prompt: string, request: GenerateRequest) {
   const [, number = '1'] = /\bin (\d{1,2}) parts\b/i.exec(prompt) ?? []
   const all = number === '1' ? [whole] : splitWords(whole)
@@ -58,7 +54,7 @@ function choosePart(whole: string, prompt: string, request: GenerateRequest) {
   return {
     text: all.slice(startOf(index), startOf(index + 1)).join(''),
     hasWrongToken: index < 0,
-    /** The answer has several parts, which only the native form supports. */
+    /** Only the native form of an answer supports parts. */
     isPart: count > 1,
     next: index + 1 < count ? tokenOf(index + 1) : undefined,
   }
@@ -67,8 +63,8 @@ function choosePart(whole: string, prompt: string, request: GenerateRequest) {
 const maxParts = 64
 
 /** Creates the documented response of the chat endpoint (src/wire/README.md: gateway, 2.3). */
-export function messageResponse(answer: EmulatedAnswer): EmulatedResponse {
-  return jsonResponse({
+export function toMessageResponse(answer: EmulatedAnswer): EmulatedResponse {
+  return toJsonResponse({
     ...messageHead(answer),
     content: [{ type: 'text', text: answer.text }],
     stop_reason: getStopReason(answer),
@@ -77,7 +73,7 @@ export function messageResponse(answer: EmulatedAnswer): EmulatedResponse {
 }
 
 /** Streams the answer as message events (src/wire/README.md: public clients, 7). */
-export function messageEventsResponse(answer: EmulatedAnswer): EmulatedResponse {
+export function toMessageStreamResponse(answer: EmulatedAnswer): EmulatedResponse {
   const head = { ...messageHead(answer), content: [], stop_reason: null, usage: usage(answer, 1) }
   const events = [
     { type: 'message_start', message: head },
@@ -96,17 +92,17 @@ export function messageEventsResponse(answer: EmulatedAnswer): EmulatedResponse 
     },
     { type: 'message_stop' },
   ]
-  return eventsResponse(events.map((event) => ({ event: event.type, data: JSON.stringify(event) })))
+  return toEventStreamResponse(events.map((event) => ({ event: event.type, data: JSON.stringify(event) })))
 }
 
 /** Creates a response in the native form, with `candidates` (src/wire/README.md: gateway, 2.2). */
-export const nativeResponse = (answer: EmulatedAnswer): EmulatedResponse =>
-  jsonResponse(createNativeChunk(answer, answer.text, true))
+export const toNativeResponse = (answer: EmulatedAnswer): EmulatedResponse =>
+  toJsonResponse(createNativeChunk(answer, answer.text, true))
 
-export function nativeStreamResponse(answer: EmulatedAnswer): EmulatedResponse {
+export function toNativeStreamResponse(answer: EmulatedAnswer): EmulatedResponse {
   const pieces = splitWords(answer.text)
   const chunks = pieces.map((text, index) => createNativeChunk(answer, text, index === pieces.length - 1))
-  return eventsResponse(chunks.map((chunk) => ({ event: '', data: JSON.stringify(chunk) })))
+  return toEventStreamResponse(chunks.map((chunk) => ({ event: '', data: JSON.stringify(chunk) })))
 }
 
 function createNativeChunk(answer: EmulatedAnswer, text: string, isLast: boolean) {
@@ -140,13 +136,13 @@ const usage = ({ inputTokens }: EmulatedAnswer, outputTokens: number) => ({
 const picture =
   'iVBORw0KGgoAAAANSUhEUgAAACAAAAAgAQMAAABJtOi3AAAAA1BMVEUuoG6RpKaGAAAADElEQVR42mNgGNwAAACgAAGO+7G0AAAAAElFTkSuQmCC'
 
-export function imageResponse(request: GenerateRequest, model: string): EmulatedResponse {
-  const promptTokens = Math.max(1, countTokens(readTexts(request).join(' ')))
+export function createImageResponse(request: GenerateRequest, model: string): EmulatedResponse {
+  const promptTokens = Math.max(1, estimateTokens(readTexts(request).join(' ')))
   const parts = [
     { text: 'A colour, chosen by an emulator that cannot read.' },
     { inlineData: { mimeType: 'image/png', data: picture } },
   ]
-  return jsonResponse({
+  return toJsonResponse({
     candidates: [{ content: { role: 'model', parts }, finishReason: 'STOP' }],
     usageMetadata: {
       promptTokenCount: promptTokens,

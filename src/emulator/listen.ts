@@ -2,20 +2,18 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 import { type AddressInfo, isIP } from 'node:net'
 import { CliError } from '../errors.ts'
 import { isLoopback } from '../wire/address.ts'
-import { createBodyCollector, type Exchange, type HttpResponse } from '../wire/exchange.ts'
+import { type Exchange, type HttpResponse, readBody } from '../wire/exchange.ts'
 import { toHttpResponse } from './response.ts'
 
-export interface ServerOptions {
+interface ServerOptions {
   port: number
   host: string
   exchange: Exchange
-  /**
-   * Called after each request. `status` is `undefined` if the connection was closed without a whole response.
-   */
+  /** `status` is `undefined` if the client did not receive a complete response. */
   onRequest(entry: { method: string; path: string; status: number | undefined }): void
 }
 
-/** Timeouts of the HTTP server, so that slow or silent clients do not keep connections open. */
+/** Slow or silent clients must not keep connections open. */
 const timeoutsMs = {
   headersTimeout: 5000,
   requestTimeout: 60_000,
@@ -23,8 +21,8 @@ const timeoutsMs = {
   connectionsCheckingInterval: 500,
 }
 
-/** Starts the emulator's HTTP server. If the exchange throws, the server closes or resets the connection. */
-export async function startServer({ port, host, exchange, onRequest }: ServerOptions) {
+/** Starts an HTTP server. If `exchange` throws, the server closes or resets the connection. */
+export async function startEmulatorServer({ port, host, exchange, onRequest }: ServerOptions) {
   const server = createServer(timeoutsMs, async (request, response) => {
     let status: number | undefined
     try {
@@ -44,69 +42,48 @@ export async function startServer({ port, host, exchange, onRequest }: ServerOpt
   return Object.assign(server, { port: (server.address() as AddressInfo).port })
 }
 
-/** Returns the server's URL. If the server listens on all interfaces, the URL has the loopback address. */
-export function getServerUrl(host: string, port: number): string {
+/** A server that listens on all interfaces gets a URL with the loopback address. */
+export function formatServerUrl(host: string, port: number): string {
   const name = host === '0.0.0.0' ? '127.0.0.1' : host === '::' ? '::1' : host
   return `http://${isIP(name) === 6 ? `[${name}]` : name}:${port}`
 }
 
-/** Returns a 403 for a request that a web page sends through a browser, including by DNS rebinding. */
+/** Answers 403 to a web page in the user's browser, even if its host name resolves to this machine. */
 function refuseWebPage({ headers }: IncomingMessage, isLocal: boolean): HttpResponse | undefined {
   if (headers.origin !== undefined || headers['sec-fetch-site'] !== undefined) {
-    return textResponse(403, 'requests from web pages are refused')
+    return toTextResponse(403, 'requests from web pages are refused')
   }
   const name = headers.host?.replace(/:\d+$/, '').replace(/^\[|\]$/g, '') ?? ''
   if (isLocal && isIP(name) === 0 && name.toLowerCase() !== 'localhost') {
-    return textResponse(403, 'the Host header must name this machine')
+    return toTextResponse(403, 'the Host header must name this machine')
   }
   return undefined
 }
 
-/** Maximum size of one body, and of all incomplete bodies together. */
 const maxBodyBytes = 64 * 1024 * 1024
-const maxTotalBytes = 256 * 1024 * 1024
-
-let incomingBytes = 0
-
-/** Reads the body of a request. Returns `undefined` if a size limit is exceeded. */
-async function readBody(request: IncomingMessage): Promise<Uint8Array | undefined> {
-  if (Number(request.headers['content-length'] ?? 0) > maxBodyBytes) return undefined
-  const collected = createBodyCollector()
-  let size = 0
-  try {
-    for await (const chunk of request.iterator({ destroyOnReturn: false })) {
-      size += chunk.length
-      incomingBytes += chunk.length
-      if (size > maxBodyBytes || incomingBytes > maxTotalBytes) return undefined
-      collected.add(chunk)
-    }
-    return collected.bytes()
-  } finally {
-    incomingBytes -= size
-  }
-}
 
 async function forwardRequest(request: IncomingMessage, exchange: Exchange): Promise<HttpResponse> {
-  const body = await readBody(request)
-  if (!body) {
-    // Reads and drops the rest of the body, because a client may read the response only after it has sent the
-    // whole body.
+  const { method = 'GET', url } = request
+  const announced = Number(request.headers['content-length'] ?? 0)
+  const limit = announced > maxBodyBytes ? 0 : maxBodyBytes + 1
+  const body = await readBody(request.iterator({ destroyOnReturn: false }), limit)
+  if (body.length === limit) {
+    // A client may read the response only after it has sent the whole body, so the rest is read and dropped.
     request.resume()
-    return textResponse(413, 'the body is longer than 64 MiB, or there is no memory left for it')
+    return toTextResponse(413, 'the body is longer than 64 MiB')
   }
   const headers = Object.entries(request.headers).map(([name, value]) => [name, String(value)])
-  const { method = 'GET', url } = request
   return exchange({ method, url: `http://emulator${url}`, headers: Object.fromEntries(headers), body })
 }
 
-const textResponse = (status: number, text: string): HttpResponse =>
+const toTextResponse = (status: number, text: string): HttpResponse =>
   toHttpResponse({ status, contentType: 'text/plain', pieces: [`${text}\n`] })
 
 async function write(answer: HttpResponse, response: ServerResponse): Promise<void> {
   let resumeWriting = () => {}
   response.on('drain', () => resumeWriting())
   response.on('close', () => {
-    // Closes the response here, because a stream that waits for an event does not detect a closed connection.
+    // A stream that waits for an event does not notice that the client has closed the connection.
     answer.close()
     resumeWriting()
   })
@@ -128,8 +105,7 @@ async function abortRequest(
   request: IncomingMessage,
   response: ServerResponse,
 ): Promise<void> {
-  // Waits for one iteration of the event loop, so that the written bytes are sent before the connection
-  // closes.
+  // The bytes that were written must be sent before the connection closes.
   await new Promise(setImmediate)
   if (response.headersSent) request.socket.destroySoon()
   else if (error instanceof CliError) request.socket.resetAndDestroy()

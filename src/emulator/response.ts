@@ -2,23 +2,23 @@ import { CliError } from '../errors.ts'
 import type { HttpResponse } from '../wire/exchange.ts'
 import { encodeSseEvent, type SseEvent } from '../wire/sse.ts'
 
-/** `pieces`: the parts of the body, which are sent one by one. */
 export interface EmulatedResponse {
   status: number
   contentType: string
   headers?: Record<string, string>
+  /** Parts of the body, which are sent one by one. */
   pieces: Iterable<string> | AsyncIterable<string>
-  /** Ends a stream that otherwise has no end. */
+  /** Ends a stream of events, which would otherwise wait for the next event. */
   close?(): void
 }
 
-export const jsonResponse = (body: unknown): EmulatedResponse => ({
+export const toJsonResponse = (body: unknown): EmulatedResponse => ({
   status: 200,
   contentType: 'application/json',
   pieces: [JSON.stringify(body)],
 })
 
-export const eventsResponse = (events: SseEvent[]): EmulatedResponse => ({
+export const toEventStreamResponse = (events: SseEvent[]): EmulatedResponse => ({
   status: 200,
   contentType: 'text/event-stream',
   pieces: events.map(encodeSseEvent),
@@ -36,7 +36,7 @@ const errorTypes: Record<number, string> = {
   529: 'overloaded_error',
 }
 
-export function errorResponse(
+export function toErrorResponse(
   status: number,
   message: string,
   headers?: Record<string, string>,
@@ -45,13 +45,13 @@ export function errorResponse(
   const requestId = createRandomId('req')
   const error = { type, message: `emulator: ${message}` }
   return {
-    ...jsonResponse({ type: 'error', error, request_id: requestId }),
+    ...toJsonResponse({ type: 'error', error, request_id: requestId }),
     status,
     headers: { ...headers, 'request-id': requestId },
   }
 }
 
-/** Sends the pieces one by one. With `isCut`, the body ends with an error in the middle of a piece. */
+/** With `isCut`, the body ends with an error in the middle of a piece. */
 export function toHttpResponse({ pieces, ...response }: EmulatedResponse, isCut = false): HttpResponse {
   // A stream is cut after 60 % of its pieces, so that the client receives a part of the answer.
   const cutAt = Array.isArray(pieces) ? Math.floor(pieces.length * 0.6) : 0

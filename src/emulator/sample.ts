@@ -5,22 +5,16 @@ const [maxValues, maxDepth, maxTextLength] = [10_000, 100, 1000]
 
 const schemaHeading = 'JSON Schema:\n'
 
-/**
- * Returns JSON that matches the schema in the last text with a schema. Returns `undefined` if no text has a
- * schema.
- */
-export function createSampleForTexts(texts: readonly string[]): string | undefined {
+/** Uses the schema in the last text that contains one. Returns `undefined` if no text does. */
+export function createJsonSampleForTexts(texts: readonly string[]): string | undefined {
   const withSchema = texts.findLast((text) => text.includes(schemaHeading))
   if (withSchema === undefined) return undefined
   const schema = tryParseJson(withSchema.slice(withSchema.indexOf(schemaHeading) + schemaHeading.length))
-  return isObject(schema) ? createSample(schema) : undefined
+  return isObject(schema) ? createJsonSample(schema) : undefined
 }
 
-/**
- * Returns JSON that matches a JSON Schema. Supports types, required properties, minimums, `enum`, `const`,
- * `$ref` and alternatives; ignores other keywords.
- */
-export function createSample(schema: object): string {
+/** Creates JSON that matches a JSON Schema, if the schema needs no keywords other than those below. */
+export function createJsonSample(schema: object): string {
   let left = maxValues
   const createValue = (part: unknown, depth = 0): unknown => {
     if (!isObject(part) || left-- <= 0 || depth > maxDepth) return null

@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { createValidator } from '../../src/content/schema/validator.ts'
 import { createEmulator } from '../../src/emulator/emulator.ts'
-import { createSample } from '../../src/emulator/sample.ts'
+import { createJsonSample } from '../../src/emulator/sample.ts'
 import { realTimers } from '../../src/timers.ts'
 import { run, temporaryFolder } from '../harness/run.ts'
 
@@ -68,7 +68,7 @@ const schemas: [string, object, unknown][] = [
 ]
 
 test.each(schemas)('the emulator answers a schema with matching JSON: %s', (_, schema, fitting) => {
-  const text = createSample(schema)
+  const text = createJsonSample(schema)
   expect(JSON.parse(text)).toEqual(fitting)
   expect(createValidator(structuredClone(schema)).validate(JSON.parse(text))).toEqual([])
 })

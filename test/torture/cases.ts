@@ -1,6 +1,6 @@
 import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { startServer } from '../../src/emulator/listen.ts'
+import { startEmulatorServer } from '../../src/emulator/listen.ts'
 import { png } from '../gateway/image/image.ts'
 import { message } from '../harness/run.ts'
 import { response, type ScriptedServer, serve } from '../harness/server.ts'
@@ -140,7 +140,12 @@ const isPicture = (text: string | undefined) =>
 /** Serves an agent that requests two tool uses, one after the other. */
 async function agent(port: number): Promise<Service> {
   const service = createAgentService({ rounds: [[bash('t1')], [bash('t2')]] })
-  const server = await startServer({ port, host: '127.0.0.1', exchange: service.exchange, onRequest() {} })
+  const server = await startEmulatorServer({
+    port,
+    host: '127.0.0.1',
+    exchange: service.exchange,
+    onRequest() {},
+  })
   return {
     port: server.port,
     env: { PARLEY_AGENTS_URL: `http://127.0.0.1:${server.port}`, PARLEY_API_KEY: 'key' },

@@ -1,22 +1,22 @@
 import { formatPath } from '../../wire/json/parse.ts'
 import { readText, type SessionEvent } from '../../wire/sessions/session-event.ts'
-import { countTokens, truncateQuote } from '../gateway.ts'
-import { createRandomId, type EmulatedResponse, errorResponse } from '../response.ts'
-import { createSampleForTexts } from '../sample.ts'
+import { estimateTokens, shortenQuote } from '../gateway.ts'
+import { createRandomId, type EmulatedResponse, toErrorResponse } from '../response.ts'
+import { createJsonSampleForTexts } from '../sample.ts'
 import { type ClientEvent, EmulatedSession } from './session.ts'
 import { parseTaskSteps, type TaskStep, type WorkflowRunPlan } from './task.ts'
 
-/** State of an emulated agent, which the storage contains as JSON. */
+/** The store contains this state as JSON. */
 interface AgentState {
-  /** Events of clients and of the service to which the agent has not reacted yet. */
+  /** Events to which the agent has not reacted yet. */
   inbox: SessionEvent[]
-  /** Remaining steps of the task, in rounds. The agent executes the steps of a round together. */
+  /** Remaining steps of the task. The agent executes the steps of a round together. */
   rounds: TaskStep[][]
   /** The first thread is the main thread, which has no id. */
   threads: [Thread, ...Thread[]]
   runs: WorkflowRun[]
   isRunning: boolean
-  /** Text of the agent's message after the last step of the task. */
+  /** The agent sends this text after the last step of the task. */
   finalMessage?: string | undefined
   usage: { input: number; output: number }
 }
@@ -30,25 +30,22 @@ interface Thread {
 interface WorkflowRun {
   id: string
   name: string
-  /** Events that the run will publish. */
   events: SessionEvent[]
 }
 
 export interface StoredSession {
   id: string
   created: string
-  /** Time of the last change in ISO 8601, which sorts by time. */
+  /** In ISO 8601, so that sessions can be sorted by this text. */
   updated: string
-  /** Fields of the session resource that clients have set. */
+  /** Fields of the session that clients have set. */
   fields: object
   /** JSON of each event. */
   events: string[]
   agent: AgentState
 }
 
-/**
- * For each type of reply: the field with the id of the tool use, and the types of tool uses that it answers.
- */
+/** For each type of reply: the field with the id of the tool use, and the types of tool uses that it answers. */
 export const replyForms = new Map([
   ['user.tool_confirmation', { field: 'tool_use_id', uses: ['agent.tool_use', 'agent.mcp_tool_use'] }],
   ['user.tool_result', { field: 'tool_use_id', uses: ['agent.tool_use'] }],
@@ -57,18 +54,13 @@ export const replyForms = new Map([
 
 const doneText = 'The emulated agent is done.'
 
-/**
- * A session with an emulated agent. It accepts the events of a request, then the agent reacts to them
- * together.
- */
+/** A session accepts all events of a request. Its agent then reacts to all of them at once. */
 export class AgentSession extends EmulatedSession {
   #stored: Omit<StoredSession, 'id' | 'events'>
   readonly #toolUses = new Map<string, SessionEvent>()
   readonly #schedule: (act: () => void) => void
-  /** Ids of runs that publish their first event after the agent's reaction. */
-  readonly #newRuns: string[] = []
 
-  /** `schedule` calls the agent's reactions and the steps of workflow runs, possibly after a delay. */
+  /** `schedule` calls `act` at once or after a delay. */
   constructor(id: string, schedule: (act: () => void) => void) {
     super(id)
     const created = new Date().toISOString()
@@ -88,7 +80,7 @@ export class AgentSession extends EmulatedSession {
     const refusal = this.#checkEvents(parameters)
     if (refusal) return refusal
     const wasOverBudget = this.#isOverBudget
-    // Uses spread syntax, because assigning a client's field `__proto__` would set the prototype.
+    // `Object.assign` would set the prototype if a client's field is named `__proto__`.
     this.#stored.fields = { ...this.#stored.fields, ...fields }
     this.#stored.updated = new Date().toISOString()
     for (const parameter of parameters) {
@@ -132,8 +124,7 @@ export class AgentSession extends EmulatedSession {
   #emit(type: string, fields: object = {}): SessionEvent {
     const id = createRandomId(type.endsWith('tool_use') ? 'toolu' : 'sevt')
     const own = { id, type, processed_at: new Date().toISOString() }
-    // The first spread puts these fields at the start of the JSON. The last spread keeps a client's fields
-    // from replacing them.
+    // The first spread puts these fields at the start of the JSON. The last one overrides a client's fields.
     return this.#addEvent({ ...own, ...fields, ...own })
   }
 
@@ -144,15 +135,15 @@ export class AgentSession extends EmulatedSession {
   }
 
   /**
-   * Checks events against the session's state. Returns an error response for a reply of the wrong type, a
-   * reply to a tool use that is unknown or does not wait, and a message while the session waits.
+   * Returns an error response for a message while the session waits, for a reply to a tool use that is unknown
+   * or does not wait, and for a reply of the wrong type.
    */
   #checkEvents(parameters: readonly ClientEvent[]): EmulatedResponse | undefined {
     const all = this.#stored.agent.threads.map(({ waiting }) => new Set(waiting))
     const [main = new Set()] = all
     for (const [index, event] of (parameters as (ClientEvent & Record<string, unknown>)[]).entries()) {
       const refuse = (status: number, field: string[], problem: string) =>
-        errorResponse(status, `${formatPath(['events', index, ...field])}: ${problem}`)
+        toErrorResponse(status, `${formatPath(['events', index, ...field])}: ${problem}`)
       if (event.type === 'user.interrupt' && readString(event.session_thread_id) === '')
         for (const waiting of all) waiting.clear()
       if (event.type === 'user.message') {
@@ -185,10 +176,7 @@ export class AgentSession extends EmulatedSession {
     agent.inbox.push(event)
   }
 
-  /**
-   * Applies an interrupt of one thread or of all threads. Returns whether a thread was working or waiting.
-   * Workflow runs continue.
-   */
+  /** Returns false if no thread was working or waiting. An empty id means all threads. Workflow runs continue. */
   #applyInterrupt(threadId: string): boolean {
     const { agent } = this.#stored
     const isAllThreads = threadId === ''
@@ -203,11 +191,13 @@ export class AgentSession extends EmulatedSession {
   #react(): void {
     const events = this.#stored.agent.inbox.splice(0)
     if (events.length === 0) return
+    const runs = new Set(this.#stored.agent.runs)
     this.#work(events)
-    for (const id of this.#newRuns.splice(0)) this.#schedule(() => this.#continueRun(id))
+    for (const run of this.#stored.agent.runs)
+      if (!runs.has(run)) this.#schedule(() => this.#continueRun(run.id))
   }
 
-  /** Stops the session, unless only child threads wait for replies: then the session is still running. */
+  /** If only child threads wait for replies, the session is running until a thread has its reply. */
   #work(events: readonly SessionEvent[]): void {
     const { agent } = this.#stored
     if (!agent.isRunning && events.some(({ type }) => type !== 'user.interrupt'))
@@ -215,7 +205,7 @@ export class AgentSession extends EmulatedSession {
     agent.isRunning = true
     for (const event of events) {
       const { type } = event
-      agent.usage.input += countTokens(JSON.stringify(event))
+      agent.usage.input += estimateTokens(JSON.stringify(event))
       if (type === 'user.message') this.#startTask(readTexts(event))
       else if (type === 'user.define_outcome') this.#startTask([readString(event.description)])
       else if (type === 'workflow_run.status_ended') this.#reportRunResult(event)
@@ -244,14 +234,14 @@ export class AgentSession extends EmulatedSession {
   #startTask(texts: string[]): void {
     const { agent } = this.#stored
     const rounds = parseTaskSteps(texts)
-    const sample = createSampleForTexts(texts)
+    const sample = createJsonSampleForTexts(texts)
     agent.finalMessage = sample ?? agent.finalMessage
     if (rounds.flat().some(({ type }) => type.endsWith('tool_use')))
       this.#sendMessage('The emulated agent wants to use a tool.')
     agent.rounds.push(...rounds)
     if (rounds.length > 0) this.#startRound()
     else if (sample === undefined)
-      this.#sendMessage(`The emulated agent read “${truncateQuote(texts.join(' '))}”, and has nothing to do.`)
+      this.#sendMessage(`The emulated agent read “${shortenQuote(texts.join(' '))}”, and has nothing to do.`)
   }
 
   #startRound(): void {
@@ -303,13 +293,12 @@ export class AgentSession extends EmulatedSession {
       { type: 'workflow_run.phase_started', workflow_run_phase_id: phase.id },
       { type: 'workflow_run.phase_ended', workflow_run_phase_id: phase.id },
     ])
-    const isError = result === 'error'
-    const error = isError ? { type: 'program_error', message: `the plan of ${name} failed` } : undefined
-    if (isError) events.push({ type: 'workflow_run.error', error })
+    const error =
+      result === 'error' ? { type: 'program_error', message: `the plan of ${name} failed` } : undefined
+    if (error) events.push({ type: 'workflow_run.error', error })
     events.push({ type: 'workflow_run.status_ended', result: { type: result, error } })
     this.#stored.agent.runs.push({ id, name, events })
     this.#sendMessage(`The emulated agent started the workflow run ${name}.`)
-    this.#newRuns.push(id)
   }
 
   #continueRun(id: string): void {
@@ -338,8 +327,7 @@ export class AgentSession extends EmulatedSession {
     const use = this.#toolUses.get(readString(event[replyForms.get(event.type)?.field ?? '']))
     if (!use) return
     const { session_thread_id: id } = use
-    const [main] = agent.threads
-    const thread = agent.threads.find((each) => each.id === id) ?? main
+    const thread = agent.threads.find((each) => each.id === id) ?? agent.threads[0]
     this.#addThreadEvent('session.thread_status_running', thread)
     if (event.type !== 'user.tool_confirmation')
       this.#sendMessage(describeResult(use, event), { session_thread_id: id })
@@ -353,7 +341,7 @@ export class AgentSession extends EmulatedSession {
     return budget != null && this.#cost >= Number(budget.max_list_cost.amount)
   }
 
-  /** Cost in cents. Tokens are so expensive that even a short task costs at least a cent. */
+  /** Cents. Tokens are so expensive that even a short task costs at least a cent. */
   get #cost(): number {
     const { input, output } = this.#stored.agent.usage
     return Math.ceil((input + 5 * output) / 20)
@@ -375,15 +363,12 @@ export class AgentSession extends EmulatedSession {
   }
 
   #addGenerated(type: string, fields: object): SessionEvent {
-    this.#stored.agent.usage.output += countTokens(JSON.stringify(fields))
+    this.#stored.agent.usage.output += estimateTokens(JSON.stringify(fields))
     return this.#emit(type, fields)
   }
 }
 
-/**
- * Returns the type and the fields of the result of a tool use. `refusal`: reason why the service did not
- * execute the tool use.
- */
+/** Returns the type and the fields of the result. `refusal`: why the service did not execute the tool use. */
 function createResult(use: SessionEvent, refusal?: string): [string, object] {
   const { id, type, session_thread_id } = use
   const content = [{ type: 'text', text: refusal ?? 'emulated output' }]
@@ -393,18 +378,18 @@ function createResult(use: SessionEvent, refusal?: string): [string, object] {
     : ['agent.tool_result', { tool_use_id: id, ...fields }]
 }
 
-/** No schema checks these fields, so a field may have any type. */
+/** No schema checks the fields of events, so a field may have any type. */
 const readString = (value: unknown): string => (typeof value === 'string' ? value : '')
 
 const readTexts = ({ content }: SessionEvent): string[] =>
   Array.isArray(content) ? content.map((block) => readString(block?.text)) : []
 
 function describeDenial({ name }: SessionEvent, reason: string): string {
-  return `The emulated agent does without ${name}, which was denied${reason && `: “${truncateQuote(reason)}”`}.`
+  return `The emulated agent does without ${name}, which was denied${reason && `: “${shortenQuote(reason)}”`}.`
 }
 
 function describeResult({ name }: SessionEvent, result: SessionEvent): string {
-  const quoted = `“${truncateQuote(readText(result))}”`
+  const quoted = `“${shortenQuote(readText(result))}”`
   return result.is_error === true
     ? `The emulated agent does without ${name}, which failed: ${quoted}.`
     : `The emulated agent read the result of ${name}: ${quoted}.`

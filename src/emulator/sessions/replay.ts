@@ -1,17 +1,14 @@
 import { usageError } from '../../errors.ts'
 import { formatPath, tryParseJson } from '../../wire/json/parse.ts'
 import { SessionEvent } from '../../wire/sessions/session-event.ts'
-import { type EmulatedResponse, errorResponse } from '../response.ts'
+import { type EmulatedResponse, toErrorResponse } from '../response.ts'
 import { replyForms } from './agent.ts'
-import { type ClientEvent, EmulatedSession, isFromClient, type ListedEvent } from './session.ts'
+import { type ClientEvent, type EmulatedEvent, EmulatedSession, isClientEvent } from './session.ts'
 
-/**
- * Parses the output of `events list --raw` or `events follow --raw`: one event per line. Throws a usage
- * error.
- */
-export function parseRecordedEvents(text: string, name: string): ListedEvent[] {
+/** Parses the output of `events list --raw` or `events follow --raw`. Throws a usage error. */
+export function parseRecordedEvents(text: string, name: string): EmulatedEvent[] {
   const known = new Set<string>()
-  const events: ListedEvent[] = []
+  const events: EmulatedEvent[] = []
   for (const [index, line] of text.split('\n').entries()) {
     if (line.trim() === '') continue
     const event = SessionEvent.safeParse(tryParseJson(line))
@@ -30,14 +27,14 @@ export function parseRecordedEvents(text: string, name: string): ListedEvent[] {
 }
 
 /**
- * Replays a recorded session. The session first has the recorded events before the first client event. When a
- * client sends that event, the session adds the recorded events up to the next client event.
+ * Replays a recorded session. At first, it has the events before the first client event of the record. When a
+ * client sends that event, the session adds the events up to the next client event.
  */
 export class ReplaySession extends EmulatedSession {
   /** Recorded events. When a client sends a recorded event, its content becomes the sent content. */
-  #record: readonly ListedEvent[]
+  #record: readonly EmulatedEvent[]
 
-  constructor(id: string, record: readonly ListedEvent[]) {
+  constructor(id: string, record: readonly EmulatedEvent[]) {
     super(id)
     this.#record = record
     this.#publishUntil(findNextClientEvent(record, 0))
@@ -51,10 +48,10 @@ export class ReplaySession extends EmulatedSession {
       const found = findRecorded(record, parameter, next)
       if (found === undefined) {
         const problem = `${formatPath(['events', index])}: ${describeExpected(record, next)}`
-        return errorResponse(409, problem)
+        return toErrorResponse(409, problem)
       }
       // The client may send adjacent client events of the record in any order.
-      const [event] = record.splice(found, 1) as [ListedEvent]
+      const [event] = record.splice(found, 1) as [EmulatedEvent]
       record.splice(next, 0, withContent(event, parameter))
       end = next + 1
     }
@@ -84,31 +81,28 @@ export class ReplaySession extends EmulatedSession {
 
 const statusChange = /^(?:user|system)\.|^session\.status_(idle|running|terminated|rescheduling)/
 
-const getTime = (event: ListedEvent | undefined): string =>
+const getTime = (event: EmulatedEvent | undefined): string =>
   (event && JSON.parse(event.text).processed_at) ?? ''
 
-function findNextClientEvent(record: readonly ListedEvent[], from: number): number {
-  const index = record.findIndex((event, at) => at >= from && isFromClient(event))
+function findNextClientEvent(record: readonly EmulatedEvent[], from: number): number {
+  const index = record.findIndex((event, at) => at >= from && isClientEvent(event))
   return index < 0 ? record.length : index
 }
 
 function findRecorded(
-  record: readonly ListedEvent[],
+  record: readonly EmulatedEvent[],
   parameter: ClientEvent,
   from: number,
 ): number | undefined {
   for (const [index, event] of record.slice(from).entries()) {
-    if (!isFromClient(event)) return undefined
+    if (!isClientEvent(event)) return undefined
     if (matchesEvent(parameter, event)) return from + index
   }
   return undefined
 }
 
-/**
- * Returns whether an event equals a recorded event in its type and, for a reply, in its tool use and
- * decision.
- */
-function matchesEvent(parameter: ClientEvent, { type, text }: ListedEvent): boolean {
+/** Compares the types and, for replies, the tool use and the decision. A message may have any text. */
+function matchesEvent(parameter: ClientEvent, { type, text }: EmulatedEvent): boolean {
   const field = replyForms.get(type)?.field
   if (parameter.type !== type || field === undefined) return parameter.type === type
   const recorded = JSON.parse(text)
@@ -116,13 +110,13 @@ function matchesEvent(parameter: ClientEvent, { type, text }: ListedEvent): bool
   return sent[field] === recorded[field] && sent.result === recorded.result
 }
 
-function withContent(event: ListedEvent, sent: ClientEvent): ListedEvent {
+function withContent(event: EmulatedEvent, sent: ClientEvent): EmulatedEvent {
   const recorded = JSON.parse(event.text)
   const { id, processed_at } = recorded
   return { ...event, text: JSON.stringify({ ...recorded, ...sent, id, processed_at }) }
 }
 
-function describeExpected(record: readonly ListedEvent[], at: number): string {
+function describeExpected(record: readonly EmulatedEvent[], at: number): string {
   const event = record[at]
   if (!event) return 'the record has no further event'
   const { type, tool_use_id: id, custom_tool_use_id: custom, result } = JSON.parse(event.text)

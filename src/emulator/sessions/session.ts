@@ -4,18 +4,18 @@ import type { EmulatedResponse } from '../response.ts'
 
 export type ClientEvent = SendEventsBody['events'][number]
 
-export interface ListedEvent {
+export interface EmulatedEvent {
   id: string | undefined
   type: string
   text: string
 }
 
-export const isFromClient = ({ type }: { type: string }): boolean => /^(user|system)\./.test(type)
+export const isClientEvent = ({ type }: { type: string }): boolean => /^(user|system)\./.test(type)
 
 export abstract class EmulatedSession {
   readonly id: string
-  readonly events: ListedEvent[] = []
-  /** Emits `event` for each new event of the session. */
+  readonly events: EmulatedEvent[] = []
+  /** Emits `event` with a `EmulatedEvent`. */
   readonly newEvents = new EventEmitter().setMaxListeners(0)
 
   constructor(id: string) {
@@ -23,13 +23,13 @@ export abstract class EmulatedSession {
   }
 
   /**
-   * Accepts all events in order. If one of them is invalid, accepts none and returns an error response.
-   * `fields`: fields of the session resource that the client sets.
+   * Returns an error response if an event is invalid; then the session accepts none of the events. `fields`
+   * replace fields of the session.
    */
   abstract accept(parameters: readonly ClientEvent[], fields?: object): EmulatedResponse | undefined
   abstract describe(): { id: string; created_at: string } & Record<string, unknown>
 
-  protected publish(event: ListedEvent): void {
+  protected publish(event: EmulatedEvent): void {
     this.events.push(event)
     this.newEvents.emit('event', event)
   }

@@ -2,40 +2,37 @@ import { on } from 'node:events'
 import type { SendEventsBody } from '../../wire/sessions/send-events.ts'
 import type { CreateSessionBody } from '../../wire/sessions/session-requests.ts'
 import { encodeSseEvent } from '../../wire/sse.ts'
-import { createRandomId, type EmulatedResponse, errorResponse, jsonResponse } from '../response.ts'
+import { createRandomId, type EmulatedResponse, toErrorResponse, toJsonResponse } from '../response.ts'
 import { AgentSession, type StoredSession } from './agent.ts'
 import { ReplaySession } from './replay.ts'
-import { type EmulatedSession, isFromClient, type ListedEvent } from './session.ts'
+import { type EmulatedEvent, type EmulatedSession, isClientEvent } from './session.ts'
 
-/** Storage through which several emulator processes share their sessions. */
+/** A file through which several processes share the emulated sessions. */
 export interface SessionStore {
   /** Returns the sessions that other processes have changed since the last read or write. */
   read(): StoredSession[]
-  /** Locks the storage, calls `change`, and writes the sessions that it returns. */
+  /** Locks the file, calls `change`, and writes the sessions that `change` returns. */
   change(change: () => StoredSession[]): Promise<void>
 }
 
 export interface EmulatedSessionsOptions {
-  /**
-   * Respond with 404 to a session id that the emulator has not created. If omitted, the first request with an
-   * id creates the session.
-   */
+  /** Respond with 404 to an unknown session id. If omitted, the first request with an id creates the session. */
   onlyCreated?: boolean
   /** Receives a line about each request that a real service would probably refuse. */
   warn?(line: string): void
-  record?: readonly ListedEvent[] | undefined
-  /** Shared storage. If omitted, the sessions exist only in this process. */
+  /** Events of a recorded session, which every session replays. */
+  record?: readonly EmulatedEvent[] | undefined
+  /** If omitted, the sessions end with this process. */
   store?: SessionStore
 }
 
 const maxPageSize = 100
 
-/** Interval between reads of the storage while a client follows a session. */
+/** Interval between reads of the store while a client follows a session. */
 const pollIntervalMs = 200
 
 export class EmulatedSessions {
   readonly #sessions = new Map<string, EmulatedSession>()
-  readonly #created = new Set<string>()
   readonly #options: EmulatedSessionsOptions
   readonly #latencyMs: number
 
@@ -46,25 +43,25 @@ export class EmulatedSessions {
 
   create({ initial_events: events = [], ...fields }: CreateSessionBody): Promise<EmulatedResponse> {
     const id = createRandomId('sesn')
-    this.#created.add(id)
-    return this.#change(id, (session) => session.accept(events, fields) ?? jsonResponse(session.describe()))
+    this.#getSession(id)
+    return this.#change(id, (session) => session.accept(events, fields) ?? toJsonResponse(session.describe()))
   }
 
   send(id: string, { events }: SendEventsBody): Promise<EmulatedResponse> {
     return this.#change(id, (session) => {
       const before = session.events.length
       const refusal = session.accept(events)
-      const accepted = session.events.slice(before).filter(isFromClient)
+      const accepted = session.events.slice(before).filter(isClientEvent)
       return refusal ?? createList(accepted.map(({ text }) => text))
     })
   }
 
   update(id: string, fields: object): Promise<EmulatedResponse> {
-    return this.#change(id, (session) => session.accept([], fields) ?? jsonResponse(session.describe()))
+    return this.#change(id, (session) => session.accept([], fields) ?? toJsonResponse(session.describe()))
   }
 
   describe(id: string): EmulatedResponse {
-    return this.#withSession(id, (session) => jsonResponse(session.describe()))
+    return this.#withSession(id, (session) => toJsonResponse(session.describe()))
   }
 
   describeAll(query: URLSearchParams): EmulatedResponse {
@@ -92,7 +89,7 @@ export class EmulatedSessions {
       }
       async function* pieces(): AsyncGenerator<string> {
         try {
-          // Sends a comment first, so that the client receives the response headers at once.
+          // Without a first piece, the client would receive the headers only with the next event.
           yield ': listening\n\n'
           for await (const [event] of news) yield encodeEvent(event)
         } finally {
@@ -105,21 +102,21 @@ export class EmulatedSessions {
 
   #withSession(id: string, use: (session: EmulatedSession) => EmulatedResponse): EmulatedResponse {
     this.#refresh()
-    if (this.#options.onlyCreated && !this.#created.has(id))
-      return errorResponse(404, `unknown session ${id}`)
-    const { record, warn } = this.#options
-    if (!record && !this.#created.has(id) && !this.#sessions.has(id))
-      warn?.(`created the unknown session ${id}: --strict refuses it`)
-    const session = this.#getSession(id)
-    this.#sessions.set(id, session)
-    return use(session)
+    const { record, warn, onlyCreated } = this.#options
+    const isKnown = this.#sessions.has(id)
+    if (!isKnown && onlyCreated) return toErrorResponse(404, `unknown session ${id}`)
+    if (!isKnown && !record) warn?.(`created the unknown session ${id}: --strict refuses it`)
+    return use(this.#getSession(id))
   }
 
   #getSession(id: string): EmulatedSession {
     const { record, store } = this.#options
-    // The agent must react while the storage is locked, so it reacts without a delay.
+    // The store is locked only during a change, so the agent of a stored session reacts without a delay.
     const schedule = (act: () => void) => void (store ? act() : setTimeout(act, this.#latencyMs))
-    return this.#sessions.get(id) ?? (record ? new ReplaySession(id, record) : new AgentSession(id, schedule))
+    const session =
+      this.#sessions.get(id) ?? (record ? new ReplaySession(id, record) : new AgentSession(id, schedule))
+    this.#sessions.set(id, session)
+    return session
   }
 
   async #change(id: string, use: (session: EmulatedSession) => EmulatedResponse): Promise<EmulatedResponse> {
@@ -136,17 +133,15 @@ export class EmulatedSessions {
     return response as EmulatedResponse
   }
 
-  /** Loads the changes of other processes. */
   #refresh(): void {
     for (const stored of this.#options.store?.read() ?? []) {
       const session = this.#getSession(stored.id)
       if (session instanceof AgentSession) session.load(stored)
-      this.#sessions.set(stored.id, session)
     }
   }
 }
 
-const encodeEvent = ({ id, type, text }: ListedEvent): string =>
+const encodeEvent = ({ id, type, text }: EmulatedEvent): string =>
   (id === undefined || /[\r\n\0]/.test(id) ? '' : `id: ${id}\n`) + encodeSseEvent({ event: type, data: text })
 
 const createList = (texts: readonly string[], more = ''): EmulatedResponse => ({
@@ -155,10 +150,7 @@ const createList = (texts: readonly string[], more = ''): EmulatedResponse => ({
   pieces: [`{"data":[${texts.join(',')}]${more}}`],
 })
 
-/**
- * Creates a response with one page of items. The token `next_page` is the index of the next page's first
- * item.
- */
+/** The token `next_page` is the index of the first item of the next page. */
 function createPage<T>(
   items: readonly T[],
   query: URLSearchParams,
@@ -167,7 +159,7 @@ function createPage<T>(
   const start = Number(query.get('page') ?? 0)
   const limit = Math.min(Number(query.get('limit') ?? 20), maxPageSize)
   if (!(start >= 0) || !(limit >= 1))
-    return errorResponse(400, 'page must be a page token, and limit a number')
+    return toErrorResponse(400, 'page must be a page token, and limit a number')
   const end = start + limit
   const next = end < items.length ? String(end) : null
   return createList(items.slice(start, end).map(toJson), `,"next_page":${JSON.stringify(next)}`)

@@ -1,5 +1,5 @@
 import { isObject, tryParseJson } from '../../wire/json/parse.ts'
-import { truncateQuote } from '../gateway.ts'
+import { shortenQuote } from '../gateway.ts'
 
 export interface TaskStep {
   type: string
@@ -20,8 +20,8 @@ export interface WorkflowRunPlan {
 const stepPattern = /^\s*(?:then\s+)?(thread\s+use|use|run|say|refuse|start|fail)\s([^{]*)(\{.*)$/s
 
 /**
- * Matches a line that begins with the keyword of a step. Such a line may also be prose, so the emulator treats
- * it as a step only if some line of the task matches `stepPattern`.
+ * Matches a line that begins with the keyword of a step. It may be prose, so it counts as a step only if a line
+ * of the task matches `stepPattern`.
  */
 const stepStart = /^\s*(?:then|thread|use|run|say|refuse|start|fail)(?!\S)/
 
@@ -40,10 +40,9 @@ export const taskStepHelp = [
 ].join('\n')
 
 /**
- * Parses the texts of a message into rounds of steps. The agent executes the steps of a round together, and
- * starts a round at a line that begins with `then`. Each step is a line. A message with the words "a tool" or
- * "two tools" has example steps. For a line that only begins like a step, the agent reports that it does not
- * understand the line.
+ * Parses a message into rounds of steps. Each step is a line, and a line that begins with `then` starts a
+ * round. The words "a tool" or "two tools" stand for example steps. A line that only begins like a step becomes
+ * a message: the agent does not understand the line.
  */
 export function parseTaskSteps(texts: readonly string[]): TaskStep[][] {
   const text = texts.join('\n')
@@ -60,7 +59,7 @@ export function parseTaskSteps(texts: readonly string[]): TaskStep[][] {
 }
 
 const describeUnknownStep = (line: string) =>
-  `The emulated agent does not understand “${truncateQuote(line.trim())}”. ` +
+  `The emulated agent does not understand “${shortenQuote(line.trim())}”. ` +
   "A step starts with use, thread use, run, say, refuse, start or fail, and ends with JSON: see 'parley serve --help'."
 
 const say = (text: string): TaskStep => ({
@@ -80,7 +79,7 @@ function readStep(line: string): TaskStep | undefined {
   return step && words.startsWith('thread') ? { ...step, isInThread: true } : step
 }
 
-/** Permission of a tool use by the keyword of its step. The default is `ask`. */
+/** Permissions by keyword. The default is `ask`. */
 const permissions = new Map([
   ['run', 'allow'],
   ['refuse', 'deny'],

@@ -1,7 +1,7 @@
 import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { onTestFinished } from 'vitest'
-import { startServer } from '../../../src/emulator/listen.ts'
+import { startEmulatorServer } from '../../../src/emulator/listen.ts'
 import type { Exchange } from '../../../src/wire/exchange.ts'
 import { temporaryFolder } from '../../harness/run.ts'
 import { type AgentScript, type AgentService, createAgentService, getLockPath } from './agent-service.ts'
@@ -13,7 +13,7 @@ export async function serve(script: AgentScript, onRequest = () => {}) {
     onRequest()
     return service.exchange(request)
   }
-  const server = await startServer({ port: 0, host: '127.0.0.1', exchange, onRequest() {} })
+  const server = await startEmulatorServer({ port: 0, host: '127.0.0.1', exchange, onRequest() {} })
   onTestFinished(() => {
     server.close()
     server.closeAllConnections()
