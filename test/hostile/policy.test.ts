@@ -22,13 +22,13 @@ test.each([
     const call = { name: 'bash', input, inputText: JSON.stringify(input), isMcp: false, isUnclear: false }
     let pauses = 0
     const pace = createPauser(async () => void pauses++)
-    expect(await decideByPolicy(policy, call, pace)).toEqual({ decision: 'ask' })
+    expect(await decideByPolicy({ ...policy, pauser: pace }, call)).toEqual({ decision: 'ask' })
     // One pause per 4 Mi characters, at most one rule earlier or later.
     expect(pauses).toBeGreaterThanOrEqual(Math.floor((count * length) / (2 ** 22 + length)))
     let left = 2
     const ending = createPauser(async () => {
       if (left-- === 0) throw new Error('over')
     })
-    await expect(decideByPolicy(policy, call, ending)).rejects.toThrow('over')
+    await expect(decideByPolicy({ ...policy, pauser: ending }, call)).rejects.toThrow('over')
   },
 )

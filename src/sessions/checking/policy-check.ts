@@ -25,7 +25,7 @@ import { listRecordedEvents, readGivenEvents } from '../sending/given-events.ts'
 import { createSessionRequestDefaults, type SessionOptions } from '../session.ts'
 import { SessionState } from '../session-state.ts'
 
-export interface PolicyCheckOptions extends SessionOptions {
+interface PolicyCheckOptions extends SessionOptions {
   tool?: string[]
   failOnDeny?: boolean
 }
@@ -142,7 +142,7 @@ async function judgeAndPrint(
     if (deadline.hasPassed)
       throw createUnsentDeadlineError('the deadline passed while parley checked the policy')
   })
-  const rules = { policy, tools, pauser }
+  const rules = { policy: { ...policy, pauser }, tools }
   const layOut = await createLayout(context)
   const counts = { allow: 0, ask: 0, deny: 0 }
   /** Descriptions of the tool uses that are not allowed, up to one more than `maxCountedProblems`. */

@@ -6,7 +6,7 @@ import { DenyMessage, maxDenyMessageLength } from '../../wire/sessions/send-even
 import { estimateColumns, formatBriefName } from '../plain-name.ts'
 import { formatToolUse } from './shown-tool-use.ts'
 
-export interface PromptedToolUse {
+interface PromptedToolUse {
   id: string
   name: string
   /** Source text of the whole event. */

@@ -4,7 +4,7 @@ export const maxStars = 20
 /**
  * Text that a `*` matches. `narrow` excludes text that could start another shell command or leave the folder.
  */
-export type StarReach = 'any' | 'narrow'
+type StarReach = 'any' | 'narrow'
 
 /** A range of offsets that includes both ends. */
 interface Range {

@@ -19,6 +19,7 @@ export type Rule = ReturnType<typeof createRule>
 export interface Policy {
   rules: readonly Rule[]
   fallback: { decision: Decision; reason?: string }
+  pauser?: Pauser
 }
 
 export interface ToolCall {
@@ -32,7 +33,7 @@ export interface ToolCall {
   isUnclear: boolean
 }
 
-export interface PolicyDecision {
+interface PolicyDecision {
   decision: Decision
   reason?: string
   /** Index of the deciding rule. Absent if no rule matched. */
@@ -82,7 +83,7 @@ const pauseAfterCharacters = 2 ** 22
  * Function that is called before parley compares a tool use with a rule. If it is time for a pause, in which
  * Node handles signals, timers and input, it returns a promise for the end of the pause.
  */
-export type Pauser = (call: ToolCall) => Promise<void> | undefined
+type Pauser = (call: ToolCall) => Promise<void> | undefined
 
 /** `pause` may throw an error, which stops the check of a tool use against the policy. */
 export function createPauser(pause: () => Promise<void>): Pauser {
@@ -100,9 +101,8 @@ export function createPauser(pause: () => Promise<void>): Pauser {
  * the input.
  */
 export async function decideByPolicy(
-  { rules, fallback }: Policy,
+  { rules, fallback, pauser }: Policy,
   call: ToolCall,
-  pauser?: Pauser,
 ): Promise<PolicyDecision> {
   if (call.name === '') return { decision: 'ask', reason: 'its tool has no name' }
   for (const decision of decisionsByStrictness) {

@@ -4,12 +4,7 @@ import type { UsageFigures } from '../../summary.ts'
 import type { SessionEvent } from '../../wire/sessions/session-event.ts'
 import { readUsage, type SessionUsage } from '../../wire/sessions/usage.ts'
 import { addTokens, type TokenCount, type TokenCounts } from '../../wire/token-count.ts'
-
-export interface RunLimitFlags {
-  maxTotalTokens?: number
-  /** The user's amount, in major currency units. */
-  maxCost?: string
-}
+import type { RunPlan } from './plan.ts'
 
 /** Value of `#base` for a session without earlier usage. */
 const unused = 'unused'
@@ -25,7 +20,7 @@ const unused = 'unused'
  * - otherwise: the sum of the usages of the run's model requests
  */
 export class RunBudget {
-  readonly #flags: RunLimitFlags
+  readonly #limits: Partial<RunPlan['limits']>
   #newestTotal: SessionUsage | undefined
   /** The agent has worked since the last call of `begin` or, before the first call, at any time. */
   #hasWorked = false
@@ -39,12 +34,12 @@ export class RunBudget {
   /** Sum of the run's token counts that parley could read. */
   #readableTokens: number | undefined
 
-  constructor(flags: RunLimitFlags = {}) {
-    this.#flags = flags
+  constructor(limits: Partial<RunPlan['limits']> = {}) {
+    this.#limits = limits
   }
 
   get hasLimits(): boolean {
-    return this.#flags.maxTotalTokens !== undefined || this.#flags.maxCost !== undefined
+    return this.#limits.maxTotalTokens !== undefined || this.#limits.maxCost !== undefined
   }
 
   /** Begins to count the usage of the run. Earlier usage of the session does not count. */
@@ -94,7 +89,7 @@ export class RunBudget {
   }
 
   describeExceededLimit(): string | undefined {
-    const { maxTotalTokens = Infinity, maxCost } = this.#flags
+    const { maxTotalTokens = Infinity, maxCost } = this.#limits
     const tokens = this.#minTokens ?? -1
     const { cost } = this.#reported
     const atLeast = this.#lacksUsage || this.#reported.tokens?.totalTokens === null ? 'at least ' : ''
@@ -108,8 +103,8 @@ export class RunBudget {
   get limitWarning(): string | undefined {
     if (!this.#hasWorked) return undefined
     const { tokens, cost } = this.run
-    const lacksTokens = this.#flags.maxTotalTokens !== undefined && typeof tokens?.totalTokens !== 'number'
-    const lacksCost = this.#flags.maxCost !== undefined && !cost
+    const lacksTokens = this.#limits.maxTotalTokens !== undefined && typeof tokens?.totalTokens !== 'number'
+    const lacksCost = this.#limits.maxCost !== undefined && !cost
     const flags = [...(lacksTokens ? ['--max-total-tokens'] : []), ...(lacksCost ? ['--max-cost'] : [])]
     if (flags.length === 0) return undefined
     return `${flags.join(' and ')} cannot be enforced: the service does not report the usage of the run`

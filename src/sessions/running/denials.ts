@@ -24,7 +24,6 @@ import {
  */
 export class Denials {
   readonly #deniedByEarlierRuns: ReadonlyMap<string, string>
-  readonly #deniedByThisRun = new Map<string, string>()
   /** Descriptions of the tool uses that the policy denies and that ran without a reply, by id. */
   readonly #unapproved = new Map<string, string>()
   /** Tool uses that the policy denies and that have not run yet, by id. */
@@ -103,23 +102,19 @@ export class Denials {
     return unapproved
   }
 
-  addDenied(judgement: Judgement): void {
-    this.#deniedByThisRun.set(judgement.use.id, describeJudgement(judgement))
-  }
-
   get unapprovedCount(): number {
     return this.#unapproved.size
   }
 
-  /** Removes a denial that the run decided but did not send. */
-  removeDenied(id: string): void {
-    this.#deniedByThisRun.delete(id)
-  }
-
-  createFailure(session: string, task: FollowedTask): CliError | undefined {
+  /** `judgements` are the decisions of this run. */
+  createFailure(session: string, task: FollowedTask, judgements: readonly Judgement[]): CliError | undefined {
     const uses = readToolUseIds(task)
-    const byThisRun = [...this.#deniedByThisRun].filter(([id]) => uses.has(id) || task.hasOwnTask)
-    const denied = new Map([...this.#readDeniedByOthers(task), ...byThisRun])
+    const denied = this.#readDeniedByOthers(task)
+    for (const judgement of judgements) {
+      const { use, decision } = judgement
+      if (decision === 'deny' && (uses.has(use.id) || task.hasOwnTask))
+        denied.set(use.id, describeJudgement(judgement))
+    }
     const unapproved = new Map([...this.#unapproved].filter(([id]) => uses.has(id)))
     if (denied.size + unapproved.size === 0) return undefined
     const count = ({ size }: Map<string, string>) => `${size} tool ${size === 1 ? 'use' : 'uses'}`
@@ -133,7 +128,7 @@ export class Denials {
     })
   }
 
-  #readDeniedByOthers(task: FollowedTask): ReadonlyMap<string, string> {
+  #readDeniedByOthers(task: FollowedTask): Map<string, string> {
     const denied = new Map<string, string>()
     for (const event of task.readEvents()) {
       const { id, type, tool_use_id: use, result } = event

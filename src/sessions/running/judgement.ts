@@ -3,12 +3,11 @@ import { findChild, findRepeatedKey, isDeeperThan, skipBlanks } from '../../wire
 import { SessionEvent } from '../../wire/sessions/session-event.ts'
 import { formatBriefName } from '../plain-name.ts'
 import {
+  type Decision,
   decideByPolicy,
   explainMismatch,
   maxInputLength,
-  type Pauser,
   type Policy,
-  type PolicyDecision,
   type ToolCall,
 } from '../policy/policy.ts'
 import { maxInputDepth, needsResult, type ToolUse } from '../session-state.ts'
@@ -56,7 +55,6 @@ export interface JudgementRules {
   policy: Policy
   /** Commands that execute tool uses, by tool name. */
   tools: ReadonlyMap<string, string>
-  pauser?: Pauser
 }
 
 /** Returns the commands of `--tool` by tool name. Throws a usage error for an invalid or repeated value. */
@@ -72,8 +70,12 @@ export function readToolFlags(given: readonly string[] = []): Map<string, string
   return tools
 }
 
-export interface Judgement extends PolicyDecision {
+export interface Judgement {
   use: KnownToolUse
+  decision: Decision
+  reason?: string
+  /** Index of the deciding rule. */
+  rule?: number
   by: 'rule' | 'default' | 'tool' | 'person'
   /** Reason why the allow rules for this tool do not match; `undefined` if there is no such rule. */
   why?: string | undefined
@@ -83,11 +85,8 @@ export interface Judgement extends PolicyDecision {
  * Decides about a tool use. A `--tool` command counts as an allow rule, but a matching rule of the policy
  * wins.
  */
-export async function judgeToolUse(
-  use: KnownToolUse,
-  { policy, tools, pauser }: JudgementRules,
-): Promise<Judgement> {
-  const { decision, reason, rule } = await decideByPolicy(policy, use, pauser)
+export async function judgeToolUse(use: KnownToolUse, { policy, tools }: JudgementRules): Promise<Judgement> {
+  const { decision, reason, rule } = await decideByPolicy(policy, use)
   if (rule !== undefined) return { use, decision, by: 'rule', rule, reason }
   if (getToolUseExecutor(use, tools) === 'command' && !use.isUnclear)
     return { use, decision: 'allow', by: 'tool' }

@@ -8,18 +8,20 @@ import { requireTime } from '../reconnect-policy.ts'
 import { readEventsOfBody } from '../sending/receipt.ts'
 import { createEventsBody, type EventsOptions } from '../sending/request.ts'
 import { accessSession, type SessionOptions } from '../session.ts'
-import type { RunLimitFlags } from './budget.ts'
 import { readToolFlags } from './judgement.ts'
 import { computeShortSha256 } from './task.ts'
 import { type AnswerOptions, addSchemaInstructions, readAnswerFlags } from './wanted-answer.ts'
 
-export interface RunOptions extends SessionOptions, EventsOptions, AnswerOptions, RunLimitFlags {
+export interface RunOptions extends SessionOptions, EventsOptions, AnswerOptions {
   after?: string
   policy?: string
   audit?: string
   tool?: string[]
   toolTimeout?: string
   failOnToolError?: boolean
+  maxTotalTokens?: number
+  /** The user's amount, in major currency units. */
+  maxCost?: string
 }
 
 export type RunPlan = Awaited<ReturnType<typeof readRunPlan>>
@@ -32,7 +34,7 @@ export async function readRunPlan(context: Context, options: RunOptions, words: 
     await yieldToSignals()
     requireTime(context.deadline)
   })
-  const rules = { policy: await readPolicyFlag(context, options.policy), tools, toolTimeout, pauser }
+  const policy = { ...(await readPolicyFlag(context, options.policy)), pauser }
   const wanted = await readAnswerFlags(context, settings, options)
   const given = await createEventsBody(context, options, words)
   const body = given && wanted.schema ? addSchemaInstructions(context, given, wanted.schema) : given
@@ -54,9 +56,9 @@ export async function readRunPlan(context: Context, options: RunOptions, words: 
     task,
     /** Id of the last event of a task that an earlier run sent without an audit file. */
     after: options.after,
-    rules,
+    rules: { policy, tools, toolTimeout },
     wanted,
-    limits: options as RunLimitFlags,
+    limits: { maxTotalTokens: options.maxTotalTokens, maxCost: options.maxCost },
     auditPath: options.audit,
     failsOnToolError: options.failOnToolError === true,
   }

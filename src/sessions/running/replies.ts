@@ -10,7 +10,6 @@ import { ReconnectPolicy } from '../reconnect-policy.ts'
 import type { ToolResult } from '../reply-events.ts'
 import { SessionState } from '../session-state.ts'
 import type { AuditEntry } from './audit.ts'
-import type { Denials } from './denials.ts'
 import { type Judgement, type KnownToolUse, readToolUse, toAuditFields } from './judgement.ts'
 import { pollEvents, postEventsOnce } from './posting.ts'
 import {
@@ -25,7 +24,7 @@ import {
 } from './reply-state.ts'
 import type { SessionRun } from './session-run.ts'
 
-export interface Reply {
+interface Reply {
   use: KnownToolUse
   event: SessionEvent
 }
@@ -37,7 +36,6 @@ export interface Reply {
 export class ReplySender {
   readonly #run: SessionRun
   readonly #follower: Follower
-  readonly #denials: Denials
   /** Decisions of this run, by tool use id. Replaced if the session waits for a tool use again. */
   readonly judgements = new Map<string, Judgement>()
   readonly #replies: Map<string, ReplyState>
@@ -45,10 +43,9 @@ export class ReplySender {
   readonly #unconfirmed = new Map<string, { use: KnownToolUse; reason: string }>()
   hasStoppedFollowing = false
 
-  constructor(run: SessionRun, follower: Follower, denials: Denials) {
+  constructor(run: SessionRun, follower: Follower) {
     this.#run = run
     this.#follower = follower
-    this.#denials = denials
     const idleEvents = new Set(follower.state.stopIds)
     this.#replies = new Map([...run.audit.replies].map(([id, reply]) => [id, resumeReply(reply, idleEvents)]))
   }
@@ -109,7 +106,6 @@ export class ReplySender {
   recordDecision(judgement: Judgement, staysOpen: boolean): void {
     this.record(judgement.use, { event: 'decision', staysOpen }, toAuditFields(judgement))
     this.judgements.set(judgement.use.id, judgement)
-    if (judgement.decision === 'deny') this.#denials.addDenied(judgement)
   }
 
   findClosedReason({ id, isContradicted }: KnownToolUse): string | undefined {
@@ -161,7 +157,6 @@ export class ReplySender {
     const hasRun = this.#getReply(id).is === 'has-result'
     this.record(use, { event: 'answered-elsewhere' }, { reason })
     this.judgements.delete(id)
-    this.#denials.removeDenied(id)
     if (hasRun) messages.warn(`${id} is not answered by this run: ${reason}; its command has run`)
     else messages.note(`${id} is not answered by this run: ${reason}`)
   }

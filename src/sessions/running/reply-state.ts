@@ -61,7 +61,7 @@ export type ReplyState =
   | UnconfirmedReply
   | { is: 'closed'; sent: SendContext; result?: ToolResult }
 
-export interface UnconfirmedReply {
+interface UnconfirmedReply {
   is: 'unconfirmed'
   sent: SendContext
   result?: ToolResult
@@ -119,7 +119,7 @@ export function resumeReply(reply: ReplyState, idleEvents: ReadonlySet<string>):
   return { ...getSendContext(reply), is: 'unconfirmed', olderIdleEvents: idleEvents }
 }
 
-export interface ListEvidence {
+interface ListEvidence {
   isAnswered: boolean
   /** The last idle event lists the tool use; `undefined` if the session works, or the event has no list. */
   isListed: boolean | undefined

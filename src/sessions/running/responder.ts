@@ -11,7 +11,6 @@ import type { Decision } from '../policy/policy.ts'
 import { requireTime } from '../reconnect-policy.ts'
 import { createConfirmation, createToolResult, type ToolResult } from '../reply-events.ts'
 import type { SessionAccess } from '../session.ts'
-import type { Denials } from './denials.ts'
 import {
   describeDecider,
   getToolUseExecutor,
@@ -21,7 +20,7 @@ import {
   type KnownToolUse,
 } from './judgement.ts'
 import type { RunPlan } from './plan.ts'
-import { type Reply, ReplySender } from './replies.ts'
+import { ReplySender } from './replies.ts'
 import { interruptedCommandResult } from './reply-state.ts'
 import type { SessionRun } from './session-run.ts'
 
@@ -42,14 +41,14 @@ export class Responder {
   #openQuestions: readonly Judgement[] = []
   #commandCount = 0
 
-  constructor(run: SessionRun, follower: Follower, denials: Denials) {
+  constructor(run: SessionRun, follower: Follower) {
     this.#run = run
     this.#follower = follower
     this.#rules = run.plan.rules
     this.#prompt = new ConfirmationPrompt(run.context, run.parts.inspectCommand)
-    this.#replies = new ReplySender(run, follower, denials)
+    this.#replies = new ReplySender(run, follower)
     const countOf = (decision: Decision) =>
-      [...this.#replies.judgements.values()].filter((judgement) => judgement.decision === decision).length
+      this.judgements.filter((judgement) => judgement.decision === decision).length
     run.context.summary.figures.toolUses = () => ({
       allowed: countOf('allow'),
       denied: countOf('deny'),
@@ -57,6 +56,11 @@ export class Responder {
       failedCommands: run.audit.failedCommands.size,
       open: follower.state.answerable.length,
     })
+  }
+
+  /** The decisions of this run, except those that it did not send because the session no longer waited. */
+  get judgements(): Judgement[] {
+    return [...this.#replies.judgements.values()]
   }
 
   /**
@@ -235,7 +239,7 @@ export class Responder {
     messages.printLine(messages.wrap(`${what}${reasonText}${who}`))
   }
 
-  #createDecisionReply({ use, decision, reason }: Judgement): Reply[] {
+  #createDecisionReply({ use, decision, reason }: Judgement) {
     if (decision === 'ask') return []
     if (getToolUseExecutor(use, this.#rules.tools) === 'service')
       return [{ use, event: createConfirmation(use.id, decision, reason) }]
@@ -249,7 +253,7 @@ export class Responder {
   }
 
   /** Returns the reply with the result of a command of this run or of an earlier run that was killed. */
-  #createResultReply(use: KnownToolUse): Reply[] {
+  #createResultReply(use: KnownToolUse) {
     const result = this.#replies.getUnpostedResult(use.id)
     return result ? [{ use, event: createToolResult(use, result) }] : []
   }

@@ -65,7 +65,7 @@ async function execute(run: SessionRun): Promise<CommandEnd> {
     ? await openFollowerBeforeSending(run, { showEarlier })
     : await run.addResume(openFollower(run, { showEarlier, needsEvents: true, earlierTaskIds }))
   const limits = new RunLimits(run, follower, budget)
-  const responder = new Responder(run, follower, denials)
+  const responder = new Responder(run, follower)
   try {
     await limits.begin(task !== undefined)
     if (!task && !earlierTaskIds?.size) await follower.verifyStop()
@@ -122,7 +122,7 @@ interface FollowedWork {
  */
 async function follow(run: SessionRun, work: FollowedWork): Promise<CliError | undefined> {
   const { context } = run
-  const { follower, limits, denials } = work
+  const { follower, limits, denials, responder } = work
   const { task } = follower
   const { wanted } = run.plan
   const saver = createAnswerSaver(wanted, follower)
@@ -145,7 +145,7 @@ async function follow(run: SessionRun, work: FollowedWork): Promise<CliError | u
       return undefined
     })
     if (failure) return addSavedPart(failure, saver.savePart())
-    return denials.createFailure(run.session, task) ?? createToolErrorFailure(run)
+    return denials.createFailure(run.session, task, responder.judgements) ?? createToolErrorFailure(run)
   } finally {
     const used = limits.describeUsage()
     if (context.host.stderr.isTerminal && used !== '') context.messages.printFooter(used)

@@ -19,7 +19,7 @@ export interface AnswerOptions {
   ids?: boolean
 }
 
-export type WantedAnswer = Awaited<ReturnType<typeof readAnswerFlags>>
+type WantedAnswer = Awaited<ReturnType<typeof readAnswerFlags>>
 
 /** Throws a `CliError` if flags exclude each other, or the file cannot be written. */
 export async function readAnswerFlags(context: Context, settings: ResolvedSettings, options: AnswerOptions) {

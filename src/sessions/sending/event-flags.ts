@@ -6,7 +6,7 @@ import { oneLine } from '../../io/escape.ts'
 import type { FileKinds, Input } from '../../io/input.ts'
 import { parseGivenJson } from '../../wire/json/parse.ts'
 
-export interface EventFlag {
+interface EventFlag {
   name: string
   value: string
 }
@@ -49,7 +49,7 @@ export const getGivenEventFlags = ({ flags: { given } }: Pick<Context, 'flags'>)
     .map(({ flag, value = '' }) => ({ name: flag.slice(2), value }))
     .filter(({ name }) => eventFlagNames.includes(name))
 
-export type MessageBlock =
+type MessageBlock =
   | { type: 'text'; text: string }
   | { type: 'image' | 'document'; source: { type: 'base64'; media_type: string; data: string } }
 

@@ -22,14 +22,12 @@ interface EventsOfBody {
   isList: boolean
 }
 
-/**
- * Receives each parsed event while the input is read. Storing all parsed events would take several times the
- * memory of their text.
- */
-export type OnParsedEvent = (event: unknown) => void
-
 interface ReadingOptions {
-  onEvent?: OnParsedEvent | undefined
+  /**
+   * Called for each parsed event while the input is read, because all parsed events together would take
+   * several times the memory of their text.
+   */
+  onEvent?: ((event: unknown) => void) | undefined
   hint?: string
 }
 

@@ -8,7 +8,7 @@ import { isErrorEnvelope, unexpectedBodyFailure } from '../../wire/problem/probl
 import { EventsReceipt, SessionEvent } from '../../wire/sessions/session-event.ts'
 import { createRowPrinter, printIds } from '../listing/rows.ts'
 
-export interface ReceiptOptions {
+interface ReceiptOptions {
   /** With `--raw`, print the response unchanged. */
   isPrinted?: boolean
   /** Text to print if a signal ends the run after the service has accepted the events. */

@@ -10,13 +10,7 @@ import {
   readFileBlocks,
   readsStdin,
 } from './event-flags.ts'
-import {
-  createEventsReview,
-  type GivenEvents,
-  type OnParsedEvent,
-  parseGivenEvents,
-  readGivenEvents,
-} from './given-events.ts'
+import { createEventsReview, type GivenEvents, parseGivenEvents, readGivenEvents } from './given-events.ts'
 
 export interface EventsOptions {
   input?: string
@@ -90,7 +84,7 @@ async function readInputEvents(
   context: Context,
   { input: path }: EventsOptions,
   words: string[],
-  onEvent: OnParsedEvent | undefined,
+  onEvent: ((event: unknown) => void) | undefined,
 ): Promise<{ given?: GivenEvents; piped: string }> {
   const { input } = context
   const flags = getGivenEventFlags(context)

@@ -1,8 +1,9 @@
 import { describe, expect, test } from 'vitest'
-import { RunBudget, type RunLimitFlags } from '../../../src/sessions/running/budget.ts'
+import { RunBudget } from '../../../src/sessions/running/budget.ts'
 import { readUsage } from '../../../src/wire/sessions/usage.ts'
 
 type Value = Record<string, unknown>
+type Limits = ConstructorParameters<typeof RunBudget>[0]
 const usage = (input: number, output: number, cents?: unknown, more: Value = {}) => ({
   input_tokens: input,
   output_tokens: output,
@@ -225,13 +226,13 @@ describe('minimum usage of events run', () => {
 })
 
 describe('limits of events run', () => {
-  const createBudget = (flags: RunLimitFlags, now: object[]) => {
+  const createBudget = (flags: Limits, now: object[]) => {
     const budget = new RunBudget(flags)
     for (const event of now) budget.add(event as never)
     return budget
   }
 
-  test.each<[flags: RunLimitFlags, now: object[], why: string | undefined]>([
+  test.each<[flags: Limits, now: object[], why: string | undefined]>([
     [{}, [createUsageEvent(9, 9, '900')], undefined],
     [{ maxTotalTokens: 18 }, [], undefined],
     [{ maxTotalTokens: 3 }, [request(1, 2)], 'the run used 3 tokens, and --max-total-tokens is 3'],
@@ -251,7 +252,7 @@ describe('limits of events run', () => {
     expect(createBudget(flags, now).describeExceededLimit()).toBe(why)
   })
 
-  test.each<[flags: RunLimitFlags, now: object[], lack: string | undefined]>([
+  test.each<[flags: Limits, now: object[], lack: string | undefined]>([
     [{}, [says], undefined],
     [
       { maxTotalTokens: 1, maxCost: '1' },
@@ -273,7 +274,7 @@ describe('limits of events run', () => {
     expect(budget.limitWarning).toBe(undefined)
   })
 
-  test.each<[RunLimitFlags, boolean]>([
+  test.each<[Limits, boolean]>([
     [{}, false],
     [{ maxCost: '1' }, true],
     [{ maxTotalTokens: 1 }, true],

@@ -4,7 +4,6 @@ import {
   applyListEvidence,
   applyReplyLine,
   getNextReplyStep,
-  type ListEvidence,
   type ReplyLine,
   type ReplyState,
   resumeReply,
@@ -13,6 +12,8 @@ import { scaleRuns } from '../../harness/property-runs.ts'
 
 /** In milliseconds: maximum error of the service's clock, time until a request arrives, and lag of lists. */
 const [skew, flight, lag] = [29_000, 900, 4_000]
+
+type ListEvidence = Parameters<typeof applyListEvidence>[1]
 
 type Entry = { at: number } & ({ is: 'idle'; id: string; isListed: boolean } | { is: 'reply' })
 

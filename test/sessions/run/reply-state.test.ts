@@ -4,12 +4,13 @@ import {
   applyListEvidence,
   applyReplyLine,
   getNextReplyStep,
-  type ListEvidence,
   type ReplyLine,
   type ReplyState,
   resumeReply,
-  type UnconfirmedReply,
 } from '../../../src/sessions/running/reply-state.ts'
+
+type UnconfirmedReply = Parameters<typeof applyListEvidence>[0]
+type ListEvidence = Parameters<typeof applyListEvidence>[1]
 
 const result = { text: 'out', isError: false }
 const interrupted = { text: 'interrupted, effect unknown', isError: true }
