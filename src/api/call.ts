@@ -16,7 +16,7 @@ import { requireTextFits } from '../wire/json/body-text.ts'
 import { editJson, parseAssignment } from '../wire/json/edit.ts'
 import { parseGivenJson, tryParseJson } from '../wire/json/parse.ts'
 import { createPageHistory, type ListPage, type PageCursor, readListPage } from '../wire/page.ts'
-import { createResponseError, isErrorEnvelope, readFailureInBody } from '../wire/problem/problem.ts'
+import { createErrorBodyFailure, createResponseError, isErrorEnvelope } from '../wire/problem/problem.ts'
 
 export interface ApiOptions {
   method?: Endpoint['method']
@@ -166,7 +166,7 @@ async function printResponse(
   const value = bytes.length < maxErrorBytes && tryParseJson(Buffer.from(bytes).toString())
   if (!isErrorEnvelope(value)) return
   file?.discard()
-  const failure = readFailureInBody(value)
+  const failure = createErrorBodyFailure(value)
   throw file && !file.isDirect ? failure.with({ response: { ...response, bytes } }) : failure
 }
 

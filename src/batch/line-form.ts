@@ -1,7 +1,7 @@
 import { usageError } from '../errors.ts'
 import { removeField } from '../wire/json/edit.ts'
 import { isObject, parseJson } from '../wire/json/parse.ts'
-import { findChild } from '../wire/json/scanner.ts'
+import { findJsonChild } from '../wire/json/scanner.ts'
 
 export type LineForm = { id?: LineId; model?: string } & ({ prompt: string } | { body: string })
 
@@ -41,7 +41,7 @@ function readBatchApiForm(line: string, value: Record<string, unknown>, bodyName
   refuseUnknownFields(value, [idName, bodyName, ...ignoredNames])
   const body = value[bodyName]
   if (!isObject(body)) throw usageError(`its "${bodyName}" must be an object`)
-  const { start, end } = findChild(line, 0, bodyName) as { start: number; end: number }
+  const { start, end } = findJsonChild(line, 0, bodyName) as { start: number; end: number }
   return { id: readId(value, idName), ...readBody(line.slice(start, end), body) }
 }
 

@@ -1,7 +1,7 @@
 import { createUsageErrorFromProblems, usageError } from '../errors.ts'
 import { requireTextFits } from '../wire/json/body-text.ts'
 import { type Assignment, createAssignment, createListEndAssignment, editJson } from '../wire/json/edit.ts'
-import { describeIssues, isObject, parseGivenJson } from '../wire/json/parse.ts'
+import { describeSchemaIssues, isObject, parseGivenJson } from '../wire/json/parse.ts'
 
 export type MessagePart = { text: string } | { inlineData: { mimeType: string; data: string } }
 
@@ -59,6 +59,6 @@ async function check({ text, name, hint }: GivenBody): Promise<unknown> {
   const body = parseGivenJson(text, name, hint)
   const { GenerateRequest } = await import('../wire/gateway/generate-request.ts')
   const parsed = GenerateRequest.safeParse(body)
-  if (!parsed.success) throw createUsageErrorFromProblems(name, describeIssues(parsed.error))
+  if (!parsed.success) throw createUsageErrorFromProblems(name, describeSchemaIssues(parsed.error))
   return body
 }

@@ -4,7 +4,7 @@ import { CliError } from '../errors.ts'
 import { type Endpoint, type EndpointName, endpoints } from '../wire/endpoints.ts'
 import type { Exchange } from '../wire/exchange.ts'
 import type { GenerateRequest } from '../wire/gateway/generate-request.ts'
-import { describeIssues, tooDeep, tryParseJson } from '../wire/json/parse.ts'
+import { describeSchemaIssues, tooDeepReason, tryParseJson } from '../wire/json/parse.ts'
 import { documentedBetas } from '../wire/sessions/betas.ts'
 import type { SendEventsBody } from '../wire/sessions/send-events.ts'
 import type { CreateSessionBody } from '../wire/sessions/session-requests.ts'
@@ -180,9 +180,9 @@ type Schema = Awaited<ReturnType<NonNullable<Endpoint['request']>>>
 
 function listProblems(schema: Schema, value: unknown, type = ''): string[] {
   if (!/^application\/json\s*(;|$)/i.test(type)) return ['the content type must be application/json']
-  if (value === undefined) return [`the body is not JSON, or is ${tooDeep}`]
+  if (value === undefined) return [`the body is not JSON, or is ${tooDeepReason}`]
   const { error } = schema.safeParse(value)
-  return error ? describeIssues(error) : []
+  return error ? describeSchemaIssues(error) : []
 }
 
 /** Reports a missing version and undocumented betas (session events, 9.2 and 9.3). Any vendor prefix is valid. */

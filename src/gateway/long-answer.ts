@@ -5,7 +5,7 @@ import { CliError } from '../errors.ts'
 import type { ReadableResponse } from '../http/call.ts'
 import { oneLine } from '../io/escape.ts'
 import { addToSums } from '../summary.ts'
-import { type AnswerSummary, hasContinuation } from '../wire/gateway/answer-forms.ts'
+import { type AnswerSummary, needsContinuation } from '../wire/gateway/answer-forms.ts'
 import { requireTextFits } from '../wire/json/body-text.ts'
 import { createAssignment, editJson } from '../wire/json/edit.ts'
 import { createResponseError } from '../wire/problem/problem.ts'
@@ -92,7 +92,7 @@ export class LongAnswer {
       isAssumed: earlier.isAssumed || part.isAssumed,
     }
     this.#parts++
-    this.isWhole = !isEmpty && !hasContinuation(summary)
+    this.isWhole = !isEmpty && !needsContinuation(summary)
     if (this.isWhole) return
     if (isEmpty) throw incomplete(`the continuation has neither text nor a new token${describeEnd(summary)}`)
     if (token === undefined)
@@ -157,7 +157,7 @@ export const createDeadlineCheck =
   }
 
 function describeEnd(summary: AnswerSummary): string {
-  if (hasContinuation(summary)) return ''
+  if (needsContinuation(summary)) return ''
   const { stopReason } = summary
   const reason =
     stopReason === undefined ? 'it has no finish reason' : `it ended with ${oneLine(stopReason, 100)}`

@@ -8,7 +8,7 @@ import type { Endpoint } from '../wire/endpoints.ts'
 import type { Exchange, HttpResponse } from '../wire/exchange.ts'
 import type { Call } from '../work-tracker.ts'
 import { createCredentials } from './credentials.ts'
-import { decodeBody } from './decode.ts'
+import { decompressBody } from './decode.ts'
 import {
   buildRequest,
   describeSettingFix,
@@ -106,7 +106,7 @@ export function createServiceCaller(context: Context, settings: ResolvedSettings
       // A batch cancels its requests itself after the deadline, so its requests get no deadline.
       const limited = isBatch ? signed : { ...signed, deadline }
       const sent = await exchange(limited, () => call.reach('sent'))
-      const response = decodeBody(sent)
+      const response = decompressBody(sent)
       const head = readFailureHeaders(response.headers, host.timers.wallTime())
       if (response.status >= 300) throw await readErrorResponse(response, endpoint, head)
       call.reach('answered')

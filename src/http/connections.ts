@@ -14,13 +14,13 @@ export interface Connection extends PausableSocket {
   failuresBefore?: number
 }
 
-export type Connections = ReturnType<typeof createConnections>
+export type ConnectionPool = ReturnType<typeof createConnectionPool>
 
 /**
  * Without `closers`, each request gets a new connection. With `closers`, connections stay open for later
  * requests to the same server. For each idle connection, `closers` gets a function that closes it.
  */
-export function createConnections(options: ConnectOptions, closers?: ShortLivedSet<() => void>) {
+export function createConnectionPool(options: ConnectOptions, closers?: ShortLivedSet<() => void>) {
   const idle = new Map<string, { connection: Connection; drop(): void }[]>()
 
   let failures = 0

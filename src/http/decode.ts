@@ -15,7 +15,7 @@ const noCoding = ['', 'identity', 'none', 'utf-8', 'utf8']
  * unknown or invalid, or the decompressed body is longer than `maxBytes`, reading the body fails. The status
  * stays valid.
  */
-export function decodeBody(response: HttpResponse, maxBytes = maxTextLength): HttpResponse {
+export function decompressBody(response: HttpResponse, maxBytes = maxTextLength): HttpResponse {
   const listed = (response.headers['content-encoding'] ?? '')
     .split(',')
     .map((coding) => coding.trim().toLowerCase())

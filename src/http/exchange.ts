@@ -3,14 +3,14 @@ import type { DeliveryState } from '../delivery-state.ts'
 import { CliError } from '../errors.ts'
 import type { ShortLivedSet } from '../short-lived-set.ts'
 import type { Exchange, HttpRequest, HttpResponse } from '../wire/exchange.ts'
-import { type Connection, type Connections, closeConnection } from './connections.ts'
+import { type Connection, type ConnectionPool, closeConnection } from './connections.ts'
 import { findSocketError } from './socket.ts'
 import { createTimeLimits } from './time-limits.ts'
 
-export interface ExchangeOptions {
+interface ExchangeOptions {
   /** Maximum time without data from the service; 0 for no limit. */
   timeoutMs: number
-  connections: Connections
+  connections: ConnectionPool
   /**
    * Called at the end of the run. For each request in progress, the set has a function that closes its
    * connection.

@@ -42,7 +42,7 @@ type Header = [name: string, value: string]
  * Headers of `-H` and of the environment, by lower-case name. They replace parley's own headers. An empty
  * value removes the header.
  */
-export type RunHeaders = ReadonlyMap<string, Header>
+type HeaderOverrides = ReadonlyMap<string, Header>
 
 export type PreparedRequest = ReturnType<typeof buildRequest>
 
@@ -51,7 +51,7 @@ export function buildRequest(
   endpoint: Endpoint,
   { params, query, headers, body }: RequestParts,
   values: Pick<Settings, 'baseUrl' | 'agentsUrl' | 'agentsAuth'>,
-  given: RunHeaders,
+  given: HeaderOverrides,
 ) {
   const { service } = endpoint
   const path = endpoint.path.replace(/\{(\w+)\}/g, (_, name: string) => encodePathSegment(name, params[name]))
@@ -93,7 +93,7 @@ const findTrace = ({ env }: Context['host']): Header[] =>
   })
 
 /** Throws a usage error. */
-export function parseHeaders(lines: readonly string[], host: Context['host']): RunHeaders {
+export function parseHeaders(lines: readonly string[], host: Context['host']): HeaderOverrides {
   const given = new Map<string, Header>()
   for (const line of lines) {
     const [name, value] = parseHeader(line.trimEnd())

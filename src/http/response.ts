@@ -3,7 +3,7 @@ import { serviceNames } from '../settings/resolve.ts'
 import type { Endpoint } from '../wire/endpoints.ts'
 import { createBodyCollector, type HttpResponse } from '../wire/exchange.ts'
 import { tryParseJson } from '../wire/json/parse.ts'
-import { readProblem } from '../wire/problem/problem.ts'
+import { readErrorBody } from '../wire/problem/problem.ts'
 import { findKindOfStatus } from './retry.ts'
 
 export interface FailureHeaders {
@@ -54,9 +54,9 @@ export async function readErrorResponse(
   head: FailureHeaders,
 ): Promise<CliError> {
   const { status, statusText, headers } = response
-  const bytes = await readErrorBody(response)
+  const bytes = await readErrorBytes(response)
   const body = parseJsonOrText(bytes)
-  const problem = readProblem(body)
+  const problem = readErrorBody(body)
   // The address may have a user name and a password, which the failure must not show.
   const target = headers.location?.replace(/(?<![^/\\])[^/\\]*@/g, '')
   const redirect = `redirect not followed${target ? `, to ${target}` : ''}:`
@@ -74,7 +74,7 @@ export async function readErrorResponse(
 }
 
 /** A cut body is not an error here, because the failure has the status. */
-async function readErrorBody(response: HttpResponse): Promise<Uint8Array> {
+async function readErrorBytes(response: HttpResponse): Promise<Uint8Array> {
   const start = createBodyCollector(maxErrorBodyBytes)
   try {
     for await (const chunk of response.body) if (start.add(chunk) >= maxErrorBodyBytes) break

@@ -76,7 +76,7 @@ async function createNetwork(
 ): Promise<Exchange> {
   const { host, cleanups, messages } = context
   const { values } = settings
-  const [{ createHttpExchange }, { createConnections, loadUndiciClient }] = await Promise.all([
+  const [{ createHttpExchange }, { createConnectionPool, loadUndiciClient }] = await Promise.all([
     import('./exchange.ts'),
     import('./connections.ts'),
   ])
@@ -92,7 +92,7 @@ async function createNetwork(
     findProxy: await loadProxies(host.env),
   }
   return createHttpExchange({
-    connections: createConnections(connect, isBatch ? cleanups : undefined),
+    connections: createConnectionPool(connect, isBatch ? cleanups : undefined),
     timeoutMs: values.timeout * 1000,
     closers: cleanups,
   })

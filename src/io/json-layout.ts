@@ -1,4 +1,4 @@
-import { findEndOfValue, skipBlanks } from '../wire/json/scanner.ts'
+import { findEndOfJsonValue, skipBlanks } from '../wire/json/scanner.ts'
 import { escapeJson } from './escape.ts'
 
 /**
@@ -20,7 +20,7 @@ export function* formatJsonLines(json: string): Generator<string> {
       line = '  '.repeat(depth)
     }
     if (mark === '{' || mark === '[') depth++
-    const end = ',:{}[]'.includes(mark) ? place + 1 : findEndOfValue(json, place)
+    const end = ',:{}[]'.includes(mark) ? place + 1 : findEndOfJsonValue(json, place)
     line += formatToken(json.slice(place, end))
     before = mark
     place = skipBlanks(json, end)

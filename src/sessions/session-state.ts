@@ -1,26 +1,26 @@
 import { createHash } from 'node:crypto'
 import { isObject } from '../wire/json/parse.ts'
 import {
-  isDeeperThan,
-  listChildren,
+  isJsonDeeperThan,
+  listJsonChildren,
   listNamesAndScalars,
   parseWithSourceTexts,
   skipBlanks,
 } from '../wire/json/scanner.ts'
 import {
-  answeredIdFields,
-  getAnsweredId,
-  isAnswerType,
+  getAnsweredToolUseId,
   isOfMainThread,
+  isReplyType,
   isToolUse,
-  readError,
+  readEventError,
   readStopDetails,
   readStopReason,
   type SessionEvent,
   startsWork,
   stopsSession,
+  toolUseIdFields,
 } from '../wire/sessions/session-event.ts'
-import { type Money, readBudget, readUsage } from '../wire/sessions/usage.ts'
+import { type Money, readSessionBudget, readSessionUsage } from '../wire/sessions/usage.ts'
 import { BackgroundWork, type WorkflowRun } from './background.ts'
 
 /** Reason and details of a session's stop. `why`: the last error message since the last task. */
@@ -179,8 +179,8 @@ export class SessionState extends OrderedState {
     if (this.status !== 'idle') this.status = 'working'
     this.#updateWork(event)
     if (isToolUse(event)) this.#addToOpen(event)
-    const hasEffect = !isAnswerType(type) || this.#addAnswer(event, !isUnseen)
-    const isForThread = hasEffect && this.#answerInThread(getAnsweredId(event))
+    const hasEffect = !isReplyType(type) || this.#addAnswer(event, !isUnseen)
+    const isForThread = hasEffect && this.#answerInThread(getAnsweredToolUseId(event))
     // After a message or an interrupt, the session no longer waits for the earlier tool uses.
     if (type === 'user.message' || type === 'user.interrupt')
       for (const id of this.open) if (this.#affects(event, id)) this.open.delete(id)
@@ -201,18 +201,18 @@ export class SessionState extends OrderedState {
     }
     if (type === 'span.outcome_evaluation_end') this.missedOutcome = readMissedOutcome(event)
     if (type === 'session.error') {
-      const { message, server, isFinal } = readError(event.error)
+      const { message, server, isFinal } = readEventError(event.error)
       this.error = message
       this.hasFinalError = isFinal && server === undefined
     } else if (/^(agent|user|session\.status_)/.test(type)) this.hasFinalError = false
     if (type === 'session.usage') {
-      this.budget = readBudget(event.budget)
-      this.cost = readUsage(event.usage)?.cost
+      this.budget = readSessionBudget(event.budget)
+      this.cost = readSessionUsage(event.usage)?.cost
     }
     if (stopsSession(event)) {
       this.#addStop(event)
       this.sendsIdleEvents ||= this.stop?.kind === 'done' || this.idle?.type === 'end_turn'
-    } else if (startsWork(event) && hasEffect && !isForThread && !(isAnswerType(type) && this.#hasWaiting))
+    } else if (startsWork(event) && hasEffect && !isForThread && !(isReplyType(type) && this.#hasWaiting))
       this.status = 'working'
     return hasEffect
   }
@@ -366,7 +366,7 @@ export class SessionState extends OrderedState {
   }
 
   findAnsweredToolUse(event: SessionEvent): ToolUse | undefined {
-    const id = getAnsweredId(event)
+    const id = getAnsweredToolUseId(event)
     return id === undefined ? undefined : this.getToolUse(id)
   }
 
@@ -382,7 +382,7 @@ export class SessionState extends OrderedState {
     if (type === 'span.model_request_start') working.add(modelRequest)
     if (type === 'span.model_request_end') working.delete(modelRequest)
     if (id !== undefined && isToolUse(event) && event.evaluated_permission === 'allow') working.add(id)
-    const answered = isAnswerType(type) ? getAnsweredId(event) : undefined
+    const answered = isReplyType(type) ? getAnsweredToolUseId(event) : undefined
     if (answered === undefined) return
     if (
       event.result === 'allow' &&
@@ -476,7 +476,7 @@ export class SessionState extends OrderedState {
   #addAnswer(event: SessionEvent, isShown: boolean): boolean {
     const { answers, awaitingResult, open } = this
     const isResult = event.type !== 'user.tool_confirmation'
-    const named = answeredIdFields.map((field) => event[field]).filter((id) => typeof id === 'string')
+    const named = toolUseIdFields.map((field) => event[field]).filter((id) => typeof id === 'string')
     const hasEffect = named.length === 0 || named.some((id) => this.#isWaitedFor(id))
     for (const id of named) {
       // The session already waits for the result of this tool use, so a confirmation is not its answer.
@@ -594,12 +594,12 @@ export function getToolUseFingerprint(
   { type, server, name }: { [Field in 'type' | 'server' | 'name']?: unknown },
   text = '{}',
 ): string {
-  const children = [...listChildren(text, skipBlanks(text, 0))]
+  const children = [...listJsonChildren(text, skipBlanks(text, 0))]
   const given = children
     .filter((child) => child.name === 'input')
     .map(({ start, end }) => text.slice(start, end))
   const inputs = (given.length > 0 ? given : ['{}']).map((input) =>
-    isDeeperThan(input, maxInputDepth)
+    isJsonDeeperThan(input, maxInputDepth)
       ? input
       : [parseWithSourceTexts(input), [...listNamesAndScalars(input)].sort()],
   )

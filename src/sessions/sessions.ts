@@ -10,11 +10,11 @@ import { endpoints } from '../wire/endpoints.ts'
 import { createBodyCollector, type HttpResponse, readBody } from '../wire/exchange.ts'
 import { requireTextFits } from '../wire/json/body-text.ts'
 import { createAssignment, editJson } from '../wire/json/edit.ts'
-import { describeIssues, isObject, parseGivenJson, tryParseJson } from '../wire/json/parse.ts'
-import { createSequenceSplitter } from '../wire/json/splitter.ts'
+import { describeSchemaIssues, isObject, parseGivenJson, tryParseJson } from '../wire/json/parse.ts'
+import { createJsonSequenceSplitter } from '../wire/json/splitter.ts'
 import { createPageHistory, type PageCursor, readListPage } from '../wire/page.ts'
-import { createResponseError, unexpectedBodyFailure } from '../wire/problem/problem.ts'
-import { readUsage } from '../wire/sessions/usage.ts'
+import { createResponseError, createUnexpectedBodyFailure } from '../wire/problem/problem.ts'
+import { readSessionUsage } from '../wire/sessions/usage.ts'
 import { createWaitingError } from './following/stop-text.ts'
 import { listOldestFirst } from './listing/event-list.ts'
 import { chooseLayout, type EventRow, type Layout } from './listing/event-table.ts'
@@ -148,7 +148,7 @@ async function receiveSession(
 ): Promise<{ session: SessionRecord; bytes: Uint8Array }> {
   const collected = createBodyCollector()
   const decoder = new TextDecoder()
-  const splitter = createSequenceSplitter()
+  const splitter = createJsonSequenceSplitter()
   let first: unknown
   for await (const chunk of response.body) {
     collected.add(chunk)
@@ -163,7 +163,7 @@ async function receiveSession(
   const bytes = collected.bytes()
   if (isSession(first)) return { session: first, bytes }
   const text = new TextDecoder().decode(bytes)
-  const failure = unexpectedBodyFailure(
+  const failure = createUnexpectedBodyFailure(
     tryParseJson(text) ?? text,
     `the response (${response.status}) is not a session`,
   )
@@ -195,7 +195,7 @@ async function readCreateBody(
   if (missing.length > 0) throw usageError(`give ${missing.join(' and ')}, or -i FILE with these fields`)
   const { CreateSessionBody } = await import('../wire/sessions/session-requests.ts')
   const parsed = CreateSessionBody.safeParse(body)
-  if (!parsed.success) throw createUsageErrorFromProblems(name, describeIssues(parsed.error))
+  if (!parsed.success) throw createUsageErrorFromProblems(name, describeSchemaIssues(parsed.error))
   return Buffer.from(text)
 }
 
@@ -219,7 +219,7 @@ export async function showSession(context: Context, options: SessionOptions): Pr
     return output.flush()
   }
   const [, status = '', title = '', changed = ''] = toRow(session)
-  const usage = describeUsage(readUsage(session.usage) ?? {})
+  const usage = describeUsage(readSessionUsage(session.usage) ?? {})
   const known = [
     ['id', session.id],
     ['status', status],

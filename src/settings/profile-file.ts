@@ -12,7 +12,7 @@ import paths, { dirname } from 'node:path'
 import type { Context, ProcessInfo } from '../context.ts'
 import { CliError, describeFileError, hasCode } from '../errors.ts'
 import { followLinks } from '../io/paths.ts'
-import { describeJsonError, formatPath } from '../wire/json/parse.ts'
+import { describeJsonError, formatFieldPath } from '../wire/json/parse.ts'
 import * as z from '../wire/zod.ts'
 
 /** Unknown fields, from other versions of parley, stay in the file. */
@@ -112,7 +112,8 @@ function parseProfiles(bytes: Uint8Array, path: string): ProfileFile {
     throw createProfileFileError(path, `not valid JSON: ${describeJsonError(text)}`)
   }
   const issue = ProfileFile().safeParse(content).error?.issues[0]
-  if (issue) throw createProfileFileError(path, `${formatPath(issue.path) || 'the file'}: ${issue.message}`)
+  if (issue)
+    throw createProfileFileError(path, `${formatFieldPath(issue.path) || 'the file'}: ${issue.message}`)
   return content as ProfileFile
 }
 

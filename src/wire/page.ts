@@ -1,10 +1,10 @@
-import { isObject, maxDepth, tooDeep } from './json/parse.ts'
-import { createScanner, readKey } from './json/scanner.ts'
+import { isObject, maxJsonDepth, tooDeepReason } from './json/parse.ts'
+import { createJsonScanner, readJsonKey } from './json/scanner.ts'
 import {
+  createErrorBodyFailure,
   createResponseError,
+  createUnexpectedBodyFailure,
   isErrorEnvelope,
-  readFailureInBody,
-  unexpectedBodyFailure,
 } from './problem/problem.ts'
 import { parseReceived } from './received-json.ts'
 
@@ -29,17 +29,18 @@ export interface ListPage {
  */
 export function readListPage(text: string, name: string): ListPage {
   let texts: string[] = []
-  // `listElements` also checks the nesting, so `parseJson` would scan the text once more.
+  // `listJsonElements` also checks the nesting, so `parseJson` would scan the text once more.
   const page = parseReceived(text, name, () => {
     const value: unknown = JSON.parse(text)
-    texts = listElements(text, Array.isArray(value) ? undefined : 'data')
+    texts = listJsonElements(text, Array.isArray(value) ? undefined : 'data')
     return value
   })
-  if (isErrorEnvelope(page)) throw readFailureInBody(page)
+  if (isErrorEnvelope(page)) throw createErrorBodyFailure(page)
   if (Array.isArray(page)) return { data: page, texts, hasNextField: false, next: () => undefined }
   const fields: Record<string, unknown> = isObject(page) ? page : {}
   const { data } = fields
-  if (data === undefined || data === null) throw unexpectedBodyFailure(page, `${name} has no field 'data'`)
+  if (data === undefined || data === null)
+    throw createUnexpectedBodyFailure(page, `${name} has no field 'data'`)
   if (!Array.isArray(data)) throw createResponseError(`${name}: data must be a list`)
   const hasNextField = ['next_page', 'has_more'].some((mark) => Object.hasOwn(fields, mark))
   return {
@@ -96,18 +97,18 @@ export function createPageHistory(list: string) {
  * that field of an object. Returns an empty list if the field is not a list. `JSON.parse` must accept the
  * text. Throws a `SyntaxError` if the text is nested too deep.
  */
-export function listElements(source: string, field?: string): string[] {
+export function listJsonElements(source: string, field?: string): string[] {
   const text = toOneLineJson(source)
   const level = field === undefined ? 1 : 2
   let elements: string[] = []
   let depth = 0
   let fieldStart = 0
   let start: number | undefined
-  createScanner()(text, (mark, place) => {
+  createJsonScanner()(text, (mark, place) => {
     if (mark === '[' || mark === '{') {
-      if (++depth > maxDepth) throw new SyntaxError(tooDeep)
+      if (++depth > maxJsonDepth) throw new SyntaxError(tooDeepReason)
       if (depth === 1) fieldStart = place + 1
-      if (depth !== level || mark === '{' || (level === 2 && readKey(text, fieldStart) !== field)) return
+      if (depth !== level || mark === '{' || (level === 2 && readJsonKey(text, fieldStart) !== field)) return
       // If a field occurs twice, the last one counts.
       elements = []
       start = place + 1

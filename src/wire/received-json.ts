@@ -1,6 +1,6 @@
 import type { CliError } from '../errors.ts'
-import { parseJson, tooDeep, tryParseJson } from './json/parse.ts'
-import { createResponseError, readProblem, unexpectedBodyFailure } from './problem/problem.ts'
+import { parseJson, tooDeepReason, tryParseJson } from './json/parse.ts'
+import { createResponseError, createUnexpectedBodyFailure, readErrorBody } from './problem/problem.ts'
 
 /**
  * Parses a response's body. Throws a `CliError` if the body is not one JSON value. An empty body, a web page
@@ -26,7 +26,7 @@ function createTextFailure(text: string, message: string): CliError {
   const body = text.slice(0, maxSavedLength)
   const failure = /^\s*[[{"]/.test(body)
     ? createResponseError(message).with({ body })
-    : unexpectedBodyFailure(body, message)
+    : createUnexpectedBodyFailure(body, message)
   // An error in the body has its own retry advice, which stays unchanged.
   return failure.kind === 'response' && !failure.details.errorIn ? failure.with({ retry: 'later' }) : failure
 }
@@ -37,14 +37,14 @@ function createTextFailure(text: string, message: string): CliError {
  */
 export const parseReceived = (text: string, what: string, read = () => parseJson(text)): unknown =>
   parse(read, what, (message) =>
-    createResponseError(message, /^\s*</.test(text) ? readProblem(text).message : undefined),
+    createResponseError(message, /^\s*</.test(text) ? readErrorBody(text).message : undefined),
   )
 
 function parse(read: () => unknown, what: string, failure: (message: string) => CliError): unknown {
   try {
     return read()
   } catch (error) {
-    if ((error as Error).message === tooDeep) throw createResponseError(`${what} is ${tooDeep}`)
+    if ((error as Error).message === tooDeepReason) throw createResponseError(`${what} is ${tooDeepReason}`)
     // The message of `JSON.parse` quotes the text, so the failure gets its own message.
     throw failure(`${what} is not JSON`)
   }

@@ -1,5 +1,5 @@
 import { CliError } from '../errors.ts'
-import { createSequenceSplitter } from './json/splitter.ts'
+import { createJsonSequenceSplitter } from './json/splitter.ts'
 
 export interface SseEvent {
   event: string
@@ -14,7 +14,7 @@ const maxEventLength = 64 * 1024 * 1024
  * without `data:` is an event, too (src/wire/README.md: recorded, 3).
  */
 export function createSseDecoder(text: Pick<InstanceType<typeof TextDecoder>, 'decode'> = new TextDecoder()) {
-  const bare = createSequenceSplitter()
+  const bare = createJsonSequenceSplitter()
   const events: SseEvent[] = []
   let lineParts: string[] = []
   let lineLength = 0

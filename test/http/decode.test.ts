@@ -1,7 +1,7 @@
 import { brotliCompressSync, crc32, deflateRawSync, deflateSync, gzipSync } from 'node:zlib'
 import { expect, test } from 'vitest'
 import { CliError } from '../../src/errors.ts'
-import { decodeBody } from '../../src/http/decode.ts'
+import { decompressBody } from '../../src/http/decode.ts'
 import { readBody } from '../../src/wire/exchange.ts'
 import { answering, run } from '../harness/run.ts'
 
@@ -120,7 +120,7 @@ test.each([
   'parley accepts a body of exactly the maximum size and rejects a longer body, %s',
   async (_, coding, pieces) => {
     const read = (maxBytes: number) =>
-      readBody(decodeBody(response(piecesOf(...pieces), coding), maxBytes).body)
+      readBody(decompressBody(response(piecesOf(...pieces), coding), maxBytes).body)
     expect(Buffer.from(await read(10)).toString()).toBe('1234567890')
     await expect(read(9)).rejects.toMatchObject({
       kind: 'response',
@@ -134,7 +134,7 @@ test("a connection that breaks in a compressed body fails with the connection's 
     yield gzipSync(text).subarray(0, 20)
     throw new CliError('response', 'the connection was reset')
   }
-  await expect(readBody(decodeBody(response(body())).body)).rejects.toThrow('the connection was reset')
+  await expect(readBody(decompressBody(response(body())).body)).rejects.toThrow('the connection was reset')
 })
 
 test.each(['gzip', 'gzip, gzip'])('a reader that stops early closes a body in %s', async (coding) => {
@@ -146,14 +146,14 @@ test.each(['gzip', 'gzip, gzip'])('a reader that stops early closes a body in %s
       isClosed = true
     }
   }
-  for await (const _ of decodeBody(response(body(), coding)).body) break
+  for await (const _ of decompressBody(response(body(), coding)).body) break
   expect(isClosed).toBe(true)
 })
 
 test('a reader can stop early even if the body has no method that closes it', async () => {
   const body = { [Symbol.asyncIterator]: () => ({ next: async () => ({ value: gzipSync(text) }) }) }
   const read: string[] = []
-  for await (const piece of decodeBody(response(body as AsyncIterable<Uint8Array>)).body) {
+  for await (const piece of decompressBody(response(body as AsyncIterable<Uint8Array>)).body) {
     read.push(Buffer.from(piece).toString())
     break
   }

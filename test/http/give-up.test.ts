@@ -1,6 +1,6 @@
 import { afterAll, expect, onTestFinished, test, vi } from 'vitest'
 import { Deadline } from '../../src/deadline.ts'
-import { createConnections } from '../../src/http/connections.ts'
+import { createConnectionPool } from '../../src/http/connections.ts'
 import { createHttpExchange } from '../../src/http/exchange.ts'
 import { ShortLivedSet } from '../../src/short-lived-set.ts'
 import { realTimers } from '../../src/timers.ts'
@@ -14,7 +14,7 @@ type Options = Parameters<typeof createHttpExchange>[0]
 /** `timeoutMs` is the maximum silence; 0 means no limit. */
 const openExchange = (timeoutMs: number, closers: Options['closers']) =>
   createHttpExchange({
-    connections: createConnections({ timeoutMs: 0, ca: undefined, findProxy: undefined }),
+    connections: createConnectionPool({ timeoutMs: 0, ca: undefined, findProxy: undefined }),
     timeoutMs,
     closers,
   })

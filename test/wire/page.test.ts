@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { createPageHistory, listElements, readListPage, toOneLineJson } from '../../src/wire/page.ts'
+import { createPageHistory, listJsonElements, readListPage, toOneLineJson } from '../../src/wire/page.ts'
 
 const page = (text: string) => readListPage(text, 'the list')
 const after = (value: string) => ({ name: 'after_id', value })
@@ -103,7 +103,7 @@ test.each<[text: string, elements: string[]]>([
   ['{"events":"[1]"}', []],
   ['{"other":[1]}', []],
 ])('the elements of "events" in %j are %j', (text, elements) => {
-  expect(listElements(text, 'events')).toEqual(elements)
+  expect(listJsonElements(text, 'events')).toEqual(elements)
 })
 
 test('a list item is printed as one line: only its line breaks are removed', () => {

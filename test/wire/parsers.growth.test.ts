@@ -3,10 +3,10 @@ import { parseHeader } from '../../src/http/request.ts'
 import { escapeControls, escapeJson, oneLine } from '../../src/io/escape.ts'
 import { Secrets } from '../../src/secrets.ts'
 import { createAssignment, createListEndAssignment, editJson } from '../../src/wire/json/edit.ts'
-import { createArraySplitter } from '../../src/wire/json/splitter.ts'
-import { findSyntaxError } from '../../src/wire/json/syntax.ts'
-import { listElements } from '../../src/wire/page.ts'
-import { readProblem, unexpectedBodyFailure } from '../../src/wire/problem/problem.ts'
+import { createJsonArraySplitter } from '../../src/wire/json/splitter.ts'
+import { findJsonSyntaxError } from '../../src/wire/json/syntax.ts'
+import { listJsonElements } from '../../src/wire/page.ts'
+import { createUnexpectedBodyFailure, readErrorBody } from '../../src/wire/problem/problem.ts'
 import { createSseDecoder } from '../../src/wire/sse.ts'
 import { expectLinearWork } from '../harness/steps.ts'
 import { cut, decodeAnswer } from './decoding.ts'
@@ -65,9 +65,9 @@ test.each(patterns)('R89: an error response full of %j is read in linear time', 
   for (const before of ['', '<']) {
     await expectLinearWork((size) => {
       const text = before + fill(pattern, size)
-      readProblem(text)
-      readProblem({ error: { message: text } })
-      unexpectedBodyFailure(text, 'odd')
+      readErrorBody(text)
+      readErrorBody({ error: { message: text } })
+      createUnexpectedBodyFailure(text, 'odd')
       secrets.redact(text)
     })
   }
@@ -75,11 +75,14 @@ test.each(patterns)('R89: an error response full of %j is read in linear time', 
 
 const set = (path: string[]) => [{ path: [...path, undefined], json: '1', source: '' }]
 const parsers: Record<string, (text: string) => unknown> = {
-  'JSON syntax check': (text) => [findSyntaxError(text, 1000), findSyntaxError(`{"a":[${text}`, 1000)],
+  'JSON syntax check': (text) => [
+    findJsonSyntaxError(text, 1000),
+    findJsonSyntaxError(`{"a":[${text}`, 1000),
+  ],
   'JSON edit': (text) => [editJson(`{"a":[${text}]}`, set(['b'])), editJson(text, set(['a']))],
-  'elements of an array': (text) => listElements(`{"data":[${text}]}`, 'data'),
+  'elements of an array': (text) => listJsonElements(`{"data":[${text}]}`, 'data'),
   'array splitter': (text) => {
-    const splitter = createArraySplitter()
+    const splitter = createJsonArraySplitter()
     for (let at = 0; at < text.length; at += 16) splitter.push(text.slice(at, at + 16))
   },
   'decoder of server-sent events': (text) => {

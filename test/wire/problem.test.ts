@@ -1,11 +1,11 @@
 import { expect, test } from 'vitest'
 import { findFailureKind } from '../../src/wire/problem/failure-kind.ts'
 import {
+  createErrorBodyFailure,
+  createUnexpectedBodyFailure,
+  type ErrorBody,
   isErrorEnvelope,
-  type Problem,
-  readFailureInBody,
-  readProblem,
-  unexpectedBodyFailure,
+  readErrorBody,
 } from '../../src/wire/problem/problem.ts'
 import { parseReceived, parseReceivedBody, readErrorEvent } from '../../src/wire/received-json.ts'
 
@@ -98,7 +98,7 @@ test.each<[body: unknown, message: string | undefined]>([
   [5, undefined],
   [null, undefined],
 ])('the error body %j has the message %j', (body, message) => {
-  expect(readProblem(body).message).toBe(message)
+  expect(readErrorBody(body).message).toBe(message)
 })
 
 test.each<[title: string, body: unknown, message: string | undefined]>([
@@ -113,10 +113,10 @@ test.each<[title: string, body: unknown, message: string | undefined]>([
   ['a message in XML', `<message>${x(10_001)}</message>`, x(10_000)],
   ['XML whose message comes late', `<${x(64 * 1024)}><message>a</message>`, undefined],
 ])('only the start of a long error body is read: %s', (_, body, message) => {
-  expect(readProblem(body).message === message).toBe(true)
+  expect(readErrorBody(body).message === message).toBe(true)
 })
 
-test.each<[body: unknown, problem: Problem]>([
+test.each<[body: unknown, problem: ErrorBody]>([
   [{ error: { type: 'a' } }, { type: 'a' }],
   [{ type: 'error', error: { type: 'a', status: 'b', code: 5 } }, { type: 'a' }],
   [{ error: { code: 5 } }, { type: '5' }],
@@ -146,17 +146,17 @@ test.each<[body: unknown, problem: Problem]>([
     'data: {"error":{"type":"a","message":"b"},"request_id":"r"}\n\n',
     { type: 'a', message: 'b', requestId: 'r' },
   ],
-  ...['30s', '1.5s', '123456789.123456789s'].map((retryDelay): [unknown, Problem] => [
+  ...['30s', '1.5s', '123456789.123456789s'].map((retryDelay): [unknown, ErrorBody] => [
     { error: { details: [{ a: 1 }, { retryDelay }] } },
     { retryAfter: Number.parseFloat(retryDelay) },
   ]),
   ...['30', 's', '-1s', '1.s', '.5s', '30s ', ' 30s', '1234567890s', '1.1234567891s', 30, null].map(
-    (retryDelay): [unknown, Problem] => [{ error: { details: [{ retryDelay }] } }, {}],
+    (retryDelay): [unknown, ErrorBody] => [{ error: { details: [{ retryDelay }] } }, {}],
   ),
   [{ error: { details: { retryDelay: '30s' } } }, { retryAfter: 30 }],
   [{ error: { details: [{ retryDelay: 5 }, { retryDelay: '3s' }] } }, { retryAfter: 3 }],
 ])('the error body %j is read as %j', (body, problem) => {
-  expect(readProblem(body)).toEqual(problem)
+  expect(readErrorBody(body)).toEqual(problem)
 })
 
 test.each<[body: unknown, is: boolean]>([
@@ -264,7 +264,7 @@ test.each<[names: string[], kind: string]>([
 
 test('a failure in a body with status 200 has every detail of the body', () => {
   const body = [{ error: { type: 'overloaded_error', message: 'm' }, request_id: 'r' }]
-  expect(readFailureInBody(body)).toMatchObject({
+  expect(createErrorBodyFailure(body)).toMatchObject({
     kind: 'service',
     message: 'the service answered with an error',
     details: { errorIn: 'body', body, serviceMessage: 'm', requestId: 'r' },
@@ -291,7 +291,7 @@ test.each<[body: unknown, kind: string, isError: true | undefined, says: string 
   ['<title>503</title><code>503</code>', 'response', undefined, '503'],
   [5, 'response', undefined, undefined],
 ])('the body %j is a failure of kind %s', (body, kind, isError, serviceMessage, requestId) => {
-  const failure = unexpectedBodyFailure(body, 'no answer')
+  const failure = createUnexpectedBodyFailure(body, 'no answer')
   const message = isError ? 'the service answered with an error' : 'no answer'
   expect([failure.kind, failure.message]).toEqual([kind, message])
   expect(failure.details).toEqual({ body, errorIn: isError && 'body', serviceMessage, requestId })
@@ -301,7 +301,7 @@ const failureOf = (read: () => unknown) => {
   try {
     return { value: read() }
   } catch (error) {
-    const { kind, message, details } = error as ReturnType<typeof readFailureInBody>
+    const { kind, message, details } = error as ReturnType<typeof createErrorBodyFailure>
     return { kind, message, body: details.body, says: details.serviceMessage }
   }
 }

@@ -1,8 +1,8 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { createListEndAssignment, editJson } from '../../src/wire/json/edit.ts'
-import { createArraySplitter } from '../../src/wire/json/splitter.ts'
-import { listElements } from '../../src/wire/page.ts'
+import { createJsonArraySplitter } from '../../src/wire/json/splitter.ts'
+import { listJsonElements } from '../../src/wire/page.ts'
 import { createSseDecoder, encodeSseEvent, type SseEvent } from '../../src/wire/sse.ts'
 import { scaleRuns } from '../harness/property-runs.ts'
 import { cut, decodeAnswer } from './decoding.ts'
@@ -71,7 +71,7 @@ describe('JSON edits', () => {
       const start = json.slice(0, -1) + (json.length > 2 ? ',' : '')
       const text = `${start}"the list": ${JSON.stringify(list, null, 1)}}`
       const added = [1, 2].map((number) => createListEndAssignment(['the list'], `${number}`))
-      const elements = listElements(editJson(text, added), 'the list')
+      const elements = listJsonElements(editJson(text, added), 'the list')
       expect(elements.map((element) => JSON.parse(element))).toEqual(
         JSON.parse(JSON.stringify([...list, 1, 2])),
       )
@@ -86,7 +86,7 @@ test('a JSON array is split into the same elements however it arrives', () => {
     fc.nat(2),
     places,
     (values, space, where) => {
-      const splitter = createArraySplitter()
+      const splitter = createJsonArraySplitter()
       const decoder = new TextDecoder()
       const pieces = cut(Buffer.from(JSON.stringify(values, null, space)), where)
       const found = pieces.flatMap((piece) => splitter.push(decoder.decode(piece, { stream: true })))

@@ -1,5 +1,5 @@
-import { formatPath } from '../../wire/json/parse.ts'
-import { readText, type SessionEvent } from '../../wire/sessions/session-event.ts'
+import { formatFieldPath } from '../../wire/json/parse.ts'
+import { readEventText, type SessionEvent } from '../../wire/sessions/session-event.ts'
 import { estimateTokens, shortenQuote } from '../gateway.ts'
 import { createRandomId, type EmulatedResponse, toErrorResponse } from '../response.ts'
 import { createJsonSampleForTexts } from '../sample.ts'
@@ -143,7 +143,7 @@ export class AgentSession extends EmulatedSession {
     const [main = new Set()] = all
     for (const [index, event] of (parameters as (ClientEvent & Record<string, unknown>)[]).entries()) {
       const refuse = (status: number, field: string[], problem: string) =>
-        toErrorResponse(status, `${formatPath(['events', index, ...field])}: ${problem}`)
+        toErrorResponse(status, `${formatFieldPath(['events', index, ...field])}: ${problem}`)
       if (event.type === 'user.interrupt' && readString(event.session_thread_id) === '')
         for (const waiting of all) waiting.clear()
       if (event.type === 'user.message') {
@@ -389,7 +389,7 @@ function describeDenial({ name }: SessionEvent, reason: string): string {
 }
 
 function describeResult({ name }: SessionEvent, result: SessionEvent): string {
-  const quoted = `“${shortenQuote(readText(result))}”`
+  const quoted = `“${shortenQuote(readEventText(result))}”`
   return result.is_error === true
     ? `The emulated agent does without ${name}, which failed: ${quoted}.`
     : `The emulated agent read the result of ${name}: ${quoted}.`

@@ -1,5 +1,5 @@
 import { usageError } from '../../errors.ts'
-import { formatPath, tryParseJson } from '../../wire/json/parse.ts'
+import { formatFieldPath, tryParseJson } from '../../wire/json/parse.ts'
 import { SessionEvent } from '../../wire/sessions/session-event.ts'
 import { type EmulatedResponse, toErrorResponse } from '../response.ts'
 import { replyForms } from './agent.ts'
@@ -47,7 +47,7 @@ export class ReplaySession extends EmulatedSession {
       const next = findNextClientEvent(record, end)
       const found = findRecorded(record, parameter, next)
       if (found === undefined) {
-        const problem = `${formatPath(['events', index])}: ${describeExpected(record, next)}`
+        const problem = `${formatFieldPath(['events', index])}: ${describeExpected(record, next)}`
         return toErrorResponse(409, problem)
       }
       // The client may send adjacent client events of the record in any order.

@@ -7,7 +7,7 @@ import { FailureStoringWriter } from '../../io/output.ts'
 import { createRawPrinter } from '../../io/raw-printer.ts'
 import type { HttpResponse } from '../../wire/exchange.ts'
 import { createAnswerDecoder } from '../../wire/gateway/answer-decoder.ts'
-import { type AnswerSummary, hasContinuation } from '../../wire/gateway/answer-forms.ts'
+import { type AnswerSummary, needsContinuation } from '../../wire/gateway/answer-forms.ts'
 import { type FoundImage, ImageFinder } from '../../wire/gateway/found-images.ts'
 import { createResponseError, isErrorEnvelope } from '../../wire/problem/problem.ts'
 import { readAnswerBody } from '../answer-body.ts'
@@ -64,7 +64,7 @@ export function openImageAnswer(context: Context, reading: ReadImagesOptions) {
       const failure = part.failure ?? finder.unreadable ?? finder.error ?? (isContinuation && finder.failure)
       // `finish` reports the failure of the first part.
       if (failure && !isContinuation) return { ...part, summary: { ...summary, stopReason: undefined } }
-      if (!hasContinuation(summary) && !failure) return part
+      if (!needsContinuation(summary) && !failure) return part
       if (!failure || readTokenUsage(summary)) reading.onSummary(summary)
       if (failure) finder.finish()
       // `decodeBase64` overwrites the body, so the body is saved before the images.

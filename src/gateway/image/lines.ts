@@ -9,7 +9,7 @@ import type { ResolvedSettings } from '../../settings/resolve.ts'
 import { endpoints } from '../../wire/endpoints.ts'
 import type { AnswerSummary } from '../../wire/gateway/answer-forms.ts'
 import { ImageFinder } from '../../wire/gateway/found-images.ts'
-import { isErrorEnvelope, readFailureInBody } from '../../wire/problem/problem.ts'
+import { createErrorBodyFailure, isErrorEnvelope } from '../../wire/problem/problem.ts'
 import { parseReceivedBody } from '../../wire/received-json.ts'
 import {
   createLineSender,
@@ -160,7 +160,7 @@ function openRawReader(context: Context, countAnswer: CountAnswer): LineReader<I
       try {
         if (failure) throw failure
         const value = parseReceivedBody(received, contentType)
-        if (isErrorEnvelope(value)) throw readFailureInBody(value)
+        if (isErrorEnvelope(value)) throw createErrorBodyFailure(value)
       } catch (error) {
         if (readTokenUsage(summary)) countAnswer(summary)
         throw error

@@ -1,6 +1,6 @@
 import { usageError } from '../../errors.ts'
 import { formatJsonLines } from '../../io/json-layout.ts'
-import { isDeeperThan, listChildren, skipBlanks } from '../../wire/json/scanner.ts'
+import { isJsonDeeperThan, listJsonChildren, skipBlanks } from '../../wire/json/scanner.ts'
 import { escapeInvisible, estimateColumns, quoteUnusualName } from '../plain-name.ts'
 import { maxInputDepth } from '../session-state.ts'
 
@@ -35,7 +35,8 @@ export function formatToolUse(id: string, event: string, columns: number): strin
   for (const name of getTexts(fields, 'name')) show(`tool: ${quoteUnusualName(name)}`)
   const inputs = fields.filter(({ name }) => name === 'input')
   for (const { json } of inputs) {
-    if (isDeeperThan(json, maxInputDepth)) throw usageError(`it is nested more than ${maxInputDepth} deep`)
+    if (isJsonDeeperThan(json, maxInputDepth))
+      throw usageError(`it is nested more than ${maxInputDepth} deep`)
     const main = inputs.length === 1 ? findMainText(json) : undefined
     if (main) {
       const lines = main.text.split('\n')
@@ -94,7 +95,7 @@ interface Field {
 }
 
 const readFields = (json: string): Field[] =>
-  [...listChildren(json, skipBlanks(json, 0))].map(({ name, start, end }) => ({
+  [...listJsonChildren(json, skipBlanks(json, 0))].map(({ name, start, end }) => ({
     name,
     json: json.slice(start, end),
   }))

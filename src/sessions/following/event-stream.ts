@@ -5,7 +5,7 @@ import { schedule, type Timers } from '../../timers.ts'
 import { endpoints } from '../../wire/endpoints.ts'
 import { type HttpResponse, readBody } from '../../wire/exchange.ts'
 import { tryParseJson } from '../../wire/json/parse.ts'
-import { unexpectedBodyFailure } from '../../wire/problem/problem.ts'
+import { createUnexpectedBodyFailure } from '../../wire/problem/problem.ts'
 import { type EventItem, readEventItem } from '../../wire/sessions/events-page.ts'
 import { createSseDecoder, isKeepAlive, isStreamEnd, type SseDecoder } from '../../wire/sse.ts'
 
@@ -169,7 +169,7 @@ async function createContentTypeError(response: HttpResponse, timers: Timers): P
   const text = new TextDecoder().decode(bytes)
   response.close()
   const what = status === 204 ? 'empty (204)' : headers['content-type']
-  const failure = unexpectedBodyFailure(
+  const failure = createUnexpectedBodyFailure(
     tryParseJson(text) ?? text,
     `the response is not a stream of events: it is ${what}`,
   )

@@ -2,8 +2,8 @@ import type { Context } from '../../context.ts'
 import { oneLine } from '../../io/escape.ts'
 import type { EventItem } from '../../wire/sessions/events-page.ts'
 import {
-  readError,
-  readRefusal,
+  readEventError,
+  readServiceRefusal,
   readWorkflowRunResult,
   type SessionEvent,
 } from '../../wire/sessions/session-event.ts'
@@ -56,7 +56,7 @@ export class Incidents {
 
   #add(event: SessionEvent): void {
     const { type, id = '', name, workflow_run_id: run } = event
-    const refusal = readRefusal(event)
+    const refusal = readServiceRefusal(event)
     if (refusal !== undefined) {
       const tool = formatBriefName(typeof name === 'string' && name !== '' ? name : '(no name)')
       const why = refusal === '' ? '' : `: ${formatBriefName(refusal)}`
@@ -72,7 +72,7 @@ export class Incidents {
         this.#addIncident(
           'failedWorkflowRuns',
           id,
-          `a workflow run was not created${toSuffix(readError(event.error).message)}`,
+          `a workflow run was not created${toSuffix(readEventError(event.error).message)}`,
         )
       return
     }
@@ -81,7 +81,7 @@ export class Incidents {
   }
 
   #addError({ id = '', error }: SessionEvent): void {
-    const { server, message, isFinal } = readError(error)
+    const { server, message, isFinal } = readEventError(error)
     if (!isFinal) return
     const [kind, what] =
       server === undefined

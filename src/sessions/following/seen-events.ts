@@ -1,6 +1,11 @@
 import { createHash } from 'node:crypto'
 import type { EventItem } from '../../wire/sessions/events-page.ts'
-import { isEventPiece, readText, type SessionEvent, startsWork } from '../../wire/sessions/session-event.ts'
+import {
+  isEventPiece,
+  readEventText,
+  type SessionEvent,
+  startsWork,
+} from '../../wire/sessions/session-event.ts'
 import { type LogItem, SessionLog } from './session-log.ts'
 
 /**
@@ -452,5 +457,5 @@ export const getComparableText = (event: SessionEvent): string =>
   JSON.stringify([
     event.type,
     event.tool_use_id ?? event.custom_tool_use_id ?? event.session_thread_id ?? null,
-    event.description ?? readText(event),
+    event.description ?? readEventText(event),
   ])

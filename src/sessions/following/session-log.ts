@@ -1,10 +1,5 @@
 import type { EventItem } from '../../wire/sessions/events-page.ts'
-import {
-  isAnswerType,
-  isToolUse,
-  type SessionEvent,
-  stopsSession,
-} from '../../wire/sessions/session-event.ts'
+import { isReplyType, isToolUse, type SessionEvent, stopsSession } from '../../wire/sessions/session-event.ts'
 import { SessionState } from '../session-state.ts'
 import {
   FollowedTask,
@@ -258,7 +253,7 @@ function pickFields(event: SessionEvent): SessionEvent {
   if (type === 'session.usage') return { type, budget: event.budget, usage: event.usage }
   if (isToolUse(event))
     return { id, type, session_thread_id, evaluated_permission: event.evaluated_permission }
-  if (isAnswerType(type)) {
+  if (isReplyType(type)) {
     const { tool_use_id, custom_tool_use_id, mcp_tool_use_id, result } = event
     return { id, type, session_thread_id, tool_use_id, custom_tool_use_id, mcp_tool_use_id, result }
   }

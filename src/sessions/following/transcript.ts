@@ -6,7 +6,7 @@ import type { StdStream } from '../../io/output.ts'
 import { createRawPrinter } from '../../io/raw-printer.ts'
 import { toTsv } from '../../io/tsv.ts'
 import type { EventItem } from '../../wire/sessions/events-page.ts'
-import { readTextWithRedactions } from '../../wire/sessions/session-event.ts'
+import { readEventTextWithRedactions } from '../../wire/sessions/session-event.ts'
 import { printIds, toEventRow } from '../listing/rows.ts'
 import { formatBriefName } from '../plain-name.ts'
 import { formatSessionCommand } from '../session-command.ts'
@@ -177,7 +177,7 @@ export function createEventPrinter(
         context.messages.printLine(await toDimLine(`— ${describeEvent(item, state)}`, host.stderr))
       return
     }
-    const message = event.type === 'agent.message' ? readTextWithRedactions(event) : ''
+    const message = event.type === 'agent.message' ? readEventTextWithRedactions(event) : ''
     if (message !== '') return output.isTerminal ? printMarkdown(message) : output.write(`${message}\n`)
     if (!output.isTerminal) return output.write(toTsv(toEventRow(event)))
     return output.write(`${await toDimLine(`· ${describeEvent(item, state)}`, host.stdout)}\n`)

@@ -2,16 +2,16 @@ import type { Context } from '../../context.ts'
 import { escapeControls } from '../../io/escape.ts'
 import { toTsv } from '../../io/tsv.ts'
 import {
-  describeContent,
-  getAnsweredId,
+  describeEventContent,
+  getAnsweredToolUseId,
   isToolUse,
-  readError,
-  readRefusal,
+  readEventError,
+  readServiceRefusal,
   readStopReason,
   readWorkflowRunResult,
   type SessionEvent,
 } from '../../wire/sessions/session-event.ts'
-import { readUsage } from '../../wire/sessions/usage.ts'
+import { readSessionUsage } from '../../wire/sessions/usage.ts'
 import { takeStart } from '../../wire/text-start.ts'
 import { describeUsage } from '../usage-text.ts'
 import type { EventRow } from './event-table.ts'
@@ -24,7 +24,7 @@ export const toEventRow = (event: SessionEvent): EventRow => [
 ]
 
 function describeEvent(event: SessionEvent): string {
-  const text = describeContent(event)
+  const text = describeEventContent(event)
   if (text !== '') return text
   const { type } = event
   if (type === 'session.status_idle') return describeStop(event)
@@ -40,16 +40,16 @@ function describeEvent(event: SessionEvent): string {
     )
   if (/^workflow_run\./.test(type)) return describeWorkflowRun(event)
   if (/tool_use$/.test(type)) {
-    const reason = readRefusal(event)
+    const reason = readServiceRefusal(event)
     const refusal = reason === undefined ? '' : join(['refused by the service', reason], ': ')
     return join([`${formatValue(event.name)} ${JSON.stringify(event.input ?? {})}`, refusal], '; ')
   }
   if (type === 'user.tool_confirmation')
     return join([event.result, event.tool_use_id, event.deny_message].map(formatValue), ' ')
   if (type === 'user.define_outcome') return formatValue(event.description)
-  if (type === 'session.usage') return describeUsage(readUsage(event.usage) ?? {})
-  if (type === 'span.model_request_end') return describeUsage(readUsage(event.model_usage) ?? {})
-  return readError(event.error).message ?? ''
+  if (type === 'session.usage') return describeUsage(readSessionUsage(event.usage) ?? {})
+  if (type === 'span.model_request_end') return describeUsage(readSessionUsage(event.model_usage) ?? {})
+  return readEventError(event.error).message ?? ''
 }
 
 function describeStop(event: SessionEvent): string {
@@ -63,7 +63,10 @@ function describeWorkflowRun(event: SessionEvent): string {
   const { type, message } = readWorkflowRunResult(event)
   const phase = formatValue(event.workflow_run_phase_id)
   const what = join([formatRunId(event), formatValue(event.name), phase, type ?? ''], ' ')
-  return join([what, formatValue(event.description), message ?? readError(event.error).message ?? ''], ': ')
+  return join(
+    [what, formatValue(event.description), message ?? readEventError(event.error).message ?? ''],
+    ': ',
+  )
 }
 
 const join = (parts: string[], gap: string) => parts.filter((part) => part !== '').join(gap)
@@ -88,7 +91,7 @@ export function createRowPrinter({
   const names = new Map<string, string>()
 
   function describeAnswer(event: SessionEvent): string {
-    const id = getAnsweredId(event)
+    const id = getAnsweredToolUseId(event)
     if (id === undefined) return ''
     const how = event.is_error === true ? 'failed' : formatValue(event.result)
     return join([names.get(id) ?? id, how], ' ')

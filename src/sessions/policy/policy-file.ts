@@ -1,7 +1,7 @@
 import { createUsageErrorFromProblems, usageError } from '../../errors.ts'
 import { readFieldPath } from '../../wire/json/edit.ts'
-import { describeIssues, parseGivenJson } from '../../wire/json/parse.ts'
-import { findRepeatedKey } from '../../wire/json/scanner.ts'
+import { describeSchemaIssues, parseGivenJson } from '../../wire/json/parse.ts'
+import { findRepeatedJsonKey } from '../../wire/json/scanner.ts'
 import { DenyMessage } from '../../wire/sessions/send-events.ts'
 import * as z from '../../wire/zod.ts'
 import { maxPatternLength, maxStars } from './pattern.ts'
@@ -63,10 +63,10 @@ const PolicyFile = z.lazily(() =>
  */
 export async function readPolicy(text: string, name: string): Promise<Policy> {
   const value = parseGivenJson(text, name)
-  const repeated = findRepeatedKey(text)
+  const repeated = findRepeatedJsonKey(text)
   if (repeated !== undefined) throw usageError(`${name}: the key '${repeated}' appears twice in one object`)
   const parsed = PolicyFile().safeParse(value)
-  if (!parsed.success) throw createUsageErrorFromProblems(name, describeIssues(parsed.error))
+  if (!parsed.success) throw createUsageErrorFromProblems(name, describeSchemaIssues(parsed.error))
   const rules = parsed.data.rules.map((rule) => createRule(rule))
   const problems = parsed.data.rules.flatMap(({ examples }, index) =>
     findWrongExamples(rules[index] as Rule, examples).map((problem) => `rules[${index}].examples.${problem}`),

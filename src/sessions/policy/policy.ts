@@ -1,5 +1,5 @@
 import { readFieldPath } from '../../wire/json/edit.ts'
-import { formatPath } from '../../wire/json/parse.ts'
+import { formatFieldPath } from '../../wire/json/parse.ts'
 import { createMatcher, findTextsOutsideWildcard } from './pattern.ts'
 
 export type Decision = 'allow' | 'ask' | 'deny'
@@ -152,7 +152,9 @@ function findMismatch(rule: Rule, call: ToolCall): (() => string) | undefined {
   }
   const other = findUncoveredField(call.input, [], fields)
   if (other?.length === 0) return () => 'the input is not an object'
-  return other && (() => `the rule has no pattern for the input field ${JSON.stringify(formatPath(other))}`)
+  return (
+    other && (() => `the rule has no pattern for the input field ${JSON.stringify(formatFieldPath(other))}`)
+  )
 }
 
 function describeFieldMismatch({ source, pattern }: InputField, value: unknown): string {

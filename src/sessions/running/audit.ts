@@ -8,7 +8,7 @@ import { type FileLock, lock } from '../../io/lock.ts'
 import { absolutePath } from '../../io/paths.ts'
 import { splitLines } from '../../io/raw-lines.ts'
 import { isObject, tryParseJson } from '../../wire/json/parse.ts'
-import { readText, SessionEvent } from '../../wire/sessions/session-event.ts'
+import { readEventText, SessionEvent } from '../../wire/sessions/session-event.ts'
 import { getToolUseFingerprint } from '../session-state.ts'
 import type { KnownToolUse, toAuditFields } from './judgement.ts'
 import { applyReplyLine, interruptedCommandResult, type ReplyLine, type ReplyState } from './reply-state.ts'
@@ -300,7 +300,7 @@ function readReplyLine(entry: Record<string, unknown>): ReplyLine | undefined {
   if (event === 'end') {
     const sent = SessionEvent.safeParse(result).data
     // Earlier versions of parley did not write the result.
-    return sent && { event, result: { text: readText(sent), isError: sent.is_error === true } }
+    return sent && { event, result: { text: readEventText(sent), isError: sent.is_error === true } }
   }
   if (event === 'sent') {
     const idleEvents = new Set(typeof lastIdleEvent === 'string' ? [lastIdleEvent] : [])

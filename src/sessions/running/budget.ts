@@ -2,7 +2,7 @@ import { formatTokenCount } from '../../content/tokens.ts'
 import { formatMoney, toMinorUnits } from '../../io/money.ts'
 import type { UsageFigures } from '../../summary.ts'
 import type { SessionEvent } from '../../wire/sessions/session-event.ts'
-import { readUsage, type SessionUsage } from '../../wire/sessions/usage.ts'
+import { readSessionUsage, type SessionUsage } from '../../wire/sessions/usage.ts'
 import { addTokens, type TokenCount, type TokenCounts } from '../../wire/token-count.ts'
 import type { RunPlan } from './plan.ts'
 
@@ -59,8 +59,8 @@ export class RunBudget {
       this.#hasWorked = true
       this.#isOutdated = true
     }
-    if (type === 'session.usage') this.addTotal(readUsage(event.usage))
-    if (type === 'span.model_request_end') this.#addRequest(readUsage(event.model_usage))
+    if (type === 'session.usage') this.addTotal(readSessionUsage(event.usage))
+    if (type === 'span.model_request_end') this.#addRequest(readSessionUsage(event.model_usage))
   }
 
   /** Records the total usage of the session. Ignores a total that is lower than an earlier total. */

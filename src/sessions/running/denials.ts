@@ -1,7 +1,7 @@
 import { CliError } from '../../errors.ts'
 import type { EventItem } from '../../wire/sessions/events-page.ts'
 import {
-  getAnsweredId,
+  getAnsweredToolUseId,
   isToolUse,
   readStopReason,
   type SessionEvent,
@@ -58,7 +58,7 @@ export class Denials {
         if (judgement?.decision === 'deny') this.#notRun.set(id, judgement)
         // The stream may omit a tool use and deliver only its result. The list then adds the tool use later.
         if (state.getAnswer(id)) this.#addRun(id)
-      } else if (type.startsWith('agent.')) this.#addRun(getAnsweredId(event))
+      } else if (type.startsWith('agent.')) this.#addRun(getAnsweredToolUseId(event))
     }
   }
 

@@ -1,5 +1,5 @@
 import { usageError } from '../../errors.ts'
-import { findChild, findRepeatedKey, isDeeperThan, skipBlanks } from '../../wire/json/scanner.ts'
+import { findJsonChild, findRepeatedJsonKey, isJsonDeeperThan, skipBlanks } from '../../wire/json/scanner.ts'
 import { SessionEvent } from '../../wire/sessions/session-event.ts'
 import { formatBriefName } from '../plain-name.ts'
 import {
@@ -29,7 +29,7 @@ export function readToolUse(toolUse: ListedToolUse | undefined): KnownToolUse | 
   const { text, isContradicted = false } = toolUse
   const event = SessionEvent.parse(JSON.parse(text))
   const { id = '', type, name, mcp_server_name: server } = event
-  const input = findChild(text, skipBlanks(text, 0), 'input')
+  const input = findJsonChild(text, skipBlanks(text, 0), 'input')
   const inputText = input ? text.slice(input.start, input.end) : '{}'
   return {
     id,
@@ -45,8 +45,8 @@ export function readToolUse(toolUse: ListedToolUse | undefined): KnownToolUse | 
       isContradicted ||
       typeof name !== 'string' ||
       inputText.length > maxInputLength ||
-      findRepeatedKey(text) !== undefined ||
-      isDeeperThan(inputText, maxInputDepth),
+      findRepeatedJsonKey(text) !== undefined ||
+      isJsonDeeperThan(inputText, maxInputDepth),
     permission: toolUse.wantsResult ? toolUse.permission : event.evaluated_permission,
   }
 }

@@ -3,7 +3,7 @@ import { CliError } from '../../errors.ts'
 import { retry } from '../../http/retry.ts'
 import { schedule } from '../../timers.ts'
 import type { EventItem } from '../../wire/sessions/events-page.ts'
-import { readUsage, type SessionUsage } from '../../wire/sessions/usage.ts'
+import { readSessionUsage, type SessionUsage } from '../../wire/sessions/usage.ts'
 import type { Follower } from '../following/follower.ts'
 import { describeWorkflowRun } from '../following/incidents.ts'
 import { readSession } from '../read-session.ts'
@@ -141,7 +141,7 @@ export class RunLimits {
 
   async #queryUsage(): Promise<SessionUsage | undefined> {
     const session = await readSession(this.#run)
-    return session && readUsage(session.usage)
+    return session && readSessionUsage(session.usage)
   }
 
   #check(): void {

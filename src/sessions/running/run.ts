@@ -5,7 +5,7 @@ import { ignoreClosedReader, requireOpenStdout } from '../../io/output.ts'
 import { askYesNo, withPrompter } from '../../io/question.ts'
 import { endpoints } from '../../wire/endpoints.ts'
 import type { EventItem } from '../../wire/sessions/events-page.ts'
-import { isRedacted } from '../../wire/sessions/session-event.ts'
+import { hasRedactedContent } from '../../wire/sessions/session-event.ts'
 import { canPrompt } from '../confirming/confirmation-prompt.ts'
 import { type Follower, openFollower } from '../following/follower.ts'
 import { Incidents } from '../following/incidents.ts'
@@ -139,7 +139,7 @@ async function follow(run: SessionRun, work: FollowedWork): Promise<CliError | u
       if ('failure' in answer) return answer.failure
       // The transcript already marks redacted parts.
       const isInTranscript = !wanted.isStdoutReserved && !wanted.file
-      if (task.answer && isRedacted(task.answer) && !isInTranscript)
+      if (task.answer && hasRedactedContent(task.answer) && !isInTranscript)
         context.messages.warn('the service has redacted a part of the answer')
       await run.addResume(deliverAnswer(context, wanted, answer.text))
       return undefined

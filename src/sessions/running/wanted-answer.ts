@@ -8,7 +8,7 @@ import type { ResolvedSettings } from '../../settings/resolve.ts'
 import { addSummaryFile } from '../../summary.ts'
 import { createListEndAssignment, editJson } from '../../wire/json/edit.ts'
 import { createResponseError } from '../../wire/problem/problem.ts'
-import { readText, type SessionEvent } from '../../wire/sessions/session-event.ts'
+import { readEventText, type SessionEvent } from '../../wire/sessions/session-event.ts'
 import type { FollowedTask } from '../following/followed-task.ts'
 import type { Follower } from '../following/follower.ts'
 
@@ -120,4 +120,4 @@ export const createAnswerSaver = (
   },
 })
 
-const getText = (answer: SessionEvent | undefined): string => (answer ? readText(answer) : '')
+const getText = (answer: SessionEvent | undefined): string => (answer ? readEventText(answer) : '')

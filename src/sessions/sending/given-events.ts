@@ -1,7 +1,7 @@
 import type { Context } from '../../context.ts'
 import { createUsageErrorFromProblems, usageError } from '../../errors.ts'
-import { describeJsonError, formatPath, isObject, tryParseJson } from '../../wire/json/parse.ts'
-import { listElements } from '../../wire/page.ts'
+import { describeJsonError, formatFieldPath, isObject, tryParseJson } from '../../wire/json/parse.ts'
+import { listJsonElements } from '../../wire/page.ts'
 import type { EventItem } from '../../wire/sessions/events-page.ts'
 import { createEventsCheck, type EventProblem } from '../../wire/sessions/send-events.ts'
 import { SessionEvent } from '../../wire/sessions/session-event.ts'
@@ -90,7 +90,7 @@ export async function parseGivenEvents(
 }
 
 export const getEventSources = (given: GivenEvents): string[] =>
-  'lines' in given ? given.lines : listElements(given.body, 'events')
+  'lines' in given ? given.lines : listJsonElements(given.body, 'events')
 
 /**
  * Yields the events of a recorded session. A value without `type` and with a list `data` is a page of the
@@ -101,7 +101,7 @@ export function* listRecordedEvents(given: GivenEvents): Generator<EventItem> {
     const value: unknown = JSON.parse(text)
     const { type, data } = (value ?? {}) as { type?: unknown; data?: unknown }
     const isPage = type === undefined && Array.isArray(data)
-    const texts = isPage ? listElements(text, 'data') : [text]
+    const texts = isPage ? listJsonElements(text, 'data') : [text]
     for (const [place, each] of (isPage ? data : [value]).entries()) {
       const event = SessionEvent.safeParse(each)
       if (!event.success) throw usageError(`${given.name}: ${given.locate(index, '')}: is not an event`)
@@ -148,7 +148,7 @@ export function createEventsReview() {
       const name = given?.name ?? 'the events'
       const locate = given?.locate ?? locateInList
       const describe = ({ path: [place, ...rest], message }: EventProblem) => {
-        const where = typeof place === 'number' ? locate(place, formatPath(rest)) : 'events'
+        const where = typeof place === 'number' ? locate(place, formatFieldPath(rest)) : 'events'
         return `${where}: ${message}`
       }
       const problems = check

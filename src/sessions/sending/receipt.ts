@@ -3,8 +3,8 @@ import { CliError } from '../../errors.ts'
 import type { ReadableResponse } from '../../http/call.ts'
 import { printRaw } from '../../io/raw-printer.ts'
 import { createBodyCollector, type HttpResponse } from '../../wire/exchange.ts'
-import { describeIssues, tryParseJson } from '../../wire/json/parse.ts'
-import { isErrorEnvelope, unexpectedBodyFailure } from '../../wire/problem/problem.ts'
+import { describeSchemaIssues, tryParseJson } from '../../wire/json/parse.ts'
+import { createUnexpectedBodyFailure, isErrorEnvelope } from '../../wire/problem/problem.ts'
 import { EventsReceipt, SessionEvent } from '../../wire/sessions/session-event.ts'
 import { createRowPrinter, printIds } from '../listing/rows.ts'
 
@@ -53,7 +53,7 @@ export async function readReceipt(
 
   if (!isReceipt && (!isEmpty || cut)) {
     const shape = parsed.error
-      ? `has another shape than documented: ${describeIssues(parsed.error).join('; ')}`
+      ? `has another shape than documented: ${describeSchemaIssues(parsed.error).join('; ')}`
       : ''
     const why = cut ? `is incomplete: ${cut.message}` : receipt === undefined ? 'is not JSON' : shape
     const failure = isAccepted
@@ -101,7 +101,7 @@ const createUnreadableReceiptError = ({ status }: HttpResponse, why: string) =>
  * whether the service accepted the events.
  */
 const createReceiptError = ({ status }: HttpResponse, body: unknown, why: string): CliError =>
-  unexpectedBodyFailure(body, `the response (${status}) does not list the accepted events: it ${why}`)
+  createUnexpectedBodyFailure(body, `the response (${status}) does not list the accepted events: it ${why}`)
 
 /** A response without a content type counts as JSON. */
 const isJson = ({ headers: { 'content-type': type = '' } }: HttpResponse) =>

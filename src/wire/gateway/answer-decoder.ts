@@ -1,5 +1,5 @@
 import { type BodyCollector, createBodyCollector } from '../exchange.ts'
-import { createArraySplitter, createSequenceSplitter, type JsonSplitter } from '../json/splitter.ts'
+import { createJsonArraySplitter, createJsonSequenceSplitter, type JsonSplitter } from '../json/splitter.ts'
 import { createResponseError } from '../problem/problem.ts'
 import { parseReceived, parseReceivedBody, readErrorEvent } from '../received-json.ts'
 import { createSseDecoder, isKeepAlive, isStreamEnd, type SseEvent } from '../sse.ts'
@@ -111,8 +111,8 @@ const maxFieldNameLength = 5
 function chooseDecoder(start: string, reading: BodyReading): BodyDecoder {
   const { contentType } = reading
   const areEvents = contentType.toLowerCase().startsWith('text/event-stream')
-  if (start[0] === '[') return createValuesDecoder(reading, createArraySplitter(), true)
-  if (start[0] === '{' && !areEvents) return createValuesDecoder(reading, createSequenceSplitter())
+  if (start[0] === '[') return createValuesDecoder(reading, createJsonArraySplitter(), true)
+  if (start[0] === '{' && !areEvents) return createValuesDecoder(reading, createJsonSequenceSplitter())
   const isMarkup = start[0] === '<' || contentType.startsWith('text/html')
   const beginsAsEvent = /^(?::|(?:data|event|id|retry)(?![a-z]))/.test(start)
   return !isMarkup && (areEvents || beginsAsEvent)
@@ -121,7 +121,7 @@ function chooseDecoder(start: string, reading: BodyReading): BodyDecoder {
 }
 
 /** Receives content as soon as it is decoded, so a later failure does not lose it. */
-export interface AnswerSink {
+interface AnswerSink {
   text(text: string): void
   /** Receives each event's data as a line, or the bytes of another body. */
   raw?: ((raw: Uint8Array | string) => void) | undefined

@@ -1,5 +1,5 @@
-import { formatPath, isObject } from '../json/parse.ts'
-import { unexpectedBodyFailure } from '../problem/problem.ts'
+import { formatFieldPath, isObject } from '../json/parse.ts'
+import { createUnexpectedBodyFailure } from '../problem/problem.ts'
 import {
   readTokenCount,
   readTokenCounts,
@@ -27,7 +27,7 @@ export interface AnswerSummary extends AnswerTokenCounts {
   continuationToken?: string
 }
 
-export const hasContinuation = ({ stopReason }: AnswerSummary): boolean => stopReason === 'CONTINUATION'
+export const needsContinuation = ({ stopReason }: AnswerSummary): boolean => stopReason === 'CONTINUATION'
 
 export interface AnswerPiece {
   text: string
@@ -53,8 +53,8 @@ function readAs<T extends z.ZodMiniType>(schema: T, value: unknown): z.infer<T> 
   const parsed = schema.safeParse(value)
   if (parsed.success) return parsed.data
   const issue = parsed.error.issues[0]
-  const path = formatPath(issue?.path ?? []) || 'the body'
-  throw unexpectedBodyFailure(
+  const path = formatFieldPath(issue?.path ?? []) || 'the body'
+  throw createUnexpectedBodyFailure(
     value,
     `the answer has another shape than documented: ${path}: ${issue?.message}`,
   )

@@ -1,5 +1,10 @@
 import { isObject } from '../json/parse.ts'
-import { createResponseError, isErrorEnvelope, readFailureInBody, readProblem } from '../problem/problem.ts'
+import {
+  createErrorBodyFailure,
+  createResponseError,
+  isErrorEnvelope,
+  readErrorBody,
+} from '../problem/problem.ts'
 import {
   type AnswerPiece,
   type AnswerSummary,
@@ -62,7 +67,7 @@ export class AnswerReader {
   }
 
   addBody(value: unknown): string {
-    const answer = unwrap(value, readFailureInBody)
+    const answer = unwrap(value, createErrorBodyFailure)
     this.#hasEnded = !this.#isStreamed || !isNativeAnswer(answer)
     const text = isNativeAnswer(answer) ? this.#addNative(answer) : this.#addPiece(readMessageAnswer(answer))
     if (this.summary.stopReason === undefined) this.summary.lacksStopReason = true
@@ -146,9 +151,9 @@ const isAnswer = (value: unknown): boolean =>
   isNativeAnswer(value) || isMessageAnswer(value) || (isObject(value) && typeof value.type === 'string')
 
 function failureInStream(value: unknown) {
-  const { message } = readProblem(value)
+  const { message } = readErrorBody(value)
   // After a transient error, such as an overload, the answer counts as cut, because a retry may succeed.
-  const isCutOff = ['service', 'rate-limited'].includes(readFailureInBody(value).kind)
+  const isCutOff = ['service', 'rate-limited'].includes(createErrorBodyFailure(value).kind)
   return createResponseError('the stream ended with an error', message).with({
     errorIn: 'stream',
     body: value,

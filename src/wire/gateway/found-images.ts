@@ -1,7 +1,7 @@
 import { type CliError, toFailure } from '../../errors.ts'
 import { isObject } from '../json/parse.ts'
 import { isErrorEnvelope } from '../problem/problem.ts'
-import { LongStrings } from './long-strings.ts'
+import { LongStringStore } from './long-strings.ts'
 
 export interface FoundImage {
   mimeType: string | undefined
@@ -9,7 +9,7 @@ export interface FoundImage {
   base64: Uint8Array
 }
 
-export interface ImageFindings {
+interface ImageFindings {
   images: FoundImage[]
   /** Links to images, with control characters percent-encoded. */
   links: string[]
@@ -34,7 +34,7 @@ export class ImageFinder {
   failure: CliError | undefined
   /** Failure that an error event of a stream reported. */
   error: CliError | undefined
-  readonly strings = new LongStrings()
+  readonly strings = new LongStringStore()
   /**
    * Pieces of text. They are joined before the search for data URIs, because a piece may end inside a URI.
    */

@@ -3,7 +3,7 @@ import { findClosingQuote } from '../json/scanner.ts'
 const minLongBytes = 64 * 1024
 
 /** Stores long strings as bytes, because parsing would copy a large image several times. */
-export class LongStrings {
+export class LongStringStore {
   /** Start of each placeholder. It is random, so a service cannot send a placeholder. */
   readonly #mark = crypto.randomUUID()
   readonly #strings: Buffer[] = []

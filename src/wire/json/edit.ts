@@ -1,6 +1,6 @@
 import { usageError } from '../../errors.ts'
-import { formatPath, tryParseJson } from './parse.ts'
-import { listChildren, skipBlanks } from './scanner.ts'
+import { formatFieldPath, tryParseJson } from './parse.ts'
+import { listJsonChildren, skipBlanks } from './scanner.ts'
 
 type Path = (string | number)[]
 type Step = string | number | undefined
@@ -74,7 +74,7 @@ export function removeField(object: string, name: string): string {
   const kept: string[] = []
   let start = head.length
   let end = start
-  for (const child of listChildren(object, start - 1)) {
+  for (const child of listJsonChildren(object, start - 1)) {
     end = skipBlanks(object, child.end)
     if (child.name !== name) kept.push(object.slice(start, end))
     start = end + 1
@@ -100,7 +100,7 @@ class Container {
     const start = skipBlanks(text, 0)
     let end = start + 1
     this.isList = text[start] === '['
-    for (const child of listChildren(text, start)) {
+    for (const child of listJsonChildren(text, start)) {
       this.#push(child.name, text.slice(end, child.start), text.slice(child.start, child.end))
       end = child.end
     }
@@ -151,7 +151,7 @@ function assign(root: Container | undefined, { path, json, source }: Assignment)
     const above = path.slice(0, depth) as Path
     const container = requireKind(inner, typeof key !== 'string', above, source)
     if (typeof key === 'number' && key > 0 && !container.has(key - 1))
-      throw usageError(`${source}: ${formatPath([...above, key])} would leave a gap in the list`)
+      throw usageError(`${source}: ${formatFieldPath([...above, key])} would leave a gap in the list`)
     if (depth === path.length - 1 || key === undefined) container.set(key, json)
     else {
       if (!container.has(key)) container.set(key, typeof path[depth + 1] === 'string' ? '{}' : '[]')
@@ -167,5 +167,7 @@ function requireKind(
   source: string,
 ): Container {
   if (container?.isList === isList) return container
-  throw usageError(`${source}: ${formatPath(path) || 'the body'} is not ${isList ? 'a list' : 'an object'}`)
+  throw usageError(
+    `${source}: ${formatFieldPath(path) || 'the body'} is not ${isList ? 'a list' : 'an object'}`,
+  )
 }

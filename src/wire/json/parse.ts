@@ -1,17 +1,17 @@
 import { usageError } from '../../errors.ts'
 import type * as z from '../zod.ts'
-import { isDeeperThan } from './scanner.ts'
-import { findSyntaxError } from './syntax.ts'
+import { isJsonDeeperThan } from './scanner.ts'
+import { findJsonSyntaxError } from './syntax.ts'
 
 /** Maximum nesting of JSON. Deeper values would overflow the stack of recursive code. */
-export const maxDepth = 1000
+export const maxJsonDepth = 1000
 
 /**
  * Parses untrusted JSON. Throws a `SyntaxError` if the text is invalid or nested too deep. The error's message
  * may quote the text.
  */
 export function parseJson(text: string): unknown {
-  if (isDeeperThan(text, maxDepth)) throw new SyntaxError(tooDeep)
+  if (isJsonDeeperThan(text, maxJsonDepth)) throw new SyntaxError(tooDeepReason)
   return JSON.parse(text)
 }
 
@@ -35,12 +35,12 @@ export function parseGivenJson(text: string, name: string, hint?: string): unkno
   }
 }
 
-export const tooDeep = `nested more than ${maxDepth} deep`
+export const tooDeepReason = `nested more than ${maxJsonDepth} deep`
 
 /** Describes why a text is not JSON. Quotes nothing, because the text may contain a secret. */
 export function describeJsonError(text: string): string {
   if (text.trim() === '') return 'it is empty'
-  const fault = findSyntaxError(text, maxDepth)
+  const fault = findJsonSyntaxError(text, maxJsonDepth)
   const offset = fault?.offset ?? text.length
   let line = 1
   let lineStart = 0
@@ -56,15 +56,15 @@ export const isObject = (value: unknown): value is Record<string, unknown> =>
   typeof value === 'object' && value !== null && !Array.isArray(value)
 
 /** Formats a path, for example as `events[2].content[0].text`. */
-export function formatPath(path: readonly PropertyKey[]): string {
+export function formatFieldPath(path: readonly PropertyKey[]): string {
   return path
     .map((key) => (typeof key === 'number' ? `[${key}]` : `.${String(key)}`))
     .join('')
     .replace(/^\./, '')
 }
 
-export function describeIssues(error: z.core.$ZodError): string[] {
+export function describeSchemaIssues(error: z.core.$ZodError): string[] {
   return error.issues.map(({ path, message }) =>
-    path.length > 0 ? `${formatPath(path)}: ${message}` : message,
+    path.length > 0 ? `${formatFieldPath(path)}: ${message}` : message,
   )
 }

@@ -32,7 +32,7 @@ function isEscapedAt(text: string | Buffer, place: number, start: number, isEsca
  */
 type Scan = (piece: string, visit: (mark: string, place: number) => unknown, start?: number) => void
 
-export function createScanner(): Scan {
+export function createJsonScanner(): Scan {
   let isInString = false
   /** True if the previous piece ended with a backslash that escapes the next character. */
   let isEscaped = false
@@ -63,19 +63,19 @@ const marks = Array.from({ length: 128 }, (_, code) =>
   '"[]{},\n'.includes(String.fromCharCode(code)) ? String.fromCharCode(code) : undefined,
 )
 
-export interface ChildRange {
+interface JsonChild {
   name: string | undefined
   start: number
   end: number
 }
 
 /** Returns the index after the value at `start`. `JSON.parse` must accept the text. */
-export function findEndOfValue(text: string, start: number): number {
+export function findEndOfJsonValue(text: string, start: number): number {
   if (text[start] === '"') return findEndOfString(text, start)
   if (text[start] !== '{' && text[start] !== '[') return findEndOfScalar(text, start)
   let depth = 0
   let end = text.length
-  createScanner()(
+  createJsonScanner()(
     text,
     (mark, place) => {
       depth += getDepthChange(mark)
@@ -105,23 +105,23 @@ const getDepthChange = (mark: string): number =>
   mark === '{' || mark === '[' ? 1 : mark === '}' || mark === ']' ? -1 : 0
 
 /** Reads the key at `start`. Blanks may precede it. `JSON.parse` must accept the text. */
-export function readKey(text: string, start: number): string {
+export function readJsonKey(text: string, start: number): string {
   const place = skipBlanks(text, start)
   return JSON.parse(text.slice(place, findEndOfString(text, place)))
 }
 
 /** Lists the fields of an object or the elements of a list. `JSON.parse` must accept the text. */
-export function* listChildren(text: string, start: number): Generator<ChildRange> {
+export function* listJsonChildren(text: string, start: number): Generator<JsonChild> {
   const isObject = text[start] === '{'
   let place = skipBlanks(text, start + 1)
   while (place < text.length && text[place] !== '}' && text[place] !== ']') {
     let name: string | undefined
     if (isObject) {
       const end = findEndOfString(text, place)
-      name = readKey(text, place)
+      name = readJsonKey(text, place)
       place = skipBlanks(text, skipBlanks(text, end) + 1)
     }
-    const end = findEndOfValue(text, place)
+    const end = findEndOfJsonValue(text, place)
     yield { name, start: place, end }
     place = skipBlanks(text, end)
     if (text[place] === ',') place = skipBlanks(text, place + 1)
@@ -129,8 +129,8 @@ export function* listChildren(text: string, start: number): Generator<ChildRange
 }
 
 /** Returns the child with a name. If the name occurs twice, the last one counts, as in `JSON.parse`. */
-export const findChild = (text: string, start: number, key: string): ChildRange | undefined =>
-  [...listChildren(text, start)].findLast(({ name }) => name === key)
+export const findJsonChild = (text: string, start: number, key: string): JsonChild | undefined =>
+  [...listJsonChildren(text, start)].findLast(({ name }) => name === key)
 
 /**
  * Lists the names and scalars of a value. Strings lose unneeded escapes, and other scalars keep their source
@@ -139,7 +139,7 @@ export const findChild = (text: string, start: number, key: string): ChildRange 
 export function* listNamesAndScalars(json: string): Generator<string> {
   for (let place = 0; place < json.length; place++) {
     if (/[\s[\]{},:]/.test(json.charAt(place))) continue
-    const end = findEndOfValue(json, place)
+    const end = findEndOfJsonValue(json, place)
     const token = json.slice(place, end)
     yield token.startsWith('"') ? JSON.stringify(JSON.parse(token)) : token
     place = end - 1
@@ -156,7 +156,7 @@ export function parseWithSourceTexts(json: string): unknown {
   for (let place = 0; place < json.length; ) {
     const char = json.charAt(place)
     const isToken = !/[\s[\]{},:]/.test(char)
-    const end = isToken ? findEndOfValue(json, place) : place + 1
+    const end = isToken ? findEndOfJsonValue(json, place) : place + 1
     const token = json.slice(place, end)
     parts.push(!isToken ? token : char === '"' ? `"\\"${token.slice(1)}` : `"${token}"`)
     place = end
@@ -165,10 +165,10 @@ export function parseWithSourceTexts(json: string): unknown {
 }
 
 /** Returns whether a value is nested deeper than `maxDepth`. The text need not be valid JSON. */
-export function isDeeperThan(text: string, maxDepth: number): boolean {
+export function isJsonDeeperThan(text: string, maxDepth: number): boolean {
   if (text.length <= maxDepth) return false
   let depth = 0
-  createScanner()(text, (mark) => {
+  createJsonScanner()(text, (mark) => {
     depth += getDepthChange(mark)
     return depth > maxDepth
   })
@@ -176,17 +176,17 @@ export function isDeeperThan(text: string, maxDepth: number): boolean {
 }
 
 /** Returns a key that occurs twice in one object. `JSON.parse` must accept the text. */
-export function findRepeatedKey(text: string): string | undefined {
+export function findRepeatedJsonKey(text: string): string | undefined {
   const around: (Set<string> | undefined)[] = []
   let repeated: string | undefined
-  createScanner()(text, (mark, place) => {
+  createJsonScanner()(text, (mark, place) => {
     if (mark === '{') around.push(new Set())
     else if (mark === '[') around.push(undefined)
     else if (mark === '}' || mark === ']') around.pop()
     const keys = mark === '"' ? around.at(-1) : undefined
     const end = keys ? findEndOfString(text, place) : 0
     if (!keys || text[skipBlanks(text, end)] !== ':') return false
-    const key = readKey(text, place)
+    const key = readJsonKey(text, place)
     if (keys.has(key)) repeated = key
     keys.add(key)
     return repeated !== undefined

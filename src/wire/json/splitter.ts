@@ -1,10 +1,10 @@
-import { createScanner } from './scanner.ts'
+import { createJsonScanner } from './scanner.ts'
 
 export type JsonSplitter = ReturnType<typeof createSplitter>
 
-export const createArraySplitter = () => createSplitter(1)
+export const createJsonArraySplitter = () => createSplitter(1)
 
-export const createSequenceSplitter = () => createSplitter(0)
+export const createJsonSequenceSplitter = () => createSplitter(0)
 
 /**
  * Splits JSON text into values. `level` is the nesting depth of the values. Text that is not JSON becomes a
@@ -12,7 +12,7 @@ export const createSequenceSplitter = () => createSplitter(0)
  */
 function createSplitter(level: 0 | 1) {
   const separator = level === 0 ? '\n' : ','
-  const scan = createScanner()
+  const scan = createJsonScanner()
   let depth = 0
   let closed = false
   let pieces: string[] = []

@@ -1,6 +1,6 @@
-import { findEndOfValue, skipBlanks } from './scanner.ts'
+import { findEndOfJsonValue, skipBlanks } from './scanner.ts'
 
-export function findSyntaxError(
+export function findJsonSyntaxError(
   text: string,
   maxDepth: number,
 ): { offset: number; reason: string } | undefined {
@@ -41,7 +41,7 @@ function readValue(text: string, start: number, maxDepth: number, depth = 0): nu
 }
 
 function readScalar(text: string, start: number): number {
-  const end = findEndOfValue(text, start)
+  const end = findEndOfJsonValue(text, start)
   try {
     JSON.parse(text.slice(start, end))
     return end

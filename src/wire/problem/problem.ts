@@ -8,7 +8,7 @@ export const createResponseError = (message: string, serviceMessage?: string) =>
   new CliError('response', message, { serviceMessage })
 
 /** Content of an error body in any known form (src/wire/README.md: public clients, 8; recorded, 4). */
-export interface Problem {
+export interface ErrorBody {
   type?: string
   message?: string
   /** Time to wait before a retry, in seconds. */
@@ -16,7 +16,7 @@ export interface Problem {
   requestId?: string
 }
 
-export function readProblem(body: unknown): Problem {
+export function readErrorBody(body: unknown): ErrorBody {
   if (typeof body === 'string') return readText(body)
   const value = Array.isArray(body) ? body[0] : body
   const [type] = listNames(value)
@@ -29,7 +29,7 @@ export function readProblem(body: unknown): Problem {
  * Returns the error's message with its code, which names the cause more exactly than the type
  * (src/wire/README.md: public clients, 8).
  */
-export const describeError = (error: unknown): string | undefined => addCode(readMessage(error), error)
+export const readErrorMessage = (error: unknown): string | undefined => addCode(readMessage(error), error)
 
 function addCode(message: string | undefined, error: unknown): string | undefined {
   const codes = [readField(error, 'details')].flat().map((entry) => readField(entry, 'error_code'))
@@ -38,9 +38,9 @@ function addCode(message: string | undefined, error: unknown): string | undefine
   return message === undefined ? code : `${message} (${code})`
 }
 
-function readText(text: string): Problem {
+function readText(text: string): ErrorBody {
   const event = parseEvents(text).find((each) => readMessage(each) !== undefined)
-  if (event !== undefined) return readProblem(event)
+  if (event !== undefined) return readErrorBody(event)
   const start = text.trimStart().slice(0, maxReadLength)
   if (start[0] !== '<') return { message: start.trim() || undefined }
   const message = readElementText(start, 'message')
@@ -105,8 +105,8 @@ const isFilled = (value: unknown): boolean =>
  * Creates the failure for an error envelope with status 2xx. The type of the error decides the kind of the
  * failure (src/wire/README.md: public clients, 8).
  */
-export function readFailureInBody(value: unknown): CliError {
-  const { message, requestId } = readProblem(value)
+export function createErrorBodyFailure(value: unknown): CliError {
+  const { message, requestId } = readErrorBody(value)
   const names = listNames(Array.isArray(value) ? value[0] : value)
   return new CliError(findFailureKind(names), 'the service answered with an error', {
     errorIn: 'body',
@@ -121,10 +121,10 @@ export function readFailureInBody(value: unknown): CliError {
  * error, the failure describes this error. Otherwise its kind is `response` and its message is `otherwise`.
  * The failure contains the body and the body's message.
  */
-export function unexpectedBodyFailure(body: unknown, otherwise: string): CliError {
+export function createUnexpectedBodyFailure(body: unknown, otherwise: string): CliError {
   const envelope = [body, ...(typeof body === 'string' ? parseEvents(body) : [])].find(isErrorEnvelope)
-  if (envelope !== undefined) return readFailureInBody(envelope).with({ body })
-  const { type, message, requestId } = readProblem(body)
+  if (envelope !== undefined) return createErrorBodyFailure(envelope).with({ body })
+  const { type, message, requestId } = readErrorBody(body)
   const kind = findFailureKind(typeof body === 'string' && type !== undefined ? [type] : [])
   return new CliError(kind, otherwise, { body, serviceMessage: message, requestId })
 }

@@ -1,7 +1,7 @@
 import { CliError, type FailureKind } from '../../errors.ts'
-import { describeIssues } from '../json/parse.ts'
+import { describeSchemaIssues } from '../json/parse.ts'
 import { type PageCursor, readListPage, toOneLineJson } from '../page.ts'
-import { createResponseError, isErrorEnvelope, unexpectedBodyFailure } from '../problem/problem.ts'
+import { createResponseError, createUnexpectedBodyFailure, isErrorEnvelope } from '../problem/problem.ts'
 import { parseReceived, readErrorEvent } from '../received-json.ts'
 import type * as z from '../zod.ts'
 import { SessionEvent } from './session-event.ts'
@@ -48,7 +48,7 @@ export function readEventItem(data: string, name = ''): EventItem {
 }
 
 const createEventError = (error: z.core.$ZodError, what: string): CliError =>
-  createResponseError(`${what}: ${describeIssues(error).join('; ')}`)
+  createResponseError(`${what}: ${describeSchemaIssues(error).join('; ')}`)
 
 const permanent: readonly FailureKind[] = ['credentials', 'refused', 'payment']
 
@@ -62,7 +62,7 @@ export const isPermanentServiceError = ({
 }: CliError): boolean => isPermanent === true && status < 300 && permanent.includes(kind)
 
 function streamFailure(value: unknown): CliError {
-  const { kind, details } = unexpectedBodyFailure(value, '')
+  const { kind, details } = createUnexpectedBodyFailure(value, '')
   const isPermanent = permanent.includes(kind)
   const message = 'the stream of events ended with an error'
   return new CliError(isPermanent ? kind : 'response', message, {

@@ -1,5 +1,5 @@
 import { isObject } from '../json/parse.ts'
-import { describeError } from '../problem/problem.ts'
+import { readErrorMessage } from '../problem/problem.ts'
 import * as z from '../zod.ts'
 
 /** An event of any type, with a schema for only those fields that parley reads. */
@@ -62,7 +62,7 @@ export function readStopDetails({ stop_details: details, stop_reason: reason }: 
  * Reads the error of a `session.error`, of a `workflow_run.error`, or of the result of a workflow run
  * (src/wire/README.md: public clients, 4 and 10).
  */
-export function readError(error: unknown): {
+export function readEventError(error: unknown): {
   type?: string
   message?: string
   server?: string
@@ -72,7 +72,7 @@ export function readError(error: unknown): {
   const { type, mcp_server_name: server, retry_status: retry } = toFields(error)
   return {
     type: toNonEmptyText(type),
-    message: describeError(error),
+    message: readErrorMessage(error),
     server: toNonEmptyText(server),
     isFinal: /^(exhausted|terminal)$/.test(
       toNonEmptyText(typeof retry === 'string' ? retry : toFields(retry).type) ?? '',
@@ -84,7 +84,7 @@ export function readError(error: unknown): {
 export function readWorkflowRunResult({ result }: SessionEvent): { type?: string; message?: string } {
   if (typeof result === 'string') return { type: toNonEmptyText(result) }
   const { type, error } = toFields(result)
-  return { type: toNonEmptyText(type), message: readError(error).message }
+  return { type: toNonEmptyText(type), message: readEventError(error).message }
 }
 
 /**
@@ -92,7 +92,7 @@ export function readWorkflowRunResult({ result }: SessionEvent): { type?: string
  * 10). Returns an empty text if the service gave no reason. Returns `undefined` if the service did not refuse
  * the tool use.
  */
-export function readRefusal(event: SessionEvent): string | undefined {
+export function readServiceRefusal(event: SessionEvent): string | undefined {
   if (!isToolUse(event) || event.evaluated_permission !== 'deny') return undefined
   return toNonEmptyText(toFields(toFields(event.evaluation).evaluated_permission).reason_code) ?? ''
 }
@@ -102,25 +102,25 @@ function readBlocks({ content }: SessionEvent): Record<string, unknown>[] {
   return Array.isArray(content) ? content.filter(isObject) : []
 }
 
-export const readText = (event: SessionEvent): string =>
+export const readEventText = (event: SessionEvent): string =>
   readBlocks(event)
     .map(({ text }) => toNonEmptyText(text) ?? '')
     .join('')
 
 /** Returns the event's text, with `[redacted]` for each redacted block. */
-export const readTextWithRedactions = (event: SessionEvent): string =>
+export const readEventTextWithRedactions = (event: SessionEvent): string =>
   readBlocks(event)
     .map(({ type, text }) => (type === 'redacted' ? '[redacted]' : (toNonEmptyText(text) ?? '')))
     .join('')
 
 /** Returns the event's content for a table row, with blocks other than text by name, such as `[image]`. */
-export const describeContent = (event: SessionEvent): string =>
+export const describeEventContent = (event: SessionEvent): string =>
   readBlocks(event)
     .map(({ type, text }) => (typeof text === 'string' ? text : `[${toNonEmptyText(type) ?? 'unknown'}]`))
     .join(' ')
 
 /** Returns whether the event has a redacted content block (src/wire/README.md: public clients, 10). */
-export const isRedacted = (event: SessionEvent): boolean =>
+export const hasRedactedContent = (event: SessionEvent): boolean =>
   readBlocks(event).some(({ type }) => type === 'redacted')
 
 /**
@@ -139,13 +139,13 @@ export const stopsSession = (event: SessionEvent): boolean =>
 export const startsWork = ({ type }: SessionEvent): boolean =>
   type === 'session.status_running' || (/^(user|system)\./.test(type) && type !== 'user.interrupt')
 
-export const answeredIdFields = ['tool_use_id', 'custom_tool_use_id', 'mcp_tool_use_id']
+export const toolUseIdFields = ['tool_use_id', 'custom_tool_use_id', 'mcp_tool_use_id']
 
-export const isAnswerType = (type: string) =>
+export const isReplyType = (type: string) =>
   /^user\.(tool_confirmation|tool_result|custom_tool_result)$|^agent\.(mcp_)?tool_result$/.test(type)
 
-export function getAnsweredId(event: SessionEvent): string | undefined {
-  const ids = isAnswerType(event.type) ? answeredIdFields.map((field) => event[field]) : []
+export function getAnsweredToolUseId(event: SessionEvent): string | undefined {
+  const ids = isReplyType(event.type) ? toolUseIdFields.map((field) => event[field]) : []
   return ids.find((each): each is string => typeof each === 'string')
 }
 

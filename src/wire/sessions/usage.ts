@@ -17,7 +17,7 @@ export interface SessionUsage {
  * Reads the `usage` of a session or of a `session.usage` event, or the `model_usage` of a request. Returns
  * `undefined` if the value has no known field.
  */
-export function readUsage(value: unknown): SessionUsage | undefined {
+export function readSessionUsage(value: unknown): SessionUsage | undefined {
   if (!isObject(value)) return undefined
   const counts = Object.entries(readTokenCounts(value)).filter(([, count]) => count !== undefined)
   const cost = readMoney(value.list_cost)
@@ -33,5 +33,5 @@ function readMoney(value: unknown): Money | undefined {
   return isAmount && isCurrency ? { amount: BigInt(amount), currency: currency.toUpperCase() } : undefined
 }
 
-export const readBudget = (value: unknown): Money | undefined =>
+export const readSessionBudget = (value: unknown): Money | undefined =>
   isObject(value) ? readMoney(value.max_list_cost) : undefined

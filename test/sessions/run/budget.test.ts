@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { RunBudget } from '../../../src/sessions/running/budget.ts'
-import { readUsage } from '../../../src/wire/sessions/usage.ts'
+import { readSessionUsage } from '../../../src/wire/sessions/usage.ts'
 
 type Value = Record<string, unknown>
 type Limits = ConstructorParameters<typeof RunBudget>[0]
@@ -173,9 +173,9 @@ describe('usage of a run', () => {
     budget.add(says as never)
     budget.begin(true)
     expect(budget.lacksBase).toBe(true)
-    budget.addBase(readUsage(usage(10, 10, '5')))
+    budget.addBase(readSessionUsage(usage(10, 10, '5')))
     expect([budget.lacksBase, budget.hasTotal]).toEqual([false, false])
-    budget.addTotal(readUsage(usage(15, 11, '9')))
+    budget.addTotal(readSessionUsage(usage(15, 11, '9')))
     expect(budget.run).toMatchObject({ tokens: { totalTokens: 6 }, cost: usd(4) })
   })
 })
@@ -205,7 +205,7 @@ describe('usage of events run without a task', () => {
     const budget = new RunBudget()
     for (const event of past) budget.add(event as never)
     budget.begin(false)
-    if (budget.lacksBase) budget.addBase(asked && readUsage(asked as never))
+    if (budget.lacksBase) budget.addBase(asked && readSessionUsage(asked as never))
     budget.add(createUsageEvent(40, 10) as never)
     expect(budget.run.tokens?.totalTokens).toBe(total)
   })

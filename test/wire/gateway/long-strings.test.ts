@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest'
-import { LongStrings } from '../../../src/wire/gateway/long-strings.ts'
+import { LongStringStore } from '../../../src/wire/gateway/long-strings.ts'
 
 const shorten = (body: string) => {
-  const strings = new LongStrings()
+  const strings = new LongStringStore()
   return {
     text: Buffer.from(strings.replaceLongStrings(Buffer.from(body))).toString(),
     bytesOf: strings.readBytes,

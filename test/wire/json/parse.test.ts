@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import {
-  describeIssues,
-  formatPath,
+  describeSchemaIssues,
+  formatFieldPath,
   isObject,
   parseJson,
   tryParseJson,
@@ -32,11 +32,11 @@ test.each([
   [[0, 'a'], '[0].a'],
   [['a.b'], 'a.b'],
   [[], ''],
-])('the JSON path %j is shown as %s', (path, written) => expect(formatPath(path)).toBe(written))
+])('the JSON path %j is shown as %s', (path, written) => expect(formatFieldPath(path)).toBe(written))
 
 test('each problem that a schema finds is reported with its path', () => {
   const schema = z.looseObject({ a: z.array(z.string()) })
-  const problems = (value: unknown) => describeIssues(schema.safeParse(value).error as z.core.$ZodError)
+  const problems = (value: unknown) => describeSchemaIssues(schema.safeParse(value).error as z.core.$ZodError)
   expect(problems({ a: ['x', 1, null] })).toEqual(['a[1]: must be text', 'a[2]: must be text'])
   expect(problems([])).toEqual(['must be an object'])
 })

@@ -1,18 +1,18 @@
 import { describe, expect, test } from 'vitest'
 import {
-  createScanner,
-  findChild,
-  findEndOfValue,
-  findRepeatedKey,
-  isDeeperThan,
-  listChildren,
+  createJsonScanner,
+  findEndOfJsonValue,
+  findJsonChild,
+  findRepeatedJsonKey,
+  isJsonDeeperThan,
+  listJsonChildren,
   skipBlanks,
 } from '../../../src/wire/json/scanner.ts'
 import { cutsOf, smallTexts } from './texts.ts'
 
 /** Scans a text that arrives in these chunks. Returns each token with its offset in the whole text. */
 function walkOver(pieces: string[]): string {
-  const walk = createScanner()
+  const walk = createJsonScanner()
   let marks = ''
   let before = 0
   for (const piece of pieces) {
@@ -53,17 +53,18 @@ describe('tokens of JSON', () => {
 
   test('the JSON scanner starts at the given offset and stops if its callback returns true', () => {
     const marks: string[] = []
-    createScanner()('"[,{"x]}', (mark, place) => marks.push(`${mark}${place}`) === 2, 1)
+    createJsonScanner()('"[,{"x]}', (mark, place) => marks.push(`${mark}${place}`) === 2, 1)
     expect(marks).toEqual(['[1', ',2'])
   })
 })
 
 /** Parses each value at its offset with JSON.parse. */
 function read(text: string, start = skipBlanks(text, 0)): unknown {
-  const children = () => [...listChildren(text, start)].map(({ name, start }) => [name, read(text, start)])
+  const children = () =>
+    [...listJsonChildren(text, start)].map(({ name, start }) => [name, read(text, start)])
   if (text[start] === '{') return Object.fromEntries(children())
   if (text[start] === '[') return children().map(([name, value]) => (name === undefined ? value : name))
-  return JSON.parse(text.slice(start, findEndOfValue(text, start)))
+  return JSON.parse(text.slice(start, findEndOfJsonValue(text, start)))
 }
 
 /** Generates JSON texts of values with at most two children, to this depth, with `blank` between tokens. */
@@ -90,9 +91,9 @@ describe.each(['', ' ', '\n', '\r\n\t'])('JSON with %j between tokens', (blank) 
 
   test('a JSON value ends at the end of the text or before the next token', () => {
     for (const text of jsonTexts(1, blank)) {
-      expect(findEndOfValue(text, 0), text).toBe(text.length)
+      expect(findEndOfJsonValue(text, 0), text).toBe(text.length)
       for (const after of [' ', '\n', '\r', '\t', ',', ']', '}'])
-        expect(findEndOfValue(`[${text}${after}1`, 1), text).toBe(1 + text.length)
+        expect(findEndOfJsonValue(`[${text}${after}1`, 1), text).toBe(1 + text.length)
     }
   })
 })
@@ -101,14 +102,14 @@ test('the JSON scanner stays within a text that is not JSON', () => {
   const pieces = ['{', '}', '[', ']', ',', ':', '"', '""', '\\', '1', ' ']
   const count = (text: string) => {
     try {
-      return [...listChildren(text, 0)].length
+      return [...listJsonChildren(text, 0)].length
     } catch (error) {
       expect(error).toBeInstanceOf(SyntaxError)
       return 0
     }
   }
   expect(smallTexts(pieces, 4).filter((text) => count(text) > text.length)).toEqual([])
-  expect(smallTexts(pieces, 4).filter((text) => findEndOfValue(text, 0) > text.length)).toEqual([])
+  expect(smallTexts(pieces, 4).filter((text) => findEndOfJsonValue(text, 0) > text.length)).toEqual([])
 })
 
 test.each<[text: string, key: string, found: string | undefined]>([
@@ -118,7 +119,7 @@ test.each<[text: string, key: string, found: string | undefined]>([
   ['["a"]', 'a', undefined],
   ['{}', 'constructor', undefined],
 ])('in %s, the last value of %j is %s', (text, key, found) => {
-  const child = findChild(text, 0, key)
+  const child = findJsonChild(text, 0, key)
   expect(child && text.slice(child.start, child.end)).toBe(found)
 })
 
@@ -132,7 +133,7 @@ test.each([
   [']]]}[', 0],
   ['"[["   ', 0],
 ])('%s is nested %i levels deep', (text, depth) => {
-  expect([0, 1, 2, 3, 4].map((maxPieces) => isDeeperThan(text, maxPieces))).toEqual(
+  expect([0, 1, 2, 3, 4].map((maxPieces) => isJsonDeeperThan(text, maxPieces))).toEqual(
     [0, 1, 2, 3, 4].map((maxPieces) => depth > maxPieces),
   )
 })
@@ -153,5 +154,5 @@ test.each([
   ['["a","a"]', undefined],
   ['"a"', undefined],
 ])('in %s the duplicate key is %j', (text, key) => {
-  expect(findRepeatedKey(text)).toBe(key)
+  expect(findRepeatedJsonKey(text)).toBe(key)
 })

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import {
-  createArraySplitter,
-  createSequenceSplitter,
+  createJsonArraySplitter,
+  createJsonSequenceSplitter,
   type JsonSplitter,
 } from '../../../src/wire/json/splitter.ts'
 import { cutsOf } from './texts.ts'
@@ -50,8 +50,8 @@ const sequences: [text: string, splitting: Splitting][] = [
 ]
 
 describe.each([
-  ['an array', createArraySplitter, arrays],
-  ['a sequence', createSequenceSplitter, sequences],
+  ['an array', createJsonArraySplitter, arrays],
+  ['a sequence', createJsonSequenceSplitter, sequences],
 ] as const)('values of %s that arrives in chunks', (_, create, rows) => {
   test.each(rows)(
     '%j is split into the same JSON values however it arrives',
@@ -60,7 +60,7 @@ describe.each([
         expect(split(create, pieces), pieces.join('^')).toEqual({
           values,
           rest,
-          isInside: create === createArraySplitter ? !closed : rest !== '',
+          isInside: create === createJsonArraySplitter ? !closed : rest !== '',
         })
     },
   )

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { describeJsonError } from '../../../src/wire/json/parse.ts'
-import { findSyntaxError } from '../../../src/wire/json/syntax.ts'
+import { findJsonSyntaxError } from '../../../src/wire/json/syntax.ts'
 import { isJson, smallTexts } from './texts.ts'
 
 describe('JSON syntax check', () => {
@@ -17,7 +17,7 @@ describe('JSON syntax check', () => {
     'the JSON syntax check rejects exactly the texts that JSON.parse rejects: every short text of %s',
     (_, pieces, maxPieces) => {
       const wrong = smallTexts(pieces, maxPieces).filter(
-        (text) => (findSyntaxError(text, 9) === undefined) !== isJson(text),
+        (text) => (findJsonSyntaxError(text, 9) === undefined) !== isJson(text),
       )
       expect(wrong).toEqual([])
     },
@@ -50,7 +50,7 @@ test.each([
   ['[{"a":^[', 'nested more than 2 deep'],
   ['[[],[],[^{', 'nested more than 2 deep'],
 ])('the JSON syntax error of %s is: %s', (marked, reason) => {
-  expect(findSyntaxError(marked.replace('^', ''), 2)).toEqual({ offset: marked.indexOf('^'), reason })
+  expect(findJsonSyntaxError(marked.replace('^', ''), 2)).toEqual({ offset: marked.indexOf('^'), reason })
 })
 
 test.each([

@@ -1,11 +1,11 @@
 import { describe, expect, test } from 'vitest'
 import {
-  describeContent,
+  describeEventContent,
   EventsReceipt,
   isEventPiece,
+  readEventText,
   readStopDetails,
   readStopReason,
-  readText,
   SessionEvent,
   stopsSession,
 } from '../../../src/wire/sessions/session-event.ts'
@@ -106,8 +106,8 @@ test.each<[content: unknown, text: string, cell: string]>([
   [{ type: 'text', text: 'a' }, '', ''],
   [undefined, '', ''],
 ])('the event content %j has the text %j and the table cell %j', (content, text, cell) => {
-  expect(readText(event({ content }))).toBe(text)
-  expect(describeContent(event({ content }))).toBe(cell)
+  expect(readEventText(event({ content }))).toBe(text)
+  expect(describeEventContent(event({ content }))).toBe(cell)
 })
 
 test.each(['event_start', 'event_delta'])(

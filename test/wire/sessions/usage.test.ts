@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { type Money, readBudget, readUsage } from '../../../src/wire/sessions/usage.ts'
+import { type Money, readSessionBudget, readSessionUsage } from '../../../src/wire/sessions/usage.ts'
 import type { TokenCounts } from '../../../src/wire/token-count.ts'
 
 const maxAmount = Number.MAX_SAFE_INTEGER
@@ -37,7 +37,7 @@ test.each<[usage: unknown, tokens: TokenCounts | undefined]>([
   [null, undefined],
   [[1], undefined],
 ])('the token counts %j are read as %j', (usage, tokens) => {
-  expect(readUsage(usage)).toStrictEqual(tokens && { tokens, cost: undefined })
+  expect(readSessionUsage(usage)).toStrictEqual(tokens && { tokens, cost: undefined })
 })
 
 const longest = '9'.repeat(30)
@@ -62,10 +62,10 @@ test.each<[money: unknown, read: Money | undefined]>([
   ['187', undefined],
   [null, undefined],
 ])('the amount %j is read as %o', (money, read) => {
-  expect(readUsage({ list_cost: money })).toStrictEqual(read && { tokens: {}, cost: read })
-  expect(readBudget({ max_list_cost: money })).toStrictEqual(read)
+  expect(readSessionUsage({ list_cost: money })).toStrictEqual(read && { tokens: {}, cost: read })
+  expect(readSessionBudget({ max_list_cost: money })).toStrictEqual(read)
 })
 
 test.each([null, [], 'x', {}, { max_list_cost: [] }])('%j is not a budget', (value) => {
-  expect(readBudget(value)).toBeUndefined()
+  expect(readSessionBudget(value)).toBeUndefined()
 })
