@@ -23,8 +23,8 @@ import { createResponseError } from './wire/problem/problem.ts'
 const maxTimeoutSeconds = 30
 
 /**
- * Prints one line per service. Afterwards throws the first failure. Throws a `CliError` of kind `credentials`
- * if no address is set.
+ * Prints one line per service. Afterwards throws the first failure. Throws a `CliError` of kind
+ * `credentials` if no address is set.
  */
 export async function checkProfile(context: Context, session?: string): Promise<void> {
   const settings = await readSettings(context)
@@ -78,9 +78,9 @@ export async function checkProfile(context: Context, session?: string): Promise<
 
 /**
  * Sends a GET request for the model, which costs nothing. Throws a `CliError` if the gateway refuses the
- * token. Also throws for a redirect, a web page or a 5xx: a server in front of the gateway may have sent it.
- * Such a server does not check the token. Any other 4xx counts as an accepted token, because a gateway may
- * not implement this path.
+ * token. Also throws for a redirect, a web page or a 5xx: a server in front of the gateway may have sent
+ * it. Such a server does not check the token. Any other 4xx counts as an accepted token, because a gateway
+ * may not implement this path.
  */
 async function checkToken({ values }: ResolvedSettings, caller: ServiceCaller): Promise<number> {
   const params = { family: values.family, model: chooseChatModel(undefined, values) }

@@ -32,8 +32,8 @@ export interface Host extends ProcessInfo {
   checkArguments?(argv: string[]): void
   timers: Timers
   /**
-   * When a signal arrives, calls `clean` with the exit status that a shell will see, such as 130. Then prints
-   * the text that `clean` returned on stderr, and lets the signal end the process.
+   * When a signal arrives, calls `clean` with the exit status that a shell will see, such as 130. Then
+   * prints the text that `clean` returned on stderr, and lets the signal end the process.
    */
   onSignal?(clean: (exit: number) => string): void
   /** At the first SIGINT, calls `act` instead of ending the process. A later SIGINT ends the process. */

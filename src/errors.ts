@@ -152,9 +152,9 @@ export const createUnsentDeadlineError = (message: string): CliError =>
   })
 
 /**
- * Returns a failure of kind `stopped` if the deadline ended a follower or a batch: the deadline passed while
- * parley wrote to stdout, or `isCut` returns true because the deadline cut a request. Returns any other error
- * unchanged.
+ * Returns a failure of kind `stopped` if the deadline ended a follower or a batch: the deadline passed
+ * while parley wrote to stdout, or `isCut` returns true because the deadline cut a request. Returns any
+ * other error unchanged.
  */
 export function toStoppedAtDeadline(
   error: unknown,

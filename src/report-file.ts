@@ -27,8 +27,8 @@ export interface ReportSource {
 
 /**
  * Removes an earlier report. Returns a function that writes the report atomically. Both functions are
- * synchronous, because signal handlers call them. Both throw a `CliError` of kind `file` if the report cannot
- * be written.
+ * synchronous, because signal handlers call them. Both throw a `CliError` of kind `file` if the report
+ * cannot be written.
  */
 export function prepareReport(
   name: string,

@@ -13,8 +13,9 @@ export class Secrets {
 
   /**
    * Replaces secrets, and passwords and keys in URLs. If the result is longer than `longest` UTF-16 units,
-   * returns its start and an ellipsis. The cut is made after redaction, because a part of a secret is secret,
-   * too. Reads the text in blocks, and only as far as needed, so memory use does not grow with the text.
+   * returns its start and an ellipsis. The cut is made after redaction, because a part of a secret is
+   * secret, too. Reads the text in blocks, and only as far as needed, so memory use does not grow with the
+   * text.
    */
   readonly redact = (text: string, longest = Infinity): string => {
     const blocks: string[] = []
@@ -99,8 +100,8 @@ export class Secrets {
   }
 
   /**
-   * Shortens texts and body. An answer that is saved in no file is not shortened. Removes the response, which
-   * only `--raw` and `api` print.
+   * Shortens texts and body. An answer that is saved in no file is not shortened. Removes the response,
+   * which only `--raw` and `api` print.
    */
   redactFailure({ kind, message, details }: CliError): CliError {
     const { response: _, ...shown } = details
@@ -221,7 +222,8 @@ function findWord(word: string, { text, starts }: SearchText, widened?: RegExp):
 }
 
 /**
- * A text may have been cut inside a secret, directly before an ellipsis. Half a secret must be redacted, too.
+ * A text may have been cut inside a secret, directly before an ellipsis. Half a secret must be redacted,
+ * too.
  */
 function findCutWord(word: string, text: string): SecretRange[] {
   const begin = word.slice(0, minSecretLength)
@@ -237,8 +239,9 @@ function findCutWord(word: string, text: string): SecretRange[] {
 const minBase64PartLength = 6
 
 /**
- * Returns the characters that the base64 of every text with the secret contains. They differ by the position of
- * the secret in a base64 group of three bytes. Characters that also encode bytes around the secret are omitted.
+ * Returns the characters that the base64 of every text with the secret contains. They differ by the
+ * position of the secret in a base64 group of three bytes. Characters that also encode bytes around the
+ * secret are omitted.
  */
 function findBase64Parts(secret: string): string[] {
   const bytes = Buffer.from(secret)

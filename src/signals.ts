@@ -8,8 +8,8 @@ import { setLongTimeout } from './timers.ts'
 const signals = ['SIGINT', 'SIGTERM', 'SIGHUP', 'SIGBREAK'] as const
 
 /**
- * After the cleanup the signal itself ends the process, so a loop in a shell stops, too. A second signal ends
- * the process at once.
+ * After the cleanup the signal itself ends the process, so a loop in a shell stops, too. A second signal
+ * ends the process at once.
  */
 export function onSignal(clean: (exit: number) => string, stderr: StdStream): void {
   for (const signal of signals) {
@@ -66,16 +66,16 @@ export function interceptInterrupt(act: () => void): Interrupt {
 export const interrupt = (): void => raise('SIGINT')
 
 /**
- * Has the effect of Ctrl-Z on all processes of the pipeline. The system ignores the signal if no shell could
- * resume them. Windows cannot suspend processes.
+ * Has the effect of Ctrl-Z on all processes of the pipeline. The system ignores the signal if no shell
+ * could resume them. Windows cannot suspend processes.
  */
 export function suspend(): void {
   if (process.platform !== 'win32') process.kill(0, 'SIGTSTP')
 }
 
 /**
- * Sends a signal to this process. Windows has no signals: `kill` would end the process at once with exit code
- * 1. In a container, a signal from the first process to itself does not end it.
+ * Sends a signal to this process. Windows has no signals: `kill` would end the process at once with exit
+ * code 1. In a container, a signal from the first process to itself does not end it.
  */
 function raise(signal: (typeof signals)[number]): void {
   if (process.platform !== 'win32' && process.pid !== 1) process.kill(process.pid, signal)

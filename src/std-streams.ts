@@ -99,8 +99,9 @@ const isNull = ({ rdev }: Stats): boolean =>
   process.platform !== 'win32' && rdev === statSync('/dev/null', { throwIfNoEntry: false })?.rdev
 
 /**
- * Returns whether the descriptor was closed when the process started. Node then opens /dev/null for reading and
- * writing, but a shell's redirection opens /dev/null only for one of the two. Only Linux shows the difference.
+ * Returns whether the descriptor was closed when the process started. Node then opens /dev/null for reading
+ * and writing, but a shell's redirection opens /dev/null only for one of the two. Only Linux shows the
+ * difference.
  */
 function wasClosed(descriptor: number): boolean {
   try {

@@ -43,7 +43,8 @@ export class Summary {
   command: string | undefined
   attempts = 0
   /**
-   * The requested model; after an answer, the model that the answer names. `undefined` after several answers.
+   * The requested model; after an answer, the model that the answer names. `undefined` after several
+   * answers.
    */
   model: string | undefined
   stopReason: string | undefined

@@ -1,11 +1,10 @@
-import { isUtf8 } from 'node:buffer'
 import { UnprintedBody } from '../content/saved-answer.ts'
 import type { Context } from '../context.ts'
-import { CliError, joinFailures, toFailure, usageError } from '../errors.ts'
+import { CliError, joinFailures, OutputClosed, toFailure, usageError } from '../errors.ts'
 import { createServiceCaller, type ServiceCaller } from '../http/call.ts'
 import { createAgentHeaders, type RequestParts } from '../http/request.ts'
 import { decodeUtf8, tryDecodeUtf8 } from '../io/file-content.ts'
-import { type FileOutput, openFileOutput, type PartSaver, saveParts } from '../io/file-output.ts'
+import { type FileOutput, openFileOutput, saveParts } from '../io/file-output.ts'
 import { FailureStoringWriter, type Output } from '../io/output.ts'
 import { createRawPrinter } from '../io/raw-printer.ts'
 import { addressSettings, type ResolvedSettings, readSettings } from '../settings/resolve.ts'
@@ -15,7 +14,7 @@ import { createBodyCollector, type HttpResponse, readBody } from '../wire/exchan
 import { requireTextFits } from '../wire/json/body-text.ts'
 import { editJson, parseAssignment } from '../wire/json/edit.ts'
 import { parseGivenJson, tryParseJson } from '../wire/json/parse.ts'
-import { createPageHistory, type ListPage, type PageCursor, readListPage } from '../wire/page.ts'
+import { createPageHistory, type ListPage, readListPage } from '../wire/page.ts'
 import { createErrorBodyFailure, createResponseError, isErrorEnvelope } from '../wire/problem/problem.ts'
 
 export interface ApiOptions {
@@ -32,32 +31,42 @@ interface ApiRequest {
   parts: RequestParts
 }
 
-/** Runs `parley api`: sends one request and prints the body of its response byte for byte. */
+/** Implements `parley api`: sends one request and prints the body of its response byte for byte. */
 export async function callApi(context: Context, options: ApiOptions, words: string[]): Promise<void> {
   const settings = await readSettings(context)
   const { endpoint, parts } = await readRequest(context, settings, words, options)
-  const { output: name, include: hasHead = false } = options
-  if (options.paginate && endpoint.method !== 'GET')
-    throw usageError('--paginate works only with the method GET')
-  if (options.paginate && hasHead) throw usageError('--paginate and --include exclude each other')
+  const { output: name, include: hasHead = false, paginate = false } = options
+  if (paginate && endpoint.method !== 'GET') throw usageError('--paginate works only with the method GET')
+  if (paginate && hasHead) throw usageError('--paginate and --include exclude each other')
   const file = name === undefined || name === '-' ? undefined : await openFileOutput(name, context)
   const caller = createServiceCaller(context, settings)
   if (await caller.preview(endpoint, parts)) return
-  const print = createPrinter(context.output, hasHead)
-  const saving = createSavingPrinter(context, file ? createPrinter(file, hasHead) : print)
+  const output = file ?? context.output
+  const unprinted = new UnprintedBody(context, 'bin')
   async function callAndPrint(): Promise<void> {
-    if (options.paginate) await paginate(caller, { endpoint, parts, settings }, file ?? context.output)
-    else await caller.call(endpoint, parts, (response) => printResponse(saving, response, file))
+    if (paginate) await printAllPages(caller, { endpoint, parts }, output)
+    else
+      await caller.call(endpoint, parts, async (response) => {
+        const start = await printResponse(response, { output, hasHead, unprinted })
+        requireNoError(response, start, file)
+      })
     await file?.commit()
     if (file && name) addSummaryFile(context.summary, name)
   }
+  const saver = { savePart: () => unprinted.part }
   try {
     const isChange = endpoint.repeat !== 'always'
-    await context.tracker.during({ isChange, ...saveParts(file, saving) }, callAndPrint)
+    await context.tracker.during({ isChange, ...saveParts(file, saver) }, callAndPrint)
   } catch (error) {
-    // With --paginate, the body of an error response is not printed, because a reader could take it for an
-    // item of the list.
-    if (error instanceof CliError && !options.paginate) await printFailureBody(print, error)
+    const response = error instanceof CliError ? error.details.response : undefined
+    // With --paginate, a reader could take the body of an error response for an item of the list.
+    if (response && !paginate) {
+      const whole = { ...response, body: [response.bytes] }
+      // The failure of the response names its status, so it is thrown instead of a failure to print.
+      await printResponse(whole, { output: context.output, hasHead }).catch((refusal: unknown) => {
+        if (refusal instanceof OutputClosed) throw refusal
+      })
+    }
     throw error
   }
 }
@@ -87,8 +96,8 @@ async function readRequest(
 }
 
 /**
- * Returns when parley may repeat a request. It always may if the request only reads. Otherwise it may only if
- * the service certainly did not accept the request, or with `--retry-unknown`.
+ * A request that may change something is repeated only if it was certainly not accepted, or with
+ * `--retry-unknown`.
  */
 const getRepeatRule = (method: Endpoint['method'], { flags }: Context): Endpoint['repeat'] =>
   readingMethods.includes(method) ? 'always' : flags.retryUnknown ? 'failed' : 'unaccepted'
@@ -108,14 +117,14 @@ async function readRequestBody(context: Context, { input, set = [] }: ApiOptions
 }
 
 /**
- * Splits a path or a URL into path and query. `address` is the service's configured address. Throws a usage
- * error for a path that a server could resolve to another path.
+ * Splits a path or a URL into path and query. `address`: the address of the service, which a URL must have.
+ * Throws a usage error for a path that a server could resolve to another path.
  */
 function readPath(given: string, address: string | undefined) {
   const own = /^[a-z][a-z0-9+.-]*:/i.test(given) ? stripAddress(given, address) : given
   const text = own.startsWith('/') ? own : `/${own}`
-  // `URL` encodes or removes characters that cannot be sent unchanged. Such a path differs from `text` and is
-  // refused.
+  // `URL` encodes or removes characters that cannot be sent unchanged. The path then differs from `text`, and
+  // parley refuses it.
   const { pathname: path, search } = new URL(`http://host${text}`)
   if (given === '' || path + search !== text.replace(/\?$/, '') || hasDotSegment(path))
     throw usageError(
@@ -125,8 +134,7 @@ function readPath(given: string, address: string | undefined) {
 }
 
 /**
- * Removes the service's address from a URL. Throws a usage error for the URL of another server, because that
- * server must not receive the credential.
+ * Throws a usage error for the URL of another server, because that server must not receive the credential.
  */
 function stripAddress(url: string, address: string | undefined): string {
   const base = address?.replace(/\/+$/, '') ?? ''
@@ -137,32 +145,63 @@ function stripAddress(url: string, address: string | undefined): string {
 }
 
 /**
- * Returns whether a segment is `.` or `..`. Encoded dots count, because a server may decode a path repeatedly.
- * Segments with `;` count, because some servers drop the rest of such a segment.
+ * Finds a segment `.` or `..`. Encoded dots count, because a server may decode a path repeatedly. Dots
+ * before `;` count, because some servers drop the rest of such a segment.
  */
 const hasDotSegment = (path: string): boolean =>
   /(?:^|[/\\]|%(?:25)*(?:2f|5c))(?:\.|%(?:25)*2e){1,2}(?:$|[/\\;]|%(?:25)*(?:2f|5c|3b))/i.test(path)
 
+type PrintedResponse = Pick<HttpResponse, 'status' | 'statusText' | 'headers'> & {
+  body: HttpResponse['body'] | Uint8Array[]
+}
+
+/**
+ * Prints the response and returns the start of its body. If printing fails, puts the rest of the body into
+ * `unprinted`, and then throws the failure.
+ */
 async function printResponse(
-  print: Printer,
-  response: HttpResponse,
-  file: FileOutput | undefined,
-): Promise<void> {
+  { status, statusText, headers, body }: PrintedResponse,
+  { output, hasHead, unprinted }: { output: Output; hasHead: boolean; unprinted?: UnprintedBody },
+): Promise<Uint8Array> {
+  const printer = createRawPrinter(output)
+  const writer = new FailureStoringWriter(() => unprinted?.reject())
+  const print = (chunk: Uint8Array | string) =>
+    writer.run(async () => {
+      printer.add(chunk)
+      await printer.write()
+      await output.flush()
+      unprinted?.accept()
+    })
+  const end = async () => {
+    await writer.run(() => printer.end())
+    if (writer.failure) throw toFailure(writer.failure)
+  }
   const start = createBodyCollector(maxErrorBytes)
-  await print.head(response)
+  if (hasHead) {
+    const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}\n`)
+    await print(`HTTP/1.1 ${status}${statusText && ` ${statusText}`}\n${lines.join('')}\n`)
+  }
   try {
-    for await (const chunk of response.body) {
+    for await (const chunk of body) {
       start.add(chunk)
-      await print.body(chunk)
+      unprinted?.add(chunk)
+      await print(chunk)
     }
   } catch (error) {
-    await print.end().catch((refusal: unknown) => {
+    await end().catch((refusal: unknown) => {
       throw joinFailures(refusal, error)
     })
     throw error
   }
-  await print.end()
-  const bytes = start.bytes()
+  await end()
+  return start.bytes()
+}
+
+/** A larger body with status 2xx is printed without a check for an error. */
+const maxErrorBytes = 64 * 1024
+
+/** Throws a `CliError` if a body with status 2xx contains an error. stdout then has the body, and no file. */
+function requireNoError(response: HttpResponse, bytes: Uint8Array, file: FileOutput | undefined): void {
   const value = bytes.length < maxErrorBytes && tryParseJson(Buffer.from(bytes).toString())
   if (!isErrorEnvelope(value)) return
   file?.discard()
@@ -170,105 +209,17 @@ async function printResponse(
   throw file && !file.isDirect ? failure.with({ response: { ...response, bytes } }) : failure
 }
 
-/** A larger body with status 2xx is printed without a check for an error envelope. */
-const maxErrorBytes = 64 * 1024
-
-/**
- * Prints the body of an error response on stdout, because the file of `-o` gets only successful responses.
- */
-async function printFailureBody(print: Printer, { details: { response } }: CliError): Promise<void> {
-  if (!response) return
-  try {
-    await print.head(response)
-    await print.body(response.bytes)
-  } catch (error) {
-    // For a binary body on a terminal, `print` throws a `CliError`. The caller throws the failure of the
-    // response instead, because that failure names the status.
-    if (!(error instanceof CliError)) throw error
-  } finally {
-    await print.end()
-  }
-}
-
-interface Printer {
-  head(answer: Pick<HttpResponse, 'status' | 'statusText' | 'headers'>): Promise<void>
-  /** Throws a `CliError` of kind `file` for a binary body on a terminal. */
-  body(chunk: Uint8Array): Promise<void>
-  end(): Promise<void>
-}
-
-function createPrinter(output: Output, hasHead: boolean): Printer {
-  const printer = createRawPrinter(output)
-  let isFirst = true
-  return {
-    async head({ status, statusText, headers }) {
-      if (!hasHead) return
-      const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}\n`)
-      printer.add(`HTTP/1.1 ${status}${statusText && ` ${statusText}`}\n${lines.join('')}\n`)
-      await printer.write()
-    },
-    async body(chunk) {
-      if (isFirst && output.isTerminal && isBinary(chunk)) {
-        throw new CliError('file', 'the answer is not text: redirect stdout, or give -o FILE', {
-          sent: 'yes',
-        })
-      }
-      isFirst = false
-      printer.add(chunk)
-      await printer.write()
-      await output.flush()
-    },
-    end: () => printer.end(),
-  }
-}
-
-/**
- * Returns a printer that saves the rest of the body in the temporary folder if printing fails. `end` then
- * throws the failure of the output.
- */
-function createSavingPrinter(context: Context, printer: Printer): Printer & PartSaver {
-  const unprinted = new UnprintedBody(context, 'bin')
-  const writer = new FailureStoringWriter(() => unprinted.reject())
-
-  return {
-    head: (answer) => writer.run(() => printer.head(answer)),
-    async body(chunk) {
-      unprinted.add(chunk)
-      await writer.run(async () => {
-        await printer.body(chunk)
-        unprinted.accept()
-      })
-    },
-    async end() {
-      await writer.run(() => printer.end())
-      if (writer.failure) throw toFailure(writer.failure)
-    },
-    savePart: () => unprinted.part,
-  }
-}
-
-/**
- * Returns whether the bytes are not text. Ignores up to three bytes at the end, because a chunk may end inside
- * of a character.
- */
-const isBinary = (chunk: Uint8Array): boolean =>
-  chunk.includes(0) || ![undefined, -1, -2, -3].some((end) => isUtf8(chunk.subarray(0, end)))
-
-/** Requests all pages of a list and prints its items unchanged, one per line. Throws a `CliError`. */
-async function paginate(
+/** Prints the items of all pages of a list unchanged, one per line. Throws a `CliError`. */
+async function printAllPages(
   caller: ServiceCaller,
-  { endpoint, parts, settings }: ApiRequest & { settings: ResolvedSettings },
+  { endpoint, parts }: ApiRequest,
   output: Output,
 ): Promise<void> {
   const printer = createRawPrinter(output)
   const history = createPageHistory('the list')
-  const address = settings.values[addressSettings[endpoint.service]]
-  let next = { path: endpoint.path, query: parts.query ?? '' }
-  let by = 'next_page'
+  let query = parts.query ?? ''
   for (;;) {
-    history.addMark(`${next.path}?${next.query}`, `${by} repeats`)
-    const request = { ...parts, query: next.query }
-    const page = await caller.call({ ...endpoint, path: next.path }, request, async ({ body }) =>
+    const page = await caller.call(endpoint, { ...parts, query }, async ({ body }) =>
       readItems(await readBody(body)),
     )
     for (const item of page.texts) printer.add(`${item}\n`)
@@ -276,8 +227,10 @@ async function paginate(
     const cursor = page.next()
     if (!cursor) return printer.end()
     history.addPage(page.texts.length)
-    by = cursor.name === 'page' ? 'next_page' : 'last_id'
-    next = resolveNextPage(next, cursor, address)
+    const { name, value } = cursor
+    history.addMark(`${name}=${value}`, `${name === 'page' ? 'next_page' : 'last_id'} repeats`)
+    const others = query.split('&').filter((field) => field !== '' && !/^(page|after_id)(=|$)/.test(field))
+    query = [...others, `${name}=${encodeURIComponent(value)}`].join('&')
   }
 }
 
@@ -285,22 +238,4 @@ function readItems(bytes: Uint8Array): ListPage {
   const text = tryDecodeUtf8(bytes)
   if (text === undefined) throw createResponseError('the list is not UTF-8 text')
   return readListPage(text, 'the list')
-}
-
-/**
- * Returns the path and query of the next page. Throws a `CliError` for the URL of another server, because that
- * server must not receive the credential.
- */
-function resolveNextPage(
-  { path, query }: ReturnType<typeof readPath>,
-  { name, value }: PageCursor,
-  address: string | undefined,
-) {
-  try {
-    if (/^https?:\/\//i.test(value)) return readPath(value, address)
-  } catch (error) {
-    throw createResponseError(`next_page cannot be followed: ${(error as Error).message}`)
-  }
-  const kept = query.split('&').filter((field) => field !== '' && !/^(page|after_id)(=|$)/.test(field))
-  return { path, query: [...kept, `${name}=${encodeURIComponent(value)}`].join('&') }
 }

@@ -1,6 +1,6 @@
 /**
- * Returns the value of a flag, even if other arguments are invalid. The value is a separate word or attached to
- * the flag. If the flag is repeated, the last value counts. Words after `--` are not flags.
+ * Returns the value of a flag, even if other arguments are invalid. The value is a separate word or
+ * attached to the flag. If the flag is repeated, the last value counts. Words after `--` are not flags.
  */
 export function findFlagValue(argv: string[], flag: string): string | undefined {
   const words = beforeEnd(argv)

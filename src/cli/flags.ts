@@ -67,9 +67,9 @@ function settingFlag(name: SettingName): Option {
 }
 
 /**
- * Reads the shared flags, which may precede or follow the command's name. The last value wins. `commands` has
- * the commands from the root to the called command. Throws a usage error for a flag that the called command
- * does not have, or that is in `without`.
+ * Reads the shared flags, which may precede or follow the command's name. The last value wins. `commands`
+ * has the commands from the root to the called command. Throws a usage error for a flag that the called
+ * command does not have, or that is in `without`.
  */
 export function readSharedFlags(
   commands: (Command & { given: GivenFlag[] })[],

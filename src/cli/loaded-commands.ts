@@ -3,8 +3,8 @@ import { declareRequestFlags } from './flags.ts'
 import { ParleyCommand } from './parley-command.ts'
 
 /**
- * Loads all commands, for the manual page, completion scripts and `help --json`. Returns `parley` first, and
- * each group before its commands.
+ * Loads all commands, for the manual page, completion scripts and `help --json`. Returns `parley` first,
+ * and each group before its commands.
  */
 export function loadCommands(): Promise<ParleyCommand[]> {
   const root = new ParleyCommand('parley').option('-V, --version', 'print the version')

@@ -20,8 +20,8 @@ interface NamedFile {
 
 /**
  * Describes two flags that name the same file, if one of them would overwrite it. If `-o` is allowed to
- * replace files, it may replace a file of `-f`. The profile file and regular files on stdin and stdout count
- * as if a flag named them. `commands` has the commands from the root to the called command.
+ * replace files, it may replace a file of `-f`. The profile file and regular files on stdin and stdout
+ * count as if a flag named them. `commands` has the commands from the root to the called command.
  */
 export function describeFileConflict(commands: ParleyCommand[], host: Host): string | undefined {
   const called = commands.at(-1) as ParleyCommand

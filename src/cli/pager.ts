@@ -25,7 +25,8 @@ export async function showInPager(
 }
 
 /**
- * Command that runs less if it exists. Without the check, the shell would print an error if less is missing.
+ * Command that runs less if it exists. Without the check, the shell would print an error if less is
+ * missing.
  */
 const lessIfFound = 'command -v less >/dev/null && exec less'
 

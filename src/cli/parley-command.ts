@@ -13,8 +13,8 @@ import {
 } from './flags.ts'
 
 /**
- * A command line has an unknown word or flag, which is the first of `words`. `Program` converts this error to
- * a usage error with a suggestion.
+ * A command line has an unknown word or flag, which is the first of `words`. `Program` converts this error
+ * to a usage error with a suggestion.
  */
 export class UnknownWordError extends Error {
   readonly command: ParleyCommand
@@ -28,8 +28,8 @@ export class UnknownWordError extends Error {
 }
 
 /**
- * Returns the setting that a flag sets, because people type `config set --base-url …` for `config set baseUrl
- * …`. Returns any other word unchanged.
+ * Returns the setting that a flag sets, because people type `config set --base-url …` for `config set
+ * baseUrl …`. Returns any other word unchanged.
  */
 const findFlagName = (word: string) => settingNames.find((name) => getSettingFlag(name) === word) ?? word
 
@@ -97,8 +97,8 @@ export class ParleyCommand extends Command {
 
   override addOption(option: Option): this {
     const flag = option.long ?? ''
-    // commander calls this listener before its own listener, which parses the value again. So parley's shorter
-    // message is thrown first.
+    // commander calls this listener before its own listener, which parses the value again. So parley's
+    // shorter message is thrown first.
     this.on(`option:${option.name()}`, (value?: string | null) => {
       requireValid(option, flag, value ?? undefined)
       this.given.push({ option, flag, value: value ?? undefined })
@@ -211,7 +211,8 @@ function requireValid({ parseArg, argChoices }: Option | Argument, name: string,
 }
 
 /**
- * Returns whether the command has a flag for a session. `-s` decides, because `serve --session` names a file.
+ * Returns whether the command has a flag for a session. `-s` decides, because `serve --session` names a
+ * file.
  */
 const hasSessionFlag = ({ options }: Command) => options.some(({ short }) => short === '-s')
 

@@ -21,7 +21,8 @@ interface ProgramOptions {
   run: RunContext
   version: string
   /**
-   * The file of `--report`. `Program` disables the report if the file would replace a file that the run needs.
+   * The file of `--report`. `Program` disables the report if the file would replace a file that the run
+   * needs.
    */
   report: { open(): Promise<void>; disable(): void }
 }
@@ -132,8 +133,8 @@ class Program implements CommandTree {
 
   #openGroup(group: ParleyCommand): void {
     group.enablePositionalOptions()
-    // A group parses request flags only if they precede the command's name, which is rare. Without such a flag,
-    // only the command declares the request flags.
+    // A group parses request flags only if they precede the command's name, which is rare. Without such a
+    // flag, only the command declares the request flags.
     if (this.#argv.slice(0, group.path.length).some(isFlagExceptHelp)) declareRequestFlags(group)
     // commander emits `command:*` for an unknown word, but with --help it prints the group's help instead. So
     // the word is also checked before the help is printed.

@@ -14,7 +14,8 @@ const key = `'parley config set apiKey', or PARLEY_API_KEY`
 
 /**
  * Commands and flags of other tools and of earlier versions of parley. Each text must be true for every
- * command. Names of topics and of commands in groups need no row, because `suggestFromOtherGroups` finds them.
+ * command. Names of topics and of commands in groups need no row, because `suggestFromOtherGroups` finds
+ * them.
  */
 const hints: readonly (readonly [names: string, text: string])[] = [
   ['login, auth, configure, setup, init', "'parley config init' asks for addresses and credentials"],

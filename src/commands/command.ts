@@ -33,8 +33,8 @@ export interface CommandTree {
 export interface CommandEntry {
   summary: string
   /**
-   * Effect of the command's requests. Absent if the command sends no requests. A command with
-   * requests has the shared request flags.
+   * Effect of the command's requests. Absent if the command sends no requests. A command with requests has
+   * the shared request flags.
    */
   requests?: 'changes' | 'reads'
   without?: readonly string[]

@@ -38,8 +38,8 @@ import { describeUndocumentedBeta } from '../wire/sessions/betas.ts'
 import type { CommandModule } from './command.ts'
 
 /**
- * The commands of `parley config`. The code that prompts for values or checks a profile is imported only when
- * a command needs it.
+ * The commands of `parley config`. The code that prompts for values or checks a profile is imported only
+ * when a command needs it.
  */
 export const configCommands = {
   init: {
@@ -113,8 +113,8 @@ export const configCommands = {
         : given
       const { value, problem, suggestion, hadQuotes } = parseTypedSetting(name, text)
       if (problem !== undefined) {
-        // The value may be a secret of the profile, which parley redacts after reading the profile. If reading
-        // fails, the message does not quote the value.
+        // The value may be a secret of the profile, which parley redacts after reading the profile. If
+        // reading fails, the message does not quote the value.
         const isQuoted = !isRead && (await readProfile(context).then(Boolean, () => false))
         throw usageError(
           `${isQuoted ? formatNameAndValue(name, text) : name} ${problem}${suggestion === undefined ? '' : `: ${suggestion}`}`,
@@ -270,8 +270,8 @@ export const configCommands = {
 } satisfies Record<string, CommandModule>
 
 /**
- * Returns a value for display. For an invalid value, returns its problem instead, because the value may be a
- * misplaced secret.
+ * Returns a value for display. For an invalid value, returns its problem instead, because the value may be
+ * a misplaced secret.
  */
 function formatForDisplay(candidate: Pick<UncheckedSetting, 'setting' | 'value'>): string {
   const problem = findSettingProblem(candidate)
@@ -290,8 +290,8 @@ async function readValue(context: Context, name: SettingName): Promise<string> {
 }
 
 /**
- * Prompts before a profile is deleted. Throws a `CliError` if stdin is not a terminal or the profile does not
- * exist.
+ * Prompts before a profile is deleted. Throws a `CliError` if stdin is not a terminal or the profile does
+ * not exist.
  */
 async function confirmDeletion(context: Context, name: string): Promise<boolean> {
   const { input } = context

@@ -131,8 +131,8 @@ function parseMilliseconds(value: string): number {
 const maxUnwrittenBytes = 2 ** 20
 
 /**
- * Returns a function that logs a line: `text`, which a client or a file controls, and `end`. Drops lines while
- * the reader of stderr is too slow.
+ * Returns a function that logs a line: `text`, which a client or a file controls, and `end`. Drops lines
+ * while the reader of stderr is too slow.
  */
 function createLog({ host, flags, secrets }: Context): (text: string, end?: string) => void {
   const stderr = host.stderr.open()

@@ -185,7 +185,10 @@ function listProblems(schema: Schema, value: unknown, type = ''): string[] {
   return error ? describeSchemaIssues(error) : []
 }
 
-/** Reports a missing version and undocumented betas (session events, 9.2 and 9.3). Any vendor prefix is valid. */
+/**
+ * Reports a missing version and undocumented betas (session events, 9.2 and 9.3). Any vendor prefix is
+ * valid.
+ */
 function listDoubtfulHeaders(headers: Record<string, string>): string[] {
   const all = Object.entries(headers).map(([name, value]) => [name, value.trim()] as const)
   const hasVersion = all.some(([name, value]) => name.endsWith('-version') && value !== '')

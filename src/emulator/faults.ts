@@ -60,8 +60,8 @@ export const webPageResponse: EmulatedResponse = {
 }
 
 /**
- * Creates a token bucket of `rate` tokens, which refills within a second. The returned function takes a token,
- * or returns false if the bucket is empty. `now`: monotonic milliseconds.
+ * Creates a token bucket of `rate` tokens, which refills within a second. The returned function takes a
+ * token, or returns false if the bucket is empty. `now`: monotonic milliseconds.
  */
 export function createRateLimiter(rate: number, now: () => number): () => boolean {
   let left = rate

@@ -17,7 +17,10 @@ export const shortenQuote = (text: string): string => (text.length > 80 ? `${tak
 const readTexts = ({ contents = [] }: GenerateRequest): string[] =>
   contents.map(({ parts = [] }) => parts.map(({ text = '' }) => text).join(' '))
 
-/** Answers with `fixed` if given, with JSON if the request has a schema, otherwise with a quote of the prompt. */
+/**
+ * Answers with `fixed` if given, with JSON if the request has a schema, otherwise with a quote of the
+ * prompt.
+ */
 export function composeEmulatedAnswer(request: GenerateRequest, model: string, fixed?: string) {
   const texts = readTexts(request)
   const promptText = texts.at(-1)?.trim() ?? ''
@@ -42,7 +45,9 @@ export function composeEmulatedAnswer(request: GenerateRequest, model: string, f
   }
 }
 
-/** A prompt with words such as `in 3 parts` gets an answer in parts. The client requests each by its token. */
+/**
+ * A prompt with words such as `in 3 parts` gets an answer in parts. The client requests each by its token.
+ */
 function choosePart(whole: string, prompt: string, request: GenerateRequest) {
   const [, number = '1'] = /\bin (\d{1,2}) parts\b/i.exec(prompt) ?? []
   const all = number === '1' ? [whole] : splitWords(whole)

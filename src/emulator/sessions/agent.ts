@@ -45,7 +45,10 @@ export interface StoredSession {
   agent: AgentState
 }
 
-/** For each type of reply: the field with the id of the tool use, and the types of tool uses that it answers. */
+/**
+ * For each type of reply: the field with the id of the tool use, and the types of tool uses that it
+ * answers.
+ */
 export const replyForms = new Map([
   ['user.tool_confirmation', { field: 'tool_use_id', uses: ['agent.tool_use', 'agent.mcp_tool_use'] }],
   ['user.tool_result', { field: 'tool_use_id', uses: ['agent.tool_use'] }],
@@ -135,8 +138,8 @@ export class AgentSession extends EmulatedSession {
   }
 
   /**
-   * Returns an error response for a message while the session waits, for a reply to a tool use that is unknown
-   * or does not wait, and for a reply of the wrong type.
+   * Returns an error response for a message while the session waits, for a reply to a tool use that is
+   * unknown or does not wait, and for a reply of the wrong type.
    */
   #checkEvents(parameters: readonly ClientEvent[]): EmulatedResponse | undefined {
     const all = this.#stored.agent.threads.map(({ waiting }) => new Set(waiting))
@@ -176,7 +179,10 @@ export class AgentSession extends EmulatedSession {
     agent.inbox.push(event)
   }
 
-  /** Returns false if no thread was working or waiting. An empty id means all threads. Workflow runs continue. */
+  /**
+   * Returns false if no thread was working or waiting. An empty id means all threads. Workflow runs
+   * continue.
+   */
   #applyInterrupt(threadId: string): boolean {
     const { agent } = this.#stored
     const isAllThreads = threadId === ''

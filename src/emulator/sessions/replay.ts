@@ -27,8 +27,8 @@ export function parseRecordedEvents(text: string, name: string): EmulatedEvent[]
 }
 
 /**
- * Replays a recorded session. At first, it has the events before the first client event of the record. When a
- * client sends that event, the session adds the events up to the next client event.
+ * Replays a recorded session. At first, it has the events before the first client event of the record. When
+ * a client sends that event, the session adds the events up to the next client event.
  */
 export class ReplaySession extends EmulatedSession {
   /** Recorded events. When a client sends a recorded event, its content becomes the sent content. */

@@ -16,7 +16,10 @@ export interface SessionStore {
 }
 
 export interface EmulatedSessionsOptions {
-  /** Respond with 404 to an unknown session id. If omitted, the first request with an id creates the session. */
+  /**
+   * Respond with 404 to an unknown session id. If omitted, the first request with an id creates the
+   * session.
+   */
   onlyCreated?: boolean
   /** Receives a line about each request that a real service would probably refuse. */
   warn?(line: string): void

@@ -20,8 +20,8 @@ export interface WorkflowRunPlan {
 const stepPattern = /^\s*(?:then\s+)?(thread\s+use|use|run|say|refuse|start|fail)\s([^{]*)(\{.*)$/s
 
 /**
- * Matches a line that begins with the keyword of a step. It may be prose, so it counts as a step only if a line
- * of the task matches `stepPattern`.
+ * Matches a line that begins with the keyword of a step. It may be prose, so it counts as a step only if a
+ * line of the task matches `stepPattern`.
  */
 const stepStart = /^\s*(?:then|thread|use|run|say|refuse|start|fail)(?!\S)/
 
@@ -41,8 +41,8 @@ export const taskStepHelp = [
 
 /**
  * Parses a message into rounds of steps. Each step is a line, and a line that begins with `then` starts a
- * round. The words "a tool" or "two tools" stand for example steps. A line that only begins like a step becomes
- * a message: the agent does not understand the line.
+ * round. The words "a tool" or "two tools" stand for example steps. A line that only begins like a step
+ * becomes a message: the agent does not understand the line.
  */
 export function parseTaskSteps(texts: readonly string[]): TaskStep[][] {
   const text = texts.join('\n')
