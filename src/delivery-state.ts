@@ -15,7 +15,7 @@ export const deliveryStates = ['not-sent', 'refused', 'failed', 'sent', 'answere
 
 export type DeliveryState = (typeof deliveryStates)[number]
 
-export const getLaterState = (before: DeliveryState, attempt: DeliveryState): DeliveryState =>
+export const getLaterDeliveryState = (before: DeliveryState, attempt: DeliveryState): DeliveryState =>
   deliveryStates.indexOf(attempt) > deliveryStates.indexOf(before) ? attempt : before
 
 export const isCertainlyUnaccepted = (state: DeliveryState | undefined): boolean =>
@@ -31,7 +31,7 @@ export interface DeliveryRules {
   repeat: RepeatRule
   /**
    * Only a receipt, which is a response that lists the accepted events, proves that the service carried out
-   * the request. A gateway may have sent any other response.
+   * the request, because any other response may come from a gateway.
    */
   isProvedByReceipt?: boolean
   /** Message if there is no receipt. Default: "the event may have been accepted". */
@@ -50,13 +50,10 @@ export type RetryAdvice = 'never' | 'later' | 'look-first'
 
 export interface DeliveryOutcome {
   sent: Sent
-  /** The same command may send the request again without a check. */
   isRepeatable: boolean
   /** The request may have been carried out, so the service may carry out or bill a repetition again. */
   mayDuplicate: boolean
-  /** Message if a signal ends the run in this state. */
   interrupted?: string
-  /** Message if the request fails in this state. */
   failed?: string
 }
 
@@ -68,7 +65,7 @@ const unknownOutcome = 'the request was sent, but it is not known whether it was
 export function describeDelivery(state: DeliveryState, rules: DeliveryRules): DeliveryOutcome {
   const { repeat, isProvedByReceipt = false, inspectCommand } = rules
   const isOnce = repeat === 'unaccepted'
-  // A request that only reads has no effect that the user could repeat by mistake.
+  // Repeating a request that only reads does no harm, so such a request needs no warning.
   const uncertain = isProvedByReceipt
     ? adviseCheck(rules.missingReceiptText ?? 'the event may have been accepted', inspectCommand)
     : repeat === 'always'

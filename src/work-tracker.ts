@@ -3,7 +3,7 @@ import {
   type DeliveryState,
   deliveryStates,
   describeDelivery,
-  getLaterState,
+  getLaterDeliveryState,
   type RetryAdvice,
   type Sent,
 } from './delivery-state.ts'
@@ -19,7 +19,6 @@ export interface WorkHooks {
    * The work may change data of a service. Requests that only read then have no effect on `sent` and `retry`.
    */
   isChange?: boolean
-  /** Returns a message and a file name for each saved part. */
   save?(): { text: string; file: string | undefined }[]
   /** Returns the message to print if a signal ends parley now. Called after `save`. */
   onInterrupt?(): string | undefined
@@ -33,23 +32,21 @@ export interface WorkHooks {
 }
 
 /** A request with all its attempts. It lasts from the first attempt to the response or failure. */
-export type Call = ReturnType<typeof createCall>
+export type TrackedCall = ReturnType<typeof createCall>
 
 /** Tracks the work and the calls of a run, and describes their state if the run fails or a signal ends it. */
 export class WorkTracker {
-  /** Hooks of the work in progress, from the outermost to the innermost work. */
   readonly #hooks: WorkHooks[] = []
   /** The calls in progress, and those that ended since the newest of them began. */
-  #latestChanges: Call[] = []
+  #latestChanges: TrackedCall[] = []
   readonly #earlierAdvice = new Set<RetryAdvice | undefined>()
-  readonly #inProgress = new ShortLivedSet<Call>()
+  readonly #inProgress = new ShortLivedSet<TrackedCall>()
   /**
    * The work changes something at the service. Stays true after the work, because a signal may arrive while
    * `main` prints the result.
    */
   #isChange = false
   #sentByEnded: Sent = 'no'
-  /** An ended call may have been carried out. */
   #mayDuplicate = false
   /** Message about the last accepted request, such as `the task was accepted`. */
   #accepted: string | undefined
@@ -75,12 +72,11 @@ export class WorkTracker {
   }
 
   /**
-   * `isOfBatch`: a batch makes the call. A batch prints the results of its calls itself, so `interrupt` skips
-   * them.
+   * With `isOfBatch`, `interrupt` skips the call, because a batch prints the results of its calls itself.
    */
-  beginCall(rules: DeliveryRules, isOfBatch = false): Call {
+  beginCall(rules: DeliveryRules, isOfBatch = false): TrackedCall {
     const isReading = rules.repeat === 'always'
-    const call: Call = createCall(rules, {
+    const call: TrackedCall = createCall(rules, {
       onAccepted: (message) => {
         this.#accepted = message
       },
@@ -95,7 +91,7 @@ export class WorkTracker {
     return call
   }
 
-  #endCall(call: Call, isReading: boolean): void {
+  #endCall(call: TrackedCall, isReading: boolean): void {
     this.#inProgress.delete(call)
     if (isReading && this.#isChange) return
     const { sent, mayDuplicate } = call.getOutcome()
@@ -103,7 +99,6 @@ export class WorkTracker {
     this.#mayDuplicate ||= mayDuplicate
   }
 
-  /** Returns the message about the state of the run, and the names of the saved files. */
   interrupt(): { consequence: string | undefined; savedFiles: SavedFiles } {
     const running = describeInterrupt(this.#latestChanges.filter((call) => !call.isOver()))
     let savedFiles: SavedFiles
@@ -135,18 +130,16 @@ export class WorkTracker {
     return all.reduce(combineSent, this.#sentByEnded)
   }
 
-  /** Number of calls in progress that may have been carried out. */
   get unansweredCount(): number {
     return [...this.#inProgress].filter((call) => call.getOutcome().mayDuplicate).length
   }
 
-  /** True if a second run of the same command may repeat a request that was carried out or billed. */
+  /** A second run of the same command may repeat a request that was carried out or billed. */
   get mayDuplicate(): boolean {
     if (this.unansweredCount > 0) return true
     return this.#describeRerun()?.mayDuplicate ?? this.#mayDuplicate
   }
 
-  /** Retry advice if a signal ends parley now. */
   get retry(): RetryAdvice {
     if (!this.#isChange || this.sent === 'no') return 'later'
     const last = this.#latestChanges.map(adviseAfter)
@@ -164,13 +157,13 @@ export class WorkTracker {
 const joinTexts = (texts: readonly (string | undefined)[]): string | undefined =>
   texts.filter((each) => each !== undefined).join('; ') || undefined
 
-const describeInterrupt = (calls: readonly Call[]): string | undefined =>
+const describeInterrupt = (calls: readonly TrackedCall[]): string | undefined =>
   deliveryStates
     .flatMap((state) => calls.filter((call) => call.state() === state))
     .findLast((call) => call.getOutcome().interrupted !== undefined)
     ?.getOutcome().interrupted
 
-function adviseAfter(call: Call): RetryAdvice | undefined {
+function adviseAfter(call: TrackedCall): RetryAdvice | undefined {
   if (call.state() === 'done') return 'never'
   return call.getOutcome().isRepeatable ? undefined : 'look-first'
 }
@@ -185,7 +178,7 @@ function createCall(rules: DeliveryRules, { onAccepted, onEnd }: CallEvents) {
   let stateBefore: DeliveryState = state
   let isOver = false
   function reach(reached: DeliveryState): void {
-    if (state !== 'done') state = getLaterState(stateBefore, reached)
+    if (state !== 'done') state = getLaterDeliveryState(stateBefore, reached)
   }
   return {
     state: () => state,

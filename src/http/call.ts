@@ -6,7 +6,7 @@ import { demoProfileName } from '../settings/profiles.ts'
 import type { ResolvedSettings } from '../settings/resolve.ts'
 import type { Endpoint } from '../wire/endpoints.ts'
 import type { Exchange, HttpResponse } from '../wire/exchange.ts'
-import type { Call } from '../work-tracker.ts'
+import type { TrackedCall } from '../work-tracker.ts'
 import { createCredentials } from './credentials.ts'
 import { decompressBody } from './decode.ts'
 import {
@@ -195,7 +195,7 @@ export function createServiceCaller(context: Context, settings: ResolvedSettings
 /** If the last attempt sent nothing, the failure also describes the attempt that got furthest. */
 function createCallRules(
   { host, messages }: Context,
-  call: Call,
+  call: TrackedCall,
   policy: Omit<RetryPolicy, 'deadline'>,
   { deadline, requireLock }: { deadline: Deadline } & Pick<RequestParts, 'requireLock'>,
 ): RetryRules {

@@ -12,8 +12,8 @@ export const escapeInvisible = (text: string): string =>
   )
 
 /**
- * A name with blanks or punctuation becomes a JSON string, so that it does not look like a part of parley's
- * message.
+ * Returns a name with blanks or punctuation as a JSON string, so that it does not look like a part of
+ * parley's message.
  */
 export const quoteUnusualName = (text: string): string =>
   /^[\p{L}\p{N}_.:/@+-]+$/u.test(text) && escapeInvisible(text) === text

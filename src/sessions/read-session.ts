@@ -11,7 +11,7 @@ const maxAnswerBytes = 2 ** 20
  * Reads the session resource. Returns `undefined` after any failure, because some services lack this
  * endpoint.
  */
-export async function readSession({
+export async function readSessionResource({
   caller,
   parts,
 }: SessionAccess): Promise<Record<string, unknown> | undefined> {

@@ -11,8 +11,7 @@ const maxInvalidResponses = 5
 
 const backoffMs = { first: 250, longest: 8000 }
 
-/** Throws a `CliError` if the deadline has passed. */
-export function requireTime(deadline: Deadline): void {
+export function requireTimeLeft(deadline: Deadline): void {
   if (deadline.hasPassed) throw createDeadlineError()
 }
 
@@ -62,7 +61,6 @@ export class ReconnectPolicy implements RetryRules {
     this.#printedCause = undefined
   }
 
-  /** Returns the wait before the next attempt in milliseconds, or the failure that ends the attempts. */
   decide(failure: CliError): number | CliError {
     return this.findFinalFailure(failure) ?? this.nextWaitMs()
   }
@@ -84,10 +82,7 @@ export class ReconnectPolicy implements RetryRules {
     return undefined
   }
 
-  /**
-   * Returns the failure to report after a deadline. After a time limit of parley itself, such as 30 s for a
-   * list, returns `failure`.
-   */
+  /** Returns `failure` if the deadline is a time limit of parley itself, such as 30 s for a list. */
   getDeadlineFailure(failure: CliError): CliError {
     return this.#access.parts.deadline.passed?.limitText === undefined ? createDeadlineError() : failure
   }
@@ -99,8 +94,8 @@ export class ReconnectPolicy implements RetryRules {
   }
 
   /**
-   * Returns whether another attempt may succeed. After the first 401, it may succeed if a command prints the
-   * secrets, because the command may print new secrets.
+   * After the first 401, another attempt may succeed if a command prints the secrets, because the command
+   * may print new secrets.
    */
   #allowsRetry(error: CliError): boolean {
     const { isPermanent, retryAfter = 0, status } = error.details

@@ -5,15 +5,17 @@ import { getSettingFlag, isRequestSetting, settingNames } from '../settings/tabl
 import type { Money } from '../wire/sessions/usage.ts'
 import { eventFlagNames } from './sending/event-flags.ts'
 
-/** Flags that change how long a request may take. The printed commands for listing and sending omit them. */
+/**
+ * The printed commands for listing and sending omit these flags, because they only change how long a
+ * request may take.
+ */
 const patienceFlags = ['--timeout', '--deadline', '--connect-timeout', '--retries']
 
-/** Flags of the settings that only `chat` and `image` use. No printed command has them. */
+/** No printed command has these flags, because only `chat` and `image` use their settings. */
 const gatewayFlags = (['baseUrl', 'family', 'answerRole', 'streamVia', 'schemaVia'] as const).map(
   getSettingFlag,
 )
 
-/** parley copies these flags into every command that it prints. */
 const serviceFlags = new Set([
   '--profile',
   '--header',
@@ -69,7 +71,6 @@ export const formatListCommand = ({ flags }: Flags): string =>
 const copyFlags = (flags: Context['flags'], names: ReadonlySet<string>): string[] =>
   filterFlags(flags, (flag) => names.has(flag))
 
-/** Returns the words of the wanted flags. If a flag was given twice, the last value wins, as in the parser. */
 function filterFlags({ given }: Context['flags'], isWanted: (flag: string) => boolean): string[] {
   const isReplaced = ({ flag }: TypedFlag, index: number) =>
     !repeatableFlags.includes(flag) && given.some((later, place) => place > index && later.flag === flag)

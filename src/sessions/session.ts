@@ -18,15 +18,15 @@ export interface SessionOptions extends BetaOptions {
   session?: string
 }
 
-export const sessionFlags = ({
+export const createSessionFlags = ({
   sessionHelp = 'the session (environment PARLEY_SESSION)',
   noValidateHelp,
 }: {
   sessionHelp?: string
   noValidateHelp?: string
-} = {}): Option[] => [new Option('-s, --session <id>', sessionHelp), ...betaFlags(noValidateHelp)]
+} = {}): Option[] => [new Option('-s, --session <id>', sessionHelp), ...createBetaFlags(noValidateHelp)]
 
-export const betaFlags = (noValidateHelp = 'accept undocumented betas'): Option[] => [
+export const createBetaFlags = (noValidateHelp = 'accept undocumented betas'): Option[] => [
   new Option('--beta <id>', 'add a beta of the service, repeatable').argParser(appendFlagValue),
   new Option('--no-beta', 'send no betas'),
   new Option('--no-validate', noValidateHelp),
@@ -40,7 +40,6 @@ export interface SessionRequestDefaults {
   inspectCommand: string
   /** The deadline of the command, or an earlier deadline for one part of its work. */
   deadline: Deadline
-  /** Throws a `CliError` if another run has taken the lock of this run. */
   requireLock?: () => void
 }
 
@@ -118,8 +117,8 @@ export function rejectPositionalSessionId(
 }
 
 /**
- * Throws a `CliError` for an undocumented beta from a flag or the environment. `config set` has already
- * checked the betas of a profile.
+ * Checks only betas from a flag or the environment, because `config set` has checked the betas of a
+ * profile.
  */
 function requireDocumented(betas: readonly string[], origin: ResolvedSettings['origins']['betas']): void {
   if (origin?.source !== 'flag' && origin?.source !== 'environment') return

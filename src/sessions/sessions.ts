@@ -31,7 +31,7 @@ type SessionRecord = Record<string, unknown> & { id: string }
 const isSession = (value: unknown): value is SessionRecord =>
   isObject(value) && typeof value.id === 'string' && value.id !== '' && value.type !== 'error'
 
-/** No schema checks the fields of a session, so a field may have any type. */
+/** No schema checks the fields of a session, so a field of another type is shown as empty. */
 const toCell = (value: unknown): string => (typeof value === 'string' ? value : '')
 
 const maxTimeColumns = '2026-01-31 14:03:22 UTC+01:00'.length
@@ -199,7 +199,6 @@ async function readCreateBody(
   return Buffer.from(text)
 }
 
-/** Returns whether a required id is missing. An agent may be an id, or an object with an `id`. */
 const isIdMissing = (value: unknown): boolean =>
   value === undefined || (isObject(value) ? isBlank(value.id) : isBlank(value))
 

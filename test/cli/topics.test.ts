@@ -2,12 +2,12 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { exitCodes } from '../../src/errors.ts'
-import { createMatcher } from '../../src/sessions/policy/pattern.ts'
+import { createPatternMatcher } from '../../src/sessions/policy/pattern.ts'
 import { blocksOf, helpOn } from './pages.ts'
 
 test('help policy lists exactly the characters that * of an allow rule does not match', async () => {
   const list = (await blocksOf('policy')).find(({ text }) => /^[^\w\s]( [^\w\s])+\n$/.test(text))
-  const matchesStar = createMatcher('*', 'narrow')
+  const matchesStar = createPatternMatcher('*', 'narrow')
   const characters = Array.from({ length: 95 }, (_, at) => String.fromCharCode(32 + at))
   expect(list?.text.trim().split(' ').toSorted()).toEqual(characters.filter((sign) => !matchesStar(sign)))
   for (const text of ['a\nb', 'a\tb', '\u2028', '../x', 'a/..']) expect(matchesStar(text), text).toBe(false)

@@ -4,7 +4,7 @@ import {
   type DeliveryState,
   deliveryStates,
   describeDelivery,
-  getLaterState,
+  getLaterDeliveryState,
 } from '../../src/delivery-state.ts'
 import { endpoints } from '../../src/wire/endpoints.ts'
 
@@ -73,7 +73,7 @@ test.each<
 test('a later attempt never lowers the delivery state of a call', () => {
   for (const before of deliveryStates) {
     for (const attempt of deliveryStates) {
-      const after = getLaterState(before, attempt)
+      const after = getLaterDeliveryState(before, attempt)
       expect(deliveryStates.indexOf(after)).toBe(
         Math.max(deliveryStates.indexOf(before), deliveryStates.indexOf(attempt)),
       )

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest'
 import type { DeliveryRules, DeliveryState } from '../../src/delivery-state.ts'
 import { CliError, OutputClosed } from '../../src/errors.ts'
 import { endpoints } from '../../src/wire/endpoints.ts'
-import { type Call, type WorkHooks, WorkTracker } from '../../src/work-tracker.ts'
+import { type TrackedCall, type WorkHooks, WorkTracker } from '../../src/work-tracker.ts'
 
 const listRules = endpoints.listEvents
 const chatRules = endpoints.chat
@@ -86,7 +86,7 @@ describe('delivery of a whole run', () => {
 /** Starts a run whose calls begin and end by name. */
 function startRun(rules: DeliveryRules = event) {
   const tracker = new WorkTracker()
-  const callsByName = new Map<string, Call>()
+  const callsByName = new Map<string, TrackedCall>()
   return {
     tracker,
     begin: (name: string, options?: Parameters<typeof tracker.beginCall>[1]) =>

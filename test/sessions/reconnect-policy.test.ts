@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import { Deadline } from '../../src/deadline.ts'
 import { CliError, type FailureDetails, type FailureKind } from '../../src/errors.ts'
 import { retry } from '../../src/http/retry.ts'
-import { ReconnectPolicy, requireTime } from '../../src/sessions/reconnect-policy.ts'
+import { ReconnectPolicy, requireTimeLeft } from '../../src/sessions/reconnect-policy.ts'
 import { createClock } from '../harness/clock.ts'
 
 const minutes = 60_000
@@ -125,7 +125,7 @@ test.each([
   ['of Infinity does not count as passed', Infinity, false],
 ])('a deadline %s', (_, deadlineMs, isOver) => {
   const { deadline, policy, notes } = createPolicy(deadlineMs)
-  const check = expect(() => requireTime(deadline))
+  const check = expect(() => requireTimeLeft(deadline))
   if (isOver) check.toThrow(expect.objectContaining(tooLate))
   else check.not.toThrow()
   if (isOver) expect(policy.decide(failure('not-sent'))).toMatchObject(tooLate)

@@ -1,13 +1,13 @@
 import { Argument, Option } from 'commander'
 import { FileFlag, TextFlag } from '../../argv/flags.ts'
 import { type ConfirmOptions, confirmToolUses } from '../../sessions/confirming/confirm.ts'
-import { rejectPositionalSessionId, sessionFlags } from '../../sessions/session.ts'
+import { createSessionFlags, rejectPositionalSessionId } from '../../sessions/session.ts'
 import type { CommandModule } from '../command.ts'
 
 export default {
   parameters: () => [
     new Argument('[tool-use-id...]', 'the tool uses to answer'),
-    ...sessionFlags(),
+    ...createSessionFlags(),
     new Option('--allow', 'allow the tool uses'),
     new Option('--deny', 'deny the tool uses'),
     new TextFlag('--message <text>', 'reason for the denial, or @FILE'),

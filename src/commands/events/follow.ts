@@ -2,7 +2,7 @@ import { Option } from 'commander'
 import { createStreamRequest } from '../../sessions/following/event-stream.ts'
 import { openFollower } from '../../sessions/following/follower.ts'
 import { createEventPrinter, followAndPrint } from '../../sessions/following/transcript.ts'
-import { accessSession, type SessionOptions, sessionFlags } from '../../sessions/session.ts'
+import { accessSession, createSessionFlags, type SessionOptions } from '../../sessions/session.ts'
 import { describeFollowCommand, formatSessionCommand } from '../../sessions/session-command.ts'
 import { endpoints } from '../../wire/endpoints.ts'
 import type { CommandModule } from '../command.ts'
@@ -15,7 +15,7 @@ interface FollowFlags extends SessionOptions {
 
 export default {
   parameters: () => [
-    ...sessionFlags(),
+    ...createSessionFlags(),
     new Option('--history', 'also print earlier events'),
     new Option('--stay', 'keep following after the session stops, until it is terminated'),
     new Option('--ids', 'print only the ids of waiting tool uses'),

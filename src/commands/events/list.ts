@@ -3,7 +3,7 @@ import { appendFlagValue, parsePositiveCount } from '../../argv/flags.ts'
 import { createRawPrinter } from '../../io/raw-printer.ts'
 import { listEvents, listNewest, toListQuery } from '../../sessions/listing/event-list.ts'
 import { createRowPrinter, printIds } from '../../sessions/listing/rows.ts'
-import { accessSession, type SessionOptions, sessionFlags } from '../../sessions/session.ts'
+import { accessSession, createSessionFlags, type SessionOptions } from '../../sessions/session.ts'
 import { endpoints } from '../../wire/endpoints.ts'
 import { eventTypes, suggestEventType } from '../../wire/sessions/event-types.ts'
 import type { CommandModule } from '../command.ts'
@@ -17,7 +17,7 @@ interface ListFlags extends SessionOptions {
 
 export default {
   parameters: () => [
-    ...sessionFlags(),
+    ...createSessionFlags(),
     new Option('--type <type>', 'only events of this type, repeatable').argParser(appendFlagValue),
     new Option('--order <order>', 'oldest or newest first').choices(['asc', 'desc']),
     new Option('--limit <n>', 'only the newest N events; with --order asc, the oldest N').argParser(

@@ -8,14 +8,14 @@ import {
 } from '../../argv/flags.ts'
 import { type RunOptions, readRunPlan } from '../../sessions/running/plan.ts'
 import { runTask } from '../../sessions/running/run.ts'
-import { eventFlags } from '../../sessions/sending/event-flags.ts'
-import { rejectPositionalSessionId, sessionFlags } from '../../sessions/session.ts'
+import { createEventFlags } from '../../sessions/sending/event-flags.ts'
+import { createSessionFlags, rejectPositionalSessionId } from '../../sessions/session.ts'
 import type { CommandModule } from '../command.ts'
 
 export default {
   parameters: () => [
     new Argument('[task...]', 'a message; without events, continue the session'),
-    ...sessionFlags({ noValidateHelp: 'accept any JSON as events, and undocumented betas' }),
+    ...createSessionFlags({ noValidateHelp: 'accept any JSON as events, and undocumented betas' }),
     new FileFlag('-i, --input <file>', 'events as JSON, or - for stdin'),
     new Option('--after <id>', 'resume after this event; printed in resume commands'),
     new FileFlag('--policy <file>', 'allow and deny tool uses by these rules'),
@@ -32,7 +32,7 @@ export default {
       '--max-cost <amount>',
       'interrupt the session when this run reaches this cost at list prices, such as 2.50',
     ).argParser(parseAmount),
-    ...eventFlags({ isListed: false }),
+    ...createEventFlags({ isListed: false }),
     createFailOnEmptyFlag(),
     new Option('--ids', 'print only the ids of waiting tool uses'),
     new Option('--last', "print only the agent's answer"),

@@ -1,24 +1,24 @@
 import { Argument, Option } from 'commander'
 import { createFailOnEmptyFlag, FileFlag } from '../../argv/flags.ts'
-import { type DeliveryOptions, deliverEvents } from '../../sessions/sending/delivery.ts'
-import { eventFlags } from '../../sessions/sending/event-flags.ts'
+import { deliverEvents, type EventDeliveryOptions } from '../../sessions/sending/delivery.ts'
+import { createEventFlags } from '../../sessions/sending/event-flags.ts'
 import { createRequiredEventsBody, type EventsOptions } from '../../sessions/sending/request.ts'
 import {
   accessSession,
+  createSessionFlags,
   rejectPositionalSessionId,
   type SessionOptions,
-  sessionFlags,
 } from '../../sessions/session.ts'
 import type { CommandModule } from '../command.ts'
 
-type SendOptions = SessionOptions & EventsOptions & DeliveryOptions
+type SendOptions = SessionOptions & EventsOptions & EventDeliveryOptions
 
 export default {
   parameters: () => [
     new Argument('[message...]', 'a message; piped text follows it or replaces the word -'),
-    ...sessionFlags({ noValidateHelp: 'accept any JSON as events, and undocumented betas' }),
+    ...createSessionFlags({ noValidateHelp: 'accept any JSON as events, and undocumented betas' }),
     new FileFlag('-i, --input <file>', 'events as JSON, or - for stdin: a body, a list, or one per line'),
-    ...eventFlags(),
+    ...createEventFlags(),
     createFailOnEmptyFlag(),
     new Option('--ids', 'print ids only; with --follow, ids of waiting tool uses'),
     new Option('--follow', 'then follow the session until it stops'),

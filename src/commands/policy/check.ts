@@ -1,7 +1,7 @@
 import { Option } from 'commander'
 import { appendFlagValue, FileArgument } from '../../argv/flags.ts'
 import { checkPolicy } from '../../sessions/checking/policy-check.ts'
-import { sessionFlags } from '../../sessions/session.ts'
+import { createSessionFlags } from '../../sessions/session.ts'
 import type { CommandModule } from '../command.ts'
 
 const needsSession = { needs: ['--session'] }
@@ -10,7 +10,7 @@ export default {
   parameters: () => [
     new FileArgument('<file>', 'the policy'),
     new FileArgument('[events]', 'recorded events of a session, or - for stdin'),
-    ...sessionFlags({ sessionHelp: 'read this session instead of EVENTS' }),
+    ...createSessionFlags({ sessionHelp: 'read this session instead of EVENTS' }),
     new Option(
       '--tool <name=command>',
       "a tool and its command, as for 'events run'; the command is not executed; repeatable",

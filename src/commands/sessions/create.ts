@@ -1,6 +1,6 @@
 import { Option } from 'commander'
 import { FileFlag } from '../../argv/flags.ts'
-import { betaFlags } from '../../sessions/session.ts'
+import { createBetaFlags } from '../../sessions/session.ts'
 import { type CreateSessionOptions, createSession } from '../../sessions/sessions.ts'
 import type { CommandModule } from '../command.ts'
 
@@ -10,7 +10,7 @@ export default {
     new Option('--environment <id>', 'the environment'),
     new Option('--title <text>', 'a title'),
     new FileFlag('-i, --input <file>', 'a request body, from a file or - for stdin; flags set fields of it'),
-    ...betaFlags(),
+    ...createBetaFlags(),
   ],
   notes: ['Prints the id of the new session. The specification does not describe this request.'],
   examples: [

@@ -1,12 +1,12 @@
 import { Argument } from 'commander'
-import { type BetaOptions, betaFlags } from '../../sessions/session.ts'
+import { type BetaOptions, createBetaFlags } from '../../sessions/session.ts'
 import { showSession } from '../../sessions/sessions.ts'
 import type { CommandModule } from '../command.ts'
 
 export default {
   parameters: () => [
     new Argument('[session]', "the session (environment PARLEY_SESSION): 'parley sessions list' lists ids"),
-    ...betaFlags(),
+    ...createBetaFlags(),
   ],
   notes: [
     "Reads the session, and its events to show the tool uses for which it waits. --raw prints the service's answer only.",

@@ -72,9 +72,6 @@ export async function checkPolicy(
     throw new CliError('denied', `${file} does not allow ${unallowed} of ${count} tool uses`, { problems })
 }
 
-/**
- * Adds the events that the service lists. Returns false if `--dry-run` or `--curl` only printed the request.
- */
 async function addSessionEvents(
   uses: RecordedToolUses,
   context: Context,
@@ -93,7 +90,6 @@ async function addSessionEvents(
  * memory.
  */
 class RecordedToolUses {
-  /** Source texts by tool use id or, without an id, by a number. */
   readonly #texts = new Map<string, string>()
   readonly #contradicted = new Set<string>()
   isEmpty = true
@@ -122,7 +118,7 @@ function hasSameToolUse(earlier: string, { event, text }: EventItem): boolean {
   return !state.addRepeated(event, text)
 }
 
-/** Number of tool uses in a page. The first page determines the column widths of the table. */
+/** Number of tool uses in a page of the table. The first page determines the column widths. */
 const pageSize = 100
 
 /**
@@ -160,7 +156,7 @@ async function judgeAndPrint(
     page = []
     if (text.length < minWrittenLength) continue
     await output.write(text)
-    // Node keeps a written text until the program pauses.
+    // Node keeps a written text in memory until the program pauses, so the program pauses here.
     await output.flush()
     text = ''
   }
@@ -213,7 +209,6 @@ const toRow = (judgement: Judgement): string[] => {
   return [decision, describeDecider(judgement), use.id, use.name, use.inputText, getReason(judgement) ?? '']
 }
 
-/** Formats a judgement as JSON, with the unchanged source text of the input. */
 function toJson(judgement: Judgement): string {
   const { use, decision, rule = null } = judgement
   const head = JSON.stringify({ toolUse: use.id, name: use.name }).slice(0, -1)

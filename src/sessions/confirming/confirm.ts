@@ -6,14 +6,14 @@ import { createWaitingError, formatResultCommand } from '../following/stop-text.
 import { listOldestFirst } from '../listing/event-list.ts'
 import { formatBriefName } from '../plain-name.ts'
 import { createConfirmation } from '../reply-events.ts'
-import { type DeliveryOptions, deliverEvents } from '../sending/delivery.ts'
+import { deliverEvents, type EventDeliveryOptions } from '../sending/delivery.ts'
 import { checkEvents, getEventSources, listRecordedEvents, readGivenEvents } from '../sending/given-events.ts'
 import { accessSession, type SessionAccess, type SessionOptions } from '../session.ts'
 import { needsResult, SessionState, type ToolUse } from '../session-state.ts'
 import { ConfirmationPrompt, canPrompt } from './confirmation-prompt.ts'
 import { hasToolName } from './shown-tool-use.ts'
 
-export interface ConfirmOptions extends SessionOptions, DeliveryOptions {
+export interface ConfirmOptions extends SessionOptions, EventDeliveryOptions {
   allow?: boolean
   deny?: boolean
   message?: string
@@ -55,7 +55,6 @@ export async function confirmToolUses(
   await send(toBody(uses.map(({ id }) => createConfirmation(id, allow ? 'allow' : 'deny', reason))))
 }
 
-/** Confirmations to send unchanged, or the recorded events of a session, which list the waiting tool uses. */
 type ConfirmInput = { body: Uint8Array } | { record: SessionRecord }
 
 /**
@@ -87,7 +86,7 @@ async function readConfirmInput(context: Context, path: string | undefined): Pro
     items.map(({ event }) => event),
     given,
   )
-  // A list of events is not a valid request body, so parley puts its events into a new body.
+  // The service accepts no list as a request body, so parley puts the events of a list into a new body.
   const isBody = 'body' in given && getEventSources(given).every((text, index) => text === items[index]?.text)
   const body = isBody ? given.body : `{"events":[${items.map(({ text }) => text).join(',')}]}`
   return { body: Buffer.from(body) }
@@ -120,7 +119,7 @@ async function askAndSend(
   const prompt = new ConfirmationPrompt(context, parts.inspectCommand)
   const questions = uses.map(({ id, name = '', text = '{}' }) => ({ id, name, text }))
   const decisions = await prompt.ask(questions).finally(() => prompt.close())
-  // Tool uses for which `--pending` cannot prompt stay open, too.
+  // A tool use for which `--pending` cannot prompt stays open, so parley exits with 12.
   const open = new Set([...uses.map(({ id }) => id), ...(pending ? prompted.state.pending : [])])
   const answers: SessionEvent[] = []
   let latest = prompted
@@ -144,7 +143,7 @@ async function askAndSend(
     }
     if (answers.length > 0) await send(toBody(answers))
   }
-  // With --follow, `send` has already reported whether the session still waits.
+  // With --follow, `send` reports whether the session still waits.
   if (answers.length > 0 && follow) return
   if (open.size > 0) {
     const failure = await createWaitingError(context, parts.params.session, latest.state, [...open])
@@ -254,10 +253,7 @@ class SessionRecord {
     })
   }
 
-  /**
-   * Returns why a tool use no longer needs a reply. Returns `undefined` if the tool use still needs a reply,
-   * or if `earlier` has the same reason.
-   */
+  /** Returns `undefined` if the tool use still needs a reply, or if `earlier` has the same reason. */
   findNewClosedReason(id: string, earlier: SessionRecord): string | undefined {
     if (this.getToolUse(id).type === undefined) return 'the session no longer shows it'
     const why = this.findClosedReason(id)
@@ -265,14 +261,13 @@ class SessionRecord {
   }
 
   /**
-   * Returns why a tool use needs no reply, or `undefined` if the tool use may need a reply. If the last idle
-   * event waits for replies but lists no tool use, every tool use without an answer may need a reply.
+   * Returns `undefined` if the tool use may need a reply. If the last idle event waits for replies but
+   * lists no tool use, every tool use without an answer may need a reply.
    */
   findClosedReason(id: string): string | undefined {
     return this.state.unlisted.includes(id) ? undefined : this.state.findClosedReason(id)
   }
 
-  /** Returns whether a tool use of an earlier record still has the same tool, server and input. */
   isUnchanged({ id, text = '{}' }: PendingToolUse): boolean {
     this.state.addRepeated(SessionEvent.parse(JSON.parse(text)), text)
     return this.state.getToolUse(id)?.isContradicted !== true

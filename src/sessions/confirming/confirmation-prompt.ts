@@ -9,7 +9,6 @@ import { formatToolUse } from './shown-tool-use.ts'
 interface PromptedToolUse {
   id: string
   name: string
-  /** Source text of the whole event. */
   text: string
   /** Reason why no policy rule allowed the tool use. */
   why?: string | undefined
@@ -39,7 +38,6 @@ export class ConfirmationPrompt {
   #prompter: Prompter | undefined
   readonly #alwaysAllowed = new Set<string>()
   #decisions = new Map<string, PersonDecision>()
-  /** Ids of tool uses whose question or decision was withdrawn. */
   readonly #withdrawn = new Set<string>()
   #open: { id: string; end: AbortController } | undefined
 
@@ -170,7 +168,6 @@ function formatLegend({ fingerprint }: PromptedToolUse): string {
   return `  y allow, n deny, n REASON deny with a reason,${always} s leave it open, q stop asking`
 }
 
-/** Parses the text that a person typed. Returns `undefined` if the text is not an answer. */
 function parseAnswer(typed: string): Answer | 'too long' | undefined {
   const [, word = '', reason = ''] = /^(\S+)\s*(.*)$/s.exec(typed) ?? []
   if (/^no?$/i.test(word)) {
@@ -191,8 +188,7 @@ function parseAnswer(typed: string): Answer | 'too long' | undefined {
 function formatToolAndId(use: PromptedToolUse, columns: number): string {
   const { id, name } = use
   const room = columns - `  allow  ()? ${formatKeys(use)} yes`.length
-  // If there is no room for a character and an ellipsis of both the name and the id, the question has
-  // neither.
+  // With fewer columns, a name or id would be only an ellipsis, so the question has neither.
   if (room < 8) return 'it'
   const shownId = formatBriefName(id, room >> 1)
   return `${formatBriefName(name, room - estimateColumns(shownId))} (${shownId})`

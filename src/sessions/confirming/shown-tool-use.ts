@@ -53,13 +53,11 @@ export function formatToolUse(id: string, event: string, columns: number): strin
   return rows.join('')
 }
 
-/** Names of the input fields that matter most for a decision, the most important first. */
 const mainNames = ['command', 'path', 'query', 'url']
 
 interface MainText {
   name: string
   text: string
-  /** Source text of the input's other fields, as an object. `undefined` if there are none. */
   rest: string | undefined
 }
 
@@ -100,7 +98,6 @@ const readFields = (json: string): Field[] =>
     json: json.slice(start, end),
   }))
 
-/** Returns the text values of a field. There are several if the object repeats the field. */
 const getTexts = (fields: readonly Field[], wanted: string): string[] =>
   fields
     .filter(({ name, json }) => name === wanted && json.startsWith('"'))

@@ -6,8 +6,8 @@ import { quoteWords } from '../../io/shell-quote.ts'
 import type { EventItem } from '../../wire/sessions/events-page.ts'
 import { isToolUse, type SessionEvent, stopsSession } from '../../wire/sessions/session-event.ts'
 import { laggingListWaitsMs, listEvents, listOldestFirst } from '../listing/event-list.ts'
-import { readSession } from '../read-session.ts'
-import { ReconnectPolicy, requireTime } from '../reconnect-policy.ts'
+import { readSessionResource } from '../read-session.ts'
+import { ReconnectPolicy, requireTimeLeft } from '../reconnect-policy.ts'
 import type { SessionAccess } from '../session.ts'
 import { createRunCommand } from '../session-command.ts'
 import type { SessionState } from '../session-state.ts'
@@ -119,7 +119,7 @@ export class Follower {
     if (earlierTaskIds) this.task.setEarlierTaskIds(earlierTaskIds)
     for (const wait of laggingListWaitsMs) {
       await parts.deadline.wait(wait)
-      requireTime(parts.deadline)
+      requireTimeLeft(parts.deadline)
       for await (const items of listOldestFirst(caller, parts)) {
         // The list has a second page, so it is long. A smaller young generation of V8 then saves memory.
         if (!this.state.isEmpty && items.length > 0) context.host.limitYoungGeneration?.(context.cleanups)
@@ -180,7 +180,7 @@ export class Follower {
    * time. Throws a `CliError` if the list cannot be read.
    */
   async refresh(isForced = false): Promise<void> {
-    requireTime(this.#access.parts.deadline)
+    requireTimeLeft(this.#access.parts.deadline)
     // Lets Node read the socket first, so that the stream has all events that the service has sent.
     await this.#access.context.host.timers.wait(0)
     this.#addStreamed()
@@ -202,7 +202,7 @@ export class Follower {
    */
   async verifyStop(): Promise<void> {
     if (this.state.stop?.kind !== 'done') return
-    const session = await readSession(this.#access)
+    const session = await readSessionResource(this.#access)
     if (session?.status === 'running' || session?.status === 'rescheduling')
       this.#seen.addAccepted({ type: 'session.status_running' })
   }
@@ -335,8 +335,8 @@ export class Follower {
     const { deadline } = this.#access.parts
     if (effect.do === 'list') {
       await deadline.wait(effect.delayMs)
-      requireTime(deadline)
-      const session = effect.readsSession ? await readSession(this.#access) : undefined
+      requireTimeLeft(deadline)
+      const session = effect.readsSession ? await readSessionResource(this.#access) : undefined
       const list = await this.#readList()
       return {
         is: 'list',
@@ -352,10 +352,10 @@ export class Follower {
       this.#reconnectPolicy.addResponse()
       return next === 'end' ? { is: 'ended' } : { is: 'event', item: next }
     }
-    requireTime(deadline)
+    requireTimeLeft(deadline)
     this.#stream?.close()
     await deadline.wait(this.#reconnectPolicy.nextWaitMs())
-    requireTime(deadline)
+    requireTimeLeft(deadline)
     this.#stream = await this.#connect(true)
     return { is: 'opened' }
   }

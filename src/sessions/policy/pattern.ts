@@ -1,12 +1,12 @@
 export const maxPatternLength = 1000
-export const maxStars = 20
+export const maxPatternStars = 20
 
 /**
- * Text that a `*` matches. `narrow` excludes text that could start another shell command or leave the folder.
+ * Texts that a `*` may match. `narrow` excludes texts that could start another shell command or leave the
+ * folder.
  */
 type StarReach = 'any' | 'narrow'
 
-/** A range of offsets that includes both ends. */
 interface Range {
   from: number
   to: number
@@ -19,7 +19,7 @@ type StarEnd = (offset: number) => number
  * Returns a function that matches a whole text against a pattern, in time linear in the length of the text.
  * With `narrow`, `*` matches only texts without a match of `stops`. `**` matches any text.
  */
-export function createMatcher(pattern: string, reach: StarReach): (text: string) => boolean {
+export function createPatternMatcher(pattern: string, reach: StarReach): (text: string) => boolean {
   const [first = '', firstStar, ...rest] = pattern.split(/(\*+)/)
   if (firstStar === undefined) return (text) => text === pattern
   const last = rest.pop() as string
@@ -41,8 +41,8 @@ export function createMatcher(pattern: string, reach: StarReach): (text: string)
 }
 
 /**
- * Returns, in order, the ranges of offsets at which the star after a literal can end. The literal begins in
- * one of the ranges in `starts`.
+ * Returns, in order, the ranges of offsets at which the star after a literal can end, if the literal begins
+ * in one of the ranges in `starts`.
  */
 function findEnds(text: string, literal: string, starts: readonly Range[], getStarEnd: StarEnd): Range[] {
   const ends: Range[] = []
@@ -73,7 +73,10 @@ function addRange(ranges: Range[], { from, to }: Range): void {
 const stops =
   /[\p{C}\p{Zl}\p{Zp};|&$()<>`\\!{}%^'"#~*?[\]]|(?<![\p{L}\p{N}_.-])\.\.(?!\.)|(?<!\.)\.\.(?![\p{L}\p{N}_.-])/gu
 
-/** The returned function stores its last result, because successive calls often have neighboring offsets. */
+/**
+ * The returned function stores its last result, because successive calls often have neighboring offsets,
+ * and a search for each of them would take quadratic time.
+ */
 function createStopFinder(text: string): StarEnd {
   const last = { from: 0, to: -1 }
   return (offset) => {
@@ -96,5 +99,4 @@ function findStop(text: string, offset: number): number {
   return text.length
 }
 
-/** Returns the parts of a text that the `*` of an allow rule does not match, each once. */
 export const findTextsOutsideWildcard = (text: string): string[] => [...new Set(text.match(stops))]

@@ -4,15 +4,18 @@ import { describeSchemaIssues, parseGivenJson } from '../../wire/json/parse.ts'
 import { findRepeatedJsonKey } from '../../wire/json/scanner.ts'
 import { DenyMessage } from '../../wire/sessions/send-events.ts'
 import * as z from '../../wire/zod.ts'
-import { maxPatternLength, maxStars } from './pattern.ts'
-import { createRule, type Decision, matches, type Policy, type Rule } from './policy.ts'
+import { maxPatternLength, maxPatternStars } from './pattern.ts'
+import { createRule, type Decision, matchesRule, type Policy, type Rule } from './policy.ts'
 
 const decisions = ['allow', 'ask', 'deny'] as const satisfies Decision[]
 
 const Pattern = z.lazily(() =>
   z.string().check(
     z.maxLength(maxPatternLength),
-    z.refine((text) => text.split(/\*+/).length - 1 <= maxStars, `has more than ${maxStars} stars`),
+    z.refine(
+      (text) => text.split(/\*+/).length - 1 <= maxPatternStars,
+      `has more than ${maxPatternStars} stars`,
+    ),
   ),
 )
 
@@ -80,7 +83,7 @@ function findWrongExamples(rule: Rule, { match = [], miss = [] }: RuleForm['exam
     examples.flatMap(({ name, server, input }, index) => {
       const inputText = JSON.stringify(input) ?? '{}'
       const call = { name, input, inputText, server, isMcp: server !== undefined, isUnclear: false }
-      return matches(rule, call) === isWanted ? [] : [describe(index)]
+      return matchesRule(rule, call) === isWanted ? [] : [describe(index)]
     })
   return [
     ...check(match, true, (index) => `match[${index}]: the rule does not match it`),

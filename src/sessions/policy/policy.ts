@@ -1,6 +1,6 @@
 import { readFieldPath } from '../../wire/json/edit.ts'
 import { formatFieldPath } from '../../wire/json/parse.ts'
-import { createMatcher, findTextsOutsideWildcard } from './pattern.ts'
+import { createPatternMatcher, findTextsOutsideWildcard } from './pattern.ts'
 
 export type Decision = 'allow' | 'ask' | 'deny'
 
@@ -25,22 +25,20 @@ export interface Policy {
 export interface ToolCall {
   name: string
   input: unknown
-  /** Source text of the input. */
   inputText: string
   isMcp: boolean
   server?: string
-  /** The tool may read the input differently than parley does. `unclearText` lists the reasons. */
+  /** The tool may read the input in another way than parley, for one of the reasons in `unclearText`. */
   isUnclear: boolean
 }
 
 interface PolicyDecision {
   decision: Decision
   reason?: string
-  /** Index of the deciding rule. Absent if no rule matched. */
   rule?: number
 }
 
-/** Maximum length of the source text of an input that a rule can allow, in characters. */
+/** Maximum length of an input that a rule can allow, in characters. */
 export const maxInputLength = 100_000
 
 const unclearText =
@@ -49,7 +47,6 @@ const unclearText =
 interface RuleText {
   tool: string
   server?: string | undefined
-  /** Patterns by the path of the input field. */
   input?: Record<string, string> | undefined
   decision: Decision
   reason?: string | undefined
@@ -63,14 +60,14 @@ export function createRule({ tool, server, input, decision, reason }: RuleText) 
   const reach = decision === 'allow' ? 'narrow' : 'any'
   const createField = ([source, pattern]: [string, string]): InputField => {
     const { path } = readFieldPath(source)
-    return { source, path, pattern, matches: createMatcher(pattern, reach) }
+    return { source, path, pattern, matches: createPatternMatcher(pattern, reach) }
   }
   return {
     server,
     decision,
     reason,
-    isTool: createMatcher(tool, reach),
-    isServer: createMatcher(server ?? '**', reach),
+    isTool: createPatternMatcher(tool, reach),
+    isServer: createPatternMatcher(server ?? '**', reach),
     fields: input && Object.entries(input).map(createField),
   }
 }
@@ -80,12 +77,12 @@ const decisionsByStrictness = ['deny', 'ask', 'allow'] as const
 const pauseAfterCharacters = 2 ** 22
 
 /**
- * Function that is called before parley compares a tool use with a rule. If it is time for a pause, in which
- * Node handles signals, timers and input, it returns a promise for the end of the pause.
+ * parley calls it before it compares a tool use with a rule. If a pause is due, so that Node can handle
+ * signals, timers and input, it returns a promise for the end of the pause.
  */
 type Pauser = (call: ToolCall) => Promise<void> | undefined
 
-/** `pause` may throw an error, which stops the check of a tool use against the policy. */
+/** An error that `pause` throws stops the check of the tool use. */
 export function createPauser(pause: () => Promise<void>): Pauser {
   let characters = 0
   return ({ name, inputText }) => {
@@ -112,13 +109,13 @@ export async function decideByPolicy(
       if (each.decision !== decision) continue
       const pause = pauser?.(call)
       if (pause) await pause
-      if (matches(each, call)) return { decision, reason: each.reason, rule }
+      if (matchesRule(each, call)) return { decision, reason: each.reason, rule }
     }
   }
   return fallback.decision === 'allow' && call.isUnclear ? { decision: 'ask', reason: unclearText } : fallback
 }
 
-export function matches(rule: Rule, call: ToolCall): boolean {
+export function matchesRule(rule: Rule, call: ToolCall): boolean {
   const { isTool, fields = [], decision } = rule
   if (!isTool(call.name)) return false
   if (decision === 'allow') return findMismatch(rule, call) === undefined
@@ -160,7 +157,7 @@ function findMismatch(rule: Rule, call: ToolCall): (() => string) | undefined {
 function describeFieldMismatch({ source, pattern }: InputField, value: unknown): string {
   if (value === undefined) return `the rule's input field '${source}' is missing in the input`
   if (typeof value !== 'string') return `'${source}' is not a text`
-  if (!createMatcher(pattern, 'any')(value)) return `'${source}' is not '${pattern}'`
+  if (!createPatternMatcher(pattern, 'any')(value)) return `'${source}' is not '${pattern}'`
   const found = findTextsOutsideWildcard(value).filter((stop) => !pattern.includes(stop))
   const shown = found.slice(0, maxListedStops).map((stop) => JSON.stringify(stop))
   return `* does not match ${shown.join(' or ') || 'this text'} in '${source}'`
@@ -221,7 +218,6 @@ function findUncoveredField(
   return undefined
 }
 
-/** Returns the value at a path of the input. Ignores inherited properties. */
 function getValue(value: unknown, path: readonly (string | number)[]): unknown {
   let inner = value
   for (const step of path) {

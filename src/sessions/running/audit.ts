@@ -11,8 +11,13 @@ import { isObject, tryParseJson } from '../../wire/json/parse.ts'
 import { readEventText, SessionEvent } from '../../wire/sessions/session-event.ts'
 import { getToolUseFingerprint } from '../session-state.ts'
 import type { KnownToolUse, toAuditFields } from './judgement.ts'
-import { applyReplyLine, interruptedCommandResult, type ReplyLine, type ReplyState } from './reply-state.ts'
-import { type AuditedTask, applyTaskLine, computeShortSha256, ListSnapshot } from './task.ts'
+import {
+  applyReplyAuditLine,
+  interruptedCommandResult,
+  type ReplyAuditLine,
+  type ReplyState,
+} from './reply-state.ts'
+import { type AuditedTask, applyTaskAuditLine, computeShortSha256, EventListSnapshot } from './task.ts'
 
 interface AuditTarget {
   address: string | undefined
@@ -28,13 +33,10 @@ export interface AuditEntry extends Partial<Omit<ReturnType<typeof toAuditFields
   /** Null if the line is not about a tool use. */
   toolUse: string | null
   event: AuditEvent
-  /** Hash of the task. */
   task?: string
-  /** Facts about the session's event list before the task was sent. */
-  known?: ListSnapshot
-  /** Event that contains the result of a command. */
+  known?: EventListSnapshot
   result?: SessionEvent
-  /** Id of the last idle event before a reply was sent. The audit file stores the id in the field `rest`. */
+  /** Id of the last idle event before a reply was sent. In the file, the field is called `rest`. */
   lastIdleEvent?: string | undefined
 }
 
@@ -58,7 +60,6 @@ export class Audit {
   readonly #session: string
   readonly #locks: FileLock[] = []
   #isClosed = false
-  /** States of the replies at the end of the last run, by tool use id. */
   readonly replies = new Map<string, ReplyState>()
   /**
    * Descriptions of the tool uses that earlier runs denied, or that ran although the policy denies them, by
@@ -88,9 +89,9 @@ export class Audit {
   }
 
   /**
-   * Locks the session and the audit file, then reads the file. Waits while another run of this user on this
-   * machine works on the session, or a run on any machine uses the file for this session. Throws a `CliError`
-   * of kind `file`, also if the deadline passes.
+   * Locks the session and the audit file, then reads the file. Waits while another run works on the session
+   * on this machine, or uses the file for this session on any machine. Throws a `CliError` of kind `file`,
+   * also if the deadline passes.
    */
   static async open(context: Context, target: AuditTarget, path: string | undefined): Promise<Audit> {
     const audit = new Audit(context, target.session)
@@ -107,9 +108,7 @@ export class Audit {
     }
   }
 
-  /**
-   * Locks the session. If there is no folder for the lock, for example in a container, only prints a note.
-   */
+  /** If no folder can have the lock, for example in a container, only prints a note. */
   async #lockSession({ address = '', session, deadline }: AuditTarget): Promise<void> {
     const { host, messages } = this.#context
     try {
@@ -125,7 +124,7 @@ export class Audit {
   }
 
   /**
-   * Locks the audit file only for this session, because runs of other sessions may write to it at the same
+   * The lock is only for this session, because runs of other sessions may write to the file at the same
    * time.
    */
   async #lockFile({ session, deadline }: AuditTarget, audit: string): Promise<void> {
@@ -165,7 +164,6 @@ export class Audit {
     if (this.task?.is === 'accepted') this.add({ toolUse: null, task: this.task.hash, event: 'done' })
   }
 
-  /** Throws a `CliError` of kind `file` if another run may have taken over the session. */
   requireLocks(): void {
     if (this.#isClosed) throw new CliError('file', `the run that worked on ${this.#session} is over`)
     for (const lock of this.#locks) lock.requireHeld()
@@ -191,7 +189,7 @@ export class Audit {
       const { toolUse: id } = entry
       if (typeof id !== 'string') continue
       const line = readReplyLine(entry)
-      if (line) this.replies.set(id, applyReplyLine(this.replies.get(id) ?? { is: 'deciding' }, line))
+      if (line) this.replies.set(id, applyReplyAuditLine(this.replies.get(id) ?? { is: 'deciding' }, line))
       this.#updateDenied(id, entry)
       this.#addFingerprint(id, entry, text)
     }
@@ -199,13 +197,15 @@ export class Audit {
     file.completeLastLine()
   }
 
-  /**
-   * Applies a line about a task or an interrupt. A line about an interrupt has neither a tool use nor a task.
-   */
+  /** A line with neither a tool use nor a task is about an interrupt. */
   #updateTask({ event, time, toolUse, task, known }: Record<string, unknown>): void {
     const isOfTask = typeof task === 'string'
     if (isOfTask)
-      this.task = applyTaskLine(this.task, { event, hash: task, known: ListSnapshot().safeParse(known).data })
+      this.task = applyTaskAuditLine(this.task, {
+        event,
+        hash: task,
+        known: EventListSnapshot().safeParse(known).data,
+      })
     if (event === 'interrupt') this.interruptAt = Date.parse(String(time))
     // An interrupt does not affect a task that is sent after it.
     if (isOfTask ? event === 'sent' : event === 'refused' && toolUse === null) this.interruptAt = undefined
@@ -240,13 +240,12 @@ export class Audit {
   }
 }
 
-/** Returns the same text for all forms of an address, so that all get the same lock. */
+/** Returns the same text for all spellings of an address, because all of them need the same lock. */
 const normalizeAddress = (address: string) =>
   (URL.canParse(address) ? new URL(address).href : address).replace(/\/+$/, '')
 
 const digest = (text: string) => computeShortSha256(Buffer.from(text)).slice(0, 16)
 
-/** Formats an audit line, with the unchanged source text of the tool use's input. */
 function toLine(entry: AuditEntry, session: string, time: string): string {
   const { toolUse, task, type, server, name, input, event, lastIdleEvent: rest, ...more } = entry
   const head = JSON.stringify({ time, session, toolUse, task, type, server, name }).slice(0, -1)
@@ -254,7 +253,7 @@ function toLine(entry: AuditEntry, session: string, time: string): string {
   return `${head},${input === undefined ? '' : `"input":${input},`}${tail}`
 }
 
-/** Maximum length of a line. The events of a service are shorter. */
+/** No event of a service is longer, so only another kind of file has longer lines. */
 const maxLineBytes = 2 ** 27
 
 /**
@@ -286,16 +285,19 @@ const isEntry = (entry: unknown): boolean =>
   typeof entry.session === 'string' &&
   (events as readonly unknown[]).includes(entry.event)
 
-/** Start of every line, with all digits replaced by 0. */
+/** Every line starts with this text, except that each 0 may be another digit. */
 const lineStart = '{"time":"0000-00-00T00:00:00.000Z","session":"'
 
-/** Returns whether a run was killed while it wrote this line. A later run then added the line break. */
+/**
+ * Returns whether the text is the start of a line, which remains if a run was killed while it wrote the
+ * line. The next run has then added the line break.
+ */
 function isUnfinished(text: string | undefined): boolean {
   const head = text?.slice(0, lineStart.length).replace(/\d/g, '0')
   return head !== undefined && head !== '' && lineStart.startsWith(head)
 }
 
-function readReplyLine(entry: Record<string, unknown>): ReplyLine | undefined {
+function readReplyLine(entry: Record<string, unknown>): ReplyAuditLine | undefined {
   const { event, time, rest: lastIdleEvent, result } = entry
   if (event === 'end') {
     const sent = SessionEvent.safeParse(result).data

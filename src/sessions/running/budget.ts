@@ -6,7 +6,7 @@ import { readSessionUsage, type SessionUsage } from '../../wire/sessions/usage.t
 import { addTokens, type TokenCount, type TokenCounts } from '../../wire/token-count.ts'
 import type { RunPlan } from './plan.ts'
 
-/** Value of `#base` for a session without earlier usage. */
+/** Marks a session that used nothing before the run. */
 const unused = 'unused'
 
 /**
@@ -31,7 +31,6 @@ export class RunBudget {
   hasTotal = false
   #requestUsage: SessionUsage | undefined
   #lacksRequestUsage = false
-  /** Sum of the run's token counts that parley could read. */
   #readableTokens: number | undefined
 
   constructor(limits: Partial<RunPlan['limits']> = {}) {
@@ -42,7 +41,6 @@ export class RunBudget {
     return this.#limits.maxTotalTokens !== undefined || this.#limits.maxCost !== undefined
   }
 
-  /** Begins to count the usage of the run. Earlier usage of the session does not count. */
   begin(hasTask: boolean): void {
     const isKnown = hasTask || !this.#isOutdated
     this.#base = isKnown ? (this.#newestTotal ?? (this.#hasWorked ? undefined : unused)) : undefined
@@ -135,7 +133,6 @@ export class RunBudget {
   }
 }
 
-/** Returns the usage with the sum of its token counts. */
 function toFigures({ tokens, cost }: Partial<SessionUsage> = {}): UsageFigures {
   const counts = Object.values(tokens ?? {}) as TokenCount[]
   const totalTokens = counts.reduce(addTokens, 0)

@@ -24,14 +24,12 @@ import {
  */
 export class Denials {
   readonly #deniedByEarlierRuns: ReadonlyMap<string, string>
-  /** Descriptions of the tool uses that the policy denies and that ran without a reply, by id. */
   readonly #unapproved = new Map<string, string>()
-  /** Tool uses that the policy denies and that have not run yet, by id. */
   readonly #notRun = new Map<string, Judgement>()
   /** Tool uses that the policy denies and that ran, until it is known whether a client replied to them. */
   #ran: Judgement[] = []
   /**
-   * The last idle event. The stream may omit earlier tool uses, so the list may add them after this event.
+   * The last idle event is needed again if the list later adds tool uses before it that the stream omitted.
    */
   #lastStop: SessionEvent | undefined
   readonly #rules: JudgementRules
@@ -41,7 +39,6 @@ export class Denials {
     this.#deniedByEarlierRuns = earlier
   }
 
-  /** Adds events of the session. Throws a `CliError` if the deadline passes while the policy is checked. */
   async add(items: readonly EventItem[], state: SessionState): Promise<void> {
     for (const { event, text } of items) {
       const { id = '', type } = event
@@ -142,7 +139,6 @@ export class Denials {
   }
 }
 
-/** Returns the ids of the task's tool uses. A tool use without an id counts with an empty id. */
 function readToolUseIds(task: FollowedTask): ReadonlySet<string> {
   const ids = new Set<string>()
   for (const event of task.readEvents()) if (isToolUse(event)) ids.add(event.id ?? '')

@@ -15,7 +15,6 @@ import { maxInputDepth, needsResult, type ToolUse } from '../session-state.ts'
 export interface KnownToolUse extends ToolCall {
   id: string
   type: string
-  /** Source text of the whole event. */
   text: string
   isContradicted: boolean
   permission?: unknown
@@ -74,7 +73,6 @@ export interface Judgement {
   use: KnownToolUse
   decision: Decision
   reason?: string
-  /** Index of the deciding rule. */
   rule?: number
   by: 'rule' | 'default' | 'tool' | 'person'
   /** Reason why the allow rules for this tool do not match; `undefined` if there is no such rule. */

@@ -4,7 +4,7 @@ import { yieldToSignals } from '../../io/input.ts'
 import { durationForms, parseDuration } from '../../settings/duration.ts'
 import { createPauser, type Policy } from '../policy/policy.ts'
 import { readPolicy } from '../policy/policy-file.ts'
-import { requireTime } from '../reconnect-policy.ts'
+import { requireTimeLeft } from '../reconnect-policy.ts'
 import { readEventsOfBody } from '../sending/receipt.ts'
 import { createEventsBody, type EventsOptions } from '../sending/request.ts'
 import { accessSession, type SessionOptions } from '../session.ts'
@@ -32,7 +32,7 @@ export async function readRunPlan(context: Context, options: RunOptions, words: 
   const { settings, parts, caller } = await accessSession(context, options)
   const pauser = createPauser(async () => {
     await yieldToSignals()
-    requireTime(context.deadline)
+    requireTimeLeft(context.deadline)
   })
   const policy = { ...(await readPolicyFlag(context, options.policy)), pauser }
   const wanted = await readAnswerFlags(context, settings, options)
@@ -64,7 +64,7 @@ export async function readRunPlan(context: Context, options: RunOptions, words: 
   }
 }
 
-/** Creates the request body for a message. With `--schema`, the message includes the schema instructions. */
+/** With `--schema`, the message includes the schema instructions. */
 export function createMessageBody(
   context: Context,
   { wanted: { schema } }: RunPlan,
@@ -75,16 +75,12 @@ export function createMessageBody(
   return schema ? addSchemaInstructions(context, body, schema) : body
 }
 
-/**
- * Reads the policy of `--policy`. Without a file, every decision is `ask`. Throws a usage error that lists
- * all problems.
- */
 async function readPolicyFlag({ input }: Context, path: string | undefined): Promise<Policy> {
   if (path === undefined) return { rules: [], fallback: { decision: 'ask' } }
   return readPolicy(await input.readText(path, '--policy'), path)
 }
 
-/** Parses --tool-timeout into milliseconds; 0 means no limit. Throws a usage error. */
+/** Returns milliseconds. The value 0 means no limit. */
 function readToolTimeout(text = '600'): number {
   const limit = parseDuration(text, 's')
   if (limit === undefined)

@@ -9,12 +9,11 @@ import { readReceipt } from '../sending/receipt.ts'
 import type { SessionAccess } from '../session.ts'
 import { maxDeliveryMs } from './reply-state.ts'
 
-/** Result of a post. `is` is also the `event` of the audit line. */
+/** `is` is also the `event` of the audit line about the result. */
 interface PostResult {
   is: 'accepted' | 'refused' | 'unknown'
-  /** The events in the receipt. */
   named: readonly SessionEvent[]
-  /** Absent if the service accepted the events and parley read the receipt. */
+  /** Undefined if the service accepted the events and parley could read the receipt. */
   failure?: CliError
 }
 
@@ -75,11 +74,10 @@ function findResult({ details: { delivery = 'not-sent' } }: CliError): PostResul
   return isCertainlyUnaccepted(delivery) ? 'refused' : 'unknown'
 }
 
-/** Pauses between the readings of the list. The last pause repeats. */
 const pausesMs = [100, 250, 500, 1_000, 2_000]
 
 interface PollOptions<T> {
-  /** Reads a list. Returns a result, or `undefined` if parley should list again. */
+  /** Returns `undefined` if parley should list again. */
   read(list: AsyncIterable<readonly EventItem[]>): Promise<T | undefined>
   maxMs?: number
   whenWaiting?(): void
@@ -89,7 +87,7 @@ interface PollOptions<T> {
  * Lists the events of the session again and again to find out whether posted events arrived. Returns the
  * first result of `read`, or `undefined` after `maxMs` or at the deadline. Throws a `CliError`.
  */
-export async function pollEvents<T>(
+export async function pollEventList<T>(
   access: SessionAccess,
   { read, maxMs = maxDeliveryMs, whenWaiting = () => {} }: PollOptions<T>,
 ): Promise<T | undefined> {

@@ -11,16 +11,16 @@ import type { ToolResult } from '../reply-events.ts'
 import { SessionState } from '../session-state.ts'
 import type { AuditEntry } from './audit.ts'
 import { type Judgement, type KnownToolUse, readToolUse, toAuditFields } from './judgement.ts'
-import { pollEvents, postEventsOnce } from './posting.ts'
+import { pollEventList, postEventsOnce } from './posting.ts'
 import {
   applyListEvidence,
-  applyReplyLine,
+  applyReplyAuditLine,
   getNextReplyStep,
   maxDeliveryMs,
   minPollMs,
-  type ReplyLine,
+  type ReplyAuditLine,
   type ReplyState,
-  resumeReply,
+  resumeReplyState,
 } from './reply-state.ts'
 import type { SessionRun } from './session-run.ts'
 
@@ -36,10 +36,12 @@ interface Reply {
 export class ReplySender {
   readonly #run: SessionRun
   readonly #follower: Follower
-  /** Decisions of this run, by tool use id. Replaced if the session waits for a tool use again. */
+  /**
+   * Decisions of this run, by tool use id. If the session waits for a tool use again, the new decision
+   * replaces the earlier one.
+   */
   readonly judgements = new Map<string, Judgement>()
   readonly #replies: Map<string, ReplyState>
-  /** Tool uses whose reply is or was unconfirmed, with the reason, by id. */
   readonly #unconfirmed = new Map<string, { use: KnownToolUse; reason: string }>()
   hasStoppedFollowing = false
 
@@ -47,7 +49,9 @@ export class ReplySender {
     this.#run = run
     this.#follower = follower
     const idleEvents = new Set(follower.state.stopIds)
-    this.#replies = new Map([...run.audit.replies].map(([id, reply]) => [id, resumeReply(reply, idleEvents)]))
+    this.#replies = new Map(
+      [...run.audit.replies].map(([id, reply]) => [id, resumeReplyState(reply, idleEvents)]),
+    )
   }
 
   /** The run may take no further step, because it no longer follows the session or has exceeded a limit. */
@@ -72,8 +76,8 @@ export class ReplySender {
   }
 
   /**
-   * Sets `isContradicted` if earlier runs decided about a different tool use with this id, because the reply
-   * of those runs is not for this tool use.
+   * If earlier runs decided about a different tool use with this id, sets `isContradicted`, because their
+   * reply is not for this tool use.
    */
   findToolUse(id: string): KnownToolUse | undefined {
     const toolUse = this.#follower.state.getToolUse(id)
@@ -92,15 +96,18 @@ export class ReplySender {
     return reply.is === 'unconfirmed' && Number.isNaN(reply.sent.at) && reply.sent.idleEvents.size === 0
   }
 
-  /** Writes no line to the audit file, so the next run examines the tool use again. */
+  /** Adds no line to the audit file, so that the next run decides about the tool use again. */
   leaveOpen(id: string): void {
     this.#replies.set(id, { is: 'left-open' })
   }
 
-  /** Adds a line to the audit file and updates the reply. Throws a `CliError` of kind `file`. */
-  record({ id, type, server, name }: KnownToolUse, line: ReplyLine, more: Partial<AuditEntry> = {}): void {
+  record(
+    { id, type, server, name }: KnownToolUse,
+    line: ReplyAuditLine,
+    more: Partial<AuditEntry> = {},
+  ): void {
     this.#run.audit.add({ toolUse: id, type, server, name, event: line.event, ...more })
-    this.#replies.set(id, applyReplyLine(this.#getReply(id), line))
+    this.#replies.set(id, applyReplyAuditLine(this.#getReply(id), line))
   }
 
   recordDecision(judgement: Judgement, staysOpen: boolean): void {
@@ -128,7 +135,6 @@ export class ReplySender {
     return this.closeAnswered(items)
   }
 
-  /** Closes the replies for which the session no longer waits, and returns the remaining tool uses. */
   closeAnswered<T extends { use: KnownToolUse }>(items: readonly T[]): T[] {
     return items.filter(({ use }) => {
       const why = this.findClosedReason(use)
@@ -138,8 +144,8 @@ export class ReplySender {
   }
 
   /**
-   * Called at the end of a run. Closes replies that are no longer needed, and warns about unconfirmed
-   * replies.
+   * Closes the replies that the session no longer needs, and warns about unconfirmed replies. Called at the
+   * end of a run.
    */
   end(): void {
     const judgements = [...this.judgements.values()]
@@ -198,10 +204,6 @@ export class ReplySender {
     }
   }
 
-  /**
-   * Posts the replies in one request. Throws a `CliError` if the service certainly did not accept the
-   * replies.
-   */
   async #postOnce(replies: readonly Reply[]): Promise<void> {
     const idleEvents = new Set(this.#follower.state.stopIds)
     const sent = { at: this.#run.context.host.timers.wallTime(), idleEvents }
@@ -253,7 +255,7 @@ export class ReplySender {
       [...this.#unconfirmed.values()].filter(({ use }) => this.#getReply(use.id).is === 'unconfirmed')
     if (left().length === 0) return
     let seen: SessionState | undefined
-    const isOver = await pollEvents(this.#run, {
+    const isOver = await pollEventList(this.#run, {
       maxMs: this.#getMaxPollMs(left().map(({ use }) => use)),
       read: async (list) => {
         const state = new SessionState()
@@ -290,10 +292,7 @@ export class ReplySender {
     return !this.isStopped && this.#follower.state.answerable.some(isDue)
   }
 
-  /**
-   * Returns the time in milliseconds during which the run reads lists. After this time, a request can no
-   * longer arrive, and no list lags.
-   */
+  /** Returns the milliseconds until no request can arrive any more, and no list can lag. */
   #getMaxPollMs(uses: readonly KnownToolUse[]): number {
     const now = this.#run.context.host.timers.wallTime()
     const ends = uses.map(({ id }) => {

@@ -25,8 +25,8 @@ import type { ToolResult } from '../reply-events.ts'
  *     a newer idle event does not list the tool use  -> closed, because the session does not wait for it
  *     anything else                                  -> unconfirmed
  *
- * A new run calls `applyReplyLine` for each line of the audit file. Any line may follow any other, because
- * most steps by the list add no line. If the session waits for the tool use, the run then calls `resumeReply`:
+ * A new run calls `applyReplyAuditLine` for each line of the audit file. Any line may follow any other, because
+ * most steps by the list add no line. If the session waits for the tool use, the run then calls `resumeReplyState`:
  *
  *     executing        -> has-result, with the result "interrupted, effect unknown"
  *     posting, closed  -> unconfirmed, because the session waits although a reply was sent
@@ -82,13 +82,13 @@ interface SendContext {
 }
 
 /** A line of the audit file about a reply. `staysOpen`: nobody decided, or no command executes the tool. */
-export type ReplyLine =
+export type ReplyAuditLine =
   | { event: 'decision'; staysOpen?: boolean }
   | { event: 'start' | 'accepted' | 'refused' | 'unknown' | 'answered-elsewhere' }
   | { event: 'end'; result: ToolResult }
   | { event: 'sent'; sent: SendContext }
 
-export function applyReplyLine(reply: ReplyState, line: ReplyLine): ReplyState {
+export function applyReplyAuditLine(reply: ReplyState, line: ReplyAuditLine): ReplyState {
   switch (line.event) {
     case 'decision':
       return line.staysOpen ? { is: 'left-open' } : allowRepeat(reply)
@@ -112,7 +112,7 @@ export function applyReplyLine(reply: ReplyState, line: ReplyLine): ReplyState {
  * Returns the state of a reply at the start of a run, if the session waits for the tool use. `idleEvents` are
  * the ids of the idle events that the run has read.
  */
-export function resumeReply(reply: ReplyState, idleEvents: ReadonlySet<string>): ReplyState {
+export function resumeReplyState(reply: ReplyState, idleEvents: ReadonlySet<string>): ReplyState {
   if (reply.is === 'left-open') return { is: 'deciding' }
   if (reply.is === 'executing') return { is: 'has-result', result: interruptedCommandResult }
   if (reply.is === 'deciding' || reply.is === 'has-result') return reply
@@ -121,9 +121,11 @@ export function resumeReply(reply: ReplyState, idleEvents: ReadonlySet<string>):
 
 interface ListEvidence {
   isAnswered: boolean
-  /** The last idle event lists the tool use; `undefined` if the session works, or the event has no list. */
   isListed: boolean | undefined
-  /** The service lists the events of clients, so it would list the reply. */
+  /**
+   * The service lists the events of clients, so a list without the reply shows that the reply has not
+   * arrived.
+   */
   showsClients: boolean
   idleEvents: ReadonlySet<string>
   /** Time of the last idle event by the service's clock, in milliseconds since the epoch. */
@@ -131,8 +133,8 @@ interface ListEvidence {
 }
 
 /**
- * Maximum time in which a sent request arrives. After this time, a request that has not arrived never will.
- * It is also the maximum difference between the clocks of this machine and the service.
+ * Maximum time in which a sent request arrives, and maximum difference between the clocks of this machine
+ * and of the service.
  */
 export const maxDeliveryMs = 30_000
 
@@ -162,10 +164,6 @@ export function applyListEvidence(reply: UnconfirmedReply, shown: ListEvidence, 
   return isSure && now - waitingSince >= maxLagMs ? allowRepeat(reply) : { ...more, waitingSince }
 }
 
-/**
- * Returns whether the list contains all idle events that were known when the reply was sent, and a later idle
- * event.
- */
 function isLaterThanKnown(sent: SendContext, { idleEvents }: ListEvidence): boolean {
   const known = [...sent.idleEvents]
   const [last = ''] = [...idleEvents].slice(-1)

@@ -8,7 +8,7 @@ import type { Follower } from '../following/follower.ts'
 import { laggingListWaitsMs } from '../listing/event-list.ts'
 import { formatBriefName } from '../plain-name.ts'
 import type { Decision } from '../policy/policy.ts'
-import { requireTime } from '../reconnect-policy.ts'
+import { requireTimeLeft } from '../reconnect-policy.ts'
 import { createConfirmation, createToolResult, type ToolResult } from '../reply-events.ts'
 import type { SessionAccess } from '../session.ts'
 import {
@@ -30,7 +30,7 @@ const unsafeIdText = 'events run answers only tool uses whose id has 1 to 128 le
  * Replies to the pending tool uses of a session by policy rules, `--tool` commands and prompts. Works
  * concurrently with the loop that follows the session, and reads the newest events before each step.
  */
-export class Responder {
+export class ToolUseResponder {
   readonly #run: SessionRun
   readonly #follower: Follower
   readonly #rules: RunPlan['rules']
@@ -91,16 +91,12 @@ export class Responder {
     this.#openQuestions = open
   }
 
-  /**
-   * Called when the run stops following the session. Withdraws the open questions and starts no further step.
-   */
   stop(): void {
     this.#replies.hasStoppedFollowing = true
     for (const { use } of this.#openQuestions) this.#prompt.withdraw(use.id)
     this.#openQuestions = []
   }
 
-  /** Waits until the responder has replied to all pending tool uses. Throws the failure of a reply. */
   async finish(): Promise<void> {
     do {
       await this.#work
@@ -252,17 +248,19 @@ export class Responder {
     return decision === 'allow' && getToolUseExecutor(use, this.#rules.tools) === 'command'
   }
 
-  /** Returns the reply with the result of a command of this run or of an earlier run that was killed. */
+  /**
+   * Returns no reply if the tool use has no result, or the result was posted. An earlier, killed run may
+   * have produced the result.
+   */
   #createResultReply(use: KnownToolUse) {
     const result = this.#replies.getUnpostedResult(use.id)
     return result ? [{ use, event: createToolResult(use, result) }] : []
   }
 
-  /** Throws a `CliError` if the deadline passes while the command runs. */
   async #execute(use: KnownToolUse): Promise<void> {
     const { tools, toolTimeout } = this.#rules
     const { deadline } = this.#run.parts
-    requireTime(deadline)
+    requireTimeLeft(deadline)
     this.#replies.record(use, { event: 'start' })
     const limit = deadline.narrow(toolTimeout, `did not end within ${toolTimeout / 1000} s`)
     const result = await runTool(this.#run, use, tools.get(use.name) ?? '', limit)
@@ -300,13 +298,15 @@ const isSafeId = (id: string): boolean => /^[\w-]{1,128}$/.test(id)
 const needsPrompt = ({ use, decision }: Judgement, { tools }: JudgementRules): boolean =>
   decision === 'ask' && !use.isContradicted && getToolUseExecutor(use, tools) !== 'other'
 
-/** Returns `undefined` for an ambiguous call, which `a` (always allow) must not cover. */
+/**
+ * Returns `undefined` for an unclear input, because `a` (always allow) must not allow such a call again.
+ */
 const getFingerprint = ({ type, server, name, inputText, isUnclear }: KnownToolUse): string | undefined =>
   isUnclear ? undefined : JSON.stringify([type, server, name, inputText])
 
 const maxStderrLines = 20
 
-/** Runs the command of a tool use. The command reads the input from stdin, and its stdout is the result. */
+/** The command gets the input on stdin. Its stdout is the result. */
 async function runTool(
   { context, parts }: SessionAccess,
   use: KnownToolUse,

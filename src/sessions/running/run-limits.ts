@@ -6,12 +6,12 @@ import type { EventItem } from '../../wire/sessions/events-page.ts'
 import { readSessionUsage, type SessionUsage } from '../../wire/sessions/usage.ts'
 import type { Follower } from '../following/follower.ts'
 import { describeWorkflowRun } from '../following/incidents.ts'
-import { readSession } from '../read-session.ts'
+import { readSessionResource } from '../read-session.ts'
 import { ReconnectPolicy } from '../reconnect-policy.ts'
 import { formatBudgetCommand } from '../session-command.ts'
 import { describeUsage } from '../usage-text.ts'
 import type { RunBudget } from './budget.ts'
-import { pollEvents, postEventsOnce } from './posting.ts'
+import { pollEventList, postEventsOnce } from './posting.ts'
 import type { SessionRun } from './session-run.ts'
 
 /**
@@ -24,7 +24,7 @@ const maxNamedRuns = 10
 
 const interruptEvent = { type: 'user.interrupt' }
 
-/** Time for the session to become idle after it exceeded a limit, and after an interrupt. */
+/** Times for the session to become idle: after it exceeded a limit, and after the interrupt. */
 const [graceMs, maxInterruptMs] = [1000, 30_000]
 
 /**
@@ -42,7 +42,6 @@ export class RunLimits {
   #attempt = Promise.resolve()
   #attemptDeadline: Deadline | undefined
   #failure: unknown
-  /** parley posted the interrupt, but the service may not have accepted it. */
   #isUnconfirmed = false
 
   constructor(run: SessionRun, follower: Follower, budget: RunBudget) {
@@ -51,14 +50,17 @@ export class RunLimits {
     this.#budget = budget
   }
 
-  /** Called before the run sends its task or, without a task, before it follows the session. */
+  /**
+   * Starts to count the usage. Called before the run sends its task or, without a task, follows the
+   * session.
+   */
   async begin(hasTask: boolean): Promise<void> {
     this.#budget.begin(hasTask)
     if (this.#needsUsage && this.#budget.lacksBase) this.#budget.addBase(await this.#queryUsage())
   }
 
   /** Called after the run has sent its task. Until then, the session may work for another client. */
-  follow(): void {
+  startQueries(): void {
     this.#updateReport()
     if (this.#budget.hasLimits) this.#scheduleQuery()
   }
@@ -82,7 +84,7 @@ export class RunLimits {
     return this.#findFailure(error)
   }
 
-  /** Warns of open workflow runs, because an interrupt does not end them. */
+  /** An interrupt does not end workflow runs, so they may continue to spend. */
   #warnOfOpenRuns(): void {
     const { context, parts } = this.#run
     const runs = this.#follower.state.openRuns
@@ -103,7 +105,6 @@ export class RunLimits {
       this.#run.context.messages.warn(`${this.#updateExcess()}; the agent has already finished`)
   }
 
-  /** Returns an empty text if the usage is unknown. */
   describeUsage(): string {
     return describeUsage(this.#budget.run)
   }
@@ -140,7 +141,7 @@ export class RunLimits {
   }
 
   async #queryUsage(): Promise<SessionUsage | undefined> {
-    const session = await readSession(this.#run)
+    const session = await readSessionResource(this.#run)
     return session && readSessionUsage(session.usage)
   }
 
@@ -149,14 +150,13 @@ export class RunLimits {
     this.#interruptAtLimit()
   }
 
-  /** Updates the report at once, because a signal handler may write it at any time. */
+  /** A signal handler may write the report at any time, so its figures are updated after each event. */
   #updateReport(): void {
     const { figures } = this.#run.context.summary
     figures.run = this.#budget.run
     figures.session = this.#budget.session
   }
 
-  /** Returns the description of the exceeded limit with the newest usage, or an empty text. */
   #updateExcess(): string {
     this.#excessText = this.#budget.describeExceededLimit() ?? this.#excessText
     return this.#excessText
@@ -176,7 +176,7 @@ export class RunLimits {
     return deadline
   }
 
-  /** Cancels the attempt to interrupt the session. If the session works again, another attempt starts. */
+  /** If the session works again later, another attempt starts. */
   #cancelInterrupt(): void {
     this.#attemptDeadline?.pass()
     this.#attemptDeadline = undefined
@@ -219,10 +219,10 @@ export class RunLimits {
     const { context, parts } = this.#run
     const leftMs = sentAt + maxInterruptMs - context.host.timers.wallTime()
     const access = { ...this.#run, parts: { ...parts, deadline } }
-    const isListed = await pollEvents(access, {
+    const isListed = await pollEventList(access, {
       // No list is read here, because the follower reads new events meanwhile and updates `follower.task`.
       read: async () => this.#follower.task.isInterrupted || undefined,
-      // `sentAt` is NaN if another program has changed the audit file.
+      // If another program has changed the audit file, `sentAt` may be NaN. parley then does not wait.
       maxMs: Math.min(Number.isNaN(leftMs) ? 0 : leftMs, maxInterruptMs),
       whenWaiting: () =>
         context.messages.note(

@@ -17,11 +17,11 @@ import { RunBudget } from './budget.ts'
 import { Denials } from './denials.ts'
 import { describeToolUse, toAuditFields } from './judgement.ts'
 import type { RunPlan } from './plan.ts'
-import { Responder } from './responder.ts'
+import { ToolUseResponder } from './responder.ts'
 import { RunLimits } from './run-limits.ts'
-import { findSentTask, sendTask } from './sent-task.ts'
+import { findEarlierTask, sendTask } from './sent-task.ts'
 import { describeOtherTask, SessionRun } from './session-run.ts'
-import { getTaskFingerprints, TaskCounter } from './task.ts'
+import { getTaskFingerprints, TaskEventCounter } from './task.ts'
 import { checkAnswer, createAnswerSaver, deliverAnswer, hasSeparateAnswerOutput } from './wanted-answer.ts'
 
 /**
@@ -45,7 +45,7 @@ export async function runTask(context: Context, plan: RunPlan): Promise<CommandE
  */
 async function execute(run: SessionRun): Promise<CommandEnd> {
   const { context, audit, plan } = run
-  const foundIds = await findSentTask(run)
+  const foundIds = await findEarlierTask(run)
   const task = foundIds ? undefined : plan.task
   if (!task) run.taskState = 'continued'
   // A run without a task follows the session's last task, even if another client sent it.
@@ -54,7 +54,7 @@ async function execute(run: SessionRun): Promise<CommandEnd> {
   const denials = new Denials(plan.rules, audit.denied)
   context.summary.figures.warnings.deniedButRan = () => denials.unapprovedCount
   const incidents = new Incidents(context)
-  const counter = new TaskCounter(task && getTaskFingerprints(task.events))
+  const counter = new TaskEventCounter(task && getTaskFingerprints(task.events))
   const showEarlier = async (items: readonly EventItem[], state: SessionState) => {
     for (const { event } of items) budget.add(event)
     if (!task) await denials.add(items, state)
@@ -65,20 +65,20 @@ async function execute(run: SessionRun): Promise<CommandEnd> {
     ? await openFollowerBeforeSending(run, { showEarlier })
     : await run.addResume(openFollower(run, { showEarlier, needsEvents: true, earlierTaskIds }))
   const limits = new RunLimits(run, follower, budget)
-  const responder = new Responder(run, follower)
+  const responder = new ToolUseResponder(run, follower)
   try {
     await limits.begin(task !== undefined)
     if (!task && !earlierTaskIds?.size) await follower.verifyStop()
     if (counter.endsWithTask && !audit.hasFile) await confirmRepetition(run)
     if (task) await run.addResume(sendTask(run, task, { known: counter.known, follower }))
     run.follower = follower
-    limits.follow()
+    limits.startQueries()
     const failure = await follow(run, { follower, responder, denials, limits, incidents })
     await context.output.flush()
-    // After an interrupt, the task stays unfinished in the audit file. Events such as user.interrupt are no
-    // task.
+    // The audit file keeps an interrupted task as unfinished, so that the next run resumes it. Other
+    // events, such as user.interrupt, are not a task.
     const isInterrupted = failure?.kind === 'stopped' && (!task || follower.task.hasOwnTask)
-    // If the service has not shown that it worked on the task, the answer may come later.
+    // The answer may come later if the service has not shown that it worked on the task.
     const isUnfinished = isInterrupted || follower.isWorkPending
     return { failure, lastStep: isUnfinished ? undefined : () => audit.endTask() }
   } finally {
@@ -89,8 +89,8 @@ async function execute(run: SessionRun): Promise<CommandEnd> {
 }
 
 /**
- * Called if the task equals the session's last task. Prompts before parley sends it once more. Without a
- * terminal, prints a warning and continues. Throws a `CliError` of kind `stopped` if the answer is no.
+ * Handles a task that equals the session's last task: prompts whether to send it again or, without a
+ * terminal, prints a warning. Throws a `CliError` of kind `stopped` if the answer is no.
  */
 async function confirmRepetition(run: SessionRun): Promise<void> {
   const { context } = run
@@ -109,7 +109,7 @@ async function confirmRepetition(run: SessionRun): Promise<void> {
 
 interface FollowedWork {
   follower: Follower
-  responder: Responder
+  responder: ToolUseResponder
   denials: Denials
   limits: RunLimits
   incidents: Incidents
@@ -137,7 +137,7 @@ async function follow(run: SessionRun, work: FollowedWork): Promise<CliError | u
         )
       const answer = await checkAnswer(wanted, task)
       if ('failure' in answer) return answer.failure
-      // The transcript already marks redacted parts.
+      // The transcript marks redacted parts itself, so only an answer outside of it needs the warning.
       const isInTranscript = !wanted.isStdoutReserved && !wanted.file
       if (task.answer && hasRedactedContent(task.answer) && !isInTranscript)
         context.messages.warn('the service has redacted a part of the answer')
@@ -199,8 +199,7 @@ async function followUntilIdle(run: SessionRun, work: FollowedWork): Promise<Cli
     try {
       await responder.finish()
     } catch (error) {
-      // The time limit after an interrupt may also end a reply request. The limit is then the failure of the
-      // run.
+      // If the time limit after an interrupt also ends a reply, the failure of the reply names that limit.
       failure = error
     }
     reportUnapproved(follower.state.stop !== undefined)
@@ -226,7 +225,8 @@ function checkEnd(run: SessionRun, { follower, limits }: FollowedWork): CliError
   if (otherTask?.isInterrupted) throw run.createOtherClientError(otherTask)
   if (otherTask) return undefined
   const { stop } = follower.state
-  // An interrupt of a child thread also cancels its tool uses, so the session no longer waits for them.
+  // If a client interrupts only a child thread, its tool uses are cancelled, so the session no longer
+  // waits.
   const isHalted = stop?.kind === 'done' && stop.reason === 'interrupted'
   // If the service does not list the events of clients, only the audit file shows an interrupt.
   const isOnlyInAudit = run.audit.interruptAt !== undefined && !follower.task.showsClientEvents

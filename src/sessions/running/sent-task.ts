@@ -2,26 +2,26 @@ import { CliError } from '../../errors.ts'
 import type { Follower } from '../following/follower.ts'
 import { formatBriefName } from '../plain-name.ts'
 import { explainRefusedTask } from '../sending/delivery.ts'
-import { createSentEvents } from '../sending/receipt.ts'
+import { addReceiptIds } from '../sending/receipt.ts'
 import { createRunCommand } from '../session-command.ts'
 import type { RunPlan } from './plan.ts'
-import { pollEvents, postEventsOnce } from './posting.ts'
+import { pollEventList, postEventsOnce } from './posting.ts'
 import { auditResumeHint, type SessionRun, taskAcceptedText } from './session-run.ts'
-import { findTaskInList, type ListSnapshot } from './task.ts'
+import { type EventListSnapshot, findTaskInList } from './task.ts'
 
 /**
  * Returns the event ids of the task that an earlier run sent, according to `--after` or the audit file.
  * Returns `undefined` if there is no such task. Waits until the event list contains the task, because only
  * messages after the task can be the answer. Throws a `CliError` after 30 s.
  */
-export async function findSentTask(run: SessionRun): Promise<ReadonlySet<string> | undefined> {
+export async function findEarlierTask(run: SessionRun): Promise<ReadonlySet<string> | undefined> {
   const { audit, context, parts } = run
   const { task, after } = run.plan
   if (after !== undefined) return findEvent(run, after)
   const earlier = audit.task
   if (!earlier || (task && task.hash !== earlier.hash)) return undefined
   const whenWaiting = () => context.messages.note('looking for the task in the session, for up to 30 s')
-  const ids = await pollEvents(run, {
+  const ids = await pollEventList(run, {
     read: (list) => findTaskInList(list, earlier, task?.events),
     whenWaiting,
   })
@@ -54,7 +54,7 @@ async function findEvent(run: SessionRun, id: string): Promise<ReadonlySet<strin
   const { context, parts } = run
   const whenWaiting = () =>
     context.messages.note(`looking for the event ${formatBriefName(id)}, for up to 30 s`)
-  const found = await pollEvents(run, {
+  const found = await pollEventList(run, {
     whenWaiting,
     async read(list) {
       let [isListed, showsClients] = [false, false]
@@ -70,7 +70,7 @@ async function findEvent(run: SessionRun, id: string): Promise<ReadonlySet<strin
   throw new CliError('unknown', `the session does not show the event ${formatBriefName(id)}`, {
     sent: 'yes',
     // A service may list the event with another id than in the receipt. The same command would then always
-    // fail, so `retry` is not `later`.
+    // fail, so the advice is not `later`.
     retry: 'look-first',
     consequence: `check with '${parts.inspectCommand}'\nwithout --after, the run continues the session without waiting for this event`,
     resume: createRunCommand(context, run.session, {}),
@@ -84,7 +84,7 @@ async function findEvent(run: SessionRun, id: string): Promise<ReadonlySet<strin
 export async function sendTask(
   run: SessionRun,
   { body, events, hash }: NonNullable<RunPlan['task']>,
-  { known, follower }: { known: ListSnapshot; follower: Follower },
+  { known, follower }: { known: EventListSnapshot; follower: Follower },
 ): Promise<void> {
   const { audit } = run
   try {
@@ -97,7 +97,7 @@ export async function sendTask(
       },
     })
     if (failure) throw failure
-    follower.addSent(createSentEvents(events, named))
+    follower.addSent(addReceiptIds(events, named))
   } catch (error) {
     if (!(error instanceof CliError) || run.taskState !== 'unsent') throw error
     if (audit.task?.is === 'posting' && audit.task.hash === hash)

@@ -4,7 +4,7 @@ import { formatResumeCommand } from '../../io/failure.ts'
 import type { WorkHooks } from '../../work-tracker.ts'
 import type { FollowedTask } from '../following/followed-task.ts'
 import type { Follower } from '../following/follower.ts'
-import { explainUnfollowed } from '../sending/delivery.ts'
+import { explainUnfollowedSession } from '../sending/delivery.ts'
 import type { SessionAccess } from '../session.ts'
 import { createRunCommand } from '../session-command.ts'
 import type { Audit } from './audit.ts'
@@ -18,7 +18,10 @@ export const auditResumeHint =
 
 export const taskAcceptedText = 'the task was accepted'
 
-/** A run of `events run` and its progress, which determines the resume command that failures and signals print. */
+/**
+ * A run of `events run`: its access to the session, its audit file and its progress. The progress
+ * determines the resume command that failures and signals print.
+ */
 export class SessionRun implements SessionAccess, WorkHooks {
   readonly context: Context
   readonly caller: SessionAccess['caller']
@@ -26,8 +29,8 @@ export class SessionRun implements SessionAccess, WorkHooks {
   readonly plan: RunPlan
   readonly audit: Audit
   /**
-   * State of the task. After `accepted`, the text of a failure must not suggest to send the task again.
-   * `continued`: the run has no task, or an earlier run sent it.
+   * After `accepted`, no failure may suggest to send the task again. `continued`: the run has no task, or
+   * an earlier run sent it.
    */
   taskState: 'unsent' | 'accepted' | 'continued' = 'unsent'
   /**
@@ -65,7 +68,6 @@ export class SessionRun implements SessionAccess, WorkHooks {
     return this.parts.params.session
   }
 
-  /** A limit is exceeded, so the run may not start anything new. */
   get isOverLimit(): boolean {
     return this.interrupt !== 'unwanted'
   }
@@ -94,10 +96,7 @@ export class SessionRun implements SessionAccess, WorkHooks {
     return isResumed && !this.isOverLimit ? { mayDuplicate: false } : undefined
   }
 
-  /**
-   * A resume command can continue the work. Without a task, there is no work before the run follows the
-   * session.
-   */
+  /** Without a task, a resume command has nothing to continue before the run follows the session. */
   get #hasResume(): boolean {
     const { task, after } = this.plan
     return (
@@ -123,7 +122,10 @@ export class SessionRun implements SessionAccess, WorkHooks {
     return this.taskState === 'continued' && !state ? resume : `the session ${what}; ${resume}`
   }
 
-  /** Corrects `sent`, because the failure may be about events that an earlier run or another client sent. */
+  /**
+   * A failure about events that an earlier run or another client sent has `sent: 'yes'`, although this run
+   * may have sent nothing, so `sent` is replaced.
+   */
   explain(error: CliError): CliError {
     return error.details.sent === 'yes' ? error.with({ sent: this.context.tracker.sent }) : error
   }
@@ -194,7 +196,7 @@ export class SessionRun implements SessionAccess, WorkHooks {
       })
     // With an audit file, the same command resumes the run, so a script may retry after a transient failure.
     const canRetryLater = this.audit.hasFile && retry !== 'never'
-    const unfollowed = explainUnfollowed(error, {
+    const unfollowed = explainUnfollowedSession(error, {
       retry: canRetryLater ? 'later' : 'look-first',
       consequence: taskAcceptedText,
       resume,

@@ -23,7 +23,7 @@ import { getComparableText } from '../following/seen-events.ts'
 export interface AuditedTask {
   hash: string
   is: 'posting' | 'accepted'
-  known: ListSnapshot
+  known: EventListSnapshot
 }
 
 /**
@@ -31,19 +31,22 @@ export interface AuditedTask {
  * `marks` are the fingerprints of the task's events, for a later run without a task. `alike` is the number of
  * events that already had these fingerprints, and `last` is the id of the last event.
  */
-export const ListSnapshot = z.lazily(() =>
+export const EventListSnapshot = z.lazily(() =>
   z.object({ alike: z.number(), last: z.optional(z.string()), marks: z.optional(z.array(z.string())) }),
 )
-export type ListSnapshot = z.infer<ReturnType<typeof ListSnapshot>>
+export type EventListSnapshot = z.infer<ReturnType<typeof EventListSnapshot>>
 
-/** Returns the task after a line of the audit file. Earlier versions of parley did not write `known`. */
-export function applyTaskLine(
+/**
+ * Returns the task after a line of the audit file. Earlier versions of parley wrote no `known`; with
+ * `alike: Infinity`, no listed event counts as the task.
+ */
+export function applyTaskAuditLine(
   task: AuditedTask | undefined,
   {
     event,
     hash,
     known = { alike: Infinity },
-  }: { event: unknown; hash: string; known?: ListSnapshot | undefined },
+  }: { event: unknown; hash: string; known?: EventListSnapshot | undefined },
 ): AuditedTask | undefined {
   if (event === 'sent') return { hash, is: 'posting', known }
   if (task?.hash !== hash) return task
@@ -54,7 +57,7 @@ export function applyTaskLine(
 export const computeShortSha256 = (body: Uint8Array): string =>
   createHash('sha256').update(body).digest('hex').slice(0, 32)
 
-/** A fingerprint is the type and a digest of the content. */
+/** Returns the fingerprints of a task's events. A fingerprint is the type and a digest of the content. */
 export const getTaskFingerprints = (task: readonly SessionEvent[]): string[] => [
   ...new Set(task.map(getFingerprint)),
 ]
@@ -63,8 +66,8 @@ const getFingerprint = (event: SessionEvent): string =>
   `${event.type} ${computeShortSha256(Buffer.from(getComparableText(event)))}`
 
 /** Counts the listed events that have the fingerprint of an event of the task. */
-export class TaskCounter {
-  readonly known: ListSnapshot
+export class TaskEventCounter {
+  readonly known: EventListSnapshot
   readonly #fingerprints: ReadonlySet<string>
   readonly #types: ReadonlySet<string>
   /** The last `user.message` in the list has the fingerprint of a message of the task. */
@@ -77,7 +80,7 @@ export class TaskCounter {
     this.#types = new Set(marks.map((mark) => mark.slice(0, mark.lastIndexOf(' '))))
   }
 
-  /** Returns whether the event has the fingerprint of an event of the task. */
+  /** Counts the event if it has the fingerprint of an event of the task, and returns whether it has. */
   add({ event }: EventItem): boolean {
     const { known } = this
     const isAlike = this.#types.has(event.type) && this.#fingerprints.has(getFingerprint(event))
@@ -98,7 +101,7 @@ export async function findTaskInList(
   { is, known }: AuditedTask,
   events: readonly SessionEvent[] | undefined,
 ): Promise<ReadonlySet<string> | undefined> {
-  const counter = new TaskCounter(events ? getTaskFingerprints(events) : known.marks)
+  const counter = new TaskEventCounter(events ? getTaskFingerprints(events) : known.marks)
   let isLater = known.last === undefined
   let isPast = false
   const ids = new Set<string>()

@@ -21,7 +21,6 @@ export interface AnswerOptions {
 
 type WantedAnswer = Awaited<ReturnType<typeof readAnswerFlags>>
 
-/** Throws a `CliError` if flags exclude each other, or the file cannot be written. */
 export async function readAnswerFlags(context: Context, settings: ResolvedSettings, options: AnswerOptions) {
   const { last = false, output, ids = false, schema: schemaName } = options
   const name = output === '-' ? undefined : output
@@ -86,7 +85,6 @@ export async function checkAnswer(
   return checked && 'failure' in checked ? checked : { text: checked?.json ?? text }
 }
 
-/** Writes the answer to its file or to stdout. Throws a `CliError` of kind `file`. */
 export async function deliverAnswer(
   context: Context,
   { file, name, isStdoutReserved, schema, markdown }: WantedAnswer,

@@ -9,9 +9,9 @@ import type { Follower, FollowOptions } from '../following/follower.ts'
 import { formatBriefName } from '../plain-name.ts'
 import type { SessionAccess } from '../session.ts'
 import { describeFollowCommand, formatSessionCommand } from '../session-command.ts'
-import { createSentEvents, printReceipt, readEventsOfBody, readReceipt } from './receipt.ts'
+import { addReceiptIds, printReceipt, readEventsOfBody, readReceipt } from './receipt.ts'
 
-export interface DeliveryOptions {
+export interface EventDeliveryOptions {
   ids?: boolean
   follow?: boolean
 }
@@ -22,7 +22,7 @@ const accepted = 'the event was accepted'
 export async function deliverEvents(
   access: SessionAccess,
   body: Uint8Array,
-  { ids = false, follow = false, markdown }: DeliveryOptions & { markdown: boolean },
+  { ids = false, follow = false, markdown }: EventDeliveryOptions & { markdown: boolean },
 ): Promise<void> {
   const { context, caller, parts } = access
   if (await caller.preview(endpoints.sendEvents, { ...parts, body })) return
@@ -54,12 +54,12 @@ export async function deliverEvents(
     if (listed.length === 0)
       context.messages.note('the events were accepted, but the response does not list them')
     if (follower) {
-      follower.addSent(createSentEvents(readEventsOfBody(body), listed))
+      follower.addSent(addReceiptIds(readEventsOfBody(body), listed))
       const { followAndPrint } = await loadTranscript()
       await followAndPrint(context, follower, { session, ids, markdown })
     } else {
       await printReceipt(context, listed, ids)
-      // There is no note after replies, because other tool uses may still wait.
+      // After replies, other tool uses may still wait, so there is no note.
       if (context.output.isTerminal && !ids && !context.flags.raw && readEventsOfBody(body).some(isTask))
         context.messages.note(`to see the answer: ${command}`)
     }
@@ -79,7 +79,7 @@ export async function openFollowerBeforeSending(
     return await openFollower(access, options)
   } catch (error) {
     if (!(error instanceof CliError)) throw error
-    // Without a request, the service did not cause the failure, so the failure keeps its message.
+    // A failure before any request is not about the session, so it keeps its message.
     if (error.details.delivery === undefined && !error.details.deadline) throw error
     const kind = error.kind === 'unknown' || error.kind === 'stopped' ? 'not-sent' : error.kind
     const { status, consequence } = error.details
@@ -116,8 +116,7 @@ export function explainRefusedTask(
 }
 
 /**
- * Adds to a failure that the service accepted the events. Without this, a user could take the failure for a
- * reason to send the events again.
+ * Adds to a failure that the service accepted the events, because a user could otherwise send them again.
  */
 function explainAfterAcceptance(
   error: CliError,
@@ -130,20 +129,21 @@ function explainAfterAcceptance(
     const named = ids.length > 0 ? `; ids: ${ids.join(', ')}` : ''
     return error.with({ ...known, consequence: `${accepted}, only the output failed${named}` })
   }
-  if (isGone(error)) return explainUnfollowed(error, { retry: 'never', consequence: accepted })
+  if (isGone(error)) return explainUnfollowedSession(error, { retry: 'never', consequence: accepted })
   const hint = `${accepted}; to follow the session: ${command}`
   const { consequence = hint } = error.details
   if (error.kind === 'stopped') return error.with({ ...known, consequence })
-  // The invalid response may be the response to the sent events, so the failure keeps its message.
+  // If the invalid response is the one to the sent events, "could not be followed" would be wrong, so the
+  // message stays.
   if (error.kind === 'response') return error.with({ sent: 'yes', retry: 'look-first', consequence })
-  return explainUnfollowed(error, { retry: 'look-first', consequence: hint })
+  return explainUnfollowedSession(error, { retry: 'look-first', consequence: hint })
 }
 
 /**
- * Returns the failure for a session that cannot be followed after the service accepted the events. Most kinds
- * of failure mean that the command may be repeated, so they become the kind `response`.
+ * Returns the failure for a session that cannot be followed after the service accepted the events. Its kind
+ * is mostly `response`, because other kinds suggest that the command may be repeated.
  */
-export function explainUnfollowed(error: CliError, more: FailureDetails): CliError {
+export function explainUnfollowedSession(error: CliError, more: FailureDetails): CliError {
   const { response: _, retryAfter: __, ...details } = error.details
   const isFinal = isPermanentServiceError(error)
   const message = isFinal ? error.message : `the session could not be followed: ${error.message}`

@@ -32,7 +32,7 @@ export const readsStdin = ({ name, value }: EventFlag): boolean =>
   value === '@-' || (/^(custom-)?tool-/.test(name) && /^[^=]+=@-$/.test(value))
 
 /** Creates the event flags of a command. With `isListed: false`, the help of the command omits them. */
-export const eventFlags = ({ isListed = true } = {}): Option[] => [
+export const createEventFlags = ({ isListed = true } = {}): Option[] => [
   ...flags.map(([name, value, about]) => {
     const usage = `--${name}${value ? ` ${value}` : ''}`
     const option = about.includes('@FILE') ? new TextFlag(usage, about) : new Option(usage, about)
@@ -80,7 +80,9 @@ export async function readEventFlags(
   given: EventFlag[],
   content: readonly MessageBlock[],
 ): Promise<string[]> {
-  /** JSON of each event. An outcome is a map from field names to JSON, because later flags may add fields. */
+  /**
+   * Each event is JSON. An outcome is a map from field names to JSON, because later flags may add fields.
+   */
   const events: (string | Map<string, string>)[] = []
   for (const flag of given.filter(({ name }) => name !== 'system')) {
     const { name, value } = flag
@@ -113,7 +115,6 @@ function requireDigits(value: string): string {
   throw usageError(`--max-iterations must be a whole number, not '${value}'`)
 }
 
-/** Returns the event of a flag as JSON. The value of `--event` stays unchanged. */
 async function toEvent(input: Input, { name, value }: EventFlag): Promise<string> {
   const read = (text: string) => input.readFlagValue(text, `--${name}`)
   if (name === 'event') return checkJson(await read(value))

@@ -60,7 +60,7 @@ export async function parseGivenEvents(
     return { name, body, isList, locate: locateInList }
   }
   const lines: string[] = []
-  /** For each blank line, the index of the next event. */
+  /** Index of the next event after each blank line. */
   const blanks: number[] = []
   for (const [index, line] of text.split('\n').entries()) {
     if (line.trim() === '') {
@@ -80,7 +80,7 @@ export async function parseGivenEvents(
     const problem = `${name}: not valid JSON: ${describeJsonError(text)}`
     throw usageError(hint === undefined ? problem : `${problem}; ${hint}`)
   }
-  // The request contains the events of the lines first, then the events of flags, which have no line number.
+  // The events of flags follow the events of the lines in the request, and have no line number.
   const locate = (index: number, field: string) => {
     if (index >= lines.length) return locateInList(index, field)
     const number = index + 1 + blanks.filter((next) => next <= index).length
@@ -124,7 +124,6 @@ function isLineDelimited(text: string): boolean {
 
 const locateInList = (index: number, field: string): string => `events[${index}]${field ? `.${field}` : ''}`
 
-/** Returns a request body with the events of a text. `value` is the parsed `text`. */
 function wrapInBody(text: string, value: unknown): { body: string; events: unknown } {
   if (Array.isArray(value)) return { body: `{"events":${text.trim()}}`, events: value }
   if (isObject(value) && Object.hasOwn(value, 'events')) return { body: text, events: value.events }
@@ -138,10 +137,6 @@ export function createEventsReview() {
   const check = createEventsCheck()
   return {
     add: check.add,
-    /**
-     * Returns warnings about values that a service may refuse. Throws a usage error for events that violate
-     * the specification.
-     */
     end(given?: GivenEvents): string[] {
       if (given && 'isList' in given && !given.isList)
         throw usageError(`${given.name}: events: must be a list`)
@@ -164,7 +159,6 @@ export function createEventsReview() {
   }
 }
 
-/** Throws a usage error for events that violate the specification. */
 export function checkEvents(events: Iterable<unknown>, given?: GivenEvents): void {
   const review = createEventsReview()
   for (const event of events) review.add(event)

@@ -9,9 +9,8 @@ import { EventsReceipt, SessionEvent } from '../../wire/sessions/session-event.t
 import { createRowPrinter, printIds } from '../listing/rows.ts'
 
 interface ReceiptOptions {
-  /** With `--raw`, print the response unchanged. */
   isPrinted?: boolean
-  /** Text to print if a signal ends the run after the service has accepted the events. */
+  /** Message if a signal ends the run after the service has accepted the events. */
   accepted?: string
   /**
    * Called as soon as it is certain that the service has accepted the events, before parley prints anything.
@@ -74,7 +73,7 @@ export function readEventsOfBody(body: Uint8Array): SessionEvent[] {
  * Returns the sent events with the ids of the receipt. If the receipt has other events than the request,
  * returns the events of the receipt if they have ids, otherwise the events of the request.
  */
-export function createSentEvents(
+export function addReceiptIds(
   given: readonly SessionEvent[],
   receipt: readonly SessionEvent[],
 ): readonly SessionEvent[] {
@@ -83,7 +82,6 @@ export function createSentEvents(
   return receipt.some(({ id }) => id !== undefined) ? receipt : given
 }
 
-/** Prints the accepted events. With `--raw`, the response is already printed. */
 export async function printReceipt(context: Context, events: SessionEvent[], ids: boolean): Promise<void> {
   const { flags, output } = context
   if (ids) await printIds(context, events)
@@ -103,9 +101,7 @@ const createUnreadableReceiptError = ({ status }: HttpResponse, why: string) =>
 const createReceiptError = ({ status }: HttpResponse, body: unknown, why: string): CliError =>
   createUnexpectedBodyFailure(body, `the response (${status}) does not list the accepted events: it ${why}`)
 
-/** A response without a content type counts as JSON. */
 const isJson = ({ headers: { 'content-type': type = '' } }: HttpResponse) =>
   type === '' || /\bjson\b/i.test(type)
 
-/** Returns whether a text begins like a receipt. The text may be cut or invalid JSON. */
 const beginsAsReceipt = (text: string) => /^\s*\{\s*"data"\s*:\s*\[/.test(text)

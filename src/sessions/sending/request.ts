@@ -14,7 +14,6 @@ import { createEventsReview, type GivenEvents, parseGivenEvents, readGivenEvents
 
 export interface EventsOptions {
   input?: string
-  /** `-f`: files for the message. */
   file?: string[]
   validate?: boolean
 }
@@ -105,7 +104,6 @@ async function readInputEvents(
   return { given: text.trim() === '' ? undefined : await parseGivenEvents(text, 'stdin', reading), piped: '' }
 }
 
-/** Matches the start of a body, a list or a line with events that a client may send. */
 const startsEvents = /^\s*[[{][\s[{]*"(events"\s*:\s*\[|type"\s*:\s*"(user|system)\.)/
 
 function joinEvents(given: GivenEvents | undefined, added: readonly string[]): string {

@@ -2,7 +2,7 @@ import { existsSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { stripVTControlCharacters } from 'node:util'
 import { describe, expect, test } from 'vitest'
-import { createMatcher } from '../../../src/sessions/policy/pattern.ts'
+import { createPatternMatcher } from '../../../src/sessions/policy/pattern.ts'
 import { answering, type RunOptions, run, temporaryFolder } from '../../harness/run.ts'
 import type { Event } from '../../harness/session-service.ts'
 
@@ -265,6 +265,6 @@ test('help policy lists exactly the characters that * of an allow rule does not 
   const { out } = await run(['help', 'policy'])
   const [, line = ''] = /^ {2}(; .*)$/m.exec(out) ?? []
   const printable = Array.from({ length: 95 }, (_, index) => String.fromCharCode(32 + index))
-  const isMatched = createMatcher('*', 'narrow')
+  const isMatched = createPatternMatcher('*', 'narrow')
   expect(line.split(' ').sort()).toEqual(printable.filter((char) => !isMatched(char)).sort())
 })

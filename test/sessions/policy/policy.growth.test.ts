@@ -1,7 +1,7 @@
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import { createMatcher } from '../../../src/sessions/policy/pattern.ts'
+import { createPatternMatcher } from '../../../src/sessions/policy/pattern.ts'
 import { run, temporaryFolder } from '../../harness/run.ts'
 import { expectLinearWork } from '../../harness/steps.ts'
 
@@ -15,7 +15,7 @@ test.each([
   [`**${'ab'.repeat(400)}*x`, 'ab', 'x'],
 ])('the search for the pattern %.20s takes linear time', async (pattern, unit, end) => {
   for (const reach of ['narrow', 'any'] as const) {
-    const matches = createMatcher(pattern, reach)
+    const matches = createPatternMatcher(pattern, reach)
     await expectLinearWork((size) => matches(unit.repeat(size) + end))
   }
 })

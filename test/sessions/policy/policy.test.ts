@@ -1,6 +1,10 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { createMatcher, maxPatternLength, maxStars } from '../../../src/sessions/policy/pattern.ts'
+import {
+  createPatternMatcher,
+  maxPatternLength,
+  maxPatternStars,
+} from '../../../src/sessions/policy/pattern.ts'
 import { decideByPolicy, type ToolCall } from '../../../src/sessions/policy/policy.ts'
 import { readPolicy } from '../../../src/sessions/policy/policy-file.ts'
 
@@ -248,7 +252,9 @@ test.each(['any', 'narrow'] as const)(
   (reach) => {
     fc.assert(
       fc.property(nearly, ({ pattern, text }) => {
-        expect(createMatcher(pattern, reach)(text)).toBe(isPlainMatch(pattern, text, reach === 'narrow'))
+        expect(createPatternMatcher(pattern, reach)(text)).toBe(
+          isPlainMatch(pattern, text, reach === 'narrow'),
+        )
       }),
       // This text would match only if a narrow star matched `;`.
       { numRuns: 1000, examples: [[{ pattern: '**a*b*b', text: 'a;bab' }]] },
@@ -326,7 +332,7 @@ test.each([
 })
 
 test('a pattern may have the maximum length and number of stars, and ** counts as one star', async () => {
-  const stars = 'a**'.repeat(maxStars)
+  const stars = 'a**'.repeat(maxPatternStars)
   const tool = stars + 'x'.repeat(maxPatternLength - stars.length)
   expect(await isAllowed({ tool, server: tool }, call(tool, {}, { isMcp: true, server: tool }))).toBe(true)
 })

@@ -2,11 +2,11 @@ import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import {
   applyListEvidence,
-  applyReplyLine,
+  applyReplyAuditLine,
   getNextReplyStep,
-  type ReplyLine,
+  type ReplyAuditLine,
   type ReplyState,
-  resumeReply,
+  resumeReplyState,
 } from '../../../src/sessions/running/reply-state.ts'
 import { scaleRuns } from '../../harness/property-runs.ts'
 
@@ -86,20 +86,20 @@ test('a reply is accepted at most once although runs are killed, requests are lo
     fc.property(kinds, fc.array(action, { minLength: 4, maxLength: 24 }), (kind, actions) => {
       const service = createService(kind)
       const late = (time: number) => (kind.isHiding ? 0 : time)
-      const lines: ReplyLine[] = []
+      const lines: ReplyAuditLine[] = []
       let now = 1_000_000
       let reply: ReplyState = { is: 'deciding' }
       service.becomeIdle(now)
       let seen = service.list(now)
-      const write = (line: ReplyLine) => {
+      const write = (line: ReplyAuditLine) => {
         lines.push(line)
-        reply = applyReplyLine(reply, line)
+        reply = applyReplyAuditLine(reply, line)
       }
       /** A new run reads the audit and a list. */
       const begin = (behind: number) => {
         seen = service.list(now - behind)
         const start: ReplyState = { is: 'deciding' }
-        reply = resumeReply(lines.reduce(applyReplyLine, start), seen.idleEvents)
+        reply = resumeReplyState(lines.reduce(applyReplyAuditLine, start), seen.idleEvents)
       }
       for (const each of actions) {
         now++

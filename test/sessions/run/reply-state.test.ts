@@ -2,11 +2,11 @@ import { describe, expect, test } from 'vitest'
 import { deliveryStates, isCertainlyUnaccepted } from '../../../src/delivery-state.ts'
 import {
   applyListEvidence,
-  applyReplyLine,
+  applyReplyAuditLine,
   getNextReplyStep,
-  type ReplyLine,
+  type ReplyAuditLine,
   type ReplyState,
-  resumeReply,
+  resumeReplyState,
 } from '../../../src/sessions/running/reply-state.ts'
 
 type UnconfirmedReply = Parameters<typeof applyListEvidence>[0]
@@ -41,7 +41,7 @@ const lines = {
   refused: { event: 'refused' },
   unknown: { event: 'unknown' },
   elsewhere: { event: 'answered-elsewhere' },
-} satisfies Record<string, ReplyLine>
+} satisfies Record<string, ReplyAuditLine>
 
 /** Returns the name of a reply's state, and the first letters of its command's result. */
 const describeReply = (reply: ReplyState) =>
@@ -74,7 +74,7 @@ describe('states of a reply after a line of the audit file', () => {
   ])('each state of a reply changes as documented after the audit line "%s"', (line, after) => {
     expect(
       Object.fromEntries(
-        names.map((name) => [name, describeReply(applyReplyLine(states[name], lines[line]))]),
+        names.map((name) => [name, describeReply(applyReplyAuditLine(states[name], lines[line]))]),
       ),
     ).toEqual(after)
   })
@@ -86,17 +86,19 @@ function all(name: string) {
 
 test('each state of a reply changes as documented if the run resumes', () => {
   const idleEvents = new Set(['r1', 'r2'])
-  expect(Object.fromEntries(names.map((name) => [name, resumeReply(states[name], idleEvents)]))).toEqual({
-    deciding: { is: 'deciding' },
-    'left-open': { is: 'deciding' },
-    executing: { is: 'has-result', result: interrupted },
-    'has-result': { is: 'has-result', result },
-    posting: { is: 'unconfirmed', sent, olderIdleEvents: idleEvents },
-    'posting a result': { is: 'unconfirmed', sent, result, olderIdleEvents: idleEvents },
-    unconfirmed: { is: 'unconfirmed', sent, olderIdleEvents: idleEvents },
-    'unconfirmed result': { is: 'unconfirmed', sent, result, olderIdleEvents: idleEvents },
-    closed: { is: 'unconfirmed', sent, olderIdleEvents: idleEvents },
-  })
+  expect(Object.fromEntries(names.map((name) => [name, resumeReplyState(states[name], idleEvents)]))).toEqual(
+    {
+      deciding: { is: 'deciding' },
+      'left-open': { is: 'deciding' },
+      executing: { is: 'has-result', result: interrupted },
+      'has-result': { is: 'has-result', result },
+      posting: { is: 'unconfirmed', sent, olderIdleEvents: idleEvents },
+      'posting a result': { is: 'unconfirmed', sent, result, olderIdleEvents: idleEvents },
+      unconfirmed: { is: 'unconfirmed', sent, olderIdleEvents: idleEvents },
+      'unconfirmed result': { is: 'unconfirmed', sent, result, olderIdleEvents: idleEvents },
+      closed: { is: 'unconfirmed', sent, olderIdleEvents: idleEvents },
+    },
+  )
 })
 
 test('only a reply that is undecided, ready or of unknown delivery has a next step', () => {
@@ -241,7 +243,10 @@ describe('list that shows whether a reply arrived', () => {
   )
 
   test('a list does not prove that an idle event is newer than a reply whose sending time is unknown', () => {
-    const unknown = resumeReply(applyReplyLine(states.deciding, lines.unknown), before) as UnconfirmedReply
+    const unknown = resumeReplyState(
+      applyReplyAuditLine(states.deciding, lines.unknown),
+      before,
+    ) as UnconfirmedReply
     const late = { ...known, idleAt: Number.MAX_SAFE_INTEGER }
     expect(applyListEvidence(unknown, shown(late), Number.MAX_SAFE_INTEGER).is).toBe('unconfirmed')
     expect(applyListEvidence(unknown, shown({ isListed: false }), soon).is).toBe('closed')

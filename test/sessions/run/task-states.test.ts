@@ -1,12 +1,12 @@
 import { describe, expect, test } from 'vitest'
 import {
   type AuditedTask,
-  applyTaskLine,
+  applyTaskAuditLine,
   computeShortSha256,
+  EventListSnapshot,
   findTaskInList,
   getTaskFingerprints,
-  ListSnapshot,
-  TaskCounter,
+  TaskEventCounter,
 } from '../../../src/sessions/running/task.ts'
 import type { SessionEvent } from '../../../src/wire/sessions/session-event.ts'
 
@@ -34,7 +34,7 @@ describe('states of a task', () => {
     [of('accepted'), line('done'), undefined],
     [undefined, line('accepted'), undefined],
   ])('after an audit line, the task %j has the next state: %j', (before, next, after) => {
-    expect(applyTaskLine(before, next)).toEqual(after)
+    expect(applyTaskAuditLine(before, next)).toEqual(after)
   })
 })
 
@@ -77,7 +77,7 @@ test("the hash of a task depends on its bytes, and an event's fingerprint on its
 
 test("the `known` field of the audit file counts the listed events that equal the task's events, and has the last event's id", async () => {
   const task = [createMessage('a'), createMessage('b')]
-  const counter = new TaskCounter(getTaskFingerprints(task))
+  const counter = new TaskEventCounter(getTaskFingerprints(task))
   const none = { alike: 0, last: undefined, marks: getTaskFingerprints(task) }
   expect(counter.known).toEqual(none)
   const item = (event: SessionEvent) => ({ event, text: '' })
@@ -110,5 +110,5 @@ test.each<[known: unknown, isKnown: boolean]>([
   [{ alike: 1, last: 5 }, false],
   [{ alike: 1, marks: [5] }, false],
 ])('the `known` field %j of an audit file is valid: %j', (known, isKnown) => {
-  expect(ListSnapshot().safeParse(known).success).toBe(isKnown)
+  expect(EventListSnapshot().safeParse(known).success).toBe(isKnown)
 })
