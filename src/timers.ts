@@ -28,6 +28,15 @@ export function schedule({ wait }: Timers, milliseconds: number, act: () => void
   return () => isOver.abort()
 }
 
+/**
+ * Lets Node handle a signal that has arrived. Ctrl-C also ends the other programs of a pipeline, and parley can
+ * see the end of its input or its closed stdout first. The first turn of the event loop may already have passed
+ * the phase that receives signals.
+ */
+export async function yieldToSignals(): Promise<void> {
+  for (let turn = 0; turn < 2; turn++) await new Promise(setImmediate)
+}
+
 export const realTimers: Timers = {
   now: () => Math.floor(performance.now()),
   wallTime: Date.now,

@@ -1,5 +1,11 @@
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { interceptInterrupt } from '../src/signals.ts'
+import { delta, sseHead } from './faults/answers.ts'
+import { start } from './harness/process.ts'
+import { temporaryFolder } from './harness/run.ts'
+import { serve } from './harness/server.ts'
 
 test('a SIGINT that arrives just before a prompt or pager takes it over goes to the prompt or pager (needs signals)', async () => {
   let count = 0
@@ -15,4 +21,32 @@ test('a SIGINT that arrives just before a prompt or pager takes it over goes to 
     isGivenBack: true,
   })
   process.off('SIGINT', ignore)
+})
+
+test('Ctrl-C ends a stream by the signal if the reader of the pipe ends first (needs signals)', async () => {
+  const cwd = temporaryFolder()
+  // The signal arrives while parley writes the second word, so Node has not handled it when the write fails.
+  const preload = join(cwd, 'preload.cjs')
+  writeFileSync(
+    preload,
+    `const { _write } = process.stdout
+    process.stdout._write = function (chunk, ...rest) {
+      if (String(chunk).includes('two')) process.kill(process.pid, 'SIGINT')
+      return _write.call(this, chunk, ...rest)
+    }`,
+  )
+  let sendSecondWord = () => {}
+  const server = await serve((socket) => {
+    socket.write(sseHead + delta('one '))
+    sendSecondWord = () => void socket.write(delta('two ') + delta('three '))
+  })
+  const env = { PARLEY_BASE_URL: server.url, NODE_OPTIONS: `--require ${JSON.stringify(preload)}` }
+  const { child, ended } = start(['chat', 'hi', '--stream'], { cwd, env })
+  child.stdout?.once('data', () => child.stdout?.once('close', sendSecondWord).destroy())
+  expect(await ended).toMatchObject({
+    signal: 'SIGINT',
+    out: 'one ',
+    err: 'parley: interrupted: the answer was cut off\n',
+  })
+  await server.close()
 })

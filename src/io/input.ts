@@ -3,7 +3,7 @@ import type { Readable } from 'node:stream'
 import { promisify } from 'node:util'
 import type { Deadline } from '../deadline.ts'
 import { CliError, createUnsentDeadlineError, toFileFailure, usageError } from '../errors.ts'
-import { schedule, type Timers } from '../timers.ts'
+import { schedule, type Timers, yieldToSignals } from '../timers.ts'
 import { readBody } from '../wire/exchange.ts'
 import { maxTextLength } from '../wire/json/body-text.ts'
 import {
@@ -268,14 +268,6 @@ async function* withWaitingNote(
   } finally {
     cancelHint()
   }
-}
-
-/**
- * Ctrl-C also ends the program that writes to the pipe, and the end of the pipe can arrive before the signal.
- * Without this pause parley would still send its request.
- */
-export async function yieldToSignals(): Promise<void> {
-  for (let turn = 0; turn < 2; turn++) await new Promise(setImmediate)
 }
 
 const waitingNoteDelayMs = 2000

@@ -1,6 +1,7 @@
 import type { Writable } from 'node:stream'
 import type { Deadline } from '../deadline.ts'
 import { CliError, hasCode, OutputClosed, toFileFailure } from '../errors.ts'
+import { yieldToSignals } from '../timers.ts'
 
 export interface Output {
   readonly isTerminal: boolean
@@ -40,8 +41,10 @@ export function createOutput(stdout: StdStream, deadline?: Deadline): Output {
     })
   }
 
-  function throwIfFailed(): void {
-    if (failure) throw toWriteFailure(failure)
+  async function throwFailure(): Promise<void> {
+    const error = toWriteFailure(failure)
+    if (error instanceof OutputClosed) await yieldToSignals()
+    throw error
   }
 
   async function waitUntilWritten(): Promise<void> {
@@ -66,7 +69,7 @@ export function createOutput(stdout: StdStream, deadline?: Deadline): Output {
       return stream !== undefined
     },
     async write(chunk) {
-      throwIfFailed()
+      if (failure) await throwFailure()
       if (chunk.length === 0) return
       stream ??= openWatched()
       let resolve = () => {}
@@ -75,11 +78,11 @@ export function createOutput(stdout: StdStream, deadline?: Deadline): Output {
       })
       const hasRoom = stream.write(chunk, createCallback(resolve))
       if (!hasRoom) await waitUntilWritten()
-      throwIfFailed()
+      if (failure) await throwFailure()
     },
     async flush() {
       await waitUntilWritten()
-      throwIfFailed()
+      if (failure) await throwFailure()
     },
   }
 }
@@ -131,8 +134,8 @@ export function requireOpenStdout(stdout: StdStream, details: { consequence?: st
 }
 
 export async function writeText(stdout: StdStream, text: string, deadline?: Deadline): Promise<void> {
-  // A signal may have arrived, and a blocking write would delay its handler. So Node handles signals first.
-  await new Promise(setImmediate)
+  // A blocking write would delay the handler of a signal.
+  await yieldToSignals()
   requireOpenStdout(stdout)
   const bytes = Buffer.from(text)
   let written = 0

@@ -1,7 +1,7 @@
 import type { Context } from '../../context.ts'
 import { usageError } from '../../errors.ts'
-import { yieldToSignals } from '../../io/input.ts'
 import { durationForms, parseDuration } from '../../settings/duration.ts'
+import { yieldToSignals } from '../../timers.ts'
 import { createPauser, type Policy } from '../policy/policy.ts'
 import { readPolicy } from '../policy/policy-file.ts'
 import { requireTimeLeft } from '../reconnect-policy.ts'
