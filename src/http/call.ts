@@ -30,22 +30,23 @@ import { chooseTransport } from './transport.ts'
 export interface ReadableResponse extends HttpResponse {
   attempts: number
   /**
-   * Records that the request succeeded. A later failure does not undo this. If the run is interrupted later,
-   * parley prints `result`.
+   * Records that the request succeeded, which a later failure does not undo. If the run is interrupted
+   * later, parley prints `result`.
    */
   accept(result?: string): void
   /**
-   * Ends the call after a failure to read the response or to write its data. Returns the failure with the
-   * details of the call.
+   * Ends the call if the response could not be read or its data could not be written. Returns the failure
+   * with the details of the call.
    */
   fail<E>(error: E): E | CliError
 }
 
-/** Sends the requests of a run, also concurrently. Each failure has the details of its own request. */
+/** Sends the requests of a run, also several at once. Each failure has the details of its own request. */
 export type ServiceCaller = ReturnType<typeof createServiceCaller>
 
 /**
- * With `isBatch`, connections stay open, and the caller does not retry: the batch retries its lines itself.
+ * With `isBatch`, connections stay open and no request is retried, because the batch retries its lines
+ * itself.
  */
 export function createServiceCaller(context: Context, settings: ResolvedSettings, isBatch = false) {
   const { host, flags, summary, tracker } = context
@@ -54,7 +55,7 @@ export function createServiceCaller(context: Context, settings: ResolvedSettings
   const { dryRun, curl, retryUnknown = false } = flags
   let stopSpinner: (() => void) | undefined
   const isOnNetwork = !host.exchange && settings.profile.name !== demoProfileName
-  /** Last session that was recorded for TAB completion. Later requests to it record nothing. */
+  /** Last session that was recorded for TAB completion. It is not recorded again. */
   let recorded: string | undefined
 
   let choosing: Promise<Exchange> | undefined
@@ -63,15 +64,13 @@ export function createServiceCaller(context: Context, settings: ResolvedSettings
   const build = (endpoint: Endpoint, parts: RequestParts): PreparedRequest =>
     buildRequest(endpoint, parts, settings.values, headers)
 
-  /**
-   * With `read`, each attempt also reads the body, so parley also retries a request whose response was cut.
-   */
+  /** With `read`, an attempt also reads the body, so a request is retried if its response was cut. */
   async function open(
     endpoint: Endpoint,
     parts: RequestParts,
     read?: (response: ReadableResponse) => Promise<unknown>,
   ): Promise<ReadableResponse> {
-    // Requests of a batch may name several models, so the summary has no model.
+    // The requests of a batch may have different models.
     summary.model = isBatch ? undefined : parts.params.model
     summary.session = parts.params.session
     const request = build(endpoint, parts)
@@ -87,12 +86,11 @@ export function createServiceCaller(context: Context, settings: ResolvedSettings
       const { retry, consequence } = failure.details
       return failure.with({
         delivery: call.state(),
-        // A batch reports `mayDuplicate` for each line, so the failure has the value of this call. Only `--raw`
-        // and `api` print the response, so a batch line does not need it.
+        // A batch prints `mayDuplicate` for each line and never prints a response.
         ...(isBatch ? { response: undefined, mayDuplicate: outcome.mayDuplicate } : {}),
         sent: outcome.sent,
         retry: retry ?? getRetryAdvice(failure, outcome),
-        // A consequence that the failure already has is more exact than the consequence of the delivery state.
+        // The failure may already have a more exact consequence than the delivery state has.
         consequence:
           consequence ?? describeSettingFix(failure, request, parts.params, settings) ?? outcome.failed,
       })
@@ -103,7 +101,7 @@ export function createServiceCaller(context: Context, settings: ResolvedSettings
     const attempt = async (attempts: number): Promise<ReadableResponse> => {
       if (summary.attempts++ === 0) summary.firstRequestMs = host.timers.now()
       call.beginAttempt()
-      // A batch cancels its requests itself after the deadline, so its requests get no deadline.
+      // A batch cancels its requests itself after the deadline.
       const limited = isBatch ? signed : { ...signed, deadline }
       const sent = await exchange(limited, () => call.reach('sent'))
       const response = decompressBody(sent)
@@ -142,7 +140,7 @@ export function createServiceCaller(context: Context, settings: ResolvedSettings
       throw explain(error)
     } finally {
       if (!hasNoSpinner) {
-        // The first concurrent call that ends removes the spinner, because output follows.
+        // The first call that ends removes the spinner of all, because output follows.
         stopSpinner?.()
         stopSpinner = undefined
       }
@@ -152,7 +150,7 @@ export function createServiceCaller(context: Context, settings: ResolvedSettings
   return {
     open,
     dropPrintedSecrets: credentials.dropPrinted,
-    /** Prints the request and returns true with `--dry-run` or `--curl`. Otherwise returns false. */
+    /** With `--dry-run` or `--curl`, prints the request and returns true. */
     async preview(endpoint: Endpoint, parts: RequestParts) {
       if (!dryRun && !curl) return false
       const { previewRequest } = await import('./preview.ts')
@@ -160,8 +158,9 @@ export function createServiceCaller(context: Context, settings: ResolvedSettings
       return true
     },
     /**
-     * Sends a request and returns the result of `read`. Throws a `CliError` with the delivery state, also if
-     * `read` fails. Nothing is sent if an address or a credential is missing or may not be used.
+     * Sends a request and returns the result of `read`. Throws a `CliError` with the delivery state, also
+     * if `read` fails. Sends nothing if the address or the secret is missing, or the secret does not belong
+     * to the address.
      */
     async call<T>(
       endpoint: Endpoint,
@@ -192,7 +191,7 @@ export function createServiceCaller(context: Context, settings: ResolvedSettings
   }
 }
 
-/** If the last attempt sent nothing, the failure also describes the attempt that got furthest. */
+/** If the last attempt sent nothing but an earlier one did, the failure describes both. */
 function createCallRules(
   { host, messages }: Context,
   call: TrackedCall,
@@ -211,7 +210,7 @@ function createCallRules(
         ? result
         : decideRetry({ ...policy, deadline: deadline.atMs }, result, { attempt: attempts, now, random })
       const ended = wait instanceof CliError ? wait : result
-      // "nothing was sent" would be false if an earlier attempt sent the request.
+      // The failure must not report "nothing was sent" if an earlier attempt sent the request.
       last = (ended.kind === 'not-sent' && furthest ? joinEarlier(ended, furthest) : ended).with({ attempts })
       if (wait instanceof CliError) return last
       if (result.kind !== 'not-sent' && (!furthest || call.state() !== before)) furthest = result
@@ -232,7 +231,10 @@ function createCallRules(
   }
 }
 
-/** Joins the messages, the later first. The details are of the earlier attempt, which sent the request. */
+/**
+ * Returns a failure with both messages, the later first, and with the details of the earlier attempt, which
+ * sent the request.
+ */
 const joinEarlier = (failure: CliError, earlier: CliError): CliError =>
   earlier.with({ deadline: failure.details.deadline }, `${failure.message}; before that, ${earlier.message}`)
 

@@ -8,7 +8,7 @@ import { makePausable, type PausableSocket, waitForSocket } from './socket.ts'
 export interface ConnectOptions {
   /** Limits name lookup, connection, proxy and TLS together; 0 for no limit. */
   timeoutMs: number
-  /** Extra certificates, in PEM. */
+  /** Additional certificates, in PEM. */
   ca: string | undefined
   findProxy?: ((url: URL) => HttpProxy | undefined) | undefined
 }
@@ -39,7 +39,8 @@ export async function openConnection(
     socket.setNoDelay(true)
     return makePausable(socket)
   } catch (error) {
-    // If the attempt was aborted before, `abort` has no effect, and the reason of the first abort is thrown.
+    // If the attempt was aborted before, this call has no effect, and the reason of the first abort is
+    // thrown.
     ending.abort(error)
     throw ending.signal.reason
   } finally {
@@ -62,7 +63,7 @@ async function openRoute(url: URL, { proxy, ca, signal, meanwhile }: Route): Pro
     trusting ??= loadTls().then((tls) => createTrust(tls, ca))
     return trusting
   }
-  /** Server that failure messages name: first the proxy, then the server of `url`. */
+  /** Server that messages name: first the proxy, then the server of `url`. */
   let host = first
   const secure = async (socket: Socket) => {
     const [tls, secureContext] = await Promise.all([loadTls(), trust()])
@@ -76,7 +77,7 @@ async function openRoute(url: URL, { proxy, ca, signal, meanwhile }: Route): Pro
       servername: isIP(name) ? undefined : name,
     })
     destroyOn(signal, secured)
-    // `findSocketError` reports later errors. An `error` event without a listener would end the process.
+    // An `error` event without a listener would end the process. `findSocketError` reports the error later.
     secured.on('error', () => {})
     await waitForSocket(secured, 'secureConnect')
     return secured
@@ -91,10 +92,10 @@ async function openRoute(url: URL, { proxy, ca, signal, meanwhile }: Route): Pro
     })
     destroyOn(signal, socket)
     socket.on('error', () => {})
-    // Loading code would delay the connection attempt, so loading starts after the attempt.
+    // Loading code would delay the connection, so it starts after the connection attempt.
     setImmediate(() => {
       meanwhile()
-      // Reading all certificates takes as long as connecting, so both run in parallel. If reading fails,
+      // Reading all certificates takes as long as connecting, so both run at once. If reading fails,
       // `secure` throws the error.
       const isSecure = first.protocol === 'https:' || url.protocol === 'https:'
       if (isSecure) setImmediate(() => trust().catch(() => {}))
@@ -122,14 +123,14 @@ const getPort = (url: URL) => Number(url.port || (url.protocol === 'https:' ? 44
 /** If an address does not answer within this time, Node tries the next address. */
 const nextAddressDelayMs = 1000
 
-/** Loading takes time, so only https connections load the module. */
+/** Loaded only for https, because loading takes time. */
 const loadTls = () => import('node:tls')
 
 type Tls = Awaited<ReturnType<typeof loadTls>>
 
 function createTrust({ createSecureContext }: Tls, ca: string | undefined): SecureContext {
   const trust = createSecureContext()
-  // The option `ca` would replace the default certificates.
+  // The option `ca` would replace the default certificates instead of adding to them.
   if (ca !== undefined) (trust as unknown as NativeContext).context.addCACert(ca)
   return trust
 }

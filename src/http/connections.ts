@@ -5,11 +5,14 @@ import type { PausableSocket } from './socket.ts'
 
 export interface Connection extends PausableSocket {
   client: Client
-  /** The server may close a used connection at any time. */
+  /**
+   * True after the first response. The server may then close the connection at any time, so a request that
+   * was not sent uses another connection.
+   */
   isUsed: boolean
   /**
-   * Value of `failures` when this connection was opened. After a further failure, the connection is not
-   * reused.
+   * Number of failed connection attempts when this connection was opened. After a further failure, the
+   * connection is closed instead of reused.
    */
   failuresBefore?: number
 }
@@ -17,8 +20,8 @@ export interface Connection extends PausableSocket {
 export type ConnectionPool = ReturnType<typeof createConnectionPool>
 
 /**
- * Without `closers`, each request gets a new connection. With `closers`, connections stay open for later
- * requests to the same server. For each idle connection, `closers` gets a function that closes it.
+ * With `closers`, connections stay open for later requests to the same server, and `closers` has a function
+ * that closes each idle one. Without `closers`, each request gets a new connection.
  */
 export function createConnectionPool(options: ConnectOptions, closers?: ShortLivedSet<() => void>) {
   const idle = new Map<string, { connection: Connection; drop(): void }[]>()
@@ -35,14 +38,13 @@ export function createConnectionPool(options: ConnectOptions, closers?: ShortLiv
 
   return {
     /**
-     * Returns an idle connection to the server of `url`, or opens a new connection. Throws like
-     * `openConnection`. Aborting `opening` stops the attempt to connect. Node creates the controller's signal
-     * when it is read, so a request on an idle connection has no signal.
+     * Returns an idle or new connection to the server of `url`. Throws like `openConnection`. Aborting
+     * `opening` stops the attempt to connect. `opening` is a controller instead of a signal, because Node
+     * creates the signal only when it is read, and a request on an idle connection needs none.
      */
     async take(url: URL, opening: AbortController): Promise<Connection> {
       if (!closers) return connect(url, options, opening.signal)
-      // The server may have closed idle connections. Node reports closed connections in the next turn of the
-      // event loop.
+      // Node reports connections that the server has closed in the next turn of the event loop.
       await new Promise(setImmediate)
       const candidates = idle.get(url.origin) ?? []
       for (let entry = candidates.shift(); entry; entry = candidates.shift()) {
@@ -55,14 +57,14 @@ export function createConnectionPool(options: ConnectOptions, closers?: ShortLiv
       try {
         return { ...(await connect(url, options, opening.signal)), failuresBefore }
       } catch (error) {
-        // The process may have no free descriptors. Closing idle connections frees some for requests and
-        // image files.
+        // The process may have no free descriptors. Closing idle connections frees some, also for image
+        // files.
         failures++
         closeIdle()
         throw error
       }
     },
-    /** Makes the connection available to later requests, or closes it. The response must be complete. */
+    /** Keeps the connection for later requests, or closes it. The response must be complete. */
     release(url: URL, connection: Connection): void {
       if (!closers || connection.failuresBefore !== failures) {
         closeConnection(connection)
@@ -75,7 +77,7 @@ export function createConnectionPool(options: ConnectOptions, closers?: ShortLiv
       // If the server announced `Connection: close`, undici closes the connection before the next turn of the
       // event loop.
       setImmediate(() => {
-        // At the end of the run, a cleanup has called `drop` and removed it from `closers`.
+        // At the end of the run, parley has called `drop` and removed it from `closers`.
         if (!closers.has(drop)) return
         const candidates = idle.get(url.origin) ?? []
         idle.set(url.origin, candidates)

@@ -20,7 +20,7 @@ import type { PreparedRequest } from './request.ts'
 type Service = Endpoint['service']
 
 export function createCredentials(context: Context, settings: ResolvedSettings) {
-  /** Secrets that commands printed, by service, so that no command runs twice. */
+  /** Output of the commands that print secrets, so that no command runs twice. */
   const printed = new Map<Service, Promise<string>>()
 
   const checked = new Set<Service>()
@@ -61,13 +61,13 @@ export function createCredentials(context: Context, settings: ResolvedSettings) 
 
 const maxRunMs = 60_000
 
-/** EX_TEMPFAIL of sysexits.h: the command may succeed later. */
+/** Exit code EX_TEMPFAIL of sysexits.h: the command may succeed later. */
 const temporaryFailure = 75
 
 /**
- * Returns the first line of the command's output. The command gets an empty stdin, and an environment without
- * parley's secrets. On a terminal the command may prompt the user. Throws a `CliError` with the command's
- * stderr if the command fails. Also throws if another user could have written the command.
+ * Returns the first line of the command's output. The command gets an empty stdin, no secret of parley in
+ * its environment, and on a terminal it may prompt the user. Throws a `CliError` with its stderr if it
+ * fails, and before it runs if another user could have written it.
  */
 async function runSecretCommand(
   context: Context,
@@ -86,8 +86,8 @@ async function runSecretCommand(
     {
       text: values[setting] ?? '',
       env: withoutSecrets(host.env),
-      // parley can kill all processes of a group, but a new group cannot use the terminal. So the command
-      // gets a new group only if there is no terminal.
+      // A new process group lets parley kill all processes of the command, but it cannot use the terminal.
+      // So a command on a terminal gets no new group.
       isGroupLeader: host.stdin.kind !== 'terminal' && !host.stderr.isTerminal,
       deadline: limit,
     },
@@ -104,7 +104,7 @@ async function runSecretCommand(
   throw failed(line.trim() ? `printed a secret that ${parsed.error.issues[0]?.message}` : 'printed nothing')
 }
 
-/** Windows ignores the case of variable names, so this function ignores it, too. */
+/** Ignores the case of names, as Windows does. */
 const withoutSecrets = (env: ProcessInfo['env']) =>
   Object.fromEntries(Object.entries(env).filter(([name]) => !/^PARLEY_(ACCESS_TOKEN|API_KEY)$/i.test(name)))
 
@@ -134,7 +134,7 @@ function requireUsable(
     )
 }
 
-/** Throws a `CliError` if the request would travel unencrypted to another machine. */
+/** Throws a `CliError` for plain http to another machine, unless `allowHttp` is set. */
 export function refusePlainHttp({ values, origins }: ResolvedSettings, service: Service): void {
   const name = addressSettings[service]
   const address = values[name]
@@ -159,9 +159,9 @@ function missingSettingsError(service: Service, names: SettingName[], resolved: 
 }
 
 /**
- * Repeats a call once if its secret has expired. After a 401, the command of the secret runs again, once for
- * all calls that used the old secret. The command does not run again if no call with the old secret has
- * succeeded.
+ * Repeats a call once after a 401, because its secret may have expired. The command of the secret runs
+ * again, once for all calls that used the old secret. It does not run again if no call with the old secret
+ * succeeded, because the secret was then wrong from the start.
  */
 export function createSecretRenewal(dropPrintedSecrets: () => boolean) {
   let secret = { hasWorked: false }

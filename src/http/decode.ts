@@ -11,9 +11,9 @@ type Zlib = typeof import('node:zlib')
 const noCoding = ['', 'identity', 'none', 'utf-8', 'utf8']
 
 /**
- * Decompresses the body. Some servers compress although parley requests no compression. If the coding is
- * unknown or invalid, or the decompressed body is longer than `maxBytes`, reading the body fails. The status
- * stays valid.
+ * Decompresses the body, because some servers compress although parley requests no compression. Reading the
+ * body throws a `CliError` if the coding is unknown, the data is invalid, or the decompressed body is
+ * longer than `maxBytes`.
  */
 export function decompressBody(response: HttpResponse, maxBytes = maxTextLength): HttpResponse {
   const listed = (response.headers['content-encoding'] ?? '')

@@ -9,12 +9,15 @@ import { writeFileAtomically } from '../io/file-output.ts'
 import { lock } from '../io/lock.ts'
 import { isObject, tryParseJson } from '../wire/json/parse.ts'
 
-/** A demo session expires this time after its last use. */
+/** Counted from the last use of a session. */
 const sessionLifetimeMs = 60 * 60 * 1000
 
 const version = 6
 
-/** Stores the sessions in the user's cache folder. If they cannot be stored, prints a note once. */
+/**
+ * Stores the sessions of the demo profile in the cache folder. If they cannot be stored, prints a note
+ * once.
+ */
 export function openDemoSessions({ host, messages, cleanups, deadline }: Context): SessionStore {
   let isReported = false
   /** Content of the file after the last read or write by this process. */

@@ -12,8 +12,8 @@ interface ExchangeOptions {
   timeoutMs: number
   connections: ConnectionPool
   /**
-   * Called at the end of the run. For each request in progress, the set has a function that closes its
-   * connection.
+   * Has a function for each request in progress that closes its connection. parley calls them at the end of
+   * the run.
    */
   closers: ShortLivedSet<() => void>
 }
@@ -35,8 +35,8 @@ interface Callbacks {
 }
 
 /**
- * One attempt to send a request, on a connection that no other request uses. undici calls the methods whose
- * names begin with `on`.
+ * Sends a request once, on a connection that no other request uses. undici calls the methods whose names
+ * begin with `on`.
  */
 class Attempt implements Dispatcher.DispatchHandler {
   readonly #request: HttpRequest
@@ -73,8 +73,8 @@ class Attempt implements Dispatcher.DispatchHandler {
   }
 
   onRequestStart(): void {
-    // Data on an idle connection is not a response, so undici must receive such data unchanged. From now on,
-    // the next data is a response.
+    // Before the request, received data must reach undici unchanged, because it is no response. The next
+    // data is a response.
     this.#connection?.expectResponse()
     this.#reached = 'sent'
     this.#callbacks.onSent?.()
@@ -96,15 +96,15 @@ class Attempt implements Dispatcher.DispatchHandler {
   }
 
   onResponseEnd(): void {
-    // Without a content length, undici takes a reset for the end of the body. So the connection is checked
-    // for an error.
+    // Without a content length, undici takes a reset for the end of the body, so a cut body would count as
+    // complete.
     const error = this.#connectionError()
     if (error) this.#fail(error)
     else this.#finish(true)
   }
 
   onResponseError(_: unknown, error: Error): void {
-    // The server closed a reused connection before parley sent anything, so parley uses another connection.
+    // The server closed a reused connection before anything was sent, so another connection is safe.
     if (this.#reached === 'not-sent' && this.#connection?.isUsed) this.#send()
     else this.#fail(error)
   }
@@ -128,7 +128,7 @@ class Attempt implements Dispatcher.DispatchHandler {
     this.#limits.end()
     const connection = this.#connection
     if (isWhole) {
-      // Another request may use the connection from now on, so this attempt drops it.
+      // From now on, another request may use the connection.
       this.#connection = undefined
       if (connection) connections.release(this.#url, connection)
     } else {
@@ -140,8 +140,7 @@ class Attempt implements Dispatcher.DispatchHandler {
 
   #fail = (error: Error): void => {
     const known = error instanceof CliError ? error : this.#explain(error)
-    // When `#finish` closes the connection, undici reports a second error for the same request. So the body
-    // gets the first error before.
+    // Closing the connection makes undici report a second error, so the body gets the first one before.
     if (this.#reached === 'answered') this.#body.close(known)
     else this.#callbacks.reject(known)
     this.#finish()
@@ -151,7 +150,10 @@ class Attempt implements Dispatcher.DispatchHandler {
     return this.#connection && findSocketError(this.#connection.socket)
   }
 
-  /** Uses `#reached`, because a connection may fail with the same error code before and after the request. */
+  /**
+   * The error code does not decide, because a connection may fail with the same code before and after the
+   * request.
+   */
   #failure(what: string): CliError {
     const { host } = this.#url
     if (this.#reached === 'answered')
@@ -159,13 +161,13 @@ class Attempt implements Dispatcher.DispatchHandler {
     return new CliError(this.#reached === 'sent' ? 'unknown' : 'not-sent', `${host}: ${what}`)
   }
 
-  /** An error of the connection takes precedence over the error that undici reported. */
+  /** Prefers the error of the connection to the error that undici reports. */
   #explain(reported: Error): CliError {
     const error: NodeJS.ErrnoException & { data?: unknown } = this.#connectionError() ?? reported
     const { code, name, message } = error
     if (isTlsAlert(error.data)) return this.#failure(`the server expects TLS ${tlsHint}`)
-    // undici's parser fails if a response is cut. If a reset caused the cut, the connection may report its
-    // error too late.
+    // This error of the parser means that the response was cut. If a reset cut it, the connection may
+    // report its error too late.
     if (name === 'HTTPParserError' && message.includes('EOF'))
       return this.#failure('the connection was closed')
     const violation =
@@ -204,7 +206,7 @@ function toDispatchOptions({ method, headers, body }: HttpRequest, url: URL, onP
     path: url.pathname + url.search,
     method: method as 'POST',
     headers: isLong ? { ...headers, 'content-length': `${body.length}` } : headers,
-    // undici accepts iterables, but its type does not declare them.
+    // undici accepts an iterable, but its type does not declare it.
     body: isLong ? (splitBody(body, onProgress) as unknown as Uint8Array) : (body ?? null),
   }
 }
@@ -212,8 +214,8 @@ function toDispatchOptions({ method, headers, body }: HttpRequest, url: URL, onP
 const maxPieceBytes = 64 * 1024
 
 /**
- * undici reads the next piece after it has sent the previous piece, so `onProgress` is called during a long
- * upload.
+ * undici reads a piece when it has sent the previous one. So `onProgress` is called during a long upload,
+ * which must not count as silence.
  */
 function* splitBody(body: Uint8Array, onProgress: () => void): Generator<Uint8Array> {
   for (let start = 0; start < body.length; start += maxPieceBytes) {
@@ -224,7 +226,9 @@ function* splitBody(body: Uint8Array, onProgress: () => void): Generator<Uint8Ar
 
 const tlsHint = '(should the address begin with https://?)'
 
-/** `data` is the received data, which undici adds to its parser errors. A TLS alert begins with 0x15. */
+/**
+ * `data` is the received data, which undici adds to the errors of its parser. A TLS alert begins with 0x15.
+ */
 const isTlsAlert = (data: unknown) => typeof data === 'string' && data.charCodeAt(0) === 0x15
 
 /** Keys are undici's codes and messages. */
@@ -236,22 +240,22 @@ const violations = new Map([
 ])
 
 /**
- * Number of unread bytes at which the socket pauses, and number below which it resumes. Chunks that survive
- * two young collections of V8 stay in memory until a full collection. With twice the limit, a long stream
- * took 30 MiB more.
+ * Number of unread bytes at which the socket pauses, and number at which it resumes. With twice these
+ * limits, a long stream took 30 MiB more, because V8 keeps chunks that survive two young collections until
+ * a full one.
  */
 const pauseAtBytes = 256 * 1024
 const resumeAtBytes = 64 * 1024
 
 /**
- * Buffers a body between the socket and the reader, which may be slow. The queue is its own iterator, because
- * a generator would keep each response in memory (see "V8's heap" in src/README.md).
+ * Buffers a body between the socket and a slow reader. The queue is its own iterator, because a generator
+ * would keep each response in memory (see "V8's heap" in src/README.md).
  */
 class ChunkQueue implements AsyncIterable<Uint8Array>, AsyncIterator<Uint8Array, undefined> {
   readonly #pause: (isPaused: boolean) => void
   readonly #onAbandon: () => void
   #arrived: Uint8Array[] = []
-  /** Chunks in reverse order, because removing the first element of an array would move all others. */
+  /** In reverse order, because removing the first element of an array moves all others. */
   #taken: Uint8Array[] = []
   #size = 0
   #isFull = false
@@ -259,8 +263,8 @@ class ChunkQueue implements AsyncIterable<Uint8Array>, AsyncIterator<Uint8Array,
   #wake = () => {}
 
   /**
-   * `pause` gets true if too many bytes are unread, and false when the reader has read most of them.
-   * `onAbandon` is called if the reader stops before the end of the body.
+   * `pause` gets true if too many bytes are unread, and false after the reader has read most of them.
+   * `onAbandon` is called if the reader stops before the end.
    */
   constructor(pause: (isPaused: boolean) => void, onAbandon: () => void) {
     this.#pause = pause
@@ -277,7 +281,7 @@ class ChunkQueue implements AsyncIterable<Uint8Array>, AsyncIterator<Uint8Array,
     this.#wake()
   }
 
-  /** Ends the body, with `error` if given. The reader still gets the chunks received before. */
+  /** The reader gets the chunks received before, then `error`, if any. */
   close(error?: Error): void {
     this.#closed ??= { error }
     this.#wake()

@@ -18,7 +18,8 @@ export async function previewRequest(
   { request, isBatch }: { request: PreparedRequest; isBatch: boolean },
 ): Promise<void> {
   const setting = request.credential?.setting
-  // A user may have given a secret as another value by mistake, such as a model. So all output is redacted.
+  // All output is redacted, because a user may have given a secret as another value by mistake, such as a
+  // model.
   const { accessToken, apiKey } = settings.values
   for (const secret of [accessToken, apiKey]) if (secret !== undefined) secrets.add(secret)
   const { isTerminal } = output
@@ -38,8 +39,8 @@ export async function previewRequest(
 }
 
 /**
- * Carriage returns, which are white space in JSON, become line breaks, because on a terminal the text after
- * them would overwrite the line.
+ * Carriage returns become line breaks, because on a terminal the text after them would overwrite the line.
+ * Both are white space in JSON.
  */
 const escapeForTerminal = (json: string): string => escapeJson(json.replace(/\r\n?/g, '\n'))
 
@@ -64,13 +65,13 @@ function bodyAsJson(body: Uint8Array): string {
   return tryParseJson(text) === undefined ? JSON.stringify(text) : text.trim()
 }
 
-/** A longer body is not an argument of curl, because some systems limit the length of an argument. */
+/** A longer body is not passed to curl as an argument, because some systems limit the length of one. */
 const maxArgumentBytes = 100 * 1024
 
 /**
- * curl reads secrets from its stdin, so they are never process arguments. The shell's printf writes a long
- * body, because its arguments may have any length. For a terminal, control characters become escapes, which
- * bash and zsh support.
+ * Secrets are read from stdin, so that no list of processes shows them. A long body is written by the
+ * printf of the shell, whose arguments may have any length. For a terminal, control characters become
+ * escapes that bash and zsh support.
  */
 function toCurl(request: PreparedRequest, variable: string, isTerminal: boolean): string {
   const { method, url, headers, body, credential, removedHeaders } = request
@@ -90,9 +91,9 @@ function toCurl(request: PreparedRequest, variable: string, isTerminal: boolean)
   if (secrets.length > 0) lines.push('--header @-')
   const text = quote(toShellText(body ?? new Uint8Array()))
   const isLong = body !== undefined && body.length > maxArgumentBytes
-  // Text after --data-binary that begins with @ would name a file.
+  // With --data-binary, a body that begins with @ would be the name of a file.
   if (body) lines.push(isLong ? '--data-binary @/dev/fd/3' : `--data-raw ${text}`)
-  // Before a long body, curl would wait for `100 Continue`.
+  // curl would wait a second for `100 Continue` before it sends a long body.
   if (isLong) lines.push("--header 'Expect:'")
 
   const printSecrets =

@@ -4,7 +4,7 @@ import { findAddressProblem, isLoopback } from '../wire/address.ts'
 import { waitForSocket } from './socket.ts'
 
 export interface HttpProxy {
-  /** Address of the proxy, without user name and password. */
+  /** Has no user name and no password. */
   url: URL
   authorization?: string
   variable: string
@@ -13,8 +13,8 @@ export interface HttpProxy {
 type Env = Readonly<Record<string, string | undefined>>
 
 /**
- * Returns the proxy that the environment sets for `url`, never one for a loopback address. Throws a `CliError`
- * of kind `credentials` for an invalid proxy. The message names the variable and never the password.
+ * Returns the proxy that the environment sets for `url`; never one for a loopback address. Throws a
+ * `CliError` that names the variable, and never the password, if the proxy is invalid.
  */
 export function findProxy(url: URL, env: Env): HttpProxy | undefined {
   if (isLoopback(url.hostname)) return undefined
@@ -30,8 +30,8 @@ const hostAndPort = /^(?:[^\s/]*@)?(?:\[[\da-f:.]+\]|[\w.-]+):\d+\/?$/i
 function parseProxy(given: string, variable: string): HttpProxy {
   const text = hostAndPort.test(given) ? `http://${given}` : given
   const address = text.replace(/(?<=:\/\/)[^/\\?#]*@/, '')
-  // `URL` ends the host at the first `/`, `?` or `#`, even in a password. Without this check, parley would
-  // use the start of the password as the host, and print it.
+  // `URL` ends the host at the first `/`, `?` or `#`, even in a password. parley would then use the start
+  // of the password as the host, and print it.
   const isCut = address.includes('@')
   const problem = isCut
     ? "has '/', '?' or '#' in its user name or password: percent-encode these characters"
@@ -52,11 +52,11 @@ function parseProxy(given: string, variable: string): HttpProxy {
   return { url, variable, authorization: `Basic ${Buffer.from(credentials, 'latin1').toString('base64')}` }
 }
 
-/** Returns Latin-1 characters, one for each byte, because a password need not be UTF-8. */
+/** Decodes each byte to one Latin-1 character, because a password need not be UTF-8. */
 const decodePercent = (text: string) =>
   text.replace(/%[\da-f]{2}/gi, (byte) => Buffer.from(byte.slice(1), 'hex').toString('latin1'))
 
-/** NO_PROXY names hosts by name, suffix, port, address block, or `*`. */
+/** `list` has names, suffixes, ports, address blocks, or `*`. */
 function isExempt(url: URL, list: string): boolean {
   const host = normalizeHost(url.hostname)
   const port = url.port || (url.protocol === 'https:' ? '443' : '80')
@@ -94,9 +94,8 @@ const normalizeHost = (hostname: string) => hostname.replace(/^\[|\]$/g, '').rep
 const maxHeadBytes = 16 * 1024
 
 /**
- * `target` is host and port. Throws a `CliError` of kind `credentials` if the proxy refuses user name and
- * password, and of kind `not-sent` for any other failure. If the socket is destroyed, throws the error with
- * which it was destroyed.
+ * `target` is host and port. Throws a `CliError`: `credentials` if the proxy refuses user name and
+ * password, otherwise `not-sent`. If the socket is destroyed, throws the error with which it was destroyed.
  */
 export async function openTunnel(socket: Socket, proxy: HttpProxy, target: string): Promise<void> {
   const credentials = proxy.authorization ? [`Proxy-Authorization: ${proxy.authorization}`] : []

@@ -7,11 +7,11 @@ import { writeFileAtomically } from '../io/file-output.ts'
 const maxSessions = 20
 
 /**
- * TAB completion offers these sessions, and its scripts read this file. If two processes write at once, one
- * session may be missing.
+ * The scripts of TAB completion read this file. If two processes write it at once, one session may be
+ * missing.
  */
 export function addRecentSession(host: ProcessInfo, session: string): void {
-  // Ids with other characters would need quoting in a shell, so they are not recorded.
+  // TAB completion does not quote ids, so an id with other characters is not recorded.
   const isPlain = (id: string) => /^[\w-]{1,128}$/.test(id)
   if (!isPlain(session)) return
   try {
@@ -21,6 +21,6 @@ export function addRecentSession(host: ProcessInfo, session: string): void {
     const ids = [session, ...earlier.filter((id) => id !== session && isPlain(id))]
     writeFileAtomically(path, `${ids.slice(0, maxSessions).join('\n')}\n`, { mode: 0o600 })
   } catch {
-    // If the file cannot be written, only TAB completion lacks the session, so parley prints nothing.
+    // Without the file, only TAB completion lacks the session, so the failure is not reported.
   }
 }

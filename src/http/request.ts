@@ -19,18 +19,16 @@ export interface RequestParts {
   query?: string
   headers?: Record<string, string> | undefined
   body?: Uint8Array
-  /** Loads the code that reads the response, while parley waits for it. */
+  /** Called while parley waits for the response. Loads the code that reads it. */
   meanwhile?: (() => void) | undefined
-  /** Command that shows whether the request was carried out. */
+  /** Command with which the user can check whether the request was carried out. */
   inspectCommand?: string
-  /** Earlier output may end in an unfinished line. A spinner would erase that line, so none is shown. */
+  /** If true, no spinner is shown, because it would erase an unfinished line of earlier output. */
   hasOutput?: boolean | undefined
   deadline?: Deadline
   /** Throws a `CliError` if this run has lost its lock to another run. */
   requireLock?: (() => void) | undefined
-  /**
-   * parley sends the request at most once and shows no spinner, because the caller has its own retry rules.
-   */
+  /** The request is sent at most once and shows no spinner, because the caller has its own retry rules. */
   isSingle?: boolean
 }
 
@@ -39,8 +37,8 @@ const addressPlaceholder = { gateway: '{base_url}', agents: '{agents_url}' }
 type Header = [name: string, value: string]
 
 /**
- * Headers of `-H` and of the environment, by lower-case name. They replace parley's own headers. An empty
- * value removes the header.
+ * Headers of `-H` and of the environment, by lower-case name. They replace other headers. An empty value
+ * removes a header.
  */
 type HeaderOverrides = ReadonlyMap<string, Header>
 
@@ -55,7 +53,7 @@ export function buildRequest(
 ) {
   const { service } = endpoint
   const path = endpoint.path.replace(/\{(\w+)\}/g, (_, name: string) => encodePathSegment(name, params[name]))
-  // Only a preview (`--dry-run`, `--curl`) works without an address. It prints a placeholder.
+  // Only `--dry-run` and `--curl` work without an address. They print a placeholder.
   const address = values[addressSettings[service]]?.replace(/\/+$/, '') ?? addressPlaceholder[service]
   const isBearer = service === 'gateway' || values.agentsAuth === 'bearer'
   const credential = {
@@ -78,17 +76,17 @@ export function buildRequest(
     url: `${address}${path}${query ? `?${query}` : ''}`,
     headers: Object.fromEntries([...replaceable, ...extra.filter(([, value]) => value !== '')]),
     body,
-    /** Absent if `-H` replaces or removes the secret. parley adds the secret when it sends the request. */
+    /** Absent if `-H` replaces or removes the header of the secret. The secret itself is added later. */
     credential: given.has(credential.header.toLowerCase()) ? undefined : credential,
     removedHeaders: extra.filter(([, value]) => value === '').map(([name]) => name),
   }
 }
 
-/** W3C Trace Context, from the environment. */
+/** Reads the W3C Trace Context of the environment. */
 const findTrace = ({ env }: Context['host']): Header[] =>
   ['TRACEPARENT', 'TRACESTATE'].flatMap((variable): Header[] => {
     const value = env[variable]
-    // A malformed value is omitted without an error, because the build system sets it, not the user.
+    // A malformed value is skipped, because the build system has set it, not the user.
     return value && headerValuePattern.test(value) ? [[variable.toLowerCase(), value]] : []
   })
 
@@ -125,7 +123,7 @@ export function encodePathSegment(name: string, value = ''): string {
   return encodeURIComponent(value)
 }
 
-/** parley or undici sets these headers for every request, or undici refuses to send them. */
+/** parley or undici sets these headers, or undici refuses to send them. */
 const forbidden = /^(host|content-length|transfer-encoding|connection|keep-alive|upgrade|expect)$/i
 
 /** Parses the `NAME: VALUE` of `-H`, or `NAME:` with an empty value. Throws a usage error. */

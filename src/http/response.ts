@@ -7,7 +7,7 @@ import { readErrorBody } from '../wire/problem/problem.ts'
 import { findKindOfStatus } from './retry.ts'
 
 export interface FailureHeaders {
-  /** Seconds. */
+  /** In seconds. */
   retryAfter: number | undefined
   requestId: string | undefined
 }
@@ -21,9 +21,9 @@ export const readFailureHeaders = (headers: HttpResponse['headers'], now: number
 const idHeaders = ['request-id', 'x-request-id', 'x-amzn-requestid', 'x-goog-request-id', 'x-correlation-id']
 
 /**
- * Reads `Retry-After` (whole seconds or an HTTP date) or `Retry-After-Ms`. Returns seconds, or `undefined`
- * for any other value. A date is compared with the response's `Date`, because the local clock may be wrong.
- * `now`, in milliseconds since the epoch, replaces a missing or malformed `Date`.
+ * Returns the seconds of `Retry-After` (whole seconds or an HTTP date) or of `Retry-After-Ms`, and
+ * `undefined` for any other value. A date is compared with the header `Date`, because the local clock may
+ * be wrong, and with `now` (milliseconds since the epoch) if `Date` is missing or malformed.
  */
 export function readRetryAfter(headers: HttpResponse['headers'], now: number): number | undefined {
   const { 'retry-after': value = '', 'retry-after-ms': milliseconds = '' } = headers
@@ -34,8 +34,8 @@ export function readRetryAfter(headers: HttpResponse['headers'], now: number): n
 }
 
 /**
- * Returns milliseconds since the epoch, or `undefined` if the date does not exist or has a wrong weekday. Adds
- * the zone, which one of the three forms of HTTP dates (asctime) omits.
+ * Returns milliseconds since the epoch, or `undefined` if the date does not exist or has a wrong weekday.
+ * One of the three forms of HTTP dates (asctime) has no zone, so it is added.
  */
 function parseHttpDate(text = ''): number | undefined {
   const time = Date.parse(text.endsWith(' GMT') ? text : `${text} GMT`)
@@ -47,7 +47,7 @@ const toFinite = (seconds: number) => Math.min(seconds, Number.MAX_SAFE_INTEGER)
 
 const maxErrorBodyBytes = 1024 * 1024
 
-/** Redirects are not followed, so a 3xx is an error, too. */
+/** A 3xx is an error, too, because parley follows no redirect. */
 export async function readErrorResponse(
   response: HttpResponse,
   { service }: Endpoint,
@@ -57,7 +57,7 @@ export async function readErrorResponse(
   const bytes = await readErrorBytes(response)
   const body = parseJsonOrText(bytes)
   const problem = readErrorBody(body)
-  // The address may have a user name and a password, which the failure must not show.
+  // The address may have a user name and a password, which no message may show.
   const target = headers.location?.replace(/(?<![^/\\])[^/\\]*@/g, '')
   const redirect = `redirect not followed${target ? `, to ${target}` : ''}:`
   const what = status < 400 ? redirect : `${serviceNames[service]} answered`
@@ -73,7 +73,7 @@ export async function readErrorResponse(
   })
 }
 
-/** A cut body is not an error here, because the failure has the status. */
+/** Returns the received part of a cut body, because the status is the failure that counts. */
 async function readErrorBytes(response: HttpResponse): Promise<Uint8Array> {
   const start = createBodyCollector(maxErrorBodyBytes)
   try {

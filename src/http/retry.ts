@@ -4,8 +4,8 @@ import { CliError, type FailureDetails, type FailureKind } from '../errors.ts'
 
 export interface RetryRules {
   /**
-   * Returns the milliseconds until the next attempt, or the failure that ends the attempts. `attempts` is the
-   * number of attempts made.
+   * Returns the milliseconds until the next attempt, or the failure that ends the attempts. `attempts`
+   * counts the attempts so far.
    */
   decide(failure: CliError, attempts: number): number | CliError
   getDeadlineFailure(failure: CliError): CliError
@@ -33,25 +33,25 @@ export async function retry<T>(
 }
 
 interface StatusRow {
-  /** If omitted, the row applies to failures of its kind that have no status. */
+  /** If omitted, the row applies to every failure of its kind that no other row matches. */
   appliesTo?: StatusSet
   kind: FailureKind
   delivery: DeliveryState
-  /** The failure may disappear without a change by the user. */
+  /** True if the failure may disappear without a change by the user. */
   isTransient?: true
   /**
-   * `repeatable`: requests that may be sent again although the service may have started them. `reading`:
-   * requests that change nothing.
+   * Requests that may be sent again after this failure. `repeatable`: also if the service may have started
+   * the request. `reading`: only if the request changes nothing.
    */
   retryable?: 'all' | 'repeatable' | 'reading'
-  /** `wait` pauses the other calls of a batch, `end` ends the batch. By default they continue. */
+  /** Other requests of a batch: `wait` pauses them, `end` ends the batch. By default they continue. */
   otherCalls?: 'wait' | 'end'
 }
 
-/** `limited 503` is a 503 with `Retry-After`. `broken off` is an answer that was cut. */
+/** `limited 503` is a 503 with `Retry-After`. `broken off` is a cut answer. */
 type StatusSet = readonly number[] | '429 and limited 503' | '3xx and 4xx' | '5xx' | 'broken off'
 
-/** The first row that matches a failure applies. */
+/** The first row that matches applies. */
 const retryTable: readonly StatusRow[] = [
   { kind: 'not-sent', delivery: 'not-sent', isTransient: true, retryable: 'all', otherCalls: 'wait' },
   { kind: 'unknown', delivery: 'sent', isTransient: true, retryable: 'reading' },
@@ -88,7 +88,7 @@ function matches({ appliesTo }: StatusRow, { status = 0, isCutOff }: FailureDeta
   return appliesTo === '5xx' ? status >= 500 : typeof appliesTo === 'object' && appliesTo.includes(status)
 }
 
-/** A 407 is not included, because a proxy sends it and it does not refuse the service's secret. */
+/** Not for 407, because a proxy sends it and does not refuse the secret of the service. */
 export const isSecretRefusal = (status: number | undefined): boolean => status === 401 || status === 403
 
 export const findKindOfStatus = (status: number, hasRetryAfter: boolean): FailureKind =>
@@ -101,8 +101,8 @@ function findRow({ kind, details }: CliError): StatusRow {
   const found = ofKind.find((row) => matches(row, details)) ?? other
   const { status = 0 } = details
   if (status < 200 || status >= 300) return found
-  // An error in a 2xx response does not prove that the service refused the request. A gateway may have sent
-  // the error, or the service may have carried out and billed the request before the error.
+  // An error in a 2xx response does not prove that the service refused the request: a gateway may have sent
+  // the error, or the service may have carried out and billed the request before.
   return {
     ...found,
     delivery: 'answered',
@@ -111,34 +111,34 @@ function findRow({ kind, details }: CliError): StatusRow {
   }
 }
 
-/** Returns the advice for a script that may run the same command again. */
+/** For a script that may run the same command again. */
 export function getRetryAdvice(failure: CliError, { isRepeatable }: DeliveryOutcome): RetryAdvice {
-  // For example, an unknown host or an untrusted certificate: a second run would fail in the same way.
+  // A second run would fail in the same way, for example at an unknown host or an untrusted certificate.
   if (failure.kind === 'not-sent' && failure.details.isPermanent) return 'never'
   if (isRepeatable) return findRow(failure).isTransient ? 'later' : 'never'
-  // The service answered, and only a local file failed.
+  // Only a local file failed. The service has answered.
   return failure.kind === 'file' ? 'never' : 'look-first'
 }
 
 export const getDeliveryState = (failure: CliError): DeliveryState => findRow(failure).delivery
 
 /**
- * Returns `wait` if the batch pauses and then repeats the failed call, `end` if the batch ends, and otherwise
+ * Returns `wait` if the batch pauses and then repeats the call, `end` if the batch ends, and otherwise
  * `continue`.
  */
 export function getBatchConsequence(failure: CliError): 'continue' | 'wait' | 'end' {
-  // With `x-should-retry: false`, the service announces that it will refuse the same request again.
+  // With `x-should-retry: false`, the service will refuse the same request again.
   if (failure.kind === 'rate-limited' && failure.details.isPermanent) return 'continue'
   return findRow(failure).otherCalls ?? 'continue'
 }
 
 export interface RetryPolicy {
   repeat: RepeatRule
-  /** Attempts after the first. */
+  /** Maximum number of attempts after the first. */
   retries: number
   /** Also retries a request that was sent but not answered. */
   retryUnknown: boolean
-  /** Monotonic time in milliseconds, or Infinity. */
+  /** In milliseconds of the monotonic clock, or Infinity. */
   deadline: number
 }
 
@@ -151,13 +151,13 @@ export function canRetry(
   if (retryable === 'all') return true
   if (retryable === 'repeatable') return repeat !== 'unaccepted'
   if (retryable !== 'reading') return false
-  // An answer that has begun may be billed, so only requests that change nothing are repeated after it.
+  // A part of an answer may be billed, so after it only requests that change nothing are repeated.
   return repeat === 'always' || (retryUnknown && repeat === 'failed' && !error.details.isCutOff)
 }
 
 /**
- * Returns whether a follower waits and tries again. An unknown host counts as transient, because the network
- * may be down.
+ * Returns whether a follower tries again. It also does so for an unknown host, because the network may be
+ * down.
  */
 export function isTransientFailure(error: CliError): boolean {
   const { isPermanent } = error.details
@@ -169,8 +169,8 @@ export function isTransientFailure(error: CliError): boolean {
 export const retryWaitsMs = { first: 500, longest: 8000 }
 
 /**
- * Returns the wait after `earlierWaits` waits, in milliseconds. Waits double from the first to the longest.
- * `random` is from 0 to 1: 0 halves the wait.
+ * Returns milliseconds. Waits double from the first to the longest. `random` is from 0 to 1; 0 halves the
+ * wait.
  */
 export const computeBackoffMs = (
   { first, longest }: typeof retryWaitsMs,

@@ -1,16 +1,16 @@
 import type { Socket } from 'node:net'
 
-/** A socket that can stop reading while undici's parser continues. */
+/** A socket that can stop reading while undici continues to parse. */
 export interface PausableSocket {
   socket: Socket
   pause(isPaused: boolean): void
-  /** Announces that the next received bytes are the headers of another response. */
+  /** Called before a request, because the next received bytes are then the headers of its response. */
   expectResponse(): void
 }
 
 /**
- * undici's own pause would fail an assertion of its parser at the end of the connection. Instead, `read` of a
- * paused socket returns nothing, and the kernel's buffer fills up.
+ * If undici paused the socket itself, its parser would fail an assertion at the end of the connection.
+ * Instead, `read` of a paused socket returns nothing, and the buffer of the system fills up.
  */
 export function makePausable(socket: Socket): PausableSocket {
   let isPaused = false
@@ -41,9 +41,10 @@ const maxHeadBytes = 16 * 1024
 const start = 'HTTP/1.'
 
 /**
- * The returned function gets a response chunk by chunk. It returns the bytes for undici, or `undefined` while
- * the headers are incomplete. It removes interim responses, because undici fails at a `100 Continue`, and
- * duplicate `Content-Length` headers, because undici rejects them. Bytes that are not HTTP stay unchanged.
+ * Returns a function that gets a response chunk by chunk. It returns the bytes for undici, or `undefined`
+ * while the headers are incomplete. It removes interim responses, because undici fails at a `100 Continue`,
+ * and duplicate `Content-Length` headers, because undici rejects them. Bytes that are not HTTP stay
+ * unchanged.
  */
 function createHeadCleaner(): (chunk: Buffer) => Buffer | undefined {
   let pending: Buffer | undefined = Buffer.alloc(0)
@@ -75,7 +76,7 @@ function createHeadCleaner(): (chunk: Buffer) => Buffer | undefined {
 
 const isStart = (bytes: Buffer) => start.startsWith(bytes.toString('latin1', 0, start.length))
 
-/** undici rejects headers with a line end without CR, so parley does not wait for the end of such headers. */
+/** Headers with a line end without CR are not awaited to their end, because undici rejects them anyway. */
 const hasBareLineEnd = (bytes: Buffer) => /(?:^|[^\r])\n/.test(bytes.toString('latin1'))
 
 function withOneLength(head: string): string {
@@ -88,21 +89,21 @@ function withOneLength(head: string): string {
 }
 
 /**
- * Returns the error of the socket, also an error that Node missed: a reset together with the last bytes looks
- * like a normal end.
+ * Returns the error of the socket, also one that Node missed: it reports a reset that arrives with the last
+ * bytes as a normal end.
  */
 export function findSocketError(socket: Socket): Error | null {
-  // After a plain end the socket still has a remote address. After a reset it has none.
+  // A reset socket has no remote address, but a socket that ended normally has one.
   const isPlain = socket.destroyed || !socket.readableEnded || socket.remoteAddress !== undefined
   if (socket.errored || isPlain) return socket.errored
-  // This write sends nothing, because the connection has ended. It fails if the server has reset the
-  // connection. EPIPE means that the reset came after the end, so no data was lost.
+  // Writing fails if the server has reset the connection, and sends nothing, because the connection has
+  // ended. EPIPE means that the reset came after the end, so no data was lost.
   socket.write('\n')
   const error: NodeJS.ErrnoException = socket.errored ?? new Error('reset')
   return error.code === 'EPIPE' ? null : Object.assign(error, { code: 'ECONNRESET' })
 }
 
-/** Throws an error if the socket fails or closes before the event. */
+/** Throws if the socket fails or closes before the event. */
 export async function waitForSocket(socket: Socket, event: string): Promise<void> {
   let settle = () => {}
   try {
@@ -110,7 +111,7 @@ export async function waitForSocket(socket: Socket, event: string): Promise<void
       const onClose = () => reject(Object.assign(new Error(), { code: 'ECONNRESET' }))
       settle = () => void socket.off('close', onClose).off('error', reject).off(event, resolve)
       socket.on('close', onClose).on('error', reject).on(event, resolve)
-      // The `close` event fires only once, and may have fired before this call.
+      // Node emits `close` only once, perhaps before this call.
       if (socket.destroyed) onClose()
     })
   } finally {

@@ -25,8 +25,8 @@ export function createTimeLimits(
   }
 
   /**
-   * After a suspension of the process, Node runs due timers before it reads the bytes that arrived meanwhile.
-   * So this function waits for one more iteration of the event loop.
+   * Waits for one more turn of the event loop, because after a suspension of the process Node runs due
+   * timers before it reads the bytes that arrived meanwhile.
    */
   function expire(): void {
     const before = refreshes
@@ -36,7 +36,7 @@ export function createTimeLimits(
   }
 
   return {
-    /** If the deadline has passed already, ends the exchange and returns true. */
+    /** Returns true, and ends the exchange, if the deadline has passed already. */
     check(): boolean {
       const passed = deadline?.passed
       if (passed) endAfterDeadline(passed)
@@ -47,13 +47,13 @@ export function createTimeLimits(
       refreshes++
       if (!isPaused && !isOver) silence?.refresh()
     },
-    /** Stops the timer while parley itself pauses reading. */
+    /** Time in which parley itself pauses reading is not silence. */
     pause(paused: boolean) {
       isPaused = paused
       start()
     },
     end() {
-      // A slow reader may still read the buffered body. No timer may keep the process running after that.
+      // A slow reader may still read the buffered body, but no timer may keep the process running.
       isOver = true
       clearTimeout(silence)
       cancelDeadline?.()

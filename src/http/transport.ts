@@ -7,8 +7,8 @@ import type { ResolvedSettings } from '../settings/resolve.ts'
 import type { Exchange } from '../wire/exchange.ts'
 
 /**
- * Returns the function that sends requests over the network or, for the demo profile, to the emulator. With
- * `isBatch`, connections stay open for later requests.
+ * Returns the network or, for the demo profile, the emulator. With `isBatch`, connections stay open for
+ * later requests.
  */
 export async function chooseTransport(
   context: Context,
@@ -22,8 +22,8 @@ export async function chooseTransport(
 }
 
 /**
- * Implements `--verbose`. Logs a request when its first byte is sent. If a proxy refuses the connection,
- * nothing is sent or logged.
+ * Implements `--verbose`. Logs a request when its first byte is sent, so a request that a proxy stopped is
+ * not logged.
  */
 function withLog(exchange: Exchange, { messages, secrets, host: { timers } }: Context): Exchange {
   const log = (mark: '>' | '<', first: string, headers: Record<string, string>, ...last: string[]) => {
@@ -43,7 +43,7 @@ function withLog(exchange: Exchange, { messages, secrets, host: { timers } }: Co
       logRequest()
       onSent?.()
     })
-    // The emulator does not call `onSent`, so its requests are logged here.
+    // The emulator does not call `onSent`.
     logRequest()
     const took = `after ${timers.now() - start} ms`
     log('<', `${response.status} ${response.statusText} (${took})`, response.headers)
@@ -98,7 +98,7 @@ async function createNetwork(
   })
 }
 
-/** Without a proxy in the environment, returns `undefined` and loads no code. */
+/** Returns `undefined` and loads no code if the environment has no proxy. */
 async function loadProxies(env: Host['env']) {
   if (!Object.keys(env).some((name) => /^(https?|all)_proxy$/i.test(name) && env[name])) return undefined
   const { findProxy } = await import('./proxy.ts')
@@ -114,8 +114,8 @@ async function readCertificates(
   const own = Buffer.from(await input.readFile(cacert)).toString()
   if (!own.includes('-----BEGIN CERTIFICATE-----'))
     throw new CliError('credentials', `${origins.cacert?.name}: ${cacert} has no PEM certificate`)
-  // Node ignores NODE_EXTRA_CA_CERTS if other certificates are given, so parley reads this file. If the file
-  // is unreadable, Node prints a warning.
+  // Node ignores NODE_EXTRA_CA_CERTS if other certificates are given, so parley reads this file itself.
+  // Node has printed a warning if the file is unreadable.
   const { NODE_EXTRA_CA_CERTS } = host.env
   const extra = NODE_EXTRA_CA_CERTS ? await fs.readFile(NODE_EXTRA_CA_CERTS, 'utf8').catch(() => '') : ''
   return `${own}\n${extra}`

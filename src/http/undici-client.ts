@@ -8,11 +8,11 @@ export function createUndiciClient(url: URL, socket: Socket): Client {
   let isUsed = false
   return new UndiciClient(url.origin, {
     connect: (_, callback) => {
-      // If a server closes each connection at once, undici would open one connection after another. So only
-      // the given connection is used.
+      // undici would open one connection after another if a server closes each at once. So it gets only the
+      // given one.
       if (isUsed) return callback(new CliError('not-sent', `${url.host}: the connection was closed`), null)
       isUsed = true
-      // undici is not ready for a connection while it calls this function, so the callback runs in a microtask.
+      // undici accepts no connection while it calls this function, so the callback runs in a microtask.
       queueMicrotask(() => withoutOptimizedParser(() => callback(null, socket)))
     },
     headersTimeout: 0,
@@ -20,13 +20,14 @@ export function createUndiciClient(url: URL, socket: Socket): Client {
   })
 }
 
-/** Default of V8's `--wasm-tiering-budget`, before V8 12 and since V8 12. */
+/** Defaults of the flag `--wasm-tiering-budget` before V8 12 and since V8 12. */
 const defaults = [1_800_000, 13_000_000]
 
 /**
- * `work` loads undici's WebAssembly parser, which V8 must not optimise: during the optimisation, about 60 ms,
- * the process could not exit. The flag is reset at once, because V8 ignores its cache of built-in code while
- * a flag differs from its default. The version tag of the cache shows which value is the default.
+ * Runs `work`, which loads the WebAssembly parser of undici, without optimising it. V8 would optimise for
+ * about 60 ms, and the process could not exit before. The flag is reset at once, because V8 does not use
+ * its cache of built-in code while a flag differs from its default. The version tag of the cache shows
+ * which value is the default.
  */
 export function withoutOptimizedParser(work: () => void): void {
   const tag = cachedDataVersionTag()

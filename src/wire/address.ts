@@ -1,5 +1,5 @@
 /**
- * Returns why a text cannot be a service's address, or `undefined` if it can. The problem never quotes the
+ * Returns why a text cannot be a service's address, or `undefined` if it can. The reason never quotes the
  * text, which may contain a password.
  */
 export function findAddressProblem(text: string): string | undefined {

@@ -6,14 +6,14 @@ export interface Endpoint extends DeliveryRules {
   method: 'GET' | 'HEAD' | 'POST' | 'PUT' | 'PATCH' | 'DELETE' | 'OPTIONS'
   /** `{name}` is a placeholder for a path segment or for a part of a segment. */
   path: string
-  /** Value of the header `Accept`. Default: JSON. */
+  /** Header `Accept`; JSON by default. */
   accept?: string
   /**
-   * Loads the schema of the request's body. parley loads a schema only if needed, because building it takes
-   * about the time of sending a prompt.
+   * Loads the schema of the request body. The schema is loaded only if needed, because building it takes
+   * about as long as sending a prompt.
    */
   request?(): Promise<z.ZodMiniType>
-  /** If a response is cut, parley repeats the request and reads the new response from its start. */
+  /** parley repeats the request if a response is cut, and reads the new response from its start. */
   isRepeatedIfCut?: true
 }
 
@@ -30,7 +30,7 @@ export const endpoints = {
   chat: { ...generation, path: '/{family}_cli/v1beta/models/{model}:generateContent' },
   streamChat: { ...generation, path: '/{family}_cli/v1beta/models/{model}:streamGenerateContent' },
   /**
-   * Only `config check` uses this endpoint. The specification does not contain it, but the status of the
+   * Only `config check` uses this endpoint, which the specification does not contain. The status of the
    * response shows whether the gateway refuses the token.
    */
   readModel: {

@@ -3,7 +3,7 @@ import type { Deadline } from '../deadline.ts'
 export interface HttpRequest {
   method: string
   url: string
-  /** Names that differ only in case must not occur. */
+  /** No two names may differ only in case, because they would be the same header. */
   headers: Record<string, string>
   body?: Uint8Array
   deadline?: Deadline | undefined
@@ -30,8 +30,8 @@ export interface HttpResponse {
 export type Exchange = (request: HttpRequest, onSent?: () => void) => Promise<HttpResponse>
 
 /**
- * Buffer sizes for a growing body. The large steps are cheap, because the system provides memory only when it
- * is written.
+ * Sizes of the buffer while a body grows. Large steps are cheap, because the system provides memory only
+ * when it is written.
  */
 const bufferSizesBytes = [64, 1024, 128 * 1024, 512 * 1024].map((kibibytes) => kibibytes * 1024)
 
@@ -45,7 +45,7 @@ export function createBodyCollector(limit = Infinity) {
   let whole: Uint8Array = Buffer.alloc(0)
   let size = 0
   return {
-    /** Adds a chunk. Returns the number of bytes collected so far. */
+    /** Returns the number of bytes collected so far. */
     add(chunk: Uint8Array): number {
       if (size === 0 && chunk.length < limit) {
         // A short body is usually one chunk and needs no copy.

@@ -15,21 +15,21 @@ export interface PageCursor {
 
 export interface ListPage {
   data: unknown[]
+  /** Source text of each element of `data`, on one line. */
   texts: string[]
   hasNextField: boolean
   /**
-   * Returns the parameter that requests the next page, or `undefined` after the last page. Throws a `CliError`
-   * if there is a next page, but no parameter for it.
+   * Returns the parameter that requests the next page, or `undefined` after the last page. Throws a
+   * `CliError` if the service announces a next page without a cursor.
    */
   next(): PageCursor | undefined
 }
 
-/**
- * Reads one page of a list, or a list without pages. `name` names the list in messages. Throws a `CliError`.
- */
+/** `name` names the list in messages. Throws a `CliError` for a text that is not a list. */
 export function readListPage(text: string, name: string): ListPage {
   let texts: string[] = []
-  // `listJsonElements` also checks the nesting, so `parseJson` would scan the text once more.
+  // `JSON.parse` is safe here, because `listJsonElements` checks the nesting. `parseJson` would scan the
+  // text once more.
   const page = parseReceived(text, name, () => {
     const value: unknown = JSON.parse(text)
     texts = listJsonElements(text, Array.isArray(value) ? undefined : 'data')
@@ -66,25 +66,25 @@ function findNext(page: Record<string, unknown>, data: unknown[], name: string):
 const isFilled = (value: unknown): boolean =>
   typeof value === 'number' || (typeof value === 'string' && value !== '')
 
-/** Some services filter each page after reading it, so some empty pages are normal. */
+/** Some services filter each page after they read it, so some empty pages are normal. */
 const maxEmptyPages = 20
 
-/** Detects a list that never ends, by repeated marks and by too many empty pages. */
+/** Detects a list that never ends: a page repeats, or too many pages are empty. */
 export function createPageHistory(list: string) {
   const marks = new Set<string>()
   let empty = 0
   const endlessListError = (why: string) => createResponseError(`${list} does not end: ${why}`)
   return {
     /**
-     * Adds a text that only one page can have, such as a cursor or the id of its first item. Throws a
-     * `CliError` if an earlier page had the same text. `why` is the reason in the message.
+     * `mark` is a text that only one page can have, such as a cursor or the id of its first item. Throws a
+     * `CliError` with `why` if an earlier page had the same text.
      */
     addMark(mark: string | undefined, why: string): void {
       if (mark === undefined) return
       if (marks.has(mark)) throw endlessListError(why)
       marks.add(mark)
     },
-    /** Counts a page with this number of items. Throws a `CliError` after too many empty pages in a row. */
+    /** Throws a `CliError` after too many empty pages in a row. */
     addPage(items: number): void {
       empty = items === 0 ? empty + 1 : 0
       if (empty > maxEmptyPages) throw endlessListError(`${empty} pages in a row are empty`)
@@ -125,5 +125,5 @@ export function listJsonElements(source: string, field?: string): string[] {
   return elements
 }
 
-/** Removes line breaks. They are only white space in JSON, because strings escape them. */
+/** Removes line breaks. JSON has line breaks only between values, because strings escape them. */
 export const toOneLineJson = (text: string): string => text.replace(/[\r\n]+/g, '')

@@ -18,16 +18,13 @@ export function parseReceivedBody(body: string, contentType: string): unknown {
 
 const maxSavedLength = 64 * 1024
 
-/**
- * Creates the failure of a body that is not JSON. Does not quote incomplete JSON in the message, because it
- * may contain a secret.
- */
+/** Does not quote incomplete JSON in the message, because it may contain a secret. */
 function createTextFailure(text: string, message: string): CliError {
   const body = text.slice(0, maxSavedLength)
   const failure = /^\s*[[{"]/.test(body)
     ? createResponseError(message).with({ body })
     : createUnexpectedBodyFailure(body, message)
-  // An error in the body has its own retry advice, which stays unchanged.
+  // The failure of an error in the body has its own retry advice.
   return failure.kind === 'response' && !failure.details.errorIn ? failure.with({ retry: 'later' }) : failure
 }
 
@@ -45,7 +42,8 @@ function parse(read: () => unknown, what: string, failure: (message: string) => 
     return read()
   } catch (error) {
     if ((error as Error).message === tooDeepReason) throw createResponseError(`${what} is ${tooDeepReason}`)
-    // The message of `JSON.parse` quotes the text, so the failure gets its own message.
+    // The message of `JSON.parse` quotes the text, which may contain a secret, so the failure has another
+    // message.
     throw failure(`${what} is not JSON`)
   }
 }

@@ -10,8 +10,8 @@ export interface SseEvent {
 const maxEventLength = 64 * 1024 * 1024
 
 /**
- * Splits a stream into events. In the standard, an event ends with a blank line. A line with a JSON object and
- * without `data:` is an event, too (src/wire/README.md: recorded, 3).
+ * Splits a stream into events. A blank line ends an event. A line with a JSON object and without `data:` is
+ * an event, too (src/wire/README.md: recorded, 3).
  */
 export function createSseDecoder(text: Pick<InstanceType<typeof TextDecoder>, 'decode'> = new TextDecoder()) {
   const bare = createJsonSequenceSplitter()
@@ -41,20 +41,17 @@ export function createSseDecoder(text: Pick<InstanceType<typeof TextDecoder>, 'd
   }
 
   /**
-   * Adds a `data:` line. The end marker `[DONE]` ends the event at once, because a service may omit the blank
-   * line after the marker and keep the connection open.
+   * The end marker `[DONE]` ends the event at once, because a service may omit the blank line after the
+   * marker and keep the connection open.
    */
   function addData(value: string): void {
     const isFirst = data === undefined
     data = isFirst ? value : `${data}\n${value}`
-    // An end marker is always the first line. Checking the text again after each line would be quadratic.
+    // Only the first line can be an end marker. Checking the whole data after each line would be quadratic.
     if (isFirst && isStreamEnd(value)) dispatch()
   }
 
-  /**
-   * Reads a line of a JSON value without `data:`. The value ends the event before it, and needs no blank line
-   * after it.
-   */
+  /** A JSON value without `data:` ends the event before it, and needs no blank line after it. */
   function readBareValue(line: string): void {
     dispatch()
     for (const value of bare.push(`${line}\n`)) events.push({ event: '', data: value })
@@ -111,7 +108,7 @@ export function encodeSseEvent({ event, data }: SseEvent): string {
   return `${head}${lines.join('')}\n`
 }
 
-/** Returns whether the data is an end marker, for example `[DONE]` (src/wire/README.md: recorded, 3). */
+/** Returns whether the data is an end marker, such as `[DONE]` (src/wire/README.md: recorded, 3). */
 export const isStreamEnd = (data: string): boolean =>
   data[0] !== '{' && data.length < maxKeepAliveLength && /^"?\[DONE\]"?$/i.test(data.trim())
 

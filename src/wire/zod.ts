@@ -28,8 +28,8 @@ export * from 'zod/mini'
 const shortListLength = 1000
 
 /**
- * A list schema that stops after more than `maxCountedProblems` invalid elements. zod would collect millions
- * of problems and pass them as call arguments, which overflows the stack.
+ * Creates a list schema that stops after more than `maxCountedProblems` invalid elements. zod would collect
+ * millions of problems and pass them as call arguments, which overflows the stack.
  */
 export function array<T extends z.ZodMiniType>(element: T): z.ZodMiniArray<T> {
   const schema = z.array(element)
@@ -44,7 +44,10 @@ export function array<T extends z.ZodMiniType>(element: T): z.ZodMiniArray<T> {
   return schema
 }
 
-/** A record schema. zod's own record neither checks nor keeps `__proto__`. The values stay unchanged. */
+/**
+ * Creates a schema for an object with any keys. zod's own record skips the key `__proto__`; this one checks
+ * and keeps it. The values stay unchanged.
+ */
 export const record = <T extends z.ZodMiniType>(schema: T) =>
   z.custom<Record<string, z.infer<T>>>(isObject, 'must be an object').check(
     z.check(({ value, issues }) => {
@@ -58,8 +61,8 @@ export const record = <T extends z.ZodMiniType>(schema: T) =>
 const isObject = (value: unknown) => typeof value === 'object' && value !== null && !Array.isArray(value)
 
 /**
- * Makes a schema return its input itself if `isUnchanged` is true for the input. zod would copy each object,
- * which took 40 % of the memory that reading a long list allocates.
+ * Makes a schema return its input without a copy if `isUnchanged` is true for the input. The copies took 40
+ * % of the memory that reading a long list allocates.
  */
 export function returnInputIfUnchanged<T extends z.ZodMiniType>(
   schema: T,
@@ -71,8 +74,8 @@ export function returnInputIfUnchanged<T extends z.ZodMiniType>(
 }
 
 /**
- * Returns a function that builds a schema on its first call. A run uses few schemas, and building a schema
- * takes longer than parsing.
+ * Returns a function that builds a schema on its first call, because a run uses few schemas and building
+ * one takes longer than parsing.
  */
 export function lazily<T>(build: () => T): () => T {
   let schema: T | undefined

@@ -7,10 +7,10 @@ import { type AnswerProgress, AnswerReader, unwrapEvent } from './answer-reader.
 import type { ImageFinder } from './found-images.ts'
 
 /**
- * Decodes the bytes of an answer into text. The body's first characters decide its format, because a gateway
- * may ignore the request for a stream. The content type only distinguishes events from plain text. If a
- * stream was requested, a single native value without a finish reason counts as a cut answer, unless the
- * content type is JSON.
+ * Decodes the bytes of an answer into text. The body's first characters decide its format, because a
+ * gateway may ignore the request for a stream. The content type only distinguishes an event stream from
+ * plain text. If a stream was requested, a single native value without a finish reason may be the first
+ * chunk of a cut stream. It is then incomplete, unless the content type is JSON.
  */
 export function createAnswerDecoder(contentType: string, sink: AnswerSink, isStreamed = false) {
   const reader = new AnswerReader(isStreamed && !isJsonDocument.test(contentType))
@@ -23,7 +23,7 @@ export function createAnswerDecoder(contentType: string, sink: AnswerSink, isStr
   function open(): BodyDecoder {
     const bytes = unread?.bytes() ?? new Uint8Array()
     const whole = isStreamed ? undefined : unread
-    // In a stream, `--raw` prints the bytes at once, so no copy is stored.
+    // `--raw` prints the bytes of a stream at once, so they need not be saved after a failure.
     if (isStreamed && sink.raw) unread = undefined
     decoder = chooseDecoder(start, { reader, contentType, text, sink, whole })
     take(decoder, bytes)
@@ -45,7 +45,9 @@ export function createAnswerDecoder(contentType: string, sink: AnswerSink, isStr
      * Otherwise returns an empty body.
      */
     unread: () => (isUnread() && unread?.bytes()) || new Uint8Array(),
-    /** Returns the reader's progress, but `finished` instead of `settled` while a value is incomplete. */
+    /**
+     * Returns the reader's progress. While a value is incomplete, returns `finished` instead of `settled`.
+     */
     progress(): AnswerProgress {
       const progress = reader.progress()
       return progress === 'settled' && !decoder?.mayEndHere() ? 'finished' : progress
@@ -55,12 +57,12 @@ export function createAnswerDecoder(contentType: string, sink: AnswerSink, isStr
     contentCount: () => reader.contentCount,
     hasContent: () => reader.contentCount > 0 || [...reader.otherContent].some((what) => what !== 'thoughts'),
     isDamaged: () => text.isDamaged,
-    /** True if `--raw` prints the body unchanged, including bytes that follow the end of the answer. */
+    /** True if `--raw` prints the whole body unchanged, also the bytes after the end of the answer. */
     isVerbatim: () => decoder?.isVerbatim ?? false,
-    /** Decodes a chunk. Throws a `CliError` if the bytes cannot be decoded. */
     push(bytes: Uint8Array): void {
       if (!isUnread()) unread = undefined
-      // Only `--raw` prints the blanks before an answer, so the others are not stored.
+      // Only `--raw` prints the blanks before an answer. Otherwise they are not stored, because a service
+      // may send them without end.
       if (!decoder && !sink.raw && skipBlankBytes(bytes).length === 0) return
       unread?.add(bytes)
       if (!decoder) {
@@ -70,7 +72,7 @@ export function createAnswerDecoder(contentType: string, sink: AnswerSink, isStr
         if (start.length > maxFieldNameLength || !/^[a-z]*$/.test(start)) open()
       } else take(decoder, bytes)
     },
-    /** Ends the body. Throws a `CliError` if the answer is incomplete. */
+    /** Throws a `CliError` if the answer is incomplete. */
     end: () => (decoder ?? open()).end(),
   }
 }
@@ -81,13 +83,14 @@ export type AnswerDecoder = ReturnType<typeof createAnswerDecoder>
 class BodyTextDecoder {
   readonly #decoder = new TextDecoder()
   #lastBytes: Uint8Array = new Uint8Array()
-  /** True if some bytes were not UTF-8 and became U+FFFD. */
+  /** True after bytes that are not UTF-8. */
   isDamaged = false
 
   decode(bytes: Uint8Array = new Uint8Array(), options?: { stream: boolean }): string {
     const text = this.#decoder.decode(bytes, options)
     if (text.includes('\ufffd')) {
-      // The text itself may contain a U+FFFD, and two of its three bytes may be in the chunk before.
+      // A U+FFFD is damage only if the service did not send it itself. Two of its three bytes may be in the
+      // chunk before.
       const received = Buffer.concat([this.#lastBytes, bytes]).toString('latin1')
       this.isDamaged ||= text.split('\ufffd').length > received.split('\xef\xbf\xbd').length
     }
@@ -123,7 +126,7 @@ function chooseDecoder(start: string, reading: BodyReading): BodyDecoder {
 /** Receives content as soon as it is decoded, so a later failure does not lose it. */
 interface AnswerSink {
   text(text: string): void
-  /** Receives each event's data as a line, or the bytes of another body. */
+  /** Receives the data of each event as a line, or the bytes of another body, for `--raw`. */
   raw?: ((raw: Uint8Array | string) => void) | undefined
   images?: ImageFinder
 }
@@ -133,14 +136,13 @@ interface BodyReading {
   contentType: string
   text: BodyTextDecoder
   sink: AnswerSink
-  /** Bytes of the whole body. `undefined` if a stream was requested. */
+  /** `undefined` if a stream was requested. */
   whole: BodyCollector | undefined
 }
 
 interface BodyDecoder {
-  /** True if `AnswerSink.raw` receives the body's bytes unchanged. */
   isVerbatim: boolean
-  /** True if the last value is complete, and no end marker is missing. */
+  /** True between two values, if the body needs no end marker. */
   mayEndHere(): boolean
   push(bytes: Uint8Array): void
   end(): void
@@ -151,10 +153,6 @@ const isEnded = (reader: AnswerReader) => reader.progress() === 'ended'
 const incompleteStreamError = () =>
   createResponseError('the stream ended early: the answer is not complete').with({ isCutOff: true })
 
-/**
- * Decodes an event stream. The data of each event is an event of the Messages format or a chunk in the native
- * format.
- */
 function createEventsDecoder(reading: BodyReading): BodyDecoder {
   const { reader, sink } = reading
   const decoder = createSseDecoder(reading.text)
@@ -180,7 +178,7 @@ function createEventsDecoder(reading: BodyReading): BodyDecoder {
 }
 
 function throwForIncompleteEvent(reading: BodyReading, { event, data }: SseEvent): never {
-  // An event that cannot be read completely may still contain an image.
+  // The received part of an event may contain an image, which the user paid for.
   if (reading.sink.images) addValue(reading, () => parseReceived(data, 'an event of the stream'), event)
   unwrapEvent(readErrorEvent(data), event)
   throw incompleteStreamError()
@@ -210,8 +208,8 @@ function readPieces(
 }
 
 /**
- * Adds a value of the answer to the reader and the image finder. `event` is absent for a whole body. Returns
- * the text, or `undefined` if the value is unreadable.
+ * Adds a value to the reader and the image finder. `event` is absent for a whole body. Returns the text.
+ * Returns `undefined` if the value is unreadable and the image finder has stored the failure.
  */
 function addValue(
   { reader, sink: { images } }: BodyReading,
@@ -231,9 +229,9 @@ function addValue(
 }
 
 /**
- * Decodes a body that is an array of chunks, one value, or several consecutive values (src/wire/README.md:
- * recorded, 3). If no stream was requested, decodes at the end of the body, because a text next to the bytes
- * would double the memory.
+ * Decodes an array of chunks, one value, or several consecutive values (src/wire/README.md: recorded, 3).
+ * If no stream was requested, decodes at the end of the body, because a text next to the bytes would double
+ * the memory.
  */
 function createValuesDecoder(reading: BodyReading, splitter: JsonSplitter, isArray = false): BodyDecoder {
   const { reader, contentType, text, sink, whole } = reading

@@ -10,7 +10,7 @@ import {
 import * as z from '../zod.ts'
 
 export interface AnswerTokenCounts extends TokenCounts {
-  /** Tokens of thoughts, which `outputTokens` includes. */
+  /** Part of `outputTokens`. */
   reasoningTokens?: TokenCount
   /** If absent, the total is the sum of input, output and both cache counts. */
   totalTokens?: TokenCount
@@ -35,7 +35,10 @@ export interface AnswerPiece {
   otherContent: OtherContent[]
 }
 
-/** Names of content other than text. Each pattern matches a part's field name, MIME type or block type. */
+/**
+ * Kinds of content other than text, for messages. Each pattern matches the name of a field, a MIME type or
+ * the type of a block.
+ */
 const otherContentNames = [
   [/image|^inline/i, 'a picture'],
   [/file|\//i, 'a file'],
@@ -61,8 +64,8 @@ function readAs<T extends z.ZodMiniType>(schema: T, value: unknown): z.infer<T> 
 }
 
 /**
- * Schema of a field that parley only displays. A value of another type counts as absent, so it does not make
- * the answer invalid.
+ * Makes a field optional. A value of another type counts as absent, because parley only displays the field
+ * and a wrong type must not make the answer invalid.
  */
 const lenient = <T extends z.ZodMiniType>(schema: T) => z.catch(z.optional(schema), undefined)
 
@@ -141,7 +144,10 @@ function createPiece(blocks: Block[], { id, model, stop_reason, usage }: Message
 const isText = ({ type = '', text }: Block): boolean =>
   typeof text === 'string' && !/think|reason|tool|function|signature|citation|json/i.test(type)
 
-/** Returns the text of the most frequent event. Uses no schema, because parsing by schema is slow. */
+/**
+ * Returns the text of a `text_delta`. Uses no schema, because most events of a stream are text deltas, and
+ * a schema is slow.
+ */
 export function readTextDelta(value: unknown): string | undefined {
   const { type, delta } = (value ?? {}) as { type?: unknown; delta?: { type?: unknown; text?: unknown } }
   if (type !== 'content_block_delta' || delta?.type !== 'text_delta') return undefined
@@ -174,12 +180,12 @@ const toContent = (value: unknown): unknown => (typeof value === 'string' ? { pa
 
 export interface NativePiece extends AnswerPiece {
   /**
-   * Candidates without a finish reason. `first` is true for the first candidate, which parley prints. `others`
-   * is true for another candidate. A field is absent if the chunk has no such candidate, and false if all of
-   * them have finished.
+   * Unfinished candidates of the chunk. `first` is true if the candidate that parley prints has no finish
+   * reason yet, and false if it has one. `others` is the same for all other candidates. A field is absent
+   * if the chunk has no such candidate.
    */
   isOpen: { first?: boolean; others?: boolean }
-  /** Token counts of all chunks up to this chunk. They replace the counts of earlier chunks. */
+  /** Token counts of the whole answer up to this chunk, not of this chunk alone. */
   counts: AnswerTokenCounts | undefined
 }
 
@@ -194,8 +200,7 @@ export function readNativePiece(value: unknown): NativePiece {
   const all = answer.candidates ?? []
   const first = all.find((candidate) => (candidate.index ?? 0) === 0)
   const isUnread = first !== undefined && !hasKnownShape(first)
-  // Block reasons and finish reasons are numbered differently, so the number of a block reason is shown as it
-  // is.
+  // A block reason that is a number is shown as a number, because only finish reasons have a known order.
   const blockReason = readReason(String(promptFeedback?.blockReason || ''))
   const others = all.filter((candidate) => candidate !== first)
   const continues = (candidate?: NativeCandidate) => !(readReason(candidate?.finishReason) ?? blockReason)
@@ -240,7 +245,7 @@ const getText = (candidate: NativeCandidate): string =>
 const hasKnownShape = ({ content }: NativeCandidate): boolean =>
   Object.keys(content ?? {}).every((name) => name === 'role' || name === 'parts')
 
-/** Finish reasons in the order of their numbers, from 1, because some services send the number. */
+/** Names of the finish reasons 1 to 9. Some services send the number. */
 const finishReasons =
   'STOP MAX_TOKENS SAFETY RECITATION OTHER BLOCKLIST PROHIBITED_CONTENT SPII MALFORMED_FUNCTION_CALL'.split(
     ' ',
@@ -258,7 +263,7 @@ function subtractTokens(total: TokenCount | undefined, part: TokenCount | undefi
 }
 
 function readCounts(usage: Record<string, unknown>): AnswerTokenCounts {
-  // The results of the service's own tools are input, but the prompt's token count excludes them.
+  // `promptTokenCount` excludes the results of the service's own tools, which are input, too.
   const inputTokens = sumTokens(
     readTokenCount(usage.promptTokenCount),
     readTokenCount(usage.toolUsePromptTokenCount),
@@ -267,7 +272,7 @@ function readCounts(usage: Record<string, unknown>): AnswerTokenCounts {
   const total = readTokenCount(usage.totalTokenCount)
   const generatedTokens = sumTokens(readTokenCount(usage.candidatesTokenCount), reasoningTokens)
   const outputTokens = generatedTokens === undefined ? subtractTokens(total, inputTokens) : generatedTokens
-  // The prompt's count already includes the cached tokens.
+  // `promptTokenCount` includes the cached tokens, so they are not added again.
   const sum = sumTokens(inputTokens, outputTokens)
   return {
     inputTokens,

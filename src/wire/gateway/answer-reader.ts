@@ -33,19 +33,18 @@ export class AnswerReader {
   readonly otherContent = new Set<OtherContent>()
   /** Number of values with text or an image. */
   contentCount = 0
-  /** True after a text that is not blank. */
+  /** True after the first text that is not blank. */
   hasText = false
   readonly #isStreamed: boolean
   #hasEnded = false
-  /** True if at least one value had the form of an answer. */
   #isKnown = false
   /**
-   * True if the answer may be complete. In native chunks, the last chunks of all candidates then have a finish
+   * True if the body may end here. In native chunks, the last chunk of each candidate then had a finish
    * reason.
    */
   #isFinished = false
   readonly #isOpen: NativePiece['isOpen'] = {}
-  /** Number of native chunks with a stop reason. */
+  /** Number of native chunks with a finish reason. */
   #finishes = 0
 
   /**
@@ -129,13 +128,18 @@ const withType = (value: unknown, event: string): unknown =>
     ? { ...value, type: event }
     : value
 
-/** Returns the answer in an event, without an envelope. Throws a `CliError` if the event is an error. */
+/**
+ * Returns the answer in an event, without the envelope that some gateways add. Throws a `CliError` if the
+ * event is an error.
+ */
 export function unwrapEvent(value: unknown, event: string): unknown {
   if (event.toLowerCase() === 'error') throw failureInStream(value)
   return unwrap(value, failureInStream)
 }
 
-/** Removes the envelope that some gateways add around an answer. Throws if the value is an error. */
+/**
+ * Removes the envelope that some gateways add. Throws the result of `failure` if the value is an error.
+ */
 function unwrap(value: unknown, failure: (error: unknown) => Error): unknown {
   if (isErrorEnvelope(value)) throw failure(value)
   if (!isObject(value) || isAnswer(value)) return value

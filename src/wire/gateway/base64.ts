@@ -1,14 +1,14 @@
 /**
- * Characters decoded at a time: a multiple of four, because four characters encode three bytes, and small
- * enough for a cheap copy.
+ * Number of characters that are decoded at a time. It is a multiple of four, because four characters encode
+ * three bytes.
  */
 const chunkLength = 32 * 1024
 
 /**
- * Decodes strict base64: standard or URL-safe alphabet, with or without padding and line breaks. Overwrites
- * `text` and returns a view of the same memory, because a second copy of a large image would need memory.
- * Returns `undefined` if the text is not base64. The text is then intact, except that its line breaks are at
- * the end.
+ * Decodes base64 in the standard or URL-safe alphabet, with or without padding and line breaks. Returns
+ * `undefined` for any other text. Overwrites `text` and returns a view of the same memory, because a copy
+ * of a large image would need memory. A text that is not base64 stays intact, except that its line breaks
+ * move to the end.
  */
 export function decodeBase64(text: Uint8Array): Uint8Array | undefined {
   const bytes = Buffer.from(text.buffer, text.byteOffset, text.length)
@@ -21,8 +21,8 @@ export function decodeBase64(text: Uint8Array): Uint8Array | undefined {
   for (let start = 0; start < end; start += chunkLength) {
     const piece = bytes.toString('latin1', start, Math.min(start + chunkLength, end))
     const count = bytes.write(piece, written, 'base64')
-    // Node skips characters that are not base64, and then writes fewer bytes. Testing each character
-    // beforehand would take four times the time.
+    // Node skips characters that are not base64, and then writes fewer bytes. Counting the bytes takes a
+    // quarter of the time of testing each character.
     if (count < Math.floor((piece.length * 3) / 4)) {
       bytes.write(bytes.toString(isUrlSafe ? 'base64url' : 'base64', 0, written) + piece, 'latin1')
       return undefined

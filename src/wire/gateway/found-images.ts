@@ -26,23 +26,24 @@ type ReadBytes = (text: string) => Uint8Array
  */
 export class ImageFinder {
   readonly findings: ImageFindings = { images: [], links: [], texts: [], reasons: [] }
-  /** Failure of the first value that cannot be parsed. */
+  /** First failure to parse a value. */
   unreadable: CliError | undefined
-  /** Failure of an answer that was cut off. */
+  /** First failure of a cut answer. */
   broken: CliError | undefined
-  /** Failure of a value that was parsed, but is an error or has an undocumented shape. */
+  /** First parsed value that is an error or has an undocumented shape. */
   failure: CliError | undefined
-  /** Failure that an error event of a stream reported. */
+  /** First error event of a stream. */
   error: CliError | undefined
   readonly strings = new LongStringStore()
   /**
-   * Pieces of text. They are joined before the search for data URIs, because a piece may end inside a URI.
+   * Pieces of one text. They are joined before the search for data URIs, because a URI may continue in the
+   * next piece.
    */
   #pieces: string[] = []
   #isThought = false
   /**
-   * True until the first text of the current JSON value is added. This text may continue the last text of the
-   * previous value, so parley joins the two. Every other text is searched separately.
+   * True until the first text of a JSON value. That text may continue the last text of the previous value,
+   * so the two are joined. Every other text is searched alone.
    */
   #isContinued = false
 
@@ -55,7 +56,7 @@ export class ImageFinder {
     this.#findIn('', value)
   }
 
-  /** Searches a value and its fields. `name` is the field that contains the value, directly or in a list. */
+  /** `name` is the field that contains the value, directly or in a list. */
   #findIn(name: string, value: unknown): void {
     if (Array.isArray(value)) for (const each of value) this.#findIn(name, each)
     if (!isObject(value)) return
@@ -71,13 +72,13 @@ export class ImageFinder {
   }
 
   /**
-   * Stores the failure of a value. `value` is `undefined` if parsing failed. `event` is the event's name if
-   * the value is part of a stream.
+   * `value` is `undefined` if it could not be parsed. `event` is the name of the stream's event, or
+   * `undefined` outside of a stream.
    */
   recordFailure(error: unknown, value: unknown, event?: string): void {
     const failure = toFailure(error)
-    // A parsed value of an unexpected shape does not matter if the answer has images. So `this.failure` is
-    // reported only without images. A bug in parley (`unexpected`) is always reported.
+    // `this.failure` is reported only if the answer has no image, because an unexpected shape does not
+    // matter next to images. A bug in parley (`unexpected`) is always reported.
     if (value !== undefined && failure.kind !== 'unexpected') this.failure ??= failure
     else if (failure.details.isCutOff) this.broken ??= failure
     else this.unreadable ??= failure
@@ -139,14 +140,16 @@ const fromLink = (uri: Uint8Array): FoundImage | string =>
 const utf8 = new TextDecoder('utf-8', { ignoreBOM: true })
 
 /**
- * All lengths are bounded. Otherwise a hostile text with the starts of countless URIs would make matching
- * slow.
+ * Matches the start of a data URI. All repetitions are bounded, because a hostile text with countless
+ * starts of URIs would otherwise take quadratic time.
  */
 const uriHeadPattern = (kind: string) => `data:(${kind}/[\\w.+-]{1,100})(?:;[^;,\\s]{0,100}){0,8};base64,`
 
 const wholeUri = new RegExp(`^${uriHeadPattern('[\\w.+-]{1,100}')}`, 'i')
 
-/** Requires at least 32 characters of data. Shorter data is usually an example in a text about data URIs. */
+/**
+ * Matches at least 32 characters of data. Shorter data is usually an example in a text about data URIs.
+ */
 const uriDataPattern = (letters: string) => `(?=[${letters}]{32})([${letters}]*)`
 
 /** Only a URI in brackets or quotes may contain line breaks. Any other URI ends at the first line break. */

@@ -1,6 +1,6 @@
 import * as z from '../zod.ts'
 
-/** Accepts numbers of any size, because no range is documented. */
+/** Accepts numbers of any size, because the specification gives no range. */
 const numeric = (message: string, isAllowed: (value: number) => boolean) =>
   z.custom<number>((value) => typeof value === 'number' && isAllowed(value), message)
 
@@ -17,7 +17,8 @@ export const GenerateRequest = z.looseObject({
   generationConfig: z.optional(
     z.looseObject({
       temperature: z.optional(numeric('must be a number', () => true)),
-      // JavaScript reads a whole number that is too large as `Infinity`.
+      // `JSON.parse` turns a number that is too large into `Infinity`. parley sends the user's digits, so
+      // the number passes.
       maxOutputTokens: z.optional(
         numeric('must be a whole number', (value) => Number.isInteger(value) || Math.abs(value) === Infinity),
       ),

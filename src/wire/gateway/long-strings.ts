@@ -2,15 +2,17 @@ import { findClosingQuote } from '../json/scanner.ts'
 
 const minLongBytes = 64 * 1024
 
-/** Stores long strings as bytes, because parsing would copy a large image several times. */
+/**
+ * Takes long strings out of a body before it is parsed, because parsing copies a large image several times.
+ */
 export class LongStringStore {
-  /** Start of each placeholder. It is random, so a service cannot send a placeholder. */
+  /** Start of each placeholder. It is random, so that no service can send one. */
   readonly #mark = crypto.randomUUID()
   readonly #strings: Buffer[] = []
 
   /**
-   * Replaces long strings by placeholders. Strings with escapes stay in the body, because their bytes are not
-   * their text.
+   * Returns the body with placeholders instead of long strings. Strings with escapes stay in the body,
+   * because their bytes are not their text.
    */
   replaceLongStrings(body: Uint8Array): Uint8Array {
     const bytes = Buffer.from(body.buffer, body.byteOffset, body.length)

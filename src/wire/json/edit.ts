@@ -6,7 +6,7 @@ type Path = (string | number)[]
 type Step = string | number | undefined
 
 export interface Assignment {
-  /** Keys and indexes. A path ends with `undefined` for `a[]=…`, which appends an element. */
+  /** Keys and indexes. The last one is `undefined` for `a[]=…`, which appends an element. */
   path: Step[]
   json: string
   source: string
@@ -18,7 +18,7 @@ export const createAssignment = (path: Path, json: string): Assignment => ({
   source: path.join('.'),
 })
 
-/** Creates an assignment that appends an element to the list at `path`. */
+/** Appends an element to the list at `path`. */
 export const createListEndAssignment = (path: Path, json: string): Assignment => ({
   ...createAssignment(path, json),
   path: [...path, undefined],
@@ -57,9 +57,9 @@ export function parseAssignment(source: string): Assignment {
 const isJson = (text: string): boolean => tryParseJson(text) !== undefined
 
 /**
- * Applies assignments to JSON text and keeps everything else byte for byte. If a key occurs twice, the last
- * occurrence is changed, because `JSON.parse` uses it. Throws a usage error if a path leads through a scalar
- * value.
+ * Applies assignments to JSON text and keeps all other bytes. If a key occurs twice, changes the last
+ * occurrence, because `JSON.parse` uses it. Throws a usage error if a path leads through a text, number,
+ * boolean or null.
  */
 export function editJson(text: string, assignments: readonly Assignment[]): string {
   if (assignments.length === 0) return text
@@ -83,12 +83,12 @@ export function removeField(object: string, name: string): string {
 }
 
 interface Child {
-  /** Text between the previous value and this one: a comma, a key and blanks. */
+  /** Comma, key and blanks before the value. */
   lead: string
   value: string | Container
 }
 
-/** An object or a list that is edited. Values that do not change keep their source text. */
+/** An object or a list. Values that do not change keep their source text. */
 class Container {
   readonly isList: boolean
   readonly #head: string

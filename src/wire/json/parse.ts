@@ -3,12 +3,12 @@ import type * as z from '../zod.ts'
 import { isJsonDeeperThan } from './scanner.ts'
 import { findJsonSyntaxError } from './syntax.ts'
 
-/** Maximum nesting of JSON. Deeper values would overflow the stack of recursive code. */
+/** Deeper JSON would overflow the stack of recursive code. */
 export const maxJsonDepth = 1000
 
 /**
- * Parses untrusted JSON. Throws a `SyntaxError` if the text is invalid or nested too deep. The error's message
- * may quote the text.
+ * Throws a `SyntaxError` if the text is invalid or nested too deep. The message of the error may quote the
+ * text.
  */
 export function parseJson(text: string): unknown {
   if (isJsonDeeperThan(text, maxJsonDepth)) throw new SyntaxError(tooDeepReason)
@@ -24,8 +24,7 @@ export function tryParseJson(text: string): unknown {
 }
 
 /**
- * Parses JSON from the user. `name` is the source in messages. Throws a usage error with the line and column
- * of the problem.
+ * Parses JSON from the user. `name` is the source in messages. Throws a usage error with line and column.
  */
 export function parseGivenJson(text: string, name: string, hint?: string): unknown {
   try {
@@ -55,7 +54,7 @@ export function describeJsonError(text: string): string {
 export const isObject = (value: unknown): value is Record<string, unknown> =>
   typeof value === 'object' && value !== null && !Array.isArray(value)
 
-/** Formats a path, for example as `events[2].content[0].text`. */
+/** Returns a text such as `events[2].content[0].text`. */
 export function formatFieldPath(path: readonly PropertyKey[]): string {
   return path
     .map((key) => (typeof key === 'number' ? `[${key}]` : `.${String(key)}`))

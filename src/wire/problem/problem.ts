@@ -3,7 +3,7 @@ import { isObject, tryParseJson } from '../json/parse.ts'
 import { readSseEvents } from '../sse.ts'
 import { findFailureKind } from './failure-kind.ts'
 
-/** Creates a failure of kind `response`. `serviceMessage` is the service's own message, unescaped. */
+/** `serviceMessage` is the service's own message, unescaped. */
 export const createResponseError = (message: string, serviceMessage?: string) =>
   new CliError('response', message, { serviceMessage })
 
@@ -11,7 +11,7 @@ export const createResponseError = (message: string, serviceMessage?: string) =>
 export interface ErrorBody {
   type?: string
   message?: string
-  /** Time to wait before a retry, in seconds. */
+  /** In seconds. */
   retryAfter?: number
   requestId?: string
 }
@@ -26,8 +26,8 @@ export function readErrorBody(body: unknown): ErrorBody {
 }
 
 /**
- * Returns the error's message with its code, which names the cause more exactly than the type
- * (src/wire/README.md: public clients, 8).
+ * Returns the message with the code of the error, because the code names the cause more exactly than the
+ * type (src/wire/README.md: public clients, 8).
  */
 export const readErrorMessage = (error: unknown): string | undefined => addCode(readMessage(error), error)
 
@@ -60,12 +60,13 @@ function readDelay(error: unknown): number | undefined {
   return delay === undefined ? undefined : Number.parseFloat(delay as string)
 }
 
-/** Returns whether the body of a successful response is an error. */
+/** Returns whether the body of a 2xx response is an error instead of a result. */
 export function isErrorEnvelope(body: unknown): boolean {
   const value = Array.isArray(body) ? body[0] : body
   if (!isObject(value)) return false
   const type = readField(value, 'type')
-  // A `session.error` event has the field `error` too, but is not an error envelope.
+  // A `session.error` event has the field `error`, but it is an event, so values with a type need more than
+  // that field.
   if (typeof type !== 'string') return looksLikeError(value)
   const isProblem =
     type.endsWith('_error') || (type.includes(':') && typeof readField(value, 'title') === 'string')
@@ -102,8 +103,8 @@ const isFilled = (value: unknown): boolean =>
     : value !== undefined && value !== ''
 
 /**
- * Creates the failure for an error envelope with status 2xx. The type of the error decides the kind of the
- * failure (src/wire/README.md: public clients, 8).
+ * Creates the failure for a 2xx response whose body is an error. The type of the error decides the kind of
+ * the failure (src/wire/README.md: public clients, 8).
  */
 export function createErrorBodyFailure(value: unknown): CliError {
   const { message, requestId } = readErrorBody(value)
@@ -117,9 +118,9 @@ export function createErrorBodyFailure(value: unknown): CliError {
 }
 
 /**
- * Creates the failure for an unexpected body of a 2xx response. `body` is parsed JSON or text. If it is an
- * error, the failure describes this error. Otherwise its kind is `response` and its message is `otherwise`.
- * The failure contains the body and the body's message.
+ * Creates the failure for an unexpected body of a 2xx response. `body` is parsed JSON or text. If the body
+ * is an error, the failure describes that error. Otherwise it has the kind `response` and the message
+ * `otherwise`.
  */
 export function createUnexpectedBodyFailure(body: unknown, otherwise: string): CliError {
   const envelope = [body, ...(typeof body === 'string' ? parseEvents(body) : [])].find(isErrorEnvelope)
@@ -133,13 +134,16 @@ const [maxErrorDepth, maxListedErrors] = [5, 20]
 
 const maxReadLength = 64 * 1024
 
-/** Returns the first of the named fields that has a value. Reads own properties only. */
+/**
+ * Returns the first of the named fields that is not null. Ignores inherited properties, because `body` is
+ * hostile.
+ */
 const readField = (value: unknown, ...names: string[]): unknown =>
   isObject(value)
     ? names.map((name) => (Object.hasOwn(value, name) ? value[name] : null)).find((found) => found !== null)
     : undefined
 
-/** Reads the message of an error in any known form. A message may itself be the JSON of an error. */
+/** A message may itself be the JSON of an error, so this function calls itself. */
 function readMessage(value: unknown, depth = 0): string | undefined {
   if (depth > maxErrorDepth) return undefined
   if (typeof value === 'string') {
@@ -170,7 +174,7 @@ function addLocation(place: unknown, message: string | undefined): string | unde
   return `${steps.slice(0, maxListedErrors).join('.')}: ${message}`
 }
 
-/** Returns the types, statuses and codes of an error, the most exact first. */
+/** Lists the types, statuses and codes of an error, the most exact first. */
 function listNames(value: unknown): string[] {
   const error = readField(value, 'error')
   const places = [error, readField(value, 'fault'), value]
@@ -185,10 +189,7 @@ function listNames(value: unknown): string[] {
 const isSuccessCode = (code: unknown): boolean =>
   /^(?:0|2\d\d|ok|success)$/i.test(typeof code === 'number' || typeof code === 'string' ? String(code) : '')
 
-/**
- * Returns the text of an element. The pattern limits every repetition, so matching a hostile page cannot take
- * long.
- */
+/** The pattern limits every repetition, so a hostile page cannot make matching slow. */
 function readElementText(markup: string, name: string): string | undefined {
   const element = new RegExp(
     `<(?:\\w{1,40}:)?${name}(?:\\s[^>]{0,500})?>(?:<!\\[CDATA\\[)?([^<\\]]{0,10000})`,

@@ -50,7 +50,7 @@ export const documentedBetas = [
   'compact-2026-09-04',
 ]
 
-/** Characters of a beta: no comma, which would split the beta in the header, and no blank. */
+/** Excludes blanks, and the comma, which separates betas in the header. */
 export const betaPattern = /^[!-+\--~]+$/
 
 export function describeUndocumentedBeta(ids: readonly string[]): string | undefined {

@@ -14,8 +14,7 @@ export const sentTypes = [
 export type SentType = (typeof sentTypes)[number]
 
 /**
- * Event types that a service sends (src/wire/README.md: public clients, 4 and 10). A service may send other
- * types.
+ * Known event types of a service, which may send others (src/wire/README.md: public clients, 4 and 10).
  */
 const serviceEventTypes = [
   'agent.message',
@@ -56,8 +55,8 @@ const serviceEventTypes = [
 export const eventTypes: readonly string[] = [...sentTypes, ...serviceEventTypes]
 
 /**
- * Suggests a known type for an unknown one, as a text like that from `didYouMean`. Prefers a known type that
- * contains all words of the unknown type.
+ * Returns a suggestion such as ` (did you mean user.message?)`, or an empty text. Prefers a known type that
+ * has all words of the unknown type.
  */
 export function suggestEventType(type: string): string {
   const words = type.toLowerCase().split(/[._]/)

@@ -6,15 +6,15 @@ import { parseReceived, readErrorEvent } from '../received-json.ts'
 import type * as z from '../zod.ts'
 import { SessionEvent } from './session-event.ts'
 
-/** An event, and its exact JSON on one line. */
+/** `text` is the exact JSON of the event, on one line. */
 export interface EventItem {
   event: SessionEvent
   text: string
 }
 
 /**
- * Reads a page of events, or a list without pages, up to the first element that is not an event. Throws a
- * `CliError`.
+ * Reads a page of events up to the first element that is not an event. Throws a `CliError` if the text is
+ * not a list.
  */
 export function readEventsPage(text: string) {
   const { data, texts, hasNextField, next } = readListPage(text, 'the list of events')
@@ -25,8 +25,8 @@ export function readEventsPage(text: string) {
       const refuse = (): PageCursor | undefined => {
         throw createEventError(error, `the list of events: [${index}]`)
       }
-      // The caller gets the valid events of this page first. When it requests the next page, `next` throws the
-      // failure.
+      // The caller still gets the valid events of this page. `next` throws the failure when the caller
+      // requests the next page.
       return { items, hasNextField: true, next: refuse }
     }
     items.push({ event, text: texts[index] ?? '' })
@@ -35,9 +35,9 @@ export function readEventsPage(text: string) {
 }
 
 /**
- * Reads an event of the stream. `name` is the stream's `event:` line, which for some errors is the only sign
- * of an error. Throws a `CliError`. A permanent error has the kind of its type, any other error has the kind
- * `response`.
+ * Reads an event of the stream. `name` is the stream's `event:` line, because some errors have no other
+ * sign of an error. Throws a `CliError`: a permanent error has the kind of its type, any other error has
+ * the kind `response`.
  */
 export function readEventItem(data: string, name = ''): EventItem {
   const value = name === 'error' ? readErrorEvent(data) : parseReceived(data, 'an event of the stream')
@@ -53,8 +53,8 @@ const createEventError = (error: z.core.$ZodError, what: string): CliError =>
 const permanent: readonly FailureKind[] = ['credentials', 'refused', 'payment']
 
 /**
- * Returns whether a failure is a permanent error that was in a stream, or in the body of a 2xx instead of a
- * stream. Such a failure keeps its kind.
+ * Returns whether a response with status 2xx, or a stream, had an error that will not disappear. That
+ * failure keeps its kind.
  */
 export const isPermanentServiceError = ({
   kind,

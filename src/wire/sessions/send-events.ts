@@ -5,18 +5,16 @@ import { type SentType, sentTypes } from './event-types.ts'
 
 const notEmpty = z.lazily(() => z.minLength(1, 'must not be empty'))
 
-/** The id of a tool use (src/wire/README.md: session events, 8). */
+/** Id of a tool use (src/wire/README.md: session events, 8). */
 export const ToolUseId = z.lazily(() => z.string().check(notEmpty(), z.maxLength(128)))
 
-/** Maximum length in characters. zod counts an emoji as one character, as the specification does. */
+/** In characters, as in the specification. zod counts an emoji as one character, too. */
 export const maxDenyMessageLength = 10_000
 
-/** The reason of a denial (src/wire/README.md: session events, 8). */
+/** Reason of a denial (src/wire/README.md: session events, 8). */
 export const DenyMessage = z.lazily(() => z.string().check(z.maxLength(maxDenyMessageLength)))
 
-/**
- * A content block. Blocks of types other than text are accepted, because the specification does not show them.
- */
+/** Accepts blocks of any type, because the specification shows only text blocks. */
 const ContentBlock = z.lazily(() =>
   z.looseObject({ type: z.string(), text: z.optional(z.unknown()) }).check(
     z.check(({ value, issues }) => {
@@ -34,7 +32,10 @@ const TextBlock = z.lazily(() =>
   }),
 )
 
-/** Makes zod run a check even if other fields are invalid, so that parley lists all problems at once. */
+/**
+ * With this condition, zod runs a check although other fields are invalid. So parley lists all problems at
+ * once.
+ */
 const always = () => true
 
 const event = <T extends SentType, S extends z.core.$ZodLooseShape>(type: T, shape: S) =>
@@ -81,10 +82,7 @@ const EventParameters = z.lazily(() =>
 )
 type EventParameters = z.infer<ReturnType<typeof EventParameters>>
 
-/**
- * Returns whether the event is a plain text message. These most frequent events skip the schema, which would
- * copy them.
- */
+/** Plain text messages are the most frequent events. They skip the schema, which would copy them. */
 function isPlainMessage(event: unknown): boolean {
   const { type, content } = (event ?? {}) as { type?: unknown; content?: unknown }
   if (type !== 'user.message' || !Array.isArray(content) || content.length !== 1) return false
@@ -92,8 +90,8 @@ function isPlainMessage(event: unknown): boolean {
 }
 
 /**
- * Schemas of ranges that public clients document and the specification does not show (src/wire/README.md:
- * public clients, 5). A value out of range is only a warning.
+ * Ranges that public clients document and the specification does not show (src/wire/README.md: public
+ * clients, 5). A value out of range is only a warning.
  */
 const documentedRanges = z.lazily(
   () =>
@@ -113,10 +111,10 @@ const documentedRanges = z.lazily(
 const typesBeforeSystemMessage = ['user.message', 'user.tool_result', 'user.custom_tool_result']
 
 export interface EventProblem {
-  /** Path of the invalid field. It begins with the event's index, and is empty for the whole list. */
+  /** Path of the invalid field, which begins with the index of the event. Empty for the whole list. */
   path: PropertyKey[]
   message: string
-  /** True if parley does not have this event type. The service may still support it. */
+  /** The service may still support the type, so the user can send it with `--no-validate`. */
   isUnknownType?: boolean
 }
 

@@ -2,7 +2,7 @@ import { isObject } from '../json/parse.ts'
 import { readErrorMessage } from '../problem/problem.ts'
 import * as z from '../zod.ts'
 
-/** An event of any type, with a schema for only those fields that parley reads. */
+/** An event of any type. The schema has only the fields that parley reads. */
 export const SessionEvent = z.returnInputIfUnchanged(
   z.looseObject({
     id: z.catch(z.optional(z.string()), undefined),
@@ -32,7 +32,7 @@ interface StopReason {
 
 /**
  * Reads why a session stopped. Some services send a text, or nothing. The specification shows `event_ids`
- * without a type, so a list with entries means `requires_action`. A list with entries but without ids counts
+ * without a type, so a list with entries means `requires_action`. A list whose entries are not ids counts
  * as missing.
  */
 export function readStopReason({ stop_reason: reason }: SessionEvent): StopReason {
@@ -66,7 +66,7 @@ export function readEventError(error: unknown): {
   type?: string
   message?: string
   server?: string
-  /** True if the service does not retry by itself. */
+  /** True if the service will not retry by itself. */
   isFinal: boolean
 } {
   const { type, mcp_server_name: server, retry_status: retry } = toFields(error)
@@ -88,9 +88,8 @@ export function readWorkflowRunResult({ result }: SessionEvent): { type?: string
 }
 
 /**
- * Returns the reason for which the service itself refused a tool use (src/wire/README.md: public clients,
- * 10). Returns an empty text if the service gave no reason. Returns `undefined` if the service did not refuse
- * the tool use.
+ * Returns why the service itself refused a tool use (src/wire/README.md: public clients, 10): an empty text
+ * if it gave no reason, and `undefined` if it did not refuse the tool use.
  */
 export function readServiceRefusal(event: SessionEvent): string | undefined {
   if (!isToolUse(event) || event.evaluated_permission !== 'deny') return undefined
@@ -107,25 +106,24 @@ export const readEventText = (event: SessionEvent): string =>
     .map(({ text }) => toNonEmptyText(text) ?? '')
     .join('')
 
-/** Returns the event's text, with `[redacted]` for each redacted block. */
 export const readEventTextWithRedactions = (event: SessionEvent): string =>
   readBlocks(event)
     .map(({ type, text }) => (type === 'redacted' ? '[redacted]' : (toNonEmptyText(text) ?? '')))
     .join('')
 
-/** Returns the event's content for a table row, with blocks other than text by name, such as `[image]`. */
+/** Returns the content on one line. Blocks other than text appear by their type, such as `[image]`. */
 export const describeEventContent = (event: SessionEvent): string =>
   readBlocks(event)
     .map(({ type, text }) => (typeof text === 'string' ? text : `[${toNonEmptyText(type) ?? 'unknown'}]`))
     .join(' ')
 
-/** Returns whether the event has a redacted content block (src/wire/README.md: public clients, 10). */
+/** Services redact blocks (src/wire/README.md: public clients, 10). */
 export const hasRedactedContent = (event: SessionEvent): boolean =>
   readBlocks(event).some(({ type }) => type === 'redacted')
 
 /**
- * Returns whether an event is a piece of a later event, which contains the whole text (src/wire/README.md:
- * recorded, 6). A piece has no id.
+ * Returns whether an event is a piece of a later event, which has an id and the whole text
+ * (src/wire/README.md: recorded, 6).
  */
 export const isEventPiece = ({ id, type }: SessionEvent): boolean =>
   id === undefined && (type === 'event_start' || type === 'event_delta')

@@ -14,8 +14,8 @@ export interface SessionUsage {
 }
 
 /**
- * Reads the `usage` of a session or of a `session.usage` event, or the `model_usage` of a request. Returns
- * `undefined` if the value has no known field.
+ * `value` is the `usage` of a session or of a `session.usage` event, or the `model_usage` of a request.
+ * Returns `undefined` if it has no known field.
  */
 export function readSessionUsage(value: unknown): SessionUsage | undefined {
   if (!isObject(value)) return undefined
@@ -24,7 +24,7 @@ export function readSessionUsage(value: unknown): SessionUsage | undefined {
   return counts.length > 0 || cost ? { tokens: Object.fromEntries(counts), cost } : undefined
 }
 
-/** Reads `{"amount":"187","currency":"USD"}`. An amount that is not whole counts as unknown. */
+/** Reads `{"amount":"187","currency":"USD"}`. Returns `undefined` if the amount is not a whole number. */
 function readMoney(value: unknown): Money | undefined {
   if (!isObject(value)) return undefined
   const { amount, currency } = value
