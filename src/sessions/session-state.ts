@@ -61,6 +61,8 @@ export interface ToolUse {
    * No further decision about the tool use is possible. Its input and text, which may be long, are removed.
    */
   isClosed?: boolean
+  /** The service ran the tool without a confirmation and sent the result. */
+  isFinished?: boolean
 }
 
 const modelRequest = 'model request'
@@ -215,6 +217,19 @@ export class SessionState extends OrderedState {
     } else if (startsWork(event) && hasEffect && !isForThread && !(isReplyType(type) && this.#hasWaiting))
       this.status = 'working'
     return hasEffect
+  }
+
+  /**
+   * Returns whether the service ran a tool without a confirmation and sent the result. To save memory, the
+   * caller then omits the event of the result after `restart`.
+   */
+  finishToolUse(id: string): boolean {
+    const use = this.#toolUses.get(id)
+    const { isReply, isResult } = this.answers.get(id) ?? {}
+    if (use?.permission !== 'allow' || use.wantsResult || isReply || !isResult || this.#isListed(id))
+      return false
+    use.isFinished = true
+    return this.answers.delete(id)
   }
 
   /** Compares a repeated event with the first event with its id. Returns whether their tool uses differ. */
@@ -381,7 +396,8 @@ export class SessionState extends OrderedState {
     if (stopsSession(event)) working.clear()
     if (type === 'span.model_request_start') working.add(modelRequest)
     if (type === 'span.model_request_end') working.delete(modelRequest)
-    if (id !== undefined && isToolUse(event) && event.evaluated_permission === 'allow') working.add(id)
+    const isAllowedUse = isToolUse(event) && event.evaluated_permission === 'allow'
+    if (id !== undefined && isAllowedUse && !this.#hasAnswer(id)) working.add(id)
     const answered = isReplyType(type) ? getAnsweredToolUseId(event) : undefined
     if (answered === undefined) return
     if (
@@ -400,7 +416,7 @@ export class SessionState extends OrderedState {
   #findAnsweredReason(id: string): string | undefined {
     const answer = this.answers.get(id)
     if (answer?.decision !== undefined) return `it already has the answer ${answer.decision}`
-    if (answer) return 'it has a result'
+    if (this.#hasAnswer(id)) return 'it has a result'
     if (this.#hasThreadEnded(id)) return 'its thread has ended'
     return this.interrupted.has(id) ? 'it was interrupted' : undefined
   }
@@ -443,7 +459,7 @@ export class SessionState extends OrderedState {
   #waitForResults(listed: readonly string[] = []): void {
     // Some services list answered tool uses together with waiting tool uses. The answered tool uses then need
     // no result.
-    if (!listed.every((id) => this.answers.has(id))) return
+    if (!listed.every((id) => this.#hasAnswer(id))) return
     for (const id of listed) this.#waitForResult(id)
   }
 
@@ -493,6 +509,10 @@ export class SessionState extends OrderedState {
     return hasEffect
   }
 
+  #hasAnswer(id: string): boolean {
+    return this.answers.has(id) || this.#toolUses.get(id)?.isFinished === true
+  }
+
   #isListed(id: string): boolean {
     const { listed, background } = this
     return background.isWaitingFor(id) || listed.has(id)
@@ -520,8 +540,8 @@ export class SessionState extends OrderedState {
   }
 
   #isWaitedFor(id: string): boolean {
-    const { answers, isIdle } = this
-    if (answers.has(id) || this.#hasThreadEnded(id)) return false
+    const { isIdle } = this
+    if (this.#hasAnswer(id) || this.#hasThreadEnded(id)) return false
     if (!isIdle || !this.#toolUses.has(id)) return true
     return (this.#isListed(id) && this.#findAnsweredReason(id) === undefined) || this.#isUnlisted(id)
   }
@@ -566,6 +586,7 @@ function readToolUse(event: SessionEvent, text = JSON.stringify(event)): ToolUse
     wantsResult: false,
     isContradicted: undefined,
     isClosed: false,
+    isFinished: false,
   }
 }
 

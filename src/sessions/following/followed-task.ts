@@ -68,6 +68,11 @@ export class FollowedTask {
     return isFollowedTask
   }
 
+  /** Removes an event if it is the last one. */
+  drop(entry: LoggedEvent): void {
+    if (this.#events.at(-1) === entry) this.#events.pop()
+  }
+
   /** Removes all events. The caller then adds them again in another order. */
   restart(): void {
     this.#clear()

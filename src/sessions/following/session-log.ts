@@ -1,5 +1,11 @@
 import type { EventItem } from '../../wire/sessions/events-page.ts'
-import { isReplyType, isToolUse, type SessionEvent, stopsSession } from '../../wire/sessions/session-event.ts'
+import {
+  getAnsweredToolUseId,
+  isReplyType,
+  isToolUse,
+  type SessionEvent,
+  stopsSession,
+} from '../../wire/sessions/session-event.ts'
 import { SessionState } from '../session-state.ts'
 import {
   FollowedTask,
@@ -37,7 +43,8 @@ export class SessionLog {
   readonly state = new SessionState()
   readonly task = new FollowedTask()
   #entries: Entry[] = []
-  readonly #byIdentity = new Map<string, Entry>()
+  /** The value is `undefined` if the log has dropped the event. */
+  readonly #byIdentity = new Map<string, Entry | undefined>()
   #listCount = 0
   /** The messages that may be the answer, and the tasks between them. Other messages lose their content. */
   #messages: Entry[] = []
@@ -83,9 +90,10 @@ export class SessionLog {
     let last = -1
     for (const item of list) {
       let entry = this.#byIdentity.get(item.identity)
-      if (entry) this.state.addRepeated(item.event, item.text)
-      // This list contains the event twice, so the second copy is ignored.
-      if (entry?.listedBy === this.#listCount) continue
+      const isKnown = this.has(item.identity)
+      if (isKnown) this.state.addRepeated(item.event, item.text)
+      // The log has dropped the event, or this list contains it twice.
+      if (isKnown && (!entry || entry.listedBy === this.#listCount)) continue
       if (entry) {
         isInOrder &&= entry.index > last && newItems.length === 0
         last = entry.index
@@ -113,14 +121,30 @@ export class SessionLog {
   }
 
   #append(item: LogItem, entry: Entry): void {
+    this.#dropRepeatedWork(entry)
     entry.index = this.#entries.push(entry) - 1
     this.#byIdentity.set(entry.identity, entry)
     entry.hasEffect = this.state.add(item.event, item.text)
+    if (entry.listedBy > 0 && this.#finishesToolUse(item.event)) entry.event = sharedWork
     const isFollowedTask = this.#addToFollowedTask(entry)
     if (stopsSession(entry.event)) this.#lastStop = entry
     if (isFollowedTask) for (const each of this.#messages.splice(0)) dropContent(each)
     else if (isTask(entry.event)) this.#messages.push(entry)
     else if (isMainThreadMessage(entry.event)) this.#addMessage(entry)
+  }
+
+  /** To save memory, drops the last entry if it only shows that the agent works, as the next entry does. */
+  #dropRepeatedWork(next: Entry): void {
+    const last = this.#entries.at(-1)
+    if (last?.event !== sharedWork || !last.listedBy || !next.listedBy || !isOfAgent(next.event)) return
+    this.#entries.pop()
+    this.task.drop(last)
+    this.#byIdentity.set(last.identity, undefined)
+  }
+
+  #finishesToolUse(event: SessionEvent): boolean {
+    const id = isOfAgent(event) ? getAnsweredToolUseId(event) : undefined
+    return id !== undefined && !!this.#byIdentity.get(id)?.listedBy && this.state.finishToolUse(id)
   }
 
   #addToFollowedTask(entry: Entry): boolean {
@@ -236,6 +260,8 @@ const createEntry = (
 /** One object for all events whose fields the log does not read, to save memory. */
 const sharedWork: SessionEvent = { type: 'agent.thinking' }
 const sharedOther: SessionEvent = { type: '' }
+
+const isOfAgent = ({ type }: SessionEvent) => type.startsWith('agent.')
 
 /** Returns only the fields that the log reads later, because a session may have many long events. */
 function pickFields(event: SessionEvent): SessionEvent {

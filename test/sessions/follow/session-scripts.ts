@@ -35,6 +35,7 @@ const doings = fc.array(
     'thinks',
     'uses a tool',
     'uses a tool in a thread',
+    'uses two tools without a question',
     'runs a workflow',
     'is rescheduled',
     'fails',
@@ -56,6 +57,14 @@ function act(doing: Doing, id: string): Event[] {
   if (doing === 'is rescheduled') return [{ id, type: 'session.status_rescheduled' }]
   if (doing === 'fails')
     return [{ id, type: 'session.error', error: { message: 'once', retry_status: { type: 'retrying' } } }]
+  if (doing === 'uses two tools without a question') {
+    const ids = [id, `${id}b`]
+    const allowed = { name: 'bash', input: {}, evaluated_permission: 'allow' }
+    return [
+      ...ids.map((use) => ({ id: use, type: 'agent.tool_use', ...allowed })),
+      ...ids.map((use) => ({ id: `${use}r`, type: 'agent.tool_result', tool_use_id: use, content: 'out' })),
+    ]
+  }
   if (doing === 'uses a tool in a thread') {
     const thread = { session_thread_id: `${id}th` }
     const waits = { stop_reason: { type: 'requires_action', event_ids: [id] } }
