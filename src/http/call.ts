@@ -41,7 +41,6 @@ export interface ReadableResponse extends HttpResponse {
   fail<E>(error: E): E | CliError
 }
 
-/** Sends the requests of a run, also several at once. Each failure has the details of its own request. */
 export type ServiceCaller = ReturnType<typeof createServiceCaller>
 
 /**
@@ -55,8 +54,7 @@ export function createServiceCaller(context: Context, settings: ResolvedSettings
   const { dryRun, curl, retryUnknown = false } = flags
   let stopSpinner: (() => void) | undefined
   const isOnNetwork = !host.exchange && settings.profile.name !== demoProfileName
-  /** Last session that was recorded for TAB completion. It is not recorded again. */
-  let recorded: string | undefined
+  let recordedSession: string | undefined
 
   let choosing: Promise<Exchange> | undefined
 
@@ -178,8 +176,8 @@ export function createServiceCaller(context: Context, settings: ResolvedSettings
         response.accept()
         response.close()
         const { session } = parts.params
-        if (isOnNetwork && session !== undefined && session !== recorded) {
-          recorded = session
+        if (isOnNetwork && session !== undefined && session !== recordedSession) {
+          recordedSession = session
           const { addRecentSession } = await import('./recent-sessions.ts')
           addRecentSession(host, session)
         }

@@ -120,7 +120,6 @@ const getHost = (url: URL) => url.hostname.replace(/^\[|\]$/g, '')
 
 const getPort = (url: URL) => Number(url.port || (url.protocol === 'https:' ? 443 : 80))
 
-/** If an address does not answer within this time, Node tries the next address. */
 const nextAddressDelayMs = 1000
 
 /** Loaded only for https, because loading takes time. */

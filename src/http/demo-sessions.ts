@@ -9,8 +9,7 @@ import { writeFileAtomically } from '../io/file-output.ts'
 import { lock } from '../io/lock.ts'
 import { isObject, tryParseJson } from '../wire/json/parse.ts'
 
-/** Counted from the last use of a session. */
-const sessionLifetimeMs = 60 * 60 * 1000
+const unusedSessionLifetimeMs = 60 * 60 * 1000
 
 const version = 6
 
@@ -20,10 +19,9 @@ const version = 6
  */
 export function openDemoSessions({ host, messages, cleanups, deadline }: Context): SessionStore {
   let isReported = false
-  /** Content of the file after the last read or write by this process. */
-  let known = ''
+  let lastContent = ''
   const isFresh = ({ updated }: StoredSession) =>
-    host.timers.wallTime() - Date.parse(updated) < sessionLifetimeMs
+    host.timers.wallTime() - Date.parse(updated) < unusedSessionLifetimeMs
   const findFile = () => join(openCacheFolder(host), 'demo-sessions.json')
 
   function noteOnce(words: string): void {
@@ -41,8 +39,8 @@ export function openDemoSessions({ host, messages, cleanups, deadline }: Context
       try {
         const file = findFile()
         const text = existsSync(file) ? readFileSync(file, 'utf8') : ''
-        if (text === known) return []
-        known = text
+        if (text === lastContent) return []
+        lastContent = text
         const whole = tryParseJson(text)
         // Only parley writes the file, atomically, so the version proves that it is complete.
         if (isObject(whole) && whole.version === version && Array.isArray(whole.sessions))
@@ -64,7 +62,7 @@ export function openDemoSessions({ host, messages, cleanups, deadline }: Context
         if (!held.isHeld()) throw new Error('another parley process has taken over the sessions')
         const text = JSON.stringify({ version, sessions: sessions.filter(isFresh) })
         writeFileAtomically(findFile(), text, { mode: 0o600 })
-        known = text
+        lastContent = text
       } catch (error) {
         noteUnsaved(error)
       } finally {

@@ -69,7 +69,7 @@ class Attempt implements Dispatcher.DispatchHandler {
 
   start(): void {
     this.#options.closers.add(this.#finish)
-    if (!this.#limits.check()) this.#send()
+    if (!this.#limits.endIfPassed()) this.#send()
   }
 
   onRequestStart(): void {
@@ -161,7 +161,6 @@ class Attempt implements Dispatcher.DispatchHandler {
     return new CliError(this.#reached === 'sent' ? 'unknown' : 'not-sent', `${host}: ${what}`)
   }
 
-  /** Prefers the error of the connection to the error that undici reports. */
   #explain(reported: Error): CliError {
     const error: NodeJS.ErrnoException & { data?: unknown } = this.#connectionError() ?? reported
     const { code, name, message } = error
@@ -231,7 +230,6 @@ const tlsHint = '(should the address begin with https://?)'
  */
 const isTlsAlert = (data: unknown) => typeof data === 'string' && data.charCodeAt(0) === 0x15
 
-/** Keys are undici's codes and messages. */
 const violations = new Map([
   ['UND_ERR_HEADERS_OVERFLOW', 'its headers are too long'],
   ['UND_ERR_RES_CONTENT_LENGTH_MISMATCH', 'the body does not match Content-Length'],
@@ -281,7 +279,6 @@ class ChunkQueue implements AsyncIterable<Uint8Array>, AsyncIterator<Uint8Array,
     this.#wake()
   }
 
-  /** The reader gets the chunks received before, then `error`, if any. */
   close(error?: Error): void {
     this.#closed ??= { error }
     this.#wake()

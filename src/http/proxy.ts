@@ -56,7 +56,6 @@ function parseProxy(given: string, variable: string): HttpProxy {
 const decodePercent = (text: string) =>
   text.replace(/%[\da-f]{2}/gi, (byte) => Buffer.from(byte.slice(1), 'hex').toString('latin1'))
 
-/** `list` has names, suffixes, ports, address blocks, or `*`. */
 function isExempt(url: URL, list: string): boolean {
   const host = normalizeHost(url.hostname)
   const port = url.port || (url.protocol === 'https:' ? '443' : '80')

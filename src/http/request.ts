@@ -21,7 +21,6 @@ export interface RequestParts {
   body?: Uint8Array
   /** Called while parley waits for the response. Loads the code that reads it. */
   meanwhile?: (() => void) | undefined
-  /** Command with which the user can check whether the request was carried out. */
   inspectCommand?: string
   /** If true, no spinner is shown, because it would erase an unfinished line of earlier output. */
   hasOutput?: boolean | undefined
@@ -82,8 +81,7 @@ export function buildRequest(
   }
 }
 
-/** Reads the W3C Trace Context of the environment. */
-const findTrace = ({ env }: Context['host']): Header[] =>
+const readTraceContext = ({ env }: Context['host']): Header[] =>
   ['TRACEPARENT', 'TRACESTATE'].flatMap((variable): Header[] => {
     const value = env[variable]
     // A malformed value is skipped, because the build system has set it, not the user.
@@ -98,7 +96,7 @@ export function parseHeaders(lines: readonly string[], host: Context['host']): H
     const before = given.get(name.toLowerCase())
     given.set(name.toLowerCase(), before ? joinHeaders(before, value) : [name, value])
   }
-  const trace = given.has('traceparent') ? [] : findTrace(host)
+  const trace = given.has('traceparent') ? [] : readTraceContext(host)
   return new Map([...trace.map((header): [string, Header] => [header[0], header]), ...given])
 }
 

@@ -37,7 +37,6 @@ interface StatusRow {
   appliesTo?: StatusSet
   kind: FailureKind
   delivery: DeliveryState
-  /** True if the failure may disappear without a change by the user. */
   isTransient?: true
   /**
    * Requests that may be sent again after this failure. `repeatable`: also if the service may have started
@@ -111,7 +110,6 @@ function findRow({ kind, details }: CliError): StatusRow {
   }
 }
 
-/** For a script that may run the same command again. */
 export function getRetryAdvice(failure: CliError, { isRepeatable }: DeliveryOutcome): RetryAdvice {
   // A second run would fail in the same way, for example at an unknown host or an untrusted certificate.
   if (failure.kind === 'not-sent' && failure.details.isPermanent) return 'never'
@@ -134,7 +132,6 @@ export function getBatchConsequence(failure: CliError): 'continue' | 'wait' | 'e
 
 export interface RetryPolicy {
   repeat: RepeatRule
-  /** Maximum number of attempts after the first. */
   retries: number
   /** Also retries a request that was sent but not answered. */
   retryUnknown: boolean

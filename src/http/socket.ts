@@ -1,6 +1,5 @@
 import type { Socket } from 'node:net'
 
-/** A socket that can stop reading while undici continues to parse. */
 export interface PausableSocket {
   socket: Socket
   pause(isPaused: boolean): void

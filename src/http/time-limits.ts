@@ -36,8 +36,7 @@ export function createTimeLimits(
   }
 
   return {
-    /** Returns true, and ends the exchange, if the deadline has passed already. */
-    check(): boolean {
+    endIfPassed(): boolean {
       const passed = deadline?.passed
       if (passed) endAfterDeadline(passed)
       return passed !== undefined

@@ -98,7 +98,6 @@ async function createNetwork(
   })
 }
 
-/** Returns `undefined` and loads no code if the environment has no proxy. */
 async function loadProxies(env: Host['env']) {
   if (!Object.keys(env).some((name) => /^(https?|all)_proxy$/i.test(name) && env[name])) return undefined
   const { findProxy } = await import('./proxy.ts')

@@ -6,7 +6,6 @@ export interface Endpoint extends DeliveryRules {
   method: 'GET' | 'HEAD' | 'POST' | 'PUT' | 'PATCH' | 'DELETE' | 'OPTIONS'
   /** `{name}` is a placeholder for a path segment or for a part of a segment. */
   path: string
-  /** Header `Accept`; JSON by default. */
   accept?: string
   /**
    * Loads the schema of the request body. The schema is loaded only if needed, because building it takes

@@ -6,7 +6,6 @@ export interface SseEvent {
   data: string
 }
 
-/** Maximum length of an event, in UTF-16 units. */
 const maxEventLength = 64 * 1024 * 1024
 
 /**

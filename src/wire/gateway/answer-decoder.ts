@@ -52,7 +52,6 @@ export function createAnswerDecoder(contentType: string, sink: AnswerSink, isStr
       const progress = reader.progress()
       return progress === 'settled' && !decoder?.mayEndHere() ? 'finished' : progress
     },
-    /** True if a value of the answer is incomplete. */
     isInsideValue: () => !decoder?.mayEndHere(),
     contentCount: () => reader.contentCount,
     hasContent: () => reader.contentCount > 0 || [...reader.otherContent].some((what) => what !== 'thoughts'),

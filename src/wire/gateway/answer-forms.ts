@@ -23,7 +23,6 @@ export interface AnswerSummary extends AnswerTokenCounts {
   /** True for a whole body without a stop reason, so nothing shows that the answer was not cut. */
   lacksStopReason?: true
   stopMessage?: string
-  /** Token for the request of the next part, if the stop reason is `CONTINUATION`. */
   continuationToken?: string
 }
 

@@ -33,7 +33,6 @@ export class AnswerReader {
   readonly otherContent = new Set<OtherContent>()
   /** Number of values with text or an image. */
   contentCount = 0
-  /** True after the first text that is not blank. */
   hasText = false
   readonly #isStreamed: boolean
   #hasEnded = false
@@ -44,8 +43,7 @@ export class AnswerReader {
    */
   #isFinished = false
   readonly #isOpen: NativePiece['isOpen'] = {}
-  /** Number of native chunks with a finish reason. */
-  #finishes = 0
+  #finishReasonCount = 0
 
   /**
    * `isStreamed` is true if a stream was requested. Then a single native body may be the first chunk of a cut
@@ -61,7 +59,7 @@ export class AnswerReader {
     const hasUnknownForm = !this.#isKnown && this.otherContent.has('something else')
     if (!this.#isFinished) return hasUnknownForm ? 'finished' : 'open'
     const isSettled =
-      this.#finishes === 1 && this.contentCount > 0 && !this.otherContent.has('a function call')
+      this.#finishReasonCount === 1 && this.contentCount > 0 && !this.otherContent.has('a function call')
     return isSettled ? 'settled' : 'finished'
   }
 
@@ -99,7 +97,7 @@ export class AnswerReader {
 
   #addNative(value: unknown): string {
     const piece = readNativePiece(value)
-    if (Object.values(piece.isOpen).includes(false)) this.#finishes++
+    if (Object.values(piece.isOpen).includes(false)) this.#finishReasonCount++
     const isOpen = Object.values(Object.assign(this.#isOpen, piece.isOpen))
     if (isOpen.length > 0) this.#isFinished = !isOpen.includes(true)
     Object.assign(this.summary, piece.counts)

@@ -56,7 +56,6 @@ export class ImageFinder {
     this.#findIn('', value)
   }
 
-  /** `name` is the field that contains the value, directly or in a list. */
   #findIn(name: string, value: unknown): void {
     if (Array.isArray(value)) for (const each of value) this.#findIn(name, each)
     if (!isObject(value)) return

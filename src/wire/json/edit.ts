@@ -18,7 +18,6 @@ export const createAssignment = (path: Path, json: string): Assignment => ({
   source: path.join('.'),
 })
 
-/** Appends an element to the list at `path`. */
 export const createListEndAssignment = (path: Path, json: string): Assignment => ({
   ...createAssignment(path, json),
   path: [...path, undefined],

@@ -3,7 +3,6 @@ import { isObject, tryParseJson } from '../json/parse.ts'
 import { readSseEvents } from '../sse.ts'
 import { findFailureKind } from './failure-kind.ts'
 
-/** `serviceMessage` is the service's own message, unescaped. */
 export const createResponseError = (message: string, serviceMessage?: string) =>
   new CliError('response', message, { serviceMessage })
 

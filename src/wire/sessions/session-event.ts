@@ -66,7 +66,6 @@ export function readEventError(error: unknown): {
   type?: string
   message?: string
   server?: string
-  /** True if the service will not retry by itself. */
   isFinal: boolean
 } {
   const { type, mcp_server_name: server, retry_status: retry } = toFields(error)
