@@ -1,11 +1,11 @@
-import { UnprintedBody } from '../content/saved-answer.ts'
+import { AnswerWriter } from '../content/saved-answer.ts'
 import type { Context } from '../context.ts'
 import { CliError, joinFailures, OutputClosed, toFailure, usageError } from '../errors.ts'
 import { createServiceCaller, type ServiceCaller } from '../http/call.ts'
 import { createAgentHeaders, type RequestParts } from '../http/request.ts'
 import { decodeUtf8, tryDecodeUtf8 } from '../io/file-content.ts'
 import { type FileOutput, openFileOutput, saveParts } from '../io/file-output.ts'
-import { FailureStoringWriter, type Output } from '../io/output.ts'
+import type { Output } from '../io/output.ts'
 import { createRawPrinter } from '../io/raw-printer.ts'
 import { addressSettings, type ResolvedSettings, readSettings } from '../settings/resolve.ts'
 import { addSummaryFile } from '../summary.ts'
@@ -42,18 +42,18 @@ export async function callApi(context: Context, options: ApiOptions, words: stri
   const caller = createServiceCaller(context, settings)
   if (await caller.preview(endpoint, parts)) return
   const output = file ?? context.output
-  const unprinted = new UnprintedBody(context, 'bin')
+  const writer = new AnswerWriter(context, 'bin')
   async function callAndPrint(): Promise<void> {
     if (paginate) await printAllPages(caller, { endpoint, parts }, output)
     else
       await caller.call(endpoint, parts, async (response) => {
-        const start = await printResponse(response, { output, hasHead, unprinted })
+        const start = await printResponse(response, { output, hasHead, writer, isSaved: true })
         requireNoError(response, start, file)
       })
     await file?.commit()
     if (file && name) addSummaryFile(context.summary, name)
   }
-  const saver = { savePart: () => unprinted.part }
+  const saver = { savePart: () => writer.part }
   try {
     const isChange = endpoint.repeat !== 'always'
     await context.tracker.during({ isChange, ...saveParts(file, saver) }, callAndPrint)
@@ -63,7 +63,8 @@ export async function callApi(context: Context, options: ApiOptions, words: stri
     if (response && !paginate) {
       const whole = { ...response, body: [response.bytes] }
       // The failure of the response names its status, so it is thrown instead of a failure to print.
-      await printResponse(whole, { output: context.output, hasHead }).catch((refusal: unknown) => {
+      const printing = { output: context.output, hasHead, writer: new AnswerWriter(context, 'bin') }
+      await printResponse(whole, printing).catch((refusal: unknown) => {
         if (refusal instanceof OutputClosed) throw refusal
       })
     }
@@ -156,21 +157,24 @@ type PrintedResponse = Pick<HttpResponse, 'status' | 'statusText' | 'headers'> &
 }
 
 /**
- * Prints the response and returns the start of its body. If printing fails, puts the rest of the body into
- * `unprinted`, and then throws the failure.
+ * Prints the response and returns the start of its body. If printing fails, saves the rest of the body if
+ * `isSaved` is set, and then throws the failure.
  */
 async function printResponse(
   { status, statusText, headers, body }: PrintedResponse,
-  { output, hasHead, unprinted }: { output: Output; hasHead: boolean; unprinted?: UnprintedBody },
+  {
+    output,
+    hasHead,
+    writer,
+    isSaved,
+  }: { output: Output; hasHead: boolean; writer: AnswerWriter; isSaved?: boolean },
 ): Promise<Uint8Array> {
   const printer = createRawPrinter(output)
-  const writer = new FailureStoringWriter(() => unprinted?.reject())
   const print = (chunk: Uint8Array | string) =>
     writer.run(async () => {
       printer.add(chunk)
       await printer.write()
       await output.flush()
-      unprinted?.accept()
     })
   const end = async () => {
     await writer.run(() => printer.end())
@@ -184,7 +188,7 @@ async function printResponse(
   try {
     for await (const chunk of body) {
       start.add(chunk)
-      unprinted?.add(chunk)
+      if (isSaved) writer.keep(chunk)
       await print(chunk)
     }
   } catch (error) {

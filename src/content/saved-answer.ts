@@ -2,7 +2,7 @@ import { openSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import type { Context } from '../context.ts'
-import { type CliError, describeFileError } from '../errors.ts'
+import { type CliError, describeFileError, OutputClosed } from '../errors.ts'
 import {
   addSavedPart,
   type FileOutput,
@@ -17,17 +17,13 @@ import {
  * answer itself (images in base64).
  */
 export function saveAnswerAfterFailure(
-  { host }: Pick<Context, 'host'>,
+  context: Pick<Context, 'host'>,
   failure: CliError,
   bytes: Uint8Array,
   extension = 'bin',
   file?: Pick<FileOutput, 'savePart'>,
 ): CliError {
-  const part = file?.savePart(bytes)
-  return addSavedPart(
-    failure,
-    part?.name === undefined ? saveInTemporaryFolder(host, bytes, extension) : part,
-  )
+  return addSavedPart(failure, saveNearby(context, bytes, extension, file))
 }
 
 /** Destination of an answer in text. */
@@ -50,48 +46,49 @@ export async function openAnswerDestination(
   context: Context,
   name: string | undefined,
 ): Promise<AnswerDestination> {
-  const saveElsewhere: AnswerDestination['save'] = (content, extension) =>
-    isEmpty(content) ? undefined : saveInTemporaryFolder(context.host, content, extension)
-  if (name === undefined) return { file: undefined, save: saveElsewhere }
+  if (name === undefined) {
+    const save: AnswerDestination['save'] = (content, extension) =>
+      isEmpty(content) ? undefined : saveNearby(context, content, extension)
+    return { file: undefined, save }
+  }
   const file = await openFileOutput(name, context)
   const pieces: Buffer[] = []
   let failure: unknown
+  const fail = (error: unknown) => {
+    failure = error
+    file.discard()
+  }
   return {
     file: {
       ...file,
       async write(chunk) {
         pieces.push(Buffer.from(chunk as Uint8Array))
-        if (failure) return
-        await file.write(chunk).catch((error) => {
-          failure = error
-          file.discard()
-        })
+        if (!failure) await file.write(chunk).catch(fail)
       },
       async commit() {
+        if (!failure) await file.commit().catch(fail)
         if (failure) throw failure
-        await file.commit().catch((error) => {
-          failure = error
-          throw error
-        })
       },
     },
     save(content, extension) {
       const written = pieces.splice(0)
-      const hasText = written.length > 0
-      const saveRest = () =>
-        hasText ? saveElsewhere(Buffer.concat(written), 'txt') : saveElsewhere(content, extension)
-      if (!failure) {
-        const part = file.savePart(isEmpty(content) ? undefined : content)
-        const isSaved = part?.name !== undefined || (file.isDirect && hasText)
-        return isSaved ? part : (saveRest() ?? part)
-      }
-      const saved = saveRest()
-      // If saving elsewhere failed, the temporary file next to the target may have the whole answer.
-      const part = saved?.name === undefined ? file.savePart() : undefined
-      file.discard()
-      return part?.name === undefined ? saved : part
+      const isWritten = written.length > 0
+      const [whole, kind] = isWritten ? [Buffer.concat(written), 'txt'] : [content, extension]
+      const isDelivered = file.isDirect && isWritten && !failure
+      return isDelivered || isEmpty(whole) ? file.savePart() : saveNearby(context, whole, kind, file)
     },
   }
+}
+
+/** Saves the content next to `file`, its output file, otherwise in the temporary folder. */
+function saveNearby(
+  { host }: Pick<Context, 'host'>,
+  content: Uint8Array | string,
+  extension: string,
+  file?: Pick<FileOutput, 'savePart'>,
+): SavedPart {
+  const part = file?.savePart(content)
+  return part?.name === undefined ? saveInTemporaryFolder(host, content, extension) : part
 }
 
 const isEmpty = (content: Uint8Array | string): boolean =>
@@ -171,36 +168,42 @@ export class FallbackFile {
   }
 }
 
-/** Saves the part of a body that an output did not accept. */
-export class UnprintedBody {
+/**
+ * Writes an answer to an output. Stores the first failure instead of throwing it, so that parley still reads the
+ * rest of a paid answer. Then saves the kept chunks that the output did not accept.
+ */
+export class AnswerWriter {
+  failure: Error | undefined
   readonly #saved: FallbackFile
-  #acceptedBytes = 0
-  #pending: (Uint8Array | string)[] = []
-  #isRejected = false
+  #writtenBytes = 0
+  #kept: (Uint8Array | string)[] = []
 
   constructor(context: Pick<Context, 'host'>, extension: string) {
     this.#saved = new FallbackFile(context, extension)
   }
 
-  /** Adds a chunk. Call this before writing the chunk to the output. */
-  add(chunk: Uint8Array | string): void {
-    if (this.#isRejected) this.#saved.write(chunk)
-    else this.#pending.push(chunk)
+  /** Keeps a chunk until `run` has written it. */
+  keep(chunk: Uint8Array | string): void {
+    if (this.failure) this.#saved.write(chunk)
+    else this.#kept.push(chunk)
   }
 
-  /** Drops the added chunks. Call this when the output has accepted all of them. */
-  accept(): void {
-    for (const chunk of this.#pending.splice(0)) this.#acceptedBytes += Buffer.byteLength(chunk)
-  }
-
-  reject(): void {
-    this.#isRejected = true
-    for (const chunk of this.#pending.splice(0)) this.#saved.write(chunk)
+  /** Throws only `OutputClosed`. */
+  async run(write: () => Promise<unknown>): Promise<void> {
+    if (this.failure) return
+    try {
+      await write()
+      for (const chunk of this.#kept.splice(0)) this.#writtenBytes += Buffer.byteLength(chunk)
+    } catch (error) {
+      if (error instanceof OutputClosed) throw error
+      this.failure = error as Error
+      for (const chunk of this.#kept.splice(0)) this.#saved.write(chunk)
+    }
   }
 
   get part(): SavedPart | undefined {
     const { part } = this.#saved
-    if (!part || this.#acceptedBytes === 0) return part
-    return { ...part, outcome: `from byte ${this.#acceptedBytes} on ${part.outcome}` }
+    if (!part || this.#writtenBytes === 0) return part
+    return { ...part, outcome: `from byte ${this.#writtenBytes} on ${part.outcome}` }
   }
 }

@@ -87,30 +87,6 @@ export function createOutput(stdout: StdStream, deadline?: Deadline): Output {
   }
 }
 
-/**
- * Stores the first failure instead of throwing it, so that parley still reads the rest of a paid answer.
- * Throws only `OutputClosed`.
- */
-export class FailureStoringWriter {
-  failure: Error | undefined
-  readonly #onFailure: () => void
-
-  constructor(onFailure = () => {}) {
-    this.#onFailure = onFailure
-  }
-
-  async run(write: () => Promise<unknown> | undefined): Promise<void> {
-    if (this.failure) return
-    try {
-      await write()
-    } catch (error) {
-      if (error instanceof OutputClosed) throw error
-      this.failure = error as Error
-      this.#onFailure()
-    }
-  }
-}
-
 /** Drops text after the reader has closed stdout, so that the command continues. */
 export function ignoreClosedReader(output: Output): Output {
   let isReaderClosed = false

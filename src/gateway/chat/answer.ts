@@ -7,14 +7,13 @@ import {
   printUsage,
 } from '../../content/footer.ts'
 import { createPrinter } from '../../content/layout.ts'
-import { type AnswerDestination, UnprintedBody } from '../../content/saved-answer.ts'
+import { type AnswerDestination, AnswerWriter } from '../../content/saved-answer.ts'
 import type { AnswerSchema, SchemaMismatch } from '../../content/schema/schema.ts'
 import { addAnswerToSummary, readTokenUsage } from '../../content/tokens.ts'
 import type { Context } from '../../context.ts'
 import { CliError, joinFailures, OutputClosed } from '../../errors.ts'
 import type { ReadableResponse } from '../../http/call.ts'
 import type { SavedPart } from '../../io/file-output.ts'
-import { FailureStoringWriter } from '../../io/output.ts'
 import { createRawPrinter } from '../../io/raw-printer.ts'
 import { createPendingSpinner } from '../../io/spinner.ts'
 import type { HttpResponse } from '../../wire/exchange.ts'
@@ -64,8 +63,7 @@ export async function openAnswerOutput(context: Context, printing: AnswerPrintOp
   let unprinted: string[] = []
   let hasOutput = false
   let hasUnreadContent = false
-  const rawBody = new UnprintedBody(context, 'txt')
-  const writer = new FailureStoringWriter(() => rawBody.reject())
+  const writer = new AnswerWriter(context, 'txt')
   const breakLine = () => !file && shown.breakLine()
   cleanups.add(breakLine)
 
@@ -90,14 +88,12 @@ export async function openAnswerOutput(context: Context, printing: AnswerPrintOp
       for (const piece of pieces) printer.add(piece)
       hasOutput ||= pieces.length > 0
       await shown.write()
-      if (!isRaw) return
-      await output.flush()
-      rawBody.accept()
+      if (isRaw) await output.flush()
     })
   }
 
   function addRaw(data: Uint8Array | string): void {
-    if (!file) rawBody.add(data)
+    if (!file) writer.keep(data)
     if (!writer.failure) raw.add(data)
   }
 
@@ -198,7 +194,7 @@ export async function openAnswerOutput(context: Context, printing: AnswerPrintOp
     },
 
     savePart(): SavedPart | undefined {
-      if (isRaw) return file ? save('', 'txt') : rawBody.part
+      if (isRaw) return file ? save('', 'txt') : writer.part
       return save(writer.failure || schema ? text.read() : unprinted.join(''), 'txt')
     },
 

@@ -1,9 +1,8 @@
-import { saveAnswerAfterFailure } from '../../content/saved-answer.ts'
+import { AnswerWriter, saveAnswerAfterFailure } from '../../content/saved-answer.ts'
 import { readTokenUsage } from '../../content/tokens.ts'
 import type { Context } from '../../context.ts'
 import { type CliError, joinFailures, OutputClosed, toFailure } from '../../errors.ts'
 import type { FileOutput } from '../../io/file-output.ts'
-import { FailureStoringWriter } from '../../io/output.ts'
 import { createRawPrinter } from '../../io/raw-printer.ts'
 import type { HttpResponse } from '../../wire/exchange.ts'
 import { createAnswerDecoder } from '../../wire/gateway/answer-decoder.ts'
@@ -148,7 +147,7 @@ interface ReadPart extends AnswerPart {
 
 /** Reads a part of the answer. With `--raw`, also prints the part, except in a batch. */
 export async function readImagePart(
-  { flags, output, host: { timers } }: Context,
+  { flags, output, host }: Context,
   response: HttpResponse,
   finder: ImageFinder,
   { keepsConnection = false }: Pick<ReadImagesOptions, 'keepsConnection'>,
@@ -159,7 +158,7 @@ export async function readImagePart(
   const sink = { text() {}, images: finder }
   const decoder = createAnswerDecoder(response.headers['content-type'] ?? '', sink)
   const printer = flags.raw && !keepsConnection ? createRawPrinter(output) : undefined
-  const writer = new FailureStoringWriter()
+  const writer = new AnswerWriter({ host }, 'bin')
   async function onChunk(chunk: Uint8Array): Promise<void> {
     finder.tryRead(() => decoder.push(chunk))
     if (!printer || writer.failure) return
@@ -173,7 +172,7 @@ export async function readImagePart(
     ;({ isAssumed } = await readAnswerBody(response, decoder, {
       onChunk,
       readsToEnd,
-      timers,
+      timers: host.timers,
     }))
     if (printer) await writer.run(() => printer.end())
   } catch (error) {
