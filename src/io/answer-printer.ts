@@ -1,6 +1,8 @@
 import { takeStart } from '../wire/text-start.ts'
 import { escapeControls } from './escape.ts'
-import type { Output } from './output.ts'
+import type { Output, StdStream } from './output.ts'
+import type { PendingSpinner } from './spinner.ts'
+import { wantsColour } from './style.ts'
 
 export interface AnswerPrinter {
   /** Adds a piece of the answer, which may end inside a line break or a surrogate pair. */
@@ -18,8 +20,28 @@ export interface AnswerPrinter {
 /** In UTF-16 units. */
 const maxWriteLength = 256 * 1024
 
+interface AnswerLayout {
+  host: { stdout: StdStream; env: Readonly<Record<string, string | undefined>> }
+  flags: { color?: string }
+  output: Output
+}
+
+export const loadMarkdown = () => import('./markdown/printer.ts')
+
+/** With `isMarkdown`, the printer formats Markdown, otherwise it prints the text unchanged. */
+export async function createAnswerPrinter(
+  { flags, host, output }: AnswerLayout,
+  options: { isMarkdown: boolean; isStreamed?: boolean; waiting?: PendingSpinner },
+): Promise<AnswerPrinter> {
+  const { isMarkdown, isStreamed = false, waiting } = options
+  if (!isMarkdown) return createTextPrinter(output)
+  const isColoured = wantsColour(flags.color, host.env, output.isTerminal)
+  const columns = () => host.stdout.columns || Infinity
+  return new (await loadMarkdown()).MarkdownPrinter(output, { columns, isColoured, isStreamed, waiting })
+}
+
 /** Escapes control characters on a terminal. In a pipe the text stays unchanged. */
-export function createAnswerPrinter(output: Output): AnswerPrinter {
+function createTextPrinter(output: Output): AnswerPrinter {
   /** Line breaks, or half a surrogate pair, that are printed only if more text follows. */
   let heldBack = ''
   let holdsHalfCharacter = false

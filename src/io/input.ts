@@ -75,13 +75,6 @@ export class Input {
     return this.#options.flags.stdin !== false
   }
 
-  /** Throws a `CliError` that names `action` if the deadline passes first. */
-  withinDeadline<T>(work: Promise<T>, action: string): Promise<T> {
-    return this.#options.deadline.race(work, () =>
-      createUnsentDeadlineError(`the deadline passed while ${action}`),
-    )
-  }
-
   /** `reader` is the name of the flag or input that reads stdin, for messages. */
   readStdinChunks(reader: string): AsyncIterable<Uint8Array> {
     this.#takeStdin(reader)

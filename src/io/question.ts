@@ -1,6 +1,7 @@
 import type { Interface } from 'node:readline'
 import { type Readable, Writable } from 'node:stream'
-import { CliError } from '../errors.ts'
+import type { Deadline } from '../deadline.ts'
+import { CliError, createUnsentDeadlineError } from '../errors.ts'
 import type { ShortLivedSet } from '../short-lived-set.ts'
 import type { Stdin } from './input.ts'
 import type { MessagePrinter } from './messages.ts'
@@ -35,7 +36,10 @@ export interface PrompterOptions {
   messages: Pick<MessagePrinter, 'hold' | 'release'>
   /** While a question is open, the set has a function that restores the terminal. */
   cleanups: ShortLivedSet<() => unknown>
+  deadline: Deadline
 }
+
+const deadlineText = 'the deadline passed while a question was open'
 
 /** The terminal marks the start and the end of pasted text (bracketed paste). */
 const [pasteMarksOn, pasteMarksOff] = ['\x1b[?2004h', '\x1b[?2004l']
@@ -57,7 +61,7 @@ export async function askYesNo(prompter: Prompter, question: string, byDefault =
   return typed === '' ? byDefault : /^y(es)?$/i.test(typed)
 }
 
-export function createPrompter({ host, messages, cleanups }: PrompterOptions): Prompter {
+export function createPrompter({ host, messages, cleanups, deadline }: PrompterOptions): Prompter {
   const { stdin, stderr, env } = host
   const closing = new AbortController()
   const write = (text: string) => void stderr.open().write(text)
@@ -70,7 +74,9 @@ export function createPrompter({ host, messages, cleanups }: PrompterOptions): P
     const { createInterface } = await import('node:readline')
     keys ??= stdin.open()
     const input = keys
-    const withdrawal = AbortSignal.any(signal ? [closing.signal, signal] : [closing.signal])
+    const late = new AbortController()
+    const cancelDeadline = deadline.onPass(() => late.abort(createUnsentDeadlineError(deadlineText)))
+    const withdrawal = AbortSignal.any([closing.signal, late.signal, ...(signal ? [signal] : [])])
     const isEdited = stdin.setRaw !== undefined && (isHidden || stderr.isTerminal)
     const marksPastes = isEdited && takesLines && env.TERM !== 'dumb'
     let editor: Interface | undefined
@@ -165,6 +171,7 @@ export function createPrompter({ host, messages, cleanups }: PrompterOptions): P
         show()
       })
     } finally {
+      cancelDeadline()
       release()
     }
   }

@@ -35,11 +35,7 @@ export function addColours(line: StyledLine, isColoured: boolean): string {
   return painted
 }
 
-/** ASCII text skips the slow measurement. */
-export function measureWidth(line: StyledLine): number {
-  const text = getText(line)
-  return /^[\x20-\x7e]*$/.test(text) ? text.length : measureColumns(text)
-}
+export const measureWidth = (line: StyledLine): number => measureColumns(getText(line))
 
 /**
  * Matches blanks, or a text that must stay on one line: a word, or a Chinese or Japanese character with the

@@ -1,7 +1,9 @@
 import { PassThrough, Writable } from 'node:stream'
 import { expect, test } from 'vitest'
+import { Deadline } from '../../src/deadline.ts'
 import { createPrompter, InputEnded } from '../../src/io/question.ts'
 import { ShortLivedSet } from '../../src/short-lived-set.ts'
+import { realTimers } from '../../src/timers.ts'
 
 /** Creates a terminal with its typed keys, its output and its raw state. */
 function createTerminal(suspend?: () => void) {
@@ -29,6 +31,7 @@ function createTerminal(suspend?: () => void) {
     },
     messages: { hold() {}, release() {} },
     cleanups,
+    deadline: new Deadline(realTimers),
   })
   const shows = (text: string) => expect.poll(() => screen.text).toContain(text)
   return { keys, screen, cleanups, questioner, shows }

@@ -6,13 +6,13 @@ import {
   printAnswerEnd,
   printUsage,
 } from '../../content/footer.ts'
-import { createPrinter } from '../../content/layout.ts'
 import { type AnswerDestination, AnswerWriter } from '../../content/saved-answer.ts'
 import type { AnswerSchema, SchemaMismatch } from '../../content/schema/schema.ts'
 import { addAnswerToSummary, readTokenUsage } from '../../content/tokens.ts'
 import type { Context } from '../../context.ts'
 import { CliError, joinFailures, OutputClosed } from '../../errors.ts'
 import type { ReadableResponse } from '../../http/call.ts'
+import { createAnswerPrinter } from '../../io/answer-printer.ts'
 import type { SavedPart } from '../../io/file-output.ts'
 import { createRawPrinter } from '../../io/raw-printer.ts'
 import { createPendingSpinner } from '../../io/spinner.ts'
@@ -52,7 +52,7 @@ export async function openAnswerOutput(context: Context, printing: AnswerPrintOp
   const waiting = createPendingSpinner(context)
   const output = file ?? waiting.wrapOutput(context.output)
   const raw = createRawPrinter(output)
-  const printer = await createPrinter({ ...context, output }, { isMarkdown, isStreamed, waiting })
+  const printer = await createAnswerPrinter({ ...context, output }, { isMarkdown, isStreamed, waiting })
   const shown = isRaw ? raw : printer
   const text = new AnswerText()
   let received: AnswerDecoder | undefined

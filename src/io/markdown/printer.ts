@@ -1,4 +1,3 @@
-import type { AnswerPrinter } from '../answer-printer.ts'
 import type { Output } from '../output.ts'
 import { measureWidth, type StyledLine, styles } from '../spans.ts'
 import type { PendingSpinner } from '../spinner.ts'
@@ -48,7 +47,7 @@ interface HeldBlock {
  * underlined heading is a paragraph above a rule, because the paragraph is printed before its underline
  * arrives. HTML is text.
  */
-export class MarkdownPrinter implements AnswerPrinter {
+export class MarkdownPrinter {
   readonly #output: Output
   readonly #options: MarkdownOptions
   readonly #source = new MarkdownBuffer()

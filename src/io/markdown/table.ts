@@ -28,7 +28,7 @@ export function layOutTable(source: string, columns: number, isHeaderPrinted = f
       cell.length > maxBlockLength ? [[{ text: cell, sgr }]] : readLines(readInlineTokens(cell), sgr),
     )
   const rows = [readRow(header, styles.bold), ...lines.map((line) => readRow(line, ''))]
-  const widths = findWidths(rows, Math.min(columns, maxTableColumns), columns === Infinity)
+  const widths = findWidths(rows, Math.min(columns, maxTableColumns))
   if (!widths) return layOutCells(rows, columns)
   const rule: StyledLine = [{ text: widths.map((width) => '─'.repeat(width)).join('─┼─'), sgr: styles.frame }]
   return rows.flatMap((row, index) => {
@@ -66,16 +66,11 @@ function splitCells(line: string, cell = /((?:\\.|[^|])*)(?:\||$)/g): string[] {
  * A column is as wide as its widest line or, if the table is too wide, at least as wide as its longest word.
  * Returns `undefined` if even the words do not fit.
  */
-function findWidths(
-  rows: readonly StyledLine[][][],
-  columns: number,
-  isFixed: boolean,
-): number[] | undefined {
+function findWidths(rows: readonly StyledLine[][][], columns: number): number[] | undefined {
   const whole = measureCells(rows, (line) => [line])
   const room = columns - 3 * (whole.length - 1)
   const sum = (widths: number[]) => widths.reduce((total, width) => total + width, 0)
   if (sum(whole) <= room) return whole
-  if (isFixed) return undefined
   const longestWords = measureCells(rows, (line) => wrapLine(line, 1))
   const least = whole.map((width, column) =>
     Math.max(Math.min(width, minColumnWidth), longestWords[column] as number),

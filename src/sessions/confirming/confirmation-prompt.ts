@@ -109,7 +109,7 @@ export class ConfirmationPrompt {
       this.#print(`parley: tool use ${index + 1} of ${uses.length}:\n${use.rows}`)
       if (use.why !== undefined) this.#printWrapped(`  ${oneLine(use.why)}`)
       if (!this.#prompter) this.#printWrapped(formatLegend(use))
-      const answer = await this.#context.input.withinDeadline(this.#ask(use), 'a question was open')
+      const answer = await this.#ask(use)
       if (answer === 'quit') return
       if (answer === 'open' || this.#withdrawn.has(use.id)) continue
       if (answer === 'always' && use.fingerprint !== undefined) this.#alwaysAllowed.add(use.fingerprint)

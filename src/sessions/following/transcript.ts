@@ -1,6 +1,6 @@
-import { createPrinter } from '../../content/layout.ts'
 import type { Context } from '../../context.ts'
 import { CliError, toStoppedAtDeadline } from '../../errors.ts'
+import { createAnswerPrinter } from '../../io/answer-printer.ts'
 import { formatLocalTime } from '../../io/local-time.ts'
 import type { StdStream } from '../../io/output.ts'
 import { createRawPrinter } from '../../io/raw-printer.ts'
@@ -160,7 +160,7 @@ export function createEventPrinter(
   const { flags, host, output, messages } = context
   const raw = createRawPrinter(output)
   const printMarkdown = async (text: string) => {
-    const printer = await createPrinter(context, { isMarkdown: markdown })
+    const printer = await createAnswerPrinter(context, { isMarkdown: markdown })
     printer.add(text)
     await printer.end()
   }

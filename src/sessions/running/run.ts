@@ -97,8 +97,7 @@ async function confirmRepetition(run: SessionRun): Promise<void> {
   const repetition = "the session's last user.message is the same task"
   if (!canPrompt(context)) return context.messages.warn(`${repetition}: parley sends the task once more`)
   context.messages.warn(repetition)
-  const answer = withPrompter(context, (prompter) => askYesNo(prompter, 'Send the task once more? [y/N]'))
-  if (await context.input.withinDeadline(answer, 'a question was open')) return
+  if (await withPrompter(context, (prompter) => askYesNo(prompter, 'Send the task once more? [y/N]'))) return
   throw new CliError('stopped', 'the task was not sent again', {
     sent: 'no',
     retry: 'later',

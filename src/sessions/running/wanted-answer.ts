@@ -1,8 +1,8 @@
-import { createPrinter } from '../../content/layout.ts'
 import { openAnswerDestination } from '../../content/saved-answer.ts'
 import { type AnswerSchema, openSchema } from '../../content/schema/schema.ts'
 import type { Context } from '../../context.ts'
 import { type CliError, usageError } from '../../errors.ts'
+import { createAnswerPrinter } from '../../io/answer-printer.ts'
 import type { PartSaver } from '../../io/file-output.ts'
 import type { ResolvedSettings } from '../../settings/resolve.ts'
 import { addSummaryFile } from '../../summary.ts'
@@ -94,7 +94,7 @@ export async function deliverAnswer(
   const { summary, messages } = context
   const output = file ?? context.output
   const isMarkdown = markdown && output.isTerminal && !schema
-  const printer = await createPrinter({ ...context, output }, { isMarkdown })
+  const printer = await createAnswerPrinter({ ...context, output }, { isMarkdown })
   printer.add(answer)
   await printer.end()
   await file?.commit()
