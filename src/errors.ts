@@ -69,10 +69,8 @@ export interface FailureDetails {
   resume?: string[]
   /** Id of the session that the command created. */
   session?: string
-  /** Text of an answer that does not match the request. */
+  /** The received answer; base64 for an image. If `kept` names no file, the message contains it. */
   answer?: string
-  /** True if `answer` is a text that could be saved in no file, so stderr must show it. */
-  showsAnswer?: boolean
   /** Files in which parley saved received data after the failure. */
   kept?: SavedFiles
 }

@@ -195,5 +195,7 @@ function throwFailure(
   const limit = maxFailed ? `, more than --max-failed ${maxFailed.text} allows` : ''
   const { index, error } = failure
   const which = `${failed === 1 ? '' : 'such as '}line ${index}`
-  throw error.with({ sent, retry: getRetry(error.details) }, `${counted}${limit}, ${which}: ${error.message}`)
+  // The results already have the answer of the line.
+  const details = { sent, retry: getRetry(error.details), answer: undefined }
+  throw error.with(details, `${counted}${limit}, ${which}: ${error.message}`)
 }

@@ -112,18 +112,20 @@ function saveInTemporaryFolder(
     return { outcome: `is saved as ${path}`, name: path }
   } catch (error) {
     const outcome = `could not be saved in ${dirname(path)}: ${describeFileError(error)}`
-    const unsaved = content.length > maxBytesInFailure ? undefined : toText(content, extension)
-    return { outcome, unsaved, isText: isText(extension) }
+    return {
+      outcome,
+      unsaved: content.length > maxBytesInFailure ? undefined : toText(content, extension),
+    }
   }
 }
 
 function toText(content: Uint8Array | string, extension: string): string {
   if (typeof content === 'string') return content
   const { buffer, byteOffset, length } = content
-  return Buffer.from(buffer, byteOffset, length).toString(isText(extension) ? 'utf8' : 'base64')
+  return Buffer.from(buffer, byteOffset, length).toString(
+    ['json', 'txt'].includes(extension) ? 'utf8' : 'base64',
+  )
 }
-
-const isText = (extension: string): boolean => ['json', 'txt'].includes(extension)
 
 /**
  * Saves paid data that could not be written to its destination. The first write creates the file with mode

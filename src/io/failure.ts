@@ -7,7 +7,7 @@ const maxShownProblems = 20
 
 export function renderFailure(error: CliError, style: Style, wrap: (line: string) => string): string {
   const { consequence, serviceMessage, requestId, resume, problems = [] } = error.details
-  const { answer, showsAnswer, kept } = error.details
+  const { answer, kept } = error.details
   const [name = '', ...rest] = wrap(`parley: ${oneLine(error.message, 2000)}`).split(' ')
   const lines = [[style.red(name), ...rest].join(' ')]
   for (const problem of problems.slice(0, maxShownProblems)) lines.push(wrap(`  ${oneLine(problem)}`))
@@ -22,7 +22,7 @@ export function renderFailure(error: CliError, style: Style, wrap: (line: string
   addRemote('the service says:', serviceMessage && oneLine(serviceMessage))
   addRemote('request id:', requestId && oneLine(requestId, 200))
   // A CI system reads some texts at the start of a line as commands, so each line of the answer has a prefix.
-  if (showsAnswer && kept === undefined && answer !== undefined)
+  if (kept === undefined && answer !== undefined)
     lines.push('  the answer:', `  | ${escapeControls(answer).replaceAll('\n', '\n  | ')}`)
   return `${lines.join('\n')}\n`
 }

@@ -28,10 +28,8 @@ export interface SavedPart {
   /** The end of a sentence: `is saved as …`. */
   outcome: string
   name?: string
-  /** Data that could not be saved; base64 for images. */
+  /** Data that could not be saved; base64 for an image. */
   unsaved?: string | undefined
-  /** True if `unsaved` is a text. */
-  isText?: boolean
 }
 
 /** Until the answer is complete, parley writes it to a temporary file next to the target. */
@@ -186,7 +184,6 @@ export const addSavedPart = (failure: CliError, part: SavedPart | undefined): Cl
         ...failure.details,
         kept: joinSavedFiles(failure.details.kept, part.name),
         answer: failure.details.answer ?? part.unsaved,
-        showsAnswer: failure.details.showsAnswer || (part.isText && part.unsaved !== undefined),
       })
     : failure
 

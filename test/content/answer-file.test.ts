@@ -2,6 +2,7 @@ import { mkdirSync, readdirSync, readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { answering, message, ownerOnlyMode, run, temporaryFolder } from '../harness/run.ts'
+import { createFailingStdout } from '../harness/stdout.ts'
 
 test('chat exits with 11 and saves the answer in the temporary folder if -o is on a full disk (needs /dev/full)', async () => {
   const folder = temporaryFolder()
@@ -25,6 +26,13 @@ test.each([
   const ended = await run(argv)
   expect(ended).toMatchObject({ code: 11, out: '', requests: [] })
   expect(ended.err).toMatch(/^parley: \/proc\//)
+})
+
+test('image prints the image as base64 on stderr if it can be saved nowhere', async () => {
+  const stdout = createFailingStdout(0, 'ENOSPC')
+  const ended = await run(['image', 'hi', '-m', 'm', '-o', '-'], { env: { TMPDIR: '/none' }, stdout })
+  expect(ended).toMatchObject({ code: 11, out: '' })
+  expect(ended.err).toMatch(/\n {2}the answer:\n {2}\| iVBORw0KGgo/)
 })
 
 test('chat saves the answer as FILE.part if a folder has taken the name of -o', async () => {
