@@ -80,8 +80,8 @@ export class Input {
     this.#takeStdin(reader)
     const { host, note } = this.#options
     const { stdin, timers } = host
-    const pieces = readStream(() => stdin.open(), 'stdin', new AbortController().signal)
-    return withWaitingNote(pieces, timers, () => note('waiting for stdin'))
+    const waiting = { timers, note: () => note('waiting for stdin') }
+    return readStream(() => stdin.open(), 'stdin', new AbortController().signal, waiting)
   }
 
   async readFile(name: string, shown = name): Promise<Uint8Array> {
@@ -231,13 +231,11 @@ export class Input {
     return bytes
   }
 
-  async #read(open: OpenStream, name: string, onIdle: () => void): Promise<Uint8Array> {
+  async #read(open: OpenStream, name: string, note: () => void): Promise<Uint8Array> {
     const { deadline, host } = this.#options
-    const { timers } = host
     const stop = new AbortController()
-    const pieces = withWaitingNote(read(open, name, stop.signal), timers, onIdle)
-    const whole = readBody(pieces, maxTextLength + 1)
-    const bytes = await deadline.race(whole, () => {
+    const pieces = read(open, name, stop.signal, { timers: host.timers, note })
+    const bytes = await deadline.race(readBody(pieces, maxTextLength + 1), () => {
       stop.abort()
       return createUnsentDeadlineError(`the deadline passed while ${name} was read`)
     })
@@ -247,37 +245,33 @@ export class Input {
   }
 }
 
-async function* withWaitingNote(
-  pieces: AsyncIterable<Uint8Array>,
-  timers: Timers,
-  onIdle: () => void,
-): AsyncGenerator<Uint8Array> {
-  const cancelHint = schedule(timers, waitingNoteDelayMs, onIdle)
-  try {
-    for await (const piece of pieces) {
-      cancelHint()
-      yield piece
-    }
-  } finally {
-    cancelHint()
-  }
-}
-
 const waitingNoteDelayMs = 2000
 
 const emptyStdinError = () => usageError('stdin is empty (--fail-on-empty)')
 
 type OpenStream = (stop: AbortSignal) => Readable | Promise<Readable>
 
-async function* read(open: OpenStream, name: string, stop: AbortSignal): AsyncGenerator<Uint8Array> {
+/** Yields the chunks of a stream. Prints the note if the first chunk takes longer than 2 s. */
+async function* read(
+  open: OpenStream,
+  name: string,
+  stop: AbortSignal,
+  waiting?: { timers: Timers; note(): void },
+): AsyncGenerator<Uint8Array> {
+  const cancelNote = waiting ? schedule(waiting.timers, waitingNoteDelayMs, waiting.note) : () => {}
   try {
     const stream = await open(stop)
     const close = () => stream.destroy()
     if (stop.aborted) close()
     stop.addEventListener('abort', close)
-    yield* stream
+    for await (const chunk of stream) {
+      cancelNote()
+      yield chunk
+    }
   } catch (error) {
     throw toFileFailure(error, name)
+  } finally {
+    cancelNote()
   }
 }
 

@@ -106,13 +106,9 @@ export class ParagraphSplitter {
     return this.#move(1)
   }
 
+  /** No segment ends at the escaped character: the lexer needs a hard line break and its next line together. */
   #readEscape(index: number): boolean {
-    const next = this.#text[index + 1]
-    if (next === undefined) return this.#isEnd && this.#move(1)
-    if (next !== '\n')
-      return this.#move(blank.test(next) || startsWithIdeograph(this.#text, index + 1) ? 1 : 2)
-    // A backslash before a line break is a hard line break. The lexer needs it together with the next line.
-    if (this.#text[index + 2] === undefined) return this.#isEnd && this.#move(1)
+    if (index + 1 === this.#text.length) return this.#isEnd && this.#move(1)
     return this.#move(2)
   }
 
