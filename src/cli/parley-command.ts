@@ -11,6 +11,7 @@ import {
   isHelpFlag,
   isSharedFlag,
 } from './flags.ts'
+import { isKnownFlag } from './hints.ts'
 
 /**
  * A command line has an unknown word or flag, which is the first of `words`. `Program` converts this error
@@ -85,6 +86,10 @@ export class ParleyCommand extends Command {
   /** Words of the command line that name the command, without `parley`. */
   get words(): string[] {
     return this.path.slice(1).map((command) => command.name())
+  }
+
+  get longFlags(): string[] {
+    return this.options.flatMap(({ long }) => long ?? [])
   }
 
   get ownFlags(): Option[] {
@@ -186,16 +191,18 @@ export class ParleyCommand extends Command {
 
 /**
  * Throws an error if a value is attached to a short flag and has blanks. The word is then probably a prompt
- * that begins with a hyphen. Headers are an exception, because users of curl write `-H'Name: value'`.
+ * that begins with a hyphen. Headers are an exception, because users of curl write `-H'Name: value'`. Also
+ * throws an error for a long flag with one hyphen: `-model NAME` would be `-m` with the value `odel`.
  */
 function checkAttachedValue(word: string, command: ParleyCommand): void {
   const { options } = command
-  const [name] = word.split('=', 1)
+  const [name = ''] = word.split('=', 1)
   const toggle = options.find(({ long, required }) => long === name && !required)
   if (toggle) throw usageError(`${name} takes no value`)
   const option = options.find(({ short }) => short === word.slice(0, 2))
   if (!option || word.startsWith('--')) return
   if (word[2] === '=') throw usageError(`${option.short} takes no =: its value is a separate argument`)
+  if (isKnownFlag(`-${name}`, command.longFlags)) throw new UnknownWordError(command, [name])
   if (/\s/.test(word) && !(option instanceof HeaderFlag)) throw new UnknownWordError(command, [word])
 }
 

@@ -51,6 +51,29 @@ test.each([
   expect(text).not.toContain('canary')
 })
 
+test.each([
+  ['chat -model alpha-3 hi', "unknown flag '-model' (did you mean --model?)"],
+  ['chat hi -model=alpha-3', "unknown flag '-model' (did you mean --model?)"],
+  ['chat hi -output x.md', "unknown flag '-output' (did you mean --output?)"],
+  [
+    'chat hi -max 3',
+    "unknown flag '-max' (did you mean --max-output-tokens or --max-failed or --max-total-tokens?)",
+  ],
+  [
+    'chat hi -max-tokens 3',
+    "unknown flag '-max-tokens': --max-output-tokens N limits the length of an answer, in chat and image",
+  ],
+  ['chat hi -quiet', "unknown flag '-quiet' (did you mean --quiet?)"],
+  ['events send hi -session s1', "unknown flag '-session' (did you mean --session?)"],
+])('a long flag with one hyphen exits with 2 and names the flag: %s', async (line, message) => {
+  expect(await usageError(line.split(' '))).toBe(message)
+})
+
+test('short flags may be combined and may have an attached value', async () => {
+  const { code, out } = await run(['chat', '-qv', '-malpha-3', 'hi', '--dry-run'])
+  expect({ code, out }).toEqual({ code: 0, out: expect.stringContaining('/models/alpha-3:') })
+})
+
 test.each([[['hi']], [['where', 'is', 'it', '--stream']]])(
   'P62: the message for a prompt without a command names chat: %j',
   async (argv) => {

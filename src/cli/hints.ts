@@ -1,0 +1,116 @@
+import { documentedModels } from '../wire/gateway/models.ts'
+
+const models = `-m NAME or 'parley config set chatModel NAME' sets the model for chat, imageModel the model for images; documented for chat: ${documentedModels.join(', ')}`
+
+const sessions = "'parley sessions list' lists the sessions, 'parley sessions create' creates one"
+
+const noFlag = 'secrets have no flag, because other users can see arguments:'
+const token = `'parley config set accessToken', or PARLEY_ACCESS_TOKEN`
+const key = `'parley config set apiKey', or PARLEY_API_KEY`
+
+/**
+ * Commands and flags of other tools and of earlier versions of parley. Each text must be true for every
+ * command. Names of topics and of commands in groups need no row, because `unknown-words.ts` finds them.
+ */
+const hints: readonly (readonly [names: string, text: string])[] = [
+  ['login, auth, configure, setup, init', "'parley config init' asks for addresses and credentials"],
+  ['logout', "'parley config unset accessToken' and 'parley config unset apiKey' remove the credentials"],
+  ['models, model', models],
+  ['ask', "'parley chat PROMPT' asks a model"],
+  ['session, events create, events new, events sessions', sessions],
+  ['events wait', "'parley events follow' ends once the session is idle"],
+  ['events tail, events watch, events logs', "'parley events follow' prints events as they happen"],
+  ['events ls, sessions ls', "use the command list, as in 'parley sessions list'"],
+  ['events approve, events allow, events deny', "'parley events confirm' has the flags --allow and --deny"],
+  ['version', "'parley --version' prints the version"],
+  ['flags', "'parley help settings' lists the shared flags"],
+  ['config edit', "'parley config set KEY VALUE' changes a value, 'parley config path' names the file"],
+  ['config ls, config show, config view', "'parley config list' prints the values of a profile"],
+  ['--json', "--raw prints the service's JSON, in commands that call a service"],
+  ['--jq', '--raw prints JSON for jq, in commands that call a service, as in: --raw | jq .'],
+  [
+    '-p, --prompt, --message',
+    'the prompt, the message or the task is an argument without a flag, as in: parley chat "Say hello"; --profile NAME selects a profile',
+  ],
+  ['-t, --temp', '--temperature N sets the temperature of an answer, if the model accepts one'],
+  [
+    '--format, --output-format',
+    "--raw prints the service's JSON, and chat --schema FILE prints an answer in JSON",
+  ],
+  [
+    '--since, --tail, --reverse',
+    'events list --limit N prints the newest N events, --order asc the oldest first',
+  ],
+  ['--wait, --watch', 'events send --follow prints what happens until the session is idle'],
+  ['--reason', 'events confirm --deny --message TEXT gives the reason of a denial'],
+  ['--env', 'sessions create --environment ID names an environment; --profile NAME selects a profile'],
+  [
+    '--max-time',
+    '--deadline limits the total time, and --timeout limits the time in which the service sends nothing',
+  ],
+  ['--retry, --max-retries', '--retries N sets the number of extra attempts'],
+  ['--silent', '-q prints only errors and important warnings'],
+  ['--debug, --log-level', '-v prints the headers of requests and responses, timings and retries'],
+  ['--proxy', 'HTTPS_PROXY, HTTP_PROXY and ALL_PROXY name the proxy'],
+  ['--insecure, --no-verify-ssl', '--cacert FILE adds CA certificates; no flag disables their check'],
+  ['--json-schema, --response-format', '--schema FILE requires JSON that matches'],
+  ['--parallel, --jobs, --workers', '--concurrency N limits the concurrent requests of a batch'],
+  ['--out, --outfile', '-o FILE writes the result of chat, image, api and events run to a file'],
+  ['--max-tokens', '--max-output-tokens N limits the length of an answer, in chat and image'],
+  [
+    '--schema-retries',
+    'only chat has this flag; after a run, run again with a message that names the mismatches',
+  ],
+  [
+    '--fail-on-cut',
+    'only chat has this flag; with --last, -o or --schema, a run without an answer exits with 8',
+  ],
+  [
+    '--yes, --allow, --approve, --allowed-tools, --dangerously-skip-permissions',
+    "'parley events run --policy FILE' allows tool uses by rules, 'parley events confirm --allow' allows the waiting ones",
+  ],
+  ['--max-turns, --max-budget-usd, --budget', '--deadline, --max-cost and --max-total-tokens limit a run'],
+  ['-n', 'a request has one answer, and --batch FILE makes many requests; --limit N limits a list of events'],
+  [
+    '-c, --continue',
+    'chat --thread FILE continues a conversation; a session continues by itself, with one more message',
+  ],
+  ['--access-token, --token', `${noFlag} ${token}`],
+  ['--api-key', `${noFlag} ${key}`],
+  ['--key', `${noFlag} for the gateway ${token}; for sessions ${key}`],
+  ['--ask', "it was removed; 'parley config check' requests no answer, 'parley chat Hello' does"],
+  ['--unordered', 'it was removed, because a batch always prints each result when it is ready'],
+  ['--live, --no-live', 'it was removed, because parley prints each message only when it is complete'],
+  [
+    '--policy, --audit',
+    "'parley events run' has this flag, and without a task answers the waiting tool uses",
+  ],
+  ['--rate', 'it was removed; use serve --fault rate:N, which answers N requests a second'],
+  ['--chunk-delay', 'it was removed; use serve --latency MS, which waits before each answer'],
+  ['--log', 'it was removed, because serve writes its log to stderr; use 2> FILE'],
+  ['--seed, --stream-style', 'it was removed from serve; in a request, --set PATH=VALUE sets any field'],
+  ['--no-color, --no-colour', '--color never turns colors off'],
+  ['--url, --endpoint', "--base-url URL sets the gateway's address, --agents-url URL the session service's"],
+  ['--system-prompt, --instructions', '--system TEXT instructs the model or the agent'],
+  [
+    '-s, --session',
+    '-s ID names a session, as in: parley events list -s ID; without a flag: parley sessions show ID; --system TEXT instructs the model of chat',
+  ],
+  ['-a, --attachment, --attach', '-f FILE adds a file'],
+  [
+    '-d, --data',
+    '-i FILE gives the whole body, in commands that send one; --set PATH=VALUE sets a field of it, in chat, image and api',
+  ],
+  ['--image', "-f FILE adds an image to a request, and 'parley image' creates an image"],
+  ['--download', 'it was removed; image prints the link of an image, use curl to download it'],
+  [
+    '--size, --top-p, --aspect-ratio, --effort, --reasoning',
+    '--set PATH=VALUE sets any field of the body that the model accepts',
+  ],
+]
+
+export const findHint = (name: string) => hints.find(([names]) => names.split(', ').includes(name))?.[1]
+
+/** Returns whether parley or another tool has this long flag, or longer flags that begin with its words. */
+export const isKnownFlag = (flag: string, longFlags: readonly string[]): boolean =>
+  findHint(flag) !== undefined || longFlags.some((long) => `${long}-`.startsWith(`${flag}-`))
