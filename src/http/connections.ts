@@ -5,6 +5,7 @@ import type { PausableSocket } from './socket.ts'
 
 export interface Connection extends PausableSocket {
   client: Client
+  origin: string
   /**
    * True after the first response. The server may then close the connection at any time, so a request that
    * was not sent uses another connection.
@@ -20,25 +21,24 @@ export interface Connection extends PausableSocket {
 export type ConnectionPool = ReturnType<typeof createConnectionPool>
 
 /**
- * With `closers`, connections stay open for later requests to the same server, and `closers` has a function
- * that closes each idle one. Without `closers`, each request gets a new connection.
+ * With `closers`, connections stay open for later requests, which must all go to the same server, and `closers`
+ * has a function that closes each idle one. Without `closers`, each request gets a new connection.
  */
 export function createConnectionPool(options: ConnectOptions, closers?: ShortLivedSet<() => void>) {
-  const idle = new Map<string, { connection: Connection; drop(): void }[]>()
+  const idle: { connection: Connection; drop(): void }[] = []
 
   let failures = 0
 
   function closeIdle(): void {
-    for (const { drop } of [...idle.values()].flat()) {
+    for (const { drop } of idle.splice(0)) {
       closers?.delete(drop)
       drop()
     }
-    idle.clear()
   }
 
   return {
     /**
-     * Returns an idle or new connection to the server of `url`. Throws like `openConnection`. Aborting
+     * Returns an idle connection, or a new one to the server of `url`. Throws like `openConnection`. Aborting
      * `opening` stops the attempt to connect. `opening` is a controller instead of a signal, because Node
      * creates the signal only when it is read, and a request on an idle connection needs none.
      */
@@ -46,8 +46,7 @@ export function createConnectionPool(options: ConnectOptions, closers?: ShortLiv
       if (!closers) return connect(url, options, opening.signal)
       // Node reports connections that the server has closed in the next turn of the event loop.
       await new Promise(setImmediate)
-      const candidates = idle.get(url.origin) ?? []
-      for (let entry = candidates.shift(); entry; entry = candidates.shift()) {
+      for (let entry = idle.shift(); entry; entry = idle.shift()) {
         const { connection, drop } = entry
         closers.delete(drop)
         if (!isClosing(connection)) return connection
@@ -65,7 +64,7 @@ export function createConnectionPool(options: ConnectOptions, closers?: ShortLiv
       }
     },
     /** Keeps the connection for later requests, or closes it. The response must be complete. */
-    release(url: URL, connection: Connection): void {
+    release(connection: Connection): void {
       if (!closers || connection.failuresBefore !== failures) {
         closeConnection(connection)
         return
@@ -78,10 +77,7 @@ export function createConnectionPool(options: ConnectOptions, closers?: ShortLiv
       // event loop.
       setImmediate(() => {
         // At the end of the run, parley has called `drop` and removed it from `closers`.
-        if (!closers.has(drop)) return
-        const candidates = idle.get(url.origin) ?? []
-        idle.set(url.origin, candidates)
-        candidates.push({ connection, drop })
+        if (closers.has(drop)) idle.push({ connection, drop })
       })
     },
   }
@@ -97,7 +93,7 @@ export function closeConnection({ client, socket }: Connection): void {
 async function connect(url: URL, options: ConnectOptions, signal: AbortSignal): Promise<Connection> {
   const opened = await openConnection(url, options, { signal, meanwhile: loadUndiciClient })
   const { createUndiciClient } = await loadUndiciClient()
-  return { ...opened, client: createUndiciClient(url, opened.socket), isUsed: false }
+  return { ...opened, client: createUndiciClient(url, opened.socket), origin: url.origin, isUsed: false }
 }
 
 /** A batch loads undici before it opens many connections, because loading code needs a free descriptor. */

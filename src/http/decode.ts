@@ -22,17 +22,14 @@ export function decompressBody(response: HttpResponse, maxBytes = maxTextLength)
     .filter((coding) => !noCoding.includes(coding))
   // Some proxies send `gzip, gzip` although they encode the body only once.
   const coding = [...new Set(listed)].join(', ')
-  return {
-    ...response,
-    body: limitLength(coding === '' ? response.body : decode(response, coding), maxBytes),
-  }
+  return coding === '' ? response : { ...response, body: limitLength(decode(response, coding), maxBytes) }
 }
 
 async function* limitLength(body: Body, maxBytes: number): AsyncGenerator<Uint8Array> {
   let size = 0
   for await (const chunk of body) {
     size += chunk.length
-    if (size > maxBytes) throw unreadableError('it is longer than 512 MiB')
+    if (size > maxBytes) throw createTooLongError()
     yield chunk
   }
 }
@@ -77,3 +74,5 @@ async function* prepend(start: Uint8Array, rest: AsyncIterator<Uint8Array>): Asy
 }
 
 const unreadableError = (why: string) => createResponseError(`the answer cannot be read: ${why}`)
+
+export const createTooLongError = () => unreadableError('it is longer than 512 MiB')

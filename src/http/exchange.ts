@@ -3,7 +3,9 @@ import type { DeliveryState } from '../delivery-state.ts'
 import { CliError } from '../errors.ts'
 import type { ShortLivedSet } from '../short-lived-set.ts'
 import type { Exchange, HttpRequest, HttpResponse } from '../wire/exchange.ts'
+import { maxTextLength } from '../wire/json/body-text.ts'
 import { type Connection, type ConnectionPool, closeConnection } from './connections.ts'
+import { createTooLongError } from './decode.ts'
 import { findSocketError } from './socket.ts'
 import { createTimeLimits } from './time-limits.ts'
 
@@ -19,13 +21,14 @@ interface ExchangeOptions {
 }
 
 export function createHttpExchange(given: ExchangeOptions): Exchange {
-  const options = { ...given, answeredOrigins: new Set<string>() }
+  const options = { ...given, hasAnswered: false }
   return (request, onSent) =>
     new Promise((resolve, reject) => new Attempt(request, options, { onSent, resolve, reject }).start())
 }
 
 interface AttemptOptions extends ExchangeOptions {
-  readonly answeredOrigins: Set<string>
+  /** True after a response to any request. */
+  hasAnswered: boolean
 }
 
 interface Callbacks {
@@ -55,6 +58,7 @@ class Attempt implements Dispatcher.DispatchHandler {
   #reached: DeliveryState = 'not-sent'
   #connection: Connection | undefined
   #bytesBefore = 0
+  #bodyBytes = 0
 
   constructor(request: HttpRequest, options: AttemptOptions, callbacks: Callbacks) {
     this.#request = request
@@ -84,7 +88,7 @@ class Attempt implements Dispatcher.DispatchHandler {
   onResponseStart(_: unknown, status: number, headers: Headers, statusText = ''): void {
     if (status < 200) return
     this.#reached = 'answered'
-    this.#options.answeredOrigins.add(this.#url.origin)
+    this.#options.hasAnswered = true
     this.#limits.refresh()
     const close = () => this.#finish()
     this.#callbacks.resolve({ status, statusText, headers: flattenHeaders(headers), body: this.#body, close })
@@ -92,7 +96,9 @@ class Attempt implements Dispatcher.DispatchHandler {
 
   onResponseData(_: unknown, chunk: Uint8Array): void {
     this.#limits.refresh()
-    this.#body.push(chunk)
+    this.#bodyBytes += chunk.length
+    if (this.#bodyBytes > maxTextLength) this.#fail(createTooLongError())
+    else this.#body.push(chunk)
   }
 
   onResponseEnd(): void {
@@ -119,7 +125,9 @@ class Attempt implements Dispatcher.DispatchHandler {
     if (!closers.has(this.#finish)) return closeConnection(connection)
     this.#connection = connection
     this.#bytesBefore = connection.socket.bytesRead
-    connection.client.dispatch(toDispatchOptions(this.#request, this.#url, this.#limits.refresh), this)
+    const { pathname, search } = this.#url
+    const body = toDispatchedBody(this.#request, this.#limits.refresh)
+    connection.client.dispatch({ origin: connection.origin, path: pathname + search, ...body }, this)
   }
 
   #finish = (isWhole = false): void => {
@@ -130,7 +138,7 @@ class Attempt implements Dispatcher.DispatchHandler {
     if (isWhole) {
       // From now on, another request may use the connection.
       this.#connection = undefined
-      if (connection) connections.release(this.#url, connection)
+      if (connection) connections.release(connection)
     } else {
       this.#opening.abort()
       if (connection) closeConnection(connection)
@@ -177,8 +185,7 @@ class Attempt implements Dispatcher.DispatchHandler {
     if (message === 'other side closed') {
       // A server that expects TLS often closes without a response.
       const hasNoAnswer = this.#connection?.socket.bytesRead === this.#bytesBefore
-      const { protocol, origin } = this.#url
-      const mayBeTls = protocol === 'http:' && !this.#options.answeredOrigins.has(origin)
+      const mayBeTls = this.#url.protocol === 'http:' && !this.#options.hasAnswered
       const why = hasNoAnswer ? ` without an answer${mayBeTls ? ` ${tlsHint}` : ''}` : ''
       return this.#failure(`the connection was closed${why}`)
     }
@@ -198,11 +205,9 @@ function flattenHeaders(headers: Headers): Record<string, string> {
   return headers as Record<string, string>
 }
 
-function toDispatchOptions({ method, headers, body }: HttpRequest, url: URL, onProgress: () => void) {
+function toDispatchedBody({ method, headers, body }: HttpRequest, onProgress: () => void) {
   const isLong = body !== undefined && body.length > maxPieceBytes
   return {
-    origin: url.origin,
-    path: url.pathname + url.search,
     method: method as 'POST',
     headers: isLong ? { ...headers, 'content-length': `${body.length}` } : headers,
     // undici accepts an iterable, but its type does not declare it.

@@ -113,21 +113,15 @@ async function* piecesOf(...pieces: Uint8Array[]) {
   yield* pieces
 }
 
-test.each([
-  ['uncompressed', 'identity', [Buffer.from('12345'), Buffer.from('67890')]],
-  ['compressed', 'gzip', [gzipSync('1234567890')]],
-])(
-  'parley accepts a body of exactly the maximum size and rejects a longer body, %s',
-  async (_, coding, pieces) => {
-    const read = (maxBytes: number) =>
-      readBody(decompressBody(response(piecesOf(...pieces), coding), maxBytes).body)
-    expect(Buffer.from(await read(10)).toString()).toBe('1234567890')
-    await expect(read(9)).rejects.toMatchObject({
-      kind: 'response',
-      message: 'the answer cannot be read: it is longer than 512 MiB',
-    })
-  },
-)
+test('parley accepts a compressed body of exactly the maximum size and rejects a longer body', async () => {
+  const read = (maxBytes: number) =>
+    readBody(decompressBody(response(piecesOf(gzipSync('1234567890')), 'gzip'), maxBytes).body)
+  expect(Buffer.from(await read(10)).toString()).toBe('1234567890')
+  await expect(read(9)).rejects.toMatchObject({
+    kind: 'response',
+    message: 'the answer cannot be read: it is longer than 512 MiB',
+  })
+})
 
 test("a connection that breaks in a compressed body fails with the connection's reason", async () => {
   const body = async function* () {
