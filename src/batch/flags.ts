@@ -18,7 +18,7 @@ interface MaxFailed {
   getMaxFailed(lines: number | undefined): number
 }
 
-export const batchFlags = (): Option[] => [
+export const createBatchFlags = (): Option[] => [
   new Option('--concurrency <n>', 'maximum concurrent requests (default 8)').argParser(parsePositiveCount),
   new FileFlag('--results <file>', 'append results to a file instead of printing them', 'updates'),
   new Option('--resume', 'continue an earlier run with these --results'),
@@ -35,13 +35,13 @@ export const batchFlags = (): Option[] => [
 ]
 
 /** Hides all flags but `--batch` in the help of a command, because `parley help batch` lists them. */
-export const allBatchFlags = (): Option[] => [
+export const createAllBatchFlags = (): Option[] => [
   new FileFlag('--batch <file>', "one request per line of a file, or - for stdin: 'parley help batch'"),
-  ...batchFlags().map((flag) => flag.hideHelp()),
+  ...createBatchFlags().map((flag) => flag.hideHelp()),
 ]
 
 export const batchFlagConstraints: FlagCompanions = {
-  ...Object.fromEntries(batchFlags().map(({ long }) => [long, { needs: ['--batch'] }])),
+  ...Object.fromEntries(createBatchFlags().map(({ long }) => [long, { needs: ['--batch'] }])),
   '--resume': { needs: ['--results'] },
   '--input': { bars: ['--batch'] },
   '--usage': { bars: ['--batch'] },

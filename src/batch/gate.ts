@@ -119,8 +119,7 @@ export interface FailedRequest {
   error: CliError
   index: number
   now: number
-  /** Monotonic time, or Infinity. */
-  deadline: number
+  deadlineMs: number
   random: number
 }
 
@@ -249,8 +248,12 @@ export function recordOutageFailure(
   }
 }
 
-function requireFiniteWait({ error, now, deadline }: FailedRequest, waitMs: number, failedMs: number): void {
-  const isLate = now + waitMs > deadline
+function requireFiniteWait(
+  { error, now, deadlineMs }: FailedRequest,
+  waitMs: number,
+  failedMs: number,
+): void {
+  const isLate = now + waitMs > deadlineMs
   const tooLong = waitMs > maxPauseMs ? 'more than an hour' : isLate && 'past the deadline'
   const because =
     failedMs >= maxFailedPausesMs

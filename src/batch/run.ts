@@ -271,7 +271,7 @@ export class BatchRun implements BatchState {
     }
     const { retry } = this.limits
     const random = this.#options.timers.random()
-    const failed = { error, index: line.index, now, deadline: retry.deadline, random }
+    const failed = { error, index: line.index, now, deadlineMs: retry.deadline, random }
     const before = this.gate
     try {
       if (effect === 'refused') this.gate = recordRefusal(before, pauseNumber, failed)

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Option } from 'commander'
-import { batchFlags } from '../batch/flags.ts'
+import { createBatchFlags } from '../batch/flags.ts'
 import {
   getSetting,
   getSettingVariable,
@@ -20,7 +20,7 @@ const generatedLists: Record<string, () => Row[]> = {
   settings: () => settingNames.map((name) => [name, describeSetting(name)]),
   'general flags': () => generalFlags().map(toFlagRow),
   'request flags': () => requestFlags().map(toFlagRow),
-  'batch flags': () => batchFlags().map(toFlagRow),
+  'batch flags': () => createBatchFlags().map(toFlagRow),
   variables: () => [
     ...settingNames.map((name): Row => [getSettingVariable(name), getSetting(name).about]),
     ['PARLEY_PROFILE', 'the current profile'],

@@ -1,8 +1,8 @@
 import { Argument, Option } from 'commander'
 import { FileFlag, parseWholeNumber, TextFlag } from '../argv/flags.ts'
-import { allBatchFlags, type BatchOptions, batchFlagConstraints } from '../batch/flags.ts'
+import { type BatchOptions, batchFlagConstraints, createAllBatchFlags } from '../batch/flags.ts'
 import { usageError } from '../errors.ts'
-import { promptFlags } from '../gateway/body-fields.ts'
+import { createPromptFlags } from '../gateway/body-fields.ts'
 import type { ChatOptions } from '../gateway/chat/chat.ts'
 import { documentedModels } from '../wire/gateway/models.ts'
 import type { CommandModule } from './command.ts'
@@ -14,7 +14,7 @@ export default {
     new Argument('[prompt...]', 'the prompt; stdin is appended, or replaces the word -'),
     new Option('-m, --model <name>', 'the model (default: chatModel, else alpha-2.5-pro)'),
     new TextFlag('--system <text>', `instructions, or @FILE ${notSpecified}`),
-    ...promptFlags('add a text, image, audio, video or PDF file', { temperature: notSpecified }),
+    ...createPromptFlags('add a text, image, audio, video or PDF file', { temperature: notSpecified }),
     new Option('--stream', 'print the answer as it arrives'),
     new Option('--no-stream', 'wait for the whole answer'),
     new Option('--fail-on-cut', 'exit 8 if the answer is cut or stopped'),
@@ -27,7 +27,7 @@ export default {
     new Option('--markdown', 'lay out Markdown (default: on a terminal)'),
     new Option('--no-markdown', 'print the text verbatim'),
     new Option('--usage', 'show model, tokens and seconds, even in a pipe'),
-    ...allBatchFlags(),
+    ...createAllBatchFlags(),
   ],
 
   notes: [

@@ -1,7 +1,7 @@
 import { Argument, Option } from 'commander'
 import { FileFlag } from '../argv/flags.ts'
-import { allBatchFlags, type BatchOptions, batchFlagConstraints } from '../batch/flags.ts'
-import { promptFlags } from '../gateway/body-fields.ts'
+import { type BatchOptions, batchFlagConstraints, createAllBatchFlags } from '../batch/flags.ts'
+import { createPromptFlags } from '../gateway/body-fields.ts'
 import type { ImageOptions } from '../gateway/image/image.ts'
 import type { CommandModule } from './command.ts'
 
@@ -9,13 +9,13 @@ export default {
   parameters: () => [
     new Argument('[prompt...]', 'the prompt; stdin is appended, or replaces the word -'),
     new Option('-m, --model <name>', 'the model (default: the setting imageModel)'),
-    ...promptFlags('add a reference image or a text'),
+    ...createPromptFlags('add a reference image or a text'),
     new FileFlag('-o, --output <file>', 'a file, a folder (ending in /), or - for stdout', 'writes'),
     new Option('--force', 'replace files that exist'),
     new Option('--preview', 'show the images on a terminal'),
     new Option('--no-preview', 'do not show the images'),
     new Option('--usage', 'show model, tokens and seconds, even in a pipe'),
-    ...allBatchFlags(),
+    ...createAllBatchFlags(),
   ],
 
   notes: [

@@ -2,7 +2,7 @@ import { schedule, type Timers } from '../timers.ts'
 import type { HttpResponse } from '../wire/exchange.ts'
 import type { AnswerDecoder } from '../wire/gateway/answer-decoder.ts'
 
-export interface BodyConsumer {
+export interface AnswerBodyConsumer {
   /** Passes a chunk to the decoder. Called before the decoder's progress is checked. */
   onChunk(chunk: Uint8Array): void | Promise<void>
   /**
@@ -26,13 +26,13 @@ const maxRestMs = 1000
 export async function readAnswerBody(
   response: HttpResponse,
   decoder: Pick<AnswerDecoder, 'progress' | 'contentCount'>,
-  { onChunk, readsToEnd, timers }: BodyConsumer,
+  { onChunk, readsToEnd, timers }: AnswerBodyConsumer,
 ): Promise<{ isAssumed: boolean }> {
   let isFinished = false
   let isConsuming = false
   let isAssumed = false
-  /** Milliseconds since the last content. Comments of the stream are not content. */
-  let silence = 0
+  /** Since the last content. Comments of the stream are not content. */
+  let silenceMs = 0
   let stopTimer = () => {}
   function assumeEnd(): void {
     isAssumed = true
@@ -41,7 +41,7 @@ export async function readAnswerBody(
   let waitingSince = timers.now()
   try {
     for await (const chunk of response.body) {
-      silence += timers.now() - waitingSince
+      silenceMs += timers.now() - waitingSince
       if (!isFinished) stopTimer()
       const count = decoder.contentCount()
       isConsuming = true
@@ -54,9 +54,9 @@ export async function readAnswerBody(
         stopTimer = schedule(timers, maxRestMs, response.close)
       } else if (progress) {
         const isSettled = progress === 'settled'
-        if (!isSettled || decoder.contentCount() > count) silence = 0
-        if (silence >= maxSilenceMs) assumeEnd()
-        else if (isSettled) stopTimer = schedule(timers, maxSilenceMs - silence, assumeEnd)
+        if (!isSettled || decoder.contentCount() > count) silenceMs = 0
+        if (silenceMs >= maxSilenceMs) assumeEnd()
+        else if (isSettled) stopTimer = schedule(timers, maxSilenceMs - silenceMs, assumeEnd)
       }
       if (isAssumed) break
       waitingSince = timers.now()

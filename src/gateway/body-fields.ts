@@ -40,7 +40,7 @@ const bodyFieldFlags = (notes: BodyFieldValues = {}): Option[] =>
     return new Option(flag, [about, notes[name]].filter(Boolean).join(' ')).argParser(parse)
   })
 
-export const promptFlags = (aboutFile: string, notes?: BodyFieldValues): Option[] => [
+export const createPromptFlags = (aboutFile: string, notes?: BodyFieldValues): Option[] => [
   ...bodyFieldFlags(notes),
   new FileFlag('-i, --input <file>', 'a whole request body, from a file or - for stdin'),
   new FileFlag('-f, --file <file>', `${aboutFile}, or - for stdin, repeatable`).argParser(appendFlagValue),

@@ -14,7 +14,7 @@ import type { AnswerSummary } from '../wire/gateway/answer-forms.ts'
 import { type BodyFlags, createBodyFlags } from './body-flags.ts'
 import type { LongAnswer, PartReader } from './long-answer.ts'
 
-export type LineInput = { model?: string } & ({ prompt: string } | { body: string })
+export type ParsedLine = { model?: string } & ({ prompt: string } | { body: string })
 
 export interface LineRequest {
   model: string
@@ -36,7 +36,7 @@ interface SharedLineParts {
  */
 const placeholder = 'the prompt\0'
 
-export interface LineContext {
+export interface ActiveLine {
   index: number
   spent: LineUsage
 }
@@ -50,7 +50,7 @@ export interface LineReader<T> extends PartReader<T> {
 
 interface LineReading<T> {
   model: string
-  line: LineContext
+  line: ActiveLine
   answer: LongAnswer
   reader: LineReader<T>
   requireNext: RequireContinuation
@@ -89,14 +89,14 @@ export async function createLineSender(
     retry: { repeat: endpoint.repeat, retries, retryUnknown },
     preview: async (request: LineRequest) => void (await caller.preview(endpoint, createParts(request))),
     /** Builds the request of an input line. Throws a usage error if the line is invalid. */
-    async build(line: LineInput): Promise<LineRequest> {
+    async build(line: ParsedLine): Promise<LineRequest> {
       if (line.model !== undefined) encodePathSegment('model', line.model)
       return {
         model: line.model ?? model(),
         body: 'prompt' in line ? insertPrompt(line.prompt) : await buildGiven(line.body),
       }
     },
-    countAnswer: ({ spent }: LineContext, summary: AnswerSummary) =>
+    countAnswer: ({ spent }: ActiveLine, summary: AnswerSummary) =>
       addAnswerUsage(spent, context.summary, summary),
     async receive<T>({ model, line: { index, spent }, answer, reader, requireNext }: LineReading<T>) {
       const send = <R>(body: Uint8Array, read: (response: ReadableResponse) => Promise<R>) =>

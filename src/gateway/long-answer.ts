@@ -12,7 +12,6 @@ import { createResponseError } from '../wire/problem/problem.ts'
 
 /** The part of an answer that one response contains. */
 export interface AnswerPart extends AnswerEnd {
-  /** True for text, an image or other content of the answer. */
   hasContent: boolean
 }
 
@@ -118,14 +117,14 @@ export class LongAnswer {
     const why =
       kind === 'file' || kind === 'stopped' ? message : `the answer could not be continued: ${message}`
     const summed = error.with(sum, why)
-    return isRepeated ? summed.with({ sent: getSentAfterAnswer(summed) }) : explainAfterAnswer(summed)
+    return isRepeated ? summed.with({ sent: getSentAfterAnswer(summed) }) : toFailureAfterAnswer(summed)
   }
 }
 
 const getSentAfterAnswer = ({ details: { sent } }: CliError) => (sent === 'unknown' ? sent : 'yes')
 
 /** Corrects a failure that follows an answer in the same run, because "nothing was sent" would be false. */
-export function explainAfterAnswer(error: CliError): CliError {
+export function toFailureAfterAnswer(error: CliError): CliError {
   const sent = getSentAfterAnswer(error)
   if (error.kind !== 'not-sent') return error.with({ sent })
   const { consequence, ...details } = error.details
@@ -146,7 +145,7 @@ function addToken(body: Uint8Array, token: string): Uint8Array {
   }
 }
 
-export const joinResponses = (bodies: readonly string[]): string =>
+export const joinResponseBodies = (bodies: readonly string[]): string =>
   bodies.length > 1 ? `[${bodies.join(',')}]` : (bodies[0] ?? '')
 
 export const createDeadlineCheck =

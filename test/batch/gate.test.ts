@@ -16,7 +16,7 @@ import type { BatchLine } from '../../src/batch/input.ts'
 import type { CliError } from '../../src/errors.ts'
 import { failure } from './pieces.ts'
 
-const base = { index: 1, deadline: Infinity, random: 1 }
+const base = { index: 1, deadlineMs: Infinity, random: 1 }
 const retry = { repeat: 'failed', retries: 0, retryUnknown: false, deadline: Infinity } as const
 const limited = (retryAfter?: number) =>
   failure('rate-limited', retryAfter === undefined ? {} : { retryAfter })
@@ -180,14 +180,14 @@ describe('pauses that end a batch', () => {
     expect(end(3601)).toThrow(
       'it ended with rate-limited; the service asks to wait 3601 s, more than an hour',
     )
-    expect(end(10, { deadline: 10_000 })).not.toThrow()
-    expect(end(10, { deadline: 9999 })).toThrow('the service asks to wait 10 s, past the deadline')
+    expect(end(10, { deadlineMs: 10_000 })).not.toThrow()
+    expect(end(10, { deadlineMs: 9999 })).toThrow('the service asks to wait 10 s, past the deadline')
   })
 
   test('the failure that ends a batch has the Retry-After, and names the deadline if the deadline ended it', () => {
     const detailsOf = (retryAfter: number, deadline: number) => {
       try {
-        end(retryAfter, { deadline })()
+        end(retryAfter, { deadlineMs: deadline })()
       } catch (error) {
         return (error as CliError).details
       }

@@ -102,7 +102,7 @@ export async function openAnswerOutput(context: Context, printing: AnswerPrintOp
   }
 
   return {
-    /** True after the first output. The cursor may then be inside a line. */
+    /** True after the first output, when the cursor may be inside a line that a spinner would erase. */
     hasOutput: () => hasOutput,
 
     async read(response: HttpResponse): Promise<AnswerPart> {
@@ -128,7 +128,6 @@ export async function openAnswerOutput(context: Context, printing: AnswerPrintOp
       const progress = () => (failure ? 'ended' : decoder.progress())
       const readsToEnd = () => isRaw && decoder.isVerbatim()
 
-      // A spinner would erase an unfinished line, so parley shows a spinner only before the first output.
       if (!hasOutput) waiting.show('waiting for the answer')
       try {
         const { isAssumed } = await readAnswerBody(
@@ -242,7 +241,7 @@ class AnswerText {
   add(text: string): void {
     this.#last += text
     if (this.#last.length > maxBlockLength) {
-      // UTF-16 preserves half a surrogate pair.
+      // UTF-8 would replace half of a surrogate pair.
       const encoding = this.#last.isWellFormed() ? 'utf8' : 'utf16le'
       this.#blocks.push({ bytes: Buffer.from(this.#last, encoding), encoding })
       this.#last = ''

@@ -17,10 +17,10 @@ import type { WorkHooks } from '../../work-tracker.ts'
 import { type BodyFlags, createBodyFlags } from '../body-flags.ts'
 import {
   createDeadlineCheck,
-  explainAfterAnswer,
   LongAnswer,
   type PartReader,
   type SendPart,
+  toFailureAfterAnswer,
 } from '../long-answer.ts'
 import type { AnswerOutput, AnswerPrintOptions } from './answer.ts'
 
@@ -40,7 +40,8 @@ export async function runChat(context: Context, options: ChatOptions, words: str
   const { given, turn, ...inputs } = await readInputs(context, options, words)
   const { schemaRetries = 0 } = options
   const schema =
-    inputs.schema && (await (await loadSchema()).openSchema(context, settings, inputs.schema, schemaRetries))
+    inputs.schema &&
+    (await (await loadAnswerSchema()).openSchema(context, settings, inputs.schema, schemaRetries))
   const fileName = options.output === '-' ? undefined : options.output
   const { markdown = values.markdown && context.output.isTerminal } = options
   if (options.markdown && fileName !== undefined)
@@ -59,7 +60,7 @@ export async function runChat(context: Context, options: ChatOptions, words: str
     context.messages.note(`${options.thread}: using ${model}, the thread's model. -m changes it`)
   const via = (options.stream ?? values.stream) ? values.streamVia : undefined
   const flags = createBodyFlags(options, inputs, schema)
-  // Some services ignore this field and send the whole answer at once.
+  // Comes first, so that `--set stream=false` takes precedence.
   if (via === 'body') flags.assignments.unshift(createAssignment(['stream'], 'true'))
   const endpoint = via === 'path' ? endpoints.streamChat : endpoints.chat
   const parts = {
@@ -134,7 +135,7 @@ export async function runChat(context: Context, options: ChatOptions, words: str
       const { kind, message } = failure
       const why = mismatch && kind === 'not-sent' ? `${mismatch.failure.message}; ${message}` : message
       const { attempts } = context.summary
-      const saved = saving.explain(mismatch ? explainAfterAnswer(failure.with({ attempts }, why)) : failure)
+      const saved = saving.explain(mismatch ? toFailureAfterAnswer(failure.with({ attempts }, why)) : failure)
       const { sent = 'no' } = saved.details
       if (!conversation || isAnswered || sent === 'no') return saved
       return saved.with({}, `${saved.message}; ${conversation.unchangedNote}`)
@@ -152,10 +153,9 @@ export async function runChat(context: Context, options: ChatOptions, words: str
 
 const loadConversation = () => import('./conversation.ts')
 
-/** Loads the code that prints answers, while the service works on the answer. */
 const loadAnswer = () => import('./answer.ts')
 
-export const loadSchema = () => import('../../content/schema/schema.ts')
+export const loadAnswerSchema = () => import('../../content/schema/schema.ts')
 
 export const chooseChatModel = (given: string | undefined, { chatModel, family }: Settings): string =>
   given ?? chatModel ?? `${family}-2.5-pro`

@@ -50,13 +50,12 @@ export async function openConversation(context: Context, name: string) {
 
   const given = await read()
   return {
-    /** Content of the file, or `undefined` if the file is missing or empty. */
+    /** `undefined` if the file is missing or empty. */
     stored: given && { text: given.body, name },
     /** Model of the last run. The file has it as the field `model`, which parley never sends in a body. */
     model: given?.model,
     /** Throws a `CliError` if another run has taken over the lock of the file. */
     requireLock,
-    /** Consequence for the message of a failure. */
     unchangedNote: `${oneLine(name)} ${given ? 'is unchanged' : 'was not created'}`,
     /**
      * Adds the question and the answer, and sets the model and the instruction. Other fields stay unchanged.
@@ -74,7 +73,8 @@ export async function openConversation(context: Context, name: string) {
         const { text } = (await read()) ?? { text: '{"model":"","contents":[]}' }
         const assignments = [turn, createAssignment(['model'], JSON.stringify(model))]
         const thread = await buildBody({ given: { text, name }, turn: question, system, assignments })
-        // If this process was suspended, it may have lost its lock, and another process may have added turns.
+        // If this process was suspended, another process may have taken the lock and added turns, which this
+        // write would remove.
         requireLock()
         writeFileAtomically(target, thread, { mode: 0o600, uid: context.host.uid })
         isAdded = true

@@ -15,14 +15,14 @@ import { createResponseError } from '../../wire/problem/problem.ts'
 import { parseReceivedBody } from '../../wire/received-json.ts'
 import { readAnswerBody } from '../answer-body.ts'
 import {
+  type ActiveLine,
   createLineSender,
-  type LineContext,
-  type LineInput,
   type LineRequest,
+  type ParsedLine,
   type RequireContinuation,
 } from '../line-body.ts'
-import { type AnswerPart, joinResponses, LongAnswer } from '../long-answer.ts'
-import { type ChatOptions, chooseChatModel, loadSchema } from './chat.ts'
+import { type AnswerPart, joinResponseBodies, LongAnswer } from '../long-answer.ts'
+import { type ChatOptions, chooseChatModel, loadAnswerSchema } from './chat.ts'
 
 /**
  * Returns the functions that prepare and preview the chat requests of a batch. Throws a `CliError` if a flag or
@@ -39,7 +39,8 @@ export async function prepareChatLines(
   const quiet = { ...context, messages: { ...context.messages, note() {} } }
   const { schemaRetries = 0 } = options
   const schema =
-    inputs.schema && (await (await loadSchema()).openSchema(quiet, settings, inputs.schema, schemaRetries))
+    inputs.schema &&
+    (await (await loadAnswerSchema()).openSchema(quiet, settings, inputs.schema, schemaRetries))
   const model = () => chooseChatModel(options.model, values)
   const common = { endpoint: endpoints.chat, options, inputs, model, schema }
   const caller = await createLineSender(context, settings, common)
@@ -50,7 +51,7 @@ export async function prepareChatLines(
   async function query(
     { model, body: first }: LineRequest,
     state: LineState,
-    line: LineContext,
+    line: ActiveLine,
     requireNext: RequireContinuation,
   ) {
     const earlier = state.mismatches.values()
@@ -85,12 +86,12 @@ export async function prepareChatLines(
 
   return {
     ...caller,
-    async prepare(input: LineInput) {
+    async prepare(input: ParsedLine) {
       const request = await caller.build(input)
       const state: LineState = { mismatches: [], parts: undefined }
       return {
         ...request,
-        send: (line: LineContext, requireNext: RequireContinuation) =>
+        send: (line: ActiveLine, requireNext: RequireContinuation) =>
           query(request, state, line, requireNext),
         addReceived: (failure: CliError) => addReceived(state, failure),
       }
@@ -196,7 +197,7 @@ class ReceivedParts {
     const { end } = this.answer
     const isBlank = text.trim() === ''
     const missing = describeMissingPart(end, isBlank, requirement)
-    // An answer without text may have other content, which the user paid for.
+    // An answer without text may have other paid content, so the failure gets its body.
     if (missing !== undefined)
       throw createResponseError(missing).with({ answer: isBlank ? this.#readUnread() : text })
     const checked = await schema?.check(text, describeCut(end))
@@ -207,7 +208,7 @@ class ReceivedParts {
 
   #readResponse(): { response: string } | undefined {
     const bodies = this.#bodies.map(readJson)
-    return bodies.length === 0 ? undefined : { response: joinResponses(bodies) }
+    return bodies.length === 0 ? undefined : { response: joinResponseBodies(bodies) }
   }
 
   /**

@@ -12,7 +12,7 @@ import { createResponseError, isErrorEnvelope } from '../../wire/problem/problem
 import { readAnswerBody } from '../answer-body.ts'
 import type { AnswerPart } from '../long-answer.ts'
 
-export interface ReadImagesOptions {
+export interface ImageReaderOptions {
   /** Called for a failed part only if its token counts are known. */
   onSummary(summary: AnswerSummary): void
   /**
@@ -26,11 +26,11 @@ export interface ReadImagesOptions {
 }
 
 /**
- * Returns a reader that saves the images of each part before the next request, also the complete images of a
- * cut part. The reader saves the body of an answer without images, because the user paid for it. With `--raw`,
- * the reader prints the bytes as they arrive, and only an error or a body that is not JSON is a failure.
+ * Returns a reader that saves the images of each part, also of a cut part, before the next request. It saves
+ * the body of an answer without images, because the user paid for it. With `--raw`, it prints the bytes as they
+ * arrive, and fails only for an error or a body that is not JSON.
  */
-export function openImageAnswer(context: Context, reading: ReadImagesOptions) {
+export function createImageReader(context: Context, reading: ImageReaderOptions) {
   const finder = new ImageFinder()
   const { findings } = finder
   const isRaw = context.flags.raw
@@ -105,7 +105,7 @@ export function openImageAnswer(context: Context, reading: ReadImagesOptions) {
   }
 }
 
-export type ImageReader = ReturnType<typeof openImageAnswer>
+export type ImageReader = ReturnType<typeof createImageReader>
 
 const isErrorAnswer = ({ details: { body } }: CliError) => isErrorEnvelope(body)
 
@@ -116,7 +116,7 @@ const findFailureWithImages = ({ unreadable, error, broken }: ImageFinder) => un
 function checkAnswer(
   finder: ImageFinder,
   summary: AnswerSummary,
-  { onSummary }: ReadImagesOptions,
+  { onSummary }: ImageReaderOptions,
 ): CliError | undefined {
   const { findings, hasImages, unreadable, broken } = finder
   const failure = hasImages ? findFailureWithImages(finder) : (unreadable ?? finder.failure ?? broken)
@@ -141,7 +141,6 @@ function checkRawAnswer(context: Context, finder: ImageFinder, summary: AnswerSu
 interface ReadPart extends AnswerPart {
   bytes: Uint8Array
   failure: CliError | undefined
-  /** `--raw` has printed the whole part. */
   isPrinted: boolean
 }
 
@@ -150,7 +149,7 @@ export async function readImagePart(
   { flags, output, host }: Context,
   response: HttpResponse,
   finder: ImageFinder,
-  { keepsConnection = false }: Pick<ReadImagesOptions, 'keepsConnection'>,
+  { keepsConnection = false }: Pick<ImageReaderOptions, 'keepsConnection'>,
 ): Promise<ReadPart> {
   const { images, links } = finder.findings
   const before = images.length + links.length

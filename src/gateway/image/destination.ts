@@ -5,10 +5,10 @@ import { CliError, hasCode, toFileFailure, usageError } from '../../errors.ts'
 import { createFileAtomically, type FileOutput, openFileOutput, TemporaryFile } from '../../io/file-output.ts'
 import { absolutePath, findOutputTarget, findReplaceProblem, isFolderName } from '../../io/paths.ts'
 import type { Timers } from '../../timers.ts'
-import { hasWrongExtension } from './format.ts'
+import { hasWrongImageExtension } from './format.ts'
 
 export interface ImageDestination {
-  readonly capacity: number
+  readonly maxImages: number
   readonly file?: FileOutput
   /**
    * Saves an image. Returns the path for printing, or `undefined` if the image was written to stdout. Throws a
@@ -26,7 +26,7 @@ export interface ImageDestinationOptions {
 }
 
 /** Throws a `CliError` if images cannot be saved in the destination. */
-export async function chooseDestination(
+export async function openImageDestination(
   context: Context,
   { output, name, replaces }: ImageDestinationOptions,
 ): Promise<ImageDestination> {
@@ -43,7 +43,7 @@ function createStdoutDestination({ output }: Context): ImageDestination {
   if (output.isTerminal)
     throw usageError('-o - would write an image to the terminal: redirect it, or name a file')
   return {
-    capacity: 1,
+    maxImages: 1,
     async save(bytes) {
       await output.write(bytes)
       await output.flush()
@@ -62,7 +62,7 @@ async function createFolderDestination(
   await convertFileErrors(folder || path, async () => requireFolder(path, folder !== ''))
   let count = 0
   return {
-    capacity: Infinity,
+    maxImages: Infinity,
     save: (bytes, extension) =>
       convertFileErrors(folder || path, async () => {
         await fs.mkdir(path, { recursive: true })
@@ -92,11 +92,11 @@ async function createFileDestination(
   const extension = extname(name)
   let count = 0
   return {
-    capacity: Infinity,
+    maxImages: Infinity,
     file: await openFileOutput(name, context),
     async save(bytes, kind) {
       const file = addNumber(name.slice(0, name.length - extension.length), ++count) + extension
-      if (hasWrongExtension(file, kind))
+      if (hasWrongImageExtension(file, kind))
         messages.note(`${file}: its extension does not match: the image is ${kind}`)
       return convertFileErrors(file, async () => {
         if (

@@ -33,7 +33,7 @@ export async function findImageExtension(bytes: Uint8Array, mimeType = ''): Prom
   return getExtension(found ?? declaredType)
 }
 
-export function hasWrongExtension(name: string, extension: string): boolean {
+export function hasWrongImageExtension(name: string, extension: string): boolean {
   const given = /\.([^./]+)$/.exec(name)?.[1]?.toLowerCase()
   return given !== undefined && normalizeExtension(given) !== extension
 }

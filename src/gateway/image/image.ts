@@ -15,10 +15,10 @@ import type { HttpResponse } from '../../wire/exchange.ts'
 import { createResponseError } from '../../wire/problem/problem.ts'
 import { type BodyFlags, createBodyFlags } from '../body-flags.ts'
 import { type AnswerPart, createDeadlineCheck, LongAnswer, type SendPart } from '../long-answer.ts'
-import { type ImageReader, openImageAnswer } from './answer.ts'
-import { chooseDestination, type ImageDestination } from './destination.ts'
+import { createImageReader, type ImageReader } from './answer.ts'
+import { type ImageDestination, openImageDestination } from './destination.ts'
 import { createImageName, readPromptOfBody } from './name.ts'
-import { type ImageSaveOptions, printImagePath, printLine, saveImages } from './saving.ts'
+import { type ImageSaveOptions, printImagePath, printResultLine, saveImages } from './saving.ts'
 
 export interface ImageOptions extends BodyFlags {
   output?: string
@@ -46,7 +46,7 @@ export async function runImage(context: Context, flags: ImageOptions, words: str
     show ??= createPreview(context, options.preview)
     await show(bytes, extension)
   }
-  const reading = openImageAnswer(context, {
+  const reading = createImageReader(context, {
     file: destination?.file,
     onSummary: (summary) => addAnswerToSummary(context.summary, summary),
     async save(images, earlier) {
@@ -107,7 +107,7 @@ async function openDestination(
   name: string,
 ): Promise<ImageDestination | undefined> {
   const { raw, dryRun, curl } = context.flags
-  return raw || dryRun || curl ? undefined : chooseDestination(context, { output, name, replaces })
+  return raw || dryRun || curl ? undefined : openImageDestination(context, { output, name, replaces })
 }
 
 const lostImages = { onInterrupt: () => 'the answer was received; images without a printed path are lost' }
@@ -133,7 +133,7 @@ async function saveAnswer(
   }
   await saveFound()
   // The images are saved before links are printed, because writing to stdout may fail.
-  if (output !== '-') for (const uri of links) await printLine(context, uri)
+  if (output !== '-') for (const uri of links) await printResultLine(context, uri)
   await context.output.flush()
 }
 

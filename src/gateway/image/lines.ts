@@ -12,15 +12,15 @@ import { ImageFinder } from '../../wire/gateway/found-images.ts'
 import { createErrorBodyFailure, isErrorEnvelope } from '../../wire/problem/problem.ts'
 import { parseReceivedBody } from '../../wire/received-json.ts'
 import {
+  type ActiveLine,
   createLineSender,
-  type LineContext,
-  type LineInput,
   type LineReader,
+  type ParsedLine,
   type RequireContinuation,
 } from '../line-body.ts'
-import { joinResponses, LongAnswer } from '../long-answer.ts'
-import { openImageAnswer, readImagePart } from './answer.ts'
-import { chooseDestination, type ImageDestination } from './destination.ts'
+import { joinResponseBodies, LongAnswer } from '../long-answer.ts'
+import { createImageReader, readImagePart } from './answer.ts'
+import { type ImageDestination, openImageDestination } from './destination.ts'
 import { chooseImageModel, type ImageOptions } from './image.ts'
 import { createImageName, readPromptOfBody } from './name.ts'
 import { saveImages } from './saving.ts'
@@ -42,20 +42,20 @@ export async function prepareImageLines(
   const { context: lineContext } = caller
   return {
     ...caller,
-    async prepare(input: LineInput) {
+    async prepare(input: ParsedLine) {
       const request = await caller.build(input)
       const prompt = 'prompt' in input ? input.prompt : await readPromptOfBody(request.body)
       const answer = new LongAnswer(request.body)
       let reader: LineReader<ImageLineContent> | undefined
       return {
         ...request,
-        async send(line: LineContext, requireNext: RequireContinuation) {
+        async send(line: ActiveLine, requireNext: RequireContinuation) {
           const name = `${String(line.index).padStart(6, '0')}-${createImageName(prompt)}`
           const countAnswer = (summary: AnswerSummary) => caller.countAnswer(line, summary)
           // The destination is checked before the request, because an answer that cannot be saved would cost
           // money.
           const choose = () =>
-            chooseDestination(lineContext, { output: folder, name, replaces: options.force ?? false })
+            openImageDestination(lineContext, { output: folder, name, replaces: options.force ?? false })
           reader ??= context.flags.raw
             ? openRawReader(lineContext, countAnswer)
             : openReader(lineContext, { destination: await choose(), countAnswer })
@@ -104,7 +104,7 @@ function openReader(
 ): LineReader<ImageLineContent> {
   const files: string[] = []
   const onSaved = async (path: string) => void files.push(path)
-  const reading = openImageAnswer(context, {
+  const reading = createImageReader(context, {
     onSummary: countAnswer,
     save: (images, earlier) => saveImages(context, images, { destination, earlier, onSaved }),
     keepsConnection: true,
@@ -170,6 +170,6 @@ function openRawReader(context: Context, countAnswer: CountAnswer): LineReader<I
       received = ''
       return part
     },
-    finish: async () => ({ response: joinResponses(bodies) }),
+    finish: async () => ({ response: joinResponseBodies(bodies) }),
   }
 }

@@ -64,7 +64,7 @@ async function saveImage(
   const extension = await findImageExtension(bytes, mimeType).catch((error: unknown) => {
     throw saveAnswerAfterFailure(context, toFailure(error), bytes)
   })
-  if (count > destination.capacity)
+  if (count > destination.maxImages)
     throw saveAnswerAfterFailure(context, tooManyError(count), bytes, extension)
   if (extension === undefined) {
     const declared = mimeType ? ` (declared as ${mimeType})` : ''
@@ -85,14 +85,14 @@ async function saveImage(
 }
 
 export const printImagePath = (context: Context, path: string): Promise<void> =>
-  printLine(context, path).catch((error: unknown) => {
+  printResultLine(context, path).catch((error: unknown) => {
     if (error instanceof OutputClosed) throw error
     const { kind, message } = toFailure(error)
     throw new CliError(kind, `${path} is saved, but its path was not printed: ${message}`)
   })
 
 /** Escapes control characters on a terminal. */
-export async function printLine({ output }: Context, text: string): Promise<void> {
+export async function printResultLine({ output }: Context, text: string): Promise<void> {
   await output.write(`${output.isTerminal ? escapeControls(text) : text}\n`)
   await output.flush()
 }
