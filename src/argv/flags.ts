@@ -1,4 +1,4 @@
-import { Argument, InvalidArgumentError, Option } from 'commander'
+import { Argument, Option } from 'commander'
 
 /** `updates` means that the run first reads the file and then writes it. */
 export class FileFlag extends Option {
@@ -37,37 +37,34 @@ export const appendFlagValue = (value: string, earlier: string[] | false | undef
 
 /** Parses an option of parley itself. Fields of the request use `toJsonInteger`. */
 export function parseWholeNumber(value: string): number {
-  if (!/^\d+$/.test(value)) throw invalid('not a whole number')
+  if (!/^\d+$/.test(value)) throw new Error('not a whole number')
   return Math.min(Number(value), Number.MAX_SAFE_INTEGER)
 }
 
 export function parsePositiveCount(value: string): number {
-  if (!/^0*[1-9]\d*$/.test(value)) throw invalid('not a whole number of 1 or more')
+  if (!/^0*[1-9]\d*$/.test(value)) throw new Error('not a whole number of 1 or more')
   return parseWholeNumber(value)
 }
 
 /** Parses digits with at most one decimal point. Returns the source text. */
 export function parseAmount(value: string): string {
   if (!/^\d{0,30}\.?\d{0,30}$/.test(value) || !/[1-9]/.test(value))
-    throw invalid('not an amount such as 2.50')
+    throw new Error('not an amount such as 2.50')
   return value
 }
 
 export function toJsonNumber(value: string): string {
   const json = value.replace(/^(-?)\./, '$10.').replace(/^(-?\d+)\.(?!\d)/, '$1')
-  if (!isNumber.test(json)) throw invalid('not a number')
+  if (!isNumber.test(json)) throw new Error('not a number')
   return json
 }
 
 /** Checks a whole number for the body of a request. The number may have any length. */
 export function toJsonInteger(value: string): string {
-  if (!isInteger.test(value)) throw invalid('not a whole number, such as 0 or 800')
+  if (!isInteger.test(value)) throw new Error('not a whole number, such as 0 or 800')
   return value
 }
 
 const isNumber = /^-?(0|[1-9]\d*)(\.\d+)?([eE][+-]?\d+)?$/
 
 const isInteger = /^(0|[1-9]\d*)$/
-
-/** `problem` completes the sentence `--flag: 'value' is …`. */
-const invalid = (problem: string) => new InvalidArgumentError(problem)

@@ -1,6 +1,6 @@
 import { Argument, Command, Option } from 'commander'
 import { mustBeAttached } from '../argv/bare-flags.ts'
-import { HeaderFlag, SettingArgument } from '../argv/flags.ts'
+import { appendFlagValue, HeaderFlag, SettingArgument } from '../argv/flags.ts'
 import type { CommandEntry, CommandModule } from '../commands/command.ts'
 import { usageError } from '../errors.ts'
 import { getSettingFlag, settingNames } from '../settings/table.ts'
@@ -102,13 +102,15 @@ export class ParleyCommand extends Command {
 
   override addOption(option: Option): this {
     const flag = option.long ?? ''
-    // commander calls this listener before its own listener, which parses the value again. So parley's
-    // shorter message is thrown first.
-    this.on(`option:${option.name()}`, (value?: string | null) => {
-      requireValid(option, flag, value ?? undefined)
+    shortenParseErrors(option, flag)
+    return super.addOption(option).on(`option:${option.name()}`, (value?: string | null) => {
       this.given.push({ option, flag, value: value ?? undefined })
     })
-    return super.addOption(option)
+  }
+
+  override addArgument(argument: Argument): this {
+    shortenParseErrors(argument, `<${argument.name()}>`)
+    return super.addArgument(argument)
   }
 
   override parseOptions(words: string[]): { operands: string[]; unknown: string[] } {
@@ -126,17 +128,15 @@ export class ParleyCommand extends Command {
     if (isGroup) return
     const all = this.registeredArguments
     const { length: most } = all
-    // If there are too few words, and a word is not a valid choice for its argument, the user has probably
-    // left out that argument.
-    const missing = all.find(
-      ({ argChoices }, at) =>
-        at >= operands.length || (operands.length < most && isInvalidChoice(operands[at], argChoices)),
-    )
-    if (missing?.required)
-      throw usageError(
-        `the argument <${missing.name()}> is missing: ${formatChoices(missing) ?? missing.description}`,
-      )
-    for (const [at, argument] of all.entries()) requireValid(argument, `<${argument.name()}>`, operands[at])
+    for (const [at, argument] of all.entries()) {
+      const word = operands[at]
+      // If an argument is missing, commander does not check the words before it, so they are checked here.
+      if (word !== undefined) argument.parseArg?.(word, undefined)
+      else if (argument.required)
+        throw usageError(
+          `the argument <${argument.name()}> is missing: ${formatChoices(argument) ?? argument.description}`,
+        )
+    }
     const isOpen = all.at(-1)?.variadic ?? false
     const taken = `takes ${most === 0 ? 'none' : most}, and got ${operands.length}`
     const [word = ''] = operands
@@ -206,14 +206,17 @@ function checkAttachedValue(word: string, command: ParleyCommand): void {
   if (/\s/.test(word) && !(option instanceof HeaderFlag)) throw new UnknownWordError(command, [word])
 }
 
-/** Checks a value or a word. Throws a usage error, which is shorter than the error of commander. */
-function requireValid({ parseArg, argChoices }: Option | Argument, name: string, value?: string): void {
-  if (value === undefined) return
-  try {
-    parseArg?.(value, undefined)
-  } catch (error) {
-    const problem = argChoices ? `not one of ${argChoices.join(', ')}` : (error as Error).message
-    throw usageError(`${name}: '${value}' is ${problem}`)
+/** Throws a usage error for an invalid value, which is shorter than the error of commander. */
+function shortenParseErrors(parameter: Option | Argument, name: string): void {
+  const { parseArg, argChoices } = parameter
+  if (!parseArg || parseArg === appendFlagValue) return
+  parameter.parseArg = (value, previous) => {
+    try {
+      return parseArg(value, previous)
+    } catch (error) {
+      const problem = argChoices ? `not one of ${argChoices.join(', ')}` : (error as Error).message
+      throw usageError(`${name}: '${value}' is ${problem}`)
+    }
   }
 }
 
@@ -222,8 +225,6 @@ function requireValid({ parseArg, argChoices }: Option | Argument, name: string,
  * file.
  */
 const hasSessionFlag = ({ options }: Command) => options.some(({ short }) => short === '-s')
-
-const isInvalidChoice = (word = '', choices?: readonly string[]) => choices?.includes(word) === false
 
 const formatChoices = ({ argChoices }: Argument | Option): string | undefined =>
   argChoices && `${argChoices.slice(0, -1).join(', ')} or ${argChoices.at(-1)}`

@@ -1,5 +1,5 @@
 import { getSystemErrorMap } from 'node:util'
-import { InvalidArgumentError, Option } from 'commander'
+import { Option } from 'commander'
 import { appendFlagValue, FileFlag, parseWholeNumber, TextFlag } from '../argv/flags.ts'
 import type { Context } from '../context.ts'
 import { createEmulator, faultEndpoints } from '../emulator/emulator.ts'
@@ -123,7 +123,7 @@ export default {
 function parseMilliseconds(value: string): number {
   const milliseconds = parseDuration(value, 'ms')
   if (milliseconds === undefined || milliseconds >= 2 ** 31)
-    throw new InvalidArgumentError(`not a duration ${durationForms}; a bare number is milliseconds`)
+    throw new Error(`not a duration ${durationForms}; a bare number is milliseconds`)
   return milliseconds
 }
 
