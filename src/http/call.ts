@@ -104,11 +104,11 @@ export function createServiceCaller(context: Context, settings: ResolvedSettings
       const sent = await exchange(limited, () => call.reach('sent'))
       const response = decompressBody(sent)
       const head = readFailureHeaders(response.headers, host.timers.wallTime())
-      if (response.status >= 300) throw await readErrorResponse(response, endpoint, head)
-      call.reach('answered')
       const { status } = response
       const addFacts = <E>(failure: E): E | CliError =>
         failure instanceof CliError ? addResponseDetails(failure, head, { status, attempts }) : failure
+      if (status >= 300) throw addFacts(await readErrorResponse(response, endpoint, head))
+      call.reach('answered')
       const answer: ReadableResponse = {
         ...response,
         attempts,

@@ -51,7 +51,7 @@ const maxErrorBodyBytes = 1024 * 1024
 export async function readErrorResponse(
   response: HttpResponse,
   { service }: Endpoint,
-  head: FailureHeaders,
+  { retryAfter }: FailureHeaders,
 ): Promise<CliError> {
   const { status, statusText, headers } = response
   const bytes = await readErrorBytes(response)
@@ -62,12 +62,11 @@ export async function readErrorResponse(
   const redirect = `redirect not followed${target ? `, to ${target}` : ''}:`
   const what = status < 400 ? redirect : `${serviceNames[service]} answered`
   const message = `${what} ${status}${statusText ? ` ${statusText}` : ''}`
-  return new CliError(findKindOfStatus(status, head.retryAfter !== undefined), message, {
-    status,
+  return new CliError(findKindOfStatus(status, retryAfter !== undefined), message, {
     response: { status, statusText, headers, bytes },
     body,
-    retryAfter: head.retryAfter ?? problem.retryAfter,
-    requestId: head.requestId ?? problem.requestId,
+    retryAfter: problem.retryAfter,
+    requestId: problem.requestId,
     serviceMessage: problem.message,
     isPermanent: headers['x-should-retry']?.toLowerCase() === 'false' || undefined,
   })

@@ -16,7 +16,7 @@ import { describeJsonError, formatFieldPath } from '../wire/json/parse.ts'
 import * as z from '../wire/zod.ts'
 
 /** Unknown fields, from other versions of parley, stay in the file. */
-const ProfileFile = z.lazily(() =>
+const ProfileFile = z.buildOnFirstUse(() =>
   z.looseObject({
     version: z.optional(z.unknown()),
     current: z.optional(z.string()),

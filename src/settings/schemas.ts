@@ -25,8 +25,8 @@ function toBoolean(value: unknown) {
 
 const toList = (text: string) => text.split(/\s*,\s*/).filter((item) => item !== '')
 
-const text = z.lazily(() => z.string().check(z.trim(), z.minLength(1, 'must not be empty')))
-const seconds = z.lazily(() =>
+const text = z.buildOnFirstUse(() => z.string().check(z.trim(), z.minLength(1, 'must not be empty')))
+const seconds = z.buildOnFirstUse(() =>
   z.pipe(
     convertText(toSeconds),
     z
@@ -34,7 +34,7 @@ const seconds = z.lazily(() =>
       .check(z.gte(0, 'must not be negative')),
   ),
 )
-const count = z.lazily(() =>
+const count = z.buildOnFirstUse(() =>
   z.pipe(
     convertText(toNumber),
     z
@@ -42,18 +42,18 @@ const count = z.lazily(() =>
       .check(z.gte(0, 'must be a whole number'), z.lte(100, 'must be at most 100')),
   ),
 )
-const toggle = z.lazily(() =>
+const toggle = z.buildOnFirstUse(() =>
   z.pipe(z.transform(toBoolean), z.boolean('must be true or false (or yes, no, on, off, 1, 0)')),
 )
-const model = z.lazily(() =>
+const model = z.buildOnFirstUse(() =>
   text().check(z.regex(/^(?![a-z]+:\/\/)/i, 'must be the name of a model, not an address')),
 )
-const word = z.lazily(() =>
+const word = z.buildOnFirstUse(() =>
   z
     .string('must be text')
     .check(z.regex(/^[A-Za-z][A-Za-z0-9-]*$/, 'must be a word of letters, digits and hyphens')),
 )
-const secret = z.lazily(() =>
+const secret = z.buildOnFirstUse(() =>
   text().check(
     // A token that was copied together with its header begins with 'Bearer'.
     z.regex(/^[\x21-\x7e]*$/, "must be one word of ASCII: no blank, line break, header name or 'Bearer'"),
@@ -61,17 +61,17 @@ const secret = z.lazily(() =>
 )
 /** ASCII without control characters, at a length that servers accept. */
 export const headerValuePattern = /^[\t\x20-\x7e]{0,16384}$/
-const headerValue = z.lazily(() =>
+const headerValue = z.buildOnFirstUse(() =>
   text().check(z.regex(headerValuePattern, 'must be at most 16 KiB of ASCII without control characters')),
 )
-const betaList = z.lazily(() =>
+const betaList = z.buildOnFirstUse(() =>
   z.pipe(
     convertText(toList),
     z.array(z.string().check(z.regex(betaPattern, 'must be a list of betas without blanks in them'))),
   ),
 )
 
-const address = z.lazily(() =>
+const address = z.buildOnFirstUse(() =>
   z.string().check(
     z.trim(),
     z.check((context) => {

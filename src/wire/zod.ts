@@ -77,7 +77,7 @@ export function returnInputIfUnchanged<T extends z.ZodMiniType>(
  * Returns a function that builds a schema on its first call, because a run uses few schemas and building
  * one takes longer than parsing.
  */
-export function lazily<T>(build: () => T): () => T {
+export function buildOnFirstUse<T>(build: () => T): () => T {
   let schema: T | undefined
   return () => {
     schema ??= build()

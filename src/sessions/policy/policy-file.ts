@@ -9,7 +9,7 @@ import { createRule, type Decision, matchesRule, type Policy, type Rule } from '
 
 const decisions = ['allow', 'ask', 'deny'] as const satisfies Decision[]
 
-const Pattern = z.lazily(() =>
+const Pattern = z.buildOnFirstUse(() =>
   z.string().check(
     z.maxLength(maxPatternLength),
     z.refine(
@@ -19,11 +19,11 @@ const Pattern = z.lazily(() =>
   ),
 )
 
-const Example = z.lazily(() =>
+const Example = z.buildOnFirstUse(() =>
   z.strictObject({ name: z.string(), server: z.optional(z.string()), input: z.optional(z.unknown()) }),
 )
 
-const RuleForm = z.lazily(() =>
+const RuleForm = z.buildOnFirstUse(() =>
   z
     .strictObject({
       tool: Pattern(),
@@ -48,7 +48,7 @@ const RuleForm = z.lazily(() =>
 )
 type RuleForm = z.infer<ReturnType<typeof RuleForm>>
 
-const PolicyFile = z.lazily(() =>
+const PolicyFile = z.buildOnFirstUse(() =>
   z.strictObject({
     rules: z.array(RuleForm()),
     default: z.optional(

@@ -31,7 +31,7 @@ export interface AuditedTask {
  * `marks` are the fingerprints of the task's events, for a later run without a task. `alike` is the number of
  * events that already had these fingerprints, and `last` is the id of the last event.
  */
-export const EventListSnapshot = z.lazily(() =>
+export const EventListSnapshot = z.buildOnFirstUse(() =>
   z.object({ alike: z.number(), last: z.optional(z.string()), marks: z.optional(z.array(z.string())) }),
 )
 export type EventListSnapshot = z.infer<ReturnType<typeof EventListSnapshot>>

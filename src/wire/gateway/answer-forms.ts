@@ -82,7 +82,7 @@ function toBlocks(value: unknown): unknown {
 const normalized = <T extends z.ZodMiniType>(normalize: (value: unknown) => unknown, schema: T) =>
   z.pipe(z.transform(normalize), schema)
 
-const messages = z.lazily(() => {
+const messages = z.buildOnFirstUse(() => {
   const block = z.looseObject({ type: lenientText, text: optionalText })
   const content = normalized(toBlocks, z.array(block))
   const whole = z.looseObject({ id: lenientText, content, model: lenientText, stop_reason: lenientText })
@@ -154,7 +154,7 @@ export function readTextDelta(value: unknown): string | undefined {
 }
 
 /** Native format: a whole body (src/wire/README.md: gateway, 2.2) or one chunk of a stream. */
-const NativeAnswer = z.lazily(() => {
+const NativeAnswer = z.buildOnFirstUse(() => {
   /** Some services send a number instead of the name of a finish or block reason. */
   const name = lenient(z.union([z.string(), z.number()]))
   const part = z.looseObject({ text: optionalText, thought: lenient(z.boolean()) })

@@ -82,7 +82,7 @@ export class AnswerReader {
       return ['ping', 'message_stop'].includes(named.type) ? '' : this.#addPiece(readMessageEvent(named))
     }
     if (isMessageAnswer(value)) {
-      if (this.#isFinished) throw createResponseError('a second answer follows the end of the answer')
+      if (this.#isFinished) throw createResponseError('the service sent a second answer after the first')
       const piece = readMessageAnswer(value)
       this.#isFinished = Boolean(piece.summary.stopReason)
       return this.#addPiece(piece)

@@ -3,19 +3,19 @@ import { maxCountedProblems } from '../../errors.ts'
 import * as z from '../zod.ts'
 import { type SentType, sentTypes } from './event-types.ts'
 
-const notEmpty = z.lazily(() => z.minLength(1, 'must not be empty'))
+const notEmpty = z.buildOnFirstUse(() => z.minLength(1, 'must not be empty'))
 
 /** Id of a tool use (src/wire/README.md: session events, 8). */
-export const ToolUseId = z.lazily(() => z.string().check(notEmpty(), z.maxLength(128)))
+export const ToolUseId = z.buildOnFirstUse(() => z.string().check(notEmpty(), z.maxLength(128)))
 
 /** In characters, as in the specification. zod counts an emoji as one character, too. */
 export const maxDenyMessageLength = 10_000
 
 /** Reason of a denial (src/wire/README.md: session events, 8). */
-export const DenyMessage = z.lazily(() => z.string().check(z.maxLength(maxDenyMessageLength)))
+export const DenyMessage = z.buildOnFirstUse(() => z.string().check(z.maxLength(maxDenyMessageLength)))
 
 /** Accepts blocks of any type, because the specification shows only text blocks. */
-const ContentBlock = z.lazily(() =>
+const ContentBlock = z.buildOnFirstUse(() =>
   z.looseObject({ type: z.string(), text: z.optional(z.unknown()) }).check(
     z.check(({ value, issues }) => {
       if (value.type !== 'text' || typeof value.text === 'string') return
@@ -25,7 +25,7 @@ const ContentBlock = z.lazily(() =>
   ),
 )
 
-const TextBlock = z.lazily(() =>
+const TextBlock = z.buildOnFirstUse(() =>
   z.looseObject({
     type: z.literal('text', 'must be text blocks only'),
     text: z.string().check(notEmpty()),
@@ -41,7 +41,7 @@ const always = () => true
 const event = <T extends SentType, S extends z.core.$ZodLooseShape>(type: T, shape: S) =>
   z.looseObject({ type: z.literal(type), ...shape })
 
-const ToolConfirmation = z.lazily(() =>
+const ToolConfirmation = z.buildOnFirstUse(() =>
   event('user.tool_confirmation', {
     result: z.enum(['allow', 'deny']),
     tool_use_id: ToolUseId(),
@@ -56,7 +56,7 @@ const ToolConfirmation = z.lazily(() =>
 )
 
 /** Schemas of the events that a client may send (src/wire/README.md: session events, 2.2 and 8). */
-const EventParameters = z.lazily(() =>
+const EventParameters = z.buildOnFirstUse(() =>
   z.discriminatedUnion(
     'type',
     [
@@ -93,7 +93,7 @@ function isPlainMessage(event: unknown): boolean {
  * Ranges that public clients document and the specification does not show (src/wire/README.md: public
  * clients, 5). A value out of range is only a warning.
  */
-const documentedRanges = z.lazily(
+const documentedRanges = z.buildOnFirstUse(
   () =>
     new Map<unknown, z.ZodMiniType>([
       ['user.tool_result', z.looseObject({ tool_use_id: ToolUseId() })],

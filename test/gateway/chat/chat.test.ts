@@ -436,7 +436,7 @@ describe('chat refuses a JSON body that does not have one complete answer', () =
       const exchange = answering(message('one') + gap + message('two'))
       expect(await run(['chat', 'x'], { exchange })).toMatchObject({
         code: 8,
-        err: expect.stringContaining('a second answer follows the end of the answer'),
+        err: expect.stringContaining('the service sent a second answer after the first'),
       })
     },
   )
