@@ -10,9 +10,9 @@ import { createEventsBody, type EventsOptions } from '../sending/request.ts'
 import { accessSession, type SessionOptions } from '../session.ts'
 import { readToolFlags } from './judgement.ts'
 import { computeShortSha256 } from './task.ts'
-import { type AnswerOptions, addSchemaInstructions, readAnswerFlags } from './wanted-answer.ts'
+import { addSchemaInstructions, readAnswerFlags } from './wanted-answer.ts'
 
-export interface RunOptions extends SessionOptions, EventsOptions, AnswerOptions {
+export interface RunOptions extends SessionOptions, EventsOptions {
   after?: string
   policy?: string
   audit?: string
@@ -22,6 +22,10 @@ export interface RunOptions extends SessionOptions, EventsOptions, AnswerOptions
   maxTotalTokens?: number
   /** The user's amount, in major currency units. */
   maxCost?: string
+  schema?: string
+  last?: boolean
+  output?: string
+  ids?: boolean
 }
 
 export type RunPlan = Awaited<ReturnType<typeof readRunPlan>>

@@ -12,16 +12,13 @@ import { readEventText, type SessionEvent } from '../../wire/sessions/session-ev
 import type { FollowedTask } from '../following/followed-task.ts'
 import type { Follower } from '../following/follower.ts'
 
-export interface AnswerOptions {
-  schema?: string
-  last?: boolean
-  output?: string
-  ids?: boolean
-}
-
 type WantedAnswer = Awaited<ReturnType<typeof readAnswerFlags>>
 
-export async function readAnswerFlags(context: Context, settings: ResolvedSettings, options: AnswerOptions) {
+export async function readAnswerFlags(
+  context: Context,
+  settings: ResolvedSettings,
+  options: { schema?: string; last?: boolean; output?: string; ids?: boolean },
+) {
   const { last = false, output, ids = false, schema: schemaName } = options
   const name = output === '-' ? undefined : output
   const isLast = last || output === '-'

@@ -60,13 +60,9 @@ export async function parseGivenEvents(
     return { name, body, isList, locate: locateInList }
   }
   const lines: string[] = []
-  /** Index of the next event after each blank line. */
-  const blanks: number[] = []
+  const lineNumbers: number[] = []
   for (const [index, line] of text.split('\n').entries()) {
-    if (line.trim() === '') {
-      blanks.push(lines.length)
-      continue
-    }
+    if (line.trim() === '') continue
     const value = tryParseJson(line)
     if (value === undefined) {
       if (lines.length === 0) break
@@ -75,17 +71,17 @@ export async function parseGivenEvents(
     }
     onEvent?.(value)
     lines.push(line.trim())
+    lineNumbers.push(index + 1)
   }
   if (lines.length < 2) {
     const problem = `${name}: not valid JSON: ${describeJsonError(text)}`
     throw usageError(hint === undefined ? problem : `${problem}; ${hint}`)
   }
   // The events of flags follow the events of the lines in the request, and have no line number.
-  const locate = (index: number, field: string) => {
-    if (index >= lines.length) return locateInList(index, field)
-    const number = index + 1 + blanks.filter((next) => next <= index).length
-    return `line ${number}${field ? `: ${field}` : ''}`
-  }
+  const locate = (index: number, field: string) =>
+    index < lines.length
+      ? `line ${lineNumbers[index]}${field ? `: ${field}` : ''}`
+      : locateInList(index, field)
   return { name, lines, locate }
 }
 
