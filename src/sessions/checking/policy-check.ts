@@ -61,7 +61,7 @@ export async function checkPolicy(
     for (const item of listRecordedEvents(given)) uses.add(item)
   } else if (!(await addSessionEvents(uses, context, settings, options))) return
   // Without events, `--fail-on-deny` would always succeed.
-  if (uses.isEmpty) throw usageError('there are no events to check the policy with')
+  if (uses.isEmpty) throw usageError(`${events ?? session} has no events to check the policy with`)
   const { counts, problems } = await judgeAndPrint(context, { policy, tools }, uses)
   const unallowed = counts.ask + counts.deny
   const count = counts.allow + unallowed

@@ -165,7 +165,8 @@ export class Audit {
   }
 
   requireLocks(): void {
-    if (this.#isClosed) throw new CliError('file', `the run that worked on ${this.#session} is over`)
+    if (this.#isClosed)
+      throw new CliError('file', `this run no longer works on ${this.#session}, so it sends nothing more`)
     for (const lock of this.#locks) lock.requireHeld()
   }
 
@@ -273,7 +274,7 @@ export async function* readAuditEntries(
       isFirst = false
       const entry = text === undefined ? undefined : tryParseJson(text)
       if (entry === undefined ? !isUnfinished(text) : !isEntry(entry))
-        throw new CliError('file', `${name}: it is not an audit file`)
+        throw new CliError('file', `${name}: a line is not an audit line; name another file`)
       if (text !== undefined && isObject(entry)) yield { entry, text }
     }
   }

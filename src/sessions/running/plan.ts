@@ -88,6 +88,6 @@ async function readPolicyFlag({ input }: Context, path: string | undefined): Pro
 function readToolTimeout(text = '600'): number {
   const limit = parseDuration(text, 's')
   if (limit === undefined)
-    throw usageError(`--tool-timeout: must be a number of seconds, or ${durationForms}`)
+    throw usageError(`--tool-timeout ${text}: must be a number of seconds, or a duration ${durationForms}`)
   return limit === 0 ? Infinity : limit
 }

@@ -255,7 +255,9 @@ test('without --audit, events run records nothing but locks the session', async 
 
 test('a failure to open the audit file releases its locks', async () => {
   const cwd = temporaryFolder()
-  await expect(open('text\n', cwd)).rejects.toThrow('the audit file a.ndjson: it is not an audit file')
+  await expect(open('text\n', cwd)).rejects.toThrow(
+    'the audit file a.ndjson: a line is not an audit line; name another file',
+  )
   const { audit } = await open('', cwd)
   audit.close()
   const again = await open('', cwd)
@@ -290,7 +292,7 @@ test.each([
 ])('the file %j is rejected as an audit file', async (text) => {
   await expect(readEvents(text)).rejects.toMatchObject({
     kind: 'file',
-    message: 'x: it is not an audit file',
+    message: 'x: a line is not an audit line; name another file',
   })
 })
 

@@ -510,7 +510,7 @@ describe('events run continues from its audit file', () => {
     const { mode } = statSync(file)
     const { code, err } = await agent.runTask([])
     expect({ code, posts: agent.posts }).toEqual({ code: 11, posts: 0 })
-    expect(err).toContain('the audit file a.ndjson: it is not an audit file')
+    expect(err).toContain('the audit file a.ndjson: a line is not an audit line; name another file')
     expect([readFileSync(file, 'utf8'), statSync(file).mode]).toEqual([text, mode])
     expect(readdirSync(agent.cwd).sort()).toEqual(['.cache', 'a.ndjson', 'p.json'])
   })
