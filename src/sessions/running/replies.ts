@@ -319,7 +319,6 @@ export class ReplySender {
     // use still waits.
     const isUnknown = seen.unlisted.length > 0 || !seen.isIdle || seen.pendingInThreads.includes(use.id)
     const shown = {
-      isAnswered: false,
       isListed: isUnknown ? undefined : seen.answerable.includes(use.id),
       showsClients: this.#follower.task.showsClientEvents,
       idleEvents: seen.stopIds,

@@ -17,16 +17,16 @@ import type { ToolResult } from '../reply-events.ts'
  *     posting              -- unknown ------------> unconfirmed  the service may have accepted the reply
  *     any                  -- answered-elsewhere -> closed       the session no longer waits for this reply
  *
- * For an unconfirmed reply, parley reads the event list (`applyListEvidence`). Only the first of these steps
- * adds a line to the audit file: `accepted`.
+ * For an unconfirmed reply, parley reads the event list. If the list has an answer to the tool use, parley
+ * adds the line `accepted`. Otherwise it adds no line (`applyListEvidence`):
  *
- *     the list has an answer to the tool use         -> closed
  *     a newer idle event lists the tool use          -> has-result, or deciding if there is no result
  *     a newer idle event does not list the tool use  -> closed, because the session does not wait for it
  *     anything else                                  -> unconfirmed
  *
- * A new run calls `applyReplyAuditLine` for each line of the audit file. Any line may follow any other, because
- * most steps by the list add no line. If the session waits for the tool use, the run then calls `resumeReplyState`:
+ * A new run calls `applyReplyAuditLine` for each line of the audit file. Any line may follow any other,
+ * because steps by the list add no line, except `accepted`. If the session waits for the tool use, the run
+ * then calls `resumeReplyState`:
  *
  *     executing        -> has-result, with the result "interrupted, effect unknown"
  *     posting, closed  -> unconfirmed, because the session waits although a reply was sent
@@ -53,13 +53,10 @@ import type { ToolResult } from '../reply-events.ts'
  * rules to the replies of an earlier run.
  */
 export type ReplyState =
-  | { is: 'deciding' }
-  | { is: 'left-open' }
-  | { is: 'executing' }
+  | { is: 'deciding' | 'left-open' | 'executing' }
   | { is: 'has-result'; result: ToolResult }
-  | { is: 'posting'; sent: SendContext; result?: ToolResult }
+  | { is: 'posting' | 'closed'; sent: SendContext; result?: ToolResult }
   | UnconfirmedReply
-  | { is: 'closed'; sent: SendContext; result?: ToolResult }
 
 interface UnconfirmedReply {
   is: 'unconfirmed'
@@ -120,7 +117,6 @@ export function resumeReplyState(reply: ReplyState, idleEvents: ReadonlySet<stri
 }
 
 interface ListEvidence {
-  isAnswered: boolean
   isListed: boolean | undefined
   /**
    * The service lists the events of clients, so a list without the reply shows that the reply has not
@@ -148,7 +144,6 @@ export const minPollMs = maxLagMs + 1_000
 
 /** Returns the state of an unconfirmed reply after parley has read a list. `now` is the wall-clock time. */
 export function applyListEvidence(reply: UnconfirmedReply, shown: ListEvidence, now: number): ReplyState {
-  if (shown.isAnswered) return { ...reply, is: 'closed' }
   // Idle events in the first list may be older than the arrival of the reply. So they do not prove that the
   // session still waits for an answer.
   const olderIdleEvents = reply.olderIdleEvents ?? new Set([...reply.sent.idleEvents, ...shown.idleEvents])

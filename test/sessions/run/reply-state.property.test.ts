@@ -44,7 +44,7 @@ function createService({ ahead, isHiding }: Kind) {
     get acceptedReplies() {
       return log.filter(({ is }) => is === 'reply').length
     },
-    list(until: number): ListEvidence {
+    list(until: number): ListEvidence & { isAnswered: boolean } {
       const shown = log.filter(({ at }) => at <= until)
       const idleEvents = shown.flatMap((entry) => (entry.is === 'idle' ? [entry] : []))
       return {
@@ -109,7 +109,8 @@ test('a reply is accepted at most once although runs are killed, requests are lo
         if (each.do === 'kill') begin(late(each.lag))
         if (each.do === 'list' && reply.is === 'unconfirmed') {
           const list = service.list(now - late(each.lag))
-          reply = applyListEvidence(reply, list, now)
+          if (list.isAnswered) write({ event: 'accepted' })
+          else reply = applyListEvidence(reply, list, now)
           seen = { ...list, idleEvents: new Set([...seen.idleEvents, ...list.idleEvents]) }
         }
         // A run replies only to tool uses in an idle event.

@@ -120,7 +120,6 @@ describe('list that shows whether a reply arrived', () => {
   const before = new Set(['r1', 'r2'])
   const unconfirmed: UnconfirmedReply = { is: 'unconfirmed', sent, olderIdleEvents: before }
   const shown = (more: Partial<ListEvidence>): ListEvidence => ({
-    isAnswered: false,
     isListed: true,
     showsClients: false,
     idleEvents: new Set(['r1', 'r2', 'r3']),
@@ -131,8 +130,6 @@ describe('list that shows whether a reply arrived', () => {
   const soon = sent.at + second
 
   test.each<[string, Partial<UnconfirmedReply>, Partial<ListEvidence>, number, string]>([
-    ['shows a reply', {}, { isAnswered: true }, soon, 'closed'],
-    ['shows a reply, and no newer idle event', {}, { ...known, isAnswered: true }, soon, 'closed'],
     ['shows no idle event', { waitingSince: 0 }, { idleEvents: new Set() }, soon, 'unconfirmed'],
     ['shows no newer idle event', { waitingSince: 0 }, known, soon, 'unconfirmed'],
     [
