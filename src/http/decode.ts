@@ -13,7 +13,8 @@ const noCoding = ['', 'identity', 'none', 'utf-8', 'utf8']
 /**
  * Decompresses the body, because some servers compress although parley requests no compression. Reading the
  * body throws a `CliError` if the coding is unknown, the data is invalid, or the decompressed body is
- * longer than `maxBytes`.
+ * longer than `maxBytes`. If nothing could be decompressed, the reader first gets the received bytes, because
+ * they may be a paid answer.
  */
 export function decompressBody(response: HttpResponse, maxBytes = maxTextLength): HttpResponse {
   const listed = (response.headers['content-encoding'] ?? '')
@@ -37,7 +38,7 @@ async function* limitLength(body: Body, maxBytes: number): AsyncGenerator<Uint8A
 async function* decode(response: HttpResponse, coding: string): AsyncGenerator<Uint8Array> {
   const create = decoders.get(coding)
   if (!create) {
-    response.close()
+    yield* response.body
     throw unreadableError(`its encoding, ${coding}, is unknown`)
   }
   const chunks = response.body[Symbol.asyncIterator]()
@@ -45,12 +46,32 @@ async function* decode(response: HttpResponse, coding: string): AsyncGenerator<U
   if (done) return
   const [zlib, { Readable }] = await Promise.all([import('node:zlib'), import('node:stream')])
   const decoder = create(zlib, start[0] ?? 0)
-  const source = Readable.from(prepend(start, chunks))
+  /** Received chunks. `undefined` after the first chunk is decompressed. */
+  let received: Uint8Array[] | undefined = []
+  let size = 0
+  const source = Readable.from(
+    prepend(start, chunks, (chunk) => {
+      size += chunk.length
+      if (size > maxTextLength) received = undefined
+      received?.push(chunk)
+    }),
+  )
   source.on('error', (error) => decoder.destroy(error))
   try {
-    yield* source.pipe(decoder)
+    for await (const chunk of source.pipe(decoder)) {
+      received = undefined
+      yield chunk
+    }
   } catch (error) {
-    throw error instanceof CliError ? error : unreadableError('it cannot be decompressed')
+    if (!received) throw toUnreadableError(error)
+    let failure: unknown = source.errored ?? error
+    try {
+      if (!source.errored) for await (const _ of source) yield* received.splice(0)
+    } catch (cut) {
+      failure = cut
+    }
+    yield* received
+    throw toUnreadableError(failure)
   } finally {
     source.destroy()
   }
@@ -64,10 +85,18 @@ const decoders = new Map<string, (zlib: Zlib, first: number) => Transform>([
   ['br', (zlib) => zlib.createBrotliDecompress()],
 ])
 
-async function* prepend(start: Uint8Array, rest: AsyncIterator<Uint8Array>): AsyncGenerator<Uint8Array> {
+async function* prepend(
+  start: Uint8Array,
+  rest: AsyncIterator<Uint8Array>,
+  onChunk: (chunk: Uint8Array) => void,
+): AsyncGenerator<Uint8Array> {
   try {
+    onChunk(start)
     yield start
-    for (let next = await rest.next(); !next.done; next = await rest.next()) yield next.value
+    for (let next = await rest.next(); !next.done; next = await rest.next()) {
+      onChunk(next.value)
+      yield next.value
+    }
   } finally {
     await rest.return?.()
   }
@@ -76,3 +105,6 @@ async function* prepend(start: Uint8Array, rest: AsyncIterator<Uint8Array>): Asy
 const unreadableError = (why: string) => createResponseError(`the answer cannot be read: ${why}`)
 
 export const createTooLongError = () => unreadableError('it is longer than 512 MiB')
+
+const toUnreadableError = (error: unknown) =>
+  error instanceof CliError ? error : unreadableError('it cannot be decompressed')

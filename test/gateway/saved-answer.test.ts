@@ -50,6 +50,27 @@ async function runSaving(argv: string[], exchange: Exchange, stdout?: StdStream)
   return { ...ended, cwd, read, saved: saved.map(read) }
 }
 
+const plainBody = message('paid')
+const labelledAs = (coding: string) => answering(plainBody, { headers: { 'content-encoding': coding } })
+
+test.each([
+  ['gzip', 'it cannot be decompressed', ['chat', 'x']],
+  ['zst', 'its encoding, zst, is unknown', ['chat', 'x']],
+  ['gzip', 'it cannot be decompressed', ['chat', 'x', '--stream']],
+  ['gzip', 'it cannot be decompressed', ['image', 'x']],
+])('a plain body with Content-Encoding %s is saved as received', async (coding, why, argv) => {
+  const ended = await runSaving(argv, labelledAs(coding))
+  expect([ended.code, ended.out, ended.saved]).toEqual([8, '', [plainBody]])
+  expect(ended.err).toContain(`the answer cannot be read: ${why}; the received data is saved as`)
+})
+
+test('a plain body with Content-Encoding gzip is printed with --raw and is in the result of a batch', async () => {
+  const raw = await runSaving(['chat', 'x', '--raw'], labelledAs('gzip'))
+  expect([raw.code, raw.out, raw.saved]).toEqual([8, plainBody, []])
+  const batch = await run(['chat', '--batch', '-'], { stdin: '"x"\n', exchange: labelledAs('gzip') })
+  expect([batch.code, JSON.parse(batch.out).error.body]).toEqual([8, plainBody])
+})
+
 describe('unexpected error after an answer arrived', () => {
   test.each<[string, string[], Exchange, string]>([
     ['a part of a body', ['chat', 'x'], breaking(['{"content":"paid'], bug), '{"content":"paid'],
