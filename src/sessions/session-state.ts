@@ -87,11 +87,8 @@ class OrderedState {
   protected readonly interrupted = new Set<string>()
   /** Ids of the tool uses since the last task that may need an answer. */
   protected readonly open = new Set<string>()
-  /**
-   * Tool uses that a client has allowed and that now wait for a result, by id. The value is the permission
-   * that the tool use had before.
-   */
-  protected readonly awaitingResult = new Map<string, unknown>()
+  /** Ids of the tool uses that a client has allowed and for which a client must now send a result. */
+  protected readonly awaitingResult = new Set<string>()
   protected readonly background = new BackgroundWork()
   /** A client interrupted the whole session, and no client has sent an event with an effect since. */
   protected isHalted = false
@@ -111,8 +108,6 @@ class OrderedState {
   protected listed: ReadonlySet<string> = new Set()
   /** Ids of the tool uses in `listed` that have no answer. */
   protected readonly unanswered = new Set<string>()
-  /** Details of the last `session.status_idle`, such as the category of a refusal. */
-  protected details: ReturnType<typeof readStopDetails> = {}
   /** The session's own cost limit in the last `session.usage`. */
   protected budget: Money | undefined
   protected cost: Money | undefined
@@ -124,8 +119,8 @@ class OrderedState {
   hasFinalError = false
   /** Set if the last `span.outcome_evaluation_end` shows that the agent did not reach the outcome. */
   protected missedOutcome: Stop | undefined
-  stoppedAt: string | undefined
-  lastStopId: string | undefined
+  /** The last event that stopped the session. */
+  lastStop: SessionEvent | undefined
   readonly stopIds = new Set<string>()
 
   /** The session has stopped. Tool uses may be waiting. */
@@ -166,7 +161,6 @@ export class SessionState extends OrderedState {
 
   /** Removes everything that depends on the order of the events. The caller then adds all events again. */
   restart(): void {
-    for (const [id, permission] of this.awaitingResult) this.#setPermission(id, permission, false)
     Object.assign(this, new OrderedState())
   }
 
@@ -180,7 +174,8 @@ export class SessionState extends OrderedState {
     this.isEmpty = false
     if (this.status !== 'idle') this.status = 'working'
     this.#updateWork(event)
-    if (isToolUse(event)) this.#addToOpen(event)
+    if (isToolUse(event) && event.id !== undefined && !isDecided(event) && !this.answers.has(event.id))
+      this.open.add(event.id)
     const hasEffect = !isReplyType(type) || this.#addAnswer(event, !isUnseen)
     const isForThread = hasEffect && this.#answerInThread(getAnsweredToolUseId(event))
     // After a message or an interrupt, the session no longer waits for the earlier tool uses.
@@ -226,8 +221,7 @@ export class SessionState extends OrderedState {
   finishToolUse(id: string): boolean {
     const use = this.#toolUses.get(id)
     const { isReply, isResult } = this.answers.get(id) ?? {}
-    if (use?.permission !== 'allow' || use.wantsResult || isReply || !isResult || this.#isListed(id))
-      return false
+    if (use?.permission !== 'allow' || isReply || !isResult || this.#isListed(id)) return false
     use.isFinished = true
     return this.answers.delete(id)
   }
@@ -272,7 +266,7 @@ export class SessionState extends OrderedState {
    * events.
    */
   get stop(): Stop | undefined {
-    const { isIdle, end, error, idle, interrupted, missedOutcome, budget, cost, details } = this
+    const { isIdle, end, error, idle, interrupted, missedOutcome, budget, cost, lastStop } = this
     if (!isIdle) return this.#stalledStop
     if (end !== undefined) return { kind: 'ended', reason: end, why: error }
     const { type, eventIds } = idle ?? {}
@@ -289,7 +283,7 @@ export class SessionState extends OrderedState {
     if (type === undefined || type === 'end_turn')
       return missedOutcome ?? { kind: 'done', reason: type ?? 'no reason given' }
     if (type === 'budget_reached') return { kind: 'stuck', reason: type, budget, cost }
-    const { category, explanation } = details
+    const { category, explanation } = lastStop ? readStopDetails(lastStop) : {}
     return { kind: 'stuck', reason: type, category, why: explanation ?? error }
   }
 
@@ -377,7 +371,8 @@ export class SessionState extends OrderedState {
   }
 
   getToolUse(id: string): ToolUse | undefined {
-    return this.#toolUses.get(id)
+    const use = this.#toolUses.get(id)
+    return use && this.awaitingResult.has(id) ? { ...use, permission: 'allow', wantsResult: true } : use
   }
 
   findAnsweredToolUse(event: SessionEvent): ToolUse | undefined {
@@ -471,18 +466,7 @@ export class SessionState extends OrderedState {
     if (use?.type !== 'agent.tool_use' || !isShown || isResult || decision !== 'allow') return
     answers.delete(id)
     if (listed.has(id)) unanswered.add(id)
-    if (!awaitingResult.has(id)) awaitingResult.set(id, use.permission)
-    this.#setPermission(id, 'allow', true)
-  }
-
-  #setPermission(id: string, permission: unknown, wantsResult: boolean): void {
-    const use = this.#toolUses.get(id)
-    if (use) Object.assign(use, { permission, wantsResult })
-  }
-
-  #addToOpen({ id, evaluated_permission: permission }: SessionEvent): void {
-    const { answers, open } = this
-    if (id !== undefined && permission !== 'allow' && permission !== 'deny' && !answers.has(id)) open.add(id)
+    awaitingResult.add(id)
   }
 
   /**
@@ -548,8 +532,7 @@ export class SessionState extends OrderedState {
 
   #addStop(event: SessionEvent): void {
     this.status = 'idle'
-    this.stoppedAt = event.processed_at ?? undefined
-    this.lastStopId = event.id
+    this.lastStop = event
     if (event.id !== undefined) this.stopIds.add(event.id)
     const isIdle = event.type === 'session.status_idle'
     this.end = isIdle ? undefined : event.type.replace(/^session\.(status_)?/, '')
@@ -558,7 +541,6 @@ export class SessionState extends OrderedState {
     this.listed = new Set(this.idle.eventIds)
     this.unanswered.clear()
     for (const id of this.listed) this.unanswered.add(id)
-    this.details = readStopDetails(event)
     this.interrupted.clear()
     this.background.addIdle()
     this.#waitForResults(this.idle.eventIds)
@@ -583,7 +565,6 @@ function readToolUse(event: SessionEvent, text = JSON.stringify(event)): ToolUse
     thread: event.session_thread_id,
     permission: event.evaluated_permission,
     text,
-    wantsResult: false,
     isContradicted: undefined,
     isClosed: false,
     isFinished: false,
@@ -629,6 +610,10 @@ export function getToolUseFingerprint(
   )
   return createHash('sha256').update(whole).digest('base64')
 }
+
+/** The service itself has allowed or refused the tool use. */
+const isDecided = ({ evaluated_permission: permission }: SessionEvent) =>
+  permission === 'allow' || permission === 'deny'
 
 const isWaiting = (reason: string | undefined) => reason === undefined || reason === 'requires_action'
 

@@ -53,6 +53,10 @@ export async function followAndPrint(
   const printed = new Set<string>()
   let hasPrintedStart = false
   let hasNewEvents = false
+  const printHeld = () => {
+    context.messages.release()
+    return printEvents([], state)
+  }
   try {
     for await (const items of follower.readNewEvents()) {
       hasNewEvents ||= items.length > 0
@@ -77,12 +81,13 @@ export async function followAndPrint(
     }
     if (state.lacksIdleEvent) context.messages.warn(`${notContinuedText}: the answer may be missing`)
     if (ids) await printWaiting(context, state, printed)
+    await printHeld()
     await context.output.flush()
   } catch (error) {
+    // If stdout fails now, the first failure is still the one to report.
+    await printHeld().catch(() => {})
     throw toStoppedAtDeadline(error)
   } finally {
-    context.messages.release()
-    await printEvents([], state)
     context.summary.id = follower.task.answer?.id
     context.summary.stopReason = state.stopReason
   }
@@ -122,13 +127,13 @@ function reportOpenWork(
 }
 
 function describeSession(
-  { stop, stoppedAt, isEmpty }: SessionState,
+  { stop, lastStop, isEmpty }: SessionState,
   { session, followsForever }: TranscriptOptions,
   now: number,
 ): string {
   if (isEmpty) return `${session} has no events yet: waiting for its first event; Ctrl-C stops waiting`
   if (!stop) return `following ${session}; Ctrl-C stops following, the session continues`
-  const moment = stoppedAt && formatLocalTime(stoppedAt, now)
+  const moment = lastStop?.processed_at && formatLocalTime(lastStop.processed_at, now)
   if (stop.kind === 'ended') return `${session} ended${moment ? ` at ${moment}` : ''} (${stop.reason})`
   const why = stop.kind === 'waiting' ? 'tool uses wait for an answer' : stop.reason
   const idle = `${session} is idle${moment ? ` since ${moment}` : ''} (${why})`

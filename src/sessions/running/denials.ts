@@ -46,7 +46,7 @@ export class Denials {
       if (stopsSession(event)) {
         // An older idle event may appear in a list late. Such an event does not show whether newer tool uses
         // ran.
-        if (event.id !== undefined && id !== state.lastStopId) continue
+        if (event.id !== undefined && id !== state.lastStop?.id) continue
         this.#lastStop = event
         this.#addRunBefore(event)
       } else if (/^agent\.(mcp_)?tool_use$/.test(type)) {

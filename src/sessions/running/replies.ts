@@ -322,7 +322,7 @@ export class ReplySender {
       isListed: isUnknown ? undefined : seen.answerable.includes(use.id),
       showsClients: this.#follower.task.showsClientEvents,
       idleEvents: seen.stopIds,
-      idleAt: parseTimestamp(seen.stoppedAt),
+      idleAt: parseTimestamp(seen.lastStop?.processed_at),
     }
     this.#replies.set(use.id, applyListEvidence(reply, shown, context.host.timers.wallTime()))
   }

@@ -1,4 +1,9 @@
 import { expect, test } from 'vitest'
+import type { Context } from '../../../src/context.ts'
+import { CliError } from '../../../src/errors.ts'
+import type { Follower } from '../../../src/sessions/following/follower.ts'
+import { SeenEvents } from '../../../src/sessions/following/seen-events.ts'
+import { followAndPrint } from '../../../src/sessions/following/transcript.ts'
 import {
   createSessionService,
   type Event,
@@ -41,4 +46,36 @@ test('events run waits after an error that the service itself retries', async ()
     code: 0,
     out: 'the answer\n',
   })
+})
+
+test('following reports the first failure if stdout then refuses the events held back for a question', async () => {
+  const { state, task } = new SeenEvents()
+  const messages = {
+    isHeld: true,
+    note() {},
+    release() {
+      messages.isHeld = false
+    },
+    style: { dim: String },
+  }
+  const failed: string[] = []
+  const write = () => {
+    failed.push('stdout')
+    return Promise.reject(new CliError('file', 'stdout cannot be written'))
+  }
+  const context = {
+    flags: {},
+    host: { stderr: { isTerminal: false }, stdout: { columns: 80 }, timers: { wallTime: () => 0 } },
+    messages,
+    output: { isTerminal: true, write },
+    summary: { figures: { warnings: {} } },
+  } as unknown as Context
+  async function* readNewEvents() {
+    yield [{ event: { type: 'user.message', content: 'hi' }, text: '{}' }]
+    throw new CliError('service', 'the service failed')
+  }
+  const follower = { state, task, readNewEvents } as unknown as Follower
+  const end = followAndPrint(context, follower, { session: 's1', markdown: false })
+  await expect(end).rejects.toThrow('the service failed')
+  expect(failed).toEqual(['stdout'])
 })
