@@ -23,10 +23,10 @@ import {
 import { type Money, readSessionBudget, readSessionUsage } from '../wire/sessions/usage.ts'
 import { BackgroundWork, type WorkflowRun } from './background.ts'
 
-/** Reason and details of a session's stop. `why`: the last error message since the last task. */
+/** `why`: the last error message since the last task. */
 type Stop =
   | { kind: 'done'; reason: string }
-  /** `ids`: the waiting tool uses that the idle event lists. If it lists none, all unanswered tool uses. */
+  /** If the idle event lists no waiting tool uses, `ids` has all unanswered tool uses. */
   | { kind: 'waiting'; ids: string[] }
   | {
       kind: 'stuck'
@@ -44,22 +44,16 @@ export interface ToolUse {
   name: string
   server?: unknown
   input: unknown
-  /** Id of the child thread, if the tool use is not in the main thread. */
+  /** Id of the child thread; missing in the main thread. */
   thread?: unknown
   /** The service's own decision (`evaluated_permission`). */
   permission?: unknown
   text?: string | undefined
-  /**
-   * A client allowed the tool use, but the service does not run the tool, so a client must send its result.
-   */
+  /** A client allowed the tool use and must now run the tool and send its result. */
   wantsResult?: boolean
-  /**
-   * The service sent two different inputs or names with this id, so it is not clear what an allow would run.
-   */
+  /** The service sent two different inputs or names with this id, so nobody can tell what would run. */
   isContradicted?: boolean | undefined
-  /**
-   * No further decision about the tool use is possible. Its input and text, which may be long, are removed.
-   */
+  /** The tool use has a result or was denied. Its input and text are removed, because they may be long. */
   isClosed?: boolean
   /** The service ran the tool without a confirmation and sent the result. */
   isFinished?: boolean
@@ -67,30 +61,29 @@ export interface ToolUse {
 
 const modelRequest = 'model request'
 
-/** Returns whether a client must send the result of a tool use instead of a confirmation. */
 export const needsResult = ({ type, permission }: Partial<ToolUse> = {}): boolean =>
   type === 'agent.custom_tool_use' || (type === 'agent.tool_use' && permission === 'allow')
 
 interface Answer {
-  /** A client sent the answer. If false, the service ran the tool and sent the result. */
+  /** A client sent the answer. Otherwise, the service ran the tool. */
   isReply: boolean
-  /** The list or the stream contained the answer. */
+  /** False if only a receipt contained the answer. */
   isShown: boolean
   decision: unknown
   isResult: boolean
 }
 
-/** The part of a session's state that depends on the order of the events. */
+/** The part of a session's state that `SessionState.restart` resets. */
 class OrderedState {
   protected readonly answers = new Map<string, Answer>()
-  /** Ids of the tool uses that waited when a client interrupted them, after the last stop event. */
+  /** Ids of the tool uses that were waiting when a client interrupted them. An idle event clears the set. */
   protected readonly interrupted = new Set<string>()
-  /** Ids of the tool uses since the last task that may need an answer. */
+  /** Ids of the unanswered tool uses since the last task. */
   protected readonly open = new Set<string>()
   /** Ids of the tool uses that a client has allowed and for which a client must now send a result. */
   protected readonly awaitingResult = new Set<string>()
   protected readonly background = new BackgroundWork()
-  /** A client interrupted the whole session, and no client has sent an event with an effect since. */
+  /** After an interrupt, workflow runs may never end. The next client event with an effect resets it. */
   protected isHalted = false
   isEmpty = true
   /**
@@ -98,40 +91,35 @@ class OrderedState {
    * event for a long time, and no work is known to be in progress. The next event ends both of these.
    */
   protected status: 'working' | 'idle' | 'idle by resource' | 'stalled' = 'working'
-  /** Work in progress of the main thread: `modelRequest`, and ids of the tool uses that the service runs. */
+  /** `modelRequest` and the ids of the tool uses that the service runs for the main thread. */
   protected readonly working = new Set<string>()
-  /** The service has sent an idle event after the agent's work, so parley expects an idle event each time. */
+  /** The service has sent an idle event after the agent's work. Then a missing one means more work. */
   sendsIdleEvents = false
-  /** Stop reason of the last `session.status_idle`. */
   protected idle: ReturnType<typeof readStopReason> | undefined
-  /** Ids of the tool uses that the last `session.status_idle` lists. */
   protected listed: ReadonlySet<string> = new Set()
-  /** Ids of the tool uses in `listed` that have no answer. */
+  /** Part of `listed` without an answer. May still contain tool uses whose thread has ended. */
   protected readonly unanswered = new Set<string>()
-  /** The session's own cost limit in the last `session.usage`. */
+  /** The session's own cost limit. */
   protected budget: Money | undefined
   protected cost: Money | undefined
-  /** `terminated` or `deleted`, if the session has ended. */
+  /** `terminated` or `deleted`. */
   protected end: string | undefined
-  /** Message of the last `session.error` since the last task. */
+  /** Message of the last error since the last task. */
   protected error: string | undefined
   /** The service no longer retries after the last error, and no later event shows work. */
   hasFinalError = false
-  /** Set if the last `span.outcome_evaluation_end` shows that the agent did not reach the outcome. */
   protected missedOutcome: Stop | undefined
-  /** The last event that stopped the session. */
   lastStop: SessionEvent | undefined
   readonly stopIds = new Set<string>()
 
-  /** The session has stopped. Tool uses may be waiting. */
   get isIdle(): boolean {
     return this.status === 'idle' || this.status === 'idle by resource'
   }
 }
 
 /**
- * Computes the state of a session from its events in order. `restart` keeps only the descriptions of tool
- * uses, which do not depend on the order.
+ * Computes the state of a session from its events in order. If the order was wrong, the caller calls
+ * `restart` and adds the events again; only the tool uses are kept.
  */
 export class SessionState extends OrderedState {
   readonly #toolUses = new Map<string, ToolUse>()
@@ -146,7 +134,6 @@ export class SessionState extends OrderedState {
     return this.addReduced(event)
   }
 
-  /** Adds the name and input of a tool use, which the event for `addReduced` does not have. */
   addToolUse(event: SessionEvent, text: string | undefined): void {
     const { id } = event
     // A tool use without an id is ignored, because nobody can reply to it.
@@ -159,15 +146,13 @@ export class SessionState extends OrderedState {
     this.#toolUses.set(id, use)
   }
 
-  /** Removes everything that depends on the order of the events. The caller then adds all events again. */
   restart(): void {
     Object.assign(this, new OrderedState())
   }
 
   /**
-   * Adds the newest event, which may have only some of its fields. For a tool use, the caller must call
-   * `addToolUse` first. `isUnseen`: the service accepted the event, but has not listed or streamed it yet.
-   * Returns false for an answer to a tool use that did not wait.
+   * Adds the newest event without name and input of a tool use; `addToolUse` adds these. `isUnseen`: only a
+   * receipt contained the event. Returns false for an answer to a tool use that did not wait.
    */
   addReduced(event: SessionEvent, isUnseen = false): boolean {
     const { type } = event
@@ -216,7 +201,7 @@ export class SessionState extends OrderedState {
 
   /**
    * Returns whether the service ran a tool without a confirmation and sent the result. To save memory, the
-   * caller then omits the event of the result after `restart`.
+   * caller then does not add the result again after `restart`.
    */
   finishToolUse(id: string): boolean {
     const use = this.#toolUses.get(id)
@@ -245,8 +230,8 @@ export class SessionState extends OrderedState {
   }
 
   /**
-   * Records that there was no event for a long time. A running session then counts as stopped if tool uses of
-   * its child threads wait and no work is known to be in progress. Applies until the next event.
+   * Records that there was no event for a long time. Until the next event, a running session then counts as
+   * stopped if tool uses of its child threads wait and nothing else works.
    */
   addSilence(): void {
     const { background, status, working } = this
@@ -254,17 +239,11 @@ export class SessionState extends OrderedState {
     if (isStalled) this.status = 'stalled'
   }
 
-  /**
-   * The session resource is idle without an idle event, although this service has sent idle events before.
-   */
   get lacksIdleEvent(): boolean {
     return this.status === 'idle by resource' && this.sendsIdleEvents
   }
 
-  /**
-   * Reason of the current stop. `undefined` while the agent works, or if it still has to process client
-   * events.
-   */
+  /** `undefined` while the agent works, or if it still has to process client events. */
   get stop(): Stop | undefined {
     const { isIdle, end, error, idle, interrupted, missedOutcome, budget, cost, lastStop } = this
     if (!isIdle) return this.#stalledStop
@@ -298,13 +277,12 @@ export class SessionState extends OrderedState {
     return this.background.openRuns
   }
 
-  /** The session is idle, but the agent will continue when its workflow runs have ended. */
   get isWaitingForRuns(): boolean {
     const { isIdle, end, idle } = this
     return isIdle && end === undefined && this.#continuesWithoutInput(idle?.type)
   }
 
-  /** The service's name for the reason of the stop, such as `end_turn`. */
+  /** Name from the service, such as `end_turn`. */
   get stopReason(): string | undefined {
     const { isIdle, end, idle } = this
     return isIdle ? (end ?? idle?.type) : undefined
@@ -321,10 +299,7 @@ export class SessionState extends OrderedState {
     )
   }
 
-  /**
-   * Pending tool uses that only idle events of child threads list. These tool uses wait even if the main
-   * thread works.
-   */
+  /** Pending tool uses that only child threads list. They wait even if the main thread works. */
   get pendingInThreads(): string[] {
     const { listed, background } = this
     return [...background.waiting].filter(
@@ -332,10 +307,7 @@ export class SessionState extends OrderedState {
     )
   }
 
-  /**
-   * The pending tool uses that parley can answer now. While the main thread works, only tool uses of child
-   * threads can be answered.
-   */
+  /** Pending tool uses that the service accepts a reply to now. */
   get answerable(): string[] {
     const { isIdle, end, idle } = this
     if (!isIdle) return this.pendingInThreads
@@ -350,7 +322,7 @@ export class SessionState extends OrderedState {
     return 'the session does not wait for it any more'
   }
 
-  /** If parley is replying, the session does not count as stopped while it waits for the replies. */
+  /** While parley is replying, a session that waits for the replies does not count as stopped. */
   setReplying(isReplying: boolean): void {
     this.#isReplying = isReplying
   }
@@ -403,7 +375,6 @@ export class SessionState extends OrderedState {
     else working.delete(answered)
   }
 
-  /** Returns whether a client event affects a tool use: an event for one thread affects only that thread. */
   #affects(event: SessionEvent, id: string): boolean {
     return isOfMainThread(event) || this.#toolUses.get(id)?.thread === event.session_thread_id
   }
@@ -416,10 +387,7 @@ export class SessionState extends OrderedState {
     return this.interrupted.has(id) ? 'it was interrupted' : undefined
   }
 
-  /**
-   * Adds an answer to a tool use of a child thread. Returns whether the main thread stays idle, because the
-   * thread belongs to a workflow run or the main thread waits for another answer.
-   */
+  /** Returns whether an answer to a tool use of a child thread leaves the main thread idle. */
   #answerInThread(id = ''): boolean {
     const { background, listed } = this
     const thread = background.answer(id)
@@ -431,7 +399,6 @@ export class SessionState extends OrderedState {
     return this.background.hasThreadEnded(id, this.#toolUses.get(id)?.thread)
   }
 
-  /** Returns whether the agent or a workflow run can continue although tool uses wait. */
   #hasOtherWork(reason: string | undefined): boolean {
     const { background, isHalted } = this
     return background.canContinue || (background.hasUnreadResult && reason !== 'requires_action' && !isHalted)
@@ -458,7 +425,6 @@ export class SessionState extends OrderedState {
     for (const id of listed) this.#waitForResult(id)
   }
 
-  /** Records that a client must send the result of an allowed tool use, unless there is a result. */
   #waitForResult(id: string): void {
     const { answers, awaitingResult, listed, unanswered } = this
     const { isShown, decision, isResult } = answers.get(id) ?? {}
@@ -469,10 +435,7 @@ export class SessionState extends OrderedState {
     awaitingResult.add(id)
   }
 
-  /**
-   * Adds an answer. Returns whether it has an effect: it is the first answer to a waiting tool use, or to an
-   * unknown tool use.
-   */
+  /** Returns whether the answer is the first one to a waiting or unknown tool use. */
   #addAnswer(event: SessionEvent, isShown: boolean): boolean {
     const { answers, awaitingResult, open } = this
     const isResult = event.type !== 'user.tool_confirmation'
@@ -577,10 +540,7 @@ function closeToolUse(use: ToolUse): void {
   use.isClosed = true
 }
 
-/**
- * Returns whether two events with the same id have the same tool use. A closed tool use has no content, so it
- * counts as the same.
- */
+/** A closed tool use has no content to compare, so it counts as the same. */
 const isSame = (one: ToolUse, other: ToolUse): boolean =>
   one.isClosed === true ||
   one.text === other.text ||
@@ -611,12 +571,11 @@ export function getToolUseFingerprint(
   return createHash('sha256').update(whole).digest('base64')
 }
 
-/** The service itself has allowed or refused the tool use. */
 const isDecided = ({ evaluated_permission: permission }: SessionEvent) =>
   permission === 'allow' || permission === 'deny'
 
 const isWaiting = (reason: string | undefined) => reason === undefined || reason === 'requires_action'
 
-/** Returns whether a session that stopped for this reason does not continue after a reply. */
+/** A session that stopped for one of these reasons does not continue after a reply. */
 const isStuck = (reason: string | undefined) =>
   reason === 'retries_exhausted' || reason === 'budget_reached' || reason === 'refusal'

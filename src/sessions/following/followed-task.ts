@@ -5,12 +5,12 @@ import {
   stopsSession,
 } from '../../wire/sessions/session-event.ts'
 
-/** To save memory, the session log may later replace `event` by a copy with only its type and ids. */
+/** To save memory, `SessionLog` may replace `event` by a copy with only its type and ids. */
 export interface LoggedEvent {
   event: SessionEvent
   /** This process sent the event. */
   readonly isOurs: boolean
-  /** The service accepted the event, but no list or stream has contained it yet. */
+  /** No list or stream has contained the event yet. */
   readonly isUnseen: boolean
   /** False for a reply to a tool use that did not wait for a reply. */
   hasEffect: boolean
@@ -23,13 +23,12 @@ export interface LoggedEvent {
  */
 export class FollowedTask {
   #events: LoggedEvent[] = []
-  /** The first event in `#events` is the followed task. False if the session has no task yet. */
+  /** The first event in `#events` is the followed task. */
   #hasTask = false
-  /** This run or an earlier run sent the followed task. Tasks of other clients then do not replace it. */
+  /** This run or an earlier run sent the followed task, so tasks of other clients do not replace it. */
   hasOwnTask = false
-  /** The service lists or streams client events, such as `user.message`. Some services omit them. */
+  /** Some services neither list nor stream client events, such as `user.message`. */
   showsClientEvents = false
-  /** The session was working on another client's task when the service received the followed task. */
   isBehindOtherTask = false
   #earlierTaskIds: ReadonlySet<string> = new Set()
   #receiptId: string | undefined
@@ -68,12 +67,10 @@ export class FollowedTask {
     return isFollowedTask
   }
 
-  /** Removes an event if it is the last one. */
-  drop(entry: LoggedEvent): void {
+  dropLast(entry: LoggedEvent): void {
     if (this.#events.at(-1) === entry) this.#events.pop()
   }
 
-  /** Removes all events. The caller then adds them again in another order. */
   restart(): void {
     this.#clear()
     this.showsClientEvents = false
@@ -84,9 +81,7 @@ export class FollowedTask {
     this.#hasTask = false
   }
 
-  /**
-   * Yields the followed task and the events after it. To save memory, most of them have only a type and ids.
-   */
+  /** Yields the followed task and the events after it, most of them with only a type and ids. */
   *readEvents(): Generator<SessionEvent> {
     for (const { event } of this.#events) yield event
   }
@@ -112,7 +107,7 @@ export class FollowedTask {
     return own.findLast(({ event }) => isMainThreadMessage(event))?.event
   }
 
-  /** The session has not started to work on the task, because it still works on another client's task. */
+  /** The session still works on another client's task. */
   get isQueued(): boolean {
     return this.#workStart === this.#events.length
   }
@@ -127,7 +122,7 @@ export class FollowedTask {
     return next && { task: next.event, isInterrupted: endsInterrupted(own) }
   }
 
-  /** A client interrupted the session, and no client has sent an event with an effect since. */
+  /** The last client event with an effect is an interrupt. */
   get isInterrupted(): boolean {
     return endsInterrupted(this.#events)
   }

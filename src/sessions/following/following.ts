@@ -198,7 +198,7 @@ function addStreamEvent(state: FollowState, item: EventItem, now: number): Follo
     return listen(mayBeNew ? { ...state, is: 'joining', listenMs: reconnectPausesMs } : state, now)
   }
   if (state.is === 'joining' && !seen.isMissingSentEvents) {
-    seen.hold(item)
+    seen.addStreamed(item, true)
     return { state: { ...state, is: 'comparing', item, listDelaysMs: comparingDelaysMs }, effect: readList }
   }
   const fresh = seen.addStreamed(item)

@@ -9,21 +9,19 @@ import {
 import { type LogItem, SessionLog } from './session-log.ts'
 
 /**
- * Collects the received events of a session and determines which of them are new. A stream may repeat old
- * events. An event is known if an earlier event has the same id. Events without an id are compared as a
- * whole.
+ * Collects the events of a session and determines which of them are new, because a stream may repeat old
+ * events. Events are the same if they have the same id. Events without an id are compared as a whole.
  *
- * Also searches the list and the stream for the events that this process sent, because only later events are
- * emitted. The list may lag behind, but its order is right: events before a sent event are older. Until the
- * list contains a sent event, all events of the list count as older.
+ * After `addSent`, only events after the sent events are new. The list may lag behind, but its order is
+ * right, so all its events count as older until it contains a sent event.
  */
 export class SeenEvents {
   readonly #log = new SessionLog()
   readonly state = this.#log.state
   readonly task = this.#log.task
-  /** Number of events per digest, for events without an id in the first list. */
+  /** Numbers of equal events without an id in the first list, by digest. */
   readonly #earlierCounts = new Map<string, number>()
-  /** The last sent events. `undefined` if there are none, or if the search did not find them. */
+  /** `undefined` before parley sends events, and after a search that did not find them. */
   #sent: SentEvents | undefined
   /** New events of lists that did not contain the sent events yet, by identity. */
   readonly #listedBefore = new Map<string, LogItem>()
@@ -31,36 +29,26 @@ export class SeenEvents {
    * New events of the stream until it delivers the sent events. `undefined` if the stream was opened after
    * the events were sent.
    */
-  #streamedBefore: EventItem[] | undefined
-  /**
-   * New events of the stream that are not emitted yet, by identity. The list may contain other events before
-   * them.
-   */
+  #streamedBefore: LogItem[] | undefined
+  /** Events of the stream that are not emitted yet, because the list may have others before them. */
   readonly #heldBack = new Map<string, EventItem>()
-  /** Digests of all client events in the first list, from the fields that identify sent events. */
   readonly #earlierClientDigests = new Set<string>()
-  /**
-   * Identities of the two newest events of the previous reading of the list. Lists that may be older than the
-   * sent events are ignored.
-   */
+  /** Identities of the two newest events of the last list that is not older than the sent events. */
   #listEnd: string[] = []
 
   addEarlier(items: readonly EventItem[]): void {
     for (const item of withIdentities(items, this.#earlierCounts)) {
-      if (isUserOrSystem(item.event)) this.#earlierClientDigests.add(hashText(item.event))
+      if (isUserOrSystem(item.event)) this.#earlierClientDigests.add(hash(getComparableText(item.event)))
       if (this.#log.has(item.identity)) this.addRepeated(item)
       else this.#log.append(item, { isListed: true })
     }
     this.#listEnd = [...this.#listEnd, ...items.slice(-2).map(getEventIdentity)].slice(-2)
   }
 
-  /**
-   * Adds the events that parley sent. They have ids if the service returned ids. From now on, only later
-   * events are emitted.
-   */
+  /** `events`: the sent events, with the ids of the receipt if it has ids. */
   addSent(events: readonly SessionEvent[]): void {
     const { isIdle, isEmpty } = this.state
-    const hasEqual = events.some((event) => this.#earlierClientDigests.has(hashText(event)))
+    const hasEqual = events.some((event) => this.#earlierClientDigests.has(hash(getComparableText(event))))
     this.#sent = new SentEvents(events, { wasBusy: !isIdle && !isEmpty, hasEqual })
     this.#listedBefore.clear()
     this.#streamedBefore = []
@@ -68,38 +56,30 @@ export class SeenEvents {
     for (const event of events) this.#log.addAccepted(event)
   }
 
-  /**
-   * Adds an event that no list or stream contained: the service accepted it, or the session resource implies
-   * it.
-   */
+  /** Adds an event that only a receipt or the session resource implies. */
   addAccepted(event: SessionEvent): void {
     this.#log.addAccepted(event)
   }
 
-  /**
-   * Records that the stream was opened again. The new stream may omit the sent events. From now on, only the
-   * list shows which events came before the sent events.
-   */
+  /** A new stream may omit the sent events, so only the list then shows which events are older. */
   addConnection(): void {
     this.#streamedBefore = undefined
   }
 
-  /** Returns whether an event is new. An event without an id is new only if no equal event was received. */
   isNew(item: EventItem): boolean {
     const identity = getEventIdentity(item)
     return !this.#log.has(identity) && !(this.#sent?.isInStream && this.#listedBefore.has(identity))
   }
 
-  /** False if the previous reading had fewer than two events. `overlapsLastList` requires two. */
+  /** `overlapsLastList` requires two events of the last list. */
   get hasListEnd(): boolean {
     return this.#listEnd.length === 2
   }
 
   /**
-   * Returns whether `newest` overlaps the previous reading of the list: it contains the two newest events of
-   * that reading, next to each other. If they are apart, the service inserted an event or changed the order,
-   * so the whole list must be read. `newest` must also contain each waiting tool use, because parley compares
-   * its input again.
+   * Returns whether `newest` has the two newest events of the last list next to each other. If they are
+   * apart, the service inserted an event, so the whole list must be read. `newest` must also have each
+   * waiting tool use, because parley compares its input again.
    */
   overlapsLastList(newest: readonly EventItem[]): boolean {
     const identities = newest.map(getEventIdentity)
@@ -109,26 +89,17 @@ export class SeenEvents {
     return isEnd && this.state.pending.every((id) => identities.includes(id)) && !identities.some(isDigest)
   }
 
-  /**
-   * Adds a repeated event or a preview. Returns whether its tool use differs from the first event with its
-   * id.
-   */
+  /** Returns whether the tool use of a repeated event differs from that of the first event with its id. */
   addRepeated({ event, text }: EventItem): boolean {
     this.#sent?.addProgress(event)
     return this.state.addRepeated(event, text)
   }
 
-  /** Returns the events to emit: none while events are held back. */
-  addStreamed(item: EventItem): EventItem[] {
-    const newItems = this.#addStreamed(item)
-    if (this.#heldBack.size === 0) return newItems
-    for (const each of newItems) this.#heldBack.set(getEventIdentity(each), each)
-    return []
-  }
-
-  /** Holds back an event of the stream until `addList` or `release` returns it. */
-  hold(item: EventItem): void {
-    for (const each of this.#addStreamed(item)) this.#heldBack.set(getEventIdentity(each), each)
+  /** Returns the events to emit. With `isHeld`, and while others are held back, holds them back instead. */
+  addStreamed(item: EventItem, isHeld = this.#heldBack.size > 0): EventItem[] {
+    const newItem = this.#addStreamed(item)
+    if (newItem && isHeld) this.#heldBack.set(newItem.identity, newItem)
+    return newItem && !isHeld ? [newItem] : []
   }
 
   release(): EventItem[] {
@@ -137,35 +108,31 @@ export class SeenEvents {
     return items
   }
 
-  #addStreamed(item: EventItem): EventItem[] {
+  #addStreamed(item: EventItem): LogItem | undefined {
     const sent = this.#sent
     const logItem = withIdentity(item)
     if (isEventPiece(item.event) || !this.isNew(item)) {
       this.addRepeated(item)
-      return []
+      return undefined
     }
     sent?.addProgress(item.event)
     if (sent?.matchOnce(logItem)) {
       sent.isInStream = true
-      for (const each of [
-        ...this.#drainListedBefore(),
-        ...(this.#streamedBefore?.splice(0) ?? []).map((item) => withIdentity(item)),
-      ])
+      for (const each of [...this.#drainListedBefore(), ...(this.#streamedBefore?.splice(0) ?? [])])
         this.#append(each)
       this.#append(logItem, true)
-    } else if (this.isMissingSentEvents) {
-      this.#streamedBefore?.push(item)
-    } else {
-      if (sent) sent.firstLaterEvent ??= logItem.identity
-      this.#append(logItem)
-      return [logItem]
+      return undefined
     }
-    return []
+    if (this.isMissingSentEvents) {
+      this.#streamedBefore?.push(logItem)
+      return undefined
+    }
+    if (sent) sent.firstLaterEvent ??= logItem.identity
+    this.#append(logItem)
+    return logItem
   }
 
-  /**
-   * Returns the events to emit: the new events of the list in order, then the held-back events of the stream.
-   */
+  /** Returns the events to emit: new events of the list in order, then held-back events of the stream. */
   addList(items: readonly EventItem[]): EventItem[] {
     const list = withIdentities(items)
     const newItems = this.#addHeldBack(list, this.#addListed(list))
@@ -173,7 +140,7 @@ export class SeenEvents {
     if (isComplete && !this.isWorkPending) this.#listEnd = list.slice(-2).map(({ identity }) => identity)
     const streamed = this.#streamedBefore?.splice(0) ?? []
     // The stream delivered these events in the right order, so they are added as events of the stream.
-    for (const item of streamed) this.#listedBefore.delete(getEventIdentity(item))
+    for (const { identity } of streamed) this.#listedBefore.delete(identity)
     return [...newItems, ...streamed.flatMap((item) => this.addStreamed(item))]
   }
 
@@ -197,10 +164,7 @@ export class SeenEvents {
     return newItems.filter(({ identity }) => !old.has(identity))
   }
 
-  /**
-   * Returns the new events. If the list contains a held-back event, also returns all held-back events, in the
-   * list's order.
-   */
+  /** If the list has a held-back event, it shows the order of all of them, so they are emitted too. */
   #addHeldBack(list: readonly LogItem[], newItems: LogItem[]): EventItem[] {
     if (!list.some(({ identity }) => this.#heldBack.has(identity))) return newItems
     const newIdentities = new Set(newItems.map(({ identity }) => identity))
@@ -213,9 +177,8 @@ export class SeenEvents {
   }
 
   /**
-   * Continues a search by ids as a search by content, or ends a search by content. The new events that were
-   * held back during the search count as new again when the next list contains them. If the session first
-   * works on another client's task, the sent task may still appear after the search.
+   * Continues a search by ids as a search by content, or ends a search by content. If the session first works
+   * on another client's task, the sent task may still appear later.
    */
   endSearchPhase(): void {
     const sent = this.#sent
@@ -230,7 +193,6 @@ export class SeenEvents {
     return this.#sent?.isNoneFound ?? false
   }
 
-  /** The sent events are not found yet, or a list had new events but not the sent events. */
   get isSearching(): boolean {
     return this.isMissingSentEvents || this.#listedBefore.size > 0
   }
@@ -239,26 +201,17 @@ export class SeenEvents {
     return this.#sent?.seeksIds ?? false
   }
 
-  /**
-   * The search has not found all sent events, or the service has not started to work on them. A stop of the
-   * session may then be older than the sent events.
-   */
+  /** A stop of the session may be older than the sent events, because no event shows work on them. */
   get isWorkPending(): boolean {
     return this.#sent?.isWorkPending ?? false
   }
 
-  /**
-   * An older event has the same content as a sent event. Only an id then identifies the sent event, so the
-   * search by ids takes longer.
-   */
+  /** An older event equals a sent event, so only an id identifies the sent event. */
   get isAmbiguous(): boolean {
     return this.#sent?.hasEqual ?? false
   }
 
-  /**
-   * The sent task waits until the session has finished another client's task: the session was working when
-   * the service received the sent task, and no event shows work on it.
-   */
+  /** The sent task waits until the session has finished another client's task. */
   get isQueued(): boolean {
     const sent = this.#sent
     if (!sent?.isWorkPending || this.state.stop?.kind !== 'done') return false
@@ -274,7 +227,7 @@ export class SeenEvents {
     this.#log.acceptUnlistedStop()
   }
 
-  /** The session may be idle without an idle event, because some services send no idle events. */
+  /** Some services send no idle event, so a quiet session may be idle without one. */
   get mayBeIdle(): boolean {
     const { sendsIdleEvents, isWaitingForRuns, openRuns, hasFinalError } = this.state
     const mayEnd = sendsIdleEvents ? isWaitingForRuns && openRuns.length === 0 : this.task.mayBeDone
@@ -286,7 +239,7 @@ export class SeenEvents {
     else this.#log.append(item, { isOurs })
   }
 
-  /** Returns the new events that this process did not send. */
+  /** Returns the new events except those that this process sent. */
   #addInListOrder(list: readonly LogItem[]): LogItem[] {
     const ours = new Set<LogItem>()
     const newItems = this.#log.addList(list, (item) => {
@@ -315,23 +268,18 @@ export class SeenEvents {
 export const getEventIdentity = ({ event }: EventItem): string => event.id ?? digestEvent(event)
 
 /**
- * Returns whether an identity is a digest, because the event has no id. A part of the list is then not
- * enough, because it does not show how many equal events the whole list has.
+ * Returns whether the event has no id. Then only the whole list shows how many equal events there are, so a
+ * part of it is not enough.
  */
 const isDigest = (identity: string): boolean => identity.startsWith('\0')
 
-/**
- * Puts `type` and `processed_at` first, because the list and the stream may have them in different positions.
- */
+/** The list and the stream may have `type` and `processed_at` in different places, so these come first. */
 const digestEvent = ({ id: _, type, processed_at, ...others }: SessionEvent) =>
-  `\0${createHash('sha256')
-    .update(JSON.stringify({ type, processed_at, ...others }))
-    .digest('base64')}`
+  `\0${hash(JSON.stringify({ type, processed_at, ...others }))}`
 
-/**
- * Avoids spread syntax, which would give each object its own hidden class in V8. Such a class takes more
- * memory than the object.
- */
+const hash = (text: string) => createHash('sha256').update(text).digest('base64')
+
+/** Spread syntax would give each object a hidden class of its own in V8, which takes more memory. */
 const withIdentity = ({ event, text }: EventItem, identity = getEventIdentity({ event, text })): LogItem => ({
   event,
   text,
@@ -350,30 +298,25 @@ function withIdentities(items: readonly EventItem[], counts = new Map<string, nu
 }
 
 /**
- * Searches for the sent events among the session's events. First compares the ids that the service returned
- * when it accepted the events. The session may show other ids, so the search later compares the content.
+ * Searches for the sent events among the session's events. First compares the ids of the receipt. The session
+ * may show other ids, so the search later compares the content.
  */
 class SentEvents {
-  /** A stream contained one of the sent events. */
   isInStream = false
-  /** A list contained one of the sent events, or a later event. */
+  /** A list is newer than the sent events, even if it omits them. */
   isInList = false
-  /**
-   * Identity of the first event that the stream delivered after the sent events. If a list contains this
-   * event, the list is newer than the sent events, even if it omits them.
-   */
+  /** Identity of an event of the stream after the sent events. A list with it is newer than they are. */
   firstLaterEvent: string | undefined
-  /** The search has ended, but a list or the stream may still show the sent events. */
   mayAppearLater = false
-  /** A new event has the same type as a sent event. It may be the sent event, changed by the service. */
+  /** A new event has the type of a sent event, so it may be that event, changed by the service. */
   hasSimilar = false
   readonly wasBusy: boolean
   readonly hasEqual: boolean
   readonly #sent: readonly SessionEvent[]
-  /** Number of sent events that the search has not found yet, by their id or content. */
+  /** Numbers of sent events that are not found yet, by id or content. */
   readonly #wanted = new Map<string, number>()
   #firstFound: string | undefined
-  /** Number of sent events that start work and were not found yet. */
+  /** Number of sent events that start work and are not found yet. */
   #missingCount: number
   /** Ids of the found events that the service has not processed yet. */
   readonly #queued = new Set<string | undefined>()
@@ -425,7 +368,7 @@ class SentEvents {
     return this.isNoneFound && this.#sent.some(({ id = '' }) => this.#wanted.has(id))
   }
 
-  /** Continues the search by content. Returns false if the search already compares content. */
+  /** Continues the search by content. Returns false if it already compares content. */
   stopSeekingIds(): boolean {
     if (!this.seeksIds) return false
     for (const event of this.#sent)
@@ -446,13 +389,7 @@ class SentEvents {
 
 const isUserOrSystem = ({ type }: SessionEvent) => /^(user|system)\./.test(type)
 
-const hashText = (event: SessionEvent) =>
-  createHash('sha256').update(getComparableText(event)).digest('base64')
-
-/**
- * Returns the text by which parley recognizes a sent event without an id. It consists of the fields that a
- * service does not change.
- */
+/** Returns the fields that a service does not change, by which parley finds a sent event without its id. */
 export const getComparableText = (event: SessionEvent): string =>
   JSON.stringify([
     event.type,

@@ -24,20 +24,19 @@ export interface LogItem extends EventItem {
 
 interface Entry extends LoggedEvent {
   readonly identity: string
-  /** Number of the last list that contained the event, or 0 if no list has contained it. */
+  /** Number of the last list that contained the event; 0 if no list did. */
   listedBy: number
-  /** Position of the event in the log; -1 before the event is added. */
+  /** Position in the log; -1 before the event is added. */
   index: number
 }
 
 /**
- * Stores the events of a session in order. Computes the session's state and the answer to the followed task
- * from them.
+ * Stores the events of a session in order, and computes the session's state and the answer from them.
  *
- * The list of events determines the order. The list may lag behind the stream. An event that the list does
- * not contain yet therefore keeps its place before the next listed event, or at the end of the log. If the
- * list shows a new event before known events, the log computes state and answer again from all entries. To
- * save memory, most entries have only the fields that this computation reads.
+ * The list determines the order, but it may lag behind the stream. An event that is not in the list yet keeps
+ * its place before the next listed event, or at the end of the log. If the list shows a new event before
+ * known events, the log computes state and answer again from all entries. To save memory, most entries have
+ * only the fields that this computation reads.
  */
 export class SessionLog {
   readonly state = new SessionState()
@@ -46,7 +45,7 @@ export class SessionLog {
   /** The value is `undefined` if the log has dropped the event. */
   readonly #byIdentity = new Map<string, Entry | undefined>()
   #listCount = 0
-  /** The messages that may be the answer, and the tasks between them. Other messages lose their content. */
+  /** The messages that may be the answer, with content, and the tasks between them. */
   #messages: Entry[] = []
   #lastStop: Entry | undefined
 
@@ -54,7 +53,7 @@ export class SessionLog {
     return this.#byIdentity.has(identity)
   }
 
-  /** A list has contained the last stop event. Also true if the session has not stopped. */
+  /** Also true if the session has not stopped. */
   get isStopListed(): boolean {
     return this.#lastStop === undefined || this.#lastStop.listedBy > 0
   }
@@ -63,13 +62,12 @@ export class SessionLog {
     if (this.#lastStop) this.#lastStop.listedBy ||= this.#listCount || 1
   }
 
-  /** Adds the newest event. `isListed`: the event is from a list, not from the stream. */
   append(item: LogItem, { isOurs = false, isListed = false } = {}): void {
     if (isListed) this.#listCount ||= 1
     this.#append(item, createEntry(item, isOurs, isListed ? this.#listCount : 0))
   }
 
-  /** Adds an event that the service accepted but has not listed yet. A task replaces the followed task. */
+  /** Adds an event that no list or stream has contained yet. */
   addAccepted(event: SessionEvent): void {
     const entry = createEntry({ identity: '', event, text: '' }, true, 0, true)
     entry.index = this.#entries.push(entry) - 1
@@ -77,15 +75,12 @@ export class SessionLog {
     this.task.add(entry)
   }
 
-  /**
-   * Adds a list, or the newest part of a list. Returns its new events in the list's order. Calls `isOurs` for
-   * each new event, in that order.
-   */
+  /** Adds a list or its newest part. Returns its new events in order, and calls `isOurs` for each of them. */
   addList(list: readonly LogItem[], isOurs: (item: LogItem) => boolean = () => false): LogItem[] {
     this.#listCount++
     const newItems: LogItem[] = []
     const listed: Entry[] = []
-    /** The log already has the listed events in the list's order, and the new events belong at its end. */
+    /** The log has the known events in the list's order, and the new events belong at its end. */
     let isInOrder = true
     let last = -1
     for (const item of list) {
@@ -138,7 +133,7 @@ export class SessionLog {
     const last = this.#entries.at(-1)
     if (last?.event !== sharedWork || !last.listedBy || !next.listedBy || !isOfAgent(next.event)) return
     this.#entries.pop()
-    this.task.drop(last)
+    this.task.dropLast(last)
     this.#byIdentity.set(last.identity, undefined)
   }
 
@@ -153,10 +148,7 @@ export class SessionLog {
     return isFollowedTask
   }
 
-  /**
-   * Returns whether the session was working on another client's task before the event with this index. Only a
-   * service that reports `processed_at` for client events queues tasks.
-   */
+  /** Only a service that reports `processed_at` for client events queues a task behind another one. */
   #isBusyBefore(index: number): boolean {
     const before = this.#entries.slice(0, index)
     const last = before.findLast(({ event }) => stopsSession(event) || isRunningEvent(event))
@@ -165,8 +157,8 @@ export class SessionLog {
   }
 
   /**
-   * Adds a message. Between two tasks, only two messages keep their content: the last message, and the last
-   * message that a list has contained. A later list may show a task between these two messages.
+   * Between two tasks, only two messages keep their content: the last one, and the last one that a list has
+   * contained, because a later list may show a task between these two.
    */
   #addMessage(entry: Entry): void {
     const [before, last] = [this.#messages.at(-2), this.#messages.at(-1)]
@@ -178,9 +170,9 @@ export class SessionLog {
   }
 
   /**
-   * Sorts the log. Listed events get the list's order. An event that is not in the list stays before the
-   * listed event that follows it. But an event that this process sent stays after the listed event that
-   * precedes it, because newly listed events may be a reaction to it.
+   * Puts listed events in the list's order. Another event stays before the listed event that follows it. An
+   * event of this process stays after the listed event that precedes it, because newly listed events may be a
+   * reaction to it.
    */
   #sortByList(listed: readonly Entry[]): void {
     const known = listed.filter(({ index }) => index >= 0)
@@ -263,7 +255,7 @@ const sharedOther: SessionEvent = { type: '' }
 
 const isOfAgent = ({ type }: SessionEvent) => type.startsWith('agent.')
 
-/** Returns only the fields that the log reads later, because a session may have many long events. */
+/** Keeps only the fields that the log reads later, because a session may have many long events. */
 function pickFields(event: SessionEvent): SessionEvent {
   const { id, type, session_thread_id } = event
   if (
