@@ -10,25 +10,21 @@ import { type EventItem, readEventItem } from '../../wire/sessions/events-page.t
 import { createSseDecoder, isKeepAlive, isStreamEnd, type SseDecoder } from '../../wire/sse.ts'
 
 /**
- * Maximum length of the received events that no consumer has read, in characters. At this length, the stream
- * stops reading from the connection. Otherwise V8 would move the events to its old generation, and free their
- * memory later.
+ * Maximum length of the unread events, in characters. At this length, the stream stops reading from the
+ * connection. Otherwise V8 would move the events to its old generation and free their memory late.
  */
 const maxUnreadLength = 2 ** 20
 
-/**
- * Reads a session's events from one connection while they happen. Buffers them until a consumer calls `next`
- * or `takeAll`, and stops reading from the connection while `maxUnreadLength` is exceeded.
- */
+/** Reads a session's events from one connection while they happen, and buffers them. */
 export class EventStream {
   readonly #response: OpenResponse
   readonly #timers: Timers
   readonly #decoder: SseDecoder
   #items: EventItem[] = []
-  /** Number of events at the start of `#items` that a consumer has read. */
+  /** Number of events at the start of `#items` that were read. */
   #consumedCount = 0
   #unreadLength = 0
-  /** Set when the connection has ended. Contains the error if the connection failed. */
+  /** Set when the connection has ended, with the error if it failed. */
   #ending: { error?: unknown } | undefined
   #wake = () => {}
   #resumeReading = () => {}
@@ -54,7 +50,7 @@ export class EventStream {
     return 'end'
   }
 
-  /** Makes a pending call of `next` return. */
+  /** A pending `next` returns `silence`. */
   wake(): void {
     this.#wake()
   }
@@ -158,10 +154,7 @@ function treatFailureAsEnd(error: unknown): { done: true; value: undefined } {
 /** Limits for reading a response that is not an event stream. Its body may never end. */
 const [maxOtherBodyBytes, maxReadingMs] = [256 * 1024, 5000]
 
-/**
- * Returns the failure for a response that is not an event stream. It contains the service's error if the body
- * has one, otherwise the response's content type.
- */
+/** The failure has the error in the body, otherwise the content type. */
 async function createContentTypeError(response: HttpResponse, timers: Timers): Promise<CliError> {
   const { status, headers } = response
   const cancel = schedule(timers, maxReadingMs, () => response.close())

@@ -17,31 +17,26 @@ import { SeenEvents } from './seen-events.ts'
 import { describeWaiting } from './stop-text.ts'
 
 export interface FollowOptions {
-  /** Receives the events of the first list page by page. */
+  /** Receives the first list page by page. */
   showEarlier?: ((items: readonly EventItem[], state: SessionState) => Promise<void>) | undefined
-  /** The follower continues after the session stops, until the session is terminated or deleted. */
+  /** Continue after the session stops, until it is terminated or deleted. */
   followsForever?: boolean
-  /** `openFollower` throws a usage error if the session has no events. */
+  /** Throw a usage error if the session has no events. */
   needsEvents?: boolean
-  /** Event ids of the task that an earlier run sent. The follower then ignores other clients' tasks. */
+  /** Ids of the task that an earlier run sent. Tasks of other clients are then ignored. */
   earlierTaskIds?: ReadonlySet<string> | undefined
 }
 
-/**
- * Maximum age of the list by which parley decides about a reply. If the list is older, parley reads it again.
- */
+/** Before parley decides about a reply, it reads the list again if the last list is older. */
 const maxListAgeMs = 1_000
 
-/** Maximum time for each reading of the list after an idle event. */
+/** Time limit of each list after an idle event. */
 const maxOneListMs = 10_000
 
-/** Maximum time for all readings of the list after an idle event. */
+/** Time limit of all lists after an idle event. */
 const maxFinalListsMs = 30_000
 
-/**
- * Maximum number of events that are read backwards. If the follower would have to read more, it reads the
- * whole list instead.
- */
+/** If the follower would have to read more events backwards, it reads the whole list instead. */
 const maxBackwardEvents = 10_000
 
 /**
@@ -74,25 +69,22 @@ export class Follower {
   readonly #seen = new SeenEvents()
   readonly state = this.#seen.state
   readonly task = this.#seen.task
-  /**
-   * Failure of the last reading of the list. Without the list, parley may have missed events that the stream
-   * omitted, such as the answer.
-   */
+  /** Without the last list, parley may lack events that the stream omitted, such as the answer. */
   listFailure: CliError | undefined
   #reconnectPolicy: ReconnectPolicy
-  /** Deadline for all readings of the list after the last idle event. */
+  /** Deadline of all lists after the last idle event. */
   #finalDeadline: Deadline
   #stream: EventStream | undefined
-  /** The caller called `wake`, and no batch has been emitted since. */
+  /** `wake` was called, so the next batch may be empty. */
   #hasCallerChange = false
   /**
-   * Time of the request for the last list, by two clocks. The wall clock may be set back, and the monotonic
-   * clock stops while the computer sleeps.
+   * Time of the last list, by two clocks: the wall clock may be set back, and the monotonic clock stops while
+   * the computer sleeps.
    */
   #listedAt = { now: -Infinity, date: -Infinity }
   /** False if the service does not list in the requested order. */
   #keepsOrder = true
-  /** Events that are part of the state but not emitted yet. */
+  /** Events that `state` already includes. */
   readonly #notEmitted: EventItem[] = []
 
   constructor(access: SessionAccess, followsForever = false) {
@@ -207,9 +199,7 @@ export class Follower {
       this.#seen.addAccepted({ type: 'session.status_running' })
   }
 
-  /**
-   * Lists the waiting tool uses and the commands that answer them. Returns `undefined` if no tool use waits.
-   */
+  /** Lists the waiting tool uses, if there are any, and the commands that answer them. */
   describeWaiting() {
     const { context, parts } = this.#access
     const { session } = parts.params
@@ -219,15 +209,13 @@ export class Follower {
     return { pending, consequence: `${session} waits for an answer\n${consequence}` }
   }
 
-  /** Adds a list that the caller has read. `readNewEvents` emits its new events later. */
+  /** `readNewEvents` emits the new events of the list later. */
   addList(list: readonly EventItem[]): void {
     // Spreading a list of over 100,000 events exceeds the maximum number of call arguments.
     for (const item of this.#seen.addList(list)) this.#notEmitted.push(item)
   }
 
-  /**
-   * Makes `readNewEvents` yield a batch at once, even an empty one, after the caller has changed the state.
-   */
+  /** Makes `readNewEvents` yield a batch at once, even an empty one. */
   wake(): void {
     this.#hasCallerChange = true
     this.#stream?.wake()
@@ -269,8 +257,8 @@ export class Follower {
   }
 
   /**
-   * Reads the list from its newest event backwards, up to the end of the last list. Returns `undefined` if
-   * the service does not list in the requested order.
+   * Reads backwards from the newest event to the end of the last list. Returns `undefined` if the whole list
+   * is needed, for example because the service ignores the order.
    */
   async #readListBackwards(parts: RequestParts): Promise<EventItem[] | undefined> {
     if (!this.#keepsOrder || !this.#seen.hasListEnd) return undefined
@@ -302,8 +290,8 @@ export class Follower {
   }
 
   /**
-   * Reads the list after an idle event, because the stream may have omitted events before that event. The
-   * caller repeats this until the list contains the idle event.
+   * Reads the list after an idle event, because the stream may have omitted earlier events. The caller
+   * repeats this until the list contains the idle event.
    */
   async #readFinalList(attempt: number): Promise<void> {
     const { messages } = this.#access.context

@@ -10,10 +10,10 @@ import { getEventIdentity, type SeenEvents } from './seen-events.ts'
  *
  * The follower must emit each event once and in the list's order. It is always in one of three states:
  *
- * - joining: the follower has opened a stream. Events before the stream's first event are only in the list.
- * - comparing: the stream has delivered its first event. The follower holds this event back. It emits the
- *   event once the list contains it, or after the last delay of `listDelaysMs`.
- * - current: the follower emits each new event of the stream immediately.
+ * - joining: the stream is open. Events before its first event are only in the list.
+ * - comparing: the follower holds back the first event of the stream until the list contains it, or until the
+ *   last delay of `listDelaysMs` is over.
+ * - current: the follower emits each new event of the stream at once.
  *
  * After sending events, the follower searches the list and the stream for them. Until it finds them, it holds
  * back all new events, because they may be earlier or later than the sent ones.
@@ -21,19 +21,18 @@ import { getEventIdentity, type SeenEvents } from './seen-events.ts'
  * The follower ends after an idle event, if the stream has ended or stays silent for `silenceAfterIdleMs`. If
  * the service has not started to work on the sent events, the follower first waits up to `maxStartDelayMs`.
  *
- * Some services send no idle event when the agent has answered without a tool use. After the agent's message
- * and `maxSilenceMs` without an event, the follower therefore reads the session resource, then the list. If
- * the resource is idle and the list has no new event, the session counts as idle until the next event. The
- * follower does the same if the last workflow run has ended and the service sends no further idle event.
+ * Some services send no idle event after an answer without a tool use, or after the last workflow run. After
+ * `maxSilenceMs` without an event, the follower then reads the session resource and the list. If the resource
+ * is idle and the list has no new event, the session counts as idle until the next event.
  *
- * If tool uses of a running session's child threads wait for replies, and no work is known to be in progress,
- * the session counts as waiting after `maxSilenceMs` without an event.
+ * If only replies to tool uses of child threads are missing, a running session counts as waiting after
+ * `maxSilenceMs` without an event.
  */
 export type FollowState = CommonFields &
-  /** `listenMs`: durations of listening to the stream, each followed by a reading of the list. */
+  /** `listenMs`: durations of listening to the stream. After each, the follower reads the list. */
   (
     | { is: 'joining'; listenMs: readonly number[] }
-    /** `listDelaysMs`: delays before each reading of the list, without listening to the stream. */
+    /** `listDelaysMs`: waits before the next lists, without listening to the stream. */
     | { is: 'comparing'; item: EventItem; listDelaysMs: readonly number[] }
     | { is: 'current' }
   )
@@ -42,25 +41,20 @@ interface CommonFields {
   /** `stepFollowState` changes only this object; the other fields are immutable. */
   readonly seen: SeenEvents
   readonly followsForever: boolean
-  /** The follower of a stopped session ends if the stream is silent until this monotonic time. */
+  /** If the stream of a stopped session is silent until this monotonic time, the follower ends. */
   readonly idleCountsAt?: number
-  /**
-   * Monotonic time of the next reading of the list. Set only while the follower searches for sent events, or
-   * while the session is stopped.
-   */
+  /** Monotonic time of the next list, while sent events are missing or the session is stopped. */
   readonly pollAt?: number
-  /** Counts the readings of the list. The count determines the pause before the next reading. */
+  /** Number of lists since the stream was opened. It determines the pause before the next list. */
   readonly polls: number
   readonly stoppedSince?: number
   readonly searchingSince?: number
 }
 
-/** Result of the last effect. `stepFollowState` takes it and returns the next effect. */
 export type FollowEffectResult =
   /**
-   * `list` contains all events, or only those since the last reading. `isQuiet`: the stream was silent for
-   * `maxSilenceMs` before the reading. `status`: status of the session resource, if the follower read it
-   * before the list.
+   * `list`: all events, or those since the last list. `isQuiet`: the stream was silent for `maxSilenceMs`.
+   * `status`: of the session resource, if the follower read it before the list.
    */
   | {
       is: 'list'
@@ -74,16 +68,13 @@ export type FollowEffectResult =
   | { is: 'opened' }
   /** `isConnecting`: the request for another stream failed. */
   | { is: 'failed'; isConnecting?: boolean }
-  /** The caller has processed the emitted events. The caller may also have sent events. */
+  /** The caller has processed the emitted events, and may have sent events. */
   | { is: 'shown' }
 
 export type FollowEffect =
   /** Emit a batch of events, which may be empty. */
   | { do: 'show'; items: EventItem[] }
-  /**
-   * Wait for `delayMs`, then read the list. `isQuiet`: the stream was silent for `maxSilenceMs`.
-   * `readsSession`: read the session resource before the list.
-   */
+  /** Wait for `delayMs`, read the session resource with `readsSession`, then the list. */
   | { do: 'list'; delayMs: number; isQuiet?: boolean; readsSession?: boolean }
   | { do: 'listen'; maxMs: number }
   | { do: 'connect' }
@@ -100,10 +91,9 @@ const silenceAfterIdleMs = 200
 const maxSilenceMs = 30_000
 
 /**
- * Time limits of the search for sent events. The follower first searches for the ids that the service
- * returned when it accepted the events: for `idSearchMs`, or for `ambiguousIdSearchMs` if an older event has
- * the same content. The follower then searches for events with the same content. After `maxSearchMs`, every
- * new event counts as later than the sent events.
+ * Time limits of the search for sent events. The follower first searches for the ids of the receipt: for
+ * `idSearchMs`, or for `ambiguousIdSearchMs` if an older event has the same content. Then it searches for the
+ * same content. After `maxSearchMs`, every new event counts as later than the sent events.
  */
 const [idSearchMs, ambiguousIdSearchMs, maxSearchMs] = [1_000, 3_000, 10_000]
 
@@ -111,7 +101,7 @@ const maxStartDelayMs = 5_000
 
 const searchPausesMs = [100, 250, 500, 1_000]
 
-/** Pause between readings of the list while the session works on another client's task first. */
+/** Pause between lists while the session works on another client's task first. */
 const queuedPauseMs = 5_000
 
 const comparingDelaysMs = [250, 500, 1_000]
@@ -122,10 +112,7 @@ const readList = { do: 'list', delayMs: 0 } as const
 
 const show = (items: EventItem[]): FollowEffect => ({ do: 'show', items })
 
-/**
- * Returns the first state and effect. The caller must open the stream before it sends events, so that the
- * stream delivers every later event.
- */
+/** The caller must open the stream before it sends events, so that the stream delivers every later event. */
 export function startFollowing(seen: SeenEvents, followsForever: boolean): FollowStep {
   const tracking = { seen, followsForever, polls: 0 }
   return seen.isMissingSentEvents
@@ -212,9 +199,7 @@ function continueFollowing(state: FollowState, now: number): FollowStep {
   return { state: { ...state, is: 'current' }, effect: show(state.seen.release()) }
 }
 
-/**
- * Listens to the stream. While sent events are missing, or while the session is stopped, also reads the list.
- */
+/** While sent events are missing or the session is stopped, the follower also reads the list. */
 function listen(before: FollowState, now: number): FollowStep {
   const { idleCountsAt = now + silenceAfterIdleMs, polls, ...others } = updateTimes(before, now)
   const { seen, searchingSince = now, stoppedSince } = others

@@ -16,9 +16,8 @@ type Kind = 'refusedToolUses' | 'failedServers' | 'sessionErrors' | 'failedWorkf
 const maxReasonLength = 500
 
 /**
- * Collects failures that need not end a session's work: tool uses that the service refused, errors of the
- * session and of MCP servers that the service does not retry, and workflow runs that did not complete. Each
- * failure is printed once as a warning, and the report counts it.
+ * Collects failures after which the session may continue: refused tool uses, final errors of the session and
+ * of MCP servers, and incomplete workflow runs. Prints each once as a warning and counts it for the report.
  */
 export class Incidents {
   readonly #context: Context

@@ -9,10 +9,7 @@ import { needsResult, type SessionState } from '../session-state.ts'
 
 const indent = 2
 
-/**
- * Creates the failure for a session with waiting tool uses. It lists the tool uses and the commands that
- * answer them. On a terminal, each tool use has one line, and the only command prompts for all of them.
- */
+/** Lists the waiting tool uses and the commands that answer them; on a terminal, one command for all. */
 export async function createWaitingError(
   context: Context,
   session: string,
@@ -30,7 +27,6 @@ export async function createWaitingError(
 
 const isLaidOut = ({ flags, host }: Context) => host.stderr.isTerminal && !flags.errors
 
-/** Returns the ids of waiting tool uses, and the commands that answer them. */
 export function describeWaiting(context: Context, session: string, state: SessionState, ids: string[]) {
   const forResults = ids.filter((id) => needsResult(state.getToolUse(id)))
   const others = ids.filter((id) => !forResults.includes(id))
@@ -61,10 +57,7 @@ export function describeWaiting(context: Context, session: string, state: Sessio
   return { pending: ids, consequence: hints.join('\n') }
 }
 
-/**
- * Creates the failure for a session that has used up its budget. Lists the commands that raise or remove the
- * budget.
- */
+/** Lists the commands that raise or remove the budget that the session has used up. */
 export function createBudgetError(
   context: Context,
   session: string,

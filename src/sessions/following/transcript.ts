@@ -26,7 +26,7 @@ export interface TranscriptOptions {
   followsForever?: boolean
   /** Called after each batch of new events and awaited. May reply to waiting tool uses. */
   onBatch?: ((items: readonly EventItem[]) => Promise<void>) | undefined
-  /** Failures of tool uses, MCP servers and workflow runs so far. If omitted, only new failures count. */
+  /** Earlier incidents. If omitted, only new ones count. */
   incidents?: Incidents
   resume?: () => readonly string[]
 }
@@ -103,10 +103,7 @@ export async function followAndPrint(
   })
 }
 
-/**
- * Prints a note for each open workflow run of an idle session, and for each tool use of a child thread that
- * waits while the session works. Prints each note once.
- */
+/** Prints one note for each open workflow run, and for each tool use that waits while the session works. */
 function reportOpenWork(
   context: Context,
   state: SessionState,
@@ -153,10 +150,9 @@ async function printWaiting(context: Context, { stop }: SessionState, printed: S
 }
 
 /**
- * Returns a function that prints events on stdout: the agent's messages as text, and other events as one line
- * each. With `--raw`, every event is a line of JSON. If stdout is reserved, the function prints one dim line
- * per event on stderr, but only on a terminal. On a terminal, the function holds back events while a question
- * is open.
+ * Returns a function that prints events on stdout: the agent's messages as text, other events as one line
+ * each, and every event as JSON with `--raw`. If stdout is reserved and stderr is a terminal, it prints one
+ * dim line per event there. While a question is open on a terminal, it holds back events.
  */
 export function createEventPrinter(
   context: Context,
