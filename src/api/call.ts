@@ -11,8 +11,8 @@ import { addressSettings, type ResolvedSettings, readSettings } from '../setting
 import { addSummaryFile } from '../summary.ts'
 import type { Endpoint } from '../wire/endpoints.ts'
 import { createBodyCollector, type HttpResponse, readBody } from '../wire/exchange.ts'
-import { requireTextFits } from '../wire/json/body-text.ts'
-import { editJson, parseAssignment } from '../wire/json/edit.ts'
+import { createTextWithinLimit } from '../wire/json/body-text.ts'
+import { editJson, parseSetFlag } from '../wire/json/edit.ts'
 import { parseGivenJson, tryParseJson } from '../wire/json/parse.ts'
 import { createPageHistory, type ListPage, readListPage } from '../wire/page.ts'
 import { createErrorBodyFailure, createResponseError, isErrorEnvelope } from '../wire/problem/problem.ts'
@@ -107,14 +107,14 @@ const readingMethods: readonly string[] = ['GET', 'HEAD', 'OPTIONS']
 
 async function readRequestBody(context: Context, { input, set = [] }: ApiOptions): Promise<Uint8Array> {
   const { input: inputs, flags } = context
-  const assignments = set.map(parseAssignment)
+  const assignments = set.map(parseSetFlag)
   const name = input === undefined || input === '-' ? 'stdin' : input
   const given = input === undefined ? Buffer.from('{}') : await inputs.readBytes(input, '-i -')
   const isOther = flags.header?.some((line) => /^content-type:(?!.*json)/i.test(line)) ?? false
   if (isOther && assignments.length === 0) return given
   const text = decodeUtf8(given, name)
   parseGivenJson(text, name, "a body that is not JSON needs -H 'Content-Type: TYPE'")
-  return Buffer.from(requireTextFits(() => editJson(text, assignments)))
+  return Buffer.from(createTextWithinLimit(() => editJson(text, assignments)))
 }
 
 /**

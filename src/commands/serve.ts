@@ -10,7 +10,7 @@ import { taskStepHelp } from '../emulator/sessions/task.ts'
 import { CliError, usageError } from '../errors.ts'
 import { oneLine } from '../io/escape.ts'
 import { durationForms, parseDuration } from '../settings/duration.ts'
-import { isLoopback } from '../wire/address.ts'
+import { isLoopbackHost } from '../wire/address.ts'
 import type { CommandModule } from './command.ts'
 
 interface ServeOptions {
@@ -105,7 +105,8 @@ export default {
       const [, why = error.message] = getSystemErrorMap().get(error.errno ?? 0) ?? []
       throw new CliError('file', `cannot listen on ${options.host}:${options.port}: ${why}`)
     })
-    if (!isLoopback(options.host)) messages.note(`listening on ${options.host}: other machines may reach it`)
+    if (!isLoopbackHost(options.host))
+      messages.note(`listening on ${options.host}: other machines may reach it`)
     const address = formatServerUrl(options.host, server.port)
     await output
       .write(`${JSON.stringify({ baseUrl: address, agentsUrl: address, ...credentials })}\n`)

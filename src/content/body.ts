@@ -1,6 +1,11 @@
 import { createUsageErrorFromProblems, usageError } from '../errors.ts'
-import { requireTextFits } from '../wire/json/body-text.ts'
-import { type Assignment, createAssignment, createListEndAssignment, editJson } from '../wire/json/edit.ts'
+import { createTextWithinLimit } from '../wire/json/body-text.ts'
+import {
+  createJsonAssignment,
+  createListEndAssignment,
+  editJson,
+  type JsonAssignment,
+} from '../wire/json/edit.ts'
 import { describeSchemaIssues, isObject, parseGivenJson } from '../wire/json/parse.ts'
 
 export type MessagePart = { text: string } | { inlineData: { mimeType: string; data: string } }
@@ -21,7 +26,7 @@ export interface BodyParts {
   turn: MessagePart[]
   system?: string | undefined
   hasSchema?: boolean
-  assignments: Assignment[]
+  assignments: JsonAssignment[]
 }
 
 /**
@@ -32,7 +37,7 @@ export async function buildBody(parts: BodyParts): Promise<Uint8Array> {
   const { given, turn, system } = parts
   const instruction = JSON.stringify({ parts: [{ text: system }] })
   const assignments = [
-    ...(system === undefined ? [] : [createAssignment(['systemInstruction'], instruction)]),
+    ...(system === undefined ? [] : [createJsonAssignment(['systemInstruction'], instruction)]),
     ...parts.assignments,
   ]
   const body = given && (await check(given))
@@ -43,7 +48,7 @@ export async function buildBody(parts: BodyParts): Promise<Uint8Array> {
     const hint = "'parley api gateway /v1/message' sends such a body; chat and image send it only unchanged"
     throw usageError(`${given.name}: the body has 'messages' but no 'contents': ${hint}`)
   }
-  const text = requireTextFits(() => {
+  const text = createTextWithinLimit(() => {
     const added = { role: 'user', parts: turn }
     // Serializes the new body with the prompt at once. Appending a long prompt to an empty body would copy the
     // prompt once more.

@@ -8,7 +8,7 @@ import { describeSchemaIssues, tooDeepReason, tryParseJson } from '../wire/json/
 import { documentedBetas } from '../wire/sessions/betas.ts'
 import type { SendEventsBody } from '../wire/sessions/send-events.ts'
 import type { CreateSessionBody } from '../wire/sessions/session-requests.ts'
-import { takeStart } from '../wire/text-start.ts'
+import { takeTextStart } from '../wire/text-start.ts'
 import {
   createRateLimiter,
   type Faults,
@@ -173,7 +173,7 @@ async function refuseInvalid(
   const problems = isDoubtful ? [...listDoubtfulHeaders(headers), ...listDoubtfulEvents(body)] : invalid
   return problems.length === 0
     ? undefined
-    : toErrorResponse(400, takeStart(problems.join('; '), maxMessageLength))
+    : toErrorResponse(400, takeTextStart(problems.join('; '), maxMessageLength))
 }
 
 type Schema = Awaited<ReturnType<NonNullable<Endpoint['request']>>>

@@ -1,6 +1,6 @@
 import type { GenerateRequest } from '../wire/gateway/generate-request.ts'
 import { isObject } from '../wire/json/parse.ts'
-import { takeStart } from '../wire/text-start.ts'
+import { takeTextStart } from '../wire/text-start.ts'
 import { createRandomId, type EmulatedResponse, toEventStreamResponse, toJsonResponse } from './response.ts'
 import { createJsonSample, createJsonSampleForTexts } from './sample.ts'
 
@@ -12,7 +12,8 @@ const notice = 'No model read your prompt, and this text only shows the form of 
 
 export const estimateTokens = (text: string): number => Math.ceil(text.length / 4)
 
-export const shortenQuote = (text: string): string => (text.length > 80 ? `${takeStart(text, 80)}…` : text)
+export const shortenQuote = (text: string): string =>
+  text.length > 80 ? `${takeTextStart(text, 80)}…` : text
 
 const readTexts = ({ contents = [] }: GenerateRequest): string[] =>
   contents.map(({ parts = [] }) => parts.map(({ text = '' }) => text).join(' '))
@@ -33,7 +34,7 @@ export function composeEmulatedAnswer(request: GenerateRequest, model: string, f
   const whole =
     fixed ?? (isObject(schema) ? createJsonSample(schema) : createJsonSampleForTexts(texts)) ?? prose
   const limit = Math.max(request.generationConfig?.maxOutputTokens ?? Infinity, 0) * 4
-  const limited = takeStart(whole, limit)
+  const limited = takeTextStart(whole, limit)
   const part = choosePart(limited, promptText, request)
   return {
     id: createRandomId('msg'),

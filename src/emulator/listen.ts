@@ -1,7 +1,7 @@
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import { type AddressInfo, isIP } from 'node:net'
 import { CliError } from '../errors.ts'
-import { isLoopback } from '../wire/address.ts'
+import { isLoopbackHost } from '../wire/address.ts'
 import { type Exchange, type HttpResponse, readBody } from '../wire/exchange.ts'
 import { toHttpResponse } from './response.ts'
 
@@ -26,7 +26,7 @@ export async function startEmulatorServer({ port, host, exchange, onRequest }: S
   const server = createServer(timeoutsMs, async (request, response) => {
     let status: number | undefined
     try {
-      const answer = refuseWebPage(request, isLoopback(host)) ?? (await forwardRequest(request, exchange))
+      const answer = refuseWebPage(request, isLoopbackHost(host)) ?? (await forwardRequest(request, exchange))
       status = answer.status
       await write(answer, response)
     } catch (error) {

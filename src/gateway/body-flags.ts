@@ -1,7 +1,7 @@
 import type { BodyParts } from '../content/body.ts'
 import type { ArgumentInputs, InputOptions } from '../content/prompt.ts'
 import type { AnswerSchema } from '../content/schema/schema.ts'
-import { type Assignment, createAssignment, parseAssignment } from '../wire/json/edit.ts'
+import { createJsonAssignment, type JsonAssignment, parseSetFlag } from '../wire/json/edit.ts'
 import { type BodyFieldValues, bodyFields } from './body-fields.ts'
 
 export interface BodyFlags extends InputOptions, BodyFieldValues {
@@ -17,11 +17,11 @@ export const createBodyFlags = (
 ): Omit<BodyParts, 'turn'> => ({
   system,
   hasSchema: schema !== undefined,
-  assignments: [...assignFields(options), ...(schema?.assignments ?? []), ...set.map(parseAssignment)],
+  assignments: [...assignFields(options), ...(schema?.assignments ?? []), ...set.map(parseSetFlag)],
 })
 
-const assignFields = (values: BodyFieldValues): Assignment[] =>
+const assignFields = (values: BodyFieldValues): JsonAssignment[] =>
   (Object.keys(bodyFields) as (keyof typeof bodyFields)[]).flatMap((name) => {
     const json = values[name]
-    return json === undefined ? [] : [createAssignment([...bodyFields[name].path], json)]
+    return json === undefined ? [] : [createJsonAssignment([...bodyFields[name].path], json)]
   })

@@ -6,8 +6,8 @@ import type { ReadableResponse } from '../http/call.ts'
 import { oneLine } from '../io/escape.ts'
 import { addToSums } from '../summary.ts'
 import { type AnswerSummary, needsContinuation } from '../wire/gateway/answer-forms.ts'
-import { requireTextFits } from '../wire/json/body-text.ts'
-import { createAssignment, editJson } from '../wire/json/edit.ts'
+import { createTextWithinLimit } from '../wire/json/body-text.ts'
+import { createJsonAssignment, editJson } from '../wire/json/edit.ts'
 import { createResponseError } from '../wire/problem/problem.ts'
 
 /** The part of an answer that one response contains. */
@@ -137,9 +137,9 @@ export function toFailureAfterAnswer(error: CliError): CliError {
  */
 function addToken(body: Uint8Array, token: string): Uint8Array {
   const text = Buffer.from(body).toString()
-  const assignment = createAssignment(['continuationToken'], JSON.stringify(token))
+  const assignment = createJsonAssignment(['continuationToken'], JSON.stringify(token))
   try {
-    return Buffer.from(requireTextFits(() => editJson(text, [assignment])))
+    return Buffer.from(createTextWithinLimit(() => editJson(text, [assignment])))
   } catch (error) {
     throw error instanceof CliError ? incomplete(`it cannot be continued: ${error.message}`) : error
   }

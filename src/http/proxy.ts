@@ -1,6 +1,6 @@
 import { BlockList, isIP, type Socket } from 'node:net'
 import { CliError } from '../errors.ts'
-import { findAddressProblem, isLoopback } from '../wire/address.ts'
+import { findAddressProblem, isLoopbackHost } from '../wire/address.ts'
 import { waitForSocket } from './socket.ts'
 
 export interface HttpProxy {
@@ -17,7 +17,7 @@ type Env = Readonly<Record<string, string | undefined>>
  * `CliError` that names the variable, and never the password, if the proxy is invalid.
  */
 export function findProxy(url: URL, env: Env): HttpProxy | undefined {
-  if (isLoopback(url.hostname)) return undefined
+  if (isLoopbackHost(url.hostname)) return undefined
   const names = url.protocol === 'https:' ? ['HTTPS_PROXY', 'ALL_PROXY'] : ['HTTP_PROXY', 'ALL_PROXY']
   const variable = names.flatMap((name) => [name.toLowerCase(), name]).find((name) => env[name])
   if (variable === undefined || isExempt(url, env.no_proxy || env.NO_PROXY || '')) return undefined

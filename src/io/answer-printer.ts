@@ -1,4 +1,4 @@
-import { takeStart } from '../wire/text-start.ts'
+import { takeTextStart } from '../wire/text-start.ts'
 import { escapeControls } from './escape.ts'
 import type { Output, StdStream } from './output.ts'
 import type { PendingSpinner } from './spinner.ts'
@@ -70,7 +70,7 @@ function createTextPrinter(output: Output): AnswerPrinter {
       isInLine = !text.endsWith('\n')
       // Encoding the whole text at once would double its memory.
       for (let start = 0; start < text.length; ) {
-        const next = takeStart(text.slice(start, start + maxWriteLength + 1), maxWriteLength)
+        const next = takeTextStart(text.slice(start, start + maxWriteLength + 1), maxWriteLength)
         await output.write(next)
         start += next.length
       }

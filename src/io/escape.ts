@@ -1,4 +1,4 @@
-import { takeStart } from '../wire/text-start.ts'
+import { takeTextStart } from '../wire/text-start.ts'
 
 /**
  * Characters that can control a terminal: C0 except newline and tab, DEL, C1, and the bidi controls, which
@@ -22,7 +22,7 @@ export const escapeJson = (text: string): string => text.replace(unsafeCharacter
 const jsonEscape = (char: string) => `\\u${char.charCodeAt(0).toString(16).padStart(4, '0')}`
 
 export function oneLine(text: string, length = 500): string {
-  const start = takeStart(text, length * 4)
+  const start = takeTextStart(text, length * 4)
   const characters = [...escapeControls(start.replace(/\s+/g, ' ').trim())]
   const isWhole = characters.length <= length && start.length === text.length
   return isWhole ? characters.join('') : `${characters.slice(0, length - 1).join('')}…`

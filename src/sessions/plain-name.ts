@@ -1,4 +1,4 @@
-import { takeStart } from '../wire/text-start.ts'
+import { takeTextStart } from '../wire/text-start.ts'
 
 const invisible = /[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}]/gu
 
@@ -24,7 +24,7 @@ const maxNameLength = 60
 
 export const formatBriefName = (text: string, columns = Infinity): string =>
   truncateToColumns(
-    quoteUnusualName(text.length > maxNameLength ? `${takeStart(text, maxNameLength)}…` : text),
+    quoteUnusualName(text.length > maxNameLength ? `${takeTextStart(text, maxNameLength)}…` : text),
     columns,
   )
 

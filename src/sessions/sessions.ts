@@ -8,8 +8,8 @@ import { toTsv } from '../io/tsv.ts'
 import { readSettings } from '../settings/resolve.ts'
 import { endpoints } from '../wire/endpoints.ts'
 import { createBodyCollector, type HttpResponse, readBody } from '../wire/exchange.ts'
-import { requireTextFits } from '../wire/json/body-text.ts'
-import { createAssignment, editJson } from '../wire/json/edit.ts'
+import { createTextWithinLimit } from '../wire/json/body-text.ts'
+import { createJsonAssignment, editJson } from '../wire/json/edit.ts'
 import { describeSchemaIssues, isObject, parseGivenJson, tryParseJson } from '../wire/json/parse.ts'
 import { createJsonSequenceSplitter } from '../wire/json/splitter.ts'
 import { createPageHistory, type PageCursor, readListPage } from '../wire/page.ts'
@@ -184,9 +184,9 @@ async function readCreateBody(
   const name = path === undefined ? 'the session' : path === '-' ? 'stdin' : path
   if (!isObject(parseGivenJson(given, name))) throw usageError(`${name}: must be an object`)
   const assignments = fields.flatMap(([field, value]) =>
-    value === undefined ? [] : [createAssignment([field], JSON.stringify(value))],
+    value === undefined ? [] : [createJsonAssignment([field], JSON.stringify(value))],
   )
-  const text = requireTextFits(() => editJson(given, assignments))
+  const text = createTextWithinLimit(() => editJson(given, assignments))
   const body = JSON.parse(text) as Record<string, unknown>
   const missing = [
     ...(isIdMissing(body.agent) ? ['--agent ID'] : []),

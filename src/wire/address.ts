@@ -25,14 +25,14 @@ export function findAddressProblem(text: string): string | undefined {
 
 export function isUnencryptedRemote(address: string): boolean {
   const { protocol, hostname } = new URL(address)
-  return protocol === 'http:' && !isLoopback(hostname)
+  return protocol === 'http:' && !isLoopbackHost(hostname)
 }
 
 /**
  * Returns whether a host is this machine. An IPv6 address may be in brackets. `localhost.` does not count,
  * because a DNS server resolves it, possibly to another machine.
  */
-export function isLoopback(host: string): boolean {
+export function isLoopbackHost(host: string): boolean {
   const name = host.toLowerCase().replace(/^\[|\]$/g, '')
   return name === 'localhost' || name === '::1' || /^127(\.(25[0-5]|2[0-4]\d|1\d\d|[1-9]?\d)){3}$/.test(name)
 }

@@ -1,5 +1,5 @@
 /** Returns the first `length` UTF-16 units of a text. Does not cut a surrogate pair in half. */
-export function takeStart(text: string, length: number): string {
+export function takeTextStart(text: string, length: number): string {
   if (text.length <= length) return text
   return text.slice(0, length).replace(/[\ud800-\udbff]$/, '')
 }

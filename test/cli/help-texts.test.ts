@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { topics } from '../../src/cli/topics.ts'
-import { sentTypes } from '../../src/wire/sessions/event-types.ts'
+import { sendableEventTypes } from '../../src/wire/sessions/event-types.ts'
 import { run } from '../harness/run.ts'
 import { commands, examplesOf, groups, helpOn, helpOnCommand, names } from './pages.ts'
 
@@ -14,7 +14,7 @@ test.each(['', ...groups, ...names])('help on "%s" fits on one screen', async (n
 
 test('help event-types lists exactly the types that can be sent', async () => {
   const headings = [...(await helpOn('event-types')).matchAll(/^([\w.]+):$/gm)].map(([, type]) => type)
-  expect(headings).toEqual([...sentTypes, 'Rules'])
+  expect(headings).toEqual([...sendableEventTypes, 'Rules'])
 })
 
 test.each(topics)('the topic %s is short and at most 80 columns wide', async (topic) => {

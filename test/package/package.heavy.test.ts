@@ -6,7 +6,7 @@ import type { Readable } from 'node:stream'
 import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest'
 import manifest from '../../package.json' with { type: 'json' }
 import { topics } from '../../src/cli/topics.ts'
-import { sentTypes } from '../../src/wire/sessions/event-types.ts'
+import { sendableEventTypes } from '../../src/wire/sessions/event-types.ts'
 import { meetsRequirement } from '../harness/needs.ts'
 import { findNode } from '../harness/node.ts'
 import { npm, pack } from '../harness/npm.ts'
@@ -267,7 +267,7 @@ describe.each(versions)('packed package on Node %s', (version) => {
     expect(await parley(['help', 'exit-codes'])).toContain('rate-limited')
     expect(JSON.parse(await parley(['help', 'chat', '--json']))).toHaveProperty('flags')
     const types = await parley(['help', 'event-types'])
-    expect(sentTypes.filter((type) => !types.includes(`\n${type}:\n`))).toEqual([])
+    expect(sendableEventTypes.filter((type) => !types.includes(`\n${type}:\n`))).toEqual([])
     expect(await parley(['--help'])).toContain('parley chat')
     expect(await parley(['--version'])).toBe(`${manifest.version}\n`)
     await parley(['init'], { code: 2 })

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { findAddressProblem, isLoopback, isUnencryptedRemote } from '../../src/wire/address.ts'
+import { findAddressProblem, isLoopbackHost, isUnencryptedRemote } from '../../src/wire/address.ts'
 
 test.each<[address: string, problem: string | undefined]>([
   ['https://h.test', undefined],
@@ -82,7 +82,7 @@ test.each([
   ['local[host', false],
   ['local]host', false],
   ['', false],
-])('S03: the host %s is a loopback address: %j', (host, is) => expect(isLoopback(host)).toBe(is))
+])('S03: the host %s is a loopback address: %j', (host, is) => expect(isLoopbackHost(host)).toBe(is))
 
 test.each([
   ['http://h.test', true],

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest'
 import { parseHeader } from '../../src/http/request.ts'
 import { escapeControls, escapeJson, oneLine } from '../../src/io/escape.ts'
 import { Secrets } from '../../src/secrets.ts'
-import { createAssignment, createListEndAssignment, editJson } from '../../src/wire/json/edit.ts'
+import { createJsonAssignment, createListEndAssignment, editJson } from '../../src/wire/json/edit.ts'
 import { createJsonArraySplitter } from '../../src/wire/json/splitter.ts'
 import { findJsonSyntaxError } from '../../src/wire/json/syntax.ts'
 import { listJsonElements } from '../../src/wire/page.ts'
@@ -129,11 +129,11 @@ test('--set of many new keys takes linear time', () =>
     const keys = Array.from({ length: Math.ceil(size / 10) }, (_, index) => `key${index}`)
     editJson(
       '{}',
-      keys.map((key) => createAssignment(['a', key], '1')),
+      keys.map((key) => createJsonAssignment(['a', key], '1')),
     )
     editJson(
       `{${keys.map((key) => `"${key}":0`).join()}}`,
-      keys.map((key) => createAssignment([key], '1')),
+      keys.map((key) => createJsonAssignment([key], '1')),
     )
   }))
 

@@ -6,7 +6,7 @@ import { quoteSimple } from '../../io/shell-quote.ts'
 import { getSetting, getSettingFlag, settingNames } from '../../settings/table.ts'
 import { documentedModels } from '../../wire/gateway/models.ts'
 import { documentedBetas } from '../../wire/sessions/betas.ts'
-import { eventTypes } from '../../wire/sessions/event-types.ts'
+import { knownEventTypes } from '../../wire/sessions/event-types.ts'
 import { generalFlags, requestFlags, settingFlags } from '../flags.ts'
 import { loadCommands } from '../loaded-commands.ts'
 import type { ParleyCommand } from '../parley-command.ts'
@@ -91,7 +91,7 @@ export const suggestedValues = new Map<string, readonly string[]>([
   ['sessions show session', ['<sessions>']],
   ['--beta', ['<betas>']],
   ['--betas', ['<betas>']],
-  ['events list --type', eventTypes],
+  ['events list --type', knownEventTypes],
 ])
 
 function listFlagValues(flag: Option, path: string): readonly string[] {

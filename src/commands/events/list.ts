@@ -5,7 +5,7 @@ import { listEvents, listNewest, toListQuery } from '../../sessions/listing/even
 import { createRowPrinter, printIds } from '../../sessions/listing/rows.ts'
 import { accessSession, createSessionFlags, type SessionOptions } from '../../sessions/session.ts'
 import { endpoints } from '../../wire/endpoints.ts'
-import { eventTypes, suggestEventType } from '../../wire/sessions/event-types.ts'
+import { knownEventTypes, suggestEventType } from '../../wire/sessions/event-types.ts'
 import type { CommandModule } from '../command.ts'
 
 interface ListFlags extends SessionOptions {
@@ -26,7 +26,7 @@ export default {
     new Option('--ids', 'print ids only'),
   ],
 
-  notes: [`Types: ${eventTypes.join(', ')}. A service may have others.`],
+  notes: [`Types: ${knownEventTypes.join(', ')}. A service may have others.`],
 
   examples: [
     'parley events list -s sesn_1',
@@ -52,7 +52,7 @@ export default {
     if (await caller.preview(endpoints.listEvents, { ...parts, query: text || undefined })) return
     const raw = createRawPrinter(output)
     const printRows = createRowPrinter(context)
-    const missing = new Set(types?.filter((type) => !eventTypes.includes(type)))
+    const missing = new Set(types?.filter((type) => !knownEventTypes.includes(type)))
     let count = 0
     for await (const items of await list()) {
       // A second page means that the list may be long, so V8 gets less memory.

@@ -11,7 +11,7 @@ import {
 } from '../../errors.ts'
 import { oneLine } from '../../io/escape.ts'
 import type { ResolvedSettings } from '../../settings/resolve.ts'
-import { type Assignment, createAssignment, createListEndAssignment } from '../../wire/json/edit.ts'
+import { createJsonAssignment, createListEndAssignment, type JsonAssignment } from '../../wire/json/edit.ts'
 import { describeJsonError, parseGivenJson, tryParseJson } from '../../wire/json/parse.ts'
 import { createResponseError } from '../../wire/problem/problem.ts'
 import { buildBody, type MessagePart } from '../body.ts'
@@ -47,7 +47,7 @@ export class AnswerSchema {
   /** Parts of the prompt that contain the schema. Empty with `--schema-via native`. */
   readonly parts: MessagePart[] = []
   /** Changes of the body that add the schema. Empty with `--schema-via prompt`. */
-  readonly assignments: Assignment[] = []
+  readonly assignments: JsonAssignment[] = []
   readonly instructions: string
   readonly checker: SchemaChecker
   readonly #context: Context
@@ -66,8 +66,8 @@ export class AnswerSchema {
     if (values.schemaVia === 'prompt') this.parts.push({ text: this.instructions })
     else
       this.assignments.push(
-        createAssignment(['generationConfig', 'responseMimeType'], '"application/json"'),
-        createAssignment(['generationConfig', 'responseJsonSchema'], source),
+        createJsonAssignment(['generationConfig', 'responseMimeType'], '"application/json"'),
+        createJsonAssignment(['generationConfig', 'responseJsonSchema'], source),
       )
     this.checker = new SchemaChecker(context, text)
     this.#context = context

@@ -12,7 +12,7 @@ import { readSettings } from '../../settings/resolve.ts'
 import type { Settings } from '../../settings/schemas.ts'
 import { addSummaryFile } from '../../summary.ts'
 import { endpoints } from '../../wire/endpoints.ts'
-import { createAssignment } from '../../wire/json/edit.ts'
+import { createJsonAssignment } from '../../wire/json/edit.ts'
 import type { WorkHooks } from '../../work-tracker.ts'
 import { type BodyFlags, createBodyFlags } from '../body-flags.ts'
 import {
@@ -61,7 +61,7 @@ export async function runChat(context: Context, options: ChatOptions, words: str
   const via = (options.stream ?? values.stream) ? values.streamVia : undefined
   const flags = createBodyFlags(options, inputs, schema)
   // Comes first, so that `--set stream=false` takes precedence.
-  if (via === 'body') flags.assignments.unshift(createAssignment(['stream'], 'true'))
+  if (via === 'body') flags.assignments.unshift(createJsonAssignment(['stream'], 'true'))
   const endpoint = via === 'path' ? endpoints.streamChat : endpoints.chat
   const parts = {
     params: { family: values.family, model },

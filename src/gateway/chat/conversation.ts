@@ -8,7 +8,7 @@ import { decodeUtf8 } from '../../io/file-content.ts'
 import { writeFileAtomically } from '../../io/file-output.ts'
 import { type FileLock, lock } from '../../io/lock.ts'
 import { findOutputTarget, resolveRealPath } from '../../io/paths.ts'
-import { createAssignment, createListEndAssignment, removeField } from '../../wire/json/edit.ts'
+import { createJsonAssignment, createListEndAssignment, removeField } from '../../wire/json/edit.ts'
 import { isObject, tryParseJson } from '../../wire/json/parse.ts'
 
 interface Turn {
@@ -71,7 +71,7 @@ export async function openConversation(context: Context, name: string) {
           JSON.stringify({ role, parts: [{ text: answer }] }),
         )
         const { text } = (await read()) ?? { text: '{"model":"","contents":[]}' }
-        const assignments = [turn, createAssignment(['model'], JSON.stringify(model))]
+        const assignments = [turn, createJsonAssignment(['model'], JSON.stringify(model))]
         const thread = await buildBody({ given: { text, name }, turn: question, system, assignments })
         // If this process was suspended, another process may have taken the lock and added turns, which this
         // write would remove.

@@ -3,7 +3,7 @@ import { oneLine } from '../../io/escape.ts'
 import { toLocalTime } from '../../io/local-time.ts'
 import type { Style } from '../../io/style.ts'
 import { clipToColumns, measureColumns, padToColumns } from '../../io/width.ts'
-import { takeStart } from '../../wire/text-start.ts'
+import { takeTextStart } from '../../wire/text-start.ts'
 
 export type EventRow = [id: string, type: string, time: string, text: string]
 
@@ -27,7 +27,7 @@ export function createEventTable(width: number, style: Style): (rows: readonly E
   let layout: Layout | undefined
   let lastDay: string | undefined
   // Measuring the width of a text is slow, so only the start that the table can show is measured.
-  const brief = (cell: string) => takeStart(cell, 4 * width)
+  const brief = (cell: string) => takeTextStart(cell, 4 * width)
   return (rows) => {
     if (rows.length === 0) return []
     const times = rows.map(([, , timestamp]) => toLocalTime(timestamp))
@@ -62,7 +62,7 @@ export function chooseLayout(width: number, rows: readonly EventRow[], timeWidth
   const types = ['TYPE', ...rows.map(([, type]) => type)]
   const typeWidth = Math.min(maxTypeColumns, getMaxColumns(types))
   const used = [idWidth, typeWidth, timeWidth].reduce((sum, each) => sum + each + columnGap.length, 0)
-  const longestText = getMaxColumns(rows.map(([, , , text]) => takeStart(text, minTextColumns)))
+  const longestText = getMaxColumns(rows.map(([, , , text]) => takeTextStart(text, minTextColumns)))
   if (used + Math.min(minTextColumns, longestText) > width)
     return (page) =>
       page.map((row) => stack(row, { width, idWidth, typeWidth, timeWidth, isNarrow: used > width }))

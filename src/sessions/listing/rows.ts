@@ -12,7 +12,7 @@ import {
   type SessionEvent,
 } from '../../wire/sessions/session-event.ts'
 import { readSessionUsage } from '../../wire/sessions/usage.ts'
-import { takeStart } from '../../wire/text-start.ts'
+import { takeTextStart } from '../../wire/text-start.ts'
 import { describeUsage } from '../usage-text.ts'
 import type { EventRow } from './event-table.ts'
 
@@ -99,7 +99,7 @@ export function createRowPrinter({
 
   function toTableRow(event: SessionEvent): EventRow {
     if (isToolUse(event) && event.id !== undefined) {
-      names.set(event.id, takeStart(formatValue(event.name), maxNameLength))
+      names.set(event.id, takeTextStart(formatValue(event.name), maxNameLength))
       if (names.size > maxNames) names.delete(names.keys().next().value ?? '')
     }
     const [id, type, time, text] = toEventRow(event)

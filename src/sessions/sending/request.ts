@@ -1,6 +1,6 @@
 import type { Context } from '../../context.ts'
 import { usageError } from '../../errors.ts'
-import { requireTextFits } from '../../wire/json/body-text.ts'
+import { createTextWithinLimit } from '../../wire/json/body-text.ts'
 import { createListEndAssignment, editJson } from '../../wire/json/edit.ts'
 import {
   createTextBlock,
@@ -50,7 +50,7 @@ export async function createEventsBody(
     }
     for (const warning of review.end(given)) context.messages.warn(warning)
   }
-  return Buffer.from(requireTextFits(() => joinEvents(given, added)))
+  return Buffer.from(createTextWithinLimit(() => joinEvents(given, added)))
 }
 
 /**

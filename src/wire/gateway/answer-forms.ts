@@ -31,7 +31,7 @@ export const needsContinuation = ({ stopReason }: AnswerSummary): boolean => sto
 export interface AnswerPiece {
   text: string
   summary: AnswerSummary
-  otherContent: OtherContent[]
+  otherContent: NonTextContent[]
 }
 
 /**
@@ -46,9 +46,9 @@ const otherContentNames = [
   [/code/i, 'code'],
 ] as const
 
-export type OtherContent = (typeof otherContentNames)[number][1] | 'another candidate' | 'something else'
+export type NonTextContent = (typeof otherContentNames)[number][1] | 'another candidate' | 'something else'
 
-const classifyContent = (name: string): OtherContent =>
+const classifyContent = (name: string): NonTextContent =>
   otherContentNames.find(([pattern]) => pattern.test(name))?.[1] ?? 'something else'
 
 function readAs<T extends z.ZodMiniType>(schema: T, value: unknown): z.infer<T> {
@@ -225,7 +225,7 @@ export function readNativePiece(value: unknown): NativePiece {
   }
 }
 
-function listOtherContent(part: Record<string, unknown>): OtherContent[] {
+function listOtherContent(part: Record<string, unknown>): NonTextContent[] {
   const names = Object.keys(part).filter((name) => part[name] && !/^(text|thoughtSignature)$/.test(name))
   return names.map((name) => {
     const data = part[name]

@@ -12,7 +12,7 @@ import {
   isMessageEvent,
   isNativeAnswer,
   type NativePiece,
-  type OtherContent,
+  type NonTextContent,
   readMessageAnswer,
   readMessageEvent,
   readNativePiece,
@@ -30,7 +30,7 @@ export type AnswerProgress = 'open' | 'finished' | 'settled' | 'ended'
 
 export class AnswerReader {
   readonly summary: AnswerSummary = {}
-  readonly otherContent = new Set<OtherContent>()
+  readonly otherContent = new Set<NonTextContent>()
   /** Number of values with text or an image. */
   contentCount = 0
   hasText = false

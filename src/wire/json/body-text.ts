@@ -6,7 +6,7 @@ export const maxTextLength = 0x1fffffe8
 /**
  * Returns the text that `create` builds. Throws a usage error if the text is too long for a string or a body.
  */
-export function requireTextFits(create: () => string): string {
+export function createTextWithinLimit(create: () => string): string {
   try {
     const text = create()
     if (Buffer.byteLength(text) <= maxTextLength) return text

@@ -5,21 +5,21 @@ import { listJsonChildren, skipBlanks } from './scanner.ts'
 type Path = (string | number)[]
 type Step = string | number | undefined
 
-export interface Assignment {
+export interface JsonAssignment {
   /** Keys and indexes. The last one is `undefined` for `a[]=…`, which appends an element. */
   path: Step[]
   json: string
   source: string
 }
 
-export const createAssignment = (path: Path, json: string): Assignment => ({
+export const createJsonAssignment = (path: Path, json: string): JsonAssignment => ({
   path,
   json,
   source: path.join('.'),
 })
 
-export const createListEndAssignment = (path: Path, json: string): Assignment => ({
-  ...createAssignment(path, json),
+export const createListEndAssignment = (path: Path, json: string): JsonAssignment => ({
+  ...createJsonAssignment(path, json),
   path: [...path, undefined],
 })
 
@@ -40,7 +40,7 @@ export function readFieldPath(source: string): { path: Path; end: number } {
 }
 
 /** Parses the `PATH=VALUE` of `--set`. `PATH[]=VALUE` appends to a list. Throws a usage error. */
-export function parseAssignment(source: string): Assignment {
+export function parseSetFlag(source: string): JsonAssignment {
   const { path, end } = readFieldPath(source)
   const [, brackets, value] = /^(\[\])?=(.*)$/s.exec(source.slice(end)) ?? []
   if (path.length === 0 || value === undefined) {
@@ -49,7 +49,7 @@ export function parseAssignment(source: string): Assignment {
     )
   }
   if (path.length > maxPathLength) throw usageError(`--set: its path has more than ${maxPathLength} steps`)
-  const create = brackets ? createListEndAssignment : createAssignment
+  const create = brackets ? createListEndAssignment : createJsonAssignment
   return { ...create(path, isJson(value) ? value : JSON.stringify(value)), source: `--set ${source}` }
 }
 
@@ -60,7 +60,7 @@ const isJson = (text: string): boolean => tryParseJson(text) !== undefined
  * occurrence, because `JSON.parse` uses it. Throws a usage error if a path leads through a text, number,
  * boolean or null.
  */
-export function editJson(text: string, assignments: readonly Assignment[]): string {
+export function editJson(text: string, assignments: readonly JsonAssignment[]): string {
   if (assignments.length === 0) return text
   const root = openContainer(text)
   for (const assignment of assignments) assign(root, assignment)
@@ -144,7 +144,7 @@ class Container {
 const openContainer = (text: string): Container | undefined =>
   /^\s*[[{]/.test(text) ? new Container(text) : undefined
 
-function assign(root: Container | undefined, { path, json, source }: Assignment): void {
+function assign(root: Container | undefined, { path, json, source }: JsonAssignment): void {
   let inner = root
   for (const [depth, key] of path.entries()) {
     const above = path.slice(0, depth) as Path

@@ -1,7 +1,7 @@
 import { didYouMean } from '../../argv/spelling.ts'
 
 /** Event types that a client may send (src/wire/README.md: session events, 2.2). */
-export const sentTypes = [
+export const sendableEventTypes = [
   'user.message',
   'user.interrupt',
   'user.tool_confirmation',
@@ -11,7 +11,7 @@ export const sentTypes = [
   'system.message',
 ] as const
 
-export type SentType = (typeof sentTypes)[number]
+export type SendableEventType = (typeof sendableEventTypes)[number]
 
 /**
  * Known event types of a service, which may send others (src/wire/README.md: public clients, 4 and 10).
@@ -52,7 +52,7 @@ const serviceEventTypes = [
   'span.outcome_evaluation_end',
 ]
 
-export const eventTypes: readonly string[] = [...sentTypes, ...serviceEventTypes]
+export const knownEventTypes: readonly string[] = [...sendableEventTypes, ...serviceEventTypes]
 
 /**
  * Returns a suggestion such as ` (did you mean user.message?)`, or an empty text. Prefers a known type that
@@ -60,6 +60,6 @@ export const eventTypes: readonly string[] = [...sentTypes, ...serviceEventTypes
  */
 export function suggestEventType(type: string): string {
   const words = type.toLowerCase().split(/[._]/)
-  const fuller = eventTypes.find((known) => words.every((word) => known.split(/[._]/).includes(word)))
-  return fuller === undefined ? didYouMean(type, eventTypes) : ` (did you mean ${fuller}?)`
+  const fuller = knownEventTypes.find((known) => words.every((word) => known.split(/[._]/).includes(word)))
+  return fuller === undefined ? didYouMean(type, knownEventTypes) : ` (did you mean ${fuller}?)`
 }

@@ -1,7 +1,7 @@
 import { didYouMean } from '../../argv/spelling.ts'
 import { maxCountedProblems } from '../../errors.ts'
 import * as z from '../zod.ts'
-import { type SentType, sentTypes } from './event-types.ts'
+import { type SendableEventType, sendableEventTypes } from './event-types.ts'
 
 const notEmpty = z.buildOnFirstUse(() => z.minLength(1, 'must not be empty'))
 
@@ -38,7 +38,7 @@ const TextBlock = z.buildOnFirstUse(() =>
  */
 const always = () => true
 
-const event = <T extends SentType, S extends z.core.$ZodLooseShape>(type: T, shape: S) =>
+const event = <T extends SendableEventType, S extends z.core.$ZodLooseShape>(type: T, shape: S) =>
   z.looseObject({ type: z.literal(type), ...shape })
 
 const ToolConfirmation = z.buildOnFirstUse(() =>
@@ -74,7 +74,8 @@ const EventParameters = z.buildOnFirstUse(() =>
         const { type } = input as { type?: unknown }
         if (typeof type !== 'string') return type === undefined ? 'is missing' : 'must be text'
         const hint =
-          didYouMean(type, sentTypes) || ": 'parley help event-types' lists the types that you can send"
+          didYouMean(type, sendableEventTypes) ||
+          ": 'parley help event-types' lists the types that you can send"
         return `unknown event type '${type}'${hint}`
       },
     },

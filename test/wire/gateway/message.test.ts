@@ -3,7 +3,7 @@ import {
   type AnswerSummary,
   isMessageAnswer,
   isMessageEvent,
-  type OtherContent,
+  type NonTextContent,
   readMessageAnswer,
   readMessageEvent,
   readTextDelta,
@@ -28,7 +28,7 @@ const oddCounts = { inputTokens: null, cacheReadInputTokens: null, cacheCreation
 interface Piece {
   text?: string
   summary?: AnswerSummary
-  otherContent?: OtherContent[]
+  otherContent?: NonTextContent[]
 }
 const whole = ({ text = '', summary = {}, otherContent = [] }: Piece) => ({
   text,
@@ -54,7 +54,7 @@ describe('answer in the message form', () => {
     [{ content: 'a' }, { text: 'a' }],
     [{ content: { type: 'text', text: 'a' } }, { text: 'a' }],
     [{ content: ['a', { text: 'b' }, { text: null }, {}, { type: 5, text: 'c' }] }, { text: 'abc' }],
-    ...Object.entries<OtherContent[]>({
+    ...Object.entries<NonTextContent[]>({
       thinking: ['thoughts'],
       redacted_THINKING: ['thoughts'],
       reasoning: ['thoughts'],

@@ -1,10 +1,10 @@
 import { describe, expect, test } from 'vitest'
 import { CliError } from '../../../src/errors.ts'
 import {
-  createAssignment,
+  createJsonAssignment,
   createListEndAssignment,
   editJson,
-  parseAssignment,
+  parseSetFlag,
   readFieldPath,
 } from '../../../src/wire/json/edit.ts'
 
@@ -43,7 +43,7 @@ describe('assignment of --set', () => {
     ['a.b[]=null', ['a', 'b', undefined], 'null'],
     ['a[0]="x"', ['a', 0], '"x"'],
   ])('the assignment %j is accepted by --set', (source, path, json) => {
-    expect(parseAssignment(source)).toEqual({ path, json, source: `--set ${source}` })
+    expect(parseSetFlag(source)).toEqual({ path, json, source: `--set ${source}` })
   })
 
   const form = 'must have the form PATH=VALUE, with a path such as a.b, a[0], a[] or a["x.y"]'
@@ -54,15 +54,15 @@ describe('assignment of --set', () => {
     ]),
     [`a${'.a'.repeat(1000)}=1`, '--set: its path has more than 1000 steps'],
   ])('the assignment %j is rejected by --set', (source, message) => {
-    expect(() => parseAssignment(source)).toThrow(new CliError('usage', message))
+    expect(() => parseSetFlag(source)).toThrow(new CliError('usage', message))
   })
 
   test('an assignment of --set may have 1,000 path steps', () => {
-    expect(parseAssignment(`a${'.a'.repeat(999)}=1`).path).toHaveLength(1000)
+    expect(parseSetFlag(`a${'.a'.repeat(999)}=1`).path).toHaveLength(1000)
   })
 
   test('messages about the body field of a flag name the path of the field', () => {
-    expect(createAssignment(['a', 'b'], '1')).toEqual({ path: ['a', 'b'], json: '1', source: 'a.b' })
+    expect(createJsonAssignment(['a', 'b'], '1')).toEqual({ path: ['a', 'b'], json: '1', source: 'a.b' })
     expect(createListEndAssignment(['a'], '1')).toEqual({ path: ['a', undefined], json: '1', source: 'a' })
   })
 })
@@ -90,7 +90,7 @@ describe('edit of a JSON body', () => {
   ])(
     '%j with --set %j changes only the assigned path and keeps the rest byte for byte',
     (text, sets, edited) => {
-      expect(editJson(text, sets.map(parseAssignment))).toBe(edited)
+      expect(editJson(text, sets.map(parseSetFlag))).toBe(edited)
     },
   )
 
@@ -105,7 +105,7 @@ describe('edit of a JSON body', () => {
     ['{"a":[]}', 'a[1].b=1', 'a[1] would leave a gap in the list'],
     ['{}', 'a[1]=1', 'a[1] would leave a gap in the list'],
   ])('the body %s rejects --set %s: %s', (text, set, problem) => {
-    expect(() => editJson(text, [parseAssignment(set)])).toThrow(
+    expect(() => editJson(text, [parseSetFlag(set)])).toThrow(
       new CliError('usage', `--set ${set}: ${problem}`),
     )
   })
