@@ -11,8 +11,7 @@ import { describeSchemaIssues, isObject, parseGivenJson } from '../wire/json/par
 export type MessagePart = { text: string } | { inlineData: { mimeType: string; data: string } }
 
 /**
- * A request body from the user. `name` names its source in messages. `hint` completes the message if the text
- * is not JSON.
+ * A request body from the user. Messages call it `name`. If the text is not JSON, `hint` ends the message.
  */
 export interface GivenBody {
   text: string
@@ -22,7 +21,7 @@ export interface GivenBody {
 
 export interface BodyParts {
   given?: GivenBody
-  /** Parts of the user's message, which is appended to the conversation. */
+  /** Parts that are appended to the conversation as the user's message. */
   turn: MessagePart[]
   system?: string | undefined
   hasSchema?: boolean

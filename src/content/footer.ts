@@ -6,11 +6,10 @@ import { formatNumber, formatTokenUsage, readTokenUsage } from './tokens.ts'
 
 export interface AnswerEnd {
   summary: AnswerSummary
-  /** Kinds of content other than text. */
   otherContent: ReadonlySet<string>
-  /** True if some bytes were not valid UTF-8 and became U+FFFD. */
+  /** Some bytes were not valid UTF-8 and became U+FFFD. */
   isDamaged: boolean
-  /** True if the service did not end the stream, and the answer counts as complete after a silence. */
+  /** The service did not end the stream. The answer counts as complete because it stayed silent. */
   isAssumed: boolean
 }
 
@@ -30,8 +29,8 @@ export function listAnswerWarnings(end: AnswerEnd): string[] {
 }
 
 /**
- * Content that an answer must have: `anything` requires nothing, `text` requires a text, and `uncut` requires
- * a text that was neither cut nor stopped (`--fail-on-cut`).
+ * `anything` accepts every answer. `text` requires text. `uncut` also rejects a text that was cut or
+ * stopped (`--fail-on-cut`).
  */
 export type AnswerRequirement = 'anything' | 'text' | 'uncut'
 
@@ -48,7 +47,7 @@ export function describeMissingPart(
   return `${cut === undefined ? '' : `${cut}; `}the answer has no text${others && `, only ${others}`}`
 }
 
-/** Describes why an answer is incomplete. Returns `undefined` for a complete answer. */
+/** Returns `undefined` for a complete answer. */
 export function describeCut({
   summary,
   isAssumed,
@@ -65,7 +64,7 @@ export function describeCut({
 
 const assumedEnd = 'the service did not end the stream: parley stopped reading after 15 s of silence'
 
-/** Returns a function that warns of each kind of defect once, for the first line that has it. */
+/** The returned function warns of each kind of defect once, and names the first line that has it. */
 export function createLineWarning({ messages }: Pick<Context, 'messages'>) {
   const printed = new Set<string>()
   return (line: number, { isAssumed, isDamaged }: Pick<AnswerEnd, 'isAssumed' | 'isDamaged'>): void => {

@@ -11,20 +11,17 @@ export interface InputOptions {
   schema?: string
 }
 
-/** Inputs that flags and arguments name, without piped text. */
+/** Inputs from flags and arguments, without piped text. */
 export interface ArgumentInputs {
   schema?: SchemaSource | undefined
   system?: string | undefined
   given?: GivenBody | undefined
-  /** The words of the prompt as one text. The text of stdin replaces the word `-`. */
+  /** The words, joined. The text of stdin replaces the word `-`. */
   prompt?: string | undefined
   files: MessagePart[]
 }
 
-/**
- * Reads the inputs that flags and arguments name, but no piped text. Throws a `CliError` if an input is invalid
- * or cannot be read.
- */
+/** Does not read piped text. Throws a `CliError` if an input is invalid or cannot be read. */
 export async function readArgumentInputs(
   input: Input,
   { schema, system, input: path, file = [] }: InputOptions,
@@ -51,8 +48,8 @@ export async function readArgumentInputs(
 }
 
 /**
- * Reads the flags, the prompt and piped text. `turn` is the user's message, and is empty if a given body is
- * complete. `text` is the prompt alone, which image files are named after. Throws a usage error.
+ * Reads flags, words and piped text. `turn` is the user's message; it is empty if a given body is complete.
+ * `text` is the prompt without files, from which image files get their names. Throws a usage error.
  */
 export async function readInputs({ input }: Pick<Context, 'input'>, options: InputOptions, words: string[]) {
   const { prompt, files, ...named } = await readArgumentInputs(input, options, words)

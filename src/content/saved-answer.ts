@@ -12,9 +12,9 @@ import {
 } from '../io/file-output.ts'
 
 /**
- * Saves a paid answer after a failure: next to `file`, its output file, otherwise in the temporary folder.
- * Returns the failure with the name of the saved file. If saving also fails, the returned failure contains the
- * answer itself (images in base64).
+ * Saves a paid answer next to `file`, its output file, otherwise in the temporary folder. The returned
+ * failure names the saved file. If saving also fails, the failure contains the answer itself (an image in
+ * base64).
  */
 export function saveAnswerAfterFailure(
   context: Pick<Context, 'host'>,
@@ -26,22 +26,19 @@ export function saveAnswerAfterFailure(
   return addSavedPart(failure, saveNearby(context, bytes, extension, file))
 }
 
-/** Destination of an answer in text. */
 export interface AnswerDestination {
   /**
-   * File of `-o`, or `undefined` for stdout. If a write fails, the caller can still write the rest of the
-   * answer, and `commit` throws the failure.
+   * File of `-o`, or `undefined` for stdout. After a failed write, later writes only collect the text, so
+   * that the caller can read the rest of the answer. Then `commit` throws the failure.
    */
   file: Omit<FileOutput, 'savePart' | 'discard'> | undefined
   /**
-   * After a failure, saves the text written to the file, or `content` if no text was written. Saves next to
-   * the file or in the temporary folder. Returns `undefined` if there is nothing to save. Does not throw.
-   * Synchronous, because signal handlers call it.
+   * Saves the text that was written to the file or, if there is none, `content`. Returns `undefined` if
+   * both are empty. Does not throw. Synchronous, because signal handlers call it.
    */
   save(content: Uint8Array | string, extension: string): SavedPart | undefined
 }
 
-/** `name` is the file of `-o`. Throws a `CliError` of kind `file` if it cannot be written. */
 export async function openAnswerDestination(
   context: Context,
   name: string | undefined,
@@ -80,7 +77,6 @@ export async function openAnswerDestination(
   }
 }
 
-/** Saves the content next to `file`, its output file, otherwise in the temporary folder. */
 function saveNearby(
   { host }: Pick<Context, 'host'>,
   content: Uint8Array | string,
@@ -100,7 +96,6 @@ const maxBytesInFailure = 64 * 1024 * 1024
 const createSavedPath = ({ env }: Pick<Context['host'], 'env'>, extension: string): string =>
   join(env.TMPDIR || tmpdir(), `parley-${crypto.randomUUID()}.${extension}`)
 
-/** Saves the content in a new file that only its owner can read. */
 function saveInTemporaryFolder(
   host: Pick<Context['host'], 'env'>,
   content: Uint8Array | string,
@@ -128,13 +123,13 @@ function toText(content: Uint8Array | string, extension: string): string {
 }
 
 /**
- * Saves paid data that could not be written to its destination. The first write creates the file with mode
- * 0600. Methods do not throw. They are synchronous, because signal handlers call them.
+ * A file in the temporary folder for paid data that could not be written to its destination. The first
+ * write creates the file. Methods do not throw. They are synchronous, because signal handlers call them.
  */
 export class FallbackFile {
   readonly #host
   readonly #extension
-  /** File descriptor, which stays open until the process ends. */
+  /** Stays open until the process ends. */
   #file: number | undefined
   #path = ''
   #problem: string | undefined
@@ -156,7 +151,7 @@ export class FallbackFile {
     }
   }
 
-  /** Path and outcome of the saved part. `undefined` before the first write. */
+  /** `undefined` before the first write. */
   get part(): SavedPart | undefined {
     const failed = `could not be saved in ${this.#problem}`
     if (this.#file === undefined) return this.#problem === undefined ? undefined : { outcome: failed }
@@ -171,8 +166,8 @@ export class FallbackFile {
 }
 
 /**
- * Writes an answer to an output. Stores the first failure instead of throwing it, so that parley still reads the
- * rest of a paid answer. Then saves the kept chunks that the output did not accept.
+ * Writes an answer to an output. After a failed write, parley still reads the rest of a paid answer, so the
+ * failure is stored and not thrown. The chunks that the output did not accept are then saved.
  */
 export class AnswerWriter {
   failure: Error | undefined

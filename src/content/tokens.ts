@@ -23,7 +23,7 @@ export function formatTokenUsage({ inputTokens, outputTokens, totalTokens }: Ans
 export const formatNumber = (number: number): string =>
   String(Math.round(number)).replace(/\B(?=(\d{3})+$)/g, ',')
 
-/** Returns the token counts of an answer, or `undefined` if the service reports none. */
+/** Returns `undefined` if the service reports no tokens. */
 export function readTokenUsage(summary: AnswerSummary): AnswerTokenCounts | undefined {
   const { inputTokens, outputTokens, cacheReadInputTokens, cacheCreationInputTokens } = summary
   const counts = { inputTokens, outputTokens, cacheReadInputTokens, cacheCreationInputTokens }
@@ -42,7 +42,7 @@ export class LineUsage {
   attempts = 0
   answers = 0
   answersWithoutUsage = 0
-  /** Token counts, under their names in results. */
+  /** Keys are the names in the results. */
   readonly usage: Record<string, TokenCount> = {}
   readonly batch: BatchUsage
 

@@ -11,13 +11,12 @@ export interface AnswerPrinter {
   end(): Promise<void>
   /**
    * Ends an unfinished line or block of Markdown, so that a message on stderr begins on a new line. Returns
-   * true if it wrote to a terminal: then the cursor is at the start of a line. Synchronous, because signal
-   * handlers call it.
+   * true if it ended one on a terminal: then the cursor is at the start of a line. Synchronous, because
+   * signal handlers call it.
    */
   breakLine(): boolean
 }
 
-/** In UTF-16 units. */
 const maxWriteLength = 256 * 1024
 
 interface AnswerLayout {
@@ -42,7 +41,7 @@ export async function createAnswerPrinter(
 
 /** Escapes control characters on a terminal. In a pipe the text stays unchanged. */
 function createTextPrinter(output: Output): AnswerPrinter {
-  /** Line breaks, or half a surrogate pair, that are printed only if more text follows. */
+  /** Line breaks at the end, or half a surrogate pair. They are printed only if more text follows. */
   let heldBack = ''
   let holdsHalfCharacter = false
   let pending = ''

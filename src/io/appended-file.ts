@@ -29,7 +29,7 @@ function findKindProblem(stat: Stats | undefined): string | undefined {
 interface AppendedFileOptions {
   path: string
   name: string
-  /** Reason to refuse an existing file. If omitted, the run appends to an existing file. */
+  /** If set, an existing file is refused for this reason. If omitted, the run appends to the file. */
   refusal?: string | undefined
 }
 
@@ -71,8 +71,8 @@ export class AppendedFile {
   }
 
   /**
-   * Yields the whole file and updates `size`. Uses no stream, because an abandoned stream closes its descriptor
-   * late, when the number may already belong to another file.
+   * Updates `size`. Uses no stream: an abandoned stream closes its descriptor late, when the number may
+   * already belong to another file.
    */
   async *read(): AsyncGenerator<Uint8Array> {
     this.#size = fstatSync(this.#file).size
@@ -127,7 +127,7 @@ export class AppendedFile {
     if (length > 0 && last[0] !== newline) this.append('\n')
   }
 
-  /** Sets the mode 0600. No effect on Windows. */
+  /** No effect on Windows, which has no such modes. */
   restrictToOwner(): void {
     if (!constants.O_NOFOLLOW) return
     this.#attempt(() => {

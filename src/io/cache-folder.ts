@@ -10,9 +10,8 @@ interface CacheEnvironment {
 }
 
 /**
- * Creates parley's folder in the user's cache folder, with mode 0700. The folder is for data that is useless
- * on another machine or a day later. Throws an error whose message names the reason if the folder cannot be
- * used.
+ * Creates parley's folder in the user's cache folder, with mode 0700. It is for data without value on
+ * another machine or a day later. Throws an error with the reason if the folder cannot be used.
  */
 export function openCacheFolder(surroundings: CacheEnvironment): string {
   const caches = findCachesFolder(surroundings)
@@ -51,7 +50,7 @@ function ensureOwned(folder: string, { platform, uid }: CacheEnvironment): void 
   if (platform !== 'win32' && (stat.mode & 0o077) !== 0) chmodSync(folder, 0o700)
 }
 
-/** Sets the mode 0700. Does nothing if the folder exists. */
+/** Does nothing if the folder exists. */
 export function makePrivateFolder(path: string): void {
   try {
     mkdirSync(path, 0o700)

@@ -9,7 +9,10 @@ export interface ShellCommand {
   text: string
   env: Readonly<Record<string, string | undefined>>
   input?: string
-  /** In a new process group, parley can kill all processes of the command, but they cannot use the terminal. */
+  /**
+   * If true, the command runs in a new process group. parley can then kill all its processes, but they
+   * cannot read from the terminal.
+   */
   isGroupLeader: boolean
   deadline: Deadline
 }
@@ -23,7 +26,6 @@ export interface ShellCommandOptions {
 
 export interface ShellCommandResult {
   stdout: Buffer
-  /** The last 8 KiB. */
   stderr: string
   /** Reason of a failure, as the end of a sentence: `failed with exit code 1`. */
   problem: string | undefined
@@ -35,7 +37,7 @@ const maxStdoutBytes = 2 ** 20
 
 const maxStderrBytes = 8192
 
-/** Kills the command at its deadline, or if it prints more than `maxStdoutBytes`. */
+/** Kills the command at its deadline, or if its output exceeds `maxStdoutBytes`. */
 export async function runCommand(
   { text, env, input, isGroupLeader, deadline }: ShellCommand,
   { host, cleanups }: ShellCommandOptions,
@@ -141,7 +143,7 @@ function endGroup(pid: number): boolean {
   return spawnSync('sh', ['-c', script, 'sh', `-${pid}`], { stdio: 'ignore' }).error === undefined
 }
 
-/** Limits taskkill, because parley must end within half a second after a signal. */
+/** After a signal, parley must end within half a second, so taskkill gets less. */
 const maxEndMs = 400
 
 /** On Windows, `kill` would not end the child processes. */

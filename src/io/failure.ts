@@ -27,7 +27,7 @@ export function renderFailure(error: CliError, style: Style, wrap: (line: string
   return `${lines.join('\n')}\n`
 }
 
-/** The command has its own line, so that a person can copy it. */
+/** Puts the command on its own line, so that a person can copy it. */
 export function formatResumeCommand(resume: readonly string[]): string[] {
   const isRedacted = resume.some((word) => word.endsWith('[redacted]'))
   const about = isRedacted ? 'to resume, fill in the [redacted] words:' : 'to resume:'
@@ -66,7 +66,7 @@ export function formatFailureMessage({ message, details }: Pick<CliError, 'messa
   return pending && consequence ? `${text}; ${oneLine(consequence.replaceAll('\n', '; '), 4000)}` : text
 }
 
-/** Does not shorten an answer that is saved in no file. */
+/** The body is shortened, except for an answer that is saved in no file. */
 export function toFailureJson({ kind, exitCode, message, mayDuplicate, details }: CliError): object {
   const { status, retryAfter, requestId, sent = 'no', retry = 'never', deadline, attempts } = details
   const { answer, kept, body } = details

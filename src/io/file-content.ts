@@ -3,8 +3,8 @@ import { usageError } from '../errors.ts'
 import { maxTextLength } from '../wire/json/body-text.ts'
 
 /**
- * Drops the byte order mark. Throws a usage error if the text is too long or not UTF-8. The error names the
- * first invalid line. `advice` is a hint for input that is not text.
+ * Drops the byte order mark. Throws a usage error that names the first line that is not UTF-8. `advice` is
+ * a hint for input that is not text.
  */
 export function decodeUtf8(bytes: Uint8Array, name: string, advice?: string): string {
   if (bytes.length > maxTextLength) throw createTooLongError(name)

@@ -25,18 +25,20 @@ import { createWriteTimeoutError, type Output } from './output.ts'
 import { findOutputTarget, findOwnDescriptor, type TargetHost } from './paths.ts'
 
 export interface SavedPart {
-  /** The end of a sentence: `is saved as …`. */
+  /** Ends a sentence, such as `is saved as answer.txt.part`. */
   outcome: string
   name?: string
   /** Data that could not be saved; base64 for an image. */
   unsaved?: string | undefined
 }
 
-/** Until the answer is complete, parley writes it to a temporary file next to the target. */
+/**
+ * Receives the answer. A regular file changes only when the answer is complete: until then, parley writes
+ * to a temporary file next to it.
+ */
 export interface FileOutput extends Output {
-  /** Written bytes cannot be removed from a device or a pipe. */
+  /** True for a device, a pipe or an open descriptor, from which written bytes cannot be removed. */
   readonly isDirect: boolean
-  /** Replaces the file's content with the whole answer. */
   commit(): Promise<void>
   /**
    * Saves the received part as `FILE.part` or under the next free name. If nothing was written yet, saves
@@ -44,16 +46,14 @@ export interface FileOutput extends Output {
    * received. Does not throw. Synchronous, because signal handlers call it.
    */
   savePart(held?: Uint8Array | string): SavedPart | undefined
-  /** Does not throw. */
   discard(): void
   /** Note that names the complete file; `undefined` for a device or a pipe. */
   readonly savedNote: string | undefined
 }
 
 /**
- * Only `commit` changes a regular file. parley writes directly to devices, pipes and open descriptors, until
- * the deadline. A file that the user owns keeps its mode. Throws a `CliError` of kind `file` if the file
- * cannot be written.
+ * The user's file keeps its mode. parley waits for a device or pipe until the deadline. Throws a `CliError`
+ * of kind `file` if the file cannot be written.
  */
 export async function openFileOutput(
   name: string,
@@ -136,8 +136,8 @@ async function openPipe(path: string, name: string): Promise<Writable> {
 }
 
 /**
- * Uses a descriptor of this process directly. A second descriptor would have another offset, so parley and
- * other writers of the file would overwrite each other's text.
+ * Uses an open descriptor of this process directly. A second descriptor would have another offset, so
+ * parley and other writers would overwrite each other's text.
  */
 function openDevice(path: string): Writable {
   const fd = findOwnDescriptor(path)
@@ -194,7 +194,7 @@ const writeTo = promisify(writeFile)
 interface FileMode {
   /** A target that this user owns keeps its mode. `undefined` on Windows. */
   uid?: number | undefined
-  /** Mode of a new file. If omitted, the file gets the default mode. */
+  /** Default: the mode that the system gives to new files. */
   mode?: number
 }
 
@@ -231,7 +231,7 @@ export class TemporaryFile {
     writeFileSync(this.#file, content)
   }
 
-  /** Renames the file to `target`. On Windows, retries transient errors. Synchronous. */
+  /** Synchronous. On Windows, retries transient errors. */
   replace(target: string): void {
     this.#close()
     for (let pause = 10; ; pause *= 2) {
@@ -246,7 +246,7 @@ export class TemporaryFile {
     }
   }
 
-  /** Adds `path` as a second name. Returns `false` if `path` exists, and never replaces it. Synchronous. */
+  /** Gives the file a second name. Returns `false` if `path` exists, and never replaces it. Synchronous. */
   link(path: string): boolean {
     try {
       try {
@@ -288,10 +288,13 @@ function findModeToKeep(path: string, uid: number | undefined): number | undefin
   return stat && stat.uid === uid ? stat.mode & 0o777 : undefined
 }
 
-/** Errors of file systems without hard links. Node reports EISDIR for Windows' error on exFAT. */
+/**
+ * Errors of file systems without hard links, on which parley copies the file. Node reports EISDIR for
+ * Windows' error on exFAT.
+ */
 const linkUnsupportedCodes = ['EPERM', 'ENOTSUP', 'EOPNOTSUPP', 'ENOSYS', 'EISDIR']
 
-/** Errors on Windows while a virus scanner or an indexer has one of the files open. */
+/** Errors on Windows while a virus scanner or an indexer has a file open. A later attempt may succeed. */
 const transientCodes = ['EPERM', 'EACCES', 'EBUSY']
 
 const maxRenamePauseMs = 80
@@ -318,10 +321,7 @@ interface LargeFile {
   cleanups: ShortLivedSet<() => void>
 }
 
-/**
- * Works like `writeFileAtomically`, but asynchronously, for a large file. Returns `false` if the target exists
- * and must not be replaced.
- */
+/** Writes a large file asynchronously. Returns `false` if the target exists and must not be replaced. */
 export async function createFileAtomically(
   target: string,
   { bytes, replaces, uid, cleanups }: LargeFile,

@@ -54,11 +54,11 @@ export interface FileKinds {
 interface ReadOptions {
   shown?: string
   kinds?: FileKinds | undefined
-  /** Called if the first chunk of stdin takes longer than 2 s. */
+  /** Prints a note after 2 s without data from stdin. */
   onIdle?(): void
 }
 
-/** Base64 text is a third longer, and must fit into a string. */
+/** Base64 makes the file a third longer, and the result must fit into a string. */
 const maxFileBytes = Math.floor(maxTextLength / 4) * 3
 
 export class Input {
@@ -101,9 +101,7 @@ export class Input {
     }
   }
 
-  /**
-   * `-` is stdin. Throws a usage error if another flag or input has read stdin before. The error names both.
-   */
+  /** The path `-` means stdin. Throws a usage error if stdin is a terminal or was read before. */
   readBytes(path: string, reader: string, { shown, onIdle }: ReadOptions = {}): Promise<Uint8Array> {
     return path === '-' ? this.#readStdin(reader, onIdle) : this.readFile(path, shown)
   }
@@ -151,7 +149,7 @@ export class Input {
     return this.readText('-', reader, { kinds, onIdle })
   }
 
-  /** Returns an empty text and prints a note if stdin is blank. */
+  /** Prints a note and returns an empty text if stdin is blank. */
   async readPipedAddition(reader: string, kinds?: FileKinds): Promise<string> {
     const text = await this.readPiped(reader, kinds)
     if (text === undefined) return ''
@@ -160,15 +158,15 @@ export class Input {
     return ''
   }
 
-  /** Throws a usage error if `--fail-on-empty` requires that stdin is read. */
+  /** Throws a usage error with `--fail-on-empty`, because parley would not notice an empty stdin. */
   skipStdin(given: string): void {
     if (this.#options.flags.failOnEmpty && this.#firstReader === undefined)
       throw usageError(`--fail-on-empty: parley does not read stdin with ${given}`)
   }
 
   /**
-   * Detects words that name a file, because parley sends every word as text. Prints a note for `@NAME`. Throws
-   * a usage error for a bare file name in a command with `-f`.
+   * parley sends every word as text, which is a mistake if the word names a file. Prints a note for
+   * `@NAME`. Throws a usage error for a bare name in a command with `-f`.
    */
   #checkFileNames(words: string[]): void {
     const { flags, note } = this.#options

@@ -3,8 +3,8 @@ import { escapeJson } from './escape.ts'
 
 /**
  * Yields the lines of indented JSON. Numbers, key order and duplicate keys stay unchanged. Strings lose
- * unneeded escapes, and their control characters are escaped. `json` must be valid. The caller must limit the
- * depth of `json`, because each level widens the indentation.
+ * unneeded escapes, and their control characters are escaped. `json` must be valid. Each level widens the
+ * indentation, so the caller must limit the depth.
  */
 export function* formatJsonLines(json: string): Generator<string> {
   let line = ''

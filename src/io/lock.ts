@@ -21,15 +21,14 @@ interface LockOptions {
   consequence?: string
 }
 
-/** Interval at which the holder updates the modification time of its lock. */
 const heartbeatMs = 1000
 
-/** The lock is an empty file next to the locked file. */
+/** A lock on a file: an empty file next to it, whose time changes every second until it is released. */
 export class FileLock {
   readonly #name: string
   readonly #path: string
   readonly #file: number
-  /** No other file can get this number while the lock is open. */
+  /** While the lock is open, no other file can get this number, so `isHeld` can compare it. */
   readonly #inode: bigint
   readonly #timer: NodeJS.Timeout
   #isReleased = false
@@ -42,13 +41,13 @@ export class FileLock {
     this.#timer = setInterval(() => this.#updateTime(), heartbeatMs).unref()
   }
 
-  /** Returns false if another process has written to the lock, or removed it because it seemed abandoned. */
+  /** Returns false if another process removed the lock, which seemed abandoned, or wrote to it. */
   isHeld(): boolean {
     const stat = this.#isReleased ? undefined : statLock(this.#path)
     return stat?.ino === this.#inode && stat.size === 0n
   }
 
-  /** Throws a `CliError` of kind `file`, for example after a long suspension of this process. */
+  /** Throws a `CliError` if the lock was lost, for example while this process was suspended. */
   readonly requireHeld = (): void => {
     if (!this.isHeld()) throw new CliError('file', `${this.#name}: another parley process has taken it over`)
   }
@@ -79,13 +78,12 @@ const staleAfterMs = 4000
 
 const waitingNoteDelayMs = 2000
 
-/** A longer time between two checks means that this process was suspended and could not observe the lock. */
+/** If more time passes between two checks, this process was suspended and could not observe the lock. */
 const maxCountedStepMs = 500
 
 /**
- * Locks `target`. Waits for another run until the deadline. Throws a `CliError` of kind `file` if the deadline
- * passes, or if a file with the name of the lock is not a lock. Only an empty regular file is a lock; parley
- * changes no other file.
+ * Waits for another run until the deadline, and then throws a `CliError` of kind `file`. Also throws it if
+ * a file has the name of the lock but is not empty: parley changes no file that is not a lock.
  */
 export async function lock(
   target: string,

@@ -4,11 +4,11 @@ import { createStyle, type Style } from './style.ts'
 import { createLineWrapper } from './wrapping.ts'
 
 export interface MessagePrinter {
-  /** Escapes the line and adds parley's name. No effect with `--quiet`. */
+  /** Prints a line with parley's name. No effect with `--quiet`. */
   note(line: string): void
   /** Warns of an incorrect result or a risk, even with `--quiet`. With `--errors json`, the line is JSON. */
   warn(line: string): void
-  /** The line needs no escaping. No effect with `--quiet`. */
+  /** Prints a line that is already escaped. No effect with `--quiet`. */
   printLine(line: string): void
   printFooter(text: string): void
   /** Holds back all lines until `release`, so that an open question stays readable. */
@@ -26,8 +26,8 @@ interface MessageOptions {
 }
 
 /**
- * Maximum length of a redacted message, in UTF-16 units. `oneLine` then joins its blanks and keeps at most
- * 2,000 characters.
+ * `redact` shortens a message to this number of UTF-16 units. `oneLine` then keeps at most 2,000
+ * characters.
  */
 const maxMessageLength = 64 * 1024
 

@@ -7,7 +7,7 @@ export interface Output {
   readonly isTerminal: boolean
   /** True for stdout after the first write. */
   readonly hasBegun?: boolean
-  /** Resolves when the output can take more. */
+  /** Resolves when the output accepts more text. */
   write(chunk: Uint8Array | string): Promise<void>
   flush(): Promise<void>
 }
@@ -16,11 +16,10 @@ export interface StdStream {
   isTerminal: boolean
   /** Real path of a regular file. */
   readonly file?: string | undefined
-  /** The descriptor was closed when the process started. */
   readonly isClosed?: boolean | undefined
   columns?: number
   rows?: number
-  /** For many lines, the stream is faster than `writeSync`. For one line it is slower. */
+  /** The stream is faster than `writeSync` for many lines, and slower for one line. */
   open(): Writable
   /** Writes as much as the descriptor takes at once. Returns 0 if the stream is open. */
   writeSync(bytes: Uint8Array): number
@@ -87,7 +86,7 @@ export function createOutput(stdout: StdStream, deadline?: Deadline): Output {
   }
 }
 
-/** Drops text after the reader has closed stdout, so that the command continues. */
+/** Drops text instead of throwing `OutputClosed`, so that the command continues. */
 export function ignoreClosedReader(output: Output): Output {
   let isReaderClosed = false
   const attempt = async (act: () => Promise<void>) => {
@@ -126,7 +125,7 @@ export async function writeText(stdout: StdStream, text: string, deadline?: Dead
   await output.flush()
 }
 
-/** Windows uses `EOF` for pipes. */
+/** Error codes of a write to a closed pipe. Windows uses `EOF`. */
 const closedReaderCodes = ['EPIPE', 'EOF', 'ERR_STREAM_DESTROYED']
 
 export const createWriteTimeoutError = (name: string): CliError =>

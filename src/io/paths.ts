@@ -7,8 +7,8 @@ export const absolutePath = (host: { readonly cwd: string }, name: string): stri
   isAbsolute(name) ? resolve(name) : resolve(host.cwd, name)
 
 /**
- * Returns a missing path unchanged. The native call returns each name in its stored case. So two spellings of
- * one file become equal on file systems that ignore case.
+ * Returns a missing path unchanged. Unlike Node's own function, the native one returns each name in its
+ * stored case, so two spellings of one file are equal on file systems that ignore case.
  */
 function realPath(path: string): string {
   try {
@@ -83,7 +83,7 @@ export function findOutputTarget(host: TargetHost, name: string, replaces = true
   }
 }
 
-/** Returns why parley must not write to `path`, if so. Throws the errors of the file system. */
+/** Returns the reason why parley must not write to `path`. Throws the errors of the file system. */
 export function findReplaceProblem(
   path: string,
   uid: number | undefined,
@@ -102,6 +102,6 @@ export function findReplaceProblem(
   return isOthers && (folder.mode & 0o1000) !== 0 ? 'only its owner can replace it in this folder' : undefined
 }
 
-/** Outside Windows, a file's name may end in `\`. */
+/** Only Windows separates folders by `\`. Elsewhere a file's name may end in it. */
 export const isFolderName = (name: string, platform: NodeJS.Platform): boolean =>
   name.endsWith('/') || (platform === 'win32' && name.endsWith('\\'))

@@ -11,8 +11,8 @@ interface LongRun {
 const minute = 60_000
 
 /**
- * Prints lines on a stderr that is not a terminal: every minute for ten minutes, then every ten minutes. The
- * argument of `describe` is for example `after 3 min`. The returned function stops the lines.
+ * Prints progress on a stderr that is not a terminal: every minute for ten minutes, then every ten minutes.
+ * `describe` gets a text such as `after 3 min`. The returned function ends the output.
  */
 export function printProgressLines(
   { host, flags, messages, summary }: LongRun,

@@ -8,18 +8,17 @@ import type { MessagePrinter } from './messages.ts'
 import type { StdStream } from './output.ts'
 
 export interface Prompter {
-  /** Keys typed before the question are dropped. Throws `InputEnded` if the input ends (Ctrl-D). */
+  /**
+   * Drops keys that were typed before the question. Throws `InputEnded` at the end of the input (Ctrl-D).
+   */
   prompt(question: string, options?: QuestionOptions): Promise<string>
-  /** Withdraws an open question. Later calls of `prompt` reject. Later output begins on a new line. */
+  /** Withdraws an open question. Later calls of `prompt` reject. */
   close(): void
 }
 
 interface QuestionOptions {
   isHidden?: boolean
-  /**
-   * If true, the answer contains all lines of a pasted text, and Enter ends it. Otherwise the answer is the
-   * first pasted line.
-   */
+  /** If true, the answer has all lines of a pasted text. Otherwise it is the first line. */
   takesLines?: boolean
   /** Aborting rejects `prompt` with the signal's reason and drops the typed part of the answer. */
   signal?: AbortSignal | undefined
@@ -41,7 +40,7 @@ export interface PrompterOptions {
 
 const deadlineText = 'the deadline passed while a question was open'
 
-/** The terminal marks the start and the end of pasted text (bracketed paste). */
+/** Codes for bracketed paste: the terminal then marks the start and the end of pasted text. */
 const [pasteMarksOn, pasteMarksOff] = ['\x1b[?2004h', '\x1b[?2004l']
 
 export function withPrompter<T>(
@@ -182,7 +181,7 @@ export function createPrompter({ host, messages, cleanups, deadline }: PrompterO
 /** After a pause of this length, all keys that were typed earlier have arrived. */
 const typingPauseMs = 50
 
-/** In raw mode, the terminal also delivers typed text that has no line end yet. */
+/** Reads the keys that were typed before the question. Raw mode also delivers a line without its end. */
 function dropTyped(keys: Readable, { interrupt }: Stdin): Promise<void> {
   return new Promise((resolve) => {
     const timer = setTimeout(() => {

@@ -1,7 +1,7 @@
 import { escapeJson } from './escape.ts'
 import type { Output } from './output.ts'
 
-/** In UTF-16 units. Short texts are joined up to this length, because each write is expensive. */
+/** Each write is expensive, so short texts are joined up to this number of UTF-16 units. */
 const maxJoinedLength = 64 * 1024
 
 /** On a terminal, control characters become JSON escapes and the last line gets a line end. */

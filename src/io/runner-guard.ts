@@ -4,7 +4,7 @@ import type { StdStream } from './output.ts'
 
 /**
  * Changes a text so that GitHub's runner executes no command in it: `::` at the start of a line, or `##[`
- * anywhere. `isAtStart` means that the text begins a line.
+ * anywhere. `isAtStart` is false if the text continues a line.
  */
 export function disableCiCommands(text: string, isAtStart = true): string {
   const marked = text.replace(/[\r\n]+(?=[^\r\n])/g, '$&| ')

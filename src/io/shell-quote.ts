@@ -1,15 +1,15 @@
 const safeWord = /^[\w@%+:,./-][\w@%+=:,./-]*$/
 
-/** Works in any shell. Invisible characters stay unchanged. */
+/** The result works in any shell. Invisible characters stay unchanged. */
 export const quoteSimple = (text: string): string =>
   safeWord.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`
 
-/** Invisible or ambiguous on a single line. */
+/** Characters that are invisible or ambiguous in a printed command. */
 const invisible = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]+|(?! )\s| {2,}/gu
 
 /**
- * A shell reads the word back byte for byte. Characters that match `hidden` become escapes, by default all
- * invisible characters. bash and zsh support these escapes, other shells may not.
+ * Quotes a word so that a shell reads it back byte for byte. Characters that match `hidden` become escapes,
+ * which bash and zsh support, but not every shell.
  */
 export function shellQuote(text: string, hidden: RegExp = invisible): string {
   if (text.search(hidden) < 0) return quoteSimple(text)
@@ -18,7 +18,7 @@ export function shellQuote(text: string, hidden: RegExp = invisible): string {
   return `$'${text.replace(/[\\']/g, '\\$&').replace(hidden, octal)}'`
 }
 
-/** A flag's name stays outside the quotes of its value. */
+/** Leaves a flag's name outside of the quotes of its value. */
 export const quoteWords = (words: readonly string[]): string =>
   words
     .map((word) => {

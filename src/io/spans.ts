@@ -1,6 +1,6 @@
 import { measureColumns } from './width.ts'
 
-/** `sgr` has SGR parameters; '' means plain. */
+/** `sgr` has the numbers of a terminal's style code (SGR), such as `1;35`. An empty text means plain. */
 export interface Span {
   text: string
   sgr: string
@@ -8,7 +8,10 @@ export interface Span {
 
 export type StyledLine = readonly Span[]
 
-/** SGR parameters. They use only the 16 colours of the terminal's theme. */
+/**
+ * Style codes that use only the 16 colours of the terminal's theme, so text stays readable on any
+ * background.
+ */
 export const styles = {
   headings: ['1;4;35', '1;35', '1'],
   bold: '1',
@@ -22,7 +25,7 @@ export const styles = {
 
 export const getText = (line: StyledLine): string => line.map(({ text }) => text).join('')
 
-/** Each span resets its style, so the text can be cut anywhere. */
+/** Resets the style after each span, so that the text can be cut anywhere. */
 export function addColours(line: StyledLine, isColoured: boolean): string {
   if (!isColoured) return getText(line)
   let painted = ''

@@ -12,8 +12,8 @@ interface SpinnerStage {
 const spinnerDelayMs = 300
 
 /**
- * Shows the text `what` and the elapsed seconds. Starts after 300 ms, so quick calls do not load ora. Returns
- * a function that removes the spinner, and adds it to `cleanups`. The function returns whether the spinner
+ * Shows `what` and the elapsed seconds. Starts after 300 ms, so quick calls do not load ora. Returns a
+ * function that removes the spinner, and adds it to `cleanups`. The function returns true if the spinner
  * was visible: then the cursor is at the start of a line.
  */
 export function showSpinner({ host, flags, cleanups }: SpinnerStage, what: string): () => boolean {

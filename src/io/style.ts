@@ -9,8 +9,8 @@ export interface Style {
 const plain: Style = { dim: String, bold: String, red: String, green: String, yellow: String }
 
 /**
- * Uses `--color` (values other than `always` and `never` count as `auto`), then `NO_COLOR`, `FORCE_COLOR` and
- * `TERM`, then whether the stream is a terminal.
+ * The first of these decides: `--color` with `always` or `never`, `NO_COLOR`, `FORCE_COLOR`, `TERM`, and
+ * whether the stream is a terminal.
  */
 export function wantsColour(
   choice: string | undefined,

@@ -1,20 +1,17 @@
 import type { StdStream } from './output.ts'
 
-/** On a narrower terminal, the terminal itself wraps lines. */
+/** Below this width, the terminal itself wraps lines. */
 const minColumns = 20
 
-/**
- * Matches a command in quotes, or a command up to the end of the message. Wrapping must not break a command,
- * because people copy it.
- */
+/** A command in quotes, or up to the end of the message. People copy commands, so they are not wrapped. */
 const command = /'parley .*?'(?=[).,:;]*(?: |$))|(?<=^| )parley .*$/g
 
 const keptBlank = '\ue000'
 
 /**
- * Returns a function that wraps a message for a terminal. In a pipe the message stays unchanged. Continuation
- * lines are indented by two columns more than the first line, so a reader cannot mistake them for a new
- * message. If the message begins in column `start`, its continuation lines begin in that column, too.
+ * Returns a function that wraps messages on a terminal, and leaves them unchanged in a pipe. Rows after the
+ * first are indented by two columns, so that nobody takes them for a new message. If the message begins in
+ * column `start`, they begin there, too.
  */
 export async function createLineWrapper(stream: StdStream, start = 0): Promise<(message: string) => string> {
   if (!stream.isTerminal) return String

@@ -3,8 +3,8 @@ const units = { ms: 1, s: 1000, m: 60_000, h: 3_600_000 }
 export const durationForms = 'such as 500ms, 10s, 2m or 1h'
 
 /**
- * Parses `500ms`, `10s`, `2m`, `1h`, or a number, which has the unit `defaultUnit`. Returns milliseconds, or
- * `undefined` for any other text.
+ * Parses a text such as `500ms` or `2m` into milliseconds. A number alone has the unit `defaultUnit`.
+ * Returns `undefined` for any other text.
  */
 export function parseDuration(text: string, defaultUnit: keyof typeof units): number | undefined {
   const found = /^(\d+(?:\.\d+)?)(ms|s|m|h)?$/.exec(text.trim())

@@ -15,7 +15,7 @@ import { followLinks } from '../io/paths.ts'
 import { describeJsonError, formatFieldPath } from '../wire/json/parse.ts'
 import * as z from '../wire/zod.ts'
 
-/** Unknown fields, from other versions of parley, stay in the file. */
+/** Unknown fields stay in the file, because another version of parley may have written them. */
 const ProfileFile = z.buildOnFirstUse(() =>
   z.looseObject({
     version: z.optional(z.unknown()),
@@ -31,7 +31,7 @@ export function findProfilePath(info: ProcessInfo): string | undefined {
   const given = env.PARLEY_CONFIG_DIR
   // Reads `cwd` only for a relative path, because the current folder may have been removed.
   if (given) return resolve(isAbsolute(given) ? '' : info.cwd, given, 'config.json')
-  /** In the XDG specification, a relative path is invalid and must be ignored. */
+  /** The XDG specification requires that relative paths are ignored. */
   const absolute = (path: string | undefined) => (path && isAbsolute(path) ? path : undefined)
   const home = absolute(env.HOME)
   let folder = absolute(env.XDG_CONFIG_HOME) ?? (home && join(home, '.config'))
@@ -55,9 +55,8 @@ const unreadableError = (path: string, why: string) =>
   new UnreadableProfiles('credentials', `${path}: ${why}`)
 
 /**
- * Reads the profile file. A missing file counts as empty. Throws `UnreadableProfiles` if the user may not read
- * the file, and a `CliError` for any other problem. The messages never quote the file, which may contain
- * secrets.
+ * Returns `{}` for a missing file. Throws `UnreadableProfiles` if the user may not read the file, and a
+ * `CliError` for any other problem. The messages never quote the file, which may contain secrets.
  */
 export async function readProfiles(host: ProcessInfo, messages: Context['messages']): Promise<ProfileFile> {
   const path = findProfilePath(host)
@@ -75,7 +74,7 @@ export async function readProfiles(host: ProcessInfo, messages: Context['message
   return bytes === undefined ? {} : parseProfiles(bytes, path)
 }
 
-/** Returns the profile file, its folder, or a link to the file, if another user can write to it. */
+/** Returns the first path that another user can write to: the profile file, its folder, or a link to it. */
 export function findExposedPath(info: ProcessInfo): string | undefined {
   const path = findProfilePath(info)
   const { uid } = info
@@ -120,8 +119,8 @@ function parseProfiles(bytes: Uint8Array, path: string): ProfileFile {
 export const othersPermissionBits = 0o077
 
 /**
- * Prints a warning if others have access to the file. Returns `undefined` if the file does not exist. Throws
- * a `CliError` if the file belongs to another user or is not a regular file.
+ * Returns `undefined` for a missing file. Prints a warning if others have access to the file. Throws a
+ * `CliError` if it belongs to another user or is not a regular file.
  */
 function readProtected(
   path: string,

@@ -37,8 +37,8 @@ export async function changeProfiles(context: Context, change: Change): Promise<
 }
 
 /**
- * Returns false if another process has removed the lock, which seemed abandoned. No step between locking and
- * releasing takes long, so a signal leaves neither a lock nor a temporary file.
+ * Returns false if another process took over the lock, so that the caller repeats the change. No step with
+ * the lock takes long, so a signal leaves neither a lock nor a temporary file.
  */
 async function changeOnce(path: string, context: Context, change: Change): Promise<boolean> {
   const held = await lock(path, { ...context, name: path, consequence: 'nothing was changed' })
@@ -68,7 +68,7 @@ async function changeOnce(path: string, context: Context, change: Change): Promi
   }
 }
 
-/** Temporary files of killed processes contain secrets. */
+/** Removes temporary files of killed processes, because they contain secrets. */
 function removeLeftovers(path: string): void {
   const leftover = /\.tmp-\d{10}[0-9a-f]{6}$/
   const [folder, name] = [dirname(path), basename(path)]
@@ -101,14 +101,17 @@ function prepareProtected(path: string, info: ProcessInfo): void {
   if (!stat) protectFolder(folder, info)
 }
 
-/** The folder of PARLEY_CONFIG_DIR may contain other files, so its mode stays. */
+/**
+ * Sets the mode of parley's own folder. A folder of PARLEY_CONFIG_DIR may contain other files, so its mode
+ * stays.
+ */
 function protectFolder(folder: string, { uid, env }: ProcessInfo): void {
   const stat = lstatIfExists(folder)
   if (env.PARLEY_CONFIG_DIR || !stat?.isDirectory() || stat.uid !== uid) return
   if ((stat.mode & othersPermissionBits) !== 0) chmodSync(folder, 0o700)
 }
 
-/** Creates folders one by one. In places such as /proc, Node's recursive mkdir never returns. */
+/** Creates the folders one by one, because Node's recursive mkdir never returns in places such as /proc. */
 function makeFolderWithParents(folder: string): void {
   if (lstatIfExists(folder)) return
   if (dirname(folder) !== folder) makeFolderWithParents(dirname(folder))

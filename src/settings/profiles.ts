@@ -7,18 +7,20 @@ import { getSetting, isSecretSetting, type SettingName, settingNames } from './t
 export interface Profile {
   name: string
   values: Partial<Record<SettingName, unknown>>
-  /** `--profile` names the profile. Then addresses and secrets from the environment do not apply. */
+  /**
+   * True if `--profile` names the profile. Then addresses and secrets from the environment do not apply.
+   */
   isNamed: boolean
   /** Source of the name, such as `--profile` or `config use`. */
   chosenBy: string
   /**
-   * The profile file, its folder or a link to it, if others can write to it. Then no command of the profile
-   * runs.
+   * The profile file, its folder or a link to it, if others can write to it. parley then runs no command of
+   * the profile.
    */
   exposedPath?: string | undefined
 }
 
-/** Name of the built-in profile, which uses the emulator and cannot be changed. */
+/** The built-in profile uses the emulator and cannot be changed. */
 export const demoProfileName = 'demo'
 
 export const defaultProfileName = 'default'
@@ -36,10 +38,9 @@ const demo = {
 }
 
 /**
- * The built-in profile needs no file, so an invalid file does not affect it. With `isForRun`, an unreadable
- * file counts as missing and parley prints a note, unless the user requested a profile. A run may have all
- * its values from flags and the environment, and in a container the home folder may belong to another user.
- * The profile's secrets are redacted in later messages.
+ * Adds the profile's secrets to those that later messages redact. With `isForRun`, an unreadable file is
+ * only a note unless the user requested a profile: in a container, the home folder may belong to another
+ * user, and all values may come from flags and the environment.
  */
 export async function readProfile(context: Context, isForRun = false): Promise<Profile> {
   const { host, flags, messages, secrets } = context
@@ -82,11 +83,10 @@ export function chooseProfileName(
   }
 }
 
-/** Reads own properties only, so `constructor` is not a profile. */
+/** Returns own properties only, so no profile is named `constructor`. */
 export const findProfileValues = ({ profiles = {} }: ProfileFile, name: string) =>
   Object.hasOwn(profiles, name) ? profiles[name] : undefined
 
-/** Returns all names, with the built-in profile last. */
 export const listProfileNames = ({ profiles = {} }: ProfileFile): string[] => [
   ...Object.keys(profiles).filter((name) => name !== demoProfileName),
   demoProfileName,
@@ -101,7 +101,10 @@ export function createUnknownProfileError(file: ProfileFile, name: string): CliE
 
 export type ProfileValues = Record<string, unknown>
 
-/** Returns the settings that a value of `name` removes: a secret and its command exclude each other. */
+/**
+ * Returns the settings that must be removed if `name` gets a value: a secret and its command exclude each
+ * other.
+ */
 export const findReplacedSettings = (name: SettingName): string[] =>
   settingNames.filter(
     (other) => getSetting(other).printsSecret === name || getSetting(name).printsSecret === other,
@@ -113,7 +116,7 @@ export function addProfileValue(values: ProfileValues, name: SettingName, value:
   return { ...Object.fromEntries(kept), [name]: value }
 }
 
-/** Loads the code that writes the file only when the file must be written. */
+/** Loads the writer and conf only when they are needed. */
 export async function changeProfileFile(
   context: Context,
   change: (file: ProfileFile) => ProfileFile | undefined,
@@ -123,8 +126,8 @@ export async function changeProfileFile(
 }
 
 /**
- * Changes the profile `named`, by default the profile that applies. The first value creates the profile.
- * Returns its name.
+ * Changes the profile `named`, by default the chosen one, and returns its name. The first value creates a
+ * profile.
  */
 export async function changeProfile(
   context: Context,

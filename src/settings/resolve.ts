@@ -9,7 +9,7 @@ import { getSetting, getSettingVariable, type SettingName, settingNames } from '
 
 interface Origin {
   source: 'flag' | 'profile' | 'environment' | 'default'
-  /** For messages: `--timeout`, `PARLEY_TIMEOUT`, `profile 'work'`. */
+  /** Such as `--timeout`, `PARLEY_TIMEOUT` or `profile 'work'`. */
   name: string
 }
 
@@ -49,13 +49,13 @@ export async function readSettings(context: Context): Promise<ResolvedSettings> 
   return { ...resolved, headers: await Promise.all(lines) }
 }
 
-/** Monotonic milliseconds; Infinity for a run without a deadline. */
+/** Returns `Infinity` for a run without a deadline. */
 export const computeDeadline = (startMs: number, { values }: Pick<ResolvedSettings, 'values'>): number =>
   values.deadline > 0 ? startMs + values.deadline * 1000 : Infinity
 
 /**
- * Throws a `CliError` for an invalid value. The message names the source of the value. It quotes the value
- * only for a flag, because any other value may be a misplaced secret.
+ * Throws a `CliError` for an invalid value. The message names its source. It quotes only the value of a
+ * flag, because any other value may be a misplaced secret.
  */
 export function resolveSettings(sources: SettingSources): Omit<ResolvedSettings, 'headers'> {
   const values: Record<string, unknown> = {}
@@ -69,7 +69,7 @@ export function resolveSettings(sources: SettingSources): Omit<ResolvedSettings,
   return { values: values as Settings, origins, profile: sources.profile }
 }
 
-/** If `--profile` names a profile, the environment does not apply. */
+/** With `--profile`, the environment does not apply to these settings. */
 const profileOnlySettings: readonly SettingName[] = [
   'baseUrl',
   'accessToken',
@@ -108,14 +108,14 @@ export function chooseSettingValues({ flags, profile, env }: SettingSources): Un
     })
 }
 
-/** Describes an invalid value by the end of a sentence, such as `must be text`. Never quotes a secret. */
+/** Returns the end of a sentence, such as `must be text`, which never quotes the value. */
 export const findSettingProblem = ({
   setting,
   value,
 }: Pick<UncheckedSetting, 'setting' | 'value'>): string | undefined =>
   getSettingSchema(setting).safeParse(value).error?.issues[0]?.message
 
-/** Returns `NAME VALUE:`, or only the name if the value may contain a password. */
+/** Leaves out a value that may contain a password. */
 export const formatNameAndValue = (name: string, value: string): string =>
   /^\s*$|[@?#]/.test(value) ? name : `${name} ${oneLine(value, 60)}:`
 
@@ -151,8 +151,8 @@ export function findSecretOrigin(
 }
 
 /**
- * Without `--profile`, addresses and secrets of the environment apply, so a printed command omits the flag,
- * too.
+ * Without `--profile`, addresses and secrets from the environment apply, so a printed command must not have
+ * the flag, either.
  */
 export const formatProfileFlag = ({
   profile: { name, isNamed },

@@ -4,7 +4,10 @@ import * as z from '../wire/zod.ts'
 import { durationForms, parseDuration } from './duration.ts'
 import { type SettingName, settings } from './table.ts'
 
-/** Converts text from flags and the environment. Other values, from the profile file, stay unchanged. */
+/**
+ * Converts text, which comes from flags and the environment. The profile file may also have other types,
+ * which stay unchanged.
+ */
 const convertText = (convert: (text: string) => unknown) =>
   z.transform((value: unknown) => (typeof value === 'string' ? convert(value.trim()) : value))
 
@@ -17,7 +20,7 @@ const toSeconds = (text: string) => {
 const yes: unknown[] = ['true', 'yes', 'on', '1', 1]
 const no: unknown[] = ['false', 'no', 'off', '0', 0]
 
-/** The profile file may also have the numbers 1 and 0. */
+/** Also accepts the numbers 1 and 0, which a profile file may have. */
 function toBoolean(value: unknown) {
   const word = typeof value === 'string' ? value.trim().toLowerCase() : value
   return yes.includes(word) || (no.includes(word) ? false : value)

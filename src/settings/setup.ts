@@ -15,7 +15,10 @@ import { addressSettings, secretSettings } from './resolve.ts'
 import { getSetting, isSecretSetting, maskSettingValue, type SettingName } from './table.ts'
 import { parseTypedSetting } from './typed-value.ts'
 
-/** Throws a usage error if the profile cannot be changed. Returns whether the profile has an address. */
+/**
+ * Asks for each setting. Returns whether the profile has an address. Throws a usage error if the profile
+ * cannot be changed.
+ */
 export async function setUpProfile(context: Context, questioner: Prompter): Promise<boolean> {
   const { host, flags, messages } = context
   const path = requireProfilePath(host)
@@ -96,7 +99,7 @@ const explanations = {
   workspaceId: 'The workspace, such as wrkspc_1, if the key belongs to more than one.',
 }
 
-/** The default chat model depends on the family, so the table of settings has none. */
+/** The default chat model depends on the family, so the table has no default for it. */
 const getDefault = (name: SettingName, { family = getSetting('family').default }: ProfileValues): unknown =>
   name === 'chatModel' ? `${family}-2.5-pro` : getSetting(name).default
 

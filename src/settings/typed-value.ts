@@ -3,13 +3,16 @@ import { getSetting, type SettingName } from './table.ts'
 
 interface TypedValue {
   value?: unknown
-  /** Ends a sentence that starts with the setting's name: `must be …`. Does not contain the typed text. */
+  /**
+   * Ends a sentence that starts with the setting's name, such as `must be text`. Does not quote the typed
+   * text, which may be a secret.
+   */
   problem?: string | undefined
   suggestion?: string
   hadQuotes?: boolean
 }
 
-/** Removes quotes around the value: they usually come from a file of variables, and no value needs them. */
+/** Removes quotes around the value. They usually come from a file of variables, and no value needs them. */
 export function parseTypedSetting(name: SettingName, typed: string): TypedValue {
   // The quotes of a shell command have a meaning, so they stay.
   const [, , inner] = (!getSetting(name).printsSecret && /^\s*(["'])(.*)\1\s*$/s.exec(typed)) || []

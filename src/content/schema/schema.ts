@@ -27,8 +27,8 @@ export interface SchemaMismatch {
 }
 
 /**
- * Checks a schema and prepares its use. `retries` is `undefined` if the command cannot repeat the request.
- * Throws a usage error if the text is not a schema.
+ * `retries` is `undefined` if the command cannot repeat the request. Throws a usage error if the text is
+ * not a schema.
  */
 export async function openSchema(
   context: Context,
@@ -44,9 +44,9 @@ export async function openSchema(
 }
 
 export class AnswerSchema {
-  /** Parts of the prompt that contain the schema. Empty with `--schema-via native`. */
+  /** Adds the schema to the prompt. Empty with `--schema-via native`. */
   readonly parts: MessagePart[] = []
-  /** Changes of the body that add the schema. Empty with `--schema-via prompt`. */
+  /** Adds the schema to the body. Empty with `--schema-via prompt`. */
   readonly assignments: JsonAssignment[] = []
   readonly instructions: string
   readonly checker: SchemaChecker
@@ -77,8 +77,8 @@ export class AnswerSchema {
   }
 
   /**
-   * Checks an answer against the schema. `cut` describes how the answer was cut, for the message of a
-   * mismatch. Throws a `CliError` if the check takes too long.
+   * `cut` describes how the answer was cut, for the message of a mismatch. Throws a `CliError` if the check
+   * takes too long.
    */
   async check(text: string, cut: string | undefined): Promise<{ json: string } | SchemaMismatch> {
     const json = unwrapJson(text)
@@ -158,15 +158,15 @@ const maxCheckMs = 10_000
 /** V8 ends a thread that exceeds this heap size (MiB). The process continues. */
 const memoryLimits = { maxOldGenerationSizeMb: 1024 }
 
-/** Address of the worker's code. Tests run parley from its sources, and use the built worker in `dist`. */
+/** Tests run parley from its sources, but start the worker that the build wrote. */
 const address = new URL(
   import.meta.url.endsWith('.ts') ? '../../../dist/schema-worker.cjs' : './schema-worker.cjs',
   import.meta.url,
 )
 
 /**
- * Validates values in a worker thread. Patterns of a schema may backtrack for hours, and only a thread can be
- * ended at any time.
+ * Checks answers in a worker thread. A pattern of the schema may backtrack for hours, and only a thread can
+ * be ended at any time.
  */
 class SchemaChecker {
   readonly #context: Context
@@ -214,8 +214,8 @@ class SchemaChecker {
   }
 
   /**
-   * Starts a thread, which first sends the problems of the schema. The listener for `error` does nothing:
-   * without it, a failure between two checks would end the process.
+   * The thread first sends the problems of the schema. Without a listener for `error`, a failure between
+   * two checks would end the process.
    */
   #start(): Worker {
     const options = { workerData: this.#schema, resourceLimits: memoryLimits, execArgv: [] }
@@ -233,10 +233,7 @@ class SchemaChecker {
   }
 }
 
-/**
- * Reads the next message of a thread. The thread keeps the process alive only while parley waits for this
- * message.
- */
+/** Waits for the next message. Only this wait keeps the process alive, so an idle thread does not. */
 async function read(thread: Worker): Promise<string[]> {
   thread.ref()
   try {

@@ -67,7 +67,7 @@ const validatorOnlyKeywords = [
   ['id', 'string'],
 ] as const
 
-/** Returns whether a property is named `__proto__`, which ajv would ignore. */
+/** ajv ignores a property named `__proto__`, so its values would pass unchecked. */
 const namesProto = ({ properties, patternProperties }: SchemaObject): boolean =>
   [properties, patternProperties].some((map) => isObject(map) && Object.hasOwn(map, '__proto__'))
 
@@ -92,7 +92,7 @@ function describeRefusal(error: unknown): string {
   return `$ref: ${reference} ${reference.startsWith('#') ? 'leads to no schema' : 'is outside of the file'}`
 }
 
-/** Keywords whose mismatch only reports that other mismatches exist. Those are listed anyway. */
+/** Their mismatch only reports that other mismatches exist, and those are listed anyway. */
 const summaryKeywords = new Set(['if', 'propertyNames'])
 
 function describeAll(errors: readonly ErrorObject[] | null | undefined): Problems {
@@ -144,8 +144,7 @@ const isObject = (value: unknown): value is SchemaObject =>
   typeof value === 'object' && value !== null && !Array.isArray(value)
 
 /**
- * Keywords whose value maps names to schemas. The value of any other keyword may be a schema or a list of
- * schemas.
+ * Their values map names to schemas. The value of any other keyword may be a schema or a list of schemas.
  */
 const keywordsWithNamedSchemas = new Set([
   '$defs',
@@ -157,7 +156,7 @@ const keywordsWithNamedSchemas = new Set([
 ])
 const dataKeywords = new Set(['const', 'enum', 'default', 'examples'])
 
-/** Lists a schema and all its subschemas. An object under an unknown keyword counts as a subschema. */
+/** Includes the schema itself. An object under an unknown keyword counts as a subschema. */
 function* listSubschemas(schema: unknown): Generator<SchemaObject> {
   if (Array.isArray(schema)) for (const each of schema) yield* listSubschemas(each)
   if (!isObject(schema)) return

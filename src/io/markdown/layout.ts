@@ -17,7 +17,7 @@ const bullets = ['•', '◦', '▪']
 
 export const getBullet = (depth: number): string => bullets[depth % bullets.length] as string
 
-/** Blank lines between blocks of the source become one blank line. */
+/** Several blank lines between two blocks become one. */
 export function layOutBlocks(tokens: readonly Token[], space: LayoutSpace): StyledLine[] {
   const lines: StyledLine[] = []
   let needsBlankLine = false

@@ -70,7 +70,7 @@ export function readLineStart(line: string, context: LineContext): LineStart | u
   }
 }
 
-/** A line of `=` or `-` below a paragraph, which makes the paragraph a heading. */
+/** The second line of a heading: the first line is its text. */
 export const headingUnderline = /^(?:={2,}|-{2,})[ \t]*$/
 const mayBeRule = /^([-*_=])[ \t]*(?:\1[ \t]*)*$/
 const isRule = /^([-*_])[ \t]*(?:\1[ \t]*){2,}$/

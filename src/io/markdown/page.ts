@@ -17,7 +17,7 @@ export class Page {
     this.#isColoured = isColoured
   }
 
-  /** Returns true in an unfinished row, which a spinner would erase. */
+  /** If true, a spinner would erase the row. */
   get isInRow(): boolean {
     return this.#isInRow
   }
@@ -54,7 +54,7 @@ export class Page {
     if (text !== '') await this.#output.write(text)
   }
 
-  /** Returns true if it wrote to a terminal: then the cursor is at the start of a line. */
+  /** Returns true if it wrote text to a terminal: then the cursor is at the start of a line. */
   writeNow(): boolean {
     const isBroken = this.#text !== '' && this.#output.isTerminal
     this.write().catch(() => {})

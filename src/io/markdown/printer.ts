@@ -26,9 +26,9 @@ export interface MarkdownOptions {
 }
 
 interface ListItem {
-  /** Lines with at least this indentation belong to the item. */
+  /** A line with at least this indentation belongs to the item. */
   minIndent: number
-  /** Indentation of the item's text in the source. `indent` is the indentation on the terminal. */
+  /** Columns before the item's text in the source. `indent` counts them on the terminal. */
   sourceIndent: number
   indent: number
 }
@@ -37,7 +37,7 @@ interface HeldBlock {
   kind: 'row' | 'table' | 'quote'
   text: string
   indent: number
-  /** A header without a pipe at its start was already printed as text. */
+  /** The header had no pipe at its start, so it was already printed as text. */
   isHeaderPrinted?: boolean
 }
 
@@ -52,9 +52,10 @@ export class MarkdownPrinter {
   readonly #options: MarkdownOptions
   readonly #source = new MarkdownBuffer()
   readonly #page: Page
-  /** Received part of the current line; empty while the line is printed as part of a paragraph. */
+  /**
+   * The received part of the current line. Empty if this part is already printed as text of a paragraph.
+   */
   #line = ''
-  /** The rest of the line belongs to the open paragraph. */
   #isInText = false
   #textLine = ''
   #flow: TextFlow | undefined
@@ -172,7 +173,7 @@ export class MarkdownPrinter {
     })
   }
 
-  /** Adds the line to the held block, or returns true if the block does not contain it. */
+  /** Returns false after adding the line to the held block, and true if the line does not belong to it. */
   #leavesHeld(held: HeldBlock, isWhole: boolean): boolean {
     if (held.kind === 'row') {
       if (!isWhole && mayBeDelimiterRow(this.#line)) return false
@@ -203,7 +204,7 @@ export class MarkdownPrinter {
     return isText || (kind === 'quote' && found.kind === 'quote')
   }
 
-  /** A long block is printed in parts. Each part of a table has the header. */
+  /** Prints a long block in parts. Each part of a table has the header. */
   #hold(held: HeldBlock): void {
     const isTable = held.kind === 'table'
     const line = `${removeIndent(this.#line, this.#sourceIndent)}\n`

@@ -8,7 +8,7 @@ const named = new Map(Array.from(names.matchAll(/(\S+) (.)/g), ([, name, char]) 
 const reference = /&(?:#(\d{1,7})|#[xX]([\da-fA-F]{1,6})|([A-Za-z][A-Za-z\d]{1,8}));/g
 const blank = /^[\s\u200b]$/
 
-/** References to control characters, to line breaks and to unknown names stay unchanged. */
+/** Leaves references to control characters, line breaks and unknown names unchanged. */
 export function decodeCharacterReferences(text: string): string {
   if (!text.includes('&')) return text
   return text.replace(reference, (source: string, decimal?: string, hex?: string, name?: string) => {

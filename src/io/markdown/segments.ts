@@ -53,7 +53,7 @@ export class ParagraphSplitter {
     }
   }
 
-  /** Returns false if the next character depends on text that is missing. */
+  /** Returns false if the next character has a meaning only together with text that has not arrived. */
   #readNext(): boolean {
     const index = this.#at - this.#base
     const char = this.#text[index] as string
@@ -128,7 +128,10 @@ export class ParagraphSplitter {
     return (this.#text.length >= limit || this.#isEnd) && this.#move(open)
   }
 
-  /** Returns `undefined` if more of the run may arrive. */
+  /**
+   * Returns the length of a run of `char`, or `undefined` if the run may continue in text that has not
+   * arrived.
+   */
   #measureRun(index: number, char: string): number | undefined {
     let end = index
     while (this.#text[end] === char && end - index < maxOpenLength) end++

@@ -4,7 +4,7 @@ import { escapeControls } from '../escape.ts'
 /** In characters. Longer blocks are printed verbatim, because the lexer is quadratic in the worst case. */
 export const maxBlockLength = 4000
 
-/** Escapes control characters before parsing, also in a pipe. */
+/** Collects received text. Control characters are escaped before parsing, also in a pipe. */
 export class MarkdownBuffer {
   #added = ''
 
@@ -20,14 +20,14 @@ export class MarkdownBuffer {
   }
 }
 
-/** Disables reference links, because a link's definition may be in a block that has not arrived. */
+/** Ignores reference links, because the definition of a link may be in text that has not arrived. */
 class SourceTokenizer extends Tokenizer {
   override reflink(): undefined {}
 }
 
 const createLexer = () => new Lexer({ ...getDefaults(), tokenizer: new SourceTokenizer() })
 
-/** Matches a line with more quotes and list items than the lexer's recursion supports. */
+/** Deeper quotes and list items overflow the stack of the lexer. */
 const tooDeep = /^(?:[ \t]*(?:>|[-*+]|\d{1,9}[.)])){50}/m
 
 export function readTokens(text: string): MarkedToken[] {
@@ -73,7 +73,6 @@ export interface FencedCode {
 
 export const fencePattern = /^(`{3,}|~{3,})(.*)$/
 
-/** The line must have no indentation. */
 export function openFence(line: string): string | undefined {
   const [, mark, info = ''] = fencePattern.exec(line) ?? []
   return mark?.[0] === '`' && info.includes('`') ? undefined : mark

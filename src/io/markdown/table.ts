@@ -2,7 +2,7 @@ import { getText, measureWidth, type Span, type StyledLine, styles, wrapLine } f
 import { readLines, trimEnd } from './inline.ts'
 import { maxBlockLength, readInlineTokens } from './source.ts'
 
-/** In characters. A longer table is laid out in parts. */
+/** In characters. A longer table is laid out in parts, so that memory stays limited. */
 export const maxTableLength = 64 * 1024
 
 /**
@@ -17,8 +17,8 @@ export const isDelimiterRow = (line: string): boolean =>
   line.includes('|') && splitCells(line).every((cell) => /^:?-+:?$/.test(cell))
 
 /**
- * Rows may have fewer or more cells than the header. If the columns do not fit, each cell gets its own line.
- * A header that was printed before is omitted.
+ * Rows may have fewer or more cells than the header. If the columns do not fit, each cell gets its own
+ * line. Set `isHeaderPrinted` to leave out the header.
  */
 export function layOutTable(source: string, columns: number, isHeaderPrinted = false): StyledLine[] {
   const [header = '', delimiter = '', ...lines] = source.trimEnd().split('\n')
@@ -46,8 +46,8 @@ export function layOutTable(source: string, columns: number, isHeaderPrinted = f
 }
 
 /**
- * By GFM, a pipe in a code span ends a cell, too, but models often forget to escape it. If splitting at the
- * pipes outside of code gives `count` cells, the pipes in code are text.
+ * In GitHub's Markdown, a pipe ends a cell even in code, but models often forget to escape it. If splitting
+ * at the pipes outside of code gives `count` cells, the pipes in code are text.
  */
 function splitRow(line: string, count: number): string[] {
   const cells = splitCells(line)
@@ -63,8 +63,8 @@ function splitCells(line: string, cell = /((?:\\.|[^|])*)(?:\||$)/g): string[] {
 }
 
 /**
- * A column is as wide as its widest line or, if the table is too wide, at least as wide as its longest word.
- * Returns `undefined` if even the words do not fit.
+ * Makes each column as wide as its widest line. If the table is then too wide, a column may shrink to its
+ * longest word. Returns `undefined` if even the words do not fit.
  */
 function findWidths(rows: readonly StyledLine[][][], columns: number): number[] | undefined {
   const whole = measureCells(rows, (line) => [line])
