@@ -49,8 +49,8 @@ export function createProcessHost(): Host {
     exitAfter: exitAfter,
     onCrash,
     async runPager(...command) {
-      const { runOnTerminal } = await import('./io/command.ts')
-      return runOnTerminal(...command)
+      const { runCommandOnTerminal } = await import('./io/command.ts')
+      return runCommandOnTerminal(...command)
     },
     limitYoungGeneration: limitYoungGeneration,
   }

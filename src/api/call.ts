@@ -4,7 +4,7 @@ import { CliError, joinFailures, OutputClosed, toFailure, usageError } from '../
 import { createServiceCaller, type ServiceCaller } from '../http/call.ts'
 import { createAgentHeaders, type RequestParts } from '../http/request.ts'
 import { decodeUtf8, tryDecodeUtf8 } from '../io/file-content.ts'
-import { type FileOutput, openFileOutput, saveParts } from '../io/file-output.ts'
+import { createSaveHooks, type FileOutput, openFileOutput } from '../io/file-output.ts'
 import type { Output } from '../io/output.ts'
 import { createRawPrinter } from '../io/raw-printer.ts'
 import { addressSettings, type ResolvedSettings, readSettings } from '../settings/resolve.ts'
@@ -56,7 +56,7 @@ export async function callApi(context: Context, options: ApiOptions, words: stri
   const saver = { savePart: () => writer.part }
   try {
     const isChange = endpoint.repeat !== 'always'
-    await context.tracker.during({ isChange, ...saveParts(file, saver) }, callAndPrint)
+    await context.tracker.during({ isChange, ...createSaveHooks(file, saver) }, callAndPrint)
   } catch (error) {
     const response = error instanceof CliError ? error.details.response : undefined
     // With --paginate, a reader could take the body of an error response for an item of the list.

@@ -3,7 +3,7 @@ import type { Context } from '../context.ts'
 import type { Sent } from '../delivery-state.ts'
 import { CliError, toFailure, usageError } from '../errors.ts'
 import type { RetryPolicy } from '../http/retry.ts'
-import { addSavedPart, type SavedPart, saveParts } from '../io/file-output.ts'
+import { addSavedPart, createSaveHooks, type SavedPart } from '../io/file-output.ts'
 import { requireOpenStdout } from '../io/output.ts'
 import { type ResolvedSettings, readSettings } from '../settings/resolve.ts'
 import type { WorkHooks } from '../work-tracker.ts'
@@ -98,7 +98,7 @@ async function requestLines(context: BatchContext, { options, handlers, source }
   }
   const run = new BatchRun(input, { limits, timers: host.timers, report, results, save })
   const hooks: WorkHooks = {
-    save: saveParts({
+    save: createSaveHooks({
       savePart() {
         run.saveReceived()
         return saved.part

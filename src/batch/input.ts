@@ -12,7 +12,7 @@ import {
   usageError,
 } from '../errors.ts'
 import { describeUtf8Fix } from '../io/file-content.ts'
-import { openReadable, readStream } from '../io/input.ts'
+import { openReadableFile, readStream } from '../io/input.ts'
 import { absolutePath } from '../io/paths.ts'
 import { type RawLine, splitLines } from '../io/raw-lines.ts'
 import { describeJsonError } from '../wire/json/parse.ts'
@@ -120,7 +120,7 @@ export async function openBatchSource({ input, host }: Context, name: string): P
     if (stat.isDirectory()) throw new CliError('file', `${name}: it is a folder`)
     await fs.access(path, fs.constants.R_OK)
     const closing = new AbortController()
-    const read = () => readStream((stop) => openReadable(path, stop), name, closing.signal)
+    const read = () => readStream((stop) => openReadableFile(path, stop), name, closing.signal)
     return { name, isRepeatable: stat.isFile(), read, close: () => closing.abort() }
   } catch (error) {
     throw toFileFailure(error, name)

@@ -2,7 +2,7 @@ import { rmSync } from 'node:fs'
 import type { Context } from '../context.ts'
 import { CliError, toFileFailure } from '../errors.ts'
 import { AppendedFile } from '../io/appended-file.ts'
-import { type FileLock, lock } from '../io/lock.ts'
+import { acquireLock, type FileLock } from '../io/lock.ts'
 import { absolutePath } from '../io/paths.ts'
 import { splitLines } from '../io/raw-lines.ts'
 import { addSummaryFile, type Summary } from '../summary.ts'
@@ -45,7 +45,7 @@ export async function openResultsFile(
   let file = open()
   let held: FileLock | undefined
   try {
-    held = await lock(path, { name, deadline, messages })
+    held = await acquireLock(path, { name, deadline, messages })
     // While this run waited for the lock, the other run may have removed its file, because the file had no
     // result.
     if (isResumed && file.findChange() !== undefined) {

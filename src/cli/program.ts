@@ -200,8 +200,8 @@ function refuseWord(command: ParleyCommand, words: readonly string[] = command.a
 async function printBody({ output }: Context, error: unknown): Promise<void> {
   const response = error instanceof CliError ? error.details.response : undefined
   if (!response || output.hasBegun) return
-  const { printRaw } = await import('../io/raw-printer.ts')
-  await printRaw(output, response.bytes)
+  const { printRawBytes } = await import('../io/raw-printer.ts')
+  await printRawBytes(output, response.bytes)
   await output.flush()
 }
 

@@ -3,7 +3,7 @@ import { SettingArgument } from '../argv/flags.ts'
 import type { Context } from '../context.ts'
 import { CliError, usageError } from '../errors.ts'
 import { escapeControls, oneLine } from '../io/escape.ts'
-import { toTsv } from '../io/tsv.ts'
+import { formatTsvLine } from '../io/tsv.ts'
 import { findProfilePath, readProfiles, requireProfilePath } from '../settings/profile-file.ts'
 import {
   addProfileValue,
@@ -26,7 +26,7 @@ import {
   type UncheckedSetting,
 } from '../settings/resolve.ts'
 import {
-  findSetting,
+  findSettingName,
   formatSettingValue,
   isSecretSetting,
   maskSettingValue,
@@ -96,7 +96,7 @@ export const configCommands = {
         throw usageError(
           'config set takes no =: KEY VALUE are two words, and a secret is read from stdin or a hidden prompt',
         )
-      const name = findSetting(key)
+      const name = findSettingName(key)
       if (!validate && name !== 'betas')
         throw usageError(
           '--no-validate works only with the setting betas: parley config set betas VALUE --no-validate',
@@ -136,7 +136,7 @@ export const configCommands = {
     parameters: () => [new SettingArgument(), new Option('--reveal', 'show the whole secret')],
     examples: ['parley config get baseUrl', 'parley config get accessToken --reveal'],
     async run(context, options: { reveal?: boolean }, [key = '']) {
-      const name = findSetting(key)
+      const name = findSettingName(key)
       const profile = await readProfile(context)
       const value = profile.values[name]
       if (value === undefined)
@@ -152,7 +152,7 @@ export const configCommands = {
     parameters: () => [new SettingArgument()],
     examples: ['parley config unset accessToken'],
     async run(context, _, [key = '']) {
-      const name = findSetting(key)
+      const name = findSettingName(key)
       let wasSet = false
       const profile = await changeProfile(context, ({ [name]: value, ...rest }) => {
         wasSet = value !== undefined
@@ -187,7 +187,8 @@ export const configCommands = {
       const table = output.isTerminal
         ? (await import('../io/columns.ts')).createTableFormatter({ width: Infinity })
         : undefined
-      for (const line of table ? table(rows) : rows.map(toTsv)) await output.write(table ? `${line}\n` : line)
+      for (const line of table ? table(rows) : rows.map(formatTsvLine))
+        await output.write(table ? `${line}\n` : line)
       if (rows.length === 0 && output.isTerminal) {
         const setUp = `'parley config init${formatProfileFlag({ profile })}' prompts for them`
         messages.note(
@@ -229,7 +230,7 @@ export const configCommands = {
       const names = listProfileNames(file)
       for (const name of names) {
         const mark = name === current ? '* ' : '  '
-        await output.write(output.isTerminal ? `${mark}${oneLine(name)}\n` : toTsv([name]))
+        await output.write(output.isTerminal ? `${mark}${oneLine(name)}\n` : formatTsvLine([name]))
       }
       if (output.isTerminal && !names.includes(current))
         messages.note(`the profile '${current}' does not exist yet: 'parley config init' creates it`)

@@ -9,7 +9,7 @@ import { parseRecordedEvents } from '../emulator/sessions/replay.ts'
 import { taskStepHelp } from '../emulator/sessions/task.ts'
 import { CliError, usageError } from '../errors.ts'
 import { oneLine } from '../io/escape.ts'
-import { durationForms, parseDuration } from '../settings/duration.ts'
+import { durationExamples, parseDuration } from '../settings/duration.ts'
 import { isLoopbackHost } from '../wire/address.ts'
 import type { CommandModule } from './command.ts'
 
@@ -124,7 +124,7 @@ export default {
 function parseMilliseconds(value: string): number {
   const milliseconds = parseDuration(value, 'ms')
   if (milliseconds === undefined || milliseconds >= 2 ** 31)
-    throw new Error(`not a duration ${durationForms}; a bare number is milliseconds`)
+    throw new Error(`not a duration ${durationExamples}; a bare number is milliseconds`)
   return milliseconds
 }
 

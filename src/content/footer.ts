@@ -16,9 +16,13 @@ export interface AnswerEnd {
 /** Stop reasons of a complete answer. Any other reason causes a warning. */
 const normalStopReasons = ['end_turn', 'stop_sequence', 'tool_use', 'STOP', 'stop']
 
-export function printAnswerEnd(context: Context, end: AnswerEnd, showsUsage: boolean | undefined): void {
+export function printWarningsAndFooter(
+  context: Context,
+  end: AnswerEnd,
+  showsUsage: boolean | undefined,
+): void {
   for (const warning of listAnswerWarnings(end)) context.messages.warn(warning)
-  printUsage(context, end.summary, showsUsage)
+  printAnswerFooter(context, end.summary, showsUsage)
 }
 
 const damagedText = 'some bytes of the answer are not UTF-8, and became \ufffd'
@@ -65,7 +69,7 @@ export function describeCut({
 const assumedEnd = 'the service did not end the stream: parley stopped reading after 15 s of silence'
 
 /** The returned function warns of each kind of defect once, and names the first line that has it. */
-export function createLineWarning({ messages }: Pick<Context, 'messages'>) {
+export function createDefectWarner({ messages }: Pick<Context, 'messages'>) {
   const printed = new Set<string>()
   return (line: number, { isAssumed, isDamaged }: Pick<AnswerEnd, 'isAssumed' | 'isDamaged'>): void => {
     for (const defect of [...(isDamaged ? [damagedText] : []), ...(isAssumed ? [assumedEnd] : [])]) {
@@ -80,7 +84,11 @@ const describeStop = (reason: string): string =>
     ? 'the answer was cut at the output limit (--max-output-tokens)'
     : `the answer was stopped: ${oneLine(reason, 100)}`
 
-export function printUsage(context: Context, answer: AnswerSummary, showsUsage: boolean | undefined): void {
+export function printAnswerFooter(
+  context: Context,
+  answer: AnswerSummary,
+  showsUsage: boolean | undefined,
+): void {
   const { host, flags, messages, summary } = context
   if (flags.verbose && answer.id !== undefined)
     messages.note(`the id of the answer: ${oneLine(answer.id, 200)}`)

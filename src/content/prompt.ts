@@ -4,7 +4,7 @@ import type { FileKinds, Input } from '../io/input.ts'
 import type { GivenBody, MessagePart } from './body.ts'
 import type { SchemaSource } from './schema/schema.ts'
 
-export interface InputOptions {
+export interface PromptOptions {
   input?: string
   file?: string[]
   system?: string
@@ -24,7 +24,7 @@ export interface ArgumentInputs {
 /** Does not read piped text. Throws a `CliError` if an input is invalid or cannot be read. */
 export async function readArgumentInputs(
   input: Input,
-  { schema, system, input: path, file = [] }: InputOptions,
+  { schema, system, input: path, file = [] }: PromptOptions,
   words: string[],
 ): Promise<ArgumentInputs> {
   const named: ArgumentInputs = { files: [] }
@@ -51,7 +51,7 @@ export async function readArgumentInputs(
  * Reads flags, words and piped text. `turn` is the user's message; it is empty if a given body is complete.
  * `text` is the prompt without files, from which image files get their names. Throws a usage error.
  */
-export async function readInputs({ input }: Pick<Context, 'input'>, options: InputOptions, words: string[]) {
+export async function readInputs({ input }: Pick<Context, 'input'>, options: PromptOptions, words: string[]) {
   const { prompt, files, ...named } = await readArgumentInputs(input, options, words)
   if (prompt?.trim() === '') throw usageError('the prompt is empty')
   const toTurn = (...texts: string[]) => [

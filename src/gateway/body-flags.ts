@@ -1,10 +1,10 @@
 import type { BodyParts } from '../content/body.ts'
-import type { ArgumentInputs, InputOptions } from '../content/prompt.ts'
+import type { ArgumentInputs, PromptOptions } from '../content/prompt.ts'
 import type { AnswerSchema } from '../content/schema/schema.ts'
 import { createJsonAssignment, type JsonAssignment, parseSetFlag } from '../wire/json/edit.ts'
 import { type BodyFieldValues, bodyFields } from './body-fields.ts'
 
-export interface BodyFlags extends InputOptions, BodyFieldValues {
+export interface BodyFlags extends PromptOptions, BodyFieldValues {
   model?: string
   set?: string[]
 }

@@ -1,5 +1,5 @@
 import { buildBody, type MessagePart } from '../content/body.ts'
-import { createLineWarning, listAnswerWarnings } from '../content/footer.ts'
+import { createDefectWarner, listAnswerWarnings } from '../content/footer.ts'
 import type { ArgumentInputs } from '../content/prompt.ts'
 import type { AnswerSchema } from '../content/schema/schema.ts'
 import { addAnswerUsage, type LineUsage } from '../content/tokens.ts'
@@ -80,7 +80,7 @@ export async function createLineSender(
   const context = { ...outer, flags: { ...outer.flags, raw: false } }
   const caller = createServiceCaller(context, settings, true)
   const withFreshSecret = createSecretRenewal(caller.dropPrintedSecrets)
-  const warnLine = createLineWarning(outer)
+  const warnLine = createDefectWarner(outer)
   const { family, retries } = settings.values
   const { retryUnknown = false } = outer.flags
   const createParts = ({ model, body }: LineRequest) => ({ params: { family, model }, body })

@@ -6,7 +6,7 @@ import type { SessionStore } from '../emulator/sessions/sessions.ts'
 import { CliError, describeFileError } from '../errors.ts'
 import { openCacheFolder } from '../io/cache-folder.ts'
 import { writeFileAtomically } from '../io/file-output.ts'
-import { lock } from '../io/lock.ts'
+import { acquireLock } from '../io/lock.ts'
 import { isObject, tryParseJson } from '../wire/json/parse.ts'
 
 const unusedSessionLifetimeMs = 60 * 60 * 1000
@@ -53,7 +53,7 @@ export function openDemoSessions({ host, messages, cleanups, deadline }: Context
     },
     async change(change) {
       const held = await Promise.resolve()
-        .then(() => lock(findFile(), { name: 'the file of the demo sessions', deadline, messages }))
+        .then(() => acquireLock(findFile(), { name: 'the file of the demo sessions', deadline, messages }))
         .catch(noteUnsaved)
       if (!held) return void change()
       cleanups.add(held.release)

@@ -64,7 +64,7 @@ export async function runCommand(
   })
 }
 
-export function runOnTerminal(
+export function runCommandOnTerminal(
   { text, env, input }: Pick<ShellCommand, 'text' | 'env' | 'input'>,
   cleanups: ShortLivedSet<() => unknown>,
 ): Promise<number | undefined> {

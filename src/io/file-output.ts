@@ -167,7 +167,7 @@ function createDirectSink(stream: Writable, name: string, deadline: Deadline): S
 
 export type PartSaver = Pick<FileOutput, 'savePart'>
 
-export const saveParts = (...savers: (PartSaver | undefined)[]) => ({
+export const createSaveHooks = (...savers: (PartSaver | undefined)[]) => ({
   save: () =>
     savers
       .flatMap((saver) => saver?.savePart() ?? [])

@@ -31,7 +31,7 @@ export interface Stdin {
   suspend?(): void
 }
 
-export interface InputOptions {
+export interface InputSource {
   /** Reading `cwd` throws if the current folder was removed, so it is read only for relative names. */
   host: { readonly cwd: string; readonly platform: NodeJS.Platform; stdin: Stdin; timers: Timers }
   flags: {
@@ -63,10 +63,10 @@ const maxFileBytes = Math.floor(maxTextLength / 4) * 3
 
 export class Input {
   readonly stdinKind: Stdin['kind']
-  readonly #options: InputOptions
+  readonly #options: InputSource
   #firstReader: string | undefined
 
-  constructor(options: InputOptions) {
+  constructor(options: InputSource) {
     this.#options = options
     this.stdinKind = this.readsStdin ? options.host.stdin.kind : 'none'
   }
@@ -92,7 +92,7 @@ export class Input {
       if (stat.isFile() && stat.size > maxTextLength) throw createTooLongError(shown)
       if (stat.isFile() || stat.isDirectory()) return await fs.readFile(path)
       return await this.#read(
-        (stop) => openReadable(path, stop),
+        (stop) => openReadableFile(path, stop),
         shown,
         () => note(`waiting for ${shown}`),
       )
@@ -283,7 +283,7 @@ export async function* readStream(...stream: Parameters<typeof read>): AsyncGene
  * Opening a FIFO blocks a thread until a program opens the FIFO for writing. If `stop` aborts, parley itself
  * opens it for writing, which frees the thread.
  */
-export async function openReadable(path: string, stop: AbortSignal): Promise<Readable> {
+export async function openReadableFile(path: string, stop: AbortSignal): Promise<Readable> {
   if (!(await fs.stat(path)).isFIFO()) return createReadStream(path, { highWaterMark: 256 * 1024 })
   const wake = () => {
     try {

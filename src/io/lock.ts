@@ -85,7 +85,7 @@ const maxCountedStepMs = 500
  * Waits for another run until the deadline, and then throws a `CliError` of kind `file`. Also throws it if
  * a file has the name of the lock but is not empty: parley changes no file that is not a lock.
  */
-export async function lock(
+export async function acquireLock(
   target: string,
   { name, deadline, messages, consequence = 'nothing was sent' }: LockOptions,
 ): Promise<FileLock> {

@@ -44,7 +44,7 @@ export function createRawPrinter(output: Output) {
   }
 }
 
-export async function printRaw(output: Output, bytes: Uint8Array): Promise<void> {
+export async function printRawBytes(output: Output, bytes: Uint8Array): Promise<void> {
   const printer = createRawPrinter(output)
   printer.add(bytes)
   await printer.write()

@@ -1,7 +1,7 @@
 const safeWord = /^[\w@%+:,./-][\w@%+=:,./-]*$/
 
 /** The result works in any shell. Invisible characters stay unchanged. */
-export const quoteSimple = (text: string): string =>
+export const quoteShellWord = (text: string): string =>
   safeWord.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`
 
 /** Characters that are invisible or ambiguous in a printed command. */
@@ -12,7 +12,7 @@ const invisible = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]+|(?! )\s| {2,}/gu
  * which bash and zsh support, but not every shell.
  */
 export function shellQuote(text: string, hidden: RegExp = invisible): string {
-  if (text.search(hidden) < 0) return quoteSimple(text)
+  if (text.search(hidden) < 0) return quoteShellWord(text)
   const octal = (found: string) =>
     [...Buffer.from(found)].map((byte) => `\\${byte.toString(8).padStart(3, '0')}`).join('')
   return `$'${text.replace(/[\\']/g, '\\$&').replace(hidden, octal)}'`

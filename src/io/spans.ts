@@ -12,7 +12,7 @@ export type StyledLine = readonly Span[]
  * Style codes that use only the 16 colours of the terminal's theme, so text stays readable on any
  * background.
  */
-export const styles = {
+export const spanStyles = {
   headings: ['1;4;35', '1;35', '1'],
   bold: '1',
   italic: '3',
@@ -23,11 +23,11 @@ export const styles = {
   marker: '36',
 } as const
 
-export const getText = (line: StyledLine): string => line.map(({ text }) => text).join('')
+export const getLineText = (line: StyledLine): string => line.map(({ text }) => text).join('')
 
 /** Resets the style after each span, so that the text can be cut anywhere. */
 export function addColours(line: StyledLine, isColoured: boolean): string {
-  if (!isColoured) return getText(line)
+  if (!isColoured) return getLineText(line)
   let painted = ''
   for (let at = 0; at < line.length; ) {
     const { sgr } = line[at] as Span
@@ -38,7 +38,7 @@ export function addColours(line: StyledLine, isColoured: boolean): string {
   return painted
 }
 
-export const measureWidth = (line: StyledLine): number => measureColumns(getText(line))
+export const measureWidth = (line: StyledLine): number => measureColumns(getLineText(line))
 
 /**
  * Matches blanks, or a text that must stay on one line: a word, or a Chinese or Japanese character with the
@@ -92,7 +92,8 @@ export function splitWords(line: StyledLine): Word[] {
   return words
 }
 
-export const ideograph = /^[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}]/u
+export const ideographPattern = /^[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}]/u
 
 export const canBreakBetween = (before: string | undefined, text: string): boolean =>
-  before !== undefined && (ideograph.test(text) || (ideograph.test(before) && /^[\p{L}\p{N}]/u.test(text)))
+  before !== undefined &&
+  (ideographPattern.test(text) || (ideographPattern.test(before) && /^[\p{L}\p{N}]/u.test(text)))

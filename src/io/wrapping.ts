@@ -15,7 +15,7 @@ const keptBlank = '\ue000'
  */
 export async function createLineWrapper(stream: StdStream, start = 0): Promise<(message: string) => string> {
   if (!stream.isTerminal) return String
-  const { measureWidth, getText, wrapLine } = await import('./spans.ts')
+  const { measureWidth, getLineText, wrapLine } = await import('./spans.ts')
   const toLine = (text: string) => [{ text, sgr: '' }]
   const wrapMessageLine = (line: string) => {
     const columns = (stream.columns ?? 0) - start
@@ -25,7 +25,7 @@ export async function createLineWrapper(stream: StdStream, start = 0): Promise<(
     const added = start === 0 ? 2 : 0
     const rows = wrapLine(toLine(text), columns - margin.length - added)
     const indent = margin + ' '.repeat(start + added)
-    return margin + rows.map((row) => getText(row).replaceAll(keptBlank, ' ')).join(`\n${indent}`)
+    return margin + rows.map((row) => getLineText(row).replaceAll(keptBlank, ' ')).join(`\n${indent}`)
   }
   return (message) => message.split('\n').map(wrapMessageLine).join('\n')
 }

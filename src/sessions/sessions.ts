@@ -3,8 +3,8 @@ import { type CliError, createUsageErrorFromProblems, usageError } from '../erro
 import { createServiceCaller } from '../http/call.ts'
 import { oneLine } from '../io/escape.ts'
 import { formatZonedTime } from '../io/local-time.ts'
-import { createRawPrinter, printRaw } from '../io/raw-printer.ts'
-import { toTsv } from '../io/tsv.ts'
+import { createRawPrinter, printRawBytes } from '../io/raw-printer.ts'
+import { formatTsvLine } from '../io/tsv.ts'
 import { readSettings } from '../settings/resolve.ts'
 import { endpoints } from '../wire/endpoints.ts'
 import { createBodyCollector, type HttpResponse, readBody } from '../wire/exchange.ts'
@@ -72,7 +72,7 @@ export async function listSessions(context: Context, options: ListSessionsOption
       if (count === 0 && rows.length > 0) rows.unshift(['ID', 'STATUS', 'CHANGED', 'TITLE'])
       layout ??= chooseLayout(host.stdout.columns || 80, rows, maxTimeColumns)
       for (const line of layout(rows)) await output.write(`${line}\n`)
-    } else await output.write(sessions.map((session) => toTsv(toRow(session))).join(''))
+    } else await output.write(sessions.map((session) => formatTsvLine(toRow(session))).join(''))
     count += sessions.length
     cursor = page.next()
   } while (cursor)
@@ -117,7 +117,7 @@ export async function createSession(context: Context, options: CreateSessionOpti
         created = received
         context.summary.session = received.id
       })
-      await (flags.raw ? printRaw(output, bytes) : printIds(context, [session]))
+      await (flags.raw ? printRawBytes(output, bytes) : printIds(context, [session]))
     })
     await output.flush()
   })
@@ -214,7 +214,7 @@ export async function showSession(context: Context, options: SessionOptions): Pr
     receiveSession(context, response),
   )
   if (flags.raw) {
-    await printRaw(output, bytes)
+    await printRawBytes(output, bytes)
     return output.flush()
   }
   const [, status = '', title = '', changed = ''] = toRow(session)
@@ -227,7 +227,9 @@ export async function showSession(context: Context, options: SessionOptions): Pr
     ['usage', usage],
   ].filter(([, value]) => value !== '')
   const toLine = ([label = '', value = '']: string[]) =>
-    output.isTerminal ? `${label.padEnd(labelColumns)}  ${oneLine(value, Infinity)}\n` : toTsv([label, value])
+    output.isTerminal
+      ? `${label.padEnd(labelColumns)}  ${oneLine(value, Infinity)}\n`
+      : formatTsvLine([label, value])
   const print = (rows: string[][]) => output.write(rows.map(toLine).join(''))
   await print(known)
   const state = new SessionState()

@@ -1,6 +1,6 @@
 const units = { ms: 1, s: 1000, m: 60_000, h: 3_600_000 }
 
-export const durationForms = 'such as 500ms, 10s, 2m or 1h'
+export const durationExamples = 'such as 500ms, 10s, 2m or 1h'
 
 /**
  * Parses a text such as `500ms` or `2m` into milliseconds. A number alone has the unit `defaultUnit`.

@@ -4,7 +4,7 @@ import Conf from 'conf'
 import type { Context, ProcessInfo } from '../context.ts'
 import { CliError, describeFileError, hasCode } from '../errors.ts'
 import { makePrivateFolder } from '../io/cache-folder.ts'
-import { lock } from '../io/lock.ts'
+import { acquireLock } from '../io/lock.ts'
 import {
   createProfileFileError,
   findExposedPath,
@@ -41,7 +41,7 @@ export async function changeProfiles(context: Context, change: Change): Promise<
  * the lock takes long, so a signal leaves neither a lock nor a temporary file.
  */
 async function changeOnce(path: string, context: Context, change: Change): Promise<boolean> {
-  const held = await lock(path, { ...context, name: path, consequence: 'nothing was changed' })
+  const held = await acquireLock(path, { ...context, name: path, consequence: 'nothing was changed' })
   try {
     removeLeftovers(path)
     const file = await readProfiles(context.host, context.messages)

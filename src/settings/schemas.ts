@@ -1,7 +1,7 @@
 import { findAddressProblem } from '../wire/address.ts'
 import { betaPattern } from '../wire/sessions/betas.ts'
 import * as z from '../wire/zod.ts'
-import { durationForms, parseDuration } from './duration.ts'
+import { durationExamples, parseDuration } from './duration.ts'
 import { type SettingName, settings } from './table.ts'
 
 /**
@@ -33,7 +33,7 @@ const seconds = z.buildOnFirstUse(() =>
   z.pipe(
     convertText(toSeconds),
     z
-      .number(`must be a duration ${durationForms}; a bare number is seconds`)
+      .number(`must be a duration ${durationExamples}; a bare number is seconds`)
       .check(z.gte(0, 'must not be negative')),
   ),
 )

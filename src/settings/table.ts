@@ -121,7 +121,7 @@ export const getSettingVariable = (name: SettingName): string =>
 const hyphenated = (name: string) => name.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)
 
 /** Accepts `baseUrl`, `--base-url` and `PARLEY_BASE_URL`. Throws a usage error for any other name. */
-export function findSetting(given: string): SettingName {
+export function findSettingName(given: string): SettingName {
   const name = settingNames.find((candidate) => normalizeName(candidate) === normalizeName(given))
   if (name) return name
   const hint = didYouMean(given, [

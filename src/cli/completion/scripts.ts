@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Argument, Option } from 'commander'
 import { FileArgument, FileFlag, SettingArgument, TextFlag } from '../../argv/flags.ts'
-import { quoteSimple } from '../../io/shell-quote.ts'
+import { quoteShellWord } from '../../io/shell-quote.ts'
 import { getSetting, getSettingFlag, settingNames } from '../../settings/table.ts'
 import { documentedModels } from '../../wire/gateway/models.ts'
 import { documentedBetas } from '../../wire/sessions/betas.ts'
@@ -34,7 +34,7 @@ const shells = ['bash', 'zsh', 'fish']
 export async function findScript(shell: string): Promise<string | undefined> {
   if (!shells.includes(shell)) return undefined
   const script = readFileSync(join(import.meta.dirname, `functions.${shell}`), 'utf8')
-  const rows = listRows(await loadCommands()).map((row) => quoteSimple(row.join('\t')))
+  const rows = listRows(await loadCommands()).map((row) => quoteShellWord(row.join('\t')))
   return script.replace('ROWS', () => rows.join(' \\\n'))
 }
 

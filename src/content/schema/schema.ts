@@ -30,7 +30,7 @@ export interface SchemaMismatch {
  * `retries` is `undefined` if the command cannot repeat the request. Throws a usage error if the text is
  * not a schema.
  */
-export async function openSchema(
+export async function createAnswerSchema(
   context: Context,
   settings: ResolvedSettings,
   { name, text }: SchemaSource,

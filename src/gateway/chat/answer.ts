@@ -3,8 +3,8 @@ import {
   type AnswerRequirement,
   describeCut,
   describeMissingPart,
-  printAnswerEnd,
-  printUsage,
+  printAnswerFooter,
+  printWarningsAndFooter,
 } from '../../content/footer.ts'
 import { type AnswerDestination, AnswerWriter } from '../../content/saved-answer.ts'
 import type { AnswerSchema, SchemaMismatch } from '../../content/schema/schema.ts'
@@ -168,7 +168,7 @@ export async function openAnswerOutput(context: Context, printing: AnswerPrintOp
         response.accept()
         const checked = await schema.check(answer.text, describeCut(end))
         if ('failure' in checked) {
-          printUsage(context, end.summary, showsUsage)
+          printAnswerFooter(context, end.summary, showsUsage)
           return { ...checked, failure: response.fail(checked.failure) }
         }
         answer.text = checked.json
@@ -179,7 +179,7 @@ export async function openAnswerOutput(context: Context, printing: AnswerPrintOp
       await writer.run(() => shown.end())
       requirePrinted()
       if (missing !== undefined) {
-        printUsage(context, end.summary, showsUsage)
+        printAnswerFooter(context, end.summary, showsUsage)
         // Without text, the body is saved only if it has other content.
         hasUnreadContent = end.otherContent.size > 0
         if (!hasUnreadContent) received = undefined
@@ -188,7 +188,7 @@ export async function openAnswerOutput(context: Context, printing: AnswerPrintOp
       await file?.commit()
       if (!isRaw && end.otherContent.has('another candidate'))
         context.messages.warn('the answer has more candidates than the printed one; --raw prints them all')
-      printAnswerEnd(context, end, showsUsage)
+      printWarningsAndFooter(context, end, showsUsage)
       return answer
     },
 

@@ -6,7 +6,7 @@ import type { Context } from '../../context.ts'
 import { usageError } from '../../errors.ts'
 import { createServiceCaller } from '../../http/call.ts'
 import { loadMarkdown } from '../../io/answer-printer.ts'
-import { saveParts } from '../../io/file-output.ts'
+import { createSaveHooks } from '../../io/file-output.ts'
 import { ignoreClosedReader } from '../../io/output.ts'
 import { readSettings } from '../../settings/resolve.ts'
 import type { Settings } from '../../settings/schemas.ts'
@@ -41,7 +41,7 @@ export async function runChat(context: Context, options: ChatOptions, words: str
   const { schemaRetries = 0 } = options
   const schema =
     inputs.schema &&
-    (await (await loadAnswerSchema()).openSchema(context, settings, inputs.schema, schemaRetries))
+    (await (await loadAnswerSchema()).createAnswerSchema(context, settings, inputs.schema, schemaRetries))
   const fileName = options.output === '-' ? undefined : options.output
   const { markdown = values.markdown && context.output.isTerminal } = options
   if (options.markdown && fileName !== undefined)
@@ -123,7 +123,7 @@ export async function runChat(context: Context, options: ChatOptions, words: str
     }
     return answer.receive(send, reader, { requireNext: createDeadlineCheck(context) })
   }
-  const saving = saveParts(
+  const saving = createSaveHooks(
     { savePart: () => answerOutput?.savePart() },
     { savePart: () => answerOutput?.saveUndecoded() },
     { savePart: () => mismatch && destination.save(mismatch.text, 'txt') },

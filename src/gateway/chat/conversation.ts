@@ -6,7 +6,7 @@ import { CliError, toFileFailure } from '../../errors.ts'
 import { oneLine } from '../../io/escape.ts'
 import { decodeUtf8 } from '../../io/file-content.ts'
 import { writeFileAtomically } from '../../io/file-output.ts'
-import { type FileLock, lock } from '../../io/lock.ts'
+import { acquireLock, type FileLock } from '../../io/lock.ts'
 import { findOutputTarget, resolveRealPath } from '../../io/paths.ts'
 import { createJsonAssignment, createListEndAssignment, removeField } from '../../wire/json/edit.ts'
 import { isObject, tryParseJson } from '../../wire/json/parse.ts'
@@ -41,7 +41,7 @@ export async function openConversation(context: Context, name: string) {
 
   let held: FileLock | undefined
   if (!flags.dryRun && !flags.curl) {
-    held = await lock(target, { name, deadline, messages }).catch((error: unknown) => {
+    held = await acquireLock(target, { name, deadline, messages }).catch((error: unknown) => {
       throw toFileFailure(error, name)
     })
     cleanups.add(held.release)

@@ -40,7 +40,7 @@ export async function prepareChatLines(
   const { schemaRetries = 0 } = options
   const schema =
     inputs.schema &&
-    (await (await loadAnswerSchema()).openSchema(quiet, settings, inputs.schema, schemaRetries))
+    (await (await loadAnswerSchema()).createAnswerSchema(quiet, settings, inputs.schema, schemaRetries))
   const model = () => chooseChatModel(options.model, values)
   const common = { endpoint: endpoints.chat, options, inputs, model, schema }
   const caller = await createLineSender(context, settings, common)

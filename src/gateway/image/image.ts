@@ -1,5 +1,5 @@
 import { buildBody } from '../../content/body.ts'
-import { printAnswerEnd } from '../../content/footer.ts'
+import { printWarningsAndFooter } from '../../content/footer.ts'
 import { readInputs } from '../../content/prompt.ts'
 import { saveAnswerAfterFailure } from '../../content/saved-answer.ts'
 import { addAnswerToSummary } from '../../content/tokens.ts'
@@ -74,7 +74,7 @@ export async function runImage(context: Context, flags: ImageOptions, words: str
       if (destination) await context.tracker.during(lostImages, save)
     } finally {
       printTexts(context, texts.splice(0))
-      printAnswerEnd(context, answer.end, options.usage)
+      printWarningsAndFooter(context, answer.end, options.usage)
     }
     if (failure) throw failure
   }

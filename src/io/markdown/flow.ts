@@ -1,11 +1,11 @@
 import { canBreakBetween, measureWidth, type Span, type StyledLine, splitWords } from '../spans.ts'
 import { readLines } from './inline.ts'
-import { blanks, type Page } from './page.ts'
+import { createBlankSpan, type MarkdownPage } from './page.ts'
 import { ParagraphSplitter } from './segments.ts'
 import { readInlineTokens } from './source.ts'
 
 export interface TextFlowLayout {
-  page: Page
+  page: MarkdownPage
   /** Text at the start of the first row, such as the bullet of a list item. */
   lead: StyledLine
   indent: number
@@ -81,7 +81,7 @@ export class TextFlow {
 
   #endRow(): void {
     this.#space.page.endRow()
-    this.#lead = [blanks(this.#space.indent)]
+    this.#lead = [createBlankSpan(this.#space.indent)]
     this.#lastText = undefined
     this.#width = 0
   }

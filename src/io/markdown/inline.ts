@@ -1,5 +1,5 @@
 import type { MarkedToken, Token, Tokens } from 'marked'
-import { getText, type Span, type StyledLine, styles } from '../spans.ts'
+import { getLineText, type Span, type StyledLine, spanStyles } from '../spans.ts'
 import { decodeCharacterReferences } from './references.ts'
 
 export function readLines(tokens: readonly Token[], sgr: string): StyledLine[] {
@@ -26,15 +26,15 @@ function readSpans(tokens: readonly Token[], sgr: string): Span[] {
   return (tokens as readonly MarkedToken[]).flatMap((token, index): Span[] => {
     switch (token.type) {
       case 'strong':
-        return readSpans(token.tokens, join(sgr, styles.bold))
+        return readSpans(token.tokens, join(sgr, spanStyles.bold))
       case 'em':
-        return readSpans(token.tokens, join(sgr, styles.italic))
+        return readSpans(token.tokens, join(sgr, spanStyles.italic))
       case 'del':
-        if (token.raw.startsWith('~~')) return readSpans(token.tokens, join(sgr, styles.strike))
+        if (token.raw.startsWith('~~')) return readSpans(token.tokens, join(sgr, spanStyles.strike))
         // A single tilde more often means "about" than strikethrough, so the tildes are printed.
         return [{ text: '~', sgr }, ...readSpans(token.tokens, sgr), { text: '~', sgr }]
       case 'codespan':
-        return [{ text: token.text, sgr: join(sgr, styles.code) }]
+        return [{ text: token.text, sgr: join(sgr, spanStyles.code) }]
       case 'link':
       case 'image':
         return readLink(token, readSpans(token.tokens, sgr), sgr)
@@ -62,10 +62,10 @@ function readLink(token: Tokens.Link | Tokens.Image, spans: Span[], sgr: string)
   const { title } = token
   const href = decodeCharacterReferences(token.href)
   const raw = decodeCharacterReferences(token.raw)
-  const shown = getText(spans)
+  const shown = getLineText(spans)
   const isBare = raw === shown || raw === `<${shown}>`
-  const address = { text: ` (${href}${title ? ` "${title}"` : ''})`, sgr: join(sgr, styles.address) }
+  const address = { text: ` (${href}${title ? ` "${title}"` : ''})`, sgr: join(sgr, spanStyles.address) }
   if (isBare || (shown === href && !title))
-    return spans.map((span) => ({ ...span, sgr: join(sgr, styles.address) }))
+    return spans.map((span) => ({ ...span, sgr: join(sgr, spanStyles.address) }))
   return [...spans, address]
 }

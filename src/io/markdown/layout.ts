@@ -1,5 +1,5 @@
 import type { MarkedToken, Token, Tokens } from 'marked'
-import { measureWidth, type Span, type StyledLine, styles, wrapLine } from '../spans.ts'
+import { measureWidth, type Span, type StyledLine, spanStyles, wrapLine } from '../spans.ts'
 import { readLines, trimEnd } from './inline.ts'
 import { type FencedCode, readTokens, removeIndent } from './source.ts'
 import { layOutTable } from './table.ts'
@@ -10,9 +10,9 @@ export interface LayoutSpace {
 }
 
 /** Deeper quotes and list items are not indented, because each level narrows every line. */
-export const maxDepth = 12
+export const maxLayoutDepth = 12
 const maxRuleColumns = 80
-const bar: Span = { text: '│ ', sgr: styles.frame }
+const bar: Span = { text: '│ ', sgr: spanStyles.frame }
 const bullets = ['•', '◦', '▪']
 
 export const getBullet = (depth: number): string => bullets[depth % bullets.length] as string
@@ -39,20 +39,20 @@ function layOutBlock(token: MarkedToken, space: LayoutSpace): StyledLine[] {
     readLines(inner, sgr).flatMap((line) => wrapLine(line, columns))
   switch (token.type) {
     case 'heading':
-      return wrapAll(token.tokens, styles.headings[token.depth - 1] ?? styles.bold)
+      return wrapAll(token.tokens, spanStyles.headings[token.depth - 1] ?? spanStyles.bold)
     case 'paragraph':
       return wrapAll(token.tokens, '')
     case 'text':
       return wrapAll([token], '')
     case 'hr':
-      return [[{ text: '─'.repeat(Math.max(3, Math.min(columns, maxRuleColumns))), sgr: styles.frame }]]
+      return [[{ text: '─'.repeat(Math.max(3, Math.min(columns, maxRuleColumns))), sgr: spanStyles.frame }]]
     case 'code':
       return layOutCode(token)
     case 'blockquote':
-      if (depth >= maxDepth) break
+      if (depth >= maxLayoutDepth) break
       return layOutQuote(token, narrowSpace(space, [bar])).map((line) => prefixLine([bar], line))
     case 'list':
-      if (depth >= maxDepth) break
+      if (depth >= maxLayoutDepth) break
       return token.items.flatMap((item, index) => {
         const lines = layOutItem(item, space)
         return index < token.items.length - 1 && endsWithBlankLine(item.raw) ? [...lines, []] : lines
@@ -68,7 +68,10 @@ function layOutQuote({ text, tokens }: Tokens.Blockquote, space: LayoutSpace): S
   const [line, kind] = /^\[!(NOTE|TIP|IMPORTANT|WARNING|CAUTION)\][ \t]*(?:\n|$)/i.exec(text) ?? []
   if (line === undefined || kind === undefined) return layOutBlocks(tokens, space)
   const label = kind[0]?.toUpperCase() + kind.slice(1).toLowerCase()
-  return [[{ text: label, sgr: styles.bold }], ...layOutBlocks(readTokens(text.slice(line.length)), space)]
+  return [
+    [{ text: label, sgr: spanStyles.bold }],
+    ...layOutBlocks(readTokens(text.slice(line.length)), space),
+  ]
 }
 
 const prefixLine = (lead: StyledLine, line: StyledLine): StyledLine =>
@@ -85,7 +88,7 @@ function layOutItem(item: Tokens.ListItem, space: LayoutSpace): StyledLine[] {
   const bullet = mark.length > 1 ? mark : getBullet(space.depth)
   const [first, ...rest] = item.tokens as MarkedToken[]
   const box = first?.type === 'checkbox' ? first.raw : ''
-  const marker: StyledLine = [{ text: `${bullet} ${box}`, sgr: styles.marker }]
+  const marker: StyledLine = [{ text: `${bullet} ${box}`, sgr: spanStyles.marker }]
   const later: Span = { text: ' '.repeat(measureWidth(marker)), sgr: '' }
   const [line = [], ...lines] = layOutBlocks(box === '' ? item.tokens : rest, narrowSpace(space, marker))
   return [prefixLine(marker, line), ...lines.map((each) => prefixLine([later], each))]
@@ -101,7 +104,7 @@ export const layOutCodeLine = (line: string): StyledLine =>
     ? []
     : [
         { text: '  ', sgr: '' },
-        { text: line, sgr: styles.code },
+        { text: line, sgr: spanStyles.code },
       ]
 
 const layOutVerbatim = (raw: string): StyledLine[] =>

@@ -1,4 +1,4 @@
-import { maxDepth } from './layout.ts'
+import { maxLayoutDepth } from './layout.ts'
 import { countIndent, fencePattern, maxBlockLength, openFence } from './source.ts'
 
 type LineKind = 'text' | 'fence' | 'heading' | 'rule' | 'quote' | 'row' | 'code'
@@ -47,11 +47,11 @@ export function readLineStart(line: string, context: LineContext): LineStart | u
     if (text === '') return isWhole ? start('text') : undefined
     const continuesText = hasText && markers.length === 0
     if (isOpen && mayBeRule.test(text)) return undefined
-    if (isRule.test(text) || (continuesText && headingUnderline.test(text))) return start('rule')
+    if (isRule.test(text) || (continuesText && headingUnderlinePattern.test(text))) return start('rule')
     const at = markers.at(-1)?.textIndent ?? indent
     const item = readMarker(text, at)
     if (item === 'open' && isOpen) return undefined
-    const isItem = typeof item === 'object' && markers.length < maxDepth
+    const isItem = typeof item === 'object' && markers.length < maxLayoutDepth
     if (!isItem || (continuesText && !canInterrupt(item, isInList))) {
       const kind = readKind(text, isOpen)
       return kind && start(kind)
@@ -71,7 +71,7 @@ export function readLineStart(line: string, context: LineContext): LineStart | u
 }
 
 /** The second line of a heading: the first line is its text. */
-export const headingUnderline = /^(?:={2,}|-{2,})[ \t]*$/
+export const headingUnderlinePattern = /^(?:={2,}|-{2,})[ \t]*$/
 const mayBeRule = /^([-*_=])[ \t]*(?:\1[ \t]*)*$/
 const isRule = /^([-*_])[ \t]*(?:\1[ \t]*){2,}$/
 const boxPattern = /^\[[ xX]\][ \t]+(?=\S)/

@@ -2,9 +2,9 @@ import type { Output } from '../output.ts'
 import { addColours, type Span, type StyledLine } from '../spans.ts'
 import { trimEnd } from './inline.ts'
 
-export const blanks = (count: number): Span => ({ text: ' '.repeat(count), sgr: '' })
+export const createBlankSpan = (count: number): Span => ({ text: ' '.repeat(count), sgr: '' })
 
-export class Page {
+export class MarkdownPage {
   readonly #output: Output
   readonly #isColoured: boolean
   #text = ''
@@ -26,9 +26,9 @@ export class Page {
     this.#needsBlankLine = true
   }
 
-  print(lines: readonly StyledLine[], indent: number, lead: StyledLine = [blanks(indent)]): void {
+  print(lines: readonly StyledLine[], indent: number, lead: StyledLine = [createBlankSpan(indent)]): void {
     for (const [index, line] of lines.entries()) {
-      const start = index === 0 ? lead : [blanks(indent)]
+      const start = index === 0 ? lead : [createBlankSpan(indent)]
       this.append(line.length === 0 ? trimEnd(start) : [...start, ...line])
       this.endRow()
     }

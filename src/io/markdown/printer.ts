@@ -1,10 +1,10 @@
 import type { Output } from '../output.ts'
-import { measureWidth, type StyledLine, styles } from '../spans.ts'
+import { measureWidth, type StyledLine, spanStyles } from '../spans.ts'
 import type { PendingSpinner } from '../spinner.ts'
 import { TextFlow } from './flow.ts'
-import { getBullet, layOutBlocks, layOutCodeLine, layOutFencedLine, maxDepth } from './layout.ts'
-import { headingUnderline, type LineStart, mayBeDelimiterRow, readLineStart } from './line-start.ts'
-import { blanks, Page } from './page.ts'
+import { getBullet, layOutBlocks, layOutCodeLine, layOutFencedLine, maxLayoutDepth } from './layout.ts'
+import { headingUnderlinePattern, type LineStart, mayBeDelimiterRow, readLineStart } from './line-start.ts'
+import { createBlankSpan, MarkdownPage } from './page.ts'
 import {
   closesFence,
   countIndent,
@@ -51,7 +51,7 @@ export class MarkdownPrinter {
   readonly #output: Output
   readonly #options: MarkdownOptions
   readonly #source = new MarkdownBuffer()
-  readonly #page: Page
+  readonly #page: MarkdownPage
   /**
    * The received part of the current line. Empty if this part is already printed as text of a paragraph.
    */
@@ -68,7 +68,7 @@ export class MarkdownPrinter {
   constructor(output: Output, options: MarkdownOptions) {
     this.#output = output
     this.#options = options
-    this.#page = new Page(output, options.isColoured)
+    this.#page = new MarkdownPage(output, options.isColoured)
   }
 
   add(text: string): void {
@@ -181,7 +181,7 @@ export class MarkdownPrinter {
       const underline = this.#line.trim()
       const mayBeHeading = !this.#options.isStreamed && !this.#flow
       const isInside = countIndent(this.#line) >= this.#sourceIndent
-      if (mayBeHeading && isInside && headingUnderline.test(underline)) {
+      if (mayBeHeading && isInside && headingUnderlinePattern.test(underline)) {
         this.#layOut(`${underline[0] === '=' ? '#' : '##'} ${held.text}`)
         return false
       }
@@ -253,9 +253,9 @@ export class MarkdownPrinter {
   }
 
   #openItem({ mark, box, indent, textIndent }: LineStart['markers'][number]): void {
-    if (this.#items.length >= maxDepth) this.#items.pop()
+    if (this.#items.length >= maxLayoutDepth) this.#items.pop()
     const bullet = mark.length > 1 ? mark : getBullet(this.#items.length)
-    const marker: StyledLine = [{ text: `${bullet} ${box}`, sgr: styles.marker }]
+    const marker: StyledLine = [{ text: `${bullet} ${box}`, sgr: spanStyles.marker }]
     const lead = this.#takeLead()
     this.#lead = [...lead, ...marker]
     this.#items.push({
@@ -274,7 +274,7 @@ export class MarkdownPrinter {
   }
 
   #takeLead(): StyledLine {
-    const lead = this.#lead ?? [blanks(this.#indent)]
+    const lead = this.#lead ?? [createBlankSpan(this.#indent)]
     this.#lead = undefined
     return lead
   }

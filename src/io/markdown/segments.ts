@@ -1,4 +1,4 @@
-import { ideograph } from '../spans.ts'
+import { ideographPattern } from '../spans.ts'
 
 /** Beyond this number of characters before its closing delimiter, an opening delimiter is text. */
 const maxOpenLength = 200
@@ -215,7 +215,7 @@ const isBoundary = (char: string): boolean => blank.test(char) || punctuation.te
 
 const startsWithIdeograph = (text: string, index: number): boolean => {
   const code = text.codePointAt(index) as number
-  return code > 0x2e7f && ideograph.test(String.fromCodePoint(code))
+  return code > 0x2e7f && ideographPattern.test(String.fromCodePoint(code))
 }
 
 const linkAddress =

@@ -1,4 +1,4 @@
-import { getText, measureWidth, type Span, type StyledLine, styles, wrapLine } from '../spans.ts'
+import { getLineText, measureWidth, type Span, type StyledLine, spanStyles, wrapLine } from '../spans.ts'
 import { readLines, trimEnd } from './inline.ts'
 import { maxBlockLength, readInlineTokens } from './source.ts'
 
@@ -27,10 +27,12 @@ export function layOutTable(source: string, columns: number, isHeaderPrinted = f
     splitRow(line, delimiters.length).map((cell) =>
       cell.length > maxBlockLength ? [[{ text: cell, sgr }]] : readLines(readInlineTokens(cell), sgr),
     )
-  const rows = [readRow(header, styles.bold), ...lines.map((line) => readRow(line, ''))]
+  const rows = [readRow(header, spanStyles.bold), ...lines.map((line) => readRow(line, ''))]
   const widths = findWidths(rows, Math.min(columns, maxTableColumns))
   if (!widths) return layOutCells(rows, columns)
-  const rule: StyledLine = [{ text: widths.map((width) => '─'.repeat(width)).join('─┼─'), sgr: styles.frame }]
+  const rule: StyledLine = [
+    { text: widths.map((width) => '─'.repeat(width)).join('─┼─'), sgr: spanStyles.frame },
+  ]
   return rows.flatMap((row, index) => {
     const cells = row.map((each, column) => each.flatMap((line) => wrapLine(line, widths[column] as number)))
     const height = Math.max(...cells.map(({ length }) => length))
@@ -105,7 +107,7 @@ function layOutCells([header = [], ...rows]: readonly StyledLine[][][], columns:
       const { [column]: name = [] } = names
       // A very long name appears only in the first row. In every row, it would make the output too long.
       const isNamed = name.length > 0 && (index === 0 || measureWidth(name) <= maxRepeatedColumns)
-      const start: StyledLine = isNamed ? [...name, { text: ': ', sgr: styles.bold }] : []
+      const start: StyledLine = isNamed ? [...name, { text: ': ', sgr: spanStyles.bold }] : []
       const [first = [], ...others] = cell
       return [trimEnd([...start, ...first]), ...others].flatMap((line) => wrapLine(line, columns))
     })
@@ -120,13 +122,13 @@ function joinCells(
   widths: readonly number[],
   delimiters: readonly string[],
 ): StyledLine {
-  const last = cells.findLastIndex((line) => getText(line) !== '')
+  const last = cells.findLastIndex((line) => getLineText(line) !== '')
   return cells.slice(0, last + 1).flatMap((line, column): Span[] => {
     const free = Math.max(0, (widths[column] as number) - measureWidth(line))
     const { [column]: delimiter = '' } = delimiters
     const before = !delimiter.endsWith(':') ? 0 : delimiter.startsWith(':') ? free >> 1 : free
     const fill = (count: number): Span => ({ text: ' '.repeat(count), sgr: '' })
-    const frame: Span[] = column > 0 ? [{ text: ' │ ', sgr: styles.frame }] : []
+    const frame: Span[] = column > 0 ? [{ text: ' │ ', sgr: spanStyles.frame }] : []
     return [...frame, fill(before), ...line, ...(column < last ? [fill(free - before)] : [])]
   })
 }

@@ -2,7 +2,7 @@ import type { Context } from '../../context.ts'
 import { CliError, createUnsentDeadlineError, maxCountedProblems, usageError } from '../../errors.ts'
 import { createServiceCaller } from '../../http/call.ts'
 import { escapeJson, oneLine } from '../../io/escape.ts'
-import { toTsv } from '../../io/tsv.ts'
+import { formatTsvLine } from '../../io/tsv.ts'
 import { type ResolvedSettings, readSettings } from '../../settings/resolve.ts'
 import { yieldToSignals } from '../../timers.ts'
 import { endpoints } from '../../wire/endpoints.ts'
@@ -172,7 +172,9 @@ async function createLayout(context: Context): Promise<(page: readonly Judgement
     const toShown = output.isTerminal ? escapeJson : String
     return (page) => toShown(page.map((each) => `${toJson(each)}\n`).join(''))
   }
-  return output.isTerminal ? createJudgementTable(context) : (page) => page.map(toRow).map(toTsv).join('')
+  return output.isTerminal
+    ? createJudgementTable(context)
+    : (page) => page.map(toRow).map(formatTsvLine).join('')
 }
 
 async function createJudgementTable({ host, messages }: Context) {

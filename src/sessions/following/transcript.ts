@@ -4,7 +4,7 @@ import { createAnswerPrinter } from '../../io/answer-printer.ts'
 import { formatLocalTime } from '../../io/local-time.ts'
 import type { StdStream } from '../../io/output.ts'
 import { createRawPrinter } from '../../io/raw-printer.ts'
-import { toTsv } from '../../io/tsv.ts'
+import { formatTsvLine } from '../../io/tsv.ts'
 import type { EventItem } from '../../wire/sessions/events-page.ts'
 import { readEventTextWithRedactions } from '../../wire/sessions/session-event.ts'
 import { printIds, toEventRow } from '../listing/rows.ts'
@@ -180,7 +180,7 @@ export function createEventPrinter(
     }
     const message = event.type === 'agent.message' ? readEventTextWithRedactions(event) : ''
     if (message !== '') return output.isTerminal ? printMarkdown(message) : output.write(`${message}\n`)
-    if (!output.isTerminal) return output.write(toTsv(toEventRow(event)))
+    if (!output.isTerminal) return output.write(formatTsvLine(toEventRow(event)))
     return output.write(`${await toDimLine(`· ${describeEvent(item, state)}`, host.stdout)}\n`)
   }
   const held: EventItem[] = []

@@ -1,6 +1,6 @@
 import type { Context } from '../../context.ts'
 import { escapeControls } from '../../io/escape.ts'
-import { toTsv } from '../../io/tsv.ts'
+import { formatTsvLine } from '../../io/tsv.ts'
 import {
   describeEventContent,
   getAnsweredToolUseId,
@@ -108,7 +108,8 @@ export function createRowPrinter({
   }
 
   return async (events) => {
-    if (!output.isTerminal) return output.write(events.map((event) => toTsv(toEventRow(event))).join(''))
+    if (!output.isTerminal)
+      return output.write(events.map((event) => formatTsvLine(toEventRow(event))).join(''))
     const rows = events.map(toTableRow)
     layOut ??= (await import('./event-table.ts')).createEventTable(host.stdout.columns || 80, messages.style)
     const lines = layOut(rows)
@@ -117,6 +118,6 @@ export function createRowPrinter({
 }
 
 export function printIds({ output }: Context, events: readonly { id?: string }[]): Promise<void> {
-  const text = events.map(({ id }) => toTsv([id ?? ''])).join('')
+  const text = events.map(({ id }) => formatTsvLine([id ?? ''])).join('')
   return output.write(output.isTerminal ? escapeControls(text) : text)
 }

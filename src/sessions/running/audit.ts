@@ -4,7 +4,7 @@ import type { Deadline } from '../../deadline.ts'
 import { CliError, describeFileError, toFileFailure } from '../../errors.ts'
 import { AppendedFile } from '../../io/appended-file.ts'
 import { openCacheFolder } from '../../io/cache-folder.ts'
-import { type FileLock, lock } from '../../io/lock.ts'
+import { acquireLock, type FileLock } from '../../io/lock.ts'
 import { absolutePath } from '../../io/paths.ts'
 import { splitLines } from '../../io/raw-lines.ts'
 import { isObject, tryParseJson } from '../../wire/json/parse.ts'
@@ -138,7 +138,7 @@ export class Audit {
   }
 
   async #lock(path: string, name: string, deadline: Deadline): Promise<void> {
-    this.#locks.push(await lock(path, { ...this.#context, name, deadline }))
+    this.#locks.push(await acquireLock(path, { ...this.#context, name, deadline }))
   }
 
   isDifferentToolUse(use: KnownToolUse): boolean {

@@ -1,6 +1,6 @@
 import type { Context } from '../../context.ts'
 import { usageError } from '../../errors.ts'
-import { durationForms, parseDuration } from '../../settings/duration.ts'
+import { durationExamples, parseDuration } from '../../settings/duration.ts'
 import { yieldToSignals } from '../../timers.ts'
 import { createPauser, type Policy } from '../policy/policy.ts'
 import { readPolicy } from '../policy/policy-file.ts'
@@ -88,6 +88,6 @@ async function readPolicyFlag({ input }: Context, path: string | undefined): Pro
 function readToolTimeout(text = '600'): number {
   const limit = parseDuration(text, 's')
   if (limit === undefined)
-    throw usageError(`--tool-timeout ${text}: must be a number of seconds, or a duration ${durationForms}`)
+    throw usageError(`--tool-timeout ${text}: must be a number of seconds, or a duration ${durationExamples}`)
   return limit === 0 ? Infinity : limit
 }

@@ -1,6 +1,6 @@
 import type { CommandEnd, Context } from '../../context.ts'
 import { CliError } from '../../errors.ts'
-import { addSavedPart, saveParts } from '../../io/file-output.ts'
+import { addSavedPart, createSaveHooks } from '../../io/file-output.ts'
 import { ignoreClosedReader, requireOpenStdout } from '../../io/output.ts'
 import { askYesNo, withPrompter } from '../../io/question.ts'
 import { endpoints } from '../../wire/endpoints.ts'
@@ -126,7 +126,7 @@ async function follow(run: SessionRun, work: FollowedWork): Promise<CliError | u
   const { wanted } = run.plan
   const saver = createAnswerSaver(wanted, follower)
   try {
-    const failure = await context.tracker.during(saveParts(saver), async () => {
+    const failure = await context.tracker.during(createSaveHooks(saver), async () => {
       const interrupted = await run.addResume(followUntilIdle(run, work))
       if (interrupted) return interrupted
       if (task.otherTask && !task.answer) return run.createOtherClientError(task.otherTask)

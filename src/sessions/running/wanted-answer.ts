@@ -1,5 +1,5 @@
 import { openAnswerDestination } from '../../content/saved-answer.ts'
-import { type AnswerSchema, openSchema } from '../../content/schema/schema.ts'
+import { type AnswerSchema, createAnswerSchema } from '../../content/schema/schema.ts'
 import type { Context } from '../../context.ts'
 import { type CliError, usageError } from '../../errors.ts'
 import { createAnswerPrinter } from '../../io/answer-printer.ts'
@@ -39,7 +39,7 @@ export async function readAnswerFlags(
 
 async function readSchema(context: Context, settings: ResolvedSettings, name: string): Promise<AnswerSchema> {
   const text = await context.input.readText(name, '--schema -')
-  return openSchema(context, settings, { name, text })
+  return createAnswerSchema(context, settings, { name, text })
 }
 
 export function addSchemaInstructions(

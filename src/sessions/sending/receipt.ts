@@ -1,7 +1,7 @@
 import type { Context } from '../../context.ts'
 import { CliError } from '../../errors.ts'
 import type { ReadableResponse } from '../../http/call.ts'
-import { printRaw } from '../../io/raw-printer.ts'
+import { printRawBytes } from '../../io/raw-printer.ts'
 import { createBodyCollector, type HttpResponse } from '../../wire/exchange.ts'
 import { describeSchemaIssues, tryParseJson } from '../../wire/json/parse.ts'
 import { createUnexpectedBodyFailure, isErrorEnvelope } from '../../wire/problem/problem.ts'
@@ -48,7 +48,7 @@ export async function readReceipt(
     response.accept(accepted)
     onAccepted?.()
   }
-  if (flags.raw && isPrinted) await printRaw(output, bytes)
+  if (flags.raw && isPrinted) await printRawBytes(output, bytes)
 
   if (!isReceipt && (!isEmpty || cut)) {
     const shape = parsed.error

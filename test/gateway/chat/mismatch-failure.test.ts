@@ -7,7 +7,7 @@ import type { Exchange } from '../../../src/wire/exchange.ts'
 import { createResponse } from '../../harness/responses.ts'
 import { answering, message, run, temporaryFolder } from '../../harness/run.ts'
 
-function openSchema() {
+function createAnswerSchema() {
   const cwd = temporaryFolder()
   writeFileSync(join(cwd, 's.json'), '{"type":"object"}')
   return cwd
@@ -73,7 +73,7 @@ describe('chat saves an answer that does not match the schema if the next reques
   ])(
     'chat --schema-retries saves the earlier answer if the next request %s',
     async (_, next, known, saved) => {
-      const cwd = openSchema()
+      const cwd = createAnswerSchema()
       const exchange = answeringOnce(next)
       const { out, err } = await run(argv, { cwd, exchange, timers: realTimers, env: { TMPDIR: cwd } })
       const { error } = JSON.parse(err.trim().split('\n').at(-1) ?? '')
