@@ -140,15 +140,20 @@ function explainAfterAcceptance(
 }
 
 /**
- * Returns the failure for a session that cannot be followed after the service accepted the events. Its kind
- * is mostly `response`, because other kinds suggest that the command may be repeated.
+ * Returns the failure for a session that cannot be followed after the service accepted the events. A failure
+ * that a person must mend first keeps its kind. Any other failure gets the kind `response`, because its own
+ * kind suggests that the command may be repeated. `more` has a consequence, which precedes the fix of a refused
+ * secret.
  */
 export function explainUnfollowedSession(error: CliError, more: FailureDetails): CliError {
   const { response: _, retryAfter: __, ...details } = error.details
   const isFinal = isPermanentServiceError(error)
   const message = isFinal ? error.message : `the session could not be followed: ${error.message}`
-  const kind = isFinal || isGone(error) ? error.kind : 'response'
-  return new CliError(kind, message, { ...details, sent: 'yes', ...more })
+  const keepsKind = isFinal || isGone(error) || error.kind === 'credentials' || error.kind === 'payment'
+  const fix = isSecretRefusal(details.status) ? details.consequence : undefined
+  const consequence = fix === undefined ? more.consequence : `${more.consequence}\n${fix}`
+  const kind = keepsKind ? error.kind : 'response'
+  return new CliError(kind, message, { ...details, sent: 'yes', ...more, consequence })
 }
 
 const isGone = ({ kind, details: { status } }: CliError) => kind === 'refused' && status === 404

@@ -168,3 +168,28 @@ test('events follow exits with 15 if its deadline passes before it can repeat th
   expect({ code }, err).toEqual({ code: 15 })
   expect(err).toContain('would be past the deadline')
 })
+
+const resuming = ['events', 'run', 'go', '--audit', 'a.jsonl', '--errors', 'json']
+
+test.each([
+  [401, 3, 'list', resuming],
+  [403, 3, 'list', resuming],
+  [402, 5, 'list', resuming],
+  [401, 3, 'stream', resuming],
+  [401, 3, 'list', ['events', 'send', 'go', '--follow', '--errors', 'json']],
+])('a %d during a followed session exits with %d if the %s has it', async (status, exit, kind, argv) => {
+  const isSent = () => service.posts.length > 0
+  const rule = { when: isSent, fault: { status } }
+  const service: ReturnType<typeof createSessionService> = createSessionService({
+    posts: [{ next: [running, shown(says('done'), { after: 60_000 }), endTurn] }],
+    lists: kind === 'list' ? [rule] : [],
+    streams: kind === 'list' ? [] : [rule, { cutAfter: 1 }],
+  })
+  const { code, err } = await service.run([...argv, '--deadline', '1h'])
+  const { error } = JSON.parse(err.trim().split('\n').at(-1) as string)
+  const fix = status === 402 ? 0 : 1
+  expect(
+    [code, error.retry, error.hints.filter((hint: string) => hint.includes('refused secret is from')).length],
+    err,
+  ).toEqual([exit, 'look-first', fix])
+})

@@ -43,7 +43,7 @@ describe('resume command of events run', () => {
     ]
     const { code, printed } = await stop([...sent, ...flags, '-s', 's1'], { root: ['--timeout', '7'] })
     expect({ code, printed }).toEqual({
-      code: 8,
+      code: 3,
       printed: [
         ...['events', 'run', '-s', 's1', '--timeout', '7', '--deadline', '1h'],
         ...flags.map((word) => ({ '-H': '--header', '-o': '--output' })[word] ?? word),
@@ -78,7 +78,7 @@ describe('resume command of events run', () => {
 
   test('a rerun with --audit does not succeed later if the service refuses to show the session', async () => {
     const { err } = await stop(['x', '-s', 's1', '--errors', 'json', '--audit', 'a.ndjson'])
-    expect(JSON.parse(err).error).toMatchObject({ exit: 8, sent: 'yes', retry: 'look-first' })
+    expect(JSON.parse(err).error).toMatchObject({ exit: 3, sent: 'yes', retry: 'look-first' })
   })
 
   test('a run whose stdout is on a full disk reports the accepted task and the command that lists its events', async () => {
