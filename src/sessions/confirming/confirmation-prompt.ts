@@ -24,7 +24,7 @@ interface ShownToolUse extends PromptedToolUse {
 }
 
 /** `reason` is sent to the agent. */
-export interface PersonDecision {
+interface PersonDecision {
   decision: 'allow' | 'deny'
   reason?: string
 }

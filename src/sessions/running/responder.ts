@@ -3,7 +3,7 @@ import type { Deadline } from '../../deadline.ts'
 import { CliError } from '../../errors.ts'
 import { runCommand } from '../../io/command.ts'
 import { oneLine } from '../../io/escape.ts'
-import { ConfirmationPrompt, canPrompt, type PersonDecision } from '../confirming/confirmation-prompt.ts'
+import { ConfirmationPrompt, canPrompt } from '../confirming/confirmation-prompt.ts'
 import type { Follower } from '../following/follower.ts'
 import { laggingListWaitsMs } from '../listing/event-list.ts'
 import { formatBriefName } from '../plain-name.ts'
@@ -15,7 +15,6 @@ import {
   describeDecider,
   getToolUseExecutor,
   type Judgement,
-  type JudgementRules,
   judgeToolUse,
   type KnownToolUse,
 } from './judgement.ts'
@@ -177,9 +176,10 @@ export class ToolUseResponder {
   async #decide(uses: readonly KnownToolUse[]): Promise<Judgement[]> {
     const judged: Judgement[] = []
     for (const use of uses) judged.push(await judgeToolUse(use, this.#rules))
-    const decisions = await this.#ask(judged.filter((judgement) => needsPrompt(judgement, this.#rules)))
+    const questions = canPrompt(this.#run.context) ? judged.filter((each) => this.#needsPrompt(each)) : []
+    const decisions = questions.length > 0 ? await this.#ask(questions) : undefined
     const judgements = judged.map((judgement): Judgement => {
-      const decided = decisions.get(judgement.use.id)
+      const decided = decisions?.get(judgement.use.id)
       return decided ? { use: judgement.use, ...decided, by: 'person' } : judgement
     })
     // `update` has closed each tool use whose question it withdrew, so such a tool use needs no decision.
@@ -189,8 +189,12 @@ export class ToolUseResponder {
     return open
   }
 
-  async #ask(questions: readonly Judgement[]): Promise<ReadonlyMap<string, PersonDecision>> {
-    if (questions.length === 0 || !canPrompt(this.#run.context)) return new Map()
+  /** A tool use with two inputs or without an executor cannot be allowed, so a prompt would have no effect. */
+  #needsPrompt({ use, decision }: Judgement): boolean {
+    return decision === 'ask' && !use.isContradicted && getToolUseExecutor(use, this.#rules.tools) !== 'other'
+  }
+
+  async #ask(questions: readonly Judgement[]) {
     this.#openQuestions = questions
     try {
       return await this.#prompt.ask(
@@ -293,10 +297,6 @@ const describeFailure = ({ id, name }: KnownToolUse, what: string): string =>
   `the tool use ${id} failed (${formatBriefName(name)}): ${what}`
 
 const isSafeId = (id: string): boolean => /^[\w-]{1,128}$/.test(id)
-
-/** A tool use with two inputs or without an executor cannot be allowed, so a prompt would have no effect. */
-const needsPrompt = ({ use, decision }: Judgement, { tools }: JudgementRules): boolean =>
-  decision === 'ask' && !use.isContradicted && getToolUseExecutor(use, tools) !== 'other'
 
 /**
  * Returns `undefined` for an unclear input, because `a` (always allow) must not allow such a call again.
