@@ -32,21 +32,19 @@ export const createBetaFlags = (noValidateHelp = 'accept undocumented betas'): O
   new Option('--no-validate', noValidateHelp),
 ]
 
-/** Fields that all requests to a session have in common. */
-export interface SessionRequestDefaults {
-  params: { session: string }
-  headers: Record<string, string>
-  /** Command that lists the events of the session. The user runs it to see whether sent events arrived. */
-  inspectCommand: string
-  /** The deadline of the command, or an earlier deadline for one part of its work. */
-  deadline: Deadline
-  requireLock?: () => void
-}
-
 export interface SessionAccess {
   context: Context
   caller: ServiceCaller
-  parts: SessionRequestDefaults
+  /** Fields that all requests to a session have in common. */
+  parts: {
+    params: { session: string }
+    headers: Record<string, string>
+    /** Command that lists the events of the session. The user runs it to see whether sent events arrived. */
+    inspectCommand: string
+    /** The deadline of the command, or an earlier deadline for one part of its work. */
+    deadline: Deadline
+    requireLock?: () => void
+  }
 }
 
 /** Throws a usage error if no session is named. */
@@ -61,7 +59,7 @@ export function createSessionRequestDefaults(
   context: Context,
   settings: ResolvedSettings,
   { session: given = context.host.env.PARLEY_SESSION, ...options }: SessionOptions,
-): SessionRequestDefaults {
+): SessionAccess['parts'] {
   const session = given?.trim()
   if (!session)
     throw usageError(

@@ -186,9 +186,8 @@ function requirePending(
 ): PendingToolUse[] {
   const uses = record.listConfirmable(context, parts.params.session, { isPrompted: !allow && !deny })
   if (uses.length > 0) return uses
-  throw usageError(
-    `${record.state.pending.length > 0 ? 'no waiting tool use can be confirmed' : 'no tool use waits for an answer'}`,
-  )
+  const isWaiting = record.state.pending.length > 0
+  throw usageError(isWaiting ? 'no waiting tool use can be confirmed' : 'no tool use waits for an answer')
 }
 
 /**

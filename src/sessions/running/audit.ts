@@ -208,7 +208,7 @@ export class Audit {
         known: EventListSnapshot().safeParse(known).data,
       })
     if (event === 'interrupt') this.interruptAt = Date.parse(String(time))
-    // An interrupt does not affect a task that is sent after it.
+    // An interrupt does not affect a task that is sent after it, so the task's line removes the interrupt.
     if (isOfTask ? event === 'sent' : event === 'refused' && toolUse === null) this.interruptAt = undefined
   }
 
@@ -302,7 +302,7 @@ function readReplyLine(entry: Record<string, unknown>): ReplyAuditLine | undefin
   const { event, time, rest: lastIdleEvent, result } = entry
   if (event === 'end') {
     const sent = SessionEvent.safeParse(result).data
-    // Earlier versions of parley did not write the result.
+    // A line of an earlier version of parley has no result, so the command counts as still executing.
     return sent && { event, result: { text: readEventText(sent), isError: sent.is_error === true } }
   }
   if (event === 'sent') {

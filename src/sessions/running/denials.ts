@@ -44,8 +44,8 @@ export class Denials {
       const { id = '', type } = event
       if (this.#deniedByEarlierRuns.has(id)) continue
       if (stopsSession(event)) {
-        // An older idle event may appear in a list late. Such an event does not show whether newer tool uses
-        // ran.
+        // A list may add an older idle event late. That event does not show whether newer tool uses ran, so
+        // it is skipped.
         if (event.id !== undefined && id !== state.lastStop?.id) continue
         this.#lastStop = event
         this.#addRunBefore(event)
@@ -53,7 +53,8 @@ export class Denials {
         const use = readToolUse({ text })
         const judgement = use && use.permission !== 'deny' ? await judgeToolUse(use, this.#rules) : undefined
         if (judgement?.decision === 'deny') this.#notRun.set(id, judgement)
-        // The stream may omit a tool use and deliver only its result. The list then adds the tool use later.
+        // The stream may have delivered the result without the tool use, which the list adds later, so the
+        // tool use may have an answer already.
         if (state.getAnswer(id)) this.#addRun(id)
       } else if (type.startsWith('agent.')) this.#addRun(getAnsweredToolUseId(event))
     }
@@ -88,7 +89,8 @@ export class Denials {
     if (isListed && this.#lastStop) this.#addRunBefore(this.#lastStop)
     this.#ran = this.#ran.filter(({ use }) => !state.getAnswer(use.id)?.isReply)
     if (this.#ran.length === 0) return []
-    // In an idle session, a tool use of a child thread may still wait for its result.
+    // A tool use of a child thread may still wait for its result in an idle session, so it is not reported
+    // yet.
     const pending = new Set(state.pendingInThreads)
     const isKnown = ({ use }: Judgement) => !pending.has(use.id) && (isListed || use.permission === 'allow')
     if (!this.#ran.some(isKnown)) return []

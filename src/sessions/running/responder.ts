@@ -210,7 +210,8 @@ export class ToolUseResponder {
     const staysOpen = this.#createDecisionReply(judgement).length === 0 && !this.#needsCommand(judgement)
     this.#replies.recordDecision(judgement, staysOpen)
     this.#printDecision(judgement, staysOpen)
-    // A run reports waiting tool uses when it ends. While other threads work, that may take a long time.
+    // A run reports waiting tool uses at its end. While other threads work, the end may be far, so this
+    // note is printed now.
     if (staysOpen && !this.#follower.state.isIdle)
       this.#run.context.messages.note(`${use.id} of a child thread stays open: no rule or --tool answers it`)
     if (staysOpen && use.isContradicted)
