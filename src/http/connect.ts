@@ -150,15 +150,11 @@ function explainConnectError(error: ConnectError, url: URL, proxy: HttpProxy | u
   if (error instanceof CliError) return error
   // For a name with several addresses, the error has one error per address and no message.
   const all = error.errors ?? [error]
-  const isPermanent = all.some(({ code = '' }) => permanent.has(code))
+  const isPermanent = all.some(({ code = '' }) => findPermanentCause(code) !== undefined)
   const what = all.map((one) => describe(one, url)).join(', ')
   const message = proxy ? `the proxy in ${proxy.variable}, ${what}` : what
   return new CliError('not-sent', message, { isPermanent })
 }
-
-const unknownAuthority = 'its certificate comes from an unknown authority: --cacert FILE trusts it'
-const noTls = 'the server does not use TLS (should the address begin with http://?)'
-const oldTls = 'the server supports only versions of TLS that are too old'
 
 const transient = new Map([
   ['ECONNREFUSED', 'connection refused'],
@@ -171,26 +167,22 @@ const transient = new Map([
   ['EAI_AGAIN', 'the name cannot be looked up at the moment'],
 ])
 
-const permanent = new Map([
-  ['ENOTFOUND', 'no such host'],
-  ['DEPTH_ZERO_SELF_SIGNED_CERT', 'its certificate is self-signed: --cacert FILE trusts it'],
-  ['SELF_SIGNED_CERT_IN_CHAIN', unknownAuthority],
-  ['UNABLE_TO_VERIFY_LEAF_SIGNATURE', unknownAuthority],
-  ['UNABLE_TO_GET_ISSUER_CERT', unknownAuthority],
-  ['UNABLE_TO_GET_ISSUER_CERT_LOCALLY', unknownAuthority],
-  ['CERT_HAS_EXPIRED', 'its certificate has expired'],
-  ['CERT_NOT_YET_VALID', 'its certificate is not valid yet (is the clock right?)'],
-  ['CERT_REVOKED', 'its certificate was revoked'],
-  ['ERR_TLS_CERT_ALTNAME_INVALID', 'its certificate is for another host'],
-  ['ERR_SSL_WRONG_VERSION_NUMBER', noTls],
-  ['ERR_SSL_PACKET_LENGTH_TOO_LONG', noTls],
-  ['EPROTO', noTls],
-  ['ERR_SSL_TLSV1_ALERT_PROTOCOL_VERSION', oldTls],
-  ['ERR_SSL_UNSUPPORTED_PROTOCOL', oldTls],
-])
+/** The first pattern that matches the code of an error applies. */
+const permanent: [code: RegExp, cause: string][] = [
+  [/^ENOTFOUND$/, 'no such host'],
+  [/SELF_SIGNED|^UNABLE_TO_/, 'its certificate comes from an unknown authority: --cacert FILE trusts it'],
+  [/^CERT_HAS_EXPIRED$/, 'its certificate has expired'],
+  [/^CERT_NOT_YET_VALID$/, 'its certificate is not valid yet (is the clock right?)'],
+  [/^CERT_/, 'its certificate is not valid'],
+  [/ALTNAME/, 'its certificate is for another host'],
+  [/WRONG_VERSION|TOO_LONG|EPROTO/, 'the server does not use TLS (should the address begin with http://?)'],
+  [/PROTOCOL_VERSION|UNSUPPORTED_PROTOCOL/, 'the server supports only versions of TLS that are too old'],
+]
+
+const findPermanentCause = (code: string) => permanent.find(([pattern]) => pattern.test(code))?.[1]
 
 function describe({ code = '', message, address, port }: ConnectError, url: URL): string {
   const shown = address?.includes(':') ? `[${address}]` : address
   const where = shown === undefined ? url.host : `${shown}:${port}`
-  return `${where}: ${transient.get(code) ?? permanent.get(code) ?? (code || message)}`
+  return `${where}: ${transient.get(code) ?? findPermanentCause(code) ?? (code || message)}`
 }

@@ -191,7 +191,9 @@ faults('N: connecting, nothing is sent (needs openssl)', [
     name: 'N09: parley exits with 9 and names --cacert if the certificate is self-signed',
     url: secure,
     listen: { tls: () => selfSigned },
-    err: [/^parley: localhost:\d+: its certificate is self-signed: --cacert FILE trusts it\n {2}nothing/],
+    err: [
+      /^parley: localhost:\d+: its certificate comes from an unknown authority: --cacert FILE trusts it\n {2}nothing/,
+    ],
   }),
   {
     ...notSent,

@@ -266,7 +266,7 @@ faultsInside('X: proxies (needs openssl)', [
     argv: [...chat, ...noRetry],
     envOf: ({ port }) => ({ HTTPS_PROXY: `https://localhost:${port}` }),
     code: 9,
-    err: ['the proxy in HTTPS_PROXY, localhost:', 'its certificate is self-signed'],
+    err: ['the proxy in HTTPS_PROXY, localhost:', 'its certificate comes from an unknown authority'],
   },
   ...['mailto:secretword', 'a b:1', '127.0.0.1:1/x'].map((value) =>
     refusedUrl(value, value === 'a b:1' ? 'must not contain blanks' : beginning),
