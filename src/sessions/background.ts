@@ -32,11 +32,6 @@ export class BackgroundWork {
     if (type.startsWith('workflow_run.')) this.#addRunEvent(event)
   }
 
-  /** Records an idle event of the whole session. */
-  addIdle(): void {
-    this.hasUnreadResult = false
-  }
-
   /**
    * Applies an interrupt of one thread or of all threads. Returns the ids of the tool uses that waited in
    * these threads.

@@ -123,7 +123,8 @@ class OrderedState {
  */
 export class SessionState extends OrderedState {
   readonly #toolUses = new Map<string, ToolUse>()
-  #isReplying = false
+  /** While parley is replying, a session that waits for the replies does not count as stopped. */
+  isReplying = false
 
   /**
    * Adds the newest event. `text` is its source text. Returns false for an answer to a tool use that did not
@@ -253,7 +254,7 @@ export class SessionState extends OrderedState {
     // Listed tool uses count as waiting even without a type, because the specification shows `event_ids`
     // without a type (src/wire/README.md: session events, 6).
     if (!isStuck(type) && ids.length > 0)
-      return this.#isReplying || this.#hasOtherWork(type) ? undefined : { kind: 'waiting', ids }
+      return this.isReplying || this.#hasOtherWork(type) ? undefined : { kind: 'waiting', ids }
     if (type === 'requires_action' && eventIds?.some((id) => interrupted.has(id)))
       return { kind: 'done', reason: 'interrupted' }
     // All tool uses of the idle event are answered, so the agent continues.
@@ -268,7 +269,7 @@ export class SessionState extends OrderedState {
 
   /** The stop of a running session that only waits for replies to tool uses of its child threads. */
   get #stalledStop(): Stop | undefined {
-    const isStalled = this.status === 'stalled' && !this.#isReplying
+    const isStalled = this.status === 'stalled' && !this.isReplying
     const ids = isStalled ? [...new Set([...this.pendingInThreads, ...this.unlisted])] : []
     return ids.length > 0 ? { kind: 'waiting', ids } : undefined
   }
@@ -320,11 +321,6 @@ export class SessionState extends OrderedState {
     const why = this.#findAnsweredReason(id)
     if (why !== undefined || this.#isListed(id)) return why
     return 'the session does not wait for it any more'
-  }
-
-  /** While parley is replying, a session that waits for the replies does not count as stopped. */
-  setReplying(isReplying: boolean): void {
-    this.#isReplying = isReplying
   }
 
   /**
@@ -505,7 +501,7 @@ export class SessionState extends OrderedState {
     this.unanswered.clear()
     for (const id of this.listed) this.unanswered.add(id)
     this.interrupted.clear()
-    this.background.addIdle()
+    this.background.hasUnreadResult = false
     this.#waitForResults(this.idle.eventIds)
     if (!isWaiting(this.idle.type)) this.open.clear()
   }

@@ -334,9 +334,9 @@ test('an allowed tool use that a later idle event lists waits for its result', (
 test('a session has not stopped at an idle event while a run replies to its tool uses', () => {
   const state = new SessionState()
   for (const event of [use, waits('i1', 't1')]) state.add(event)
-  state.setReplying(true)
+  state.isReplying = true
   expect([state.stop, state.answerable]).toEqual([undefined, ['t1']])
-  state.setReplying(false)
+  state.isReplying = false
   expect(state.stop).toEqual({ kind: 'waiting', ids: ['t1'] })
 })
 

@@ -141,7 +141,7 @@ export class Follower {
       }
       let result: FollowEffectResult
       if (effect.do === 'end') {
-        if (this.#seen.isStopListed || polls === laggingListWaitsMs.length) return
+        if (this.#seen.log.isStopListed || polls === laggingListWaitsMs.length) return
         await this.#readFinalList(polls++)
         result = { is: 'shown' }
       } else if (effect.do === 'show') {
@@ -185,7 +185,7 @@ export class Follower {
   }
 
   addAccepted(event: SessionEvent): void {
-    this.#seen.addAccepted(event)
+    this.#seen.log.addAccepted(event)
   }
 
   /**
@@ -196,7 +196,7 @@ export class Follower {
     if (this.state.stop?.kind !== 'done') return
     const session = await readSessionResource(this.#access)
     if (session?.status === 'running' || session?.status === 'rescheduling')
-      this.#seen.addAccepted({ type: 'session.status_running' })
+      this.#seen.log.addAccepted({ type: 'session.status_running' })
   }
 
   /** Lists the waiting tool uses, if there are any, and the commands that answer them. */
@@ -307,7 +307,7 @@ export class Follower {
     } catch (error) {
       const isEnded = this.state.stop?.kind === 'ended'
       if (!(error instanceof CliError) || (error.details.status === 404 && !isEnded)) throw error
-      if (isEnded) return this.#seen.acceptUnlistedStop()
+      if (isEnded) return this.#seen.log.acceptUnlistedStop()
       const waitMs = (error.details.retryAfter ?? 0) * 1000
       if (attempt < laggingListWaitsMs.length - 1 && waitMs < this.#finalDeadline.leftMs)
         return this.#finalDeadline.wait(waitMs)
@@ -315,7 +315,7 @@ export class Follower {
         `the list of events could not be read after the session stopped: ${error.message}; events may be missing`,
       )
       this.listFailure = error
-      this.#seen.acceptUnlistedStop()
+      this.#seen.log.acceptUnlistedStop()
     }
   }
 

@@ -11,7 +11,8 @@ import type { WorkflowRun } from '../background.ts'
 import { formatBriefName } from '../plain-name.ts'
 import { isTask } from './followed-task.ts'
 
-type Kind = 'refusedToolUses' | 'failedServers' | 'sessionErrors' | 'failedWorkflowRuns'
+const kinds = ['refusedToolUses', 'failedServers', 'sessionErrors', 'failedWorkflowRuns'] as const
+type Kind = (typeof kinds)[number]
 
 const maxReasonLength = 500
 
@@ -27,11 +28,7 @@ export class Incidents {
   constructor(context: Context) {
     this.#context = context
     const count = (kind: Kind) => [...this.#found.values()].filter((each) => each.kind === kind).length
-    const { warnings } = context.summary.figures
-    warnings.refusedToolUses = () => count('refusedToolUses')
-    warnings.failedServers = () => count('failedServers')
-    warnings.sessionErrors = () => count('sessionErrors')
-    warnings.failedWorkflowRuns = () => count('failedWorkflowRuns')
+    for (const kind of kinds) context.summary.figures.warnings[kind] = () => count(kind)
   }
 
   /**

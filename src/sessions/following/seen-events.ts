@@ -16,9 +16,9 @@ import { type LogItem, SessionLog } from './session-log.ts'
  * right, so all its events count as older until it contains a sent event.
  */
 export class SeenEvents {
-  readonly #log = new SessionLog()
-  readonly state = this.#log.state
-  readonly task = this.#log.task
+  readonly log = new SessionLog()
+  readonly state = this.log.state
+  readonly task = this.log.task
   /** Numbers of equal events without an id in the first list, by digest. */
   readonly #earlierCounts = new Map<string, number>()
   /** `undefined` before parley sends events, and after a search that did not find them. */
@@ -39,8 +39,8 @@ export class SeenEvents {
   addEarlier(items: readonly EventItem[]): void {
     for (const item of withIdentities(items, this.#earlierCounts)) {
       if (isUserOrSystem(item.event)) this.#earlierClientDigests.add(hash(getComparableText(item.event)))
-      if (this.#log.has(item.identity)) this.addRepeated(item)
-      else this.#log.append(item, { isListed: true })
+      if (this.log.has(item.identity)) this.addRepeated(item)
+      else this.log.append(item, { isListed: true })
     }
     this.#listEnd = [...this.#listEnd, ...items.slice(-2).map(getEventIdentity)].slice(-2)
   }
@@ -53,12 +53,7 @@ export class SeenEvents {
     this.#listedBefore.clear()
     this.#streamedBefore = []
     this.task.addSent(events)
-    for (const event of events) this.#log.addAccepted(event)
-  }
-
-  /** Adds an event that only a receipt or the session resource implies. */
-  addAccepted(event: SessionEvent): void {
-    this.#log.addAccepted(event)
+    for (const event of events) this.log.addAccepted(event)
   }
 
   /** A new stream may omit the sent events, so only the list then shows which events are older. */
@@ -68,7 +63,7 @@ export class SeenEvents {
 
   isNew(item: EventItem): boolean {
     const identity = getEventIdentity(item)
-    return !this.#log.has(identity) && !(this.#sent?.isInStream && this.#listedBefore.has(identity))
+    return !this.log.has(identity) && !(this.#sent?.isInStream && this.#listedBefore.has(identity))
   }
 
   /** `overlapsLastList` requires two events of the last list. */
@@ -148,7 +143,7 @@ export class SeenEvents {
     const sent = this.#sent
     for (const { event } of list) sent?.addProgress(event)
     if (!sent || sent.isInList || sent.mayAppearLater) return this.#addInListOrder(list)
-    const start = list.findIndex((item) => sent.isFirstSent(item, !this.#log.has(item.identity)))
+    const start = list.findIndex((item) => sent.isFirstSent(item, !this.log.has(item.identity)))
     const hasLater = list.some(({ identity }) => identity === sent.firstLaterEvent)
     if (start < 0 && !hasLater) {
       this.#addListedBefore(list)
@@ -219,14 +214,6 @@ export class SeenEvents {
     return this.task.isQueued
   }
 
-  get isStopListed(): boolean {
-    return this.#log.isStopListed
-  }
-
-  acceptUnlistedStop(): void {
-    this.#log.acceptUnlistedStop()
-  }
-
   /** Some services send no idle event, so a quiet session may be idle without one. */
   get mayBeIdle(): boolean {
     const { sendsIdleEvents, isWaitingForRuns, openRuns, hasFinalError } = this.state
@@ -235,14 +222,14 @@ export class SeenEvents {
   }
 
   #append(item: LogItem, isOurs = false): void {
-    if (this.#log.has(item.identity)) this.addRepeated(item)
-    else this.#log.append(item, { isOurs })
+    if (this.log.has(item.identity)) this.addRepeated(item)
+    else this.log.append(item, { isOurs })
   }
 
   /** Returns the new events except those that this process sent. */
   #addInListOrder(list: readonly LogItem[]): LogItem[] {
     const ours = new Set<LogItem>()
-    const newItems = this.#log.addList(list, (item) => {
+    const newItems = this.log.addList(list, (item) => {
       const isOurs = this.#sent?.matchOnce(item) ?? false
       if (isOurs) ours.add(item)
       return isOurs
@@ -252,7 +239,7 @@ export class SeenEvents {
 
   #addListedBefore(items: readonly LogItem[]): void {
     for (const item of items) {
-      if (this.#log.has(item.identity)) this.addRepeated(item)
+      if (this.log.has(item.identity)) this.addRepeated(item)
       // Keeps the first event with this identity, so that a later event with a different input is detected.
       else if (!this.#listedBefore.has(item.identity)) this.#listedBefore.set(item.identity, item)
     }

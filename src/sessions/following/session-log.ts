@@ -121,11 +121,18 @@ export class SessionLog {
     this.#byIdentity.set(entry.identity, entry)
     entry.hasEffect = this.state.add(item.event, item.text)
     if (entry.listedBy > 0 && this.#finishesToolUse(item.event)) entry.event = sharedWork
-    const isFollowedTask = this.#addToFollowedTask(entry)
-    if (stopsSession(entry.event)) this.#lastStop = entry
+    this.#addToTask(entry)
+  }
+
+  #addToTask(entry: Entry): void {
+    const { event, index, isUnseen } = entry
+    const isFollowedTask = this.task.add(entry)
+    if (isFollowedTask) this.task.isBehindOtherTask = this.task.hasOwnTask && this.#isBusyBefore(index)
+    if (isUnseen) return
+    if (stopsSession(event)) this.#lastStop = entry
     if (isFollowedTask) for (const each of this.#messages.splice(0)) dropContent(each)
-    else if (isTask(entry.event)) this.#messages.push(entry)
-    else if (isMainThreadMessage(entry.event)) this.#addMessage(entry)
+    else if (isTask(event)) this.#messages.push(entry)
+    else if (isMainThreadMessage(event)) this.#addMessage(entry)
   }
 
   /** To save memory, drops the last entry if it only shows that the agent works, as the next entry does. */
@@ -140,12 +147,6 @@ export class SessionLog {
   #finishesToolUse(event: SessionEvent): boolean {
     const id = isOfAgent(event) ? getAnsweredToolUseId(event) : undefined
     return id !== undefined && !!this.#byIdentity.get(id)?.listedBy && this.state.finishToolUse(id)
-  }
-
-  #addToFollowedTask(entry: Entry): boolean {
-    const isFollowedTask = this.task.add(entry)
-    if (isFollowedTask) this.task.isBehindOtherTask = this.task.hasOwnTask && this.#isBusyBefore(entry.index)
-    return isFollowedTask
   }
 
   /** Only a service that reports `processed_at` for client events queues a task behind another one. */
@@ -211,34 +212,11 @@ export class SessionLog {
     this.state.restart()
     this.task.restart()
     this.#lastStop = undefined
-    let taskIndex = 0
+    this.#messages = []
     for (const entry of this.#entries) {
       entry.hasEffect = this.state.addReduced(entry.event, entry.isUnseen)
-      if (this.#addToFollowedTask(entry)) taskIndex = entry.index
-      if (!entry.isUnseen && stopsSession(entry.event)) this.#lastStop = entry
+      this.#addToTask(entry)
     }
-    this.#dropOldMessages(taskIndex)
-  }
-
-  #dropOldMessages(taskIndex: number): void {
-    this.#messages = []
-    let hasLast = false
-    let hasListed = false
-    for (const entry of this.#entries.toReversed()) {
-      const isBeforeTask = entry.index <= taskIndex
-      const { event, isUnseen } = entry
-      if (!isBeforeTask && !isUnseen && isTask(event)) {
-        hasLast = hasListed = false
-        this.#messages.push(entry)
-      }
-      if (!isMainThreadMessage(event)) continue
-      const isListed = entry.listedBy > 0
-      if (isBeforeTask || (hasLast && (hasListed || !isListed))) dropContent(entry)
-      else this.#messages.push(entry)
-      hasLast = true
-      hasListed ||= isListed
-    }
-    this.#messages.reverse()
   }
 }
 

@@ -71,14 +71,14 @@ export class ToolUseResponder {
     this.#withdrawOutdated()
     if (this.#work || this.#listDueIds().length === 0) return
     const { state } = this.#follower
-    state.setReplying(true)
+    state.isReplying = true
     this.#work = this.#replyToAll()
       .catch((error: unknown) => {
         this.#failure = { error }
       })
       .finally(() => {
         this.#work = undefined
-        state.setReplying(false)
+        state.isReplying = false
         this.#follower.wake()
       })
   }
