@@ -1,8 +1,8 @@
 import { schedule, type Timers } from './timers.ts'
 
 /**
- * A monotonic time at which work has to end. A narrower deadline also passes when its outer deadline passes.
- * Moving a deadline also moves every wait that uses it.
+ * Monotonic time at which work has to end. A narrower deadline also passes when its outer deadline passes.
+ * Moving a deadline moves every wait that uses it.
  */
 export class Deadline {
   /** Message of a time limit that parley itself sets; `undefined` for a deadline of the user. */
@@ -11,7 +11,7 @@ export class Deadline {
   readonly #outer: Deadline | undefined
   readonly #watches = new Set<() => void>()
   #ownMs: number
-  /** A timer may fire before the clock shows the deadline; then the deadline counts as passed. */
+  /** A timer may fire a moment before the clock shows the time, so `passed` checks both. */
   #hasFired = false
 
   constructor(
@@ -34,7 +34,7 @@ export class Deadline {
     return this.hasPassed ? 0 : this.atMs - this.#timers.now()
   }
 
-  /** The outermost deadline that has passed, among this deadline and its outer ones. */
+  /** The outermost deadline that has passed. Its `limitText` gives the reason. */
   get passed(): Deadline | undefined {
     const isPassed = this.#hasFired || this.#ownMs <= this.#timers.now()
     return this.#outer?.passed ?? (isPassed ? this : undefined)
@@ -44,7 +44,7 @@ export class Deadline {
     return this.passed !== undefined
   }
 
-  /** Returns a deadline inside this one, in at most `ms`. Moving it does not move this deadline. */
+  /** Returns a deadline after `ms`, or earlier if this deadline passes first. */
   narrow(ms = Infinity, limitText?: string): Deadline {
     return new Deadline(this.#timers, this.#timers.now() + ms, { outer: this, limitText })
   }

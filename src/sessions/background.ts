@@ -6,8 +6,8 @@ export interface WorkflowRun {
 }
 
 /**
- * Tracks the child threads and workflow runs of a session from its events, which must be added in order.
- * Threads and runs work, and wait for replies, independently of the main thread.
+ * Computes the state of a session's child threads and workflow runs from its events in order. They work, and
+ * wait for replies, independently of the main thread.
  */
 export class BackgroundWork {
   readonly #listedByThread = new Map<string, readonly string[]>()
@@ -20,10 +20,7 @@ export class BackgroundWork {
   readonly #runOfThread = new Map<string, string>()
   readonly #threadsWaitingWithoutList = new Set<string>()
   readonly #workingThreads = new Set<string>()
-  /**
-   * A workflow run ended, and the session has not been idle since. The agent then still has to read the
-   * result of the run.
-   */
+  /** A workflow run ended after the last idle event, so the agent still has to read its result. */
   hasUnreadResult = false
 
   add(event: SessionEvent): void {
@@ -32,10 +29,7 @@ export class BackgroundWork {
     if (type.startsWith('workflow_run.')) this.#addRunEvent(event)
   }
 
-  /**
-   * Applies an interrupt of one thread or of all threads. Returns the ids of the tool uses that waited in
-   * these threads.
-   */
+  /** Returns the ids of the tool uses that waited in the interrupted threads. */
   interrupt(event: SessionEvent): string[] {
     const isAll = isOfMainThread(event)
     const ids = [...this.#threadOfWaitingUse].flatMap(([id, thread]) =>
@@ -45,10 +39,7 @@ export class BackgroundWork {
     return ids
   }
 
-  /**
-   * Records the answer to a tool use. The thread of the tool use then works again. Returns the id of the
-   * thread's open workflow run, if there is one. Returns `undefined` if no thread waited for the answer.
-   */
+  /** Returns `undefined` if no thread waited for the answer. `run`: open workflow run of the thread. */
   answer(id: string): { run: string | undefined } | undefined {
     const thread = this.#threadOfWaitingUse.get(id)
     if (thread === undefined) return undefined
@@ -68,7 +59,7 @@ export class BackgroundWork {
     return this.#threadOfWaitingUse.has(toolUse)
   }
 
-  /** The thread of the tool use has ended, so a reply has no effect. */
+  /** After the end of its thread, a reply to the tool use has no effect. */
   hasThreadEnded(toolUse: string, thread: unknown): boolean {
     return this.#cancelled.has(toolUse) || (typeof thread === 'string' && this.#endedThreads.has(thread))
   }

@@ -61,7 +61,7 @@ export interface ToolUse {
 
 const modelRequest = 'model request'
 
-export const needsResult = ({ type, permission }: Partial<ToolUse> = {}): boolean =>
+export const needsClientResult = ({ type, permission }: Partial<ToolUse> = {}): boolean =>
   type === 'agent.custom_tool_use' || (type === 'agent.tool_use' && permission === 'allow')
 
 interface Answer {
@@ -542,7 +542,7 @@ const isSame = (one: ToolUse, other: ToolUse): boolean =>
   one.text === other.text ||
   getToolUseFingerprint(one, one.text) === getToolUseFingerprint(other, other.text)
 
-export const maxInputDepth = 100
+export const maxToolInputDepth = 100
 
 /**
  * Returns a hash of a tool use. `text` is the JSON text of an object with the field `input`. The order of the
@@ -557,7 +557,7 @@ export function getToolUseFingerprint(
     .filter((child) => child.name === 'input')
     .map(({ start, end }) => text.slice(start, end))
   const inputs = (given.length > 0 ? given : ['{}']).map((input) =>
-    isJsonDeeperThan(input, maxInputDepth)
+    isJsonDeeperThan(input, maxToolInputDepth)
       ? input
       : [parseWithSourceTexts(input), [...listNamesAndScalars(input)].sort()],
   )

@@ -16,8 +16,8 @@ import { createPageHistory, type PageCursor, readListPage } from '../wire/page.t
 import { createResponseError, createUnexpectedBodyFailure } from '../wire/problem/problem.ts'
 import { readSessionUsage } from '../wire/sessions/usage.ts'
 import { createWaitingError } from './following/stop-text.ts'
-import { listOldestFirst } from './listing/event-list.ts'
-import { chooseLayout, type EventRow, type Layout } from './listing/event-table.ts'
+import { listEventsOldestFirst } from './listing/event-list.ts'
+import { chooseTableLayout, type EventRow, type TableLayout } from './listing/event-table.ts'
 import { printIds } from './listing/rows.ts'
 import { quoteUnusualName } from './plain-name.ts'
 import { accessSession, type BetaOptions, createServiceHeaders, type SessionOptions } from './session.ts'
@@ -48,7 +48,7 @@ export async function listSessions(context: Context, options: ListSessionsOption
   if (await caller.preview(endpoints.listSessions, parts)) return
   const name = 'the list of sessions'
   const raw = createRawPrinter(output)
-  let layout: Layout | undefined
+  let layout: TableLayout | undefined
   const history = createPageHistory(name)
   let count = 0
   let cursor: PageCursor | undefined
@@ -70,7 +70,7 @@ export async function listSessions(context: Context, options: ListSessionsOption
     } else if (output.isTerminal) {
       const rows = sessions.map(toTableRow)
       if (count === 0 && rows.length > 0) rows.unshift(['ID', 'STATUS', 'CHANGED', 'TITLE'])
-      layout ??= chooseLayout(host.stdout.columns || 80, rows, maxTimeColumns)
+      layout ??= chooseTableLayout(host.stdout.columns || 80, rows, maxTimeColumns)
       for (const line of layout(rows)) await output.write(`${line}\n`)
     } else await output.write(sessions.map((session) => formatTsvLine(toRow(session))).join(''))
     count += sessions.length
@@ -233,7 +233,7 @@ export async function showSession(context: Context, options: SessionOptions): Pr
   const print = (rows: string[][]) => output.write(rows.map(toLine).join(''))
   await print(known)
   const state = new SessionState()
-  for await (const items of listOldestFirst(caller, parts))
+  for await (const items of listEventsOldestFirst(caller, parts))
     for (const { event, text } of items) state.add(event, text)
   const describe = (toolUse: string) => {
     const use = state.getToolUse(toolUse)

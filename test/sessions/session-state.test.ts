@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { needsResult, SessionState } from '../../src/sessions/session-state.ts'
+import { needsClientResult, SessionState } from '../../src/sessions/session-state.ts'
 import type { SessionEvent } from '../../src/wire/sessions/session-event.ts'
 
 /**
@@ -155,11 +155,11 @@ test.each([
   ['agent.tool_use', undefined, false],
   ['agent.mcp_tool_use', 'allow', false],
 ])("for %s with the service's decision %s, the client sends a result: %s", (type, permission, isNeeded) => {
-  expect(needsResult({ type, permission })).toBe(isNeeded)
+  expect(needsClientResult({ type, permission })).toBe(isNeeded)
 })
 
 test('the client sends no result for an unknown tool use', () => {
-  expect(needsResult()).toBe(false)
+  expect(needsClientResult()).toBe(false)
 })
 
 test("only a client's reply to the named tool use counts as a reply", () => {

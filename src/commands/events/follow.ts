@@ -1,5 +1,5 @@
 import { Option } from 'commander'
-import { createStreamRequest } from '../../sessions/following/event-stream.ts'
+import { createEventStreamRequest } from '../../sessions/following/event-stream.ts'
 import { openFollower } from '../../sessions/following/follower.ts'
 import { createEventPrinter, followAndPrint } from '../../sessions/following/transcript.ts'
 import { accessSession, createSessionFlags, type SessionOptions } from '../../sessions/session.ts'
@@ -35,7 +35,7 @@ export default {
   async run(context, flags: FollowFlags) {
     const { history: hasHistory, stay: followsForever = false, ids = false } = flags
     const { caller, parts, settings } = await accessSession(context, flags)
-    if (await caller.preview(endpoints.followEvents, createStreamRequest(parts))) return
+    if (await caller.preview(endpoints.followEvents, createEventStreamRequest(parts))) return
     const session = parts.params.session
     const { markdown } = settings.values
     const print = createEventPrinter(context, { isStdoutReserved: ids, markdown })

@@ -1,8 +1,8 @@
 import { Option } from 'commander'
 import { appendFlagValue, parsePositiveCount } from '../../argv/flags.ts'
 import { createRawPrinter } from '../../io/raw-printer.ts'
-import { listEvents, listNewest, toListQuery } from '../../sessions/listing/event-list.ts'
-import { createRowPrinter, printIds } from '../../sessions/listing/rows.ts'
+import { formatEventListQuery, listEvents, listNewestEvents } from '../../sessions/listing/event-list.ts'
+import { createEventRowPrinter, printIds } from '../../sessions/listing/rows.ts'
 import { accessSession, createSessionFlags, type SessionOptions } from '../../sessions/session.ts'
 import { endpoints } from '../../wire/endpoints.ts'
 import { knownEventTypes, suggestEventType } from '../../wire/sessions/event-types.ts'
@@ -46,12 +46,12 @@ export default {
     }
     const list = async () =>
       isNewest
-        ? [await listNewest(caller, parts, { types, order, limit }, onUnprovedOrder)]
+        ? [await listNewestEvents(caller, parts, { types, order, limit }, onUnprovedOrder)]
         : listEvents(caller, parts, query, onUnprovedOrder)
-    const text = toListQuery(query)
+    const text = formatEventListQuery(query)
     if (await caller.preview(endpoints.listEvents, { ...parts, query: text || undefined })) return
     const raw = createRawPrinter(output)
-    const printRows = createRowPrinter(context)
+    const printRows = createEventRowPrinter(context)
     const missing = new Set(types?.filter((type) => !knownEventTypes.includes(type)))
     let count = 0
     for await (const items of await list()) {

@@ -8,7 +8,7 @@ import { yieldToSignals } from '../../timers.ts'
 import { endpoints } from '../../wire/endpoints.ts'
 import type { EventItem } from '../../wire/sessions/events-page.ts'
 import { isToolUse, SessionEvent } from '../../wire/sessions/session-event.ts'
-import { listOldestFirst } from '../listing/event-list.ts'
+import { listEventsOldestFirst } from '../listing/event-list.ts'
 import { createPauser, type Decision } from '../policy/policy.ts'
 import { readPolicy } from '../policy/policy-file.ts'
 import {
@@ -81,7 +81,7 @@ async function addSessionEvents(
   const parts = createSessionRequestDefaults(context, settings, options)
   const caller = createServiceCaller(context, settings)
   if (await caller.preview(endpoints.listEvents, { ...parts, query: 'order=asc' })) return false
-  for await (const items of listOldestFirst(caller, parts)) for (const item of items) uses.add(item)
+  for await (const items of listEventsOldestFirst(caller, parts)) for (const item of items) uses.add(item)
   return true
 }
 

@@ -2,14 +2,14 @@ import type { Context } from '../../context.ts'
 import { CliError, createUsageErrorFromProblems, usageError } from '../../errors.ts'
 import type { EventItem } from '../../wire/sessions/events-page.ts'
 import { isToolUse, SessionEvent } from '../../wire/sessions/session-event.ts'
-import { createWaitingError, formatResultCommand } from '../following/stop-text.ts'
-import { listOldestFirst } from '../listing/event-list.ts'
+import { createWaitingError, formatToolResultCommand } from '../following/stop-text.ts'
+import { listEventsOldestFirst } from '../listing/event-list.ts'
 import { formatBriefName } from '../plain-name.ts'
 import { createConfirmation } from '../reply-events.ts'
 import { deliverEvents, type EventDeliveryOptions } from '../sending/delivery.ts'
 import { checkEvents, getEventSources, listRecordedEvents, readGivenEvents } from '../sending/given-events.ts'
 import { accessSession, type SessionAccess, type SessionOptions } from '../session.ts'
-import { needsResult, SessionState, type ToolUse } from '../session-state.ts'
+import { needsClientResult, SessionState, type ToolUse } from '../session-state.ts'
 import { ConfirmationPrompt, canPrompt } from './confirmation-prompt.ts'
 import { hasToolName } from './shown-tool-use.ts'
 
@@ -159,7 +159,7 @@ async function readSessionRecord({ context, caller, parts }: SessionAccess): Pro
       '--dry-run and --curl send nothing, so they cannot read the session: give ids, and --allow or --deny',
     )
   const record = new SessionRecord()
-  for await (const items of listOldestFirst(caller, parts)) for (const item of items) record.add(item)
+  for await (const items of listEventsOldestFirst(caller, parts)) for (const item of items) record.add(item)
   return record
 }
 
@@ -284,8 +284,8 @@ function findUnconfirmableReason(
   { isPrompted }: { isPrompted: boolean },
 ): string | undefined {
   const { id, type = '', text } = use
-  if (needsResult(use))
-    return `${id} is an ${type}: it needs a result, not a confirmation: ${formatResultCommand(context, session, type, [id])}`
+  if (needsClientResult(use))
+    return `${id} is an ${type}: it needs a result, not a confirmation: ${formatToolResultCommand(context, session, type, [id])}`
   if (!/^agent\.(mcp_)?tool_use$/.test(type)) return `${id} cannot be confirmed: its type is ${type}`
   if (!isPrompted || text === undefined || hasToolName(text)) return undefined
   return `${id} is not answered: its tool has no name. To answer it, use --allow or --deny`

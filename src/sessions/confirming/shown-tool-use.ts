@@ -2,7 +2,7 @@ import { usageError } from '../../errors.ts'
 import { formatJsonLines } from '../../io/json-layout.ts'
 import { isJsonDeeperThan, listJsonChildren, skipBlanks } from '../../wire/json/scanner.ts'
 import { escapeInvisible, estimateColumns, quoteUnusualName } from '../plain-name.ts'
-import { maxInputDepth } from '../session-state.ts'
+import { maxToolInputDepth } from '../session-state.ts'
 
 const maxEventLength = 2 ** 20
 
@@ -35,8 +35,8 @@ export function formatToolUse(id: string, event: string, columns: number): strin
   for (const name of getTexts(fields, 'name')) show(`tool: ${quoteUnusualName(name)}`)
   const inputs = fields.filter(({ name }) => name === 'input')
   for (const { json } of inputs) {
-    if (isJsonDeeperThan(json, maxInputDepth))
-      throw usageError(`it is nested more than ${maxInputDepth} deep`)
+    if (isJsonDeeperThan(json, maxToolInputDepth))
+      throw usageError(`it is nested more than ${maxToolInputDepth} deep`)
     const main = inputs.length === 1 ? findMainText(json) : undefined
     if (main) {
       const lines = main.text.split('\n')

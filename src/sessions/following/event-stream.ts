@@ -110,7 +110,7 @@ export class EventStream {
 
 type OpenResponse = Awaited<ReturnType<ServiceCaller['open']>>
 
-export const createStreamRequest = (parts: RequestParts): RequestParts => ({
+export const createEventStreamRequest = (parts: RequestParts): RequestParts => ({
   ...parts,
   headers: { ...parts.headers, Accept: 'text/event-stream' },
 })
@@ -121,7 +121,7 @@ export async function openEventStream(
   parts: RequestParts,
   timers: Timers,
 ): Promise<EventStream> {
-  const response = await caller.open(endpoints.followEvents, createStreamRequest(parts))
+  const response = await caller.open(endpoints.followEvents, createEventStreamRequest(parts))
   const type = response.headers['content-type'] ?? ''
   if (response.status === 204 || (type && !/^text\/event-stream\b/i.test(type))) {
     throw response.fail(await createContentTypeError(response, timers))

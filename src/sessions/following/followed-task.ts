@@ -34,8 +34,8 @@ export class FollowedTask {
   #receiptId: string | undefined
 
   addSent(sent: readonly SessionEvent[]): void {
-    this.hasOwnTask ||= sent.some(isTask)
-    this.#receiptId = sent.findLast(isTask)?.id
+    this.hasOwnTask ||= sent.some(isTaskEvent)
+    this.#receiptId = sent.findLast(isTaskEvent)?.id
   }
 
   /**
@@ -53,12 +53,12 @@ export class FollowedTask {
     if (isUnseen) {
       // An accepted task ends the followed task at once. The caller adds the accepted task again when the
       // service lists or streams it.
-      if (isTask(event)) this.#clear()
+      if (isTaskEvent(event)) this.#clear()
       return false
     }
     this.showsClientEvents ||= isOfClient(event)
     const isOurs = entry.isOurs || (event.id !== undefined && this.#earlierTaskIds.has(event.id))
-    const isFollowedTask = isTask(event) && (isOurs || !this.hasOwnTask)
+    const isFollowedTask = isTaskEvent(event) && (isOurs || !this.hasOwnTask)
     if (isFollowedTask) {
       this.#clear()
       this.#hasTask = true
@@ -149,7 +149,7 @@ export class FollowedTask {
    */
   get #eventsBeforeOtherTask(): readonly LoggedEvent[] {
     if (!this.#hasTask || !this.hasOwnTask) return this.#events
-    const end = this.#events.findIndex(({ event }, i) => i > 0 && isTask(event))
+    const end = this.#events.findIndex(({ event }, i) => i > 0 && isTaskEvent(event))
     return end < 0 ? this.#events : this.#events.slice(0, end)
   }
 }
@@ -209,5 +209,5 @@ function endsWork(event: SessionEvent): boolean {
 const isOfClient = ({ type }: SessionEvent): boolean => type.startsWith('user.')
 
 /** Returns whether an event gives the agent new work. A reply to a tool use does not. */
-export const isTask = ({ type }: SessionEvent): boolean =>
+export const isTaskEvent = ({ type }: SessionEvent): boolean =>
   type === 'user.message' || type === 'user.define_outcome'

@@ -5,7 +5,7 @@ import { formatAgo, printProgressLines } from '../../io/progress-lines.ts'
 import { quoteWords } from '../../io/shell-quote.ts'
 import type { EventItem } from '../../wire/sessions/events-page.ts'
 import { isToolUse, type SessionEvent, stopsSession } from '../../wire/sessions/session-event.ts'
-import { laggingListWaitsMs, listEvents, listOldestFirst } from '../listing/event-list.ts'
+import { laggingListWaitsMs, listEvents, listEventsOldestFirst } from '../listing/event-list.ts'
 import { readSessionResource } from '../read-session.ts'
 import { ReconnectPolicy, requireTimeLeft } from '../reconnect-policy.ts'
 import type { SessionAccess } from '../session.ts'
@@ -14,7 +14,7 @@ import type { SessionState } from '../session-state.ts'
 import { type EventStream, openEventStream } from './event-stream.ts'
 import { type FollowEffect, type FollowEffectResult, startFollowing, stepFollowState } from './following.ts'
 import { SeenEvents } from './seen-events.ts'
-import { describeWaiting } from './stop-text.ts'
+import { describeWaitingToolUses } from './stop-text.ts'
 
 export interface FollowOptions {
   /** Receives the first list page by page. */
@@ -112,7 +112,7 @@ export class Follower {
     for (const wait of laggingListWaitsMs) {
       await parts.deadline.wait(wait)
       requireTimeLeft(parts.deadline)
-      for await (const items of listOldestFirst(caller, parts)) {
+      for await (const items of listEventsOldestFirst(caller, parts)) {
         // The list has a second page, so it is long. A smaller young generation of V8 then saves memory.
         if (!this.state.isEmpty && items.length > 0) context.host.limitYoungGeneration?.(context.cleanups)
         this.#seen.addEarlier(items)
@@ -200,12 +200,12 @@ export class Follower {
   }
 
   /** Lists the waiting tool uses, if there are any, and the commands that answer them. */
-  describeWaiting() {
+  describeWaitingToolUses() {
     const { context, parts } = this.#access
     const { session } = parts.params
     const { stop } = this.state
     if (stop?.kind !== 'waiting') return undefined
-    const { pending, consequence } = describeWaiting(context, session, this.state, stop.ids)
+    const { pending, consequence } = describeWaitingToolUses(context, session, this.state, stop.ids)
     return { pending, consequence: `${session} waits for an answer\n${consequence}` }
   }
 
@@ -251,7 +251,7 @@ export class Follower {
 
   async #readWholeList(parts: RequestParts): Promise<EventItem[]> {
     const list: EventItem[] = []
-    for await (const page of listOldestFirst(this.#access.caller, parts))
+    for await (const page of listEventsOldestFirst(this.#access.caller, parts))
       for (const item of page) list.push(item)
     return list
   }

@@ -9,7 +9,7 @@ import {
 } from '../../wire/sessions/session-event.ts'
 import type { WorkflowRun } from '../background.ts'
 import { formatBriefName } from '../plain-name.ts'
-import { isTask } from './followed-task.ts'
+import { isTaskEvent } from './followed-task.ts'
 
 const kinds = ['refusedToolUses', 'failedServers', 'sessionErrors', 'failedWorkflowRuns'] as const
 type Kind = (typeof kinds)[number]
@@ -37,7 +37,7 @@ export class Incidents {
    */
   addEarlier(items: readonly EventItem[], ownIds: ReadonlySet<string> = new Set()): void {
     for (const { event } of items) {
-      if (isTask(event) && (ownIds.size === 0 || ownIds.has(event.id ?? ''))) this.#found.clear()
+      if (isTaskEvent(event) && (ownIds.size === 0 || ownIds.has(event.id ?? ''))) this.#found.clear()
       this.#add(event)
     }
   }

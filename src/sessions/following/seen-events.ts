@@ -6,7 +6,7 @@ import {
   type SessionEvent,
   startsWork,
 } from '../../wire/sessions/session-event.ts'
-import { type LogItem, SessionLog } from './session-log.ts'
+import { type IdentifiedEvent, SessionLog } from './session-log.ts'
 
 /**
  * Collects the events of a session and determines which of them are new, because a stream may repeat old
@@ -24,12 +24,12 @@ export class SeenEvents {
   /** `undefined` before parley sends events, and after a search that did not find them. */
   #sent: SentEvents | undefined
   /** New events of lists that did not contain the sent events yet, by identity. */
-  readonly #listedBefore = new Map<string, LogItem>()
+  readonly #listedBefore = new Map<string, IdentifiedEvent>()
   /**
    * New events of the stream until it delivers the sent events. `undefined` if the stream was opened after
    * the events were sent.
    */
-  #streamedBefore: LogItem[] | undefined
+  #streamedBefore: IdentifiedEvent[] | undefined
   /** Events of the stream that are not emitted yet, because the list may have others before them. */
   readonly #heldBack = new Map<string, EventItem>()
   readonly #earlierClientDigests = new Set<string>()
@@ -103,7 +103,7 @@ export class SeenEvents {
     return items
   }
 
-  #addStreamed(item: EventItem): LogItem | undefined {
+  #addStreamed(item: EventItem): IdentifiedEvent | undefined {
     const sent = this.#sent
     const logItem = withIdentity(item)
     if (isEventPiece(item.event) || !this.isNew(item)) {
@@ -139,7 +139,7 @@ export class SeenEvents {
     return [...newItems, ...streamed.flatMap((item) => this.addStreamed(item))]
   }
 
-  #addListed(list: readonly LogItem[]): LogItem[] {
+  #addListed(list: readonly IdentifiedEvent[]): IdentifiedEvent[] {
     const sent = this.#sent
     for (const { event } of list) sent?.addProgress(event)
     if (!sent || sent.isInList || sent.mayAppearLater) return this.#addInListOrder(list)
@@ -160,7 +160,7 @@ export class SeenEvents {
   }
 
   /** If the list has a held-back event, it shows the order of all of them, so they are emitted too. */
-  #addHeldBack(list: readonly LogItem[], newItems: LogItem[]): EventItem[] {
+  #addHeldBack(list: readonly IdentifiedEvent[], newItems: IdentifiedEvent[]): EventItem[] {
     if (!list.some(({ identity }) => this.#heldBack.has(identity))) return newItems
     const newIdentities = new Set(newItems.map(({ identity }) => identity))
     const listed = new Set(list.map(({ identity }) => identity))
@@ -221,14 +221,14 @@ export class SeenEvents {
     return (mayEnd || hasFinalError) && !this.isSearching
   }
 
-  #append(item: LogItem, isOurs = false): void {
+  #append(item: IdentifiedEvent, isOurs = false): void {
     if (this.log.has(item.identity)) this.addRepeated(item)
     else this.log.append(item, { isOurs })
   }
 
   /** Returns the new events except those that this process sent. */
-  #addInListOrder(list: readonly LogItem[]): LogItem[] {
-    const ours = new Set<LogItem>()
+  #addInListOrder(list: readonly IdentifiedEvent[]): IdentifiedEvent[] {
+    const ours = new Set<IdentifiedEvent>()
     const newItems = this.log.addList(list, (item) => {
       const isOurs = this.#sent?.matchOnce(item) ?? false
       if (isOurs) ours.add(item)
@@ -237,7 +237,7 @@ export class SeenEvents {
     return newItems.filter((item) => !ours.has(item))
   }
 
-  #addListedBefore(items: readonly LogItem[]): void {
+  #addListedBefore(items: readonly IdentifiedEvent[]): void {
     for (const item of items) {
       if (this.log.has(item.identity)) this.addRepeated(item)
       // Keeps the first event with this identity, so that a later event with a different input is detected.
@@ -245,7 +245,7 @@ export class SeenEvents {
     }
   }
 
-  #drainListedBefore(): LogItem[] {
+  #drainListedBefore(): IdentifiedEvent[] {
     const items = [...this.#listedBefore.values()]
     this.#listedBefore.clear()
     return items
@@ -267,14 +267,17 @@ const digestEvent = ({ id: _, type, processed_at, ...others }: SessionEvent) =>
 const hash = (text: string) => createHash('sha256').update(text).digest('base64')
 
 /** Spread syntax would give each object a hidden class of its own in V8, which takes more memory. */
-const withIdentity = ({ event, text }: EventItem, identity = getEventIdentity({ event, text })): LogItem => ({
+const withIdentity = (
+  { event, text }: EventItem,
+  identity = getEventIdentity({ event, text }),
+): IdentifiedEvent => ({
   event,
   text,
   identity,
 })
 
 /** Numbers the identities of equal events without ids, because each of them is a separate event. */
-function withIdentities(items: readonly EventItem[], counts = new Map<string, number>()): LogItem[] {
+function withIdentities(items: readonly EventItem[], counts = new Map<string, number>()): IdentifiedEvent[] {
   return items.map((item) => {
     const logItem = withIdentity(item)
     if (item.event.id !== undefined) return logItem
@@ -329,7 +332,7 @@ class SentEvents {
   }
 
   /** Returns whether an event is one of the sent events. Each sent event matches only once. */
-  matchOnce({ event, identity }: LogItem): boolean {
+  matchOnce({ event, identity }: IdentifiedEvent): boolean {
     const name = this.#findWanted(event)
     if (name === undefined) {
       this.hasSimilar ||= startsWork(event) && this.#sent.some(({ type }) => type === event.type)
@@ -347,7 +350,7 @@ class SentEvents {
     if (processedAt) this.#queued.delete(id)
   }
 
-  isFirstSent({ event, identity }: LogItem, isNew: boolean): boolean {
+  isFirstSent({ event, identity }: IdentifiedEvent, isNew: boolean): boolean {
     return identity === this.#firstFound || (isNew && this.#findWanted(event) !== undefined)
   }
 

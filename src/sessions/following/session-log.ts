@@ -11,11 +11,11 @@ import {
   FollowedTask,
   isMainThreadMessage,
   isRunningEvent,
-  isTask,
+  isTaskEvent,
   type LoggedEvent,
 } from './followed-task.ts'
 
-export interface LogItem extends EventItem {
+export interface IdentifiedEvent extends EventItem {
   /**
    * The event's id. An event without an id has a digest instead, with a number if several events are equal.
    */
@@ -62,7 +62,7 @@ export class SessionLog {
     if (this.#lastStop) this.#lastStop.listedBy ||= this.#listCount || 1
   }
 
-  append(item: LogItem, { isOurs = false, isListed = false } = {}): void {
+  append(item: IdentifiedEvent, { isOurs = false, isListed = false } = {}): void {
     if (isListed) this.#listCount ||= 1
     this.#append(item, createEntry(item, isOurs, isListed ? this.#listCount : 0))
   }
@@ -76,9 +76,12 @@ export class SessionLog {
   }
 
   /** Adds a list or its newest part. Returns its new events in order, and calls `isOurs` for each of them. */
-  addList(list: readonly LogItem[], isOurs: (item: LogItem) => boolean = () => false): LogItem[] {
+  addList(
+    list: readonly IdentifiedEvent[],
+    isOurs: (item: IdentifiedEvent) => boolean = () => false,
+  ): IdentifiedEvent[] {
     this.#listCount++
-    const newItems: LogItem[] = []
+    const newItems: IdentifiedEvent[] = []
     const listed: Entry[] = []
     /** The log has the known events in the list's order, and the new events belong at its end. */
     let isInOrder = true
@@ -115,7 +118,7 @@ export class SessionLog {
     return newItems
   }
 
-  #append(item: LogItem, entry: Entry): void {
+  #append(item: IdentifiedEvent, entry: Entry): void {
     this.#dropRepeatedWork(entry)
     entry.index = this.#entries.push(entry) - 1
     this.#byIdentity.set(entry.identity, entry)
@@ -131,7 +134,7 @@ export class SessionLog {
     if (isUnseen) return
     if (stopsSession(event)) this.#lastStop = entry
     if (isFollowedTask) for (const each of this.#messages.splice(0)) dropContent(each)
-    else if (isTask(event)) this.#messages.push(entry)
+    else if (isTaskEvent(event)) this.#messages.push(entry)
     else if (isMainThreadMessage(event)) this.#addMessage(entry)
   }
 
@@ -153,7 +156,7 @@ export class SessionLog {
   #isBusyBefore(index: number): boolean {
     const before = this.#entries.slice(0, index)
     const last = before.findLast(({ event }) => stopsSession(event) || isRunningEvent(event))
-    const isOthers = ({ event, isOurs }: Entry) => !isOurs && isTask(event) && event.processed_at
+    const isOthers = ({ event, isOurs }: Entry) => !isOurs && isTaskEvent(event) && event.processed_at
     return last !== undefined && isRunningEvent(last.event) && before.some(isOthers)
   }
 
@@ -221,7 +224,7 @@ export class SessionLog {
 }
 
 const createEntry = (
-  { identity, event }: LogItem,
+  { identity, event }: IdentifiedEvent,
   isOurs: boolean,
   listedBy: number,
   isUnseen = false,

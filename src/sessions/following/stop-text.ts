@@ -5,7 +5,7 @@ import { shellQuote } from '../../io/shell-quote.ts'
 import type { Money } from '../../wire/sessions/usage.ts'
 import { formatBriefName } from '../plain-name.ts'
 import { formatBudgetCommand, formatSessionCommand } from '../session-command.ts'
-import { needsResult, type SessionState } from '../session-state.ts'
+import { needsClientResult, type SessionState } from '../session-state.ts'
 
 const indent = 2
 
@@ -21,14 +21,19 @@ export async function createWaitingError(
   return new CliError('waiting', `${session} waits for an answer`, {
     sent: 'yes',
     problems: ids.map((id) => clipToColumns(summarizeToolUse(state, id), columns)),
-    ...describeWaiting(context, session, state, ids),
+    ...describeWaitingToolUses(context, session, state, ids),
   })
 }
 
 const isLaidOut = ({ flags, host }: Context) => host.stderr.isTerminal && !flags.errors
 
-export function describeWaiting(context: Context, session: string, state: SessionState, ids: string[]) {
-  const forResults = ids.filter((id) => needsResult(state.getToolUse(id)))
+export function describeWaitingToolUses(
+  context: Context,
+  session: string,
+  state: SessionState,
+  ids: string[],
+) {
+  const forResults = ids.filter((id) => needsClientResult(state.getToolUse(id)))
   const others = ids.filter((id) => !forResults.includes(id))
   const unnamed = others.filter((id) => state.getToolUse(id)?.name === '')
   const changed = others.filter((id) => !unnamed.includes(id) && state.getToolUse(id)?.isContradicted)
@@ -51,7 +56,7 @@ export function describeWaiting(context: Context, session: string, state: Sessio
       : []),
     ...[...types].map((type) => {
       const same = forResults.filter((id) => state.getToolUse(id)?.type === type)
-      return `to send a result: ${formatResultCommand(context, session, type, same)}`
+      return `to send a result: ${formatToolResultCommand(context, session, type, same)}`
     }),
   ]
   return { pending: ids, consequence: hints.join('\n') }
@@ -82,7 +87,12 @@ export function createBudgetError(
 /** Printed on a separate line, because people copy the whole line with the command. */
 const denyHint = 'or with --deny'
 
-export function formatResultCommand(context: Context, session: string, type: string, ids: string[]): string {
+export function formatToolResultCommand(
+  context: Context,
+  session: string,
+  type: string,
+  ids: string[],
+): string {
   const [id = ''] = ids
   const value = ids.length === 1 && isSafeWord(id) ? `${shellQuote(id)}=TEXT` : 'ID=TEXT'
   const flag = type === 'agent.custom_tool_use' ? '--custom-tool-result' : '--tool-result'

@@ -9,32 +9,32 @@ import { type EventItem, readEventsPage } from '../../wire/sessions/events-page.
 import { isEventPiece, SessionEvent } from '../../wire/sessions/session-event.ts'
 import { parseTimestamp } from '../../wire/timestamp.ts'
 
-/** Query for a list of events. A service may ignore any of its fields. */
-export interface ListQuery {
+/** A service may ignore any of these fields. */
+export interface EventListQuery {
   types?: string[]
   order?: string
   limit?: number
 }
 
-/** Minimum page size if parley filters or sorts the events itself. */
+/** Page size for a smaller limit, if parley may have to filter or sort the events itself. */
 const minPageSize = 100
 
-/**
- * Common page sizes. If a list has exactly this number of events and does not state that the list is
- * complete, it may be only the first page.
- */
+/** A list of exactly this length that does not state that it is complete may be only a first page. */
 const commonPageSizes = [100, 200, 250, 500, 1000]
 
 /** Maximum page size that services accept. */
 const maxPageSize = 1000
 
-/** Maximum number of events that parley holds back until their times show the order of the list. */
+/** Events are held back until their times show the order of the list, but at most this number. */
 const maxHeldEvents = 1000
 
 /** Waits before each reading of a list that may lag behind: 5 s in total. */
 export const laggingListWaitsMs = [0, 250, 250, 500, 1_000, 1_500, 1_500]
 
-export function toListQuery({ types = [], order, limit }: ListQuery, cursor?: PageCursor): string {
+export function formatEventListQuery(
+  { types = [], order, limit }: EventListQuery,
+  cursor?: PageCursor,
+): string {
   const size = limit && (order || types.length > 0) ? Math.max(limit, minPageSize) : limit
   return [
     ...types.map((type) => `types%5B%5D=${encodeURIComponent(type)}`),
@@ -47,21 +47,21 @@ export function toListQuery({ types = [], order, limit }: ListQuery, cursor?: Pa
 /** Called if the times of the events do not prove their order. `isCut`: the limit may have removed events. */
 type OnUnprovedOrder = (isCut: boolean) => void
 
-/**
- * Lists events from the oldest to the newest. Requests this order, because the service's default may differ.
- */
-export const listOldestFirst = (caller: ServiceCaller, parts: RequestParts): AsyncGenerator<EventItem[]> =>
-  listEvents(caller, parts, { order: 'asc' })
+/** The service's default order may differ, so the request names the order. */
+export const listEventsOldestFirst = (
+  caller: ServiceCaller,
+  parts: RequestParts,
+): AsyncGenerator<EventItem[]> => listEvents(caller, parts, { order: 'asc' })
 
 /**
- * Lists a session's events page by page. Applies types, limit and order itself, because services may ignore
- * them. If the service lists in the opposite order, reads the whole list before it yields events. If a page
- * cannot be read, yields the earlier pages, then throws a `CliError`.
+ * Lists a session's events page by page. Services may ignore types, limit and order, so parley applies them
+ * again; a list in the opposite order is read to its end first. If a page cannot be read, yields the earlier
+ * pages, then throws a `CliError`.
  */
 export async function* listEvents(
   caller: ServiceCaller,
   parts: RequestParts,
-  query: ListQuery = {},
+  query: EventListQuery = {},
   onUnprovedOrder?: OnUnprovedOrder,
 ): AsyncGenerator<EventItem[]> {
   const { types, order, limit = Infinity } = query
@@ -69,7 +69,7 @@ export async function* listEvents(
   /** The service lists in the opposite order. `undefined` until the times of the events show the order. */
   let isReversed = order === undefined ? false : undefined
   let held: EventItem[] = []
-  /** Source texts of the events of the wanted types, if the list has the opposite order. */
+  /** Source texts of wanted events of a list in the opposite order. They take less memory than events. */
   let texts: string[] = []
   let left = limit
 
@@ -116,13 +116,13 @@ export async function* listEvents(
 }
 
 /**
- * Returns the newest `limit` events in the requested order. Requests a list in descending order first. If the
- * times of its events do not prove this order, reads the whole list again in ascending order.
+ * Returns the newest `limit` events in the requested order. If the times in a descending list do not prove
+ * its order, reads the whole list again in ascending order.
  */
-export async function listNewest(
+export async function listNewestEvents(
   caller: ServiceCaller,
   parts: RequestParts,
-  { types, limit, order = 'asc' }: ListQuery & { limit: number },
+  { types, limit, order = 'asc' }: EventListQuery & { limit: number },
   onUnprovedOrder: OnUnprovedOrder,
 ): Promise<EventItem[]> {
   const putInOrder = (oldestFirst: EventItem[]) => (order === 'asc' ? oldestFirst : oldestFirst.reverse())
@@ -147,24 +147,20 @@ export async function listNewest(
 
 const readItem = (text: string): EventItem => ({ event: SessionEvent.parse(JSON.parse(text)), text })
 
-/**
- * Yields pages in the service's order. If the first page has a common page size and the service does not
- * state that the list is complete, requests a longer page. Throws a `CliError` if the list may still be
- * incomplete.
- */
+/** Yields pages in the service's order. Throws a `CliError` if the list may be incomplete. */
 async function* readPages(
   caller: ServiceCaller,
   parts: RequestParts,
-  query: ListQuery,
+  query: EventListQuery,
 ): AsyncGenerator<EventItem[]> {
-  const readPage = (pageQuery: ListQuery, cursor?: PageCursor) =>
+  const readPage = (pageQuery: EventListQuery, cursor?: PageCursor) =>
     caller.call(
       endpoints.listEvents,
-      { ...parts, query: toListQuery(pageQuery, cursor) || undefined },
+      { ...parts, query: formatEventListQuery(pageQuery, cursor) || undefined },
       async ({ body }) => readEventsPage(new TextDecoder().decode(await readBody(body))),
     )
   const history = createPageHistory('the list of events')
-  /** Source texts of the last page's events by id, because two pages may contain the same event. */
+  /** Texts of the last page's events by id, because two pages may share events. */
   let last = new Map<string, string>()
   const dropRepeated = (items: EventItem[]) => {
     const before = last
@@ -200,10 +196,9 @@ function ignoreRefusal(error: unknown): undefined {
 }
 
 /**
- * Returns whether a list has the opposite of the requested order. Returns `undefined` if the times of the
- * events do not show the order. Single events may be out of order, because the clocks of the service's
- * machines differ. The function therefore compares the length of the longest rising and the longest falling
- * sequence of times.
+ * Returns `undefined` if the times of the events do not show the order. The clocks of the service's machines
+ * may differ, so single events may be out of order. Therefore the longest rising and the longest falling
+ * sequence of times are compared.
  */
 function isReversedOrder(items: readonly EventItem[], order: string | undefined): boolean | undefined {
   const times = items
@@ -216,7 +211,6 @@ function isReversedOrder(items: readonly EventItem[], order: string | undefined)
   return order === 'desc' ? up > down : down > up
 }
 
-/** Returns whether every event has a time, and the times are in order. */
 function isInOrder(items: readonly EventItem[], order: string | undefined): boolean {
   const times = items.map(({ event }) => parseTimestamp(event.processed_at))
   const sorted = order === 'desc' ? times.reverse() : times

@@ -14,19 +14,17 @@ const maxTypeColumns = 'agent.thread_context_compacted'.length
 /** Minimum width of the text column. If there is less space, each text gets its own line. */
 const minTextColumns = 35
 
-/** People copy ids, so only extremely long ids are cut. */
 const maxIdColumns = 1024
 
 /**
- * Returns a function that formats events page by page for a terminal of `width` columns. Times are local. A
- * line above the first event of each day shows the day and the time zone. Long texts are cut. Ids are not
- * cut, because people copy them. The line of the day is not cut, because half a UTC offset is another time
- * zone. If the text column would have less than 35 columns, each text has its own line.
+ * Returns a function that formats events page by page for a terminal of `width` columns, with local times. A
+ * line above the first event of each day shows the day and the time zone. Long texts are cut, but not ids,
+ * because people copy them, and not the line of the day, because half a UTC offset is another time zone.
  */
 export function createEventTable(width: number, style: Style): (rows: readonly EventRow[]) => string[] {
-  let layout: Layout | undefined
+  let layout: TableLayout | undefined
   let lastDay: string | undefined
-  // Measuring the width of a text is slow, so only the start that the table can show is measured.
+  // Measuring a text is slow, so only the start that fits into the table is measured.
   const brief = (cell: string) => takeTextStart(cell, 4 * width)
   return (rows) => {
     if (rows.length === 0) return []
@@ -36,7 +34,7 @@ export function createEventTable(width: number, style: Style): (rows: readonly E
       return [oneLine(id, maxIdColumns), brief(type), time, text]
     })
     const head: EventRow[] = layout ? [] : [['ID', 'TYPE', 'TIME', 'TEXT']]
-    layout ??= chooseLayout(width, cells, eventTimeWidth)
+    layout ??= chooseTableLayout(width, cells, eventTimeWidth)
     const laidOut = layout([...head, ...cells])
     const lines = laidOut.splice(0, head.length).map((title) => style.bold(title))
     for (const [index, line] of laidOut.entries()) {
@@ -50,14 +48,14 @@ export function createEventTable(width: number, style: Style): (rows: readonly E
   }
 }
 
-/** Formats the rows of a page. All pages have the layout that fits the first page. */
-export type Layout = (rows: readonly EventRow[]) => string[]
+/** Formats the rows of any page in the columns of the first page. */
+export type TableLayout = (rows: readonly EventRow[]) => string[]
 
 /**
  * Chooses the layout for the first page of a table. The rows of a list of sessions are `EventRow`s, too: id,
  * status, time of the last change, and title.
  */
-export function chooseLayout(width: number, rows: readonly EventRow[], timeWidth: number): Layout {
+export function chooseTableLayout(width: number, rows: readonly EventRow[], timeWidth: number): TableLayout {
   const idWidth = Math.max('ID'.length, getMaxColumns(rows.map(([id]) => id)))
   const types = ['TYPE', ...rows.map(([, type]) => type)]
   const typeWidth = Math.min(maxTypeColumns, getMaxColumns(types))
@@ -69,9 +67,7 @@ export function chooseLayout(width: number, rows: readonly EventRow[], timeWidth
   return createTableFormatter({ width, limits: [Infinity, typeWidth, timeWidth] })
 }
 
-/**
- * Formats a row with the text on its own line. On a narrow terminal, type and time also have their own line.
- */
+/** Puts the text on its own line. On a narrow terminal, type and time also have their own line. */
 function stack(
   [id, type, time, text]: EventRow,
   widths: { width: number; idWidth: number; typeWidth: number; timeWidth: number; isNarrow: boolean },

@@ -71,7 +71,7 @@ function describeWorkflowRun(event: SessionEvent): string {
 
 const join = (parts: string[], gap: string) => parts.filter((part) => part !== '').join(gap)
 
-/** Formats other values than texts as JSON, because `String()` throws for some objects. */
+/** `String()` throws for some objects, so other values than texts become JSON. */
 const formatValue = (value: unknown): string =>
   typeof value === 'string' ? value : value == null ? '' : JSON.stringify(value)
 
@@ -79,10 +79,10 @@ const [maxNames, maxNameLength] = [1000, 100]
 
 /**
  * Returns a function that prints events page by page: on a terminal as one table, otherwise as tab-separated
- * lines. In the table, the text of a confirmation or result begins with the name of the tool, or the id of
- * the tool use, and the decision.
+ * lines. In the table, the text of a reply begins with the tool's name, or the tool use's id, and the
+ * decision.
  */
-export function createRowPrinter({
+export function createEventRowPrinter({
   output,
   host,
   messages,

@@ -10,7 +10,7 @@ import {
   type Policy,
   type ToolCall,
 } from '../policy/policy.ts'
-import { maxInputDepth, needsResult, type ToolUse } from '../session-state.ts'
+import { maxToolInputDepth, needsClientResult, type ToolUse } from '../session-state.ts'
 
 export interface KnownToolUse extends ToolCall {
   id: string
@@ -45,7 +45,7 @@ export function readToolUse(toolUse: ListedToolUse | undefined): KnownToolUse | 
       typeof name !== 'string' ||
       inputText.length > maxInputLength ||
       findRepeatedJsonKey(text) !== undefined ||
-      isJsonDeeperThan(inputText, maxInputDepth),
+      isJsonDeeperThan(inputText, maxToolInputDepth),
     permission: toolUse.wantsResult ? toolUse.permission : event.evaluated_permission,
   }
 }
@@ -110,7 +110,7 @@ export function getToolUseExecutor(
   tools: JudgementRules['tools'],
 ): 'service' | 'command' | 'other' {
   const hasCommand = tools.has(use.name)
-  if (needsResult(use)) return hasCommand ? 'command' : 'other'
+  if (needsClientResult(use)) return hasCommand ? 'command' : 'other'
   return hasCommand && use.type === 'agent.tool_use' && use.permission !== 'ask' ? 'command' : 'service'
 }
 

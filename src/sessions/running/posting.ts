@@ -3,7 +3,7 @@ import { CliError } from '../../errors.ts'
 import { endpoints } from '../../wire/endpoints.ts'
 import type { EventItem } from '../../wire/sessions/events-page.ts'
 import type { SessionEvent } from '../../wire/sessions/session-event.ts'
-import { listOldestFirst } from '../listing/event-list.ts'
+import { listEventsOldestFirst } from '../listing/event-list.ts'
 import { ReconnectPolicy } from '../reconnect-policy.ts'
 import { readReceipt } from '../sending/receipt.ts'
 import type { SessionAccess } from '../session.ts'
@@ -95,7 +95,7 @@ export async function pollEventList<T>(
   const parts = { ...access.parts, deadline }
   for (let count = 0; ; count++) {
     try {
-      const found = await read(listOldestFirst(access.caller, { ...parts, isSingle: true }))
+      const found = await read(listEventsOldestFirst(access.caller, { ...parts, isSingle: true }))
       if (found !== undefined) return found
     } catch (error) {
       if (deadline.hasPassed) return undefined

@@ -4,7 +4,7 @@ import { endpoints } from '../../wire/endpoints.ts'
 import { isPermanentServiceError } from '../../wire/sessions/events-page.ts'
 import type { SessionEvent } from '../../wire/sessions/session-event.ts'
 import type { WorkHooks } from '../../work-tracker.ts'
-import { isTask } from '../following/followed-task.ts'
+import { isTaskEvent } from '../following/followed-task.ts'
 import type { Follower, FollowOptions } from '../following/follower.ts'
 import { formatBriefName } from '../plain-name.ts'
 import type { SessionAccess } from '../session.ts'
@@ -60,7 +60,7 @@ export async function deliverEvents(
     } else {
       await printReceipt(context, listed, ids)
       // After replies, other tool uses may still wait, so there is no note.
-      if (context.output.isTerminal && !ids && !context.flags.raw && readEventsOfBody(body).some(isTask))
+      if (context.output.isTerminal && !ids && !context.flags.raw && readEventsOfBody(body).some(isTaskEvent))
         context.messages.note(`to see the answer: ${command}`)
     }
   }
@@ -109,8 +109,8 @@ export function explainRefusedTask(
   follower: Follower | undefined,
 ): CliError {
   const isRefused = error.details.status === 400 || error.details.status === 409
-  if (!isRefused || !events.some(isTask)) return error
-  if (follower) return error.with(follower.describeWaiting() ?? {})
+  if (!isRefused || !events.some(isTaskEvent)) return error
+  if (follower) return error.with(follower.describeWaitingToolUses() ?? {})
   const command = formatSessionCommand(context, 'confirm', parts.params.session)
   return error.with({ consequence: `if tool uses wait for an answer: ${command} --pending` })
 }

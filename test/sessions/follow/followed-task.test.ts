@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import type { FollowedTask } from '../../../src/sessions/following/followed-task.ts'
-import { type LogItem, SessionLog } from '../../../src/sessions/following/session-log.ts'
+import { type IdentifiedEvent, SessionLog } from '../../../src/sessions/following/session-log.ts'
 import type { SessionEvent } from '../../../src/wire/sessions/session-event.ts'
 
 /**
@@ -37,7 +37,7 @@ const toEvent = (id: string): SessionEvent => ({
 const nameTypes = (script: string): string =>
   script.replace(/([a-z])\d/g, (id, kind) => `${types[kind]}${/[bj]/.test(id) ? ' (thread)' : ''}`) ||
   'no event'
-const toItem = (id: string, event = toEvent(id)): LogItem => ({ identity: id, event, text: id })
+const toItem = (id: string, event = toEvent(id)): IdentifiedEvent => ({ identity: id, event, text: id })
 
 function send(log: SessionLog, words: string): void {
   const events = words.split(' ').map(toEvent)
@@ -50,7 +50,7 @@ function add(log: SessionLog, script: string): void {
   for (const [word] of script.matchAll(/\[[^\]]*\]|\S+/g)) {
     const items = word.replace(/^\[|\]$/g, '').split(' ')
     const ids = items.map((each) => each.replace('*', ''))
-    const isOurs = ({ identity }: LogItem) => items.includes(`${identity}*`)
+    const isOurs = ({ identity }: IdentifiedEvent) => items.includes(`${identity}*`)
     if (word.startsWith('['))
       log.addList(
         ids.map((id) => toItem(id)),
