@@ -6,7 +6,7 @@ import standaloneCode from 'ajv/dist/standalone/index.js'
 import type { Plugin, RolldownOptions } from 'rolldown'
 import { version } from './package.json'
 import { declareThirdParties } from './src/build/third-parties.ts'
-import { findScript } from './src/cli/completion/scripts.ts'
+import { findCompletionScript } from './src/cli/completion/scripts.ts'
 import { renderManPage } from './src/cli/man-page.ts'
 import { topics } from './src/cli/topics.ts'
 import { validatorOptions } from './src/content/schema/validator-options.ts'
@@ -86,11 +86,11 @@ const withScripts: Plugin = {
       `import { readFileSync } from 'node:fs'
         import { join } from 'node:path'
         const read = (shell) => readFileSync(join(import.meta.dirname, 'completion.' + shell), 'utf8')
-        export const findScript = async (shell) => ${JSON.stringify(shells)}.includes(shell) ? read(shell) : undefined`,
+        export const findCompletionScript = async (shell) => ${JSON.stringify(shells)}.includes(shell) ? read(shell) : undefined`,
   },
   async generateBundle() {
     for (const shell of shells) {
-      const source = (await findScript(shell)) ?? ''
+      const source = (await findCompletionScript(shell)) ?? ''
       this.emitFile({ type: 'asset', fileName: `completion.${shell}`, source })
     }
   },

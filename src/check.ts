@@ -19,12 +19,12 @@ import { isObject } from './wire/json/parse.ts'
 import { readListPage } from './wire/page.ts'
 import { createResponseError } from './wire/problem/problem.ts'
 
-/** Maximum timeout of a check, unless `--timeout` sets another. */
+/** `--timeout` may set a longer one. */
 const maxTimeoutSeconds = 30
 
 /**
- * Prints one line per service. Afterwards throws the first failure. Throws a `CliError` of kind
- * `credentials` if no address is set.
+ * Prints one line per service, then throws the first failure. Throws a `CliError` of kind `credentials` if
+ * no service has an address.
  */
 export async function checkProfile(context: Context, session?: string): Promise<void> {
   const settings = await readSettings(context)
@@ -34,9 +34,9 @@ export async function checkProfile(context: Context, session?: string): Promise<
     const what = 'neither the gateway nor the session service has an address'
     throw new CliError('credentials', `${what}: ${advice}`)
   }
-  // `config init` may have waited for the user. This wait must not reduce the time for the check.
+  // `config init` may have waited for the user, which must not reduce the time for the check.
   context.deadline.moveTo(computeDeadline(context.host.timers.now(), settings))
-  // A `--timeout` flag is used as given. Any other timeout is limited, because it is meant for long answers.
+  // Other timeouts are meant for long answers, so only the flag `--timeout` may exceed the maximum.
   const isFromFlag = origins.timeout?.source === 'flag'
   const timeout = isFromFlag ? values.timeout : Math.min(values.timeout || Infinity, maxTimeoutSeconds)
   const caller = createServiceCaller(context, { ...settings, values: { ...values, timeout } })
@@ -50,7 +50,7 @@ export async function checkProfile(context: Context, session?: string): Promise<
       if (!(failure instanceof CliError)) throw failure
       result = `failed: ${describe(failure, settings)}`
       const { status, attempts, sent, body } = failure.details
-      // On a terminal, the result line is directly above the failure, so the failure does not repeat it.
+      // On a terminal, the result is directly above the failure, which does not repeat it.
       const message = context.output.isTerminal
         ? `the ${name} failed the check`
         : `${name}: ${failure.message}`
@@ -77,10 +77,9 @@ export async function checkProfile(context: Context, session?: string): Promise<
 }
 
 /**
- * Sends a GET request for the model, which costs nothing. Throws a `CliError` if the gateway refuses the
- * token. Also throws for a redirect, a web page or a 5xx: a server in front of the gateway may have sent
- * it. Such a server does not check the token. Any other 4xx counts as an accepted token, because a gateway
- * may not implement this path.
+ * Requests the model by GET, which costs nothing. Throws a `CliError` if the gateway refuses the token. A
+ * redirect, a web page or a 5xx fails too, because it may come from a server in front of the gateway that
+ * does not check the token. Any other 4xx counts as accepted, because a gateway may not have this path.
  */
 async function checkToken({ values }: ResolvedSettings, caller: ServiceCaller): Promise<number> {
   const params = { family: values.family, model: chooseChatModel(undefined, values) }
@@ -102,8 +101,8 @@ async function checkToken({ values }: ResolvedSettings, caller: ServiceCaller): 
 }
 
 /**
- * Checks the key by a small request: for one event of the session or, without `session`, for one session.
- * Throws a `CliError` if the request fails or the answer is not a list.
+ * Requests one event of the session or, without `session`, one session. Throws a `CliError` if the answer
+ * is not a list.
  */
 async function checkKey(
   context: Context,
@@ -114,7 +113,7 @@ async function checkKey(
   const { values } = settings
   const endpoint = session ? endpoints.listEvents : endpoints.listSessions
   const parts = session
-    ? // The service checks the betas of this request, so parley does not check them.
+    ? // The service decides about the betas, so parley does not check them.
       createSessionRequestDefaults(context, settings, { session, validate: false })
     : { params: {}, headers: createAgentHeaders(values, values.betas) }
   await caller.call(endpoint, { ...parts, query: 'limit=1' }, async ({ body }) =>
@@ -122,10 +121,11 @@ async function checkKey(
   )
 }
 
-/** Throws the failure if the service may have refused the key. Otherwise returns the result line. */
+/** Returns a line for a failure that does not concern the key. Throws any other failure. */
 function describeRefusal(error: unknown, session: string | undefined): string {
   const { status, body } = error instanceof CliError ? error.details : {}
-  // The session service answers an unknown session with JSON. A web server at a wrong address sends a page.
+  // For an unknown session, the session service answers with JSON, and a web server at a wrong address with
+  // a page.
   if (session && status === 404 && isObject(body)) return 'ok: the key was accepted, no such session'
   if (session || (status !== 404 && status !== 405) || isWebPage(body)) throw error
   return `not tried: the service does not list sessions (${status}): name a session with -s or PARLEY_SESSION`
@@ -133,7 +133,7 @@ function describeRefusal(error: unknown, session: string | undefined): string {
 
 const maxPageStartBytes = 1024
 
-/** Such a page comes from a server in front of the service, or from another server. */
+/** A web page comes from a server in front of the service, or from another server. */
 const isWebPage = (body: unknown) => typeof body === 'string' && body.trimStart().startsWith('<')
 
 function describe({ kind, message, details }: CliError, settings: ResolvedSettings): string {

@@ -28,37 +28,34 @@ export interface Host extends ProcessInfo {
   stderr: StdStream
   /** If omitted, parley uses the network or, for the demo profile, the emulator. */
   exchange?: Exchange
-  /** Throws a usage error if Node could not decode the arguments. */
+  /** Throws a usage error for arguments that are not UTF-8. */
   checkArguments?(argv: string[]): void
   timers: Timers
   /**
-   * When a signal arrives, calls `clean` with the exit status that a shell will see, such as 130. Then
-   * prints the text that `clean` returned on stderr, and lets the signal end the process.
+   * At a signal, calls `clean` with the exit status that a shell will see, such as 130, and prints the
+   * returned text on stderr. The signal then ends the process.
    */
   onSignal?(clean: (exit: number) => string): void
-  /** At the first SIGINT, calls `act` instead of ending the process. A later SIGINT ends the process. */
+  /** The first SIGINT calls `act` instead of ending the process; a later one ends it. */
   interceptInterrupt?(act: () => void): Interrupt
   /**
-   * Sets the exit code to 1, and calls `report` if the event loop becomes empty. Calling the returned
-   * function cancels both.
+   * If the event loop becomes empty, calls `report` and ends with exit code 1. The returned function
+   * cancels both.
    */
   detectEarlyExit?(report: () => void): () => void
-  /**
-   * Ends the process after this time, even if output on stdout or stderr is unwritten. `Infinity` has no
-   * effect.
-   */
+  /** Ends the process after this time, even with unwritten output. `Infinity` has no effect. */
   exitAfter?(milliseconds: number): void
-  /** Calls `report` for an uncaught error, after which the process ends. */
+  /** After an uncaught error, ends the process with the exit code that `report` returns. */
   onCrash?(report: (error: unknown) => Promise<number>): void
   /**
-   * Returns the exit code, or `undefined` if a signal ended the command. While the command runs, `cleanups`
-   * has a function that ends the command.
+   * Returns the exit code, or `undefined` if a signal ended the command. The cleanup of the run also ends
+   * the command.
    */
   runPager?(
     command: Pick<ShellCommand, 'text' | 'env' | 'input'>,
     cleanups: RunContext['cleanups'],
   ): Promise<number | undefined>
-  /** Limits V8's young generation until the run ends. May be called again. */
+  /** Limits V8's young generation until the run ends. */
   limitYoungGeneration?(cleanups: RunContext['cleanups']): void
 }
 
@@ -69,7 +66,7 @@ export interface Interrupt {
   raise(): Promise<never>
 }
 
-/** `flag` is the long name. `value` is `undefined` if the flag takes no value. */
+/** `flag`: the long name. `value`: `undefined` if the flag takes no value. */
 export interface TypedFlag {
   flag: string
   value?: string | undefined
@@ -88,11 +85,11 @@ export interface SharedFlags {
   report?: string
   color?: string
   pager?: boolean
-  /** Includes the command's own flags, in the order written. */
+  /** In the order of the command line, with the flags of the command itself. */
   given: readonly TypedFlag[]
   profile?: string
   stdin?: boolean
-  /** If the command reads stdin, it throws a usage error for an empty stdin. */
+  /** An empty stdin is a usage error if the command reads stdin. */
   failOnEmpty?: boolean
 }
 
@@ -100,8 +97,8 @@ export interface RunContext {
   /** Infinite until the settings are read. */
   deadline: Deadline
   /**
-   * Functions that are called whenever the run ends, for example to stop a spinner or to remove a temporary
-   * file. They are synchronous. A function returns true if it leaves the cursor at the start of a line.
+   * Called at every end of the run, for example to stop a spinner. Synchronous. Returns true if the cursor
+   * is then at the start of a line.
    */
   cleanups: ShortLivedSet<() => unknown>
   secrets: Secrets
@@ -124,9 +121,9 @@ export async function createContext(host: Host, flags: SharedFlags, run: RunCont
   return { ...run, host, flags, input, output: createOutput(host.stdout, deadline), messages }
 }
 
-/** A command returns this if it must act after parley has written the report. */
+/** The end of a command that must act after parley has written the report. */
 export interface CommandEnd {
   failure?: CliError | undefined
-  /** Not called if writing the report failed. Synchronous. */
+  /** Synchronous. Not called if the report could not be written. */
   lastStep?: (() => void) | undefined
 }

@@ -1,7 +1,7 @@
 import { version } from '../package.json'
 import type { DeliveryState, RetryAdvice, Sent } from './delivery-state.ts'
 
-/** Exit codes by kind of failure, which `cli/topics/exit-codes.txt` describes. */
+/** Exit codes by kind of failure. `cli/topics/exit-codes.txt` describes them. */
 export const exitCodes = {
   unexpected: 1,
   usage: 2,
@@ -22,7 +22,7 @@ export const exitCodes = {
 
 export type FailureKind = keyof typeof exitCodes
 
-/** Response as received. Header names are in lower case. */
+/** Names of headers are in lower case. */
 interface RawResponse {
   status: number
   statusText: string
@@ -36,14 +36,14 @@ export interface FailureDetails {
   attempts?: number
   /** Default: `never`. */
   retry?: RetryAdvice
-  /** Repeating the command may send or bill something twice. Default: true if something was sent. */
+  /** If true, repeating the command may send or bill something twice. Default: true if something was sent. */
   mayDuplicate?: boolean
   deadline?: boolean
-  /** A repeated request may get a complete answer. */
+  /** If true, a repeated request may get a complete answer. */
   isCutOff?: boolean
   /**
-   * A second attempt cannot succeed, for example after an unknown host, an untrusted certificate or
-   * `x-should-retry: false`.
+   * If true, a second attempt cannot succeed, for example after an unknown host or an untrusted
+   * certificate.
    */
   isPermanent?: boolean
 
@@ -53,7 +53,7 @@ export interface FailureDetails {
   requestId?: string
   /** Message of the service, unescaped. */
   serviceMessage?: string
-  /** Location of an error that a response with status 2xx reported. */
+  /** Where a response with status 2xx has the error. */
   errorIn?: 'body' | 'stream'
   /** Parsed JSON, or text. */
   body?: unknown
@@ -71,7 +71,7 @@ export interface FailureDetails {
   session?: string
   /** The received answer; base64 for an image. If `kept` names no file, the message contains it. */
   answer?: string
-  /** Files in which parley saved received data after the failure. */
+  /** Files with the received data, which parley saved after the failure. */
   kept?: SavedFiles
 }
 
@@ -82,7 +82,7 @@ export function joinSavedFiles(...files: SavedFiles[]): SavedFiles {
   return names.length > 1 ? names : names[0]
 }
 
-/** An expected failure. Any code may throw it; `main` prints it and exits with its code. */
+/** Any code may throw this expected failure. `main` prints it and exits with its code. */
 export class CliError extends Error {
   readonly kind: FailureKind
   readonly details: FailureDetails
@@ -107,7 +107,7 @@ export class CliError extends Error {
   }
 }
 
-/** Omits the message, which may quote a secret. */
+/** The message may quote a secret, so only the place of the error is shown. */
 function describeBug(error: unknown): string {
   const { name, message, stack = '' } = error instanceof Error ? error : new Error('no error')
   const frames = stack.slice(stack.indexOf(message) + message.length)
@@ -116,9 +116,9 @@ function describeBug(error: unknown): string {
 }
 
 /**
- * Returns a `CliError` unchanged. EMFILE and ENFILE, which any code may cause, become a failure of kind
- * `file`. Every other error is a bug. `state` describes the run. It comes last in the text, because it may
- * end with a command to copy.
+ * Returns a `CliError` unchanged. Any code may cause EMFILE or ENFILE, which become a failure of kind
+ * `file`. Every other error is a bug. `state` describes the run, and may end with a command to copy, so it
+ * comes last.
  */
 export function toFailure(error: unknown, state?: string): CliError {
   if (error instanceof CliError) return error
@@ -130,13 +130,13 @@ export function toFailure(error: unknown, state?: string): CliError {
   })
 }
 
-/** Adds nothing after a deadline, because both failures have the same cause. */
+/** Joins both messages, unless the deadline caused both failures. */
 export const joinFailures = (output: unknown, answer: unknown): unknown =>
   output instanceof CliError && answer instanceof CliError && answer !== output && !answer.details.deadline
     ? output.with({}, `${output.message}; ${answer.message}`)
     : output
 
-/** For example `| head -1`. The run ends without a failure. */
+/** The reader of stdout has closed it, as `| head -1` does. The run ends without a failure. */
 export class OutputClosed extends Error {}
 
 export const usageError = (message: string): CliError => new CliError('usage', message)
@@ -150,9 +150,8 @@ export const createUnsentDeadlineError = (message: string): CliError =>
   })
 
 /**
- * Returns a failure of kind `stopped` if the deadline ended a follower or a batch: the deadline passed
- * while parley wrote to stdout, or `isCut` returns true because the deadline cut a request. Returns any
- * other error unchanged.
+ * Returns a failure of kind `stopped` if the deadline ended a follower or a batch, while it wrote to stdout
+ * or, by `isCut`, during a request. Returns any other error unchanged.
  */
 export function toStoppedAtDeadline(
   error: unknown,
@@ -164,7 +163,7 @@ export function toStoppedAtDeadline(
   return isStop ? new CliError('stopped', message, { ...details, retry: 'later' }) : error
 }
 
-/** A check may stop after it has found this number of problems. */
+/** After this number of problems, a check may stop. */
 export const maxCountedProblems = 1000
 
 /** Each problem starts with its location. */
@@ -176,10 +175,10 @@ export function createUsageErrorFromProblems(name: string, problems: string[]): 
 export const formatProblemCount = ({ length }: readonly unknown[]): string =>
   `${length > maxCountedProblems ? `more than ${maxCountedProblems}` : length} problems`
 
-/** Returns a short text such as `no such file or directory`, without the path that Node adds. */
+/** Returns a text such as `no such file or folder`, without the path in Node's message. */
 export function describeFileError(error: unknown): string {
   const { code, message } = error as NodeJS.ErrnoException
-  // Node's message is, for example, `EXDEV: cross-device link not permitted, link 'a' -> 'b'`.
+  // Node's message has a form such as `EXDEV: cross-device link not permitted, link 'a' -> 'b'`.
   const words = /^E[A-Z0-9]+: ([^,]+)/.exec(message)?.[1]
   return (code && fileErrorTexts[code]) || words || code || message
 }

@@ -11,11 +11,11 @@ import {
   onSignal,
   suspend,
 } from './signals.ts'
-import { createStdStream, findFilePath, findStdinKind } from './std-streams.ts'
+import { createStdStream, findDescriptorPath, findStdinKind } from './std-streams.ts'
 import { realTimers } from './timers.ts'
 
 export function createProcessHost(): Host {
-  // Node's own warnings would break the single line of `--errors json`.
+  // `--errors json` promises a single line on stderr, so Node must not print its warnings.
   process.removeAllListeners('warning')
   // If stderr is closed, its text is lost and the run continues.
   const stderr = createStdStream(2, () => process.stderr.on('error', () => {}))
@@ -31,7 +31,7 @@ export function createProcessHost(): Host {
         return findStdinKind()
       },
       get file() {
-        return findFilePath(0)
+        return findDescriptorPath(0)
       },
       open: () => process.stdin,
       setRaw: (isRaw) => void process.stdin.setRawMode(isRaw),
@@ -40,7 +40,7 @@ export function createProcessHost(): Host {
     },
     stdout: createStdStream(1, () => process.stdout),
     stderr,
-    // Loading `performance` would take 2 ms, 3 % of the time of a chat.
+    // `performance` would take 2 ms to load, 3 % of the time of a chat.
     timers: { ...realTimers, now: () => Math.floor(process.uptime() * 1000) },
     checkArguments,
     onSignal: (clean) => onSignal(clean, stderr),
@@ -56,10 +56,13 @@ export function createProcessHost(): Host {
   }
 }
 
-/** The young generation would grow to 128 MiB in a long run. The limit costs 2 to 8 % more processor time. */
+/**
+ * In a long run, the young generation would grow to 128 MiB. The limit costs 2 to 8 % more processor time.
+ */
 function limitYoungGeneration(cleanups: RunContext['cleanups']): void {
   setGrowthFactor(1)
-  // V8 rejects compiled code from a run with other flags, so the default value is restored.
+  // V8 rejects compiled code that was stored with other flags, so the default is restored before parley
+  // stores it.
   cleanups.add(restoreYoungGeneration)
 }
 
@@ -77,8 +80,8 @@ function currentFolder(): string {
 }
 
 /**
- * Throws a usage error if an argument is not UTF-8. Node replaces invalid bytes by U+FFFD, so parley would
- * send another text than the user typed.
+ * Node replaces bytes that are not UTF-8 by U+FFFD, so parley would send another text than the user typed.
+ * Throws a usage error for such bytes.
  */
 function checkArguments(argv: string[]): void {
   const suspects = argv.filter((word) => word.includes('\ufffd'))
@@ -86,7 +89,7 @@ function checkArguments(argv: string[]): void {
     throw usageError(`an argument is not UTF-8: ${suspects.join(' or ')}`)
 }
 
-/** If true, the user typed U+FFFD itself. Only Linux provides the bytes, in `/proc`. */
+/** If true, the user typed U+FFFD. Only Linux has the bytes, in `/proc`. */
 function areArgumentsUtf8(): boolean {
   try {
     return isUtf8(readFileSync('/proc/self/cmdline'))

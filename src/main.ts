@@ -15,17 +15,17 @@ import { WorkTracker } from './work-tracker.ts'
 
 export { createProcessHost } from './host.ts'
 
-/** Time in which parley still writes its last output after the deadline. */
+/** After the deadline, parley may write its last output for this time. */
 const finalWriteGraceMs = 1000
 
-/** Returns the exit code, and never throws. */
+/** Returns the exit code. Never throws. */
 export async function main(argv: string[], outer: Host): Promise<number> {
   const isJson = findFlagValue(argv, '--errors') === 'json'
   const isForGithub = findFlagValue(argv, '--errors') === 'github'
   const { host, guard } = isForGithub ? await withGuard(outer) : { host: outer, guard: String }
   const cleanups = new ShortLivedSet<() => unknown>()
   const secrets = new Secrets()
-  // A secret may be mistaken for the value of a flag, so it is redacted before any message quotes a flag.
+  // A message may quote a flag whose value is a secret, so these secrets are redacted from the start.
   for (const name of ['PARLEY_ACCESS_TOKEN', 'PARLEY_API_KEY']) secrets.add(host.env[name] ?? '')
   const summary = new Summary(host.timers.now())
   const tracker = new WorkTracker()
@@ -35,11 +35,11 @@ export async function main(argv: string[], outer: Host): Promise<number> {
   const deadline = new Deadline(host.timers)
   const run: RunContext = { deadline, cleanups, secrets, summary, tracker }
   host.onSignal?.((exit) => {
-    // Saves received data before the cleanup removes temporary files.
+    // The cleanup removes temporary files, so the received data is saved first.
     const { consequence, savedFiles: kept } = tracker.interrupt()
-    // The terminal has printed ^C into the current line, so the message begins with a line break.
+    // The terminal has printed ^C into the current line, so the message starts a new line.
     const isInLine = !cleanUp(cleanups) && exit === 130 && host.stderr.isTerminal
-    // A resume command comes last, so that a person can copy it.
+    // A resume command comes last, where a person can copy it.
     const describe = (...states: (string | undefined)[]) =>
       ['interrupted', ...states.filter((state) => state !== undefined)].join(': ')
     const signal = { message: describe(consequence), kept }
@@ -57,7 +57,7 @@ export async function main(argv: string[], outer: Host): Promise<number> {
       return 0
     }
     checkArguments(argv, host, report)
-    // A signal handler cannot wait for the import, so the wrapper is created before.
+    // A signal handler cannot wait for an import, so the wrapper is created now.
     wrap = await createLineWrapper(host.stderr)
     const { runProgram } = await import('./cli/program.ts')
     const program = runProgram(argv, host, { run, version, report })
@@ -103,14 +103,14 @@ export async function main(argv: string[], outer: Host): Promise<number> {
     return fail(failure.with({ kept: joinSavedFiles(failure.details.kept, savedFiles) }))
   }
 
-  /** Only the first failure is reported, because the cleanup may cause another error. */
+  /** The cleanup may cause another error, so only the first failure is reported. */
   function fail(failure: CliError, lastStep?: () => void): Promise<number> {
     ending ??= end(failure, lastStep)
     return ending
   }
 
   async function end(thrown: CliError, lastStep = () => {}): Promise<number> {
-    // A failure to print has no `sent` of its own, so the states of the run's calls are added.
+    // A failure to print does not have the state of the requests, which the tracker has.
     const { sent = tracker.sent, mayDuplicate = tracker.mayDuplicate } = thrown.details
     const failure = thrown.with({ sent, mayDuplicate })
     const { exitCode } = failure
@@ -119,7 +119,7 @@ export async function main(argv: string[], outer: Host): Promise<number> {
     cleanUp(cleanups)
     const whole = problem === undefined ? failure : failure.with({}, `${failure.message}; ${problem}`)
     const until = new Deadline(host.timers, getWriteDeadline())
-    // A closed stderr does not change the exit code, so its errors are ignored.
+    // A closed stderr does not change the exit code.
     const print = (stderr: StdStream, text: string) => writeText(stderr, text, until).catch(() => {})
     const shown = secrets.redactFailure(whole)
     const { renderGithubAnnotation, renderFailureAsJson } = await import('./io/failure.ts')
@@ -144,7 +144,7 @@ function catchMessage(work: () => void): string | undefined {
 
 const getMessage = (error: unknown) => (error as Error).message
 
-/** For invalid arguments, disables the report, because the value of `--report` may be wrong, too. */
+/** The value of `--report` may be invalid too, so invalid arguments disable the report. */
 function checkArguments(argv: string[], host: Host, report: RunReport): void {
   try {
     host.checkArguments?.(argv)
@@ -154,16 +154,13 @@ function checkArguments(argv: string[], host: Host, report: RunReport): void {
   }
 }
 
-/**
- * `--version` and `completion` need no command tree. Loading the tree takes longer than the rest of such a
- * run.
- */
+/** `--version` and `completion` need no command tree, and loading it would take most of their time. */
 async function findStaticText(argv: string[]): Promise<string | undefined> {
   const [command = '', shell = ''] = argv
   if (argv.length === 1 && /^(-V|--version)$/.test(command)) return `${version}\n`
   if (argv.length !== 2 || command !== 'completion') return undefined
-  const { findScript } = await import('./cli/completion/scripts.ts')
-  return findScript(shell)
+  const { findCompletionScript } = await import('./cli/completion/scripts.ts')
+  return findCompletionScript(shell)
 }
 
 /** Returns whether the cursor is at the start of a line. */
@@ -186,7 +183,7 @@ const createEarlyExitFailure = (state: string | undefined) =>
     consequence: state,
   })
 
-/** Reads the flags from the raw arguments, because they apply even if other arguments are invalid. */
+/** The flags apply even if other arguments are invalid, so they are read from the raw arguments. */
 async function renderForPerson(failure: CliError, argv: string[], host: Host): Promise<string> {
   const [{ renderFailure }, { createStyle }] = await Promise.all([
     import('./io/failure.ts'),

@@ -18,7 +18,7 @@ export interface RunEnd {
 }
 
 export interface ReportSource {
-  /** Relative file names are resolved against `cwd`. */
+  /** File names are relative to `cwd`. */
   host: { readonly cwd: string; timers: Timers }
   summary: Summary
   tracker: WorkTracker
@@ -26,9 +26,8 @@ export interface ReportSource {
 }
 
 /**
- * Removes an earlier report. Returns a function that writes the report atomically. Both functions are
- * synchronous, because signal handlers call them. Both throw a `CliError` of kind `file` if the report
- * cannot be written.
+ * Removes an earlier report and returns a function that writes the new one. Both are synchronous, because
+ * signal handlers call them, and throw a `CliError` of kind `file`.
  */
 export function prepareReport(
   name: string,
@@ -39,7 +38,7 @@ export function prepareReport(
   const toReportFailure = (error: unknown) => toFileFailure(error, `--report ${name}`)
   try {
     requireReplaceable(target, name)
-    // Creates a temporary file to test whether the report can be written.
+    // Creating a temporary file shows whether the report can be written.
     new TemporaryFile(target).remove()
     rmSync(target, { force: true })
   } catch (error) {
@@ -65,7 +64,7 @@ function requireReplaceable(target: string, name: string): void {
     throw problem('it is neither empty nor a report, so parley does not replace it')
 }
 
-/** A report lists at most 1,000 files, so a larger file is not a report. */
+/** A report lists at most 1,000 files, so a larger file is not a report and is not read. */
 const maxReportBytes = 16 * 2 ** 20
 
 function isReport(path: string, size: number): boolean {

@@ -6,16 +6,16 @@ export class RunReport {
   #name: string | undefined
   #write: ((end: RunEnd) => void) | undefined
 
-  /** The flags are read from the raw arguments, because they apply even if other arguments are invalid. */
+  /** The flags apply even if other arguments are invalid, so they are read from the raw arguments. */
   constructor(argv: string[], source: ReportSource) {
     this.#source = source
-    // A preview sends nothing, so no report is written.
+    // A preview sends nothing, so it has no report.
     if (!hasFlag(argv, '--dry-run') && !hasFlag(argv, '--curl')) this.#name = findFlagValue(argv, '--report')
   }
 
   /**
-   * Removes an earlier report. From now on, every end of the run writes a report. Throws a `CliError` if a
-   * report cannot be written.
+   * Removes an earlier report. Every end of the run then writes a new one. Throws a `CliError` if the file
+   * cannot be written.
    */
   async open(): Promise<void> {
     const name = this.#name
@@ -30,13 +30,13 @@ export class RunReport {
     this.#name = undefined
   }
 
-  /** Opens the report first if the run failed before `open`. Throws a `CliError`. */
+  /** A run that failed before `open` opens the report here. Throws a `CliError`. */
   async write(end: RunEnd): Promise<void> {
     await this.open()
     this.writeSync(end)
   }
 
-  /** Writes the report in a signal handler, which cannot wait. No effect before `open`. */
+  /** For signal handlers, which cannot wait. No effect before `open`. */
   writeSync(end: RunEnd): void {
     const write = this.#write
     this.#write = undefined

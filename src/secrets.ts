@@ -1,6 +1,6 @@
 import { CliError } from './errors.ts'
 
-/** Redacts the secrets of a run in all text for stderr. */
+/** Redacts secrets in text for stderr, reports and previews. */
 export class Secrets {
   readonly #secrets = new Map<string, Secret>()
   #maxSecretLength = 0
@@ -12,10 +12,9 @@ export class Secrets {
   }
 
   /**
-   * Replaces secrets, and passwords and keys in URLs. If the result is longer than `longest` UTF-16 units,
-   * returns its start and an ellipsis. The cut is made after redaction, because a part of a secret is
-   * secret, too. Reads the text in blocks, and only as far as needed, so memory use does not grow with the
-   * text.
+   * Replaces secrets, and passwords and keys in URLs. Cuts the result at `longest` UTF-16 units, after
+   * redacting: a part of a secret is secret, too. The text is read in blocks and only as far as needed, so
+   * memory use does not grow with it.
    */
   readonly redact = (text: string, longest = Infinity): string => {
     const blocks: string[] = []
@@ -30,14 +29,14 @@ export class Secrets {
     return shown.length > longest ? `${shown.slice(0, longest)}…` : shown
   }
 
-  /** A secret that begins in a block belongs to that block. */
+  /** A block includes the whole of a secret that begins in it. */
   #redactBlock(text: string, at: number): { shown: string; end: number } {
     const readAhead = maxAddressPartLength + this.#maxSecretLength * maxEscapeLength
     const part = text.slice(at, at + blockLength + readAhead)
     const limit = Math.min(blockLength, part.length)
     let shown = ''
     let end = 0
-    // Overlapping secrets are replaced together, for example if one secret is the start of another.
+    // Secrets may overlap if one is the start of another. They are replaced together.
     for (const place of this.#findReplacements(part)) {
       if (place.start >= Math.max(limit, end)) break
       if (place.start >= end) shown += part.slice(end, place.start) + place.shown
@@ -59,8 +58,8 @@ export class Secrets {
   }
 
   /**
-   * Covers strings, keys and numbers. Shortens the value if they have more than `longest` UTF-16 units
-   * together. Runs before serialization, because a replacement in JSON text could remove a quote.
+   * Redacts strings, keys and numbers, and cuts the value if they exceed `longest` UTF-16 units together.
+   * Runs before serialization, because a replacement in JSON text could remove a quote.
    */
   readonly redactValue = (whole: unknown, longest = Infinity): unknown => {
     let left = longest
@@ -81,7 +80,7 @@ export class Secrets {
         return items
       }
       const fields: [name: string, value: unknown][] = []
-      // Unlike `Object.entries`, the loop does not copy a value that is too long.
+      // `Object.entries` would copy a value that is too long.
       for (const name in value) {
         if (left < 0) break
         fields.push([redactText(name), redactInner((value as Record<string, unknown>)[name], depth + 1)])
@@ -100,8 +99,8 @@ export class Secrets {
   }
 
   /**
-   * Shortens texts and body. An answer that is saved in no file is not shortened. Removes the response,
-   * which only `--raw` and `api` print.
+   * Texts and body are shortened, except for an answer that is saved in no file. The response is removed,
+   * since only `--raw` and `api` print it.
    */
   redactFailure({ kind, message, details }: CliError): CliError {
     const { response: _, ...shown } = details
@@ -117,10 +116,10 @@ export class Secrets {
 /** In UTF-16 units. */
 const blockLength = 256 * 1024
 
-/** Maximum length of one escaped UTF-16 unit, which may be escaped several times, as in JSON within JSON. */
+/** Maximum length of one escaped UTF-16 unit. It may be escaped several times, as in JSON within JSON. */
 const maxEscapeLength = 64
 
-/** Maximum length of user info or a query value of a URL that crosses the end of a block, in UTF-16 units. */
+/** A secret in a URL that crosses the end of a block is found up to this length. */
 const maxAddressPartLength = 4096
 
 /** Maximum lengths of each text of a failure, and of all texts of its body together, in UTF-16 units. */
@@ -129,7 +128,7 @@ const maxBodyLength = 1024 * 1024
 
 const maxDepth = 200
 
-/** A shorter secret is not redacted, because it would match many words by chance. In UTF-16 units. */
+/** A shorter secret occurs in many words by chance, so it is not redacted. */
 const minSecretLength = 4
 
 interface SecretRange {
@@ -150,7 +149,7 @@ const addressSecrets = [
   /([?&#][\w.-]*(?:key|token|secret|password|signature)=)[^\s&#"'\\]+/gi,
 ]
 
-/** Finds a secret that is plain, escaped, or inside of base64. */
+/** Finds the secret as it is, with escapes, and inside base64. */
 class Secret {
   readonly #word: string
   readonly #words: ReadonlySet<string>
@@ -177,7 +176,7 @@ class Secret {
 /** The original text, or the text with its escapes resolved. */
 interface SearchText {
   text: string
-  /** Offsets of each character, and of the end, in the original text. */
+  /** Offsets of each character, and of the end, in the original text. If omitted, the offsets are equal. */
   starts?: readonly number[]
 }
 
@@ -206,8 +205,7 @@ function resolveEscapes(original: string): SearchText {
 }
 
 /**
- * Extends each occurrence by the adjacent characters that match `widened`. Returns offsets in the original
- * text.
+ * Returns offsets in the original text. `widened` matches adjacent characters that belong to an occurrence.
  */
 function findWord(word: string, { text, starts }: SearchText, widened?: RegExp): SecretRange[] {
   const places: SecretRange[] = []
@@ -222,7 +220,7 @@ function findWord(word: string, { text, starts }: SearchText, widened?: RegExp):
 }
 
 /**
- * A text may have been cut inside a secret, directly before an ellipsis. Half a secret must be redacted,
+ * A service may cut its message inside a secret and add an ellipsis. The part of the secret is redacted,
  * too.
  */
 function findCutWord(word: string, text: string): SecretRange[] {
@@ -235,13 +233,12 @@ function findCutWord(word: string, text: string): SecretRange[] {
   })
 }
 
-/** A shorter part of a secret's base64 is not redacted, because many texts contain it by chance. */
+/** Many texts contain a shorter part by chance. */
 const minBase64PartLength = 6
 
 /**
- * Returns the characters that the base64 of every text with the secret contains. They differ by the
- * position of the secret in a base64 group of three bytes. Characters that also encode bytes around the
- * secret are omitted.
+ * The base64 of a text depends on the position of the secret in a group of three bytes. Returns the
+ * characters for each position, without those that also encode adjacent bytes.
  */
 function findBase64Parts(secret: string): string[] {
   const bytes = Buffer.from(secret)
@@ -255,8 +252,8 @@ function findBase64Parts(secret: string): string[] {
 }
 
 /**
- * Most names are judged by the words in them, so some harmless headers count as secret. A value that looks
- * like a credential is secret under any name.
+ * A name is judged by the words in it, so some harmless headers count as secret. A value that looks like a
+ * credential is secret under any name.
  */
 export function isSecretHeader(name: string, value: string): boolean {
   if (/^(www|proxy)-authenticate$/i.test(name)) return false
@@ -272,10 +269,10 @@ function isCredential(value: string): boolean {
 }
 
 /**
- * Returns the forms that a service may quote: a credential also without its scheme, a cookie without its
- * name.
+ * A service may quote a credential without its scheme, and a cookie without its name, so these forms are
+ * returned, too.
  */
-export function findSecrets(headers: Record<string, string>): string[] {
+export function findHeaderSecrets(headers: Record<string, string>): string[] {
   return Object.entries(headers)
     .filter(([name, value]) => isSecretHeader(name, value))
     .flatMap(([name, value]) =>

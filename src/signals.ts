@@ -4,27 +4,24 @@ import type { Interrupt } from './context.ts'
 import type { StdStream } from './io/output.ts'
 import { setLongTimeout } from './timers.ts'
 
-/** SIGBREAK exists only on Windows (Ctrl-Break). CI runners send it before they kill the process. */
+/** SIGBREAK exists only on Windows (Ctrl-Break). CI runners send it before they kill a process. */
 const signals = ['SIGINT', 'SIGTERM', 'SIGHUP', 'SIGBREAK'] as const
 
-/**
- * After the cleanup the signal itself ends the process, so a loop in a shell stops, too. A second signal
- * ends the process at once.
- */
+/** After the cleanup, the signal itself ends the process, so that a loop in a shell stops, too. */
 export function onSignal(clean: (exit: number) => string, stderr: StdStream): void {
   for (const signal of signals) {
     process.once(signal, () => {
       removeSignalHandlers()
       try {
-        // Opening the stream makes stderr non-blocking, so a full pipe does not delay the end.
+        // An open stream is non-blocking, so a full pipe does not delay the end.
         const stream = stderr.open()
         const text = clean(128 + constants.signals[signal])
-        // On Windows, a stream also writes synchronously. It shows any text on a console, while `writeSync`
-        // writes UTF-8, which a console may take for another encoding.
+        // A console of Windows may take the bytes of `writeSync` for another encoding than UTF-8. A stream
+        // shows any text, and is synchronous there.
         if (process.platform === 'win32') stream.write(text)
         else writeSync(2, text)
       } catch {
-        // stderr may be closed. The signal ends the process anyway.
+        // Even if stderr is closed, the signal ends the process.
       }
       raise(signal)
     })
@@ -36,10 +33,10 @@ export function removeSignalHandlers(): void {
   for (const signal of signals) process.removeAllListeners(signal)
 }
 
-/** Calls `act` instead of ending the process at the first SIGINT. */
+/** The first SIGINT calls `act` instead of ending the process. */
 export function interceptInterrupt(act: () => void): Interrupt {
   const earlierListeners = process.rawListeners('SIGINT') as NodeJS.SignalsListener[]
-  // Node drops a pending signal if it has no listener, so one listener is always registered.
+  // Node drops a pending signal that has no listener, so one is always registered.
   const restoreListeners = () => {
     const isTaken = process.listeners('SIGINT').some((listener) => listener !== handleFirst)
     if (!isTaken) for (const listener of earlierListeners) process.on('SIGINT', listener)
@@ -55,8 +52,7 @@ export function interceptInterrupt(act: () => void): Interrupt {
     release: restoreListeners,
     raise() {
       interrupt()
-      // The process must stay alive until Node has handled the signal. A pending signal does not keep it
-      // alive, but a timer does.
+      // A timer keeps the process alive until Node has handled the signal. A pending signal does not.
       setInterval(() => {}, 1000)
       return new Promise(() => {})
     },
@@ -66,35 +62,35 @@ export function interceptInterrupt(act: () => void): Interrupt {
 export const interrupt = (): void => raise('SIGINT')
 
 /**
- * Has the effect of Ctrl-Z on all processes of the pipeline. The system ignores the signal if no shell
- * could resume them. Windows cannot suspend processes.
+ * Stops all processes of the pipeline, like Ctrl-Z. If no shell could resume them, the system ignores the
+ * signal.
  */
 export function suspend(): void {
   if (process.platform !== 'win32') process.kill(0, 'SIGTSTP')
 }
 
 /**
- * Sends a signal to this process. Windows has no signals: `kill` would end the process at once with exit
- * code 1. In a container, a signal from the first process to itself does not end it.
+ * Windows has no signals: `kill` would end the process at once with exit code 1. The first process of a
+ * container is not ended by a signal that it sends to itself.
  */
 function raise(signal: (typeof signals)[number]): void {
   if (process.platform !== 'win32' && process.pid !== 1) process.kill(process.pid, signal)
   else if (!process.emit(signal, signal)) process.exit(128 + constants.signals[signal])
 }
 
-/** Node would end an unfinished run with exit code 0 if the event loop becomes empty. */
+/** If the event loop becomes empty, Node ends with exit code 0, although the run is unfinished. */
 export function detectEarlyExit(report: () => void): () => void {
   process.exitCode = 1
   process.once('beforeExit', report)
   return () => void process.off('beforeExit', report)
 }
 
-/** Ends the process after this time, because unread output could keep it alive. */
+/** Output that nobody reads could keep the process alive. */
 export function exitAfter(milliseconds: number): void {
   if (milliseconds < Infinity) setLongTimeout(() => process.exit(), milliseconds).unref()
 }
 
-/** For an uncaught error, ends the process with the exit code that `report` returns. */
+/** The process ends with the exit code that `report` returns. */
 export function onCrash(report: (error: unknown) => Promise<number>): void {
   process.on('uncaughtException', async (error) => process.exit(await report(error).catch(() => 1)))
 }

@@ -26,7 +26,7 @@ export function createStdStream(descriptor: 1 | 2, openStream: () => NodeJS.Writ
       return isOnTerminal
     },
     get file() {
-      return findFilePath(descriptor)
+      return findDescriptorPath(descriptor)
     },
     get isClosed() {
       return wasClosed(descriptor)
@@ -39,25 +39,25 @@ export function createStdStream(descriptor: 1 | 2, openStream: () => NodeJS.Writ
     },
     open,
     writeSync(bytes) {
-      // If this returns 0, the caller writes to the stream. A Windows console decodes bytes by its code page,
-      // so only the stream can write text there. Process 1 of a container ends at a signal only if it has a
-      // handler. So process 1 keeps its signal handlers and writes to the non-blocking stream.
+      // The caller writes through the stream if this returns 0. A Windows console decodes bytes by its code
+      // page, so only the stream can write text there. The first process of a container ends at a signal
+      // only if it has a handler, so its handlers must stay, and its writes must not block.
       if (stream || process.pid === 1 || (process.platform === 'win32' && this.isTerminal)) return 0
-      // The last write of a run may block, so from now on a signal ends the process at once.
+      // This last write may block, so the next signal must end the process at once.
       removeSignalHandlers()
       return writeAll(descriptor, bytes)
     },
   }
 }
 
-/** A blocking write would delay signal handlers while nobody reads. */
+/** While nobody reads, a blocking write would delay signal handlers. */
 function makeNonBlocking(stream: NodeJS.WriteStream): NodeJS.WriteStream {
   const { _handle } = stream as { _handle?: { setBlocking?(isBlocking: boolean): void } }
   if (stream.isTTY && process.platform !== 'win32') _handle?.setBlocking?.(false)
   return stream
 }
 
-/** Node counts a chunk as written even if a full disk accepted only a part of it. */
+/** If a full disk accepts a part of a chunk, Node counts the chunk as written. So files are written here. */
 function writeWholeChunks(stream: NodeJS.WriteStream, descriptor: number): NodeJS.WriteStream {
   if (!fstatSync(descriptor).isFile()) return stream
   stream._write = (chunk: Uint8Array, _encoding, done) => {
@@ -76,14 +76,16 @@ function writeAll(descriptor: number, bytes: Uint8Array): number {
   try {
     while (written < bytes.length) written += writeSync(descriptor, bytes.subarray(written))
   } catch (error) {
-    // Another process may have made the shared pipe non-blocking. The caller writes the other bytes through
-    // the stream.
+    // If another process made the shared pipe non-blocking, the caller writes the rest through the stream.
     if (!hasCode(error, 'EAGAIN')) throw error
   }
   return written
 }
 
-/** Does not open the stream. Loads Node's terminal module only if the descriptor may be a terminal. */
+/**
+ * Opening a stream takes time, so the descriptor is examined. Node's terminal module is loaded only if it
+ * may be a terminal.
+ */
 function isTerminal(descriptor: number): boolean {
   try {
     const stat = fstatSync(descriptor)
@@ -94,14 +96,13 @@ function isTerminal(descriptor: number): boolean {
   }
 }
 
-/** Returns false on Windows, which does not number devices. */
+/** Windows does not number devices, so /dev/null cannot be recognized there. */
 const isNull = ({ rdev }: Stats): boolean =>
   process.platform !== 'win32' && rdev === statSync('/dev/null', { throwIfNoEntry: false })?.rdev
 
 /**
- * Returns whether the descriptor was closed when the process started. Node then opens /dev/null for reading
- * and writing, but a shell's redirection opens /dev/null only for one of the two. Only Linux shows the
- * difference.
+ * Node opens /dev/null for reading and writing if the descriptor was closed. A redirection of a shell opens
+ * it only for one of the two. Only Linux shows the difference.
  */
 function wasClosed(descriptor: number): boolean {
   try {
@@ -114,7 +115,7 @@ function wasClosed(descriptor: number): boolean {
   }
 }
 
-export function findFilePath(descriptor: number): string | undefined {
+export function findDescriptorPath(descriptor: number): string | undefined {
   try {
     return fstatSync(descriptor).isFile() ? realpathSync(`/dev/fd/${descriptor}`) : undefined
   } catch {
@@ -125,7 +126,7 @@ export function findFilePath(descriptor: number): string | undefined {
 export function findStdinKind(): Stdin['kind'] {
   try {
     const stat = fstatSync(0)
-    // On Windows `isFIFO` is always false, so the mode is read.
+    // On Windows, `isFIFO` is always false.
     const isPipe = (stat.mode & constants.S_IFMT) === constants.S_IFIFO
     if (isPipe || stat.isSocket()) return 'pipe'
     if (stat.isFile()) return 'file'

@@ -6,7 +6,7 @@ export interface UsageFigures {
   cost?: Money | undefined
 }
 
-/** `run` counts the tool uses that parley executed; `allowed` includes them. */
+/** `allowed` includes the tool uses that parley executed, which are `run`. */
 interface ToolUseCounts {
   allowed: number
   denied: number
@@ -16,7 +16,7 @@ interface ToolUseCounts {
   open: number
 }
 
-/** Failures that do not fail the run, and open workflow runs. */
+/** Number of each kind of failure that does not fail the run, and of open workflow runs. */
 type WarningCounts = {
   [Name in
     | 'deniedButRan'
@@ -42,21 +42,18 @@ export class Summary {
   firstRequestMs: number
   command: string | undefined
   attempts = 0
-  /**
-   * The requested model; after an answer, the model that the answer names. `undefined` after several
-   * answers.
-   */
+  /** The requested model, or the model that the answer names. `undefined` after several answers. */
   model: string | undefined
   stopReason: string | undefined
   id: string | undefined
   requestId: string | undefined
   session: string | undefined
-  /** `null` if one of the values could not be read. */
+  /** A value is `null` if it could not be read. */
   readonly usage: Record<string, number | null> = {}
   readonly figures: SessionFigures = { warnings: {} }
-  /** `undefined` if the files are too many to list. */
+  /** `undefined` if there are too many files to list. */
   files: Set<string> | undefined = new Set()
-  /** For a batch: the number of lines per outcome, and of failed lines per kind of failure. */
+  /** For a batch: lines by outcome, and failed lines by kind of failure. */
   counts: (() => { counts: object; failures: object }) | undefined
 
   constructor(startMs: number) {
@@ -65,7 +62,7 @@ export class Summary {
   }
 }
 
-/** Maximum number of files in a report. If a batch writes more, the report lists none. */
+/** If a batch writes more files, the report lists none. */
 const maxFiles = 1000
 
 export function addSummaryFile(summary: Summary, name: string): void {
@@ -80,7 +77,7 @@ interface AnswerFacts {
 }
 
 export function addAnswerFacts(summary: Summary, { id, model, stopReason, usage }: AnswerFacts): void {
-  // A batch reports only sums, so the facts of a single answer are omitted.
+  // A batch reports only sums, so it has no facts of a single answer.
   const isBatch = summary.counts !== undefined
   summary.model = isBatch ? undefined : (model ?? summary.model)
   summary.id = isBatch ? undefined : id

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { CliError } from '../src/errors.ts'
-import { findSecrets, isSecretHeader, Secrets } from '../src/secrets.ts'
+import { findHeaderSecrets, isSecretHeader, Secrets } from '../src/secrets.ts'
 
 function createSecrets(...all: string[]) {
   const secrets = new Secrets()
@@ -245,7 +245,7 @@ describe('parley redacts secrets in headers', () => {
 
   test('parley finds credentials in headers with and without an authentication scheme, and in each cookie', () => {
     expect(
-      findSecrets({
+      findHeaderSecrets({
         Authorization: 'Bearer   abc def',
         'X-Api-Key': 'a-key',
         COOKIE: 'a=1;b=2=3;  c; d=',

@@ -1,6 +1,6 @@
 import { Argument, Option } from 'commander'
 
-/** `updates` means that the run first reads the file and then writes it. */
+/** `updates`: the run reads the file and then writes it. */
 export class FileFlag extends Option {
   readonly use: 'reads' | 'writes' | 'updates'
 
@@ -10,13 +10,18 @@ export class FileFlag extends Option {
   }
 }
 
-/** Rules by flag: a flag requires one of the flags in `needs`, and excludes the flags in `bars`. */
-export type FlagCompanions = Record<string, { needs?: readonly string[]; bars?: readonly string[] }>
+/**
+ * Rules by flag. `requires`: one of these flags must be given, too. `excludes`: none of these may be given.
+ */
+export type FlagRules = Record<string, { requires?: readonly string[]; excludes?: readonly string[] }>
 
-/** The value is a text or `@FILE`. In a value of the form `<id=text>`, the text follows the first `=`. */
+/** The value is a text or `@FILE`. In a flag `<id=text>`, the text follows the first `=`. */
 export class TextFlag extends Option {}
 
-/** A header contains a blank. Unlike other values with blanks, it may be attached: `-H'Name: value'`. */
+/**
+ * Users of curl attach headers, as in `-H'Name: value'`, so the value may be attached although it has a
+ * blank.
+ */
 export class HeaderFlag extends TextFlag {}
 
 export class SettingArgument extends Argument {
@@ -29,13 +34,13 @@ export class FileArgument extends Argument {}
 
 export const createFailOnEmptyFlag = () => new Option('--fail-on-empty', 'exit 2 if stdin is empty')
 
-/** `earlier` is false after the flag's `--no-` form. */
+/** `earlier` is false after the `--no-` form of the flag. */
 export const appendFlagValue = (value: string, earlier: string[] | false | undefined): string[] => [
   ...(earlier || []),
   value,
 ]
 
-/** Parses an option of parley itself. Fields of the request use `toJsonInteger`. */
+/** For options of parley. Fields of a request use `toJsonInteger`, which keeps the source text. */
 export function parseWholeNumber(value: string): number {
   if (!/^\d+$/.test(value)) throw new Error('not a whole number')
   return Math.min(Number(value), Number.MAX_SAFE_INTEGER)
@@ -46,7 +51,7 @@ export function parsePositiveCount(value: string): number {
   return parseWholeNumber(value)
 }
 
-/** Parses digits with at most one decimal point. Returns the source text. */
+/** Accepts digits with at most one decimal point. */
 export function parseAmount(value: string): string {
   if (!/^\d{0,30}\.?\d{0,30}$/.test(value) || !/[1-9]/.test(value))
     throw new Error('not an amount such as 2.50')
@@ -59,7 +64,7 @@ export function toJsonNumber(value: string): string {
   return json
 }
 
-/** Checks a whole number for the body of a request. The number may have any length. */
+/** For the body of a request. The number may have any length. */
 export function toJsonInteger(value: string): string {
   if (!isInteger.test(value)) throw new Error('not a whole number, such as 0 or 800')
   return value

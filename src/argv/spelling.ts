@@ -1,16 +1,16 @@
 import { closest, distance } from 'fastest-levenshtein'
 
-/** Comparing a longer word takes long, and it is rarely a misspelling. */
+/** The time of a comparison grows with the lengths, and a longer word is rarely a misspelling. */
 const maxWordLength = 100
 
-/** Returns the end of a message, ` (did you mean x?)`, or an empty text. */
+/** Returns ` (did you mean x?)`, or an empty text. */
 export function didYouMean(word: string, candidates: readonly string[]): string {
   if (word.length > maxWordLength) return ''
   const candidate = closest(word, candidates)
   return isMisspelling(word, candidate) ? ` (did you mean ${candidate}?)` : ''
 }
 
-/** Allows one typo per three letters. Two swapped letters count as one typo. */
+/** Allows one typo per three letters. Two swapped letters are one typo. */
 function isMisspelling(word: string, candidate: string): boolean {
   const isSwapped = sorted(word) === sorted(candidate)
   const { length } = word.replace(/^-+/, '')

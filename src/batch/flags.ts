@@ -1,5 +1,5 @@
 import { InvalidArgumentError, Option } from 'commander'
-import { FileFlag, type FlagCompanions, parsePositiveCount } from '../argv/flags.ts'
+import { FileFlag, type FlagRules, parsePositiveCount } from '../argv/flags.ts'
 import type { BatchShare } from './input.ts'
 
 export interface BatchOptions {
@@ -40,11 +40,11 @@ export const createAllBatchFlags = (): Option[] => [
   ...createBatchFlags().map((flag) => flag.hideHelp()),
 ]
 
-export const batchFlagConstraints: FlagCompanions = {
-  ...Object.fromEntries(createBatchFlags().map(({ long }) => [long, { needs: ['--batch'] }])),
-  '--resume': { needs: ['--results'] },
-  '--input': { bars: ['--batch'] },
-  '--usage': { bars: ['--batch'] },
+export const batchFlagConstraints: FlagRules = {
+  ...Object.fromEntries(createBatchFlags().map(({ long }) => [long, { requires: ['--batch'] }])),
+  '--resume': { requires: ['--results'] },
+  '--input': { excludes: ['--batch'] },
+  '--usage': { excludes: ['--batch'] },
 }
 
 function parseShare(value: string): BatchShare {

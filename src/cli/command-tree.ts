@@ -7,7 +7,7 @@ const createConfigEntry = (name: keyof typeof configCommands, summary: string): 
   load: async () => ({ default: (await import('../commands/config.ts')).configCommands[name] }),
 })
 
-/** All commands. parley loads the module of a command only when the command is called. */
+/** parley loads the module of a command only when the command is called. */
 export const commandEntries: Record<string, CommandEntry> = {
   chat: {
     summary: 'ask a model and print the answer',

@@ -16,11 +16,8 @@ export default {
 
   examples: ['parley completion bash > parley.bash', 'parley completion zsh > _parley'],
 
-  /**
-   * Called only if the command line has flags. Otherwise `main` prints the script without loading this
-   * module.
-   */
-  async run({ output }, _, [shell = ''], grammar) {
-    await output.write((await grammar.findScript(shell)) ?? '')
+  /** Without flags, `main` prints the script and does not load this module. */
+  async run({ output }, _, [shell = ''], help) {
+    await output.write((await help.findCompletionScript(shell)) ?? '')
   },
 } satisfies CommandModule

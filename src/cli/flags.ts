@@ -1,5 +1,5 @@
 import { type Command, Option } from 'commander'
-import { appendFlagValue, FileFlag, type FlagCompanions, HeaderFlag } from '../argv/flags.ts'
+import { appendFlagValue, FileFlag, type FlagRules, HeaderFlag } from '../argv/flags.ts'
 import type { CommandEntry } from '../commands/command.ts'
 import type { SharedFlags, TypedFlag } from '../context.ts'
 import { usageError } from '../errors.ts'
@@ -15,7 +15,7 @@ export interface GivenFlag extends TypedFlag {
   option: Option
 }
 
-export const generalFlags = () => [
+export const createGeneralFlags = () => [
   new Option('--profile <name>', 'the profile to use; the built-in profile demo needs no credentials'),
   new Option('-q, --quiet', 'print only errors and important warnings on stderr'),
   new Option(
@@ -26,7 +26,7 @@ export const generalFlags = () => [
   new Option('--no-pager', 'print long help without a pager'),
 ]
 
-export const requestFlags = () => [
+export const createRequestFlags = () => [
   new Option('--raw', "print the service's exact JSON"),
   new Option('--dry-run', 'send nothing; print the request as JSON'),
   new Option('--curl', 'send nothing; print the request as a curl command'),
@@ -39,12 +39,12 @@ export const requestFlags = () => [
   new Option('-v, --verbose', 'show request and response headers, timings and retries on stderr'),
 ]
 
-export const settingFlags = () => settingNames.filter(isRequestSetting).map(settingFlag)
+export const createSettingFlags = () => settingNames.filter(isRequestSetting).map(settingFlag)
 
-export const declareGeneralFlags = (command: Command) => declareShared(command, generalFlags())
+export const declareGeneralFlags = (command: Command) => declareShared(command, createGeneralFlags())
 
 export const declareRequestFlags = (command: Command) =>
-  declareShared(command, [...requestFlags(), ...generalFlags(), ...settingFlags()])
+  declareShared(command, [...createRequestFlags(), ...createGeneralFlags(), ...createSettingFlags()])
 
 export const isHelpFlag = (word: string): boolean => word === '--help' || word === '-h'
 
@@ -67,9 +67,9 @@ function settingFlag(name: SettingName): Option {
 }
 
 /**
- * Reads the shared flags, which may precede or follow the command's name. The last value wins. `commands`
- * has the commands from the root to the called command. Throws a usage error for a flag that the called
- * command does not have, or that is in `without`.
+ * The shared flags may precede or follow the name of the command, and the last value counts. `commands`
+ * starts with the root and ends with the called command. Throws a usage error for a flag that does not
+ * apply to the called command.
  */
 export function readSharedFlags(
   commands: (Command & { given: GivenFlag[] })[],
@@ -86,8 +86,7 @@ export function readSharedFlags(
   }
   const flags = given as Partial<SharedFlags>
   if (flags.raw && called.opts().ids) throw usageError('--raw and --ids exclude each other')
-  // With a batch from a file, `--fail-on-empty` concerns the lines of that file, so `--no-stdin` does not
-  // contradict it.
+  // `--fail-on-empty` then also refuses a batch file without lines, so `--no-stdin` does not contradict it.
   const { batch = '-' } = called.opts()
   if (flags.failOnEmpty && flags.stdin === false && batch === '-')
     throw usageError('--no-stdin and --fail-on-empty exclude each other')
@@ -107,13 +106,13 @@ export function readSharedFlags(
   }
 }
 
-/** Throws a usage error if a flag lacks a companion, or has no effect next to another given flag. */
-export function requireCompanions(given: readonly TypedFlag[], companions: FlagCompanions = {}): void {
+/** Throws a usage error if a given flag lacks a required flag or is excluded by another one. */
+export function checkFlagRules(given: readonly TypedFlag[], flagRules: FlagRules = {}): void {
   const has = (flag: string) => given.some((each) => each.flag === flag)
   for (const { flag } of given) {
-    const { needs, bars = [] } = (Object.hasOwn(companions, flag) && companions[flag]) || {}
-    if (needs && !needs.some(has)) throw usageError(`${flag} works only with ${needs.join(' or ')}`)
-    const bar = bars.find(has)
+    const { requires, excludes = [] } = (Object.hasOwn(flagRules, flag) && flagRules[flag]) || {}
+    if (requires && !requires.some(has)) throw usageError(`${flag} works only with ${requires.join(' or ')}`)
+    const bar = excludes.find(has)
     if (bar !== undefined) throw usageError(`${flag} has no effect with ${bar}`)
   }
 }

@@ -3,14 +3,14 @@ import { appendFlagValue, FileFlag } from '../argv/flags.ts'
 import { exitCodes } from '../errors.ts'
 import { getSetting, getSettingFlag, getSettingVariable, settingNames } from '../settings/table.ts'
 import { isSharedFlag } from './flags.ts'
-import { loadCommands } from './loaded-commands.ts'
+import { loadAllCommands } from './loaded-commands.ts'
 import { type ParleyCommand, UnknownWordError } from './parley-command.ts'
 import { readExitCodeDescriptions } from './topic-texts.ts'
 import { topics } from './topics.ts'
 
-/** Returns the value that `help --json` prints. Of subcommands, it has only names and summaries. */
-export async function describeCommand(words: readonly string[]): Promise<object> {
-  const [root] = (await loadCommands()) as [ParleyCommand]
+/** Subcommands have only names and summaries. */
+export async function describeCommandForPrograms(words: readonly string[]): Promise<object> {
+  const [root] = (await loadAllCommands()) as [ParleyCommand]
   const command = words.reduce((group, word) => {
     const named = group.commands.find((child) => child.name() === word)
     if (!named) throw new UnknownWordError(group, [word])

@@ -5,7 +5,7 @@ import type { Style } from '../io/style.ts'
 
 const minDescriptionColumns = 20
 
-/** If a description would be too narrow next to its term, it has its own lines. */
+/** A description gets its own lines if it would be too narrow next to its term. */
 export const helpOptions: Partial<Help> = {
   minWidthToWrap: minDescriptionColumns,
   formatItem(term, termWidth, description, helper) {
@@ -18,9 +18,7 @@ export const helpOptions: Partial<Help> = {
 
 const createLayout = (width = 80) => Object.assign(new Help(), helpOptions, { helpWidth: width })
 
-/**
- * Wraps a help text and makes its headings bold. Indented lines are not wrapped, because people copy them.
- */
+/** Indented lines are not wrapped, because people copy them. */
 export function wrapHelp(text: string, width: number | undefined, { bold }: Pick<Style, 'bold'>): string {
   const layout = createLayout(width)
   return text
@@ -30,7 +28,7 @@ export function wrapHelp(text: string, width: number | undefined, { bold }: Pick
     .replace(heading, (words) => bold(words))
 }
 
-/** Prints a help text. On a terminal, shows a long text in the user's pager unless `isPaged` is false. */
+/** On a terminal, a long text goes through the pager unless `isPaged` is false. */
 export async function printHelp(
   context: Pick<Context, 'host' | 'cleanups'>,
   text: string,

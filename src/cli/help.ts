@@ -12,14 +12,14 @@ export default {
 
   examples: ['parley help events send', 'parley help exit-codes', 'parley help chat --json'],
 
-  async run(context, { json }: { json?: boolean }, words, grammar) {
+  async run(context, { json }: { json?: boolean }, words, help) {
     const { host, flags, output } = context
-    if (json) return output.write(`${JSON.stringify(await grammar.describe(words))}\n`)
+    if (json) return output.write(`${JSON.stringify(await help.describe(words))}\n`)
     const target = resolveHelpWords(words)
     const [name = '', ...rest] = target
     // `policy` is both a topic and a command group. `help policy` prints the topic, and `help policy check`
     // prints the help of the command.
-    if (!isTopic(name) || rest.length > 0) return grammar.showHelp(target)
+    if (!isTopic(name) || rest.length > 0) return help.showHelp(target)
     const { columns } = host.stdout
     const { formatTopic } = await import('./topic-texts.ts')
     const style = await createStyle(flags.color, host.env, output.isTerminal)

@@ -1,10 +1,10 @@
 import { helpOptions, wrapHelp, wrapTopic } from './help-text.ts'
-import { loadCommands } from './loaded-commands.ts'
+import { loadAllCommands } from './loaded-commands.ts'
 import { formatTopic } from './topic-texts.ts'
 import { topics } from './topics.ts'
 
 export async function renderManPage(version: string): Promise<string> {
-  const commands = (await loadCommands()).filter(({ module }) => module)
+  const commands = (await loadAllCommands()).filter(({ module }) => module)
   return `${[
     `.TH PARLEY 1 "" "parley ${version}" "User Commands"`,
     '.SH NAME\nparley \\- one command for a model gateway and an agent session service',
@@ -32,19 +32,16 @@ Flags of every command may come before its name.
 
 const width = 80
 
-/** Marks bold text with control characters, which `escapeRoff` turns into font changes. */
+/** Control characters cannot occur in help, so they mark bold text until `escapeRoff` replaces them. */
 const boldMarks = { bold: (text: string) => `\x01${text}\x02` }
 
-/**
- * Renders a section whose lines are printed verbatim. The section has no margin, so the lines may use the
- * whole width.
- */
+/** The lines are printed as they are, and start at the left margin because they are up to 80 columns wide. */
 const renderSection = (title: string, text: string): string =>
   `.SH "${escapeRoff(title)}"\n.nf\n.in 0\n${escapeRoff(text.trimEnd())}\n.in\n.fi`
 
 const codePoint = (char: string) => char.codePointAt(0)?.toString(16).toUpperCase().padStart(4, '0')
 
-/** Escapes a text for roff, both at the start of a line and as the argument of a macro. */
+/** The result is valid at the start of a line and as the argument of a macro. */
 const escapeRoff = (text: string): string =>
   text
     .replace(/[\\'"`^~]|[^\x00-\x7f]/gu, (char) => `\\[u${codePoint(char)}]`)

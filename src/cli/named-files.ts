@@ -8,20 +8,20 @@ import type { GivenFlag } from './flags.ts'
 import type { ParleyCommand } from './parley-command.ts'
 
 interface NamedFile {
-  /** Name of the flag or argument, or a description such as `the file that stdin reads`. */
+  /** Name in messages: a flag, an argument, or a phrase such as `the file that stdin reads`. */
   about: string
   isWritten: boolean
   /**
-   * Real path of a regular or missing file, for the comparison. `undefined` for devices, pipes and open
-   * descriptors.
+   * Real path of a regular or missing file. `undefined` for a device, a pipe or an open descriptor, which
+   * may have several names.
    */
   identity: string | undefined
 }
 
 /**
- * Describes two flags that name the same file, if one of them would overwrite it. If `-o` is allowed to
- * replace files, it may replace a file of `-f`. The profile file and regular files on stdin and stdout
- * count as if a flag named them. `commands` has the commands from the root to the called command.
+ * Describes two flags that name the same file if one of them would overwrite it. The profile file and the
+ * files on stdin and stdout count like files of flags. `-o` may replace a file of `-f`, if it replaces
+ * existing files at all.
  */
 export function describeFileConflict(commands: ParleyCommand[], host: Host): string | undefined {
   const called = commands.at(-1) as ParleyCommand
@@ -51,7 +51,7 @@ const findArguments = ({ registeredArguments, args }: ParleyCommand, host: Host)
 const findFlags = (given: GivenFlag[], host: Host): NamedFile[] =>
   given.map(({ option, flag, value }, index) => {
     const isWritten = option instanceof FileFlag && option.use !== 'reads'
-    // If a flag is repeated, only its last file is written, so earlier files cannot conflict.
+    // If a flag is repeated, only its last file is written.
     const isReplaced = isWritten && given.slice(index + 1).some((later) => later.flag === flag)
     const identity = isReplaced ? undefined : identify(host, getFileName(option, value))
     return { about: option.short ?? flag, isWritten, identity }
@@ -83,9 +83,9 @@ function identify(host: Host, name = '-'): string | undefined {
   try {
     if (isOpenDescriptor(path) || !statSync(path).isFile()) return undefined
   } catch {
-    // If the file cannot be examined, its path is compared without checking the kind of file.
+    // A file that cannot be examined is compared by its path.
   }
   const realPath = resolveRealPath(path)
-  // File systems of Windows and macOS usually ignore case, so two paths that differ in case may be one file.
+  // Windows and macOS usually ignore case, so two paths that differ in case may be the same file.
   return host.platform === 'win32' || host.platform === 'darwin' ? realPath.toLowerCase() : realPath
 }

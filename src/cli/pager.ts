@@ -1,36 +1,29 @@
 import type { Context, Host } from '../context.ts'
 
-/**
- * Shows a text in the user's pager. Returns false if the text fits on the terminal, no pager exists, or the
- * pager failed. The caller then prints the text.
- */
+/** Returns false if the caller must print the text: it fits on the terminal, or no pager works. */
 export async function showInPager(
   { host, cleanups }: Pick<Context, 'host' | 'cleanups'>,
   text: string,
 ): Promise<boolean> {
   const command = choosePager(host)
   if (command === undefined || !host.runPager || !isLong(text, host.stdout)) return false
-  // parley ignores Ctrl-C while the pager runs, because less uses it to end a search.
+  // Ctrl-C ends a search in less, so it must not end parley.
   const restoreInterrupt = ignoreInterrupts(host)
   try {
     const { env } = host
     const pager = { text: command, env: { ...env, LESS: env.LESS ?? 'FRX' }, input: text }
     const code = await host.runPager(pager, cleanups)
-    // A code of more than 128 means that a signal ended the pager. The user has then seen the text, so it is
-    // not printed again.
+    // A code over 128 means that a signal ended the pager, after the user saw the text.
     return code === undefined || code === 0 || code > 128
   } finally {
     restoreInterrupt()
   }
 }
 
-/**
- * Command that runs less if it exists. Without the check, the shell would print an error if less is
- * missing.
- */
+/** If less is missing, `exec less` alone would print an error. */
 const lessIfFound = 'command -v less >/dev/null && exec less'
 
-/** Returns the command of the pager. As in git, an empty variable or `cat` means no pager. */
+/** As in git, an empty variable or `cat` turns the pager off. */
 function choosePager({ env, platform }: Host): string | undefined {
   if (env.TERM === 'dumb') return undefined
   const command = env.PARLEY_PAGER ?? env.PAGER ?? (platform === 'win32' ? '' : lessIfFound)
@@ -39,7 +32,7 @@ function choosePager({ env, platform }: Host): string | undefined {
 
 const colorCode = /\x1b\[[\d;]*m/g
 
-/** Returns whether the text does not fit on the terminal. The shell's next prompt also needs a row. */
+/** Counts one row more than the text has, because the shell's prompt needs a row. */
 function isLong(text: string, { columns, rows }: Host['stdout']): boolean {
   if (!columns || !rows) return false
   let count = 1

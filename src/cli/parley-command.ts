@@ -1,5 +1,5 @@
 import { Argument, Command, Option } from 'commander'
-import { mustBeAttached } from '../argv/bare-flags.ts'
+import { looksLikeFlag } from '../argv/bare-flags.ts'
 import { appendFlagValue, HeaderFlag, SettingArgument } from '../argv/flags.ts'
 import type { CommandEntry, CommandModule } from '../commands/command.ts'
 import { usageError } from '../errors.ts'
@@ -14,8 +14,8 @@ import {
 import { isKnownFlag } from './hints.ts'
 
 /**
- * A command line has an unknown word or flag, which is the first of `words`. `Program` converts this error
- * to a usage error with a suggestion.
+ * An unknown word or flag: the first of `words`. `Program` turns this error into a usage error with a
+ * suggestion.
  */
 export class UnknownWordError extends Error {
   readonly command: ParleyCommand
@@ -28,10 +28,7 @@ export class UnknownWordError extends Error {
   }
 }
 
-/**
- * Returns the setting that a flag sets, because people type `config set --base-url …` for `config set
- * baseUrl …`. Returns any other word unchanged.
- */
+/** People type `config set --base-url …` for `config set baseUrl …`, so a flag stands for its setting. */
 const findFlagName = (word: string) => settingNames.find((name) => getSettingFlag(name) === word) ?? word
 
 const generalFlagsNote = "Shared flags: --profile NAME, -q and others: see 'parley help settings'."
@@ -39,10 +36,13 @@ const requestFlagsNote = `Shared flags: --profile NAME, --raw, --dry-run, --curl
 
 const helpFlag = ['-h, --help', 'print this help'] as const
 
-/** A command of parley. A flag's value that begins with a hyphen must be attached to the flag. */
+/**
+ * commander would take a following flag as a value. So a value that begins with a hyphen must be attached,
+ * as in `--system=-x`.
+ */
 export class ParleyCommand extends Command {
   entry: CommandEntry = { summary: '' }
-  /** Code of the command. `undefined` for a group, and before `load`. */
+  /** `undefined` for a group, and before `load`. */
   module: CommandModule | undefined
   readonly given: GivenFlag[] = []
 
@@ -83,7 +83,7 @@ export class ParleyCommand extends Command {
     return this.parent ? [...(this.parent as ParleyCommand).path, this] : [this]
   }
 
-  /** Words of the command line that name the command, without `parley`. */
+  /** Names of the groups and the command, such as `['events', 'list']`. */
   get words(): string[] {
     return this.path.slice(1).map((command) => command.name())
   }
@@ -130,7 +130,7 @@ export class ParleyCommand extends Command {
     const { length: most } = all
     for (const [at, argument] of all.entries()) {
       const word = operands[at]
-      // If an argument is missing, commander does not check the words before it, so they are checked here.
+      // commander reports a missing argument first, which would hide an invalid word before it.
       if (word !== undefined) argument.parseArg?.(word, undefined)
       else if (argument.required)
         throw usageError(
@@ -159,7 +159,7 @@ export class ParleyCommand extends Command {
       const choices = formatChoices(option)
       if (value === undefined)
         throw usageError(`${option.long} needs a value${choices ? `: ${choices}` : ''}`)
-      if (mustBeAttached(value)) {
+      if (looksLikeFlag(value)) {
         throw usageError(
           `${word} needs a value; attach one that begins with a hyphen: ${option.long}='${value}'`,
         )
@@ -167,10 +167,7 @@ export class ParleyCommand extends Command {
     }
   }
 
-  /**
-   * Returns the help without the shared flags, because the command's own flags would be hard to find among
-   * them. The topic `settings` lists the shared flags.
-   */
+  /** The shared flags would hide the flags of the command. The topic `settings` lists them. */
   override helpInformation(context?: { error: boolean }): string {
     for (const option of this.sharedFlags) option.hideHelp()
     return super.helpInformation(context) + this.notes.map((note) => `\n${note}\n`).join('')
@@ -190,9 +187,9 @@ export class ParleyCommand extends Command {
 }
 
 /**
- * Throws an error if a value is attached to a short flag and has blanks. The word is then probably a prompt
- * that begins with a hyphen. Headers are an exception, because users of curl write `-H'Name: value'`. Also
- * throws an error for a long flag with one hyphen: `-model NAME` would be `-m` with the value `odel`.
+ * A short flag with an attached value that has blanks is probably a prompt that begins with a hyphen. Users
+ * of curl write `-H'Name: value'`, so headers are an exception. `-model NAME` would be `-m` with the value
+ * `odel`, so a long flag with one hyphen is an error, too.
  */
 function checkAttachedValue(word: string, command: ParleyCommand): void {
   const { options } = command
@@ -206,7 +203,7 @@ function checkAttachedValue(word: string, command: ParleyCommand): void {
   if (/\s/.test(word) && !(option instanceof HeaderFlag)) throw new UnknownWordError(command, [word])
 }
 
-/** Throws a usage error for an invalid value, which is shorter than the error of commander. */
+/** Replaces the error of commander for an invalid value by a shorter one. */
 function shortenParseErrors(parameter: Option | Argument, name: string): void {
   const { parseArg, argChoices } = parameter
   if (!parseArg || parseArg === appendFlagValue) return
@@ -220,10 +217,7 @@ function shortenParseErrors(parameter: Option | Argument, name: string): void {
   }
 }
 
-/**
- * Returns whether the command has a flag for a session. `-s` decides, because `serve --session` names a
- * file.
- */
+/** `serve --session` names a file, but has no `-s`. */
 const hasSessionFlag = ({ options }: Command) => options.some(({ short }) => short === '-s')
 
 const formatChoices = ({ argChoices }: Argument | Option): string | undefined =>

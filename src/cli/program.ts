@@ -1,29 +1,26 @@
 import { CommanderError, type Option } from 'commander'
 import { findFlagValue, hasFlag } from '../argv/bare-flags.ts'
 import { FileFlag, TextFlag } from '../argv/flags.ts'
-import type { CommandTree } from '../commands/command.ts'
+import type { HelpSource } from '../commands/command.ts'
 import { type CommandEnd, type Context, createContext, type Host, type RunContext } from '../context.ts'
 import { CliError, usageError } from '../errors.ts'
 import { createStyle } from '../io/style.ts'
 import { rootEntry } from './command-tree.ts'
 import {
+  checkFlagRules,
   declareRequestFlags,
   isFlagExceptHelp,
   isHelpFlag,
   readSharedFlags,
-  requireCompanions,
 } from './flags.ts'
 import { helpOptions, printHelp, wrapHelp } from './help-text.ts'
 import { ParleyCommand, UnknownWordError } from './parley-command.ts'
-import { describeUnknown } from './unknown-words.ts'
+import { describeUnknownWord } from './unknown-words.ts'
 
 interface ProgramOptions {
   run: RunContext
   version: string
-  /**
-   * The file of `--report`. `Program` disables the report if the file would replace a file that the run
-   * needs.
-   */
+  /** `disable` is called if the report would replace a file that the run needs. */
   report: { open(): Promise<void>; disable(): void }
 }
 
@@ -31,18 +28,18 @@ export interface ProgramEnd extends CommandEnd {
   exit: number
 }
 
-/** Runs the command that the arguments name. Throws a `CliError` of kind `usage` for wrong arguments. */
+/** Throws a usage error for wrong arguments. */
 export const runProgram = (argv: string[], host: Host, options: ProgramOptions): Promise<ProgramEnd> =>
   new Program(argv, host, options).run()
 
-class Program implements CommandTree {
+class Program implements HelpSource {
   readonly #argv: string[]
   readonly #host: Host
   readonly #options: ProgramOptions
   #help = ''
-  /** False for a group without a subcommand, which prints its help too. */
+  /** False for a group without a subcommand, whose help is printed without a pager. */
   #isHelpRequested = true
-  /** True if `parley help` shows the help of a command. False for `help --json`, which has no topics. */
+  /** True if `parley help` shows the help of a command, so that an unknown word may be a misspelled topic. */
   #isHelpCommand = false
   #end: ProgramEnd = { exit: 0 }
 
@@ -75,11 +72,11 @@ class Program implements CommandTree {
   }
 
   async describe(words: string[]): Promise<object> {
-    return (await import('./help-json.ts')).describeCommand(words)
+    return (await import('./help-json.ts')).describeCommandForPrograms(words)
   }
 
-  async findScript(shell: string): Promise<string | undefined> {
-    return (await import('./completion/scripts.ts')).findScript(shell)
+  async findCompletionScript(shell: string): Promise<string | undefined> {
+    return (await import('./completion/scripts.ts')).findCompletionScript(shell)
   }
 
   async #parse(words: string[]): Promise<void> {
@@ -96,7 +93,7 @@ class Program implements CommandTree {
   #explain(error: unknown): unknown {
     if (error instanceof CommanderError) return usageError(error.message)
     if (!(error instanceof UnknownWordError)) return error
-    return usageError(describeUnknown(error, this.#isHelpCommand))
+    return usageError(describeUnknownWord(error, this.#isHelpCommand))
   }
 
   #createRoot(): ParleyCommand {
@@ -113,8 +110,8 @@ class Program implements CommandTree {
       )
       .usage('<command> [flags]')
       .exitOverride()
-      // commander prints the help of a group on stderr, so `writeErr` collects help as `writeOut` does.
-      // `outputError` prints nothing, because `main` prints errors.
+      // commander writes the help of a group to stderr, but parley prints all help on stdout. `main` prints
+      // errors.
       .configureOutput({
         writeOut: print,
         writeErr: print,
@@ -133,11 +130,11 @@ class Program implements CommandTree {
 
   #openGroup(group: ParleyCommand): void {
     group.enablePositionalOptions()
-    // A group parses request flags only if they precede the command's name, which is rare. Without such a
-    // flag, only the command declares the request flags.
+    // A group needs the request flags only if one precedes the name of a command, which is rare. Declaring
+    // them takes time.
     if (this.#argv.slice(0, group.path.length).some(isFlagExceptHelp)) declareRequestFlags(group)
-    // commander emits `command:*` for an unknown word, but with --help it prints the group's help instead. So
-    // the word is also checked before the help is printed.
+    // With --help, commander does not emit `command:*` for an unknown word, so the word is checked before
+    // the help, too.
     group.on('command:*', (words: readonly string[]) => void refuseWord(group, words))
     group.addHelpText('before', () => refuseWord(group))
     group.hook('preSubcommand', (_, called) => this.#open(called as ParleyCommand))
@@ -159,7 +156,7 @@ class Program implements CommandTree {
     if (path.some(({ given }) => given.some(({ option }) => namesFile(option))))
       await this.#requireDistinctFiles(path)
     await report.open()
-    requireCompanions(flags.given, module?.companions)
+    checkFlagRules(flags.given, module?.flagRules)
     const context = await createContext(this.#host, flags, run)
     try {
       const end = await run.tracker.during({ isChange: entry.requests === 'changes' }, async () => {
@@ -174,10 +171,7 @@ class Program implements CommandTree {
     }
   }
 
-  /**
-   * Throws a usage error if two flags name the same file and one of them would overwrite it. Disables the
-   * report first, because the report could overwrite that file.
-   */
+  /** The report could overwrite one of the files, so it is disabled first. */
   async #requireDistinctFiles(path: ParleyCommand[]): Promise<void> {
     const { describeFileConflict } = await import('./named-files.ts')
     const conflict = describeFileConflict(path, this.#host)
@@ -187,16 +181,13 @@ class Program implements CommandTree {
   }
 }
 
-/** Throws an error if a word follows the command's name. Returns a text to print before the help. */
+/** The returned text is printed before the help. */
 function refuseWord(command: ParleyCommand, words: readonly string[] = command.args): string {
   if (words[0]?.startsWith('-') === false) throw new UnknownWordError(command, words)
   return ''
 }
 
-/**
- * Prints the body of an error response. Prints nothing after other output, such as events, because a reader
- * would take the body for another event.
- */
+/** Prints no body after other output, because a reader would take it for another event. */
 async function printBody({ output }: Context, error: unknown): Promise<void> {
   const response = error instanceof CliError ? error.details.response : undefined
   if (!response || output.hasBegun) return
@@ -205,7 +196,7 @@ async function printBody({ output }: Context, error: unknown): Promise<void> {
   await output.flush()
 }
 
-/** Moves a leading `--help` behind the words, because `parley --help chat` prints the help of chat. */
+/** `parley --help chat` prints the help of chat. */
 function replaceLeadingHelp(argv: string[]): string[] {
   const [first = '', ...words] = argv
   return isHelpFlag(first) && words[0]?.startsWith('-') === false ? ['help', ...words] : argv

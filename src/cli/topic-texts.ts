@@ -9,17 +9,17 @@ import {
   type SettingName,
   settingNames,
 } from '../settings/table.ts'
-import { generalFlags, requestFlags } from './flags.ts'
+import { createGeneralFlags, createRequestFlags } from './flags.ts'
 import { formatTwoColumns } from './help-text.ts'
 import type { TopicName } from './topics.ts'
 
 type Row = [term: string, about: string]
 
-/** Generated lists. Each replaces a line of a topic, such as `{settings}`. */
+/** Each list replaces a line of a topic, such as `{settings}`. */
 const generatedLists: Record<string, () => Row[]> = {
   settings: () => settingNames.map((name) => [name, describeSetting(name)]),
-  'general flags': () => generalFlags().map(toFlagRow),
-  'request flags': () => requestFlags().map(toFlagRow),
+  'general flags': () => createGeneralFlags().map(toFlagRow),
+  'request flags': () => createRequestFlags().map(toFlagRow),
   'batch flags': () => createBatchFlags().map(toFlagRow),
   variables: () => [
     ...settingNames.map((name): Row => [getSettingVariable(name), getSetting(name).about]),
@@ -45,10 +45,10 @@ function describeSetting(name: SettingName): string {
   return details === '' ? about : `${about} (${details})`
 }
 
-/** Reads a topic. The build copies the topics next to the program. */
+/** The build copies the topics next to the program. */
 const readTopic = (name: TopicName) => readFileSync(join(import.meta.dirname, `topics/${name}.txt`), 'utf8')
 
-/** Returns the descriptions of the topic `exit-codes`. The keys are the kinds of failures. */
+/** Reads the topic `exit-codes`. The keys are the kinds of failures. */
 export function readExitCodeDescriptions(): Map<string | undefined, string | undefined> {
   const rows = readTopic('exit-codes').replace(/\n {9,}/g, ' ')
   const found = rows.matchAll(/^ {2}\d+ +(\S+) +(.*?)(?: \[.*\])?$/gm)

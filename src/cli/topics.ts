@@ -21,7 +21,7 @@ export const topics = [
 
 export type TopicName = (typeof topics)[number]
 
-/** Other words that people type after `help`, each with the topic or the command that it means. */
+/** Words that people type after `help`, each with the topic or command that has the answer. */
 const otherNames = new Map<string, string[]>([
   ['errors', ['exit-codes']],
   ['retries', ['settings']],

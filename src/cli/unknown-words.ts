@@ -4,11 +4,8 @@ import { findHint } from './hints.ts'
 import type { UnknownWordError } from './parley-command.ts'
 import { isTopic, topics } from './topics.ts'
 
-/**
- * Returns the message about an unknown word or flag. `isHelp` means that the command is `help`, so the word
- * may also be a topic.
- */
-export function describeUnknown(unknown: UnknownWordError, isHelp: boolean): string {
+/** `isHelp`: the word follows `parley help`, so it may also be a topic. */
+export function describeUnknownWord(unknown: UnknownWordError, isHelp: boolean): string {
   const { command, words } = unknown
   const [word = '', ...rest] = words
   if (word.startsWith('-')) return describeFlag(unknown)
@@ -22,15 +19,15 @@ export function describeUnknown(unknown: UnknownWordError, isHelp: boolean): str
   if (group.length > 0 && !command.entry.group) return `${start}: 'parley ${group.join(' ')}' has no commands`
   const isTopicMissing = isHelp && group.length === 0
   const names = [...Object.keys(command.entry.group ?? {}), ...(isTopicMissing ? topics : [])]
-  // `policy` is both a command and a topic, so a list with duplicates would suggest it twice.
+  // `policy` is a command and a topic, and must be suggested once.
   const near = suggestNames(word, [...new Set(names)])
   const list = `${isTopicMissing ? `; topics: ${topics.join(', ')}` : ''}; 'parley ${[...group, '--help'].join(' ')}' lists ${group.length > 0 ? 'its' : 'the'} commands`
-  // An unknown word with several words after it is probably a prompt, not a misspelt command.
+  // Several words after an unknown word are probably a prompt, not a misspelled command.
   const mayBePrompt = !isHelp && group.length === 0 && (near === '' || rest.length > 1)
   return `${start}${near || list}${mayBePrompt ? '; to ask a model, put chat before the prompt' : ''}`
 }
 
-/** Returns a hint if a word is the name of a command in another group, or of a topic. */
+/** Finds commands of that name in other groups, or a topic. */
 function suggestFromOtherGroups(typed: string, isHelp: boolean): string | undefined {
   const groups = Object.keys(commandEntries).filter((name) =>
     Object.hasOwn(commandEntries[name]?.group ?? {}, typed),
@@ -40,14 +37,13 @@ function suggestFromOtherGroups(typed: string, isHelp: boolean): string | undefi
   return !isHelp && isTopic(typed) ? `'parley help ${typed}' prints this topic as text` : undefined
 }
 
-/** Suggests the names that begin with the word, otherwise the most similar name. */
+/** Suggests names that begin with the word, otherwise the most similar name. */
 function suggestNames(word: string, names: string[]): string {
   const letters = word.replace(/^-+/, '')
   const begun = letters.length > 2 ? names.filter((name) => name.startsWith(word)) : []
   return begun.length > 0 ? ` (did you mean ${begun.join(' or ')}?)` : didYouMean(word, names)
 }
 
-/** Returns the message about an unknown flag. */
 function describeFlag({ command, words: [word = ''] }: UnknownWordError): string {
   // The text after = may be a secret, so the message omits it.
   const name = word.startsWith('--') ? word.replace(/=.*/s, '') : word

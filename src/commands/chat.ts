@@ -36,12 +36,12 @@ export default {
     'With --thread or --report, parley reads the whole answer even if the reader of stdout ends early (| head -1).',
   ],
 
-  companions: {
+  flagRules: {
     ...batchFlagConstraints,
-    '--schema': { bars: ['--raw'] },
-    '--schema-retries': { needs: ['--schema'] },
-    '--stream': { bars: ['--batch'] },
-    '--markdown': { bars: ['--batch', '--raw', '--schema'] },
+    '--schema': { excludes: ['--raw'] },
+    '--schema-retries': { requires: ['--schema'] },
+    '--stream': { excludes: ['--batch'] },
+    '--markdown': { excludes: ['--batch', '--raw', '--schema'] },
   },
 
   examples: [
@@ -51,7 +51,7 @@ export default {
     "parley chat --thread talk.json 'And then?'",
   ],
 
-  /** The code for requests is imported here, because help and usage errors do not need it. */
+  /** Help and usage errors must not load the code for requests, so it is imported here. */
   async run(context, options: ChatOptions & BatchOptions, words) {
     if (options.batch === undefined) {
       const { runChat } = await import('../gateway/chat/chat.ts')

@@ -1,41 +1,35 @@
 import type { Argument, Option } from 'commander'
-import type { FlagCompanions } from '../argv/flags.ts'
+import type { FlagRules } from '../argv/flags.ts'
 import type { CommandEnd, Context } from '../context.ts'
 
 export interface CommandModule {
   parameters?(): (Argument | Option)[]
   notes?: readonly string[]
-  companions?: FlagCompanions
+  flagRules?: FlagRules
   /**
-   * True if the command prints JSON lines with `--raw`. parley never prints the body of a failed response
-   * between such lines.
+   * With `--raw`, the command prints JSON lines. parley then never prints the body of a failed response,
+   * because a reader would take it for a line.
    */
   printsLines?: boolean
   examples: readonly string[]
-  /**
-   * Runs the command. Returns nothing after a success. May return an exit code for a result that is not a
-   * failure, or a `CommandEnd`.
-   */
+  /** A returned number is the exit code of a result that is not a failure. */
   run(
     context: Context,
     options: never,
     words: string[],
-    grammar: CommandTree,
+    help: HelpSource,
   ): Promise<number> | Promise<void> | Promise<CommandEnd>
 }
 
-export interface CommandTree {
+export interface HelpSource {
   showHelp(words: string[]): Promise<void>
   describe(words: string[]): Promise<object>
-  findScript(shell: string): Promise<string | undefined>
+  findCompletionScript(shell: string): Promise<string | undefined>
 }
 
 export interface CommandEntry {
   summary: string
-  /**
-   * Effect of the command's requests. Absent if the command sends no requests. A command with requests has
-   * the shared request flags.
-   */
+  /** Absent if the command sends no requests. Otherwise the command has the request flags. */
   requests?: 'changes' | 'reads'
   without?: readonly string[]
   load?: (() => Promise<{ default: CommandModule }>) | undefined

@@ -37,10 +37,7 @@ import { parseTypedSetting } from '../settings/typed-value.ts'
 import { describeUndocumentedBeta } from '../wire/sessions/betas.ts'
 import type { CommandModule } from './command.ts'
 
-/**
- * The commands of `parley config`. The code that prompts for values or checks a profile is imported only
- * when a command needs it.
- */
+/** Code that prompts or sends requests is imported only when a command needs it. */
 export const configCommands = {
   init: {
     notes: [
@@ -113,8 +110,8 @@ export const configCommands = {
         : given
       const { value, problem, suggestion, hadQuotes } = parseTypedSetting(name, text)
       if (problem !== undefined) {
-        // The value may be a secret of the profile, which parley redacts after reading the profile. If
-        // reading fails, the message does not quote the value.
+        // parley redacts the secrets of a profile after it has read the profile. If it cannot read the
+        // profile, the message does not quote the value, which may be a secret.
         const isQuoted = !isRead && (await readProfile(context).then(Boolean, () => false))
         throw usageError(
           `${isQuoted ? formatNameAndValue(name, text) : name} ${problem}${suggestion === undefined ? '' : `: ${suggestion}`}`,
@@ -183,7 +180,7 @@ export const configCommands = {
         : settingNames
             .filter((setting) => values[setting] !== undefined)
             .map((setting) => [setting, formatForDisplay({ setting, value: values[setting] })])
-      // Rows are not cut to the terminal's width, because the last column (the source) matters most.
+      // The last column, the source, matters most, so rows are not cut to the width of the terminal.
       const table = output.isTerminal
         ? (await import('../io/columns.ts')).createTableFormatter({ width: Infinity })
         : undefined
@@ -222,7 +219,7 @@ export const configCommands = {
 
   profiles: {
     examples: ['parley config profiles'],
-    /** Prints one name per line. On a terminal, a star marks the current profile. */
+    /** On a terminal, a star marks the current profile. */
     async run(context) {
       const { host, flags, messages, output } = context
       const file = await readProfiles(context.host, context.messages)
@@ -270,10 +267,7 @@ export const configCommands = {
   },
 } satisfies Record<string, CommandModule>
 
-/**
- * Returns a value for display. For an invalid value, returns its problem instead, because the value may be
- * a misplaced secret.
- */
+/** Shows the problem of an invalid value instead of the value, which may be a misplaced secret. */
 function formatForDisplay(candidate: Pick<UncheckedSetting, 'setting' | 'value'>): string {
   const problem = findSettingProblem(candidate)
   return problem ? `(${problem})` : maskSettingValue(candidate.setting, candidate.value)
@@ -290,10 +284,7 @@ async function readValue(context: Context, name: SettingName): Promise<string> {
   return withPrompter(context, (prompter) => prompter.prompt(`${name} (not shown): `, { isHidden: true }))
 }
 
-/**
- * Prompts before a profile is deleted. Throws a `CliError` if stdin is not a terminal or the profile does
- * not exist.
- */
+/** Throws a `CliError` if stdin is not a terminal or the profile does not exist. */
 async function confirmDeletion(context: Context, name: string): Promise<boolean> {
   const { input } = context
   const file = await readProfiles(context.host, context.messages)

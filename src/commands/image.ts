@@ -22,11 +22,11 @@ export default {
     "parley names files after the prompt. If a file of that name exists, parley adds the next free number. With -o FILE, parley replaces an existing file only with --force. There is no default model: choose one with -m or 'parley config set imageModel NAME'.",
   ],
 
-  companions: {
+  flagRules: {
     ...batchFlagConstraints,
-    '--output': { bars: ['--raw'] },
-    '--force': { bars: ['--raw'] },
-    '--preview': { bars: ['--raw', '--batch'] },
+    '--output': { excludes: ['--raw'] },
+    '--force': { excludes: ['--raw'] },
+    '--preview': { excludes: ['--raw', '--batch'] },
   },
 
   examples: [

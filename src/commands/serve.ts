@@ -71,7 +71,7 @@ export default {
     }
     for (const secret of Object.values(credentials)) secrets.add(secret)
     const { answer, session } = options
-    // A replay of a long session creates many short-lived answers, for which V8's young generation would grow
+    // Replaying a long session creates many short-lived objects, for which V8's young generation would grow
     // to 128 MiB.
     if (session !== undefined) context.host.limitYoungGeneration?.(context.cleanups)
     const log = createLog(context)
@@ -128,12 +128,12 @@ function parseMilliseconds(value: string): number {
   return milliseconds
 }
 
-/** Bytes that may wait for a slow reader of stderr before log lines are dropped. */
+/** Bytes that wait for a slow reader of stderr before parley drops lines. */
 const maxUnwrittenBytes = 2 ** 20
 
 /**
- * Returns a function that logs a line: `text`, which a client or a file controls, and `end`. Drops lines
- * while the reader of stderr is too slow.
+ * The returned function escapes `text`, which a client or a file controls, and appends `end`. It drops
+ * lines while the reader of stderr is too slow.
  */
 function createLog({ host, flags, secrets }: Context): (text: string, end?: string) => void {
   const stderr = host.stderr.open()

@@ -1,6 +1,6 @@
 import type { Context, ProcessInfo } from '../context.ts'
 import { CliError } from '../errors.ts'
-import { findSecrets } from '../secrets.ts'
+import { findHeaderSecrets } from '../secrets.ts'
 import { permissionAdvice } from '../settings/profile-file.ts'
 import {
   addressSettings,
@@ -48,7 +48,7 @@ export function createCredentials(context: Context, settings: ResolvedSettings) 
       const { service } = endpoint
       if (!checked.has(service)) {
         requireUsable(context, settings, request)
-        for (const secret of findSecrets(headers)) context.secrets.add(secret)
+        for (const secret of findHeaderSecrets(headers)) context.secrets.add(secret)
       }
       checked.add(service)
       if (!credential) return request

@@ -2,7 +2,7 @@ import { spawnSync } from 'node:child_process'
 import { chmodSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { describe, expect, test } from 'vitest'
-import { loadCommands } from '../../src/cli/loaded-commands.ts'
+import { loadAllCommands } from '../../src/cli/loaded-commands.ts'
 import { childEnvironment } from '../harness/environment.ts'
 import { run, temporaryFolder } from '../harness/run.ts'
 
@@ -152,7 +152,7 @@ for (const shell of shells) {
   describe(`${name}`, () => {
     test(`${name} completion offers every flag of every command (needs ${name})`, async () => {
       const home = await createHome(shell)
-      for (const { words, ownFlags, sharedFlags } of await loadCommands()) {
+      for (const { words, ownFlags, sharedFlags } of await loadAllCommands()) {
         const env = { ...environment(home), WORDS: words.join(' ') }
         const { stdout } = spawnSync(name, ['-c', shell.flags], { env, encoding: 'utf8' })
         const all = [...ownFlags, ...sharedFlags].flatMap(({ short, long }) => [short, long].filter(Boolean))

@@ -1,11 +1,11 @@
 import { expect, test } from 'vitest'
 import { suggestedValues } from '../../src/cli/completion/scripts.ts'
-import { loadCommands } from '../../src/cli/loaded-commands.ts'
+import { loadAllCommands } from '../../src/cli/loaded-commands.ts'
 import { execute } from '../harness/process.ts'
 import { run } from '../harness/run.ts'
 
 test('each value that completion suggests belongs to an existing flag or argument', async () => {
-  const parameters = (await loadCommands()).flatMap(({ words, options, registeredArguments }) => [
+  const parameters = (await loadAllCommands()).flatMap(({ words, options, registeredArguments }) => [
     ...options.flatMap(({ long }) => [long, `${words.join(' ')} ${long}`]),
     ...registeredArguments.map((argument) => `${words.join(' ')} ${argument.name()}`),
   ])

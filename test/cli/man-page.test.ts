@@ -3,7 +3,7 @@ import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { man, version } from '../../package.json'
-import { loadCommands } from '../../src/cli/loaded-commands.ts'
+import { loadAllCommands } from '../../src/cli/loaded-commands.ts'
 import { renderManPage } from '../../src/cli/man-page.ts'
 import { exitCodes } from '../../src/errors.ts'
 import { getSettingFlag, getSettingVariable, settingNames } from '../../src/settings/table.ts'
@@ -40,7 +40,7 @@ test('the man page has every command, flag, example, setting, variable and exit 
   const shown = show(page)
   const lines = shown.split('\n').map((line) => line.trim())
   const has = (start: string) => lines.some((line) => line === start || line.startsWith(`${start} `))
-  for (const command of await loadCommands()) {
+  for (const command of await loadAllCommands()) {
     const { words, module, ownFlags: flags, sharedFlags: shared } = command
     if (module) {
       const begin = lines.indexOf(`parley ${words.join(' ')}`)

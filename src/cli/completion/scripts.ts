@@ -7,8 +7,8 @@ import { getSetting, getSettingFlag, settingNames } from '../../settings/table.t
 import { documentedModels } from '../../wire/gateway/models.ts'
 import { documentedBetas } from '../../wire/sessions/betas.ts'
 import { knownEventTypes } from '../../wire/sessions/event-types.ts'
-import { generalFlags, requestFlags, settingFlags } from '../flags.ts'
-import { loadCommands } from '../loaded-commands.ts'
+import { createGeneralFlags, createRequestFlags, createSettingFlags } from '../flags.ts'
+import { loadAllCommands } from '../loaded-commands.ts'
 import type { ParleyCommand } from '../parley-command.ts'
 import { topics } from '../topics.ts'
 
@@ -28,21 +28,23 @@ type Row = [key: string, word: string, about?: string]
 const shells = ['bash', 'zsh', 'fish']
 
 /**
- * Returns the script for a shell, or `undefined` for an unknown shell. In the built program, this function
- * only reads a script that the build has rendered.
+ * Returns `undefined` for an unknown shell. The build renders the scripts, and replaces this function by
+ * one that reads them.
  */
-export async function findScript(shell: string): Promise<string | undefined> {
+export async function findCompletionScript(shell: string): Promise<string | undefined> {
   if (!shells.includes(shell)) return undefined
   const script = readFileSync(join(import.meta.dirname, `functions.${shell}`), 'utf8')
-  const rows = listRows(await loadCommands()).map((row) => quoteShellWord(row.join('\t')))
+  const rows = listRows(await loadAllCommands()).map((row) => quoteShellWord(row.join('\t')))
   return script.replace('ROWS', () => rows.join(' \\\n'))
 }
 
 function listRows(commands: ParleyCommand[]): Row[] {
   const groups = commands.flatMap(({ entry, words }) => (entry.group ? [words.join(' ')] : []))
   return [
-    ...generalFlags().flatMap((flag) => listFlagRows(flag, 'general', '')),
-    ...[...requestFlags(), ...settingFlags()].flatMap((flag) => listFlagRows(flag, 'request', '')),
+    ...createGeneralFlags().flatMap((flag) => listFlagRows(flag, 'general', '')),
+    ...[...createRequestFlags(), ...createSettingFlags()].flatMap((flag) =>
+      listFlagRows(flag, 'request', ''),
+    ),
     ['request', '<general>'],
     ...documentedBetas.map((beta): Row => ['betas', beta]),
     ...settingNames.map((name): Row => ['settings', name, getSetting(name).about]),
@@ -68,7 +70,7 @@ function listCommandRows({ entry, words, commands, ownFlags, registeredArguments
   ]
 }
 
-/** Returns the rows of a flag. A flag that takes a value ends with `=`. For shared flags, `path` is empty. */
+/** A flag that takes a value ends with `=`. For shared flags, `path` is empty. */
 function listFlagRows(flag: Option, key: string, path: string): Row[] {
   const names = [flag.short, flag.long].flatMap((name) => name ?? [])
   return names.flatMap((name) => [
@@ -78,8 +80,8 @@ function listFlagRows(flag: Option, key: string, path: string): Row[] {
 }
 
 /**
- * Values that TAB offers for a flag or an argument, which also accepts other values. The key is a flag, or a
- * command with its flag or argument.
+ * Values that TAB offers although others are valid. The key is a flag or, after the name of its command, a
+ * flag or an argument.
  */
 export const suggestedValues = new Map<string, readonly string[]>([
   ['--profile', ['<profiles>']],

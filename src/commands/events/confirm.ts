@@ -24,7 +24,7 @@ export default {
     "With --pending and --allow or --deny, parley lists the events and answers every tool use that waits at that moment. With ids and --allow or --deny, it sends the answers without reading the session. To answer by rules, use 'parley events run' without a task: see 'parley help policy'.",
   ],
 
-  companions: { '--message': { needs: ['--deny'] } },
+  flagRules: { '--message': { requires: ['--deny'] } },
 
   examples: [
     'parley events confirm -s sesn_1 toolu_1 --allow',

@@ -50,9 +50,9 @@ export default {
 
   printsLines: true,
 
-  companions: {
-    '--tool-timeout': { needs: ['--tool'] },
-    '--fail-on-tool-error': { needs: ['--tool'] },
+  flagRules: {
+    '--tool-timeout': { requires: ['--tool'] },
+    '--fail-on-tool-error': { requires: ['--tool'] },
   },
 
   examples: [

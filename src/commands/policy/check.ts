@@ -4,7 +4,7 @@ import { checkPolicy } from '../../sessions/checking/policy-check.ts'
 import { createSessionFlags } from '../../sessions/session.ts'
 import type { CommandModule } from '../command.ts'
 
-const needsSession = { needs: ['--session'] }
+const needsSession = { requires: ['--session'] }
 
 export default {
   parameters: () => [
@@ -25,7 +25,7 @@ export default {
 
   printsLines: true,
 
-  companions: {
+  flagRules: {
     '--dry-run': needsSession,
     '--curl': needsSession,
     '--header': needsSession,

@@ -53,8 +53,8 @@ test('each flag that needs or excludes another flag belongs to the same command 
       declareRequestFlags(command)
       const own = (module?.parameters?.() ?? []).filter((each) => each instanceof Option)
       const flags = [...command.options, ...own].map(({ long }) => long)
-      for (const [flag, { needs = [], bars = [] }] of Object.entries(module?.companions ?? {}))
-        expect(flags).toEqual(expect.arrayContaining([flag, ...needs, ...bars]))
+      for (const [flag, { requires = [], excludes = [] }] of Object.entries(module?.flagRules ?? {}))
+        expect(flags).toEqual(expect.arrayContaining([flag, ...requires, ...excludes]))
     }
   }
   await check(commandEntries)
