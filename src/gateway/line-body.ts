@@ -48,6 +48,8 @@ export interface LineReader<T> extends PartReader<T> {
   addReceived(failure: CliError): CliError | undefined
 }
 
+export type LineSender = Awaited<ReturnType<typeof createLineSender>>
+
 interface LineReading<T> {
   model: string
   line: ActiveLine

@@ -56,7 +56,7 @@ export class LongAnswer {
    */
   async receive<T>(
     send: SendPart,
-    { read, finish }: PartReader<T>,
+    reader: PartReader<T>,
     { requireNext, isRepeated = false }: { requireNext?(): void; isRepeated?: boolean } = {},
   ): Promise<T> {
     for (;;) {
@@ -64,10 +64,10 @@ export class LongAnswer {
       try {
         if (this.isBegun) requireNext?.()
         const end = await send(this.#body, async (response) => {
-          const part = await read(response)
+          const part = await reader.read(response)
           this.attempts += response.attempts
           this.#add(part)
-          return this.isWhole ? { value: await finish(response) } : undefined
+          return this.isWhole ? { value: await reader.finish(response) } : undefined
         })
         if (end) return end.value
       } catch (error) {

@@ -10,14 +10,15 @@ import type { Timers } from '../../timers.ts'
 import { endpoints } from '../../wire/endpoints.ts'
 import { createBodyCollector, type HttpResponse } from '../../wire/exchange.ts'
 import { type AnswerDecoder, createAnswerDecoder } from '../../wire/gateway/answer-decoder.ts'
-import type { AnswerSummary } from '../../wire/gateway/answer-forms.ts'
 import { createResponseError } from '../../wire/problem/problem.ts'
 import { parseReceivedBody } from '../../wire/received-json.ts'
 import { readAnswerBody } from '../answer-body.ts'
 import {
   type ActiveLine,
   createLineSender,
+  type LineReader,
   type LineRequest,
+  type LineSender,
   type ParsedLine,
   type RequireContinuation,
 } from '../line-body.ts'
@@ -44,58 +45,63 @@ export async function prepareChatLines(
   const model = () => chooseChatModel(options.model, values)
   const common = { endpoint: endpoints.chat, options, inputs, model, schema }
   const caller = await createLineSender(context, settings, common)
-  const { raw: isRaw } = flags
+  const { raw: isRaw = false } = flags
   const failOnCut = options.failOnCut ?? values.failOnCut
   const requirement = failOnCut ? 'uncut' : isRaw || schema ? 'anything' : 'text'
+  const rules = { caller, requirement, schema, isRaw, timers: host.timers } as const
+  return {
+    ...caller,
+    prepare: async (input: ParsedLine) => new ChatLine(await caller.build(input), rules),
+  }
+}
 
-  async function query(
-    { model, body: first }: LineRequest,
-    state: LineState,
-    line: ActiveLine,
-    requireNext: RequireContinuation,
-  ) {
-    const earlier = state.mismatches.values()
-    const countAnswer = (summary: AnswerSummary) => caller.countAnswer(line, summary)
-    const queryOnce = async (body: Uint8Array) => {
-      const known = earlier.next()
-      if (!known.done) return known.value
-      if (!state.parts) requireRetry(state.mismatches.at(-1), requireNext)
-      state.parts ??= new ReceivedParts(body)
-      const { parts } = state
-      const reader = {
-        read: (response: HttpResponse) => parts.read(response, { isRaw, countAnswer, timers: host.timers }),
-        finish: (response: ReadableResponse) => parts.finish(response, { requirement, schema }),
-        addReceived: (failure: CliError) => addReceived(state, failure),
-      }
-      const { value, ...facts } = await caller.receive({
-        model,
-        line,
-        answer: parts.answer,
-        reader,
-        requireNext,
-      })
-      state.parts = undefined
-      if (!('failure' in value)) return { ...facts, content: value }
-      state.mismatches.push(value)
-      return value
-    }
-    const answer = await (schema ? schema.retryUntilMatching(first, queryOnce) : queryOnce(first))
+interface ChatLineRules {
+  caller: Pick<LineSender, 'receive' | 'countAnswer'>
+  requirement: AnswerRequirement
+  schema: AnswerSchema | undefined
+  isRaw: boolean
+  timers: Timers
+}
+
+/** A line of a batch. A retry of the line continues after the answers and parts that have arrived. */
+class ChatLine {
+  readonly model: string
+  readonly body: Uint8Array
+  readonly #rules: ChatLineRules
+  /** Each answer but the last did not match the schema. */
+  readonly #answers: ReceivedParts[] = []
+
+  constructor({ model, body }: LineRequest, rules: ChatLineRules) {
+    this.model = model
+    this.body = body
+    this.#rules = rules
+  }
+
+  async send(line: ActiveLine, requireNext: RequireContinuation) {
+    const { schema } = this.#rules
+    let count = 0
+    const query = (body: Uint8Array) => this.#query(count++, body, line, requireNext)
+    const answer = await (schema ? schema.retryUntilMatching(this.body, query) : query(this.body))
     if ('failure' in answer) throw answer.failure
     return answer
   }
 
-  return {
-    ...caller,
-    async prepare(input: ParsedLine) {
-      const request = await caller.build(input)
-      const state: LineState = { mismatches: [], parts: undefined }
-      return {
-        ...request,
-        send: (line: ActiveLine, requireNext: RequireContinuation) =>
-          query(request, state, line, requireNext),
-        addReceived: (failure: CliError) => addReceived(state, failure),
-      }
-    },
+  addReceived(failure: CliError): CliError | undefined {
+    return this.#answers.at(-1)?.addReceived(failure)
+  }
+
+  async #query(index: number, body: Uint8Array, line: ActiveLine, requireNext: RequireContinuation) {
+    const { model } = this
+    const { [index]: known, [index - 1]: previous } = this.#answers
+    if (known?.mismatch) return known.mismatch
+    if (!known) requireRetry(previous?.mismatch, requireNext)
+    const reader = known ?? new ReceivedParts(body, line, this.#rules, previous)
+    this.#answers[index] = reader
+    const { answer } = reader
+    const { value, ...facts } = await this.#rules.caller.receive({ model, line, answer, reader, requireNext })
+    if (!('failure' in value)) return { ...facts, content: value }
+    reader.mismatch = value
+    return value
   }
 }
 
@@ -112,34 +118,14 @@ function requireRetry(mismatch: SchemaMismatch | undefined, requireNext: Require
   }
 }
 
-/** Answers received for one line of a batch. A retry of the line continues after these answers. */
-interface LineState {
-  mismatches: SchemaMismatch[]
-  parts: ReceivedParts | undefined
-}
+type LineContent = { text: string } | { json: string } | { response: string }
 
-/**
- * Returns the failure with the received parts, or else with the last answer that did not match the schema.
- * Returns `undefined` if nothing was received.
- */
-function addReceived({ parts, mismatches }: LineState, failure: CliError): CliError | undefined {
-  const mismatch = mismatches.at(-1)
-  return parts?.addReceived(failure) ?? (mismatch && failure.with({ answer: mismatch.text }))
-}
-
-interface PartReading {
-  isRaw: boolean | undefined
-  countAnswer(summary: AnswerSummary): void
-  timers: Timers
-}
-
-interface AnswerChecks {
-  requirement: AnswerRequirement
-  schema: AnswerSchema | undefined
-}
-
-class ReceivedParts {
+class ReceivedParts implements LineReader<LineContent | SchemaMismatch> {
   readonly answer: LongAnswer
+  mismatch: SchemaMismatch | undefined
+  readonly #line: ActiveLine
+  readonly #rules: ChatLineRules
+  readonly #previous: ReceivedParts | undefined
   #text = ''
   #pieces: string[] = []
   readonly #bodies: { bytes: Uint8Array; contentType: string }[] = []
@@ -149,11 +135,15 @@ class ReceivedParts {
    */
   #decoder: AnswerDecoder | undefined
 
-  constructor(body: Uint8Array) {
+  constructor(body: Uint8Array, line: ActiveLine, rules: ChatLineRules, previous: ReceivedParts | undefined) {
     this.answer = new LongAnswer(body)
+    this.#line = line
+    this.#rules = rules
+    this.#previous = previous
   }
 
-  async read(response: HttpResponse, { isRaw, countAnswer, timers }: PartReading): Promise<AnswerPart> {
+  async read(response: HttpResponse): Promise<AnswerPart> {
+    const { caller, isRaw, timers } = this.#rules
     const contentType = response.headers['content-type'] ?? ''
     this.#pieces = []
     const body = isRaw ? createBodyCollector() : undefined
@@ -174,7 +164,7 @@ class ReceivedParts {
         timers,
       })
       decoder.end()
-      countAnswer(summary)
+      caller.countAnswer(this.#line, summary)
       this.#text = this.#received
       this.#pieces = []
       if (body) this.#bodies.push({ bytes: body.bytes(), contentType })
@@ -186,13 +176,14 @@ class ReceivedParts {
         isDamaged: decoder.isDamaged(),
       }
     } catch (error) {
-      if (readTokenUsage(summary)) countAnswer(summary)
+      if (readTokenUsage(summary)) caller.countAnswer(this.#line, summary)
       throw toFailure(error)
     }
   }
 
   /** Throws a `CliError` with the text if required content is missing. */
-  async finish(response: ReadableResponse, { requirement, schema }: AnswerChecks) {
+  async finish(response: ReadableResponse): Promise<LineContent | SchemaMismatch> {
+    const { requirement, schema } = this.#rules
     const text = this.#text
     const { end } = this.answer
     const isBlank = text.trim() === ''
@@ -212,12 +203,13 @@ class ReceivedParts {
   }
 
   /**
-   * Returns the failure with the received text or the undecoded body, or `undefined` if nothing was received.
+   * Returns the failure with the received text or the undecoded body, or else with the previous answer.
+   * Returns `undefined` if nothing was received.
    */
   addReceived(failure: CliError): CliError | undefined {
     // The body of an error response is already in the failure's details.
     const answer = this.#received || (failure.details.body === undefined ? this.#readUnread() : '')
-    return answer === '' ? undefined : failure.with({ answer })
+    return answer === '' ? this.#previous?.addReceived(failure) : failure.with({ answer })
   }
 
   #readUnread(): string {
