@@ -25,7 +25,7 @@ export function parseBatchLine(line: string): LineForm {
   if (!isObject(value)) throw usageError(expected)
   if (Object.hasOwn(value, 'contents')) return readBody(line, value)
   if (Object.hasOwn(value, 'prompt')) return readParleyForm(value)
-  const [bodyName] = findFields(value, bodyNames)
+  const bodyName = findField(value, bodyNames)
   if (bodyName === undefined) throw usageError(expected)
   return readBatchApiForm(line, value, bodyName)
 }
@@ -36,7 +36,7 @@ function readParleyForm(value: Record<string, unknown>): LineForm {
 }
 
 function readBatchApiForm(line: string, value: Record<string, unknown>, bodyName: string): LineForm {
-  const [idName] = findFields(value, idNames)
+  const idName = findField(value, idNames)
   if (idName === undefined) throw usageError(`it has a "${bodyName}", but no "custom_id" and no "key"`)
   refuseUnknownFields(value, [idName, bodyName, ...ignoredNames])
   const body = value[bodyName]
@@ -71,14 +71,8 @@ function readId(value: Record<string, unknown>, name: string): LineId | undefine
   throw usageError(`its "${name}" must be a string or a whole number`)
 }
 
-/**
- * Returns which of the names the object has. Throws a usage error if it has two, because parley cannot choose.
- */
-function findFields(value: Record<string, unknown>, names: string[]): string[] {
-  const found = names.filter((name) => Object.hasOwn(value, name))
-  if (found.length > 1) throw usageError(`it has both "${found[0]}" and "${found[1]}"`)
-  return found
-}
+const findField = (value: Record<string, unknown>, names: string[]): string | undefined =>
+  names.find((name) => Object.hasOwn(value, name))
 
 function refuseUnknownFields(value: Record<string, unknown>, known: string[]): void {
   const other = Object.keys(value).find((name) => !known.includes(name))

@@ -2,8 +2,8 @@ import { Argument, Option } from 'commander'
 import { FileFlag, parseWholeNumber, TextFlag } from '../argv/flags.ts'
 import { type BatchOptions, batchFlagConstraints, createAllBatchFlags } from '../batch/flags.ts'
 import { usageError } from '../errors.ts'
-import { createPromptFlags } from '../gateway/body-fields.ts'
 import type { ChatOptions } from '../gateway/chat/chat.ts'
+import { createPromptFlags } from '../gateway/prompt-flags.ts'
 import { documentedModels } from '../wire/gateway/models.ts'
 import type { CommandModule } from './command.ts'
 
@@ -14,7 +14,7 @@ export default {
     new Argument('[prompt...]', 'the prompt; stdin is appended, or replaces the word -'),
     new Option('-m, --model <name>', 'the model (default: chatModel, else alpha-2.5-pro)'),
     new TextFlag('--system <text>', `instructions, or @FILE ${notSpecified}`),
-    ...createPromptFlags('add a text, image, audio, video or PDF file', { temperature: notSpecified }),
+    ...createPromptFlags('add a text, image, audio, video or PDF file', ` ${notSpecified}`),
     new Option('--stream', 'print the answer as it arrives'),
     new Option('--no-stream', 'wait for the whole answer'),
     new Option('--fail-on-cut', 'exit 8 if the answer is cut or stopped'),

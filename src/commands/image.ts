@@ -1,8 +1,8 @@
 import { Argument, Option } from 'commander'
 import { FileFlag } from '../argv/flags.ts'
 import { type BatchOptions, batchFlagConstraints, createAllBatchFlags } from '../batch/flags.ts'
-import { createPromptFlags } from '../gateway/body-fields.ts'
 import type { ImageOptions } from '../gateway/image/image.ts'
+import { createPromptFlags } from '../gateway/prompt-flags.ts'
 import type { CommandModule } from './command.ts'
 
 export default {
