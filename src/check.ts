@@ -17,7 +17,7 @@ import { endpoints } from './wire/endpoints.ts'
 import { readBody } from './wire/exchange.ts'
 import { isObject } from './wire/json/parse.ts'
 import { readListPage } from './wire/page.ts'
-import { createResponseError } from './wire/problem/problem.ts'
+import { createUnexpectedBodyFailure } from './wire/problem/problem.ts'
 
 /** `--timeout` may set a longer one. */
 const maxTimeoutSeconds = 30
@@ -85,8 +85,8 @@ async function checkToken({ values }: ResolvedSettings, caller: ServiceCaller): 
   const params = { family: values.family, model: chooseChatModel(undefined, values) }
   try {
     return await caller.call(endpoints.readModel, { params }, async ({ status, body }) => {
-      if (isWebPage(new TextDecoder().decode(await readBody(body, maxPageStartBytes))))
-        throw createResponseError('the gateway answered with a web page')
+      const start = new TextDecoder().decode(await readBody(body, maxPageStartBytes))
+      if (isWebPage(start)) throw createUnexpectedBodyFailure(start, 'the gateway answered with a web page')
       return status
     })
   } catch (error) {
@@ -137,10 +137,9 @@ const maxPageStartBytes = 1024
 const isWebPage = (body: unknown) => typeof body === 'string' && body.trimStart().startsWith('<')
 
 function describe({ kind, message, details }: CliError, settings: ResolvedSettings): string {
-  const { serviceMessage, problems = [], status, consequence } = details
+  const { serviceMessage, problems = [], consequence } = details
   const words = [message, ...problems.slice(0, 3), ...(serviceMessage ? [serviceMessage] : [])].join(': ')
-  const isRefused = status !== undefined && (kind === 'credentials' || kind === 'refused')
-  if (isRefused && consequence !== undefined) return `${words}; ${consequence}`
+  if (details.status !== undefined && consequence !== undefined) return `${words}; ${consequence}`
   const hint = `'parley config list${formatProfileFlag(settings)} --effective' shows the address and names that were used`
   return kind === 'not-sent' || kind === 'refused' ? `${words}; ${hint}` : words
 }

@@ -57,7 +57,7 @@ test.each<[status: string, code: number, result: string | RegExp, body?: string]
   [
     '200 OK',
     8,
-    'failed: the gateway answered with a web page, which does not show whether the token is accepted',
+    /^failed: the gateway answered with a web page, .*; the URL was \S+, from baseUrl \(PARLEY_BASE_URL\)$/,
     ' <!doctype html><p>Sign in</p>',
   ],
 ])(
@@ -83,10 +83,15 @@ test.each([
   ],
   ['404 No', 0, /^not tried: the service does not list sessions \(404\): name a session with -s or PARLEY_/],
   ['500 No', 7, /^failed: the session service answered 500 No: no$/],
+  [
+    '200 OK',
+    8,
+    /^failed: the list is not JSON: Sign in; the URL was \S+, from agentsUrl \(PARLEY_AGENTS_URL\)$/,
+    '<title>Sign in</title>',
+  ],
 ])(
   'C29: the answer to the session list decides the exit code of config check: %s is %i',
-  async (status, code, result) => {
-    const body = '{"type":"error","error":{"type":"authentication_error","message":"no"}}'
+  async (status, code, result, body = '{"error":{"type":"authentication_error","message":"no"}}') => {
     const server = await serve(answer({ list: response(body, status) }))
     const ended = await run([...check, '--retries', '0'], {
       env: envFor(server),
@@ -95,7 +100,7 @@ test.each([
     })
     expect(ended.code).toBe(code)
     expect(resultsOf(ended.out)['session service']).toMatch(result)
-    if (code !== 0) expect(ended.err).toMatch(/^parley: session service: the session service answered/)
+    if (code !== 0) expect(ended.err).toMatch(/^parley: session service: the /)
     await server.close()
   },
 )

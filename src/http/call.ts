@@ -90,7 +90,8 @@ export function createServiceCaller(context: Context, settings: ResolvedSettings
         retry: retry ?? getRetryAdvice(failure, outcome),
         // The failure may already have a more exact consequence than the delivery state has.
         consequence:
-          consequence ?? describeSettingFix(failure, request, parts.params, settings) ?? outcome.failed,
+          consequence ??
+          joinLines(outcome.failed, describeSettingFix(failure, request, parts.params, settings)),
       })
     }
     const { deadline = context.deadline, isSingle, requireLock } = parts
@@ -235,6 +236,9 @@ function createCallRules(
  */
 const joinEarlier = (failure: CliError, earlier: CliError): CliError =>
   earlier.with({ deadline: failure.details.deadline }, `${failure.message}; before that, ${earlier.message}`)
+
+const joinLines = (...lines: (string | undefined)[]) =>
+  lines.filter((line) => line !== undefined).join('\n') || undefined
 
 function addResponseDetails(
   failure: CliError,

@@ -150,22 +150,24 @@ export const createAgentHeaders = (
 })
 
 export function describeSettingFix(
-  { details: { status } }: CliError,
+  failure: CliError,
   { endpoint, credential, headers, url }: PreparedRequest,
   params: RequestParts['params'],
   settings: ResolvedSettings,
 ): string | undefined {
   const { values, origins } = settings
   const { service, path } = endpoint
+  const { status } = failure.details
   if (isSecretRefusal(status)) {
     if (credential) return describeSecretSource(settings, service)
     const isGiven = Object.entries(headers).some(([name, value]) => isSecretHeader(name, value))
     return isGiven ? 'the refused secret is from --header' : undefined
   }
-  if (status !== 404 && status !== 405) return undefined
+  const isFromOtherServer = isRedirectOrPage(failure)
+  if (status !== 404 && status !== 405 && !isFromOtherServer) return undefined
   const name = addressSettings[service]
   const address = `${name} (${origins[name]?.name})`
-  if (path.includes('{model}')) {
+  if (path.includes('{model}') && !isFromOtherServer) {
     const { source, name: place } = origins.family ?? {}
     const from = source === 'default' ? "the default, which may not be this gateway's" : place
     return `check the model '${params.model}', ${address} and family '${values.family}' (${from}); the URL was ${url}`
@@ -174,3 +176,7 @@ export function describeSettingFix(
   const list = isSession ? `'parley sessions list${formatProfileFlag(settings)}' lists the sessions; ` : ''
   return `${list}the URL was ${url}, from ${address}`
 }
+
+/** Such an answer comes from a server in front of the service, or from another server. */
+const isRedirectOrPage = ({ kind, details: { status = 0, body } }: CliError): boolean =>
+  (status >= 300 && status < 400) || (kind === 'response' && typeof body === 'string' && /^\s*</.test(body))

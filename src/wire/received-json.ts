@@ -1,6 +1,6 @@
 import type { CliError } from '../errors.ts'
 import { parseJson, tooDeepReason, tryParseJson } from './json/parse.ts'
-import { createResponseError, createUnexpectedBodyFailure, readErrorBody } from './problem/problem.ts'
+import { createResponseError, createUnexpectedBodyFailure } from './problem/problem.ts'
 
 /**
  * Parses a response's body. Throws a `CliError` if the body is not one JSON value. An empty body, a web page
@@ -34,7 +34,7 @@ function createTextFailure(text: string, message: string): CliError {
  */
 export const parseReceived = (text: string, what: string, read = () => parseJson(text)): unknown =>
   parse(read, what, (message) =>
-    createResponseError(message, /^\s*</.test(text) ? readErrorBody(text).message : undefined),
+    /^\s*</.test(text) ? createTextFailure(text, message) : createResponseError(message),
   )
 
 function parse(read: () => unknown, what: string, failure: (message: string) => CliError): unknown {

@@ -92,6 +92,9 @@ test.each<[response: Response, message: string, body?: unknown]>([
       isAccepted
         ? 'do not send it again'
         : "the event may have been accepted: check with 'parley events list -s s' before sending again",
+      ...(typeof body === 'string' && body.startsWith('<')
+        ? ['the URL was https://agents.test/v1/sessions/s/events, from agentsUrl (PARLEY_AGENTS_URL)']
+        : []),
     ],
     ...(isAccepted ? {} : { body }),
   })

@@ -1,0 +1,31 @@
+import { expect, test } from 'vitest'
+import { answering, run } from '../harness/run.ts'
+
+const page = answering('<!doctype html><title>Sign in</title>', { headers: { 'content-type': 'text/html' } })
+const redirect = answering('', { status: 302, headers: { location: 'https://login.test/' } })
+
+const base = 'http://127.0.0.1:9'
+const gateway = /the URL was \S+, from baseUrl \(PARLEY_BASE_URL\)/
+const agents = /the URL was \S+, from agentsUrl \(PARLEY_AGENTS_URL\)/
+const uncertain = /the event may have been accepted: check with .*\n.*the URL was \S+, from agentsUrl/
+
+test.each([
+  [['chat', 'hi'], gateway, gateway],
+  [['chat', 'hi', '--stream'], gateway, gateway],
+  [['image', 'a fox'], gateway, gateway],
+  [['api', 'gateway', '/x'], undefined, gateway],
+  [['sessions', 'list'], agents, agents],
+  [['events', 'list', '-s', 's'], agents, agents],
+  [['events', 'follow', '-s', 's'], agents, agents],
+  [['events', 'send', 'hi', '-s', 's'], uncertain, agents],
+])(
+  'the failure for a web page or a redirect names the setting of the address: %j',
+  async (argv, onPage, onRedirect) => {
+    const env = { PARLEY_BASE_URL: base, PARLEY_AGENTS_URL: base, PARLEY_IMAGE_MODEL: 'm' }
+    const redirected = await run([...argv, '--no-stdin'], { exchange: redirect, env })
+    expect(redirected).toMatchObject({ code: 4, err: expect.stringMatching(onRedirect) })
+    if (!onPage) return
+    const paged = await run([...argv, '--no-stdin'], { exchange: page, env })
+    expect(paged).toMatchObject({ code: 8, err: expect.stringMatching(onPage) })
+  },
+)
