@@ -9,8 +9,8 @@ const token = `'parley config set accessToken', or PARLEY_ACCESS_TOKEN`
 const key = `'parley config set apiKey', or PARLEY_API_KEY`
 
 /**
- * Commands and flags of other tools and of earlier versions of parley. Each text must be true for every
- * command. Names of topics and of commands in groups need no row, because `unknown-words.ts` finds them.
+ * Commands and flags of other tools and of earlier versions of parley. The text of a flag must be true for
+ * every command, unless the row names the command. Names of topics and of commands in groups need no row, because `unknown-words.ts` finds them.
  */
 const hints: readonly (readonly [names: string, text: string])[] = [
   ['login, auth, configure, setup, init', "'parley config init' asks for addresses and credentials"],
@@ -20,7 +20,8 @@ const hints: readonly (readonly [names: string, text: string])[] = [
   ['session, events create, events new, events sessions', sessions],
   ['events wait', "'parley events follow' ends once the session is idle"],
   ['events tail, events watch, events logs', "'parley events follow' prints events as they happen"],
-  ['events ls, sessions ls', "use the command list, as in 'parley sessions list'"],
+  ['events ls', "'parley events list' prints the events of a session"],
+  ['sessions ls', "'parley sessions list' prints the sessions"],
   ['events approve, events allow, events deny', "'parley events confirm' has the flags --allow and --deny"],
   ['version', "'parley --version' prints the version"],
   ['flags', "'parley help settings' lists the shared flags"],
@@ -70,6 +71,7 @@ const hints: readonly (readonly [names: string, text: string])[] = [
     "'parley events run --policy FILE' allows tool uses by rules, 'parley events confirm --allow' allows the waiting ones",
   ],
   ['--max-turns, --max-budget-usd, --budget', '--deadline, --max-cost and --max-total-tokens limit a run'],
+  ['events list -n', '--limit N prints the newest N events'],
   ['-n', 'a request has one answer, and --batch FILE makes many requests; --limit N limits a list of events'],
   [
     '-c, --continue',

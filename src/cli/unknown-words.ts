@@ -52,7 +52,7 @@ function describeFlag({ command, words: [word = ''] }: UnknownWordError): string
   const [first] = Object.keys(command.entry.group ?? {})
   const longName = name.replace(/^-+/, '--')
   if (command.longFlags.includes(longName)) return `${start} (did you mean ${longName}?)`
-  const hint = findHint(name) ?? findHint(longName)
+  const hint = findHint([...command.words, name].join(' ')) ?? findHint(name) ?? findHint(longName)
   if (hint !== undefined) return `${start}: ${hint}`
   const guess = suggestNames(longName, command.longFlags)
   const line = ['parley', ...command.words, ...(first === undefined ? [] : [first])].join(' ')
