@@ -1,4 +1,5 @@
 import type { Context } from '../context.ts'
+import type { CliError } from '../errors.ts'
 import { oneLine } from '../io/escape.ts'
 import type { Prompter } from '../io/question.ts'
 import { createLineWrapper } from '../io/wrapping.ts'
@@ -41,7 +42,12 @@ export async function setUpProfile(context: Context, questioner: Prompter): Prom
     if (value !== undefined) answers.push([setting, value])
     return (value ?? current) !== undefined
   }
-  await context.tracker.during({ onInterrupt: () => 'nothing was changed' }, async () => {
+  const consequence = 'nothing was changed'
+  const hooks = {
+    onInterrupt: () => consequence,
+    explain: (failure: CliError) => failure.with({ consequence }),
+  }
+  await context.tracker.during(hooks, async () => {
     for (const { title, service, otherSettings } of services) {
       write(`\n${title}`)
       if (!(await promptFor(addressSettings[service]))) continue

@@ -359,6 +359,11 @@ describe('config init prompts for settings and saves them', () => {
     const { env, path } = world()
     const ended = await run(['config', 'init'], { env, typed: 'https://a.test\n' })
     expect(ended).toMatchObject({ code: 2, out: '' })
+    expect(ended.err.split('\n').slice(-3)).toEqual([
+      'parley: the input ended before the question was answered',
+      '  nothing was changed',
+      '',
+    ])
     expect(() => readFileSync(path)).toThrow('ENOENT')
   })
 
