@@ -3,6 +3,7 @@ import type { CliError } from '../errors.ts'
 import { oneLine } from '../io/escape.ts'
 import type { Prompter } from '../io/question.ts'
 import { createLineWrapper } from '../io/wrapping.ts'
+import { isUnencryptedRemote } from '../wire/address.ts'
 import { readProfiles, requireProfilePath } from './profile-file.ts'
 import {
   addProfileValue,
@@ -40,6 +41,8 @@ export async function setUpProfile(context: Context, questioner: Prompter): Prom
     const current = values[setting] ?? getDefault(setting, values)
     const value = await promptForSetting(setting, { current, questioner, print })
     if (value !== undefined) answers.push([setting, value])
+    if (isAddress(setting) && value !== undefined && !values.allowHttp && isUnencryptedRemote(String(value)))
+      print('http to another machine is not encrypted, so parley refuses it unless allowHttp is set.')
     return (value ?? current) !== undefined
   }
   const consequence = 'nothing was changed'
@@ -67,6 +70,8 @@ export async function setUpProfile(context: Context, questioner: Prompter): Prom
   }
   return services.some(({ service }) => values[addressSettings[service]] !== undefined)
 }
+
+const isAddress = (setting: SettingName) => setting === 'baseUrl' || setting === 'agentsUrl'
 
 const margin = '  '
 

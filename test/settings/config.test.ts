@@ -367,6 +367,16 @@ describe('config init prompts for settings and saves them', () => {
     expect(() => readFileSync(path)).toThrow('ENOENT')
   })
 
+  test.each([
+    ['http://a.test', true],
+    ['http://127.0.0.1:1', false],
+    ['https://a.test', false],
+  ])('config init warns about http to another machine: %s %j', async (address, isWarned) => {
+    const { env } = world()
+    const { err } = await run(['config', 'init'], { env, typed: `${address}\n` })
+    expect(err.includes('  http to another machine is not encrypted, so')).toBe(isWarned)
+  })
+
   test('config init exits with 2 without a terminal, and writes nothing without answers', async () => {
     const { env, path } = world()
     expect((await run(['config', 'init'], { env, stdin: 'https://a.test\n' })).code).toBe(2)
