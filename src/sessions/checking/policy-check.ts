@@ -51,7 +51,8 @@ export async function checkPolicy(
     const unused = failOnDeny ? '--fail-on-deny' : tool ? '--tool' : flags.raw ? '--raw' : undefined
     if (unused) throw usageError(`${unused} works only with EVENTS or --session`)
     const rules = policy.rules.length === 1 ? '1 rule' : `${policy.rules.length} rules`
-    messages.note(`${file}: ${rules}, and every example is correct`)
+    const examples = policy.exampleCount > 0 ? 'every example is correct' : 'there are no examples'
+    messages.note(`${file}: ${rules}, and ${examples}`)
     return
   }
   host.limitYoungGeneration?.(context.cleanups)

@@ -64,7 +64,7 @@ const PolicyFile = z.buildOnFirstUse(() =>
  * Parses a policy file and checks the examples of its rules. `name` is the file's name in messages. Throws a
  * usage error that lists all problems.
  */
-export async function readPolicy(text: string, name: string): Promise<Policy> {
+export async function readPolicy(text: string, name: string): Promise<Policy & { exampleCount: number }> {
   const value = parseGivenJson(text, name)
   const repeated = findRepeatedJsonKey(text)
   if (repeated !== undefined) throw usageError(`${name}: the key '${repeated}' appears twice in one object`)
@@ -75,7 +75,11 @@ export async function readPolicy(text: string, name: string): Promise<Policy> {
     findWrongExamples(rules[index] as Rule, examples).map((problem) => `rules[${index}].examples.${problem}`),
   )
   if (problems.length > 0) throw createUsageErrorFromProblems(name, problems)
-  return { rules, fallback: parsed.data.default ?? { decision: 'ask' } }
+  const examples = parsed.data.rules.flatMap(({ examples: { match = [], miss = [] } = {} }) => [
+    ...match,
+    ...miss,
+  ])
+  return { exampleCount: examples.length, rules, fallback: parsed.data.default ?? { decision: 'ask' } }
 }
 
 function findWrongExamples(rule: Rule, { match = [], miss = [] }: RuleForm['examples'] = {}): string[] {
