@@ -62,7 +62,7 @@ export async function checkProfile(context: Context, session?: string): Promise<
   await check('gateway', 'baseUrl', async () => {
     const status = await checkToken(settings, caller)
     const chat = `parley chat${formatProfileFlag(settings)} 'Say hello'`
-    return `reachable: the answer (status ${status}) does not refuse the token; to ask the model: ${chat}`
+    return `reachable: the gateway did not refuse the token (status ${status}); to ask the model: ${chat}`
   })
   await check('session service', 'agentsUrl', async () => {
     const named = session || context.host.env.PARLEY_SESSION

@@ -26,7 +26,7 @@ const answer =
   }
 
 const reachable = (status = 404) =>
-  `reachable: the answer (status ${status}) does not refuse the token; to ask the model: parley chat 'Say hello'`
+  `reachable: the gateway did not refuse the token (status ${status}); to ask the model: parley chat 'Say hello'`
 
 test('config check sends no paid request and prints a line for each service', async () => {
   const server = await serve(answer())

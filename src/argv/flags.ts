@@ -26,7 +26,7 @@ export class HeaderFlag extends TextFlag {}
 
 export class SettingArgument extends Argument {
   constructor() {
-    super('<key>', "a setting: 'parley help settings' lists them")
+    super('<key>', "the name of a setting; 'parley help settings' lists the settings")
   }
 }
 

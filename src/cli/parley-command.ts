@@ -195,7 +195,7 @@ function checkAttachedValue(word: string, command: ParleyCommand): void {
   const { options } = command
   const [name = ''] = word.split('=', 1)
   const toggle = options.find(({ long, required }) => long === name && !required)
-  if (toggle) throw usageError(`${name} takes no value`)
+  if (toggle || (name !== word && isHelpFlag(name))) throw usageError(`${name} takes no value`)
   const option = options.find(({ short }) => short === word.slice(0, 2))
   if (!option || word.startsWith('--')) return
   if (word[2] === '=') throw usageError(`${option.short} takes no =: its value is a separate argument`)

@@ -8,7 +8,7 @@ const methods = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS']
 export default {
   parameters: () => [
     new Argument('<service>', 'the service').choices(['gateway', 'agents']),
-    new Argument('<path>', 'the path and query'),
+    new Argument('<path>', 'a path such as /v1/sessions, with the query'),
     new Option('-X, --method <method>', 'the method (default: GET, or POST with a body)').choices(methods),
     new FileFlag('-i, --input <file>', 'the body, from a file or - for stdin'),
     new Option('--set <path=value>', 'set any field of the JSON body, repeatable').argParser(appendFlagValue),

@@ -132,7 +132,12 @@ test('the message for an invalid address omits a value that may contain a passwo
 test.each([
   [['completion'], 'the argument <shell> is missing: bash, zsh or fish'],
   [['api'], 'the argument <service> is missing: gateway or agents'],
-  [['api', 'agents'], 'the argument <path> is missing: the path and query'],
+  [['api', 'agents'], 'the argument <path> is missing: a path such as /v1/sessions, with the query'],
+  [
+    ['config', 'get'],
+    "the argument <key> is missing: the name of a setting; 'parley help settings' lists the settings",
+  ],
+  [['chat', '--help=1'], '--help takes no value'],
   [['chat', 'hi', '--errors'], '--errors needs a value: json or github'],
   [
     ['chat', 'hi', '--timeout', '-1'],
