@@ -1,10 +1,12 @@
 import type { Context } from '../context.ts'
 import { type CliError, createUsageErrorFromProblems, usageError } from '../errors.ts'
 import { createServiceCaller } from '../http/call.ts'
+import { columnGap } from '../io/columns.ts'
 import { oneLine } from '../io/escape.ts'
 import { formatZonedTime } from '../io/local-time.ts'
 import { createRawPrinter, printRawBytes } from '../io/raw-printer.ts'
 import { formatTsvLine } from '../io/tsv.ts'
+import { clipToColumns } from '../io/width.ts'
 import { readSettings } from '../settings/resolve.ts'
 import { endpoints } from '../wire/endpoints.ts'
 import { createBodyCollector, type HttpResponse, readBody } from '../wire/exchange.ts'
@@ -204,10 +206,10 @@ const isIdMissing = (value: unknown): boolean =>
 
 const isBlank = (value: unknown) => typeof value === 'string' && value.trim() === ''
 
-const labelColumns = 'may wait for'.length
+const labelColumns = 'may wait for'.length + columnGap.length
 
 export async function showSession(context: Context, options: SessionOptions): Promise<void> {
-  const { flags, output, messages } = context
+  const { host, flags, output, messages } = context
   const { caller, parts } = await accessSession(context, options)
   if (await caller.preview(endpoints.readSession, parts)) return
   const { session, bytes } = await caller.call(endpoints.readSession, parts, (response) =>
@@ -226,10 +228,13 @@ export async function showSession(context: Context, options: SessionOptions): Pr
     ['changed', output.isTerminal ? formatZonedTime(changed) : changed],
     ['usage', usage],
   ].filter(([, value]) => value !== '')
-  const toLine = ([label = '', value = '']: string[]) =>
-    output.isTerminal
-      ? `${label.padEnd(labelColumns)}  ${oneLine(value, Infinity)}\n`
-      : formatTsvLine([label, value])
+  const room = (host.stdout.columns || 80) - labelColumns
+  const toLine = ([label = '', value = '']: string[]) => {
+    if (!output.isTerminal) return formatTsvLine([label, value])
+    // People copy the id, so it is not cut.
+    const shown = label === 'id' ? oneLine(value, Infinity) : clipToColumns(value, room)
+    return `${label.padEnd(labelColumns)}${shown}\n`
+  }
   const print = (rows: string[][]) => output.write(rows.map(toLine).join(''))
   await print(known)
   const state = new SessionState()

@@ -234,6 +234,12 @@ test('sessions show prints status and usage, the tool uses that wait, and the co
   ])
   const env = { PARLEY_SESSION: 'sesn_1' }
   expect((await run(['sessions', 'show'], { exchange: exchange(), env })).out).toBe(out)
+  const narrow = await run(['sessions', 'show', 'sesn_1'], {
+    exchange: exchange(),
+    tty: ['stdout'],
+    columns: 36,
+  })
+  expect(narrow.out.endsWith('\nwaits for     t1 bash {"command":"l…\n')).toBe(true)
   const raw = await run(['sessions', 'show', 'sesn_1', '--raw'], { exchange: exchange() })
   expect(JSON.parse(raw.out)).toMatchObject({ id: 'sesn_1', usage })
 })
