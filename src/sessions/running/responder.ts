@@ -3,6 +3,7 @@ import type { Deadline } from '../../deadline.ts'
 import { CliError } from '../../errors.ts'
 import { runCommand } from '../../io/command.ts'
 import { oneLine } from '../../io/escape.ts'
+import type { SessionEvent } from '../../wire/sessions/session-event.ts'
 import { ConfirmationPrompt, canPrompt } from '../confirming/confirmation-prompt.ts'
 import type { Follower } from '../following/follower.ts'
 import { laggingListWaitsMs } from '../listing/event-list.ts'
@@ -124,18 +125,22 @@ export class ToolUseResponder {
     const [withResult, unconfirmed] = [filterByStep('post'), filterByStep('poll')]
     for (const use of withResult) this.#warnOfInterrupted(use)
     const judgements = await this.#decide(filterByStep('decide'))
-    const results = withResult.flatMap((use) => this.#createResultReply(use))
-    await this.#replies.post([
-      ...results,
-      ...judgements.flatMap((judgement) => this.#createDecisionReply(judgement)),
-    ])
-    for (const judgement of judgements.filter((each) => this.#needsCommand(each))) {
+    const replies = withResult.flatMap((use) => this.#createResultReply(use))
+    const commands: { use: KnownToolUse }[] = []
+    for (const judgement of judgements) {
+      const { use } = judgement
+      const reply = this.#chooseReply(judgement)
+      if (reply === 'result of a command') commands.push({ use })
+      else if (reply) replies.push({ use, event: reply })
+    }
+    await this.#replies.post(replies)
+    for (const command of commands) {
       if (this.#replies.isStopped) break
-      if ((await this.#replies.filterWaiting([judgement])).length === 0) continue
+      if ((await this.#replies.filterWaiting([command])).length === 0) continue
       // The list that `filterWaiting` reads may show that a limit is exceeded.
       if (this.#replies.isStopped) break
-      await this.#execute(judgement.use)
-      await this.#replies.post(this.#createResultReply(judgement.use))
+      await this.#execute(command.use)
+      await this.#replies.post(this.#createResultReply(command.use))
     }
     // The replies above may lead to an idle event that shows whether the unconfirmed replies arrived.
     await this.#replies.confirmArrival(unconfirmed)
@@ -207,7 +212,7 @@ export class ToolUseResponder {
 
   #recordDecision(judgement: Judgement): void {
     const { use } = judgement
-    const staysOpen = this.#createDecisionReply(judgement).length === 0 && !this.#needsCommand(judgement)
+    const staysOpen = this.#chooseReply(judgement) === undefined
     this.#replies.recordDecision(judgement, staysOpen)
     this.#printDecision(judgement, staysOpen)
     // A run reports waiting tool uses at its end. While other threads work, the end may be far, so this
@@ -240,17 +245,13 @@ export class ToolUseResponder {
     messages.printLine(messages.wrap(`${what}${reasonText}${who}`))
   }
 
-  #createDecisionReply({ use, decision, reason }: Judgement) {
-    if (decision === 'ask') return []
-    if (getToolUseExecutor(use, this.#rules.tools) === 'service')
-      return [{ use, event: createConfirmation(use.id, decision, reason) }]
-    return decision === 'deny'
-      ? [{ use, event: createToolResult(use, { text: reason ?? 'denied', isError: true }) }]
-      : []
-  }
-
-  #needsCommand({ use, decision }: Judgement): boolean {
-    return decision === 'allow' && getToolUseExecutor(use, this.#rules.tools) === 'command'
+  /** Returns `undefined` if the tool use stays open. */
+  #chooseReply({ use, decision, reason }: Judgement): SessionEvent | 'result of a command' | undefined {
+    if (decision === 'ask') return undefined
+    const executor = getToolUseExecutor(use, this.#rules.tools)
+    if (executor === 'service') return createConfirmation(use.id, decision, reason)
+    if (decision === 'deny') return createToolResult(use, { text: reason ?? 'denied', isError: true })
+    return executor === 'command' ? 'result of a command' : undefined
   }
 
   /**
