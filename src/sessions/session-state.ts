@@ -83,7 +83,7 @@ class OrderedState {
   /** Ids of the tool uses that a client has allowed and for which a client must now send a result. */
   protected readonly awaitingResult = new Set<string>()
   protected readonly background = new BackgroundWork()
-  /** After an interrupt, workflow runs may never end. The next client event with an effect resets it. */
+  /** True from an interrupt to the next client event with an effect, as workflow runs may then never end. */
   protected isHalted = false
   isEmpty = true
   /**
@@ -93,7 +93,7 @@ class OrderedState {
   protected status: 'working' | 'idle' | 'idle by resource' | 'stalled' = 'working'
   /** `modelRequest` and the ids of the tool uses that the service runs for the main thread. */
   protected readonly working = new Set<string>()
-  /** The service has sent an idle event after the agent's work. Then a missing one means more work. */
+  /** If the service has sent an idle event after the agent's work, a session without one still works. */
   sendsIdleEvents = false
   protected idle: ReturnType<typeof readStopReason> | undefined
   protected listed: ReadonlySet<string> = new Set()
@@ -341,11 +341,6 @@ export class SessionState extends OrderedState {
   getToolUse(id: string): ToolUse | undefined {
     const use = this.#toolUses.get(id)
     return use && this.awaitingResult.has(id) ? { ...use, permission: 'allow', wantsResult: true } : use
-  }
-
-  findAnsweredToolUse(event: SessionEvent): ToolUse | undefined {
-    const id = getAnsweredToolUseId(event)
-    return id === undefined ? undefined : this.getToolUse(id)
   }
 
   getAnswer(id: string): Readonly<Answer> | undefined {

@@ -23,6 +23,8 @@ export class SeenEvents {
   readonly #earlierCounts = new Map<string, number>()
   /** `undefined` before parley sends events, and after a search that did not find them. */
   #sent: SentEvents | undefined
+  /** An older event equals a sent event, so only an id identifies the sent event. */
+  isAmbiguous = false
   /** New events of lists that did not contain the sent events yet, by identity. */
   readonly #listedBefore = new Map<string, IdentifiedEvent>()
   /**
@@ -48,8 +50,8 @@ export class SeenEvents {
   /** `events`: the sent events, with the ids of the receipt if it has ids. */
   addSent(events: readonly SessionEvent[]): void {
     const { isIdle, isEmpty } = this.state
-    const hasEqual = events.some((event) => this.#earlierClientDigests.has(hash(getComparableText(event))))
-    this.#sent = new SentEvents(events, { wasBusy: !isIdle && !isEmpty, hasEqual })
+    this.isAmbiguous = events.some((event) => this.#earlierClientDigests.has(hash(getComparableText(event))))
+    this.#sent = new SentEvents(events, !isIdle && !isEmpty)
     this.#listedBefore.clear()
     this.#streamedBefore = []
     this.task.addSent(events)
@@ -201,11 +203,6 @@ export class SeenEvents {
     return this.#sent?.isWorkPending ?? false
   }
 
-  /** An older event equals a sent event, so only an id identifies the sent event. */
-  get isAmbiguous(): boolean {
-    return this.#sent?.hasEqual ?? false
-  }
-
   /** The sent task waits until the session has finished another client's task. */
   get isQueued(): boolean {
     const sent = this.#sent
@@ -260,7 +257,7 @@ export const getEventIdentity = ({ event }: EventItem): string => event.id ?? di
  */
 const isDigest = (identity: string): boolean => identity.startsWith('\0')
 
-/** The list and the stream may have `type` and `processed_at` in different places, so these come first. */
+/** List and stream may have `type` and `processed_at` in different places, so the digest puts them first. */
 const digestEvent = ({ id: _, type, processed_at, ...others }: SessionEvent) =>
   `\0${hash(JSON.stringify({ type, processed_at, ...others }))}`
 
@@ -301,7 +298,6 @@ class SentEvents {
   /** A new event has the type of a sent event, so it may be that event, changed by the service. */
   hasSimilar = false
   readonly wasBusy: boolean
-  readonly hasEqual: boolean
   readonly #sent: readonly SessionEvent[]
   /** Numbers of sent events that are not found yet, by id or content. */
   readonly #wanted = new Map<string, number>()
@@ -311,10 +307,9 @@ class SentEvents {
   /** Ids of the found events that the service has not processed yet. */
   readonly #queued = new Set<string | undefined>()
 
-  constructor(sent: readonly SessionEvent[], { wasBusy, hasEqual }: { wasBusy: boolean; hasEqual: boolean }) {
+  constructor(sent: readonly SessionEvent[], wasBusy: boolean) {
     this.#sent = sent
     this.wasBusy = wasBusy
-    this.hasEqual = hasEqual
     for (const event of sent) this.#add(event.id ?? getComparableText(event), 1)
     this.#missingCount = sent.filter(startsWork).length
   }

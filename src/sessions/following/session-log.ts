@@ -53,7 +53,7 @@ export class SessionLog {
     return this.#byIdentity.has(identity)
   }
 
-  /** Also true if the session has not stopped. */
+  /** True if a list has contained the last stop event, or if there is none. */
   get isStopListed(): boolean {
     return this.#lastStop === undefined || this.#lastStop.listedBy > 0
   }

@@ -33,12 +33,12 @@ export function describeWaitingToolUses(
   state: SessionState,
   ids: string[],
 ) {
-  const forResults = ids.filter((id) => needsClientResult(state.getToolUse(id)))
-  const others = ids.filter((id) => !forResults.includes(id))
-  const unnamed = others.filter((id) => state.getToolUse(id)?.name === '')
-  const changed = others.filter((id) => !unnamed.includes(id) && state.getToolUse(id)?.isContradicted)
-  const named = others.filter((id) => !unnamed.includes(id) && !changed.includes(id))
-  const types = new Set(forResults.map((id) => state.getToolUse(id)?.type ?? ''))
+  const uses = ids.map((id) => ({ ...state.getToolUse(id), id }))
+  const forResults = uses.filter(needsClientResult)
+  const others = uses.filter((use) => !needsClientResult(use))
+  const unnamed = others.filter(({ name }) => name === '')
+  const changed = others.filter(({ name, isContradicted }) => name !== '' && isContradicted)
+  const named = others.filter(({ name, isContradicted }) => name !== '' && !isContradicted)
   const command = formatSessionCommand(context, 'confirm', session)
   const hint =
     state.unlisted.length > 0
@@ -54,8 +54,8 @@ export function describeWaitingToolUses(
     ...(unnamed.length > 0
       ? [`to deny ${unnamed.length === 1 ? 'it' : 'them'}: ${command} ${formatToolUseIds(unnamed)} --deny`]
       : []),
-    ...[...types].map((type) => {
-      const same = forResults.filter((id) => state.getToolUse(id)?.type === type)
+    ...[...new Set(forResults.map(({ type = '' }) => type))].map((type) => {
+      const same = forResults.filter((use) => use.type === type).map(({ id }) => id)
       return `to send a result: ${formatToolResultCommand(context, session, type, same)}`
     }),
   ]
@@ -100,9 +100,9 @@ export function formatToolResultCommand(
 }
 
 /** Formats ids as words of a command. Returns `--pending` if the ids are too long or look like flags. */
-function formatToolUseIds(ids: string[]): string {
-  const words = ids.map((id) => shellQuote(id)).join(' ')
-  return words.length > 1000 || !ids.every(isSafeWord) ? '--pending' : words
+function formatToolUseIds(uses: readonly { id: string }[]): string {
+  const words = uses.map(({ id }) => shellQuote(id)).join(' ')
+  return words.length > 1000 || !uses.every(({ id }) => isSafeWord(id)) ? '--pending' : words
 }
 
 const isSafeWord = (id: string) => id.length <= 1000 && !id.startsWith('-')

@@ -6,7 +6,7 @@ import type { StdStream } from '../../io/output.ts'
 import { createRawPrinter } from '../../io/raw-printer.ts'
 import { formatTsvLine } from '../../io/tsv.ts'
 import type { EventItem } from '../../wire/sessions/events-page.ts'
-import { readEventTextWithRedactions } from '../../wire/sessions/session-event.ts'
+import { getAnsweredToolUseId, readEventTextWithRedactions } from '../../wire/sessions/session-event.ts'
 import { printIds, toEventRow } from '../listing/rows.ts'
 import { formatBriefName } from '../plain-name.ts'
 import { formatSessionCommand } from '../session-command.ts'
@@ -199,7 +199,7 @@ export function createEventPrinter(
 /** A result also names its tool, because the line of the tool use may be far above. */
 function describeEvent({ event }: EventItem, state: SessionState): string {
   const [, type = '', , text = ''] = toEventRow(event)
-  const tool = state.findAnsweredToolUse(event)?.name
+  const tool = state.getToolUse(getAnsweredToolUseId(event) ?? '')?.name
   if (!tool) return `${type} ${text}`
   return `${type} ${tool}${event.is_error === true ? ' failed' : ''}${text === '' ? '' : ': '}${text}`
 }

@@ -48,10 +48,8 @@ export function formatEventListQuery(
 type OnUnprovedOrder = (isCut: boolean) => void
 
 /** The service's default order may differ, so the request names the order. */
-export const listEventsOldestFirst = (
-  caller: ServiceCaller,
-  parts: RequestParts,
-): AsyncGenerator<EventItem[]> => listEvents(caller, parts, { order: 'asc' })
+export const listEventsOldestFirst = (caller: ServiceCaller, parts: RequestParts) =>
+  listEvents(caller, parts, { order: 'asc' })
 
 /**
  * Lists a session's events page by page. Services may ignore types, limit and order, so parley applies them
