@@ -60,7 +60,8 @@ export function createImageReader(context: Context, reading: ImageReaderOptions)
       const part = await readImagePart(context, response, finder, reading)
       last = part
       const { summary } = part
-      const failure = part.failure ?? finder.unreadable ?? finder.error ?? (isContinuation && finder.failure)
+      const failure =
+        part.failure ?? finder.parseFailure ?? finder.streamError ?? (isContinuation && finder.shapeFailure)
       // `finish` reports the failure of the first part.
       if (failure && !isContinuation) return { ...part, summary: { ...summary, stopReason: undefined } }
       if (!needsContinuation(summary) && !failure) return part
@@ -89,7 +90,7 @@ export function createImageReader(context: Context, reading: ImageReaderOptions)
         const failure = broken ?? problem
         // A value that cannot be parsed may contain an image. `decodeBase64` overwrites the body, so the body
         // is saved before the other images.
-        return failure && finder.unreadable ? withSavedBody(failure) : failure
+        return failure && finder.parseFailure ? withSavedBody(failure) : failure
       } catch (error) {
         const failure = toFailure(error)
         throw isErrorAnswer(failure) ? error : withSavedBody(broken ?? failure)
@@ -109,8 +110,9 @@ export type ImageReader = ReturnType<typeof createImageReader>
 
 const isErrorAnswer = ({ details: { body } }: CliError) => isErrorEnvelope(body)
 
-/** Ignores `failure`: a value of an unexpected shape is not a failure if the answer has images. */
-const findFailureWithImages = ({ unreadable, error, broken }: ImageFinder) => unreadable ?? error ?? broken
+/** Ignores `shapeFailure`, because an unexpected shape does not matter next to images. */
+const findFailureWithImages = ({ parseFailure, streamError, cutFailure }: ImageFinder) =>
+  parseFailure ?? streamError ?? cutFailure
 
 /** Returns the failure of an answer with images or links, if any. Throws the failure of any other answer. */
 function checkAnswer(
@@ -118,8 +120,8 @@ function checkAnswer(
   summary: AnswerSummary,
   { onSummary }: ImageReaderOptions,
 ): CliError | undefined {
-  const { findings, hasImages, unreadable, broken } = finder
-  const failure = hasImages ? findFailureWithImages(finder) : (unreadable ?? finder.failure ?? broken)
+  const { findings, hasImages, parseFailure, shapeFailure, cutFailure } = finder
+  const failure = hasImages ? findFailureWithImages(finder) : (parseFailure ?? shapeFailure ?? cutFailure)
   if (!failure || hasImages || readTokenUsage(summary)) onSummary(summary)
   if (hasImages) return failure
   if (failure) throw failure
@@ -131,8 +133,8 @@ const describeMissingImage = ({ stopReason }: AnswerSummary) =>
   `the answer has no image${stopReason ? `: ${stopReason}` : ''}`
 
 function checkRawAnswer(context: Context, finder: ImageFinder, summary: AnswerSummary): CliError | undefined {
-  const { failure, error } = finder
-  if (failure && !error && isErrorAnswer(failure)) throw failure
+  const { shapeFailure, streamError } = finder
+  if (shapeFailure && !streamError && isErrorAnswer(shapeFailure)) throw shapeFailure
   const other = findFailureWithImages(finder)
   if (!finder.hasImages && !other) context.messages.warn(describeMissingImage(summary))
   return other

@@ -26,14 +26,11 @@ type ReadBytes = (text: string) => Uint8Array
  */
 export class ImageFinder {
   readonly findings: ImageFindings = { images: [], links: [], texts: [], reasons: [] }
-  /** First failure to parse a value. */
-  unreadable: CliError | undefined
-  /** First failure of a cut answer. */
-  broken: CliError | undefined
-  /** First parsed value that is an error or has an undocumented shape. */
-  failure: CliError | undefined
-  /** First error event of a stream. */
-  error: CliError | undefined
+  parseFailure: CliError | undefined
+  cutFailure: CliError | undefined
+  /** Failure of a parsed value that is an error or has an undocumented shape. */
+  shapeFailure: CliError | undefined
+  streamError: CliError | undefined
   readonly strings = new LongStringStore()
   /**
    * Pieces of one text. They are joined before the search for data URIs, because a URI may continue in the
@@ -76,13 +73,13 @@ export class ImageFinder {
    */
   recordFailure(error: unknown, value: unknown, event?: string): void {
     const failure = toFailure(error)
-    // `this.failure` is reported only if the answer has no image, because an unexpected shape does not
+    // `shapeFailure` is reported only if the answer has no image, because an unexpected shape does not
     // matter next to images. A bug in parley (`unexpected`) is always reported.
-    if (value !== undefined && failure.kind !== 'unexpected') this.failure ??= failure
-    else if (failure.details.isCutOff) this.broken ??= failure
-    else this.unreadable ??= failure
+    if (value !== undefined && failure.kind !== 'unexpected') this.shapeFailure ??= failure
+    else if (failure.details.isCutOff) this.cutFailure ??= failure
+    else this.parseFailure ??= failure
     if (event?.toLowerCase() === 'error' || (event !== undefined && isErrorEnvelope(value)))
-      this.error ??= failure
+      this.streamError ??= failure
   }
 
   tryRead(read: () => void): void {

@@ -114,12 +114,12 @@ describe('failure in an answer with images', () => {
   const error = { error: { message: 'gone' } }
   const failure = createResponseError('another shape')
   test.each<[value: unknown, event: string | undefined, found: object]>([
-    [undefined, '', { unreadable: failure, failure: undefined, error: undefined }],
-    [open, '', { unreadable: undefined, failure, error: undefined }],
-    [error, '', { unreadable: undefined, failure, error: failure }],
-    ['words', 'error', { unreadable: undefined, failure, error: failure }],
-    ['words', 'ERROR', { unreadable: undefined, failure, error: failure }],
-    [error, undefined, { unreadable: undefined, failure, error: undefined }],
+    [undefined, '', { parseFailure: failure, shapeFailure: undefined, streamError: undefined }],
+    [open, '', { parseFailure: undefined, shapeFailure: failure, streamError: undefined }],
+    [error, '', { parseFailure: undefined, shapeFailure: failure, streamError: failure }],
+    ['words', 'error', { parseFailure: undefined, shapeFailure: failure, streamError: failure }],
+    ['words', 'ERROR', { parseFailure: undefined, shapeFailure: failure, streamError: failure }],
+    [error, undefined, { parseFailure: undefined, shapeFailure: failure, streamError: undefined }],
   ])('the kind of the first failure is recorded for %j after the event %j', (value, event, found) => {
     const finder = new ImageFinder()
     finder.recordFailure(failure, value, event)
@@ -133,10 +133,10 @@ describe('failure in an answer with images', () => {
       finder.tryRead(() => {
         throw each
       })
-    expect(finder).toMatchObject({ unreadable: failure, broken: undefined, hasImages: false })
+    expect(finder).toMatchObject({ parseFailure: failure, cutFailure: undefined, hasImages: false })
     const withBug = new ImageFinder()
     withBug.recordFailure(new TypeError('a bug'), open)
-    expect(withBug.unreadable).toMatchObject({ kind: 'unexpected' })
+    expect(withBug.parseFailure).toMatchObject({ kind: 'unexpected' })
   })
 })
 
@@ -194,5 +194,5 @@ test('a large body without an answer is searched for images only once, up to the
   const decoder = createAnswerDecoder('text/html', { text() {}, images })
   for (let i = 0; i < 100; i++) decoder.push(Buffer.alloc(64 * 1024, '<p>'))
   expect(failures).toBe(1)
-  expect(images.unreadable).toMatchObject({ kind: 'response' })
+  expect(images.parseFailure).toMatchObject({ kind: 'response' })
 })
