@@ -2,9 +2,9 @@ import { chmodSync, readdirSync, rmSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
 import Conf from 'conf'
 import type { Context, ProcessInfo } from '../context.ts'
-import { CliError, describeFileError, hasCode } from '../errors.ts'
+import { CliError, describeFileError } from '../errors.ts'
 import { makePrivateFolder } from '../io/cache-folder.ts'
-import { acquireLock } from '../io/lock.ts'
+import { acquireLock, type FileLock } from '../io/lock.ts'
 import {
   createProfileFileError,
   findExposedPath,
@@ -27,22 +27,10 @@ type Change = (file: ProfileFile) => ProfileFile | undefined
  */
 export async function changeProfiles(context: Context, change: Change): Promise<void> {
   const path = requireProfilePath(context.host)
+  let held: FileLock | undefined
   try {
     prepareProtected(path, context.host)
-    while (!(await changeOnce(path, context, change))) {}
-  } catch (error) {
-    if (error instanceof CliError) throw error
-    throw createProfileFileError(path, describeFileError(error))
-  }
-}
-
-/**
- * Returns false if another process took over the lock, so that the caller repeats the change. No step with
- * the lock takes long, so a signal leaves neither a lock nor a temporary file.
- */
-async function changeOnce(path: string, context: Context, change: Change): Promise<boolean> {
-  const held = await acquireLock(path, { ...context, name: path, consequence: 'nothing was changed' })
-  try {
+    held = await acquireLock(path, { ...context, name: path, consequence: 'nothing was changed' })
     removeLeftovers(path)
     const file = await readProfiles(context.host, context.messages)
     if (file.version !== undefined && file.version !== version)
@@ -55,16 +43,14 @@ async function changeOnce(path: string, context: Context, change: Change): Promi
     if (exposed !== undefined)
       throw createProfileFileError(exposed, `others can write it; ${permissionAdvice}`)
     const changed = change(file)
-    if (!held.isHeld()) return false
+    // No step with the lock takes long, so a signal leaves neither a lock nor a temporary file.
+    held.requireHeld()
     if (changed) write(path, changed)
-    return true
   } catch (error) {
-    // While this process was suspended, another process may have taken the lock and removed the temporary
-    // file. The profile file is then unchanged.
-    if (hasCode(error, 'ENOENT') && !held.isHeld()) return false
-    throw error
+    if (error instanceof CliError) throw error
+    throw createProfileFileError(path, describeFileError(error))
   } finally {
-    held.release()
+    held?.release()
   }
 }
 

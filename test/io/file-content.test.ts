@@ -77,7 +77,9 @@ test.each([
   ['\x0e ', false],
   ['\n\n!', false],
   ['\u00a0', false],
-])('%j is blank: %j', (text, is) => expect(isBlank(Buffer.from(text))).toBe(is))
+])('parley recognizes blank input: %j is blank, %j', (text, is) =>
+  expect(isBlank(Buffer.from(text))).toBe(is),
+)
 
 test('parley detects a PNG by its signature alone', async () => {
   const signature = Buffer.from('89504e470d0a1a0a', 'hex')

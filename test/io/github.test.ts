@@ -15,7 +15,7 @@ const refusal = (text: string) =>
 const commandsIn = (text: string) =>
   text.split(/\r\n|\r|\n/).filter((line) => line.trimStart().startsWith('::') || /##(vso)?\[/.test(line))
 
-test('--errors github prints the lines of a failure after a mark, and one annotation', async () => {
+test('--errors github prints the lines of a failure after a vertical bar, and one annotation', async () => {
   const { code, err, out } = await github(['chat', 'hi'], {
     exchange: refusal('100% wrong, you: see\nbelow'),
   })

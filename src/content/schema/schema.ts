@@ -38,22 +38,28 @@ export async function createAnswerSchema(
 ): Promise<AnswerSchema> {
   parseGivenJson(text, `--schema ${name}`)
   const schema = new AnswerSchema(context, settings, { name, text }, retries)
-  const problems = await schema.checker.checkSchema()
+  const problems = await schema.checkSchema()
   if (problems.length > 0) throw createUsageErrorFromProblems(`--schema ${name}`, problems)
   return schema
 }
 
+/**
+ * Checks answers in a worker thread. A pattern of the schema may backtrack for hours, and only a thread can be
+ * ended at any time.
+ */
 export class AnswerSchema {
   /** Adds the schema to the prompt. Empty with `--schema-via native`. */
   readonly parts: MessagePart[] = []
   /** Adds the schema to the body. Empty with `--schema-via prompt`. */
   readonly assignments: JsonAssignment[] = []
   readonly instructions: string
-  readonly checker: SchemaChecker
   readonly #context: Context
   readonly #settings: ResolvedSettings['values']
+  readonly #schema: string
   readonly #name: string
   readonly #retries: number | undefined
+  #thread: Worker | undefined
+  #last: Promise<unknown> = Promise.resolve()
 
   constructor(
     context: Context,
@@ -69,7 +75,8 @@ export class AnswerSchema {
         createJsonAssignment(['generationConfig', 'responseMimeType'], '"application/json"'),
         createJsonAssignment(['generationConfig', 'responseJsonSchema'], source),
       )
-    this.checker = new SchemaChecker(context, text)
+    this.#schema = text
+    context.cleanups.add(() => void this.#thread?.terminate())
     this.#context = context
     this.#settings = values
     this.#name = name
@@ -84,7 +91,7 @@ export class AnswerSchema {
     const json = unwrapJson(text)
     if (tryParseJson(json) === undefined)
       return this.#mismatch(text, cut, `the answer is not JSON: ${describeJsonError(json)}`)
-    const mismatches = await this.checker.check(json).catch((error: unknown) => {
+    const mismatches = await this.#findMismatches(json).catch((error: unknown) => {
       throw error instanceof CliError ? error.with({ answer: text }) : error
     })
     if (mismatches.length === 0) return { json }
@@ -141,44 +148,6 @@ export class AnswerSchema {
       assignments: turns.map((turn) => createListEndAssignment(['contents'], JSON.stringify(turn))),
     })
   }
-}
-
-function unwrapJson(answer: string): string {
-  const text = answer.trim()
-  const [opening, fence = ''] = /^(`{3,}|~{3,})[^`\r\n]*\r?\n/.exec(text) ?? []
-  if (opening === undefined) return text
-  const end = text.lastIndexOf('\n')
-  const closing = text.slice(end + 1).trim()
-  const isClosed = closing.startsWith(fence) && new Set(closing).size === 1
-  return isClosed && end >= opening.length - 1 ? text.slice(opening.length, end).trim() : text
-}
-
-const maxCheckMs = 10_000
-
-/** V8 ends a thread that exceeds this heap size (MiB). The process continues. */
-const memoryLimits = { maxOldGenerationSizeMb: 1024 }
-
-/** Tests run parley from its sources, but start the worker that the build wrote. */
-const address = new URL(
-  import.meta.url.endsWith('.ts') ? '../../../dist/schema-worker.cjs' : './schema-worker.cjs',
-  import.meta.url,
-)
-
-/**
- * Checks answers in a worker thread. A pattern of the schema may backtrack for hours, and only a thread can
- * be ended at any time.
- */
-class SchemaChecker {
-  readonly #context: Context
-  readonly #schema: string
-  #thread: Worker | undefined
-  #last: Promise<unknown> = Promise.resolve()
-
-  constructor(context: Context, schema: string) {
-    this.#context = context
-    this.#schema = schema
-    context.cleanups.add(() => void this.#thread?.terminate())
-  }
 
   /** Throws a `CliError` if the check takes too long. */
   checkSchema(): Promise<string[]> {
@@ -190,8 +159,7 @@ class SchemaChecker {
     })
   }
 
-  /** Throws a `CliError` if the check takes too long. */
-  check(text: string): Promise<string[]> {
+  #findMismatches(text: string): Promise<string[]> {
     const next = this.#last.then(() => this.#withTimeLimit('the answer', this.#request(text)))
     this.#last = next.catch(() => {})
     return next
@@ -232,6 +200,27 @@ class SchemaChecker {
     return read(thread)
   }
 }
+
+function unwrapJson(answer: string): string {
+  const text = answer.trim()
+  const [opening, fence = ''] = /^(`{3,}|~{3,})[^`\r\n]*\r?\n/.exec(text) ?? []
+  if (opening === undefined) return text
+  const end = text.lastIndexOf('\n')
+  const closing = text.slice(end + 1).trim()
+  const isClosed = closing.startsWith(fence) && new Set(closing).size === 1
+  return isClosed && end >= opening.length - 1 ? text.slice(opening.length, end).trim() : text
+}
+
+const maxCheckMs = 10_000
+
+/** V8 ends a thread that exceeds this heap size (MiB). The process continues. */
+const memoryLimits = { maxOldGenerationSizeMb: 1024 }
+
+/** Tests run parley from its sources, but start the worker that the build wrote. */
+const address = new URL(
+  import.meta.url.endsWith('.ts') ? '../../../dist/schema-worker.cjs' : './schema-worker.cjs',
+  import.meta.url,
+)
 
 /** Waits for the next message. Only this wait keeps the process alive, so an idle thread does not. */
 async function read(thread: Worker): Promise<string[]> {

@@ -15,7 +15,11 @@ const maxRuleColumns = 80
 const bar: Span = { text: '│ ', sgr: spanStyles.frame }
 const bullets = ['•', '◦', '▪']
 
-export const getBullet = (depth: number): string => bullets[depth % bullets.length] as string
+/** Returns the bullet or the number of a list item, and its checkbox. */
+export function createItemMarker(mark: string, box: string, depth: number): StyledLine {
+  const bullet = mark.length > 1 ? mark : bullets[depth % bullets.length]
+  return [{ text: `${bullet} ${box}`, sgr: spanStyles.marker }]
+}
 
 /** Several blank lines between two blocks become one. */
 export function layOutBlocks(tokens: readonly Token[], space: LayoutSpace): StyledLine[] {
@@ -85,10 +89,9 @@ const narrowSpace = (space: LayoutSpace, lead: StyledLine): LayoutSpace => ({
 
 function layOutItem(item: Tokens.ListItem, space: LayoutSpace): StyledLine[] {
   const [mark = '-'] = /[-*+]|\d+[.)]/.exec(item.raw) ?? []
-  const bullet = mark.length > 1 ? mark : getBullet(space.depth)
   const [first, ...rest] = item.tokens as MarkedToken[]
   const box = first?.type === 'checkbox' ? first.raw : ''
-  const marker: StyledLine = [{ text: `${bullet} ${box}`, sgr: spanStyles.marker }]
+  const marker = createItemMarker(mark, box, space.depth)
   const later: Span = { text: ' '.repeat(measureWidth(marker)), sgr: '' }
   const [line = [], ...lines] = layOutBlocks(box === '' ? item.tokens : rest, narrowSpace(space, marker))
   return [prefixLine(marker, line), ...lines.map((each) => prefixLine([later], each))]

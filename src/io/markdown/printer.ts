@@ -1,8 +1,8 @@
 import type { Output } from '../output.ts'
-import { measureWidth, type StyledLine, spanStyles } from '../spans.ts'
+import { measureWidth, type StyledLine } from '../spans.ts'
 import type { PendingSpinner } from '../spinner.ts'
 import { TextFlow } from './flow.ts'
-import { getBullet, layOutBlocks, layOutCodeLine, layOutFencedLine, maxLayoutDepth } from './layout.ts'
+import { createItemMarker, layOutBlocks, layOutCodeLine, layOutFencedLine, maxLayoutDepth } from './layout.ts'
 import { headingUnderlinePattern, type LineStart, mayBeDelimiterRow, readLineStart } from './line-start.ts'
 import { createBlankSpan, MarkdownPage } from './page.ts'
 import {
@@ -254,10 +254,7 @@ export class MarkdownPrinter {
 
   #openItem({ mark, box, indent, textIndent }: LineStart['markers'][number]): void {
     if (this.#items.length >= maxLayoutDepth) this.#items.pop()
-    const bullet = mark.length > 1 ? mark : getBullet(this.#items.length)
-    const marker: StyledLine = [{ text: `${bullet} ${box}`, sgr: spanStyles.marker }]
-    const lead = this.#takeLead()
-    this.#lead = [...lead, ...marker]
+    this.#lead = [...this.#takeLead(), ...createItemMarker(mark, box, this.#items.length)]
     this.#items.push({
       minIndent: Math.min(textIndent, indent + 2),
       sourceIndent: textIndent,
