@@ -68,7 +68,7 @@ export function createServiceCaller(context: Context, settings: ResolvedSettings
     parts: RequestParts,
     read?: (response: ReadableResponse) => Promise<unknown>,
   ): Promise<ReadableResponse> {
-    // The requests of a batch may have different models.
+    // The requests of a batch may have different models, so the report names none.
     summary.model = isBatch ? undefined : parts.params.model
     summary.session = parts.params.session
     const request = build(endpoint, parts)
@@ -88,7 +88,7 @@ export function createServiceCaller(context: Context, settings: ResolvedSettings
         ...(isBatch ? { response: undefined, mayDuplicate: outcome.mayDuplicate } : {}),
         sent: outcome.sent,
         retry: retry ?? getRetryAdvice(failure, outcome),
-        // The failure may already have a more exact consequence than the delivery state has.
+        // The consequence of the failure itself is more exact than the consequence of the delivery state.
         consequence:
           consequence ??
           joinLines(outcome.failed, describeSettingFix(failure, request, parts.params, settings)),
@@ -100,7 +100,7 @@ export function createServiceCaller(context: Context, settings: ResolvedSettings
     const attempt = async (attempts: number): Promise<ReadableResponse> => {
       if (summary.attempts++ === 0) summary.firstRequestMs = host.timers.now()
       call.beginAttempt()
-      // A batch cancels its requests itself after the deadline.
+      // A batch cancels its requests itself after the deadline, so they have none.
       const limited = isBatch ? signed : { ...signed, deadline }
       const sent = await exchange(limited, () => call.reach('sent'))
       const response = decompressBody(sent)

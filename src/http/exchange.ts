@@ -159,8 +159,8 @@ class Attempt implements Dispatcher.DispatchHandler {
   }
 
   /**
-   * The error code does not decide, because a connection may fail with the same code before and after the
-   * request.
+   * The kind depends on `#reached`, because a connection may fail with the same error code before and after
+   * the request.
    */
   #failure(what: string): CliError {
     const { host } = this.#url

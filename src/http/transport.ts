@@ -43,7 +43,7 @@ function withLog(exchange: Exchange, { messages, secrets, host: { timers } }: Co
       logRequest()
       onSent?.()
     })
-    // The emulator does not call `onSent`.
+    // The emulator does not call `onSent`, so its request is logged here.
     logRequest()
     const took = `after ${timers.now() - start} ms`
     log('<', `${response.status} ${response.statusText} (${took})`, response.headers)
