@@ -162,9 +162,12 @@ async function createContentTypeError(response: HttpResponse, timers: Timers): P
   const text = new TextDecoder().decode(bytes)
   response.close()
   const what = status === 204 ? 'empty (204)' : headers['content-type']
+  const value = tryParseJson(text)
   const failure = createUnexpectedBodyFailure(
-    tryParseJson(text) ?? text,
+    value ?? text,
     `the response is not a stream of events: it is ${what}`,
   )
-  return failure.with({ isPermanent: true })
+  // A page that is not JSON often comes from a proxy, and the next response may be a stream.
+  const isPage = value === undefined && failure.kind === 'response'
+  return failure.with(isPage ? { retry: 'later' } : { isPermanent: true })
 }

@@ -1,0 +1,39 @@
+import { expect, test } from 'vitest'
+import { createSessionService, endTurn, running, says, shown } from '../harness/session-service.ts'
+
+const page = '<title>Maintenance</title>'
+const html = { status: 200, body: page, headers: { 'content-type': 'text/html' } }
+const readError = (err: string) => JSON.parse(err.trim().split('\n').at(-1) as string).error
+
+test.each([
+  ['events list', ['events', 'list'], { lists: [{ fault: html }] }],
+  ['events list, empty', ['events', 'list'], { lists: [{ fault: { ...html, body: '' } }] }],
+  ['the first list of events run', ['events', 'run', 'go'], { lists: [{ fault: html }] }],
+  ['the first stream of events run', ['events', 'run', 'go'], { streams: [{ fault: html }] }],
+  [
+    'the first stream of events follow',
+    ['events', 'follow'],
+    { history: [running], streams: [{ fault: html }] },
+  ],
+])(
+  'a web page instead of a response is exit 8, and parley advises to retry later: %s',
+  async (_, argv, script) => {
+    const service = createSessionService(script)
+    const { code, err } = await service.run([...argv, '--errors', 'json'])
+    expect([code, service.posts], err).toEqual([8, []])
+    expect(readError(err)).toMatchObject({ retry: 'later', safeToRetry: true })
+  },
+)
+
+test('events run reconnects after a web page instead of a stream', async () => {
+  const service = createSessionService({
+    posts: [{ next: [running, shown(says('done'), { after: 10_000 }), endTurn] }],
+    streams: [
+      { nth: 1, cutAfter: 1 },
+      { nth: 2, fault: html },
+    ],
+  })
+  const { code, out, err } = await service.run(['events', 'run', 'go', '--last', '--deadline', '1h'])
+  expect([code, out], err).toEqual([0, 'done\n'])
+  expect(service.requests.filter(({ kind }) => kind === 'stream').length).toBe(3)
+})
