@@ -37,7 +37,7 @@ export interface Host extends ProcessInfo {
    */
   onSignal?(clean: (exit: number) => string): void
   /** The first SIGINT calls `act` instead of ending the process; a later one ends it. */
-  interceptInterrupt?(act: () => void): Interrupt
+  interceptInterrupt?(act: () => void): InterceptedInterrupt
   /**
    * If the event loop becomes empty, calls `report` and ends with exit code 1. The returned function
    * cancels both.
@@ -59,7 +59,7 @@ export interface Host extends ProcessInfo {
   limitYoungGeneration?(cleanups: RunContext['cleanups']): void
 }
 
-export interface Interrupt {
+export interface InterceptedInterrupt {
   /** The next SIGINT ends the process. */
   release(): void
   /** Sends SIGINT to this process. Never resolves. */

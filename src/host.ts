@@ -4,12 +4,12 @@ import type { Host, RunContext } from './context.ts'
 import { CliError, describeFileError, usageError } from './errors.ts'
 import {
   detectEarlyExit,
-  exitAfter,
+  exitProcessAfter,
+  handleCrash,
+  handleSignals,
   interceptInterrupt,
-  interrupt,
-  onCrash,
-  onSignal,
-  suspend,
+  interruptProcess,
+  suspendProcess,
 } from './signals.ts'
 import { createStdStream, findDescriptorPath, findStdinKind } from './std-streams.ts'
 import { realTimers } from './timers.ts'
@@ -35,24 +35,24 @@ export function createProcessHost(): Host {
       },
       open: () => process.stdin,
       setRaw: (isRaw) => void process.stdin.setRawMode(isRaw),
-      interrupt,
-      suspend,
+      interrupt: interruptProcess,
+      suspend: suspendProcess,
     },
     stdout: createStdStream(1, () => process.stdout),
     stderr,
     // `performance` would take 2 ms to load, 3 % of the time of a chat.
     timers: { ...realTimers, now: () => Math.floor(process.uptime() * 1000) },
     checkArguments,
-    onSignal: (clean) => onSignal(clean, stderr),
-    interceptInterrupt: interceptInterrupt,
-    detectEarlyExit: detectEarlyExit,
-    exitAfter: exitAfter,
-    onCrash,
+    onSignal: (clean) => handleSignals(clean, stderr),
+    interceptInterrupt,
+    detectEarlyExit,
+    exitAfter: exitProcessAfter,
+    onCrash: handleCrash,
     async runPager(...command) {
       const { runCommandOnTerminal } = await import('./io/command.ts')
       return runCommandOnTerminal(...command)
     },
-    limitYoungGeneration: limitYoungGeneration,
+    limitYoungGeneration,
   }
 }
 

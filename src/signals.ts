@@ -1,6 +1,6 @@
 import { writeSync } from 'node:fs'
 import { constants } from 'node:os'
-import type { Interrupt } from './context.ts'
+import type { InterceptedInterrupt } from './context.ts'
 import type { StdStream } from './io/output.ts'
 import { setLongTimeout } from './timers.ts'
 
@@ -8,7 +8,7 @@ import { setLongTimeout } from './timers.ts'
 const signals = ['SIGINT', 'SIGTERM', 'SIGHUP', 'SIGBREAK'] as const
 
 /** After the cleanup, the signal itself ends the process, so that a loop in a shell stops, too. */
-export function onSignal(clean: (exit: number) => string, stderr: StdStream): void {
+export function handleSignals(clean: (exit: number) => string, stderr: StdStream): void {
   for (const signal of signals) {
     process.once(signal, () => {
       removeSignalHandlers()
@@ -34,7 +34,7 @@ export function removeSignalHandlers(): void {
 }
 
 /** The first SIGINT calls `act` instead of ending the process. */
-export function interceptInterrupt(act: () => void): Interrupt {
+export function interceptInterrupt(act: () => void): InterceptedInterrupt {
   const earlierListeners = process.rawListeners('SIGINT') as NodeJS.SignalsListener[]
   // Node drops a pending signal that has no listener, so one is always registered.
   const restoreListeners = () => {
@@ -51,7 +51,7 @@ export function interceptInterrupt(act: () => void): Interrupt {
   return {
     release: restoreListeners,
     raise() {
-      interrupt()
+      interruptProcess()
       // A timer keeps the process alive until Node has handled the signal. A pending signal does not.
       setInterval(() => {}, 1000)
       return new Promise(() => {})
@@ -59,13 +59,13 @@ export function interceptInterrupt(act: () => void): Interrupt {
   }
 }
 
-export const interrupt = (): void => raise('SIGINT')
+export const interruptProcess = (): void => raise('SIGINT')
 
 /**
  * Stops all processes of the pipeline, like Ctrl-Z. If no shell could resume them, the system ignores the
  * signal.
  */
-export function suspend(): void {
+export function suspendProcess(): void {
   if (process.platform !== 'win32') process.kill(0, 'SIGTSTP')
 }
 
@@ -86,11 +86,11 @@ export function detectEarlyExit(report: () => void): () => void {
 }
 
 /** Output that nobody reads could keep the process alive. */
-export function exitAfter(milliseconds: number): void {
+export function exitProcessAfter(milliseconds: number): void {
   if (milliseconds < Infinity) setLongTimeout(() => process.exit(), milliseconds).unref()
 }
 
 /** The process ends with the exit code that `report` returns. */
-export function onCrash(report: (error: unknown) => Promise<number>): void {
+export function handleCrash(report: (error: unknown) => Promise<number>): void {
   process.on('uncaughtException', async (error) => process.exit(await report(error).catch(() => 1)))
 }
