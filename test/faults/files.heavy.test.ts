@@ -182,7 +182,7 @@ faultsOnce('F: conversations', [
       expect(parseSentTurns(server.requests[0])).toEqual(['user: a', 'user: hi', 'user: extra'])
       expect(parseTurns(threadOf(ending.files))).toEqual(['user: a', 'user: hi', 'model: ok'])
       expect(threadOf(ending.files)).toMatch(
-        /^\{"model":"alpha-2\.5-pro", "z": 1\.50, "contents" : \[\{"role":"user","parts":\[\{"text":"a"\}\],"id":1e2\},.*\], "seed":1 \}$/s,
+        /^\{ "z": 1\.50, "contents" : \[\{"role":"user","parts":\[\{"text":"a"\}\],"id":1e2\},.*\], "seed":1,"model":"alpha-2\.5-pro" \}$/s,
       )
     },
   },
