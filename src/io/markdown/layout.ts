@@ -16,8 +16,12 @@ const bar: Span = { text: '│ ', sgr: spanStyles.frame }
 const bullets = ['•', '◦', '▪']
 
 /** Returns the bullet or the number of a list item, and its checkbox. */
-export function createItemMarker(mark: string, box: string, depth: number): StyledLine {
-  const bullet = mark.length > 1 ? mark : bullets[depth % bullets.length]
+export function createItemMarker(
+  { mark, box }: { mark: string; box: string },
+  number: number,
+  depth: number,
+): StyledLine {
+  const bullet = mark.length > 1 ? `${number}${mark.slice(-1)}` : bullets[depth % bullets.length]
   return [{ text: `${bullet} ${box}`, sgr: spanStyles.marker }]
 }
 
@@ -58,7 +62,7 @@ function layOutBlock(token: MarkedToken, space: LayoutSpace): StyledLine[] {
     case 'list':
       if (depth >= maxLayoutDepth) break
       return token.items.flatMap((item, index) => {
-        const lines = layOutItem(item, space)
+        const lines = layOutItem(item, Number(token.start) + index, space)
         return index < token.items.length - 1 && endsWithBlankLine(item.raw) ? [...lines, []] : lines
       })
     case 'table':
@@ -87,11 +91,11 @@ const narrowSpace = (space: LayoutSpace, lead: StyledLine): LayoutSpace => ({
   depth: space.depth + 1,
 })
 
-function layOutItem(item: Tokens.ListItem, space: LayoutSpace): StyledLine[] {
+function layOutItem(item: Tokens.ListItem, number: number, space: LayoutSpace): StyledLine[] {
   const [mark = '-'] = /[-*+]|\d+[.)]/.exec(item.raw) ?? []
   const [first, ...rest] = item.tokens as MarkedToken[]
   const box = first?.type === 'checkbox' ? first.raw : ''
-  const marker = createItemMarker(mark, box, space.depth)
+  const marker = createItemMarker({ mark, box }, number, space.depth)
   const later: Span = { text: ' '.repeat(measureWidth(marker)), sgr: '' }
   const [line = [], ...lines] = layOutBlocks(box === '' ? item.tokens : rest, narrowSpace(space, marker))
   return [prefixLine(marker, line), ...lines.map((each) => prefixLine([later], each))]

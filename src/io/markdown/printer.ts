@@ -62,6 +62,8 @@ export class MarkdownPrinter {
   #held: HeldBlock | undefined
   #code: FencedCode | undefined
   #items: ListItem[] = []
+  /** For each level, the last item of the open list. */
+  #lists: { sign: string; number: number }[] = []
   /** Bullets of list items whose text has not arrived. */
   #lead: StyledLine | undefined
 
@@ -229,6 +231,7 @@ export class MarkdownPrinter {
       this.#endBlock()
       this.#leaveText(indent)
     }
+    if (!continuesText && markers.length === 0) this.#lists.length = this.#items.length
     for (const marker of markers) this.#openItem(marker)
     const textIndent = markers.at(-1)?.textIndent ?? indent
     const mayBeHeading = !this.#options.isStreamed && !this.#flow && text !== ''
@@ -254,7 +257,13 @@ export class MarkdownPrinter {
 
   #openItem({ mark, box, indent, textIndent }: LineStart['markers'][number]): void {
     if (this.#items.length >= maxLayoutDepth) this.#items.pop()
-    this.#lead = [...this.#takeLead(), ...createItemMarker(mark, box, this.#items.length)]
+    const level = this.#items.length
+    const sign = mark.slice(-1)
+    const last = this.#lists[level]
+    // By CommonMark, only the number of a list's first item counts.
+    const number = last?.sign === sign ? last.number + 1 : Number.parseInt(mark, 10)
+    this.#lists.splice(level, Infinity, { sign, number })
+    this.#lead = [...this.#takeLead(), ...createItemMarker({ mark, box }, number, level)]
     this.#items.push({
       minIndent: Math.min(textIndent, indent + 2),
       sourceIndent: textIndent,

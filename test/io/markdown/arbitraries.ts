@@ -55,7 +55,10 @@ export const lettersOf = (text: string) => text.replace(/[^\p{L}\p{N}]/gu, '')
 export const unnamed = marks.filter((mark) => !mark.includes('js'))
 /**
  * Returns whether layout keeps the order of letters: no code block has a language, no link repeats its address,
- * and no table without room becomes a list of its cells.
+ * no list numbers its items, and no table without room becomes a list of its cells.
  */
 export const isPlain = (text: string) =>
-  !/(```|~~~)[^\n]*[\p{L}\p{N}]/u.test(text) && !/\[([^\]\n]*)\]\(\1\)/.test(text) && !text.includes('|-|-|')
+  !/(```|~~~)[^\n]*[\p{L}\p{N}]/u.test(text) &&
+  !/\[([^\]\n]*)\]\(\1\)/.test(text) &&
+  !text.includes('|-|-|') &&
+  !/\d\.\s.*\d\.\s/s.test(text)

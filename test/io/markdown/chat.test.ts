@@ -66,6 +66,17 @@ describe('Markdown answer', () => {
     },
   )
 
+  test.each([
+    ['1. one\n1. two\n1. three', '1. one\n2. two\n3. three\n'],
+    ['9) a\n9) b\n\n   para\n9) c', '9) a\n10) b\n\n    para\n11) c\n'],
+    ['1. a\n   1. b\n   1. c\n1. d\n   1. e', '1. a\n   1. b\n   2. c\n2. d\n   1. e\n'],
+    ['1. a\n\ntext\n\n1. b\n1) c', '1. a\n\ntext\n\n1. b\n1) c\n'],
+    ['> 3. a\n> 3. b', '│ 3. a\n│ 4. b\n'],
+  ])('chat on a terminal numbers the items of a list from its first number: %j', async (text, shown) => {
+    const { out } = await run(['chat', 'hi'], { ...onTerminal, exchange: answering(message(text)) })
+    expect(withoutColours(out)).toBe(shown)
+  })
+
   test('--markdown escapes control characters in a pipe', async () => {
     const world = { exchange: answering(message('a\x1b[2J\u202eb')) }
     expect(await run(['chat', 'hi', '--markdown'], world)).toMatchObject({ out: 'a^[[2J\\u202eb\n' })
