@@ -59,13 +59,11 @@ function readSpans(tokens: readonly Token[], sgr: string): Span[] {
 const join = (sgr: string, added: string): string => (sgr === '' ? added : `${sgr};${added}`)
 
 function readLink(token: Tokens.Link | Tokens.Image, spans: Span[], sgr: string): Span[] {
-  const { title } = token
   const href = decodeCharacterReferences(token.href)
   const raw = decodeCharacterReferences(token.raw)
   const shown = getLineText(spans)
   const isBare = raw === shown || raw === `<${shown}>`
-  const address = { text: ` (${href}${title ? ` "${title}"` : ''})`, sgr: join(sgr, spanStyles.address) }
-  if (isBare || (shown === href && !title))
-    return spans.map((span) => ({ ...span, sgr: join(sgr, spanStyles.address) }))
+  const address = { text: ` (${href})`, sgr: join(sgr, spanStyles.address) }
+  if (isBare || shown === href) return spans.map((span) => ({ ...span, sgr: join(sgr, spanStyles.address) }))
   return [...spans, address]
 }

@@ -18,7 +18,7 @@ test.each([
   ['`a` ``b`c`` `` ` `` `d', '<36>a</> <36>b`c</> <36>`</> `d\n'],
   ['`**x**` \\*y\\* C:\\new', '<36>**x**</> *y* C:\\new\n'],
   ['[text](https://a.b/c_d_e)', 'text<2;4> (https://a.b/c_d_e)</>\n'],
-  ['[**a** b](https://a.b "title") x', '<1>a</> b<2;4> (https://a.b "title")</> x\n'],
+  ['[**a** b](https://a.b "title") x', '<1>a</> b<2;4> (https://a.b)</> x\n'],
   ['**a [b c](https://d.e) f**', '<1>a b c</><1;2;4> (https://d.e)</><1> f</>\n'],
   ['![c](d) [e] (f) [g](h i)', 'c<2;4> (d)</> [e] (f) [g](h i)\n'],
   ['[https://a.b](https://a.b) ends', '<2;4>https://a.b</> ends\n'],
