@@ -52,7 +52,7 @@ export class TextFlow {
   }
 
   #place(line: StyledLine, before: string): void {
-    const { page, columns } = this.#space
+    const { page, columns, indent } = this.#space
     const limit = columns()
     let gap: Span[] = before === '' ? [] : [{ text: before, sgr: '' }]
     let row: Span[] = []
@@ -67,7 +67,9 @@ export class TextFlow {
       }
       if (this.#lastText === undefined) {
         row.push(...this.#lead, ...word)
-        this.#width = measureWidth(word)
+        const width = measureWidth(word)
+        // The terminal continues a longer word at the start of the next row.
+        this.#width = width > limit ? ((width - limit - 1) % (limit + indent)) + 1 - indent : width
       } else {
         row.push(...gap, ...word)
         this.#width += added

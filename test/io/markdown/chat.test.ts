@@ -77,6 +77,20 @@ describe('Markdown answer', () => {
     expect(withoutColours(out)).toBe(shown)
   })
 
+  test.each([
+    [`${'a'.repeat(130)} end.`, 50 + 5],
+    [`- ${'a'.repeat(130)} ${'b'.repeat(27)}`, 52 + 28],
+    [`- ${'a'.repeat(130)} ${'b'.repeat(28)}`, 52],
+    [`${'a'.repeat(160)} b`, 80],
+  ])(
+    'on a terminal, words follow on the last row of a word that is wider than the terminal: %j',
+    async (text, lastRow) => {
+      const { out } = await run(['chat', 'hi'], { ...onTerminal, exchange: answering(message(text)) })
+      const [line = ''] = withoutColours(out).split('\n')
+      expect(line.length % 80 || 80).toBe(lastRow % 80 || 80)
+    },
+  )
+
   test('--markdown escapes control characters in a pipe', async () => {
     const world = { exchange: answering(message('a\x1b[2J\u202eb')) }
     expect(await run(['chat', 'hi', '--markdown'], world)).toMatchObject({ out: 'a^[[2J\\u202eb\n' })

@@ -110,7 +110,7 @@ describe('Markdown layout wraps lines between words', () => {
   test.each([
     ['one two three', 7, 'one two\nthree\n'],
     ['one  two three', 8, 'one  two\nthree\n'],
-    ['a longestword b', 7, 'a\nlongestword\nb\n'],
+    ['a longestword b', 7, 'a\nlongestword b\n'],
     ['a **b**c, d', 5, 'a bc,\nd\n'],
     ['- one two\n  - three four', 9, '• one two\n  ◦ three\n    four\n'],
     ['10. one two', 8, '10. one\n    two\n'],
