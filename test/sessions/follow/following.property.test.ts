@@ -131,6 +131,7 @@ test('events that a list adds late lead to the same state as events in order', (
     'agent.thinking',
     'agent.message',
     'session.error',
+    'span.model_request_end',
     'session.status_running',
     'session.status_idle',
     'user.message',
@@ -157,7 +158,9 @@ test('events that a list adds late lead to the same state as events in order', (
         'user.tool_confirmation': { tool_use_id: `u${use}`, result: 'allow' },
         'session.error': { error: { retry_status: 'exhausted' } },
         'session.status_idle': {
-          stop_reason: waits ? { type: 'requires_action', event_ids: [`u${use}`] } : 'end_turn',
+          stop_reason: waits
+            ? { type: 'requires_action', event_ids: [`u${use}`, `u${(use + 2) % 4}`] }
+            : 'end_turn',
         },
       }[type]
       const event = { id: isFirst ? `u${use}` : `e${i}`, type, ...fields }
