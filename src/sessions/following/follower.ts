@@ -134,6 +134,8 @@ export class Follower {
     this.#reconnectPolicy.addResponse()
     let { state, effect } = startFollowing(this.#seen, this.#followsForever)
     let polls = 0
+    /** Final failure of a request for a stream. One more list may show that the session has stopped. */
+    let connectFailure: CliError | undefined
     for (;;) {
       if (effect.do !== 'show' && (this.#hasCallerChange || this.#notEmitted.length > 0)) {
         this.#hasCallerChange = false
@@ -153,13 +155,22 @@ export class Follower {
         this.#reconnectPolicy.addResponse()
         result = { is: 'shown' }
       } else {
+        if (effect.do === 'connect' && connectFailure) throw connectFailure
         try {
           result = await this.#execute(effect)
         } catch (error) {
           if (!(error instanceof CliError)) throw error
-          const end = this.#reconnectPolicy.findFinalFailure(error)
-          if (end) throw end
-          result = { is: 'failed', isConnecting: effect.do === 'connect' }
+          const isConnecting = effect.do === 'connect'
+          const isBroken = effect.do === 'listen' && error.kind === 'response' && !error.details.isPermanent
+          const ended = { is: 'ended' } as const
+          if (isBroken && stepFollowState(state, ended, timers.now()).effect.do === 'end') {
+            result = ended
+          } else {
+            const end = this.#reconnectPolicy.findFinalFailure(error)
+            if (end && !isConnecting) throw end
+            connectFailure ??= end
+            result = { is: 'failed', isConnecting }
+          }
         }
       }
       ;({ state, effect } = stepFollowState(state, result, timers.now()))

@@ -1,0 +1,68 @@
+import { expect, test } from 'vitest'
+import {
+  createSessionService,
+  endTurn,
+  type Fault,
+  running,
+  says,
+  shown,
+  userSays,
+} from '../../harness/session-service.ts'
+
+const overloaded = { type: 'error', error: { type: 'overloaded_error', message: 'busy' } }
+const work = [running, shown(says('done'), { after: 2_000 }), endTurn]
+const broken = {
+  'only an error event': () => `event: error\ndata: ${JSON.stringify(overloaded)}\n\n`,
+  'data that is not JSON': () => 'data: <html>\n\n',
+}
+const runLast = ['events', 'run', 'go', '--last', '--deadline', '1h']
+
+test.each(Object.entries(broken))('the list ends a run whose stream always has %s', async (_, frame) => {
+  const service = createSessionService({
+    posts: [{ next: work }],
+    streams: [{ replay: 1, events: [running], frame }],
+  })
+  const { code, out, err } = await service.run(runLast)
+  expect([code, out], err).toEqual([0, 'done\n'])
+})
+
+test('the list ends events follow if the stream always has an error event', async () => {
+  const history = [
+    userSays('go'),
+    ...work.map((step) => ('event' in step ? { ...step, listed: 1_000, after: 0 } : step)),
+  ]
+  const service = createSessionService({
+    history,
+    streams: [{ events: [running], frame: broken['only an error event'] }],
+  })
+  const { code, out, err } = await service.run(['events', 'follow', '--history', '--ids', '--deadline', '1h'])
+  expect([code, out], err).toEqual([0, ''])
+})
+
+test.each<[string, Fault]>([
+  ['a 404', { status: 404 }],
+  ['a 400', { status: 400 }],
+])('the list ends a run whose second stream is refused with %s', async (_, fault) => {
+  const posts = [{ next: [running, says('done'), endTurn].map((step) => shown(step, { streamed: 'never' })) }]
+  const streams = [{ nth: 1, events: [], cutAfter: 0 }, { fault }]
+  const service = createSessionService({ posts, streams })
+  const { code, out, err } = await service.run(runLast)
+  expect([code, out], err).toEqual([0, 'done\n'])
+})
+
+test('a refused second stream ends the run with its failure if the list shows that the session works', async () => {
+  const posts = [{ next: [running, shown(says('done'), { after: 3_600_000 })] }]
+  const streams = [{ nth: 1, cutAfter: 1 }, { fault: { status: 400 } as Fault }]
+  const service = createSessionService({ posts, streams })
+  const { code, err } = await service.run(runLast)
+  expect(code, err).toBe(8)
+  expect(err).toContain('the session could not be followed')
+})
+
+test('an authentication error in the stream ends the run with 3', async () => {
+  const refused = { type: 'error', error: { type: 'authentication_error', message: 'no' } }
+  const frame = () => `event: error\ndata: ${JSON.stringify(refused)}\n\n`
+  const service = createSessionService({ posts: [{ next: work }], streams: [{ frame }] })
+  const { code, err } = await service.run(runLast)
+  expect(code, err).toBe(3)
+})
