@@ -5,6 +5,7 @@ import { escapeJson, unsafeCharacters } from '../io/escape.ts'
 import { tryDecodeUtf8 } from '../io/file-content.ts'
 import { quoteShellWord, shellQuote } from '../io/shell-quote.ts'
 import { isSecretHeader, type Secrets } from '../secrets.ts'
+import { demoProfileName } from '../settings/profiles.ts'
 import type { ResolvedSettings } from '../settings/resolve.ts'
 import { getSettingVariable } from '../settings/table.ts'
 import { tryParseJson } from '../wire/json/parse.ts'
@@ -28,7 +29,9 @@ export async function previewRequest(
     const own =
       setting && settings.origins[setting]?.source !== 'environment' ? [getSettingVariable(setting)] : []
     const variables = [...own, ...findSecretNames(request.headers).map(variableFor)]
-    if (variables.length > 0) messages.note(`set ${variables.join(' and ')} before running the command`)
+    if (settings.profile.name === demoProfileName)
+      messages.note('curl cannot send this request, because the demo has no network address')
+    else if (variables.length > 0) messages.note(`set ${variables.join(' and ')} before running the command`)
     const shown = { ...request, url: secrets.redact(request.url) }
     await output.write(toCurl(shown, getSettingVariable(setting ?? 'accessToken'), isTerminal))
   } else {

@@ -72,6 +72,14 @@ describe.each([
   })
 })
 
+test('--curl says that curl cannot reach the demo, and names no secret', async () => {
+  const { code, err } = await run(['chat', 'x', '--curl', '--profile', 'demo'])
+  expect({ code, err }).toEqual({
+    code: 0,
+    err: 'parley: curl cannot send this request, because the demo has no network address\n',
+  })
+})
+
 test('H05: --dry-run and --curl omit a header that -H removes', async () => {
   const flags = ['-H', 'Authorization:', '-H', 'content-type:', '-H', 'Accept:']
   const world = { env: { PARLEY_ACCESS_TOKEN: '' } }
