@@ -122,7 +122,7 @@ export async function createContext(host: Host, flags: SharedFlags, run: RunCont
 }
 
 /** The end of a command that must act after parley has written the report. */
-export interface CommandEnd {
+export interface CommandResult {
   failure?: CliError | undefined
   /** Synchronous. Not called if the report could not be written. */
   lastStep?: (() => void) | undefined

@@ -40,7 +40,7 @@ export interface DeliveryRules {
 }
 
 /** A field of errors and reports. `unknown`: bytes were sent, and no answer arrived. */
-export type Sent = 'no' | 'unknown' | 'yes'
+export type SentStatus = 'no' | 'unknown' | 'yes'
 
 /**
  * A field of errors and reports, for scripts that run the same command again. `look-first`: only after a
@@ -49,7 +49,7 @@ export type Sent = 'no' | 'unknown' | 'yes'
 export type RetryAdvice = 'never' | 'later' | 'look-first'
 
 export interface DeliveryOutcome {
-  sent: Sent
+  sent: SentStatus
   isRepeatable: boolean
   /** The request may have been carried out, so the service may carry out or bill a repetition again. */
   mayDuplicate: boolean

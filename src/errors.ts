@@ -1,5 +1,5 @@
 import { version } from '../package.json'
-import type { DeliveryState, RetryAdvice, Sent } from './delivery-state.ts'
+import type { DeliveryState, RetryAdvice, SentStatus } from './delivery-state.ts'
 
 /** Exit codes by kind of failure. `cli/topics/exit-codes.txt` describes them. */
 export const exitCodes = {
@@ -32,7 +32,7 @@ interface RawResponse {
 
 export interface FailureDetails {
   delivery?: DeliveryState
-  sent?: Sent
+  sent?: SentStatus
   attempts?: number
   /** Default: `never`. */
   retry?: RetryAdvice

@@ -1,6 +1,6 @@
 import { version } from '../package.json'
 import { findFlagValue } from './argv/bare-flags.ts'
-import type { ProgramEnd } from './cli/program.ts'
+import type { ProgramResult } from './cli/program.ts'
 import type { Host, RunContext } from './context.ts'
 import { Deadline } from './deadline.ts'
 import { CliError, joinSavedFiles, OutputClosed, type SavedFiles, toFailure } from './errors.ts'
@@ -61,7 +61,7 @@ export async function main(argv: string[], outer: Host): Promise<number> {
     wrap = await createLineWrapper(host.stderr)
     const { runProgram } = await import('./cli/program.ts')
     const program = runProgram(argv, host, { run, version, report })
-    const { exit, failure, lastStep } = await program.catch((error: unknown): ProgramEnd => {
+    const { exit, failure, lastStep } = await program.catch((error: unknown): ProgramResult => {
       if (error instanceof OutputClosed) return { exit: 0 }
       throw error
     })

@@ -57,7 +57,10 @@ function makeNonBlocking(stream: NodeJS.WriteStream): NodeJS.WriteStream {
   return stream
 }
 
-/** If a full disk accepts a part of a chunk, Node counts the chunk as written. So files are written here. */
+/**
+ * Replaces Node's writer if stdout or stderr is a file. When a full disk accepts a part of a chunk, Node counts
+ * the whole chunk as written.
+ */
 function writeWholeChunks(stream: NodeJS.WriteStream, descriptor: number): NodeJS.WriteStream {
   if (!fstatSync(descriptor).isFile()) return stream
   stream._write = (chunk: Uint8Array, _encoding, done) => {

@@ -5,7 +5,7 @@ import {
   describeDelivery,
   getLaterDeliveryState,
   type RetryAdvice,
-  type Sent,
+  type SentStatus,
 } from './delivery-state.ts'
 import { CliError, joinSavedFiles, OutputClosed, type SavedFiles, toFailure } from './errors.ts'
 import { ShortLivedSet } from './short-lived-set.ts'
@@ -46,7 +46,7 @@ export class WorkTracker {
    * `main` prints the result.
    */
   #isChange = false
-  #sentByEnded: Sent = 'no'
+  #sentByEnded: SentStatus = 'no'
   #mayDuplicate = false
   /** Message about the last accepted request, such as `the task was accepted`. */
   #accepted: string | undefined
@@ -125,7 +125,7 @@ export class WorkTracker {
    * Returns `yes` if a service has answered a request of the run, `unknown` if parley has sent requests and
    * got no answer, otherwise `no`. In a run that changes data, only the changing requests count.
    */
-  get sent(): Sent {
+  get sent(): SentStatus {
     const all = [...this.#inProgress].map((call) => call.getOutcome().sent)
     return all.reduce(combineSent, this.#sentByEnded)
   }
@@ -200,5 +200,5 @@ function createCall(rules: DeliveryRules, { onAccepted, onEnd }: CallEvents) {
   }
 }
 
-const combineSent = (one: Sent, other: Sent): Sent =>
+const combineSent = (one: SentStatus, other: SentStatus): SentStatus =>
   [one, other].includes('yes') ? 'yes' : [one, other].includes('unknown') ? 'unknown' : 'no'

@@ -1,6 +1,6 @@
 import { FallbackFile } from '../content/saved-answer.ts'
 import type { Context } from '../context.ts'
-import type { Sent } from '../delivery-state.ts'
+import type { SentStatus } from '../delivery-state.ts'
 import { CliError, toFailure, usageError } from '../errors.ts'
 import type { RetryPolicy } from '../http/retry.ts'
 import { addSavedPart, createSaveHooks, type SavedPart } from '../io/file-output.ts'
@@ -178,7 +178,7 @@ function throwFailure(
   { stop, failure }: BatchOutcome,
   { maxFailed, resume, results }: BatchOptions,
   { ok, failed, skipped, total, hasAnswer }: BatchTally,
-  sent: Sent,
+  sent: SentStatus,
 ): void {
   // Without --resume, the same command would pay for the answers again, or fail because its results file
   // exists.

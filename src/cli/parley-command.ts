@@ -160,9 +160,7 @@ export class ParleyCommand extends Command {
       if (value === undefined)
         throw usageError(`${option.long} needs a value${choices ? `: ${choices}` : ''}`)
       if (looksLikeFlag(value)) {
-        throw usageError(
-          `${word} needs a value; attach one that begins with a hyphen: ${option.long}='${value}'`,
-        )
+        throw usageError(`${word} needs a value; if the value is '${value}', write ${option.long}='${value}'`)
       }
     }
   }

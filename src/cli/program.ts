@@ -2,7 +2,7 @@ import { CommanderError, type Option } from 'commander'
 import { findFlagValue, hasFlag } from '../argv/bare-flags.ts'
 import { FileFlag, TextFlag } from '../argv/flags.ts'
 import type { HelpSource } from '../commands/command.ts'
-import { type CommandEnd, type Context, createContext, type Host, type RunContext } from '../context.ts'
+import { type CommandResult, type Context, createContext, type Host, type RunContext } from '../context.ts'
 import { CliError, usageError } from '../errors.ts'
 import { createStyle } from '../io/style.ts'
 import { rootEntry } from './command-tree.ts'
@@ -24,12 +24,12 @@ interface ProgramOptions {
   report: { open(): Promise<void>; disable(): void }
 }
 
-export interface ProgramEnd extends CommandEnd {
+export interface ProgramResult extends CommandResult {
   exit: number
 }
 
 /** Throws a usage error for wrong arguments. */
-export const runProgram = (argv: string[], host: Host, options: ProgramOptions): Promise<ProgramEnd> =>
+export const runProgram = (argv: string[], host: Host, options: ProgramOptions): Promise<ProgramResult> =>
   new Program(argv, host, options).run()
 
 class Program implements HelpSource {
@@ -41,7 +41,7 @@ class Program implements HelpSource {
   #isHelpRequested = true
   /** True if `parley help` shows the help of a command, so that an unknown word may be a misspelled topic. */
   #isHelpCommand = false
-  #end: ProgramEnd = { exit: 0 }
+  #result: ProgramResult = { exit: 0 }
 
   constructor(argv: string[], host: Host, options: ProgramOptions) {
     this.#argv = argv
@@ -49,7 +49,7 @@ class Program implements HelpSource {
     this.#options = options
   }
 
-  async run(): Promise<ProgramEnd> {
+  async run(): Promise<ProgramResult> {
     const { stdout, env } = this.#host
     try {
       await this.#parse(replaceLeadingHelp(this.#argv))
@@ -63,7 +63,7 @@ class Program implements HelpSource {
       const isPaged = this.#isHelpRequested && !hasFlag(this.#argv, '--no-pager')
       await printHelp({ host: this.#host, cleanups }, text, isPaged)
     }
-    return this.#end
+    return this.#result
   }
 
   showHelp(words: string[]): Promise<void> {
@@ -164,7 +164,7 @@ class Program implements HelpSource {
         await context.output.flush()
         return end
       })
-      this.#end = typeof end === 'number' ? { exit: end } : { exit: 0, ...end }
+      this.#result = typeof end === 'number' ? { exit: end } : { exit: 0, ...end }
     } catch (error) {
       if (flags.raw && !module?.printsLines) await printBody(context, error)
       throw error

@@ -1,6 +1,6 @@
 import type { Argument, Option } from 'commander'
 import type { FlagRules } from '../argv/flags.ts'
-import type { CommandEnd, Context } from '../context.ts'
+import type { CommandResult, Context } from '../context.ts'
 
 export interface CommandModule {
   parameters?(): (Argument | Option)[]
@@ -18,7 +18,7 @@ export interface CommandModule {
     options: never,
     words: string[],
     help: HelpSource,
-  ): Promise<number> | Promise<void> | Promise<CommandEnd>
+  ): Promise<number> | Promise<void> | Promise<CommandResult>
 }
 
 export interface HelpSource {

@@ -48,8 +48,9 @@ export async function readArgumentInputs(
 }
 
 /**
- * Reads flags, words and piped text. `turn` is the user's message; it is empty if a given body is complete.
- * `text` is the prompt without files, from which image files get their names. Throws a usage error.
+ * Reads flags, words and piped text. `turn` is the user's message. If a body is given, `turn` has only the
+ * files. `text` is the prompt without the files, and names the image files. Throws a usage error if there is
+ * no prompt.
  */
 export async function readInputs({ input }: Pick<Context, 'input'>, options: PromptOptions, words: string[]) {
   const { prompt, files, ...named } = await readArgumentInputs(input, options, words)

@@ -44,7 +44,7 @@ export interface ActiveLine {
 /** Throws a `CliError` if the batch does not allow another request for the same answer. */
 export type RequireContinuation = () => void
 
-export interface LineReader<T> extends PartReader<T> {
+export interface LineAnswerReader<T> extends PartReader<T> {
   addReceived(failure: CliError): CliError | undefined
 }
 
@@ -54,7 +54,7 @@ interface LineReading<T> {
   model: string
   line: ActiveLine
   answer: LongAnswer
-  reader: LineReader<T>
+  reader: LineAnswerReader<T>
   requireNext: RequireContinuation
 }
 

@@ -96,8 +96,7 @@ export class LongAnswer {
     if (isEmpty) throw incomplete(`the continuation has neither text nor a new token${describeEnd(summary)}`)
     if (token === undefined)
       throw incomplete('the service sent CONTINUATION without a token for the next part')
-    // With a token that was sent before, the next request would repeat an earlier request, and its text an
-    // earlier part.
+    // A token that was sent before would request an earlier part of the answer again.
     if (!isNew) throw incomplete('the service repeated a continuation token')
     if (this.#parts === maxRequests)
       throw incomplete(`the service announces another part even after ${maxRequests} requests`)
@@ -123,7 +122,10 @@ export class LongAnswer {
 
 const getSentAfterAnswer = ({ details: { sent } }: CliError) => (sent === 'unknown' ? sent : 'yes')
 
-/** Corrects a failure that follows an answer in the same run, because "nothing was sent" would be false. */
+/**
+ * Returns the failure of a request after an answered request of the same run. Its report must not contain
+ * "nothing was sent".
+ */
 export function toFailureAfterAnswer(error: CliError): CliError {
   const sent = getSentAfterAnswer(error)
   if (error.kind !== 'not-sent') return error.with({ sent })

@@ -10,8 +10,8 @@ interface CacheEnvironment {
 }
 
 /**
- * Creates parley's folder in the user's cache folder, with mode 0700. It is for data without value on
- * another machine or a day later. Throws an error with the reason if the folder cannot be used.
+ * Creates parley's folder in the user's cache folder, with mode 0700. It is for data that may be lost, for
+ * example when the user deletes all caches. Throws an error with the reason if the folder cannot be used.
  */
 export function openCacheFolder(surroundings: CacheEnvironment): string {
   const caches = findCachesFolder(surroundings)

@@ -29,4 +29,4 @@ export function oneLine(text: string, length = 500): string {
 }
 
 /** Disables the commands that CI runners accept anywhere in a line: `##[…]`, and `##vso[…]` of Azure. */
-export const breakRunnerCommands = (text: string): string => text.replace(/##(?=[a-z]*\[)/gi, '# #')
+export const disableHashCommands = (text: string): string => text.replace(/##(?=[a-z]*\[)/gi, '# #')

@@ -1,5 +1,5 @@
 import { type CliError, maxCountedProblems } from '../errors.ts'
-import { breakRunnerCommands, escapeControls, escapeJson, oneLine } from './escape.ts'
+import { disableHashCommands, escapeControls, escapeJson, oneLine } from './escape.ts'
 import { quoteWords } from './shell-quote.ts'
 import type { Style } from './style.ts'
 
@@ -45,7 +45,7 @@ export function renderGithubAnnotation(
     .filter((line) => line !== undefined)
     .join('\n')
   const title = `${command}: ${kind} (exit ${exitCode})`.replace(/[%\r\n:,]/g, percentCode)
-  return `::error title=${title}::${breakRunnerCommands(text).replace(/[%\r\n]/g, percentCode)}\n`
+  return `::error title=${title}::${disableHashCommands(text).replace(/[%\r\n]/g, percentCode)}\n`
 }
 
 const percentCode = (char: string) => `%${char.charCodeAt(0).toString(16).toUpperCase().padStart(2, '0')}`

@@ -7,7 +7,7 @@ export const absolutePath = (host: { readonly cwd: string }, name: string): stri
   isAbsolute(name) ? resolve(name) : resolve(host.cwd, name)
 
 /**
- * Returns a missing path unchanged. Unlike Node's own function, the native one returns each name in its
+ * Returns a missing path unchanged. Unlike `realpathSync`, `realpathSync.native` returns each name in its
  * stored case, so two spellings of one file are equal on file systems that ignore case.
  */
 function realPath(path: string): string {
@@ -60,9 +60,9 @@ export interface TargetHost {
 }
 
 /**
- * `isDirect` is true for a device, a pipe or an open descriptor, to which parley writes directly. A link to
- * any other file is an error. Throws a `CliError` of kind `file` if the file cannot be created or, with
- * `replaces`, replaced.
+ * `isDirect` is true for a device, a pipe or an open descriptor, to which parley writes directly. Throws a
+ * `CliError` of kind `file` if the file cannot be created or, with `replaces`, replaced. A symbolic link to
+ * a regular file is never replaced.
  */
 export function findOutputTarget(host: TargetHost, name: string, replaces = true) {
   if (name === '') throw usageError('a file must have a name')

@@ -143,7 +143,7 @@ test.each([
     ['chat', 'hi', '--timeout', '-1'],
     '--timeout -1: must be a duration such as 500ms, 10s, 2m or 1h; a bare number is seconds',
   ],
-  [['chat', 'hi', '-m', '--raw'], "-m needs a value; attach one that begins with a hyphen: --model='--raw'"],
+  [['chat', 'hi', '-m', '--raw'], "-m needs a value; if the value is '--raw', write --model='--raw'"],
   [['config', 'set', 'baseUrl'], 'baseUrl needs a value: parley config set baseUrl VALUE'],
   [
     ['config', 'set', 'accessToken'],

@@ -51,7 +51,7 @@ test('the type of an error envelope in a 200 decides the kind of the failure', a
   }
 })
 
-test('a refused attempt does not change that the delivery of an earlier attempt is unknown', async () => {
+test('after a reset and a refused retry, it is unknown whether the request was carried out', async () => {
   let count = 0
   const exchange: Exchange = async (request, onSent) => {
     onSent?.()

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import type { RepeatRule, Sent } from '../../src/delivery-state.ts'
+import type { RepeatRule, SentStatus } from '../../src/delivery-state.ts'
 import { CliError, exitCodes, type FailureKind } from '../../src/errors.ts'
 import { buildRequest, parseHeader } from '../../src/http/request.ts'
 import { readRetryAfter } from '../../src/http/response.ts'
@@ -71,7 +71,7 @@ describe('values within their part of a request', () => {
 describe('retry decision', () => {
   const attempt = fc.record({
     kind: fc.constantFrom(...(Object.keys(exitCodes) as FailureKind[])),
-    sent: fc.constantFrom<Sent>('no', 'unknown', 'yes'),
+    sent: fc.constantFrom<SentStatus>('no', 'unknown', 'yes'),
     status: fc.option(fc.integer({ min: 300, max: 599 }), { nil: undefined }),
     retryAfter: fc.option(fc.double({ min: 0, max: 100, noNaN: true }), { nil: undefined }),
     isPermanent: fc.boolean(),

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { breakRunnerCommands, escapeControls, escapeJson, oneLine } from '../../src/io/escape.ts'
+import { disableHashCommands, escapeControls, escapeJson, oneLine } from '../../src/io/escape.ts'
 
 /** Control characters of terminals, and similar harmless characters. */
 test.each([
@@ -47,5 +47,5 @@ test.each([
   ['##[[x]', '# #[[x]'],
   ['## [x] #[x] ##vso.x[y] ##1[x] ##vso', '## [x] #[x] ##vso.x[y] ##1[x] ##vso'],
 ])('parley makes runner commands of GitHub and Azure ineffective in %j', (text, shown) => {
-  expect(breakRunnerCommands(text)).toBe(shown)
+  expect(disableHashCommands(text)).toBe(shown)
 })

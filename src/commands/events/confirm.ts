@@ -19,7 +19,7 @@ export default {
 
   notes: [
     'Without ids, parley reads events from stdin or -i and answers the tool uses that the last session.status_idle event lists, and those of child threads. If there is no idle event, all events must be user.tool_confirmation events, which parley sends unchanged.',
-    'Without --allow and --deny, parley shows each tool use on a terminal as the service lists it and prompts you: y allows, n denies, n REASON denies with a reason for the agent, s skips. q or Ctrl-D stops: parley sends the answers so far. If a tool use stays open, the exit code is 12.',
+    'Without --allow and --deny, parley prints each tool use on the terminal and prompts you: y allows, n denies, n REASON denies with a reason for the agent, s skips. q or Ctrl-D stops: parley sends the answers so far. If a tool use stays open, the exit code is 12.',
     'Before parley sends your answers, it lists the events again. It skips tool uses that were answered or interrupted meanwhile; a tool use whose input changed stays open.',
     "With --pending and --allow or --deny, parley lists the events and answers every tool use that waits at that moment. With ids and --allow or --deny, it sends the answers without reading the session. To answer by rules, use 'parley events run' without a task: see 'parley help policy'.",
   ],

@@ -16,7 +16,7 @@ import { readAnswerBody } from '../answer-body.ts'
 import {
   type ActiveLine,
   createLineSender,
-  type LineReader,
+  type LineAnswerReader,
   type LineRequest,
   type LineSender,
   type ParsedLine,
@@ -120,7 +120,7 @@ function requireRetry(mismatch: SchemaMismatch | undefined, requireNext: Require
 
 type LineContent = { text: string } | { json: string } | { response: string }
 
-class ReceivedParts implements LineReader<LineContent | SchemaMismatch> {
+class ReceivedParts implements LineAnswerReader<LineContent | SchemaMismatch> {
   readonly answer: LongAnswer
   mismatch: SchemaMismatch | undefined
   readonly #line: ActiveLine

@@ -62,7 +62,7 @@ export function createImageReader(context: Context, reading: ImageReaderOptions)
       const { summary } = part
       const failure =
         part.failure ?? finder.parseFailure ?? finder.streamError ?? (isContinuation && finder.shapeFailure)
-      // `finish` reports the failure of the first part.
+      // The first part may contain images, so `finish` saves them and then reports the failure.
       if (failure && !isContinuation) return { ...part, summary: { ...summary, stopReason: undefined } }
       if (!needsContinuation(summary) && !failure) return part
       if (!failure || readTokenUsage(summary)) reading.onSummary(summary)

@@ -14,7 +14,7 @@ import { parseReceivedBody } from '../../wire/received-json.ts'
 import {
   type ActiveLine,
   createLineSender,
-  type LineReader,
+  type LineAnswerReader,
   type ParsedLine,
   type RequireContinuation,
 } from '../line-body.ts'
@@ -46,7 +46,7 @@ export async function prepareImageLines(
       const request = await caller.build(input)
       const prompt = 'prompt' in input ? input.prompt : await readPromptOfBody(request.body)
       const answer = new LongAnswer(request.body)
-      let reader: LineReader<ImageLineContent> | undefined
+      let reader: LineAnswerReader<ImageLineContent> | undefined
       return {
         ...request,
         async send(line: ActiveLine, requireNext: RequireContinuation) {
@@ -101,7 +101,7 @@ type CountAnswer = (summary: AnswerSummary) => void
 function openReader(
   context: Context,
   { destination, countAnswer }: { destination: ImageDestination; countAnswer: CountAnswer },
-): LineReader<ImageLineContent> {
+): LineAnswerReader<ImageLineContent> {
   const files: string[] = []
   const onSaved = async (path: string) => void files.push(path)
   const reading = createImageReader(context, {
@@ -142,7 +142,7 @@ const withSavedFiles = (failure: CliError, filesAndLinks: string[]): CliError =>
 /**
  * Returns a reader that saves no images. The content is the response, or a JSON list of several responses.
  */
-function openRawReader(context: Context, countAnswer: CountAnswer): LineReader<ImageLineContent> {
+function openRawReader(context: Context, countAnswer: CountAnswer): LineAnswerReader<ImageLineContent> {
   const bodies: string[] = []
   let received = ''
   return {

@@ -91,9 +91,9 @@ const silenceAfterIdleMs = 200
 const maxSilenceMs = 30_000
 
 /**
- * Time limits of the search for sent events. The follower first searches for the ids of the receipt: for
- * `idSearchMs`, or for `ambiguousIdSearchMs` if an older event has the same content. Then it searches for the
- * same content. After `maxSearchMs`, every new event counts as later than the sent events.
+ * Time limits of the search for sent events. The follower first searches by the ids of the receipt. After
+ * `idSearchMs`, it searches by content. If an older event has the same content, that starts only after
+ * `ambiguousIdSearchMs`. After `maxSearchMs`, every new event counts as later than the sent events.
  */
 const [idSearchMs, ambiguousIdSearchMs, maxSearchMs] = [1_000, 3_000, 10_000]
 

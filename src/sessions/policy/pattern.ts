@@ -17,7 +17,8 @@ type StarEnd = (offset: number) => number
 
 /**
  * Returns a function that matches a whole text against a pattern, in time linear in the length of the text.
- * With `narrow`, `*` matches only texts without a match of `stops`. `**` matches any text.
+ * If `reach` is `narrow`, `*` matches only texts without a match of the expression `stops`. `**` always
+ * matches any text.
  */
 export function createPatternMatcher(pattern: string, reach: StarReach): (text: string) => boolean {
   const [first = '', firstStar, ...rest] = pattern.split(/(\*+)/)

@@ -65,8 +65,8 @@ export class ReplySender {
 
   findNextStep(id: string): ReturnType<typeof getNextReplyStep> {
     const reply = this.#getReply(id)
-    // After an allow, the session may wait again for the same tool use, now for its result, so an earlier
-    // reply does not count.
+    // After an allow, the session may wait for the result of the same tool use, so the run has to reply
+    // once more.
     const isNew = this.#follower.state.getToolUse(id)?.wantsResult && !('result' in reply && reply.result)
     return isNew && (reply.is === 'closed' || reply.is === 'unconfirmed') ? 'decide' : getNextReplyStep(reply)
   }

@@ -59,7 +59,10 @@ export class RunLimits {
     if (this.#needsUsage && this.#budget.lacksBase) this.#budget.addBase(await this.#queryUsage())
   }
 
-  /** Called after the run has sent its task. Until then, the session may work for another client. */
+  /**
+   * Called after the run has sent its task. Until then, the session may work for another client, and that
+   * usage does not count.
+   */
   startQueries(): void {
     this.#updateReport()
     if (this.#budget.hasLimits) this.#scheduleQuery()

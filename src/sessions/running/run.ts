@@ -1,4 +1,4 @@
-import type { CommandEnd, Context } from '../../context.ts'
+import type { CommandResult, Context } from '../../context.ts'
 import { CliError } from '../../errors.ts'
 import { addSavedPart, createSaveHooks } from '../../io/file-output.ts'
 import { ignoreClosedReader, requireOpenStdout } from '../../io/output.ts'
@@ -28,7 +28,7 @@ import { checkAnswer, createAnswerSaver, deliverAnswer, hasSeparateAnswerOutput 
  * Sends a task, or continues a session, and replies to tool uses until the agent has finished. Throws a
  * `CliError` of kind `waiting`, `stuck`, `stopped` or `unknown`, for example, if the agent does not finish.
  */
-export async function runTask(context: Context, plan: RunPlan): Promise<CommandEnd> {
+export async function runTask(context: Context, plan: RunPlan): Promise<CommandResult> {
   const { caller, parts, task, address, auditPath } = plan
   if (task && (await caller.preview(endpoints.sendEvents, { ...parts, body: task.body }))) return {}
   requireOpenStdout(context.host.stdout, { consequence: 'nothing was sent' })
@@ -43,7 +43,7 @@ export async function runTask(context: Context, plan: RunPlan): Promise<CommandE
  * Sends the task unless an earlier run has sent it, and follows the session until the answer. Returns a last
  * step that records in the audit file that the task is done.
  */
-async function execute(run: SessionRun): Promise<CommandEnd> {
+async function execute(run: SessionRun): Promise<CommandResult> {
   const { context, audit, plan } = run
   const foundIds = await findEarlierTask(run)
   const task = foundIds ? undefined : plan.task

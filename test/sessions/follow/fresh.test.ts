@@ -71,7 +71,7 @@ async function openWaiting() {
 const listed = (event: Event) => shown(event, { streamed: 'never' })
 
 describe("refresh of a followed session's state", () => {
-  test('a refresh applies an interrupt that the stream has delivered, before the follower emits it', async () => {
+  test('a refresh applies an interrupt from the stream that the follower has not emitted yet', async () => {
     const { session, follower } = await openWaiting()
     session.add(interrupt, endTurn)
     await follower.refresh()

@@ -563,7 +563,7 @@ test('after a deadline, or if a tool use stays open, --errors json has "retry": 
   expect(await getFailure(waiting, [])).toEqual([12, 'no', 'later'])
 })
 
-test('a later events run exits with 14 for a denial since the task, and with 0 for an allowed tool use', async () => {
+test('events run without a task exits with 14 if the last task has a denied tool use, and with 0 if all are allowed', async () => {
   // Without an audit file and a task, the run reads the denials from the session's events.
   const later = ['events', 'run', '-s', 's1', '--no-stdin']
   const denied = openAgent({ rounds: [[uses('t1', 'rm -rf x')]], policy })
