@@ -89,13 +89,18 @@ test.each([
   ['x() // (`cli.md`, Failure)', [], ['cli.md Failure']],
   ['/** `spec/beyond.md`; *.md is no page. */', [], ['spec/beyond.md']],
   ["const url = 'https://a.test/x.md' /* (gateway, 1) */", [], []],
-])('the citations of the comment %j are found', (source, expectedSections, expectedPages) => {
-  const [text = ''] = commentsOf(source)
-  expect(citedSections(text)).toEqual(
-    expectedSections.map((name) => (/^\d/.test(name) ? `session events, ${name}` : name)),
-  )
-  expect(citedPages(text).map(({ path, heading = '' }) => `${path} ${heading}`.trim())).toEqual(expectedPages)
-})
+])(
+  'the check of comments finds the citations in the comment %j',
+  (source, expectedSections, expectedPages) => {
+    const [text = ''] = commentsOf(source)
+    expect(citedSections(text)).toEqual(
+      expectedSections.map((name) => (/^\d/.test(name) ? `session events, ${name}` : name)),
+    )
+    expect(citedPages(text).map(({ path, heading = '' }) => `${path} ${heading}`.trim())).toEqual(
+      expectedPages,
+    )
+  },
+)
 
 const faults = read('test/faults/README.md')
 

@@ -498,7 +498,7 @@ test.each(
     return { ...each, title: `${each.command} ${each.flag}`.trim() + needs }
   }),
 )(
-  'a flag changes the exit code, the output, a request or a file: $title',
+  '$title changes the exit code, the output, a request or a file',
   async ({ command, flag, row, isGroup }) => {
     if (!row) throw new Error('no row: give this flag one')
     const base = [...split(row.line ?? lines[command] ?? command), ...split(row.more)].filter(Boolean)

@@ -36,7 +36,7 @@ faults('P: durations and yes-or-no settings', [
   ),
   {
     ...good,
-    name: 'P51: reads Yes in the environment as yes',
+    name: 'P51: parley reads "Yes" in the environment as yes',
     argv: [...chat, '--dry-run'],
     env: { PARLEY_STREAM: 'Yes' },
     script: () => {},
@@ -44,7 +44,7 @@ faults('P: durations and yes-or-no settings', [
     out: (out) => out.includes('?alt=sse'),
   },
   {
-    name: 'P51: exits with 3 if a yes-or-no setting is "maybe"',
+    name: 'P51: parley exits with 3 if a yes-or-no setting is "maybe"',
     shell: `${profile('{"stream":"maybe"}')} parley chat hi`,
     code: 3,
     err: ["'stream' in profile 'default' must be true or false (or yes, no, on, off, 1, 0)"],
@@ -96,7 +96,7 @@ faults('P: chat --system, --temperature and -f -', [
   ),
   {
     ...refused,
-    name: 'P54: rejects two readers of stdin',
+    name: 'P54: parley rejects two readers of stdin',
     argv: [...chat, '-f', '-', '-f', '-'],
     stdin: 'x',
     err: ['stdin can be read only once'],
@@ -180,7 +180,7 @@ faults('P: hints before anything is sent', [
   ...[['chat'], ['image', '-m', 'm'], ['events', 'send']].map(
     (argv): Row => ({
       ...refused,
-      name: `P59: rejects a prompt of ${argv[0]} that begins with a hyphen: '${'-what is it?'}'`,
+      name: `P59: parley rejects a prompt of ${argv[0]} that begins with a hyphen: '${'-what is it?'}'`,
       argv: [...argv, '-what is it?'],
       err: [
         '-what is it?'.includes(' ')

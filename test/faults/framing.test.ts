@@ -77,7 +77,7 @@ faultsInside('R: response framing', [
     script: answering(`${makeHead('200 OK', 'content-length: 10')}{"data":[],"more":"than that"}`),
   },
   ...chatAndEvents({
-    name: 'R09: exits with 8 on a response that is not HTTP: "\\u001b]0;evil\\u0007\\n::add-mask::x\\n"',
+    name: 'R09: parley exits with 8 on a response that is not HTTP: "\\u001b]0;evil\\u0007\\n::add-mask::x\\n"',
     script: closing('\x1b]0;evil\x07\n::add-mask::x\n'),
     code: 8,
     reqs: 1,

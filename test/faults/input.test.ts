@@ -144,7 +144,7 @@ faults('P: stdin and event input', [
   },
   {
     ...refusedInput,
-    name: 'P16: rejects two readers of stdin: -i - -',
+    name: 'P16: parley rejects two readers of stdin: -i - -',
     argv: ['chat', '-i', '-', '-'],
     stdin: 'x',
   },
@@ -288,7 +288,7 @@ faultsInside('L: addresses and ids', [
     ...isIn('/a/b/alpha_cli/'),
   },
   {
-    name: 'L14: tries port 1, which browsers refuse',
+    name: 'L14: parley accepts port 1, which browsers refuse',
     argv: [...chat, '--retries', '0'],
     url: () => 'http://127.0.0.1:1',
     code: 9,

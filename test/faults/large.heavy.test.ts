@@ -80,7 +80,7 @@ faultsOnce('R: large responses', [
   },
   ...hugeTexts.map(
     ({ name, code, memory, head, tail, flags = [] }): Row => ({
-      name: `R35: limits memory for a text of 140 MiB in ${name}`,
+      name: `R35: parley limits memory for a text of 140 MiB in ${name}`,
       script: (socket) => sendHuge(socket, head, tail),
       argv: [...chat, ...flags],
       prepare: (folder) => writeFileSync(join(folder, 'cwd/schema.json'), '{"type":"object"}'),
@@ -153,7 +153,7 @@ faultsOnce('P: large input', [
   },
   {
     ...received,
-    name: 'P23: sends 200,000 events with limited memory: parley events send -i -',
+    name: 'P23: parley events send -i - sends 200,000 events with limited memory',
     shell: manyEvents('parley events send -i -'),
     memory: 230,
     check: ({ server }) => expect(server.requests[0]?.length).toBeGreaterThan(19_000_000),

@@ -133,7 +133,7 @@ const rows = await Promise.all([
     makeProxyRow({
       ...toSecure,
       ...fine,
-      name: `X01: bypasses the proxy with ${name}=${'gateway.test'}`,
+      name: `X01: parley bypasses the proxy with ${name}=${'gateway.test'}`,
       env: { [name]: 'gateway.test' },
       isUnused: true,
     }),
@@ -158,7 +158,7 @@ const rows = await Promise.all([
     ),
   ),
   failing(
-    'X07: exits with 9 on a 502 to CONNECT',
+    'X07: parley exits with 9 if the proxy answers CONNECT with a 502',
     closing('HTTP/1.1 502 No\r\ncontent-length: 3\r\n\r\nno\n'),
     {
       err: ['the proxy 127.0.0.1:', ': 502', 'nothing was sent'],

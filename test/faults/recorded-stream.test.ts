@@ -57,19 +57,19 @@ faultsInside('E: recorded streams', [
   ...[event(cancelled), JSON.stringify(cancelled)].map(
     (failure, index): Row => ({
       ...failed({ err: expectedErr }),
-      name: `E32: parley exits with 8 and prints the message of an error after a finishReason, shape ${index}`,
+      name: `E32: parley exits with 8 and prints the message of an error after a finishReason, ${index === 0 ? 'in an event' : 'as bare JSON'}`,
       script: closing(sseHead + finished() + failure),
     }),
   ),
 
   {
     ...whole,
-    name: 'E35: reads one chunk per line as application/x-ndjson',
+    name: 'E35: parley reads a stream with one chunk per line as application/x-ndjson',
     script: closing(head('application/x-ndjson') + lines(part('so '), null, part('far', STOP))),
   },
   {
     ...endsEarly,
-    name: 'E35: exits with 8 if one chunk per line ends without a finishReason, as application/x-ndjson',
+    name: 'E35: parley exits with 8 if application/x-ndjson ends without a finishReason',
     script: closing(head('application/x-ndjson') + lines(part('so '), part('far'))),
   },
   ...['ping', '{}'].map(
@@ -81,7 +81,7 @@ faultsInside('E: recorded streams', [
   ),
   {
     ...whole,
-    name: "E36: skips the data after 'event: heartbeat'",
+    name: "E36: parley skips the data after 'event: heartbeat'",
     script: closing(
       sseHead +
         'event: heartbeat\ndata: 1763734608\n\n' +
@@ -139,12 +139,12 @@ faultsInside('E: recorded streams', [
   },
   ...[`${sseHead}data: `, jsonHead].map((start, index) => ({
     ...failed({ out: '', err: ['nested more than 1000 deep'] }),
-    name: `E43: exits with 8 on 200,000 nested lists (${index === 0 ? 'event' : 'body'})`,
+    name: `E43: parley exits with 8 on 200,000 nested lists in ${index === 0 ? 'an event' : 'a body'}`,
     script: closing(`${start}{"type":"error","error":${'['.repeat(200_000)}${']'.repeat(200_000)}}\n\n`),
   })),
   {
     ...whole,
-    name: 'E44: reads constructor as an ordinary type, name and key',
+    name: 'E44: parley reads "constructor" as an ordinary type, name and key',
     script: closing(
       `${sseHead}${event({ type: 'constructor', constructor: 'constructor' }, 'constructor')}data: ${odd}\n\n${event({ type: 'content_block_start', content_block: { type: 'constructor' } })}${delta('so far')}${event({ type: 'message_delta', delta: { stop_reason: 'constructor' } })}${stop}`,
     ),
@@ -161,7 +161,7 @@ const cutBody = message('so far', { stop_reason: 'max_tokens' })
 faultsInside('R: recorded bodies', [
   {
     ...whole,
-    name: 'R52: exits with 8 for SAFETY with --fail-on-cut',
+    name: 'R52: parley exits with 8 for the finish reason SAFETY with --fail-on-cut',
     argv: [...chat, '--fail-on-cut'],
     script: answering(response(message('so far', { stop_reason: 'SAFETY' }))),
     code: 8,

@@ -50,13 +50,13 @@ faultsInside('E: streams', [
   ].flatMap((failure, index): Row[] => [
     {
       ...endsEarly,
-      name: `E03: parley exits with 8 and prints the message of an error event after text, shape ${index}`,
+      name: `E03: parley exits with 8 and prints the message of an error event after text if its error is ${index === 0 ? 'an object' : 'a text'}`,
       script: answering(started + failure),
       err: ['the stream ended with an error', 'the service says: too^[[2J busy ::error::x'],
     },
     {
       ...endsEarly,
-      name: `E04: parley exits with 8 and prints no text if the first event is an error, shape ${index}`,
+      name: `E04: parley exits with 8 and prints no text if the first event is an error that is ${index === 0 ? 'an object' : 'a text'}`,
       script: answering(sseHead + failure),
       out: '',
       err: ['the service says: too^[[2J busy'],

@@ -58,38 +58,46 @@ export const wholeInputs: Record<string, ParserInput> = {
   'a chat answer': answered(['chat', 'hi'], asIs),
   'a stream': answered(['chat', 'hi'], asIs, eventStream),
   'the data of a stream': answered(['chat', 'hi'], (text) => `data: ${text}\n\n`, eventStream),
-  'an array stream': answered(['chat', 'hi'], (text) => `[${text}`),
+  'the rest of a streamed array': answered(['chat', 'hi'], (text) => `[${text}`),
   'an image answer': answered(image, asIs),
   'an event list': answered(list, asIs),
   'the response to events': answered([...send, 'hi'], asIs),
-  'a refusal': answered(['chat', 'hi', '--retries', '0'], asIs, html),
-  'a refusal with --errors json': answered(['chat', 'hi', '--errors', 'json'], asIs, { status: 400 }),
-  'a refusal of events': answered([...send, 'hi'], asIs, { status: 400 }),
+  'an HTML error page': answered(['chat', 'hi', '--retries', '0'], asIs, html),
+  'an error body with --errors json': answered(['chat', 'hi', '--errors', 'json'], asIs, { status: 400 }),
+  'an error body for events send': answered([...send, 'hi'], asIs, { status: 400 }),
   'stdin of chat': piped(['chat']),
   'stdin of chat -i': piped(['chat', '-i', '-']),
-  'stdin of send with words': piped([...send, 'hi']),
+  'stdin of events send with words': piped([...send, 'hi']),
   'stdin of image': piped(['image', '-m', 'painter', '--raw']),
-  'stdin of send': piped(send),
-  'stdin of send with a flag': piped([...send, '-i', '-', '--interrupt']),
-  'stdin of confirm': piped(confirm),
-  '--event': (text) => ({ argv: [...send, '--event', text.toString()], options: { exchange: anything } }),
-  '--set': (text) => ({ argv: ['chat', 'hi', '--set', `a=${text}`], options: { exchange: anything } }),
+  'stdin of events send': piped(send),
+  'stdin of events send --interrupt': piped([...send, '-i', '-', '--interrupt']),
+  'stdin of events confirm': piped(confirm),
+  'the value of --event': (text) => ({
+    argv: [...send, '--event', text.toString()],
+    options: { exchange: anything },
+  }),
+  'the value of --set': (text) => ({
+    argv: ['chat', 'hi', '--set', `a=${text}`],
+    options: { exchange: anything },
+  }),
   'the path of --set': (text) => ({
     argv: ['chat', 'hi', '--set', `${text}=1`],
     options: { exchange: anything },
   }),
-  '-H @file': inFile(['chat', 'hi', '-H', '@header'], 'header'),
-  'a file': inFile(['chat', 'hi', '-f', 'file'], 'file'),
-  'a thread': inFile(['chat', 'hi', '--thread', 'thread'], 'thread'),
+  'the file of -H @FILE': inFile(['chat', 'hi', '-H', '@header'], 'header'),
+  'the file of -f': inFile(['chat', 'hi', '-f', 'file'], 'file'),
+  'the file of --thread': inFile(['chat', 'hi', '--thread', 'thread'], 'thread'),
   'the profile file': inFile(['chat', 'hi'], 'config.json', 'config'),
 }
 
 /** Inputs that contain the text inside another text. */
 export const partialInputs: Record<string, ParserInput> = {
   "an answer's text": answered(['chat', 'hi'], (text) => message(text.toString())),
-  "an answer's reason": answered(['chat', 'hi'], (text) => message('a', { stop_reason: text.toString() })),
+  "an answer's stop reason": answered(['chat', 'hi'], (text) =>
+    message('a', { stop_reason: text.toString() }),
+  ),
   "an image's text": answered(image, (text) => imageAnswer({ text: text.toString() })),
-  "an image's kind": answered(image, (text) =>
+  "an image's MIME type": answered(image, (text) =>
     imageAnswer({ inlineData: { mimeType: text.toString(), data: 'AAAA' } }),
   ),
   "an image's data": answered(image, (text) =>
@@ -111,7 +119,7 @@ export const partialInputs: Record<string, ParserInput> = {
     argv: send,
     options: { exchange: anything, stdin: `{"type":${json(text)},"content":[]}\n{"type":"user.interrupt"}` },
   }),
-  'the type of a block to send': (text) => ({
+  'the type of a content block to send': (text) => ({
     argv: send,
     options: { exchange: anything, stdin: `{"type":"user.message","content":[{"type":${json(text)}}]}` },
   }),

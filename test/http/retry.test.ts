@@ -53,7 +53,7 @@ describe('consequences of a status', () => {
     [529, 'service', 'failed', 'a chat', 'continue'],
     [599, 'service', 'failed', 'no request', 'continue'],
   ])(
-    'T11, T12: a %i is a failure of kind "%s" with the delivery state "%s"; parley retries %s; a batch must %s',
+    'T11, T12: the status %i means kind "%s", delivery state "%s", a retry of %s, and that a batch must %s',
     (status, kind, state, requests, others) => {
       const error = new CliError(findKindOfStatus(status, false), 'x', { status })
       const triesAgain = ({ repeat }: DeliveryRules) =>
@@ -75,7 +75,7 @@ describe('consequences of a status', () => {
     ['credentials', 'not-sent', 'no request', 'end'],
     ['file', 'answered', 'no request', 'end'],
   ] as const)(
-    'a failure of kind "%s" has the delivery state "%s"; parley retries %s; a batch must %s',
+    'a failure of kind "%s" means delivery state "%s", a retry of %s, and that a batch must %s',
     (...row) => {
       const [kind, state, requests, others] = row
       const error = new CliError(kind, 'x')

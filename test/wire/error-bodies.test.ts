@@ -45,7 +45,7 @@ const cases = [
 ]
 
 test.each(cases)(
-  '%s: parley prints the message of the error body %s with status 400: %s: %s',
+  '%s: parley prints the message of a 400 with the body %j, which is "%s", in: %s',
   async (_, body, expectedText, __, argv) => {
     const ended = await run([...argv], { exchange: answering(body, { status: 400 }) })
     expect(ended).toMatchObject({ code: 4, out: '' })
@@ -54,7 +54,7 @@ test.each(cases)(
 )
 
 test.each(cases)(
-  '%s: parley exits with an error if a 200 response has the error body %s: message %s, endpoint %s',
+  '%s: parley fails if a 200 has the error body %j, prints its message "%s", in: %s',
   async (_, body, expectedText, __, argv) => {
     const ended = await run([...argv], { exchange: answering(body) })
     expect(ended.code).toBeGreaterThan(2)

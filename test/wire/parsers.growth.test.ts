@@ -80,7 +80,7 @@ const parsers: Record<string, (text: string) => unknown> = {
     findJsonSyntaxError(`{"a":[${text}`, 1000),
   ],
   'JSON edit': (text) => [editJson(`{"a":[${text}]}`, set(['b'])), editJson(text, set(['a']))],
-  'elements of an array': (text) => listJsonElements(`{"data":[${text}]}`, 'data'),
+  'list of array elements': (text) => listJsonElements(`{"data":[${text}]}`, 'data'),
   'array splitter': (text) => {
     const splitter = createJsonArraySplitter()
     for (let at = 0; at < text.length; at += 16) splitter.push(text.slice(at, at + 16))
@@ -93,11 +93,11 @@ const parsers: Record<string, (text: string) => unknown> = {
     ))
       decoder.push(piece)
   },
-  'header flag': parseHeader,
-  'terminal and JSON escapes': (text) => [escapeControls(text), escapeJson(text), oneLine(text)],
+  'parser of -H': parseHeader,
+  'escaping of control characters': (text) => [escapeControls(text), escapeJson(text), oneLine(text)],
 }
 
-describe.each(Object.entries(parsers))('%s', (_, parse) => {
+describe.each(Object.entries(parsers))('%s', (name, parse) => {
   test.each([
     ...[
       '{',
@@ -119,7 +119,7 @@ describe.each(Object.entries(parsers))('%s', (_, parse) => {
       '\r\n',
     ],
     ...['data:', 'event:x\n', 'aA', '\u001b[', '\u202e', '\ud800'],
-  ])('this parser reads text full of %j in linear time', (pattern) =>
+  ])(`the ${name} takes linear time for text full of %j`, (pattern) =>
     expectLinearWork((size) => attempt(() => parse(fill(pattern, size)))),
   )
 })

@@ -102,7 +102,7 @@ const interruptCases = interrupts.map(
     [nameTypes(script), isInterrupted ? 'counts' : 'does not count', isInterrupted, script] as const,
 )
 test.each(interruptCases)(
-  'after %s, the session %s as interrupted',
+  'after the events %s, the session %s as interrupted',
   (_event, _counts, isInterrupted, script) => {
     expect(read(script).isInterrupted).toBe(isInterrupted)
   },
@@ -131,7 +131,7 @@ const ends: [script: string, mayBeDone: boolean, sent?: string][] = [
   ['t1 a1 [t1 u1 a1]', true],
 ]
 test.each(ends.map(([script, mayBeDone, sent]) => [nameTypes(script), mayBeDone, script, sent] as const))(
-  'after %s, the agent may be done: %s',
+  'after the events %s, the agent may have finished the task: %s',
   (_, mayBeDone, script, sent) => {
     const task = read(script, sent)
     expect(task.mayBeDone).toBe(mayBeDone)

@@ -162,7 +162,7 @@ describe('requests of a follower', () => {
       { past: 'done0', sent: 'ask1', lists: ['done0 say1 ask1 say2'], stream: 'say1 say2 done1' },
       'silence of 100, list, say2, done1, silence of 100, end at 200',
     ],
-  ])('a follower reads a session %s', (_, script, steps) => {
+  ])('a follower sends the right requests for a session %s', (_, script, steps) => {
     expect(follow(script).join(', ')).toBe(steps)
   })
 })
@@ -484,9 +484,12 @@ describe('follower of a running session', () => {
   const rows = Object.entries(table).flatMap(([state, row]) =>
     Object.entries(row).map(([input, turn]) => [state, input, turn] as [State, Kind, string]),
   )
-  test.each(rows)('a follower in the state "%s" reacts to the input "%s" with: %s', (state, input, turn) => {
-    expect(describeTurn(stepFollowState(states[state]('run1'), news[input], 0))).toBe(turn)
-  })
+  test.each(rows)(
+    'a follower in the state "%s" that gets "%s" has the next state and step "%s"',
+    (state, input, turn) => {
+      expect(describeTurn(stepFollowState(states[state]('run1'), news[input], 0))).toBe(turn)
+    },
+  )
 })
 
 describe('follower on special inputs', () => {
@@ -557,7 +560,7 @@ describe('follower of a session that has stopped', () => {
   const ends: Kind[] = ['silence', 'ended']
   const all: State[] = ['joining', 'comparing', 'current']
   test.each(all.flatMap((state) => ends.map((input) => [state, input] as [State, Kind])))(
-    'a follower in the state "%s" ends on the input "%s" if the session has stopped',
+    'a follower in the state "%s" of a stopped session ends if it gets "%s"',
     (state, input) => {
       const before = states[state]('done1')
       expect(describeTurn(stepFollowState(before, news[input], 0))).toBe(`${state}: end`)

@@ -72,12 +72,16 @@ describe('allow rules that do not match', () => {
     ['a part of a name', { tool: 'read' }, call('read_file')],
     ...[...';|&$()<>`\\!{}%^\'"#~*?[]'].map(
       (char) =>
-        [`a star over ${char}`, { tool: 'bash', input: { command: 'git *' } }, bash(`git a${char}b`)] as Row,
+        [
+          `a text with ${char} by *`,
+          { tool: 'bash', input: { command: 'git *' } },
+          bash(`git a${char}b`),
+        ] as Row,
     ),
     ...['\n', '\r', '\u2028', '\u0000', '\u001b', '\u202e', '\u200b'].map(
       (char) =>
         [
-          `a star over U+${char.charCodeAt(0).toString(16)}`,
+          `a text with U+${char.charCodeAt(0).toString(16)} by *`,
           { tool: 'bash', input: { command: 'git *' } },
           bash(`git a${char}b`),
         ] as Row,

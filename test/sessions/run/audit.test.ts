@@ -278,7 +278,7 @@ const opening = '{"time":"2026-01-01T00:00:00.000Z","session":"'
 test.each<[text: string, events: string]>([
   [line({ event: 'start' }), 'start'],
   [`${opening}s1","eve\n`, ''],
-])('the audit file %j has the events "%s"', async (text, events) => {
+])('an audit file is read up to its last complete line: %j has the events "%s"', async (text, events) => {
   expect(await readEvents(text)).toBe(events)
 })
 

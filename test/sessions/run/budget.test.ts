@@ -248,7 +248,7 @@ describe('limits of events run', () => {
     ],
     [{ maxCost: '1.5' }, [createUsageEvent(9, 9, '149')], undefined],
     [{ maxCost: '1.509' }, [createUsageEvent(9, 9, '150')], 'the run cost $1.50, and --max-cost is 1.509'],
-  ])('events run with the limits %j, after %j, exceeds: %s', (flags, now, why) => {
+  ])('with the limits %j, events run stops after the events %j because: %s', (flags, now, why) => {
     expect(createBudget(flags, now).describeExceededLimit()).toBe(why)
   })
 
@@ -264,7 +264,7 @@ describe('limits of events run', () => {
       [says],
       '--max-total-tokens and --max-cost cannot be enforced: the service does not report the usage of the run',
     ],
-  ])('events run with the limits %j, after %j, warns: %s', (flags, now, lack) => {
+  ])('with the limits %j, events run warns after the events %j: %s', (flags, now, lack) => {
     expect(createBudget(flags, now).limitWarning).toBe(lack)
   })
 

@@ -67,7 +67,7 @@ describe('reply of another client', () => {
   const isAnswered = (result: string) => `it already has the answer ${result}`
 
   test.each(['deny', 'allow'] as const)(
-    'after a reply of unknown delivery (not %s), a list with another decision shows that another client replied',
+    'after another reply of unknown delivery, the reply "%s" in a list shows that another client replied',
     async (theirs) => {
       const ours = theirs === 'deny' ? 'allow' : 'deny'
       const agent = openAgent({

@@ -52,7 +52,7 @@ describe('search for a task in a list', () => {
     ['accepted', undefined, 0, [other], false],
     ['accepted', undefined, 0, [says2], true],
   ])(
-    'a task is found only if the list proves it (state %s, after event %s, %i equal earlier tasks): %j',
+    'a task in the state %s, sent after event %s and %i equal tasks, is proved by the list %j: %s',
     async (is, last, alike, events, isShown) => {
       const known = { alike, last, marks: getTaskFingerprints([task]) }
       for (const given of [[task], undefined]) {

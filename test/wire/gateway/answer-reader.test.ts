@@ -247,7 +247,7 @@ describe('content of an answer other than text', () => {
       [{ content: [{ type: 'x', output: 'a' }] }, native({ content: { parts: [{ output: 'a' }] } })],
       ['something else'],
     ],
-  ])('E34: the content other than text of %j is %j', (values, otherContent) => {
+  ])('E34: the events %j contain, in addition to text: %j', (values, otherContent) => {
     const reader = new AnswerReader()
     for (const value of values) reader.addEvent(value)
     expect([...reader.otherContent]).toEqual(otherContent)
