@@ -128,8 +128,8 @@ describe('200 without a complete answer', () => {
     },
   )
 
-  test('an event list that is cut off has "retry": "never"', async () => {
-    expect((await fetchFailure(answering('{"data":['), ['events', 'list', '-s', 's'])).retry).toBe('never')
+  test('an event list that is cut off has "retry": "later"', async () => {
+    expect((await fetchFailure(answering('{"data":['), ['events', 'list', '-s', 's'])).retry).toBe('later')
   })
 })
 

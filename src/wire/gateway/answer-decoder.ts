@@ -64,12 +64,12 @@ export function createAnswerDecoder(contentType: string, sink: AnswerSink, isStr
       if (!decoder && !sink.raw && skipBlankBytes(bytes).length === 0) return
       unread?.add(bytes)
       if (!decoder) {
-        // The starts by which parley recognizes a format are ASCII, so each part is decoded alone. That is
-        // several times faster than a `TextDecoder` for parts.
+        // The starts by which parley recognizes a format are ASCII, so Latin-1 is sufficient. It has one
+        // character per byte, so a byte order mark may be split over two chunks.
         const { buffer, byteOffset, length } = bytes
-        start += Buffer.from(buffer, byteOffset, length).toString()
-        start = start.trimStart().slice(0, maxFieldNameLength + 1)
-        if (start.length > maxFieldNameLength || !/^[a-z]*$/.test(start)) open()
+        start += Buffer.from(buffer, byteOffset, length).toString('latin1')
+        start = start.replace(/^(?:\xef\xbb\xbf|[ \t\r\n])+/, '').slice(0, maxFieldNameLength + 1)
+        if (start.length > maxFieldNameLength || !/^(?:\xef\xbb?|[a-z]*)$/.test(start)) open()
       } else take(decoder, bytes)
     },
     /** Throws a `CliError` if the answer is incomplete. */
