@@ -4,6 +4,7 @@ import type { EventItem } from '../../wire/sessions/events-page.ts'
 import type { SessionEvent } from '../../wire/sessions/session-event.ts'
 import { parseTimestamp } from '../../wire/timestamp.ts'
 import type { Follower } from '../following/follower.ts'
+import { describeWaitingToolUses } from '../following/stop-text.ts'
 import { laggingListWaitsMs } from '../listing/event-list.ts'
 import type { Decision } from '../policy/policy.ts'
 import { ReconnectPolicy } from '../reconnect-policy.ts'
@@ -279,11 +280,14 @@ export class ReplySender {
     if (isOver || unknown.length === 0) return
     const pending = unknown.map(({ use }) => use.id)
     const message = `it is not known whether the answer to ${pending.join(', ')} arrived: ${unknown[0]?.reason}`
+    const { context, session, parts } = this.#run
+    const waiting = describeWaitingToolUses(context, session, this.#follower.state, pending)
     throw new CliError('unknown', message, {
       sent: 'unknown',
       retry: 'look-first',
       pending,
-      consequence: `check with '${this.#run.parts.inspectCommand}' before you answer again`,
+      // The resume command never sends this reply again, so it succeeds only after somebody has answered.
+      consequence: `check with '${parts.inspectCommand}' before you answer again\n${waiting.consequence}`,
       resume: this.#run.createResumeCommand(),
     })
   }
