@@ -19,7 +19,7 @@ import { isObject } from './wire/json/parse.ts'
 import { readListPage } from './wire/page.ts'
 import { createUnexpectedBodyFailure } from './wire/problem/problem.ts'
 
-/** `--timeout` may set a longer one. */
+/** Only the flag `--timeout` can give the check more time. */
 const maxTimeoutSeconds = 30
 
 /**
@@ -133,7 +133,10 @@ function describeRefusal(error: unknown, session: string | undefined): string {
 
 const maxPageStartBytes = 1024
 
-/** A web page comes from a server in front of the service, or from another server. */
+/**
+ * A web page comes from a server in front of the service or from another server, so it does not show whether
+ * the service accepts the key.
+ */
 const isWebPage = (body: unknown) => typeof body === 'string' && body.trimStart().startsWith('<')
 
 function describe({ kind, message, details }: CliError, settings: ResolvedSettings): string {

@@ -67,7 +67,7 @@ export interface InterceptedInterrupt {
 }
 
 /** `flag`: the long name. `value`: `undefined` if the flag takes no value. */
-export interface TypedFlag {
+export interface CommandLineFlag {
   flag: string
   value?: string | undefined
 }
@@ -86,7 +86,7 @@ export interface SharedFlags {
   color?: string
   pager?: boolean
   /** In the order of the command line, with the flags of the command itself. */
-  given: readonly TypedFlag[]
+  given: readonly CommandLineFlag[]
   profile?: string
   stdin?: boolean
   /** An empty stdin is a usage error if the command reads stdin. */

@@ -53,7 +53,7 @@ export interface FailureDetails {
   requestId?: string
   /** Message of the service, unescaped. */
   serviceMessage?: string
-  /** Where a response with status 2xx has the error. */
+  /** Part of a 2xx response that contains the error. */
   errorIn?: 'body' | 'stream'
   /** Parsed JSON, or text. */
   body?: unknown
@@ -141,7 +141,7 @@ export class OutputClosed extends Error {}
 
 export const usageError = (message: string): CliError => new CliError('usage', message)
 
-export const createUnsentDeadlineError = (message: string): CliError =>
+export const createDeadlineErrorBeforeSending = (message: string): CliError =>
   new CliError('not-sent', message, {
     sent: 'no',
     consequence: 'nothing was sent',
@@ -150,10 +150,10 @@ export const createUnsentDeadlineError = (message: string): CliError =>
   })
 
 /**
- * Returns a failure of kind `stopped` if the deadline ended a follower or a batch, while it wrote to stdout
- * or, by `isCut`, during a request. Returns any other error unchanged.
+ * Returns a failure of kind `stopped` if the deadline ended a follower or a batch. The deadline can pass while
+ * parley writes to stdout, or during a request; then `isCut` returns true. Returns any other error unchanged.
  */
-export function toStoppedAtDeadline(
+export function convertDeadlineFailure(
   error: unknown,
   isCut: (error: CliError) => boolean = () => false,
 ): unknown {

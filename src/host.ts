@@ -89,7 +89,10 @@ function checkArguments(argv: string[]): void {
     throw usageError(`an argument is not UTF-8: ${suspects.join(' or ')}`)
 }
 
-/** If true, the user typed U+FFFD. Only Linux has the bytes, in `/proc`. */
+/**
+ * Returns true if the user typed U+FFFD. Only Linux shows the original bytes (in `/proc`). Elsewhere, the result
+ * is false, so parley refuses U+FFFD.
+ */
 function areArgumentsUtf8(): boolean {
   try {
     return isUtf8(readFileSync('/proc/self/cmdline'))

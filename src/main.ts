@@ -110,7 +110,7 @@ export async function main(argv: string[], outer: Host): Promise<number> {
   }
 
   async function end(thrown: CliError, lastStep = () => {}): Promise<number> {
-    // A failure to print does not have the state of the requests, which the tracker has.
+    // A failed write has no fields about the requests of the run, so the tracker supplies them.
     const { sent = tracker.sent, mayDuplicate = tracker.mayDuplicate } = thrown.details
     const failure = thrown.with({ sent, mayDuplicate })
     const { exitCode } = failure

@@ -119,7 +119,7 @@ const blockLength = 256 * 1024
 /** Maximum length of one escaped UTF-16 unit. It may be escaped several times, as in JSON within JSON. */
 const maxEscapeLength = 64
 
-/** A secret in a URL that crosses the end of a block is found up to this length. */
+/** In UTF-16 units. At the end of a block, only a shorter secret in a URL is found. */
 const maxAddressPartLength = 4096
 
 /** Maximum lengths of each text of a failure, and of all texts of its body together, in UTF-16 units. */

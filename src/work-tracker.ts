@@ -37,7 +37,7 @@ export type TrackedCall = ReturnType<typeof createCall>
 /** Tracks the work and the calls of a run, and describes their state if the run fails or a signal ends it. */
 export class WorkTracker {
   readonly #hooks: WorkHooks[] = []
-  /** The calls in progress, and those that ended since the newest of them began. */
+  /** The calls in progress, and the calls that ended after the newest of these had begun. */
   #latestChanges: TrackedCall[] = []
   readonly #earlierAdvice = new Set<RetryAdvice | undefined>()
   readonly #inProgress = new ShortLivedSet<TrackedCall>()

@@ -204,7 +204,10 @@ async function printResponse(
 /** A larger body with status 2xx is printed without a check for an error. */
 const maxErrorBytes = 64 * 1024
 
-/** Throws a `CliError` if a body with status 2xx contains an error. stdout then has the body, and no file. */
+/**
+ * Throws a `CliError` if a body with status 2xx contains an error. Then no file is written, and stdout gets the
+ * body instead.
+ */
 function requireNoError(response: HttpResponse, bytes: Uint8Array, file: FileOutput | undefined): void {
   const value = bytes.length < maxErrorBytes && tryParseJson(Buffer.from(bytes).toString())
   if (!isErrorEnvelope(value)) return

@@ -4,7 +4,7 @@ import { closest, distance } from 'fastest-levenshtein'
 const maxWordLength = 100
 
 /** Returns ` (did you mean x?)`, or an empty text. */
-export function didYouMean(word: string, candidates: readonly string[]): string {
+export function suggestSpelling(word: string, candidates: readonly string[]): string {
   if (word.length > maxWordLength) return ''
   const candidate = closest(word, candidates)
   return isMisspelling(word, candidate) ? ` (did you mean ${candidate}?)` : ''

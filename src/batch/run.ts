@@ -1,4 +1,4 @@
-import { CliError, OutputClosed, toStoppedAtDeadline } from '../errors.ts'
+import { CliError, convertDeadlineFailure, OutputClosed } from '../errors.ts'
 import { canRetry, decideRetry } from '../http/retry.ts'
 import { ShortLivedSet } from '../short-lived-set.ts'
 import { schedule, type Timers } from '../timers.ts'
@@ -352,7 +352,7 @@ export class BatchRun implements BatchState {
       if (this.#unprintedResults.has(text)) save(text)
       const isClosed = error instanceof OutputClosed
       this.#stop(
-        isClosed ? new CliError('file', 'stdout: its reader closed the pipe') : toStoppedAtDeadline(error),
+        isClosed ? new CliError('file', 'stdout: its reader closed the pipe') : convertDeadlineFailure(error),
       )
       return false
     } finally {

@@ -1,7 +1,7 @@
 import { type Command, Option } from 'commander'
 import { appendFlagValue, FileFlag, type FlagRules, HeaderFlag } from '../argv/flags.ts'
 import type { CommandEntry } from '../commands/command.ts'
-import type { SharedFlags, TypedFlag } from '../context.ts'
+import type { CommandLineFlag, SharedFlags } from '../context.ts'
 import { usageError } from '../errors.ts'
 import {
   getSetting,
@@ -11,7 +11,7 @@ import {
   settingNames,
 } from '../settings/table.ts'
 
-export interface GivenFlag extends TypedFlag {
+export interface GivenFlag extends CommandLineFlag {
   option: Option
 }
 
@@ -107,7 +107,7 @@ export function readSharedFlags(
 }
 
 /** Throws a usage error if a given flag lacks a required flag or is excluded by another one. */
-export function checkFlagRules(given: readonly TypedFlag[], flagRules: FlagRules = {}): void {
+export function checkFlagRules(given: readonly CommandLineFlag[], flagRules: FlagRules = {}): void {
   const has = (flag: string) => given.some((each) => each.flag === flag)
   for (const { flag } of given) {
     const { requires, excludes = [] } = (Object.hasOwn(flagRules, flag) && flagRules[flag]) || {}

@@ -1,4 +1,4 @@
-import { didYouMean } from '../argv/spelling.ts'
+import { suggestSpelling } from '../argv/spelling.ts'
 import { commandEntries } from './command-tree.ts'
 import { findHint } from './hints.ts'
 import type { UnknownWordError } from './parley-command.ts'
@@ -41,7 +41,7 @@ function suggestFromOtherGroups(typed: string, isHelp: boolean): string | undefi
 function suggestNames(word: string, names: string[]): string {
   const letters = word.replace(/^-+/, '')
   const begun = letters.length > 2 ? names.filter((name) => name.startsWith(word)) : []
-  return begun.length > 0 ? ` (did you mean ${begun.join(' or ')}?)` : didYouMean(word, names)
+  return begun.length > 0 ? ` (did you mean ${begun.join(' or ')}?)` : suggestSpelling(word, names)
 }
 
 function describeFlag({ command, words: [word = ''] }: UnknownWordError): string {

@@ -1,5 +1,5 @@
 import { unescape as decode } from 'node:querystring'
-import { didYouMean } from '../argv/spelling.ts'
+import { suggestSpelling } from '../argv/spelling.ts'
 import { CliError } from '../errors.ts'
 import { type Endpoint, type EndpointName, endpoints } from '../wire/endpoints.ts'
 import type { Exchange } from '../wire/exchange.ts'
@@ -196,7 +196,7 @@ function listDoubtfulHeaders(headers: Record<string, string>): string[] {
   const unknown = ids.filter((id) => id !== '' && !documentedBetas.includes(id))
   return [
     ...(hasVersion ? [] : ['the version header is missing']),
-    ...unknown.map((id) => `undocumented beta '${id.slice(0, 100)}'${didYouMean(id, documentedBetas)}`),
+    ...unknown.map((id) => `undocumented beta '${id.slice(0, 100)}'${suggestSpelling(id, documentedBetas)}`),
   ]
 }
 

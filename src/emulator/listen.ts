@@ -83,7 +83,7 @@ async function write(answer: HttpResponse, response: ServerResponse): Promise<vo
   let resumeWriting = () => {}
   response.on('drain', () => resumeWriting())
   response.on('close', () => {
-    // A stream that waits for an event does not notice that the client has closed the connection.
+    // The client has closed the connection. A stream that waits for an event does not notice this.
     answer.close()
     resumeWriting()
   })

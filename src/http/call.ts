@@ -100,7 +100,7 @@ export function createServiceCaller(context: Context, settings: ResolvedSettings
     const attempt = async (attempts: number): Promise<ReadableResponse> => {
       if (summary.attempts++ === 0) summary.firstRequestMs = host.timers.now()
       call.beginAttempt()
-      // A batch cancels its requests itself after the deadline, so they have none.
+      // A batch cancels its requests itself after the deadline, so a request of a batch has no deadline.
       const limited = isBatch ? signed : { ...signed, deadline }
       const sent = await exchange(limited, () => call.reach('sent'))
       const response = decompressBody(sent)
@@ -139,7 +139,7 @@ export function createServiceCaller(context: Context, settings: ResolvedSettings
       throw explain(error)
     } finally {
       if (!hasNoSpinner) {
-        // The first call that ends removes the spinner of all, because output follows.
+        // The first call that ends removes the spinner of all calls, because output follows.
         stopSpinner?.()
         stopSpinner = undefined
       }

@@ -63,7 +63,7 @@ async function openRoute(url: URL, { proxy, ca, signal, meanwhile }: Route): Pro
     trusting ??= loadTls().then((tls) => createTrust(tls, ca))
     return trusting
   }
-  /** Server that messages name: first the proxy, then the server of `url`. */
+  /** The server that a failure names: first the proxy, then the server of `url`. */
   let host = first
   const secure = async (socket: Socket) => {
     const [tls, secureContext] = await Promise.all([loadTls(), trust()])

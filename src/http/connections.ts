@@ -21,8 +21,9 @@ export interface Connection extends PausableSocket {
 export type ConnectionPool = ReturnType<typeof createConnectionPool>
 
 /**
- * With `closers`, connections stay open for later requests, which must all go to the same server, and `closers`
- * has a function that closes each idle one. Without `closers`, each request gets a new connection.
+ * With `closers`, connections stay open for later requests, which must all go to the same server. For each idle
+ * connection, `closers` then has a function that closes it. Without `closers`, each request gets a new
+ * connection.
  */
 export function createConnectionPool(options: ConnectOptions, closers?: ShortLivedSet<() => void>) {
   const idle: { connection: Connection; drop(): void }[] = []
@@ -44,7 +45,7 @@ export function createConnectionPool(options: ConnectOptions, closers?: ShortLiv
      */
     async take(url: URL, opening: AbortController): Promise<Connection> {
       if (!closers) return connect(url, options, opening.signal)
-      // Node reports connections that the server has closed in the next turn of the event loop.
+      // If the server has closed a connection, Node reports this in the next turn of the event loop.
       await new Promise(setImmediate)
       for (let entry = idle.shift(); entry; entry = idle.shift()) {
         const { connection, drop } = entry
@@ -74,7 +75,7 @@ export function createConnectionPool(options: ConnectOptions, closers?: ShortLiv
       const drop = () => closeConnection(connection)
       closers.add(drop)
       // If the server announced `Connection: close`, undici closes the connection before the next turn of the
-      // event loop.
+      // event loop, so the connection counts as idle only then.
       setImmediate(() => {
         // At the end of the run, parley has called `drop` and removed it from `closers`.
         if (closers.has(drop)) idle.push({ connection, drop })

@@ -244,8 +244,8 @@ const violations = new Map([
 
 /**
  * Number of unread bytes at which the socket pauses, and number at which it resumes. With twice these
- * limits, a long stream took 30 MiB more, because V8 keeps chunks that survive two young collections until
- * a full one.
+ * limits, a long stream took 30 MiB more, because V8 frees chunks that survive two young collections only in a
+ * full collection.
  */
 const pauseAtBytes = 256 * 1024
 const resumeAtBytes = 64 * 1024

@@ -68,7 +68,7 @@ function bodyAsJson(body: Uint8Array): string {
   return tryParseJson(text) === undefined ? JSON.stringify(text) : text.trim()
 }
 
-/** A longer body is not passed to curl as an argument, because some systems limit the length of one. */
+/** A longer body is not passed to curl as an argument, because some systems limit the length of arguments. */
 const maxArgumentBytes = 100 * 1024
 
 /**

@@ -88,7 +88,7 @@ const readTraceContext = ({ env }: Context['host']): Header[] =>
     return value && headerValuePattern.test(value) ? [[variable.toLowerCase(), value]] : []
   })
 
-/** Throws a usage error. */
+/** Throws a usage error for an invalid header. */
 export function parseHeaders(lines: readonly string[], host: Context['host']): HeaderOverrides {
   const given = new Map<string, Header>()
   for (const line of lines) {
@@ -177,6 +177,6 @@ export function describeSettingFix(
   return `${list}the URL was ${url}, from ${address}`
 }
 
-/** Such an answer comes from a server in front of the service, or from another server. */
+/** Redirects and web pages come from a server in front of the service, or from another server. */
 const isRedirectOrPage = ({ kind, details: { status = 0, body } }: CliError): boolean =>
   (status >= 300 && status < 400) || (kind === 'response' && typeof body === 'string' && /^\s*</.test(body))

@@ -35,7 +35,7 @@ export function readRetryAfter(headers: HttpResponse['headers'], now: number): n
 
 /**
  * Returns milliseconds since the epoch, or `undefined` if the date does not exist or has a wrong weekday.
- * One of the three forms of HTTP dates (asctime) has no zone, so it is added.
+ * Of the three forms of HTTP dates, asctime has no zone, so the function adds GMT.
  */
 function parseHttpDate(text = ''): number | undefined {
   const time = Date.parse(text.endsWith(' GMT') ? text : `${text} GMT`)

@@ -87,7 +87,7 @@ function matches({ appliesTo }: StatusRow, { status = 0, isCutOff }: FailureDeta
   return appliesTo === '5xx' ? status >= 500 : typeof appliesTo === 'object' && appliesTo.includes(status)
 }
 
-/** Not for 407, because a proxy sends it and does not refuse the secret of the service. */
+/** A 407 does not count, because it comes from a proxy, which does not check the secret of the service. */
 export const isSecretRefusal = (status: number | undefined): boolean => status === 401 || status === 403
 
 export const findKindOfStatus = (status: number, hasRetryAfter: boolean): FailureKind =>
@@ -148,13 +148,13 @@ export function canRetry(
   if (retryable === 'all') return true
   if (retryable === 'repeatable') return repeat !== 'unaccepted'
   if (retryable !== 'reading') return false
-  // A part of an answer may be billed, so after it only requests that change nothing are repeated.
+  // A cut answer may be billed, so parley then repeats only requests that change nothing.
   return repeat === 'always' || (retryUnknown && repeat === 'failed' && !error.details.isCutOff)
 }
 
 /**
- * Returns whether a follower tries again. It also does so for an unknown host, because the network may be
- * down.
+ * Returns whether a follower tries again. It also tries again after an unknown host, because the network may
+ * be down.
  */
 export function isTransientFailure(error: CliError): boolean {
   const { isPermanent } = error.details

@@ -75,7 +75,7 @@ function createHeadCleaner(): (chunk: Buffer) => Buffer | undefined {
 
 const isStart = (bytes: Buffer) => start.startsWith(bytes.toString('latin1', 0, start.length))
 
-/** Headers with a line end without CR are not awaited to their end, because undici rejects them anyway. */
+/** undici rejects headers with a line end without CR, so parley does not wait for the end of such headers. */
 const hasBareLineEnd = (bytes: Buffer) => /(?:^|[^\r])\n/.test(bytes.toString('latin1'))
 
 function withOneLength(head: string): string {
@@ -88,8 +88,8 @@ function withOneLength(head: string): string {
 }
 
 /**
- * Returns the error of the socket, also one that Node missed: it reports a reset that arrives with the last
- * bytes as a normal end.
+ * Returns the error of the socket. Also detects a reset that arrives with the last bytes, which Node reports as
+ * a normal end.
  */
 export function findSocketError(socket: Socket): Error | null {
   // A reset socket has no remote address, but a socket that ended normally has one.

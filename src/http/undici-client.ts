@@ -8,8 +8,8 @@ export function createUndiciClient(url: URL, socket: Socket): Client {
   let isUsed = false
   return new UndiciClient(url.origin, {
     connect: (_, callback) => {
-      // undici would open one connection after another if a server closes each at once. So it gets only the
-      // given one.
+      // If a server closes each connection at once, undici would open new connections without end. So this
+      // function provides only one connection.
       if (isUsed) return callback(new CliError('not-sent', `${url.host}: the connection was closed`), null)
       isUsed = true
       // undici accepts no connection while it calls this function, so the callback runs in a microtask.

@@ -2,7 +2,7 @@ import { closeSync, constants, createReadStream, promises as fs, open, openSync,
 import type { Readable } from 'node:stream'
 import { promisify } from 'node:util'
 import type { Deadline } from '../deadline.ts'
-import { CliError, createUnsentDeadlineError, toFileFailure, usageError } from '../errors.ts'
+import { CliError, createDeadlineErrorBeforeSending, toFileFailure, usageError } from '../errors.ts'
 import { schedule, type Timers, yieldToSignals } from '../timers.ts'
 import { readBody } from '../wire/exchange.ts'
 import { maxTextLength } from '../wire/json/body-text.ts'
@@ -235,7 +235,7 @@ export class Input {
     const pieces = read(open, name, stop.signal, { timers: host.timers, note })
     const bytes = await deadline.race(readBody(pieces, maxTextLength + 1), () => {
       stop.abort()
-      return createUnsentDeadlineError(`the deadline passed while ${name} was read`)
+      return createDeadlineErrorBeforeSending(`the deadline passed while ${name} was read`)
     })
     if (bytes.length > maxTextLength) throw createTooLongError(name)
     await yieldToSignals()

@@ -1,7 +1,7 @@
 import type { Interface } from 'node:readline'
 import { type Readable, Writable } from 'node:stream'
 import type { Deadline } from '../deadline.ts'
-import { CliError, createUnsentDeadlineError } from '../errors.ts'
+import { CliError, createDeadlineErrorBeforeSending } from '../errors.ts'
 import type { ShortLivedSet } from '../short-lived-set.ts'
 import type { Stdin } from './input.ts'
 import type { MessagePrinter } from './messages.ts'
@@ -74,7 +74,7 @@ export function createPrompter({ host, messages, cleanups, deadline }: PrompterO
     keys ??= stdin.open()
     const input = keys
     const late = new AbortController()
-    const cancelDeadline = deadline.onPass(() => late.abort(createUnsentDeadlineError(deadlineText)))
+    const cancelDeadline = deadline.onPass(() => late.abort(createDeadlineErrorBeforeSending(deadlineText)))
     const withdrawal = AbortSignal.any([closing.signal, late.signal, ...(signal ? [signal] : [])])
     const isEdited = stdin.setRaw !== undefined && (isHidden || stderr.isTerminal)
     const marksPastes = isEdited && takesLines && env.TERM !== 'dumb'

@@ -1,4 +1,4 @@
-import type { Context, TypedFlag } from '../context.ts'
+import type { CommandLineFlag, Context } from '../context.ts'
 import { quoteWords } from '../io/shell-quote.ts'
 import { isSecretHeader } from '../secrets.ts'
 import { getSettingFlag, isRequestSetting, settingNames } from '../settings/table.ts'
@@ -9,7 +9,7 @@ import { eventFlagNames } from './sending/event-flags.ts'
  * The printed commands for listing and sending omit these flags, because they only change how long a
  * request may take.
  */
-const patienceFlags = ['--timeout', '--deadline', '--connect-timeout', '--retries']
+const timeLimitFlags = ['--timeout', '--deadline', '--connect-timeout', '--retries']
 
 /** No printed command has these flags, because only `chat` and `image` use their settings. */
 const gatewayFlags = (['baseUrl', 'family', 'answerRole', 'streamVia', 'schemaVia'] as const).map(
@@ -25,12 +25,12 @@ const serviceFlags = new Set([
   ...settingNames
     .filter(isRequestSetting)
     .map(getSettingFlag)
-    .filter((flag) => !patienceFlags.includes(flag) && !gatewayFlags.includes(flag)),
+    .filter((flag) => !timeLimitFlags.includes(flag) && !gatewayFlags.includes(flag)),
 ])
 
 const followFlags = new Set([
   ...serviceFlags,
-  ...patienceFlags,
+  ...timeLimitFlags,
   ...['--history', '--stay', '--ids', '--raw'],
   ...['--quiet', '--verbose', '--errors', '--color', '--report'],
 ])
@@ -72,7 +72,7 @@ const copyFlags = (flags: Context['flags'], names: ReadonlySet<string>): string[
   filterFlags(flags, (flag) => names.has(flag))
 
 function filterFlags({ given }: Context['flags'], isWanted: (flag: string) => boolean): string[] {
-  const isReplaced = ({ flag }: TypedFlag, index: number) =>
+  const isReplaced = ({ flag }: CommandLineFlag, index: number) =>
     !repeatableFlags.includes(flag) && given.some((later, place) => place > index && later.flag === flag)
   return given.filter((each, index) => isWanted(each.flag) && !isReplaced(each, index)).flatMap(toArgs)
 }
@@ -125,7 +125,7 @@ export const describeFollowCommand = (context: Flags, session: string, flags = '
 const formatSessionFlag = (session: string) =>
   session.startsWith('-') ? [`--session=${session}`] : ['-s', session]
 
-function toArgs({ flag, value }: TypedFlag): string[] {
+function toArgs({ flag, value }: CommandLineFlag): string[] {
   if (value === undefined) return [flag]
   const shown = flag === '--header' ? redactHeader(value) : value
   return shown.startsWith('-') ? [`${flag}=${shown}`] : [flag, shown]

@@ -88,7 +88,7 @@ class OrderedState {
   isEmpty = true
   /**
    * `idle by resource`: the session resource is idle, but there is no idle event. `stalled`: there was no
-   * event for a long time, and no work is known to be in progress. The next event ends both of these.
+   * event for a long time, and no work is known to be in progress. The next event ends either state.
    */
   protected status: 'working' | 'idle' | 'idle by resource' | 'stalled' = 'working'
   /** `modelRequest` and the ids of the tool uses that the service runs for the main thread. */

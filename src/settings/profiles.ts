@@ -1,4 +1,4 @@
-import { didYouMean } from '../argv/spelling.ts'
+import { suggestSpelling } from '../argv/spelling.ts'
 import type { Context, ProcessInfo } from '../context.ts'
 import { CliError, usageError } from '../errors.ts'
 import { findExposedPath, type ProfileFile, readProfiles, UnreadableProfiles } from './profile-file.ts'
@@ -96,7 +96,10 @@ export function createUnknownProfileError(file: ProfileFile, name: string): CliE
   const names = listProfileNames(file)
   const known = `the profiles are ${names.join(', ')}`
   const hint = `'parley config init --profile NAME' creates another`
-  return new CliError('credentials', `unknown profile '${name}'${didYouMean(name, names)}: ${known}. ${hint}`)
+  return new CliError(
+    'credentials',
+    `unknown profile '${name}'${suggestSpelling(name, names)}: ${known}. ${hint}`,
+  )
 }
 
 export type ProfileValues = Record<string, unknown>

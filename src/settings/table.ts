@@ -1,4 +1,4 @@
-import { didYouMean } from '../argv/spelling.ts'
+import { suggestSpelling } from '../argv/spelling.ts'
 import { usageError } from '../errors.ts'
 
 interface Setting {
@@ -124,7 +124,7 @@ const hyphenated = (name: string) => name.replace(/[A-Z]/g, (letter) => `-${lett
 export function findSettingName(given: string): SettingName {
   const name = settingNames.find((candidate) => normalizeName(candidate) === normalizeName(given))
   if (name) return name
-  const hint = didYouMean(given, [
+  const hint = suggestSpelling(given, [
     ...settingNames,
     ...settingNames.map(getSettingFlag),
     ...settingNames.map(getSettingVariable),

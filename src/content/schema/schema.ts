@@ -4,7 +4,7 @@ import type { Context } from '../../context.ts'
 import type { Deadline } from '../../deadline.ts'
 import {
   CliError,
-  createUnsentDeadlineError,
+  createDeadlineErrorBeforeSending,
   createUsageErrorFromProblems,
   formatProblemCount,
   usageError,
@@ -155,7 +155,9 @@ export class AnswerSchema {
     return this.#withTimeLimit('the schema', read(this.#thread)).catch((error: unknown) => {
       if (!(error instanceof CliError)) throw error
       // The schema may be valid but slow to check. So a timeout of the deadline is not a usage error.
-      throw error.details.deadline ? createUnsentDeadlineError(error.message) : usageError(error.message)
+      throw error.details.deadline
+        ? createDeadlineErrorBeforeSending(error.message)
+        : usageError(error.message)
     })
   }
 

@@ -15,7 +15,7 @@ export const isClientEvent = ({ type }: { type: string }): boolean => /^(user|sy
 export abstract class EmulatedSession {
   readonly id: string
   readonly events: EmulatedEvent[] = []
-  /** Emits `event` with a `EmulatedEvent`. */
+  /** Emits `event` with an `EmulatedEvent`. */
   readonly newEvents = new EventEmitter().setMaxListeners(0)
 
   constructor(id: string) {

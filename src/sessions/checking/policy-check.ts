@@ -1,5 +1,5 @@
 import type { Context } from '../../context.ts'
-import { CliError, createUnsentDeadlineError, maxCountedProblems, usageError } from '../../errors.ts'
+import { CliError, createDeadlineErrorBeforeSending, maxCountedProblems, usageError } from '../../errors.ts'
 import { createServiceCaller } from '../../http/call.ts'
 import { escapeJson, oneLine } from '../../io/escape.ts'
 import { formatTsvLine } from '../../io/tsv.ts'
@@ -137,7 +137,7 @@ async function judgeAndPrint(
   const pauser = createPauser(async () => {
     await yieldToSignals()
     if (deadline.hasPassed)
-      throw createUnsentDeadlineError('the deadline passed while parley checked the policy')
+      throw createDeadlineErrorBeforeSending('the deadline passed while parley checked the policy')
   })
   const rules = { policy: { ...policy, pauser }, tools }
   const layOut = await createLayout(context)

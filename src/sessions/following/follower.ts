@@ -1,5 +1,5 @@
 import type { Deadline } from '../../deadline.ts'
-import { CliError, toStoppedAtDeadline } from '../../errors.ts'
+import { CliError, convertDeadlineFailure } from '../../errors.ts'
 import type { RequestParts } from '../../http/request.ts'
 import { formatAgo, printProgressLines } from '../../io/progress-lines.ts'
 import { quoteWords } from '../../io/shell-quote.ts'
@@ -50,7 +50,10 @@ export async function openFollower(access: SessionAccess, options: FollowOptions
     return follower
   } catch (error) {
     follower.close()
-    throw toStoppedAtDeadline(error, ({ details }) => access.parts.deadline.hasPassed || !!details.deadline)
+    throw convertDeadlineFailure(
+      error,
+      ({ details }) => access.parts.deadline.hasPassed || !!details.deadline,
+    )
   }
 }
 

@@ -53,7 +53,7 @@ interface CommonFields {
 
 export type FollowEffectResult =
   /**
-   * `list`: all events, or those since the last list. `isQuiet`: the stream was silent for `maxSilenceMs`.
+   * `list`: all events, or the events since the last list. `isQuiet`: the stream was silent for `maxSilenceMs`.
    * `status`: of the session resource, if the follower read it before the list.
    */
   | {

@@ -92,7 +92,7 @@ export class SeenEvents {
     return this.state.addRepeated(event, text)
   }
 
-  /** Returns the events to emit. With `isHeld`, and while others are held back, holds them back instead. */
+  /** Returns the event if it is new and can be emitted now. Returns no event if it is old or held back. */
   addStreamed(item: EventItem, isHeld = this.#heldBack.size > 0): EventItem[] {
     const newItem = this.#addStreamed(item)
     if (newItem && isHeld) this.#heldBack.set(newItem.identity, newItem)
@@ -292,7 +292,7 @@ class SentEvents {
   isInStream = false
   /** A list is newer than the sent events, even if it omits them. */
   isInList = false
-  /** Identity of an event of the stream after the sent events. A list with it is newer than they are. */
+  /** Identity of an event that the stream delivered after the sent events. A list with this event is recent. */
   firstLaterEvent: string | undefined
   mayAppearLater = false
   /** A new event has the type of a sent event, so it may be that event, changed by the service. */

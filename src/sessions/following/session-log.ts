@@ -138,7 +138,7 @@ export class SessionLog {
     else if (isMainThreadMessage(event)) this.#addMessage(entry)
   }
 
-  /** To save memory, drops the last entry if it only shows that the agent works, as the next entry does. */
+  /** To save memory, drops the last entry if it and the next entry only show that the agent works. */
   #dropRepeatedWork(next: Entry): void {
     const last = this.#entries.at(-1)
     if (last?.event !== sharedWork || !last.listedBy || !next.listedBy || !isOfAgent(next.event)) return
@@ -152,7 +152,10 @@ export class SessionLog {
     return id !== undefined && !!this.#byIdentity.get(id)?.listedBy && this.state.finishToolUse(id)
   }
 
-  /** Only a service that reports `processed_at` for client events queues a task behind another one. */
+  /**
+   * Returns whether the session still worked on another client's task. Services without `processed_at` in client
+   * events do not queue tasks, so the result is then false.
+   */
   #isBusyBefore(index: number): boolean {
     const before = this.#entries.slice(0, index)
     const last = before.findLast(({ event }) => stopsSession(event) || isRunningEvent(event))

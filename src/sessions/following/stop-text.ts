@@ -69,8 +69,8 @@ export function createBudgetError(
   { budget, cost }: { budget?: Money | undefined; cost?: Money | undefined },
 ): CliError {
   const cap = budget ? ` of ${formatMoney(budget)}` : ''
-  // The suggested budget is twice the current budget. If the cost is higher than the budget, it is twice the
-  // cost, because a session stops again if its budget is below its cost.
+  // The suggested budget is twice the current budget or, if the cost is higher, twice the cost. With a budget
+  // below its cost, the session would stop again.
   const isOver = budget && cost?.currency === budget.currency && cost.amount > budget.amount
   const used = isOver ? cost : budget
   const more = used && used.amount > 0n ? { ...used, amount: used.amount * 2n } : undefined

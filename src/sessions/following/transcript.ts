@@ -1,5 +1,5 @@
 import type { Context } from '../../context.ts'
-import { CliError, toStoppedAtDeadline } from '../../errors.ts'
+import { CliError, convertDeadlineFailure } from '../../errors.ts'
 import { createAnswerPrinter } from '../../io/answer-printer.ts'
 import { formatLocalTime } from '../../io/local-time.ts'
 import type { StdStream } from '../../io/output.ts'
@@ -86,7 +86,7 @@ export async function followAndPrint(
   } catch (error) {
     // If stdout fails now, the first failure is still the one to report.
     await printHeld().catch(() => {})
-    throw toStoppedAtDeadline(error)
+    throw convertDeadlineFailure(error)
   } finally {
     context.summary.id = follower.task.answer?.id
     context.summary.stopReason = state.stopReason

@@ -77,8 +77,8 @@ const decisionsByStrictness = ['deny', 'ask', 'allow'] as const
 const pauseAfterCharacters = 2 ** 22
 
 /**
- * parley calls it before it compares a tool use with a rule. If a pause is due, so that Node can handle
- * signals, timers and input, it returns a promise for the end of the pause.
+ * Called before parley compares a tool use with a rule. If Node needs a pause to handle signals, timers and
+ * input, returns a promise for the end of the pause.
  */
 type Pauser = (call: ToolCall) => Promise<void> | undefined
 

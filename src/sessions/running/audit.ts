@@ -254,7 +254,7 @@ function toLine(entry: AuditEntry, session: string, time: string): string {
   return `${head},${input === undefined ? '' : `"input":${input},`}${tail}`
 }
 
-/** No event of a service is longer, so only another kind of file has longer lines. */
+/** No service sends such a long event, so a file with a longer line is not an audit file. */
 const maxLineBytes = 2 ** 27
 
 /**

@@ -58,7 +58,7 @@ export class ToolUseResponder {
     })
   }
 
-  /** The decisions of this run, except those that it did not send because the session no longer waited. */
+  /** The decisions of this run. A decision that the session no longer waited for is left out. */
   get judgements(): Judgement[] {
     return [...this.#replies.judgements.values()]
   }

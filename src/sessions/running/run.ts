@@ -198,7 +198,8 @@ async function followUntilIdle(run: SessionRun, work: FollowedWork): Promise<Cli
     try {
       await responder.finish()
     } catch (error) {
-      // If the time limit after an interrupt also ends a reply, the failure of the reply names that limit.
+      // This failure replaces the first one. If the time limit after an interrupt ended both, only this failure
+      // names the limit.
       failure = error
     }
     reportUnapproved(follower.state.stop !== undefined)

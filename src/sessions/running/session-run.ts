@@ -1,5 +1,5 @@
 import type { Context } from '../../context.ts'
-import { CliError, toStoppedAtDeadline } from '../../errors.ts'
+import { CliError, convertDeadlineFailure } from '../../errors.ts'
 import { formatResumeCommand } from '../../io/failure.ts'
 import type { WorkHooks } from '../../work-tracker.ts'
 import type { FollowedTask } from '../following/followed-task.ts'
@@ -149,7 +149,7 @@ export class SessionRun implements SessionAccess, WorkHooks {
     try {
       return await work
     } catch (failure) {
-      const error = toStoppedAtDeadline(failure)
+      const error = convertDeadlineFailure(failure)
       throw error instanceof CliError ? this.#addCommand(error) : error
     }
   }
@@ -164,8 +164,7 @@ export class SessionRun implements SessionAccess, WorkHooks {
     }
     if (error.kind === 'stopped')
       return error.with({
-        // A run that sends no task may be repeated, unless it stopped at a limit: it would stop again at
-        // once.
+        // A run that sends no task may be repeated, unless it stopped at a limit and would stop there again.
         retry:
           isAudited && error.details.deadline
             ? 'later'
@@ -186,7 +185,7 @@ export class SessionRun implements SessionAccess, WorkHooks {
     if (error.kind === 'unknown') return error.with({ retry: 'look-first' })
     if (error.kind === 'stuck') return error.with(known)
     const { pending, retry = 'never' } = error.details
-    // The service refused a reply.
+    // `pending` means that the service refused a reply, which does not undo the task.
     if (pending) return error.with({ ...known, consequence: taskAcceptedText, resume })
     if (error.kind === 'file' || error.kind === 'unexpected')
       return error.with({

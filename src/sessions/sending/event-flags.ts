@@ -28,7 +28,7 @@ const flags: [name: string, value: string, about: string][] = [
 
 export const eventFlagNames: readonly string[] = flags.map(([name]) => name)
 
-export const readsStdin = ({ name, value }: EventFlag): boolean =>
+export const flagReadsStdin = ({ name, value }: EventFlag): boolean =>
   value === '@-' || (/^(custom-)?tool-/.test(name) && /^[^=]+=@-$/.test(value))
 
 /** Creates the event flags of a command. With `isListed: false`, the help of the command omits them. */
@@ -73,7 +73,7 @@ export async function readFileBlocks(input: Input, paths: readonly string[] = []
 
 /**
  * Returns the events of the flags in their order, each as JSON. After them come a message with the blocks in
- * `content`, and the event of `--system`. Throws a usage error.
+ * `content`, and the event of `--system`. Throws a usage error for an invalid value.
  */
 export async function readEventFlags(
   input: Input,

@@ -4,11 +4,11 @@ import { createTextWithinLimit } from '../../wire/json/body-text.ts'
 import { createListEndAssignment, editJson } from '../../wire/json/edit.ts'
 import {
   createTextBlock,
+  flagReadsStdin,
   getGivenEventFlags,
   messageFileKinds,
   readEventFlags,
   readFileBlocks,
-  readsStdin,
 } from './event-flags.ts'
 import { createEventsReview, type GivenEvents, parseGivenEvents, readGivenEvents } from './given-events.ts'
 
@@ -89,7 +89,7 @@ async function readInputEvents(
   const flags = getGivenEventFlags(context)
   const reading = { onEvent, hint: "to send text, give it as words, or '-' for stdin" }
   const given = path === undefined ? undefined : await readGivenEvents(input, path, reading)
-  if (path === '-' || words.includes('-') || flags.some(readsStdin)) return { given, piped: '' }
+  if (path === '-' || words.includes('-') || flags.some(flagReadsStdin)) return { given, piped: '' }
   if (words.length > 0) {
     const piped = await input.readPipedAddition('the message', messageFileKinds)
     if (startsEvents.test(piped))

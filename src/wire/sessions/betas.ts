@@ -1,4 +1,4 @@
-import { didYouMean } from '../../argv/spelling.ts'
+import { suggestSpelling } from '../../argv/spelling.ts'
 
 /** Documented betas (src/wire/README.md: session events, 9.3). */
 export const documentedBetas = [
@@ -58,6 +58,6 @@ export function describeUndocumentedBeta(ids: readonly string[]): string | undef
   if (id === undefined) return undefined
   // Users often remember a beta's name without its date, so the message suggests the latest beta of this name.
   const latest = documentedBetas.findLast((known) => known.replace(/-\d{4}-\d\d-\d\d$/, '') === id)
-  const meant = latest ? ` (did you mean ${latest}?)` : didYouMean(id, documentedBetas)
+  const meant = latest ? ` (did you mean ${latest}?)` : suggestSpelling(id, documentedBetas)
   return `undocumented beta '${id}'${meant}; --no-validate accepts it`
 }

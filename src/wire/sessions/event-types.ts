@@ -1,4 +1,4 @@
-import { didYouMean } from '../../argv/spelling.ts'
+import { suggestSpelling } from '../../argv/spelling.ts'
 
 /** Event types that a client may send (src/wire/README.md: session events, 2.2). */
 export const sendableEventTypes = [
@@ -61,5 +61,5 @@ export const knownEventTypes: readonly string[] = [...sendableEventTypes, ...ser
 export function suggestEventType(type: string): string {
   const words = type.toLowerCase().split(/[._]/)
   const fuller = knownEventTypes.find((known) => words.every((word) => known.split(/[._]/).includes(word)))
-  return fuller === undefined ? didYouMean(type, knownEventTypes) : ` (did you mean ${fuller}?)`
+  return fuller === undefined ? suggestSpelling(type, knownEventTypes) : ` (did you mean ${fuller}?)`
 }

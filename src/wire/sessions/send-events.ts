@@ -1,4 +1,4 @@
-import { didYouMean } from '../../argv/spelling.ts'
+import { suggestSpelling } from '../../argv/spelling.ts'
 import { maxCountedProblems } from '../../errors.ts'
 import * as z from '../zod.ts'
 import { type SendableEventType, sendableEventTypes } from './event-types.ts'
@@ -74,7 +74,7 @@ const EventParameters = z.buildOnFirstUse(() =>
         const { type } = input as { type?: unknown }
         if (typeof type !== 'string') return type === undefined ? 'is missing' : 'must be text'
         const hint =
-          didYouMean(type, sendableEventTypes) ||
+          suggestSpelling(type, sendableEventTypes) ||
           ": 'parley help event-types' lists the types that you can send"
         return `unknown event type '${type}'${hint}`
       },
