@@ -199,10 +199,16 @@ function createCallRules(
 ): RetryRules {
   let furthest: CliError | undefined
   let last: CliError | undefined
+  let wasBusy = false
   return {
     decide(result, attempts) {
       const before = call.state()
       call.reach(getDeliveryState(result))
+      const { status = 0 } = result.details
+      // A gateway may send a 503 although the service accepted the request. The service may then refuse the
+      // repeated request because of the first.
+      if (wasBusy && [400, 409].includes(status) && policy.repeat === 'unaccepted') call.reach('failed')
+      wasBusy ||= status === 503
       const now = host.timers.now()
       const random = host.timers.random()
       const wait = deadline.hasPassed

@@ -108,7 +108,8 @@ export function explainRefusedTask(
   events: readonly SessionEvent[],
   follower: Follower | undefined,
 ): CliError {
-  const isRefused = error.details.status === 400 || error.details.status === 409
+  const { status, delivery } = error.details
+  const isRefused = (status === 400 || status === 409) && delivery !== 'failed'
   if (!isRefused || !events.some(isTaskEvent)) return error
   if (follower) return error.with(follower.describeWaitingToolUses() ?? {})
   const command = formatSessionCommand(context, 'confirm', parts.params.session)

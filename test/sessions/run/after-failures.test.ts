@@ -215,3 +215,33 @@ test('after a reply of unknown delivery, parley prints the command that answers,
   const resumed = await service.run(error.resume)
   expect(resumed.code, resumed.err).toBe(0)
 })
+
+const acceptedBehind503 = (): readonly PostRule[] => [
+  {
+    nth: 1,
+    fault: { status: 503, headers: { 'retry-after': '1' } },
+    isAccepted: true,
+    next: [running, shown(says('done'), { after: 20_000 }), endTurn],
+  },
+  { fault: { status: 400 } },
+]
+
+test('a task that is refused after a 503 may have been accepted, and the same command resumes it', async () => {
+  const service = createSessionService({ posts: acceptedBehind503() })
+  const argv = ['events', 'run', 'go', '--last', '--audit', 'a.jsonl', '--deadline', '1h']
+  const refused = await service.run([...argv, '--errors', 'json'])
+  const { error } = JSON.parse(refused.err.trim().split('\n').at(-1) as string)
+  expect([refused.code, error.retry, error.hints]).toEqual([
+    4,
+    'look-first',
+    [expect.stringContaining('the task may have been accepted: ')],
+  ])
+  const resumed = await service.run(argv)
+  expect([resumed.code, resumed.out, service.posts.length], resumed.err).toEqual([0, 'done\n', 2])
+})
+
+test('an event that is refused after a 503 may have been accepted', async () => {
+  const service = createSessionService({ posts: acceptedBehind503() })
+  const { code, err } = await service.run(['events', 'send', 'go'])
+  expect([code, err]).toEqual([4, expect.stringContaining('the event may have been accepted: check')])
+})
