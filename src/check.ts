@@ -3,7 +3,7 @@ import { CliError, toFailure } from './errors.ts'
 import { chooseChatModel } from './gateway/chat/chat.ts'
 import { createServiceCaller, type ServiceCaller } from './http/call.ts'
 import { createAgentHeaders } from './http/request.ts'
-import { oneLine } from './io/escape.ts'
+import { toOneLine } from './io/escape.ts'
 import { askYesNo, type Prompter } from './io/question.ts'
 import { createLineWrapper } from './io/wrapping.ts'
 import { createSessionRequestDefaults } from './sessions/session.ts'
@@ -56,7 +56,7 @@ export async function checkProfile(context: Context, session?: string): Promise<
         : `${name}: ${failure.message}`
       first ??= new CliError(failure.kind, message, { status, attempts, sent, body })
     }
-    const clean = oneLine(context.secrets.redact(result), 2000)
+    const clean = toOneLine(context.secrets.redact(result), 2000)
     await context.output.write(`${wrap(`${name}: ${clean}`)}\n`)
   }
   await check('gateway', 'baseUrl', async () => {

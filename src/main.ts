@@ -4,7 +4,7 @@ import type { ProgramResult } from './cli/program.ts'
 import type { Host, RunContext } from './context.ts'
 import { Deadline } from './deadline.ts'
 import { CliError, joinSavedFiles, OutputClosed, type SavedFiles, toFailure } from './errors.ts'
-import { escapeJson, oneLine } from './io/escape.ts'
+import { escapeJson, toOneLine } from './io/escape.ts'
 import { type StdStream, writeText } from './io/output.ts'
 import { createLineWrapper } from './io/wrapping.ts'
 import { RunReport } from './report.ts'
@@ -92,7 +92,7 @@ export async function main(argv: string[], outer: Host): Promise<number> {
       resume: tracker.getResumeCommand(),
       kept,
     }
-    const error = { format: 1, kind: 'signal', exit, message: oneLine(words, 2000), ...outcome }
+    const error = { format: 1, kind: 'signal', exit, message: toOneLine(words, 2000), ...outcome }
     return `${escapeJson(JSON.stringify(secrets.redactValue({ error })))}\n`
   }
 

@@ -1,7 +1,7 @@
 import { lstatSync, readFileSync, rmSync } from 'node:fs'
 import { version } from '../package.json'
 import { CliError, exitCodes, type SavedFiles, toFileFailure, usageError } from './errors.ts'
-import { escapeJson, oneLine } from './io/escape.ts'
+import { escapeJson, toOneLine } from './io/escape.ts'
 import { formatFailureMessage } from './io/failure.ts'
 import { TemporaryFile, writeFileAtomically } from './io/file-output.ts'
 import { absolutePath } from './io/paths.ts'
@@ -103,7 +103,7 @@ function describeRun(
     kind: signal ? 'signal' : (failure?.kind ?? findKind(exit)),
     retry: signal ? tracker.retry : failure ? retry : null,
     deadline,
-    message: signal ? oneLine(signal.message, 2000) : failure ? formatFailureMessage(failure) : null,
+    message: signal ? toOneLine(signal.message, 2000) : failure ? formatFailureMessage(failure) : null,
     status: failure?.details.status ?? null,
     sent,
     id: toShortLine(id),
@@ -136,7 +136,7 @@ const pickUsage = (tokens: { [Name in (typeof usageFields)[number]]?: number | n
 const formatCost = ({ cost }: UsageFigures = {}) =>
   cost ? { amount: String(cost.amount), currency: cost.currency } : null
 
-const toShortLine = (text: string | undefined) => (text === undefined ? null : oneLine(text, 200))
+const toShortLine = (text: string | undefined) => (text === undefined ? null : toOneLine(text, 200))
 
 const findKind = (exit: number): string | null =>
   Object.entries<number>(exitCodes).find(([, code]) => code === exit)?.[0] ?? null

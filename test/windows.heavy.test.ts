@@ -182,7 +182,7 @@ describe('a secret command runs in cmd.exe on Windows', () => {
     expect(failed.err).toContain('failed with exit code 5: no such item')
   })
 
-  test('on Windows a secret command gets no secret, whatever the case of its name (needs Windows)', async () => {
+  test('on Windows the command of a secret does not get PARLEY_API_KEY, not even in lower case (needs Windows)', async () => {
     const env = await withSecretCommand('echo [%PARLEY_API_KEY%][%OWN%] 1>&2& exit 1', {
       OWN: 'kept',
       PARLEY_API_KEY: '',

@@ -111,8 +111,8 @@ async function requestLines(context: BatchContext, { options, handlers, source }
     const endInterrupt = handleInterrupt(context, run)
     const outcome = await run.runToEnd().finally(() => report.end())
     await endInterrupt()
-    // The requests of a pipe are known only after its last line, so other requests in the results are reported
-    // here.
+    // The requests of a pipe are known only after its last line, so other requests in the results are
+    // reported here.
     if (!source.isRepeatable && tally.total !== undefined) reportOthers()
     report.printSummary(outcome.stop)
     const stop = addSavedResults(outcome.stop, { part: saved.part, unsaved, options, tally })
@@ -134,8 +134,8 @@ function handleInterrupt({ host, messages, cleanups }: BatchContext, run: BatchR
   })
   return async () => {
     if (isInterrupted) {
-      // The cursor is at the start of a line, because the terminal printed ^C on an earlier line. With a cleanup
-      // that returns true, the signal handler does not break the line.
+      // Since the terminal printed ^C, parley has printed complete lines. This cleanup returns true because
+      // the cursor is at the start of a line, so the signal handler adds no line break.
       cleanups.add(() => true)
       // The signal handler also prints the summary.
       await interrupt?.raise()

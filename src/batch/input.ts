@@ -75,7 +75,7 @@ export interface BatchSource {
 }
 
 /** Value of `--share I/N`: every `of`th line (N), starting with line number `start` (I). */
-export interface BatchShare {
+export interface BatchLineShare {
   start: number
   of: number
 }
@@ -147,7 +147,7 @@ export async function readBatchInput(
   source: BatchSource,
   prepare: PrepareLine,
   ledger: LineLedger,
-  { start, of }: BatchShare = { start: 1, of: 1 },
+  { start, of }: BatchLineShare = { start: 1, of: 1 },
 ): Promise<BatchInput> {
   const tally = new BatchTally()
   const bad: BadLine[] = []

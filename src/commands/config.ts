@@ -2,7 +2,7 @@ import { Argument, Option } from 'commander'
 import { SettingArgument } from '../argv/flags.ts'
 import type { Context } from '../context.ts'
 import { CliError, usageError } from '../errors.ts'
-import { escapeControls, oneLine } from '../io/escape.ts'
+import { escapeControls, toOneLine } from '../io/escape.ts'
 import { formatTsvLine } from '../io/tsv.ts'
 import { findProfilePath, readProfiles, requireProfilePath } from '../settings/profile-file.ts'
 import {
@@ -227,7 +227,7 @@ export const configCommands = {
       const names = listProfileNames(file)
       for (const name of names) {
         const mark = name === current ? '* ' : '  '
-        await output.write(output.isTerminal ? `${mark}${oneLine(name)}\n` : formatTsvLine([name]))
+        await output.write(output.isTerminal ? `${mark}${toOneLine(name)}\n` : formatTsvLine([name]))
       }
       if (output.isTerminal && !names.includes(current))
         messages.note(`the profile '${current}' does not exist yet: 'parley config init' creates it`)
@@ -295,7 +295,7 @@ async function confirmDeletion(context: Context, name: string): Promise<boolean>
     )
   const { askYesNo, withPrompter } = await import('../io/question.ts')
   return withPrompter(context, (prompter) =>
-    askYesNo(prompter, `Delete the profile '${oneLine(name, 100)}' and its secrets? [y/N]`),
+    askYesNo(prompter, `Delete the profile '${toOneLine(name, 100)}' and its secrets? [y/N]`),
   )
 }
 

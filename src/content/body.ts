@@ -13,14 +13,14 @@ export type MessagePart = { text: string } | { inlineData: { mimeType: string; d
 /**
  * A request body from the user. Messages call it `name`. If the text is not JSON, `hint` ends the message.
  */
-export interface GivenBody {
+export interface UserRequestBody {
   text: string
   name: string
   hint?: string
 }
 
 export interface BodyParts {
-  given?: GivenBody
+  given?: UserRequestBody
   /** Parts that are appended to the conversation as the user's message. */
   turn: MessagePart[]
   system?: string | undefined
@@ -29,8 +29,8 @@ export interface BodyParts {
 }
 
 /**
- * Builds the body of a generation request. A given body keeps its source text except for the values that flags
- * set. Throws a usage error if a given body is not a generation request.
+ * Builds the body of a generation request. A given body keeps its source text except for the values that
+ * flags set. Throws a usage error if a given body is not a generation request.
  */
 export async function buildBody(parts: BodyParts): Promise<Uint8Array> {
   const { given, turn, system } = parts
@@ -49,8 +49,8 @@ export async function buildBody(parts: BodyParts): Promise<Uint8Array> {
   }
   const text = createTextWithinLimit(() => {
     const added = { role: 'user', parts: turn }
-    // Serializes the new body with the prompt at once. Appending a long prompt to an empty body would copy the
-    // prompt once more.
+    // Serializes the new body with the prompt at once. Appending a long prompt to an empty body would copy
+    // the prompt once more.
     if (!given) return editJson(JSON.stringify({ contents: [added] }), assignments)
     const more = turn.length > 0 ? [createListEndAssignment(['contents'], JSON.stringify(added))] : []
     return editJson(given.text, [...more, ...assignments])
@@ -59,7 +59,7 @@ export async function buildBody(parts: BodyParts): Promise<Uint8Array> {
   return Buffer.from(text)
 }
 
-async function check({ text, name, hint }: GivenBody): Promise<unknown> {
+async function check({ text, name, hint }: UserRequestBody): Promise<unknown> {
   const body = parseGivenJson(text, name, hint)
   const { GenerateRequest } = await import('../wire/gateway/generate-request.ts')
   const parsed = GenerateRequest.safeParse(body)

@@ -1,5 +1,5 @@
 import type { Context } from '../context.ts'
-import { oneLine } from '../io/escape.ts'
+import { toOneLine } from '../io/escape.ts'
 import type { AnswerSummary } from '../wire/gateway/answer-forms.ts'
 import type { TokenCount } from '../wire/token-count.ts'
 import { formatNumber, formatTokenUsage, readTokenUsage } from './tokens.ts'
@@ -58,7 +58,7 @@ export function describeCut({
 }: Pick<AnswerEnd, 'summary'> & { isAssumed?: boolean }): string | undefined {
   const { stopReason, stopMessage } = summary
   const isStopped = stopReason !== undefined && !normalStopReasons.includes(stopReason)
-  const explanation = stopMessage ? `: ${oneLine(stopMessage, 300)}` : ''
+  const explanation = stopMessage ? `: ${toOneLine(stopMessage, 300)}` : ''
   const cuts = [
     ...(isStopped ? [`${describeStop(stopReason)}${explanation}`] : []),
     ...(isAssumed ? [assumedEnd] : []),
@@ -82,7 +82,7 @@ export function createDefectWarner({ messages }: Pick<Context, 'messages'>) {
 const describeStop = (reason: string): string =>
   /^max_?tokens$/i.test(reason)
     ? 'the answer was cut at the output limit (--max-output-tokens)'
-    : `the answer was stopped: ${oneLine(reason, 100)}`
+    : `the answer was stopped: ${toOneLine(reason, 100)}`
 
 export function printAnswerFooter(
   context: Context,
@@ -91,7 +91,7 @@ export function printAnswerFooter(
 ): void {
   const { host, flags, messages, summary } = context
   if (flags.verbose && answer.id !== undefined)
-    messages.note(`the id of the answer: ${oneLine(answer.id, 200)}`)
+    messages.note(`the id of the answer: ${toOneLine(answer.id, 200)}`)
   if (showsUsage || host.stderr.isTerminal)
     messages.printFooter(describeUsage(answer, (host.timers.now() - summary.firstRequestMs) / 1000))
 }
@@ -111,6 +111,6 @@ function describeUsage(summary: AnswerSummary, seconds: number): string {
   ]
   return fields
     .filter((field) => field !== undefined)
-    .map((field) => oneLine(field, 100))
+    .map((field) => toOneLine(field, 100))
     .join(' · ')
 }

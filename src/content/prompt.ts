@@ -1,7 +1,7 @@
 import type { Context } from '../context.ts'
 import { usageError } from '../errors.ts'
 import type { FileKinds, Input } from '../io/input.ts'
-import type { GivenBody, MessagePart } from './body.ts'
+import type { MessagePart, UserRequestBody } from './body.ts'
 import type { SchemaSource } from './schema/schema.ts'
 
 export interface PromptOptions {
@@ -15,7 +15,7 @@ export interface PromptOptions {
 export interface ArgumentInputs {
   schema?: SchemaSource | undefined
   system?: string | undefined
-  given?: GivenBody | undefined
+  given?: UserRequestBody | undefined
   /** The words, joined. The text of stdin replaces the word `-`. */
   prompt?: string | undefined
   files: MessagePart[]

@@ -3,7 +3,7 @@ import { readTokenUsage } from '../content/tokens.ts'
 import type { Context } from '../context.ts'
 import { CliError } from '../errors.ts'
 import type { ReadableResponse } from '../http/call.ts'
-import { oneLine } from '../io/escape.ts'
+import { toOneLine } from '../io/escape.ts'
 import { addToSums } from '../summary.ts'
 import { type AnswerSummary, needsContinuation } from '../wire/gateway/answer-forms.ts'
 import { createTextWithinLimit } from '../wire/json/body-text.ts'
@@ -161,7 +161,7 @@ function describeEnd(summary: AnswerSummary): string {
   if (needsContinuation(summary)) return ''
   const { stopReason } = summary
   const reason =
-    stopReason === undefined ? 'it has no finish reason' : `it ended with ${oneLine(stopReason, 100)}`
+    stopReason === undefined ? 'it has no finish reason' : `it ended with ${toOneLine(stopReason, 100)}`
   return `; ${describeCut({ summary }) ?? reason}`
 }
 

@@ -77,7 +77,7 @@ export function createConnectionPool(options: ConnectOptions, closers?: ShortLiv
       // If the server announced `Connection: close`, undici closes the connection before the next turn of the
       // event loop, so the connection counts as idle only then.
       setImmediate(() => {
-        // At the end of the run, parley has called `drop` and removed it from `closers`.
+        // If `closers` no longer has `drop`, the run has ended and closed the connection.
         if (closers.has(drop)) idle.push({ connection, drop })
       })
     },

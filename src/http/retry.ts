@@ -166,8 +166,8 @@ export function isTransientFailure(error: CliError): boolean {
 export const retryWaitsMs = { first: 500, longest: 8000 }
 
 /**
- * Returns milliseconds. Waits double from the first to the longest. `random` is from 0 to 1; 0 halves the
- * wait.
+ * Returns milliseconds. Each wait is twice as long as the one before, up to `longest`. `random` is from 0
+ * to 1, and 0 halves the wait.
  */
 export const computeBackoffMs = (
   { first, longest }: typeof retryWaitsMs,
@@ -184,8 +184,8 @@ export function refuseLongWait(error: CliError, waitMs: number): CliError | unde
 }
 
 /**
- * Returns the milliseconds until the next attempt, or the failure that ends the call. `attempt` counts from 1;
- * `random` is from 0 to 1.
+ * Returns the milliseconds until the next attempt, or the failure that ends the call. `attempt` counts from
+ * 1; `random` is from 0 to 1.
  */
 export function decideRetry(
   policy: RetryPolicy,

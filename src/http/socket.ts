@@ -3,7 +3,7 @@ import type { Socket } from 'node:net'
 export interface PausableSocket {
   socket: Socket
   pause(isPaused: boolean): void
-  /** Called before a request, because the next received bytes are then the headers of its response. */
+  /** Cleans the next received bytes as the headers of a response. Must be called before each request. */
   expectResponse(): void
 }
 

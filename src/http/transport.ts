@@ -1,7 +1,7 @@
 import { promises as fs } from 'node:fs'
 import type { Context, Host } from '../context.ts'
 import { CliError } from '../errors.ts'
-import { oneLine } from '../io/escape.ts'
+import { toOneLine } from '../io/escape.ts'
 import { demoProfileName } from '../settings/profiles.ts'
 import type { ResolvedSettings } from '../settings/resolve.ts'
 import type { Exchange } from '../wire/exchange.ts'
@@ -29,7 +29,7 @@ function withLog(exchange: Exchange, { messages, secrets, host: { timers } }: Co
   const log = (mark: '>' | '<', first: string, headers: Record<string, string>, ...last: string[]) => {
     const fields = Object.entries(secrets.redactHeaders(headers)).map(([name, value]) => `${name}: ${value}`)
     for (const line of [first, ...fields, ...last])
-      messages.printLine(`${mark} ${oneLine(secrets.redact(line), 4000)}`)
+      messages.printLine(`${mark} ${toOneLine(secrets.redact(line), 4000)}`)
   }
   return async (request, onSent) => {
     const start = timers.now()

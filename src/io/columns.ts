@@ -1,4 +1,4 @@
-import { oneLine } from './escape.ts'
+import { toOneLine } from './escape.ts'
 import { clipToColumns, measureColumns, padToColumns } from './width.ts'
 
 /**
@@ -31,4 +31,4 @@ export function createTableFormatter({ width, limits = [] }: { width: number; li
 export const columnGap = '  '
 
 const clipCell = (cell: string, width: number) =>
-  width === Infinity ? oneLine(cell, width) : clipToColumns(cell, width)
+  width === Infinity ? toOneLine(cell, width) : clipToColumns(cell, width)

@@ -21,11 +21,12 @@ export const escapeJson = (text: string): string => text.replace(unsafeCharacter
 
 const jsonEscape = (char: string) => `\\u${char.charCodeAt(0).toString(16).padStart(4, '0')}`
 
-export function oneLine(text: string, length = 500): string {
-  const start = takeTextStart(text, length * 4)
+/** Joins lines, escapes control characters, and omits the end of a text over `maxLength` characters. */
+export function toOneLine(text: string, maxLength = 500): string {
+  const start = takeTextStart(text, maxLength * 4)
   const characters = [...escapeControls(start.replace(/\s+/g, ' ').trim())]
-  const isWhole = characters.length <= length && start.length === text.length
-  return isWhole ? characters.join('') : `${characters.slice(0, length - 1).join('')}…`
+  const isWhole = characters.length <= maxLength && start.length === text.length
+  return isWhole ? characters.join('') : `${characters.slice(0, maxLength - 1).join('')}…`
 }
 
 /** Disables the commands that CI runners accept anywhere in a line: `##[…]`, and `##vso[…]` of Azure. */

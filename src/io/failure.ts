@@ -1,5 +1,5 @@
 import { type CliError, maxCountedProblems } from '../errors.ts'
-import { disableHashCommands, escapeControls, escapeJson, oneLine } from './escape.ts'
+import { disableHashCommands, escapeControls, escapeJson, toOneLine } from './escape.ts'
 import { quoteWords } from './shell-quote.ts'
 import type { Style } from './style.ts'
 
@@ -8,9 +8,9 @@ const maxShownProblems = 20
 export function renderFailure(error: CliError, style: Style, wrap: (line: string) => string): string {
   const { consequence, serviceMessage, requestId, resume, problems = [] } = error.details
   const { answer, kept } = error.details
-  const [name = '', ...rest] = wrap(`parley: ${oneLine(error.message, 2000)}`).split(' ')
+  const [name = '', ...rest] = wrap(`parley: ${toOneLine(error.message, 2000)}`).split(' ')
   const lines = [[style.red(name), ...rest].join(' ')]
-  for (const problem of problems.slice(0, maxShownProblems)) lines.push(wrap(`  ${oneLine(problem)}`))
+  for (const problem of problems.slice(0, maxShownProblems)) lines.push(wrap(`  ${toOneLine(problem)}`))
   const left = problems.length - maxShownProblems
   if (left > 0) lines.push(`  and ${problems.length > maxCountedProblems ? 'many' : left} more`)
   for (const line of consequence?.split('\n') ?? []) lines.push(wrap(`  ${line.trimStart()}`))
@@ -19,8 +19,8 @@ export function renderFailure(error: CliError, style: Style, wrap: (line: string
     // A label precedes a service's text, so a reader cannot mistake it for parley's own text.
     if (text) lines.push(wrap(`  ${label} ${text}`).replace(label, () => style.dim(label)))
   }
-  addRemote('the service says:', serviceMessage && oneLine(serviceMessage))
-  addRemote('request id:', requestId && oneLine(requestId, 200))
+  addRemote('the service says:', serviceMessage && toOneLine(serviceMessage))
+  addRemote('request id:', requestId && toOneLine(requestId, 200))
   // A CI system reads some texts at the start of a line as commands, so each line of the answer has a prefix.
   if (kept === undefined && answer !== undefined)
     lines.push('  the answer:', `  | ${escapeControls(answer).replaceAll('\n', '\n  | ')}`)
@@ -39,8 +39,11 @@ export function renderGithubAnnotation(
   command: string,
 ): string {
   const { problems = [], consequence, resume, serviceMessage } = details
-  const service = serviceMessage && `the service says: ${oneLine(serviceMessage)}`
-  const lines = [oneLine(message, 2000), ...problems.slice(0, maxShownProblems).map((each) => oneLine(each))]
+  const service = serviceMessage && `the service says: ${toOneLine(serviceMessage)}`
+  const lines = [
+    toOneLine(message, 2000),
+    ...problems.slice(0, maxShownProblems).map((each) => toOneLine(each)),
+  ]
   const text = [...lines, consequence, ...(resume ? formatResumeCommand(resume) : []), service]
     .filter((line) => line !== undefined)
     .join('\n')
@@ -62,11 +65,11 @@ export const renderFailureAsJson = (failure: CliError): string =>
 export function formatFailureMessage({ message, details }: Pick<CliError, 'message' | 'details'>): string {
   const { serviceMessage, problems, pending, consequence } = details
   const reason = serviceMessage ?? problems?.slice(0, maxShownProblems).join('; ')
-  const text = oneLine(reason ? `${message}: ${reason}` : message, 2000)
-  return pending && consequence ? `${text}; ${oneLine(consequence.replaceAll('\n', '; '), 4000)}` : text
+  const text = toOneLine(reason ? `${message}: ${reason}` : message, 2000)
+  return pending && consequence ? `${text}; ${toOneLine(consequence.replaceAll('\n', '; '), 4000)}` : text
 }
 
-/** The body is shortened, except for an answer that is saved in no file. */
+/** Shortens the body of the response. An answer is shortened only if a file contains all of it. */
 export function toFailureJson({ kind, exitCode, message, mayDuplicate, details }: CliError): object {
   const { status, retryAfter, requestId, sent = 'no', retry = 'never', deadline, attempts } = details
   const { answer, kept, body } = details
@@ -78,16 +81,16 @@ export function toFailureJson({ kind, exitCode, message, mayDuplicate, details }
     status,
     message: formatFailureMessage({ message, details }),
     retryAfter,
-    requestId: requestId && oneLine(requestId, 200),
+    requestId: requestId && toOneLine(requestId, 200),
     sent,
     safeToRetry: retry === 'later' && !mayDuplicate,
     retry,
     deadline,
     attempts,
     pending: details.pending,
-    hints: details.consequence?.split('\n').map((line) => oneLine(line, 2000)),
+    hints: details.consequence?.split('\n').map((line) => toOneLine(line, 2000)),
     resume: details.resume,
-    session: details.session && oneLine(details.session, 200),
+    session: details.session && toOneLine(details.session, 200),
     kept,
     body: isWhole ? text : text.slice(0, maxBodyLength),
   }

@@ -20,7 +20,7 @@ import { promisify } from 'node:util'
 import type { Deadline } from '../deadline.ts'
 import { CliError, describeFileError, hasCode, joinSavedFiles, toFileFailure } from '../errors.ts'
 import type { ShortLivedSet } from '../short-lived-set.ts'
-import { oneLine } from './escape.ts'
+import { toOneLine } from './escape.ts'
 import { createWriteTimeoutError, type Output } from './output.ts'
 import { findOutputTarget, findOwnDescriptor, type TargetHost } from './paths.ts'
 
@@ -165,9 +165,9 @@ function createDirectSink(stream: Writable, name: string, deadline: Deadline): S
   }
 }
 
-export type PartSaver = Pick<FileOutput, 'savePart'>
+export type ReceivedPartSaver = Pick<FileOutput, 'savePart'>
 
-export const createSaveHooks = (...savers: (PartSaver | undefined)[]) => ({
+export const createSaveHooks = (...savers: (ReceivedPartSaver | undefined)[]) => ({
   save: () =>
     savers
       .flatMap((saver) => saver?.savePart() ?? [])
@@ -176,7 +176,7 @@ export const createSaveHooks = (...savers: (PartSaver | undefined)[]) => ({
     savers.reduce((explained, saver) => addSavedPart(explained, saver?.savePart()), failure),
 })
 
-const describeSavedPart = ({ outcome }: SavedPart): string => oneLine(`the received data ${outcome}`, 2000)
+const describeSavedPart = ({ outcome }: SavedPart): string => toOneLine(`the received data ${outcome}`, 2000)
 
 export const addSavedPart = (failure: CliError, part: SavedPart | undefined): CliError =>
   part

@@ -1,4 +1,4 @@
-import { escapeJson, oneLine } from './escape.ts'
+import { escapeJson, toOneLine } from './escape.ts'
 import type { StdStream } from './output.ts'
 import { createStyle, type Style } from './style.ts'
 import { createLineWrapper } from './wrapping.ts'
@@ -26,7 +26,7 @@ interface MessageOptions {
 }
 
 /**
- * `redact` shortens a message to this number of UTF-16 units. `oneLine` then keeps at most 2,000
+ * `redact` shortens a message to this number of UTF-16 units. `toOneLine` then keeps at most 2,000
  * characters.
  */
 const maxMessageLength = 64 * 1024
@@ -40,8 +40,8 @@ export async function createMessagePrinter({ host, flags, redact }: MessageOptio
     if (held) held.push(line)
     else stderr.open().write(`${line}\n`)
   }
-  const toOneLine = (message: string) => oneLine(redact(message, maxMessageLength), 2000)
-  const printMessage = (line: string) => print(wrap(redact(`parley: ${toOneLine(line)}`)))
+  const shorten = (message: string) => toOneLine(redact(message, maxMessageLength), 2000)
+  const printMessage = (line: string) => print(wrap(redact(`parley: ${shorten(line)}`)))
   const printLine = (line: string) => {
     if (!flags.quiet) print(redact(line))
   }
@@ -50,7 +50,7 @@ export async function createMessagePrinter({ host, flags, redact }: MessageOptio
       if (!flags.quiet) printMessage(line)
     },
     warn(line) {
-      if (flags.errors === 'json') print(escapeJson(JSON.stringify({ warning: toOneLine(line) })))
+      if (flags.errors === 'json') print(escapeJson(JSON.stringify({ warning: shorten(line) })))
       else printMessage(line)
     },
     printLine,

@@ -26,7 +26,7 @@ export function followLinks(path: string): string[] {
     for (let place = path; places.length < maxLinks; places.push(place))
       place = resolve(realPath(dirname(place)), readlinkSync(place))
   } catch {
-    // Reading a path that is not a link fails, which ends the chain.
+    // `readlinkSync` throws for a path that is not a link, so the list ends with this path.
   }
   return places
 }
@@ -60,9 +60,9 @@ export interface TargetHost {
 }
 
 /**
- * `isDirect` is true for a device, a pipe or an open descriptor, to which parley writes directly. Throws a
- * `CliError` of kind `file` if the file cannot be created or, with `replaces`, replaced. A symbolic link to
- * a regular file is never replaced.
+ * Checks that parley can write to a file. Throws a `CliError` of kind `file` for a link, for a path at
+ * which no file can be created, and, if `replaces` is false, for an existing file. A device, a pipe or an
+ * open descriptor passes: then `isDirect` is true, and parley writes to it without a temporary file.
  */
 export function findOutputTarget(host: TargetHost, name: string, replaces = true) {
   if (name === '') throw usageError('a file must have a name')

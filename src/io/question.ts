@@ -181,7 +181,10 @@ export function createPrompter({ host, messages, cleanups, deadline }: PrompterO
 /** After a pause of this length, all keys that were typed earlier have arrived. */
 const typingPauseMs = 50
 
-/** Reads the keys that were typed before the question. Raw mode also delivers a line without its end. */
+/**
+ * Drops the keys that were typed before the question. Needs raw mode, because a terminal otherwise delivers
+ * only complete lines.
+ */
 function dropTyped(keys: Readable, { interrupt }: Stdin): Promise<void> {
   return new Promise((resolve) => {
     const timer = setTimeout(() => {

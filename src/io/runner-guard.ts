@@ -12,8 +12,8 @@ export function disableCiCommands(text: string, isAtStart = true): string {
 }
 
 /**
- * Wraps a stream so that CI runners execute no line of its text, such as `::error::`. The wrapped stream is not
- * a terminal, because a log cannot redraw lines.
+ * Wraps a stream so that CI runners execute no line of its text, such as `::error::`. The wrapped stream is
+ * not a terminal, because a log cannot redraw lines.
  */
 export function createCiSafeStream(stream: StdStream): StdStream {
   let guarded: Writable | undefined

@@ -1,5 +1,5 @@
 import stringWidth from 'string-width'
-import { oneLine } from './escape.ts'
+import { toOneLine } from './escape.ts'
 
 /** Two columns for a wide character, none for a combining one. */
 export const measureColumns = (text: string): number => stringWidth(text, { countAnsiEscapeCodes: true })
@@ -9,8 +9,8 @@ const characters = new Intl.Segmenter()
 /** Shortens remote text to one line, and keeps combined characters whole. */
 export function clipToColumns(text: string, width: number): string {
   const maxLength = width * 4
-  const line = oneLine(text, maxLength).replace(/\p{Cs}/gu, '\ufffd')
-  // `oneLine` omits the end of a longer text, so a longer text always ends with an ellipsis.
+  const line = toOneLine(text, maxLength).replace(/\p{Cs}/gu, '\ufffd')
+  // `toOneLine` omits the end of a longer text, so a longer text always ends with an ellipsis.
   const isWhole = text.length <= maxLength * 4
   if (isWhole && measureColumns(line) <= width) return line
   let shown = ''

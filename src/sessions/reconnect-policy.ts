@@ -2,7 +2,7 @@ import type { Deadline } from '../deadline.ts'
 import { CliError } from '../errors.ts'
 import type { ServiceCaller } from '../http/call.ts'
 import { computeBackoffMs, isTransientFailure, type RetryRules, refuseLongWait } from '../http/retry.ts'
-import { oneLine } from '../io/escape.ts'
+import { toOneLine } from '../io/escape.ts'
 import type { Timers } from '../timers.ts'
 
 const maxUnreachableMs = 5 * 60_000
@@ -76,7 +76,7 @@ export class ReconnectPolicy implements RetryRules {
     const refusal = refuseLongWait(failure, this.#requestedWaitMs)
     if (refusal) return refusal
     const { serviceMessage } = failure.details
-    const cause = `${failure.message}${serviceMessage ? `: ${oneLine(serviceMessage)}` : ''}`
+    const cause = `${failure.message}${serviceMessage ? `: ${toOneLine(serviceMessage)}` : ''}`
     if (cause !== this.#printedCause) context.messages.note(`${cause}; trying again`)
     this.#printedCause = cause
     return undefined

@@ -83,7 +83,10 @@ class OrderedState {
   /** Ids of the tool uses that a client has allowed and for which a client must now send a result. */
   protected readonly awaitingResult = new Set<string>()
   protected readonly background = new BackgroundWork()
-  /** True from an interrupt to the next client event with an effect, as workflow runs may then never end. */
+  /**
+   * A client has interrupted the session, and has not sent an event with an effect since. parley does not
+   * wait for the workflow runs of an interrupted session, because they may never end.
+   */
   protected isHalted = false
   isEmpty = true
   /**

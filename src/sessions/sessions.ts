@@ -2,7 +2,7 @@ import type { Context } from '../context.ts'
 import { type CliError, createUsageErrorFromProblems, usageError } from '../errors.ts'
 import { createServiceCaller } from '../http/call.ts'
 import { columnGap } from '../io/columns.ts'
-import { oneLine } from '../io/escape.ts'
+import { toOneLine } from '../io/escape.ts'
 import { formatZonedTime } from '../io/local-time.ts'
 import { createRawPrinter, printRawBytes } from '../io/raw-printer.ts'
 import { formatTsvLine } from '../io/tsv.ts'
@@ -92,7 +92,7 @@ const toRow = ({ id, status, title, updated_at: updated, created_at: created }: 
 /** The title is the last column, because a table cuts the last column to fit. */
 function toTableRow(session: SessionRecord): EventRow {
   const [id = '', status = '', title = '', changed = ''] = toRow(session)
-  return [oneLine(id, 1024), status, formatZonedTime(changed), title]
+  return [toOneLine(id, 1024), status, formatZonedTime(changed), title]
 }
 
 export interface CreateSessionOptions extends BetaOptions {
@@ -232,7 +232,7 @@ export async function showSession(context: Context, options: SessionOptions): Pr
   const toLine = ([label = '', value = '']: string[]) => {
     if (!output.isTerminal) return formatTsvLine([label, value])
     // People copy the id, so it is not cut.
-    const shown = label === 'id' ? oneLine(value, Infinity) : clipToColumns(value, room)
+    const shown = label === 'id' ? toOneLine(value, Infinity) : clipToColumns(value, room)
     return `${label.padEnd(labelColumns)}${shown}\n`
   }
   const print = (rows: string[][]) => output.write(rows.map(toLine).join(''))

@@ -1,6 +1,6 @@
 import type { Context, FlagSettings } from '../context.ts'
 import { CliError, usageError } from '../errors.ts'
-import { oneLine } from '../io/escape.ts'
+import { toOneLine } from '../io/escape.ts'
 import { shellQuote } from '../io/shell-quote.ts'
 import type { Endpoint } from '../wire/endpoints.ts'
 import { demoProfileName, type Profile, readProfile } from './profiles.ts'
@@ -82,7 +82,7 @@ const profileOnlySettings: readonly SettingName[] = [
 
 export function chooseSettingValues({ flags, profile, env }: SettingSources): UncheckedSetting[] {
   // The name is shown in messages, and a profile file may contain any name, so it is shortened.
-  const profileSource = `profile '${oneLine(profile.name, 100)}'`
+  const profileSource = `profile '${toOneLine(profile.name, 100)}'`
   const find = (setting: SettingName, source: Origin['source']): UncheckedSetting => {
     const given = flags[setting]
     const variable = getSettingVariable(setting)
@@ -117,7 +117,7 @@ export const findSettingProblem = ({
 
 /** Leaves out a value that may contain a password. */
 export const formatNameAndValue = (name: string, value: string): string =>
-  /^\s*$|[@?#]/.test(value) ? name : `${name} ${oneLine(value, 60)}:`
+  /^\s*$|[@?#]/.test(value) ? name : `${name} ${toOneLine(value, 60)}:`
 
 function parseValue({ setting, value, origin: { source, name } }: UncheckedSetting): unknown {
   const parsed = getSettingSchema(setting).safeParse(value)

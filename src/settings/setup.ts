@@ -1,6 +1,6 @@
 import type { Context } from '../context.ts'
 import type { CliError } from '../errors.ts'
-import { oneLine } from '../io/escape.ts'
+import { toOneLine } from '../io/escape.ts'
 import type { Prompter } from '../io/question.ts'
 import { createLineWrapper } from '../io/wrapping.ts'
 import { isUnencryptedRemote } from '../wire/address.ts'
@@ -30,11 +30,11 @@ export async function setUpProfile(context: Context, questioner: Prompter): Prom
   const { name } = chosen
   const write = (text: string) => void host.stderr.open().write(`${text}\n`)
   const wrapBelow = await createLineWrapper(host.stderr, margin.length)
-  const about = `This sets up the profile '${name}' in ${oneLine(path)}.`
+  const about = `This sets up the profile '${name}' in ${toOneLine(path)}.`
   write(messages.wrap(`${about} Enter keeps the value in brackets, or skips the question.`))
 
   const known = findProfileValues(file, name) ?? {}
-  const print = (text: string) => write(margin + wrapBelow(oneLine(text, 2000)))
+  const print = (text: string) => write(margin + wrapBelow(toOneLine(text, 2000)))
   const answers: GivenValue[] = []
   const promptFor = async (setting: keyof typeof explanations) => {
     const values = answers.reduce(withAnswer, known)
@@ -131,7 +131,7 @@ async function promptForSetting(
   print(`${explanations[name]}${isHidden ? ` ${enter}` : ''}`)
   for (;;) {
     const typed = await questioner.prompt(
-      `${margin}${oneLine(`${name}${isHidden ? ' (not shown)' : ''}${shown()}`)}: `,
+      `${margin}${toOneLine(`${name}${isHidden ? ' (not shown)' : ''}${shown()}`)}: `,
       { isHidden },
     )
     if (typed === '') return offered === current ? undefined : offered

@@ -210,7 +210,7 @@ faultsOnce('G: signals', [
     reqs: 1,
   },
   {
-    name: 'G01: parley stops the loop of a shell by SIGINT',
+    name: 'G01: SIGINT ends parley and the shell loop that runs it',
     shell: 'for i in 1 2 3; do parley chat hi; echo next; done; echo over',
     script: () => {},
     signal: { name: 'SIGINT', at: 'request', toGroup: true },

@@ -50,7 +50,7 @@ test('the result of an attempt replaces "sent", but does not lower the delivery 
 })
 
 describe('delivery of a whole run', () => {
-  test('the delivery of a run that changes something depends only on the requests that change something', () => {
+  test('`sent` of a run that changes something ignores requests that only read', () => {
     const tracker = new WorkTracker()
     open(tracker, { isChange: true })
     const list = tracker.beginCall(listRules)
@@ -175,7 +175,7 @@ describe('failure of a piece of work', () => {
     expect(bug).toMatchObject({ kind: 'unexpected', details: { resume: ['again'], sent: 'unknown' } })
   })
 
-  test('a failure of work that can be resumed has the `mayDuplicate` of that work', async () => {
+  test('if a run can be resumed, `mayDuplicate` of its failure describes the rerun', async () => {
     const tracker = new WorkTracker()
     const call = tracker.beginCall(event)
     call.confirm()

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { escapeControls, escapeJson, oneLine } from '../../src/io/escape.ts'
+import { escapeControls, escapeJson, toOneLine } from '../../src/io/escape.ts'
 import { scaleRuns } from '../harness/property-runs.ts'
 
 const text = fc.string({ unit: 'binary' })
@@ -23,7 +23,7 @@ describe('escaping of control characters', () => {
 
   test('parley shortens a text to one line of the maximum length', () => {
     const property = fc.property(text, fc.integer({ min: 1, max: 60 }), (value, length) => {
-      const line = oneLine(value, length)
+      const line = toOneLine(value, length)
       expect(line).not.toMatch(/[\n\t]/)
       expect(line).not.toMatch(unsafe)
       expect([...line].length).toBeLessThanOrEqual(length)

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { disableHashCommands, escapeControls, escapeJson, oneLine } from '../../src/io/escape.ts'
+import { disableHashCommands, escapeControls, escapeJson, toOneLine } from '../../src/io/escape.ts'
 
 /** Control characters of terminals, and similar harmless characters. */
 test.each([
@@ -30,11 +30,11 @@ describe('text shortened to one line', () => {
     // A character that is cut in half is dropped.
     [`${' '.repeat(19)}😀`, 5, '…'],
   ])('parley shortens %j to %i characters: %j', (text, length, shown) => {
-    expect(oneLine(text, length)).toBe(shown)
+    expect(toOneLine(text, length)).toBe(shown)
   })
 
   test('parley shortens a text to 500 characters by default', () => {
-    expect([500, 501].map((length) => oneLine('x'.repeat(length)))).toEqual([
+    expect([500, 501].map((length) => toOneLine('x'.repeat(length)))).toEqual([
       'x'.repeat(500),
       `${'x'.repeat(499)}…`,
     ])

@@ -334,7 +334,7 @@ describe('secret commands (needs sh)', () => {
     expect(JSON.parse(ended.err).error).toMatchObject(error)
   })
 
-  test('a secret command runs only if its secret is sent', async () => {
+  test('parley runs the command of a secret only if it sends the secret', async () => {
     const world = from('touch ran; echo t')
     for (const argv of [
       ['chat', 'x', '--dry-run'],

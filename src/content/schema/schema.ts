@@ -9,7 +9,7 @@ import {
   formatProblemCount,
   usageError,
 } from '../../errors.ts'
-import { oneLine } from '../../io/escape.ts'
+import { toOneLine } from '../../io/escape.ts'
 import type { ResolvedSettings } from '../../settings/resolve.ts'
 import { createJsonAssignment, createListEndAssignment, type JsonAssignment } from '../../wire/json/edit.ts'
 import { describeJsonError, parseGivenJson, tryParseJson } from '../../wire/json/parse.ts'
@@ -44,8 +44,8 @@ export async function createAnswerSchema(
 }
 
 /**
- * Checks answers in a worker thread. A pattern of the schema may backtrack for hours, and only a thread can be
- * ended at any time.
+ * Checks answers in a worker thread. A pattern of the schema may backtrack for hours, and only a thread can
+ * be ended at any time.
  */
 export class AnswerSchema {
   /** Adds the schema to the prompt. Empty with `--schema-via native`. */
@@ -106,7 +106,7 @@ export class AnswerSchema {
         ? '; --schema-via native sends the schema as a field of the request, if the model supports it'
         : ''
     const hint = this.#retries === 0 ? [`--schema-retries N requests another answer${fields}`] : []
-    const begins = text.trim() === '' ? [] : [`the answer begins: ${oneLine(text, 200)}`]
+    const begins = text.trim() === '' ? [] : [`the answer begins: ${toOneLine(text, 200)}`]
     const failure = new CliError('response', cut === undefined ? why : `${cut}; ${why}`, {
       sent: 'yes',
       problems,

@@ -3,7 +3,7 @@ import { buildBody, type MessagePart } from '../../content/body.ts'
 import { saveAnswerAfterFailure } from '../../content/saved-answer.ts'
 import type { Context } from '../../context.ts'
 import { CliError, toFileFailure } from '../../errors.ts'
-import { oneLine } from '../../io/escape.ts'
+import { toOneLine } from '../../io/escape.ts'
 import { decodeUtf8 } from '../../io/file-content.ts'
 import { writeFileAtomically } from '../../io/file-output.ts'
 import { acquireLock, type FileLock } from '../../io/lock.ts'
@@ -56,7 +56,7 @@ export async function openConversation(context: Context, name: string) {
     model: given?.model,
     /** Throws a `CliError` if another run has taken over the lock of the file. */
     requireLock,
-    unchangedNote: `${oneLine(name)} ${given ? 'is unchanged' : 'was not created'}`,
+    unchangedNote: `${toOneLine(name)} ${given ? 'is unchanged' : 'was not created'}`,
     /**
      * Adds the question and the answer, and sets the model and the instruction. Other fields stay unchanged.
      */

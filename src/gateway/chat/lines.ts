@@ -26,8 +26,8 @@ import { type AnswerPart, joinResponseBodies, LongAnswer } from '../long-answer.
 import { type ChatOptions, chooseChatModel, loadAnswerSchema } from './chat.ts'
 
 /**
- * Returns the functions that prepare and preview the chat requests of a batch. Throws a `CliError` if a flag or
- * an input is invalid.
+ * Returns the functions that prepare and preview the chat requests of a batch. Throws a `CliError` if a
+ * flag or an input is invalid.
  */
 export async function prepareChatLines(
   context: Context,
@@ -130,8 +130,8 @@ class ReceivedParts implements LineAnswerReader<LineContent | SchemaMismatch> {
   #pieces: string[] = []
   readonly #bodies: { bytes: Uint8Array; contentType: string }[] = []
   /**
-   * Decoder of the last part. Storing a function that reads the rest would keep 7 KiB of each line in V8's old
-   * generation.
+   * Decoder of the last part. Storing a function that reads the rest would keep 7 KiB of each line in V8's
+   * old generation.
    */
   #decoder: AnswerDecoder | undefined
 
@@ -188,7 +188,8 @@ class ReceivedParts implements LineAnswerReader<LineContent | SchemaMismatch> {
     const { end } = this.answer
     const isBlank = text.trim() === ''
     const missing = describeMissingPart(end, isBlank, requirement)
-    // An answer without text may have other paid content, so the failure gets its body.
+    // An answer without text may have other content that was paid for, so its body becomes a part of the
+    // failure.
     if (missing !== undefined)
       throw createResponseError(missing).with({ answer: isBlank ? this.#readUnread() : text })
     const checked = await schema?.check(text, describeCut(end))

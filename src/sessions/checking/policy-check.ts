@@ -1,7 +1,7 @@
 import type { Context } from '../../context.ts'
 import { CliError, createDeadlineErrorBeforeSending, maxCountedProblems, usageError } from '../../errors.ts'
 import { createServiceCaller } from '../../http/call.ts'
-import { escapeJson, oneLine } from '../../io/escape.ts'
+import { escapeJson, toOneLine } from '../../io/escape.ts'
 import { formatTsvLine } from '../../io/tsv.ts'
 import { type ResolvedSettings, readSettings } from '../../settings/resolve.ts'
 import { yieldToSignals } from '../../timers.ts'
@@ -17,7 +17,7 @@ import {
   type Judgement,
   type JudgementRules,
   judgeToolUse,
-  type KnownToolUse,
+  type ParsedToolUse,
   readToolFlags,
   readToolUse,
 } from '../running/judgement.ts'
@@ -104,7 +104,7 @@ class RecordedToolUses {
     this.#texts.set(id, item.text)
   }
 
-  *[Symbol.iterator](): Generator<KnownToolUse> {
+  *[Symbol.iterator](): Generator<ParsedToolUse> {
     for (const [key, text] of this.#texts) {
       const use = readToolUse({ text, isContradicted: this.#contradicted.has(key) })
       if (use) yield use
@@ -131,7 +131,7 @@ const minWrittenLength = 64 * 1024
 async function judgeAndPrint(
   context: Context,
   { policy, tools }: JudgementRules,
-  uses: Iterable<KnownToolUse>,
+  uses: Iterable<ParsedToolUse>,
 ) {
   const { output, deadline } = context
   const pauser = createPauser(async () => {
@@ -189,7 +189,7 @@ async function createJudgementTable({ host, messages }: Context) {
   let head = [['DECISION', 'RULE', 'TOOL', 'INPUT']]
   return (page: readonly Judgement[]): string => {
     const rows = page.map((each) => {
-      const reason = each.reason === undefined ? '' : ` (${oneLine(each.reason, 200)})`
+      const reason = each.reason === undefined ? '' : ` (${toOneLine(each.reason, 200)})`
       return [each.decision, describeDecider(each), each.use.name, `${each.use.inputText}${reason}`]
     })
     const lines = layOut([...head, ...rows])
@@ -197,7 +197,7 @@ async function createJudgementTable({ host, messages }: Context) {
     head = []
     const painted = lines.map((line, index) => {
       const { decision, why } = page[index] as Judgement
-      const below = why === undefined ? '' : `\n  ${messages.style.dim(oneLine(why, 500))}`
+      const below = why === undefined ? '' : `\n  ${messages.style.dim(toOneLine(why, 500))}`
       return `${paints[decision](decision)}${line.slice(decision.length)}${below}`
     })
     return `${[...titles, ...painted].join('\n')}\n`

@@ -1,6 +1,6 @@
 import type { Context } from '../../context.ts'
 import { CliError } from '../../errors.ts'
-import { oneLine } from '../../io/escape.ts'
+import { toOneLine } from '../../io/escape.ts'
 import { createPrompter, InputEnded, type Prompter } from '../../io/question.ts'
 import { DenyMessage, maxDenyMessageLength } from '../../wire/sessions/send-events.ts'
 import { estimateColumns, formatBriefName } from '../plain-name.ts'
@@ -107,7 +107,7 @@ export class ConfirmationPrompt {
         continue
       }
       this.#print(`parley: tool use ${index + 1} of ${uses.length}:\n${use.rows}`)
-      if (use.why !== undefined) this.#printWrapped(`  ${oneLine(use.why)}`)
+      if (use.why !== undefined) this.#printWrapped(`  ${toOneLine(use.why)}`)
       if (!this.#prompter) this.#printWrapped(formatLegend(use))
       const answer = await this.#ask(use)
       if (answer === 'quit') return

@@ -72,7 +72,10 @@ export class Follower {
   readonly #seen = new SeenEvents()
   readonly state = this.#seen.state
   readonly task = this.#seen.task
-  /** Without the last list, parley may lack events that the stream omitted, such as the answer. */
+  /**
+   * Failure of the list that the follower reads after the session stopped. Without this list, events that the
+   * stream omitted are missing, such as the answer.
+   */
   listFailure: CliError | undefined
   #reconnectPolicy: ReconnectPolicy
   /** Deadline of all lists after the last idle event. */

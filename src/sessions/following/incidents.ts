@@ -1,5 +1,5 @@
 import type { Context } from '../../context.ts'
-import { oneLine } from '../../io/escape.ts'
+import { toOneLine } from '../../io/escape.ts'
 import type { EventItem } from '../../wire/sessions/events-page.ts'
 import {
   readEventError,
@@ -104,7 +104,7 @@ export class Incidents {
 }
 
 const toSuffix = (message: string | undefined) =>
-  message === undefined ? '' : `: ${oneLine(message, maxReasonLength)}`
+  message === undefined ? '' : `: ${toOneLine(message, maxReasonLength)}`
 
 export const describeWorkflowRun = ({ id, name }: WorkflowRun): string =>
   name === undefined ? formatBriefName(id) : `${formatBriefName(name)} (${formatBriefName(id)})`

@@ -1,5 +1,5 @@
 import { columnGap, createTableFormatter } from '../../io/columns.ts'
-import { oneLine } from '../../io/escape.ts'
+import { toOneLine } from '../../io/escape.ts'
 import { toLocalTime } from '../../io/local-time.ts'
 import type { Style } from '../../io/style.ts'
 import { clipToColumns, measureColumns, padToColumns } from '../../io/width.ts'
@@ -31,7 +31,7 @@ export function createEventTable(width: number, style: Style): (rows: readonly E
     const times = rows.map(([, , timestamp]) => toLocalTime(timestamp))
     const cells = rows.map(([id, type, timestamp, text], index): EventRow => {
       const time = times[index]?.time ?? timestamp
-      return [oneLine(id, maxIdColumns), brief(type), time, text]
+      return [toOneLine(id, maxIdColumns), brief(type), time, text]
     })
     const head: EventRow[] = layout ? [] : [['ID', 'TYPE', 'TIME', 'TEXT']]
     layout ??= chooseTableLayout(width, cells, eventTimeWidth)

@@ -10,7 +10,7 @@ import { splitLines } from '../../io/raw-lines.ts'
 import { isObject, tryParseJson } from '../../wire/json/parse.ts'
 import { readEventText, SessionEvent } from '../../wire/sessions/session-event.ts'
 import { getToolUseFingerprint } from '../session-state.ts'
-import type { KnownToolUse, toAuditFields } from './judgement.ts'
+import type { ParsedToolUse, toAuditFields } from './judgement.ts'
 import {
   applyReplyAuditLine,
   interruptedCommandResult,
@@ -141,7 +141,7 @@ export class Audit {
     this.#locks.push(await acquireLock(path, { ...this.#context, name, deadline }))
   }
 
-  isDifferentToolUse(use: KnownToolUse): boolean {
+  isDifferentToolUse(use: ParsedToolUse): boolean {
     const fingerprint = this.#fingerprints.get(use.id)
     return fingerprint !== undefined && fingerprint !== getToolUseFingerprint(use, use.text)
   }

@@ -12,7 +12,7 @@ import {
 } from '../policy/policy.ts'
 import { maxToolInputDepth, needsClientResult, type ToolUse } from '../session-state.ts'
 
-export interface KnownToolUse extends ToolCall {
+export interface ParsedToolUse extends ToolCall {
   id: string
   type: string
   text: string
@@ -23,7 +23,7 @@ export interface KnownToolUse extends ToolCall {
 type ListedToolUse = Pick<ToolUse, 'text' | 'isContradicted' | 'wantsResult' | 'permission'>
 
 /** Reads a tool use from its event. Returns `undefined` if parley no longer has the text of the event. */
-export function readToolUse(toolUse: ListedToolUse | undefined): KnownToolUse | undefined {
+export function readToolUse(toolUse: ListedToolUse | undefined): ParsedToolUse | undefined {
   if (toolUse?.text === undefined) return undefined
   const { text, isContradicted = false } = toolUse
   const event = SessionEvent.parse(JSON.parse(text))
@@ -70,7 +70,7 @@ export function readToolFlags(given: readonly string[] = []): Map<string, string
 }
 
 export interface Judgement {
-  use: KnownToolUse
+  use: ParsedToolUse
   decision: Decision
   reason?: string
   rule?: number
@@ -83,7 +83,10 @@ export interface Judgement {
  * Decides about a tool use. A `--tool` command counts as an allow rule, but a matching rule of the policy
  * wins.
  */
-export async function judgeToolUse(use: KnownToolUse, { policy, tools }: JudgementRules): Promise<Judgement> {
+export async function judgeToolUse(
+  use: ParsedToolUse,
+  { policy, tools }: JudgementRules,
+): Promise<Judgement> {
   const { decision, reason, rule } = await decideByPolicy(policy, use)
   if (rule !== undefined) return { use, decision, by: 'rule', rule, reason }
   if (getToolUseExecutor(use, tools) === 'command' && !use.isUnclear)
@@ -106,7 +109,7 @@ export const toAuditFields = ({ use, decision, by, rule, reason }: Judgement) =>
 
 /** Returns who executes a tool use: the service, a `--tool` command, or another client (`other`). */
 export function getToolUseExecutor(
-  use: KnownToolUse,
+  use: ParsedToolUse,
   tools: JudgementRules['tools'],
 ): 'service' | 'command' | 'other' {
   const hasCommand = tools.has(use.name)
@@ -125,5 +128,5 @@ export const describeDecider = ({ by, rule }: Judgement): string =>
 
 const maxPrintedLength = 400
 
-export const describeToolUse = ({ id, name, inputText }: KnownToolUse): string =>
+export const describeToolUse = ({ id, name, inputText }: ParsedToolUse): string =>
   `${formatBriefName(name)} ${inputText.length > maxPrintedLength ? `${inputText.slice(0, maxPrintedLength)}…` : inputText} ${id}`

@@ -11,7 +11,7 @@ import { ReconnectPolicy } from '../reconnect-policy.ts'
 import type { ToolResult } from '../reply-events.ts'
 import { SessionState } from '../session-state.ts'
 import type { AuditEntry } from './audit.ts'
-import { type Judgement, type KnownToolUse, readToolUse, toAuditFields } from './judgement.ts'
+import { type Judgement, type ParsedToolUse, readToolUse, toAuditFields } from './judgement.ts'
 import { pollEventList, postEventsOnce } from './posting.ts'
 import {
   applyListEvidence,
@@ -26,7 +26,7 @@ import {
 import type { SessionRun } from './session-run.ts'
 
 interface Reply {
-  use: KnownToolUse
+  use: ParsedToolUse
   event: SessionEvent
 }
 
@@ -43,7 +43,7 @@ export class ReplySender {
    */
   readonly judgements = new Map<string, Judgement>()
   readonly #replies: Map<string, ReplyState>
-  readonly #unconfirmed = new Map<string, { use: KnownToolUse; reason: string }>()
+  readonly #unconfirmed = new Map<string, { use: ParsedToolUse; reason: string }>()
   hasStoppedFollowing = false
 
   constructor(run: SessionRun, follower: Follower) {
@@ -81,7 +81,7 @@ export class ReplySender {
    * If earlier runs decided about a different tool use with this id, sets `isContradicted`, because their
    * reply is not for this tool use.
    */
-  findToolUse(id: string): KnownToolUse | undefined {
+  findToolUse(id: string): ParsedToolUse | undefined {
     const toolUse = this.#follower.state.getToolUse(id)
     const use = readToolUse(toolUse)
     if (!toolUse || !use || use.isContradicted || !this.#run.audit.isDifferentToolUse(use)) return use
@@ -104,7 +104,7 @@ export class ReplySender {
   }
 
   record(
-    { id, type, server, name }: KnownToolUse,
+    { id, type, server, name }: ParsedToolUse,
     line: ReplyAuditLine,
     more: Partial<AuditEntry> = {},
   ): void {
@@ -117,10 +117,10 @@ export class ReplySender {
     this.judgements.set(judgement.use.id, judgement)
   }
 
-  findClosedReason({ id, isContradicted }: KnownToolUse): string | undefined {
+  findClosedReason({ id, isContradicted }: ParsedToolUse): string | undefined {
     const { state } = this.#follower
-    // A command starts only for a tool use that the service sent with a single input. So a reply with a result
-    // had a single input when its command started, even if `isContradicted` is true now.
+    // A command starts only for a tool use that the service sent with a single input. So a reply with a
+    // result had a single input when its command started, even if `isContradicted` is true now.
     const hadSingleInput = !isContradicted || this.#getReply(id).is === 'has-result'
     const isChanged = hadSingleInput && state.getToolUse(id)?.isContradicted
     return (
@@ -132,12 +132,12 @@ export class ReplySender {
    * Reads the newest events and returns the tool uses for which the session still waits. Throws a `CliError`
    * if the session cannot be read. The caller must then take no step.
    */
-  async filterWaiting<T extends { use: KnownToolUse }>(items: readonly T[], isForced = false): Promise<T[]> {
+  async filterWaiting<T extends { use: ParsedToolUse }>(items: readonly T[], isForced = false): Promise<T[]> {
     if (items.length > 0) await this.refresh(isForced)
     return this.closeAnswered(items)
   }
 
-  closeAnswered<T extends { use: KnownToolUse }>(items: readonly T[]): T[] {
+  closeAnswered<T extends { use: ParsedToolUse }>(items: readonly T[]): T[] {
     return items.filter(({ use }) => {
       const why = this.findClosedReason(use)
       if (why !== undefined) this.#closeUnsent(use, why)
@@ -159,7 +159,7 @@ export class ReplySender {
         )
   }
 
-  #closeUnsent(use: KnownToolUse, reason: string): void {
+  #closeUnsent(use: ParsedToolUse, reason: string): void {
     const { messages } = this.#run.context
     const { id } = use
     const hasRun = this.#getReply(id).is === 'has-result'
@@ -239,7 +239,7 @@ export class ReplySender {
     return open
   }
 
-  #addUnconfirmed(replies: readonly { use: KnownToolUse }[], reason: string): void {
+  #addUnconfirmed(replies: readonly { use: ParsedToolUse }[], reason: string): void {
     for (const { use } of replies) this.#unconfirmed.set(use.id, { use, reason })
   }
 
@@ -249,7 +249,7 @@ export class ReplySender {
    * uses with an unconfirmed reply of this run or an earlier run. Throws a `CliError` of kind `unknown` if
    * the session still waits for one of them after 30 s.
    */
-  async confirmArrival(uses: readonly KnownToolUse[]): Promise<void> {
+  async confirmArrival(uses: readonly ParsedToolUse[]): Promise<void> {
     for (const use of uses)
       if (!this.#unconfirmed.has(use.id))
         this.#unconfirmed.set(use.id, { use, reason: 'an earlier run may have sent the answer' })
@@ -274,7 +274,7 @@ export class ReplySender {
       },
     })
     // A session that works again does not wait for the reply. If it waits later, the run reads lists again.
-    const isAsked = ({ use: { id } }: { use: KnownToolUse }) =>
+    const isAsked = ({ use: { id } }: { use: ParsedToolUse }) =>
       !seen || seen.unlisted.length > 0 || seen.answerable.includes(id)
     const unknown = left().filter(isAsked)
     if (isOver || unknown.length === 0) return
@@ -298,7 +298,7 @@ export class ReplySender {
   }
 
   /** Returns the milliseconds until no request can arrive any more, and no list can lag. */
-  #getMaxPollMs(uses: readonly KnownToolUse[]): number {
+  #getMaxPollMs(uses: readonly ParsedToolUse[]): number {
     const now = this.#run.context.host.timers.wallTime()
     const ends = uses.map(({ id }) => {
       const reply = this.#getReply(id)
@@ -308,7 +308,7 @@ export class ReplySender {
     return Math.min(Math.max(minPollMs, ...ends), maxDeliveryMs)
   }
 
-  #applyList(use: KnownToolUse, seen: SessionState): void {
+  #applyList(use: ParsedToolUse, seen: SessionState): void {
     const { context } = this.#run
     const reply = this.#getReply(use.id)
     if (reply.is !== 'unconfirmed') return

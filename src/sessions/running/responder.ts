@@ -2,7 +2,7 @@ import { isUtf8 } from 'node:buffer'
 import type { Deadline } from '../../deadline.ts'
 import { CliError } from '../../errors.ts'
 import { runCommand } from '../../io/command.ts'
-import { oneLine } from '../../io/escape.ts'
+import { toOneLine } from '../../io/escape.ts'
 import type { SessionEvent } from '../../wire/sessions/session-event.ts'
 import { ConfirmationPrompt, canPrompt } from '../confirming/confirmation-prompt.ts'
 import type { Follower } from '../following/follower.ts'
@@ -17,7 +17,7 @@ import {
   getToolUseExecutor,
   type Judgement,
   judgeToolUse,
-  type KnownToolUse,
+  type ParsedToolUse,
 } from './judgement.ts'
 import type { RunPlan } from './plan.ts'
 import { ReplySender } from './replies.ts'
@@ -120,13 +120,13 @@ export class ToolUseResponder {
       await this.#reply(uses)
   }
 
-  async #reply(uses: readonly KnownToolUse[]): Promise<void> {
+  async #reply(uses: readonly ParsedToolUse[]): Promise<void> {
     const filterByStep = (step: string) => uses.filter(({ id }) => this.#replies.findNextStep(id) === step)
     const [withResult, unconfirmed] = [filterByStep('post'), filterByStep('poll')]
     for (const use of withResult) this.#warnOfInterrupted(use)
     const judgements = await this.#decide(filterByStep('decide'))
     const replies = withResult.flatMap((use) => this.#createResultReply(use))
-    const commands: { use: KnownToolUse }[] = []
+    const commands: { use: ParsedToolUse }[] = []
     for (const judgement of judgements) {
       const { use } = judgement
       const reply = this.#chooseReply(judgement)
@@ -150,7 +150,7 @@ export class ToolUseResponder {
    * Returns the tool uses that the run must answer. Prints why it does not answer the other waiting tool
    * uses.
    */
-  async #listDue(): Promise<KnownToolUse[]> {
+  async #listDue(): Promise<ParsedToolUse[]> {
     await this.#waitForUnknown()
     return this.#listDueIds().flatMap((id) => {
       const use = isSafeId(id) ? this.#replies.findToolUse(id) : undefined
@@ -178,7 +178,7 @@ export class ToolUseResponder {
    * Decides about tool uses by the rules. For the decision `ask`, prompts a person if stdin and stderr are a
    * terminal. Records the decisions, and returns those that the session still needs.
    */
-  async #decide(uses: readonly KnownToolUse[]): Promise<Judgement[]> {
+  async #decide(uses: readonly ParsedToolUse[]): Promise<Judgement[]> {
     const judged: Judgement[] = []
     for (const use of uses) judged.push(await judgeToolUse(use, this.#rules))
     const questions = canPrompt(this.#run.context) ? judged.filter((each) => this.#needsPrompt(each)) : []
@@ -194,7 +194,9 @@ export class ToolUseResponder {
     return open
   }
 
-  /** A tool use with two inputs or without an executor cannot be allowed, so a prompt would have no effect. */
+  /**
+   * A tool use with two inputs or without an executor cannot be allowed, so a prompt would have no effect.
+   */
   #needsPrompt({ use, decision }: Judgement): boolean {
     return decision === 'ask' && !use.isContradicted && getToolUseExecutor(use, this.#rules.tools) !== 'other'
   }
@@ -241,7 +243,7 @@ export class ToolUseResponder {
       deny: `${messages.style.red('✗')} ${tool} denied`,
       ask: `${messages.style.dim('·')} ${tool} stays open`,
     }[shown]
-    const reasonText = shown === 'allow' || why === undefined ? '' : `: ${oneLine(why, 200)}`
+    const reasonText = shown === 'allow' || why === undefined ? '' : `: ${toOneLine(why, 200)}`
     messages.printLine(messages.wrap(`${what}${reasonText}${who}`))
   }
 
@@ -258,12 +260,12 @@ export class ToolUseResponder {
    * Returns no reply if the tool use has no result, or the result was posted. An earlier, killed run may
    * have produced the result.
    */
-  #createResultReply(use: KnownToolUse) {
+  #createResultReply(use: ParsedToolUse) {
     const result = this.#replies.getUnpostedResult(use.id)
     return result ? [{ use, event: createToolResult(use, result) }] : []
   }
 
-  async #execute(use: KnownToolUse): Promise<void> {
+  async #execute(use: ParsedToolUse): Promise<void> {
     const { tools, toolTimeout } = this.#rules
     const { deadline } = this.#run.parts
     requireTimeLeft(deadline)
@@ -278,7 +280,7 @@ export class ToolUseResponder {
       // The agent gets the whole result. The warning contains only its first two lines.
       const [what, first = ''] = result.text.split('\n', 2)
       if (result.isError)
-        this.#run.context.messages.warn(describeFailure(use, oneLine(`${what} ${first}`, 500)))
+        this.#run.context.messages.warn(describeFailure(use, toOneLine(`${what} ${first}`, 500)))
     }
     if (isLate)
       throw new CliError('stopped', `the deadline passed while the command for ${use.name} ran`, {
@@ -288,14 +290,14 @@ export class ToolUseResponder {
   }
 
   /** Warns about a command that ran when an earlier run was killed, because that run could not warn. */
-  #warnOfInterrupted(use: KnownToolUse): void {
+  #warnOfInterrupted(use: ParsedToolUse): void {
     if (this.#replies.getUnpostedResult(use.id) !== interruptedCommandResult) return
     const what = `an earlier run ended while its command ran: ${interruptedCommandResult.text}`
     this.#run.context.messages.warn(describeFailure(use, what))
   }
 }
 
-const describeFailure = ({ id, name }: KnownToolUse, what: string): string =>
+const describeFailure = ({ id, name }: ParsedToolUse, what: string): string =>
   `the tool use ${id} failed (${formatBriefName(name)}): ${what}`
 
 const isSafeId = (id: string): boolean => /^[\w-]{1,128}$/.test(id)
@@ -303,7 +305,7 @@ const isSafeId = (id: string): boolean => /^[\w-]{1,128}$/.test(id)
 /**
  * Returns `undefined` for an unclear input, because `a` (always allow) must not allow such a call again.
  */
-const getFingerprint = ({ type, server, name, inputText, isUnclear }: KnownToolUse): string | undefined =>
+const getFingerprint = ({ type, server, name, inputText, isUnclear }: ParsedToolUse): string | undefined =>
   isUnclear ? undefined : JSON.stringify([type, server, name, inputText])
 
 const maxStderrLines = 20
@@ -311,7 +313,7 @@ const maxStderrLines = 20
 /** The command gets the input on stdin. Its stdout is the result. */
 async function runTool(
   { context, parts }: SessionAccess,
-  use: KnownToolUse,
+  use: ParsedToolUse,
   command: string,
   deadline: Deadline,
 ): Promise<ToolResult> {

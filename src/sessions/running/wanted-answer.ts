@@ -3,7 +3,7 @@ import { type AnswerSchema, createAnswerSchema } from '../../content/schema/sche
 import type { Context } from '../../context.ts'
 import { type CliError, usageError } from '../../errors.ts'
 import { createAnswerPrinter } from '../../io/answer-printer.ts'
-import type { PartSaver } from '../../io/file-output.ts'
+import type { ReceivedPartSaver } from '../../io/file-output.ts'
 import type { ResolvedSettings } from '../../settings/resolve.ts'
 import { addSummaryFile } from '../../summary.ts'
 import { createListEndAssignment, editJson } from '../../wire/json/edit.ts'
@@ -107,7 +107,7 @@ export async function deliverAnswer(
 export const createAnswerSaver = (
   { file, save, schema, isStdoutReserved }: WantedAnswer,
   { task, state }: Follower,
-): PartSaver => ({
+): ReceivedPartSaver => ({
   savePart() {
     const isAnswer = schema || (isStdoutReserved && !task.isInterrupted && !task.otherTask)
     const isSaved = file || (isAnswer && state.stop?.kind === 'done')

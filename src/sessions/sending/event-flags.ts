@@ -2,7 +2,7 @@ import { Option } from 'commander'
 import { appendFlagValue, FileFlag, TextFlag } from '../../argv/flags.ts'
 import type { Context } from '../../context.ts'
 import { usageError } from '../../errors.ts'
-import { oneLine } from '../../io/escape.ts'
+import { toOneLine } from '../../io/escape.ts'
 import type { FileKinds, Input } from '../../io/input.ts'
 import { parseGivenJson } from '../../wire/json/parse.ts'
 
@@ -126,7 +126,7 @@ async function toEvent(input: Input, { name, value }: EventFlag): Promise<string
   if (name === 'interrupt') return '{"type":"user.interrupt"}'
   if (name === 'interrupt-thread') return JSON.stringify({ type: 'user.interrupt', session_thread_id: value })
   const [, id = '', text = ''] = /^([^=]+)=(.*)$/s.exec(value) ?? []
-  if (id === '') throw usageError(`--${name} ${oneLine(value, 60)}: must have the form ID=TEXT`)
+  if (id === '') throw usageError(`--${name} ${toOneLine(value, 60)}: must have the form ID=TEXT`)
   return JSON.stringify({
     ...(name.startsWith('custom-')
       ? { type: 'user.custom_tool_result', custom_tool_use_id: id }

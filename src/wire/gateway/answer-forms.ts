@@ -179,11 +179,10 @@ const toContent = (value: unknown): unknown => (typeof value === 'string' ? { pa
 
 export interface NativePiece extends AnswerPiece {
   /**
-   * Unfinished candidates of the chunk. `first` is true if the candidate that parley prints has no finish
-   * reason yet, and false if it has one. `others` is the same for all other candidates. A field is absent
-   * if the chunk has no such candidate.
+   * `first` is the candidate that parley prints. Both fields are true before the finish reason, and absent if
+   * the chunk has no such candidate.
    */
-  isOpen: { first?: boolean; others?: boolean }
+  isUnfinished: { first?: boolean; others?: boolean }
   /** Token counts of the whole answer up to this chunk, not of this chunk alone. */
   counts: AnswerTokenCounts | undefined
 }
@@ -199,7 +198,8 @@ export function readNativePiece(value: unknown): NativePiece {
   const all = answer.candidates ?? []
   const first = all.find((candidate) => (candidate.index ?? 0) === 0)
   const isUnread = first !== undefined && !hasKnownShape(first)
-  // A block reason that is a number is shown as a number, because only finish reasons have a known order.
+  // `readReason` would replace a number by the name of a finish reason. A block reason is passed as a string,
+  // because its numbers have other meanings.
   const blockReason = readReason(String(promptFeedback?.blockReason || ''))
   const others = all.filter((candidate) => candidate !== first)
   const continues = (candidate?: NativeCandidate) => !(readReason(candidate?.finishReason) ?? blockReason)
@@ -213,7 +213,7 @@ export function readNativePiece(value: unknown): NativePiece {
       continuationToken: first?.continuationToken || undefined,
     },
     counts: isObject(usageMetadata) ? readCounts(usageMetadata) : undefined,
-    isOpen: {
+    isUnfinished: {
       ...(first || blockReason ? { first: continues(first) } : {}),
       ...(others.length > 0 ? { others: others.some(continues) } : {}),
     },

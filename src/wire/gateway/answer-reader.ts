@@ -42,7 +42,7 @@ export class AnswerReader {
    * reason.
    */
   #isFinished = false
-  readonly #isOpen: NativePiece['isOpen'] = {}
+  readonly #isUnfinished: NativePiece['isUnfinished'] = {}
   #finishReasonCount = 0
 
   /**
@@ -97,9 +97,9 @@ export class AnswerReader {
 
   #addNative(value: unknown): string {
     const piece = readNativePiece(value)
-    if (Object.values(piece.isOpen).includes(false)) this.#finishReasonCount++
-    const isOpen = Object.values(Object.assign(this.#isOpen, piece.isOpen))
-    if (isOpen.length > 0) this.#isFinished = !isOpen.includes(true)
+    if (Object.values(piece.isUnfinished).includes(false)) this.#finishReasonCount++
+    const isUnfinished = Object.values(Object.assign(this.#isUnfinished, piece.isUnfinished))
+    if (isUnfinished.length > 0) this.#isFinished = !isUnfinished.includes(true)
     Object.assign(this.summary, piece.counts)
     const hasFile = piece.otherContent.includes('a picture') || piece.otherContent.includes('a file')
     if (piece.text === '' && hasFile) this.contentCount++

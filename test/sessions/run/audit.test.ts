@@ -4,7 +4,7 @@ import { describe, expect, test } from 'vitest'
 import type { Context } from '../../../src/context.ts'
 import { Deadline } from '../../../src/deadline.ts'
 import { Audit, readAuditEntries } from '../../../src/sessions/running/audit.ts'
-import { type KnownToolUse, readToolUse } from '../../../src/sessions/running/judgement.ts'
+import { type ParsedToolUse, readToolUse } from '../../../src/sessions/running/judgement.ts'
 import { createSteadyClock } from '../../harness/clock.ts'
 import { homeVariables, ownerOnlyMode, temporaryFolder } from '../../harness/run.ts'
 
@@ -116,7 +116,7 @@ test.each<[title: string, lines: string[], hasOther: boolean]>([
   ['a line that is not a decision', [use('sent', { input: { a: 1 } })], false],
 ])('a tool use is compared with the input in an audit file with %s', async (_, lines, hasOther) => {
   const text = '{"id":"t1","type":"agent.tool_use","name":"bash","input":{"a":1,"b":2}}'
-  const toolUse = readToolUse({ text }) as KnownToolUse
+  const toolUse = readToolUse({ text }) as ParsedToolUse
   expect(await afterLines(lines, (audit) => audit.isDifferentToolUse(toolUse))).toBe(hasOther)
 })
 
@@ -154,7 +154,7 @@ test.each<[title: string, lines: string[], mayHaveArrived: boolean]>([
   expect(await afterLines(lines, (audit) => audit.interruptAt)).toBe(begunAt)
 })
 
-test('a line that is added to the audit file changes the state', async () => {
+test('each line that is added to an audit updates its `task` and its `interruptAt`', async () => {
   const { audit, read } = await open()
   expect(audit).toMatchObject({ task: undefined, interruptAt: undefined })
   audit.add({ toolUse: null, event: 'sent', task: 'h1', known: { alike: 1 } })

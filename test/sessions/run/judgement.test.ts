@@ -6,7 +6,7 @@ import {
   describeToolUse,
   getToolUseExecutor,
   judgeToolUse,
-  type KnownToolUse,
+  type ParsedToolUse,
   readToolUse,
 } from '../../../src/sessions/running/judgement.ts'
 
@@ -16,7 +16,7 @@ const mcp = 'agent.mcp_tool_use'
 
 /** Reads a tool use whose event has these fields as source text. */
 const read = (fields: string, type = own, isContradicted?: boolean) =>
-  readToolUse({ text: `{"id":"u1","type":"${type}",${fields}}`, isContradicted }) as KnownToolUse
+  readToolUse({ text: `{"id":"u1","type":"${type}",${fields}}`, isContradicted }) as ParsedToolUse
 
 describe('tool use from the JSON of its event', () => {
   test('a tool use is read with all its fields', () => {
@@ -45,7 +45,7 @@ describe('tool use from the JSON of its event', () => {
     expect(readToolUse({ text: undefined })).toBeUndefined()
   })
 
-  test.each<[fields: string, expected: Partial<KnownToolUse>]>([
+  test.each<[fields: string, expected: Partial<ParsedToolUse>]>([
     ['"name":"bash"', { name: 'bash', inputText: '{}', isMcp: false, isUnclear: false }],
     ['"input":{}', { name: '', isUnclear: true }],
     ['"name":"x","mcp_server_name":""', { server: undefined }],
@@ -65,7 +65,7 @@ const createRules = (rules: Rule[], fallback: Decision = 'ask') => ({
   tools: new Map([['x', 'echo']]),
 })
 
-test.each<[what: string, use: KnownToolUse, rules: Rule[], expected: object]>([
+test.each<[what: string, use: ParsedToolUse, rules: Rule[], expected: object]>([
   [
     'a rule',
     read('"name":"bash"'),

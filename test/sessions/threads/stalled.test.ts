@@ -48,7 +48,7 @@ describe('unanswered tool use of a child thread in a session that stays running'
     expect(err).toContain('t1')
   })
 
-  test('a waiting child thread ends events run with 12 and is named, even if its idle event lists no ids', async () => {
+  test('events run exits with 12 and names the waiting tool use of a child thread, even if the idle event lists no ids', async () => {
     const idle = threadStatus('idle', { stop_reason: { type: 'requires_action' } })
     const { code, err, posts } = await follow([running, bash('t1', inThread), idle], runTask)
     expect({ code, posts: posts.length }, err).toEqual({ code: 12, posts: 1 })

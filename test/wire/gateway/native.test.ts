@@ -1,14 +1,14 @@
 import { describe, expect, test } from 'vitest'
 import { isNativeAnswer, type NativePiece, readNativePiece } from '../../../src/wire/gateway/answer-forms.ts'
 
-interface Piece extends Partial<Omit<NativePiece, 'isOpen'>> {
+interface Piece extends Partial<Omit<NativePiece, 'isUnfinished'>> {
   /** `undefined` if the value has no candidates. */
   isFinished?: boolean
 }
 
 function read(value: object, { text = '', summary = {}, otherContent = [], ...more }: Piece): void {
-  const { isOpen, ...piece } = readNativePiece(value)
-  const open = Object.values(isOpen)
+  const { isUnfinished, ...piece } = readNativePiece(value)
+  const open = Object.values(isUnfinished)
   const isFinished = open.length > 0 ? !open.includes(true) : undefined
   expect({ ...piece, isFinished }).toEqual({ text, summary, otherContent: otherContent, ...more })
 }

@@ -98,7 +98,7 @@ describe.each(['', ' ', '\n', '\r\n\t'])('JSON with %j between tokens', (blank) 
   })
 })
 
-test('the JSON scanner stays within a text that is not JSON', () => {
+test('the JSON scanner returns no index after the end of an invalid text', () => {
   const pieces = ['{', '}', '[', ']', ',', ':', '"', '""', '\\', '1', ' ']
   const count = (text: string) => {
     try {
