@@ -17,7 +17,10 @@ const chunk = (part: object, finishReason?: string) => ({
 })
 const sse = 'text/event-stream'
 
-/** Runs against a service that sends these chunks and then keeps the connection open for ten minutes. */
+/**
+ * Runs against a service that sends these chunks, comments 3 s apart, and then keeps the connection open for
+ * ten minutes.
+ */
 async function answered(argv: string[], pieces: (string | Uint8Array)[], type = sse, coding?: string) {
   const cwd = temporaryFolder()
   // The test clock does not wait for zlib, so the ten minutes would pass first.
@@ -26,7 +29,11 @@ async function answered(argv: string[], pieces: (string | Uint8Array)[], type = 
   const exchange: Exchange = async () => {
     const closed = new AbortController()
     async function* body() {
-      for (const piece of pieces) yield Buffer.from(piece as string)
+      for (const piece of pieces) {
+        if (String(piece).startsWith(':')) await timers.wait(3000, closed.signal)
+        if (closed.signal.aborted) return
+        yield Buffer.from(piece as string)
+      }
       await timers.wait(600_000, closed.signal)
       if (!closed.signal.aborted)
         throw new CliError('response', 'the answer broke off: no byte arrived for 600 s', { isCutOff: true })
@@ -46,6 +53,7 @@ async function answered(argv: string[], pieces: (string | Uint8Array)[], type = 
   return { ...ended, isClosed, read, report: JSON.parse(read('report.json').toString()) }
 }
 
+const stream = ['chat', 'x', '--stream']
 const batch = ['--batch', 'in.ndjson', '--retries', '0']
 const message = [
   event({ type: 'message_start', message: { usage: { input_tokens: 900 } } }),
@@ -91,6 +99,13 @@ describe('end of an answer on a connection that stays open', () => {
   test('a native stream without an end is complete after 15 s of silence, with a warning', async () => {
     const warning = 'the service did not end the stream: parley stopped reading after 15 s of silence'
     const text = [event(chunk({ text: 'Hi' }, 'STOP'))]
+    const plain = await answered([...stream, '-q'], [event(chunk({ text: 'Hi' })), ...text])
+    expect(plain).toMatchObject({ code: 0, out: 'HiHi\n', err: `parley: ${warning}\n`, isClosed: true })
+    expect(Math.round(plain.report.seconds)).toBe(15)
+    const json = await answered([...stream, '--errors', 'json'], text)
+    expect(json).toMatchObject({ code: 0, out: 'Hi\n', err: `{"warning":"${warning}"}\n` })
+    const strict = await answered([...stream, '--fail-on-cut'], text)
+    expect(strict).toMatchObject({ code: 8, out: 'Hi\n', err: `parley: ${warning}\n` })
     expect(await answered(['chat', ...batch], text)).toMatchObject({
       code: 0,
       out: expect.stringContaining(`"text":"Hi","stopReason":"STOP","warning":"${warning}"`),
@@ -105,6 +120,27 @@ describe('end of an answer on a connection that stays open', () => {
     const many = await answered(['image', ...batch], [event(chunk(part, 'STOP'))])
     expect(many).toMatchObject({ code: 0, err: expect.stringContaining(`line 1: ${warning}`) })
     expect(JSON.parse(many.out)).toMatchObject({ ok: true, warning })
+  })
+
+  const stop = chunk({ text: 'Hi' }, 'STOP')
+
+  test('comments that only keep a connection open count as silence', async () => {
+    const alive = [...Array.from({ length: 100 }, () => ': alive\n\n'), event(chunk({ text: ' lost' }))]
+    expect(await answered(stream, [event(stop), ...alive])).toMatchObject({ code: 0, out: 'Hi\n' })
+  })
+
+  test.each([
+    ['two chunks have a finish reason', [event(stop), event(stop)]],
+    ['text follows the finish reason', [event(stop), event(chunk({ text: '!' }))]],
+    ['no chunk has a finish reason', [event(chunk({ text: 'Hi' }))]],
+    ['there is a function call', [event(chunk({ functionCall: { name: 'f' } })), event(stop)]],
+    ['there is no text', [event(chunk({ text: '' }, 'STOP'))]],
+    ['the chunks are in an array', [`[${json(stop)}`]],
+    ['the last event is incomplete', [event(stop), 'data: {']],
+  ])('chat waits for more of a native stream if %s', async (_, pieces) => {
+    const { code, err } = await answered(stream, pieces)
+    expect(code).toBe(8)
+    expect(err).toContain('the answer broke off: no byte arrived for 600 s')
   })
 })
 

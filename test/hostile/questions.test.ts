@@ -1,8 +1,6 @@
-import { writeFileSync } from 'node:fs'
-import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { createIdleClock } from '../harness/clock.ts'
-import { answering, run, temporaryFolder } from '../harness/run.ts'
+import { answering, run } from '../harness/run.ts'
 
 type Event = { type: string } & Record<string, unknown>
 
@@ -14,13 +12,11 @@ const use = (more: object = {}): Event => ({
   ...more,
 })
 const waits: Event = { id: 'i', type: 'session.status_idle', stop_reason: { event_ids: ['t1'] } }
-const destructive = { command: 'rm -rf /srv/data' }
 
 /** Runs `events confirm` with a person who answers y. The session shows each list in turn, then the last one again. */
-async function sayYes(lists: Event[][], flags = ['--pending'], cwd = temporaryFolder()) {
+async function sayYes(lists: Event[][]) {
   let count = 0
-  const ended = await run(['events', 'confirm', '-s', 's', ...flags], {
-    cwd,
+  const ended = await run(['events', 'confirm', '-s', 's', '--pending'], {
     typed: 'y\n',
     env: { NO_COLOR: '1' },
     tty: ['stdout', 'stderr'],
@@ -33,15 +29,7 @@ async function sayYes(lists: Event[][], flags = ['--pending'], cwd = temporaryFo
 }
 
 test.each<[string, Event[], number]>([
-  [
-    'denied by another client',
-    [use(), waits, { type: 'user.tool_confirmation', tool_use_id: 't1', result: 'deny' }],
-    0,
-  ],
-  ['interrupted', [use(), waits, { type: 'user.interrupt' }], 0],
   ['terminated', [use(), waits, { type: 'session.status_terminated' }], 0],
-  ['shown with another input', [use(), waits, use({ input: destructive })], 12],
-  ['replaced by another input', [use({ input: destructive }), waits], 12],
   ['shown under another tool', [use(), waits, use({ name: 'write' })], 12],
 ])(
   'events confirm does not post an answer y if the tool use was %s after the question',
@@ -65,14 +53,6 @@ test('events confirm says that the answer y was not sent if it then cannot read 
   })
   expect(code, err).toBe(7)
   expect(err).toContain('answered 503; your answer to t1 was not sent\n')
-})
-
-test('events confirm shows the tool input from the session, not from a file', async () => {
-  const cwd = temporaryFolder()
-  writeFileSync(join(cwd, 'events.json'), JSON.stringify([use(), waits]))
-  const { err } = await sayYes([[use({ input: destructive }), waits]], ['-i', 'events.json'], cwd)
-  expect(err).toContain('rm -rf /srv/data')
-  expect(err).not.toContain('git status')
 })
 
 describe('text in a question that imitates rows of parley', () => {

@@ -1,5 +1,5 @@
 import { Readable, Writable } from 'node:stream'
-import { afterEach, describe, expect, test } from 'vitest'
+import { afterEach, expect, test } from 'vitest'
 import { main } from '../../../src/main.ts'
 import { realTimers } from '../../../src/timers.ts'
 import { answering, credentials, run } from '../../harness/run.ts'
@@ -124,86 +124,5 @@ test('--raw prints the data of each event as a line, without [DONE]', async () =
   expect(ended).toMatchObject({
     code: 0,
     out: `{ "candidates":[], "n": 1.10 }\n${chunk('Hi', { finishReason: 'STOP' })}\n`,
-  })
-})
-
-describe('stream in the native format on a connection that stays open', () => {
-  const sse = { 'content-type': 'text/event-stream' }
-  const finished = (words: string) => `data: ${chunk(words, { finishReason: 'STOP' })}\n\n`
-  const call = `data: ${JSON.stringify({ candidates: [{ content: { parts: [{ functionCall: { name: 'f' } }] } }] })}\n\n`
-
-  /**
-   * Sends these chunks with comments 3 s apart, then is silent. Timers expire at once and record their
-   * duration.
-   */
-  async function streamAndStayOpen(pieces: string[], ...argv: string[]) {
-    const waits: number[] = []
-    let isClosed = false
-    let now = 0
-    let close = () => {}
-    const silence = new Promise<void>((resolve) => {
-      close = () => {
-        isClosed = true
-        resolve()
-      }
-    })
-    async function* body() {
-      for (const piece of pieces) {
-        if (piece.startsWith(':')) now += 3000
-        if (isClosed) return
-        yield Buffer.from(piece)
-      }
-      const patience = setTimeout(() => {
-        close()
-        waits.push(Number.NaN)
-      }, 200)
-      await silence
-      clearTimeout(patience)
-    }
-    const ended = await run(['chat', 'x', '--stream', ...argv], {
-      exchange: async () => ({
-        status: 200,
-        statusText: '',
-        headers: sse,
-        body: body(),
-        close: () => close(),
-      }),
-      timers: {
-        ...realTimers,
-        now: () => now,
-        async wait(milliseconds, signal) {
-          await realTimers.wait(20, signal)
-          if (!signal?.aborted) waits.push(milliseconds)
-        },
-      },
-    })
-    return { ...ended, waits }
-  }
-
-  test('a native stream is complete after a finish reason and 15 s of silence, with a warning', async () => {
-    const warning = 'the service did not end the stream: parley stopped reading after 15 s of silence'
-    const plain = await streamAndStayOpen([`data: ${chunk('Hi')}\n\n`, finished('!')], '-q')
-    expect(plain).toMatchObject({ code: 0, out: 'Hi!\n', err: `parley: ${warning}\n`, waits: [15_000] })
-    const json = await streamAndStayOpen([finished('Hi'), ': alive\n\n'], '--errors', 'json')
-    expect(json).toMatchObject({ code: 0, out: 'Hi\n', err: `{"warning":"${warning}"}\n`, waits: [12_000] })
-    const strict = await streamAndStayOpen([finished('Hi')], '--fail-on-cut')
-    expect(strict).toMatchObject({ code: 8, out: 'Hi\n', err: `parley: ${warning}\n` })
-  })
-
-  test('comments that only keep a connection open count as silence', async () => {
-    const alive = [...Array.from({ length: 100 }, () => ': alive\n\n'), `data: ${chunk(' lost')}\n\n`]
-    expect(await streamAndStayOpen([finished('Hi'), ...alive])).toMatchObject({ code: 0, out: 'Hi\n' })
-  })
-
-  test.each([
-    ['two of them have a finish reason', [finished('Hi'), finished('!')]],
-    ['text follows the finish reason', [finished('Hi'), `data: ${chunk('!')}\n\n`]],
-    ['none has a finish reason', [`data: ${chunk('Hi')}\n\n`]],
-    ['there is a function call', [call, finished('Hi')]],
-    ['there is no text', [finished('')]],
-    ['they are in an array', [`[${chunk('Hi', { finishReason: 'STOP' })}`]],
-    ['the last event is incomplete', [finished('Hi'), 'data: {']],
-  ])('chat waits for more of a native stream if %s', async (_, pieces) => {
-    expect((await streamAndStayOpen(pieces)).waits).toEqual([Number.NaN])
   })
 })

@@ -2,7 +2,6 @@ import { existsSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { stripVTControlCharacters } from 'node:util'
 import { describe, expect, test } from 'vitest'
-import { createPatternMatcher } from '../../../src/sessions/policy/pattern.ts'
 import { answering, type RunOptions, run, temporaryFolder } from '../../harness/run.ts'
 import type { Event } from '../../harness/session-service.ts'
 
@@ -264,12 +263,4 @@ describe('usage errors of policy check', () => {
     expect({ code, out, requests }, err).toEqual({ code: 2, out: '', requests: [] })
     expect(err).toContain(said)
   })
-})
-
-test('help policy lists exactly the characters that * of an allow rule does not match', async () => {
-  const { out } = await run(['help', 'policy'])
-  const [, line = ''] = /^ {2}(; .*)$/m.exec(out) ?? []
-  const printable = Array.from({ length: 95 }, (_, index) => String.fromCharCode(32 + index))
-  const isMatched = createPatternMatcher('*', 'narrow')
-  expect(line.split(' ').sort()).toEqual(printable.filter((char) => !isMatched(char)).sort())
 })
