@@ -48,8 +48,8 @@ export interface Host extends ProcessInfo {
   /** After an uncaught error, ends the process with the exit code that `report` returns. */
   onCrash?(report: (error: unknown) => Promise<number>): void
   /**
-   * Returns the exit code, or `undefined` if a signal ended the command. The cleanup of the run also ends
-   * the command.
+   * Returns the exit code of the pager, or `undefined` if a signal ended it. The cleanup of the run also ends
+   * the pager.
    */
   runPager?(
     command: Pick<ShellCommand, 'text' | 'env' | 'input'>,
@@ -97,8 +97,8 @@ export interface RunContext {
   /** Infinite until the settings are read. */
   deadline: Deadline
   /**
-   * Called at every end of the run, for example to stop a spinner. Synchronous. Returns true if the cursor
-   * is then at the start of a line.
+   * Synchronous functions that are called at every end of the run, for example to stop a spinner. A function
+   * returns true if it leaves the cursor at the start of a line.
    */
   cleanups: ShortLivedSet<() => unknown>
   secrets: Secrets

@@ -99,8 +99,8 @@ export class Secrets {
   }
 
   /**
-   * Texts and body are shortened, except for an answer that is saved in no file. The response is removed,
-   * since only `--raw` and `api` print it.
+   * Also shortens the body and all texts, except for an answer that no file contains. Removes the response,
+   * because only `--raw` and `api` print it.
    */
   redactFailure({ kind, message, details }: CliError): CliError {
     const { response: _, ...shown } = details

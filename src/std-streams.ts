@@ -104,8 +104,8 @@ const isNull = ({ rdev }: Stats): boolean =>
   process.platform !== 'win32' && rdev === statSync('/dev/null', { throwIfNoEntry: false })?.rdev
 
 /**
- * Node opens /dev/null for reading and writing if the descriptor was closed. A redirection of a shell opens
- * it only for one of the two. Only Linux shows the difference.
+ * Node opens /dev/null for reading and writing if the descriptor was closed. A shell opens it only for
+ * reading or only for writing. Only Linux shows the difference.
  */
 function wasClosed(descriptor: number): boolean {
   try {

@@ -6,7 +6,7 @@ export interface UsageFigures {
   cost?: Money | undefined
 }
 
-/** `allowed` includes the tool uses that parley executed, which are `run`. */
+/** `run` counts the tool uses that parley executed, which `allowed` counts, too. */
 interface ToolUseCounts {
   allowed: number
   denied: number

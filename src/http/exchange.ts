@@ -77,8 +77,7 @@ class Attempt implements Dispatcher.DispatchHandler {
   }
 
   onRequestStart(): void {
-    // Before the request, received data must reach undici unchanged, because it is no response. The next
-    // data is a response.
+    // The next received data is the response. Earlier data is not a response and reaches undici unchanged.
     this.#connection?.expectResponse()
     this.#reached = 'sent'
     this.#callbacks.onSent?.()
@@ -148,7 +147,7 @@ class Attempt implements Dispatcher.DispatchHandler {
 
   #fail = (error: Error): void => {
     const known = error instanceof CliError ? error : this.#explain(error)
-    // Closing the connection makes undici report a second error, so the body gets the first one before.
+    // Closing the connection makes undici report a second error, so the body gets the first error now.
     if (this.#reached === 'answered') this.#body.close(known)
     else this.#callbacks.reject(known)
     this.#finish()

@@ -13,7 +13,7 @@ export interface HttpProxy {
 type Env = Readonly<Record<string, string | undefined>>
 
 /**
- * Returns the proxy that the environment sets for `url`; never one for a loopback address. Throws a
+ * Returns the proxy that the environment sets for `url`, or `undefined` for a loopback address. Throws a
  * `CliError` that names the variable, and never the password, if the proxy is invalid.
  */
 export function findProxy(url: URL, env: Env): HttpProxy | undefined {

@@ -96,7 +96,7 @@ class OrderedState {
   protected status: 'working' | 'idle' | 'idle by resource' | 'stalled' = 'working'
   /** `modelRequest` and the ids of the tool uses that the service runs for the main thread. */
   protected readonly working = new Set<string>()
-  /** If the service has sent an idle event after the agent's work, a session without one still works. */
+  /** The service has sent an idle event after the agent's work, so a session still works until the next one. */
   sendsIdleEvents = false
   protected idle: ReturnType<typeof readStopReason> | undefined
   protected listed: ReadonlySet<string> = new Set()

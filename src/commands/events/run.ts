@@ -44,7 +44,7 @@ export default {
     "The event flags of 'parley events send --help' work here, too.",
     'The answer is the last message of the main thread after the task, once the session is idle (exit 0 or 14). --schema tells the agent the required form, and checks only the answer.',
     'Each run sends its task, so start one run per session at a time (in CI: a concurrency group). On one machine, a second run waits until the first has ended. After a kill, the same command with --audit resumes an unfinished task.',
-    "Limits, footer and report count the usage since this command started, even if it resumes a run; the report's sessionUsage and sessionCost count all. Usage is reported after each model request, so a run exceeds its limit by at least one.",
+    "Limits, footer and report count the usage since this command started, even if it resumes a run; the report's sessionUsage and sessionCost count the whole session. A service reports usage after each model request, so a run can exceed its limit before parley interrupts it.",
     "'parley help policy' describes the rules. Exit 12: tool uses are waiting. (If only child threads wait, the run ends after 30 s without an event.) 14: something was denied, or a --tool command failed with --fail-on-tool-error. 15: a deadline, limit or interrupt stopped the run. 9: the deadline passed before the task was sent; run it again.",
   ],
 

@@ -68,7 +68,7 @@ export async function checkPolicy(
   const count = counts.allow + unallowed
   if (count === 0) messages.note('the events contain no tool use')
   else if (host.stderr.isTerminal)
-    messages.note(`${counts.allow} allowed, ${counts.ask} to ask about, ${counts.deny} denied of ${count}`)
+    messages.note(`tool uses: ${counts.allow} allowed, ${counts.ask} to ask about, ${counts.deny} denied`)
   if (failOnDeny && unallowed > 0)
     throw new CliError('denied', `${file} does not allow ${unallowed} of ${count} tool uses`, { problems })
 }

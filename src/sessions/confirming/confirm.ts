@@ -252,7 +252,10 @@ class SessionRecord {
     })
   }
 
-  /** Returns `undefined` if the tool use still needs a reply, or if `earlier` has the same reason. */
+  /**
+   * Returns the reason why a tool use needs no reply. Returns `undefined` if it still needs one, or if `earlier`
+   * has the same reason.
+   */
   findNewClosedReason(id: string, earlier: SessionRecord): string | undefined {
     if (this.getToolUse(id).type === undefined) return 'the session no longer shows it'
     const why = this.findClosedReason(id)

@@ -154,7 +154,7 @@ function treatFailureAsEnd(error: unknown): { done: true; value: undefined } {
 /** Limits for reading a response that is not an event stream. Its body may never end. */
 const [maxOtherBodyBytes, maxReadingMs] = [256 * 1024, 5000]
 
-/** Uses the service's error if the body has one, otherwise the content type. */
+/** Describes the service's error if the body has one, otherwise the content type. */
 async function createContentTypeError(response: HttpResponse, timers: Timers): Promise<CliError> {
   const { status, headers } = response
   const cancel = schedule(timers, maxReadingMs, () => response.close())

@@ -20,7 +20,7 @@ export interface TranscriptOptions {
   /** Print only the ids of waiting tool uses on stdout. */
   ids?: boolean
   markdown: boolean
-  /** Reserve stdout for the answer, as with `ids`. Events are then printed on stderr, if it is a terminal. */
+  /** Print events on stderr if it is a terminal, and never on stdout, which is only for the answer. */
   isStdoutReserved?: boolean
   /** Value of `--stay`. `undefined` if the command has no such flag. */
   followsForever?: boolean

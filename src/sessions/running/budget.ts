@@ -97,7 +97,7 @@ export class RunBudget {
     return `the run cost ${atLeast}${formatMoney(cost)}, and --max-cost is ${maxCost}`
   }
 
-  /** Returns a warning about limits without effect, because the service reports no usage. */
+  /** Returns a warning if the limits have no effect, because the service reports no usage. */
   get limitWarning(): string | undefined {
     if (!this.#hasWorked) return undefined
     const { tokens, cost } = this.run

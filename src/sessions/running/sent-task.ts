@@ -41,7 +41,7 @@ export async function findEarlierTask(run: SessionRun): Promise<ReadonlySet<stri
   if (earlier.is === 'posting') audit.add({ toolUse: null, task: earlier.hash, event: 'accepted' })
   if (task)
     context.messages.note(
-      'the audit file shows that an earlier run sent this task: the run continues the session and does not send the task again',
+      'the audit file shows that an earlier run sent this task: this run continues the session and does not send the task again',
     )
   return ids
 }

@@ -29,7 +29,7 @@ export class SessionRun implements SessionAccess, WorkHooks {
   readonly plan: RunPlan
   readonly audit: Audit
   /**
-   * After `accepted`, no failure may suggest to send the task again. `continued`: the run has no task, or
+   * After `accepted`, no failure may suggest sending the task again. `continued`: the run has no task, or
    * an earlier run sent it.
    */
   taskState: 'unsent' | 'accepted' | 'continued' = 'unsent'
@@ -154,7 +154,7 @@ export class SessionRun implements SessionAccess, WorkHooks {
     }
   }
 
-  /** Adds the resume command to a failure. The failure then does not suggest to send the task again. */
+  /** Adds the resume command to a failure. The failure then does not suggest sending the task again. */
   #addCommand(error: CliError): CliError {
     const isAudited = this.audit.hasFile
     const resume = this.createResumeCommand()

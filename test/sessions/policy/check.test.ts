@@ -150,7 +150,7 @@ describe('policy check of recorded events', () => {
       columns: 70,
     })
     expect(stripVTControlCharacters(coloured.out)).toBe(out)
-    expect(err).toContain('parley: 1 allowed, 0 to ask about, 2 denied of 3\n')
+    expect(err).toContain('parley: tool uses: 1 allowed, 0 to ask about, 2 denied\n')
   })
 
   test('policy check --fail-on-deny exits with 14 and names a tool use that would be denied or prompted about', async () => {

@@ -6,7 +6,7 @@ import { bash, custom, endTurn, interrupt, running, says, userSays } from '../..
 import { always, atTerminal, getLockPath, type Outcome, openAgent } from './agent-service.ts'
 
 const notice =
-  'the audit file shows that an earlier run sent this task: the run continues the session and does not send the task again'
+  'the audit file shows that an earlier run sent this task: this run continues the session and does not send the task again'
 const check = "check with 'parley events list -s s1' whether the event list contains the task"
 const advice =
   'once the list contains the task, run your command again to continue the session; to send the task a second time, name another --audit file'

@@ -132,7 +132,7 @@ describe('events run --last prints only the last answer', () => {
 
     test('events run does not record an interrupted task as done, and a rerun does not send it again', async () => {
       const agent = openAgent({ rounds: interrupted, echoes })
-      for (const note of ['', 'the run continues the session and does not send the task again\n']) {
+      for (const note of ['', 'this run continues the session and does not send the task again\n']) {
         const { code, err } = await agent.runTask()
         expect({ code, tasks: agent.tasks }).toEqual({ code: 15, tasks: 1 })
         expect(err).toContain(note)
