@@ -233,7 +233,7 @@ function findCutWord(word: string, text: string): SecretRange[] {
   })
 }
 
-/** Many texts contain a shorter part by chance. */
+/** Many texts contain a shorter part by chance, so a shorter part is not redacted. */
 const minBase64PartLength = 6
 
 /**

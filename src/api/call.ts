@@ -14,7 +14,7 @@ import { createBodyCollector, type HttpResponse, readBody } from '../wire/exchan
 import { createTextWithinLimit } from '../wire/json/body-text.ts'
 import { editJson, parseSetFlag } from '../wire/json/edit.ts'
 import { parseGivenJson, tryParseJson } from '../wire/json/parse.ts'
-import { createPageHistory, type ListPage, readListPage } from '../wire/page.ts'
+import { createEndlessListDetector, type ListPage, readListPage } from '../wire/page.ts'
 import { createErrorBodyFailure, createResponseError, isErrorEnvelope } from '../wire/problem/problem.ts'
 
 export interface ApiOptions {
@@ -223,7 +223,7 @@ async function printAllPages(
   output: Output,
 ): Promise<void> {
   const printer = createRawPrinter(output)
-  const history = createPageHistory('the list')
+  const detector = createEndlessListDetector('the list')
   let query = parts.query ?? ''
   for (;;) {
     const page = await caller.call(endpoint, { ...parts, query }, async ({ body }) =>
@@ -233,9 +233,9 @@ async function printAllPages(
     await printer.write()
     const cursor = page.next()
     if (!cursor) return printer.end()
-    history.addPage(page.texts.length)
+    detector.addPage(page.texts.length)
     const { name, value } = cursor
-    history.addMark(`${name}=${value}`, `${name === 'page' ? 'next_page' : 'last_id'} repeats`)
+    detector.addMark(`${name}=${value}`, `${name === 'page' ? 'next_page' : 'last_id'} repeats`)
     const others = query.split('&').filter((field) => field !== '' && !/^(page|after_id)(=|$)/.test(field))
     query = [...others, `${name}=${encodeURIComponent(value)}`].join('&')
   }

@@ -84,7 +84,7 @@ export function createServiceCaller(context: Context, settings: ResolvedSettings
       const { retry, consequence } = failure.details
       return failure.with({
         delivery: call.state(),
-        // A batch prints `mayDuplicate` for each line and never prints a response.
+        // A batch prints `mayDuplicate` for each line. It prints no response, so the failure needs none.
         ...(isBatch ? { response: undefined, mayDuplicate: outcome.mayDuplicate } : {}),
         sent: outcome.sent,
         retry: retry ?? getRetryAdvice(failure, outcome),
@@ -190,7 +190,7 @@ export function createServiceCaller(context: Context, settings: ResolvedSettings
   }
 }
 
-/** If the last attempt sent nothing but an earlier one did, the failure describes both. */
+/** If an earlier attempt sent the request and the last attempt did not, the failure describes both. */
 function createCallRules(
   { host, messages }: Context,
   call: TrackedCall,

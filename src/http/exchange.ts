@@ -14,8 +14,8 @@ interface ExchangeOptions {
   timeoutMs: number
   connections: ConnectionPool
   /**
-   * Has a function for each request in progress that closes its connection. parley calls them at the end of
-   * the run.
+   * Contains, for each request in progress, a function that closes its connection. The end of the run calls
+   * these functions.
    */
   closers: ShortLivedSet<() => void>
 }

@@ -14,7 +14,7 @@ import { createTextWithinLimit } from '../wire/json/body-text.ts'
 import { createJsonAssignment, editJson } from '../wire/json/edit.ts'
 import { describeSchemaIssues, isObject, parseGivenJson, tryParseJson } from '../wire/json/parse.ts'
 import { createJsonSequenceSplitter } from '../wire/json/splitter.ts'
-import { createPageHistory, type PageCursor, readListPage } from '../wire/page.ts'
+import { createEndlessListDetector, type PageCursor, readListPage } from '../wire/page.ts'
 import { createResponseError, createUnexpectedBodyFailure } from '../wire/problem/problem.ts'
 import { readSessionUsage } from '../wire/sessions/usage.ts'
 import { createWaitingError } from './following/stop-text.ts'
@@ -51,7 +51,7 @@ export async function listSessions(context: Context, options: ListSessionsOption
   const name = 'the list of sessions'
   const raw = createRawPrinter(output)
   let layout: TableLayout | undefined
-  const history = createPageHistory(name)
+  const detector = createEndlessListDetector(name)
   let count = 0
   let cursor: PageCursor | undefined
   do {
@@ -63,8 +63,8 @@ export async function listSessions(context: Context, options: ListSessionsOption
       if (!isSession(session)) throw createResponseError(`${name}: data[${index}] has no id`)
       return session
     })
-    history.addMark(sessions[0]?.id, 'its pages repeat')
-    history.addPage(sessions.length)
+    detector.addMark(sessions[0]?.id, 'its pages repeat')
+    detector.addPage(sessions.length)
     if (options.ids) await printIds(context, sessions)
     else if (flags.raw) {
       for (const text of page.texts) raw.add(`${text}\n`)

@@ -70,7 +70,7 @@ const isFilled = (value: unknown): boolean =>
 const maxEmptyPages = 20
 
 /** Detects a list that never ends: a page repeats, or too many pages are empty. */
-export function createPageHistory(list: string) {
+export function createEndlessListDetector(list: string) {
   const marks = new Set<string>()
   let empty = 0
   const endlessListError = (why: string) => createResponseError(`${list} does not end: ${why}`)

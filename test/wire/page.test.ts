@@ -1,5 +1,10 @@
 import { expect, test } from 'vitest'
-import { createPageHistory, listJsonElements, readListPage, toOneLineJson } from '../../src/wire/page.ts'
+import {
+  createEndlessListDetector,
+  listJsonElements,
+  readListPage,
+  toOneLineJson,
+} from '../../src/wire/page.ts'
 
 const page = (text: string) => readListPage(text, 'the list')
 const after = (value: string) => ({ name: 'after_id', value })
@@ -77,19 +82,19 @@ const endless = (why: string) =>
   expect.objectContaining({ kind: 'response', message: `the list does not end: ${why}` })
 
 test('each page token is accepted once, and a repeated token is rejected', () => {
-  const trail = createPageHistory('the list')
-  for (const mark of [undefined, 'a', undefined, 'b', 'A']) trail.addMark(mark, 'it repeats')
+  const detector = createEndlessListDetector('the list')
+  for (const mark of [undefined, 'a', undefined, 'b', 'A']) detector.addMark(mark, 'it repeats')
   for (const mark of ['a', 'b'])
-    expect(() => trail.addMark(mark, 'it repeats')).toThrow(endless('it repeats'))
+    expect(() => detector.addMark(mark, 'it repeats')).toThrow(endless('it repeats'))
 })
 
 test('20 empty list pages in a row are accepted', () => {
-  const trail = createPageHistory('the list')
+  const detector = createEndlessListDetector('the list')
   const addEmpty = (count: number) => {
-    for (let left = count; left > 0; left--) trail.addPage(0)
+    for (let left = count; left > 0; left--) detector.addPage(0)
   }
   addEmpty(20)
-  trail.addPage(1)
+  detector.addPage(1)
   addEmpty(20)
   expect(() => addEmpty(1)).toThrow(endless('21 pages in a row are empty'))
 })

@@ -151,7 +151,7 @@ function treatFailureAsEnd(error: unknown): { done: true; value: undefined } {
   throw error
 }
 
-/** Limits for reading a response that is not an event stream. Its body may never end. */
+/** Limits for reading a response that is not an event stream, because its body may never end. */
 const [maxOtherBodyBytes, maxReadingMs] = [256 * 1024, 5000]
 
 /** Describes the service's error if the body has one, otherwise the content type. */

@@ -74,7 +74,7 @@ export type FollowEffectResult =
 export type FollowEffect =
   /** Emit a batch of events, which may be empty. */
   | { do: 'show'; items: EventItem[] }
-  /** Wait for `delayMs`, read the session resource with `readsSession`, then the list. */
+  /** Wait for `delayMs`, then read the list. With `readsSession`, read the session resource first. */
   | { do: 'list'; delayMs: number; isQuiet?: boolean; readsSession?: boolean }
   | { do: 'listen'; maxMs: number }
   | { do: 'connect' }

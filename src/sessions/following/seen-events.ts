@@ -35,7 +35,7 @@ export class SeenEvents {
   /** Events of the stream that are not emitted yet, because the list may have others before them. */
   readonly #heldBack = new Map<string, EventItem>()
   readonly #earlierClientDigests = new Set<string>()
-  /** Identities of the two newest events of the last list that is not older than the sent events. */
+  /** Identities of the two newest events of the last list. A list from before the sent events does not count. */
   #listEnd: string[] = []
 
   addEarlier(items: readonly EventItem[]): void {

@@ -3,7 +3,7 @@ import type { ServiceCaller } from '../../http/call.ts'
 import type { RequestParts } from '../../http/request.ts'
 import { endpoints } from '../../wire/endpoints.ts'
 import { readBody } from '../../wire/exchange.ts'
-import { createPageHistory, type PageCursor } from '../../wire/page.ts'
+import { createEndlessListDetector, type PageCursor } from '../../wire/page.ts'
 import { createResponseError } from '../../wire/problem/problem.ts'
 import { type EventItem, readEventsPage } from '../../wire/sessions/events-page.ts'
 import { isEventPiece, SessionEvent } from '../../wire/sessions/session-event.ts'
@@ -157,7 +157,7 @@ async function* readPages(
       { ...parts, query: formatEventListQuery(pageQuery, cursor) || undefined },
       async ({ body }) => readEventsPage(new TextDecoder().decode(await readBody(body))),
     )
-  const history = createPageHistory('the list of events')
+  const detector = createEndlessListDetector('the list of events')
   /** Texts of the last page's events by id, because two pages may share events. */
   let last = new Map<string, string>()
   const dropRepeated = (items: EventItem[]) => {
@@ -170,7 +170,7 @@ async function* readPages(
   for (let cursor: PageCursor | undefined; ; ) {
     const isFirst = cursor === undefined
     const { items, hasNextField, next } = await readPage(query, cursor)
-    history.addMark(items[0]?.event.id, 'its pages repeat')
+    detector.addMark(items[0]?.event.id, 'its pages repeat')
     yield dropRepeated(items)
     cursor = next()
     if (!cursor) {
@@ -182,8 +182,8 @@ async function* readPages(
         `the list of events ends after ${maxPageSize} events, and does not show whether more follow`,
       )
     }
-    history.addMark(JSON.stringify(cursor), `${cursor.name === 'page' ? 'next_page' : 'last_id'} repeats`)
-    history.addPage(items.length)
+    detector.addMark(JSON.stringify(cursor), `${cursor.name === 'page' ? 'next_page' : 'last_id'} repeats`)
+    detector.addPage(items.length)
   }
 }
 

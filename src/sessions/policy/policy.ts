@@ -28,7 +28,7 @@ export interface ToolCall {
   inputText: string
   isMcp: boolean
   server?: string
-  /** The tool may read the input in another way than parley, for one of the reasons in `unclearText`. */
+  /** The tool may parse the input differently than parley does, for one of the reasons in `unclearText`. */
   isUnclear: boolean
 }
 

@@ -37,8 +37,8 @@ export const EventListSnapshot = z.buildOnFirstUse(() =>
 export type EventListSnapshot = z.infer<ReturnType<typeof EventListSnapshot>>
 
 /**
- * Returns the task after a line of the audit file. Earlier versions of parley wrote no `known`; with
- * `alike: Infinity`, no listed event counts as the task.
+ * Returns the task after a line of the audit file. A line of an earlier version of parley has no `known`. The
+ * default is `alike: Infinity`, with which no listed event counts as the task.
  */
 export function applyTaskAuditLine(
   task: AuditedTask | undefined,

@@ -134,8 +134,8 @@ function explainAfterAcceptance(
   const hint = `${accepted}; to follow the session: ${command}`
   const { consequence = hint } = error.details
   if (error.kind === 'stopped') return error.with({ ...known, consequence })
-  // If the invalid response is the one to the sent events, "could not be followed" would be wrong, so the
-  // message stays.
+  // A failure of kind `response` may be about the response to the sent events. Its message stays, because
+  // "could not be followed" would be wrong.
   if (error.kind === 'response') return error.with({ sent: 'yes', retry: 'look-first', consequence })
   return explainUnfollowedSession(error, { retry: 'look-first', consequence: hint })
 }
