@@ -154,7 +154,7 @@ describe('--max-failed', () => {
     },
   )
 
-  test('--max-failed N stops a batch while it reads a pipe; --max-failed N% counts at the end of the pipe', async () => {
+  test('a batch that reads a pipe checks --max-failed N at once, but --max-failed N% only at its end', async () => {
     const argv = ['chat', '--batch', '-', '--concurrency', '1', '--max-failed']
     const stdin = `${ten.join('\n')}\n`
     const number = await run([...argv, '1'], { stdin, exchange: three })

@@ -15,7 +15,7 @@ describe('chat makes the prompt from words and stdin', () => {
     ])
   })
 
-  test('chat sends the words as one part and piped text as another; an empty pipe adds no part', async () => {
+  test('chat sends the words and the piped text as two parts of one turn', async () => {
     const both = await run(['chat', 'Review', 'this'], { stdin: 'diff\n' })
     expect(partsOf(both)).toEqual([{ text: 'Review this' }, { text: 'diff\n' }])
     expect(partsOf(await run(['chat', 'Hi'], { stdin: '' }))).toEqual([{ text: 'Hi' }])
@@ -122,7 +122,7 @@ describe('chat sends a JSON body with the edits of flags', () => {
     expect((await run(['chat', '-i', '-'], { stdin: body })).requests[0]?.text).toBe(body)
   })
 
-  test('flags edit a body in order: words, then fields, then --set; the rest stays byte for byte', async () => {
+  test('chat adds words, then the fields of flags, then --set to a body, and keeps the rest byte for byte', async () => {
     const cwd = temporaryFolder()
     writeFileSync(join(cwd, 'b.json'), body)
     const argv = [

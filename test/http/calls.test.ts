@@ -152,7 +152,7 @@ test('an interruption reports one consequence for all running calls', async () =
   expect(interrupted()).toBeUndefined()
 })
 
-test('the end of a call leaves the spinner of a concurrent call on the terminal', async () => {
+test('the spinner stays on the terminal until the last of several concurrent calls ends', async () => {
   let answer = () => {}
   const waiting = new Promise<void>((resolve) => {
     answer = resolve
@@ -175,7 +175,7 @@ test('the end of a call leaves the spinner of a concurrent call on the terminal'
   expect(spinners()).toBe(0)
 })
 
-test('-H @- reads stdin once, for all calls of the run', async () => {
+test('-H @- reads a header from stdin once, for all requests of a run', async () => {
   const { caller, requests } = await startRun(
     async () => answering('{}')({} as never),
     { header: ['@-'] },

@@ -195,7 +195,7 @@ test.each([0, 1])('parley reads 1 MiB of an error body, in chunks of 512 KiB plu
   expect({ code, length: out.length, given }).toEqual({ code: 4, length: mebibyte, given: piece })
 })
 
-test('api --include prints status and headers before the body of a failure', async () => {
+test('api --include prints the status and the headers of a failure before its body', async () => {
   const exchange = answering('{"a":1}', { status: 404, headers: { 'request-id': 'r1' } })
   const { code, out } = await run(['api', 'agents', '/v1/x', '--include'], { exchange })
   expect({ code, out }).toEqual({

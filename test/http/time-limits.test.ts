@@ -12,7 +12,7 @@ const limited = (timeoutMs: number, deadline = Infinity) => {
   return { limits, ends }
 }
 
-test('the time limit for silence starts at the last received byte', () => {
+test('--timeout counts from the last received byte', () => {
   const { limits, ends } = limited(1000)
   limits.start()
   vi.advanceTimersByTime(900)
@@ -23,7 +23,7 @@ test('the time limit for silence starts at the last received byte', () => {
   expect(ends).toEqual(['no byte arrived for 1 s'])
 })
 
-test('bytes that arrived while the process was suspended prevent a timeout', () => {
+test('parley does not time out if bytes arrived while its process was suspended', () => {
   const { limits, ends } = limited(1000)
   limits.start()
   vi.advanceTimersByTime(1000)
@@ -34,7 +34,7 @@ test('bytes that arrived while the process was suspended prevent a timeout', () 
   expect(ends).toEqual(['no byte arrived for 1 s'])
 })
 
-test('a pause of the reader counts for the deadline, but not as silence of the service', async () => {
+test('a slow reader of a response can exceed the deadline, but not --timeout', async () => {
   const { limits, ends } = limited(1000, realTimers.now() + 5000)
   limits.start()
   limits.pause(true)
@@ -45,7 +45,7 @@ test('a pause of the reader counts for the deadline, but not as silence of the s
   expect(ends).toEqual(['the deadline passed'])
 })
 
-test('no timer remains after the end of a response, even if its reader resumes late', () => {
+test('a response leaves no timer behind, even if its reader resumes after its end', () => {
   const { limits } = limited(1000, realTimers.now() + 5000)
   limits.start()
   limits.pause(true)
@@ -56,7 +56,7 @@ test('no timer remains after the end of a response, even if its reader resumes l
   expect(vi.getTimerCount()).toBe(0)
 })
 
-test('a deadline of years does not pass at once', async () => {
+test('a deadline that is years away does not pass at once', async () => {
   const { ends } = limited(0, realTimers.now() + 2 ** 40)
   await vi.advanceTimersByTimeAsync(60_000)
   expect(ends).toEqual([])

@@ -254,7 +254,7 @@ describe('`retry` of an interrupted run', () => {
     },
   )
 
-  test('refused events do not change `retry` after an event that was or may have been accepted, unless the run can resume', () => {
+  test('`retry` of an interrupted run ignores refused events after an event that may have been accepted', () => {
     for (const [first, retry] of [
       ['done', 'never'],
       ['sent', 'look-first'],

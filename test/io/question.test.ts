@@ -76,7 +76,7 @@ test('an unfinished line at the end of the input is no answer to a question', as
   await expect(questioner.prompt('two? ')).rejects.toBeInstanceOf(InputEnded)
 })
 
-test('pasted lines are one answer, which Enter ends; a typed line is one answer', async () => {
+test('Enter ends the answer to a question, and pasted lines are one answer', async () => {
   const { keys, screen, questioner, shows } = createTerminal()
   const answer = questioner.prompt('one? ', { takesLines: true })
   await shows('one? ')

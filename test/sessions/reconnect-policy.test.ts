@@ -71,7 +71,7 @@ test('parley fails at once if the service asks to wait for more than 60 s before
   expect(decide(error)).toMatchObject({ message, details: error.details })
 })
 
-test('each response gives another five minutes for reconnecting', () => {
+test('each response of the service gives parley another five minutes to reconnect', () => {
   const { policy, pass } = createPolicy(Infinity)
   const error = failure('not-sent')
   pass(4 * minutes)
@@ -142,7 +142,7 @@ test('a deadline that has passed stays passed even if its timer fired a millisec
 
 const busy = (seconds: number) => failure('rate-limited', { status: 429, retryAfter: seconds })
 
-test('waits before a reconnect double up to 8 s, unless the service asks for more', () => {
+test('the waits before parley reconnects double up to 8 s, unless the service asks for more', () => {
   const { policy } = createPolicy(Infinity)
   const waits = Array.from({ length: 7 }, () => policy.nextWaitMs())
   waits.push(policy.decide(busy(20)) as number, policy.nextWaitMs())
@@ -152,7 +152,7 @@ test('waits before a reconnect double up to 8 s, unless the service asks for mor
   expect(waits).toEqual([250, 500, 1000, 2000, 4000, 8000, 8000, 20_000, 8000, 8000])
 })
 
-test('a wait of 10 s that starts 10 s before the deadline is not allowed, a shorter one is', async () => {
+test('parley waits before it reconnects only if the wait ends before the deadline', async () => {
   const { attempt } = createPolicy(start + 10_000)
   await expect(attempt(busy(10))).rejects.toMatchObject(tooLate)
   await expect(createPolicy(start + 10_000).attempt(busy(9.999))).resolves.toBe('done')

@@ -132,10 +132,13 @@ test.each<[words: string, pending: string[], unlisted: string[]]>([
   ['use1', [], []],
   ['use1 use2 wait1:use1,use2 confirm1:use2', ['use1'], []],
   ['use1 wait1:use1 gone1', ['use1'], []],
-])('after the events "%s", the tool uses %j wait, and %j may wait', (words, pending, unlisted) => {
-  const state = after(words)
-  expect([state.pending, state.unlisted]).toEqual([pending, unlisted])
-})
+])(
+  'after the events "%s", the tool uses that wait are %j, and those that may wait are %j',
+  (words, pending, unlisted) => {
+    const state = after(words)
+    expect([state.pending, state.unlisted]).toEqual([pending, unlisted])
+  },
+)
 
 test.each<[error: unknown, why: string | undefined]>([
   [{ message: 'broken' }, 'broken'],
@@ -254,13 +257,13 @@ const use = { id: 't1', type: 'agent.tool_use', name: 'bash', input: {} }
 const answer = { id: 'a1', type: 'user.tool_confirmation', tool_use_id: 't1', result: 'allow' }
 const done = { id: 'i2', type: 'session.status_idle', stop_reason: { type: 'end_turn' } }
 
-test('a reply that is listed again after the turn ended does not make the session work', () => {
+test('a session does not count as working because a reply is listed again after the turn', () => {
   const state = new SessionState()
   for (const event of [use, answer, done, answer]) state.add(event)
   expect(state.stop).toEqual({ kind: 'done', reason: 'end_turn' })
 })
 
-test('a reply makes the session work only if the session waits for it', () => {
+test('a session counts as working after a reply only if it waited for that reply', () => {
   const state = new SessionState()
   for (const event of [use, done, answer]) state.add(event)
   expect(state.stop).toEqual({ kind: 'done', reason: 'end_turn' })
@@ -332,7 +335,7 @@ test('a session has not stopped at an idle event while a run replies to its tool
   expect(state.stop).toEqual({ kind: 'waiting', ids: ['t1'] })
 })
 
-test('the tool uses of an idle event do not wait if the budget of the session is used up', () => {
+test('tool uses do not wait for replies if the budget of the session is used up', () => {
   const state = new SessionState()
   for (const event of [use, { ...done, stop_reason: { type: 'budget_reached', event_ids: ['t1'] } }])
     state.add(event)

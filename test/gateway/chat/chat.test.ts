@@ -195,7 +195,7 @@ describe('--dry-run, --curl and -v show the request', () => {
     })
   })
 
-  test('-v prints the headers on stderr with redacted secrets', async () => {
+  test('chat -v prints the headers on stderr with redacted secrets', async () => {
     const exchange = answering(message('Hi'), {
       headers: { 'set-cookie': 'a=canary', 'x-evil': 'a\x1b]0;b' },
     })
@@ -209,7 +209,7 @@ describe('--dry-run, --curl and -v show the request', () => {
 })
 
 describe('chat reads and writes files', () => {
-  test('-f adds text after its name, and known binary files as inline data', async () => {
+  test('chat -f sends a text file after its name, and a known binary file as inline data', async () => {
     const cwd = temporaryFolder()
     const png = Buffer.from(
       'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==',
@@ -226,7 +226,7 @@ describe('chat reads and writes files', () => {
     ])
   })
 
-  test('-f exits with 2 for an unknown binary file, or with 11 for a missing file, and sends nothing', async () => {
+  test('chat -f sends nothing for an unknown binary file (exit 2) or a missing file (exit 11)', async () => {
     const cwd = temporaryFolder()
     writeFileSync(join(cwd, 'blob'), Buffer.from([0, 1, 2, 255]))
     expect(await run(['chat', 'x', '-f', 'blob'], { cwd })).toMatchObject({ code: 2, out: '', requests: [] })
@@ -236,7 +236,7 @@ describe('chat reads and writes files', () => {
     expect((await run(['chat', 'x', '-f', '.'], { cwd })).code).toBe(11)
   })
 
-  test('-o writes a complete answer, and saves a broken stream as FILE.part', async () => {
+  test('chat -o writes only a complete answer to its file, and a broken stream to FILE.part', async () => {
     const cwd = temporaryFolder()
     const whole = await run(['chat', 'x', '-o', 'a.txt'], { cwd, exchange: answering(message('Hi')) })
     expect(whole).toMatchObject({ code: 0, out: '' })
@@ -261,7 +261,7 @@ describe('chat reads and writes files', () => {
     expect(await run(['chat', 'x', flag, name])).toMatchObject({ code, out: '', requests: [] })
   })
 
-  test('-o keeps the mode of a replaced file, and --thread creates its file with mode 0600', async () => {
+  test('chat -o keeps the mode of the file that it replaces, and --thread creates its file with mode 0600', async () => {
     const cwd = temporaryFolder()
     const modeOf = (name: string) => lstatSync(join(cwd, name)).mode & 0o777
     writeFileSync(join(cwd, 'a.txt'), '', { mode: 0o600 })
@@ -363,7 +363,7 @@ describe('chat reads and writes files', () => {
     expect(early.err).not.toContain('as it was')
   })
 
-  test('--thread stores --system; another --system replaces it with a note', async () => {
+  test('--thread stores the text of --system until another --system replaces it', async () => {
     const cwd = temporaryFolder()
     const systemOf = (ended: Awaited<ReturnType<typeof run>>) => sent(ended).systemInstruction
     const ask = (...flags: string[]) => run(['chat', 'x', '--thread', 't.json', ...flags], { cwd })

@@ -64,7 +64,7 @@ describe('names of image files', () => {
 })
 
 describe('checks of a target before a request', () => {
-  test('I01: image exits with 11 if its target exists; --force replaces it', async () => {
+  test('I01: image replaces an existing target only with --force, and otherwise exits with 11', async () => {
     const cwd = folderWith({ 'a.png': 'mine' })
     const refused = await image(['x', '-o', 'a.png'], { cwd })
     expect(refused).toMatchObject({ code: 11, out: '', requests: [], files: ['a.png'] })

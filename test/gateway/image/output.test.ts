@@ -18,7 +18,7 @@ describe('stdout and stderr of image', () => {
     expect((await image(['x'])).err).toBe('')
   })
 
-  test('image --raw prints the exact bytes and saves nothing; the exit code reports failures', async () => {
+  test('image --raw prints the exact bytes instead of saving images, and its exit code reports failures', async () => {
     const body = ` ${imageAnswer(inline(png()))}\n`
     const ended = await image(['x', '--raw'], {
       exchange: answering([body.slice(0, 50), body.slice(50)]),

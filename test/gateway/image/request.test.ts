@@ -20,7 +20,7 @@ describe('request of image', () => {
     })
   })
 
-  test('image reads the model from -m, else imageModel; without both it exits with 2', async () => {
+  test('image uses the model of -m or else of the setting imageModel, and exits with 2 without both', async () => {
     expect((await image(['x', '-m', 'a/b'])).requests[0]?.url).toContain('/models/a%2Fb:generateContent')
     const none = await image(['x'], { env: { PARLEY_IMAGE_MODEL: '' } })
     expect(none).toMatchObject({ code: 2, out: '', requests: [] })

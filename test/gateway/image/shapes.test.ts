@@ -108,7 +108,7 @@ describe('image answers that were billed but cannot be read', () => {
     expect(bodyOf(ended)).toBe(body)
   })
 
-  test('I32: image --errors json has the path of a saved body; --raw prints the body instead', async () => {
+  test('I32: image saves a body without an image and names its path in --errors json, except with --raw', async () => {
     const exchange = answering('{"picture":1}')
     const asJson = await image(['x', '--errors', 'json'], { exchange })
     expect(JSON.parse(asJson.err).error).toMatchObject({ kind: 'response', exit: 8, sent: 'yes' })

@@ -260,7 +260,7 @@ describe('G34: command that ends at the second of two prompts', () => {
     return { code: ended.code, posted, said: said.trimStart(), err }
   }
 
-  test('a signal to events run prints that a reply was not sent; at the end of stdin the reply is sent', async () => {
+  test('events run sends the first of two answers at the end of stdin, but not after a signal', async () => {
     const { code, posted, said, err } = await endAtSecond(['events', 'run', 'go'], false)
     expect({ code, posted, said: said.replace(/ --after \w+$/m, '') }).toEqual({
       code: 12,
@@ -271,7 +271,7 @@ describe('G34: command that ends at the second of two prompts', () => {
     expect(err).not.toContain('was not sent')
   })
 
-  test('a signal to events confirm prints that a reply was not sent; at the end of stdin the reply is sent', async () => {
+  test('events confirm sends the first of two answers at the end of stdin, but not after a signal', async () => {
     const { code, posted, said, err } = await endAtSecond(['events', 'confirm', '--pending'], true)
     expect({ code, posted, said }).toEqual({
       code: 12,

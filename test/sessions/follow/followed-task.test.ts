@@ -139,7 +139,7 @@ test.each(ends.map(([script, mayBeDone, sent]) => [nameTypes(script), mayBeDone,
 )
 
 test.each([null, 'th1'])(
-  'a message with the thread %j is the answer only if this is the main thread',
+  'a message with session_thread_id %j is the answer only if it belongs to the main thread',
   (thread) => {
     const log = new SessionLog()
     log.append(toItem('a1', { ...toEvent('a1'), session_thread_id: thread }))

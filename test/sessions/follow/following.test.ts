@@ -353,7 +353,7 @@ describe('sent events in lists', () => {
     expect(news.slice(0, -1).flat()).toEqual([])
   })
 
-  test('an event of a list without the sent event is old, also if the stream repeats it', () => {
+  test('a follower that searches for its sent event skips events of lists without it', () => {
     const ledger = seen('run0', 'ask1')
     stream(ledger, 'ask1')
     expect(ledger.isSearching).toBe(false)
@@ -418,7 +418,7 @@ test('a sent event counts as unfinished until it is shown as processed', () => {
   expect(unnamed.isWorkPending).toBe(false)
 })
 
-test('without sent events, a follower prints every event at once', () => {
+test('a follower that has sent nothing prints every event at once', () => {
   const ledger = new SeenEvents()
   ledger.endSearchPhase()
   const { isSearching, isWorkPending, isMissingSentEvents, seeksIds } = ledger
@@ -434,7 +434,7 @@ test.each<[string, object, object]>([
   ['another description', { description: 'a' }, { description: 'b' }],
   ['another text', { content: 'a' }, { content: 'b' }],
 ])(
-  '%s makes the content of an event different, but a field that the service adds does not',
+  'two events have different content because of %s, but not because of a field of the service',
   (_, one, other) => {
     const of = (more: object) => getComparableText({ ...toEvent('ask1'), ...more })
     expect(of(one)).not.toBe(of(other))

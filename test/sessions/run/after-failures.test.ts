@@ -101,7 +101,7 @@ function createWaitingSession({ work = [running, bash('t1'), waitsFor('t1')], ..
 }
 type WaitingScript = Omit<SessionScript, 'posts'> & { work?: Steps; posts?: readonly PostRule[] }
 
-test('a reply that is refused with a Retry-After of more than 60 s fails at once', async () => {
+test('events run fails at once if a reply gets a Retry-After of more than 60 s', async () => {
   const refusal = { status: 503, headers: { 'retry-after': '61' } }
   const service = createWaitingSession({ posts: [{ type: 'user.tool_confirmation', fault: refusal }] })
   const { code, err } = await service.run(allowing)

@@ -45,7 +45,7 @@ describe('prompt that is withdrawn', () => {
   })
 })
 
-test('events run does not record its task as done if the report cannot be written; a rerun resumes it', async () => {
+test('a rerun resumes the task of an events run that could not write its report', async () => {
   const agent = openAgent({ rounds: [[says('done')]] })
   const words = ['go', '--report', 'reports/r.json']
   const folder = join(agent.cwd, 'reports')

@@ -120,7 +120,7 @@ describe('events run that reaches a limit', () => {
     ['without a response is not posted again', { fault: 'reset' }, 1],
     ['is posted again after a 429', { fault: { status: 429 } }, 2],
     ['is not posted again after a 400', { fault: { status: 400 } }, 1],
-  ])('events run exits with 15 at a limit; an interrupt %s', async (_, rule, count) => {
+  ])('at the limit of events run, which exits with 15, an interrupt %s', async (_, rule, count) => {
     const service = open([request(200)], { posts: [firstInterrupt(rule)] })
     const { code, err } = await service.runTask()
     expect([code, service.countInterrupts()], err).toEqual([15, count])
@@ -147,7 +147,7 @@ describe('events run that reaches a limit', () => {
     expect(service.listAuditEvents().slice(0, 5)).toEqual(events)
   })
 
-  test('events run exits with 15 at once if its interrupt is refused; a rerun may interrupt again', async () => {
+  test('events run exits with 15 at once if its interrupt is refused, and a rerun interrupts again', async () => {
     const service = open([request(200)], {
       posts: [firstInterrupt({ fault: { status: 400 } })],
       streams: [{ nth: 1 }, { act: () => setImmediate(() => service.add(request(200))) }],

@@ -167,7 +167,7 @@ describe('prompts of events run', () => {
     expect(err).not.toContain('(t2)? ')
   })
 
-  test('the key a cannot allow a tool use whose input repeats a key; the key s leaves it open', async () => {
+  test('the key a at a prompt does not allow a tool use whose input contains a JSON key twice', async () => {
     const agent = openAgent({ rounds: [[uses('t1', 'TWICE')]], policy: askAll })
     async function* replace(body: AsyncIterable<Uint8Array>) {
       for await (const bytes of body)
@@ -284,7 +284,7 @@ describe('denied tool use that the service ran', () => {
     ['it ran before the last task', [...old(denied('allow')), ...old()], [], false],
     ['another client allowed it', [], [denied(), allows('t1'), resultOf('t1')], false],
   ])(
-    'Y61: events run warns with -q, writes an audit line and exits with 14 only if nobody allowed it: %s',
+    'Y61: events run exits with 14 because of a denied tool use that ran only if nobody allowed it: %s',
     async (_, history, round, isWarned) => {
       for (const echoes of [true, false]) {
         const agent = openAgent({ history, rounds: [round], echoes, policy })
@@ -345,7 +345,7 @@ describe('reply of unknown delivery', () => {
     },
   )
 
-  test('events run lists the events to find out whether a reply arrived if a 200 contains an error, and sends no second reply', async () => {
+  test('events run searches the list for a reply that got an error in a 200, and sends no second reply', async () => {
     const error = 'rate_limit_error'
     const accepting = open({ status: 200, error, isAccepted: true })
     expect([(await accepting.runTask()).code, accepting.posts]).toEqual([0, 1])
@@ -378,7 +378,7 @@ describe('reply of unknown delivery', () => {
     [400, 4, {}],
     [429, 6, { 'retry-after': '0' }],
   ])(
-    'Y54: after %i, events run exits with %i and names the refused reply; the next run sends it again',
+    'Y54: after a reply that gets a %i, events run exits with %i, and the next run sends the reply again',
     async (status, exit, headers) => {
       let outcome: Outcome = { status, headers }
       const agent = openAgent({ rounds: [[uses('t1')]], outcome: () => outcome, policy })

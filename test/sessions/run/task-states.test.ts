@@ -63,7 +63,7 @@ describe('search for a task in a list', () => {
   )
 })
 
-test("the hash of a task depends on its bytes, and an event's fingerprint on its content", () => {
+test('the hash of a task depends on its bytes, and the fingerprint of an event on its content', () => {
   expect(computeShortSha256(Buffer.from('go'))).toMatch(/^[0-9a-f]{32}$/)
   expect(computeShortSha256(Buffer.from('go'))).not.toBe(computeShortSha256(Buffer.from('go ')))
   const [first, ...others] = getTaskFingerprints([
@@ -75,7 +75,7 @@ test("the hash of a task depends on its bytes, and an event's fingerprint on its
   expect(others).toHaveLength(1)
 })
 
-test("the `known` field of the audit file counts the listed events that equal the task's events, and has the last event's id", async () => {
+test("the `known` field of the audit file counts listed events like the task's, and has the last event's id", async () => {
   const task = [createMessage('a'), createMessage('b')]
   const counter = new TaskEventCounter(getTaskFingerprints(task))
   const none = { alike: 0, last: undefined, marks: getTaskFingerprints(task) }

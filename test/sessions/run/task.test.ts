@@ -101,7 +101,7 @@ describe('Y134: repeated events run', () => {
     expect(agent.tasks).toBe(3)
   })
 
-  test('a task with a denied tool use is done when its turn ends; while tool uses wait, the same command resumes it', async () => {
+  test('the same command resumes a task only while its tool uses wait, not after a turn with a denial', async () => {
     const agent = openAgent({ rounds: [[bash('t1')]], policy: always('ask') })
     expect((await agent.runTask(['go'])).code).toBe(12)
     expect(agent.taskLines()).toEqual(['sent', 'accepted'])
@@ -139,7 +139,7 @@ describe('Y134: repeated events run', () => {
     expect(await runTask(['Go on, please'])).toEqual({ code: 15, words: "'Go on'" })
   })
 
-  test('events run --audit sends a task again that was certainly not accepted', async () => {
+  test('events run --audit sends a task again if the service certainly did not accept it', async () => {
     const taskOutcome = (count: number): Outcome => (count === 1 ? 'refuses' : 'takes')
     const agent = openAgent({ rounds: [], taskOutcome })
     expect((await agent.runTask(['go'])).code).toBe(4)

@@ -28,7 +28,7 @@ async function runOn(script: AgentScript & { policy?: object }, words: string[],
 describe('events run --last prints only the last answer', () => {
   const before = [userSays('before'), says('old'), endTurn]
 
-  test('Y120: --last prints the last message after the task, also after a pause for a tool use, and no message of a child thread', async () => {
+  test('Y120: events run --last prints the last message of the main thread after the task', async () => {
     const rounds = [
       [says('first'), bash('t1')],
       [says('the answer'), says('of a thread', { session_thread_id: 'th1' })],
@@ -37,7 +37,7 @@ describe('events run --last prints only the last answer', () => {
     expect({ code, out, err }).toEqual({ code: 0, out: 'the answer\n', err: '' })
   })
 
-  test('Y121: --last joins the text blocks of a message, and ends it with one newline', async () => {
+  test('Y121: events run --last joins the text blocks of a message, and ends it with one newline', async () => {
     const content = [{ type: 'text', text: 'a' }, { type: 'image' }, { type: 'text', text: 'b\n\n' }]
     const { out } = await runOn({ rounds: [[says('x', { content })]] }, ['do it', '--last'])
     expect(out).toBe('ab\n')
@@ -58,7 +58,7 @@ describe('events run --last prints only the last answer', () => {
     expect([code, err]).toEqual([2, expect.stringContaining('a run without an answer exits with 8')])
   })
 
-  test('Y123: --last exits with 8 if the last message has no text, and does not print an earlier one', async () => {
+  test('Y123: events run --last exits with 8, and prints no earlier message, if the last one has no text', async () => {
     const rounds = [[says('before'), { type: 'agent.message', content: [{ type: 'image' }] }]]
     const { code, out, err } = await runOn({ rounds }, ['do it', '--last'])
     expect({ code, out }).toEqual({ code: 8, out: '' })
@@ -73,14 +73,14 @@ describe('events run --last prints only the last answer', () => {
     ['a termination', { rounds: [[says('half')]], end: { type: 'session.status_terminated' } }, 13, ''],
     ['the deadline', { rounds: [[says('half')]], end: running }, 15, ''],
   ])(
-    'Y124: --last prints the answer after a denial, but not after another end: %s',
+    'Y124: events run --last prints the answer after a denial, but not after another end: %s',
     async (_, script, ...end) => {
       const { code, out } = await runOn(script, ['do it', '--last', '--deadline', '30s'])
       expect([code, out]).toEqual(end)
     },
   )
 
-  test("Y125: without a task, --last prints the answer to the session's last task", async () => {
+  test("Y125: events run --last without a task prints the answer to the session's last task", async () => {
     const history = [...before, userSays('two'), says('of two'), endTurn]
     const { code, out, agent } = await runOn({ history, rounds: [] }, ['--last'])
     expect({ code, out, tasks: agent.tasks }).toEqual({ code: 0, out: 'of two\n', tasks: 0 })
@@ -166,7 +166,7 @@ describe('events run --last prints only the last answer', () => {
     })
   })
 
-  test('Y127: --last on a terminal prints the other events on stderr, one line each', async () => {
+  test('Y127: events run --last on a terminal prints the other events on stderr, one line each', async () => {
     const rounds = [[says('a\nb'), says('the answer')]]
     const { out, err } = await runOn({ rounds }, ['do it', '--last'], { tty: ['stdout', 'stderr'] })
     expect(out).toBe('the answer\n')
@@ -225,14 +225,14 @@ const fits = '```json\n{"verdict": 1.0}\n```'
 describe('events run --schema prints JSON that matches the schema', () => {
   const words = ['do it', '--schema', 's.json']
 
-  test('Y151: --schema checks only the answer, and prints its JSON as the agent wrote it', async () => {
+  test('Y151: events run --schema checks only the answer, and prints its JSON as the agent wrote it', async () => {
     const rounds = [[says('I begin'), bash('t1')], [says(fits)]]
     const { code, out, err, agent } = await runOn({ rounds }, words)
     expect({ code, out, err }).toEqual({ code: 0, out: '{"verdict": 1.0}\n', err: '' })
     expect(agent.events[0]?.content).toEqual(['do it', schemaText].map((text) => ({ type: 'text', text })))
   })
 
-  test('Y152: --schema exits with 8 if the answer does not match, also after a denial, and saves the answer', async () => {
+  test('Y152: events run --schema exits with 8 and saves an answer that does not match, also after a denial', async () => {
     const rounds = [[says(fits), bash('t1')], [says('{}')]]
     const { code, out, err } = await runOn({ rounds, policy: always('deny') }, words)
     expect({ code, out }).toEqual({ code: 8, out: '' })
@@ -246,7 +246,7 @@ describe('events run --schema prints JSON that matches the schema', () => {
     expect([file.code, file.read('a.json'), file.read('a.json.part')]).toEqual([8, undefined, '{}'])
   })
 
-  test('--schema -o writes the JSON to the file, and --raw the events to stdout', async () => {
+  test('events run --schema -o --raw writes the JSON to the file and the events to stdout', async () => {
     const raw = await runOn({ rounds: [[says(fits)]] }, [...words, '-o', 'a.json', '--raw'])
     expect([raw.code, raw.read('a.json')]).toEqual([0, '{"verdict": 1.0}\n'])
     expect(raw.out).toContain('"type":"session.status_idle"')
@@ -256,7 +256,7 @@ describe('events run --schema prints JSON that matches the schema', () => {
     [fits, 0, '{"verdict": 1.0}\n'],
     ['x', 8, ''],
   ])(
-    'Y154: --schema without a task checks the last answer, and sends nothing: %j',
+    "Y154: events run --schema without a task checks the session's last answer: %j",
     async (answer, exit, printed) => {
       const history = [userSays('one'), says(answer), endTurn]
       const { code, out, agent } = await runOn({ history, rounds: [] }, ['--schema', 's.json'])
@@ -264,7 +264,7 @@ describe('events run --schema prints JSON that matches the schema', () => {
     },
   )
 
-  test('Y155: --schema adds a text block to the last message of a body, and keeps the rest unchanged', async () => {
+  test('Y155: events run --schema adds a text block to the last message of a body, and changes nothing else', async () => {
     const stdin =
       '{"events": [{"type":"user.message","content":[{"type":"text","text":"a", "n": 1.0}]}], "x": 2.50}'
     const world = { stdin, stdinKind: 'pipe' } as const
@@ -279,7 +279,7 @@ describe('events run --schema prints JSON that matches the schema', () => {
     })
   })
 
-  test('Y161: a rerun sends the task again after an answer that did not match --schema', async () => {
+  test('Y161: a rerun of events run sends the task again after an answer that did not match --schema', async () => {
     const agent = openAgent({
       rounds: [
         [says('no'), endTurn],

@@ -164,11 +164,14 @@ test.each([
   ['an image', [{ inlineData: { data: 'x' } }]],
   ['a text', [{ text: 'a' }]],
   ['an image with a text', [{ text: 'a' }, { inlineData: { data: 'x' } }]],
-])('a value with %s counts once, and a stop reason settles the answer', (_, parts) => {
-  const reader = new AnswerReader()
-  reader.addEvent(native({ content: { parts }, ...stop }))
-  expect([reader.contentCount, reader.progress()]).toEqual([1, 'settled'])
-})
+])(
+  'an answer that consists of one value with %s has one content, and is complete with a stop reason',
+  (_, parts) => {
+    const reader = new AnswerReader()
+    reader.addEvent(native({ content: { parts }, ...stop }))
+    expect([reader.contentCount, reader.progress()]).toEqual([1, 'settled'])
+  },
+)
 
 test('an end marker ends an answer', () => {
   const reader = new AnswerReader()
