@@ -1,7 +1,7 @@
 import type { Deadline } from './deadline.ts'
 import type { CliError } from './errors.ts'
 import type { ShellCommand } from './io/command.ts'
-import { Input, type Stdin } from './io/input.ts'
+import { InputReader, type Stdin } from './io/input.ts'
 import { createMessagePrinter, type MessagePrinter } from './io/messages.ts'
 import { createOutput, type Output, type StdStream } from './io/output.ts'
 import type { Secrets } from './secrets.ts'
@@ -109,7 +109,7 @@ export interface RunContext {
 export interface Context extends RunContext {
   host: Host
   flags: SharedFlags
-  input: Input
+  input: InputReader
   output: Output
   messages: MessagePrinter
 }
@@ -117,7 +117,7 @@ export interface Context extends RunContext {
 export async function createContext(host: Host, flags: SharedFlags, run: RunContext): Promise<Context> {
   const messages = await createMessagePrinter({ host, flags, redact: run.secrets.redact })
   const { deadline } = run
-  const input = new Input({ host, flags, deadline, note: messages.note })
+  const input = new InputReader({ host, flags, deadline, note: messages.note })
   return { ...run, host, flags, input, output: createOutput(host.stdout, deadline), messages }
 }
 

@@ -19,12 +19,12 @@ import {
 } from './input.ts'
 import { LineLedger } from './ledger.ts'
 import { addStatusLine, type BatchContext, BatchReport } from './report.ts'
-import { EarlierResults, type HasFiles, openResultsFile } from './results-file.ts'
+import { EarlierResults, openResultsFile, type SavedFilesCheck } from './results-file.ts'
 import { type BatchOutcome, BatchRun } from './run.ts'
 
-export interface LineHandlers {
+export interface BatchLineHandlers {
   prepare: PrepareLine
-  hasFiles?: HasFiles
+  hasFiles?: SavedFilesCheck
   preview(call: LineCall): Promise<void>
   retry: Omit<RetryPolicy, 'deadline'>
 }
@@ -35,7 +35,7 @@ const defaultConcurrency = 8
 export async function runBatch(
   outerContext: Context,
   options: BatchOptions,
-  createHandlers: (context: Context, settings: ResolvedSettings) => Promise<LineHandlers>,
+  createHandlers: (context: Context, settings: ResolvedSettings) => Promise<BatchLineHandlers>,
 ): Promise<void> {
   const context = addStatusLine(outerContext)
   const settings = await readSettings(context)
@@ -53,7 +53,7 @@ export async function runBatch(
 
 interface Batch {
   options: BatchOptions
-  handlers: LineHandlers
+  handlers: BatchLineHandlers
   source: BatchSource
 }
 

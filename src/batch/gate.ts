@@ -32,7 +32,8 @@ export type BatchStep =
   /** `until` is in monotonic time. The wait also ends when a running request, read or retry delay ends. */
   | { do: 'wait'; until: number }
   /**
-   * No further request starts. `because` is the failure of the batch, or `undefined` if too many lines failed.
+   * No further request starts. `because` is the failure of the batch, or `undefined` if too many lines
+   * failed.
    */
   | { do: 'finish'; because: CliError | undefined }
   | { do: 'cancel' }
@@ -104,7 +105,7 @@ export interface RequestGate {
   readonly pause: { readonly number: number; readonly from: number; readonly until: number }
   /** The pauses since the last success, and their total milliseconds. */
   readonly failedPauses: { readonly pauses: number; readonly time: number }
-  /** Numbers of the lines that have failed, as in an outage, since the last answer. */
+  /** Numbers of the lines with failures of the class `outage` since the last answer. */
   readonly consecutiveFailures: readonly number[]
   readonly outage: Outage | undefined
 }

@@ -3,13 +3,13 @@ import { usageError } from '../errors.ts'
 import type { LineId } from './line-form.ts'
 
 /**
- * Values of a request that the results have and the input, so far, has not. A request of the input has a
- * positive value instead: the number of its lines.
+ * Values of a request that is in the results, and not in the input that was read so far. The value of a
+ * request in the input is positive: the number of its lines.
  */
 const [ok, failed] = [-1, -2]
 
 /**
- * Value of an id that an input line has. An id that only the results have has a positive value: a part of the
+ * Value of the id of an input line. The value of an id that is only in the results is positive: a part of the
  * fingerprint of its request.
  */
 const inInput = -1

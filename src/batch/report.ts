@@ -5,7 +5,7 @@ import { CliError } from '../errors.ts'
 import { describeRetry } from '../http/call.ts'
 import { escapeJson } from '../io/escape.ts'
 import { toFailureJson } from '../io/failure.ts'
-import { formatAgo, printProgressLines } from '../io/progress-lines.ts'
+import { formatTimeAgo, printProgressLines } from '../io/progress-lines.ts'
 import { StatusLine } from '../io/status-line.ts'
 import { schedule } from '../timers.ts'
 import type { BatchTally } from './input.ts'
@@ -164,7 +164,7 @@ export class BatchReport {
   #describeProgress(): string {
     const last = this.#last
     const when = last
-      ? `last result: line ${last.index}, ${formatAgo(last.at, this.#context.host.timers.now())}`
+      ? `last result: line ${last.index}, ${formatTimeAgo(last.at, this.#context.host.timers.now())}`
       : 'no result yet'
     return `${this.#progress()}; ${when}`
   }
@@ -184,7 +184,8 @@ export class BatchReport {
 
   #describeResume(stop: unknown): string {
     const left = this.#left
-    // If results were saved in another file, the message of the failure or signal explains how to resume instead.
+    // If results were saved in another file, the message of the failure or signal explains how to resume
+    // instead.
     if (this.#saved.part || (left === 0 && this.#tally.failed === 0)) return ''
     if (this.#isResumable) {
       if (stop instanceof CliError && stop.kind === 'stopped' && !stop.details.deadline)

@@ -15,20 +15,20 @@ export class EarlierResults {
   /** Tokens of all results, except of answers without a token count. */
   tokens = 0
   isPartial = false
-  /** Lines that are not results. */
+  /** Number of lines that are not results. */
   otherLines = 0
   /** Offset of an incomplete result at the end of the file, in bytes. */
   tornAt: number | undefined
 }
 
 /** Returns whether the images that a result names still exist. Only `image` has this check. */
-export type HasFiles = (result: Record<string, unknown>) => boolean
+export type SavedFilesCheck = (result: Record<string, unknown>) => boolean
 
 export interface ResultsFileOptions {
   name: string
   isResumed: boolean | undefined
   ledger: LineLedger
-  hasFiles?: HasFiles | undefined
+  hasFiles?: SavedFilesCheck | undefined
 }
 
 /**
@@ -124,7 +124,7 @@ export class ResultsFile {
 export async function readEarlierResults(
   chunks: AsyncIterable<Uint8Array>,
   ledger: LineLedger,
-  hasFiles?: HasFiles,
+  hasFiles?: SavedFilesCheck,
 ): Promise<EarlierResults> {
   const earlier = new EarlierResults()
   let end = 0
@@ -145,7 +145,7 @@ export async function readEarlierResults(
   return earlier
 }
 
-function readResult(text: string, hasFiles: HasFiles = () => true) {
+function readResult(text: string, hasFiles: SavedFilesCheck = () => true) {
   const line = tryParseJson(text)
   if (!isObject(line) || typeof line.hash !== 'string' || typeof line.ok !== 'boolean') return undefined
   const { id, hash, ok, usage } = line

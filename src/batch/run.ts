@@ -115,8 +115,8 @@ export class BatchRun implements BatchState {
   }
 
   /**
-   * Saves unprinted results and the received parts of unfinished answers. Synchronous, because signal handlers
-   * call it.
+   * Saves unprinted results and the received parts of unfinished answers. Synchronous, because signal
+   * handlers call it.
    */
   saveReceived(): void {
     const { results, report, save } = this.#options
@@ -361,7 +361,7 @@ export class BatchRun implements BatchState {
   }
 }
 
-/** Sorts failures that may not occur again first, then by line number. */
+/** Sorts failures that a later run may avoid before all others, and then by line number. */
 const compareFailures = (one: LineFailure, other: LineFailure): number =>
   Number(mayPass(other)) - Number(mayPass(one)) || one.index - other.index
 

@@ -86,7 +86,8 @@ export function readSharedFlags(
   }
   const flags = given as Partial<SharedFlags>
   if (flags.raw && called.opts().ids) throw usageError('--raw and --ids exclude each other')
-  // `--fail-on-empty` then also refuses a batch file without lines, so `--no-stdin` does not contradict it.
+  // With `--batch FILE`, `--fail-on-empty` refuses a file without lines, so `--no-stdin` does not
+  // contradict it.
   const { batch = '-' } = called.opts()
   if (flags.failOnEmpty && flags.stdin === false && batch === '-')
     throw usageError('--no-stdin and --fail-on-empty exclude each other')

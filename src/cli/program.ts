@@ -181,7 +181,10 @@ class Program implements HelpSource {
   }
 }
 
-/** The returned text is printed before the help. */
+/**
+ * Throws an `UnknownWordError` for an unknown word. Otherwise returns an empty text to print before the
+ * help.
+ */
 function refuseWord(command: ParleyCommand, words: readonly string[] = command.args): string {
   if (words[0]?.startsWith('-') === false) throw new UnknownWordError(command, words)
   return ''

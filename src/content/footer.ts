@@ -9,7 +9,7 @@ export interface AnswerEnd {
   otherContent: ReadonlySet<string>
   /** Some bytes were not valid UTF-8 and became U+FFFD. */
   isDamaged: boolean
-  /** The service did not end the stream. The answer counts as complete because it stayed silent. */
+  /** The service did not end the stream. The answer counts as complete because the service stayed silent. */
   isAssumed: boolean
 }
 
@@ -28,7 +28,7 @@ export function printWarningsAndFooter(
 const damagedText = 'some bytes of the answer are not UTF-8, and became \ufffd'
 
 export function listAnswerWarnings(end: AnswerEnd): string[] {
-  const cut = describeCut(end)
+  const cut = describeCutAnswer(end)
   return [...(end.isDamaged ? [damagedText] : []), ...(cut === undefined ? [] : [cut])]
 }
 
@@ -44,7 +44,7 @@ export function describeMissingPart(
   requirement: AnswerRequirement,
 ): string | undefined {
   if (requirement === 'anything') return undefined
-  const cut = describeCut(end)
+  const cut = describeCutAnswer(end)
   const mayBeCut = end.summary.lacksStopReason && 'the answer may be cut, because it has no stop reason'
   if (!isBlank) return requirement === 'uncut' ? (cut ?? mayBeCut) : undefined
   const others = [...end.otherContent].join(' and ')
@@ -52,7 +52,7 @@ export function describeMissingPart(
 }
 
 /** Returns `undefined` for a complete answer. */
-export function describeCut({
+export function describeCutAnswer({
   summary,
   isAssumed,
 }: Pick<AnswerEnd, 'summary'> & { isAssumed?: boolean }): string | undefined {

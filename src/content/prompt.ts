@@ -1,6 +1,6 @@
 import type { Context } from '../context.ts'
 import { usageError } from '../errors.ts'
-import type { FileKinds, Input } from '../io/input.ts'
+import type { FileKinds, InputReader } from '../io/input.ts'
 import type { MessagePart, UserRequestBody } from './body.ts'
 import type { SchemaSource } from './schema/schema.ts'
 
@@ -23,7 +23,7 @@ export interface ArgumentInputs {
 
 /** Does not read piped text. Throws a `CliError` if an input is invalid or cannot be read. */
 export async function readArgumentInputs(
-  input: Input,
+  input: InputReader,
   { schema, system, input: path, file = [] }: PromptOptions,
   words: string[],
 ): Promise<ArgumentInputs> {
@@ -49,10 +49,14 @@ export async function readArgumentInputs(
 
 /**
  * Reads flags, words and piped text. `turn` is the user's message. If a body is given, `turn` has only the
- * files. `text` is the prompt without the files, and names the image files. Throws a usage error if there is
- * no prompt.
+ * files. `text` is the prompt without the files, from which `image` derives file names. Throws a usage error
+ * if there is no prompt.
  */
-export async function readInputs({ input }: Pick<Context, 'input'>, options: PromptOptions, words: string[]) {
+export async function readPromptInputs(
+  { input }: Pick<Context, 'input'>,
+  options: PromptOptions,
+  words: string[],
+) {
   const { prompt, files, ...named } = await readArgumentInputs(input, options, words)
   if (prompt?.trim() === '') throw usageError('the prompt is empty')
   const toTurn = (...texts: string[]) => [
@@ -78,7 +82,7 @@ const fileKinds: FileKinds = {
   description: 'an image, audio, video or PDF file',
 }
 
-async function readStdinPrompt(input: Input, hasFiles: boolean): Promise<string> {
+async function readStdinPrompt(input: InputReader, hasFiles: boolean): Promise<string> {
   if (hasFiles) return input.readPipedAddition('the prompt')
   if (!input.readsStdin) throw usageError('no prompt: add one to the command line, or use -i FILE')
   if (input.stdinKind === 'terminal')

@@ -12,9 +12,9 @@ import {
 } from '../io/file-output.ts'
 
 /**
- * Saves a paid answer next to `file`, its output file, otherwise in the temporary folder. The returned
- * failure names the saved file. If saving also fails, the failure contains the answer itself (an image in
- * base64).
+ * Saves a paid answer next to its output file `file`. Without such a file, or if saving there fails, saves
+ * the answer in the temporary folder. The returned failure names the saved file. If the answer cannot be
+ * saved, the failure contains the answer itself (an image in base64).
  */
 export function saveAnswerAfterFailure(
   context: Pick<Context, 'host'>,

@@ -1,4 +1,4 @@
-import { type AnswerEnd, describeCut } from '../content/footer.ts'
+import { type AnswerEnd, describeCutAnswer } from '../content/footer.ts'
 import { readTokenUsage } from '../content/tokens.ts'
 import type { Context } from '../context.ts'
 import { CliError } from '../errors.ts'
@@ -162,7 +162,7 @@ function describeEnd(summary: AnswerSummary): string {
   const { stopReason } = summary
   const reason =
     stopReason === undefined ? 'it has no finish reason' : `it ended with ${toOneLine(stopReason, 100)}`
-  return `; ${describeCut({ summary }) ?? reason}`
+  return `; ${describeCutAnswer({ summary }) ?? reason}`
 }
 
 const incomplete = (why: string) => createResponseError(`the answer is not complete: ${why}`)

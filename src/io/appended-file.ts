@@ -71,8 +71,8 @@ export class AppendedFile {
   }
 
   /**
-   * Updates `size`. Uses no stream: an abandoned stream closes its descriptor late, when the number may
-   * already belong to another file.
+   * Yields the content, and updates `size`. Uses no stream, because an abandoned stream closes its descriptor
+   * late. By then, the number of the descriptor may belong to another file.
    */
   async *read(): AsyncGenerator<Uint8Array> {
     this.#size = fstatSync(this.#file).size
@@ -127,7 +127,7 @@ export class AppendedFile {
     if (length > 0 && last[0] !== newline) this.append('\n')
   }
 
-  /** No effect on Windows, which has no such modes. */
+  /** No effect on Windows, which has no file modes. */
   restrictToOwner(): void {
     if (!constants.O_NOFOLLOW) return
     this.#attempt(() => {

@@ -143,7 +143,7 @@ function endGroup(pid: number): boolean {
   return spawnSync('sh', ['-c', script, 'sh', `-${pid}`], { stdio: 'ignore' }).error === undefined
 }
 
-/** After a signal, parley must end within half a second, so taskkill gets less. */
+/** After a signal, parley must end within half a second, so taskkill gets less time. */
 const maxEndMs = 400
 
 /** On Windows, `kill` would not end the child processes. */

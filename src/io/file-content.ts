@@ -55,8 +55,8 @@ const sampleLength = 4100
 /** Returns `undefined` for text. */
 export async function detectMimeType(bytes: Uint8Array): Promise<string | undefined> {
   const sample = bytes.subarray(0, sampleLength)
-  // Most images are PNG, and loading the library takes time. The library would also need complete chunks of a
-  // PNG, which the sample may cut.
+  // The library is not loaded for a PNG, because loading takes time and most images are PNG. The library
+  // would also need complete chunks, and the sample may cut a chunk.
   if (pngSignature.equals(sample.subarray(0, pngSignature.length))) return 'image/png'
   const { fileTypeFromBuffer } = await import('file-type')
   return (await fileTypeFromBuffer(sample))?.mime

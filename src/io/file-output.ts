@@ -52,8 +52,8 @@ export interface FileOutput extends Output {
 }
 
 /**
- * The user's file keeps its mode. parley waits for a device or pipe until the deadline. Throws a `CliError`
- * of kind `file` if the file cannot be written.
+ * An existing file of the user keeps its mode. Writing to a device or a pipe takes at most until the
+ * deadline. Throws a `CliError` of kind `file` if the file cannot be written.
  */
 export async function openFileOutput(
   name: string,

@@ -31,7 +31,7 @@ export interface Stdin {
   suspend?(): void
 }
 
-export interface InputSource {
+export interface InputReaderOptions {
   /** Reading `cwd` throws if the current folder was removed, so it is read only for relative names. */
   host: { readonly cwd: string; readonly platform: NodeJS.Platform; stdin: Stdin; timers: Timers }
   flags: {
@@ -54,19 +54,19 @@ export interface FileKinds {
 interface ReadOptions {
   shown?: string
   kinds?: FileKinds | undefined
-  /** Prints a note after 2 s without data from stdin. */
+  /** Called after 2 s without data from stdin, to print a note. */
   onIdle?(): void
 }
 
 /** Base64 makes the file a third longer, and the result must fit into a string. */
 const maxFileBytes = Math.floor(maxTextLength / 4) * 3
 
-export class Input {
+export class InputReader {
   readonly stdinKind: Stdin['kind']
-  readonly #options: InputSource
+  readonly #options: InputReaderOptions
   #firstReader: string | undefined
 
-  constructor(options: InputSource) {
+  constructor(options: InputReaderOptions) {
     this.#options = options
     this.stdinKind = this.readsStdin ? options.host.stdin.kind : 'none'
   }
@@ -123,7 +123,7 @@ export class Input {
     // Text is tried first, because a sentence may begin with a magic number such as BMP's.
     const text = isPdf(bytes) || bytes.includes(0) ? undefined : tryDecodeUtf8(bytes)
     if (text !== undefined) return path === '-' ? { text } : { name: path, text }
-    // UTF-16's byte order mark looks like the start of an MP3 file.
+    // UTF-16 is excluded first, because its byte order mark looks like the start of an MP3 file.
     const mimeType = isUtf16(bytes) ? undefined : await detectMimeType(bytes)
     if (mimeType && mimeTypes.test(mimeType)) {
       if (bytes.length > maxFileBytes)
@@ -158,7 +158,7 @@ export class Input {
     return ''
   }
 
-  /** Throws a usage error with `--fail-on-empty`, because parley would not notice an empty stdin. */
+  /** Throws a usage error with `--fail-on-empty`, because an unread stdin may be empty. */
   skipStdin(given: string): void {
     if (this.#options.flags.failOnEmpty && this.#firstReader === undefined)
       throw usageError(`--fail-on-empty: parley does not read stdin with ${given}`)

@@ -28,7 +28,7 @@ export class FileLock {
   readonly #name: string
   readonly #path: string
   readonly #file: number
-  /** While the lock is open, no other file can get this number, so `isHeld` can compare it. */
+  /** No other file can get this inode number while the lock is open, so `isHeld` compares the number. */
   readonly #inode: bigint
   readonly #timer: NodeJS.Timeout
   #isReleased = false
@@ -41,7 +41,7 @@ export class FileLock {
     this.#timer = setInterval(() => this.#updateTime(), heartbeatMs).unref()
   }
 
-  /** Returns false if another process removed the lock, which seemed abandoned, or wrote to it. */
+  /** Returns false if another process has removed the lock as abandoned, or has written to its file. */
   isHeld(): boolean {
     const stat = this.#isReleased ? undefined : statLock(this.#path)
     return stat?.ino === this.#inode && stat.size === 0n

@@ -54,7 +54,7 @@ export function createOutput(stdout: StdStream, deadline?: Deadline): Output {
     })
   }
 
-  /** A closure inside of `write` would keep each chunk of a file until the program pauses. */
+  /** Not a closure of `write`, which would keep each chunk of a file in memory until the program pauses. */
   const createCallback = (resolve: () => void) => (error?: Error | null) => {
     if (error) failure ??= error
     resolve()

@@ -34,7 +34,7 @@ export function printProgressLines(
   return () => stop()
 }
 
-export function formatAgo(since: number, now: number): string {
+export function formatTimeAgo(since: number, now: number): string {
   const seconds = Math.max(0, Math.round((now - since) / 1000))
   return seconds < 100 ? `${seconds} s ago` : `${Math.round(seconds / 60)} min ago`
 }

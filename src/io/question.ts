@@ -155,7 +155,8 @@ export function createPrompter({ host, messages, cleanups, deadline }: PrompterO
           end()
         })
         prompted.on('SIGINT', () => stdin.interrupt?.())
-        // Node would suspend only this process and not the other processes of the pipeline.
+        // Node would suspend only this process and not the other processes of the pipeline, so parley handles
+        // Ctrl-Z itself.
         prompted.on('SIGTSTP', () => {
           if (!stdin.suspend) return
           lines.length = 0

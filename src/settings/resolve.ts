@@ -151,8 +151,8 @@ export function findSecretOrigin(
 }
 
 /**
- * Without `--profile`, addresses and secrets from the environment apply, so a printed command must not have
- * the flag, either.
+ * Returns the flag for a printed command, or an empty text if the user did not give it. Adding the flag would
+ * change the command, because the environment's addresses and secrets do not apply with `--profile`.
  */
 export const formatProfileFlag = ({
   profile: { name, isNamed },

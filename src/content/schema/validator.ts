@@ -26,9 +26,9 @@ const drafts = [
 ]
 
 /**
- * Creates a validator for draft-07 if the schema names it, otherwise for draft 2020-12. As the drafts require,
- * the validator ignores unknown keywords and formats, and `format` is only an annotation. A schema that has
- * unknown keywords and constrains nothing is probably a mistake, so it is a problem.
+ * Creates a validator for draft-07 if the schema names it, otherwise for draft 2020-12. As the drafts
+ * require, the validator ignores unknown keywords and formats, and `format` is only an annotation. A schema
+ * that has unknown keywords and constrains nothing is probably a mistake, so it is a problem.
  */
 export function createValidator(schema: unknown): SchemaValidator {
   const failing = (problems: Problems): SchemaValidator => ({ problems, validate: () => problems })
@@ -92,7 +92,7 @@ function describeRefusal(error: unknown): string {
   return `$ref: ${reference} ${reference.startsWith('#') ? 'leads to no schema' : 'is outside of the file'}`
 }
 
-/** Their mismatch only reports that other mismatches exist, and those are listed anyway. */
+/** A mismatch of these keywords only reports that other mismatches exist, and those are listed anyway. */
 const summaryKeywords = new Set(['if', 'propertyNames'])
 
 function describeAll(errors: readonly ErrorObject[] | null | undefined): Problems {
@@ -144,7 +144,8 @@ const isObject = (value: unknown): value is SchemaObject =>
   typeof value === 'object' && value !== null && !Array.isArray(value)
 
 /**
- * Their values map names to schemas. The value of any other keyword may be a schema or a list of schemas.
+ * Keywords whose value maps names to schemas. The value of any other keyword may be a schema or a list of
+ * schemas.
  */
 const keywordsWithNamedSchemas = new Set([
   '$defs',

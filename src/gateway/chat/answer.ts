@@ -1,7 +1,7 @@
 import {
   type AnswerEnd,
   type AnswerRequirement,
-  describeCut,
+  describeCutAnswer,
   describeMissingPart,
   printAnswerFooter,
   printWarningsAndFooter,
@@ -57,8 +57,9 @@ export async function openAnswerOutput(context: Context, printing: AnswerPrintOp
   const text = new AnswerText()
   let received: AnswerDecoder | undefined
   /**
-   * Text that is not printed yet. Streamed text is printed at once. Other text for stdout stays here until more
-   * text is streamed or the answer ends, so that stdout stays empty if the request for the next part fails.
+   * Text that is not printed yet. Streamed text is printed at once. Other text for stdout stays here until
+   * more text is streamed or the answer ends, so that stdout stays empty if the request for the next part
+   * fails.
    */
   let unprinted: string[] = []
   let hasOutput = false
@@ -148,7 +149,8 @@ export async function openAnswerOutput(context: Context, printing: AnswerPrintOp
         if (readTokenUsage(summary)) addAnswerToSummary(context.summary, summary)
         if (!hasEarlierParts && !(error instanceof OutputClosed)) await print()
         breakLine()
-        // The events before a cut may all be events without content, such as `message_start`.
+        // All events before a cut may be without content, such as `message_start`. The body is then not
+        // saved.
         hasUnreadContent = !(error instanceof CliError && error.details.isCutOff)
         if (isErrorAnswer(error)) received = undefined
         throw writer.failure && !file ? joinFailures(writer.failure, error) : error
@@ -166,7 +168,7 @@ export async function openAnswerOutput(context: Context, printing: AnswerPrintOp
       const answer = { text: returnsText || schema ? text.read() : '' }
       if (schema && missing === undefined) {
         response.accept()
-        const checked = await schema.check(answer.text, describeCut(end))
+        const checked = await schema.check(answer.text, describeCutAnswer(end))
         if ('failure' in checked) {
           printAnswerFooter(context, end.summary, showsUsage)
           return { ...checked, failure: response.fail(checked.failure) }
@@ -198,8 +200,8 @@ export async function openAnswerOutput(context: Context, printing: AnswerPrintOp
     },
 
     /**
-     * Saves the last read body if no text was decoded from it, because the body may be the only copy of a paid
-     * answer. Does not save a web page, nor events without content.
+     * Saves the last read body if no text was decoded from it, because the body may be the only copy of a
+     * paid answer. Does not save a web page, nor events without content.
      */
     saveUndecoded(): SavedPart | undefined {
       if (isRaw || !received) return undefined
@@ -241,7 +243,7 @@ class AnswerText {
   add(text: string): void {
     this.#last += text
     if (this.#last.length > maxBlockLength) {
-      // UTF-8 would replace half of a surrogate pair.
+      // UTF-8 would replace half of a surrogate pair, so such a text is stored as UTF-16.
       const encoding = this.#last.isWellFormed() ? 'utf8' : 'utf16le'
       this.#blocks.push({ bytes: Buffer.from(this.#last, encoding), encoding })
       this.#last = ''

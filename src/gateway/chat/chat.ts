@@ -1,5 +1,5 @@
 import { buildBody } from '../../content/body.ts'
-import { readInputs } from '../../content/prompt.ts'
+import { readPromptInputs } from '../../content/prompt.ts'
 import { openAnswerDestination } from '../../content/saved-answer.ts'
 import type { SchemaMismatch } from '../../content/schema/schema.ts'
 import type { Context } from '../../context.ts'
@@ -37,7 +37,7 @@ export interface ChatOptions extends BodyFlags {
 export async function runChat(context: Context, options: ChatOptions, words: string[]): Promise<void> {
   const settings = await readSettings(context)
   const { values } = settings
-  const { given, turn, ...inputs } = await readInputs(context, options, words)
+  const { given, turn, ...inputs } = await readPromptInputs(context, options, words)
   const { schemaRetries = 0 } = options
   const schema =
     inputs.schema &&
@@ -85,7 +85,8 @@ export async function runChat(context: Context, options: ChatOptions, words: str
     schema,
     showsUsage: options.usage,
   }
-  // With --thread or --report, parley reads the whole answer even if the reader of stdout has closed the pipe.
+  // With --thread or --report, parley reads the whole answer even if the reader of stdout has closed the
+  // pipe.
   const isRead = conversation !== undefined || context.flags.report !== undefined
   const output = isRead ? ignoreClosedReader(context.output) : context.output
   const meanwhile = () => Promise.all([loadAnswer(), isMarkdown && loadMarkdown()])

@@ -1,4 +1,4 @@
-import { type AnswerRequirement, describeCut, describeMissingPart } from '../../content/footer.ts'
+import { type AnswerRequirement, describeCutAnswer, describeMissingPart } from '../../content/footer.ts'
 import { readArgumentInputs } from '../../content/prompt.ts'
 import type { AnswerSchema, SchemaMismatch } from '../../content/schema/schema.ts'
 import { readTokenUsage } from '../../content/tokens.ts'
@@ -106,8 +106,8 @@ class ChatLine {
 }
 
 /**
- * If the last answer did not match the schema, and the token limit or the deadline of the batch allows no
- * further request, throws the failure of this answer.
+ * Throws the failure of an answer that did not match the schema, if the token limit or the deadline of the
+ * batch allows no further request.
  */
 function requireRetry(mismatch: SchemaMismatch | undefined, requireNext: RequireContinuation): void {
   if (!mismatch) return
@@ -192,7 +192,7 @@ class ReceivedParts implements LineAnswerReader<LineContent | SchemaMismatch> {
     // failure.
     if (missing !== undefined)
       throw createResponseError(missing).with({ answer: isBlank ? this.#readUnread() : text })
-    const checked = await schema?.check(text, describeCut(end))
+    const checked = await schema?.check(text, describeCutAnswer(end))
     if (!checked || !('failure' in checked)) return this.#readResponse() ?? checked ?? { text }
     const { attempts } = this.answer
     return { ...checked, failure: response.fail(checked.failure).with({ attempts }) }

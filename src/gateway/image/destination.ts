@@ -11,8 +11,8 @@ export interface ImageDestination {
   readonly maxImages: number
   readonly file?: FileOutput
   /**
-   * Saves an image. Returns the path for printing, or `undefined` if the image was written to stdout. Throws a
-   * `CliError` of kind `file`.
+   * Saves an image. Returns the path for printing, or `undefined` if the image was written to stdout.
+   * Throws a `CliError` of kind `file`.
    */
   save(bytes: Uint8Array, extension: string): Promise<string | undefined>
 }
@@ -112,8 +112,8 @@ async function createFileDestination(
 const addNumber = (name: string, count: number) => (count === 1 ? name : `${name}-${count}`)
 
 /**
- * Throws if no file can be created in the folder. If the folder may be created, this applies to its nearest
- * existing parent.
+ * Throws if no file can be created in the folder. With `canBeCreated`, a missing folder passes if a file
+ * can be created in its nearest existing parent.
  */
 function requireFolder(path: string, canBeCreated: boolean): void {
   const stat = statSync(path, { throwIfNoEntry: false })

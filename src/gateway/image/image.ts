@@ -1,6 +1,6 @@
 import { buildBody } from '../../content/body.ts'
 import { printWarningsAndFooter } from '../../content/footer.ts'
-import { readInputs } from '../../content/prompt.ts'
+import { readPromptInputs } from '../../content/prompt.ts'
 import { saveAnswerAfterFailure } from '../../content/saved-answer.ts'
 import { addAnswerToSummary } from '../../content/tokens.ts'
 import type { Context } from '../../context.ts'
@@ -32,7 +32,7 @@ export async function runImage(context: Context, flags: ImageOptions, words: str
   const settings = await readSettings(context)
   const { values } = settings
   const model = chooseImageModel(options, settings)
-  const { given, turn, text, system } = await readInputs(context, options, words)
+  const { given, turn, text, system } = await readPromptInputs(context, options, words)
   const body = await buildBody({ ...createBodyFlags(options, { system }), given, turn })
   const name = createImageName(text || (await readPromptOfBody(body)))
   const destination = await openDestination(context, options, name)

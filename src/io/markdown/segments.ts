@@ -1,6 +1,6 @@
 import { ideographPattern } from '../spans.ts'
 
-/** Beyond this number of characters before its closing delimiter, an opening delimiter is text. */
+/** An opening delimiter is text if no closing delimiter follows within this number of characters. */
 const maxOpenLength = 200
 const maxAddressLength = 2000
 /** In characters. Longer words are cut, because the lexer is quadratic in the worst case. */
@@ -14,9 +14,10 @@ interface OpenDelimiter {
 }
 
 /**
- * Splits the text of a paragraph, which arrives in pieces, into segments whose layout no later text can change.
- * A segment ends between words, outside of any open delimiter. The segments depend only on the text, not on
- * its pieces. Every character is read once, except for the characters after an unclosed backtick.
+ * Splits the text of a paragraph, which arrives in pieces, into segments whose layout no later text can
+ * change. A segment ends between words, outside of any open delimiter. The segments depend only on the
+ * text, not on its pieces. Every character is read once, except for the characters after an unclosed
+ * backtick.
  */
 export class ParagraphSplitter {
   #text = ''
@@ -106,7 +107,9 @@ export class ParagraphSplitter {
     return this.#move(1)
   }
 
-  /** No segment ends at the escaped character: the lexer needs a hard line break and its next line together. */
+  /**
+   * No segment ends at the escaped character: the lexer needs a hard line break and its next line together.
+   */
   #readEscape(index: number): boolean {
     if (index + 1 === this.#text.length) return this.#isEnd && this.#move(1)
     return this.#move(2)

@@ -50,7 +50,7 @@ export function readInlineTokens(text: string): Token[] {
 /** Counts the columns of the blanks at the start of a text that begins in column `start`. */
 export const countIndent = (text: string, start = 0): number => skipBlanks(text, start).column - start
 
-/** Keeps the part of a tab that is beyond the removed columns as spaces. */
+/** If only some columns of a tab are removed, its other columns become spaces. */
 export function removeIndent(line: string, columns: number): string {
   const { at, column } = skipBlanks(line, 0, columns)
   return ' '.repeat(Math.max(0, column - columns)) + line.slice(at)

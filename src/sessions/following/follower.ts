@@ -1,7 +1,7 @@
 import type { Deadline } from '../../deadline.ts'
 import { CliError, convertDeadlineFailure } from '../../errors.ts'
 import type { RequestParts } from '../../http/request.ts'
-import { formatAgo, printProgressLines } from '../../io/progress-lines.ts'
+import { formatTimeAgo, printProgressLines } from '../../io/progress-lines.ts'
 import { quoteWords } from '../../io/shell-quote.ts'
 import type { EventItem } from '../../wire/sessions/events-page.ts'
 import { isToolUse, type SessionEvent, stopsSession } from '../../wire/sessions/session-event.ts'
@@ -378,6 +378,6 @@ function createEmptySessionError({ context, parts }: SessionAccess): CliError {
 function describeProgress({ events, toolUses, last }: FollowProgress, now: number): string {
   if (!last) return 'no event yet'
   const count = (number: number, what: string) => `${number} ${what}${number === 1 ? '' : 's'}`
-  const when = formatAgo(last.at, now)
+  const when = formatTimeAgo(last.at, now)
   return `${count(events, 'event')}, ${count(toolUses, 'tool use')}; the last was ${last.type}, ${when}`
 }

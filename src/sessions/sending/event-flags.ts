@@ -3,7 +3,7 @@ import { appendFlagValue, FileFlag, TextFlag } from '../../argv/flags.ts'
 import type { Context } from '../../context.ts'
 import { usageError } from '../../errors.ts'
 import { toOneLine } from '../../io/escape.ts'
-import type { FileKinds, Input } from '../../io/input.ts'
+import type { FileKinds, InputReader } from '../../io/input.ts'
 import { parseGivenJson } from '../../wire/json/parse.ts'
 
 interface EventFlag {
@@ -59,7 +59,10 @@ export const messageFileKinds: FileKinds = {
 }
 
 /** Reads files as content blocks: text after the name of the file, other types as base64. */
-export async function readFileBlocks(input: Input, paths: readonly string[] = []): Promise<MessageBlock[]> {
+export async function readFileBlocks(
+  input: InputReader,
+  paths: readonly string[] = [],
+): Promise<MessageBlock[]> {
   const blocks: MessageBlock[] = []
   for (const path of paths) {
     const file = await input.readContent(path, messageFileKinds)
@@ -76,7 +79,7 @@ export async function readFileBlocks(input: Input, paths: readonly string[] = []
  * `content`, and the event of `--system`. Throws a usage error for an invalid value.
  */
 export async function readEventFlags(
-  input: Input,
+  input: InputReader,
   given: EventFlag[],
   content: readonly MessageBlock[],
 ): Promise<string[]> {
@@ -115,7 +118,7 @@ function requireDigits(value: string): string {
   throw usageError(`--max-iterations must be a whole number, not '${value}'`)
 }
 
-async function toEvent(input: Input, { name, value }: EventFlag): Promise<string> {
+async function toEvent(input: InputReader, { name, value }: EventFlag): Promise<string> {
   const read = (text: string) => input.readFlagValue(text, `--${name}`)
   if (name === 'event') return checkJson(await read(value))
   if (name === 'message') {
