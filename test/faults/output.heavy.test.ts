@@ -84,11 +84,6 @@ faultsOnce('O: output', [
     }),
   ),
   {
-    name: 'O04: parley exits with 11 if stdout is full for help',
-    shell: 'parley chat --help > /dev/full',
-    code: 11,
-  },
-  {
     name: 'O04: parley saves the answer if the disk of -o is full',
     shell: `${small('parley chat hi -o small/answer')}; (${takeSavedAnswer}) | wc -c`,
     script: answering(response(megabyte)),

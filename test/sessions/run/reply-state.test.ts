@@ -129,7 +129,7 @@ describe('list that shows whether a reply arrived', () => {
   const known = { idleEvents: before }
   const soon = sent.at + second
 
-  test.each<[string, Partial<UnconfirmedReply>, Partial<ListEvidence>, number, string]>([
+  const rows: [string, Partial<UnconfirmedReply>, Partial<ListEvidence>, number, string][] = [
     ['shows no idle event', { waitingSince: 0 }, { idleEvents: new Set() }, soon, 'unconfirmed'],
     ['shows no newer idle event', { waitingSince: 0 }, known, soon, 'unconfirmed'],
     [
@@ -232,9 +232,10 @@ describe('list that shows whether a reply arrived', () => {
       soon + 60 * second,
       'unconfirmed',
     ],
-  ])(
-    'events run decides about a reply of unknown delivery by a list that %s',
-    (_, more, list, now, after) => {
+  ]
+  test.each(rows.map(([name, more, list, now, after]) => [name, after, more, list, now] as const))(
+    'after a list that %s, a reply of unknown delivery has the state "%s"',
+    (_, after, more, list, now) => {
       expect(describeReply(applyListEvidence({ ...unconfirmed, ...more }, shown(list), now))).toBe(after)
     },
   )
