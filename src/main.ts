@@ -5,7 +5,7 @@ import type { Host, RunContext } from './context.ts'
 import { Deadline } from './deadline.ts'
 import { CliError, joinSavedFiles, OutputClosed, type SavedFiles, toFailure } from './errors.ts'
 import { escapeJson, toOneLine } from './io/escape.ts'
-import { type StdStream, writeText } from './io/output.ts'
+import { type StdStream, writeTextToStdout } from './io/output.ts'
 import { createLineWrapper } from './io/wrapping.ts'
 import { RunReport } from './report.ts'
 import { Secrets } from './secrets.ts'
@@ -53,7 +53,7 @@ export async function main(argv: string[], outer: Host): Promise<number> {
   try {
     const text = await findStaticText(argv)
     if (text !== undefined) {
-      await writeText(host.stdout, text)
+      await writeTextToStdout(host.stdout, text)
       return 0
     }
     checkArguments(argv, host, report)
@@ -120,7 +120,7 @@ export async function main(argv: string[], outer: Host): Promise<number> {
     const whole = problem === undefined ? failure : failure.with({}, `${failure.message}; ${problem}`)
     const until = new Deadline(host.timers, getWriteDeadline())
     // A closed stderr does not change the exit code.
-    const print = (stderr: StdStream, text: string) => writeText(stderr, text, until).catch(() => {})
+    const print = (stderr: StdStream, text: string) => writeTextToStdout(stderr, text, until).catch(() => {})
     const shown = secrets.redactFailure(whole)
     const { renderGithubAnnotation, renderFailureAsJson } = await import('./io/failure.ts')
     const text = isJson

@@ -4,7 +4,7 @@ import { CliError, exitCodes, type SavedFiles, toFileFailure, usageError } from 
 import { escapeJson, toOneLine } from './io/escape.ts'
 import { formatFailureMessage } from './io/failure.ts'
 import { TemporaryFile, writeFileAtomically } from './io/file-output.ts'
-import { absolutePath } from './io/paths.ts'
+import { toAbsolutePath } from './io/paths.ts'
 import type { Secrets } from './secrets.ts'
 import type { Summary, UsageFigures } from './summary.ts'
 import type { Timers } from './timers.ts'
@@ -34,7 +34,7 @@ export function prepareReport(
   { host, summary, tracker, secrets }: ReportSource,
 ): (end: RunEnd) => void {
   if (name === '' || name === '-') throw usageError('--report needs the name of a file')
-  const target = absolutePath(host, name)
+  const target = toAbsolutePath(host, name)
   const toReportFailure = (error: unknown) => toFileFailure(error, `--report ${name}`)
   try {
     requireReplaceable(target, name)

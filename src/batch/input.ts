@@ -1,7 +1,7 @@
 import { isUtf8 } from 'node:buffer'
 import { hash as digest } from 'node:crypto'
 import { promises as fs } from 'node:fs'
-import { type BatchUsage, LineUsage } from '../content/tokens.ts'
+import { BatchLineUsage, type BatchUsage } from '../content/tokens.ts'
 import type { Context } from '../context.ts'
 import {
   CliError,
@@ -13,7 +13,7 @@ import {
 } from '../errors.ts'
 import { describeUtf8Fix } from '../io/file-content.ts'
 import { openReadableFile, readStream } from '../io/input.ts'
-import { absolutePath } from '../io/paths.ts'
+import { toAbsolutePath } from '../io/paths.ts'
 import { type RawLine, splitLines } from '../io/raw-lines.ts'
 import { describeJsonError } from '../wire/json/parse.ts'
 import type { LineLedger } from './ledger.ts'
@@ -56,7 +56,7 @@ export interface BatchLine {
   /** Hash of model and body. The hash of a duplicate ends with `#2`, `#3`. */
   hash: string
   call: LineCall
-  spent: LineUsage
+  spent: BatchLineUsage
   seconds: number
   /** Number of failed requests, without those that paused all lines. */
   failures: number
@@ -114,7 +114,7 @@ export async function openBatchSource({ input, host }: Context, name: string): P
     const close = () => void host.stdin.open().destroy()
     return { name: 'stdin', isRepeatable: false, read: () => chunks, close }
   }
-  const path = absolutePath(host, name)
+  const path = toAbsolutePath(host, name)
   try {
     const stat = await fs.stat(path)
     if (stat.isDirectory()) throw new CliError('file', `${name}: it is a folder`)
@@ -247,7 +247,10 @@ async function createLine(
     const { id } = form
     const base = hashRequest(call)
     const { hash, isDone } = ledger?.addLine({ id, hash: base }) ?? { hash: base, isDone: false }
-    return { line: { index, id, hash, call, spent: new LineUsage(tally), seconds: 0, failures: 0 }, isDone }
+    return {
+      line: { index, id, hash, call, spent: new BatchLineUsage(tally), seconds: 0, failures: 0 },
+      isDone,
+    }
   } catch (error) {
     return { index, ...describeProblem(error, text) }
   }

@@ -1,9 +1,9 @@
-import type { LineUsage } from '../content/tokens.ts'
+import type { BatchLineUsage } from '../content/tokens.ts'
 import { toOneLineJson } from '../wire/page.ts'
 import type { BatchLine, LineAnswer } from './input.ts'
 
 type ResultLine = Pick<BatchLine, 'index' | 'id' | 'hash' | 'seconds'> & {
-  spent: Pick<LineUsage, 'attempts' | 'usage'>
+  spent: Pick<BatchLineUsage, 'attempts' | 'usage'>
 }
 
 export function formatAnsweredLine(subject: ResultLine, answer: LineAnswer): string {

@@ -3,7 +3,7 @@ import type { Context } from '../context.ts'
 import { CliError, toFileFailure } from '../errors.ts'
 import { AppendedFile } from '../io/appended-file.ts'
 import { acquireLock, type FileLock } from '../io/lock.ts'
-import { absolutePath } from '../io/paths.ts'
+import { toAbsolutePath } from '../io/paths.ts'
 import { splitLines } from '../io/raw-lines.ts'
 import { addSummaryFile, type Summary } from '../summary.ts'
 import { maxTextLength } from '../wire/json/body-text.ts'
@@ -39,15 +39,15 @@ export async function openResultsFile(
   { host, deadline, messages, summary, cleanups }: Context,
   { name, isResumed = false, ledger, hasFiles }: ResultsFileOptions,
 ): Promise<ResultsFile> {
-  const path = absolutePath(host, name)
+  const path = toAbsolutePath(host, name)
   const refusal = isResumed ? undefined : 'it already exists; --resume continues it'
   const open = () => new AppendedFile({ path, name, refusal })
   let file = open()
   let held: FileLock | undefined
   try {
     held = await acquireLock(path, { name, deadline, messages })
-    // While this run waited for the lock, the other run may have removed its file, because the file had no
-    // result.
+    // While this run waited for the lock, the other run may have removed the file, because it had no
+    // result. The file is then created again.
     if (isResumed && file.findChange() !== undefined) {
       const former = file
       file = open()

@@ -1,6 +1,6 @@
 import { Help } from 'commander'
 import type { Context } from '../context.ts'
-import { writeText } from '../io/output.ts'
+import { writeTextToStdout } from '../io/output.ts'
 import type { Style } from '../io/style.ts'
 
 const minDescriptionColumns = 20
@@ -39,7 +39,7 @@ export async function printHelp(
     const { showInPager } = await import('./pager.ts')
     if (await showInPager(context, text)) return
   }
-  await writeText(stdout, text)
+  await writeTextToStdout(stdout, text)
 }
 
 export const wrapTopic = (text: string, width: number | undefined, style: Pick<Style, 'bold'>): string =>

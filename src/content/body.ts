@@ -19,7 +19,7 @@ export interface UserRequestBody {
   hint?: string
 }
 
-export interface BodyParts {
+export interface RequestBodyParts {
   given?: UserRequestBody
   /** Parts that are appended to the conversation as the user's message. */
   turn: MessagePart[]
@@ -32,7 +32,7 @@ export interface BodyParts {
  * Builds the body of a generation request. A given body keeps its source text except for the values that
  * flags set. Throws a usage error if a given body is not a generation request.
  */
-export async function buildBody(parts: BodyParts): Promise<Uint8Array> {
+export async function buildRequestBody(parts: RequestBodyParts): Promise<Uint8Array> {
   const { given, turn, system } = parts
   const instruction = JSON.stringify({ parts: [{ text: system }] })
   const assignments = [

@@ -1,6 +1,6 @@
 import type { Context } from '../context.ts'
 import { usageError } from '../errors.ts'
-import type { FileKinds, InputReader } from '../io/input.ts'
+import type { AcceptedFileKinds, InputReader } from '../io/input.ts'
 import type { MessagePart, UserRequestBody } from './body.ts'
 import type { SchemaSource } from './schema/schema.ts'
 
@@ -77,7 +77,7 @@ export async function readPromptInputs(
   return { ...named, given: { text, name: 'stdin', hint }, turn: files, text: '' }
 }
 
-const fileKinds: FileKinds = {
+const fileKinds: AcceptedFileKinds = {
   mimeTypes: /^(image|audio|video)\/|^application\/pdf$/,
   description: 'an image, audio, video or PDF file',
 }

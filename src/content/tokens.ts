@@ -38,7 +38,7 @@ export interface BatchUsage {
 }
 
 /** Usage of one line of a batch, including retries and answers that failed a check. */
-export class LineUsage {
+export class BatchLineUsage {
   attempts = 0
   answers = 0
   answersWithoutUsage = 0
@@ -52,10 +52,10 @@ export class LineUsage {
 }
 
 /**
- * Counts an answer of a line. Call this as soon as the usage is known, because the answer was paid for even if
- * a later step fails.
+ * Counts an answer of a line. Call this as soon as the usage is known, because the answer was paid for even
+ * if a later step fails.
  */
-export function addAnswerUsage(spent: LineUsage, run: Summary, summary: AnswerSummary): void {
+export function addAnswerUsage(spent: BatchLineUsage, run: Summary, summary: AnswerSummary): void {
   addAnswerToSummary(run, summary)
   const usage = readTokenUsage(summary)
   spent.answers++

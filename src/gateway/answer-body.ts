@@ -31,7 +31,7 @@ export async function readAnswerBody(
   let isFinished = false
   let isConsuming = false
   let isAssumed = false
-  /** Since the last content. Comments of the stream are not content. */
+  /** Milliseconds since the last content of the answer. Comments of the stream are not content. */
   let silenceMs = 0
   let stopTimer = () => {}
   function assumeEnd(): void {

@@ -1,4 +1,4 @@
-import type { BodyParts } from '../content/body.ts'
+import type { RequestBodyParts } from '../content/body.ts'
 import type { ArgumentInputs, PromptOptions } from '../content/prompt.ts'
 import type { AnswerSchema } from '../content/schema/schema.ts'
 import { createJsonAssignment, parseSetFlag } from '../wire/json/edit.ts'
@@ -16,7 +16,7 @@ export const createBodyFlags = (
   { set = [], temperature, maxOutputTokens }: BodyFlags,
   { system }: Pick<ArgumentInputs, 'system'>,
   schema?: AnswerSchema,
-): Omit<BodyParts, 'turn'> => ({
+): Omit<RequestBodyParts, 'turn'> => ({
   system,
   hasSchema: schema !== undefined,
   assignments: [

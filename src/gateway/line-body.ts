@@ -1,8 +1,8 @@
-import { buildBody, type MessagePart } from '../content/body.ts'
+import { buildRequestBody, type MessagePart } from '../content/body.ts'
 import { createDefectWarner, listAnswerWarnings } from '../content/footer.ts'
 import type { ArgumentInputs } from '../content/prompt.ts'
 import type { AnswerSchema } from '../content/schema/schema.ts'
-import { addAnswerUsage, type LineUsage } from '../content/tokens.ts'
+import { addAnswerUsage, type BatchLineUsage } from '../content/tokens.ts'
 import type { Context } from '../context.ts'
 import { type CliError, toFailure } from '../errors.ts'
 import { createServiceCaller, type ReadableResponse } from '../http/call.ts'
@@ -31,14 +31,14 @@ interface SharedLineParts {
 }
 
 /**
- * Stands for the prompt in the sample body. The NUL makes it unique, because no flag or text file can contain
- * a NUL.
+ * Stands for the prompt in the sample body. No flag or text file can contain a NUL, so the placeholder occurs
+ * nowhere else in the body.
  */
 const placeholder = 'the prompt\0'
 
 export interface ActiveLine {
   index: number
-  spent: LineUsage
+  spent: BatchLineUsage
 }
 
 /** Throws a `CliError` if the batch does not allow another request for the same answer. */
@@ -59,8 +59,8 @@ interface LineReading<T> {
 }
 
 /**
- * Returns the functions that build, preview and send the requests of a batch. Throws a usage error if a flag is
- * invalid.
+ * Returns the functions that build, preview and send the requests of a batch. Throws a usage error if a
+ * flag is invalid.
  */
 export async function createLineSender(
   outer: Context,
@@ -73,11 +73,11 @@ export async function createLineSender(
   const after = [...files, ...(schema?.parts ?? [])]
   // The bodies of prompts differ only in the prompt. Inserting each prompt into one sample is several times
   // faster than building each body.
-  const sample = await buildBody({ ...flags, turn: [...before, { text: placeholder }, ...after] })
+  const sample = await buildRequestBody({ ...flags, turn: [...before, { text: placeholder }, ...after] })
   const pieces = Buffer.from(sample).toString().split(JSON.stringify(placeholder))
   const insertPrompt = (prompt: string) => Buffer.from(pieces.join(JSON.stringify(prompt)))
   const buildGiven = (text: string) =>
-    buildBody({ ...flags, given: { text, name: 'its body' }, turn: [...before, ...after] })
+    buildRequestBody({ ...flags, given: { text, name: 'its body' }, turn: [...before, ...after] })
   // A batch prints the responses in its results, so `raw` is off for each request.
   const context = { ...outer, flags: { ...outer.flags, raw: false } }
   const caller = createServiceCaller(context, settings, true)

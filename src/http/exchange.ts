@@ -5,7 +5,7 @@ import type { ShortLivedSet } from '../short-lived-set.ts'
 import type { Exchange, HttpRequest, HttpResponse } from '../wire/exchange.ts'
 import { maxTextLength } from '../wire/json/body-text.ts'
 import { type Connection, type ConnectionPool, closeConnection } from './connections.ts'
-import { createTooLongError } from './decode.ts'
+import { createTextTooLongError } from './decode.ts'
 import { findSocketError } from './socket.ts'
 import { createTimeLimits } from './time-limits.ts'
 
@@ -96,7 +96,7 @@ class Attempt implements Dispatcher.DispatchHandler {
   onResponseData(_: unknown, chunk: Uint8Array): void {
     this.#limits.refresh()
     this.#bodyBytes += chunk.length
-    if (this.#bodyBytes > maxTextLength) this.#fail(createTooLongError())
+    if (this.#bodyBytes > maxTextLength) this.#fail(createTextTooLongError())
     else this.#body.push(chunk)
   }
 
@@ -243,8 +243,8 @@ const violations = new Map([
 
 /**
  * Number of unread bytes at which the socket pauses, and number at which it resumes. With twice these
- * limits, a long stream took 30 MiB more, because V8 frees chunks that survive two young collections only in a
- * full collection.
+ * limits, a long stream took 30 MiB more, because V8 frees chunks that survive two young collections only
+ * in a full collection.
  */
 const pauseAtBytes = 256 * 1024
 const resumeAtBytes = 64 * 1024

@@ -25,7 +25,7 @@ interface AnswerLayout {
   output: Output
 }
 
-export const loadMarkdown = () => import('./markdown/printer.ts')
+export const loadMarkdownPrinter = () => import('./markdown/printer.ts')
 
 /** With `isMarkdown`, the printer formats Markdown, otherwise it prints the text unchanged. */
 export async function createAnswerPrinter(
@@ -36,7 +36,12 @@ export async function createAnswerPrinter(
   if (!isMarkdown) return createTextPrinter(output)
   const isColoured = wantsColour(flags.color, host.env, output.isTerminal)
   const columns = () => host.stdout.columns || Infinity
-  return new (await loadMarkdown()).MarkdownPrinter(output, { columns, isColoured, isStreamed, waiting })
+  return new (await loadMarkdownPrinter()).MarkdownPrinter(output, {
+    columns,
+    isColoured,
+    isStreamed,
+    waiting,
+  })
 }
 
 /** Escapes control characters on a terminal. In a pipe the text stays unchanged. */

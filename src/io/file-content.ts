@@ -7,7 +7,7 @@ import { maxTextLength } from '../wire/json/body-text.ts'
  * a hint for input that is not text.
  */
 export function decodeUtf8(bytes: Uint8Array, name: string, advice?: string): string {
-  if (bytes.length > maxTextLength) throw createTooLongError(name)
+  if (bytes.length > maxTextLength) throw createTextTooLongError(name)
   const text = tryDecodeUtf8(bytes)
   if (text !== undefined) return text
   const ways = advice === undefined ? describeUtf8Fix(bytes) : `${advice}; ${describeUtf8Fix(bytes)}`
@@ -32,7 +32,7 @@ export const isUtf16 = ([first, second]: Uint8Array): boolean =>
 export const isBlank = (bytes: Uint8Array): boolean =>
   bytes.every((byte) => byte === 0x20 || (byte >= 0x09 && byte <= 0x0d))
 
-export const createTooLongError = (name: string) =>
+export const createTextTooLongError = (name: string) =>
   usageError(`${name}: longer than 512 MiB, the most that parley reads`)
 
 function findInvalidLine(bytes: Uint8Array): number {

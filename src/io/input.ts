@@ -7,7 +7,7 @@ import { schedule, type Timers, yieldToSignals } from '../timers.ts'
 import { readBody } from '../wire/exchange.ts'
 import { maxTextLength } from '../wire/json/body-text.ts'
 import {
-  createTooLongError,
+  createTextTooLongError,
   decodeUtf8,
   detectMimeType,
   isBlank,
@@ -15,8 +15,8 @@ import {
   isUtf16,
   tryDecodeUtf8,
 } from './file-content.ts'
-import { absolutePath } from './paths.ts'
-import { shellQuote } from './shell-quote.ts'
+import { toAbsolutePath } from './paths.ts'
+import { quoteForShell } from './shell-quote.ts'
 
 /** The kind `none` stands for a closed stdin, or a device such as /dev/null. */
 export interface Stdin {
@@ -44,16 +44,16 @@ export interface InputReaderOptions {
 }
 
 /** Text from stdin has no name. */
-export type GivenFile = { name?: string; text: string } | { mimeType: string; base64: string }
+export type FileContent = { name?: string; text: string } | { mimeType: string; base64: string }
 
-export interface FileKinds {
+export interface AcceptedFileKinds {
   mimeTypes: RegExp
   description: string
 }
 
 interface ReadOptions {
   shown?: string
-  kinds?: FileKinds | undefined
+  kinds?: AcceptedFileKinds | undefined
   /** Called after 2 s without data from stdin, to print a note. */
   onIdle?(): void
 }
@@ -87,9 +87,9 @@ export class InputReader {
   async readFile(name: string, shown = name): Promise<Uint8Array> {
     const { host, note } = this.#options
     try {
-      const path = absolutePath(host, name)
+      const path = toAbsolutePath(host, name)
       const stat = await fs.stat(path)
-      if (stat.isFile() && stat.size > maxTextLength) throw createTooLongError(shown)
+      if (stat.isFile() && stat.size > maxTextLength) throw createTextTooLongError(shown)
       if (stat.isFile() || stat.isDirectory()) return await fs.readFile(path)
       return await this.#read(
         (stop) => openReadableFile(path, stop),
@@ -116,7 +116,7 @@ export class InputReader {
    * Returns UTF-8 text, or base64 with the MIME type that the bytes show. Throws a usage error if the service
    * does not accept the type.
    */
-  async readContent(path: string, { mimeTypes, description }: FileKinds): Promise<GivenFile> {
+  async readContent(path: string, { mimeTypes, description }: AcceptedFileKinds): Promise<FileContent> {
     const bytes = await this.readBytes(path, '-f -')
     const name = path === '-' ? 'stdin' : path
     if (bytes.length === 0) throw usageError(`${name}: ${path === '-' ? 'it' : 'the file'} is empty`)
@@ -139,7 +139,7 @@ export class InputReader {
   }
 
   /** Returns `undefined` if stdin is a terminal, or something has read it already. */
-  async readPiped(reader: string, kinds?: FileKinds): Promise<string | undefined> {
+  async readPiped(reader: string, kinds?: AcceptedFileKinds): Promise<string | undefined> {
     const { flags, host, note } = this.#options
     const { kind } = host.stdin
     const isFree = this.readsStdin && this.#firstReader === undefined
@@ -150,7 +150,7 @@ export class InputReader {
   }
 
   /** Prints a note and returns an empty text if stdin is blank. */
-  async readPipedAddition(reader: string, kinds?: FileKinds): Promise<string> {
+  async readPipedAddition(reader: string, kinds?: AcceptedFileKinds): Promise<string> {
     const text = await this.readPiped(reader, kinds)
     if (text === undefined) return ''
     if (text.trim() !== '') return text
@@ -174,19 +174,19 @@ export class InputReader {
     for (const word of words) {
       const name = word.replace(/^@/, '')
       if ((name === word && !hasFiles) || !this.#isFile(name)) continue
-      const asText = `${shellQuote(word)} is sent as text`
-      const asFile = `-f ${shellQuote(name)} adds the file`
+      const asText = `${quoteForShell(word)} is sent as text`
+      const asFile = `-f ${quoteForShell(name)} adds the file`
       if (name !== word) note(`${asText}; ${asFile}`)
       else
         throw usageError(
-          `${shellQuote(word)} is a file, but words are sent as text: ${asFile}. To send the name, quote it with other words`,
+          `${quoteForShell(word)} is a file, but words are sent as text: ${asFile}. To send the name, quote it with other words`,
         )
     }
   }
 
   #isFile(name: string): boolean {
     try {
-      return statSync(absolutePath(this.#options.host, name)).isFile()
+      return statSync(toAbsolutePath(this.#options.host, name)).isFile()
     } catch {
       return false
     }
@@ -237,7 +237,7 @@ export class InputReader {
       stop.abort()
       return createDeadlineErrorBeforeSending(`the deadline passed while ${name} was read`)
     })
-    if (bytes.length > maxTextLength) throw createTooLongError(name)
+    if (bytes.length > maxTextLength) throw createTextTooLongError(name)
     await yieldToSignals()
     return bytes
   }

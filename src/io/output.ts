@@ -108,7 +108,7 @@ export function requireOpenStdout(stdout: StdStream, details: { consequence?: st
   if (stdout.isClosed) throw new CliError('file', 'stdout: it was closed when parley started', details)
 }
 
-export async function writeText(stdout: StdStream, text: string, deadline?: Deadline): Promise<void> {
+export async function writeTextToStdout(stdout: StdStream, text: string, deadline?: Deadline): Promise<void> {
   // A blocking write would delay the handler of a signal.
   await yieldToSignals()
   requireOpenStdout(stdout)

@@ -3,7 +3,7 @@ import { basename, dirname, isAbsolute, join, resolve } from 'node:path'
 import { CliError, toFileFailure, usageError } from '../errors.ts'
 
 /** Reads `host.cwd` only for relative names, because the current folder may have been removed. */
-export const absolutePath = (host: { readonly cwd: string }, name: string): string =>
+export const toAbsolutePath = (host: { readonly cwd: string }, name: string): string =>
   isAbsolute(name) ? resolve(name) : resolve(host.cwd, name)
 
 /**
@@ -66,7 +66,7 @@ export interface TargetHost {
  */
 export function findOutputTarget(host: TargetHost, name: string, replaces = true) {
   if (name === '') throw usageError('a file must have a name')
-  const path = absolutePath(host, name)
+  const path = toAbsolutePath(host, name)
   const failure = (why: string) => new CliError('file', `${name}: ${why}`)
   try {
     const stat = statSync(path, { throwIfNoEntry: false })

@@ -11,7 +11,7 @@ const invisible = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]+|(?! )\s| {2,}/gu
  * Quotes a word so that a shell reads it back byte for byte. Characters that match `hidden` become escapes,
  * which bash and zsh support, but not every shell.
  */
-export function shellQuote(text: string, hidden: RegExp = invisible): string {
+export function quoteForShell(text: string, hidden: RegExp = invisible): string {
   if (text.search(hidden) < 0) return quoteShellWord(text)
   const octal = (found: string) =>
     [...Buffer.from(found)].map((byte) => `\\${byte.toString(8).padStart(3, '0')}`).join('')
@@ -23,6 +23,6 @@ export const quoteWords = (words: readonly string[]): string =>
   words
     .map((word) => {
       const [name = ''] = /^--[a-z-]+=/.exec(word) ?? []
-      return name + shellQuote(word.slice(name.length))
+      return name + quoteForShell(word.slice(name.length))
     })
     .join(' ')

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { type PrepareLine, readBatchInput } from '../../src/batch/input.ts'
 import { LineLedger } from '../../src/batch/ledger.ts'
-import { LineUsage } from '../../src/content/tokens.ts'
+import { BatchLineUsage } from '../../src/content/tokens.ts'
 import { type CliError, createUsageErrorFromProblems } from '../../src/errors.ts'
 import { collect, prepare, sourceOf } from './pieces.ts'
 
@@ -20,7 +20,7 @@ const refusal = async (text: string, make?: PrepareLine): Promise<CliError> => {
   throw new Error('it was accepted')
 }
 
-const work = { call: expect.anything(), spent: expect.any(LineUsage), seconds: 0, failures: 0 }
+const work = { call: expect.anything(), spent: expect.any(BatchLineUsage), seconds: 0, failures: 0 }
 
 test('a batch creates a request with the number, id and hash of each line', async () => {
   const jobs = await linesOf('"a"\n\n{"id":"x","prompt":"a"}\n{"prompt":"a","model":"m"}\n"b"\n')

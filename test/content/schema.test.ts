@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
-import { createValidator } from '../../src/content/schema/validator.ts'
+import { createSchemaValidator } from '../../src/content/schema/validator.ts'
 import { realTimers, type Timers } from '../../src/timers.ts'
 import type { Exchange } from '../../src/wire/exchange.ts'
 import { createClock } from '../harness/clock.ts'
@@ -274,7 +274,7 @@ test.each([
   ],
   ['an invalid pattern', { items: { pattern: '(' } }, 'Invalid regular expression: /(/u: Unterminated group'],
 ])('--schema reports the problem of a schema with %s', (_, schema, said) => {
-  expect(createValidator(schema).problems.join()).toContain(said)
+  expect(createSchemaValidator(schema).problems.join()).toContain(said)
 })
 
 test.each([
@@ -291,12 +291,12 @@ test.each([
 
 test.each([true, {}, { title: 'any', $schema: 'https://json-schema.org/draft/2020-12/schema' }])(
   '--schema accepts %j, which allows every value',
-  (schema) => expect(createValidator(schema).problems).toEqual([]),
+  (schema) => expect(createSchemaValidator(schema).problems).toEqual([]),
 )
 
 /** Returns the mismatches of a text. The schema is copied, because validating changes it. */
 const findMismatches = (schema: unknown, text: string): string[] =>
-  createValidator(structuredClone(schema)).validate(JSON.parse(text))
+  createSchemaValidator(structuredClone(schema)).validate(JSON.parse(text))
 
 test.each([
   [true, '5'],
@@ -317,7 +317,9 @@ test.each([
 test.each(['{"properties":{"__proto__":{}}}', '{"items":{"patternProperties":{"__proto__":{}}}}'])(
   '--schema refuses the schema %s, because the validator would ignore the property',
   (schema) => {
-    expect(createValidator(JSON.parse(schema)).problems).toEqual(['a property must not be named __proto__'])
+    expect(createSchemaValidator(JSON.parse(schema)).problems).toEqual([
+      'a property must not be named __proto__',
+    ])
   },
 )
 

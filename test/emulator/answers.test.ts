@@ -1,7 +1,7 @@
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
-import { createValidator } from '../../src/content/schema/validator.ts'
+import { createSchemaValidator } from '../../src/content/schema/validator.ts'
 import { createEmulator } from '../../src/emulator/emulator.ts'
 import { createJsonSample } from '../../src/emulator/sample.ts'
 import { realTimers } from '../../src/timers.ts'
@@ -70,7 +70,7 @@ const schemas: [string, object, unknown][] = [
 test.each(schemas)('the emulator answers a schema with matching JSON: %s', (_, schema, fitting) => {
   const text = createJsonSample(schema)
   expect(JSON.parse(text)).toEqual(fitting)
-  expect(createValidator(structuredClone(schema)).validate(JSON.parse(text))).toEqual([])
+  expect(createSchemaValidator(structuredClone(schema)).validate(JSON.parse(text))).toEqual([])
 })
 
 test.each(['prompt', 'native'])(

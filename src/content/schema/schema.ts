@@ -14,7 +14,7 @@ import type { ResolvedSettings } from '../../settings/resolve.ts'
 import { createJsonAssignment, createListEndAssignment, type JsonAssignment } from '../../wire/json/edit.ts'
 import { describeJsonError, parseGivenJson, tryParseJson } from '../../wire/json/parse.ts'
 import { createResponseError } from '../../wire/problem/problem.ts'
-import { buildBody, type MessagePart } from '../body.ts'
+import { buildRequestBody, type MessagePart } from '../body.ts'
 
 export interface SchemaSource {
   name: string
@@ -142,7 +142,7 @@ export class AnswerSchema {
       ...(text.trim() === '' ? [] : [{ role: this.#settings.answerRole, parts: [{ text }] }]),
       { role: 'user', parts: [{ text: wrong }] },
     ]
-    return buildBody({
+    return buildRequestBody({
       given: { text: Buffer.from(body).toString(), name: 'the body' },
       turn: [],
       assignments: turns.map((turn) => createListEndAssignment(['contents'], JSON.stringify(turn))),

@@ -30,7 +30,7 @@ const drafts = [
  * require, the validator ignores unknown keywords and formats, and `format` is only an annotation. A schema
  * that has unknown keywords and constrains nothing is probably a mistake, so it is a problem.
  */
-export function createValidator(schema: unknown): SchemaValidator {
+export function createSchemaValidator(schema: unknown): SchemaValidator {
   const failing = (problems: Problems): SchemaValidator => ({ problems, validate: () => problems })
   const dialect = isObject(schema) ? (schema.$schema ?? drafts[0]) : drafts[0]
   const draft = drafts.find((each) => each === dialect || each.address.test(String(dialect)))

@@ -1,7 +1,7 @@
 import { parentPort, workerData } from 'node:worker_threads'
-import { createValidator } from './validator.ts'
+import { createSchemaValidator } from './validator.ts'
 
-const { problems, validate } = createValidator(JSON.parse(workerData))
+const { problems, validate } = createSchemaValidator(JSON.parse(workerData))
 
 // The first message has the problems of the schema. The thread then answers each text with its mismatches.
 parentPort?.postMessage(problems)

@@ -1,11 +1,11 @@
-import { buildBody } from '../../content/body.ts'
+import { buildRequestBody } from '../../content/body.ts'
 import { readPromptInputs } from '../../content/prompt.ts'
 import { openAnswerDestination } from '../../content/saved-answer.ts'
 import type { SchemaMismatch } from '../../content/schema/schema.ts'
 import type { Context } from '../../context.ts'
 import { usageError } from '../../errors.ts'
 import { createServiceCaller } from '../../http/call.ts'
-import { loadMarkdown } from '../../io/answer-printer.ts'
+import { loadMarkdownPrinter } from '../../io/answer-printer.ts'
 import { createSaveHooks } from '../../io/file-output.ts'
 import { ignoreClosedReader } from '../../io/output.ts'
 import { readSettings } from '../../settings/resolve.ts'
@@ -65,7 +65,7 @@ export async function runChat(context: Context, options: ChatOptions, words: str
   const endpoint = via === 'path' ? endpoints.streamChat : endpoints.chat
   const parts = {
     params: { family: values.family, model },
-    body: await buildBody({
+    body: await buildRequestBody({
       ...flags,
       given: given ?? conversation?.stored,
       turn: [...turn, ...(schema?.parts ?? [])],
@@ -89,7 +89,7 @@ export async function runChat(context: Context, options: ChatOptions, words: str
   // pipe.
   const isRead = conversation !== undefined || context.flags.report !== undefined
   const output = isRead ? ignoreClosedReader(context.output) : context.output
-  const meanwhile = () => Promise.all([loadAnswer(), isMarkdown && loadMarkdown()])
+  const meanwhile = () => Promise.all([loadAnswer(), isMarkdown && loadMarkdownPrinter()])
   const requireLock = conversation?.requireLock
   let answerOutput: AnswerOutput | undefined
   let mismatch: SchemaMismatch | undefined

@@ -1,5 +1,5 @@
 import { existsSync } from 'node:fs'
-import { buildBody, type MessagePart } from '../../content/body.ts'
+import { buildRequestBody, type MessagePart } from '../../content/body.ts'
 import { saveAnswerAfterFailure } from '../../content/saved-answer.ts'
 import type { Context } from '../../context.ts'
 import { CliError, toFileFailure } from '../../errors.ts'
@@ -72,7 +72,7 @@ export async function openConversation(context: Context, name: string) {
         )
         const { text } = (await read()) ?? { text: '{"model":"","contents":[]}' }
         const assignments = [turn, createJsonAssignment(['model'], JSON.stringify(model))]
-        const thread = await buildBody({ given: { text, name }, turn: question, system, assignments })
+        const thread = await buildRequestBody({ given: { text, name }, turn: question, system, assignments })
         // If this process was suspended, another process may have taken the lock and added turns, which this
         // write would remove.
         requireLock()

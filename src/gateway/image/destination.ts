@@ -3,7 +3,7 @@ import { dirname, extname, join, resolve } from 'node:path'
 import type { Context } from '../../context.ts'
 import { CliError, hasCode, toFileFailure, usageError } from '../../errors.ts'
 import { createFileAtomically, type FileOutput, openFileOutput, TemporaryFile } from '../../io/file-output.ts'
-import { absolutePath, findOutputTarget, findReplaceProblem, isFolderName } from '../../io/paths.ts'
+import { findOutputTarget, findReplaceProblem, isFolderName, toAbsolutePath } from '../../io/paths.ts'
 import type { Timers } from '../../timers.ts'
 import { hasWrongImageExtension } from './format.ts'
 
@@ -58,7 +58,7 @@ async function createFolderDestination(
   name: string,
   replaces: boolean,
 ): Promise<ImageDestination> {
-  const path = absolutePath(host, folder)
+  const path = toAbsolutePath(host, folder)
   await convertFileErrors(folder || path, async () => requireFolder(path, folder !== ''))
   let count = 0
   return {

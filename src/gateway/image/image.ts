@@ -1,4 +1,4 @@
-import { buildBody } from '../../content/body.ts'
+import { buildRequestBody } from '../../content/body.ts'
 import { printWarningsAndFooter } from '../../content/footer.ts'
 import { readPromptInputs } from '../../content/prompt.ts'
 import { saveAnswerAfterFailure } from '../../content/saved-answer.ts'
@@ -33,7 +33,7 @@ export async function runImage(context: Context, flags: ImageOptions, words: str
   const { values } = settings
   const model = chooseImageModel(options, settings)
   const { given, turn, text, system } = await readPromptInputs(context, options, words)
-  const body = await buildBody({ ...createBodyFlags(options, { system }), given, turn })
+  const body = await buildRequestBody({ ...createBodyFlags(options, { system }), given, turn })
   const name = createImageName(text || (await readPromptOfBody(body)))
   const destination = await openDestination(context, options, name)
 

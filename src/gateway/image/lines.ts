@@ -4,7 +4,7 @@ import { readArgumentInputs } from '../../content/prompt.ts'
 import { readTokenUsage } from '../../content/tokens.ts'
 import type { Context } from '../../context.ts'
 import { CliError, usageError } from '../../errors.ts'
-import { absolutePath, isFolderName } from '../../io/paths.ts'
+import { isFolderName, toAbsolutePath } from '../../io/paths.ts'
 import type { ResolvedSettings } from '../../settings/resolve.ts'
 import { endpoints } from '../../wire/endpoints.ts'
 import type { AnswerSummary } from '../../wire/gateway/answer-forms.ts'
@@ -76,7 +76,7 @@ export async function prepareImageLines(
  * have had another working folder.
  */
 const imageExists = ({ host }: Context, file: string, folder = ''): boolean =>
-  [file, folder + basename(file)].some((name) => isFilled(absolutePath(host, name)))
+  [file, folder + basename(file)].some((name) => isFilled(toAbsolutePath(host, name)))
 
 function isFilled(path: string): boolean {
   try {

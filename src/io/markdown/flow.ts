@@ -1,5 +1,5 @@
 import { canBreakBetween, measureWidth, type Span, type StyledLine, splitWords } from '../spans.ts'
-import { readLines } from './inline.ts'
+import { layOutInlineTokens } from './inline.ts'
 import { createBlankSpan, type MarkdownPage } from './page.ts'
 import { ParagraphSplitter } from './segments.ts'
 import { readInlineTokens } from './source.ts'
@@ -44,7 +44,7 @@ export class TextFlow {
     if (breaksRow && this.#lastText !== undefined) this.#endRow()
     if (text.trimEnd() === '') return
     const tokens = special.test(text) ? readInlineTokens(text) : [{ type: 'text', raw: text }]
-    for (const [index, line] of readLines(tokens, '').entries()) {
+    for (const [index, line] of layOutInlineTokens(tokens, '').entries()) {
       // A paragraph does not begin with an empty row.
       if (index > 0 && !this.#isEmpty) this.#endRow()
       this.#place(line, index > 0 || breaksRow ? '' : before.replaceAll('\t', '    '))

@@ -2,7 +2,7 @@ import type { MarkedToken, Token, Tokens } from 'marked'
 import { getLineText, type Span, type StyledLine, spanStyles } from '../spans.ts'
 import { decodeCharacterReferences } from './references.ts'
 
-export function readLines(tokens: readonly Token[], sgr: string): StyledLine[] {
+export function layOutInlineTokens(tokens: readonly Token[], sgr: string): StyledLine[] {
   const lines: Span[][] = [[]]
   for (const span of readSpans(tokens, sgr)) {
     for (const [index, text] of span.text.split('\n').entries()) {
@@ -12,14 +12,14 @@ export function readLines(tokens: readonly Token[], sgr: string): StyledLine[] {
       if (shown !== '') line.push({ ...span, text: shown.replaceAll('\t', '    ') })
     }
   }
-  return lines.map(trimEnd)
+  return lines.map(trimLineEnd)
 }
 
-export function trimEnd(line: StyledLine): StyledLine {
+export function trimLineEnd(line: StyledLine): StyledLine {
   const last = line.at(-1)
   if (last === undefined || last.text === last.text.trimEnd()) return line
   const text = last.text.trimEnd()
-  return text === '' ? trimEnd(line.slice(0, -1)) : [...line.slice(0, -1), { ...last, text }]
+  return text === '' ? trimLineEnd(line.slice(0, -1)) : [...line.slice(0, -1), { ...last, text }]
 }
 
 function readSpans(tokens: readonly Token[], sgr: string): Span[] {

@@ -1,7 +1,7 @@
 import type { MarkedToken, Token, Tokens } from 'marked'
 import { measureWidth, type Span, type StyledLine, spanStyles, wrapLine } from '../spans.ts'
-import { readLines, trimEnd } from './inline.ts'
-import { type FencedCode, readTokens, removeIndent } from './source.ts'
+import { layOutInlineTokens, trimLineEnd } from './inline.ts'
+import { type FencedCode, readBlockTokens, removeIndent } from './source.ts'
 import { layOutTable } from './table.ts'
 
 export interface LayoutSpace {
@@ -44,7 +44,7 @@ const endsWithBlankLine = (raw: string): boolean => /\n[ \t]*\n$/.test(raw)
 function layOutBlock(token: MarkedToken, space: LayoutSpace): StyledLine[] {
   const { columns, depth } = space
   const wrapAll = (inner: readonly Token[], sgr: string) =>
-    readLines(inner, sgr).flatMap((line) => wrapLine(line, columns))
+    layOutInlineTokens(inner, sgr).flatMap((line) => wrapLine(line, columns))
   switch (token.type) {
     case 'heading':
       return wrapAll(token.tokens, spanStyles.headings[token.depth - 1] ?? spanStyles.bold)
@@ -78,12 +78,12 @@ function layOutQuote({ text, tokens }: Tokens.Blockquote, space: LayoutSpace): S
   const label = kind[0]?.toUpperCase() + kind.slice(1).toLowerCase()
   return [
     [{ text: label, sgr: spanStyles.bold }],
-    ...layOutBlocks(readTokens(text.slice(line.length)), space),
+    ...layOutBlocks(readBlockTokens(text.slice(line.length)), space),
   ]
 }
 
 const prefixLine = (lead: StyledLine, line: StyledLine): StyledLine =>
-  line.length > 0 ? [...lead, ...line] : trimEnd(lead)
+  line.length > 0 ? [...lead, ...line] : trimLineEnd(lead)
 
 const narrowSpace = (space: LayoutSpace, lead: StyledLine): LayoutSpace => ({
   ...space,

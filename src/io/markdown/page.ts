@@ -1,6 +1,6 @@
 import type { Output } from '../output.ts'
 import { addColours, type Span, type StyledLine } from '../spans.ts'
-import { trimEnd } from './inline.ts'
+import { trimLineEnd } from './inline.ts'
 
 export const createBlankSpan = (count: number): Span => ({ text: ' '.repeat(count), sgr: '' })
 
@@ -29,7 +29,7 @@ export class MarkdownPage {
   print(lines: readonly StyledLine[], indent: number, lead: StyledLine = [createBlankSpan(indent)]): void {
     for (const [index, line] of lines.entries()) {
       const start = index === 0 ? lead : [createBlankSpan(indent)]
-      this.append(line.length === 0 ? trimEnd(start) : [...start, ...line])
+      this.append(line.length === 0 ? trimLineEnd(start) : [...start, ...line])
       this.endRow()
     }
   }

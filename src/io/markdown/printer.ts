@@ -12,7 +12,7 @@ import {
   MarkdownBuffer,
   maxBlockLength,
   openFence,
-  readTokens,
+  readBlockTokens,
   removeIndent,
 } from './source.ts'
 import { isDelimiterRow, layOutTable, maxTableLength } from './table.ts'
@@ -298,7 +298,7 @@ export class MarkdownPrinter {
 
   #layOut(text: string): void {
     const space = { columns: this.#countColumns(), depth: this.#items.length }
-    this.#print(layOutBlocks(readTokens(text), space))
+    this.#print(layOutBlocks(readBlockTokens(text), space))
   }
 
   #startTable(header: string, indent: number, isHeaderPrinted = false): void {

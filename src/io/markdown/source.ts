@@ -30,7 +30,7 @@ const createLexer = () => new Lexer({ ...getDefaults(), tokenizer: new SourceTok
 /** Deeper quotes and list items overflow the stack of the lexer. */
 const tooDeep = /^(?:[ \t]*(?:>|[-*+]|\d{1,9}[.)])){50}/m
 
-export function readTokens(text: string): MarkedToken[] {
+export function readBlockTokens(text: string): MarkedToken[] {
   try {
     if (!tooDeep.test(text)) return createLexer().lex(text) as MarkedToken[]
   } catch {

@@ -1,13 +1,13 @@
 import { getLineText, measureWidth, type Span, type StyledLine, spanStyles, wrapLine } from '../spans.ts'
-import { readLines, trimEnd } from './inline.ts'
+import { layOutInlineTokens, trimLineEnd } from './inline.ts'
 import { maxBlockLength, readInlineTokens } from './source.ts'
 
 /** In characters. A longer table is laid out in parts, so that memory stays limited. */
 export const maxTableLength = 64 * 1024
 
 /**
- * Maximum width of a table, also in a pipe. Without a limit, a short cell next to a very long cell would become
- * a long row of blanks.
+ * Maximum width of a table, also in a pipe. Without a limit, a short cell next to a very long cell would
+ * become a long row of blanks.
  */
 const maxTableColumns = 500
 const minColumnWidth = 8
@@ -25,7 +25,9 @@ export function layOutTable(source: string, columns: number, isHeaderPrinted = f
   const delimiters = splitCells(delimiter)
   const readRow = (line: string, sgr: string) =>
     splitRow(line, delimiters.length).map((cell) =>
-      cell.length > maxBlockLength ? [[{ text: cell, sgr }]] : readLines(readInlineTokens(cell), sgr),
+      cell.length > maxBlockLength
+        ? [[{ text: cell, sgr }]]
+        : layOutInlineTokens(readInlineTokens(cell), sgr),
     )
   const rows = [readRow(header, spanStyles.bold), ...lines.map((line) => readRow(line, ''))]
   const widths = findWidths(rows, Math.min(columns, maxTableColumns))
@@ -109,7 +111,7 @@ function layOutCells([header = [], ...rows]: readonly StyledLine[][][], columns:
       const isNamed = name.length > 0 && (index === 0 || measureWidth(name) <= maxRepeatedColumns)
       const start: StyledLine = isNamed ? [...name, { text: ': ', sgr: spanStyles.bold }] : []
       const [first = [], ...others] = cell
-      return [trimEnd([...start, ...first]), ...others].flatMap((line) => wrapLine(line, columns))
+      return [trimLineEnd([...start, ...first]), ...others].flatMap((line) => wrapLine(line, columns))
     })
     return index === 0 ? lines : [[], ...lines]
   })

@@ -1,7 +1,7 @@
 import type { Context } from '../../context.ts'
 import { CliError } from '../../errors.ts'
 import { formatMoney } from '../../io/money.ts'
-import { shellQuote } from '../../io/shell-quote.ts'
+import { quoteForShell } from '../../io/shell-quote.ts'
 import type { Money } from '../../wire/sessions/usage.ts'
 import { formatBriefName } from '../plain-name.ts'
 import { formatBudgetCommand, formatSessionCommand } from '../session-command.ts'
@@ -94,14 +94,14 @@ export function formatToolResultCommand(
   ids: string[],
 ): string {
   const [id = ''] = ids
-  const value = ids.length === 1 && isSafeWord(id) ? `${shellQuote(id)}=TEXT` : 'ID=TEXT'
+  const value = ids.length === 1 && isSafeWord(id) ? `${quoteForShell(id)}=TEXT` : 'ID=TEXT'
   const flag = type === 'agent.custom_tool_use' ? '--custom-tool-result' : '--tool-result'
   return `${formatSessionCommand(context, 'send', session)} ${flag} ${value}`
 }
 
 /** Formats ids as words of a command. Returns `--pending` if the ids are too long or look like flags. */
 function formatToolUseIds(uses: readonly { id: string }[]): string {
-  const words = uses.map(({ id }) => shellQuote(id)).join(' ')
+  const words = uses.map(({ id }) => quoteForShell(id)).join(' ')
   return words.length > 1000 || !uses.every(({ id }) => isSafeWord(id)) ? '--pending' : words
 }
 

@@ -5,7 +5,7 @@ import { CliError, describeFileError, toFileFailure } from '../../errors.ts'
 import { AppendedFile } from '../../io/appended-file.ts'
 import { openCacheFolder } from '../../io/cache-folder.ts'
 import { acquireLock, type FileLock } from '../../io/lock.ts'
-import { absolutePath } from '../../io/paths.ts'
+import { toAbsolutePath } from '../../io/paths.ts'
 import { splitLines } from '../../io/raw-lines.ts'
 import { isObject, tryParseJson } from '../../wire/json/parse.ts'
 import { readEventText, SessionEvent } from '../../wire/sessions/session-event.ts'
@@ -97,7 +97,8 @@ export class Audit {
     const audit = new Audit(context, target.session)
     const name = `the audit file ${path}`
     try {
-      if (path !== undefined) audit.#file = new AppendedFile({ path: absolutePath(context.host, path), name })
+      if (path !== undefined)
+        audit.#file = new AppendedFile({ path: toAbsolutePath(context.host, path), name })
       await audit.#lockSession(target)
       if (path !== undefined) await audit.#lockFile(target, path)
       if (audit.#file) await audit.#read(audit.#file, name)
@@ -129,7 +130,7 @@ export class Audit {
    */
   async #lockFile({ session, deadline }: AuditTarget, audit: string): Promise<void> {
     const end = `.${digest(session)}`
-    const path = absolutePath(this.#context.host, audit) + end
+    const path = toAbsolutePath(this.#context.host, audit) + end
     try {
       await this.#lock(path, `${audit} for ${session}`, deadline)
     } catch (error) {

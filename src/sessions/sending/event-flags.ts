@@ -3,7 +3,7 @@ import { appendFlagValue, FileFlag, TextFlag } from '../../argv/flags.ts'
 import type { Context } from '../../context.ts'
 import { usageError } from '../../errors.ts'
 import { toOneLine } from '../../io/escape.ts'
-import type { FileKinds, InputReader } from '../../io/input.ts'
+import type { AcceptedFileKinds, InputReader } from '../../io/input.ts'
 import { parseGivenJson } from '../../wire/json/parse.ts'
 
 interface EventFlag {
@@ -53,7 +53,7 @@ type MessageBlock =
   | { type: 'text'; text: string }
   | { type: 'image' | 'document'; source: { type: 'base64'; media_type: string; data: string } }
 
-export const messageFileKinds: FileKinds = {
+export const messageFileKinds: AcceptedFileKinds = {
   mimeTypes: /^image\/|^application\/pdf$/,
   description: 'an image or PDF file',
 }
