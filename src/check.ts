@@ -147,6 +147,6 @@ function describe({ kind, message, details }: CliError, settings: ResolvedSettin
   return kind === 'not-sent' || kind === 'refused' ? `${words}; ${hint}` : words
 }
 
-export async function offerCheck(context: Context, questioner: Prompter): Promise<void> {
+export async function offerProfileCheck(context: Context, questioner: Prompter): Promise<void> {
   if (await askYesNo(questioner, 'Check it now? [Y/n]', true)) await checkProfile(context)
 }

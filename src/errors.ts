@@ -122,7 +122,7 @@ function describeBug(error: unknown): string {
  */
 export function toFailure(error: unknown, state?: string): CliError {
   if (error instanceof CliError) return error
-  if (error instanceof Error && hasCode(error, 'EMFILE', 'ENFILE'))
+  if (error instanceof Error && hasErrorCode(error, 'EMFILE', 'ENFILE'))
     return new CliError('file', describeFileError(error), { sent: 'unknown', consequence: state })
   return new CliError('unexpected', `a bug in parley ${version}: ${describeBug(error)}`, {
     sent: 'unknown',
@@ -183,7 +183,7 @@ export function describeFileError(error: unknown): string {
   return (code && fileErrorTexts[code]) || words || code || message
 }
 
-export const hasCode = (error: unknown, ...codes: string[]): boolean =>
+export const hasErrorCode = (error: unknown, ...codes: string[]): boolean =>
   codes.includes((error as NodeJS.ErrnoException).code ?? '')
 
 /** Returns a `CliError` unchanged. */

@@ -11,7 +11,7 @@ import type { Timers } from './timers.ts'
 import { isObject, tryParseJson } from './wire/json/parse.ts'
 import type { WorkTracker } from './work-tracker.ts'
 
-export interface RunEnd {
+export interface RunOutcome {
   exit: number
   signal?: { message: string; kept: SavedFiles }
   failure?: CliError
@@ -32,7 +32,7 @@ export interface ReportSource {
 export function prepareReport(
   name: string,
   { host, summary, tracker, secrets }: ReportSource,
-): (end: RunEnd) => void {
+): (end: RunOutcome) => void {
   if (name === '' || name === '-') throw usageError('--report needs the name of a file')
   const target = toAbsolutePath(host, name)
   const toReportFailure = (error: unknown) => toFileFailure(error, `--report ${name}`)
@@ -88,7 +88,7 @@ const usageFields = [
 function describeRun(
   summary: Summary,
   tracker: WorkTracker,
-  { exit, signal, failure }: RunEnd,
+  { exit, signal, failure }: RunOutcome,
   seconds: number,
 ): object {
   const { command, id, model, stopReason, session, usage, attempts, files, counts } = summary

@@ -1,10 +1,10 @@
 import { findFlagValue, hasFlag } from './argv/bare-flags.ts'
-import type { ReportSource, RunEnd } from './report-file.ts'
+import type { ReportSource, RunOutcome } from './report-file.ts'
 
 export class RunReport {
   readonly #source: ReportSource
   #name: string | undefined
-  #write: ((end: RunEnd) => void) | undefined
+  #write: ((end: RunOutcome) => void) | undefined
 
   /** The flags apply even if other arguments are invalid, so they are read from the raw arguments. */
   constructor(argv: string[], source: ReportSource) {
@@ -31,13 +31,13 @@ export class RunReport {
   }
 
   /** A run that failed before `open` opens the report here. Throws a `CliError`. */
-  async write(end: RunEnd): Promise<void> {
+  async write(end: RunOutcome): Promise<void> {
     await this.open()
     this.writeSync(end)
   }
 
   /** For signal handlers, which cannot wait. No effect before `open`. */
-  writeSync(end: RunEnd): void {
+  writeSync(end: RunOutcome): void {
     const write = this.#write
     this.#write = undefined
     write?.(end)

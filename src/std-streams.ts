@@ -8,7 +8,7 @@ import {
   writeFileSync,
   writeSync,
 } from 'node:fs'
-import { hasCode } from './errors.ts'
+import { hasErrorCode } from './errors.ts'
 import type { Stdin } from './io/input.ts'
 import type { StdStream } from './io/output.ts'
 import { removeSignalHandlers } from './signals.ts'
@@ -80,7 +80,7 @@ function writeAll(descriptor: number, bytes: Uint8Array): number {
     while (written < bytes.length) written += writeSync(descriptor, bytes.subarray(written))
   } catch (error) {
     // If another process made the shared pipe non-blocking, the caller writes the rest through the stream.
-    if (!hasCode(error, 'EAGAIN')) throw error
+    if (!hasErrorCode(error, 'EAGAIN')) throw error
   }
   return written
 }

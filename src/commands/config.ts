@@ -55,8 +55,8 @@ export const configCommands = {
       ])
       await withPrompter(context, async (prompter) => {
         if (!(await setUpProfile(context, prompter))) return
-        const { offerCheck } = await import('../check.ts')
-        await offerCheck(context, prompter)
+        const { offerProfileCheck } = await import('../check.ts')
+        await offerProfileCheck(context, prompter)
       })
     },
   },

@@ -2,7 +2,7 @@ import { createUsageErrorFromProblems, usageError } from '../errors.ts'
 import { createTextWithinLimit } from '../wire/json/body-text.ts'
 import {
   createJsonAssignment,
-  createListEndAssignment,
+  createListAppendAssignment,
   editJson,
   type JsonAssignment,
 } from '../wire/json/edit.ts'
@@ -52,7 +52,7 @@ export async function buildRequestBody(parts: RequestBodyParts): Promise<Uint8Ar
     // Serializes the new body with the prompt at once. Appending a long prompt to an empty body would copy
     // the prompt once more.
     if (!given) return editJson(JSON.stringify({ contents: [added] }), assignments)
-    const more = turn.length > 0 ? [createListEndAssignment(['contents'], JSON.stringify(added))] : []
+    const more = turn.length > 0 ? [createListAppendAssignment(['contents'], JSON.stringify(added))] : []
     return editJson(given.text, [...more, ...assignments])
   })
   if (text !== given?.text && (given || parts.assignments.length > 0)) await check({ text, name: 'the body' })

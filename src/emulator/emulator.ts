@@ -4,14 +4,14 @@ import { CliError } from '../errors.ts'
 import { type Endpoint, type EndpointName, endpoints } from '../wire/endpoints.ts'
 import type { Exchange } from '../wire/exchange.ts'
 import type { GenerateRequest } from '../wire/gateway/generate-request.ts'
-import { describeSchemaIssues, tooDeepReason, tryParseJson } from '../wire/json/parse.ts'
+import { describeSchemaIssues, jsonTooDeepReason, tryParseJson } from '../wire/json/parse.ts'
 import { documentedBetas } from '../wire/sessions/betas.ts'
 import type { SendEventsBody } from '../wire/sessions/send-events.ts'
 import type { CreateSessionBody } from '../wire/sessions/session-requests.ts'
 import { takeTextStart } from '../wire/text-start.ts'
 import {
   createRateLimiter,
-  type Faults,
+  type FaultSettings,
   parseFaults,
   takeFault,
   toFaultResponse,
@@ -31,7 +31,7 @@ import { EmulatedSessions, type EmulatedSessionsOptions } from './sessions/sessi
 export interface EmulatorOptions {
   /** If omitted, the emulator accepts any credential. */
   credentials?: { accessToken?: string; apiKey?: string }
-  faults?: Faults
+  faults?: FaultSettings
   /** Delay of each response, and of each reaction of an agent. */
   latencyMs?: number
   /** If omitted, the emulator composes an answer from the prompt. */
@@ -180,7 +180,7 @@ type Schema = Awaited<ReturnType<NonNullable<Endpoint['request']>>>
 
 function listProblems(schema: Schema, value: unknown, type = ''): string[] {
   if (!/^application\/json\s*(;|$)/i.test(type)) return ['the content type must be application/json']
-  if (value === undefined) return [`the body is not JSON, or is ${tooDeepReason}`]
+  if (value === undefined) return [`the body is not JSON, or is ${jsonTooDeepReason}`]
   const { error } = schema.safeParse(value)
   return error ? describeSchemaIssues(error) : []
 }

@@ -14,7 +14,7 @@ export interface Fault {
 
 const faultPattern = new RegExp(`^(?:([a-z]+):)?(${faultKinds.join('|')}|[45]\\d\\d)(?:x(0*[1-9]\\d*))?$`)
 
-export type Faults = ReturnType<typeof parseFaults>
+export type FaultSettings = ReturnType<typeof parseFaults>
 
 /** Parses the values of `--fault`. `rate`: requests per second, or Infinity. Throws a usage error. */
 export function parseFaults(specs: readonly string[], endpoints: readonly string[]) {

@@ -7,7 +7,7 @@ import type { ResolvedSettings } from '../settings/resolve.ts'
 import type { Endpoint } from '../wire/endpoints.ts'
 import type { Exchange, HttpResponse } from '../wire/exchange.ts'
 import type { TrackedCall } from '../work-tracker.ts'
-import { createCredentials } from './credentials.ts'
+import { createCredentialProvider } from './credentials.ts'
 import { decompressBody } from './decode.ts'
 import {
   buildRequest,
@@ -49,7 +49,7 @@ export type ServiceCaller = ReturnType<typeof createServiceCaller>
  */
 export function createServiceCaller(context: Context, settings: ResolvedSettings, isBatch = false) {
   const { host, flags, summary, tracker } = context
-  const credentials = createCredentials(context, settings)
+  const credentials = createCredentialProvider(context, settings)
   const retries = isBatch ? 0 : settings.values.retries
   const { dryRun, curl, retryUnknown = false } = flags
   let stopSpinner: (() => void) | undefined

@@ -19,7 +19,7 @@ import type { PreparedRequest } from './request.ts'
 
 type Service = Endpoint['service']
 
-export function createCredentials(context: Context, settings: ResolvedSettings) {
+export function createCredentialProvider(context: Context, settings: ResolvedSettings) {
   /** Output of the commands that print secrets, so that no command runs twice. */
   const printed = new Map<Service, Promise<string>>()
 

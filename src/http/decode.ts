@@ -30,7 +30,7 @@ async function* limitLength(body: Body, maxBytes: number): AsyncGenerator<Uint8A
   let size = 0
   for await (const chunk of body) {
     size += chunk.length
-    if (size > maxBytes) throw createTextTooLongError()
+    if (size > maxBytes) throw createAnswerTooLongError()
     yield chunk
   }
 }
@@ -104,7 +104,7 @@ async function* prepend(
 
 const unreadableError = (why: string) => createResponseError(`the answer cannot be read: ${why}`)
 
-export const createTextTooLongError = () => unreadableError('it is longer than 512 MiB')
+export const createAnswerTooLongError = () => unreadableError('it is longer than 512 MiB')
 
 const toUnreadableError = (error: unknown) =>
   error instanceof CliError ? error : unreadableError('it cannot be decompressed')

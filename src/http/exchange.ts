@@ -5,7 +5,7 @@ import type { ShortLivedSet } from '../short-lived-set.ts'
 import type { Exchange, HttpRequest, HttpResponse } from '../wire/exchange.ts'
 import { maxTextLength } from '../wire/json/body-text.ts'
 import { type Connection, type ConnectionPool, closeConnection } from './connections.ts'
-import { createTextTooLongError } from './decode.ts'
+import { createAnswerTooLongError } from './decode.ts'
 import { findSocketError } from './socket.ts'
 import { createTimeLimits } from './time-limits.ts'
 
@@ -96,7 +96,7 @@ class Attempt implements Dispatcher.DispatchHandler {
   onResponseData(_: unknown, chunk: Uint8Array): void {
     this.#limits.refresh()
     this.#bodyBytes += chunk.length
-    if (this.#bodyBytes > maxTextLength) this.#fail(createTextTooLongError())
+    if (this.#bodyBytes > maxTextLength) this.#fail(createAnswerTooLongError())
     else this.#body.push(chunk)
   }
 

@@ -14,7 +14,7 @@ import {
   writeFileSync,
 } from 'node:fs'
 import { promisify } from 'node:util'
-import { CliError, hasCode, toFileFailure } from '../errors.ts'
+import { CliError, hasErrorCode, toFileFailure } from '../errors.ts'
 
 const newline = 0x0a
 
@@ -55,8 +55,8 @@ export class AppendedFile {
     try {
       this.#file = openSync(path, refusal === undefined ? flags : flags | O_EXCL, 0o600)
     } catch (error) {
-      if (hasCode(error, 'ELOOP')) throw failure(symbolicLinkProblem)
-      if (refusal === undefined || !hasCode(error, 'EEXIST')) throw toFileFailure(error, name)
+      if (hasErrorCode(error, 'ELOOP')) throw failure(symbolicLinkProblem)
+      if (refusal === undefined || !hasErrorCode(error, 'EEXIST')) throw toFileFailure(error, name)
       throw failure(findKindProblem(lstatSync(path, { throwIfNoEntry: false })) ?? refusal)
     }
     // Windows opens a folder without an error, so the kind is checked here.
@@ -141,7 +141,7 @@ export class AppendedFile {
         ftruncateSync(this.#file, size)
       } catch (error) {
         // Windows cannot truncate a file that is open for appending, so the file is opened again.
-        if (!hasCode(error, 'EPERM')) throw error
+        if (!hasErrorCode(error, 'EPERM')) throw error
         truncateSync(this.#path, size)
       }
       this.#size = size

@@ -1,6 +1,6 @@
 import { chmodSync, lstatSync, mkdirSync, statSync } from 'node:fs'
 import { dirname, isAbsolute, join } from 'node:path'
-import { describeFileError, hasCode } from '../errors.ts'
+import { describeFileError, hasErrorCode } from '../errors.ts'
 
 interface CacheEnvironment {
   env: Readonly<Record<string, string | undefined>>
@@ -55,7 +55,7 @@ export function makePrivateFolder(path: string): void {
   try {
     mkdirSync(path, 0o700)
   } catch (error) {
-    if (!hasCode(error, 'EEXIST')) throw error
+    if (!hasErrorCode(error, 'EEXIST')) throw error
   }
 }
 

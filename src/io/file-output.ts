@@ -18,7 +18,7 @@ import { dirname, join } from 'node:path'
 import type { Writable } from 'node:stream'
 import { promisify } from 'node:util'
 import type { Deadline } from '../deadline.ts'
-import { CliError, describeFileError, hasCode, joinSavedFiles, toFileFailure } from '../errors.ts'
+import { CliError, describeFileError, hasErrorCode, joinSavedFiles, toFileFailure } from '../errors.ts'
 import type { ShortLivedSet } from '../short-lived-set.ts'
 import { toOneLine } from './escape.ts'
 import { createWriteTimeoutError, type Output } from './output.ts'
@@ -130,7 +130,7 @@ async function openPipe(path: string, name: string): Promise<Writable> {
     const fd = openSync(path, constants.O_WRONLY | constants.O_NONBLOCK)
     return new Socket({ fd, readable: false, writable: true })
   } catch (error) {
-    const isUnread = hasCode(error, 'ENXIO')
+    const isUnread = hasErrorCode(error, 'ENXIO')
     throw new CliError('file', `${name}: ${isUnread ? 'nobody reads this pipe' : describeFileError(error)}`)
   }
 }
@@ -239,7 +239,7 @@ export class TemporaryFile {
         renameSync(this.#path, target)
         return
       } catch (error) {
-        const mayPass = platform() === 'win32' && hasCode(error, ...transientCodes)
+        const mayPass = platform() === 'win32' && hasErrorCode(error, ...transientCodes)
         if (!mayPass || pause > maxRenamePauseMs) throw error
         Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, pause)
       }
@@ -252,12 +252,12 @@ export class TemporaryFile {
       try {
         linkSync(this.#path, path)
       } catch (error) {
-        if (!hasCode(error, ...linkUnsupportedCodes)) throw error
+        if (!hasErrorCode(error, ...linkUnsupportedCodes)) throw error
         copyFileSync(this.#path, path, constants.COPYFILE_EXCL)
       }
       return true
     } catch (error) {
-      if (hasCode(error, 'EEXIST')) return false
+      if (hasErrorCode(error, 'EEXIST')) return false
       throw error
     }
   }

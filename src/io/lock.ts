@@ -11,7 +11,7 @@ import {
 import { platform } from 'node:os'
 import { setTimeout as wait } from 'node:timers/promises'
 import type { Deadline } from '../deadline.ts'
-import { CliError, hasCode } from '../errors.ts'
+import { CliError, hasErrorCode } from '../errors.ts'
 
 interface LockOptions {
   /** Name of the locked file, for messages. */
@@ -135,7 +135,7 @@ function tryCreate(path: string, waited: number): number | undefined {
     return openSync(path, 'wx', 0o600)
   } catch (error) {
     const isRemoved = mayBePendingRemoval(error) && waited <= waitingNoteDelayMs
-    if (isRemoved || hasCode(error, 'EEXIST')) return undefined
+    if (isRemoved || hasErrorCode(error, 'EEXIST')) return undefined
     throw error
   }
 }
@@ -149,7 +149,7 @@ function removeStaleLock(path: string, fingerprint: string): void {
   try {
     renameSync(path, aside)
   } catch (error) {
-    if (hasCode(error, 'ENOENT')) return
+    if (hasErrorCode(error, 'ENOENT')) return
     throw error
   }
   const stat = statLock(aside)
@@ -164,7 +164,7 @@ const getFingerprint = ({ ino, mtimeNs }: BigIntStats): string => `${ino} ${mtim
  * On Windows, a removed file keeps its name until every process has closed it. Until then, creating the file
  * fails with EPERM.
  */
-const mayBePendingRemoval = (error: unknown) => platform() === 'win32' && hasCode(error, 'EPERM')
+const mayBePendingRemoval = (error: unknown) => platform() === 'win32' && hasErrorCode(error, 'EPERM')
 
 function statLock(path: string): BigIntStats | undefined {
   try {

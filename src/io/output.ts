@@ -1,6 +1,6 @@
 import type { Writable } from 'node:stream'
 import type { Deadline } from '../deadline.ts'
-import { CliError, hasCode, OutputClosed, toFileFailure } from '../errors.ts'
+import { CliError, hasErrorCode, OutputClosed, toFileFailure } from '../errors.ts'
 import { yieldToSignals } from '../timers.ts'
 
 export interface Output {
@@ -132,4 +132,4 @@ export const createWriteTimeoutError = (name: string): CliError =>
   new CliError('file', `${name}: the deadline passed before all output was written`, { deadline: true })
 
 const toWriteFailure = (error: unknown): Error =>
-  hasCode(error, ...closedReaderCodes) ? new OutputClosed() : toFileFailure(error, 'stdout')
+  hasErrorCode(error, ...closedReaderCodes) ? new OutputClosed() : toFileFailure(error, 'stdout')

@@ -16,7 +16,7 @@ import {
   readStopDetails,
   readStopReason,
   type SessionEvent,
-  startsWork,
+  startsAgentWork,
   stopsSession,
   toolUseIdFields,
 } from '../wire/sessions/session-event.ts'
@@ -198,7 +198,12 @@ export class SessionState extends OrderedState {
     if (stopsSession(event)) {
       this.#addStop(event)
       this.sendsIdleEvents ||= this.stop?.kind === 'done' || this.idle?.type === 'end_turn'
-    } else if (startsWork(event) && hasEffect && !isForThread && !(isReplyType(type) && this.#hasWaiting))
+    } else if (
+      startsAgentWork(event) &&
+      hasEffect &&
+      !isForThread &&
+      !(isReplyType(type) && this.#hasWaiting)
+    )
       this.status = 'working'
     return hasEffect
   }

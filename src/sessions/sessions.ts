@@ -20,7 +20,7 @@ import { readSessionUsage } from '../wire/sessions/usage.ts'
 import { createWaitingError } from './following/stop-text.ts'
 import { listEventsOldestFirst } from './listing/event-list.ts'
 import { chooseTableLayout, type EventRow, type TableLayout } from './listing/event-table.ts'
-import { printIds } from './listing/rows.ts'
+import { printEventIds } from './listing/rows.ts'
 import { quoteUnusualName } from './plain-name.ts'
 import { accessSession, type BetaOptions, createServiceHeaders, type SessionOptions } from './session.ts'
 import { formatListCommand } from './session-command.ts'
@@ -65,7 +65,7 @@ export async function listSessions(context: Context, options: ListSessionsOption
     })
     detector.addMark(sessions[0]?.id, 'its pages repeat')
     detector.addPage(sessions.length)
-    if (options.ids) await printIds(context, sessions)
+    if (options.ids) await printEventIds(context, sessions)
     else if (flags.raw) {
       for (const text of page.texts) raw.add(`${text}\n`)
       await raw.write()
@@ -119,7 +119,7 @@ export async function createSession(context: Context, options: CreateSessionOpti
         created = received
         context.summary.session = received.id
       })
-      await (flags.raw ? printRawBytes(output, bytes) : printIds(context, [session]))
+      await (flags.raw ? printRawBytes(output, bytes) : printEventIds(context, [session]))
     })
     await output.flush()
   })

@@ -10,7 +10,7 @@ import {
 } from 'node:fs'
 import paths, { dirname } from 'node:path'
 import type { Context, ProcessInfo } from '../context.ts'
-import { CliError, describeFileError, hasCode } from '../errors.ts'
+import { CliError, describeFileError, hasErrorCode } from '../errors.ts'
 import { followLinks } from '../io/paths.ts'
 import { describeJsonError, formatFieldPath } from '../wire/json/parse.ts'
 import * as z from '../wire/zod.ts'
@@ -66,7 +66,7 @@ export async function readProfiles(host: ProcessInfo, messages: Context['message
     bytes = readProtected(path, host, messages)
   } catch (error) {
     if (error instanceof CliError) throw error
-    throw (hasCode(error, 'EACCES', 'EPERM') ? unreadableError : createProfileFileError)(
+    throw (hasErrorCode(error, 'EACCES', 'EPERM') ? unreadableError : createProfileFileError)(
       path,
       describeFileError(error),
     )
@@ -148,7 +148,7 @@ function openExisting(path: string): number | undefined {
     // Without O_NONBLOCK, opening a named pipe would block.
     return openSync(path, constants.O_RDONLY | (constants.O_NONBLOCK ?? 0))
   } catch (error) {
-    if (!hasCode(error, 'ENOENT')) throw error
+    if (!hasErrorCode(error, 'ENOENT')) throw error
     if (lstatIfExists(path)) throw createProfileFileError(path, 'it is a broken symbolic link')
     return undefined
   }

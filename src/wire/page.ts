@@ -1,4 +1,4 @@
-import { isObject, maxJsonDepth, tooDeepReason } from './json/parse.ts'
+import { isObject, jsonTooDeepReason, maxJsonDepth } from './json/parse.ts'
 import { createJsonScanner, readJsonKey } from './json/scanner.ts'
 import {
   createErrorBodyFailure,
@@ -106,7 +106,7 @@ export function listJsonElements(source: string, field?: string): string[] {
   let start: number | undefined
   createJsonScanner()(text, (mark, place) => {
     if (mark === '[' || mark === '{') {
-      if (++depth > maxJsonDepth) throw new SyntaxError(tooDeepReason)
+      if (++depth > maxJsonDepth) throw new SyntaxError(jsonTooDeepReason)
       if (depth === 1) fieldStart = place + 1
       if (depth !== level || mark === '{' || (level === 2 && readJsonKey(text, fieldStart) !== field)) return
       // If a field occurs twice, the last one counts.

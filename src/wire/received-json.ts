@@ -1,5 +1,5 @@
 import type { CliError } from '../errors.ts'
-import { parseJson, tooDeepReason, tryParseJson } from './json/parse.ts'
+import { jsonTooDeepReason, parseJson, tryParseJson } from './json/parse.ts'
 import { createResponseError, createUnexpectedBodyFailure } from './problem/problem.ts'
 
 /**
@@ -43,7 +43,8 @@ function parse(read: () => unknown, what: string, failure: (message: string) => 
   try {
     return read()
   } catch (error) {
-    if ((error as Error).message === tooDeepReason) throw createResponseError(`${what} is ${tooDeepReason}`)
+    if ((error as Error).message === jsonTooDeepReason)
+      throw createResponseError(`${what} is ${jsonTooDeepReason}`)
     // The message of `JSON.parse` quotes the text, which may contain a secret, so the failure has another
     // message.
     throw failure(`${what} is not JSON`)

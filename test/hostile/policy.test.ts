@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { createPauser, decideByPolicy } from '../../src/sessions/policy/policy.ts'
+import { createPolicyPauser, decideByPolicy } from '../../src/sessions/policy/policy.ts'
 import { readPolicy } from '../../src/sessions/policy/policy-file.ts'
 
 const starry = (decision: string, count: number) =>
@@ -21,12 +21,12 @@ test.each([
     const input = { command: 'a'.repeat(length) }
     const call = { name: 'bash', input, inputText: JSON.stringify(input), isMcp: false, isUnclear: false }
     let pauses = 0
-    const pace = createPauser(async () => void pauses++)
+    const pace = createPolicyPauser(async () => void pauses++)
     expect(await decideByPolicy({ ...policy, pauser: pace }, call)).toEqual({ decision: 'ask' })
     // One pause per 4 Mi characters, at most one rule earlier or later.
     expect(pauses).toBeGreaterThanOrEqual(Math.floor((count * length) / (2 ** 22 + length)))
     let left = 2
-    const ending = createPauser(async () => {
+    const ending = createPolicyPauser(async () => {
       if (left-- === 0) throw new Error('over')
     })
     await expect(decideByPolicy({ ...policy, pauser: ending }, call)).rejects.toThrow('over')

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest'
 import { parseHeader } from '../../src/http/request.ts'
 import { escapeControls, escapeJson, toOneLine } from '../../src/io/escape.ts'
 import { Secrets } from '../../src/secrets.ts'
-import { createJsonAssignment, createListEndAssignment, editJson } from '../../src/wire/json/edit.ts'
+import { createJsonAssignment, createListAppendAssignment, editJson } from '../../src/wire/json/edit.ts'
 import { createJsonArraySplitter } from '../../src/wire/json/splitter.ts'
 import { findJsonSyntaxError } from '../../src/wire/json/syntax.ts'
 import { listJsonElements } from '../../src/wire/page.ts'
@@ -139,7 +139,7 @@ test('--set of many new keys takes linear time', () =>
 
 test('many additions to one list of a body take linear time', () =>
   expectLinearWork((size) =>
-    editJson('{"a":[]}', Array(Math.ceil(size / 10)).fill(createListEndAssignment(['a'], '1'))),
+    editJson('{"a":[]}', Array(Math.ceil(size / 10)).fill(createListAppendAssignment(['a'], '1'))),
   ))
 
 describe('time to read an answer', () => {

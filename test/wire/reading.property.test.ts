@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { createListEndAssignment, editJson } from '../../src/wire/json/edit.ts'
+import { createListAppendAssignment, editJson } from '../../src/wire/json/edit.ts'
 import { createJsonArraySplitter } from '../../src/wire/json/splitter.ts'
 import { listJsonElements } from '../../src/wire/page.ts'
 import { createSseDecoder, encodeSseEvent, type SseEvent } from '../../src/wire/sse.ts'
@@ -70,7 +70,7 @@ describe('JSON edits', () => {
     const property = fc.property(fc.array(fc.jsonValue()), spaced, (list, { json }) => {
       const start = json.slice(0, -1) + (json.length > 2 ? ',' : '')
       const text = `${start}"the list": ${JSON.stringify(list, null, 1)}}`
-      const added = [1, 2].map((number) => createListEndAssignment(['the list'], `${number}`))
+      const added = [1, 2].map((number) => createListAppendAssignment(['the list'], `${number}`))
       const elements = listJsonElements(editJson(text, added), 'the list')
       expect(elements.map((element) => JSON.parse(element))).toEqual(
         JSON.parse(JSON.stringify([...list, 1, 2])),

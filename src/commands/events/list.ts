@@ -2,7 +2,7 @@ import { Option } from 'commander'
 import { appendFlagValue, parsePositiveCount } from '../../argv/flags.ts'
 import { createRawPrinter } from '../../io/raw-printer.ts'
 import { formatEventListQuery, listEvents, listNewestEvents } from '../../sessions/listing/event-list.ts'
-import { createEventRowPrinter, printIds } from '../../sessions/listing/rows.ts'
+import { createEventRowPrinter, printEventIds } from '../../sessions/listing/rows.ts'
 import { accessSession, createSessionFlags, type SessionOptions } from '../../sessions/session.ts'
 import { endpoints } from '../../wire/endpoints.ts'
 import { knownEventTypes, suggestEventType } from '../../wire/sessions/event-types.ts'
@@ -60,7 +60,7 @@ export default {
       const events = items.map(({ event }) => event)
       for (const { type } of events) missing.delete(type)
       count += events.length
-      if (options.ids) await printIds(context, events)
+      if (options.ids) await printEventIds(context, events)
       else if (!flags.raw) await printRows(events)
       else {
         for (const { text } of items) raw.add(`${text}\n`)

@@ -11,7 +11,11 @@ import {
 } from '../../errors.ts'
 import { toOneLine } from '../../io/escape.ts'
 import type { ResolvedSettings } from '../../settings/resolve.ts'
-import { createJsonAssignment, createListEndAssignment, type JsonAssignment } from '../../wire/json/edit.ts'
+import {
+  createJsonAssignment,
+  createListAppendAssignment,
+  type JsonAssignment,
+} from '../../wire/json/edit.ts'
 import { describeJsonError, parseGivenJson, tryParseJson } from '../../wire/json/parse.ts'
 import { createResponseError } from '../../wire/problem/problem.ts'
 import { buildRequestBody, type MessagePart } from '../body.ts'
@@ -145,7 +149,7 @@ export class AnswerSchema {
     return buildRequestBody({
       given: { text: Buffer.from(body).toString(), name: 'the body' },
       turn: [],
-      assignments: turns.map((turn) => createListEndAssignment(['contents'], JSON.stringify(turn))),
+      assignments: turns.map((turn) => createListAppendAssignment(['contents'], JSON.stringify(turn))),
     })
   }
 

@@ -49,7 +49,7 @@ export interface StoredSession {
  * For each type of reply: the field with the id of the tool use, and the types of tool uses that it
  * answers.
  */
-export const replyForms = new Map([
+export const toolReplyTypes = new Map([
   ['user.tool_confirmation', { field: 'tool_use_id', uses: ['agent.tool_use', 'agent.mcp_tool_use'] }],
   ['user.tool_result', { field: 'tool_use_id', uses: ['agent.tool_use'] }],
   ['user.custom_tool_result', { field: 'custom_tool_use_id', uses: ['agent.custom_tool_use'] }],
@@ -154,7 +154,7 @@ export class AgentSession extends EmulatedSession {
           return refuse(400, [], `the session waits for an answer to ${[...main].join(', ')}`)
         if (this.#isOverBudget) return refuse(400, [], 'the session is over its budget')
       }
-      const form = replyForms.get(event.type)
+      const form = toolReplyTypes.get(event.type)
       if (!form) continue
       const { field, uses } = form
       const id = readString(event[field])
@@ -169,7 +169,7 @@ export class AgentSession extends EmulatedSession {
 
   #acceptEvent(event: SessionEvent): void {
     const { agent } = this.#stored
-    const reply = replyForms.get(event.type)
+    const reply = toolReplyTypes.get(event.type)
     if (reply) {
       for (const thread of agent.threads)
         thread.waiting = thread.waiting.filter((id) => id !== event[reply.field])
@@ -215,7 +215,7 @@ export class AgentSession extends EmulatedSession {
       if (type === 'user.message') this.#startTask(readTexts(event))
       else if (type === 'user.define_outcome') this.#startTask([readString(event.description)])
       else if (type === 'workflow_run.status_ended') this.#reportRunResult(event)
-      else if (replyForms.has(type)) this.#applyReply(event)
+      else if (toolReplyTypes.has(type)) this.#applyReply(event)
     }
     while (!this.#isWaiting && agent.runs.length === 0 && agent.rounds.length > 0) this.#startRound()
     const [{ waiting }] = agent.threads
@@ -330,7 +330,7 @@ export class AgentSession extends EmulatedSession {
   #applyReply(event: SessionEvent): void {
     const { agent } = this.#stored
     agent.finalMessage ??= doneText
-    const use = this.#toolUses.get(readString(event[replyForms.get(event.type)?.field ?? '']))
+    const use = this.#toolUses.get(readString(event[toolReplyTypes.get(event.type)?.field ?? '']))
     if (!use) return
     const { session_thread_id: id } = use
     const thread = agent.threads.find((each) => each.id === id) ?? agent.threads[0]

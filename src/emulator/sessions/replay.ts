@@ -2,7 +2,7 @@ import { usageError } from '../../errors.ts'
 import { formatFieldPath, tryParseJson } from '../../wire/json/parse.ts'
 import { SessionEvent } from '../../wire/sessions/session-event.ts'
 import { type EmulatedResponse, toErrorResponse } from '../response.ts'
-import { replyForms } from './agent.ts'
+import { toolReplyTypes } from './agent.ts'
 import { type ClientEvent, type EmulatedEvent, EmulatedSession, isClientEvent } from './session.ts'
 
 /** Parses the output of `events list --raw` or `events follow --raw`. Throws a usage error. */
@@ -103,7 +103,7 @@ function findRecorded(
 
 /** Compares the types and, for replies, the tool use and the decision. A message may have any text. */
 function matchesEvent(parameter: ClientEvent, { type, text }: EmulatedEvent): boolean {
-  const field = replyForms.get(type)?.field
+  const field = toolReplyTypes.get(type)?.field
   if (parameter.type !== type || field === undefined) return parameter.type === type
   const recorded = JSON.parse(text)
   const sent = parameter as ClientEvent & Record<string, unknown>

@@ -8,7 +8,7 @@ import { decodeUtf8 } from '../../io/file-content.ts'
 import { writeFileAtomically } from '../../io/file-output.ts'
 import { acquireLock, type FileLock } from '../../io/lock.ts'
 import { findOutputTarget, resolveRealPath } from '../../io/paths.ts'
-import { createJsonAssignment, createListEndAssignment, removeField } from '../../wire/json/edit.ts'
+import { createJsonAssignment, createListAppendAssignment, removeField } from '../../wire/json/edit.ts'
 import { isObject, tryParseJson } from '../../wire/json/parse.ts'
 
 interface Turn {
@@ -66,7 +66,7 @@ export async function openConversation(context: Context, name: string) {
       const add = async () => {
         if (answer.trim() === '')
           return messages.note(`${name}: the answer has no text, so nothing was added`)
-        const turn = createListEndAssignment(
+        const turn = createListAppendAssignment(
           ['contents'],
           JSON.stringify({ role, parts: [{ text: answer }] }),
         )

@@ -1,7 +1,7 @@
 import { promises as fs, statSync } from 'node:fs'
 import { dirname, extname, join, resolve } from 'node:path'
 import type { Context } from '../../context.ts'
-import { CliError, hasCode, toFileFailure, usageError } from '../../errors.ts'
+import { CliError, hasErrorCode, toFileFailure, usageError } from '../../errors.ts'
 import { createFileAtomically, type FileOutput, openFileOutput, TemporaryFile } from '../../io/file-output.ts'
 import { findOutputTarget, findReplaceProblem, isFolderName, toAbsolutePath } from '../../io/paths.ts'
 import type { Timers } from '../../timers.ts'
@@ -132,7 +132,7 @@ async function retryWhileOutOfDescriptors<T>(timers: Timers, work: () => Promise
     try {
       return await work()
     } catch (error) {
-      if (retries === maxRetries || !hasCode(error, 'EMFILE', 'ENFILE')) throw error
+      if (retries === maxRetries || !hasErrorCode(error, 'EMFILE', 'ENFILE')) throw error
       await timers.wait(100)
     }
   }

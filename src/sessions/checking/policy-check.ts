@@ -9,7 +9,7 @@ import { endpoints } from '../../wire/endpoints.ts'
 import type { EventItem } from '../../wire/sessions/events-page.ts'
 import { isToolUse, SessionEvent } from '../../wire/sessions/session-event.ts'
 import { listEventsOldestFirst } from '../listing/event-list.ts'
-import { createPauser, type Decision } from '../policy/policy.ts'
+import { createPolicyPauser, type Decision } from '../policy/policy.ts'
 import { readPolicy } from '../policy/policy-file.ts'
 import {
   describeDecider,
@@ -134,7 +134,7 @@ async function judgeAndPrint(
   uses: Iterable<ParsedToolUse>,
 ) {
   const { output, deadline } = context
-  const pauser = createPauser(async () => {
+  const pauser = createPolicyPauser(async () => {
     await yieldToSignals()
     if (deadline.hasPassed)
       throw createDeadlineErrorBeforeSending('the deadline passed while parley checked the policy')

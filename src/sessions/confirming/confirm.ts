@@ -7,7 +7,12 @@ import { listEventsOldestFirst } from '../listing/event-list.ts'
 import { formatBriefName } from '../plain-name.ts'
 import { createConfirmation } from '../reply-events.ts'
 import { deliverEvents, type EventDeliveryOptions } from '../sending/delivery.ts'
-import { checkEvents, getEventSources, listRecordedEvents, readGivenEvents } from '../sending/given-events.ts'
+import {
+  checkEvents,
+  getEventSourceTexts,
+  listRecordedEvents,
+  readGivenEvents,
+} from '../sending/given-events.ts'
 import { accessSession, type SessionAccess, type SessionOptions } from '../session.ts'
 import { needsClientResult, SessionState, type ToolUse } from '../session-state.ts'
 import { ConfirmationPrompt, canPrompt } from './confirmation-prompt.ts'
@@ -87,7 +92,8 @@ async function readConfirmInput(context: Context, path: string | undefined): Pro
     given,
   )
   // The service accepts no list as a request body, so parley puts the events of a list into a new body.
-  const isBody = 'body' in given && getEventSources(given).every((text, index) => text === items[index]?.text)
+  const isBody =
+    'body' in given && getEventSourceTexts(given).every((text, index) => text === items[index]?.text)
   const body = isBody ? given.body : `{"events":[${items.map(({ text }) => text).join(',')}]}`
   return { body: Buffer.from(body) }
 }

@@ -5,7 +5,7 @@ import { formatTimeAgo, printProgressLines } from '../../io/progress-lines.ts'
 import { quoteWords } from '../../io/shell-quote.ts'
 import type { EventItem } from '../../wire/sessions/events-page.ts'
 import { isToolUse, type SessionEvent, stopsSession } from '../../wire/sessions/session-event.ts'
-import { laggingListWaitsMs, listEvents, listEventsOldestFirst } from '../listing/event-list.ts'
+import { listEvents, listEventsOldestFirst, waitsForLaggingListMs } from '../listing/event-list.ts'
 import { readSessionResource } from '../read-session.ts'
 import { ReconnectPolicy, requireTimeLeft } from '../reconnect-policy.ts'
 import type { SessionAccess } from '../session.ts'
@@ -115,7 +115,7 @@ export class Follower {
   async open({ showEarlier, needsEvents = false, earlierTaskIds }: FollowOptions): Promise<void> {
     const { caller, parts, context } = this.#access
     if (earlierTaskIds) this.task.setEarlierTaskIds(earlierTaskIds)
-    for (const wait of laggingListWaitsMs) {
+    for (const wait of waitsForLaggingListMs) {
       await parts.deadline.wait(wait)
       requireTimeLeft(parts.deadline)
       for await (const items of listEventsOldestFirst(caller, parts)) {
@@ -149,7 +149,7 @@ export class Follower {
       }
       let result: FollowEffectResult
       if (effect.do === 'end') {
-        if (this.#seen.log.isStopListed || polls === laggingListWaitsMs.length) return
+        if (this.#seen.log.isStopListed || polls === waitsForLaggingListMs.length) return
         await this.#readFinalList(polls++)
         result = { is: 'shown' }
       } else if (effect.do === 'show') {
@@ -316,7 +316,7 @@ export class Follower {
     this.listFailure = undefined
     if (attempt === 0)
       this.#finalDeadline = deadline.narrow(maxFinalListsMs, 'no complete list of events within 30 s')
-    await deadline.wait(laggingListWaitsMs[attempt] ?? 0)
+    await deadline.wait(waitsForLaggingListMs[attempt] ?? 0)
     try {
       await this.#addNewList(
         this.#finalDeadline.narrow(maxOneListMs, 'no complete list of events within 10 s'),
@@ -326,7 +326,7 @@ export class Follower {
       if (!(error instanceof CliError) || (error.details.status === 404 && !isEnded)) throw error
       if (isEnded) return this.#seen.log.acceptUnlistedStop()
       const waitMs = (error.details.retryAfter ?? 0) * 1000
-      if (attempt < laggingListWaitsMs.length - 1 && waitMs < this.#finalDeadline.leftMs)
+      if (attempt < waitsForLaggingListMs.length - 1 && waitMs < this.#finalDeadline.leftMs)
         return this.#finalDeadline.wait(waitMs)
       messages.warn(
         `the list of events could not be read after the session stopped: ${error.message}; events may be missing`,

@@ -4,7 +4,7 @@ import {
   isEventPiece,
   readEventText,
   type SessionEvent,
-  startsWork,
+  startsAgentWork,
 } from '../../wire/sessions/session-event.ts'
 import { type IdentifiedEvent, SessionLog } from './session-log.ts'
 
@@ -40,7 +40,7 @@ export class SeenEvents {
 
   addEarlier(items: readonly EventItem[]): void {
     for (const item of withIdentities(items, this.#earlierCounts)) {
-      if (isUserOrSystem(item.event)) this.#earlierClientDigests.add(hash(getComparableText(item.event)))
+      if (isUserOrSystem(item.event)) this.#earlierClientDigests.add(hash(getComparableEventText(item.event)))
       if (this.log.has(item.identity)) this.addRepeated(item)
       else this.log.append(item, { isListed: true })
     }
@@ -50,7 +50,9 @@ export class SeenEvents {
   /** `events`: the sent events, with the ids of the receipt if it has ids. */
   addSent(events: readonly SessionEvent[]): void {
     const { isIdle, isEmpty } = this.state
-    this.isAmbiguous = events.some((event) => this.#earlierClientDigests.has(hash(getComparableText(event))))
+    this.isAmbiguous = events.some((event) =>
+      this.#earlierClientDigests.has(hash(getComparableEventText(event))),
+    )
     this.#sent = new SentEvents(events, !isIdle && !isEmpty)
     this.#listedBefore.clear()
     this.#streamedBefore = []
@@ -310,8 +312,8 @@ class SentEvents {
   constructor(sent: readonly SessionEvent[], wasBusy: boolean) {
     this.#sent = sent
     this.wasBusy = wasBusy
-    for (const event of sent) this.#add(event.id ?? getComparableText(event), 1)
-    this.#missingCount = sent.filter(startsWork).length
+    for (const event of sent) this.#add(event.id ?? getComparableEventText(event), 1)
+    this.#missingCount = sent.filter(startsAgentWork).length
   }
 
   get isNoneFound(): boolean {
@@ -330,12 +332,12 @@ class SentEvents {
   matchOnce({ event, identity }: IdentifiedEvent): boolean {
     const name = this.#findWanted(event)
     if (name === undefined) {
-      this.hasSimilar ||= startsWork(event) && this.#sent.some(({ type }) => type === event.type)
+      this.hasSimilar ||= startsAgentWork(event) && this.#sent.some(({ type }) => type === event.type)
       return false
     }
     this.#add(name, -1)
     this.#firstFound ??= identity
-    if (!startsWork(event)) return true
+    if (!startsAgentWork(event)) return true
     this.#missingCount--
     if (event.id !== undefined && event.processed_at === null) this.#queued.add(event.id)
     return true
@@ -357,12 +359,12 @@ class SentEvents {
   stopSeekingIds(): boolean {
     if (!this.seeksIds) return false
     for (const event of this.#sent)
-      if (this.#wanted.delete(event.id ?? '')) this.#add(getComparableText(event), 1)
+      if (this.#wanted.delete(event.id ?? '')) this.#add(getComparableEventText(event), 1)
     return true
   }
 
   #findWanted(event: SessionEvent): string | undefined {
-    return [event.id ?? '', getComparableText(event)].find((name) => this.#wanted.has(name))
+    return [event.id ?? '', getComparableEventText(event)].find((name) => this.#wanted.has(name))
   }
 
   #add(name: string, by: number): void {
@@ -375,7 +377,7 @@ class SentEvents {
 const isUserOrSystem = ({ type }: SessionEvent) => /^(user|system)\./.test(type)
 
 /** Returns the fields that a service does not change, by which parley finds a sent event without its id. */
-export const getComparableText = (event: SessionEvent): string =>
+export const getComparableEventText = (event: SessionEvent): string =>
   JSON.stringify([
     event.type,
     event.tool_use_id ?? event.custom_tool_use_id ?? event.session_thread_id ?? null,

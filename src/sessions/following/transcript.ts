@@ -7,7 +7,7 @@ import { createRawPrinter } from '../../io/raw-printer.ts'
 import { formatTsvLine } from '../../io/tsv.ts'
 import type { EventItem } from '../../wire/sessions/events-page.ts'
 import { getAnsweredToolUseId, readEventTextWithRedactions } from '../../wire/sessions/session-event.ts'
-import { printIds, toEventRow } from '../listing/rows.ts'
+import { printEventIds, toEventRow } from '../listing/rows.ts'
 import { formatBriefName } from '../plain-name.ts'
 import { formatSessionCommand } from '../session-command.ts'
 import type { SessionState } from '../session-state.ts'
@@ -31,7 +31,7 @@ export interface TranscriptOptions {
   resume?: () => readonly string[]
 }
 
-export const notContinuedText = 'the session did not continue after its last workflow run had ended'
+export const sessionNotContinuedText = 'the session did not continue after its last workflow run had ended'
 
 /**
  * Follows a session until it stops, and prints its events. Throws a `CliError` of kind `waiting` or `stuck`
@@ -79,7 +79,7 @@ export async function followAndPrint(
       const command = formatSessionCommand(context, 'list', session)
       context.messages.note(`nothing new has happened; to see the earlier events: ${command}`)
     }
-    if (state.lacksIdleEvent) context.messages.warn(`${notContinuedText}: the answer may be missing`)
+    if (state.lacksIdleEvent) context.messages.warn(`${sessionNotContinuedText}: the answer may be missing`)
     if (ids) await printWaiting(context, state, printed)
     await printHeld()
     await context.output.flush()
@@ -143,7 +143,7 @@ async function printWaiting(context: Context, { stop }: SessionState, printed: S
   if (stop?.kind !== 'waiting') return
   const fresh = stop.ids.filter((id) => !printed.has(id))
   for (const id of fresh) printed.add(id)
-  await printIds(
+  await printEventIds(
     context,
     fresh.map((id) => ({ id })),
   )

@@ -29,7 +29,7 @@ const maxPageSize = 1000
 const maxHeldEvents = 1000
 
 /** Waits before each reading of a list that may lag behind: 5 s in total. */
-export const laggingListWaitsMs = [0, 250, 250, 500, 1_000, 1_500, 1_500]
+export const waitsForLaggingListMs = [0, 250, 250, 500, 1_000, 1_500, 1_500]
 
 export function formatEventListQuery(
   { types = [], order, limit }: EventListQuery,

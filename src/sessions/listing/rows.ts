@@ -117,7 +117,7 @@ export function createEventRowPrinter({
   }
 }
 
-export function printIds({ output }: Context, events: readonly { id?: string }[]): Promise<void> {
+export function printEventIds({ output }: Context, events: readonly { id?: string }[]): Promise<void> {
   const text = events.map(({ id }) => formatTsvLine([id ?? ''])).join('')
   return output.write(output.isTerminal ? escapeControls(text) : text)
 }

@@ -5,7 +5,7 @@ import { findRepeatedJsonKey } from '../../wire/json/scanner.ts'
 import { DenyMessage } from '../../wire/sessions/send-events.ts'
 import * as z from '../../wire/zod.ts'
 import { maxPatternLength, maxPatternStars } from './pattern.ts'
-import { createRule, type Decision, matchesRule, type Policy, type Rule } from './policy.ts'
+import { createRule, type Decision, matchesRule, type Policy, type PolicyRule } from './policy.ts'
 
 const decisions = ['allow', 'ask', 'deny'] as const satisfies Decision[]
 
@@ -72,7 +72,9 @@ export async function readPolicy(text: string, name: string): Promise<Policy & {
   if (!parsed.success) throw createUsageErrorFromProblems(name, describeSchemaIssues(parsed.error))
   const rules = parsed.data.rules.map((rule) => createRule(rule))
   const problems = parsed.data.rules.flatMap(({ examples }, index) =>
-    findWrongExamples(rules[index] as Rule, examples).map((problem) => `rules[${index}].examples.${problem}`),
+    findWrongExamples(rules[index] as PolicyRule, examples).map(
+      (problem) => `rules[${index}].examples.${problem}`,
+    ),
   )
   if (problems.length > 0) throw createUsageErrorFromProblems(name, problems)
   const examples = parsed.data.rules.flatMap(({ examples: { match = [], miss = [] } = {} }) => [
@@ -82,7 +84,7 @@ export async function readPolicy(text: string, name: string): Promise<Policy & {
   return { exampleCount: examples.length, rules, fallback: parsed.data.default ?? { decision: 'ask' } }
 }
 
-function findWrongExamples(rule: Rule, { match = [], miss = [] }: RuleForm['examples'] = {}): string[] {
+function findWrongExamples(rule: PolicyRule, { match = [], miss = [] }: RuleForm['examples'] = {}): string[] {
   const check = (examples: typeof match, isWanted: boolean, describe: (index: number) => string) =>
     examples.flatMap(({ name, server, input }, index) => {
       const inputText = JSON.stringify(input) ?? '{}'

@@ -14,10 +14,10 @@ interface InputField {
   matches: Matcher
 }
 
-export type Rule = ReturnType<typeof createRule>
+export type PolicyRule = ReturnType<typeof createRule>
 
 export interface Policy {
-  rules: readonly Rule[]
+  rules: readonly PolicyRule[]
   fallback: { decision: Decision; reason?: string }
   pauser?: Pauser
 }
@@ -39,7 +39,7 @@ interface PolicyDecision {
 }
 
 /** Maximum length of an input that a rule can allow, in characters. */
-export const maxInputLength = 100_000
+export const maxAllowedInputLength = 100_000
 
 const unclearText =
   'the input repeats a key, is nested too deep, is longer than 100,000 characters, or differs between two events'
@@ -83,7 +83,7 @@ const pauseAfterCharacters = 2 ** 22
 type Pauser = (call: ToolCall) => Promise<void> | undefined
 
 /** An error that `pause` throws stops the check of the tool use. */
-export function createPauser(pause: () => Promise<void>): Pauser {
+export function createPolicyPauser(pause: () => Promise<void>): Pauser {
   let characters = 0
   return ({ name, inputText }) => {
     characters += name.length + inputText.length + 100
@@ -105,7 +105,7 @@ export async function decideByPolicy(
   for (const decision of decisionsByStrictness) {
     // Loops by index, because `entries()` would create an array for each rule and tool use.
     for (let rule = 0; rule < rules.length; rule++) {
-      const each = rules[rule] as Rule
+      const each = rules[rule] as PolicyRule
       if (each.decision !== decision) continue
       const pause = pauser?.(call)
       if (pause) await pause
@@ -115,7 +115,7 @@ export async function decideByPolicy(
   return fallback.decision === 'allow' && call.isUnclear ? { decision: 'ask', reason: unclearText } : fallback
 }
 
-export function matchesRule(rule: Rule, call: ToolCall): boolean {
+export function matchesRule(rule: PolicyRule, call: ToolCall): boolean {
   const { isTool, fields = [], decision } = rule
   if (!isTool(call.name)) return false
   if (decision === 'allow') return findMismatch(rule, call) === undefined
@@ -124,14 +124,14 @@ export function matchesRule(rule: Rule, call: ToolCall): boolean {
   return (isAnyServer || fitsServer(rule, call)) && fields.every((field) => appliesToField(field, call.input))
 }
 
-const fitsServer = ({ server, isServer }: Rule, call: ToolCall): boolean =>
+const fitsServer = ({ server, isServer }: PolicyRule, call: ToolCall): boolean =>
   server === undefined || (call.server !== undefined && isServer(call.server))
 
 /**
  * Compares a call with an allow rule for its tool. Returns `undefined` if the rule matches, otherwise a
  * function that returns the reason.
  */
-function findMismatch(rule: Rule, call: ToolCall): (() => string) | undefined {
+function findMismatch(rule: PolicyRule, call: ToolCall): (() => string) | undefined {
   const { fields, server } = rule
   if (call.isUnclear) return () => unclearText
   if (call.isMcp && server === undefined) return () => 'the rule names no server'
@@ -169,7 +169,7 @@ const maxListedStops = 5
  * Returns the reason why an allow rule for a tool does not match. Prefers a rule that fails only because a
  * `*` does not match. Returns `undefined` if there is no allow rule for the tool.
  */
-export function explainMismatch({ rules }: Policy, call: ToolCall): string | undefined {
+export function explainUnmatchedAllowRule({ rules }: Policy, call: ToolCall): string | undefined {
   const named = [...rules.entries()]
     .filter(([, { decision, isTool }]) => decision === 'allow' && isTool(call.name))
     .slice(0, maxExaminedRules)

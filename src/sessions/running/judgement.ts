@@ -5,8 +5,8 @@ import { formatBriefName } from '../plain-name.ts'
 import {
   type Decision,
   decideByPolicy,
-  explainMismatch,
-  maxInputLength,
+  explainUnmatchedAllowRule,
+  maxAllowedInputLength,
   type Policy,
   type ToolCall,
 } from '../policy/policy.ts'
@@ -43,7 +43,7 @@ export function readToolUse(toolUse: ListedToolUse | undefined): ParsedToolUse |
     isUnclear:
       isContradicted ||
       typeof name !== 'string' ||
-      inputText.length > maxInputLength ||
+      inputText.length > maxAllowedInputLength ||
       findRepeatedJsonKey(text) !== undefined ||
       isJsonDeeperThan(inputText, maxToolInputDepth),
     permission: toolUse.wantsResult ? toolUse.permission : event.evaluated_permission,
@@ -91,7 +91,7 @@ export async function judgeToolUse(
   if (rule !== undefined) return { use, decision, by: 'rule', rule, reason }
   if (getToolUseExecutor(use, tools) === 'command' && !use.isUnclear)
     return { use, decision: 'allow', by: 'tool' }
-  const why = decision === 'allow' ? undefined : explainMismatch(policy, use)
+  const why = decision === 'allow' ? undefined : explainUnmatchedAllowRule(policy, use)
   return { use, decision, by: 'default', reason, why }
 }
 

@@ -2,7 +2,7 @@ import type { Context } from '../../context.ts'
 import { usageError } from '../../errors.ts'
 import { durationExamples, parseDuration } from '../../settings/duration.ts'
 import { yieldToSignals } from '../../timers.ts'
-import { createPauser, type Policy } from '../policy/policy.ts'
+import { createPolicyPauser, type Policy } from '../policy/policy.ts'
 import { readPolicy } from '../policy/policy-file.ts'
 import { requireTimeLeft } from '../reconnect-policy.ts'
 import { readEventsOfBody } from '../sending/receipt.ts'
@@ -34,7 +34,7 @@ export type RunPlan = Awaited<ReturnType<typeof readRunPlan>>
 export async function readRunPlan(context: Context, options: RunOptions, words: string[]) {
   const [tools, toolTimeout] = [readToolFlags(options.tool), readToolTimeout(options.toolTimeout)]
   const { settings, parts, caller } = await accessSession(context, options)
-  const pauser = createPauser(async () => {
+  const pauser = createPolicyPauser(async () => {
     await yieldToSignals()
     requireTimeLeft(context.deadline)
   })

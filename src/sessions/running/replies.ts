@@ -5,7 +5,7 @@ import type { SessionEvent } from '../../wire/sessions/session-event.ts'
 import { parseTimestamp } from '../../wire/timestamp.ts'
 import type { Follower } from '../following/follower.ts'
 import { describeWaitingToolUses } from '../following/stop-text.ts'
-import { laggingListWaitsMs } from '../listing/event-list.ts'
+import { waitsForLaggingListMs } from '../listing/event-list.ts'
 import type { Decision } from '../policy/policy.ts'
 import { ReconnectPolicy } from '../reconnect-policy.ts'
 import type { ToolResult } from '../reply-events.ts'
@@ -14,14 +14,14 @@ import type { AuditEntry } from './audit.ts'
 import { type Judgement, type ParsedToolUse, readToolUse, toAuditFields } from './judgement.ts'
 import { pollEventList, postEventsOnce } from './posting.ts'
 import {
-  applyListEvidence,
   applyReplyAuditLine,
   getNextReplyStep,
   maxDeliveryMs,
-  minPollMs,
+  minReplyPollMs,
   type ReplyAuditLine,
   type ReplyState,
   resumeReplyState,
+  updateUnconfirmedReply,
 } from './reply-state.ts'
 import type { SessionRun } from './session-run.ts'
 
@@ -231,7 +231,7 @@ export class ReplySender {
    */
   async #filterWaitingAfterRefusal(replies: readonly Reply[]): Promise<Reply[]> {
     let open = [...replies]
-    for (const wait of laggingListWaitsMs) {
+    for (const wait of waitsForLaggingListMs) {
       await this.#run.parts.deadline.wait(wait)
       open = await this.filterWaiting(replies, true)
       if (open.length < replies.length || this.isStopped) break
@@ -305,7 +305,7 @@ export class ReplySender {
       const end = reply.is === 'unconfirmed' ? reply.sent.at + maxDeliveryMs - now : Number.NaN
       return Number.isNaN(end) ? maxDeliveryMs : end
     })
-    return Math.min(Math.max(minPollMs, ...ends), maxDeliveryMs)
+    return Math.min(Math.max(minReplyPollMs, ...ends), maxDeliveryMs)
   }
 
   #applyList(use: ParsedToolUse, seen: SessionState): void {
@@ -329,7 +329,7 @@ export class ReplySender {
       idleEvents: seen.stopIds,
       idleAt: parseTimestamp(seen.lastStop?.processed_at),
     }
-    this.#replies.set(use.id, applyListEvidence(reply, shown, context.host.timers.wallTime()))
+    this.#replies.set(use.id, updateUnconfirmedReply(reply, shown, context.host.timers.wallTime()))
   }
 
   #findDecision(id: string): Decision {

@@ -18,7 +18,7 @@ import type { ToolResult } from '../reply-events.ts'
  *     any                  -- answered-elsewhere -> closed       the session no longer waits for this reply
  *
  * For an unconfirmed reply, parley reads the event list. If the list has an answer to the tool use, parley
- * adds the line `accepted`. Otherwise it adds no line (`applyListEvidence`):
+ * adds the line `accepted`. Otherwise it adds no line (`updateUnconfirmedReply`):
  *
  *     a newer idle event lists the tool use          -> has-result, or deciding if there is no result
  *     a newer idle event does not list the tool use  -> closed, because the session does not wait for it
@@ -140,10 +140,14 @@ export const maxDeliveryMs = 30_000
  */
 const maxLagMs = 5_000
 
-export const minPollMs = maxLagMs + 1_000
+export const minReplyPollMs = maxLagMs + 1_000
 
 /** Returns the state of an unconfirmed reply after parley has read a list. `now` is the wall-clock time. */
-export function applyListEvidence(reply: UnconfirmedReply, shown: ListEvidence, now: number): ReplyState {
+export function updateUnconfirmedReply(
+  reply: UnconfirmedReply,
+  shown: ListEvidence,
+  now: number,
+): ReplyState {
   // Idle events in the first list may be older than the arrival of the reply. So they do not prove that the
   // session still waits for an answer.
   const olderIdleEvents = reply.olderIdleEvents ?? new Set([...reply.sent.idleEvents, ...shown.idleEvents])

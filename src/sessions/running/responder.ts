@@ -6,7 +6,7 @@ import { toOneLine } from '../../io/escape.ts'
 import type { SessionEvent } from '../../wire/sessions/session-event.ts'
 import { ConfirmationPrompt, canPrompt } from '../confirming/confirmation-prompt.ts'
 import type { Follower } from '../following/follower.ts'
-import { laggingListWaitsMs } from '../listing/event-list.ts'
+import { waitsForLaggingListMs } from '../listing/event-list.ts'
 import { formatBriefName } from '../plain-name.ts'
 import type { Decision } from '../policy/policy.ts'
 import { requireTimeLeft } from '../reconnect-policy.ts'
@@ -167,7 +167,7 @@ export class ToolUseResponder {
 
   /** Lists events until each pending tool use is known, because the stream may have omitted some. */
   async #waitForUnknown(): Promise<void> {
-    for (const wait of laggingListWaitsMs) {
+    for (const wait of waitsForLaggingListMs) {
       if (this.#listDueIds().every((id) => !isSafeId(id) || this.#replies.findToolUse(id))) return
       await this.#run.context.host.timers.wait(wait)
       await this.#replies.refresh(true)

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto'
 import type { EventItem } from '../../wire/sessions/events-page.ts'
 import type { SessionEvent } from '../../wire/sessions/session-event.ts'
 import * as z from '../../wire/zod.ts'
-import { getComparableText } from '../following/seen-events.ts'
+import { getComparableEventText } from '../following/seen-events.ts'
 
 /**
  * A task that an earlier run sent and did not finish, according to the audit file. Each arrow names the
@@ -63,7 +63,7 @@ export const getTaskFingerprints = (task: readonly SessionEvent[]): string[] => 
 ]
 
 const getFingerprint = (event: SessionEvent): string =>
-  `${event.type} ${computeShortSha256(Buffer.from(getComparableText(event)))}`
+  `${event.type} ${computeShortSha256(Buffer.from(getComparableEventText(event)))}`
 
 /** Counts the listed events that have the fingerprint of an event of the task. */
 export class TaskEventCounter {

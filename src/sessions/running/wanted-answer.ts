@@ -6,7 +6,7 @@ import { createAnswerPrinter } from '../../io/answer-printer.ts'
 import type { ReceivedPartSaver } from '../../io/file-output.ts'
 import type { ResolvedSettings } from '../../settings/resolve.ts'
 import { addSummaryFile } from '../../summary.ts'
-import { createListEndAssignment, editJson } from '../../wire/json/edit.ts'
+import { createListAppendAssignment, editJson } from '../../wire/json/edit.ts'
 import { createResponseError } from '../../wire/problem/problem.ts'
 import { readEventText, type SessionEvent } from '../../wire/sessions/session-event.ts'
 import type { FollowedTask } from '../following/followed-task.ts'
@@ -55,7 +55,7 @@ export function addSchemaInstructions(
     return body
   }
   const block = JSON.stringify({ type: 'text', text: instructions })
-  return Buffer.from(editJson(text, [createListEndAssignment(['events', index, 'content'], block)]))
+  return Buffer.from(editJson(text, [createListAppendAssignment(['events', index, 'content'], block)]))
 }
 
 const hasContentBlocks = (event: { type?: unknown; content?: unknown } | null): boolean =>

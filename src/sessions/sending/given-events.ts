@@ -85,7 +85,7 @@ export async function parseGivenEvents(
   return { name, lines, locate }
 }
 
-export const getEventSources = (given: GivenEvents): string[] =>
+export const getEventSourceTexts = (given: GivenEvents): string[] =>
   'lines' in given ? given.lines : listJsonElements(given.body, 'events')
 
 /**
@@ -93,7 +93,7 @@ export const getEventSources = (given: GivenEvents): string[] =>
  * service's list, so its events are yielded. Throws a usage error for a value that is not an event.
  */
 export function* listRecordedEvents(given: GivenEvents): Generator<EventItem> {
-  for (const [index, text] of getEventSources(given).entries()) {
+  for (const [index, text] of getEventSourceTexts(given).entries()) {
     const value: unknown = JSON.parse(text)
     const { type, data } = (value ?? {}) as { type?: unknown; data?: unknown }
     const isPage = type === undefined && Array.isArray(data)
@@ -128,8 +128,8 @@ function wrapInBody(text: string, value: unknown): { body: string; events: unkno
 
 const maxWarnings = 10
 
-/** Creates a check of events by the specification (src/wire/README.md: session events, 2.2 and 4.1). */
-export function createEventsReview() {
+/** Creates a check of the user's events by the specification (src/wire/README.md: session events, 2.2 and 4.1). */
+export function createGivenEventsCheck() {
   const check = createEventsCheck()
   return {
     add: check.add,
@@ -156,7 +156,7 @@ export function createEventsReview() {
 }
 
 export function checkEvents(events: Iterable<unknown>, given?: GivenEvents): void {
-  const review = createEventsReview()
+  const review = createGivenEventsCheck()
   for (const event of events) review.add(event)
   review.end(given)
 }

@@ -6,7 +6,7 @@ import { createBodyCollector, type HttpResponse } from '../../wire/exchange.ts'
 import { describeSchemaIssues, tryParseJson } from '../../wire/json/parse.ts'
 import { createUnexpectedBodyFailure, isErrorEnvelope } from '../../wire/problem/problem.ts'
 import { EventsReceipt, SessionEvent } from '../../wire/sessions/session-event.ts'
-import { createEventRowPrinter, printIds } from '../listing/rows.ts'
+import { createEventRowPrinter, printEventIds } from '../listing/rows.ts'
 
 interface ReceiptOptions {
   isPrinted?: boolean
@@ -84,7 +84,7 @@ export function addReceiptIds(
 
 export async function printReceipt(context: Context, events: SessionEvent[], ids: boolean): Promise<void> {
   const { flags, output } = context
-  if (ids) await printIds(context, events)
+  if (ids) await printEventIds(context, events)
   else if (!flags.raw && events.length > 0) await createEventRowPrinter(context)(events)
   await output.flush()
 }

@@ -1,7 +1,7 @@
 import type { Context } from '../../context.ts'
 import { usageError } from '../../errors.ts'
 import { createTextWithinLimit } from '../../wire/json/body-text.ts'
-import { createListEndAssignment, editJson } from '../../wire/json/edit.ts'
+import { createListAppendAssignment, editJson } from '../../wire/json/edit.ts'
 import {
   createTextBlock,
   flagReadsStdin,
@@ -10,7 +10,12 @@ import {
   readEventFlags,
   readFileBlocks,
 } from './event-flags.ts'
-import { createEventsReview, type GivenEvents, parseGivenEvents, readGivenEvents } from './given-events.ts'
+import {
+  createGivenEventsCheck,
+  type GivenEvents,
+  parseGivenEvents,
+  readGivenEvents,
+} from './given-events.ts'
 
 export interface EventsOptions {
   input?: string
@@ -31,7 +36,7 @@ export async function createEventsBody(
   const { input } = context
   const flags = getGivenEventFlags(context)
   const content = await readFileBlocks(input, options.file)
-  const review = options.validate === false ? undefined : createEventsReview()
+  const review = options.validate === false ? undefined : createGivenEventsCheck()
   const { given, piped } = await readInputEvents(context, options, words, review?.add)
   if (!given && flags.length + words.length + content.length === 0) return undefined
   if (words.length > 0) {
@@ -110,6 +115,6 @@ function joinEvents(given: GivenEvents | undefined, added: readonly string[]): s
   if (!given || 'lines' in given) return `{"events":[${[...(given?.lines ?? []), ...added].join(',\n')}]}`
   return editJson(
     given.body,
-    added.map((text) => createListEndAssignment(['events'], text)),
+    added.map((text) => createListAppendAssignment(['events'], text)),
   )
 }

@@ -3,7 +3,7 @@ import { createJsonArraySplitter, createJsonSequenceSplitter, type JsonSplitter 
 import { createResponseError } from '../problem/problem.ts'
 import { parseReceived, parseReceivedBody, readErrorEvent } from '../received-json.ts'
 import { createSseDecoder, isKeepAlive, isStreamEnd, type SseEvent } from '../sse.ts'
-import { type AnswerProgress, AnswerReader, unwrapEvent } from './answer-reader.ts'
+import { type AnswerProgress, AnswerReader, unwrapAnswerEvent } from './answer-reader.ts'
 import type { ImageFinder } from './found-images.ts'
 
 /**
@@ -181,7 +181,7 @@ function createEventsDecoder(reading: BodyReading): BodyDecoder {
 function throwForIncompleteEvent(reading: BodyReading, { event, data }: SseEvent): never {
   // The received part of an event may contain an image, which the user paid for.
   if (reading.sink.images) addValue(reading, () => parseReceived(data, 'an event of the stream'), event)
-  unwrapEvent(readErrorEvent(data), event)
+  unwrapAnswerEvent(readErrorEvent(data), event)
   throw incompleteStreamError()
 }
 

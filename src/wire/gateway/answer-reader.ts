@@ -74,7 +74,7 @@ export class AnswerReader {
   addEvent(whole: unknown, event = ''): string {
     const delta = readTextDelta(whole)
     if (delta !== undefined) return this.#addText(delta)
-    const value = unwrapEvent(whole, event)
+    const value = unwrapAnswerEvent(whole, event)
     if (isNativeAnswer(value)) return this.#addNative(value)
     const named = withType(value, event)
     if (isMessageEvent(named)) {
@@ -130,7 +130,7 @@ const withType = (value: unknown, event: string): unknown =>
  * Returns the answer in an event, without the envelope that some gateways add. Throws a `CliError` if the
  * event is an error.
  */
-export function unwrapEvent(value: unknown, event: string): unknown {
+export function unwrapAnswerEvent(value: unknown, event: string): unknown {
   if (event.toLowerCase() === 'error') throw failureInStream(value)
   return unwrap(value, failureInStream)
 }

@@ -18,7 +18,7 @@ export const createJsonAssignment = (path: Path, json: string): JsonAssignment =
   source: path.join('.'),
 })
 
-export const createListEndAssignment = (path: Path, json: string): JsonAssignment => ({
+export const createListAppendAssignment = (path: Path, json: string): JsonAssignment => ({
   ...createJsonAssignment(path, json),
   path: [...path, undefined],
 })
@@ -49,7 +49,7 @@ export function parseSetFlag(source: string): JsonAssignment {
     )
   }
   if (path.length > maxPathLength) throw usageError(`--set: its path has more than ${maxPathLength} steps`)
-  const create = brackets ? createListEndAssignment : createJsonAssignment
+  const create = brackets ? createListAppendAssignment : createJsonAssignment
   return { ...create(path, isJson(value) ? value : JSON.stringify(value)), source: `--set ${source}` }
 }
 

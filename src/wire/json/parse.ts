@@ -11,7 +11,7 @@ export const maxJsonDepth = 1000
  * text.
  */
 export function parseJson(text: string): unknown {
-  if (isJsonDeeperThan(text, maxJsonDepth)) throw new SyntaxError(tooDeepReason)
+  if (isJsonDeeperThan(text, maxJsonDepth)) throw new SyntaxError(jsonTooDeepReason)
   return JSON.parse(text)
 }
 
@@ -34,7 +34,7 @@ export function parseGivenJson(text: string, name: string, hint?: string): unkno
   }
 }
 
-export const tooDeepReason = `nested more than ${maxJsonDepth} deep`
+export const jsonTooDeepReason = `nested more than ${maxJsonDepth} deep`
 
 /** Describes why a text is not JSON. Quotes nothing, because the text may contain a secret. */
 export function describeJsonError(text: string): string {

@@ -133,7 +133,7 @@ export const isOfMainThread = ({ session_thread_id: thread }: SessionEvent): boo
 export const stopsSession = (event: SessionEvent): boolean =>
   /^session\.(status_idle|status_terminated|deleted)$/.test(event.type) && isOfMainThread(event)
 
-export const startsWork = ({ type }: SessionEvent): boolean =>
+export const startsAgentWork = ({ type }: SessionEvent): boolean =>
   type === 'session.status_running' || (/^(user|system)\./.test(type) && type !== 'user.interrupt')
 
 export const toolUseIdFields = ['tool_use_id', 'custom_tool_use_id', 'mcp_tool_use_id']

@@ -9,7 +9,7 @@ import {
   startFollowing,
   stepFollowState,
 } from '../../../src/sessions/following/following.ts'
-import { getComparableText, SeenEvents } from '../../../src/sessions/following/seen-events.ts'
+import { getComparableEventText, SeenEvents } from '../../../src/sessions/following/seen-events.ts'
 import type { EventItem } from '../../../src/wire/sessions/events-page.ts'
 import type { SessionEvent } from '../../../src/wire/sessions/session-event.ts'
 
@@ -436,7 +436,7 @@ test.each<[string, object, object]>([
 ])(
   'two events have different content because of %s, but not because of a field of the service',
   (_, one, other) => {
-    const of = (more: object) => getComparableText({ ...toEvent('ask1'), ...more })
+    const of = (more: object) => getComparableEventText({ ...toEvent('ask1'), ...more })
     expect(of(one)).not.toBe(of(other))
     expect(of({ ...one, by: 'service' })).toBe(of(one))
   },

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { createRule, type Decision, type Rule } from '../../../src/sessions/policy/policy.ts'
+import { createRule, type Decision, type PolicyRule } from '../../../src/sessions/policy/policy.ts'
 import {
   describeDecider,
   describeJudgement,
@@ -60,12 +60,12 @@ describe('tool use from the JSON of its event', () => {
   })
 })
 
-const createRules = (rules: Rule[], fallback: Decision = 'ask') => ({
+const createRules = (rules: PolicyRule[], fallback: Decision = 'ask') => ({
   policy: { rules, fallback: { decision: fallback, reason: 'who knows' } },
   tools: new Map([['x', 'echo']]),
 })
 
-test.each<[what: string, use: ParsedToolUse, rules: Rule[], expected: object]>([
+test.each<[what: string, use: ParsedToolUse, rules: PolicyRule[], expected: object]>([
   [
     'a rule',
     read('"name":"bash"'),

@@ -1,19 +1,19 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import {
-  applyListEvidence,
   applyReplyAuditLine,
   getNextReplyStep,
   type ReplyAuditLine,
   type ReplyState,
   resumeReplyState,
+  updateUnconfirmedReply,
 } from '../../../src/sessions/running/reply-state.ts'
 import { scaleRuns } from '../../harness/property-runs.ts'
 
 /** In milliseconds: maximum error of the service's clock, time until a request arrives, and lag of lists. */
 const [skew, flight, lag] = [29_000, 900, 4_000]
 
-type ListEvidence = Parameters<typeof applyListEvidence>[1]
+type ListEvidence = Parameters<typeof updateUnconfirmedReply>[1]
 
 type Entry = { at: number } & ({ is: 'idle'; id: string; isListed: boolean } | { is: 'reply' })
 
@@ -110,7 +110,7 @@ test('a reply is accepted at most once although runs are killed, requests are lo
         if (each.do === 'list' && reply.is === 'unconfirmed') {
           const list = service.list(now - late(each.lag))
           if (list.isAnswered) write({ event: 'accepted' })
-          else reply = applyListEvidence(reply, list, now)
+          else reply = updateUnconfirmedReply(reply, list, now)
           seen = { ...list, idleEvents: new Set([...seen.idleEvents, ...list.idleEvents]) }
         }
         // A run replies only to tool uses in an idle event.

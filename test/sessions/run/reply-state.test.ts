@@ -1,16 +1,16 @@
 import { describe, expect, test } from 'vitest'
 import { deliveryStates, isCertainlyUnaccepted } from '../../../src/delivery-state.ts'
 import {
-  applyListEvidence,
   applyReplyAuditLine,
   getNextReplyStep,
   type ReplyAuditLine,
   type ReplyState,
   resumeReplyState,
+  updateUnconfirmedReply,
 } from '../../../src/sessions/running/reply-state.ts'
 
-type UnconfirmedReply = Parameters<typeof applyListEvidence>[0]
-type ListEvidence = Parameters<typeof applyListEvidence>[1]
+type UnconfirmedReply = Parameters<typeof updateUnconfirmedReply>[0]
+type ListEvidence = Parameters<typeof updateUnconfirmedReply>[1]
 
 const result = { text: 'out', isError: false }
 const interrupted = { text: 'interrupted, effect unknown', isError: true }
@@ -236,7 +236,7 @@ describe('list that shows whether a reply arrived', () => {
   test.each(rows.map(([name, more, list, now, after]) => [name, after, more, list, now] as const))(
     'after a list that %s, a reply of unknown delivery has the state "%s"',
     (_, after, more, list, now) => {
-      expect(describeReply(applyListEvidence({ ...unconfirmed, ...more }, shown(list), now))).toBe(after)
+      expect(describeReply(updateUnconfirmedReply({ ...unconfirmed, ...more }, shown(list), now))).toBe(after)
     },
   )
 
@@ -246,13 +246,15 @@ describe('list that shows whether a reply arrived', () => {
       before,
     ) as UnconfirmedReply
     const late = { ...known, idleAt: Number.MAX_SAFE_INTEGER }
-    expect(applyListEvidence(unknown, shown(late), Number.MAX_SAFE_INTEGER).is).toBe('unconfirmed')
-    expect(applyListEvidence(unknown, shown({ isListed: false }), soon).is).toBe('closed')
+    expect(updateUnconfirmedReply(unknown, shown(late), Number.MAX_SAFE_INTEGER).is).toBe('unconfirmed')
+    expect(updateUnconfirmedReply(unknown, shown({ isListed: false }), soon).is).toBe('closed')
   })
 
   test('a reply of unknown delivery keeps the time since when the session waits again', () => {
-    expect(applyListEvidence(unconfirmed, shown({}), soon)).toMatchObject({ waitingSince: soon })
-    expect(applyListEvidence({ ...unconfirmed, olderIdleEvents: undefined }, shown({}), soon)).toMatchObject({
+    expect(updateUnconfirmedReply(unconfirmed, shown({}), soon)).toMatchObject({ waitingSince: soon })
+    expect(
+      updateUnconfirmedReply({ ...unconfirmed, olderIdleEvents: undefined }, shown({}), soon),
+    ).toMatchObject({
       olderIdleEvents: new Set(['r1', 'r2', 'r3']),
     })
   })

@@ -1,6 +1,10 @@
 import { describe, expect, test } from 'vitest'
 import type { AnswerSummary } from '../../../src/wire/gateway/answer-forms.ts'
-import { type AnswerProgress, AnswerReader, unwrapEvent } from '../../../src/wire/gateway/answer-reader.ts'
+import {
+  type AnswerProgress,
+  AnswerReader,
+  unwrapAnswerEvent,
+} from '../../../src/wire/gateway/answer-reader.ts'
 
 type Step = [value: unknown, text: string, progress: AnswerProgress, event?: string]
 
@@ -206,13 +210,13 @@ describe('error in a stream', () => {
         }),
       })
       expect(() => reader.addEvent(value, event)).toThrow(failure)
-      expect(() => unwrapEvent(value, event)).toThrow(failure)
+      expect(() => unwrapAnswerEvent(value, event)).toThrow(failure)
       expect(reader.progress()).toBe('open')
     },
   )
 
   test('a stream event that is not an error does not end the stream', () => {
-    expect(unwrapEvent({ type: 'message_stop' }, '')).toEqual({ type: 'message_stop' })
+    expect(unwrapAnswerEvent({ type: 'message_stop' }, '')).toEqual({ type: 'message_stop' })
   })
 })
 

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest'
 import { CliError } from '../../../src/errors.ts'
 import {
   createJsonAssignment,
-  createListEndAssignment,
+  createListAppendAssignment,
   editJson,
   parseSetFlag,
   readFieldPath,
@@ -63,7 +63,7 @@ describe('assignment of --set', () => {
 
   test('messages about the body field of a flag name the path of the field', () => {
     expect(createJsonAssignment(['a', 'b'], '1')).toEqual({ path: ['a', 'b'], json: '1', source: 'a.b' })
-    expect(createListEndAssignment(['a'], '1')).toEqual({ path: ['a', undefined], json: '1', source: 'a' })
+    expect(createListAppendAssignment(['a'], '1')).toEqual({ path: ['a', undefined], json: '1', source: 'a' })
   })
 })
 
