@@ -10,11 +10,11 @@ import type { WorkHooks } from '../work-tracker.ts'
 import type { BatchOptions } from './flags.ts'
 import {
   type BatchInput,
+  type BatchLineCall,
   type BatchSource,
   type BatchTally,
-  type LineCall,
   openBatchSource,
-  type PrepareLine,
+  type PrepareBatchLine,
   readBatchInput,
 } from './input.ts'
 import { LineLedger } from './ledger.ts'
@@ -23,9 +23,9 @@ import { EarlierResults, openResultsFile, type SavedFilesCheck } from './results
 import { type BatchOutcome, BatchRun } from './run.ts'
 
 export interface BatchLineHandlers {
-  prepare: PrepareLine
+  prepare: PrepareBatchLine
   hasFiles?: SavedFilesCheck
-  preview(call: LineCall): Promise<void>
+  preview(call: BatchLineCall): Promise<void>
   retry: Omit<RetryPolicy, 'deadline'>
 }
 

@@ -17,9 +17,9 @@ import { toAbsolutePath } from '../io/paths.ts'
 import { type RawLine, splitLines } from '../io/raw-lines.ts'
 import { describeJsonError } from '../wire/json/parse.ts'
 import type { LineLedger } from './ledger.ts'
-import { type LineForm, type LineId, parseBatchLine } from './line-form.ts'
+import { type BatchLineId, type ParsedBatchLine, parseBatchLine } from './line-form.ts'
 
-export interface LineAnswer {
+export interface BatchLineAnswer {
   /** `json` and `response` are JSON source text. */
   content:
     | { text: string }
@@ -31,7 +31,7 @@ export interface LineAnswer {
   warning?: string | undefined
 }
 
-export interface LineCall {
+export interface BatchLineCall {
   model: string
   body: Uint8Array
   /**
@@ -39,7 +39,7 @@ export interface LineCall {
    * before each further part. Does not retry: after a failure, another call continues the same answer. Throws
    * a `CliError`.
    */
-  send(line: BatchLine, requireNext: () => void): Promise<LineAnswer>
+  send(line: BatchLine, requireNext: () => void): Promise<BatchLineAnswer>
   /**
    * Returns the failure with the received part of the answer, or `undefined` if nothing was received.
    * Synchronous, because signal handlers call it.
@@ -48,14 +48,14 @@ export interface LineCall {
 }
 
 /** Throws a usage error for an invalid line. */
-export type PrepareLine = (form: LineForm) => LineCall | Promise<LineCall>
+export type PrepareBatchLine = (form: ParsedBatchLine) => BatchLineCall | Promise<BatchLineCall>
 
 export interface BatchLine {
   index: number
-  id?: LineId
+  id?: BatchLineId
   /** Hash of model and body. The hash of a duplicate ends with `#2`, `#3`. */
   hash: string
-  call: LineCall
+  call: BatchLineCall
   spent: BatchLineUsage
   seconds: number
   /** Number of failed requests, without those that paused all lines. */
@@ -145,7 +145,7 @@ export function decodeBatchLine({ bytes }: RawLine): { text: string } | { proble
  */
 export async function readBatchInput(
   source: BatchSource,
-  prepare: PrepareLine,
+  prepare: PrepareBatchLine,
   ledger: LineLedger,
   { start, of }: BatchLineShare = { start: 1, of: 1 },
 ): Promise<BatchInput> {
@@ -197,7 +197,7 @@ const getShortFingerprint = (hash: string) => Number.parseInt(hash.slice(0, 7), 
 /** Throws a `CliError` if the file has changed since the check. */
 async function* rereadLines(
   source: BatchSource,
-  prepare: PrepareLine,
+  prepare: PrepareBatchLine,
   tally: BatchTally,
   { numbers, fingerprints, duplicates }: CheckedLines,
 ): AsyncGenerator<BatchLine, void, undefined> {
@@ -232,7 +232,7 @@ type CreatedLine = { line: BatchLine; isDone: boolean } | BadLine
 /** Returns `undefined` for a blank line. */
 async function createLine(
   raw: RawLine,
-  prepare: PrepareLine,
+  prepare: PrepareBatchLine,
   tally: BatchTally,
   ledger?: LineLedger,
 ): Promise<CreatedLine | undefined> {
@@ -256,7 +256,7 @@ async function createLine(
   }
 }
 
-const hashRequest = ({ model, body }: LineCall): string =>
+const hashRequest = ({ model, body }: BatchLineCall): string =>
   digest('sha256', Buffer.concat([Buffer.from(`${model}\0`), body])).slice(0, 32)
 
 function describeProblem(error: unknown, text: string): Omit<BadLine, 'index'> {

@@ -1,6 +1,6 @@
 import { hash as digest } from 'node:crypto'
 import { usageError } from '../errors.ts'
-import type { LineId } from './line-form.ts'
+import type { BatchLineId } from './line-form.ts'
 
 /**
  * Values of a request that is in the results, and not in the input that was read so far. The value of a
@@ -20,7 +20,7 @@ export class LineLedger {
   readonly #ids = new FingerprintMap()
 
   /** Of several results with the same hash, the last one counts. */
-  addResult({ id, hash, isOk }: { id?: LineId; hash: string; isOk: boolean }): void {
+  addResult({ id, hash, isOk }: { id?: BatchLineId; hash: string; isOk: boolean }): void {
     this.#requests.set(getHashFingerprint(hash), isOk ? ok : failed)
     // The number of a duplicate (`#2`) depends on the other lines. The id is stored with the hash without
     // that number, so that the id still matches after lines were added or removed.
@@ -33,7 +33,7 @@ export class LineLedger {
    * run has finished it. Throws a usage error if an earlier input line has the same id, or if the results
    * contain this id with another request.
    */
-  addLine({ id, hash: base }: { id?: LineId; hash: string }): { hash: string; isDone: boolean } {
+  addLine({ id, hash: base }: { id?: BatchLineId; hash: string }): { hash: string; isDone: boolean } {
     const request = getHashFingerprint(base)
     const entry = this.#requests.get(request)
     const count = Math.max(entry, 0) + 1
@@ -51,7 +51,7 @@ export class LineLedger {
     return this.#requests.countNegative()
   }
 
-  #addId(id: LineId, request: number): void {
+  #addId(id: BatchLineId, request: number): void {
     const fingerprint = getIdFingerprint(id)
     const entry = this.#ids.get(fingerprint)
     if (entry === inInput) throw usageError(`its id ${formatId(id)} is also the id of an earlier line`)
@@ -117,6 +117,7 @@ const getHashFingerprint = (hash: string): number =>
   getFingerprint(/^[0-9a-f]{32}$/.test(hash) ? hash : digest('sha256', hash))
 
 /** JSON escapes lone surrogates, which would otherwise all become the same bytes of UTF-8. */
-const getIdFingerprint = (id: LineId): number => getFingerprint(digest('sha256', JSON.stringify(String(id))))
+const getIdFingerprint = (id: BatchLineId): number =>
+  getFingerprint(digest('sha256', JSON.stringify(String(id))))
 
-const formatId = (id: LineId) => JSON.stringify(typeof id === 'string' ? id.slice(0, 100) : id)
+const formatId = (id: BatchLineId) => JSON.stringify(typeof id === 'string' ? id.slice(0, 100) : id)

@@ -3,9 +3,9 @@ import { removeField } from '../wire/json/edit.ts'
 import { isObject, parseJson } from '../wire/json/parse.ts'
 import { findJsonChild } from '../wire/json/scanner.ts'
 
-export type LineForm = { id?: LineId; model?: string } & ({ prompt: string } | { body: string })
+export type ParsedBatchLine = { id?: BatchLineId; model?: string } & ({ prompt: string } | { body: string })
 
-export type LineId = string | number
+export type BatchLineId = string | number
 
 const parleyFields = ['id', 'prompt', 'model']
 
@@ -19,7 +19,7 @@ const expected = 'it must be a prompt in quotes, {"prompt"}, a body with "conten
 /**
  * Parses the JSON of a line. Throws a `SyntaxError` if it is not JSON, and a usage error for another form.
  */
-export function parseBatchLine(line: string): LineForm {
+export function parseBatchLine(line: string): ParsedBatchLine {
   const value = parseJson(line)
   if (typeof value === 'string') return { prompt: readPrompt(value) }
   if (!isObject(value)) throw usageError(expected)
@@ -30,12 +30,12 @@ export function parseBatchLine(line: string): LineForm {
   return readBatchApiForm(line, value, bodyName)
 }
 
-function readParleyForm(value: Record<string, unknown>): LineForm {
+function readParleyForm(value: Record<string, unknown>): ParsedBatchLine {
   refuseUnknownFields(value, parleyFields)
   return { id: readId(value, 'id'), model: readModel(value), prompt: readPrompt(value.prompt) }
 }
 
-function readBatchApiForm(line: string, value: Record<string, unknown>, bodyName: string): LineForm {
+function readBatchApiForm(line: string, value: Record<string, unknown>, bodyName: string): ParsedBatchLine {
   const idName = findField(value, idNames)
   if (idName === undefined) throw usageError(`it has a "${bodyName}", but no "custom_id" and no "key"`)
   refuseUnknownFields(value, [idName, bodyName, ...ignoredNames])
@@ -64,10 +64,10 @@ function readModel(value: Record<string, unknown>): string | undefined {
   return model
 }
 
-function readId(value: Record<string, unknown>, name: string): LineId | undefined {
+function readId(value: Record<string, unknown>, name: string): BatchLineId | undefined {
   if (!Object.hasOwn(value, name)) return undefined
   const id = value[name]
-  if (typeof id === 'string' || Number.isSafeInteger(id)) return id as LineId
+  if (typeof id === 'string' || Number.isSafeInteger(id)) return id as BatchLineId
   throw usageError(`its "${name}" must be a string or a whole number`)
 }
 

@@ -1,12 +1,12 @@
 import type { BatchLineUsage } from '../content/tokens.ts'
 import { toOneLineJson } from '../wire/page.ts'
-import type { BatchLine, LineAnswer } from './input.ts'
+import type { BatchLine, BatchLineAnswer } from './input.ts'
 
 type ResultLine = Pick<BatchLine, 'index' | 'id' | 'hash' | 'seconds'> & {
   spent: Pick<BatchLineUsage, 'attempts' | 'usage'>
 }
 
-export function formatAnsweredLine(subject: ResultLine, answer: LineAnswer): string {
+export function formatAnsweredLine(subject: ResultLine, answer: BatchLineAnswer): string {
   const { content, model, stopReason, warning } = answer
   const { seconds, spent } = subject
   const rest = { model, stopReason, warning, usage: findUsage(spent), attempts: spent.attempts, seconds }
@@ -22,7 +22,7 @@ const findUsage = ({ usage }: ResultLine['spent']) => (Object.keys(usage).length
 const formatSubject = ({ index, id, hash }: ResultLine): string =>
   JSON.stringify({ index, id, hash }).slice(0, -1)
 
-function formatContent(content: LineAnswer['content']): string {
+function formatContent(content: BatchLineAnswer['content']): string {
   if ('json' in content) return `"json":${toOneLineJson(content.json).trim()}`
   if ('response' in content) return `"response":${toOneLineJson(content.response).trim()}`
   return JSON.stringify(content).slice(1, -1)

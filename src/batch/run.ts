@@ -16,7 +16,7 @@ import {
   recordRequestEnd,
   recordRequestStart,
 } from './gate.ts'
-import type { BatchInput, BatchLine, LineAnswer } from './input.ts'
+import type { BatchInput, BatchLine, BatchLineAnswer } from './input.ts'
 import type { BatchReport } from './report.ts'
 import { formatAnsweredLine, formatFailedLine } from './result.ts'
 import type { ResultsFile } from './results-file.ts'
@@ -241,7 +241,7 @@ export class BatchRun implements BatchState {
     this.gate = recordRequestEnd(this.gate)
   }
 
-  async #send(line: BatchLine): Promise<LineAnswer> {
+  async #send(line: BatchLine): Promise<BatchLineAnswer> {
     // A suspended process may lose the results file to another process, so parley checks before each request.
     this.#options.results?.requireOwned()
     return line.call.send(line, () => this.#requireNext(line))
@@ -307,13 +307,13 @@ export class BatchRun implements BatchState {
     this.#options.report.note(`line ${index}: the answer has no token count; it counts as 0 tokens`)
   }
 
-  async #finishLine(line: BatchLine, outcome: LineAnswer | CliError): Promise<void> {
+  async #finishLine(line: BatchLine, outcome: BatchLineAnswer | CliError): Promise<void> {
     const { index, spent } = line
     try {
       const error = outcome instanceof CliError ? withLineDetails(outcome, line) : undefined
       const text = error
         ? formatFailedLine(line, this.#options.report.describe(error))
-        : formatAnsweredLine(line, outcome as LineAnswer)
+        : formatAnsweredLine(line, outcome as BatchLineAnswer)
       this.tally.hasAnswer ||= spent.answers > 0
       if (error) this.#recordFailure({ index, error })
       const isWritten = await this.#write(text)

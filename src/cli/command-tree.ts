@@ -117,7 +117,7 @@ export const commandEntries: Record<string, CommandEntry> = {
   help: { summary: 'print help on a command or a topic', load: () => import('./help.ts') },
 }
 
-export const rootEntry: CommandEntry = {
+export const rootCommandEntry: CommandEntry = {
   summary: 'one command for a model gateway and an agent session service',
   group: commandEntries,
   notes: [

@@ -112,8 +112,9 @@ const hints: readonly (readonly [names: string, text: string])[] = [
   ],
 ]
 
-export const findHint = (name: string) => hints.find(([names]) => names.split(', ').includes(name))?.[1]
+export const findUnknownNameHint = (name: string) =>
+  hints.find(([names]) => names.split(', ').includes(name))?.[1]
 
 /** Returns whether parley or another tool has this long flag, or longer flags that begin with its words. */
 export const isKnownFlag = (flag: string, longFlags: readonly string[]): boolean =>
-  findHint(flag) !== undefined || longFlags.some((long) => `${long}-`.startsWith(`${flag}-`))
+  findUnknownNameHint(flag) !== undefined || longFlags.some((long) => `${long}-`.startsWith(`${flag}-`))

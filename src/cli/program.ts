@@ -5,7 +5,7 @@ import type { HelpSource } from '../commands/command.ts'
 import { type CommandResult, type Context, createContext, type Host, type RunContext } from '../context.ts'
 import { CliError, usageError } from '../errors.ts'
 import { createStyle } from '../io/style.ts'
-import { rootEntry } from './command-tree.ts'
+import { rootCommandEntry } from './command-tree.ts'
 import {
   checkFlagRules,
   declareRequestFlags,
@@ -123,7 +123,7 @@ class Program implements HelpSource {
       })
       .configureHelp({ ...helpOptions, subcommandTerm: (command) => command.name() })
       .version(this.#options.version, '-V, --version', 'print the version')
-    root.entry = rootEntry
+    root.entry = rootCommandEntry
     this.#openGroup(root)
     return root
   }

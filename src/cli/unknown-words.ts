@@ -1,6 +1,6 @@
 import { suggestSpelling } from '../argv/spelling.ts'
 import { commandEntries } from './command-tree.ts'
-import { findHint } from './hints.ts'
+import { findUnknownNameHint } from './hints.ts'
 import type { UnknownWordError } from './parley-command.ts'
 import { isTopic, topics } from './topics.ts'
 
@@ -14,7 +14,7 @@ export function describeUnknownWord(unknown: UnknownWordError, isHelp: boolean):
     return `the topic '${word}' has no subtopics; 'parley help' prints one topic at a time: parley help ${word}`
   const typed = [...group, word].join(' ')
   const start = `unknown command ${isHelp ? 'or topic ' : ''}'${typed}'`
-  const hint = findHint(typed) ?? suggestFromOtherGroups(typed, isHelp)
+  const hint = findUnknownNameHint(typed) ?? suggestFromOtherGroups(typed, isHelp)
   if (hint !== undefined) return `${start}: ${hint}`
   if (group.length > 0 && !command.entry.group) return `${start}: 'parley ${group.join(' ')}' has no commands`
   const isTopicMissing = isHelp && group.length === 0
@@ -52,7 +52,10 @@ function describeFlag({ command, words: [word = ''] }: UnknownWordError): string
   const [first] = Object.keys(command.entry.group ?? {})
   const longName = name.replace(/^-+/, '--')
   if (command.longFlags.includes(longName)) return `${start} (did you mean ${longName}?)`
-  const hint = findHint([...command.words, name].join(' ')) ?? findHint(name) ?? findHint(longName)
+  const hint =
+    findUnknownNameHint([...command.words, name].join(' ')) ??
+    findUnknownNameHint(name) ??
+    findUnknownNameHint(longName)
   if (hint !== undefined) return `${start}: ${hint}`
   const guess = suggestNames(longName, command.longFlags)
   const line = ['parley', ...command.words, ...(first === undefined ? [] : [first])].join(' ')

@@ -38,7 +38,7 @@ export function listAnswerWarnings(end: AnswerEnd): string[] {
  */
 export type AnswerRequirement = 'anything' | 'text' | 'uncut'
 
-export function describeMissingPart(
+export function describeMissingContent(
   end: AnswerEnd,
   isBlank: boolean,
   requirement: AnswerRequirement,

@@ -12,7 +12,7 @@ import type { ResolvedSettings } from '../settings/resolve.ts'
 import type { endpoints } from '../wire/endpoints.ts'
 import type { AnswerSummary } from '../wire/gateway/answer-forms.ts'
 import { type BodyFlags, createBodyFlags } from './body-flags.ts'
-import type { LongAnswer, PartReader } from './long-answer.ts'
+import type { AnswerPartReader, LongAnswer } from './long-answer.ts'
 
 export type ParsedLine = { model?: string } & ({ prompt: string } | { body: string })
 
@@ -44,17 +44,17 @@ export interface ActiveLine {
 /** Throws a `CliError` if the batch does not allow another request for the same answer. */
 export type RequireContinuation = () => void
 
-export interface LineAnswerReader<T> extends PartReader<T> {
+export interface BatchLineAnswerReader<T> extends AnswerPartReader<T> {
   addReceived(failure: CliError): CliError | undefined
 }
 
-export type LineSender = Awaited<ReturnType<typeof createLineSender>>
+export type BatchLineSender = Awaited<ReturnType<typeof createBatchLineSender>>
 
 interface LineReading<T> {
   model: string
   line: ActiveLine
   answer: LongAnswer
-  reader: LineAnswerReader<T>
+  reader: BatchLineAnswerReader<T>
   requireNext: RequireContinuation
 }
 
@@ -62,7 +62,7 @@ interface LineReading<T> {
  * Returns the functions that build, preview and send the requests of a batch. Throws a usage error if a
  * flag is invalid.
  */
-export async function createLineSender(
+export async function createBatchLineSender(
   outer: Context,
   settings: ResolvedSettings,
   { endpoint, options, inputs, model, schema }: SharedLineParts,

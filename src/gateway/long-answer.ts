@@ -15,14 +15,17 @@ export interface AnswerPart extends AnswerEnd {
   hasContent: boolean
 }
 
-export interface PartReader<T> {
+export interface AnswerPartReader<T> {
   /** Throws a `CliError` if the part is incomplete. */
   read(response: ReadableResponse): Promise<AnswerPart>
   /** Checks the whole answer after the last part. Its failure becomes the failure of the last request. */
   finish(response: ReadableResponse): Promise<T>
 }
 
-export type SendPart = <T>(body: Uint8Array, read: (response: ReadableResponse) => Promise<T>) => Promise<T>
+export type SendAnswerPart = <T>(
+  body: Uint8Array,
+  read: (response: ReadableResponse) => Promise<T>,
+) => Promise<T>
 
 const maxRequests = 64
 
@@ -55,8 +58,8 @@ export class LongAnswer {
    * the request.
    */
   async receive<T>(
-    send: SendPart,
-    reader: PartReader<T>,
+    send: SendAnswerPart,
+    reader: AnswerPartReader<T>,
     { requireNext, isRepeated = false }: { requireNext?(): void; isRepeated?: boolean } = {},
   ): Promise<T> {
     for (;;) {

@@ -1,5 +1,5 @@
 import type { BatchLimits } from '../../src/batch/gate.ts'
-import { type BatchTally, type LineAnswer, readBatchInput } from '../../src/batch/input.ts'
+import { type BatchLineAnswer, type BatchTally, readBatchInput } from '../../src/batch/input.ts'
 import { LineLedger } from '../../src/batch/ledger.ts'
 import { type ResultsFile, readEarlierResults } from '../../src/batch/results-file.ts'
 import { type BatchOutcome, type BatchReporter, BatchRun } from '../../src/batch/run.ts'
@@ -59,7 +59,7 @@ interface Played extends BatchOutcome {
   retried: number[]
 }
 
-export function answerOf({ call, spent }: TestLine, tokens?: number): LineAnswer {
+export function answerOf({ call, spent }: TestLine, tokens?: number): BatchLineAnswer {
   spent.attempts++
   spent.answers++
   spent.batch.isPartial ||= tokens === undefined

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { type PrepareLine, readBatchInput } from '../../src/batch/input.ts'
+import { type PrepareBatchLine, readBatchInput } from '../../src/batch/input.ts'
 import { LineLedger } from '../../src/batch/ledger.ts'
 import { BatchLineUsage } from '../../src/content/tokens.ts'
 import { type CliError, createUsageErrorFromProblems } from '../../src/errors.ts'
@@ -8,10 +8,10 @@ import { collect, prepare, sourceOf } from './pieces.ts'
 const linesOf = async (text: string) =>
   collect((await readBatchInput(sourceOf(text), prepare, new LineLedger())).lines)
 
-const check = async (text: string, make: PrepareLine = prepare, ledger = new LineLedger()) =>
+const check = async (text: string, make: PrepareBatchLine = prepare, ledger = new LineLedger()) =>
   readBatchInput(sourceOf(text, { isRepeatable: true }), make, ledger)
 
-const refusal = async (text: string, make?: PrepareLine): Promise<CliError> => {
+const refusal = async (text: string, make?: PrepareBatchLine): Promise<CliError> => {
   try {
     await check(text, make)
   } catch (error) {
@@ -125,7 +125,7 @@ describe('second read of a checked file', () => {
       ...sourceOf(text, { isRepeatable: true }),
       read: () => sourceOf(reads++ ? again : text).read(),
     }
-    const counting: PrepareLine = (form) => {
+    const counting: PrepareBatchLine = (form) => {
       made++
       return prepare(form)
     }

@@ -1,4 +1,4 @@
-import type { BatchLine, BatchSource, LineCall, PrepareLine } from '../../src/batch/input.ts'
+import type { BatchLine, BatchLineCall, BatchSource, PrepareBatchLine } from '../../src/batch/input.ts'
 import { CliError, type FailureDetails, type FailureKind } from '../../src/errors.ts'
 
 /** Streams a text or bytes in chunks of this size. */
@@ -13,7 +13,7 @@ export async function collect<T>(items: AsyncIterable<T>): Promise<T[]> {
   return all
 }
 
-export type Ask = LineCall['send']
+export type Ask = BatchLineCall['send']
 
 export type TestLine = BatchLine
 
@@ -30,7 +30,7 @@ export const sourceOf = (
 
 /** Prepares the simplest request with the content of the line. */
 export const preparing =
-  (ask: Ask): PrepareLine =>
+  (ask: Ask): PrepareBatchLine =>
   (form) => ({
     model: form.model ?? 'test-model',
     body: Buffer.from('prompt' in form ? JSON.stringify(form.prompt) : form.body),

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { suggestedValues } from '../../src/cli/completion/scripts.ts'
+import { completionValues } from '../../src/cli/completion/scripts.ts'
 import { loadAllCommands } from '../../src/cli/loaded-commands.ts'
 import { execute } from '../harness/process.ts'
 import { run } from '../harness/run.ts'
@@ -9,7 +9,7 @@ test('each value that completion suggests belongs to an existing flag or argumen
     ...options.flatMap(({ long }) => [long, `${words.join(' ')} ${long}`]),
     ...registeredArguments.map((argument) => `${words.join(' ')} ${argument.name()}`),
   ])
-  expect([...suggestedValues.keys()].filter((key) => !parameters.includes(key))).toEqual([])
+  expect([...completionValues.keys()].filter((key) => !parameters.includes(key))).toEqual([])
 })
 
 test('the installed program prints the completion scripts without a change, also with -q', async () => {

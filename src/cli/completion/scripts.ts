@@ -13,14 +13,10 @@ import type { ParleyCommand } from '../parley-command.ts'
 import { topics } from '../topics.ts'
 
 /**
- * A word that TAB offers, with its description. The key describes the position of the word on the command line:
- *
- * - `events,`: a subcommand of `events`.
- * - `events list,-`: a flag of `events list`.
- * - `events list,--type`: a value of that flag.
- * - `sessions show,0`: the first argument of `sessions show`.
- *
- * A word in angle brackets is a reference. The shell finds the words for `<files>`, `<texts>` (`@FILE`),
+ * A word that TAB offers, with its description. The key describes the position of the word on the command
+ * line:  - `events,`: a subcommand of `events`. - `events list,-`: a flag of `events list`. - `events
+ * list,--type`: a value of that flag. - `sessions show,0`: the first argument of `sessions show`.  A word
+ * in angle brackets is a reference. The shell finds the words for `<files>`, `<texts>` (`@FILE`),
  * `<profiles>` and `<sessions>`. Any other `<key>` stands for all words of that key.
  */
 type Row = [key: string, word: string, about?: string]
@@ -83,7 +79,7 @@ function listFlagRows(flag: Option, key: string, path: string): Row[] {
  * Values that TAB offers although others are valid. The key is a flag or, after the name of its command, a
  * flag or an argument.
  */
-export const suggestedValues = new Map<string, readonly string[]>([
+export const completionValues = new Map<string, readonly string[]>([
   ['--profile', ['<profiles>']],
   ['--session', ['<sessions>']],
   ['serve --session', ['<files>']],
@@ -100,7 +96,7 @@ function listFlagValues(flag: Option, path: string): readonly string[] {
   const { long = '', flags, argChoices, required } = flag
   if (!required) return []
   const given =
-    argChoices ?? suggestedValues.get(`${path} ${long}`) ?? suggestedValues.get(long) ?? findChoices(long)
+    argChoices ?? completionValues.get(`${path} ${long}`) ?? completionValues.get(long) ?? findChoices(long)
   if (given) return given
   if (flag instanceof FileFlag) return ['<files>']
   return flag instanceof TextFlag && !flags.includes('=') ? ['<texts>'] : []
@@ -109,7 +105,7 @@ function listFlagValues(flag: Option, path: string): readonly string[] {
 function listArgumentValues(argument: Argument, path: string): readonly string[] {
   if (argument instanceof SettingArgument) return ['<settings>']
   if (argument instanceof FileArgument) return ['<files>']
-  return argument.argChoices ?? suggestedValues.get(`${path} ${argument.name()}`) ?? []
+  return argument.argChoices ?? completionValues.get(`${path} ${argument.name()}`) ?? []
 }
 
 function findChoices(flag: string): readonly string[] | undefined {

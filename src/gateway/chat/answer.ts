@@ -2,7 +2,7 @@ import {
   type AnswerEnd,
   type AnswerRequirement,
   describeCutAnswer,
-  describeMissingPart,
+  describeMissingContent,
   printAnswerFooter,
   printWarningsAndFooter,
 } from '../../content/footer.ts'
@@ -164,7 +164,7 @@ export async function openAnswerOutput(context: Context, printing: AnswerPrintOp
      * the text is the matching JSON. Throws a `CliError` if the answer lacks required content.
      */
     async finish(response: ReadableResponse, end: AnswerEnd): Promise<{ text: string } | SchemaMismatch> {
-      const missing = describeMissingPart(end, text.isBlank, requirement)
+      const missing = describeMissingContent(end, text.isBlank, requirement)
       const answer = { text: returnsText || schema ? text.read() : '' }
       if (schema && missing === undefined) {
         response.accept()

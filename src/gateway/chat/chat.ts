@@ -16,10 +16,10 @@ import { createJsonAssignment } from '../../wire/json/edit.ts'
 import type { WorkHooks } from '../../work-tracker.ts'
 import { type BodyFlags, createBodyFlags } from '../body-flags.ts'
 import {
+  type AnswerPartReader,
   createDeadlineCheck,
   LongAnswer,
-  type PartReader,
-  type SendPart,
+  type SendAnswerPart,
   toFailureAfterAnswer,
 } from '../long-answer.ts'
 import type { AnswerOutput, AnswerPrintOptions } from './answer.ts'
@@ -96,13 +96,13 @@ export async function runChat(context: Context, options: ChatOptions, words: str
   let isAnswered = false
   async function query(first: Uint8Array): Promise<{ text: string } | SchemaMismatch> {
     const answer = new LongAnswer(first)
-    const send: SendPart = (body, read) =>
+    const send: SendAnswerPart = (body, read) =>
       caller.call(
         endpoint,
         { ...parts, requireLock, body, meanwhile, hasOutput: answerOutput?.hasOutput() },
         read,
       )
-    const reader: PartReader<{ text: string } | SchemaMismatch> = {
+    const reader: AnswerPartReader<{ text: string } | SchemaMismatch> = {
       async read(response) {
         const { openAnswerOutput } = await loadAnswer()
         answerOutput ??= await openAnswerOutput({ ...context, output }, printOptions)

@@ -1,4 +1,4 @@
-import { type AnswerRequirement, describeCutAnswer, describeMissingPart } from '../../content/footer.ts'
+import { type AnswerRequirement, describeCutAnswer, describeMissingContent } from '../../content/footer.ts'
 import { readArgumentInputs } from '../../content/prompt.ts'
 import type { AnswerSchema, SchemaMismatch } from '../../content/schema/schema.ts'
 import { readTokenUsage } from '../../content/tokens.ts'
@@ -15,10 +15,10 @@ import { parseReceivedBody } from '../../wire/received-json.ts'
 import { readAnswerBody } from '../answer-body.ts'
 import {
   type ActiveLine,
-  createLineSender,
-  type LineAnswerReader,
+  type BatchLineAnswerReader,
+  type BatchLineSender,
+  createBatchLineSender,
   type LineRequest,
-  type LineSender,
   type ParsedLine,
   type RequireContinuation,
 } from '../line-body.ts'
@@ -44,7 +44,7 @@ export async function prepareChatLines(
     (await (await loadAnswerSchema()).createAnswerSchema(quiet, settings, inputs.schema, schemaRetries))
   const model = () => chooseChatModel(options.model, values)
   const common = { endpoint: endpoints.chat, options, inputs, model, schema }
-  const caller = await createLineSender(context, settings, common)
+  const caller = await createBatchLineSender(context, settings, common)
   const { raw: isRaw = false } = flags
   const failOnCut = options.failOnCut ?? values.failOnCut
   const requirement = failOnCut ? 'uncut' : isRaw || schema ? 'anything' : 'text'
@@ -56,7 +56,7 @@ export async function prepareChatLines(
 }
 
 interface ChatLineRules {
-  caller: Pick<LineSender, 'receive' | 'countAnswer'>
+  caller: Pick<BatchLineSender, 'receive' | 'countAnswer'>
   requirement: AnswerRequirement
   schema: AnswerSchema | undefined
   isRaw: boolean
@@ -120,7 +120,7 @@ function requireRetry(mismatch: SchemaMismatch | undefined, requireNext: Require
 
 type LineContent = { text: string } | { json: string } | { response: string }
 
-class ReceivedParts implements LineAnswerReader<LineContent | SchemaMismatch> {
+class ReceivedParts implements BatchLineAnswerReader<LineContent | SchemaMismatch> {
   readonly answer: LongAnswer
   mismatch: SchemaMismatch | undefined
   readonly #line: ActiveLine
@@ -187,7 +187,7 @@ class ReceivedParts implements LineAnswerReader<LineContent | SchemaMismatch> {
     const text = this.#text
     const { end } = this.answer
     const isBlank = text.trim() === ''
-    const missing = describeMissingPart(end, isBlank, requirement)
+    const missing = describeMissingContent(end, isBlank, requirement)
     // An answer without text may have other content that was paid for, so its body becomes a part of the
     // failure.
     if (missing !== undefined)

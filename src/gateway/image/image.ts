@@ -14,7 +14,7 @@ import { endpoints } from '../../wire/endpoints.ts'
 import type { HttpResponse } from '../../wire/exchange.ts'
 import { createResponseError } from '../../wire/problem/problem.ts'
 import { type BodyFlags, createBodyFlags } from '../body-flags.ts'
-import { type AnswerPart, createDeadlineCheck, LongAnswer, type SendPart } from '../long-answer.ts'
+import { type AnswerPart, createDeadlineCheck, LongAnswer, type SendAnswerPart } from '../long-answer.ts'
 import { createImageReader, type ImageReader } from './answer.ts'
 import { type ImageDestination, openImageDestination } from './destination.ts'
 import { createImageName, readPromptOfBody } from './name.ts'
@@ -79,7 +79,8 @@ export async function runImage(context: Context, flags: ImageOptions, words: str
     if (failure) throw failure
   }
 
-  const send: SendPart = (nextBody, take) => caller.call(endpoints.image, { ...parts, body: nextBody }, take)
+  const send: SendAnswerPart = (nextBody, take) =>
+    caller.call(endpoints.image, { ...parts, body: nextBody }, take)
   try {
     await answer.receive(send, { read, finish }, { requireNext: createDeadlineCheck(context) })
   } catch (error) {

@@ -13,8 +13,8 @@ import { createErrorBodyFailure, isErrorEnvelope } from '../../wire/problem/prob
 import { parseReceivedBody } from '../../wire/received-json.ts'
 import {
   type ActiveLine,
-  createLineSender,
-  type LineAnswerReader,
+  type BatchLineAnswerReader,
+  createBatchLineSender,
   type ParsedLine,
   type RequireContinuation,
 } from '../line-body.ts'
@@ -38,7 +38,7 @@ export async function prepareImageLines(
   const inputs = await readArgumentInputs(context.input, options, words)
   const model = () => chooseImageModel(options, settings)
   const common = { endpoint: endpoints.image, options, inputs, model }
-  const caller = await createLineSender(context, settings, common)
+  const caller = await createBatchLineSender(context, settings, common)
   const { context: lineContext } = caller
   return {
     ...caller,
@@ -46,7 +46,7 @@ export async function prepareImageLines(
       const request = await caller.build(input)
       const prompt = 'prompt' in input ? input.prompt : await readPromptOfBody(request.body)
       const answer = new LongAnswer(request.body)
-      let reader: LineAnswerReader<ImageLineContent> | undefined
+      let reader: BatchLineAnswerReader<ImageLineContent> | undefined
       return {
         ...request,
         async send(line: ActiveLine, requireNext: RequireContinuation) {
@@ -101,7 +101,7 @@ type CountAnswer = (summary: AnswerSummary) => void
 function openReader(
   context: Context,
   { destination, countAnswer }: { destination: ImageDestination; countAnswer: CountAnswer },
-): LineAnswerReader<ImageLineContent> {
+): BatchLineAnswerReader<ImageLineContent> {
   const files: string[] = []
   const onSaved = async (path: string) => void files.push(path)
   const reading = createImageReader(context, {
@@ -142,7 +142,7 @@ const withSavedFiles = (failure: CliError, filesAndLinks: string[]): CliError =>
 /**
  * Returns a reader that saves no images. The content is the response, or a JSON list of several responses.
  */
-function openRawReader(context: Context, countAnswer: CountAnswer): LineAnswerReader<ImageLineContent> {
+function openRawReader(context: Context, countAnswer: CountAnswer): BatchLineAnswerReader<ImageLineContent> {
   const bodies: string[] = []
   let received = ''
   return {

@@ -4,7 +4,7 @@ import { createBlankSpan, type MarkdownPage } from './page.ts'
 import { ParagraphSplitter } from './segments.ts'
 import { readInlineTokens } from './source.ts'
 
-export interface TextFlowLayout {
+export interface ParagraphLayout {
   page: MarkdownPage
   /** Text at the start of the first row, such as the bullet of a list item. */
   lead: StyledLine
@@ -13,15 +13,15 @@ export interface TextFlowLayout {
 }
 
 /** Prints a paragraph word by word while its text arrives. */
-export class TextFlow {
-  readonly #space: TextFlowLayout
+export class ParagraphPrinter {
+  readonly #space: ParagraphLayout
   readonly #splitter = new ParagraphSplitter()
   #lead: StyledLine
   #width = 0
   #lastText: string | undefined
   #isEmpty = true
 
-  constructor(space: TextFlowLayout) {
+  constructor(space: ParagraphLayout) {
     this.#space = space
     this.#lead = space.lead
   }

@@ -1,5 +1,5 @@
 import { maxLayoutDepth } from './layout.ts'
-import { countIndent, fencePattern, maxBlockLength, openFence } from './source.ts'
+import { countIndent, fencePattern, maxBlockLength, readOpeningFence } from './source.ts'
 
 type LineKind = 'text' | 'fence' | 'heading' | 'rule' | 'quote' | 'row' | 'code'
 
@@ -101,7 +101,7 @@ function readKind(text: string, isOpen: boolean): LineKind | undefined {
     case '`':
     case '~':
       if (isOpen && (/^(?:`{1,2}|~{1,2})$/.test(text) || fencePattern.test(text))) return undefined
-      if (openFence(text)) return 'fence'
+      if (readOpeningFence(text)) return 'fence'
       break
     case '#':
       if (isOpen && /^#{1,6}(?:$|[ \t])/.test(text)) return undefined

@@ -1,7 +1,7 @@
 import type { Output } from '../output.ts'
 import { measureWidth, type StyledLine } from '../spans.ts'
 import type { PendingSpinner } from '../spinner.ts'
-import { TextFlow } from './flow.ts'
+import { ParagraphPrinter } from './flow.ts'
 import { createItemMarker, layOutBlocks, layOutCodeLine, layOutFencedLine, maxLayoutDepth } from './layout.ts'
 import { headingUnderlinePattern, type LineStart, mayBeDelimiterRow, readLineStart } from './line-start.ts'
 import { createBlankSpan, MarkdownPage } from './page.ts'
@@ -11,8 +11,8 @@ import {
   type FencedCode,
   MarkdownBuffer,
   maxBlockLength,
-  openFence,
   readBlockTokens,
+  readOpeningFence,
   removeIndent,
 } from './source.ts'
 import { isDelimiterRow, layOutTable, maxTableLength } from './table.ts'
@@ -58,7 +58,7 @@ export class MarkdownPrinter {
   #line = ''
   #isInText = false
   #textLine = ''
-  #flow: TextFlow | undefined
+  #flow: ParagraphPrinter | undefined
   #held: HeldBlock | undefined
   #code: FencedCode | undefined
   #items: ListItem[] = []
@@ -241,7 +241,7 @@ export class MarkdownPrinter {
       this.#textLine = text
     } else if (kind === 'fence') {
       if (this.#lead) this.#print([[]])
-      this.#code = { mark: openFence(text) as string, indent: textIndent }
+      this.#code = { mark: readOpeningFence(text) as string, indent: textIndent }
     } else if (kind === 'heading') this.#layOut(text)
     else if (kind === 'rule') this.#layOut('---')
     else if (kind === 'code') this.#print([layOutCodeLine(removeIndent(this.#line, this.#sourceIndent + 4))])
@@ -287,7 +287,7 @@ export class MarkdownPrinter {
 
   #takeText(text: string): void {
     const indent = this.#indent
-    this.#flow ??= new TextFlow({
+    this.#flow ??= new ParagraphPrinter({
       page: this.#page,
       lead: this.#takeLead(),
       indent,

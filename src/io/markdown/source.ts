@@ -73,7 +73,7 @@ export interface FencedCode {
 
 export const fencePattern = /^(`{3,}|~{3,})(.*)$/
 
-export function openFence(line: string): string | undefined {
+export function readOpeningFence(line: string): string | undefined {
   const [, mark, info = ''] = fencePattern.exec(line) ?? []
   return mark?.[0] === '`' && info.includes('`') ? undefined : mark
 }
