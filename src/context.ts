@@ -39,8 +39,8 @@ export interface Host extends ProcessInfo {
   /** The first SIGINT calls `act` instead of ending the process; a later one ends it. */
   interceptInterrupt?(act: () => void): InterceptedInterrupt
   /**
-   * If the event loop becomes empty, calls `report` and ends with exit code 1. The returned function
-   * cancels both.
+   * If the event loop becomes empty, calls `report` and ends the process with exit code 1. The returned
+   * function turns this off.
    */
   detectEarlyExit?(report: () => void): () => void
   /** Ends the process after this time, even with unwritten output. `Infinity` has no effect. */

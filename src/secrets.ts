@@ -205,7 +205,8 @@ function resolveEscapes(original: string): SearchText {
 }
 
 /**
- * Returns offsets in the original text. `widened` matches adjacent characters that belong to an occurrence.
+ * Returns the occurrences of a word, with offsets in the original text. Extends each occurrence by the adjacent
+ * characters that match `widened`.
  */
 function findWord(word: string, { text, starts }: SearchText, widened?: RegExp): SecretRange[] {
   const places: SecretRange[] = []

@@ -78,7 +78,10 @@ function raise(signal: (typeof signals)[number]): void {
   else if (!process.emit(signal, signal)) process.exit(128 + constants.signals[signal])
 }
 
-/** If the event loop becomes empty, Node ends with exit code 0, although the run is unfinished. */
+/**
+ * If the event loop becomes empty before the run has finished, Node would exit with code 0. So the exit code is
+ * 1 until the returned function is called.
+ */
 export function detectEarlyExit(report: () => void): () => void {
   process.exitCode = 1
   process.once('beforeExit', report)

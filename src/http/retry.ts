@@ -125,7 +125,7 @@ export const getDeliveryState = (failure: CliError): DeliveryState => findRow(fa
  * `continue`.
  */
 export function getBatchConsequence(failure: CliError): 'continue' | 'wait' | 'end' {
-  // With `x-should-retry: false`, the service will refuse the same request again.
+  // With `x-should-retry: false`, the service will refuse the same request again, so a pause would not help.
   if (failure.kind === 'rate-limited' && failure.details.isPermanent) return 'continue'
   return findRow(failure).otherCalls ?? 'continue'
 }

@@ -60,7 +60,7 @@ async function createDemo(context: Context): Promise<Exchange> {
   let isAnnounced = false
   return (request) => {
     // A command that only reads prints no reminder, so a pipeline such as `events list | events confirm`
-    // prints one.
+    // prints only one reminder.
     if (request.method !== 'GET' && !isAnnounced) {
       isAnnounced = true
       context.messages.note('the demo profile: answers come from the built-in emulator, no model is called')

@@ -255,7 +255,7 @@ export class RunLimits {
         },
       })
       if (is === 'refused') throw failure
-      // parley does not repeat an interrupt that may have arrived. The next idle event shows whether it did.
+      // parley does not repeat an interrupt that may have arrived. The next idle event shows whether it arrived.
       this.#isUnconfirmed = is === 'unknown'
       if (this.#isUnconfirmed) return
       this.#follower.addAccepted(interruptEvent)
