@@ -15,7 +15,7 @@ export interface BatchLimits {
 
 export interface BatchState {
   gate: RequestGate
-  /** Lines that wait for a retry. Without an outage, parley requests them before new lines. */
+  /** Lines that wait for a retry. */
   waiting: readonly BatchLine[]
   /** The next line of the input. `awaited`: parley is reading it. `none`: the input has ended. */
   next: BatchLine | 'awaited' | 'none'
@@ -56,8 +56,8 @@ export function decideBatchStep(state: BatchState, now: number): BatchStep {
 }
 
 /**
- * In an outage, a new line tests the service, because a line that waits for a retry may fail even if the
- * service works again.
+ * Prefers lines that wait for a retry. In an outage, prefers a new line, because a line that has failed may
+ * fail again even if the service works.
  */
 function chooseLine({ gate, waiting, next }: BatchState): BatchLine | undefined {
   const fresh = typeof next === 'object' ? next : undefined

@@ -61,11 +61,11 @@ const hints: readonly (readonly [names: string, text: string])[] = [
   ['--max-tokens', '--max-output-tokens N limits the length of an answer, in chat and image'],
   [
     '--schema-retries',
-    'only chat has this flag; after a run, run again with a message that names the mismatches',
+    "only chat has this flag; repeat 'events run' with a message that names the mismatches",
   ],
   [
     '--fail-on-cut',
-    'only chat has this flag; with --last, -o or --schema, a run without an answer exits with 8',
+    'only chat has this flag; events run with --last, -o or --schema exits with 8 if there is no answer',
   ],
   [
     '--yes, --allow, --approve, --allowed-tools, --dangerously-skip-permissions',
@@ -86,13 +86,13 @@ const hints: readonly (readonly [names: string, text: string])[] = [
   ['--live, --no-live', 'it was removed, because parley prints each message only when it is complete'],
   [
     '--policy, --audit',
-    "'parley events run' has this flag, and without a task answers the waiting tool uses",
+    "'parley events run' has this flag; without a task, it answers the waiting tool uses",
   ],
   ['--rate', 'it was removed; use serve --fault rate:N, which answers N requests a second'],
   ['--chunk-delay', 'it was removed; use serve --latency MS, which waits before each answer'],
   ['--log', 'it was removed, because serve writes its log to stderr; use 2> FILE'],
   ['--seed, --stream-style', 'it was removed from serve; in a request, --set PATH=VALUE sets any field'],
-  ['--no-color, --no-colour', '--color never turns colors off'],
+  ['--no-color, --no-colour', 'use --color never'],
   ['--url, --endpoint', "--base-url URL sets the gateway's address, --agents-url URL the session service's"],
   ['--system-prompt, --instructions', '--system TEXT instructs the model or the agent'],
   [

@@ -63,7 +63,7 @@ interface ChatLineRules {
   timers: Timers
 }
 
-/** A line of a batch. A retry of the line continues after the answers and parts that have arrived. */
+/** A line of a batch. A retry does not request answers and parts again that have arrived. */
 class ChatLine {
   readonly model: string
   readonly body: Uint8Array
