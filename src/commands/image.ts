@@ -11,7 +11,7 @@ export default {
     new Option('-m, --model <name>', 'the model (default: the setting imageModel)'),
     ...createPromptFlags('add a reference image or a text'),
     new FileFlag('-o, --output <file>', 'a file, a folder (ending in /), or - for stdout', 'writes'),
-    new Option('--force', 'replace files that exist'),
+    new Option('--force', 'replace the file of the first image'),
     new Option('--preview', 'show the images on a terminal'),
     new Option('--no-preview', 'do not show the images'),
     new Option('--usage', 'show model, tokens and seconds, even in a pipe'),
@@ -19,7 +19,7 @@ export default {
   ],
 
   notes: [
-    "parley names files after the prompt. If a file of that name exists, parley adds the next free number. With -o FILE, parley replaces an existing file only with --force. There is no default model: choose one with -m or 'parley config set imageModel NAME'.",
+    "parley names files after the prompt. If a file of that name exists, parley adds the next free number. With -o FILE, parley replaces an existing file only with --force. Further images of the answer take free numbers, also with --force. There is no default model: choose one with -m or 'parley config set imageModel NAME'.",
   ],
 
   flagRules: {

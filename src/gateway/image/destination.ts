@@ -1,5 +1,5 @@
 import { promises as fs, statSync } from 'node:fs'
-import { dirname, extname, join, resolve } from 'node:path'
+import { dirname, extname, join } from 'node:path'
 import type { Context } from '../../context.ts'
 import { CliError, hasErrorCode, toFileFailure, usageError } from '../../errors.ts'
 import { createFileAtomically, type FileOutput, openFileOutput, TemporaryFile } from '../../io/file-output.ts'
@@ -53,27 +53,21 @@ function createStdoutDestination({ output }: Context): ImageDestination {
 }
 
 async function createFolderDestination(
-  { host, cleanups }: Context,
+  context: Context,
   folder: string,
   name: string,
   replaces: boolean,
 ): Promise<ImageDestination> {
-  const path = toAbsolutePath(host, folder)
-  await convertFileErrors(folder || path, async () => requireFolder(path, folder !== ''))
-  let count = 0
+  const path = toAbsolutePath(context.host, folder)
+  const label = folder || path
+  await convertFileErrors(label, async () => requireFolder(path, folder !== ''))
+  const createNext = createNumberedFiles(context, { firstNumber: 1, replaces })
   return {
     maxImages: Infinity,
-    save: (bytes, extension) =>
-      convertFileErrors(folder || path, async () => {
-        await fs.mkdir(path, { recursive: true })
-        for (;;) {
-          const file = `${addNumber(name, ++count)}.${extension}`
-          const target = resolve(path, file)
-          if (findReplaceProblem(target, host.uid, replaces)) continue
-          const create = () => createFileAtomically(target, { bytes, replaces, uid: host.uid, cleanups })
-          if (await retryWhileOutOfDescriptors(host.timers, create)) return folder + file
-        }
-      }),
+    async save(bytes, extension) {
+      await convertFileErrors(label, () => fs.mkdir(path, { recursive: true }))
+      return createNext(bytes, folder + name, `.${extension}`)
+    },
   }
 }
 
@@ -83,33 +77,59 @@ async function createFileDestination(
   replaces: boolean,
 ): Promise<ImageDestination> {
   const { host, messages, cleanups } = context
-  const findRegularFile = (file: string) => {
-    const { path, isDirect } = findOutputTarget(host, file, replaces)
-    if (isDirect) throw new CliError('file', `${file}: it is not a regular file`)
+  const findRegularFile = () => {
+    const { path, isDirect } = findOutputTarget(host, name, replaces)
+    if (isDirect) throw new CliError('file', `${name}: it is not a regular file`)
     return path
   }
-  findRegularFile(name)
+  findRegularFile()
+  async function createNamed(bytes: Uint8Array): Promise<string> {
+    if (!(await createFileAtomically(findRegularFile(), { bytes, replaces, uid: host.uid, cleanups })))
+      throw new CliError('file', `${name}: it was created meanwhile, so parley does not overwrite it`)
+    return name
+  }
   const extension = extname(name)
-  let count = 0
+  const stem = name.slice(0, name.length - extension.length)
+  const createNext = createNumberedFiles(context, { firstNumber: 2, replaces: false })
+  let isFirst = true
   return {
     maxImages: Infinity,
     file: await openFileOutput(name, context),
     async save(bytes, kind) {
-      const file = addNumber(name.slice(0, name.length - extension.length), ++count) + extension
+      const isNamed = isFirst
+      isFirst = false
+      const file = await (isNamed
+        ? convertFileErrors(name, () => createNamed(bytes))
+        : createNext(bytes, stem, extension))
       if (hasWrongImageExtension(file, kind))
         messages.note(`${file}: its extension does not match: the image is ${kind}`)
-      return convertFileErrors(file, async () => {
-        if (
-          !(await createFileAtomically(findRegularFile(file), { bytes, replaces, uid: host.uid, cleanups }))
-        )
-          throw new CliError('file', `${file}: it was created meanwhile, so parley does not overwrite it`)
-        return file
-      })
+      return file
     },
   }
 }
 
-const addNumber = (name: string, count: number) => (count === 1 ? name : `${name}-${count}`)
+/**
+ * Returns a function that creates a file under the next free number and returns its name. The number 1 is
+ * left out of the name. With `replaces`, the function replaces only a file without a number, because the user
+ * cannot predict how many images the service sends.
+ */
+function createNumberedFiles(
+  { host, cleanups }: Context,
+  { firstNumber, replaces }: { firstNumber: number; replaces: boolean },
+) {
+  let next = firstNumber
+  return async (bytes: Uint8Array, stem: string, extension: string): Promise<string> => {
+    for (;;) {
+      const number = next++
+      const name = `${stem}${number === 1 ? '' : `-${number}`}${extension}`
+      const target = toAbsolutePath(host, name)
+      const file = { bytes, replaces: replaces && number === 1, uid: host.uid, cleanups }
+      const create = async () =>
+        !findReplaceProblem(target, host.uid, file.replaces) && (await createFileAtomically(target, file))
+      if (await convertFileErrors(name, () => retryWhileOutOfDescriptors(host.timers, create))) return name
+    }
+  }
+}
 
 /**
  * Throws if no file can be created in the folder. With `canBeCreated`, a missing folder passes if a file

@@ -57,9 +57,23 @@ describe('names of image files', () => {
     symlinkSync('victim', join(cwd, 'fox.png'))
     mkdirSync(join(cwd, 'fox-2.png'))
     const ended = await image(['fox', '--force'], { cwd })
-    expect(ended).toMatchObject({ code: 0, out: 'fox-3.png\n' })
+    expect(ended).toMatchObject({ code: 0, out: 'fox-4.png\n' })
     expect(ended.read('victim').toString()).toBe('mine')
-    expect(ended.read('fox-3.png')).toEqual(png())
+    expect(ended.read('fox-3.png').toString()).toBe('old')
+  })
+
+  test.each([
+    [['fox', '-o', 'a.png'], [], 'a.png\na-3.png\na-4.png\n'],
+    [['fox', '-o', 'a.png', '--force'], ['a.png'], 'a.png\na-3.png\na-4.png\n'],
+    [['a', '--force'], ['a.png'], 'a.png\na-3.png\na-4.png\n'],
+    [['a'], ['a.png'], 'a-3.png\na-4.png\na-5.png\n'],
+  ])('further images take the next free number, also with --force: %j', async (argv, existing, out) => {
+    const files = Object.fromEntries(['a-2.png', ...existing].map((name) => [name, 'mine']))
+    const three = parts(inline(png(1)), inline(png(2)), inline(png(3)))
+    const ended = await image(argv, { cwd: folderWith(files), ...three })
+    expect(ended).toMatchObject({ code: 0, out, saved: [] })
+    expect(ended.read('a-2.png').toString()).toBe('mine')
+    expect(ended.read('a-3.png')).toEqual(png(out.startsWith('a-3') ? 1 : 2))
   })
 })
 
@@ -110,13 +124,23 @@ describe('checks of a target before a request', () => {
 
 describe('failures after the answer of image', () => {
   test('I07: image exits with 11 and saves one of three images elsewhere if its name is taken', async () => {
-    const cwd = folderWith({ 'a-2.png': 'mine' })
-    const three = parts(inline(png(1)), inline(png(2)), inline(png(3)))
-    const ended = await image(['x', '-o', 'a.png'], { cwd, ...three })
-    expect(ended).toMatchObject({ code: 11, out: 'a.png\na-3.png\n', files: ['a-2.png', 'a-3.png', 'a.png'] })
-    expect(ended.read('a-2.png').toString()).toBe('mine')
+    const cwd = temporaryFolder()
+    const { exchange } = parts(inline(png(1)), inline(png(2)), inline(png(3)))
+    const ended = await image(['x', '-o', 'a.png'], {
+      cwd,
+      exchange: (request) => {
+        writeFileSync(join(cwd, 'a.png'), 'theirs')
+        return exchange(request)
+      },
+    })
+    expect(ended).toMatchObject({
+      code: 11,
+      out: 'a-2.png\na-3.png\n',
+      files: ['a-2.png', 'a-3.png', 'a.png'],
+    })
+    expect(ended.read('a.png').toString()).toBe('theirs')
     const [path = ''] = /\S+\.png$/m.exec(ended.err) ?? []
-    expect(readFileSync(path)).toEqual(png(2))
+    expect(readFileSync(path)).toEqual(png(1))
     expect(statSync(path).mode & 0o777).toBe(ownerOnlyMode)
   })
 
