@@ -1,4 +1,5 @@
 import type { Deadline } from '../deadline.ts'
+import type { SentStatus } from '../delivery-state.ts'
 import { CliError } from '../errors.ts'
 import type { ServiceCaller } from '../http/call.ts'
 import { computeBackoffMs, isTransientFailure, type RetryRules, refuseLongWait } from '../http/retry.ts'
@@ -12,12 +13,12 @@ const maxInvalidResponses = 5
 const backoffMs = { first: 250, longest: 8000 }
 
 export function requireTimeLeft(deadline: Deadline): void {
-  if (deadline.hasPassed) throw createDeadlineError()
+  if (deadline.hasPassed) throw createFollowDeadlineError()
 }
 
-const createDeadlineError = () =>
+export const createFollowDeadlineError = (sent: SentStatus = 'yes') =>
   new CliError('stopped', 'the deadline passed while parley followed the session', {
-    sent: 'yes',
+    sent,
     retry: 'later',
     deadline: true,
   })
@@ -84,7 +85,7 @@ export class ReconnectPolicy implements RetryRules {
 
   /** Returns `failure` if the deadline is a time limit of parley itself, such as 30 s for a list. */
   getDeadlineFailure(failure: CliError): CliError {
-    return this.#access.parts.deadline.passed?.limitText === undefined ? createDeadlineError() : failure
+    return this.#access.parts.deadline.passed?.limitText === undefined ? createFollowDeadlineError() : failure
   }
 
   nextWaitMs(): number {

@@ -7,7 +7,7 @@ import type { EventItem } from '../../wire/sessions/events-page.ts'
 import { isToolUse, type SessionEvent, stopsSession } from '../../wire/sessions/session-event.ts'
 import { listEvents, listEventsOldestFirst, waitsForLaggingListMs } from '../listing/event-list.ts'
 import { readSessionResource } from '../read-session.ts'
-import { ReconnectPolicy, requireTimeLeft } from '../reconnect-policy.ts'
+import { createFollowDeadlineError, ReconnectPolicy, requireTimeLeft } from '../reconnect-policy.ts'
 import type { SessionAccess } from '../session.ts'
 import { createRunCommand } from '../session-command.ts'
 import type { SessionState } from '../session-state.ts'
@@ -50,11 +50,22 @@ export async function openFollower(access: SessionAccess, options: FollowOptions
     return follower
   } catch (error) {
     follower.close()
-    throw convertDeadlineFailure(
-      error,
-      ({ details }) => access.parts.deadline.hasPassed || !!details.deadline,
-    )
+    throw convertOpenFailure(error, access)
   }
+}
+
+/**
+ * The deadline may pass between two pages, and the last request may then be unsent. Such a request only
+ * reads, so the failure describes all requests instead.
+ */
+function convertOpenFailure(error: unknown, { context, parts }: SessionAccess): unknown {
+  const { sent } = context.tracker
+  if (error instanceof CliError && error.kind !== 'file' && parts.deadline.hasPassed)
+    return createFollowDeadlineError(sent)
+  const failure = convertDeadlineFailure(error, ({ details }) => !!details.deadline)
+  return failure instanceof CliError && failure.details.deadline
+    ? failure.with({ sent, consequence: undefined })
+    : failure
 }
 
 interface FollowProgress {

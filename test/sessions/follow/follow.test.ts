@@ -10,6 +10,7 @@ import {
   createSessionService,
   type Event,
   endTurn,
+  type Fault,
   type SessionScript,
   says,
 } from '../../harness/session-service.ts'
@@ -205,7 +206,17 @@ describe('events follow after failures', () => {
   )
 
   test.each([
-    ['15 while the list is requested', 'lists', ['follow'], { exit: 15, kind: 'stopped', sent: 'unknown' }],
+    [
+      '15 while the list is requested',
+      'lists',
+      ['follow'],
+      {
+        exit: 15,
+        kind: 'stopped',
+        sent: 'unknown',
+        message: 'the deadline passed while parley followed the session',
+      },
+    ],
     ['15 while the stream is requested', 'streams', ['follow'], { exit: 15, kind: 'stopped' }],
     ['9 for an event that was not sent', 'streams', ['send', 'x', '--follow'], { exit: 9, sent: 'no' }],
   ])(
@@ -216,14 +227,34 @@ describe('events follow after failures', () => {
       expect({ code, error: JSON.parse(err).error }).toMatchObject({
         code: expected.exit,
         error: {
-          ...expected,
           retry: 'later',
           deadline: true,
           message: expect.stringContaining('the deadline passed'),
+          ...expected,
         },
       })
     },
   )
+
+  test.each<[string, Fault]>([
+    ['the second page of the list does not arrive', 'stall'],
+    ['the service is unreachable after the first page', 'unreachable'],
+  ])('Y215: a deadline exits with 15 and does not speak of sending if %s', async (_, fault) => {
+    const service = createSessionService({
+      history: [says('one'), says('two'), endTurn],
+      list: { pageSize: 2 },
+      lists: [{ page: 2, fault }],
+    })
+    const argv = ['events', 'follow', '--history', '--raw', '--retries', '99', '--deadline', '60']
+    const { code, out, err } = await service.run([...argv, '--errors', 'json'])
+    expect({ code, lines: out.split('\n').length - 1 }, err).toEqual({ code: 15, lines: 2 })
+    const { error } = JSON.parse(err.trim().split('\n').at(-1) ?? '')
+    expect(error).toMatchObject({ exit: 15, sent: 'yes', retry: 'later', deadline: true })
+    expect(error.message).toContain(
+      fault === 'stall' ? 'the deadline passed while parley followed the session' : 'past the deadline',
+    )
+    expect(error.hints).toBeUndefined()
+  })
 
   test.each([['list'], ['follow']])(
     'parley exits with 6 for a rate limit error in a 200: events %s',
