@@ -120,10 +120,13 @@ export const configCommands = {
       const unknown = name === 'betas' && validate ? describeUndocumentedBeta(value as string[]) : undefined
       if (unknown !== undefined) throw usageError(`${name}: ${unknown}`)
       let replaced: string[] = []
-      await changeProfile(context, (values) => {
+      const profile = await changeProfile(context, (values) => {
         replaced = findReplacedSettings(name).filter((other) => Object.hasOwn(values, other))
         return addProfileValue(values, name, value)
       })
+      // The name may be misspelled. The default profile exists even without values.
+      if (profile.isNew && profile.name !== defaultProfileName)
+        context.messages.note(`the profile '${profile.name}', chosen by ${profile.chosenBy}, is new`)
       if (hadQuotes) context.messages.note(`the quotes around the value of ${name} were removed`)
       for (const other of replaced) context.messages.note(`${other} was removed: ${name} replaces it`)
     },
@@ -155,7 +158,7 @@ export const configCommands = {
         wasSet = value !== undefined
         return wasSet ? rest : undefined
       })
-      if (!wasSet) context.messages.note(`${name} was not set in the profile '${profile}'`)
+      if (!wasSet) context.messages.note(`${name} was not set in the profile '${profile.name}'`)
     },
   },
 

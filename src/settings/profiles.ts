@@ -128,25 +128,24 @@ export async function changeProfileFile(
   await changeProfiles(context, change)
 }
 
-/**
- * Changes the profile `named`, by default the chosen one, and returns its name. The first value creates a
- * profile.
- */
+/** Changes the profile `named`, by default the chosen one. The first value creates a profile. */
 export async function changeProfile(
   context: Context,
   change: (values: ProfileValues) => ProfileValues | undefined,
   named = context.flags.profile,
-): Promise<string> {
+): Promise<{ name: string; chosenBy: string; isNew: boolean }> {
   const { env } = context.host
-  let name = ''
+  let changed = { name: '', chosenBy: '', isNew: false }
   await changeProfileFile(context, (file) => {
     const chosen = chooseProfileName(file, { named, env })
-    name = chosen.name
+    const { name, chosenBy } = chosen
     requireChangeableProfile(chosen)
-    const values = change(findProfileValues(file, name) ?? {})
+    const before = findProfileValues(file, name)
+    changed = { name, chosenBy, isNew: before === undefined }
+    const values = change(before ?? {})
     return values && { ...file, profiles: { ...file.profiles, [name]: values } }
   })
-  return name
+  return changed
 }
 
 /** Throws a usage error if the profile is built in or its name is invalid. */

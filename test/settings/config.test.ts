@@ -168,6 +168,30 @@ describe('config set stores a value, config get prints it, and config unset remo
 })
 
 describe('config manages several profiles', () => {
+  test.each([
+    ['--profile', ['--profile', 'tpyo'], {}],
+    ['PARLEY_PROFILE', [], { PARLEY_PROFILE: 'tpyo' }],
+  ])(
+    'config set reports a new profile that %s names, because the name may be misspelled',
+    async (source, flags, variables) => {
+      const { also, file } = world({ profiles: { work } })
+      const set = (value: string) => run(['config', 'set', ...flags, 'timeout', value], also(variables))
+      expect(await set('3')).toMatchObject({
+        code: 0,
+        out: '',
+        err: `parley: the profile 'tpyo', chosen by ${source}, is new\n`,
+      })
+      expect(file().profiles).toEqual({ work, tpyo: { timeout: 3 } })
+      expect(await set('4')).toMatchObject({ code: 0, err: '' })
+    },
+  )
+
+  test('config set does not report the profile default as new', async () => {
+    const { also } = world({ profiles: { work } })
+    const set = ['config', 'set', 'timeout', '3']
+    expect(await run(set, also({ PARLEY_PROFILE: 'default' }))).toMatchObject({ code: 0, err: '' })
+  })
+
   test('config uses the profile of --profile, then of PARLEY_PROFILE, then the current profile', async () => {
     const { env, file, also } = world()
     await run(['config', 'set', 'chatModel', 'a'], { env })
