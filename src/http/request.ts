@@ -92,7 +92,7 @@ const readTraceContext = ({ env }: Context['host']): Header[] =>
 export function parseHeaders(lines: readonly string[], host: Context['host']): HeaderOverrides {
   const given = new Map<string, Header>()
   for (const line of lines) {
-    const [name, value] = parseHeader(line.trimEnd())
+    const [name, value] = parseHeader(line)
     const before = given.get(name.toLowerCase())
     given.set(name.toLowerCase(), before ? joinHeaders(before, value) : [name, value])
   }

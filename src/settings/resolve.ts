@@ -45,8 +45,15 @@ export async function readSettings(context: Context): Promise<ResolvedSettings> 
   const resolved = resolveSettings({ flags: flags.settings, profile, env: host.env })
   deadline.moveTo(computeDeadline(context.summary.startMs, resolved))
   // Headers are the first input that is read, so no other input takes the stdin of `-H @-`.
-  const lines = (flags.header ?? []).map((line) => input.readFlagValue(line, '--header'))
+  const lines = (flags.header ?? []).map((value) => readHeaderLine(value, input))
   return { ...resolved, headers: await Promise.all(lines) }
+}
+
+async function readHeaderLine(value: string, input: Context['input']): Promise<string> {
+  const line = (await input.readFlagValue(value, '--header')).trimEnd()
+  if (!/[\r\n]/.test(line)) return line
+  const isFile = value.startsWith('@') && !value.startsWith('@@')
+  throw usageError(`${isFile ? value : '--header'}: has several lines. Repeat -H, with one header each`)
 }
 
 /** Returns `Infinity` for a run without a deadline. */

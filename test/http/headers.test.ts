@@ -1,6 +1,8 @@
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { version } from '../../package.json'
-import { run } from '../harness/run.ts'
+import { run, temporaryFolder } from '../harness/run.ts'
 
 const withHeaders = (...headers: string[]) =>
   run(['chat', 'hi', ...headers.flatMap((header) => ['-H', header])])
@@ -46,6 +48,22 @@ describe('-H given twice', () => {
     )
   })
 })
+
+test.each(['X-A: 1\nX-B: 2', 'X-A: 1\r\nX-B: 2\r\n'])(
+  '-H with several lines is a usage error: %j',
+  async (text) => {
+    const cwd = temporaryFolder()
+    writeFileSync(join(cwd, 'headers'), text)
+    for (const [value, name] of [
+      ['@headers', '@headers'],
+      [text, '--header'],
+    ]) {
+      const { code, err, requests } = await run(['chat', 'hi', '-H', String(value)], { cwd })
+      expect({ code, requests }).toEqual({ code: 2, requests: [] })
+      expect(err).toBe(`parley: ${name}: has several lines. Repeat -H, with one header each\n`)
+    }
+  },
+)
 
 test('User-Agent is the program and its version', async () => {
   const { requests } = await run(['chat', 'hi'])
