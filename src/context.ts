@@ -40,7 +40,7 @@ export interface Host extends ProcessInfo {
   interceptInterrupt?(act: () => void): InterceptedInterrupt
   /**
    * If the event loop becomes empty, calls `report` and ends the process with exit code 1. The returned
-   * function turns this off.
+   * function cancels the call.
    */
   detectEarlyExit?(report: () => void): () => void
   /** Ends the process after this time, even with unwritten output. `Infinity` has no effect. */

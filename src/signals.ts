@@ -80,7 +80,7 @@ function raise(signal: (typeof signals)[number]): void {
 
 /**
  * If the event loop becomes empty before the run has finished, Node would exit with code 0. So the exit code is
- * 1 until the returned function is called.
+ * 1 until the caller of `main` sets another one. The returned function cancels the call of `report`.
  */
 export function detectEarlyExit(report: () => void): () => void {
   process.exitCode = 1
