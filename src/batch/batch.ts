@@ -185,7 +185,7 @@ function throwFailure(
   const wouldPayAgain = !resume && (hasAnswer || (results !== undefined && failed > 0))
   const getRetry = ({ retry }: CliError['details']) => (wouldPayAgain && retry === 'later' ? 'never' : retry)
   if (stop instanceof CliError) {
-    // After the deadline, the same command may succeed.
+    // If the deadline stopped the batch, the same command may succeed later.
     const canContinue = stop.kind === 'stopped' && stop.details.deadline
     throw stop.with({ sent, retry: getRetry(canContinue ? { retry: 'later' } : stop.details) })
   }

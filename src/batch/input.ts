@@ -191,7 +191,7 @@ interface CheckedLines {
   duplicates: Map<number, string>
 }
 
-/** Returns 28 bits of the hash, so parley overlooks one of 2^28 changed lines on average. */
+/** Returns 28 bits of the hash, so parley overlooks a changed line with a probability of 1 in 2^28. */
 const getShortFingerprint = (hash: string) => Number.parseInt(hash.slice(0, 7), 16)
 
 /** Throws a `CliError` if the file has changed since the check. */
