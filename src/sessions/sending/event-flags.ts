@@ -92,11 +92,11 @@ export async function readEventFlags(
     const last = events.at(-1)
     if (name === 'rubric' || name === 'max-iterations') {
       if (!(last instanceof Map)) throw usageError(`--${name} must follow the --outcome that it belongs to`)
-      const rubric = async () => ({ type: 'text', content: await input.readFlagValue(value, '--rubric') })
+      const rubric = async () => ({ type: 'text', content: await readFilled(input, flag) })
       if (name === 'rubric') last.set('rubric', JSON.stringify(await rubric()))
       else last.set('max_iterations', requireDigits(value))
     } else if (name === 'outcome') {
-      const description = JSON.stringify(await input.readFlagValue(value, '--outcome'))
+      const description = JSON.stringify(await readFilled(input, flag))
       events.push(new Map([['type', '"user.define_outcome"']]).set('description', description))
     } else events.push(await toEvent(input, flag))
   }
@@ -118,14 +118,19 @@ function requireDigits(value: string): string {
   throw usageError(`--max-iterations must be a whole number, not '${value}'`)
 }
 
-async function toEvent(input: InputReader, { name, value }: EventFlag): Promise<string> {
+/** Throws a usage error if the value or the file that it names has no text. */
+async function readFilled(input: InputReader, { name, value }: EventFlag): Promise<string> {
+  const text = await input.readFlagValue(value, `--${name}`)
+  if (text.trim() === '') throw usageError(`--${name} is empty`)
+  return text
+}
+
+async function toEvent(input: InputReader, flag: EventFlag): Promise<string> {
+  const { name, value } = flag
   const read = (text: string) => input.readFlagValue(text, `--${name}`)
   if (name === 'event') return checkJson(await read(value))
-  if (name === 'message') {
-    const text = await read(value)
-    if (text.trim() === '') throw usageError('--message is empty')
-    return JSON.stringify({ type: 'user.message', content: [createTextBlock(text)] })
-  }
+  if (name === 'message')
+    return JSON.stringify({ type: 'user.message', content: [createTextBlock(await readFilled(input, flag))] })
   if (name === 'interrupt') return '{"type":"user.interrupt"}'
   if (name === 'interrupt-thread') return JSON.stringify({ type: 'user.interrupt', session_thread_id: value })
   const [, id = '', text = ''] = /^([^=]+)=(.*)$/s.exec(value) ?? []

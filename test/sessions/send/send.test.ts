@@ -298,10 +298,14 @@ describe('checks of events against the specification', () => {
 
   test.each([
     ['--message', ['--message', '']],
-    ['--message @- from an empty pipe', ['--message', '@-'], ''],
-  ])('events send refuses an empty %s', async (_, argv, stdin?: string) => {
+    ['--message', ['--message', '@-'], ''],
+    ['--outcome', ['--outcome', ' ']],
+    ['--outcome', ['--outcome', '@-'], '\n'],
+    ['--rubric', ['--outcome', 'x', '--rubric', '']],
+    ['--rubric', ['--outcome', 'x', '--rubric', '@-'], ''],
+  ])('events send refuses an empty %s: %j', async (flag, argv, stdin?: string) => {
     const ended = await send(argv, stdin === undefined ? {} : { stdin })
-    expect(ended).toMatchObject({ code: 2, requests: [], err: 'parley: --message is empty\n' })
+    expect(ended).toMatchObject({ code: 2, requests: [], err: `parley: ${flag} is empty\n` })
   })
 
   test('the message about an undocumented beta names the nearest one and --no-validate', async () => {
