@@ -23,7 +23,7 @@ export async function describeCommandForPrograms(words: readonly string[]): Prom
     command: words.join(' '),
     summary: entry.summary,
     arguments: registeredArguments.map(describeArgument),
-    flags: [...ownFlags, ...sharedFlags].map(describeFlag),
+    flags: [...ownFlags, ...sharedFlags].map((flag) => describeFlag(flag, command.name())),
     subcommands: command.commands.map((child) => ({ name: child.name(), summary: child.summary() })),
     ...(words.length === 0 ? { topics } : {}),
     notes: module?.notes ?? [],
@@ -40,11 +40,12 @@ const describeArgument = (argument: Argument) => ({
   values: argument.argChoices ?? null,
 })
 
-function describeFlag(flag: Option) {
+function describeFlag(flag: Option, command: string) {
   const { long = '', short, description, argChoices, parseArg } = flag
-  const setting = settingNames.find((name) =>
-    [long, short].includes(getSetting(name).commandFlag ?? getSettingFlag(name)),
-  )
+  const setting = settingNames.find((name) => {
+    const { commandFlag = getSettingFlag(name), command: only = command } = getSetting(name)
+    return [long, short].includes(commandFlag) && only === command
+  })
   const [, variable] = /environment (\w+)/.exec(description) ?? []
   return {
     flag: long,

@@ -13,6 +13,8 @@ interface Setting {
   printsSecret?: 'accessToken' | 'apiKey'
   /** Set if only some commands have the flag. For other settings, every request command has a flag. */
   commandFlag?: string
+  /** The only command with `commandFlag`, if another command has the same flag for another setting. */
+  command?: string
 }
 
 export const settings = {
@@ -53,8 +55,8 @@ export const settings = {
     about: "the session service's beta features, separated by commas",
     default: ['managed-agents-2026-04-01'],
   },
-  chatModel: { type: 'model', about: 'the model for chat', commandFlag: '-m' },
-  imageModel: { type: 'model', about: 'the model for images', commandFlag: '-m' },
+  chatModel: { type: 'model', about: 'the model for chat', commandFlag: '-m', command: 'chat' },
+  imageModel: { type: 'model', about: 'the model for images', commandFlag: '-m', command: 'image' },
   answerRole: { type: 'text', about: 'the role of answers in a --thread file', default: 'model' },
   stream: {
     type: 'toggle',

@@ -52,6 +52,10 @@ test('help --json has the commands, flags, values, defaults and exit codes of th
     setting: 'chatModel',
     environment: 'PARLEY_CHAT_MODEL',
   })
+  expect(flagOf(await helpFor('image'), '--model')).toMatchObject({
+    setting: 'imageModel',
+    environment: 'PARLEY_IMAGE_MODEL',
+  })
   expect(flagOf(chat, '--file')).toMatchObject({ type: 'file', repeatable: true, shared: false })
   expect(flagOf(chat, '--header')).toMatchObject({ type: 'text', repeatable: true, shared: true })
   expect(flagOf(chat, '--timeout')).toMatchObject({ default: 600, environment: 'PARLEY_TIMEOUT' })
