@@ -18,6 +18,7 @@ test.each([
   ['events run hi --yes', "'parley events run --policy FILE' allows tool uses by rules"],
   ['events run hi --max-turns 3', '--deadline, --max-cost'],
   ['image hi -n 2', '--batch FILE makes many requests'],
+  ['image hi --fail-on-cut', 'image exits with 8 if the answer has no image'],
   ['chat -c hi', '--thread FILE continues a conversation'],
   ['api gateway /x -d {}', '-i FILE gives the whole body'],
   [
