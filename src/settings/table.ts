@@ -76,7 +76,7 @@ export const settings = {
   },
   failOnCut: {
     type: 'toggle',
-    about: 'exit with 8 if an answer was cut off or stopped',
+    about: 'in chat, exit with 8 if an answer was cut off or stopped',
     default: false,
     commandFlag: '--fail-on-cut',
   },

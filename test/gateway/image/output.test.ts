@@ -108,3 +108,15 @@ describe('image with the emulator', () => {
     expect((await run(argv, { cwd })).out).toBe('a-red-fox-2.png\n')
   })
 })
+
+test('the setting failOnCut has no effect on image, and its help names chat', async () => {
+  const body = imageAnswer(inline(png())).replace('"STOP"', '"MAX_TOKENS"')
+  const ended = await image(['fox'], { env: { PARLEY_FAIL_ON_CUT: '1' }, exchange: answering(body) })
+  expect(ended).toMatchObject({
+    code: 0,
+    out: 'fox.png\n',
+    err: expect.stringContaining('the answer was cut'),
+  })
+  expect((await run(['help', 'settings'])).out).toMatch(/failOnCut +in chat, exit with 8 if/)
+  expect((await run(['help', 'batch'])).out).toContain('with chat --fail-on-cut also cut')
+})
