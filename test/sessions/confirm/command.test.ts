@@ -132,7 +132,7 @@ describe('events confirm with ids or with events', () => {
       '--policy',
       ['t1', '--policy', 'x.json'],
       '',
-      "unknown flag '--policy': 'parley events run' has this flag, and without",
+      "unknown flag '--policy': 'parley events run' has this flag; without a task, it answers",
     ],
   ])('Q04: events confirm exits with 2 and sends nothing for %s', async (_, argv, stdin, said) => {
     const { code, out, err, requests } = await open().pipe(stdin, ...argv)
