@@ -69,7 +69,7 @@ function listAllowedRetries(
       // The type of the error decides.
       if (err.includes('ended with an error')) return ['later', 'never']
       return [
-        /broke off|ended early|the answer( \([^)]*\))? is not JSON|the answer is empty/.test(err)
+        /broke off|ended early|is not JSON|is not a stream of events|the answer is empty/.test(err)
           ? 'later'
           : 'never',
       ]
