@@ -121,7 +121,7 @@ export async function createContext(host: Host, flags: SharedFlags, run: RunCont
   return { ...run, host, flags, input, output: createOutput(host.stdout, deadline), messages }
 }
 
-/** The end of a command that must act after parley has written the report. */
+/** Result of a command: its failure, and a last step that runs after parley has written the report. */
 export interface CommandResult {
   failure?: CliError | undefined
   /** Synchronous. Not called if the report could not be written. */

@@ -65,7 +65,7 @@ export class Summary {
 /** If a batch writes more files, the report lists none. */
 const maxFiles = 1000
 
-export function addSummaryFile(summary: Summary, name: string): void {
+export function addFileToSummary(summary: Summary, name: string): void {
   if (summary.files?.add(name) && summary.files.size > maxFiles) summary.files = undefined
 }
 

@@ -7,7 +7,7 @@ import { CliError } from '../src/errors.ts'
 import { RunReport } from '../src/report.ts'
 import { prepareReport } from '../src/report-file.ts'
 import { Secrets } from '../src/secrets.ts'
-import { addSummaryFile, Summary } from '../src/summary.ts'
+import { addFileToSummary, Summary } from '../src/summary.ts'
 import { realTimers } from '../src/timers.ts'
 import { endpoints } from '../src/wire/endpoints.ts'
 import type { Exchange } from '../src/wire/exchange.ts'
@@ -148,11 +148,11 @@ test('--report of an image batch lists the images and the file of --results', as
 
 test('--report lists up to 1,000 files, and has null for more', () => {
   const summary = new Summary(0)
-  for (let index = 0; index < 1000; index++) addSummaryFile(summary, `${index}.png`)
-  addSummaryFile(summary, '0.png')
+  for (let index = 0; index < 1000; index++) addFileToSummary(summary, `${index}.png`)
+  addFileToSummary(summary, '0.png')
   expect(summary.files?.size).toBe(1000)
-  addSummaryFile(summary, '1000.png')
-  addSummaryFile(summary, '1001.png')
+  addFileToSummary(summary, '1000.png')
+  addFileToSummary(summary, '1001.png')
   expect(summary.files).toBeUndefined()
 })
 

@@ -186,7 +186,7 @@ describe('parley redacts secrets in an address', () => {
   })
 })
 
-test('parley redacts the JSON of a value, and the JSON stays valid', () => {
+test('parley redacts secrets inside of a JSON value, and the JSON stays valid', () => {
   const secrets = createSecrets('nope-a-secret', 'sekret\\', '0041bcd', '12345')
   const value = { a: 'one\nope-a-secret', b: 'a sekret\\"', c: '\u0041bcd', d: 'https://us"er:p@h', e: 12345 }
   expect(JSON.stringify(secrets.redactValue(value))).toBe(

@@ -8,7 +8,7 @@ import { createSaveHooks, type FileOutput, openFileOutput } from '../io/file-out
 import type { Output } from '../io/output.ts'
 import { createRawPrinter } from '../io/raw-printer.ts'
 import { addressSettings, type ResolvedSettings, readSettings } from '../settings/resolve.ts'
-import { addSummaryFile } from '../summary.ts'
+import { addFileToSummary } from '../summary.ts'
 import type { Endpoint } from '../wire/endpoints.ts'
 import { createBodyCollector, type HttpResponse, readBody } from '../wire/exchange.ts'
 import { createTextWithinLimit } from '../wire/json/body-text.ts'
@@ -51,7 +51,7 @@ export async function callApi(context: Context, options: ApiOptions, words: stri
         requireNoError(response, start, file)
       })
     await file?.commit()
-    if (file && name) addSummaryFile(context.summary, name)
+    if (file && name) addFileToSummary(context.summary, name)
   }
   const saver = { savePart: () => writer.part }
   try {

@@ -18,10 +18,7 @@ export type FlagRules = Record<string, { requires?: readonly string[]; excludes?
 /** The value is a text or `@FILE`. In a flag `<id=text>`, the text follows the first `=`. */
 export class TextFlag extends Option {}
 
-/**
- * Users of curl attach headers, as in `-H'Name: value'`, so the value may be attached although it has a
- * blank.
- */
+/** An attached value may have a blank, unlike in other flags: users of curl write `-H'Name: value'`. */
 export class HeaderFlag extends TextFlag {}
 
 export class SettingArgument extends Argument {

@@ -5,7 +5,7 @@ import { AppendedFile } from '../io/appended-file.ts'
 import { acquireLock, type FileLock } from '../io/lock.ts'
 import { toAbsolutePath } from '../io/paths.ts'
 import { splitLines } from '../io/raw-lines.ts'
-import { addSummaryFile, type Summary } from '../summary.ts'
+import { addFileToSummary, type Summary } from '../summary.ts'
 import { maxTextLength } from '../wire/json/body-text.ts'
 import { isObject, tryParseJson } from '../wire/json/parse.ts'
 import type { LineLedger } from './ledger.ts'
@@ -60,7 +60,7 @@ export async function openResultsFile(
     if (earlier.tornAt === undefined) file.completeLastLine()
     else file.truncate(earlier.tornAt)
     const results = new ResultsFile({ file, lock: held, earlier, path, name, isResumed, summary })
-    if (earlier.results > 0) addSummaryFile(summary, name)
+    if (earlier.results > 0) addFileToSummary(summary, name)
     cleanups.add(results.close)
     return results
   } catch (error) {
@@ -108,7 +108,7 @@ export class ResultsFile {
       file.truncate(size)
       throw error
     }
-    addSummaryFile(summary, name)
+    addFileToSummary(summary, name)
   }
 
   /** Removes a new file that is still empty. */

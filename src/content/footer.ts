@@ -69,7 +69,7 @@ export function describeCutAnswer({
 const assumedEnd = 'the service did not end the stream: parley stopped reading after 15 s of silence'
 
 /** The returned function warns of each kind of defect once, and names the first line that has it. */
-export function createDefectWarner({ messages }: Pick<Context, 'messages'>) {
+export function createAnswerDefectWarner({ messages }: Pick<Context, 'messages'>) {
   const printed = new Set<string>()
   return (line: number, { isAssumed, isDamaged }: Pick<AnswerEnd, 'isAssumed' | 'isDamaged'>): void => {
     for (const defect of [...(isDamaged ? [damagedText] : []), ...(isAssumed ? [assumedEnd] : [])]) {

@@ -2,7 +2,7 @@ import type { GenerateRequest } from '../wire/gateway/generate-request.ts'
 import { isObject } from '../wire/json/parse.ts'
 import { takeTextStart } from '../wire/text-start.ts'
 import { createRandomId, type EmulatedResponse, toEventStreamResponse, toJsonResponse } from './response.ts'
-import { createJsonSample, createJsonSampleForTexts } from './sample.ts'
+import { createJsonSample, createJsonSampleForPrompt } from './sample.ts'
 
 type EmulatedAnswer = ReturnType<typeof composeEmulatedAnswer>
 
@@ -32,7 +32,7 @@ export function composeEmulatedAnswer(request: GenerateRequest, model: string, f
   const prose = `${greeting} ${echo} ${notice}`
   const { responseJsonSchema: schema } = (request.generationConfig ?? {}) as { responseJsonSchema?: unknown }
   const whole =
-    fixed ?? (isObject(schema) ? createJsonSample(schema) : createJsonSampleForTexts(texts)) ?? prose
+    fixed ?? (isObject(schema) ? createJsonSample(schema) : createJsonSampleForPrompt(texts)) ?? prose
   const limit = Math.max(request.generationConfig?.maxOutputTokens ?? Infinity, 0) * 4
   const limited = takeTextStart(whole, limit)
   const part = choosePart(limited, promptText, request)

@@ -6,7 +6,7 @@ const [maxValues, maxDepth, maxTextLength] = [10_000, 100, 1000]
 const schemaHeading = 'JSON Schema:\n'
 
 /** Uses the schema in the last text that contains one. Returns `undefined` if no text does. */
-export function createJsonSampleForTexts(texts: readonly string[]): string | undefined {
+export function createJsonSampleForPrompt(texts: readonly string[]): string | undefined {
   const withSchema = texts.findLast((text) => text.includes(schemaHeading))
   if (withSchema === undefined) return undefined
   const schema = tryParseJson(withSchema.slice(withSchema.indexOf(schemaHeading) + schemaHeading.length))

@@ -1,5 +1,5 @@
 import { buildRequestBody, type MessagePart } from '../content/body.ts'
-import { createDefectWarner, listAnswerWarnings } from '../content/footer.ts'
+import { createAnswerDefectWarner, listAnswerWarnings } from '../content/footer.ts'
 import type { ArgumentInputs } from '../content/prompt.ts'
 import type { AnswerSchema } from '../content/schema/schema.ts'
 import { addAnswerUsage, type BatchLineUsage } from '../content/tokens.ts'
@@ -16,7 +16,7 @@ import type { AnswerPartReader, LongAnswer } from './long-answer.ts'
 
 export type ParsedLine = { model?: string } & ({ prompt: string } | { body: string })
 
-export interface LineRequest {
+export interface BatchLineRequest {
   model: string
   body: Uint8Array
 }
@@ -82,16 +82,16 @@ export async function createBatchLineSender(
   const context = { ...outer, flags: { ...outer.flags, raw: false } }
   const caller = createServiceCaller(context, settings, true)
   const withFreshSecret = createSecretRenewal(caller.dropPrintedSecrets)
-  const warnLine = createDefectWarner(outer)
+  const warnLine = createAnswerDefectWarner(outer)
   const { family, retries } = settings.values
   const { retryUnknown = false } = outer.flags
-  const createParts = ({ model, body }: LineRequest) => ({ params: { family, model }, body })
+  const createParts = ({ model, body }: BatchLineRequest) => ({ params: { family, model }, body })
   return {
     context,
     retry: { repeat: endpoint.repeat, retries, retryUnknown },
-    preview: async (request: LineRequest) => void (await caller.preview(endpoint, createParts(request))),
+    preview: async (request: BatchLineRequest) => void (await caller.preview(endpoint, createParts(request))),
     /** Builds the request of an input line. Throws a usage error if the line is invalid. */
-    async build(line: ParsedLine): Promise<LineRequest> {
+    async build(line: ParsedLine): Promise<BatchLineRequest> {
       if (line.model !== undefined) encodePathSegment('model', line.model)
       return {
         model: line.model ?? model(),

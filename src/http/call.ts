@@ -205,8 +205,8 @@ function createCallRules(
       const before = call.state()
       call.reach(getDeliveryState(result))
       const { status = 0 } = result.details
-      // A gateway may send a 503 although the service accepted the request. The service may then refuse the
-      // repeated request because of the first.
+      // A gateway may send a 503 although the service accepted the request. The service may refuse the
+      // repeated request because of that, so its refusal does not prove that nothing was accepted.
       if (wasBusy && [400, 409].includes(status) && policy.repeat === 'unaccepted') call.reach('failed')
       wasBusy ||= status === 503
       const now = host.timers.now()

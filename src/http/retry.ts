@@ -12,7 +12,7 @@ export interface RetryRules {
   beforeNext?(): void
 }
 
-/** Throws the failure with which `rules` end the attempts. */
+/** Repeats `attempt` until it succeeds or `rules` return a failure, which is then thrown. */
 export async function retry<T>(
   deadline: Deadline,
   rules: RetryRules,

@@ -23,7 +23,10 @@ interface LockOptions {
 
 const heartbeatMs = 1000
 
-/** A lock on a file: an empty file next to it, whose time changes every second until it is released. */
+/**
+ * A lock on a file is an empty file next to it. Until the lock is released, the modification time of the
+ * empty file changes every second.
+ */
 export class FileLock {
   readonly #name: string
   readonly #path: string

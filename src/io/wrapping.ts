@@ -9,9 +9,9 @@ const command = /'parley .*?'(?=[).,:;]*(?: |$))|(?<=^| )parley .*$/g
 const keptBlank = '\ue000'
 
 /**
- * Returns a function that wraps messages on a terminal, and leaves them unchanged in a pipe. Rows after the
- * first are indented by two columns, so that nobody takes them for a new message. If the message begins in
- * column `start`, they begin there, too.
+ * Returns a function that wraps messages on a terminal, and leaves them unchanged in a pipe. Later rows of a
+ * message are indented by `start` columns, or by two if `start` is 0, so that nobody takes them for a new
+ * message.
  */
 export async function createLineWrapper(stream: StdStream, start = 0): Promise<(message: string) => string> {
   if (!stream.isTerminal) return String

@@ -130,8 +130,8 @@ export class SessionState extends OrderedState {
   isReplying = false
 
   /**
-   * Adds the newest event. `text` is its source text. Returns false for an answer to a tool use that did not
-   * wait.
+   * Adds the newest event. `text` is its source text. Returns false if the event answers a tool use
+   * that was not waiting for an answer.
    */
   add(event: SessionEvent, text?: string): boolean {
     if (isToolUse(event)) this.addToolUse(event, text)

@@ -63,7 +63,7 @@ export function createSessionRequestDefaults(
   const session = given?.trim()
   if (!session)
     throw usageError(
-      `no session: give its id (events commands: -s ID) or set PARLEY_SESSION; 'parley sessions list${formatProfileFlag(settings)}' lists them`,
+      `no session: give its id (events commands: -s ID) or set PARLEY_SESSION; 'parley sessions list${formatProfileFlag(settings)}' lists the ids`,
     )
   return {
     params: { session },

@@ -81,7 +81,7 @@ describe('--share', () => {
     }
   })
 
-  test('--resume repeats only the failed line of a share, and joining the results of all shares completes the file', async () => {
+  test('--resume repeats only the failed line of one --share, and the results of all shares together are complete', async () => {
     const cwd = folderWith(ten)
     for (const share of ['1/2', '2/2']) {
       const argv = [...batch, '--share', share, '--results', `${share[0]}.ndjson`, '--resume']

@@ -217,7 +217,7 @@ faultsOnce('F: conversations', [
     check: ({ ending }) => expect(threadOf(ending.files)).toBe('{"contents":[]}'),
   },
   {
-    name: 'F17, F18: parley waits for another run of the conversation until --deadline, and sends nothing',
+    name: 'F17, F18: parley waits until --deadline while another run uses the conversation, and sends nothing',
     shell: `parley chat one --thread t.json & until [ -e t.json.parley-lock ]; do sleep 0.1; done
       parley chat two --thread t.json --deadline 1; code=$?; kill %1; wait; exit $code`,
     script: () => {},

@@ -85,7 +85,7 @@ faultsOnce('G: the last message after SIGINT', [
   },
   {
     ...endsBySigint('request', ': nothing was sent'),
-    name: 'G26: parley reports that nothing was sent if SIGINT ends events send --follow before the event',
+    name: 'G26: parley reports that nothing was sent if SIGINT ends events send --follow before it sends the event',
     argv: [...events, '--follow'],
     script: () => {},
     reqs: 1,

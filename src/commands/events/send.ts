@@ -2,7 +2,7 @@ import { Argument, Option } from 'commander'
 import { createFailOnEmptyFlag, FileFlag } from '../../argv/flags.ts'
 import { deliverEvents, type EventDeliveryOptions } from '../../sessions/sending/delivery.ts'
 import { createEventFlags } from '../../sessions/sending/event-flags.ts'
-import { createRequiredEventsBody, type EventsOptions } from '../../sessions/sending/request.ts'
+import { createNonEmptyEventsBody, type EventsOptions } from '../../sessions/sending/request.ts'
 import {
   accessSession,
   createSessionFlags,
@@ -20,7 +20,7 @@ export default {
     new FileFlag('-i, --input <file>', 'events as JSON, or - for stdin: a body, a list, or one per line'),
     ...createEventFlags(),
     createFailOnEmptyFlag(),
-    new Option('--ids', 'print ids only; with --follow, ids of waiting tool uses'),
+    new Option('--ids', 'print the ids of the sent events, with --follow those of waiting tool uses'),
     new Option('--follow', 'then follow the session until it stops'),
   ],
 
@@ -34,7 +34,7 @@ export default {
   async run(context, options: SendOptions, words) {
     rejectPositionalSessionId(context, options, words, '; --message sends it as text')
     const access = await accessSession(context, options)
-    const body = await createRequiredEventsBody(context, options, words)
+    const body = await createNonEmptyEventsBody(context, options, words)
     const { markdown } = access.settings.values
     await deliverEvents(access, body, { ...options, markdown })
   },

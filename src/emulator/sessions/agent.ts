@@ -2,7 +2,7 @@ import { formatFieldPath } from '../../wire/json/parse.ts'
 import { readEventText, type SessionEvent } from '../../wire/sessions/session-event.ts'
 import { estimateTokens, shortenQuote } from '../gateway.ts'
 import { createRandomId, type EmulatedResponse, toErrorResponse } from '../response.ts'
-import { createJsonSampleForTexts } from '../sample.ts'
+import { createJsonSampleForPrompt } from '../sample.ts'
 import { type ClientEvent, EmulatedSession } from './session.ts'
 import { parseTaskSteps, type TaskStep, type WorkflowRunPlan } from './task.ts'
 
@@ -240,7 +240,7 @@ export class AgentSession extends EmulatedSession {
   #startTask(texts: string[]): void {
     const { agent } = this.#stored
     const rounds = parseTaskSteps(texts)
-    const sample = createJsonSampleForTexts(texts)
+    const sample = createJsonSampleForPrompt(texts)
     agent.finalMessage = sample ?? agent.finalMessage
     if (rounds.flat().some(({ type }) => type.endsWith('tool_use')))
       this.#sendMessage('The emulated agent wants to use a tool.')

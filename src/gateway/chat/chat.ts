@@ -10,7 +10,7 @@ import { createSaveHooks } from '../../io/file-output.ts'
 import { ignoreClosedReader } from '../../io/output.ts'
 import { readSettings } from '../../settings/resolve.ts'
 import type { Settings } from '../../settings/schemas.ts'
-import { addSummaryFile } from '../../summary.ts'
+import { addFileToSummary } from '../../summary.ts'
 import { endpoints } from '../../wire/endpoints.ts'
 import { createJsonAssignment } from '../../wire/json/edit.ts'
 import type { WorkHooks } from '../../work-tracker.ts'
@@ -148,7 +148,7 @@ export async function runChat(context: Context, options: ChatOptions, words: str
       if ('failure' in answer) throw answer.failure
     })
     .finally(() => answerOutput?.close())
-  if (fileName !== undefined) addSummaryFile(context.summary, fileName)
+  if (fileName !== undefined) addFileToSummary(context.summary, fileName)
   if (file?.savedNote) context.messages.note(file.savedNote)
 }
 

@@ -16,9 +16,9 @@ import { readAnswerBody } from '../answer-body.ts'
 import {
   type ActiveLine,
   type BatchLineAnswerReader,
+  type BatchLineRequest,
   type BatchLineSender,
   createBatchLineSender,
-  type LineRequest,
   type ParsedLine,
   type RequireContinuation,
 } from '../line-body.ts'
@@ -71,7 +71,7 @@ class ChatLine {
   /** Each answer but the last did not match the schema. */
   readonly #answers: ReceivedParts[] = []
 
-  constructor({ model, body }: LineRequest, rules: ChatLineRules) {
+  constructor({ model, body }: BatchLineRequest, rules: ChatLineRules) {
     this.model = model
     this.body = body
     this.#rules = rules

@@ -2,7 +2,7 @@ import { saveAnswerAfterFailure } from '../../content/saved-answer.ts'
 import type { Context } from '../../context.ts'
 import { CliError, joinSavedFiles, OutputClosed, toFailure } from '../../errors.ts'
 import { escapeControls } from '../../io/escape.ts'
-import { addSummaryFile } from '../../summary.ts'
+import { addFileToSummary } from '../../summary.ts'
 import { decodeBase64 } from '../../wire/gateway/base64.ts'
 import type { FoundImage } from '../../wire/gateway/found-images.ts'
 import { createResponseError } from '../../wire/problem/problem.ts'
@@ -80,7 +80,7 @@ async function saveImage(
       : saveAnswerAfterFailure(context, toFailure(error), bytes, extension)
   })
   if (path === undefined) return
-  addSummaryFile(context.summary, path)
+  addFileToSummary(context.summary, path)
   await onSaved(path, { bytes, extension })
 }
 

@@ -92,7 +92,7 @@ export class Follower {
   /** Deadline of all lists after the last idle event. */
   #finalDeadline: Deadline
   #stream: EventStream | undefined
-  /** `wake` was called, so the next batch may be empty. */
+  /** The caller has called `wake`, so `readNewEvents` yields even if there are no new events. */
   #hasCallerChange = false
   /**
    * Time of the last list, by two clocks: the wall clock may be set back, and the monotonic clock stops while

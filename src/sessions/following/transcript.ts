@@ -150,9 +150,9 @@ async function printWaiting(context: Context, { stop }: SessionState, printed: S
 }
 
 /**
- * Returns a function that prints events on stdout: the agent's messages as text, other events as one line
- * each, and every event as JSON with `--raw`. If stdout is reserved and stderr is a terminal, it prints one
- * dim line per event there. While a question is open on a terminal, it holds back events.
+ * Returns a function that prints events on stdout. With `--raw`, it prints every event as JSON. Otherwise, it
+ * prints the agent's messages as text and any other event as one line. If stdout is reserved for the answer,
+ * it prints one dim line per event on stderr, but only on a terminal. During a question, it holds back events.
  */
 export function createEventPrinter(
   context: Context,

@@ -160,7 +160,7 @@ function describeFieldMismatch({ source, pattern }: InputField, value: unknown):
   if (!createPatternMatcher(pattern, 'any')(value)) return `'${source}' is not '${pattern}'`
   const found = findTextsOutsideWildcard(value).filter((stop) => !pattern.includes(stop))
   const shown = found.slice(0, maxListedStops).map((stop) => JSON.stringify(stop))
-  return `* does not match ${shown.join(' or ') || 'this text'} in '${source}'`
+  return `the * in '${pattern}' does not match ${shown.join(' or ') || 'this text'} in '${source}'`
 }
 
 const maxListedStops = 5

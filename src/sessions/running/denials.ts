@@ -26,7 +26,10 @@ export class Denials {
   readonly #deniedByEarlierRuns: ReadonlyMap<string, string>
   readonly #unapproved = new Map<string, string>()
   readonly #notRun = new Map<string, Judgement>()
-  /** Tool uses that the policy denies and that ran, until it is known whether a client replied to them. */
+  /**
+   * Tool uses that ran although the policy denies them. A tool use is removed as soon as the list shows
+   * whether a client replied to it.
+   */
   #ran: Judgement[] = []
   /**
    * The last idle event is needed again if the list later adds tool uses before it that the stream omitted.

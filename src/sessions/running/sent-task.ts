@@ -2,7 +2,7 @@ import { CliError } from '../../errors.ts'
 import type { Follower } from '../following/follower.ts'
 import { formatBriefName } from '../plain-name.ts'
 import { explainRefusedTask } from '../sending/delivery.ts'
-import { addReceiptIds } from '../sending/receipt.ts'
+import { addIdsFromReceipt } from '../sending/receipt.ts'
 import { createRunCommand } from '../session-command.ts'
 import type { RunPlan } from './plan.ts'
 import { pollEventList, postEventsOnce } from './posting.ts'
@@ -97,7 +97,7 @@ export async function sendTask(
       },
     })
     if (failure) throw failure
-    follower.addSent(addReceiptIds(events, named))
+    follower.addSent(addIdsFromReceipt(events, named))
   } catch (error) {
     if (!(error instanceof CliError) || run.taskState !== 'unsent') throw error
     if (audit.task?.is === 'posting' && audit.task.hash === hash)

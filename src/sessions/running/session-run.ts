@@ -72,7 +72,7 @@ export class SessionRun implements SessionAccess, WorkHooks {
     return this.interrupt !== 'unwanted'
   }
 
-  /** Returns the words of the command that resumes the run now. */
+  /** Returns the words of the command that resumes the run from its current state. */
   createResumeCommand(): string[] {
     if (this.interrupt === 'posting' || this.interrupt === 'sent') return this.#createCommandWithMessage()
     // The list of the resumed run may lag, so `--after` names the task.

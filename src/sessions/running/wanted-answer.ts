@@ -5,7 +5,7 @@ import { type CliError, usageError } from '../../errors.ts'
 import { createAnswerPrinter } from '../../io/answer-printer.ts'
 import type { ReceivedPartSaver } from '../../io/file-output.ts'
 import type { ResolvedSettings } from '../../settings/resolve.ts'
-import { addSummaryFile } from '../../summary.ts'
+import { addFileToSummary } from '../../summary.ts'
 import { createListAppendAssignment, editJson } from '../../wire/json/edit.ts'
 import { createResponseError } from '../../wire/problem/problem.ts'
 import { readEventText, type SessionEvent } from '../../wire/sessions/session-event.ts'
@@ -95,7 +95,7 @@ export async function deliverAnswer(
   printer.add(answer)
   await printer.end()
   await file?.commit()
-  if (name !== undefined) addSummaryFile(summary, name)
+  if (name !== undefined) addFileToSummary(summary, name)
   if (file?.savedNote) messages.note(file.savedNote)
 }
 

@@ -9,7 +9,7 @@ import type { Follower, FollowOptions } from '../following/follower.ts'
 import { formatBriefName } from '../plain-name.ts'
 import type { SessionAccess } from '../session.ts'
 import { describeFollowCommand, formatSessionCommand } from '../session-command.ts'
-import { addReceiptIds, printReceipt, readEventsOfBody, readReceipt } from './receipt.ts'
+import { addIdsFromReceipt, printReceipt, readEventsOfBody, readReceipt } from './receipt.ts'
 
 export interface EventDeliveryOptions {
   ids?: boolean
@@ -54,7 +54,7 @@ export async function deliverEvents(
     if (listed.length === 0)
       context.messages.note('the events were accepted, but the response does not list them')
     if (follower) {
-      follower.addSent(addReceiptIds(readEventsOfBody(body), listed))
+      follower.addSent(addIdsFromReceipt(readEventsOfBody(body), listed))
       const { followAndPrint } = await loadTranscript()
       await followAndPrint(context, follower, { session, ids, markdown })
     } else {

@@ -73,7 +73,7 @@ export function readEventsOfBody(body: Uint8Array): SessionEvent[] {
  * Returns the sent events with the ids of the receipt. If the receipt has other events than the request,
  * returns the events of the receipt if they have ids, otherwise the events of the request.
  */
-export function addReceiptIds(
+export function addIdsFromReceipt(
   given: readonly SessionEvent[],
   receipt: readonly SessionEvent[],
 ): readonly SessionEvent[] {

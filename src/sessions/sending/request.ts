@@ -62,7 +62,7 @@ export async function createEventsBody(
  * Like `createEventsBody`, but without other input, reads the events from stdin. Throws a usage error if
  * there are no events.
  */
-export async function createRequiredEventsBody(
+export async function createNonEmptyEventsBody(
   context: Context,
   options: EventsOptions,
   words: string[],

@@ -137,7 +137,7 @@ export function createEventsCheck() {
     rangeProblems,
     add(event: unknown): void {
       if (type === 'system.message') {
-        const message = 'a system.message must be the last event, and there is at most one'
+        const message = 'only one system.message is allowed, and it must be the last event'
         note({ path: [count - 1], message })
       }
       if (problems.length <= maxCountedProblems && !isPlainMessage(event)) {

@@ -170,7 +170,7 @@ describe('policy check of recorded events', () => {
       'a parent folder',
       { input: { command: 'git *' } },
       { input: { command: 'git a/../b' } },
-      '* does not match ".." in \'command\'',
+      "the * in 'git *' does not match \"..\" in 'command'",
     ],
     ['a number', { input: { command: 'git *' } }, { input: { command: 7 } }, "'command' is not a text"],
     [

@@ -240,7 +240,7 @@ test('a task that is refused after a 503 may have been accepted, and the same co
   expect([resumed.code, resumed.out, service.posts.length], resumed.err).toEqual([0, 'done\n', 2])
 })
 
-test('an event that is refused after a 503 may have been accepted', async () => {
+test('parley says that an event may have been accepted if its repetition after a 503 is refused', async () => {
   const service = createSessionService({ posts: acceptedBehind503() })
   const { code, err } = await service.run(['events', 'send', 'go'])
   expect([code, err]).toEqual([4, expect.stringContaining('the event may have been accepted: check')])

@@ -376,7 +376,7 @@ describe('interrupt of an earlier run', () => {
     },
   )
 
-  test('events run prints the answer if the list shows the events of clients, and no interrupt', async () => {
+  test('events run prints the answer if the list has events of clients, but no interrupt', async () => {
     const { code, out } = await resume([...listed, running, soFar, endTurn], 0, ['--last'])
     expect({ code, out }).toEqual({ code: 0, out: 'so far\n' })
   })

@@ -102,7 +102,7 @@ describe('tool use of a child thread that waits while the session runs', () => {
     expect({ code, posts: service.posts() }, err).toEqual({ code: 0, posts: [[allow('t1')]] })
   })
 
-  test('events follow prints that a child thread waits, and continues', async () => {
+  test('events follow prints that a child thread waits, and follows it until it is done', async () => {
     const service = open({ history: [userSays('x'), ...childWaits] })
     void service.timers.wait(20_000).then(() => service.add(allow('t1'), ...(done as Event[])))
     const { code, out, err } = await service.run(['events', 'follow'])
