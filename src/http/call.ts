@@ -199,7 +199,7 @@ function createCallRules(
 ): RetryRules {
   let furthest: CliError | undefined
   let last: CliError | undefined
-  let wasBusy = false
+  let wasUnavailable = false
   return {
     decide(result, attempts) {
       const before = call.state()
@@ -207,8 +207,9 @@ function createCallRules(
       const { status = 0 } = result.details
       // A gateway may send a 503 although the service accepted the request. The service may refuse the
       // repeated request because of that, so its refusal does not prove that nothing was accepted.
-      if (wasBusy && [400, 409].includes(status) && policy.repeat === 'unaccepted') call.reach('failed')
-      wasBusy ||= status === 503
+      if (wasUnavailable && [400, 409].includes(status) && policy.repeat === 'unaccepted')
+        call.reach('failed')
+      wasUnavailable ||= status === 503
       const now = host.timers.now()
       const random = host.timers.random()
       const wait = deadline.hasPassed

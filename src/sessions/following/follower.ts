@@ -178,16 +178,14 @@ export class Follower {
         } catch (error) {
           if (!(error instanceof CliError)) throw error
           const isConnecting = effect.do === 'connect'
-          const isBroken = effect.do === 'listen' && error.kind === 'response' && !error.details.isPermanent
           const ended = { is: 'ended' } as const
-          if (isBroken && stepFollowState(state, ended, timers.now()).effect.do === 'end') {
-            result = ended
-          } else {
-            const end = this.#reconnectPolicy.findFinalFailure(error)
-            if (end && !isConnecting) throw end
-            connectFailure ??= end
-            result = { is: 'failed', isConnecting }
-          }
+          const isBroken = effect.do === 'listen' && error.kind === 'response' && !error.details.isPermanent
+          // After the session has stopped, the list decides, so an error of the stream counts as its end.
+          const isEnd = isBroken && stepFollowState(state, ended, timers.now()).effect.do === 'end'
+          const finalFailure = isEnd ? undefined : this.#reconnectPolicy.findFinalFailure(error)
+          if (finalFailure && !isConnecting) throw finalFailure
+          connectFailure ??= finalFailure
+          result = isEnd ? ended : { is: 'failed', isConnecting }
         }
       }
       ;({ state, effect } = stepFollowState(state, result, timers.now()))

@@ -143,8 +143,8 @@ function explainAfterAcceptance(
 /**
  * Returns the failure for a session that cannot be followed after the service accepted the events. A failure
  * that a person must mend first keeps its kind. Any other failure gets the kind `response`, because its own
- * kind suggests that the command may be repeated. `more` has a consequence, which precedes the fix of a refused
- * secret.
+ * kind suggests that the command may be repeated. If the service refused a secret, its fix follows the
+ * consequence in `more`.
  */
 export function explainUnfollowedSession(error: CliError, more: FailureDetails): CliError {
   const { response: _, retryAfter: __, ...details } = error.details
