@@ -11,7 +11,7 @@ import {
   interruptProcess,
   suspendProcess,
 } from './signals.ts'
-import { createStdStream, findDescriptorPath, findStdinKind } from './std-streams.ts'
+import { createStdStream, findOpenFilePath, findStdinKind } from './std-streams.ts'
 import { realTimers } from './timers.ts'
 
 export function createProcessHost(): Host {
@@ -31,7 +31,7 @@ export function createProcessHost(): Host {
         return findStdinKind()
       },
       get file() {
-        return findDescriptorPath(0)
+        return findOpenFilePath(0)
       },
       open: () => process.stdin,
       setRaw: (isRaw) => void process.stdin.setRawMode(isRaw),

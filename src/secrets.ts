@@ -106,10 +106,11 @@ export class Secrets {
     const { response: _, ...shown } = details
     const redacted = Object.entries(shown).map(([name, value]) => {
       const isOnlyCopy = name === 'answer' && details.kept === undefined
-      if (typeof value === 'string') return [name, this.redact(value, isOnlyCopy ? Infinity : maxTextLength)]
+      if (typeof value === 'string')
+        return [name, this.redact(value, isOnlyCopy ? Infinity : maxFailureTextLength)]
       return [name, this.redactValue(value, name === 'body' ? maxBodyLength : Infinity)]
     })
-    return new CliError(kind, this.redact(message, maxTextLength), Object.fromEntries(redacted))
+    return new CliError(kind, this.redact(message, maxFailureTextLength), Object.fromEntries(redacted))
   }
 }
 
@@ -123,7 +124,7 @@ const maxEscapeLength = 64
 const maxAddressPartLength = 4096
 
 /** Maximum lengths of each text of a failure, and of all texts of its body together, in UTF-16 units. */
-const maxTextLength = 64 * 1024
+const maxFailureTextLength = 64 * 1024
 const maxBodyLength = 1024 * 1024
 
 const maxDepth = 200

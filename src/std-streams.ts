@@ -26,7 +26,7 @@ export function createStdStream(descriptor: 1 | 2, openStream: () => NodeJS.Writ
       return isOnTerminal
     },
     get file() {
-      return findDescriptorPath(descriptor)
+      return findOpenFilePath(descriptor)
     },
     get isClosed() {
       return wasClosed(descriptor)
@@ -118,7 +118,7 @@ function wasClosed(descriptor: number): boolean {
   }
 }
 
-export function findDescriptorPath(descriptor: number): string | undefined {
+export function findOpenFilePath(descriptor: number): string | undefined {
   try {
     return fstatSync(descriptor).isFile() ? realpathSync(`/dev/fd/${descriptor}`) : undefined
   } catch {

@@ -1,7 +1,7 @@
 import { isObject, tryParseJson } from '../wire/json/parse.ts'
 
 /** Limits of a sample. A schema can require more values than fit into memory. */
-const [maxValues, maxDepth, maxTextLength] = [10_000, 100, 1000]
+const [maxValues, maxDepth, maxSampleTextLength] = [10_000, 100, 1000]
 
 const schemaHeading = 'JSON Schema:\n'
 
@@ -37,7 +37,7 @@ export function createJsonSample(schema: object): string {
     }
     if (type === 'number' || type === 'integer') return part.minimum ?? Math.min(1, Number(maximum))
     if (type === 'boolean') return true
-    return type === 'null' ? null : 'text'.padEnd(Math.min(Number(minLength), maxTextLength), '.')
+    return type === 'null' ? null : 'text'.padEnd(Math.min(Number(minLength), maxSampleTextLength), '.')
   }
   return JSON.stringify(createValue(schema))
 }
