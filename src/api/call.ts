@@ -62,7 +62,7 @@ export async function callApi(context: Context, options: ApiOptions, words: stri
     // With --paginate, a reader could take the body of an error response for an item of the list.
     if (response && !paginate) {
       const whole = { ...response, body: [response.bytes] }
-      // The failure of the response names its status, so it is thrown instead of a failure to print.
+      // The failure of the response has the status, so parley reports it instead of a failure to print.
       const printing = { output: context.output, hasHead, writer: new AnswerWriter(context, 'bin') }
       await printResponse(whole, printing).catch((refusal: unknown) => {
         if (refusal instanceof OutputClosed) throw refusal
@@ -97,7 +97,7 @@ async function readRequest(
 }
 
 /**
- * A request that may change something is repeated only if it was certainly not accepted, or with
+ * parley repeats a request that may change something only if the service certainly did not accept it, or with
  * `--retry-unknown`.
  */
 const getRepeatRule = (method: Endpoint['method'], { flags }: Context): Endpoint['repeat'] =>
@@ -118,7 +118,7 @@ async function readRequestBody(context: Context, { input, set = [] }: ApiOptions
 }
 
 /**
- * Splits a path or a URL into path and query. `address`: the address of the service, which a URL must have.
+ * Splits a path or a URL into path and query. A URL must begin with `address`, the address of the service.
  * Throws a usage error for a path that a server could resolve to another path.
  */
 function readPath(given: string, address: string | undefined) {
@@ -134,9 +134,7 @@ function readPath(given: string, address: string | undefined) {
   return { path, query: search.slice(1) }
 }
 
-/**
- * Throws a usage error for the URL of another server, because that server must not receive the credential.
- */
+/** Throws a usage error for the URL of another server, which must not receive the credential. */
 function stripAddress(url: string, address: string | undefined): string {
   const base = address?.replace(/\/+$/, '') ?? ''
   const rest = url.slice(base.length)
@@ -201,7 +199,7 @@ async function printResponse(
   return start.bytes()
 }
 
-/** A larger body with status 2xx is printed without a check for an error. */
+/** A larger body with status 2xx is not checked for an error, because parley does not keep it in memory. */
 const maxErrorBytes = 64 * 1024
 
 /**
@@ -216,7 +214,7 @@ function requireNoError(response: HttpResponse, bytes: Uint8Array, file: FileOut
   throw file && !file.isDirect ? failure.with({ response: { ...response, bytes } }) : failure
 }
 
-/** Prints the items of all pages of a list unchanged, one per line. Throws a `CliError`. */
+/** Prints the items of all pages of a list unchanged, one per line. */
 async function printAllPages(
   caller: ServiceCaller,
   { endpoint, parts }: ApiRequest,

@@ -68,7 +68,7 @@ export function createServiceCaller(context: Context, settings: ResolvedSettings
     parts: RequestParts,
     read?: (response: ReadableResponse) => Promise<unknown>,
   ): Promise<ReadableResponse> {
-    // The requests of a batch may have different models, so the report names none.
+    // The requests of a batch may have different models, so the report of a batch has no model.
     summary.model = isBatch ? undefined : parts.params.model
     summary.session = parts.params.session
     const request = build(endpoint, parts)
@@ -148,7 +148,7 @@ export function createServiceCaller(context: Context, settings: ResolvedSettings
 
   return {
     open,
-    dropPrintedSecrets: credentials.dropPrinted,
+    dropPrintedSecrets: credentials.dropPrintedSecrets,
     /** With `--dry-run` or `--curl`, prints the request and returns true. */
     async preview(endpoint: Endpoint, parts: RequestParts) {
       if (!dryRun && !curl) return false
@@ -190,7 +190,7 @@ export function createServiceCaller(context: Context, settings: ResolvedSettings
   }
 }
 
-/** If an earlier attempt sent the request and the last attempt did not, the failure describes both. */
+/** If an earlier attempt sent the request and the last one did not, the failure describes both attempts. */
 function createCallRules(
   { host, messages }: Context,
   call: TrackedCall,
@@ -205,8 +205,8 @@ function createCallRules(
       const before = call.state()
       call.reach(getDeliveryState(result))
       const { status = 0 } = result.details
-      // A gateway may send a 503 although the service accepted the request. The service may refuse the
-      // repeated request because of that, so its refusal does not prove that nothing was accepted.
+      // A gateway may send a 503 although the service accepted the request. The service may then refuse the
+      // repetition as a duplicate, so a 400 or 409 does not prove that nothing was accepted.
       if (wasUnavailable && [400, 409].includes(status) && policy.repeat === 'unaccepted')
         call.reach('failed')
       wasUnavailable ||= status === 503
@@ -237,10 +237,7 @@ function createCallRules(
   }
 }
 
-/**
- * Returns a failure with both messages, the later first, and with the details of the earlier attempt, which
- * sent the request.
- */
+/** The details are those of the earlier failure, because its attempt sent the request. */
 const joinEarlier = (failure: CliError, earlier: CliError): CliError =>
   earlier.with({ deadline: failure.details.deadline }, `${failure.message}; before that, ${earlier.message}`)
 

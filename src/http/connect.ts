@@ -15,8 +15,7 @@ export interface ConnectOptions {
 
 /**
  * Throws a `CliError` of kind `not-sent`, or `credentials` if the proxy refuses user name and password.
- * `signal` cancels the attempt. Calls `meanwhile` while it waits for the network, so that the caller can load
- * code.
+ * `signal` cancels the attempt. `meanwhile` is called while parley waits for the network, and can load code.
  */
 export async function openConnection(
   url: URL,
@@ -39,8 +38,8 @@ export async function openConnection(
     socket.setNoDelay(true)
     return makePausable(socket)
   } catch (error) {
-    // If the attempt was aborted before, this call has no effect, and the reason of the first abort is
-    // thrown.
+    // If the attempt was aborted before, this call has no effect. The reason of the first abort is thrown,
+    // because it is the cause.
     ending.abort(error)
     throw ending.signal.reason
   } finally {
@@ -95,8 +94,8 @@ async function openRoute(url: URL, { proxy, ca, signal, meanwhile }: Route): Pro
     // Loading code would delay the connection, so it starts after the connection attempt.
     setImmediate(() => {
       meanwhile()
-      // Reading all certificates takes as long as connecting, so both run at once. If reading fails,
-      // `secure` throws the error.
+      // Reading all certificates takes as long as connecting, so parley reads them while it connects. The
+      // error of a failed read is ignored here, because `secure` throws it.
       const isSecure = first.protocol === 'https:' || url.protocol === 'https:'
       if (isSecure) setImmediate(() => trust().catch(() => {}))
     })

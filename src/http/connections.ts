@@ -40,10 +40,10 @@ export function createConnectionPool(options: ConnectOptions, closers?: ShortLiv
   return {
     /**
      * Returns an idle connection, or a new one to the server of `url`. Throws like `openConnection`. Aborting
-     * `opening` stops the attempt to connect. `opening` is a controller instead of a signal, because Node
-     * creates the signal only when it is read, and a request on an idle connection needs none.
+     * `opening` stops the attempt to connect. `opening` is not a signal, because a controller creates its
+     * signal only when the signal is read. A request on an idle connection saves that time.
      */
-    async take(url: URL, opening: AbortController): Promise<Connection> {
+    async acquire(url: URL, opening: AbortController): Promise<Connection> {
       if (!closers) return connect(url, options, opening.signal)
       // If the server has closed a connection, Node reports this in the next turn of the event loop.
       await new Promise(setImmediate)
@@ -57,8 +57,8 @@ export function createConnectionPool(options: ConnectOptions, closers?: ShortLiv
       try {
         return { ...(await connect(url, options, opening.signal)), failuresBefore }
       } catch (error) {
-        // The process may have no free descriptors. Closing idle connections frees some, also for image
-        // files.
+        // The process may have no free descriptors. Closing idle connections frees some for the next
+        // connection or file.
         failures++
         closeIdle()
         throw error

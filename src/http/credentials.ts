@@ -20,7 +20,7 @@ import type { PreparedRequest } from './request.ts'
 type Service = Endpoint['service']
 
 export function createCredentialProvider(context: Context, settings: ResolvedSettings) {
-  /** Output of the commands that print secrets, so that no command runs twice. */
+  /** Secrets that commands printed. They are stored so that no command runs twice. */
   const printed = new Map<Service, Promise<string>>()
 
   const checked = new Set<Service>()
@@ -34,7 +34,7 @@ export function createCredentialProvider(context: Context, settings: ResolvedSet
   }
 
   return {
-    dropPrinted() {
+    dropPrintedSecrets() {
       const hasAny = printed.size > 0
       printed.clear()
       return hasAny
@@ -65,9 +65,9 @@ const maxRunMs = 60_000
 const temporaryFailure = 75
 
 /**
- * Returns the first line of the command's output. The command gets an empty stdin, no secret of parley in
- * its environment, and on a terminal it may prompt the user. Throws a `CliError` with its stderr if it
- * fails, and before it runs if another user could have written it.
+ * Returns the first line that the command prints. The command gets an empty stdin and an environment
+ * without parley's secrets. On a terminal, the command may prompt the user. Throws a `CliError` with the
+ * command's stderr if the command fails. Does not run a command from a file that others can write.
  */
 async function runSecretCommand(
   context: Context,
@@ -86,8 +86,8 @@ async function runSecretCommand(
     {
       text: values[setting] ?? '',
       env: withoutSecrets(host.env),
-      // A new process group lets parley kill all processes of the command, but it cannot use the terminal.
-      // So a command on a terminal gets no new group.
+      // A new process group lets parley kill all processes of the command. But processes in a new group
+      // cannot read from the terminal, so a command on a terminal gets none.
       isGroupLeader: host.stdin.kind !== 'terminal' && !host.stderr.isTerminal,
       deadline: limit,
     },
@@ -104,7 +104,7 @@ async function runSecretCommand(
   throw failed(line.trim() ? `printed a secret that ${parsed.error.issues[0]?.message}` : 'printed nothing')
 }
 
-/** Ignores the case of names, as Windows does. */
+/** Windows ignores the case of variable names, so this function does, too. */
 const withoutSecrets = (env: ProcessInfo['env']) =>
   Object.fromEntries(Object.entries(env).filter(([name]) => !/^PARLEY_(ACCESS_TOKEN|API_KEY)$/i.test(name)))
 
@@ -159,9 +159,9 @@ function missingSettingsError(service: Service, names: SettingName[], resolved: 
 }
 
 /**
- * Repeats a call once after a 401, because its secret may have expired. The command of the secret runs
- * again, once for all calls that used the old secret. It does not run again if no call with the old secret
- * succeeded, because the secret was then wrong from the start.
+ * Returns a function that repeats a call once after a 401, because the secret may have expired. The command
+ * that prints the secret then runs again, once for all calls that used the old secret. If no call succeeded
+ * with the old secret, the secret was wrong from the start, so nothing is repeated.
  */
 export function createSecretRenewal(dropPrintedSecrets: () => boolean) {
   let secret = { hasWorked: false }

@@ -7,14 +7,14 @@ import { createResponseError } from '../wire/problem/problem.ts'
 type Body = AsyncIterable<Uint8Array>
 type Zlib = typeof import('node:zlib')
 
-/** Values that mean no compression. Some servers send a character set by mistake. */
+/** Values of `Content-Encoding` for a plain body. Some servers send a character set there by mistake. */
 const noCoding = ['', 'identity', 'none', 'utf-8', 'utf8']
 
 /**
  * Decompresses the body, because some servers compress although parley requests no compression. Reading the
  * body throws a `CliError` if the coding is unknown, the data is invalid, or the decompressed body is
- * longer than `maxBytes`. If nothing could be decompressed, the reader first gets the received bytes, because
- * they may be a paid answer.
+ * longer than `maxBytes`. If parley cannot decompress even the start, the reader first gets the received
+ * bytes, because they may be a paid answer.
  */
 export function decompressBody(response: HttpResponse, maxBytes = maxTextLength): HttpResponse {
   const listed = (response.headers['content-encoding'] ?? '')
@@ -46,7 +46,7 @@ async function* decode(response: HttpResponse, coding: string): AsyncGenerator<U
   if (done) return
   const [zlib, { Readable }] = await Promise.all([import('node:zlib'), import('node:stream')])
   const decoder = create(zlib, start[0] ?? 0)
-  /** Received chunks. `undefined` after the first chunk is decompressed. */
+  /** Compressed chunks, to pass on if decompressing fails. Not needed once the reader got decompressed data. */
   let received: Uint8Array[] | undefined = []
   let size = 0
   const source = Readable.from(

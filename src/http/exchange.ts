@@ -120,7 +120,7 @@ class Attempt implements Dispatcher.DispatchHandler {
 
   async #dispatch(): Promise<void> {
     const { connections, closers } = this.#options
-    const connection = await connections.take(this.#url, this.#opening)
+    const connection = await connections.acquire(this.#url, this.#opening)
     if (!closers.has(this.#finish)) return closeConnection(connection)
     this.#connection = connection
     this.#bytesBefore = connection.socket.bytesRead

@@ -43,7 +43,7 @@ export async function previewRequest(
 
 /**
  * Carriage returns become line breaks, because on a terminal the text after them would overwrite the line.
- * Both are white space in JSON.
+ * The JSON keeps its meaning, because both characters are white space.
  */
 const escapeForTerminal = (json: string): string => escapeJson(json.replace(/\r\n?/g, '\n'))
 
@@ -72,9 +72,9 @@ function bodyAsJson(body: Uint8Array): string {
 const maxArgumentBytes = 100 * 1024
 
 /**
- * Secrets are read from stdin, so that no list of processes shows them. A long body is written by the
- * printf of the shell, whose arguments may have any length. For a terminal, control characters become
- * escapes that bash and zsh support.
+ * The command passes secrets to curl on stdin, so that no list of processes shows them. The shell's own
+ * printf writes a long body, because its arguments may have any length. For a terminal, control characters
+ * become escapes that bash and zsh support.
  */
 function toCurl(request: PreparedRequest, variable: string, isTerminal: boolean): string {
   const { method, url, headers, body, credential, removedHeaders } = request

@@ -24,7 +24,7 @@ export function findProxy(url: URL, env: Env): HttpProxy | undefined {
   return parseProxy(env[variable] as string, variable)
 }
 
-/** curl accepts `HOST:PORT` for an HTTP proxy. The port is required, because any word could be a host. */
+/** Accepted as an HTTP proxy, as in curl. The port is required, because any word could be a host. */
 const hostAndPort = /^(?:[^\s/]*@)?(?:\[[\da-f:.]+\]|[\w.-]+):\d+\/?$/i
 
 function parseProxy(given: string, variable: string): HttpProxy {
@@ -94,7 +94,7 @@ const maxHeadBytes = 16 * 1024
 
 /**
  * `target` is host and port. Throws a `CliError`: `credentials` if the proxy refuses user name and
- * password, otherwise `not-sent`. If the socket is destroyed, throws the error with which it was destroyed.
+ * password, otherwise `not-sent`. If the socket is destroyed, throws the error that destroyed the socket.
  */
 export async function openTunnel(socket: Socket, proxy: HttpProxy, target: string): Promise<void> {
   const credentials = proxy.authorization ? [`Proxy-Authorization: ${proxy.authorization}`] : []

@@ -7,8 +7,8 @@ import { writeFileAtomically } from '../io/file-output.ts'
 const maxSessions = 20
 
 /**
- * The scripts of TAB completion read this file. If two processes write it at once, one session may be
- * missing.
+ * Adds the session to the file that the scripts of TAB completion read. Takes no lock, because if two
+ * processes write at once, TAB completion only lacks one session.
  */
 export function addRecentSession(host: ProcessInfo, session: string): void {
   // TAB completion does not quote ids, so an id with other characters is not recorded.

@@ -19,7 +19,7 @@ export interface RequestParts {
   query?: string
   headers?: Record<string, string> | undefined
   body?: Uint8Array
-  /** Called while parley waits for the response. Loads the code that reads it. */
+  /** Called while parley waits for the response. Loads the code that reads the response. */
   meanwhile?: (() => void) | undefined
   inspectCommand?: string
   /** If true, no spinner is shown, because it would erase an unfinished line of earlier output. */
@@ -124,7 +124,7 @@ export function encodePathSegment(name: string, value = ''): string {
 /** parley or undici sets these headers, or undici refuses to send them. */
 const forbidden = /^(host|content-length|transfer-encoding|connection|keep-alive|upgrade|expect)$/i
 
-/** Parses the `NAME: VALUE` of `-H`, or `NAME:` with an empty value. Throws a usage error. */
+/** Parses the `NAME: VALUE` or `NAME:` of `-H`. Throws a usage error for an invalid or forbidden header. */
 export function parseHeader(line: string): Header {
   const colon = line.indexOf(':')
   const name = line.slice(0, Math.max(colon, 0))
@@ -177,6 +177,6 @@ export function describeSettingFix(
   return `${list}the URL was ${url}, from ${address}`
 }
 
-/** Redirects and web pages come from a server in front of the service, or from another server. */
+/** Redirects and web pages come from a server in front of the service, or mean that the address is wrong. */
 const isRedirectOrPage = ({ kind, details: { status = 0, body } }: CliError): boolean =>
   (status >= 300 && status < 400) || (kind === 'response' && typeof body === 'string' && /^\s*</.test(body))

@@ -35,7 +35,7 @@ export function readRetryAfter(headers: HttpResponse['headers'], now: number): n
 
 /**
  * Returns milliseconds since the epoch, or `undefined` if the date does not exist or has a wrong weekday.
- * Of the three forms of HTTP dates, asctime has no zone, so the function adds GMT.
+ * Adds GMT to dates without a zone, because HTTP also allows the format of asctime.
  */
 function parseHttpDate(text = ''): number | undefined {
   const time = Date.parse(text.endsWith(' GMT') ? text : `${text} GMT`)
@@ -47,7 +47,7 @@ const toFinite = (seconds: number) => Math.min(seconds, Number.MAX_SAFE_INTEGER)
 
 const maxErrorBodyBytes = 1024 * 1024
 
-/** A 3xx is an error, too, because parley follows no redirect. */
+/** Also for a 3xx, which is an error, because parley follows no redirect. */
 export async function readErrorResponse(
   response: HttpResponse,
   { service }: Endpoint,
@@ -72,7 +72,7 @@ export async function readErrorResponse(
   })
 }
 
-/** Returns the received part of a cut body, because the status is the failure that counts. */
+/** If the body is cut, returns the received part, because the status is the failure to report. */
 async function readErrorBytes(response: HttpResponse): Promise<Uint8Array> {
   const start = createBodyCollector(maxErrorBodyBytes)
   try {

@@ -39,29 +39,28 @@ interface StatusRow {
   delivery: DeliveryState
   isTransient?: true
   /**
-   * Requests that may be sent again after this failure. `repeatable`: also if the service may have started
-   * the request. `reading`: only if the request changes nothing.
+   * Requests that may be sent again after this failure. `repeatable`: requests that may be repeated after a
+   * 5xx, such as a chat. `reading`: requests that change nothing.
    */
   retryable?: 'all' | 'repeatable' | 'reading'
   /** Other requests of a batch: `wait` pauses them, `end` ends the batch. By default they continue. */
   otherCalls?: 'wait' | 'end'
 }
 
-/** `limited 503` is a 503 with `Retry-After`. `broken off` is a cut answer. */
-type StatusSet = readonly number[] | '429 and limited 503' | '3xx and 4xx' | '5xx' | 'broken off'
+type StatusSet = readonly number[] | '429 and 503 with Retry-After' | '3xx and 4xx' | '5xx' | 'cut answer'
 
 /** The first row that matches applies. */
 const retryTable: readonly StatusRow[] = [
   { kind: 'not-sent', delivery: 'not-sent', isTransient: true, retryable: 'all', otherCalls: 'wait' },
   { kind: 'unknown', delivery: 'sent', isTransient: true, retryable: 'reading' },
   { kind: 'response', delivery: 'sent' },
-  { appliesTo: 'broken off', kind: 'response', delivery: 'sent', isTransient: true, retryable: 'reading' },
+  { appliesTo: 'cut answer', kind: 'response', delivery: 'sent', isTransient: true, retryable: 'reading' },
   { kind: 'credentials', delivery: 'not-sent', otherCalls: 'end' },
   { appliesTo: [401, 403, 407], kind: 'credentials', delivery: 'refused', otherCalls: 'end' },
   { appliesTo: [402], kind: 'payment', delivery: 'refused', otherCalls: 'end' },
   { appliesTo: [408, 425], kind: 'service', delivery: 'failed', isTransient: true, retryable: 'repeatable' },
   {
-    appliesTo: '429 and limited 503',
+    appliesTo: '429 and 503 with Retry-After',
     kind: 'rate-limited',
     delivery: 'refused',
     isTransient: true,
@@ -81,8 +80,8 @@ const retryTable: readonly StatusRow[] = [
 ]
 
 function matches({ appliesTo }: StatusRow, { status = 0, isCutOff }: FailureDetails, hasRetryAfter = true) {
-  if (appliesTo === 'broken off') return isCutOff === true
-  if (appliesTo === '429 and limited 503') return status === 429 || (status === 503 && hasRetryAfter)
+  if (appliesTo === 'cut answer') return isCutOff === true
+  if (appliesTo === '429 and 503 with Retry-After') return status === 429 || (status === 503 && hasRetryAfter)
   if (appliesTo === '3xx and 4xx') return status >= 300 && status < 500
   return appliesTo === '5xx' ? status >= 500 : typeof appliesTo === 'object' && appliesTo.includes(status)
 }
@@ -95,7 +94,7 @@ export const findKindOfStatus = (status: number, hasRetryAfter: boolean): Failur
 
 function findRow({ kind, details }: CliError): StatusRow {
   const ofKind = retryTable.filter((row) => row.kind === kind)
-  // A failure without a request, such as a wrong flag, has no row.
+  // A failure without a request, such as a wrong flag, has no row and is not retried.
   const other: StatusRow = ofKind[0] ?? { kind, delivery: 'answered' }
   const found = ofKind.find((row) => matches(row, details)) ?? other
   const { status = 0 } = details
@@ -153,8 +152,8 @@ export function canRetry(
 }
 
 /**
- * Returns whether a follower tries again. It also tries again after an unknown host, because the network may
- * be down.
+ * Returns whether a command that follows a session tries again. An unknown host counts as transient here,
+ * because the network may be down.
  */
 export function isTransientFailure(error: CliError): boolean {
   const { isPermanent } = error.details
@@ -166,8 +165,8 @@ export function isTransientFailure(error: CliError): boolean {
 export const retryWaitsMs = { first: 500, longest: 8000 }
 
 /**
- * Returns milliseconds. Each wait is twice as long as the one before, up to `longest`. `random` is from 0
- * to 1, and 0 halves the wait.
+ * Each wait is twice as long as the wait before, up to `longest`. `random` is from 0 to 1, and 0 halves the
+ * wait.
  */
 export const computeBackoffMs = (
   { first, longest }: typeof retryWaitsMs,
@@ -177,7 +176,7 @@ export const computeBackoffMs = (
 
 const maxWaitMs = 60_000
 
-export function refuseLongWait(error: CliError, waitMs: number): CliError | undefined {
+export function findLongWaitFailure(error: CliError, waitMs: number): CliError | undefined {
   if (waitMs <= maxWaitMs) return undefined
   const why = `the service asks to wait ${Math.ceil(waitMs / 1000)} s, more than 60 s`
   return error.with({}, `${error.message} (${why})`)
@@ -197,8 +196,8 @@ export function decideRetry(
     (error.details.retryAfter ?? 0) * 1000,
     computeBackoffMs(retryWaitsMs, attempt - 1, random),
   )
-  const refusal = refuseLongWait(error, wait)
-  if (refusal) return refusal
+  const longWaitFailure = findLongWaitFailure(error, wait)
+  if (longWaitFailure) return longWaitFailure
   if (now + wait >= policy.deadline) {
     const why = `the next attempt, in ${(wait / 1000).toFixed(1)} s, would be past the deadline`
     return error.with({ deadline: true }, `${error.message} (${why})`)

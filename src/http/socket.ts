@@ -3,13 +3,13 @@ import type { Socket } from 'node:net'
 export interface PausableSocket {
   socket: Socket
   pause(isPaused: boolean): void
-  /** Cleans the next received bytes as the headers of a response. Must be called before each request. */
+  /** Treats the next received bytes as the headers of a response. Must be called before each request. */
   expectResponse(): void
 }
 
 /**
- * If undici paused the socket itself, its parser would fail an assertion at the end of the connection.
- * Instead, `read` of a paused socket returns nothing, and the buffer of the system fills up.
+ * Pauses a socket without undici, because the parser of undici fails an assertion if a paused connection
+ * ends. `read` of a paused socket returns nothing, so the buffer of the system fills up.
  */
 export function makePausable(socket: Socket): PausableSocket {
   let isPaused = false
@@ -40,10 +40,9 @@ const maxHeadBytes = 16 * 1024
 const start = 'HTTP/1.'
 
 /**
- * Returns a function that gets a response chunk by chunk. It returns the bytes for undici, or `undefined`
- * while the headers are incomplete. It removes interim responses, because undici fails at a `100 Continue`,
- * and duplicate `Content-Length` headers, because undici rejects them. Bytes that are not HTTP stay
- * unchanged.
+ * Returns a function that gets a response chunk by chunk. The function returns the bytes for undici, or
+ * `undefined` while the headers are incomplete. undici fails at a `100 Continue` and at duplicate
+ * `Content-Length` headers, so the function removes both. Bytes that are not HTTP stay unchanged.
  */
 function createHeadCleaner(): (chunk: Buffer) => Buffer | undefined {
   let pending: Buffer | undefined = Buffer.alloc(0)
@@ -87,16 +86,13 @@ function withOneLength(head: string): string {
   return `${head.replace(pattern, '')}\r\ncontent-length: ${length}`
 }
 
-/**
- * Returns the error of the socket. Also detects a reset that arrives with the last bytes, which Node reports as
- * a normal end.
- */
+/** Also detects a reset that arrives with the last bytes, because Node reports such a reset as a normal end. */
 export function findSocketError(socket: Socket): Error | null {
   // A reset socket has no remote address, but a socket that ended normally has one.
   const isPlain = socket.destroyed || !socket.readableEnded || socket.remoteAddress !== undefined
   if (socket.errored || isPlain) return socket.errored
-  // Writing fails if the server has reset the connection, and sends nothing, because the connection has
-  // ended. EPIPE means that the reset came after the end, so no data was lost.
+  // The connection has ended, so this sends nothing. But writing fails if the server has reset the
+  // connection. EPIPE means that the reset came after the end, so no data was lost.
   socket.write('\n')
   const error: NodeJS.ErrnoException = socket.errored ?? new Error('reset')
   return error.code === 'EPIPE' ? null : Object.assign(error, { code: 'ECONNRESET' })

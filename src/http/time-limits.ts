@@ -46,7 +46,7 @@ export function createTimeLimits(
       refreshes++
       if (!isPaused && !isOver) silence?.refresh()
     },
-    /** Time in which parley itself pauses reading is not silence. */
+    /** While parley itself does not read, missing data is not silence of the service. */
     pause(paused: boolean) {
       isPaused = paused
       start()

@@ -113,8 +113,8 @@ async function readCertificates(
   const own = Buffer.from(await input.readFile(cacert)).toString()
   if (!own.includes('-----BEGIN CERTIFICATE-----'))
     throw new CliError('credentials', `${origins.cacert?.name}: ${cacert} has no PEM certificate`)
-  // Node ignores NODE_EXTRA_CA_CERTS if other certificates are given, so parley reads this file itself.
-  // Node has printed a warning if the file is unreadable.
+  // Node ignores NODE_EXTRA_CA_CERTS if other certificates are given, so parley reads this file itself. If
+  // the file is unreadable, Node has already printed a warning.
   const { NODE_EXTRA_CA_CERTS } = host.env
   const extra = NODE_EXTRA_CA_CERTS ? await fs.readFile(NODE_EXTRA_CA_CERTS, 'utf8').catch(() => '') : ''
   return `${own}\n${extra}`

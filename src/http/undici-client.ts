@@ -13,23 +13,23 @@ export function createUndiciClient(url: URL, socket: Socket): Client {
       if (isUsed) return callback(new CliError('not-sent', `${url.host}: the connection was closed`), null)
       isUsed = true
       // undici accepts no connection while it calls this function, so the callback runs in a microtask.
-      queueMicrotask(() => withoutOptimizedParser(() => callback(null, socket)))
+      queueMicrotask(() => runWithoutOptimizingParser(() => callback(null, socket)))
     },
     headersTimeout: 0,
     bodyTimeout: 0,
   })
 }
 
-/** Defaults of the flag `--wasm-tiering-budget` before V8 12 and since V8 12. */
+/** Defaults of V8's flag `--wasm-tiering-budget`: before version 12, and since version 12. */
 const defaults = [1_800_000, 13_000_000]
 
 /**
- * Runs `work`, which loads the WebAssembly parser of undici, without optimising it. V8 would optimise for
- * about 60 ms, and the process could not exit before. The flag is reset at once, because V8 does not use
- * its cache of built-in code while a flag differs from its default. The version tag of the cache shows
- * which value is the default.
+ * Runs `work`, which loads the WebAssembly parser of undici. V8 would optimise the parser for about 80 ms,
+ * and the process could not exit meanwhile, so a high budget prevents the optimisation. Afterwards, the
+ * flag gets its default again, because V8 does not use its code cache while a flag differs. The version
+ * tag of that cache shows which value is the default.
  */
-export function withoutOptimizedParser(work: () => void): void {
+export function runWithoutOptimizingParser(work: () => void): void {
   const tag = cachedDataVersionTag()
   setFlagsFromString('--wasm-tiering-budget=1000000000')
   work()

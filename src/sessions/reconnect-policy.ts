@@ -2,7 +2,7 @@ import type { Deadline } from '../deadline.ts'
 import type { SentStatus } from '../delivery-state.ts'
 import { CliError } from '../errors.ts'
 import type { ServiceCaller } from '../http/call.ts'
-import { computeBackoffMs, isTransientFailure, type RetryRules, refuseLongWait } from '../http/retry.ts'
+import { computeBackoffMs, findLongWaitFailure, isTransientFailure, type RetryRules } from '../http/retry.ts'
 import { toOneLine } from '../io/escape.ts'
 import type { Timers } from '../timers.ts'
 
@@ -74,8 +74,8 @@ export class ReconnectPolicy implements RetryRules {
     const { context, parts } = this.#access
     if (parts.deadline.hasPassed) return this.getDeadlineFailure(failure)
     if (!this.#allowsRetry(failure)) return failure
-    const refusal = refuseLongWait(failure, this.#requestedWaitMs)
-    if (refusal) return refusal
+    const longWaitFailure = findLongWaitFailure(failure, this.#requestedWaitMs)
+    if (longWaitFailure) return longWaitFailure
     const { serviceMessage } = failure.details
     const cause = `${failure.message}${serviceMessage ? `: ${toOneLine(serviceMessage)}` : ''}`
     if (cause !== this.#printedCause) context.messages.note(`${cause}; trying again`)

@@ -6,15 +6,16 @@ export function findAddressProblem(text: string): string | undefined {
   if (/[\s\p{Cc}]/u.test(text)) return 'must not contain blanks or control characters'
   // `URL` accepts a quote as part of a host name, so a quoted address would pass.
   if (/["'`<>‘’“”]/.test(text)) return 'must not contain quotes or angle brackets'
-  // `URL` treats a backslash as a slash, and curl treats it as part of the user name. So parley and a printed
-  // curl command would connect to different hosts.
+  // `URL` treats a backslash as a slash, and curl treats a backslash as part of the user name. So parley and
+  // the curl command of `--curl` would connect to different hosts.
   if (text.includes('\\')) return 'must not contain a backslash'
-  // Without slashes, `URL` reads 'https:8080' as an IPv4 address, and curl reads it as host and port.
+  // Without slashes, `URL` reads 'https:8080' as an IPv4 address, but curl reads the same text as host and
+  // port.
   if (!/^[a-z][a-z0-9+.-]*:\/\//i.test(text)) return 'must begin with https:// or http://'
   if (!URL.canParse(text)) return 'is not a valid URL'
   const url = new URL(text)
   if (url.protocol !== 'https:' && url.protocol !== 'http:') return 'must begin with https:// or http://'
-  // `URL` drops empty user info, but a printed command would contain it.
+  // `URL` drops empty user info, but the curl command of `--curl` would contain it.
   if (url.username || url.password || /^[^/]*\/\/[^/?#]*@/.test(text))
     return 'must not contain a user name or password'
   if (url.search || text.includes('?')) return 'must not contain a query'

@@ -12,7 +12,7 @@ export interface Endpoint extends DeliveryRules {
    * about as long as sending a prompt.
    */
   request?(): Promise<z.ZodMiniType>
-  /** parley repeats the request if a response is cut, and reads the new response from its start. */
+  /** If a response is cut, parley repeats the request and reads the new response from its start. */
   isRepeatedIfCut?: true
 }
 
@@ -47,9 +47,7 @@ export const endpoints = {
     request: async () => (await import('./sessions/session-requests.ts')).CreateSessionBody,
   },
   readSession: { ...get, path: '/v1/sessions/{session}' },
-  /**
-   * parley never calls this endpoint. It prints `parley api` commands for it, to raise or remove a budget.
-   */
+  /** parley never calls this endpoint. It only prints a `parley api` command that raises or removes a budget. */
   updateSession: {
     ...post,
     path: '/v1/sessions/{session}',

@@ -3,7 +3,7 @@ import type { Deadline } from '../deadline.ts'
 export interface HttpRequest {
   method: string
   url: string
-  /** No two names may differ only in case, because they would be the same header. */
+  /** Two names must not differ only in case, because they would be the same header. */
   headers: Record<string, string>
   body?: Uint8Array
   deadline?: Deadline | undefined
@@ -31,7 +31,7 @@ export type Exchange = (request: HttpRequest, onSent?: () => void) => Promise<Ht
 
 /**
  * Sizes of the buffer while a body grows. Large steps are cheap, because the system provides memory only
- * when it is written.
+ * when parley writes to it.
  */
 const bufferSizesBytes = [64, 1024, 128 * 1024, 512 * 1024].map((kibibytes) => kibibytes * 1024)
 

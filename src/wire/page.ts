@@ -28,8 +28,7 @@ export interface ListPage {
 /** `name` names the list in messages. Throws a `CliError` for a text that is not a list. */
 export function readListPage(text: string, name: string): ListPage {
   let texts: string[] = []
-  // `JSON.parse` is safe here, because `listJsonElements` checks the nesting. `parseJson` would scan the
-  // text once more.
+  // `parseJson` would scan the text once more to check the nesting. `listJsonElements` checks it already.
   const page = parseReceived(text, name, () => {
     const value: unknown = JSON.parse(text)
     texts = listJsonElements(text, Array.isArray(value) ? undefined : 'data')
@@ -66,7 +65,7 @@ function findNext(page: Record<string, unknown>, data: unknown[], name: string):
 const isFilled = (value: unknown): boolean =>
   typeof value === 'number' || (typeof value === 'string' && value !== '')
 
-/** Some services filter each page after they read it, so some empty pages are normal. */
+/** Some services filter the events of a page after they read the page, so some empty pages are normal. */
 const maxEmptyPages = 20
 
 /** Detects a list that never ends: a page repeats, or too many pages are empty. */
@@ -76,8 +75,8 @@ export function createEndlessListDetector(list: string) {
   const endlessListError = (why: string) => createResponseError(`${list} does not end: ${why}`)
   return {
     /**
-     * `mark` is a text that only one page can have, such as a cursor or the id of its first item. Throws a
-     * `CliError` with `why` if an earlier page had the same text.
+     * `mark` is a text that only one page can have, such as a cursor or the id of the page's first item.
+     * Throws a `CliError` with `why` if an earlier page had the same text.
      */
     addMark(mark: string | undefined, why: string): void {
       if (mark === undefined) return
@@ -94,8 +93,8 @@ export function createEndlessListDetector(list: string) {
 
 /**
  * Returns each element of a list as one line of source text. The list is the whole text or, with `field`,
- * that field of an object. Returns an empty list if the field is not a list. `JSON.parse` must accept the
- * text. Throws a `SyntaxError` if the text is nested too deep.
+ * that field of an object. Returns `[]` if the field is not a list. `JSON.parse` must accept the text.
+ * Throws a `SyntaxError` if the text is nested too deep.
  */
 export function listJsonElements(source: string, field?: string): string[] {
   const text = toOneLineJson(source)

@@ -18,7 +18,7 @@ export function parseReceivedBody(body: string, contentType: string): unknown {
 
 const maxSavedLength = 64 * 1024
 
-/** Does not quote incomplete JSON in the message, because it may contain a secret. */
+/** The message does not quote incomplete JSON, because the JSON may contain a secret. */
 function createTextFailure(text: string, message: string): CliError {
   const body = text.slice(0, maxSavedLength)
   const failure = /^\s*[[{"]/.test(body)
@@ -45,8 +45,7 @@ function parse(read: () => unknown, what: string, failure: (message: string) => 
   } catch (error) {
     if ((error as Error).message === jsonTooDeepReason)
       throw createResponseError(`${what} is ${jsonTooDeepReason}`)
-    // The message of `JSON.parse` quotes the text, which may contain a secret, so the failure has another
-    // message.
+    // The message of `JSON.parse` quotes the text, which may contain a secret, so parley does not print it.
     throw failure(`${what} is not JSON`)
   }
 }

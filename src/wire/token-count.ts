@@ -24,8 +24,8 @@ export function sumTokens(...counts: (TokenCount | undefined)[]): TokenCount | u
 }
 
 /**
- * Reads the token counts of a usage object. Services report the tokens written to a cache as one number, or as
- * one number per lifetime.
+ * Reads the `usage` of an answer or a session. Services report the tokens written to a cache as one number, or
+ * as one number per lifetime.
  */
 export function readTokenCounts(usage: unknown): TokenCounts {
   if (!isObject(usage)) return {}

@@ -8,8 +8,8 @@ const kinds: Record<string, string> = {
   object: 'an object',
 }
 
-// zod/mini has no default messages, so they are defined here. `jitless` is on, because compiling a schema
-// takes longer than checking the few values of a run.
+// zod/mini has no default messages, so parley defines them. `jitless` stops zod from compiling schemas,
+// because compiling takes longer than checking the few values of a run.
 z.config({
   jitless: true,
   customError(issue) {
@@ -28,8 +28,8 @@ export * from 'zod/mini'
 const shortListLength = 1000
 
 /**
- * Creates a list schema that stops after more than `maxCountedProblems` invalid elements. zod would collect
- * millions of problems and pass them as call arguments, which overflows the stack.
+ * Creates a list schema that stops after more than `maxCountedProblems` invalid elements. Otherwise zod would
+ * collect millions of problems and pass them as call arguments, which overflows the stack.
  */
 export function array<T extends z.ZodMiniType>(element: T): z.ZodMiniArray<T> {
   const schema = z.array(element)
@@ -45,8 +45,8 @@ export function array<T extends z.ZodMiniType>(element: T): z.ZodMiniArray<T> {
 }
 
 /**
- * Creates a schema for an object with any keys. zod's own record skips the key `__proto__`; this one checks
- * and keeps it. The values stay unchanged.
+ * Creates a schema for an object with any keys. Also checks and keeps the key `__proto__`, which zod's own
+ * record skips. The values stay unchanged.
  */
 export const record = <T extends z.ZodMiniType>(schema: T) =>
   z.custom<Record<string, z.infer<T>>>(isObject, 'must be an object').check(
@@ -61,8 +61,8 @@ export const record = <T extends z.ZodMiniType>(schema: T) =>
 const isObject = (value: unknown) => typeof value === 'object' && value !== null && !Array.isArray(value)
 
 /**
- * Makes a schema return its input without a copy if `isUnchanged` is true for the input. The copies took 40
- * % of the memory that reading a long list allocates.
+ * Makes a schema return its input without a copy if `isUnchanged` is true for the input. In a long list,
+ * the copies would be 40 % of the allocated memory.
  */
 export function returnInputIfUnchanged<T extends z.ZodMiniType>(
   schema: T,

@@ -45,7 +45,8 @@ export function createAnswerDecoder(contentType: string, sink: AnswerSink, isStr
      */
     unread: () => (isUnread() && unread?.bytes()) || new Uint8Array(),
     /**
-     * Returns the reader's progress. While a value is incomplete, returns `finished` instead of `settled`.
+     * Returns the reader's progress, except that the answer is not `settled` inside an incomplete JSON value,
+     * because the rest of the value may still arrive.
      */
     progress(): AnswerProgress {
       const progress = reader.progress()
@@ -109,7 +110,7 @@ function skipBlankBytes(bytes: Uint8Array): Uint8Array {
 
 const blankBytes = [...' \t\r\n'].map((char) => char.charCodeAt(0))
 
-/** Length of `event` and `retry`, the longest names that may start an event stream. */
+/** Length of `event` and `retry`, the longest field names with which an event stream may start. */
 const maxFieldNameLength = 5
 
 function chooseDecoder(start: string, reading: BodyReading): BodyDecoder {
@@ -179,7 +180,7 @@ function createEventsDecoder(reading: BodyReading): BodyDecoder {
 }
 
 function throwForIncompleteEvent(reading: BodyReading, { event, data }: SseEvent): never {
-  // The received part of an event may contain an image, which the user paid for.
+  // The received part of the event may contain an image that the user paid for, so parley searches it.
   if (reading.sink.images) addValue(reading, () => parseReceived(data, 'an event of the stream'), event)
   unwrapAnswerEvent(readErrorEvent(data), event)
   throw incompleteStreamError()
@@ -209,8 +210,8 @@ function readPieces(
 }
 
 /**
- * Adds a value to the reader and the image finder. `event` is absent for a whole body. Returns the text.
- * Returns `undefined` if the value is unreadable and the image finder has stored the failure.
+ * Adds a value to the reader and the image finder. `event` is absent for a whole body. Returns the text of
+ * the value, or `undefined` if the value is unreadable and the image finder has stored the failure.
  */
 function addValue(
   { reader, sink: { images } }: BodyReading,
@@ -276,7 +277,7 @@ function createValuesDecoder(reading: BodyReading, splitter: JsonSplitter, isArr
 
 const maxUnknownBytes = 1024 * 1024
 
-/** Reads a body that is not an answer but may contain an error message. */
+/** Reads a body of another format, such as a web page. The body may contain an error message. */
 function createUnknownDecoder(reading: BodyReading): BodyDecoder {
   const body = createBodyCollector(maxUnknownBytes)
   const end = () => addBody(reading, new TextDecoder().decode(body.bytes()))

@@ -153,7 +153,7 @@ export function readTextDelta(value: unknown): string | undefined {
   return typeof delta.text === 'string' ? delta.text : undefined
 }
 
-/** Native format: a whole body (src/wire/README.md: gateway, 2.2) or one chunk of a stream. */
+/** A whole body in the native format (src/wire/README.md: gateway, 2.2), or one chunk of a stream. */
 const NativeAnswer = z.buildOnFirstUse(() => {
   /** Some services send a number instead of the name of a finish or block reason. */
   const name = lenient(z.union([z.string(), z.number()]))
@@ -179,8 +179,8 @@ const toContent = (value: unknown): unknown => (typeof value === 'string' ? { pa
 
 export interface NativePiece extends AnswerPiece {
   /**
-   * `first` is the candidate that parley prints. Both fields are true before the finish reason, and absent if
-   * the chunk has no such candidate.
+   * `first` is the candidate that parley prints. A field is true until the finish reason of its candidates,
+   * and absent if the chunk has no such candidate.
    */
   isUnfinished: { first?: boolean; others?: boolean }
   /** Token counts of the whole answer up to this chunk, not of this chunk alone. */
@@ -198,8 +198,8 @@ export function readNativePiece(value: unknown): NativePiece {
   const all = answer.candidates ?? []
   const first = all.find((candidate) => (candidate.index ?? 0) === 0)
   const isUnread = first !== undefined && !hasKnownShape(first)
-  // `readReason` would replace a number by the name of a finish reason. A block reason is passed as a string,
-  // because its numbers have other meanings.
+  // `readReason` replaces a number by the name of a finish reason. The numbers of block reasons have other
+  // meanings, so a block reason is passed as a string.
   const blockReason = readReason(String(promptFeedback?.blockReason || ''))
   const others = all.filter((candidate) => candidate !== first)
   const continues = (candidate?: NativeCandidate) => !(readReason(candidate?.finishReason) ?? blockReason)

@@ -37,10 +37,7 @@ export class AnswerReader {
   readonly #isStreamed: boolean
   #hasEnded = false
   #isKnown = false
-  /**
-   * True if the body may end here. In native chunks, the last chunk of each candidate then had a finish
-   * reason.
-   */
+  /** True if the body may end here. In native chunks, the last chunk of each candidate had a finish reason. */
   #isFinished = false
   readonly #isUnfinished: NativePiece['isUnfinished'] = {}
   #finishReasonCount = 0
@@ -126,10 +123,7 @@ const withType = (value: unknown, event: string): unknown =>
     ? { ...value, type: event }
     : value
 
-/**
- * Returns the answer in an event, without the envelope that some gateways add. Throws a `CliError` if the
- * event is an error.
- */
+/** Removes the envelope that some gateways add to an event. Throws a `CliError` if the event is an error. */
 export function unwrapAnswerEvent(value: unknown, event: string): unknown {
   if (event.toLowerCase() === 'error') throw failureInStream(value)
   return unwrap(value, failureInStream)

@@ -1,7 +1,4 @@
-/**
- * Number of characters that are decoded at a time. It is a multiple of four, because four characters encode
- * three bytes.
- */
+/** Characters decoded at a time: a multiple of four, because four characters encode three bytes. */
 const chunkLength = 32 * 1024
 
 /**

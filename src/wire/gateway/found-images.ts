@@ -28,19 +28,16 @@ export class ImageFinder {
   readonly findings: ImageFindings = { images: [], links: [], texts: [], reasons: [] }
   parseFailure: CliError | undefined
   cutFailure: CliError | undefined
-  /** Failure of a parsed value that is an error or has an undocumented shape. */
+  /** Failure of a value that is JSON but is an error or has an undocumented shape. */
   shapeFailure: CliError | undefined
   streamError: CliError | undefined
   readonly strings = new LongStringStore()
-  /**
-   * Pieces of one text. They are joined before the search for data URIs, because a URI may continue in the
-   * next piece.
-   */
+  /** Pieces of one text. They are joined before the search, because a data URI may span several pieces. */
   #pieces: string[] = []
   #isThought = false
   /**
-   * True until the first text of a JSON value. That text may continue the last text of the previous value,
-   * so the two are joined. Every other text is searched alone.
+   * True until the first text of a JSON value. The first text may continue the last text of the previous
+   * value, so these two texts are joined. Every other text is searched alone.
    */
   #isContinued = false
 
@@ -68,8 +65,8 @@ export class ImageFinder {
   }
 
   /**
-   * `value` is `undefined` if it could not be parsed. `event` is the name of the stream's event, or
-   * `undefined` outside of a stream.
+   * `value` is the JSON value that failed, or `undefined` if it could not be parsed. `event` is the name of the
+   * stream's event, or `undefined` outside of a stream.
    */
   recordFailure(error: unknown, value: unknown, event?: string): void {
     const failure = toFailure(error)
@@ -105,7 +102,7 @@ export class ImageFinder {
   }
 }
 
-/** Fields whose objects may have answer text in `text`. In other objects, `text` may be a citation. */
+/** Objects in these fields have answer text in `text`. In other objects, `text` may be a citation. */
 const textFields = ['parts', 'content', 'delta', 'content_block']
 
 const findTexts = (name: string, { text, content }: JsonFields): string[] =>
@@ -143,9 +140,7 @@ const uriHeadPattern = (kind: string) => `data:(${kind}/[\\w.+-]{1,100})(?:;[^;,
 
 const wholeUri = new RegExp(`^${uriHeadPattern('[\\w.+-]{1,100}')}`, 'i')
 
-/**
- * Matches at least 32 characters of data. Shorter data is usually an example in a text about data URIs.
- */
+/** Matches 32 or more characters of data, because shorter data is usually an example in a text about URIs. */
 const uriDataPattern = (letters: string) => `(?=[${letters}]{32})([${letters}]*)`
 
 /** Only a URI in brackets or quotes may contain line breaks. Any other URI ends at the first line break. */

@@ -9,8 +9,8 @@ const Part = z.looseObject({ text: z.optional(z.string()) })
 const Content = z.looseObject({ role: z.optional(z.string()), parts: z.optional(z.array(Part)) })
 
 /**
- * Body of a generation request (src/wire/README.md: gateway, 2.1). The documentation marks no field as
- * required, so all are optional. Unknown fields are accepted.
+ * Body of a chat or image request (src/wire/README.md: gateway, 2.1). The documentation marks no field as
+ * required, so all fields are optional. Unknown fields are accepted.
  */
 export const GenerateRequest = z.looseObject({
   contents: z.optional(z.array(Content)),

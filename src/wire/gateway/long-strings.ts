@@ -3,10 +3,11 @@ import { findClosingQuote } from '../json/scanner.ts'
 const minLongBytes = 64 * 1024
 
 /**
- * Takes long strings out of a body before it is parsed, because parsing copies a large image several times.
+ * Removes long strings from a body before the body is parsed, because parsing copies a large image several
+ * times.
  */
 export class LongStringStore {
-  /** Start of each placeholder. It is random, so that no service can send one. */
+  /** Start of each placeholder, which is random, so that no service can send a placeholder. */
   readonly #mark = crypto.randomUUID()
   readonly #strings: Buffer[] = []
 

@@ -3,9 +3,7 @@ import { usageError } from '../../errors.ts'
 /** Maximum string length of V8, in UTF-16 units. Also the maximum size of a body, in bytes. */
 export const maxTextLength = 0x1fffffe8
 
-/**
- * Returns the text that `create` builds. Throws a usage error if the text is too long for a string or a body.
- */
+/** Throws a usage error if the text that `create` builds is too long for a string or a body. */
 export function createTextWithinLimit(create: () => string): string {
   try {
     const text = create()

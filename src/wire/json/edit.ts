@@ -6,7 +6,7 @@ type Path = (string | number)[]
 type Step = string | number | undefined
 
 export interface JsonAssignment {
-  /** Keys and indexes. The last one is `undefined` for `a[]=…`, which appends an element. */
+  /** Keys and indexes. The last step is `undefined` for `a[]=…`, which appends an element. */
   path: Step[]
   json: string
   source: string
@@ -57,8 +57,8 @@ const isJson = (text: string): boolean => tryParseJson(text) !== undefined
 
 /**
  * Applies assignments to JSON text and keeps all other bytes. If a key occurs twice, changes the last
- * occurrence, because `JSON.parse` uses it. Throws a usage error if a path leads through a text, number,
- * boolean or null.
+ * occurrence, because `JSON.parse` uses the last one. Throws a usage error if a path leads through a text,
+ * number, boolean or null.
  */
 export function editJson(text: string, assignments: readonly JsonAssignment[]): string {
   if (assignments.length === 0) return text
@@ -67,7 +67,7 @@ export function editJson(text: string, assignments: readonly JsonAssignment[]): 
   return root?.text() ?? text
 }
 
-/** Removes a field from the JSON text of an object. Keeps the source text of the other fields. */
+/** Removes a field from the JSON text of an object. The text of the other fields stays unchanged. */
 export function removeField(object: string, name: string): string {
   const head = object.slice(0, object.indexOf('{') + 1)
   const kept: string[] = []

@@ -7,8 +7,8 @@ import { findJsonSyntaxError } from './syntax.ts'
 export const maxJsonDepth = 1000
 
 /**
- * Throws a `SyntaxError` if the text is invalid or nested too deep. The message of the error may quote the
- * text.
+ * Throws a `SyntaxError` if the text is invalid or nested too deep. Do not print its message, which may quote
+ * a secret of the text.
  */
 export function parseJson(text: string): unknown {
   if (isJsonDeeperThan(text, maxJsonDepth)) throw new SyntaxError(jsonTooDeepReason)
@@ -23,9 +23,7 @@ export function tryParseJson(text: string): unknown {
   }
 }
 
-/**
- * Parses JSON from the user. `name` is the source in messages. Throws a usage error with line and column.
- */
+/** Parses JSON from the user. Throws a usage error with `name`, line and column. */
 export function parseGivenJson(text: string, name: string, hint?: string): unknown {
   try {
     return parseJson(text)
@@ -54,7 +52,7 @@ export function describeJsonError(text: string): string {
 export const isObject = (value: unknown): value is Record<string, unknown> =>
   typeof value === 'object' && value !== null && !Array.isArray(value)
 
-/** Returns a text such as `events[2].content[0].text`. */
+/** Returns for example `events[2].content[0].text`. */
 export function formatFieldPath(path: readonly PropertyKey[]): string {
   return path
     .map((key) => (typeof key === 'number' ? `[${key}]` : `.${String(key)}`))

@@ -7,8 +7,8 @@ export function skipBlanks(text: string, start: number): number {
 }
 
 /**
- * Returns the index of the quote that closes a string, or -1 if there is none. `start` is inside the
- * string. `isEscaped` is true if a backslash before `start` escapes the character at `start`.
+ * Returns the index of the quote that closes a string, or -1 if there is none. `start` is an index inside
+ * the string. `isEscaped` is true if a backslash before `start` escapes the character at `start`.
  */
 export function findClosingQuote(text: string | Buffer, start: number, isEscaped = false): number {
   for (let quote = text.indexOf('"', start); quote >= 0; quote = text.indexOf('"', quote + 1)) {
@@ -27,8 +27,8 @@ function isEscapedAt(text: string | Buffer, place: number, start: number, isEsca
 
 /**
  * Scans JSON text, which may arrive in pieces and may be invalid. Calls `visit` for each bracket, comma and
- * line break outside of strings, and for each quote that opens a string. Ends if `visit` returns true. Reads
- * each character once.
+ * line break outside of strings, and for each quote that opens a string. Stops if `visit` returns true.
+ * Reads each character once, so the time is linear.
  */
 type Scan = (piece: string, visit: (mark: string, place: number) => unknown, start?: number) => void
 
@@ -55,9 +55,7 @@ export function createJsonScanner(): Scan {
   }
 }
 
-/**
- * Characters that `visit` receives. A lookup per character is four times faster than a regular expression.
- */
+/** Indexed by character code, because such a lookup is four times faster than a regular expression. */
 const marks = Array.from({ length: 128 }, (_, code) =>
   '"[]{},\n'.includes(String.fromCharCode(code)) ? String.fromCharCode(code) : undefined,
 )
@@ -103,7 +101,7 @@ function findEndOfScalar(text: string, start: number): number {
 const getDepthChange = (mark: string): number =>
   mark === '{' || mark === '[' ? 1 : mark === '}' || mark === ']' ? -1 : 0
 
-/** Reads the key at `start`. Blanks may precede it. `JSON.parse` must accept the text. */
+/** Blanks may precede the key. `JSON.parse` must accept the text. */
 export function readJsonKey(text: string, start: number): string {
   const place = skipBlanks(text, start)
   return JSON.parse(text.slice(place, findEndOfString(text, place)))
@@ -127,13 +125,13 @@ export function* listJsonChildren(text: string, start: number): Generator<JsonCh
   }
 }
 
-/** If the name occurs twice, returns the last one, as `JSON.parse` does. */
+/** If the key occurs twice, returns the last child, as `JSON.parse` does. */
 export const findJsonChild = (text: string, start: number, key: string): JsonChild | undefined =>
   [...listJsonChildren(text, start)].findLast(({ name }) => name === key)
 
 /**
- * Lists the names and scalars of a value. Strings lose unneeded escapes, and other scalars keep their source
- * text. `JSON.parse` must accept the text.
+ * Lists the names and scalars of a value in a form that can be compared: strings lose unneeded escapes, and
+ * other scalars keep their source text. `JSON.parse` must accept the text.
  */
 export function* listNamesAndScalars(json: string): Generator<string> {
   for (let place = 0; place < json.length; place++) {
@@ -146,9 +144,9 @@ export function* listNamesAndScalars(json: string): Generator<string> {
 }
 
 /**
- * Parses JSON, but replaces numbers, `true`, `false` and `null` by their source text, because `JSON.parse`
- * rounds long numbers. Strings get a leading quote, which distinguishes them from these texts. `JSON.parse`
- * must accept the text.
+ * Parses JSON, but returns numbers, `true`, `false` and `null` as their source text, because `JSON.parse`
+ * rounds long numbers. Strings get a leading quote, so that they differ from these texts. `JSON.parse` must
+ * accept the text.
  */
 export function parseWithSourceTexts(json: string): unknown {
   const parts: string[] = []

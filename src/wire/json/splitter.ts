@@ -7,8 +7,8 @@ export const createJsonArraySplitter = () => createSplitter(1)
 export const createJsonSequenceSplitter = () => createSplitter(0)
 
 /**
- * Splits JSON text into values. `level` is the nesting depth of the values. Text that is not JSON is
- * returned as a value, too, and the parser of the caller rejects it.
+ * Splits JSON text into values. `level` is 1 for the elements of an array, and 0 for consecutive values.
+ * Text that is not JSON is returned as a value, too, so that the parser of the caller rejects it.
  */
 function createSplitter(level: 0 | 1) {
   const separator = level === 0 ? '\n' : ','

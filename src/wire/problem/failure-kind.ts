@@ -8,7 +8,7 @@ export function findFailureKind(names: string[]): FailureKind {
   return known.find((kind) => kind !== undefined) ?? 'response'
 }
 
-/** Converts `AccessDeniedException` and `access_denied_error` to `access_denied`. */
+/** Converts for example `AccessDeniedException` and `access_denied_error` to `access_denied`. */
 const normalizeName = (name: string) =>
   name
     .replace(/([a-z])([A-Z])/g, '$1_$2')

@@ -25,8 +25,8 @@ export function readErrorBody(body: unknown): ErrorBody {
 }
 
 /**
- * Returns the message with the code of the error, because the code names the cause more exactly than the
- * type (src/wire/README.md: public clients, 8).
+ * Returns the message of an error together with its code, because the code names the cause more exactly
+ * than the type (src/wire/README.md: public clients, 8).
  */
 export const readErrorMessage = (error: unknown): string | undefined => addCode(readMessage(error), error)
 
@@ -52,14 +52,14 @@ const findRequestId = (value: unknown): string | undefined => {
   return typeof id === 'string' ? id.slice(0, 200) : undefined
 }
 
-/** Returns seconds: 30 for `30s`. */
+/** Returns seconds, for example 30 for `30s`. */
 function readDelay(error: unknown): number | undefined {
   const delays = [readField(error, 'details')].flat().map((entry) => readField(entry, 'retryDelay'))
   const delay = delays.find((each) => typeof each === 'string' && /^\d{1,9}(\.\d{1,9})?s$/.test(each))
   return delay === undefined ? undefined : Number.parseFloat(delay as string)
 }
 
-/** Returns whether the body of a 2xx response is an error instead of a result. */
+/** Returns whether the body of a 2xx response, or an event of a stream, is an error instead of a result. */
 export function isErrorEnvelope(body: unknown): boolean {
   const value = Array.isArray(body) ? body[0] : body
   if (!isObject(value)) return false
@@ -83,7 +83,7 @@ function looksLikeError(value: Record<string, unknown>): boolean {
   const code = readField(value, 'code', 'Code', 'statusCode')
   const hasMessage = readMessage(value) !== undefined
   if (code !== undefined) return hasMessage && !isSuccessCode(code)
-  // A message next to an empty answer field or a success code is not an error.
+  // A `message` next to an empty answer field or a success code is only a note of the service.
   return hasMessage && found.length === 0 && !isSuccess(value)
 }
 
@@ -118,8 +118,7 @@ export function createErrorBodyFailure(value: unknown): CliError {
 
 /**
  * Creates the failure for an unexpected body of a 2xx response. `body` is parsed JSON or text. If the body
- * is an error, the failure describes that error. Otherwise it has the kind `response` and the message
- * `otherwise`.
+ * is an error, the failure describes that error. Otherwise the message of the failure is `otherwise`.
  */
 export function createUnexpectedBodyFailure(body: unknown, otherwise: string): CliError {
   const envelope = [body, ...(typeof body === 'string' ? parseEvents(body) : [])].find(isErrorEnvelope)
@@ -142,7 +141,7 @@ const readField = (value: unknown, ...names: string[]): unknown =>
     ? names.map((name) => (Object.hasOwn(value, name) ? value[name] : null)).find((found) => found !== null)
     : undefined
 
-/** A message may itself be the JSON of an error, so this function calls itself. */
+/** A message may be the JSON of another error, so this function calls itself. */
 function readMessage(value: unknown, depth = 0): string | undefined {
   if (depth > maxErrorDepth) return undefined
   if (typeof value === 'string') {

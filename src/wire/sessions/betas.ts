@@ -50,7 +50,7 @@ export const documentedBetas = [
   'compact-2026-09-04',
 ]
 
-/** Excludes blanks, and the comma, which separates betas in the header. */
+/** Excludes blanks and commas, because a comma separates betas in the header. */
 export const betaPattern = /^[!-+\--~]+$/
 
 export function describeUndocumentedBeta(ids: readonly string[]): string | undefined {

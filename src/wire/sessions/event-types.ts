@@ -13,9 +13,7 @@ export const sendableEventTypes = [
 
 export type SendableEventType = (typeof sendableEventTypes)[number]
 
-/**
- * Known event types of a service, which may send others (src/wire/README.md: public clients, 4 and 10).
- */
+/** The service may send other types, too (src/wire/README.md: public clients, 4 and 10). */
 const serviceEventTypes = [
   'agent.message',
   'agent.thinking',

@@ -6,7 +6,7 @@ import { parseReceived, readErrorEvent } from '../received-json.ts'
 import type * as z from '../zod.ts'
 import { SessionEvent } from './session-event.ts'
 
-/** `text` is the exact JSON of the event, on one line. */
+/** An event with its exact JSON, on one line. */
 export interface EventItem {
   event: SessionEvent
   text: string
@@ -35,9 +35,9 @@ export function readEventsPage(text: string) {
 }
 
 /**
- * Reads an event of the stream. `name` is the stream's `event:` line, because some errors have no other
- * sign of an error. Throws a `CliError`: a permanent error has the kind of its type, any other error has
- * the kind `response`.
+ * Reads an event of the stream. `name` is the value of the `event:` line, which is the only sign of some
+ * errors. Throws a `CliError`: a permanent error has the kind of its type, any other error has the kind
+ * `response`.
  */
 export function readEventItem(data: string, name = ''): EventItem {
   const value = name === 'error' ? readErrorEvent(data) : parseReceived(data, 'an event of the stream')
@@ -53,8 +53,7 @@ const createEventError = (error: z.core.$ZodError, what: string): CliError =>
 const permanent: readonly FailureKind[] = ['credentials', 'refused', 'payment']
 
 /**
- * Returns whether a response with status 2xx, or a stream, had an error that will not disappear. That
- * failure keeps its kind.
+ * Returns whether the failure is an error in a 2xx response or in a stream, and a retry cannot succeed.
  */
 export const isPermanentServiceError = ({
   kind,

@@ -31,9 +31,9 @@ interface StopReason {
 }
 
 /**
- * Reads why a session stopped. Some services send a text, or nothing. The specification shows `event_ids`
- * without a type, so a list with entries means `requires_action`. A list whose entries are not ids counts
- * as missing.
+ * Reads why a session stopped. Some services send the reason as a text, or not at all. The specification
+ * shows `event_ids` without a type, so a list with entries means `requires_action`. A list whose entries
+ * are not ids counts as missing.
  */
 export function readStopReason({ stop_reason: reason }: SessionEvent): StopReason {
   if (typeof reason === 'string') return { type: reason }
@@ -110,20 +110,17 @@ export const readEventTextWithRedactions = (event: SessionEvent): string =>
     .map(({ type, text }) => (type === 'redacted' ? '[redacted]' : (toNonEmptyText(text) ?? '')))
     .join('')
 
-/** Returns the content on one line. Blocks other than text appear by their type, such as `[image]`. */
+/** Shows each block that is not text as its type, such as `[image]`. */
 export const describeEventContent = (event: SessionEvent): string =>
   readBlocks(event)
     .map(({ type, text }) => (typeof text === 'string' ? text : `[${toNonEmptyText(type) ?? 'unknown'}]`))
     .join(' ')
 
-/** Services redact blocks (src/wire/README.md: public clients, 10). */
+/** Services may replace a block by `{"type":"redacted"}` (src/wire/README.md: public clients, 10). */
 export const hasRedactedContent = (event: SessionEvent): boolean =>
   readBlocks(event).some(({ type }) => type === 'redacted')
 
-/**
- * Returns whether an event is a piece of a later event, which has an id and the whole text
- * (src/wire/README.md: recorded, 6).
- */
+/** A later event has an id and the whole text of its pieces (src/wire/README.md: recorded, 6). */
 export const isEventPiece = ({ id, type }: SessionEvent): boolean =>
   id === undefined && (type === 'event_start' || type === 'event_delta')
 
