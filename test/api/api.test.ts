@@ -41,7 +41,7 @@ describe('request of api', () => {
     expect(gateway.requests[0]?.headers).not.toHaveProperty('vendor-version')
   })
 
-  test('api sends the body byte for byte, with flags merged over it', async () => {
+  test('api sends the body byte for byte, and --set changes only the named field', async () => {
     const body = '{"n":1.10, "b":12345678901234567890,\n "__proto__":1}'
     const plain = await api(['gateway', '/v1/m', '-i', '-'], { stdin: body, exchange: answering('{}') })
     expect(plain.requests[0]?.text).toBe(body)
@@ -127,7 +127,7 @@ describe('output of api', () => {
       exchange: answering(odd, { status }),
     })
     expect(hash(ended.outBytes)).toBe(hash(odd))
-    expect(ended.code).toBe({ 200: 0, 201: 0, 404: 4, 500: 7 }[status])
+    expect(ended.code).toBe({ 200: 0, 404: 4, 500: 7 }[status])
   })
 
   test('if a response with status 200 contains an error, api exits with the code of the error, and -o writes no file', async () => {
@@ -249,7 +249,7 @@ describe('body of api that stdout or a file does not accept', () => {
     return { message, path: join(cwd, name) }
   }
 
-  test('a signal prints the name of the file in which api saved the body', async () => {
+  test('if a signal ends api, the message names the file in which api saved the received body', async () => {
     const { message, path } = await interruptUnprinted()
     expect(message).toContain(`; the received data is saved as ${path}\n`)
   })

@@ -10,7 +10,7 @@ test.each([
   ['events list', ['events', 'list']],
   ['events run', ['events', 'run', 'hi']],
   ['api', ['api', 'agents', '/v1/sessions/s']],
-])('agentsAuth selects x-api-key or Authorization for the key of %s', async (_, argv) => {
+])('the setting agentsAuth selects x-api-key or Authorization as the header of the API key of %s', async (_, argv) => {
   for (const world of [{ env: bearer }, { env: { PARLEY_SESSION: 's' } }]) {
     const { code, requests } = await run(argv, {
       ...world,

@@ -25,9 +25,7 @@ interface Run {
   interrupted(): string | undefined
 }
 
-/**
- * Starts a run with one function per model. `exchange` gets the model's name and decides how the call ends.
- */
+/** Starts a run. `exchange` gets the model of each call, by which a test chooses how the call ends. */
 async function startRun(
   exchange: (model: string, onSent: () => void) => ReturnType<Exchange>,
   flags: Partial<SharedFlags> = {},
@@ -128,7 +126,7 @@ test('each of several concurrent calls reports its own delivery, status and requ
   expect((ended[2] as CliError).details.requestId).toBeUndefined()
 })
 
-test('an interruption reports one consequence for all running calls', async () => {
+test('the message of an interrupted run has one consequence for all running calls', async () => {
   const answers = new Map<string, () => void>()
   const { caller, interrupted } = await startRun(async (model, onSent) => {
     if (model !== 'connecting') onSent()

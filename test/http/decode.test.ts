@@ -18,7 +18,7 @@ function addHeaderFields(member: Buffer): Buffer {
   return Buffer.concat([fields, sum.subarray(0, 2), member.subarray(10)])
 }
 
-/** Flips one bit at this distance from the end, which has the checksum and the length. */
+/** Flips one bit, `place` bytes before the end. A gzip member ends with 4 bytes of checksum and 4 of length. */
 function flipBit(member: Buffer, place: number): Buffer {
   const copy = Buffer.from(member)
   copy[copy.length - place] = (copy.at(-place) as number) ^ 1
@@ -133,7 +133,7 @@ test.each([1, 3, 64 * 1024])(
   },
 )
 
-test('the reader gets the bytes that arrived before a break if none of them could be decompressed', async () => {
+test('the reader gets the bytes that arrived before a reset if none of them can be decompressed', async () => {
   const sent = [
     gzipSync(text).subarray(0, 2),
     gzipSync(text).subarray(2, 5),

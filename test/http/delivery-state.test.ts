@@ -21,50 +21,55 @@ const unlistedEvent = 'the event may have been accepted: check before sending ag
 const interruptedRequest = 'the request was sent; it may have been carried out'
 const failure = 'the request was answered with a failure'
 
-/**
- * Each row: is the request known to be sent, may it be repeated, may a repetition bill or execute it twice,
- * and the messages of a failure and an interruption.
- */
 test.each<
-  [string, DeliveryState, DeliveryRules, string, boolean, boolean, string | undefined, string | undefined]
+  [
+    what: string,
+    state: DeliveryState,
+    sent: string,
+    isRepeatable: boolean,
+    mayDuplicate: boolean,
+    rules: DeliveryRules,
+    failed: string | undefined,
+    interrupted: string | undefined,
+  ]
 >([
-  ['a list', 'not-sent', listRules, 'no', true, false, nothing, nothing],
-  ['a list', 'refused', listRules, 'yes', true, false, undefined, 'nothing was accepted'],
-  ['a list', 'failed', listRules, 'yes', true, false, undefined, failure],
-  ['a list', 'sent', listRules, 'unknown', true, false, undefined, interruptedRequest],
-  ['a list', 'answered', listRules, 'yes', true, false, undefined, 'the answer was cut off'],
-  ['a list', 'done', listRules, 'yes', true, false, undefined, undefined],
-  ['a chat', 'not-sent', chatRules, 'no', true, false, nothing, nothing],
-  ['a chat', 'refused', chatRules, 'yes', true, false, undefined, 'nothing was accepted'],
-  ['a chat', 'failed', chatRules, 'yes', true, true, undefined, failure],
-  ['a chat', 'sent', chatRules, 'unknown', true, true, unknownRequest, interruptedRequest],
-  ['a chat', 'answered', chatRules, 'yes', true, true, undefined, 'the answer was cut off'],
-  ['a chat', 'done', chatRules, 'yes', true, true, undefined, undefined],
-  ['an event', 'not-sent', event, 'no', true, false, nothing, nothing],
-  ['an event', 'refused', event, 'yes', true, false, undefined, 'nothing was accepted'],
-  ['an event', 'failed', event, 'yes', false, true, unknownEvent, unknownEvent],
-  ['an event', 'sent', event, 'unknown', false, true, unknownEvent, unknownEvent],
-  ['an event', 'answered', event, 'unknown', false, true, unknownEvent, unknownEvent],
-  ['an event', 'done', event, 'yes', false, true, undefined, undefined],
+  ['a list', 'not-sent', 'no', true, false, listRules, nothing, nothing],
+  ['a list', 'refused', 'yes', true, false, listRules, undefined, 'nothing was accepted'],
+  ['a list', 'failed', 'yes', true, false, listRules, undefined, failure],
+  ['a list', 'sent', 'unknown', true, false, listRules, undefined, interruptedRequest],
+  ['a list', 'answered', 'yes', true, false, listRules, undefined, 'the answer was cut off'],
+  ['a list', 'done', 'yes', true, false, listRules, undefined, undefined],
+  ['a chat', 'not-sent', 'no', true, false, chatRules, nothing, nothing],
+  ['a chat', 'refused', 'yes', true, false, chatRules, undefined, 'nothing was accepted'],
+  ['a chat', 'failed', 'yes', true, true, chatRules, undefined, failure],
+  ['a chat', 'sent', 'unknown', true, true, chatRules, unknownRequest, interruptedRequest],
+  ['a chat', 'answered', 'yes', true, true, chatRules, undefined, 'the answer was cut off'],
+  ['a chat', 'done', 'yes', true, true, chatRules, undefined, undefined],
+  ['an event', 'not-sent', 'no', true, false, event, nothing, nothing],
+  ['an event', 'refused', 'yes', true, false, event, undefined, 'nothing was accepted'],
+  ['an event', 'failed', 'yes', false, true, event, unknownEvent, unknownEvent],
+  ['an event', 'sent', 'unknown', false, true, event, unknownEvent, unknownEvent],
+  ['an event', 'answered', 'unknown', false, true, event, unknownEvent, unknownEvent],
+  ['an event', 'done', 'yes', false, true, event, undefined, undefined],
   [
     'an event without a command that lists it',
     'sent',
-    endpoints.sendEvents,
     'unknown',
     false,
     true,
+    endpoints.sendEvents,
     unlistedEvent,
     unlistedEvent,
   ],
-  ['another POST', 'not-sent', once, 'no', true, false, nothing, nothing],
-  ['another POST', 'refused', once, 'yes', true, false, undefined, 'nothing was accepted'],
-  ['another POST', 'failed', once, 'yes', false, true, unknownRequest, failure],
-  ['another POST', 'sent', once, 'unknown', false, true, unknownRequest, interruptedRequest],
-  ['another POST', 'answered', once, 'yes', false, true, undefined, interruptedRequest],
-  ['another POST', 'done', once, 'yes', false, true, undefined, undefined],
+  ['another POST', 'not-sent', 'no', true, false, once, nothing, nothing],
+  ['another POST', 'refused', 'yes', true, false, once, undefined, 'nothing was accepted'],
+  ['another POST', 'failed', 'yes', false, true, once, unknownRequest, failure],
+  ['another POST', 'sent', 'unknown', false, true, once, unknownRequest, interruptedRequest],
+  ['another POST', 'answered', 'yes', false, true, once, undefined, interruptedRequest],
+  ['another POST', 'done', 'yes', false, true, once, undefined, undefined],
 ])(
-  '%s in the delivery state "%s" has the documented consequences',
-  (_, state, rules, sent, isRepeatable, mayDuplicate, failed, interrupted) => {
+  '%s in the delivery state "%s" has `sent` "%s", `isRepeatable` %s and `mayDuplicate` %s',
+  (_, state, sent, isRepeatable, mayDuplicate, rules, failed, interrupted) => {
     const outcome = { sent, isRepeatable, mayDuplicate, failed, interrupted }
     expect(describeDelivery(state, rules)).toEqual(outcome)
   },

@@ -49,7 +49,7 @@ function open() {
    * Removes the locks of killed runs, because the next run would wait for them. Keeps the lock of the demo
    * sessions.
    */
-  const forgetLocks = () => {
+  const removeLocks = () => {
     rmSync(join(cwd, getLockPath('a.ndjson')), { force: true })
     const folder = join(cache, 'parley')
     for (const name of existsSync(folder) ? readdirSync(folder) : [])
@@ -57,7 +57,7 @@ function open() {
   }
   return {
     read,
-    forgetLocks,
+    removeLocks,
     list: () => parley(['list', '--raw']),
     run: (more?: Record<string, string>) =>
       parley(['run', task, '--policy', 'p.json', '--audit', 'a.ndjson'], {
@@ -76,7 +76,7 @@ test(
     const first = random() * (changeCount / kills)
     let survivors = 0
     for (let time = 0; time < kills; time++) {
-      const { read, forgetLocks, list, run } = open()
+      const { read, removeLocks, list, run } = open()
       const at = 1 + Math.floor((first + (time * changeCount) / kills) % changeCount)
       const killed = await run({ KILL_AT: String(at), KILLS_HALFWAY: random() < 0.5 ? 'yes' : '' })
       const where = `killed at ${at} of ${changeCount}: ${killed.err}`
@@ -94,7 +94,7 @@ test(
         code: 0,
         err: null,
       })
-      forgetLocks()
+      removeLocks()
       // After a finished task, the same command would start another task.
       const isDone = read('a.ndjson')?.includes('"event":"done"') ?? false
       const ended = isDone ? { code: 0, err: '' } : await run()
@@ -113,7 +113,7 @@ test(
         expect(events.at(-1).stop_reason, where).toEqual({ type: 'end_turn' })
         continue
       }
-      // The state says that a request was about to be sent, so it may still arrive.
+      // The audit file has a request that was about to be sent, so the run cannot exclude that it arrived.
       expect(ended.err, where).toContain('an earlier run')
       expect(countOf('user.message'), where).toBeLessThan(2)
       expect(Math.max(0, ...replies), where).toBeLessThan(2)

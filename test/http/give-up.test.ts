@@ -23,7 +23,7 @@ const asked = new Deadline(realTimers)
 const server = await serve(() => asked.pass())
 afterAll(() => server.close())
 
-test('aborting a sent request closes its connection and forbids a retry', async () => {
+test('a deadline that passes closes the connection of a sent request, and parley sends nothing more', async () => {
   const closers = new ShortLivedSet<() => void>()
   const exchange = openExchange(0, closers)
   await expect(exchange(request(server.url, asked))).rejects.toMatchObject({
@@ -49,7 +49,7 @@ test('a signal closes the connection of the request in progress', async () => {
   const onSignal = (act: typeof clean) => {
     clean = act
   }
-  // The signal would end a process. In this test, the run stays open.
+  // A signal would end a real process. In this test, the run stays open, so the test does not wait for it.
   void run(['chat', 'x'], { exchange: 'network', env: envFor(mute), onSignal })
   await closed
 })
@@ -64,7 +64,7 @@ test('--timeout does not end an upload that makes progress, however long it take
     onConnection: (socket) =>
       socket.on('data', (chunk) => {
         size += chunk.length
-        // The system buffers data on both sides, so the upload is ahead of what the server has read.
+        // The system buffers data on both sides, so parley has sent more than the server has read.
         const step = chunk.length / 2 ** 14
         vi.advanceTimersByTime(step)
         passed += step

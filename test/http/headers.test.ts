@@ -15,7 +15,7 @@ describe('-H given twice', () => {
     ['Cookie', ['Cookie: a=1', 'cookie: b=2'], 'a=1; b=2'],
     ['vendor-beta', ['vendor-beta: a', 'vendor-beta: b'], 'a, b'],
     ['X-Tag', ['X-Tag:', 'X-Tag: b'], 'b'],
-  ])('parley sends both values of the header %s given twice: %j', async (name, headers, value) => {
+  ])('parley joins the values of the header %s that several -H give: %j', async (name, headers, value) => {
     const { code, requests } = await withHeaders(...headers)
     expect(code).toBe(0)
     expect(requests[0]?.headers).toMatchObject({ [name]: value })
@@ -65,7 +65,7 @@ test.each(['X-A: 1\nX-B: 2', 'X-A: 1\r\nX-B: 2\r\n'])(
   },
 )
 
-test('User-Agent is the program and its version', async () => {
+test('the header User-Agent has the name and the version of parley', async () => {
   const { requests } = await run(['chat', 'hi'])
   expect(requests[0]?.headers).toMatchObject({ 'User-Agent': `parley-cli/${version}` })
 })
@@ -101,7 +101,7 @@ describe('the failure of a 404 or 405 names what to check', () => {
     [404, '{"error":{"message":"no such model"}}'],
     [405, '<html></html>'],
     [404, ''],
-  ])('the message of a %s %s names the model, the address and the family', async (status, body) => {
+  ])('the message of a %i with the body %j names the model, the address and the family', async (status, body) => {
     const { code, err } = await run(['chat', 'x'], { exchange: answer(status, body) })
     expect(code).toBe(4)
     expect(err).toContain(
@@ -109,7 +109,7 @@ describe('the failure of a 404 or 405 names what to check', () => {
     )
   })
 
-  test('the message of a 404 of the session service or of api names its address', async () => {
+  test('the message of a 404 or 405 names the URL and the setting of its address', async () => {
     const body = '{"error":{"message":"no such session"}}'
     const list = await run(['events', 'list', '-s', 'sesn_1'], { exchange: answer(404, body) })
     expect(list.err).toContain(

@@ -5,13 +5,12 @@ import { serve } from '../harness/server.ts'
 const closed = await serve(() => {})
 await closed.close()
 
-/** A host, and true if it is this machine. */
-describe.each([
+describe.each<[host: string, isThisMachine: boolean]>([
   ['localhost', true],
   ['127.0.0.1', true],
   ['[::1]', true],
   ['localhost.h.test', false],
-])('the host %s decides about plain http and the proxy', (host, isHere) => {
+])('plain http and the proxy for the host %s', (host, isHere) => {
   test(`a token is ${isHere ? '' : 'not '}sent to ${host} by plain http`, async () => {
     const argv = ['chat', 'hi', '--base-url', `http://${host}:8080`]
     const { code, requests } = await run(argv, { exchange: answering(message('Hello')) })

@@ -58,7 +58,7 @@ describe.each([
       .stdout.toString()
       .split('\0')
 
-  // On a terminal the command has $'…', which sh does not support.
+  // On a terminal, the command has $'…', which bash and zsh support, but not sh.
   test('V20: a curl command on a terminal has the exact body', async () => {
     for (const text of [evil, "\x1b1'2\\3", '\u20287']) {
       const dry = await run(['chat', text, '--dry-run'])
@@ -72,7 +72,7 @@ describe.each([
   })
 })
 
-test('--curl says that curl cannot reach the demo, and names no secret', async () => {
+test('--curl reports that curl cannot reach the demo, and asks for no secret', async () => {
   const { code, err } = await run(['chat', 'x', '--curl', '--profile', 'demo'])
   expect({ code, err }).toEqual({
     code: 0,

@@ -25,7 +25,7 @@ async function createHome() {
   }
 }
 
-test('TAB completion has the 20 most recently used sessions, newest first', async () => {
+test('TAB completion offers the 20 most recently used sessions, newest first', async () => {
   const { list, ids, file, folder } = await createHome()
   for (let i = 1; i <= 22; i++) expect(await list(`sesn_${i}`)).toMatchObject({ code: 0 })
   await list('sesn_7')
@@ -35,7 +35,7 @@ test('TAB completion has the 20 most recently used sessions, newest first', asyn
   expect(readdirSync(folder)).toEqual(['sessions'])
 })
 
-test('TAB completion has no session that the service rejected, no demo session and no invalid id', async () => {
+test('TAB completion offers no session that the service rejected, no demo session and no invalid id', async () => {
   const { list, ids, folder } = await createHome()
   await list('sesn_1')
   expect(await list('gone_1')).toMatchObject({ code: 4 })

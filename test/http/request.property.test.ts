@@ -83,7 +83,7 @@ describe('retry decision', () => {
     deadline: fc.constantFrom(Infinity, 1000, 5000, 100_000),
   })
 
-  test('a retry never exceeds its limits and never repeats a request that may have been accepted', () => {
+  test('parley retries only within its limits, and an event only if the service certainly did not accept it', () => {
     const property = fc.property(
       attempt,
       policy,

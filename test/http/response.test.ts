@@ -54,7 +54,7 @@ test.each<[headers: Record<string, string>, body: string, seconds: number | unde
   [{ 'retry-after': '7' }, '{"error":{"message":"m","details":[{"retryDelay":"30s"}]}}', 7],
   [{ 'retry-after': '0' }, '{"error":{"message":"m","details":[{"retryDelay":"30s"}]}}', 0],
 ])(
-  'T03: a response with the headers %j and the body %s sets the wait before a retry: %s seconds',
+  'T03: `retryAfter` of a 429 with the headers %j and the body %s is %s',
   async (headers, body, seconds) => {
     expect((await fetchFailureOf(429, headers, body)).retryAfter).toBe(seconds)
   },
@@ -86,18 +86,18 @@ test.each<[status: number, headers: Record<string, string>, kind: string]>([
 describe('200 without a complete answer', () => {
   const cut = message('paid for').slice(0, -20)
   test.each([
-    ['an HTML page', '<!doctype html><title>Wait</title>', 'later'],
-    ['an empty body', '', 'later'],
-    ['blanks', ' \n', 'later'],
-    ['plain text', 'upstream connect error', 'later'],
-    ['JSON that is cut off', cut, 'later'],
-    ['XML with a transient error', '<Error><Code>SlowDown</Code><Message>m</Message></Error>', 'later'],
-    ['XML with a permanent error', '<Error><Code>AccessDenied</Code><Message>m</Message></Error>', 'never'],
-    ['an error without a type', '{"error":{"message":"no"}}', 'never'],
-    ['JSON of an unknown form', '{"a":1}', 'never'],
+    ['an HTML page', 'later', '<!doctype html><title>Wait</title>'],
+    ['an empty body', 'later', ''],
+    ['blanks', 'later', ' \n'],
+    ['plain text', 'later', 'upstream connect error'],
+    ['JSON that is cut off', 'later', cut],
+    ['XML with a transient error', 'later', '<Error><Code>SlowDown</Code><Message>m</Message></Error>'],
+    ['XML with a permanent error', 'never', '<Error><Code>AccessDenied</Code><Message>m</Message></Error>'],
+    ['an error without a type', 'never', '{"error":{"message":"no"}}'],
+    ['JSON of an unknown form', 'never', '{"a":1}'],
   ])(
-    'parley requests a 200 with %s only once, and sets `retry` to "later" if the error may pass',
-    async (_, body, retry) => {
+    'a response with status 200 and %s is not retried, and `retry` is "%s"',
+    async (_, retry, body) => {
       for (const argv of [
         ['chat', 'x'],
         ['chat', 'x', '--stream'],
@@ -150,7 +150,7 @@ test.each<[argv: string[], status: number, statusText: string, message: string]>
   [['chat', 'x'], 400, 'Bad Request', 'the gateway answered 400 Bad Request'],
   [['events', 'list', '-s', 's'], 399, '', 'redirect not followed: 399'],
   [['events', 'list', '-s', 's'], 404, '', 'the session service answered 404'],
-])('parley %j with the response %i %s prints "%s"', async (argv, status, statusText, message) => {
+])('the message of %j for the response "%i %s" is "%s"', async (argv, status, statusText, message) => {
   const exchange: Exchange = async (request) => ({
     ...(await answering('{}', { status })(request)),
     statusText,
@@ -164,7 +164,7 @@ test.each([
   ['true', 2],
   ['no', 2],
 ])(
-  'if each response is a 429 with x-should-retry: %s, parley with --retries 1 sends requests: %i',
+  'if each response is a 429 with x-should-retry: %s, the number of requests with --retries 1 is %i',
   async (value, count) => {
     const exchange = answering('{}', { status: 429, headers: { 'x-should-retry': value } })
     expect((await run(['chat', 'x', '--retries', '1'], { exchange })).requests).toHaveLength(count)
@@ -193,15 +193,6 @@ test.each([0, 1])('parley reads 1 MiB of an error body, in chunks of 512 KiB plu
   })
   const { code, out } = await run(['api', 'agents', '/v1/x'], { exchange })
   expect({ code, length: out.length, given }).toEqual({ code: 4, length: mebibyte, given: piece })
-})
-
-test('api --include prints the status and the headers of a failure before its body', async () => {
-  const exchange = answering('{"a":1}', { status: 404, headers: { 'request-id': 'r1' } })
-  const { code, out } = await run(['api', 'agents', '/v1/x', '--include'], { exchange })
-  expect({ code, out }).toEqual({
-    code: 4,
-    out: 'HTTP/1.1 404\ncontent-type: application/json\nrequest-id: r1\n\n{"a":1}',
-  })
 })
 
 const broken = (error: Error): Exchange => {

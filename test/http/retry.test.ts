@@ -27,10 +27,6 @@ const event = endpoints.sendEvents
 const policy: Omit<RetryPolicy, 'repeat'> = { retries: 1, retryUnknown: false, deadline: Infinity }
 const moment = { attempt: 1, now: 0, random: 0 }
 
-/**
- * Meaning of each status: kind, delivery state, the requests that are retried, and the consequence for a
- * batch.
- */
 describe('consequences of a status', () => {
   test.each([
     [300, 'refused', 'refused', 'no request', 'continue'],
@@ -53,7 +49,7 @@ describe('consequences of a status', () => {
     [529, 'service', 'failed', 'a chat', 'continue'],
     [599, 'service', 'failed', 'no request', 'continue'],
   ])(
-    'T11, T12: the status %i means kind "%s", delivery state "%s", a retry of %s, and that a batch must %s',
+    'T11, T12: a failure with status %i has kind "%s" and delivery state "%s": parley retries %s, and a batch must %s',
     (status, kind, state, requests, others) => {
       const error = new CliError(findKindOfStatus(status, false), 'x', { status })
       const triesAgain = ({ repeat }: DeliveryRules) =>
@@ -75,7 +71,7 @@ describe('consequences of a status', () => {
     ['credentials', 'not-sent', 'no request', 'end'],
     ['file', 'answered', 'no request', 'end'],
   ] as const)(
-    'a failure of kind "%s" means delivery state "%s", a retry of %s, and that a batch must %s',
+    'a failure of kind "%s" has delivery state "%s": parley retries %s, and a batch must %s',
     (...row) => {
       const [kind, state, requests, others] = row
       const error = new CliError(kind, 'x')
@@ -86,7 +82,7 @@ describe('consequences of a status', () => {
     },
   )
 
-  test('T09: of the statuses 500, 503 and 599 with Retry-After, only 503 is a rate limit and is retried', () => {
+  test('T09: Retry-After makes a 503 a rate limit, which is retried for any request, but no other status', () => {
     expect([503, 500, 599, 404, 200].map((status) => findKindOfStatus(status, true))).toEqual([
       'rate-limited',
       'service',
@@ -108,7 +104,7 @@ describe('consequences of a status', () => {
     ['payment', 200, 'never', 'look-first', 'end'],
     ['response', 200, 'never', 'look-first', 'continue'],
   ])(
-    'an error of kind "%s" in a %i is not retried, does not pause a batch, and may hide an accepted event',
+    'an error of kind "%s" in a response with status %i is not retried, does not pause a batch, and may hide an accepted event',
     (...row) => {
       const [kind, status, chat, send, others] = row
       const error = new CliError(kind, 'x', { status, errorIn: 'body' })
@@ -122,7 +118,7 @@ describe('consequences of a status', () => {
     },
   )
 
-  test('parley neither retries nor waits after a failure that the service calls permanent', () => {
+  test('parley does not retry a permanent failure, and a batch does not pause after a permanent rate limit', () => {
     const error = new CliError('rate-limited', 'x', { status: 429, isPermanent: true })
     expect(getBatchConsequence(error)).toBe('continue')
     expect(decideRetry({ ...policy, repeat: 'always' }, error, moment)).toBe(error)
@@ -131,7 +127,7 @@ describe('consequences of a status', () => {
     expect(decideRetry({ ...policy, repeat: 'always' }, unreachable, moment)).toBe(unreachable)
   })
 
-  test('a 429 after a redirect pauses a batch', () => {
+  test('a rate limit pauses a batch even if its status is a redirect', () => {
     expect(getBatchConsequence(new CliError('rate-limited', 'x', { status: 300 }))).toBe('wait')
   })
 
@@ -142,86 +138,58 @@ describe('consequences of a status', () => {
   })
 })
 
-/** Advice after a failure, by delivery state. */
-test.each<
-  [what: string, error: CliError, state: DeliveryState, chatRules: RetryAdvice, sending: RetryAdvice]
->([
-  ['a request that was not sent', new CliError('not-sent', 'x'), 'not-sent', 'later', 'later'],
-  ['an unknown host', new CliError('not-sent', 'x', { isPermanent: true }), 'not-sent', 'never', 'never'],
-  [
-    'a deadline while connecting',
-    new CliError('not-sent', 'x', { deadline: true }),
-    'not-sent',
-    'later',
-    'later',
-  ],
-  ['a proxy that refuses', new CliError('credentials', 'x'), 'not-sent', 'never', 'never'],
-  ['401', new CliError('credentials', 'x', { status: 401 }), 'refused', 'never', 'never'],
-  ['402', new CliError('payment', 'x', { status: 402 }), 'refused', 'never', 'never'],
-  ['400', new CliError('refused', 'x', { status: 400 }), 'refused', 'never', 'never'],
-  ['429', new CliError('rate-limited', 'x', { status: 429 }), 'refused', 'later', 'later'],
-  ['429, after a 500', new CliError('rate-limited', 'x', { status: 429 }), 'failed', 'later', 'look-first'],
-  ['408', new CliError('service', 'x', { status: 408 }), 'failed', 'later', 'look-first'],
-  ['500', new CliError('service', 'x', { status: 500 }), 'failed', 'later', 'look-first'],
-  ['501', new CliError('service', 'x', { status: 501 }), 'failed', 'later', 'look-first'],
-  [
-    '503 with Retry-After',
-    new CliError('rate-limited', 'x', { status: 503 }),
-    'failed',
-    'later',
-    'look-first',
-  ],
-  ['no answer', new CliError('unknown', 'x'), 'sent', 'later', 'look-first'],
-  [
-    'an answer that is not understood',
-    new CliError('response', 'x', { status: 200 }),
-    'answered',
-    'never',
-    'look-first',
-  ],
-  [
-    'an answer that is cut off',
-    new CliError('response', 'x', { isCutOff: true }),
-    'answered',
-    'later',
-    'look-first',
-  ],
-  [
-    'a receipt that is cut off',
-    new CliError('response', 'x', { isCutOff: true }),
-    'done',
-    'later',
-    'look-first',
-  ],
-  ['a file that cannot be written', new CliError('file', 'x'), 'done', 'never', 'never'],
-])('`retry` of a chat and of an event follows from the failure: %s', (_, error, state, chat, send) => {
+test.each<[what: string, chat: RetryAdvice, event: RetryAdvice, error: CliError, state: DeliveryState]>([
+  ['a failure that sent nothing', 'later', 'later', new CliError('not-sent', 'x'), 'not-sent'],
+  ['an unknown host', 'never', 'never', new CliError('not-sent', 'x', { isPermanent: true }), 'not-sent'],
+  ['a deadline that passed while connecting', 'later', 'later', new CliError('not-sent', 'x', { deadline: true }), 'not-sent'],
+  ['a refusal of the proxy', 'never', 'never', new CliError('credentials', 'x'), 'not-sent'],
+  ['a 401', 'never', 'never', new CliError('credentials', 'x', { status: 401 }), 'refused'],
+  ['a 402', 'never', 'never', new CliError('payment', 'x', { status: 402 }), 'refused'],
+  ['a 400', 'never', 'never', new CliError('refused', 'x', { status: 400 }), 'refused'],
+  ['a 429', 'later', 'later', new CliError('rate-limited', 'x', { status: 429 }), 'refused'],
+  ['a 429 that followed a 500', 'later', 'look-first', new CliError('rate-limited', 'x', { status: 429 }), 'failed'],
+  ['a 408', 'later', 'look-first', new CliError('service', 'x', { status: 408 }), 'failed'],
+  ['a 500', 'later', 'look-first', new CliError('service', 'x', { status: 500 }), 'failed'],
+  ['a 501', 'later', 'look-first', new CliError('service', 'x', { status: 501 }), 'failed'],
+  ['a 503 with Retry-After that followed a 500', 'later', 'look-first', new CliError('rate-limited', 'x', { status: 503 }), 'failed'],
+  ['a missing answer', 'later', 'look-first', new CliError('unknown', 'x'), 'sent'],
+  ['an answer that is not understood', 'never', 'look-first', new CliError('response', 'x', { status: 200 }), 'answered'],
+  ['an answer that is cut off', 'later', 'look-first', new CliError('response', 'x', { isCutOff: true }), 'answered'],
+  ['a receipt that is cut off', 'later', 'look-first', new CliError('response', 'x', { isCutOff: true }), 'done'],
+  ['a file that cannot be written', 'never', 'never', new CliError('file', 'x'), 'done'],
+])('after %s, `retry` of a chat is "%s" and of an event "%s"', (_, chat, send, error, state) => {
   expect([chatRules, event].map((rules) => getRetryAdvice(error, describeDelivery(state, rules)))).toEqual([
     chat,
     send,
   ])
 })
 
-test.each<[FailureKind, FailureDetails, boolean]>([
-  ['not-sent', {}, true],
-  ['not-sent', { isPermanent: true }, true],
-  ['rate-limited', { status: 429 }, true],
-  ['rate-limited', { status: 429, isPermanent: true }, false],
-  ['rate-limited', { status: 200, errorIn: 'body' }, true],
-  ['unknown', {}, true],
-  ['response', { isCutOff: true }, true],
-  ['service', { status: 408 }, true],
-  ['service', { status: 500 }, true],
-  ['service', { status: 501 }, true],
-  ['service', { status: 500, isPermanent: true }, false],
-  ['response', {}, false],
-  ['refused', { status: 400 }, false],
-  ['credentials', { status: 401 }, false],
-  ['usage', {}, false],
-])('a failure of kind "%s" with %j is transient: %s', (kind, details, expected) => {
-  expect(isTransientFailure(new CliError(kind, 'x', details))).toBe(expected)
+test.each<[FailureKind, FailureDetails]>([
+  ['not-sent', {}],
+  ['not-sent', { isPermanent: true }],
+  ['rate-limited', { status: 429 }],
+  ['rate-limited', { status: 200, errorIn: 'body' }],
+  ['unknown', {}],
+  ['response', { isCutOff: true }],
+  ['service', { status: 408 }],
+  ['service', { status: 500 }],
+  ['service', { status: 501 }],
+])('a command that follows a session retries a failure of kind "%s" with the details %j', (kind, details) => {
+  expect(isTransientFailure(new CliError(kind, 'x', details))).toBe(true)
 })
 
-test('--retry-unknown repeats a chat that got no answer, but none whose answer has begun', () => {
+test.each<[FailureKind, FailureDetails]>([
+  ['rate-limited', { status: 429, isPermanent: true }],
+  ['service', { status: 500, isPermanent: true }],
+  ['response', {}],
+  ['refused', { status: 400 }],
+  ['credentials', { status: 401 }],
+  ['usage', {}],
+])('a command that follows a session ends after a failure of kind "%s" with the details %j', (kind, details) => {
+  expect(isTransientFailure(new CliError(kind, 'x', details))).toBe(false)
+})
+
+test('--retry-unknown repeats a chat without an answer, but not a chat whose answer has begun', () => {
   const policy = { repeat: 'failed', retryUnknown: true } as const
   const failures = [
     new CliError('unknown', 'x'),
@@ -258,11 +226,10 @@ describe('decision about another attempt', () => {
     ['a rate-limited chat is retried', {}, limited, true],
     ['a chat that was not sent is retried', {}, unsent, true],
     ['a chat is not retried after the last attempt', { retries: 0 }, failed, false],
-  ])('parley decides whether to retry: %s', (_, more, error, again) => {
+  ])('%s', (_, more, error, again) => {
     expect(decideRetry({ ...policy, repeat: 'failed', ...more }, error, moment) !== error).toBe(again)
   })
 
-  /** Returns the decision after a failed attempt. */
   const decide = (
     { attempt = 1, random = 1, now = 0 }: Partial<typeof moment>,
     { retryAfter, deadline = Infinity }: { retryAfter?: number; deadline?: number } = {},
@@ -281,7 +248,7 @@ describe('decision about another attempt', () => {
     expect([0, 3].map((before) => computeBackoffMs({ first: 100, longest: 300 }, before))).toEqual([100, 300])
   })
 
-  test('the wait before a retry is as long as Retry-After says, and more than 60 s fails at once', () => {
+  test('parley waits at least as long as Retry-After before a retry, and fails at once if that is over 60 s', () => {
     expect([0.1, 2, 60].map((retryAfter) => decide({}, { retryAfter }))).toEqual([500, 2000, 60_000])
     expect(decide({}, { retryAfter: 60.001 })).toMatchObject({
       message: `${limited.message} (the service asks to wait 61 s, more than 60 s)`,

@@ -34,7 +34,7 @@ test('parley does not time out if bytes arrived while its process was suspended'
   expect(ends).toEqual(['no byte arrived for 1 s'])
 })
 
-test('a slow reader of a response can exceed the deadline, but not --timeout', async () => {
+test('the time in which a slow reader pauses a response counts for --deadline, but not for --timeout', async () => {
   const { limits, ends } = limited(1000, realTimers.now() + 5000)
   limits.start()
   limits.pause(true)

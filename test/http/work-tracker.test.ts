@@ -164,7 +164,7 @@ describe('message of an interrupted run', () => {
 describe('failure of a piece of work', () => {
   const explain = (failure: CliError) => failure.with({ resume: ['again'] })
 
-  test('a failure gets the consequences of its work, but the error of a closed stdout stays unchanged', async () => {
+  test('a failure gets the resume command of the failed work, but the error of a closed stdout stays unchanged', async () => {
     const tracker = new WorkTracker()
     const failing = (error: Error) =>
       tracker.during({ explain }, () => Promise.reject(error)).catch((thrown: unknown) => thrown)
@@ -190,19 +190,19 @@ describe('failure of a piece of work', () => {
 })
 
 describe('`retry` of an interrupted run', () => {
-  test.each<[string, DeliveryRules, DeliveryState | undefined, string]>([
-    ['nothing was sent', event, 'not-sent', 'later'],
-    ['an event was refused', event, 'refused', 'later'],
-    ['an event is in flight', event, 'sent', 'look-first'],
-    ['an event was accepted', event, 'done', 'never'],
-    ['a chat is in flight', chatRules, 'sent', 'later'],
-    ['an answer was cut off', chatRules, 'answered', 'later'],
-    ['an answer was read', chatRules, 'done', 'never'],
-  ])('`retry` of an interrupted run follows from its only request: %s', (_, rules, state, retry) => {
+  test.each<[string, retry: string, DeliveryRules, DeliveryState]>([
+    ['nothing was sent', 'later', event, 'not-sent'],
+    ['its only event was refused', 'later', event, 'refused'],
+    ['its only event was sent and not answered', 'look-first', event, 'sent'],
+    ['its only event was accepted', 'never', event, 'done'],
+    ['its only chat was sent and not answered', 'later', chatRules, 'sent'],
+    ['its only answer was cut off', 'later', chatRules, 'answered'],
+    ['its only answer was read', 'never', chatRules, 'done'],
+  ])('if a run was interrupted, and %s, `retry` is "%s"', (_, retry, rules, state) => {
     const tracker = new WorkTracker()
     open(tracker, { isChange: true })
     const call = tracker.beginCall(rules)
-    if (state) call.reach(state)
+    call.reach(state)
     expect(tracker.retry).toBe(retry)
     call.end()
     expect(tracker.retry).toBe(retry)
@@ -225,34 +225,25 @@ describe('`retry` of an interrupted run', () => {
     expect(tracker.retry).toBe('never')
   })
 
-  test.each<[string, DeliveryRules, first: DeliveryState, then: DeliveryState, string]>([
-    ['an event was accepted, and nothing of the next was sent', event, 'done', 'not-sent', 'never'],
-    ['an event was accepted, and the next refused', event, 'done', 'refused', 'never'],
-    ['an event was accepted, and the delivery of the next is unknown', event, 'done', 'sent', 'look-first'],
-    [
-      'the delivery of an event is unknown, and nothing of the next was sent',
-      event,
-      'failed',
-      'not-sent',
-      'look-first',
-    ],
-    ['the delivery of an event is unknown, and the next was refused', event, 'sent', 'refused', 'look-first'],
-    ['the delivery of an event is unknown, and the next was accepted', event, 'answered', 'done', 'never'],
-    ['an event was refused, and so was the next', event, 'refused', 'refused', 'later'],
-    ['an answer was read, and the next request refused', chatRules, 'done', 'refused', 'later'],
-    ['an answer was cut off, and the next request refused', chatRules, 'answered', 'refused', 'later'],
-  ])(
-    '`retry` of an interrupted run follows from its last two requests: %s',
-    (_, rules, first, then, retry) => {
-      const { tracker, begin, end } = startRun(rules)
-      open(tracker, { isChange: true })
-      begin('a')
-      end('a', first)
-      begin('b')
-      end('b', then)
-      expect(tracker.retry).toBe(retry)
-    },
-  )
+  test.each<[string, retry: string, DeliveryRules, first: DeliveryState, then: DeliveryState]>([
+    ['an event was accepted, and nothing of the next event was sent', 'never', event, 'done', 'not-sent'],
+    ['an event was accepted, and the next event refused', 'never', event, 'done', 'refused'],
+    ['an event was accepted, and the next event not answered', 'look-first', event, 'done', 'sent'],
+    ['an event got a 5xx, and nothing of the next event was sent', 'look-first', event, 'failed', 'not-sent'],
+    ['an event was not answered, and the next event refused', 'look-first', event, 'sent', 'refused'],
+    ['the answer to an event was cut off, and the next event accepted', 'never', event, 'answered', 'done'],
+    ['two events were refused', 'later', event, 'refused', 'refused'],
+    ['a chat was answered, and the next chat refused', 'later', chatRules, 'done', 'refused'],
+    ['an answer was cut off, and the next chat refused', 'later', chatRules, 'answered', 'refused'],
+  ])('if a run was interrupted, and %s, `retry` is "%s"', (_, retry, rules, first, then) => {
+    const { tracker, begin, end } = startRun(rules)
+    open(tracker, { isChange: true })
+    begin('a')
+    end('a', first)
+    begin('b')
+    end('b', then)
+    expect(tracker.retry).toBe(retry)
+  })
 
   test('`retry` of an interrupted run ignores refused events after an event that may have been accepted', () => {
     for (const [first, retry] of [
@@ -300,17 +291,17 @@ describe('`retry` of an interrupted run', () => {
 })
 
 describe('repetition that may send or bill something twice', () => {
-  test.each<[string, DeliveryRules, first: DeliveryState, then: DeliveryState, boolean]>([
-    ['no request was accepted', chatRules, 'refused', 'refused', false],
-    ['an answer was read before a refusal', chatRules, 'done', 'refused', true],
-    ['an answer was cut off before a refusal', chatRules, 'answered', 'refused', true],
-    ['an answer is missing', chatRules, 'refused', 'sent', true],
-    ['a 5xx may hide an answer', chatRules, 'failed', 'not-sent', true],
-    ['an event was accepted', event, 'done', 'refused', true],
-    ['lists were read', listRules, 'done', 'sent', false],
+  test.each<[string, 'may' | 'cannot', DeliveryRules, first: DeliveryState, then: DeliveryState]>([
+    ['the service refused all requests', 'cannot', chatRules, 'refused', 'refused'],
+    ['the service answered a chat and refused the next chat', 'may', chatRules, 'done', 'refused'],
+    ['an answer was cut off, and the next chat refused', 'may', chatRules, 'answered', 'refused'],
+    ['the answer to the last chat is missing', 'may', chatRules, 'refused', 'sent'],
+    ['the service answered a chat with a 5xx', 'may', chatRules, 'failed', 'not-sent'],
+    ['the service accepted an event', 'may', event, 'done', 'refused'],
+    ['the run only read lists', 'cannot', listRules, 'done', 'sent'],
   ])(
-    'a repeated run may send or bill something twice if a request was or may have been accepted: %s',
-    (_, rules, first, then, mayDuplicate) => {
+    'if %s, a repetition of the run %s send or bill something twice',
+    (_, verb, rules, first, then) => {
       const { tracker, begin, end } = startRun(rules)
       if (rules !== listRules) open(tracker, { isChange: true })
       begin('a')
@@ -318,7 +309,7 @@ describe('repetition that may send or bill something twice', () => {
       begin('b')
       expect(tracker.mayDuplicate).toBe(rules !== listRules && first !== 'refused')
       end('b', then)
-      expect(tracker.mayDuplicate).toBe(mayDuplicate)
+      expect(tracker.mayDuplicate).toBe(verb === 'may')
     },
   )
 
@@ -330,7 +321,7 @@ describe('repetition that may send or bill something twice', () => {
     expect(tracker.mayDuplicate).toBe(true)
   })
 
-  test('a resumed run may send or bill something twice only if its command repeats it', () => {
+  test('a resumed run may send or bill something twice only if the resume command repeats a request', () => {
     const { tracker, begin, end } = startRun()
     begin('a')
     end('a', 'done')
@@ -359,10 +350,10 @@ test('a later call without a message keeps the message of the last accepted requ
   expect(tracker.interrupt().consequence).toBe('the task was accepted')
 })
 
-test.each<[hooks: WorkHooks, error: Error]>([
-  [{}, new CliError('file', 'full')],
-  [{ describeRerun: () => ({ mayDuplicate: true }) }, new Error('no CliError')],
-])('a failure without an explanation is thrown unchanged: %j', async (hooks, error) => {
+test.each<[what: string, error: Error, hooks: WorkHooks]>([
+  ['a CliError', new CliError('file', 'full'), {}],
+  ['any other error', new Error('no CliError'), { describeRerun: () => ({ mayDuplicate: true }) }],
+])('work that does not explain its failures throws %s unchanged', async (_, error, hooks) => {
   const work = new WorkTracker().during(hooks, async () => {
     throw error
   })

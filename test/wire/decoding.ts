@@ -26,7 +26,7 @@ export function decodeAnswer(contentType: string, pieces: Uint8Array[]) {
     return { ...result(), failure: '' }
   } catch (error) {
     if (!(error instanceof CliError)) throw error
-    // The caller compares the bytes that `--raw` printed before the failure.
+    // Of a verbatim body, the bytes that were printed before the failure depend on the split.
     return { ...result(), raw: decoder.isVerbatim() ? '' : result().raw, failure: error.message }
   }
 }

@@ -34,18 +34,18 @@ const shapes = [
 const endpoints = [
   ['chat', ['chat', 'x', '--retries', '0']],
   ['image', ['image', 'x', '-m', 'm', '--retries', '0']],
-  ['send', ['events', 'send', 'x', '-s', 's', '--retries', '0']],
-  ['list', ['events', 'list', '-s', 's', '--retries', '0']],
+  ['events send', ['events', 'send', 'x', '-s', 's', '--retries', '0']],
+  ['events list', ['events', 'list', '-s', 's', '--retries', '0']],
 ] as const
 
-// The endpoints read an error body in the same way, so all of them are tried with one form.
+// The commands read an error body in the same way, so one form is enough for the other commands.
 const cases = [
   ...shapes.map((shape) => [...shape, ...endpoints[0]] as const),
   ...endpoints.slice(1).map((endpoint) => [...shapes[0], ...endpoint] as const),
 ]
 
 test.each(cases)(
-  '%s: parley prints the message of a 400 with the body %j, which is "%s", in: %s',
+  '%s: for a 400 with the body %j, parley prints the message "%s" in %s',
   async (_, body, expectedText, __, argv) => {
     const ended = await run([...argv], { exchange: answering(body, { status: 400 }) })
     expect(ended).toMatchObject({ code: 4, out: '' })
@@ -54,7 +54,7 @@ test.each(cases)(
 )
 
 test.each(cases)(
-  '%s: parley fails if a 200 has the error body %j, prints its message "%s", in: %s',
+  '%s: a 200 with the error body %j is a failure with the message "%s" in %s',
   async (_, body, expectedText, __, argv) => {
     const ended = await run([...argv], { exchange: answering(body) })
     expect(ended.code).toBeGreaterThan(2)
@@ -64,7 +64,7 @@ test.each(cases)(
 )
 
 test.each(endpoints.slice(0, 2))(
-  'R87: a 200 in an unknown form prints its message and its body: %s',
+  'R87: %s prints the text of a 200 that is not an answer, and --errors json has its body',
   async (_, argv) => {
     const exchange = answering('upstream connect error', { headers: { 'content-type': 'text/plain' } })
     expect((await run([...argv], { exchange })).err).toContain('the service says: upstream connect error\n')
@@ -74,8 +74,8 @@ test.each(endpoints.slice(0, 2))(
 )
 
 test.each([
-  ['a header', '{}', { 'request-id': 'req_1' }],
-  ['x-request-id', '{}', { 'x-request-id': 'req_1' }],
+  ['the header request-id', '{}', { 'request-id': 'req_1' }],
+  ['the header x-request-id', '{}', { 'x-request-id': 'req_1' }],
   ['the body', '{"type":"error","error":{"type":"x","message":"m"},"request_id":"req_1"}', {}],
   ['XML', xml.replace('rq9', 'req_1'), {}],
 ])('R88: parley prints the request id of a failure from %s', async (_, body, headers) => {
@@ -105,7 +105,7 @@ test.each([
 
 test('R92: chat accepts an answer that also has a field "message"', async () => {
   const ended = await run(['chat', 'x'], {
-    exchange: answering(message('Hi', { message: 'beside', code: 7 })),
+    exchange: answering(message('Hi', { message: 'a note', code: 7 })),
   })
   expect(ended).toMatchObject({ code: 0, out: 'Hi\n' })
 })

@@ -33,7 +33,7 @@ test.each<[text: string, texts: string[], hasNextField: boolean, next: object | 
   ['{"data":[{"id":"a"}],"has_more":true,"last_id":""}', ['{"id":"a"}'], true, after('a')],
   ['{"data":[{"id":"a"}],"has_more":true,"last_id":{}}', ['{"id":"a"}'], true, after('a')],
   ['{"data":[],"next_page":null,"has_more":true,"last_id":"z"}', [], true, after('z')],
-])('the list page %s has the items %j, more follow: %j, and the next page is %j', (...row) => {
+])('the list page %s has the items %j, a field about the next page: %j, and the next page %j', (...row) => {
   const [text, texts, hasNextField, next] = row
   const read = page(text)
   expect(read).toMatchObject({ texts, hasNextField, data: texts.map((each) => JSON.parse(each)) })
@@ -88,7 +88,7 @@ test('each page token is accepted once, and a repeated token is rejected', () =>
     expect(() => detector.addMark(mark, 'it repeats')).toThrow(endless('it repeats'))
 })
 
-test('20 empty list pages in a row are accepted', () => {
+test('a list with more than 20 empty pages in a row is rejected', () => {
   const detector = createEndlessListDetector('the list')
   const addEmpty = (count: number) => {
     for (let left = count; left > 0; left--) detector.addPage(0)

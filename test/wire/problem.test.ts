@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
+import type { CliError } from '../../src/errors.ts'
 import { findFailureKind } from '../../src/wire/problem/failure-kind.ts'
 import {
-  createErrorBodyFailure,
   createUnexpectedBodyFailure,
   type ErrorBody,
   isErrorEnvelope,
@@ -262,19 +262,11 @@ test.each<[names: string[], kind: string]>([
   [['50x'], 'response'],
 ])('R85: an error named %j has the kind %s', (names, kind) => expect(findFailureKind(names)).toBe(kind))
 
-test('a failure in a body with status 200 has every detail of the body', () => {
-  const body = [{ error: { type: 'overloaded_error', message: 'm' }, request_id: 'r' }]
-  expect(createErrorBodyFailure(body)).toMatchObject({
-    kind: 'service',
-    message: 'the service answered with an error',
-    details: { errorIn: 'body', body, serviceMessage: 'm', requestId: 'r' },
-  })
-})
-
 const stream = 'data: {"a":1}\n\ndata: {"error":{"type":"billing_error","message":"m"}}\n\n'
 
 test.each<[body: unknown, kind: string, isError: true | undefined, says: string | undefined, id?: string]>([
   [{ error: { type: 'billing_error', message: 'm' } }, 'payment', true, 'm'],
+  [[{ error: { type: 'overloaded_error', message: 'm' }, request_id: 'r' }], 'service', true, 'm', 'r'],
   [{ choices: [1], message: 'm', request_id: 'r' }, 'response', undefined, 'm', 'r'],
   ['words', 'response', undefined, 'words'],
   ['', 'response', undefined, undefined],
@@ -290,7 +282,7 @@ test.each<[body: unknown, kind: string, isError: true | undefined, says: string 
   ['<Error><Message>m</Message></Error>', 'response', undefined, 'm'],
   ['<title>503</title><code>503</code>', 'response', undefined, '503'],
   [5, 'response', undefined, undefined],
-])('the body %j is a failure of kind %s', (body, kind, isError, serviceMessage, requestId) => {
+])('the unexpected body %j is a failure of kind %s', (body, kind, isError, serviceMessage, requestId) => {
   const failure = createUnexpectedBodyFailure(body, 'no answer')
   const message = isError ? 'the service answered with an error' : 'no answer'
   expect([failure.kind, failure.message]).toEqual([kind, message])
@@ -301,7 +293,7 @@ const failureOf = (read: () => unknown) => {
   try {
     return { value: read() }
   } catch (error) {
-    const { kind, message, details } = error as ReturnType<typeof createErrorBodyFailure>
+    const { kind, message, details } = error as CliError
     return { kind, message, body: details.body, says: details.serviceMessage }
   }
 }
@@ -328,7 +320,7 @@ test.each<[body: string, contentType: string, read: object]>([
   expect(failureOf(() => parseReceivedBody(body, contentType))).toEqual(read)
 })
 
-test('the start of a long incomplete JSON answer is kept', () => {
+test('the failure of a long incomplete JSON answer contains the first 64 KiB of the answer', () => {
   const failure = failureOf(() => parseReceivedBody(`{${x(64 * 1024)}`, ''))
   expect(failure.body === `{${x(64 * 1024 - 1)}`).toBe(true)
 })

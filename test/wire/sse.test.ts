@@ -31,7 +31,7 @@ function expectReading(bytes: Buffer, { events = [], partial }: Reading): void {
     expect(read(pieces)).toEqual({ events, partial })
 }
 
-/** Texts with a bar at each offset, except the start, where nothing is buffered. */
+/** A bar marks each offset, except the start, at which no part of an event is buffered. */
 const framed: [text: string, reading: Reading][] = [
   ['', {}],
   ['\n|\n|', {}],
@@ -61,7 +61,7 @@ const framed: [text: string, reading: Reading][] = [
   ['data: a\n\n|: a comment', { events: [' a'] }],
 ]
 
-/** An object on its own lines is an event too. */
+/** An object on its own lines is an event even without `data:`. */
 const bare: [text: string, reading: Reading][] = [
   ['{"a":1}\n|{"b":2} \t{"c":3}\r|\n|', { events: [' {"a":1}', ' {"b":2}', ' {"c":3}'] }],
   [' \t{"a":\n[{\r\n\n}]}\n|', { events: [' {"a":\n[{\n}]}'] }],
@@ -100,7 +100,7 @@ test.each<[string, Buffer, Reading]>([
     { events: [' \ufeffé🦜'] },
   ],
   [
-    'a byte of a stream that is not UTF-8 is replaced by U+FFFD, also the last byte',
+    'each invalid UTF-8 byte of a stream, also the last byte, is replaced by U+FFFD',
     Buffer.from('data: \xff\n\ndata: \xc3', 'latin1'),
     { events: [' \ufffd'], partial: ' \ufffd' },
   ],
@@ -109,7 +109,7 @@ test.each<[string, Buffer, Reading]>([
 test.each<[text: string, events: string[]]>([
   ['data: a\n\nevent: x\ndata: b', [' a', 'x b']],
   ['data: a\n\n{"a":1}\n{"b":', [' a', ' {"a":1}']],
-])('a whole text of server-sent events is read, also without a final line break: %j', (text, events) => {
+])('all events of a text are read, even if the last one has no line break: %j', (text, events) => {
   expect(readSseEvents(text).map(shown)).toEqual(events)
 })
 

@@ -194,7 +194,7 @@ describe.each([
   ['something else', others],
 ])('the decoder reads a body of %s', (_, rows) => {
   test.each(rows)(
-    'a body of type %s is decoded the same for any split: %j',
+    'an answer of type %s is decoded in the same way for any split of its body: %j',
     (type, body, { text = '', raw, progress, failure }) => {
       const bytes = Buffer.from(body, 'latin1')
       const cuts = [...bytes.keys()].map((place) => [bytes.subarray(0, place), bytes.subarray(place)])
@@ -219,7 +219,7 @@ test.each<[type: string, body: string, progress: AnswerProgress]>([
   [ndjson, `${lastChunk}\n`, 'settled'],
   [ndjson, `${lastChunk}{`, 'finished'],
   [json, 'words', 'open'],
-])('the decoder reports the progress of an answer before its end: %s %j', (type, body, progress) => {
+])('before the end of an answer of type "%s", after the bytes %j, its progress is "%s"', (type, body, progress) => {
   const decoder = createAnswerDecoder(type, { text: () => undefined })
   expect(decoder.isVerbatim()).toBe(false)
   decoder.push(Buffer.from(body))
@@ -261,7 +261,7 @@ test.each<[isStreamed: boolean | undefined, type: string, isWhole: boolean]>([
   [true, '', false],
   [true, 'text/plain', false],
   [true, 'x-application/json', false],
-])('a native value without an end (requested as a stream: %j, type %j) is complete: %j', (...row) => {
+])('a native value without a finish reason (stream requested: %j, content type %j) is complete: %j', (...row) => {
   const [isStreamed, type, isWhole] = row
   const decoder = createAnswerDecoder(type, { text: () => undefined }, isStreamed)
   decoder.push(Buffer.from(chunk('a')))
@@ -296,14 +296,7 @@ test('the decoder ignores all bytes after the end of an array', () => {
   expect([text, decoder.progress()]).toEqual(['a', 'ended'])
 })
 
-test('the decoder ignores bytes after the end of an array, even in the same chunk', () => {
-  const decoder = createAnswerDecoder(json, { text: () => undefined })
-  decoder.push(Buffer.from(`[${chunk('a')}]\n\xe9`, 'latin1'))
-  decoder.end()
-  expect(decoder.progress()).toBe('ended')
-})
-
-test('a stream that is cut off fails differently from an invalid answer', () => {
+test('the failure of a stream counts as cut off only if the stream has no end, not if its data is invalid', () => {
   const details = (body: string, type = sse) => {
     const decoder = createAnswerDecoder(type, { text: () => undefined })
     try {

@@ -22,7 +22,7 @@ const delta = (text: string) => ({ type: 'content_block_delta', delta: { type: '
 
 test.each<[title: string, steps: Step[], summary?: AnswerSummary]>([
   [
-    'native chunks with a finish reason need no terminator',
+    'native chunks with one finish reason need no end marker',
     [
       [native(candidate('a')), 'a', 'open'],
       [native(candidate('b', stop)), 'b', 'settled'],
@@ -71,14 +71,14 @@ test.each<[title: string, steps: Step[], summary?: AnswerSummary]>([
     { stopReason: 'STOP' },
   ],
   [
-    'a finish reason of another candidate does not finish the printed one',
+    'the finish reason of another candidate does not finish the printed candidate',
     [
       [native(candidate('half of')), 'half of', 'open'],
       [native({ index: 1, ...stop }), '', 'open'],
     ],
   ],
   [
-    'a finish reason of another candidate alone finishes the answer',
+    'an answer without the printed candidate is finished by the finish reason of another candidate',
     [[native(candidate('b', { index: 1, ...stop })), '', 'finished']],
   ],
   [
@@ -134,7 +134,7 @@ test.each<[title: string, steps: Step[], summary?: AnswerSummary]>([
     ],
   ],
   [
-    'a single value of another form needs no terminator',
+    'a single value of an unknown form needs no end marker',
     [
       [{ type: 'ping' }, '', 'open'],
       [{ b64_json: 'x' }, '', 'finished'],
@@ -169,7 +169,7 @@ test.each([
   ['a text', [{ text: 'a' }]],
   ['an image with a text', [{ text: 'a' }, { inlineData: { data: 'x' } }]],
 ])(
-  'an answer that consists of one value with %s has one content, and is complete with a stop reason',
+  'an answer of one value with %s and a finish reason is complete, and counts as one piece of content',
   (_, parts) => {
     const reader = new AnswerReader()
     reader.addEvent(native({ content: { parts }, ...stop }))
@@ -205,7 +205,7 @@ describe('error in a stream', () => {
         kind: 'response',
         message: 'the stream ended with an error',
         details: expect.objectContaining({
-          isCutOff: isCutOff,
+          isCutOff,
           ...(serviceMessage ? { serviceMessage } : {}),
         }),
       })

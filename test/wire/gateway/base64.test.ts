@@ -34,7 +34,7 @@ test.each([
   ['QQ', '=', '\n'],
   ['A', 'B/', '+', '-', '_', '='],
   ['A', '\r', '\n', '!', ' ', '\xff'],
-])('base64 is decoded exactly if it is valid: every short text of %j %j %j', (...pieces) => {
+])('base64 is decoded only if it is valid: every short text of the pieces %j, %j, %j …', (...pieces) => {
   for (const end of smallTexts(pieces, pieces.length > 3 ? 4 : 6)) {
     const { decoded, around } = decode(end)
     expect({ decoded, around }, JSON.stringify(end)).toEqual({ decoded: expected(end), around: '<>' })
@@ -57,7 +57,7 @@ describe('base64 text of several chunks', () => {
     'QU!D',
     'QU\xffD',
     'QUJD\nA!QQ',
-  ])('a text that is not base64 and ends in %j keeps everything but its line breaks', (end) => {
+  ])('a long text that ends in %j is decoded, or keeps everything but its line breaks if it is not base64', (end) => {
     for (const start of ['', 'QU\nJD\r\n', long, `QU\nJD${long}`, long + long, `${long + long}QUJD`]) {
       const { decoded, left, around } = decode(start + end)
       expect(decoded === expected(start + end), `${start.length}`).toBe(true)

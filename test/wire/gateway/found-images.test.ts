@@ -53,7 +53,7 @@ describe('image in a field', () => {
     ],
     [null, []],
     ['x', []],
-  ])('an image is found in the field %j', (value, images) =>
+  ])('the images in the value %j are %j', (value, images) =>
     expect(find(value)).toEqual({ images, texts: [], reasons: [] }),
   )
 })
@@ -120,7 +120,7 @@ describe('failure in an answer with images', () => {
     ['words', 'error', { parseFailure: undefined, shapeFailure: failure, streamError: failure }],
     ['words', 'ERROR', { parseFailure: undefined, shapeFailure: failure, streamError: failure }],
     [error, undefined, { parseFailure: undefined, shapeFailure: failure, streamError: undefined }],
-  ])('the kind of the first failure is recorded for %j after the event %j', (value, event, found) => {
+  ])('the first failure of the value %j in the event %j is recorded, and a later one is not', (value, event, found) => {
     const finder = new ImageFinder()
     finder.recordFailure(failure, value, event)
     finder.recordFailure(createResponseError('later'), value, event)

@@ -22,23 +22,23 @@ describe('long string in an answer, kept as bytes', () => {
   const x = (length: number) => 'x'.repeat(length)
 
   test.each<[title: string, literals: string[], isWhole: boolean[]]>([
-    ['short strings stay in the text', ['a', x(cut - 1)], [true, true]],
+    ['strings of less than 64 KiB stay in the JSON text', ['a', x(cut - 1)], [true, true]],
     [
-      'long strings are kept as bytes',
+      'strings of 64 KiB or more are replaced by placeholders',
       ['a', x(cut), 'b', x(cut + 1), x(cut)],
       [true, false, true, false, false],
     ],
     [
-      'long strings with an escape stay in the text',
+      'long strings with an escape stay in the JSON text',
       [`${x(cut)}\\n`, `\\"${x(cut)}`, `${x(cut)}\\\\`, x(cut)],
       [true, true, true, false],
     ],
     [
-      'the length of a string is measured in bytes',
+      'the length of a string in JSON text is measured in bytes',
       ['é'.repeat(cut / 2), 'é'.repeat(cut / 2 - 1)],
       [false, true],
     ],
-    ['escaped quotes do not end a string', ['\\"', '\\\\', '\\\\\\"', x(cut)], [true, true, true, false]],
+    ['escaped quotes do not end a string in JSON text', ['\\"', '\\\\', '\\\\\\"', x(cut)], [true, true, true, false]],
   ])('%s', (_, literals, isWhole) => {
     const body = `[${literals.map((each) => `"${each}"`).join(',')}]`
     const found = strings(body)
@@ -48,12 +48,12 @@ describe('long string in an answer, kept as bytes', () => {
     )
   })
 
-  test('a string that is the whole body is kept as bytes', () => {
+  test('a long string that is the whole body is replaced by a placeholder', () => {
     const { text, bytesOf } = shorten(`"${x(cut)}"`)
     expect([text.length < cut, bytesOf(JSON.parse(text)).length]).toEqual([true, cut])
   })
 
-  test('a string without an end stays in the text', () => {
+  test('a long string without an end stays in the JSON text', () => {
     const body = `{"a":"${x(cut)}`
     expect(shorten(body).text).toBe(body)
   })

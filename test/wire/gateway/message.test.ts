@@ -77,7 +77,7 @@ describe('answer in the message form', () => {
       },
       { text: 'a', otherContent: ['a picture'] },
     ],
-  ])('R50: an answer in the message form is read from %j', (fields, piece) =>
+  ])('R50: text, metadata and other content are read from the message answer %j', (fields, piece) =>
     expect(readMessageAnswer(fields)).toEqual(whole(piece)),
   )
 
@@ -152,7 +152,7 @@ describe('event of a message stream', () => {
       event('content_block_stop', { message: { content: 'a' }, content_block: 'b', delta: 'c' }),
       { text: 'abc' },
     ],
-  ])("E33: the message stream's event is read: %j", (value, piece) =>
+  ])('E33: text, metadata and other content are read from the message event %j', (value, piece) =>
     expect(readMessageEvent(value)).toEqual(whole(piece)),
   )
 
@@ -191,7 +191,7 @@ test.each([
   [event('content_block_delta', { delta: null }), undefined],
   [null, undefined],
   ['content_block_delta', undefined],
-])('the text of the event %j is read without a schema: %j', (value, text) => {
+])('the text delta of the event %j is %j', (value, text) => {
   expect(readTextDelta(value)).toBe(text)
   if (text !== undefined) expect(readMessageEvent(value as { type: string })).toEqual(whole({ text }))
 })

@@ -10,7 +10,7 @@ function read(value: object, { text = '', summary = {}, otherContent = [], ...mo
   const { isUnfinished, ...piece } = readNativePiece(value)
   const open = Object.values(isUnfinished)
   const isFinished = open.length > 0 ? !open.includes(true) : undefined
-  expect({ ...piece, isFinished }).toEqual({ text, summary, otherContent: otherContent, ...more })
+  expect({ ...piece, isFinished }).toEqual({ text, summary, otherContent, ...more })
 }
 
 /** Returns an answer with one candidate that has these parts. */
@@ -66,7 +66,7 @@ test.each<[answer: object, piece: Piece]>([
   [{ candidates: [{ content: { parts: 'a' } }] }, { text: 'a', ...open }],
   [{ candidates: [{ content: { parts: { text: 'a' } } }] }, { text: 'a', ...open }],
   [{ candidates: [{ content: null, index: 'x', finishReason: {}, finishMessage: 5 }] }, open],
-])('the text of the native answer %j is read', (answer, piece) => read(answer, piece))
+])('text and completeness are read from the native answer %j', (answer, piece) => read(answer, piece))
 
 describe('candidates of a native answer', () => {
   const candidate = (text: string, more: object = {}) => ({ content: { parts: [{ text }] }, ...more })
@@ -105,7 +105,7 @@ test.each<[reason: unknown, stopReason: string | undefined]>([
   [10, '10'],
   [true, undefined],
 ])('E39: the native finish reason %j is read as %j', (finishReason, stopReason) => {
-  const summary = stopReason === undefined ? {} : { stopReason: stopReason }
+  const summary = stopReason === undefined ? {} : { stopReason }
   read({ candidates: [{ finishReason }] }, { summary, isFinished: stopReason !== undefined })
 })
 
@@ -174,7 +174,7 @@ test.each<[usageMetadata: object, counts: NativePiece['counts']]>([
     { inputTokens: 1, outputTokens: 2, totalTokens: 9 },
   ],
   [{ thoughtsTokenCount: 4 }, { outputTokens: 4, reasoningTokens: 4, totalTokens: 4 }],
-])('E40: the token counts are read from %j', (usageMetadata, counts) => read({ usageMetadata }, { counts }))
+])('E40: the native usage %j is read as %j', (usageMetadata, counts) => read({ usageMetadata }, { counts }))
 
 test.each<[part: object, has: Piece]>([
   [{ functionCall: {} }, { otherContent: ['a function call'] }],
@@ -190,7 +190,7 @@ test.each<[part: object, has: Piece]>([
   [{ fileData: { fileUri: 'a' } }, { otherContent: ['a file'] }],
   [{ executableCode: {}, thought: false }, { otherContent: ['code'] }],
   [{ text: 'a', thought: true, thoughtSignature: 'b' }, { otherContent: ['thoughts'] }],
-])('the kinds of content other than text are named for the part %j', (part, has) =>
+])('the native part %j is read as %j', (part, has) =>
   read(parts({}, part, {}), { ...open, ...has }),
 )
 
@@ -201,7 +201,7 @@ test.each<[candidate: object, hasOther: boolean]>([
   [{ content: null, output: 'a' }, false],
   [{ content: { role: 'model' }, output: 'a' }, false],
   [{ safetyRatings: [] }, false],
-])('the content of the candidate %j contains something other than parts: %j', (candidate, hasOther) =>
+])('the native candidate %j has content in an unknown field: %j', (candidate, hasOther) =>
   read({ candidates: [candidate] }, { ...open, otherContent: hasOther ? ['something else'] : [] }),
 )
 

@@ -9,6 +9,6 @@ test('parley exits with 2 for a body that exceeds the maximum string length of N
   expect(() => createTextWithinLimit(() => 'é'.repeat(maxTextLength / 2 + 1))).toThrow(tooLong)
 })
 
-test('a body that cannot be encoded for another reason fails with that reason', () => {
+test('if building a body fails for another reason than its length, the original error is thrown', () => {
   expect(() => createTextWithinLimit(() => JSON.parse('{'))).toThrow(SyntaxError)
 })

@@ -10,7 +10,7 @@ import * as z from '../../../src/wire/zod.ts'
 
 const nested = (depth: number) => '['.repeat(depth) + ']'.repeat(depth)
 
-test('JSON nested 1,000 levels deep is parsed', () => {
+test('JSON with 1,000 nested levels is parsed, and JSON with 1,001 levels is rejected', () => {
   expect(parseJson(nested(1000))).toHaveLength(1)
   expect(() => parseJson(nested(1001))).toThrow(new SyntaxError('nested more than 1000 deep'))
   expect(tryParseJson(nested(1001))).toBeUndefined()

@@ -118,7 +118,7 @@ test.each<[text: string, key: string, found: string | undefined]>([
   ['{"b":{"a":1}}', 'a', undefined],
   ['["a"]', 'a', undefined],
   ['{}', 'constructor', undefined],
-])('in %s, the last value of %j is %s', (text, key, found) => {
+])('in the JSON %s, the last value of the key %j is %s', (text, key, found) => {
   const child = findJsonChild(text, 0, key)
   expect(child && text.slice(child.start, child.end)).toBe(found)
 })
@@ -132,10 +132,8 @@ test.each([
   ['[[[', 3],
   [']]]}[', 0],
   ['"[["   ', 0],
-])('%s is nested %i levels deep', (text, depth) => {
-  expect([0, 1, 2, 3, 4].map((maxPieces) => isJsonDeeperThan(text, maxPieces))).toEqual(
-    [0, 1, 2, 3, 4].map((maxPieces) => depth > maxPieces),
-  )
+])('the text %s is nested %i levels deep', (text, depth) => {
+  for (const maxDepth of [0, 1, 2, 3, 4]) expect(isJsonDeeperThan(text, maxDepth)).toBe(depth > maxDepth)
 })
 
 test.each([
@@ -153,6 +151,6 @@ test.each([
   ['{"a":{"b":1},"b":{"a":"b"}}', undefined],
   ['["a","a"]', undefined],
   ['"a"', undefined],
-])('in %s the duplicate key is %j', (text, key) => {
+])('the repeated key in the JSON %s is %j', (text, key) => {
   expect(findRepeatedJsonKey(text)).toBe(key)
 })

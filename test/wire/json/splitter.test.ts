@@ -54,7 +54,7 @@ describe.each([
   ['a sequence', createJsonSequenceSplitter, sequences],
 ] as const)('values of %s that arrives in chunks', (_, create, rows) => {
   test.each(rows)(
-    '%j is split into the same JSON values however it arrives',
+    'the text %j is split into the same JSON values however it arrives',
     (text, { values = [], rest = '', closed = false }) => {
       for (const pieces of [[text], [...text], ...cutsOf(text)])
         expect(split(create, pieces), pieces.join('^')).toEqual({

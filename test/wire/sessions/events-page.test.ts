@@ -24,7 +24,7 @@ test.each<[text: string, events: object[], hasNextField: boolean, next?: object]
   [`{"data":[${first}],"has_more":false}`, [{ id: 'a', type: 'x' }], true],
   [`{"data":[${first}],"next_page":"p"}`, [{ id: 'a', type: 'x' }], true, { name: 'page', value: 'p' }],
   ['{"data":[{"type":"x","id":5,"n":12345678901234567890}]}', [{ type: 'x' }], false],
-])('the events page %s has the events %j, more follow: %j, and the next page is %j', (...row) => {
+])('the events page %s has the events %j, a field about the next page: %j, and the next page %j', (...row) => {
   const [text, events, hasNextField, next] = row
   const page = readEventsPage(text)
   expect(page).toMatchObject({ items: events.map((event) => ({ event })), hasNextField })
@@ -76,7 +76,6 @@ test.each([
   expect(failureOf(() => readEventItem(data))).toMatchObject({ kind: 'response', message })
 })
 
-/** An error event of a stream, its name and kind, and true if it is useless to reopen the stream. */
 test.each<[data: string, name: string, kind: string, isPermanent: boolean, says: string | undefined]>([
   ['out of order', 'error', 'response', false, 'out of order'],
   ['"out of order"', 'error', 'response', false, 'out of order'],
@@ -111,7 +110,7 @@ test.each<[kind: FailureKind, status: number | undefined, isPermanent: boolean |
   ['refused', 200, false, false],
   ['service', 200, true, false],
   ['response', 200, true, false],
-])('a session failure of kind %s with status %s and isPermanent %s is final: %j', (...row) => {
+])('a failure of kind %s with status %s and isPermanent %s is a permanent service error: %j', (...row) => {
   const [kind, status, isPermanent, is] = row
   expect(isPermanentServiceError(new CliError(kind, 'x', { status, isPermanent }))).toBe(is)
 })

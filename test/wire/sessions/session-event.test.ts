@@ -85,7 +85,7 @@ describe('stop reason of a session', () => {
     [{ stop_reason: null }, {}],
     [{ stop_reason: 'refusal' }, {}],
     [{}, {}],
-  ])('the details of a stop reason are read next to it or from its inside: %j', (fields, read) =>
+  ])('the stop details are read from the event or from its stop reason: %j', (fields, read) =>
     expect(readStopDetails(event(fields))).toEqual(read),
   )
 })
@@ -111,7 +111,7 @@ test.each<[content: unknown, text: string, cell: string]>([
 })
 
 test.each(['event_start', 'event_delta'])(
-  'the event %s without an id is a preview of a later event',
+  'the event %s without an id is a piece of a later event',
   (type) => {
     expect(isEventPiece(event({ type }))).toBe(true)
     expect(isEventPiece(event({ type, id: 'i' }))).toBe(false)
