@@ -139,7 +139,7 @@ function stripAddress(url: string, address: string | undefined): string {
   const base = address?.replace(/\/+$/, '') ?? ''
   const rest = url.slice(base.length)
   if (base === '' || !url.startsWith(base) || !/^([/?]|$)/.test(rest))
-    throw usageError("give the path only, or a URL that begins with the service's address")
+    throw usageError(`give the path only, or a URL that begins with ${base || "the service's address"}`)
   return rest
 }
 
@@ -231,9 +231,9 @@ async function printAllPages(
     await printer.write()
     const cursor = page.next()
     if (!cursor) return printer.end()
-    detector.addPage(page.texts.length)
+    detector.rejectEmptyPages(page.texts.length)
     const { name, value } = cursor
-    detector.addMark(`${name}=${value}`, `${name === 'page' ? 'next_page' : 'last_id'} repeats`)
+    detector.rejectRepetition(`${name}=${value}`, `${name === 'page' ? 'next_page' : 'last_id'} repeats`)
     const others = query.split('&').filter((field) => field !== '' && !/^(page|after_id)(=|$)/.test(field))
     query = [...others, `${name}=${encodeURIComponent(value)}`].join('&')
   }

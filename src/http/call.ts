@@ -84,7 +84,8 @@ export function createServiceCaller(context: Context, settings: ResolvedSettings
       const { retry, consequence } = failure.details
       return failure.with({
         delivery: call.state(),
-        // A batch prints `mayDuplicate` for each line. It prints no response, so the failure needs none.
+        // A batch needs `mayDuplicate` to report whether a rerun may cost twice. It prints no response, so its
+        // failures do not keep one in memory.
         ...(isBatch ? { response: undefined, mayDuplicate: outcome.mayDuplicate } : {}),
         sent: outcome.sent,
         retry: retry ?? getRetryAdvice(failure, outcome),

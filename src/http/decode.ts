@@ -21,7 +21,7 @@ export function decompressBody(response: HttpResponse, maxBytes = maxTextLength)
     .split(',')
     .map((coding) => coding.trim().toLowerCase())
     .filter((coding) => !noCoding.includes(coding))
-  // Some proxies send `gzip, gzip` although they encode the body only once.
+  // Some proxies send `gzip, gzip` although they encode the body only once, so repeated names are dropped.
   const coding = [...new Set(listed)].join(', ')
   return coding === '' ? response : { ...response, body: limitLength(decode(response, coding), maxBytes) }
 }

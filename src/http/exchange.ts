@@ -27,7 +27,7 @@ export function createHttpExchange(given: ExchangeOptions): Exchange {
 }
 
 interface AttemptOptions extends ExchangeOptions {
-  /** True after a response to any request. */
+  /** True after a response to any request. The server then does not expect TLS. */
   hasAnswered: boolean
 }
 
@@ -135,7 +135,7 @@ class Attempt implements Dispatcher.DispatchHandler {
     this.#limits.end()
     const connection = this.#connection
     if (isWhole) {
-      // From now on, another request may use the connection.
+      // Another request may use the connection from now on, so this attempt must not close it.
       this.#connection = undefined
       if (connection) connections.release(connection)
     } else {
@@ -172,8 +172,8 @@ class Attempt implements Dispatcher.DispatchHandler {
     const error: NodeJS.ErrnoException & { data?: unknown } = this.#connectionError() ?? reported
     const { code, name, message } = error
     if (isTlsAlert(error.data)) return this.#failure(`the server expects TLS ${tlsHint}`)
-    // This error of the parser means that the response was cut. If a reset cut it, the connection may
-    // report its error too late.
+    // The parser reports a cut response with this error. After a reset, the socket may report its own error
+    // too late, so the message does not distinguish a reset from a close.
     if (name === 'HTTPParserError' && message.includes('EOF'))
       return this.#failure('the connection was closed')
     const violation =
@@ -182,7 +182,7 @@ class Attempt implements Dispatcher.DispatchHandler {
       return new CliError('response', `the answer of ${this.#url.host} is not valid HTTP/1.1: ${violation}`)
     }
     if (message === 'other side closed') {
-      // A server that expects TLS often closes without a response.
+      // A server that expects TLS often closes without a response, so the message suggests https://.
       const hasNoAnswer = this.#connection?.socket.bytesRead === this.#bytesBefore
       const mayBeTls = this.#url.protocol === 'http:' && !this.#options.hasAnswered
       const why = hasNoAnswer ? ` without an answer${mayBeTls ? ` ${tlsHint}` : ''}` : ''
@@ -257,7 +257,7 @@ class ChunkQueue implements AsyncIterable<Uint8Array>, AsyncIterator<Uint8Array,
   readonly #pause: (isPaused: boolean) => void
   readonly #onAbandon: () => void
   #arrived: Uint8Array[] = []
-  /** In reverse order, because removing the first element of an array moves all others. */
+  /** In reverse order, because removing the last element is faster than removing the first. */
   #taken: Uint8Array[] = []
   #size = 0
   #isFull = false

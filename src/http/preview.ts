@@ -19,8 +19,8 @@ export async function previewRequest(
   { request, isBatch }: { request: PreparedRequest; isBatch: boolean },
 ): Promise<void> {
   const setting = request.credential?.setting
-  // All output is redacted, because a user may have given a secret as another value by mistake, such as a
-  // model.
+  // All output is redacted, because a user may have given a secret by mistake as another value, for example
+  // as the model.
   const { accessToken, apiKey } = settings.values
   for (const secret of [accessToken, apiKey]) if (secret !== undefined) secrets.add(secret)
   const { isTerminal } = output
@@ -68,7 +68,7 @@ function bodyAsJson(body: Uint8Array): string {
   return tryParseJson(text) === undefined ? JSON.stringify(text) : text.trim()
 }
 
-/** A longer body is not passed to curl as an argument, because some systems limit the length of arguments. */
+/** curl gets a longer body from a pipe, because some systems limit the length of an argument. */
 const maxArgumentBytes = 100 * 1024
 
 /**

@@ -4,7 +4,7 @@ import { findAddressProblem, isLoopbackHost } from '../wire/address.ts'
 import { waitForSocket } from './socket.ts'
 
 export interface HttpProxy {
-  /** Has no user name and no password. */
+  /** Without user name and password, so messages may show the URL. */
   url: URL
   authorization?: string
   variable: string
@@ -107,7 +107,7 @@ export async function openTunnel(socket: Socket, proxy: HttpProxy, target: strin
   if (status === 407 || status === 401) {
     const why = proxy.authorization
       ? 'refused the user name and password'
-      : 'asks for a user name and password'
+      : 'requires a user name and password'
     const way = `give them in ${proxy.variable}, percent-encoded, before the host: USER:PASSWORD@${proxy.url.host}`
     throw new CliError('credentials', `${who} ${why}: ${status}`, { consequence: `nothing was sent\n${way}` })
   }

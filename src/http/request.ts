@@ -27,7 +27,7 @@ export interface RequestParts {
   deadline?: Deadline
   /** Throws a `CliError` if this run has lost its lock to another run. */
   requireLock?: (() => void) | undefined
-  /** The request is sent at most once and shows no spinner, because the caller has its own retry rules. */
+  /** If true, the request is sent at most once and shows no spinner, because the caller retries it itself. */
   isSingle?: boolean
 }
 
@@ -43,7 +43,7 @@ type HeaderOverrides = ReadonlyMap<string, Header>
 
 export type PreparedRequest = ReturnType<typeof buildRequest>
 
-/** Throws a usage error for a value that is not allowed in a path or a header. */
+/** Throws a usage error for a parameter that is not allowed in a path. */
 export function buildRequest(
   endpoint: Endpoint,
   { params, query, headers, body }: RequestParts,
@@ -84,7 +84,8 @@ export function buildRequest(
 const readTraceContext = ({ env }: Context['host']): Header[] =>
   ['TRACEPARENT', 'TRACESTATE'].flatMap((variable): Header[] => {
     const value = env[variable]
-    // A malformed value is skipped, because the build system has set it, not the user.
+    // A malformed value is skipped instead of rejected, because a build system sets these variables, not the
+    // user.
     return value && headerValuePattern.test(value) ? [[variable.toLowerCase(), value]] : []
   })
 
@@ -121,7 +122,7 @@ export function encodePathSegment(name: string, value = ''): string {
   return encodeURIComponent(value)
 }
 
-/** parley or undici sets these headers, or undici refuses to send them. */
+/** `-H` cannot set these headers, because parley or undici sets them, or undici refuses to send them. */
 const forbidden = /^(host|content-length|transfer-encoding|connection|keep-alive|upgrade|expect)$/i
 
 /** Parses the `NAME: VALUE` or `NAME:` of `-H`. Throws a usage error for an invalid or forbidden header. */

@@ -23,7 +23,8 @@ const idHeaders = ['request-id', 'x-request-id', 'x-amzn-requestid', 'x-goog-req
 /**
  * Returns the seconds of `Retry-After` (whole seconds or an HTTP date) or of `Retry-After-Ms`, and
  * `undefined` for any other value. A date is compared with the header `Date`, because the local clock may
- * be wrong, and with `now` (milliseconds since the epoch) if `Date` is missing or malformed.
+ * be wrong. If `Date` is missing or malformed, the date is compared with `now`, in milliseconds since the
+ * epoch.
  */
 export function readRetryAfter(headers: HttpResponse['headers'], now: number): number | undefined {
   const { 'retry-after': value = '', 'retry-after-ms': milliseconds = '' } = headers

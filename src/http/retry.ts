@@ -113,7 +113,7 @@ export function getRetryAdvice(failure: CliError, { isRepeatable }: DeliveryOutc
   // A second run would fail in the same way, for example at an unknown host or an untrusted certificate.
   if (failure.kind === 'not-sent' && failure.details.isPermanent) return 'never'
   if (isRepeatable) return findRow(failure).isTransient ? 'later' : 'never'
-  // If only a local file failed, the service has already answered the request.
+  // If only a local file failed, the service has already answered, so a second request could be billed again.
   return failure.kind === 'file' ? 'never' : 'look-first'
 }
 

@@ -52,7 +52,8 @@ export function createTimeLimits(
       start()
     },
     end() {
-      // A slow reader may still read the buffered body, but no timer may keep the process running.
+      // All timers end now, because a timer would keep the process running. A slow reader may continue to read
+      // the buffered body.
       isOver = true
       clearTimeout(silence)
       cancelDeadline?.()

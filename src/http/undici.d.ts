@@ -1,4 +1,4 @@
-// The type of a module of undici. undici's own types describe only the whole package, which loads slowly.
+// parley loads only one module of undici, because the whole package loads slowly. undici has no types for it.
 declare module 'undici/lib/dispatcher/client.js' {
   import type { Client } from 'undici'
 

@@ -63,8 +63,8 @@ export async function listSessions(context: Context, options: ListSessionsOption
       if (!isSession(session)) throw createResponseError(`${name}: data[${index}] has no id`)
       return session
     })
-    detector.addMark(sessions[0]?.id, 'its pages repeat')
-    detector.addPage(sessions.length)
+    detector.rejectRepetition(sessions[0]?.id, 'its pages repeat')
+    detector.rejectEmptyPages(sessions.length)
     if (options.ids) await printEventIds(context, sessions)
     else if (flags.raw) {
       for (const text of page.texts) raw.add(`${text}\n`)

@@ -15,8 +15,8 @@ export interface HttpResponse {
   /** Names in lower case, values trimmed; repeated headers are joined by commas. */
   headers: Record<string, string>
   /**
-   * Body of the response. Reading throws a `CliError` if the response is cut. If the reader stops early
-   * (`break`), the connection is closed.
+   * Reading throws a `CliError` if the response is cut. If the reader stops early (`break`), the connection
+   * is closed.
    */
   body: AsyncIterable<Uint8Array>
   /** Closes the connection. The body then ends after the received bytes. */

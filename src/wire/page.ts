@@ -17,6 +17,7 @@ export interface ListPage {
   data: unknown[]
   /** Source text of each element of `data`, on one line. */
   texts: string[]
+  /** True if the page has a field about a next page, even an empty one. */
   hasNextField: boolean
   /**
    * Returns the parameter that requests the next page, or `undefined` after the last page. Throws a
@@ -70,22 +71,22 @@ const maxEmptyPages = 20
 
 /** Detects a list that never ends: a page repeats, or too many pages are empty. */
 export function createEndlessListDetector(list: string) {
-  const marks = new Set<string>()
+  const ids = new Set<string>()
   let empty = 0
   const endlessListError = (why: string) => createResponseError(`${list} does not end: ${why}`)
   return {
     /**
-     * `mark` is a text that only one page can have, such as a cursor or the id of the page's first item.
-     * Throws a `CliError` with `why` if an earlier page had the same text.
+     * `id` is a text that only one page can have, such as a cursor or the id of the page's first item. Throws a
+     * `CliError` with `why` if an earlier page had the same text.
      */
-    addMark(mark: string | undefined, why: string): void {
-      if (mark === undefined) return
-      if (marks.has(mark)) throw endlessListError(why)
-      marks.add(mark)
+    rejectRepetition(id: string | undefined, why: string): void {
+      if (id === undefined) return
+      if (ids.has(id)) throw endlessListError(why)
+      ids.add(id)
     },
     /** Throws a `CliError` after too many empty pages in a row. */
-    addPage(items: number): void {
-      empty = items === 0 ? empty + 1 : 0
+    rejectEmptyPages(itemCount: number): void {
+      empty = itemCount === 0 ? empty + 1 : 0
       if (empty > maxEmptyPages) throw endlessListError(`${empty} pages in a row are empty`)
     },
   }
@@ -108,7 +109,7 @@ export function listJsonElements(source: string, field?: string): string[] {
       if (++depth > maxJsonDepth) throw new SyntaxError(jsonTooDeepReason)
       if (depth === 1) fieldStart = place + 1
       if (depth !== level || mark === '{' || (level === 2 && readJsonKey(text, fieldStart) !== field)) return
-      // If a field occurs twice, the last one counts.
+      // If a field occurs twice, the last one counts, as in `JSON.parse`.
       elements = []
       start = place + 1
     } else if (mark === ',' || mark === ']' || mark === '}') {

@@ -83,18 +83,18 @@ const endless = (why: string) =>
 
 test('each page token is accepted once, and a repeated token is rejected', () => {
   const detector = createEndlessListDetector('the list')
-  for (const mark of [undefined, 'a', undefined, 'b', 'A']) detector.addMark(mark, 'it repeats')
+  for (const mark of [undefined, 'a', undefined, 'b', 'A']) detector.rejectRepetition(mark, 'it repeats')
   for (const mark of ['a', 'b'])
-    expect(() => detector.addMark(mark, 'it repeats')).toThrow(endless('it repeats'))
+    expect(() => detector.rejectRepetition(mark, 'it repeats')).toThrow(endless('it repeats'))
 })
 
 test('a list with more than 20 empty pages in a row is rejected', () => {
   const detector = createEndlessListDetector('the list')
   const addEmpty = (count: number) => {
-    for (let left = count; left > 0; left--) detector.addPage(0)
+    for (let left = count; left > 0; left--) detector.rejectEmptyPages(0)
   }
   addEmpty(20)
-  detector.addPage(1)
+  detector.rejectEmptyPages(1)
   addEmpty(20)
   expect(() => addEmpty(1)).toThrow(endless('21 pages in a row are empty'))
 })

@@ -170,7 +170,7 @@ async function* readPages(
   for (let cursor: PageCursor | undefined; ; ) {
     const isFirst = cursor === undefined
     const { items, hasNextField, next } = await readPage(query, cursor)
-    detector.addMark(items[0]?.event.id, 'its pages repeat')
+    detector.rejectRepetition(items[0]?.event.id, 'its pages repeat')
     yield dropRepeated(items)
     cursor = next()
     if (!cursor) {
@@ -182,8 +182,8 @@ async function* readPages(
         `the list of events ends after ${maxPageSize} events, and does not show whether more follow`,
       )
     }
-    detector.addMark(JSON.stringify(cursor), `${cursor.name === 'page' ? 'next_page' : 'last_id'} repeats`)
-    detector.addPage(items.length)
+    detector.rejectRepetition(JSON.stringify(cursor), `${cursor.name === 'page' ? 'next_page' : 'last_id'} repeats`)
+    detector.rejectEmptyPages(items.length)
   }
 }
 

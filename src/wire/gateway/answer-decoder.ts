@@ -10,7 +10,7 @@ import type { ImageFinder } from './found-images.ts'
  * Decodes the bytes of an answer into text. The body's first characters decide its format, because a
  * gateway may ignore the request for a stream. The content type only distinguishes an event stream from
  * plain text. If a stream was requested, a single native value without a finish reason may be the first
- * chunk of a cut stream. It is then incomplete, unless the content type is JSON.
+ * chunk of a cut stream. The answer is then incomplete, unless the content type is JSON.
  */
 export function createAnswerDecoder(contentType: string, sink: AnswerSink, isStreamed = false) {
   const reader = new AnswerReader(isStreamed && !isJsonDocument.test(contentType))
@@ -65,8 +65,8 @@ export function createAnswerDecoder(contentType: string, sink: AnswerSink, isStr
       if (!decoder && !sink.raw && skipBlankBytes(bytes).length === 0) return
       unread?.add(bytes)
       if (!decoder) {
-        // The starts by which parley recognizes a format are ASCII, so Latin-1 is sufficient. It has one
-        // character per byte, so a byte order mark may be split over two chunks.
+        // parley recognizes a format by ASCII characters, so Latin-1 is sufficient here. Latin-1 has one
+        // character per byte, so even a byte order mark may be split over two chunks.
         const { buffer, byteOffset, length } = bytes
         start += Buffer.from(buffer, byteOffset, length).toString('latin1')
         start = start.replace(/^(?:\xef\xbb\xbf|[ \t\r\n])+/, '').slice(0, maxFieldNameLength + 1)
@@ -90,8 +90,8 @@ class BodyTextDecoder {
   decode(bytes: Uint8Array = new Uint8Array(), options?: { stream: boolean }): string {
     const text = this.#decoder.decode(bytes, options)
     if (text.includes('\ufffd')) {
-      // A U+FFFD is damage only if the service did not send it itself. Two of its three bytes may be in the
-      // chunk before.
+      // The decoder replaces invalid bytes by U+FFFD, but the service may also send U+FFFD itself. Two of the
+      // three bytes of U+FFFD may be in the previous chunk.
       const received = Buffer.concat([this.#lastBytes, bytes]).toString('latin1')
       this.isDamaged ||= text.split('\ufffd').length > received.split('\xef\xbf\xbd').length
     }
@@ -138,7 +138,7 @@ interface BodyReading {
   contentType: string
   text: BodyTextDecoder
   sink: AnswerSink
-  /** `undefined` if a stream was requested. */
+  /** The received bytes, or `undefined` if a stream was requested. */
   whole: BodyCollector | undefined
 }
 

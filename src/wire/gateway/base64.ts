@@ -3,9 +3,8 @@ const chunkLength = 32 * 1024
 
 /**
  * Decodes base64 in the standard or URL-safe alphabet, with or without padding and line breaks. Returns
- * `undefined` for any other text. Overwrites `text` and returns a view of the same memory, because a copy
- * of a large image would need memory. A text that is not base64 stays intact, except that its line breaks
- * move to the end.
+ * `undefined` for any other text. Overwrites `text` and returns a view of the same memory, to save the
+ * memory of a copy. A text that is not base64 stays intact, except that its line breaks move to the end.
  */
 export function decodeBase64(text: Uint8Array): Uint8Array | undefined {
   const bytes = Buffer.from(text.buffer, text.byteOffset, text.length)

@@ -22,13 +22,14 @@ type ReadBytes = (text: string) => Uint8Array
 
 /**
  * Finds images in the JSON values of an answer. Because the user paid for the images, the finder accepts
- * fields with known names anywhere in a value. In a thought, it finds images but ignores text.
+ * fields with known names anywhere in a value. In a part with `thought`, which is reasoning, the finder
+ * ignores text but not images.
  */
 export class ImageFinder {
   readonly findings: ImageFindings = { images: [], links: [], texts: [], reasons: [] }
   parseFailure: CliError | undefined
   cutFailure: CliError | undefined
-  /** Failure of a value that is JSON but is an error or has an undocumented shape. */
+  /** Failure of a JSON value that is an error or has an undocumented shape. */
   shapeFailure: CliError | undefined
   streamError: CliError | undefined
   readonly strings = new LongStringStore()

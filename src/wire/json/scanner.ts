@@ -19,7 +19,7 @@ export function findClosingQuote(text: string | Buffer, start: number, isEscaped
 
 function isEscapedAt(text: string | Buffer, place: number, start: number, isEscaped: boolean): boolean {
   let first = place
-  // The quote before the string is not a backslash, so the loop ends there at the latest.
+  // The loop ends at the opening quote of the string at the latest, because a quote is not a backslash.
   while (text[first - 1] === '\\' || text[first - 1] === 0x5c) first--
   const isOdd = (place - first) % 2 === 1
   return first === start && isEscaped ? !isOdd : isOdd

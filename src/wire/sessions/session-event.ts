@@ -120,7 +120,7 @@ export const describeEventContent = (event: SessionEvent): string =>
 export const hasRedactedContent = (event: SessionEvent): boolean =>
   readBlocks(event).some(({ type }) => type === 'redacted')
 
-/** A later event has an id and the whole text of its pieces (src/wire/README.md: recorded, 6). */
+/** A piece has no id. A later event with an id has the whole text (src/wire/README.md: recorded, 6). */
 export const isEventPiece = ({ id, type }: SessionEvent): boolean =>
   id === undefined && (type === 'event_start' || type === 'event_delta')
 
