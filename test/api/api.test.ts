@@ -221,11 +221,7 @@ describe('body of api that stdout or a file does not accept', () => {
     expect(statSync(path).mode & 0o777).toBe(ownerOnlyMode)
   })
 
-  /**
-   * Sends a signal to `api` after it has received a body that stdout refuses. Returns its last message and the
-   * path of the saved body.
-   */
-  async function interruptUnprinted(...flags: string[]): Promise<{ message: string; path: string }> {
+  test('if a signal ends api, the message names the file in which api saved the received body', async () => {
     const cwd = temporaryFolder()
     let clean: (exit: number) => string = () => ''
     const message = await new Promise<string>((resolve) => {
@@ -242,16 +238,11 @@ describe('body of api that stdout or a file does not accept', () => {
       const onSignal = (act: typeof clean) => {
         clean = act
       }
-      void api([...post, ...flags], { cwd, env: { TMPDIR: cwd }, exchange, stdout, onSignal })
+      void api(post, { cwd, env: { TMPDIR: cwd }, exchange, stdout, onSignal })
     })
     const [name = ''] = readdirSync(cwd)
     expect(readFileSync(join(cwd, name), 'utf8')).toBe('paid')
-    return { message, path: join(cwd, name) }
-  }
-
-  test('if a signal ends api, the message names the file in which api saved the received body', async () => {
-    const { message, path } = await interruptUnprinted()
-    expect(message).toContain(`; the received data is saved as ${path}\n`)
+    expect(message).toContain(`; the received data is saved as ${join(cwd, name)}\n`)
   })
 })
 

@@ -29,8 +29,9 @@ interface Run {
 async function startRun(
   exchange: (model: string, onSent: () => void) => ReturnType<Exchange>,
   flags: Partial<SharedFlags> = {},
-  { stdin = '', cwd = temporaryFolder(), env = {} }: { stdin?: string; cwd?: string; env?: object } = {},
+  stdin = '',
 ): Promise<Run> {
+  const cwd = temporaryFolder()
   const requests: HttpRequest[] = []
   const terminal = {
     isTerminal: true,
@@ -41,7 +42,7 @@ async function startRun(
   const cleanups = new ShortLivedSet<() => unknown>()
   const nowhere = { isTerminal: false, open: () => new Readable() as never, writeSync: () => 0 }
   const host: Host = {
-    env: { ...childEnvironment, HOME: cwd, ...credentials, ...env },
+    env: { ...childEnvironment, HOME: cwd, ...credentials },
     cwd,
     platform: 'linux',
     uid: undefined,
@@ -177,7 +178,7 @@ test('-H @- reads a header from stdin once, for all requests of a run', async ()
   const { caller, requests } = await startRun(
     async () => answering('{}')({} as never),
     { header: ['@-'] },
-    { stdin: 'X-Tenant: blue\n' },
+    'X-Tenant: blue\n',
   )
   expect(await Promise.all([call(caller, 'a'), call(caller, 'b')])).toEqual(['a', 'b'])
   expect(await call(caller, 'c')).toBe('c')

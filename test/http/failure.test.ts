@@ -1,30 +1,16 @@
 import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { Writable } from 'node:stream'
-import { afterEach, describe, expect, test } from 'vitest'
+import { describe, expect, onTestFinished, test } from 'vitest'
 import { CliError } from '../../src/errors.ts'
-import type { StdStream } from '../../src/io/output.ts'
 import type { Exchange } from '../../src/wire/exchange.ts'
 import { answerInOrder } from '../gateway/parts.ts'
 import { createIdleClock } from '../harness/clock.ts'
 import { answering, credentials, message, type RunOptions, run, temporaryFolder } from '../harness/run.ts'
-import { envFor, response, type ScriptedServer, serve } from '../harness/server.ts'
+import { envFor, response, serve } from '../harness/server.ts'
+import { createFailingStdout } from '../harness/stdout.ts'
 
 const envelope = (type: string, text: string) =>
   JSON.stringify({ type: 'error', error: { type, message: text } })
-
-/** Creates a stdout on a full disk. */
-function fullStdout(): StdStream {
-  const error = Object.assign(new Error(), { code: 'ENOSPC' })
-  const writeSync = () => {
-    throw error
-  }
-  return {
-    isTerminal: false,
-    writeSync: writeSync,
-    open: () => new Writable({ write: (_, __, done) => done(error) }),
-  }
-}
 
 const failing = (status: number, body = '{}', headers: Record<string, string> = {}) =>
   run(['chat', 'x', '--retries', '0'], { exchange: answering(body, { status, headers }) })
@@ -220,7 +206,7 @@ describe('--errors json', () => {
     writeFileSync(join(cwd, 'p.json'), '{"rules":[]}')
     const use = { type: 'agent.tool_use', id: 'toolu_1', name: 'bash', input: {} }
     const exchange = answering(JSON.stringify({ data: [use] }))
-    const ended = await failure(argv.split(' '), { cwd, exchange, stdout: fullStdout() })
+    const ended = await failure(argv.split(' '), { cwd, exchange, stdout: createFailingStdout(0, 'ENOSPC') })
     expect(ended).toMatchObject({ code: 11, kind: 'file', sent, safeToRetry: false, retry: 'never' })
     const report = join(cwd, 'r.json')
     if (existsSync(report)) expect(JSON.parse(readFileSync(report, 'utf8')).sent).toBe(sent)
@@ -232,31 +218,34 @@ describe('--errors json', () => {
   })
 })
 
-describe('failures over the network', () => {
-  let server: ScriptedServer
-  afterEach(() => server.close())
-
-  test("--raw prints the received part of a failure's body", async () => {
-    const head = 'HTTP/1.1 400 No\r\ncontent-length: 100\r\n\r\n'
-    server = await serve((socket) => void socket.end(`${head}{"error":`))
-    const ended = await run(['chat', 'x', '--raw'], { exchange: 'network', env: envFor(server) })
-    expect(ended).toMatchObject({ code: 4, out: '{"error":' })
-  })
-
-  test('a refused connection does not hide that an earlier attempt was sent and answered with a 500', async () => {
-    const failure = { kind: 'service', sent: 'yes', status: 500, body: { error: { message: 'no room' } } }
-    const argv = ['chat', 'x', '--retry-unknown', '--retries', '1']
-    for (const flags of [[], ['--errors', 'json']]) {
-      server = await serve((socket) => {
-        server.stop()
-        socket.end(response('{"error":{"message":"no room"}}', '500 Oops'))
-      })
-      const ended = await run([...argv, ...flags], { exchange: 'network', env: envFor(server) })
-      expect(ended.code).toBe(7)
-      expect(ended.err).toMatch(/connection refused; before that, .*answered 500 Oops/)
-      expect(ended.err).not.toContain('nothing was sent')
-      if (flags.length > 0) expect(JSON.parse(ended.err).error).toMatchObject({ ...failure, attempts: 2 })
-      await server.close()
-    }
-  })
+test("--raw prints the received part of a failure's body", async () => {
+  const head = 'HTTP/1.1 400 No\r\ncontent-length: 100\r\n\r\n'
+  const server = await serve((socket) => void socket.end(`${head}{"error":`))
+  onTestFinished(() => server.close())
+  const ended = await run(['chat', 'x', '--raw'], { exchange: 'network', env: envFor(server) })
+  expect(ended).toMatchObject({ code: 4, out: '{"error":' })
 })
+
+test.each([[[]], [['--errors', 'json']]])(
+  'a refused connection does not hide that an earlier attempt got a 500, with the flags %j',
+  async (flags) => {
+    const server = await serve((socket) => {
+      server.stop()
+      socket.end(response('{"error":{"message":"no room"}}', '500 Oops'))
+    })
+    onTestFinished(() => server.close())
+    const argv = ['chat', 'x', '--retry-unknown', '--retries', '1', ...flags]
+    const { code, err } = await run(argv, { exchange: 'network', env: envFor(server) })
+    expect(code).toBe(7)
+    expect(err).toMatch(/connection refused; before that, .*answered 500 Oops/)
+    expect(err).not.toContain('nothing was sent')
+    if (flags.length > 0)
+      expect(JSON.parse(err).error).toMatchObject({
+        kind: 'service',
+        sent: 'yes',
+        status: 500,
+        attempts: 2,
+        body: { error: { message: 'no room' } },
+      })
+  },
+)

@@ -2,7 +2,7 @@ import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { version } from '../../package.json'
-import { run, temporaryFolder } from '../harness/run.ts'
+import { answering, run, temporaryFolder } from '../harness/run.ts'
 
 const withHeaders = (...headers: string[]) =>
   run(['chat', 'hi', ...headers.flatMap((header) => ['-H', header])])
@@ -87,15 +87,7 @@ test.each([
 })
 
 describe('the failure of a 404 or 405 names what to check', () => {
-  const answer = (status: number, body: string) => async () => ({
-    status,
-    statusText: '',
-    headers: {},
-    body: (async function* () {
-      yield Buffer.from(body)
-    })(),
-    close() {},
-  })
+  const answer = (status: number, body: string) => answering(body, { status })
   const url = 'https://gateway.test/alpha_cli/v1beta/models/alpha-2.5-pro:generateContent'
   test.each([
     [404, '{"error":{"message":"no such model"}}'],

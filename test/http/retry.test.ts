@@ -205,16 +205,9 @@ test('an answer that is cut off proves only that the request was sent', () => {
 describe('decision about another attempt', () => {
   const unanswered = new CliError('unknown', 'x')
   const limited = new CliError('rate-limited', 'x', { status: 429 })
-  const unsent = new CliError('not-sent', 'x')
   const failed = new CliError('service', 'x', { status: 500 })
 
   test.each<[string, Partial<RetryPolicy>, CliError, boolean]>([
-    [
-      'a chat without an answer is retried with --retry-unknown',
-      { repeat: 'failed', retryUnknown: true },
-      unanswered,
-      true,
-    ],
     [
       'an event without an answer is never retried',
       { repeat: 'unaccepted', retryUnknown: true },
@@ -222,9 +215,6 @@ describe('decision about another attempt', () => {
       false,
     ],
     ['a chat without an answer is not retried', { repeat: 'failed' }, unanswered, false],
-    ['a list without an answer is retried', { repeat: 'always' }, unanswered, true],
-    ['a rate-limited chat is retried', {}, limited, true],
-    ['a chat that was not sent is retried', {}, unsent, true],
     ['a chat is not retried after the last attempt', { retries: 0 }, failed, false],
   ])('%s', (_, more, error, again) => {
     expect(decideRetry({ ...policy, repeat: 'failed', ...more }, error, moment) !== error).toBe(again)

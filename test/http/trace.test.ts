@@ -4,20 +4,16 @@ import { run } from '../harness/run.ts'
 const trace = '0af7651916cd43dd8448eb211c80319c'
 const parent = `00-${trace}-b7ad6b7169203331-01`
 
-const headersOf = async (env: Record<string, string>, ...flags: string[]) => {
-  const ended = await run(['chat', 'hi', ...flags], { env })
-  expect(ended.code).toBe(0)
-  const { headers = {} } = ended.requests[0] ?? {}
-  return { parent: headers.traceparent, state: headers.tracestate, err: ended.err }
-}
-
 test('each command that sends a request forwards TRACEPARENT and TRACESTATE', async () => {
   const env = { TRACEPARENT: parent, TRACESTATE: 'congo=t61rcWkgMzE, rojo=00f067aa0ba902b7' }
-  expect(await headersOf(env)).toMatchObject({ parent, state: env.TRACESTATE })
-  const { requests } = await run(['events', 'list', '-s', 'sesn_1'], { env })
-  expect(requests[0]?.headers).toMatchObject({ traceparent: parent })
-  const api = await run(['api', 'gateway', '/v1/models'], { env })
-  expect(api.requests[0]?.headers).toMatchObject({ traceparent: parent })
+  for (const argv of [
+    ['chat', 'hi'],
+    ['events', 'list', '-s', 'sesn_1'],
+    ['api', 'gateway', '/v1/models'],
+  ]) {
+    const { requests } = await run(argv, { env })
+    expect(requests[0]?.headers).toMatchObject({ traceparent: parent, tracestate: env.TRACESTATE })
+  }
 })
 
 test('--dry-run and --curl show traceparent', async () => {

@@ -18,10 +18,7 @@ function failureOf(read: () => unknown): CliError | undefined {
 const first = '{"id":"a", "type":"x"}'
 
 test.each<[text: string, events: object[], hasNextField: boolean, next?: object]>([
-  ['[]', [], false],
   [`[${first}]`, [{ id: 'a', type: 'x' }], false],
-  [`{"data":[${first}]}`, [{ id: 'a', type: 'x' }], false],
-  [`{"data":[${first}],"has_more":false}`, [{ id: 'a', type: 'x' }], true],
   [`{"data":[${first}],"next_page":"p"}`, [{ id: 'a', type: 'x' }], true, { name: 'page', value: 'p' }],
   ['{"data":[{"type":"x","id":5,"n":12345678901234567890}]}', [{ type: 'x' }], false],
 ])('the events page %s has the events %j, a field about the next page: %j, and the next page %j', (...row) => {
