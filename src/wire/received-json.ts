@@ -50,4 +50,5 @@ function parse(read: () => unknown, what: string, failure: (message: string) => 
   }
 }
 
+/** Some services send plain text instead of JSON in an error event. */
 export const readErrorEvent = (data: string): unknown => tryParseJson(data) ?? data

@@ -154,7 +154,7 @@ test('the reader gets the bytes that arrived before a reset if none of them can 
   }
 })
 
-test("a connection that breaks in a compressed body fails with the connection's reason", async () => {
+test('if the connection breaks in a compressed body, the failure is the error of the connection', async () => {
   const body = async function* () {
     yield gzipSync(text).subarray(0, 20)
     throw new CliError('response', 'the connection was reset')

@@ -41,7 +41,7 @@ test('a later process continues a demo session with the printed confirm command'
   expect(events.findLast(({ type }) => type === 'session.usage').usage.output_tokens).toBeGreaterThan(20)
 })
 
-test("W32: concurrent processes keep each other's events in the demo sessions", async () => {
+test("W32: concurrent processes do not lose each other's events of demo sessions", async () => {
   const names = Array.from({ length: 6 }, (_, index) => `word-${index}`)
   const ended = await Promise.all(
     names.flatMap((name) => [send(name, name), parley(['events', 'send', name, '-s', 'shared'])]),

@@ -82,7 +82,7 @@ describe('consequences of a status', () => {
     },
   )
 
-  test('T09: Retry-After makes a 503 a rate limit, which is retried for any request, but no other status', () => {
+  test('T09: a 503 with Retry-After is a rate limit and is retried for any request, unlike a 500 or 599', () => {
     expect([503, 500, 599, 404, 200].map((status) => findKindOfStatus(status, true))).toEqual([
       'rate-limited',
       'service',

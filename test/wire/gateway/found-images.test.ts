@@ -88,11 +88,11 @@ describe('texts around images', () => {
     [[part(`a ${uri.slice(0, 30)}`), part(`${uri.slice(30)} b`)], ['a  b'], [`${png} ${data}`]],
     [[part(uri, { thought: true })], [], [`${png} ${data}`]],
     [[part(uri, { inlineData: { data: 'x' } })], [], [`${png} ${data}`, '? x']],
-  ])('the texts around the images of %j are found in order', (values, texts, images = []) =>
+  ])('the texts of the image answer %j are found in order', (values, texts, images = []) =>
     expect(find(...values)).toEqual({ images, texts, reasons: [] }),
   )
 
-  test('the message next to a finish reason is a reason, not a text around an image', () => {
+  test('a message next to the finish reason of an image answer is a reason, not a text of the answer', () => {
     const value = {
       candidates: [{ finishMessage: 'a' }, { finishMessage: 5 }],
       promptFeedback: { blockReasonMessage: 'b' },
@@ -100,7 +100,7 @@ describe('texts around images', () => {
     expect(find(value)).toEqual({ images: [], texts: [], reasons: ['a', 'b'] })
   })
 
-  test('the texts around images keep their byte order mark', () => {
+  test('texts and links of an image answer keep their byte order mark', () => {
     expect(find({ content: '\ufeffé', image_url: '\ufeffé' })).toEqual({
       images: ['-> \ufeffé'],
       texts: ['\ufeffé'],

@@ -44,7 +44,7 @@ test.each([
   }
 })
 
-test('the message about an error in an events page calls it a list of events', () => {
+test('the message about an invalid events page names "the list of events"', () => {
   expect(failureOf(() => readEventsPage('{"data":5}'))?.message).toBe(
     'the list of events: data must be a list',
   )
