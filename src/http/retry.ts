@@ -38,11 +38,8 @@ interface StatusRow {
   kind: FailureKind
   delivery: DeliveryState
   isTransient?: true
-  /**
-   * Requests that may be sent again after this failure. `repeatable`: requests that may be repeated after a
-   * 5xx, such as a chat. `reading`: requests that change nothing.
-   */
-  retryable?: 'all' | 'repeatable' | 'reading'
+  /** A request is retried if its rule is at least as permissive. If omitted, no request is retried. */
+  requiredRule?: RepeatRule
   /** Other requests of a batch: `wait` pauses them, `end` ends the batch. By default they continue. */
   otherCalls?: 'wait' | 'end'
 }
@@ -51,20 +48,20 @@ type StatusSet = readonly number[] | '429 and 503 with Retry-After' | '3xx and 4
 
 /** The first row that matches applies. */
 const retryTable: readonly StatusRow[] = [
-  { kind: 'not-sent', delivery: 'not-sent', isTransient: true, retryable: 'all', otherCalls: 'wait' },
-  { kind: 'unknown', delivery: 'sent', isTransient: true, retryable: 'reading' },
+  { kind: 'not-sent', delivery: 'not-sent', isTransient: true, requiredRule: 'unaccepted', otherCalls: 'wait' },
+  { kind: 'unknown', delivery: 'sent', isTransient: true, requiredRule: 'always' },
   { kind: 'response', delivery: 'sent' },
-  { appliesTo: 'cut answer', kind: 'response', delivery: 'sent', isTransient: true, retryable: 'reading' },
+  { appliesTo: 'cut answer', kind: 'response', delivery: 'sent', isTransient: true, requiredRule: 'always' },
   { kind: 'credentials', delivery: 'not-sent', otherCalls: 'end' },
   { appliesTo: [401, 403, 407], kind: 'credentials', delivery: 'refused', otherCalls: 'end' },
   { appliesTo: [402], kind: 'payment', delivery: 'refused', otherCalls: 'end' },
-  { appliesTo: [408, 425], kind: 'service', delivery: 'failed', isTransient: true, retryable: 'repeatable' },
+  { appliesTo: [408, 425], kind: 'service', delivery: 'failed', isTransient: true, requiredRule: 'failed' },
   {
     appliesTo: '429 and 503 with Retry-After',
     kind: 'rate-limited',
     delivery: 'refused',
     isTransient: true,
-    retryable: 'all',
+    requiredRule: 'unaccepted',
     otherCalls: 'wait',
   },
   { appliesTo: '3xx and 4xx', kind: 'refused', delivery: 'refused' },
@@ -73,7 +70,7 @@ const retryTable: readonly StatusRow[] = [
     kind: 'service',
     delivery: 'failed',
     isTransient: true,
-    retryable: 'repeatable',
+    requiredRule: 'failed',
   },
   { appliesTo: '5xx', kind: 'service', delivery: 'failed', isTransient: true },
   { kind: 'file', delivery: 'answered', otherCalls: 'end' },
@@ -104,7 +101,7 @@ function findRow({ kind, details }: CliError): StatusRow {
   return {
     ...found,
     delivery: 'answered',
-    retryable: details.isCutOff ? found.retryable : undefined,
+    requiredRule: details.isCutOff ? found.requiredRule : undefined,
     otherCalls: found.otherCalls === 'end' ? 'end' : undefined,
   }
 }
@@ -142,14 +139,15 @@ export function canRetry(
   { repeat, retryUnknown }: Pick<RetryPolicy, 'repeat' | 'retryUnknown'>,
   error: CliError,
 ): boolean {
-  const { retryable } = findRow(error)
-  if (error.details.isPermanent) return false
-  if (retryable === 'all') return true
-  if (retryable === 'repeatable') return repeat !== 'unaccepted'
-  if (retryable !== 'reading') return false
-  // A cut answer may be billed, so parley then repeats only requests that change nothing.
-  return repeat === 'always' || (retryUnknown && repeat === 'failed' && !error.details.isCutOff)
+  const { requiredRule } = findRow(error)
+  if (error.details.isPermanent || requiredRule === undefined) return false
+  if (repeatRules.indexOf(repeat) >= repeatRules.indexOf(requiredRule)) return true
+  // A cut answer may be billed, so `--retry-unknown` does not repeat its request.
+  return requiredRule === 'always' && retryUnknown && repeat === 'failed' && !error.details.isCutOff
 }
+
+/** From the strictest to the most permissive. */
+const repeatRules: readonly RepeatRule[] = ['unaccepted', 'failed', 'always']
 
 /**
  * Returns whether a command that follows a session tries again. An unknown host counts as transient here,
@@ -158,8 +156,7 @@ export function canRetry(
 export function isTransientFailure(error: CliError): boolean {
   const { isPermanent } = error.details
   if (isPermanent && error.kind !== 'not-sent') return false
-  const { retryable, isTransient } = findRow(error)
-  return retryable === 'all' || isTransient === true
+  return findRow(error).isTransient === true
 }
 
 export const retryWaitsMs = { first: 500, longest: 8000 }
