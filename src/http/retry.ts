@@ -48,7 +48,13 @@ type StatusSet = readonly number[] | '429 and 503 with Retry-After' | '3xx and 4
 
 /** The first row that matches applies. */
 const retryTable: readonly StatusRow[] = [
-  { kind: 'not-sent', delivery: 'not-sent', isTransient: true, requiredRule: 'unaccepted', otherCalls: 'wait' },
+  {
+    kind: 'not-sent',
+    delivery: 'not-sent',
+    isTransient: true,
+    requiredRule: 'unaccepted',
+    otherCalls: 'wait',
+  },
   { kind: 'unknown', delivery: 'sent', isTransient: true, requiredRule: 'always' },
   { kind: 'response', delivery: 'sent' },
   { appliesTo: 'cut answer', kind: 'response', delivery: 'sent', isTransient: true, requiredRule: 'always' },

@@ -93,13 +93,16 @@ describe('the failure of a 404 or 405 names what to check', () => {
     [404, '{"error":{"message":"no such model"}}'],
     [405, '<html></html>'],
     [404, ''],
-  ])('the message of a %i with the body %j names the model, the address and the family', async (status, body) => {
-    const { code, err } = await run(['chat', 'x'], { exchange: answer(status, body) })
-    expect(code).toBe(4)
-    expect(err).toContain(
-      `  check the model 'alpha-2.5-pro', baseUrl (PARLEY_BASE_URL) and family 'alpha' (the default, which may not be this gateway's); the URL was ${url}\n`,
-    )
-  })
+  ])(
+    'the message of a %i with the body %j names the model, the address and the family',
+    async (status, body) => {
+      const { code, err } = await run(['chat', 'x'], { exchange: answer(status, body) })
+      expect(code).toBe(4)
+      expect(err).toContain(
+        `  check the model 'alpha-2.5-pro', baseUrl (PARLEY_BASE_URL) and family 'alpha' (the default, which may not be this gateway's); the URL was ${url}\n`,
+      )
+    },
+  )
 
   test('the message of a 404 or 405 names the URL and the setting of its address', async () => {
     const body = '{"error":{"message":"no such session"}}'

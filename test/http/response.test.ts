@@ -53,12 +53,9 @@ test.each<[headers: Record<string, string>, body: string, seconds: number | unde
   [{}, '{"error":{"message":"m","details":[{"retryDelay":"30s"}]}}', 30],
   [{ 'retry-after': '7' }, '{"error":{"message":"m","details":[{"retryDelay":"30s"}]}}', 7],
   [{ 'retry-after': '0' }, '{"error":{"message":"m","details":[{"retryDelay":"30s"}]}}', 0],
-])(
-  'T03: `retryAfter` of a 429 with the headers %j and the body %s is %s',
-  async (headers, body, seconds) => {
-    expect((await fetchFailureOf(429, headers, body)).retryAfter).toBe(seconds)
-  },
-)
+])('T03: `retryAfter` of a 429 with the headers %j and the body %s is %s', async (headers, body, seconds) => {
+  expect((await fetchFailureOf(429, headers, body)).retryAfter).toBe(seconds)
+})
 
 test.each<[headers: Record<string, string>, body: string, id: string | undefined]>([
   [{}, '{}', undefined],
@@ -95,23 +92,20 @@ describe('200 without a complete answer', () => {
     ['XML with a permanent error', 'never', '<Error><Code>AccessDenied</Code><Message>m</Message></Error>'],
     ['an error without a type', 'never', '{"error":{"message":"no"}}'],
     ['JSON of an unknown form', 'never', '{"a":1}'],
-  ])(
-    'a response with status 200 and %s is not retried, and `retry` is "%s"',
-    async (_, retry, body) => {
-      for (const argv of [
-        ['chat', 'x'],
-        ['chat', 'x', '--stream'],
-        ['chat', 'x', '--raw'],
-        ['image', 'x', '-m', 'i'],
-      ]) {
-        const { code, err, requests } = await run([...argv, '--retries', '2', '--errors', 'json'], {
-          exchange: answering(body),
-        })
-        expect(requests).toHaveLength(1)
-        if (code !== 0) expect(JSON.parse(err).error, argv.join(' ')).toMatchObject({ retry })
-      }
-    },
-  )
+  ])('a response with status 200 and %s is not retried, and `retry` is "%s"', async (_, retry, body) => {
+    for (const argv of [
+      ['chat', 'x'],
+      ['chat', 'x', '--stream'],
+      ['chat', 'x', '--raw'],
+      ['image', 'x', '-m', 'i'],
+    ]) {
+      const { code, err, requests } = await run([...argv, '--retries', '2', '--errors', 'json'], {
+        exchange: answering(body),
+      })
+      expect(requests).toHaveLength(1)
+      if (code !== 0) expect(JSON.parse(err).error, argv.join(' ')).toMatchObject({ retry })
+    }
+  })
 
   test.each([
     ['chat', []],

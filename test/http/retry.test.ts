@@ -141,21 +141,57 @@ describe('consequences of a status', () => {
 test.each<[what: string, chat: RetryAdvice, event: RetryAdvice, error: CliError, state: DeliveryState]>([
   ['a failure that sent nothing', 'later', 'later', new CliError('not-sent', 'x'), 'not-sent'],
   ['an unknown host', 'never', 'never', new CliError('not-sent', 'x', { isPermanent: true }), 'not-sent'],
-  ['a deadline that passed while connecting', 'later', 'later', new CliError('not-sent', 'x', { deadline: true }), 'not-sent'],
+  [
+    'a deadline that passed while connecting',
+    'later',
+    'later',
+    new CliError('not-sent', 'x', { deadline: true }),
+    'not-sent',
+  ],
   ['a refusal of the proxy', 'never', 'never', new CliError('credentials', 'x'), 'not-sent'],
   ['a 401', 'never', 'never', new CliError('credentials', 'x', { status: 401 }), 'refused'],
   ['a 402', 'never', 'never', new CliError('payment', 'x', { status: 402 }), 'refused'],
   ['a 400', 'never', 'never', new CliError('refused', 'x', { status: 400 }), 'refused'],
   ['a 429', 'later', 'later', new CliError('rate-limited', 'x', { status: 429 }), 'refused'],
-  ['a 429 that followed a 500', 'later', 'look-first', new CliError('rate-limited', 'x', { status: 429 }), 'failed'],
+  [
+    'a 429 that followed a 500',
+    'later',
+    'look-first',
+    new CliError('rate-limited', 'x', { status: 429 }),
+    'failed',
+  ],
   ['a 408', 'later', 'look-first', new CliError('service', 'x', { status: 408 }), 'failed'],
   ['a 500', 'later', 'look-first', new CliError('service', 'x', { status: 500 }), 'failed'],
   ['a 501', 'later', 'look-first', new CliError('service', 'x', { status: 501 }), 'failed'],
-  ['a 503 with Retry-After that followed a 500', 'later', 'look-first', new CliError('rate-limited', 'x', { status: 503 }), 'failed'],
+  [
+    'a 503 with Retry-After that followed a 500',
+    'later',
+    'look-first',
+    new CliError('rate-limited', 'x', { status: 503 }),
+    'failed',
+  ],
   ['a missing answer', 'later', 'look-first', new CliError('unknown', 'x'), 'sent'],
-  ['an answer that is not understood', 'never', 'look-first', new CliError('response', 'x', { status: 200 }), 'answered'],
-  ['an answer that is cut off', 'later', 'look-first', new CliError('response', 'x', { isCutOff: true }), 'answered'],
-  ['a receipt that is cut off', 'later', 'look-first', new CliError('response', 'x', { isCutOff: true }), 'done'],
+  [
+    'an answer that is not understood',
+    'never',
+    'look-first',
+    new CliError('response', 'x', { status: 200 }),
+    'answered',
+  ],
+  [
+    'an answer that is cut off',
+    'later',
+    'look-first',
+    new CliError('response', 'x', { isCutOff: true }),
+    'answered',
+  ],
+  [
+    'a receipt that is cut off',
+    'later',
+    'look-first',
+    new CliError('response', 'x', { isCutOff: true }),
+    'done',
+  ],
   ['a file that cannot be written', 'never', 'never', new CliError('file', 'x'), 'done'],
 ])('after %s, `retry` of a chat is "%s" and of an event "%s"', (_, chat, send, error, state) => {
   expect([chatRules, event].map((rules) => getRetryAdvice(error, describeDelivery(state, rules)))).toEqual([
@@ -185,9 +221,12 @@ test.each<[FailureKind, FailureDetails]>([
   ['refused', { status: 400 }],
   ['credentials', { status: 401 }],
   ['usage', {}],
-])('a command that follows a session ends after a failure of kind "%s" with the details %j', (kind, details) => {
-  expect(isTransientFailure(new CliError(kind, 'x', details))).toBe(false)
-})
+])(
+  'a command that follows a session ends after a failure of kind "%s" with the details %j',
+  (kind, details) => {
+    expect(isTransientFailure(new CliError(kind, 'x', details))).toBe(false)
+  },
+)
 
 test('--retry-unknown repeats a chat without an answer, but not a chat whose answer has begun', () => {
   const policy = { repeat: 'failed', retryUnknown: true } as const

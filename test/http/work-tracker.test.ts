@@ -299,19 +299,16 @@ describe('repetition that may send or bill something twice', () => {
     ['the service answered a chat with a 5xx', 'may', chatRules, 'failed', 'not-sent'],
     ['the service accepted an event', 'may', event, 'done', 'refused'],
     ['the run only read lists', 'cannot', listRules, 'done', 'sent'],
-  ])(
-    'if %s, a repetition of the run %s send or bill something twice',
-    (_, verb, rules, first, then) => {
-      const { tracker, begin, end } = startRun(rules)
-      if (rules !== listRules) open(tracker, { isChange: true })
-      begin('a')
-      end('a', first)
-      begin('b')
-      expect(tracker.mayDuplicate).toBe(rules !== listRules && first !== 'refused')
-      end('b', then)
-      expect(tracker.mayDuplicate).toBe(verb === 'may')
-    },
-  )
+  ])('if %s, a repetition of the run %s send or bill something twice', (_, verb, rules, first, then) => {
+    const { tracker, begin, end } = startRun(rules)
+    if (rules !== listRules) open(tracker, { isChange: true })
+    begin('a')
+    end('a', first)
+    begin('b')
+    expect(tracker.mayDuplicate).toBe(rules !== listRules && first !== 'refused')
+    end('b', then)
+    expect(tracker.mayDuplicate).toBe(verb === 'may')
+  })
 
   test('a repetition of a run with a running request may send or bill something twice', () => {
     const tracker = new WorkTracker()

@@ -182,7 +182,10 @@ async function* readPages(
         `the list of events ends after ${maxPageSize} events, and does not show whether more follow`,
       )
     }
-    detector.rejectRepetition(JSON.stringify(cursor), `${cursor.name === 'page' ? 'next_page' : 'last_id'} repeats`)
+    detector.rejectRepetition(
+      JSON.stringify(cursor),
+      `${cursor.name === 'page' ? 'next_page' : 'last_id'} repeats`,
+    )
     detector.rejectEmptyPages(items.length)
   }
 }

@@ -219,12 +219,15 @@ test.each<[type: string, body: string, progress: AnswerProgress]>([
   [ndjson, `${lastChunk}\n`, 'settled'],
   [ndjson, `${lastChunk}{`, 'finished'],
   [json, 'words', 'open'],
-])('before the end of an answer of type "%s", after the bytes %j, its progress is "%s"', (type, body, progress) => {
-  const decoder = createAnswerDecoder(type, { text: () => undefined })
-  expect(decoder.isVerbatim()).toBe(false)
-  decoder.push(Buffer.from(body))
-  expect(decoder.progress()).toBe(progress)
-})
+])(
+  'before the end of an answer of type "%s", after the bytes %j, its progress is "%s"',
+  (type, body, progress) => {
+    const decoder = createAnswerDecoder(type, { text: () => undefined })
+    expect(decoder.isVerbatim()).toBe(false)
+    decoder.push(Buffer.from(body))
+    expect(decoder.progress()).toBe(progress)
+  },
+)
 
 test.each([true, false])('the decoder reads an answer after 2 MiB of blanks (--raw: %j)', (isRaw) => {
   const blanks = Buffer.alloc(64 * 1024, ' \t\r\n')
@@ -261,15 +264,18 @@ test.each<[isStreamed: boolean | undefined, type: string, isWhole: boolean]>([
   [true, '', false],
   [true, 'text/plain', false],
   [true, 'x-application/json', false],
-])('a native value without a finish reason (stream requested: %j, content type %j) is complete: %j', (...row) => {
-  const [isStreamed, type, isWhole] = row
-  const decoder = createAnswerDecoder(type, { text: () => undefined }, isStreamed)
-  decoder.push(Buffer.from(chunk('a')))
-  const { message } = failureOf(() => decoder.end())
-  expect({ message, progress: decoder.progress() }).toEqual(
-    isWhole ? { message: undefined, progress: 'ended' } : { message: tooEarly, progress: 'open' },
-  )
-})
+])(
+  'a native value without a finish reason (stream requested: %j, content type %j) is complete: %j',
+  (...row) => {
+    const [isStreamed, type, isWhole] = row
+    const decoder = createAnswerDecoder(type, { text: () => undefined }, isStreamed)
+    decoder.push(Buffer.from(chunk('a')))
+    const { message } = failureOf(() => decoder.end())
+    expect({ message, progress: decoder.progress() }).toEqual(
+      isWhole ? { message: undefined, progress: 'ended' } : { message: tooEarly, progress: 'open' },
+    )
+  },
+)
 
 test.each([
   ['{"content":', '{"content":'],

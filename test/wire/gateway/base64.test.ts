@@ -57,14 +57,17 @@ describe('base64 text of several chunks', () => {
     'QU!D',
     'QU\xffD',
     'QUJD\nA!QQ',
-  ])('a long text that ends in %j is decoded, or keeps everything but its line breaks if it is not base64', (end) => {
-    for (const start of ['', 'QU\nJD\r\n', long, `QU\nJD${long}`, long + long, `${long + long}QUJD`]) {
-      const { decoded, left, around } = decode(start + end)
-      expect(decoded === expected(start + end), `${start.length}`).toBe(true)
-      expect(around).toBe('<>')
-      if (decoded === undefined) expect(withoutBreaks(left) === withoutBreaks(start + end)).toBe(true)
-    }
-  })
+  ])(
+    'a long text that ends in %j is decoded, or keeps everything but its line breaks if it is not base64',
+    (end) => {
+      for (const start of ['', 'QU\nJD\r\n', long, `QU\nJD${long}`, long + long, `${long + long}QUJD`]) {
+        const { decoded, left, around } = decode(start + end)
+        expect(decoded === expected(start + end), `${start.length}`).toBe(true)
+        expect(around).toBe('<>')
+        if (decoded === undefined) expect(withoutBreaks(left) === withoutBreaks(start + end)).toBe(true)
+      }
+    },
+  )
 
   test('a text that mixes both base64 alphabets stays unchanged', () => {
     const text = `-_-_${long}+QQQ`

@@ -120,12 +120,15 @@ describe('failure in an answer with images', () => {
     ['words', 'error', { parseFailure: undefined, shapeFailure: failure, streamError: failure }],
     ['words', 'ERROR', { parseFailure: undefined, shapeFailure: failure, streamError: failure }],
     [error, undefined, { parseFailure: undefined, shapeFailure: failure, streamError: undefined }],
-  ])('the first failure of the value %j in the event %j is recorded, and a later one is not', (value, event, found) => {
-    const finder = new ImageFinder()
-    finder.recordFailure(failure, value, event)
-    finder.recordFailure(createResponseError('later'), value, event)
-    expect(finder).toMatchObject(found)
-  })
+  ])(
+    'the first failure of the value %j in the event %j is recorded, and a later one is not',
+    (value, event, found) => {
+      const finder = new ImageFinder()
+      finder.recordFailure(failure, value, event)
+      finder.recordFailure(createResponseError('later'), value, event)
+      expect(finder).toMatchObject(found)
+    },
+  )
 
   test('the first unreadable value of an answer is recorded, but a bug is reported as a bug', () => {
     const finder = new ImageFinder()

@@ -38,7 +38,11 @@ describe('long string in an answer, kept as bytes', () => {
       ['é'.repeat(cut / 2), 'é'.repeat(cut / 2 - 1)],
       [false, true],
     ],
-    ['escaped quotes do not end a string in JSON text', ['\\"', '\\\\', '\\\\\\"', x(cut)], [true, true, true, false]],
+    [
+      'escaped quotes do not end a string in JSON text',
+      ['\\"', '\\\\', '\\\\\\"', x(cut)],
+      [true, true, true, false],
+    ],
   ])('%s', (_, literals, isWhole) => {
     const body = `[${literals.map((each) => `"${each}"`).join(',')}]`
     const found = strings(body)

@@ -190,9 +190,7 @@ test.each<[part: object, has: Piece]>([
   [{ fileData: { fileUri: 'a' } }, { otherContent: ['a file'] }],
   [{ executableCode: {}, thought: false }, { otherContent: ['code'] }],
   [{ text: 'a', thought: true, thoughtSignature: 'b' }, { otherContent: ['thoughts'] }],
-])('the native part %j is read as %j', (part, has) =>
-  read(parts({}, part, {}), { ...open, ...has }),
-)
+])('the native part %j is read as %j', (part, has) => read(parts({}, part, {}), { ...open, ...has }))
 
 test.each<[candidate: object, hasOther: boolean]>([
   [{ content: { text: 'a' } }, true],

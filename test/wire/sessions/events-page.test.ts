@@ -21,13 +21,16 @@ test.each<[text: string, events: object[], hasNextField: boolean, next?: object]
   [`[${first}]`, [{ id: 'a', type: 'x' }], false],
   [`{"data":[${first}],"next_page":"p"}`, [{ id: 'a', type: 'x' }], true, { name: 'page', value: 'p' }],
   ['{"data":[{"type":"x","id":5,"n":12345678901234567890}]}', [{ type: 'x' }], false],
-])('the events page %s has the events %j, a field about the next page: %j, and the next page %j', (...row) => {
-  const [text, events, hasNextField, next] = row
-  const page = readEventsPage(text)
-  expect(page).toMatchObject({ items: events.map((event) => ({ event })), hasNextField })
-  expect(page.next()).toEqual(next)
-  for (const { text: own } of page.items) expect(text).toContain(own)
-})
+])(
+  'the events page %s has the events %j, a field about the next page: %j, and the next page %j',
+  (...row) => {
+    const [text, events, hasNextField, next] = row
+    const page = readEventsPage(text)
+    expect(page).toMatchObject({ items: events.map((event) => ({ event })), hasNextField })
+    expect(page.next()).toEqual(next)
+    for (const { text: own } of page.items) expect(text).toContain(own)
+  },
+)
 
 test.each([
   ['5', 'must be an object'],
