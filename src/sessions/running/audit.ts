@@ -25,18 +25,15 @@ interface AuditTarget {
   deadline: Deadline
 }
 
-/**
- * Fields of an audit line, without `session` and `time`. Only the events `decision` and `not-asked` have all
- * fields of a judgement.
- */
+/** A line of the audit file, before `Audit.add` adds `session` and `time`. */
 export interface AuditEntry extends Partial<Omit<ReturnType<typeof toAuditFields>, 'toolUse'>> {
-  /** Null if the line is not about a tool use. */
+  /** Null in a line about the task or an interrupt. */
   toolUse: string | null
   event: AuditEvent
   task?: string
   known?: EventListSnapshot
   result?: SessionEvent
-  /** Id of the last idle event before a reply was sent. In the file, the field is called `rest`. */
+  /** Id of the last idle event before a reply was sent. The file has it in the field `rest`. */
   lastIdleEvent?: string | undefined
 }
 
@@ -51,9 +48,9 @@ const events = [...replySteps, 'end', 'sent', 'done', 'not-asked', 'interrupt'] 
 type AuditEvent = (typeof events)[number]
 
 /**
- * The audit file of `--audit`, with a line for each decision and action. If a run is killed, the next run
- * reads the file and resumes. `Audit` also locks the session, so that only one run works on it. Without
- * `--audit`, it only locks the session.
+ * The audit file of `--audit`, with a line for each decision and action. After a killed run, the next run
+ * reads the file to resume. `Audit` also locks the session, so that only one run works on the session.
+ * Without `--audit`, `Audit` only locks the session.
  */
 export class Audit {
   readonly #context: Context
@@ -62,8 +59,8 @@ export class Audit {
   #isClosed = false
   readonly replies = new Map<string, ReplyState>()
   /**
-   * Descriptions of the tool uses that earlier runs denied, or that ran although the policy denies them, by
-   * id.
+   * Descriptions of denied tool uses in the file, by tool use id. The file also has tool uses that ran
+   * although the policy denies them.
    */
   readonly denied = new Map<string, string>()
   /** Descriptions of the failed and unfinished `--tool` commands since the last task, by tool use id. */
@@ -77,8 +74,8 @@ export class Audit {
    */
   interruptAt: number | undefined
   /**
-   * Fingerprints of the tool uses about which earlier runs decided, by id. A fingerprint is empty if the runs
-   * decided about two different tool uses with this id.
+   * Fingerprints of the tool uses about which earlier runs decided, by id. If the runs decided about two
+   * different tool uses with the same id, the fingerprint is empty, so that it matches no tool use.
    */
   readonly #fingerprints = new Map<string, string>()
 
@@ -109,7 +106,7 @@ export class Audit {
     }
   }
 
-  /** If no folder can have the lock, for example in a container, only prints a note. */
+  /** A container may have no folder for the lock. The run then prints a note and continues without a lock. */
   async #lockSession({ address = '', session, deadline }: AuditTarget): Promise<void> {
     const { host, messages } = this.#context
     try {
@@ -142,14 +139,15 @@ export class Audit {
     this.#locks.push(await acquireLock(path, { ...this.#context, name, deadline }))
   }
 
-  isDifferentToolUse(use: ParsedToolUse): boolean {
+  differsFromDecidedToolUse(use: ParsedToolUse): boolean {
     const fingerprint = this.#fingerprints.get(use.id)
     return fingerprint !== undefined && fingerprint !== getToolUseFingerprint(use, use.text)
   }
 
   /**
-   * Writes a line to the disk. Callers write the line before they act. Throws a `CliError` of kind `file`,
-   * also if another run may have taken over the session.
+   * Writes a line to the disk. Callers act only after the line is written, so that a killed run leaves a
+   * trace of each action. Throws a `CliError` of kind `file`, also if another run may have taken over the
+   * session.
    */
   add(entry: AuditEntry): void {
     this.requireLocks()
@@ -161,7 +159,7 @@ export class Audit {
     this.#updateTask({ ...entry, time })
   }
 
-  endTask(): void {
+  recordTaskDone(): void {
     if (this.task?.is === 'accepted') this.add({ toolUse: null, task: this.task.hash, event: 'done' })
   }
 
@@ -199,7 +197,6 @@ export class Audit {
     file.completeLastLine()
   }
 
-  /** A line with neither a tool use nor a task is about an interrupt. */
   #updateTask({ event, time, toolUse, task, known }: Record<string, unknown>): void {
     const isOfTask = typeof task === 'string'
     if (isOfTask)
@@ -209,7 +206,8 @@ export class Audit {
         known: EventListSnapshot().safeParse(known).data,
       })
     if (event === 'interrupt') this.interruptAt = Date.parse(String(time))
-    // An interrupt does not affect a task that is sent after it, so the task's line removes the interrupt.
+    // An interrupt does not affect a task that is sent later. A refusal without a tool use and a task is the
+    // refusal of the interrupt.
     if (isOfTask ? event === 'sent' : event === 'refused' && toolUse === null) this.interruptAt = undefined
   }
 
@@ -270,7 +268,7 @@ export async function* readAuditEntries(
   for await (const lines of splitLines(chunks, maxLineBytes)) {
     for (const { bytes } of lines) {
       const text = bytes && Buffer.from(bytes).toString()
-      // If two runs both add a line break after an unfinished line, an empty line follows.
+      // Two runs may both end an unfinished line, which leaves an empty line.
       if (text === '' && !isFirst) continue
       isFirst = false
       const entry = text === undefined ? undefined : tryParseJson(text)
@@ -287,12 +285,12 @@ const isEntry = (entry: unknown): boolean =>
   typeof entry.session === 'string' &&
   (events as readonly unknown[]).includes(entry.event)
 
-/** Every line starts with this text, except that each 0 may be another digit. */
+/** Start of every line. Each 0 may be another digit. */
 const lineStart = '{"time":"0000-00-00T00:00:00.000Z","session":"'
 
 /**
- * Returns whether the text is the start of a line, which remains if a run was killed while it wrote the
- * line. The next run has then added the line break.
+ * Returns whether the text is the start of a line. A run that was killed while it wrote a line leaves such a
+ * text, and the next run adds a line break.
  */
 function isUnfinished(text: string | undefined): boolean {
   const head = text?.slice(0, lineStart.length).replace(/\d/g, '0')

@@ -27,13 +27,11 @@ export class Denials {
   readonly #unapproved = new Map<string, string>()
   readonly #notRun = new Map<string, Judgement>()
   /**
-   * Tool uses that ran although the policy denies them. A tool use is removed as soon as the list shows
-   * whether a client replied to it.
+   * Tool uses that ran although the policy denies them. Each is removed once the list shows whether a client
+   * allowed it.
    */
   #ran: Judgement[] = []
-  /**
-   * The last idle event is needed again if the list later adds tool uses before it that the stream omitted.
-   */
+  /** Kept because the list may later add tool uses before this idle event that the stream omitted. */
   #lastStop: SessionEvent | undefined
   readonly #rules: JudgementRules
 
@@ -47,8 +45,7 @@ export class Denials {
       const { id = '', type } = event
       if (this.#deniedByEarlierRuns.has(id)) continue
       if (stopsSession(event)) {
-        // A list may add an older idle event late. That event does not show whether newer tool uses ran, so
-        // it is skipped.
+        // A list may add an older idle event late, which does not show whether newer tool uses ran.
         if (event.id !== undefined && id !== state.lastStop?.id) continue
         this.#lastStop = event
         this.#addRunBefore(event)
@@ -56,8 +53,8 @@ export class Denials {
         const use = readToolUse({ text })
         const judgement = use && use.permission !== 'deny' ? await judgeToolUse(use, this.#rules) : undefined
         if (judgement?.decision === 'deny') this.#notRun.set(id, judgement)
-        // The stream may have delivered the result without the tool use, which the list adds later, so the
-        // tool use may have an answer already.
+        // The stream may omit a tool use and deliver its result. The list then adds the tool use after the
+        // result.
         if (state.getAnswer(id)) this.#addRun(id)
       } else if (type.startsWith('agent.')) this.#addRun(getAnsweredToolUseId(event))
     }
@@ -72,8 +69,8 @@ export class Denials {
 
   /**
    * Adds the tool uses that ran before an idle event: the service did not wait for a confirmation
-   * (`evaluated_permission` is `allow`), and the event does not list them as waiting. Adds none if the event
-   * says that the session waits for replies, but lists no tool use.
+   * (`evaluated_permission` is `allow`), and the event does not list them as waiting. If the session waits
+   * for replies and the event lists no tool use, any tool use may wait, so none is added.
    */
   #addRunBefore(stop: SessionEvent): void {
     const { type, eventIds } = readStopReason(stop)
@@ -84,9 +81,9 @@ export class Denials {
   }
 
   /**
-   * Returns the tool uses since the task that the policy denies and that ran without a reply. Returns each of
-   * them once. The stream may omit a reply, so only the list after an idle event (`isListed`) proves that
-   * there was none.
+   * Returns the tool uses since the task that ran without a reply although the policy denies them, each only
+   * once. The stream may omit a reply, so only the list after an idle event (`isListed`) proves that no
+   * client replied.
    */
   drainUnapproved(state: SessionState, task: FollowedTask, isListed: boolean): Judgement[] {
     if (isListed && this.#lastStop) this.#addRunBefore(this.#lastStop)

@@ -32,7 +32,7 @@ export type RunPlan = Awaited<ReturnType<typeof readRunPlan>>
 
 /** Reads the flags, words and files of a run. Throws a `CliError` if one of them is invalid. */
 export async function readRunPlan(context: Context, options: RunOptions, words: string[]) {
-  const [tools, toolTimeout] = [readToolFlags(options.tool), readToolTimeout(options.toolTimeout)]
+  const [tools, toolTimeoutMs] = [readToolFlags(options.tool), readToolTimeoutMs(options.toolTimeout)]
   const { settings, parts, caller } = await accessSession(context, options)
   const pauser = createPolicyPauser(async () => {
     await yieldToSignals()
@@ -60,7 +60,7 @@ export async function readRunPlan(context: Context, options: RunOptions, words: 
     task,
     /** Id of the last event of a task that an earlier run sent without an audit file. */
     after: options.after,
-    rules: { policy, tools, toolTimeout },
+    rules: { policy, tools, toolTimeoutMs },
     wanted,
     limits: { maxTotalTokens: options.maxTotalTokens, maxCost: options.maxCost },
     auditPath: options.audit,
@@ -84,10 +84,10 @@ async function readPolicyFlag({ input }: Context, path: string | undefined): Pro
   return readPolicy(await input.readText(path, '--policy'), path)
 }
 
-/** Returns milliseconds. The value 0 means no limit. */
-function readToolTimeout(text = '600'): number {
-  const limit = parseDuration(text, 's')
-  if (limit === undefined)
+/** Returns `Infinity` for the value 0, which means no limit. */
+function readToolTimeoutMs(text = '600'): number {
+  const limitMs = parseDuration(text, 's')
+  if (limitMs === undefined)
     throw usageError(`--tool-timeout ${text}: must be a number of seconds, or a duration ${durationExamples}`)
-  return limit === 0 ? Infinity : limit
+  return limitMs === 0 ? Infinity : limitMs
 }

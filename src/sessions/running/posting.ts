@@ -12,8 +12,8 @@ import { maxDeliveryMs } from './reply-state.ts'
 /** `is` is also the `event` of the audit line about the result. */
 interface PostResult {
   is: 'accepted' | 'refused' | 'unknown'
-  named: readonly SessionEvent[]
-  /** Undefined if the service accepted the events and parley could read the receipt. */
+  receiptEvents: readonly SessionEvent[]
+  /** `undefined` if the service accepted the events and parley could read the receipt. */
   failure?: CliError
 }
 
@@ -21,21 +21,22 @@ interface PostOptions {
   record(event: 'sent' | PostResult['is'], reason?: string): void
   /** Number of posted events. If the receipt has fewer events, but at least one, the result is `unknown`. */
   count?: number
-  /** Make only one attempt, because the caller has its own retry rules. */
+  /** Makes only one attempt, because the caller repeats it by its own rules. */
   isSingle?: boolean
-  accepted?: string
+  /** Message if a signal ends the run after the service has accepted the events. */
+  acceptedText?: string
 }
 
 /**
  * Posts events once. Records `sent` before a byte leaves, and the result afterwards. Without `count`, records
- * `accepted` as soon as that is certain, because the next run needs this line if parley is killed before it
- * has read the whole receipt. Throws a `CliError` only if the audit file cannot be written. If the service
- * also refused the events, throws the failure of the request instead.
+ * `accepted` before it reads the whole receipt, because parley may be killed meanwhile. Throws a `CliError`
+ * only if the audit file cannot be written. If the service also refused the events, throws the failure of the
+ * request instead.
  */
 export async function postEventsOnce(
   { context, caller, parts }: SessionAccess,
   body: Uint8Array,
-  { record, count, isSingle = true, accepted }: PostOptions,
+  { record, count, isSingle = true, acceptedText }: PostOptions,
 ): Promise<PostResult> {
   record('sent')
   let isRecorded = false
@@ -46,15 +47,15 @@ export async function postEventsOnce(
   }
   let posted: PostResult
   try {
-    const named = await caller.call(endpoints.sendEvents, { ...parts, body, isSingle }, (response) =>
-      readReceipt(context, response, { accepted, onAccepted }),
+    const receiptEvents = await caller.call(endpoints.sendEvents, { ...parts, body, isSingle }, (response) =>
+      readReceipt(context, response, { accepted: acceptedText, onAccepted }),
     )
-    const isWhole = named.length === 0 || named.length >= (count ?? 0)
+    const isWhole = receiptEvents.length === 0 || receiptEvents.length >= (count ?? 0)
     const failure = new CliError('unknown', 'the response lists only some of the sent events')
-    posted = isWhole ? { is: 'accepted', named } : { is: 'unknown', named, failure }
+    posted = isWhole ? { is: 'accepted', receiptEvents } : { is: 'unknown', receiptEvents, failure }
   } catch (failure) {
     if (!(failure instanceof CliError)) throw failure
-    posted = { is: findResult(failure), named: [], failure }
+    posted = { is: findResult(failure), receiptEvents: [], failure }
   }
   try {
     if (!isRecorded) record(posted.is, posted.is === 'accepted' ? undefined : posted.failure?.message)
@@ -65,11 +66,11 @@ export async function postEventsOnce(
 }
 
 /**
- * A failure without a delivery state happened before the first attempt or between two attempts, so the
- * service has not accepted anything.
+ * A failure without a delivery state happens before the first attempt or between two attempts, so the service
+ * has not accepted anything.
  */
 function findResult({ details: { delivery = 'not-sent' } }: CliError): PostResult['is'] {
-  // The connection may break in the receipt, after the service accepted the events.
+  // The service accepts the events before it sends the receipt, in which the connection may break.
   if (delivery === 'done') return 'accepted'
   return isCertainlyUnaccepted(delivery) ? 'refused' : 'unknown'
 }
@@ -77,7 +78,7 @@ function findResult({ details: { delivery = 'not-sent' } }: CliError): PostResul
 const pausesMs = [100, 250, 500, 1_000, 2_000]
 
 interface PollOptions<T> {
-  /** Returns `undefined` if parley should list again. */
+  /** Returns `undefined` if parley has to list again. */
   read(list: AsyncIterable<readonly EventItem[]>): Promise<T | undefined>
   maxMs?: number
   whenWaiting?(): void
@@ -85,7 +86,8 @@ interface PollOptions<T> {
 
 /**
  * Lists the events of the session again and again to find out whether posted events arrived. Returns the
- * first result of `read`, or `undefined` after `maxMs` or at the deadline. Throws a `CliError`.
+ * first result of `read`, or `undefined` after `maxMs` or at the deadline. Throws a `CliError` if the list
+ * cannot be read and a retry cannot help.
  */
 export async function pollEventList<T>(
   access: SessionAccess,

@@ -55,7 +55,7 @@ export class ReplySender {
     )
   }
 
-  /** The run may take no further step, because it no longer follows the session or has exceeded a limit. */
+  /** The run no longer follows the session or has exceeded a limit, so it must take no further step. */
   get isStopped(): boolean {
     return this.hasStoppedFollowing || this.#run.isOverLimit
   }
@@ -78,21 +78,18 @@ export class ReplySender {
   }
 
   /**
-   * If earlier runs decided about a different tool use with this id, sets `isContradicted`, because their
-   * reply is not for this tool use.
+   * Finds a tool use by its id. If earlier runs decided about a different tool use with this id, sets
+   * `isContradicted`, because the earlier reply is not for this tool use.
    */
   findToolUse(id: string): ParsedToolUse | undefined {
     const toolUse = this.#follower.state.getToolUse(id)
     const use = readToolUse(toolUse)
-    if (!toolUse || !use || use.isContradicted || !this.#run.audit.isDifferentToolUse(use)) return use
+    if (!toolUse || !use || use.isContradicted || !this.#run.audit.differsFromDecidedToolUse(use)) return use
     toolUse.isContradicted = true
     return readToolUse(toolUse)
   }
 
-  /**
-   * Returns whether an earlier run recorded that another client answered the tool use, and no run began to
-   * post a reply.
-   */
+  /** Returns whether an earlier run recorded another client's answer, and no run began to post a reply. */
   wasAnsweredElsewhere(id: string): boolean {
     const reply = this.#getReply(id)
     return reply.is === 'unconfirmed' && Number.isNaN(reply.sent.at) && reply.sent.idleEvents.size === 0
@@ -176,8 +173,8 @@ export class ReplySender {
   }
 
   /**
-   * Posts replies: all confirmations in one request, and each result in a separate request. A service that
-   * refuses one event refuses the whole request. Throws a `CliError`.
+   * Posts all confirmations in one request, and each result in a separate request. A service that refuses one
+   * event refuses the whole request. Throws a `CliError`.
    */
   async post(replies: readonly Reply[]): Promise<void> {
     const isConfirmation = ({ event }: Reply) => event.type === 'user.tool_confirmation'
@@ -226,8 +223,8 @@ export class ReplySender {
   }
 
   /**
-   * Returns the replies for which the session still waits after the service refused them. Another client may
-   * have answered first. A list may lag, so parley reads several lists before it returns all replies.
+   * Returns the refused replies for which the session still waits. Another client may have answered first,
+   * and a list may lag. So parley reads several lists before it returns all replies.
    */
   async #filterWaitingAfterRefusal(replies: readonly Reply[]): Promise<Reply[]> {
     let open = [...replies]
@@ -245,9 +242,9 @@ export class ReplySender {
 
   /**
    * Lists events until no reply is unconfirmed. Ends early if the run can reply to another tool use, because
-   * the idle event after that reply may also show whether the unconfirmed replies arrived. `uses` are tool
-   * uses with an unconfirmed reply of this run or an earlier run. Throws a `CliError` of kind `unknown` if
-   * the session still waits for one of them after 30 s.
+   * the idle event after that reply may also show whether the unconfirmed replies arrived. `uses` are the
+   * tool uses with unconfirmed replies, also of earlier runs. Throws a `CliError` of kind `unknown` if the
+   * session still waits for one of these replies after 30 s.
    */
   async confirmArrival(uses: readonly ParsedToolUse[]): Promise<void> {
     for (const use of uses)

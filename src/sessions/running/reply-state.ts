@@ -25,8 +25,8 @@ import type { ToolResult } from '../reply-events.ts'
  *     anything else                                  -> unconfirmed
  *
  * A new run calls `applyReplyAuditLine` for each line of the audit file. Any line may follow any other,
- * because steps by the list add no line, except `accepted`. If the session waits for the tool use, the run
- * then calls `resumeReplyState`:
+ * because most changes after a list add no line. If the session waits for the tool use, the run then calls
+ * `resumeReplyState`:
  *
  *     executing        -> has-result, with the result "interrupted, effect unknown"
  *     posting, closed  -> unconfirmed, because the session waits although a reply was sent
@@ -118,10 +118,7 @@ export function resumeReplyState(reply: ReplyState, idleEvents: ReadonlySet<stri
 
 interface ListEvidence {
   isListed: boolean | undefined
-  /**
-   * The service lists the events of clients, so a list without the reply shows that the reply has not
-   * arrived.
-   */
+  /** The service lists the events of clients, so it lists each reply that has arrived. */
   showsClients: boolean
   idleEvents: ReadonlySet<string>
   /** Time of the last idle event by the service's clock, in milliseconds since the epoch. */
@@ -129,7 +126,7 @@ interface ListEvidence {
 }
 
 /**
- * Maximum time in which a sent request arrives, and maximum difference between the clocks of this machine
+ * Maximum time until a sent request arrives. Also the maximum difference between the clocks of this machine
  * and of the service.
  */
 export const maxDeliveryMs = 30_000
@@ -148,8 +145,7 @@ export function updateUnconfirmedReply(
   shown: ListEvidence,
   now: number,
 ): ReplyState {
-  // Idle events in the first list may be older than the arrival of the reply. So they do not prove that the
-  // session still waits for an answer.
+  // Idle events in the first list may be older than the arrival of the reply, so they prove nothing about it.
   const olderIdleEvents = reply.olderIdleEvents ?? new Set([...reply.sent.idleEvents, ...shown.idleEvents])
   const isLater = isLaterThanKnown(reply.sent, shown)
   const isNew = isNewer(reply.sent, olderIdleEvents, shown, now)
@@ -171,8 +167,8 @@ function isLaterThanKnown(sent: SendContext, { idleEvents }: ListEvidence): bool
 
 /**
  * Returns whether the last idle event is certainly newer than the arrival of the reply. `older` contains the
- * ids of the idle events that may be older. An event in `older` is newer only if its time and the current time
- * are more than `maxDeliveryMs` after the reply was sent.
+ * ids of the idle events that may be older. Such an event is newer only if its time and the current time are
+ * more than `maxDeliveryMs` after the reply was sent.
  */
 function isNewer(
   sent: SendContext,

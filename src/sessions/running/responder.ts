@@ -58,7 +58,7 @@ export class ToolUseResponder {
     })
   }
 
-  /** The decisions of this run. A decision that the session no longer waited for is left out. */
+  /** The decisions of this run, except about tool uses for which the session no longer waited. */
   get judgements(): Judgement[] {
     return [...this.#replies.judgements.values()]
   }
@@ -142,14 +142,11 @@ export class ToolUseResponder {
       await this.#execute(command.use)
       await this.#replies.post(this.#createResultReply(command.use))
     }
-    // The replies above may lead to an idle event that shows whether the unconfirmed replies arrived.
+    // The replies above are posted first, because the next idle event may show whether these replies arrived.
     await this.#replies.confirmArrival(unconfirmed)
   }
 
-  /**
-   * Returns the tool uses that the run must answer. Prints why it does not answer the other waiting tool
-   * uses.
-   */
+  /** Returns the tool uses to answer. For the other waiting tool uses, prints why they are not answered. */
   async #listDue(): Promise<ParsedToolUse[]> {
     await this.#waitForUnknown()
     return this.#listDueIds().flatMap((id) => {
@@ -194,9 +191,7 @@ export class ToolUseResponder {
     return open
   }
 
-  /**
-   * A tool use with two inputs or without an executor cannot be allowed, so a prompt would have no effect.
-   */
+  /** A tool use with two inputs or without an executor cannot be allowed, so a prompt has no use. */
   #needsPrompt({ use, decision }: Judgement): boolean {
     return decision === 'ask' && !use.isContradicted && getToolUseExecutor(use, this.#rules.tools) !== 'other'
   }
@@ -217,8 +212,7 @@ export class ToolUseResponder {
     const staysOpen = this.#chooseReply(judgement) === undefined
     this.#replies.recordDecision(judgement, staysOpen)
     this.#printDecision(judgement, staysOpen)
-    // A run reports waiting tool uses at its end. While other threads work, the end may be far, so this
-    // note is printed now.
+    // A run reports waiting tool uses at its end. Other threads may delay the end, so the note is printed now.
     if (staysOpen && !this.#follower.state.isIdle)
       this.#run.context.messages.note(`${use.id} of a child thread stays open: no rule or --tool answers it`)
     if (staysOpen && use.isContradicted)
@@ -256,21 +250,18 @@ export class ToolUseResponder {
     return executor === 'command' ? 'result of a command' : undefined
   }
 
-  /**
-   * Returns no reply if the tool use has no result, or the result was posted. An earlier, killed run may
-   * have produced the result.
-   */
+  /** Returns an empty array if the tool use has no result, or if the result was posted. */
   #createResultReply(use: ParsedToolUse) {
     const result = this.#replies.getUnpostedResult(use.id)
     return result ? [{ use, event: createToolResult(use, result) }] : []
   }
 
   async #execute(use: ParsedToolUse): Promise<void> {
-    const { tools, toolTimeout } = this.#rules
+    const { tools, toolTimeoutMs } = this.#rules
     const { deadline } = this.#run.parts
     requireTimeLeft(deadline)
     this.#replies.record(use, { event: 'start' })
-    const limit = deadline.narrow(toolTimeout, `did not end within ${toolTimeout / 1000} s`)
+    const limit = deadline.narrow(toolTimeoutMs, `did not end within ${toolTimeoutMs / 1000} s`)
     const result = await runTool(this.#run, use, tools.get(use.name) ?? '', limit)
     const isLate = deadline.hasPassed
     if (!(isLate && result.isError)) {
@@ -302,15 +293,13 @@ const describeFailure = ({ id, name }: ParsedToolUse, what: string): string =>
 
 const isSafeId = (id: string): boolean => /^[\w-]{1,128}$/.test(id)
 
-/**
- * Returns `undefined` for an unclear input, because `a` (always allow) must not allow such a call again.
- */
+/** Returns `undefined` for an unclear input, so that the key `a` (always allow) never allows it again. */
 const getFingerprint = ({ type, server, name, inputText, isUnclear }: ParsedToolUse): string | undefined =>
   isUnclear ? undefined : JSON.stringify([type, server, name, inputText])
 
 const maxStderrLines = 20
 
-/** The command gets the input on stdin. Its stdout is the result. */
+/** Runs a command with the input of the tool use on stdin, and returns its stdout as the result. */
 async function runTool(
   { context, parts }: SessionAccess,
   use: ParsedToolUse,

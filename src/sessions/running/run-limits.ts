@@ -10,9 +10,9 @@ import { readSessionResource } from '../read-session.ts'
 import { ReconnectPolicy } from '../reconnect-policy.ts'
 import { formatBudgetCommand } from '../session-command.ts'
 import { describeUsage } from '../usage-text.ts'
-import type { RunBudget } from './budget.ts'
 import { pollEventList, postEventsOnce } from './posting.ts'
 import type { SessionRun } from './session-run.ts'
+import type { UsageMeter } from './usage-meter.ts'
 
 /**
  * Interval at which a run with a limit queries the session's usage, because some services send no usage
@@ -24,7 +24,7 @@ const maxNamedRuns = 10
 
 const interruptEvent = { type: 'user.interrupt' }
 
-/** Times for the session to become idle: after it exceeded a limit, and after the interrupt. */
+/** Times for the session to become idle: after a limit is exceeded, and after the interrupt. */
 const [graceMs, maxInterruptMs] = [1000, 30_000]
 
 /**
@@ -33,10 +33,10 @@ const [graceMs, maxInterruptMs] = [1000, 30_000]
  * that waits for replies is interrupted too, because a reply of any client would continue its work. The run
  * ends within 30 s of the interrupt.
  */
-export class RunLimits {
+export class LimitEnforcer {
   readonly #run: SessionRun
   readonly #follower: Follower
-  readonly #budget: RunBudget
+  readonly #meter: UsageMeter
   #cancelQuery = () => {}
   #excessText = ''
   #attempt = Promise.resolve()
@@ -44,10 +44,10 @@ export class RunLimits {
   #failure: unknown
   #isUnconfirmed = false
 
-  constructor(run: SessionRun, follower: Follower, budget: RunBudget) {
+  constructor(run: SessionRun, follower: Follower, meter: UsageMeter) {
     this.#run = run
     this.#follower = follower
-    this.#budget = budget
+    this.#meter = meter
   }
 
   /**
@@ -55,21 +55,22 @@ export class RunLimits {
    * session.
    */
   async begin(hasTask: boolean): Promise<void> {
-    this.#budget.begin(hasTask)
-    if (this.#needsUsage && this.#budget.lacksBase) this.#budget.addBase(await this.#queryUsage())
+    this.#meter.startRun(hasTask)
+    if (this.#needsUsage && this.#meter.isStartTotalUnknown)
+      this.#meter.addStartTotal(await this.#queryUsage())
   }
 
   /**
-   * Called after the run has sent its task. Until then, the session may work for another client, and that
+   * Called after the run has sent its task. Before the task, the session may work for another client, whose
    * usage does not count.
    */
   startQueries(): void {
     this.#updateReport()
-    if (this.#budget.hasLimits) this.#scheduleQuery()
+    if (this.#meter.hasLimits) this.#scheduleQuery()
   }
 
   add(items: readonly EventItem[]): void {
-    for (const { event } of items) this.#budget.add(event)
+    for (const { event } of items) this.#meter.add(event)
     this.#check()
   }
 
@@ -79,9 +80,9 @@ export class RunLimits {
    */
   async end(error: unknown): Promise<unknown> {
     if (!isWaitingError(error)) this.#cancelInterrupt()
-    if (this.#isStopped && this.#needsUsage && !this.#budget.hasTotal) await this.#queryAndCheck()
+    if (this.#isStopped && this.#needsUsage && !this.#meter.hasTotal) await this.#queryAndCheck()
     await this.#attempt
-    const { limitWarning } = this.#budget
+    const { limitWarning } = this.#meter
     if (!this.#run.isOverLimit && limitWarning !== undefined) this.#run.context.messages.warn(limitWarning)
     if (this.#run.isOverLimit) this.#warnOfOpenRuns()
     return this.#findFailure(error)
@@ -92,7 +93,7 @@ export class RunLimits {
     const { context, parts } = this.#run
     const runs = this.#follower.state.openRuns
     if (runs.length === 0) return
-    const { cost } = this.#budget.session
+    const { cost } = this.#meter.sessionUsage
     const command = cost
       ? `; to pause them until you raise it: ${formatBudgetCommand(context, parts.params.session, cost)}`
       : ''
@@ -109,7 +110,7 @@ export class RunLimits {
   }
 
   describeUsage(): string {
-    return describeUsage(this.#budget.run)
+    return describeUsage(this.#meter.runUsage)
   }
 
   close(): void {
@@ -128,7 +129,7 @@ export class RunLimits {
 
   get #needsUsage(): boolean {
     const { host, flags } = this.#run.context
-    return host.stderr.isTerminal || flags.report !== undefined || this.#budget.hasLimits
+    return host.stderr.isTerminal || flags.report !== undefined || this.#meter.hasLimits
   }
 
   #scheduleQuery(): void {
@@ -139,7 +140,7 @@ export class RunLimits {
   }
 
   async #queryAndCheck(): Promise<void> {
-    this.#budget.addTotal(await this.#queryUsage())
+    this.#meter.addTotal(await this.#queryUsage())
     this.#check()
   }
 
@@ -156,12 +157,12 @@ export class RunLimits {
   /** A signal handler may write the report at any time, so its figures are updated after each event. */
   #updateReport(): void {
     const { figures } = this.#run.context.summary
-    figures.run = this.#budget.run
-    figures.session = this.#budget.session
+    figures.run = this.#meter.runUsage
+    figures.session = this.#meter.sessionUsage
   }
 
   #updateExcess(): string {
-    this.#excessText = this.#budget.describeExceededLimit() ?? this.#excessText
+    this.#excessText = this.#meter.describeExceededLimit() ?? this.#excessText
     return this.#excessText
   }
 
@@ -223,7 +224,7 @@ export class RunLimits {
     const leftMs = sentAt + maxInterruptMs - context.host.timers.wallTime()
     const access = { ...this.#run, parts: { ...parts, deadline } }
     const isListed = await pollEventList(access, {
-      // No list is read here, because the follower reads new events meanwhile and updates `follower.task`.
+      // The follower reads new events meanwhile, so its task shows the interrupt without reading the list.
       read: async () => this.#follower.task.isInterrupted || undefined,
       // If another program has changed the audit file, `sentAt` may be NaN. parley then does not wait.
       maxMs: Math.min(Number.isNaN(leftMs) ? 0 : leftMs, maxInterruptMs),
@@ -255,7 +256,7 @@ export class RunLimits {
         },
       })
       if (is === 'refused') throw failure
-      // parley does not repeat an interrupt that may have arrived. The next idle event shows whether it arrived.
+      // An interrupt that may have arrived is not repeated. The next idle event shows whether it arrived.
       this.#isUnconfirmed = is === 'unknown'
       if (this.#isUnconfirmed) return
       this.#follower.addAccepted(interruptEvent)

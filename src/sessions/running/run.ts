@@ -13,15 +13,15 @@ import { followAndPrint, sessionNotContinuedText } from '../following/transcript
 import { openFollowerBeforeSending } from '../sending/delivery.ts'
 import type { SessionState } from '../session-state.ts'
 import { Audit } from './audit.ts'
-import { RunBudget } from './budget.ts'
 import { Denials } from './denials.ts'
 import { describeToolUse, toAuditFields } from './judgement.ts'
 import type { RunPlan } from './plan.ts'
 import { ToolUseResponder } from './responder.ts'
-import { RunLimits } from './run-limits.ts'
+import { LimitEnforcer } from './run-limits.ts'
 import { findEarlierTask, sendTask } from './sent-task.ts'
 import { describeOtherTask, SessionRun } from './session-run.ts'
 import { getTaskFingerprints, TaskEventCounter } from './task.ts'
+import { UsageMeter } from './usage-meter.ts'
 import { checkAnswer, createAnswerSaver, deliverAnswer, hasSeparateAnswerOutput } from './wanted-answer.ts'
 
 /**
@@ -48,29 +48,29 @@ async function execute(run: SessionRun): Promise<CommandResult> {
   const foundIds = await findEarlierTask(run)
   const task = foundIds ? undefined : plan.task
   if (!task) run.taskState = 'continued'
-  // A run without a task follows the session's last task, even if another client sent it.
+  // Without a task and --after, a run follows the session's last task, even if another client sent it.
   const earlierTaskIds = plan.task || plan.after !== undefined ? foundIds : undefined
-  const budget = new RunBudget(plan.limits)
+  const meter = new UsageMeter(plan.limits)
   const denials = new Denials(plan.rules, audit.denied)
   context.summary.figures.warnings.deniedButRan = () => denials.unapprovedCount
   const incidents = new Incidents(context)
   const counter = new TaskEventCounter(task && getTaskFingerprints(task.events))
   const showEarlier = async (items: readonly EventItem[], state: SessionState) => {
-    for (const { event } of items) budget.add(event)
+    for (const { event } of items) meter.add(event)
     if (!task) await denials.add(items, state)
     if (!task) incidents.addEarlier(items, earlierTaskIds)
     for (const item of items) counter.add(item)
   }
   const follower = task
     ? await openFollowerBeforeSending(run, { showEarlier })
-    : await run.addResume(openFollower(run, { showEarlier, needsEvents: true, earlierTaskIds }))
-  const limits = new RunLimits(run, follower, budget)
+    : await run.addResumeToFailure(openFollower(run, { showEarlier, needsEvents: true, earlierTaskIds }))
+  const limits = new LimitEnforcer(run, follower, meter)
   const responder = new ToolUseResponder(run, follower)
   try {
     await limits.begin(task !== undefined)
     if (!task && !earlierTaskIds?.size) await follower.verifyStop()
     if (counter.endsWithTask && !audit.hasFile) await confirmRepetition(run)
-    if (task) await run.addResume(sendTask(run, task, { known: counter.known, follower }))
+    if (task) await run.addResumeToFailure(sendTask(run, task, { known: counter.known, follower }))
     run.follower = follower
     limits.startQueries()
     const failure = await follow(run, { follower, responder, denials, limits, incidents })
@@ -80,7 +80,7 @@ async function execute(run: SessionRun): Promise<CommandResult> {
     const isInterrupted = failure?.kind === 'stopped' && (!task || follower.task.hasOwnTask)
     // The answer may come later if the service has not shown that it worked on the task.
     const isUnfinished = isInterrupted || follower.isWorkPending
-    return { failure, lastStep: isUnfinished ? undefined : () => audit.endTask() }
+    return { failure, lastStep: isUnfinished ? undefined : () => audit.recordTaskDone() }
   } finally {
     responder.close()
     limits.close()
@@ -89,8 +89,8 @@ async function execute(run: SessionRun): Promise<CommandResult> {
 }
 
 /**
- * Handles a task that equals the session's last task: prompts whether to send it again or, without a
- * terminal, prints a warning. Throws a `CliError` of kind `stopped` if the answer is no.
+ * Prompts whether to send the session's last task again. Without a terminal, only prints a warning. Throws a
+ * `CliError` of kind `stopped` if the answer is no.
  */
 async function confirmRepetition(run: SessionRun): Promise<void> {
   const { context } = run
@@ -110,7 +110,7 @@ interface FollowedWork {
   follower: Follower
   responder: ToolUseResponder
   denials: Denials
-  limits: RunLimits
+  limits: LimitEnforcer
   incidents: Incidents
 }
 
@@ -127,7 +127,7 @@ async function follow(run: SessionRun, work: FollowedWork): Promise<CliError | u
   const saver = createAnswerSaver(wanted, follower)
   try {
     const failure = await context.tracker.during(createSaveHooks(saver), async () => {
-      const interrupted = await run.addResume(followUntilIdle(run, work))
+      const interrupted = await run.addResumeToFailure(followUntilIdle(run, work))
       if (interrupted) return interrupted
       if (task.otherTask && !task.answer) return run.createOtherClientError(task.otherTask)
       if (task.otherTask)
@@ -140,7 +140,7 @@ async function follow(run: SessionRun, work: FollowedWork): Promise<CliError | u
       const isInTranscript = !wanted.isStdoutReserved && !wanted.file
       if (task.answer && hasRedactedContent(task.answer) && !isInTranscript)
         context.messages.warn('the service has redacted a part of the answer')
-      await run.addResume(deliverAnswer(context, wanted, answer.text))
+      await run.addResumeToFailure(deliverAnswer(context, wanted, answer.text))
       return undefined
     })
     if (failure) return addSavedPart(failure, saver.savePart())
@@ -198,8 +198,7 @@ async function followUntilIdle(run: SessionRun, work: FollowedWork): Promise<Cli
     try {
       await responder.finish()
     } catch (error) {
-      // This failure replaces the first one. If the time limit after an interrupt ended both, only this failure
-      // names the limit.
+      // This failure replaces the first one, because only this one names the time limit after an interrupt.
       failure = error
     }
     reportUnapproved(follower.state.stop !== undefined)

@@ -69,8 +69,8 @@ async function findEvent(run: SessionRun, id: string): Promise<ReadonlySet<strin
   if (found) return found
   throw new CliError('unknown', `the session does not show the event ${formatBriefName(id)}`, {
     sent: 'yes',
-    // A service may list the event with another id than in the receipt. The same command would then always
-    // fail, so the advice is not `later`.
+    // A service may list the event with another id than in the receipt. The same command would then fail
+    // each time, so `retry` is not `later`.
     retry: 'look-first',
     consequence: `check with '${parts.inspectCommand}'\nwithout --after, the run continues the session without waiting for this event`,
     resume: createRunCommand(context, run.session, {}),
@@ -88,16 +88,16 @@ export async function sendTask(
 ): Promise<void> {
   const { audit } = run
   try {
-    const { named, failure } = await postEventsOnce(run, body, {
+    const { receiptEvents, failure } = await postEventsOnce(run, body, {
       isSingle: false,
-      accepted: taskAcceptedText,
+      acceptedText: taskAcceptedText,
       record(event, reason) {
         if (event === 'accepted') run.taskState = 'accepted'
         audit.add({ toolUse: null, task: hash, event, reason, known: event === 'sent' ? known : undefined })
       },
     })
     if (failure) throw failure
-    follower.addSent(addIdsFromReceipt(events, named))
+    follower.addSent(addIdsFromReceipt(events, receiptEvents))
   } catch (error) {
     if (!(error instanceof CliError) || run.taskState !== 'unsent') throw error
     if (audit.task?.is === 'posting' && audit.task.hash === hash)

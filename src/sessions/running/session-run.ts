@@ -39,9 +39,9 @@ export class SessionRun implements SessionAccess, WorkHooks {
    * - `unwanted`: the run is within its limits
    * - `wanted`: a limit is exceeded, so the run starts nothing new. The session has 1 s to end its work
    *   without an interrupt
-   * - `posting`: the session still works or waits for replies. The run has recorded the interrupt in the audit
-   *   file, and posts it until the service may have accepted it. If the work ends first, the state is `wanted`
-   *   again
+   * - `posting`: the session still works or waits for replies. The run has recorded the interrupt in the
+   *   audit file, and posts it until the service may have accepted it. If the work ends first, the state is
+   *   `wanted` again
    * - `sent`: the service may have accepted the interrupt
    */
   interrupt: 'unwanted' | 'wanted' | 'posting' | 'sent' = 'unwanted'
@@ -75,7 +75,7 @@ export class SessionRun implements SessionAccess, WorkHooks {
   /** Returns the words of the command that resumes the run from its current state. */
   createResumeCommand(): string[] {
     if (this.interrupt === 'posting' || this.interrupt === 'sent') return this.#createCommandWithMessage()
-    // The list of the resumed run may lag, so `--after` names the task.
+    // `--after` names the task, because the first list of the resumed run may not show the task yet.
     const after = this.audit.hasFile ? undefined : (this.follower?.task.id ?? this.plan.after)
     return createRunCommand(this.context, this.session, { after })
   }
@@ -96,7 +96,7 @@ export class SessionRun implements SessionAccess, WorkHooks {
     return isResumed && !this.isOverLimit ? { mayDuplicate: false } : undefined
   }
 
-  /** Without a task, a resume command has nothing to continue before the run follows the session. */
+  /** Without a task, there is nothing to resume until the run follows the session. */
   get #hasResume(): boolean {
     const { task, after } = this.plan
     return (
@@ -123,8 +123,8 @@ export class SessionRun implements SessionAccess, WorkHooks {
   }
 
   /**
-   * A failure about events that an earlier run or another client sent has `sent: 'yes'`, although this run
-   * may have sent nothing, so `sent` is replaced.
+   * Sets `sent` to the state of this run. A failure about events of an earlier run or another client has
+   * `sent: 'yes'`, although this run may have sent nothing.
    */
   explain(error: CliError): CliError {
     return error.details.sent === 'yes' ? error.with({ sent: this.context.tracker.sent }) : error
@@ -145,7 +145,7 @@ export class SessionRun implements SessionAccess, WorkHooks {
     return this.createInterruptedError(`${this.session} was interrupted: ${why}`)
   }
 
-  async addResume<T>(work: Promise<T>): Promise<T> {
+  async addResumeToFailure<T>(work: Promise<T>): Promise<T> {
     try {
       return await work
     } catch (failure) {

@@ -6,28 +6,28 @@ import { readSessionUsage, type SessionUsage } from '../../wire/sessions/usage.t
 import { addTokens, type TokenCount, type TokenCounts } from '../../wire/token-count.ts'
 import type { RunPlan } from './plan.ts'
 
-/** Marks a session that used nothing before the run. */
+/** Start total of a session that used nothing before the run. */
 const unused = 'unused'
 
 /**
- * Computes the usage of a run and of its session from events, and whether the run has exceeded its limits. A
- * service may report the total usage of the session, the usage of each model request, or both. The usage of
- * the run is:
+ * Computes the usage of a run and of the run's session from events, and whether the run has exceeded a limit.
+ * A service may report the total usage of the session, the usage of each model request, or both. The usage
+ * of the run is:
  *
- * - if the service reports totals: the session's newest total minus its last total before the run. A new
- *   session starts at 0. If an older session reported no total before the run, the usage of the run is
+ * - if the service reports totals: the session's newest total minus the session's total before the run. A
+ *   new session starts at 0. If an older session reported no total before the run, the usage of the run is
  *   unknown
  * - otherwise: the sum of the usages of the run's model requests
  */
-export class RunBudget {
+export class UsageMeter {
   readonly #limits: Partial<RunPlan['limits']>
   #newestTotal: SessionUsage | undefined
-  /** The agent has worked since the last call of `begin` or, before the first call, at any time. */
+  /** The agent has worked since `startRun` or, before `startRun`, at any time. */
   #hasWorked = false
   /** The agent has worked since the service reported the newest total. */
   #isOutdated = false
   /** Total usage of the session at the start of the run; `undefined` if unknown. */
-  #base: SessionUsage | typeof unused | undefined = unused
+  #startTotal: SessionUsage | typeof unused | undefined = unused
   hasTotal = false
   #requestUsage: SessionUsage | undefined
   #lacksRequestUsage = false
@@ -41,9 +41,9 @@ export class RunBudget {
     return this.#limits.maxTotalTokens !== undefined || this.#limits.maxCost !== undefined
   }
 
-  begin(hasTask: boolean): void {
+  startRun(hasTask: boolean): void {
     const isKnown = hasTask || !this.#isOutdated
-    this.#base = isKnown ? (this.#newestTotal ?? (this.#hasWorked ? undefined : unused)) : undefined
+    this.#startTotal = isKnown ? (this.#newestTotal ?? (this.#hasWorked ? undefined : unused)) : undefined
     this.#hasWorked = false
     this.hasTotal = false
     this.#requestUsage = undefined
@@ -61,7 +61,7 @@ export class RunBudget {
     if (type === 'span.model_request_end') this.#addRequest(readSessionUsage(event.model_usage))
   }
 
-  /** Records the total usage of the session. Ignores a total that is lower than an earlier total. */
+  /** Records the total usage of the session. Ignores a lower total, because it is older. */
   addTotal(usage: SessionUsage | undefined): void {
     if (!usage || (this.#newestTotal && isOlder(usage, this.#newestTotal))) return
     this.#newestTotal = usage
@@ -69,20 +69,20 @@ export class RunBudget {
     this.hasTotal = true
   }
 
-  addBase(usage: SessionUsage | undefined): void {
+  addStartTotal(usage: SessionUsage | undefined): void {
     this.addTotal(usage)
-    if (usage) this.begin(false)
+    if (usage) this.startRun(false)
   }
 
-  get lacksBase(): boolean {
-    return this.#base === undefined
+  get isStartTotalUnknown(): boolean {
+    return this.#startTotal === undefined
   }
 
-  get run(): UsageFigures {
+  get runUsage(): UsageFigures {
     return this.#lacksUsage ? {} : this.#reported
   }
 
-  get session(): UsageFigures {
+  get sessionUsage(): UsageFigures {
     return toFigures(this.#newestTotal)
   }
 
@@ -97,10 +97,10 @@ export class RunBudget {
     return `the run cost ${atLeast}${formatMoney(cost)}, and --max-cost is ${maxCost}`
   }
 
-  /** Returns a warning if the limits have no effect, because the service reports no usage. */
+  /** Warning if the service reports no usage, so that the limits have no effect. */
   get limitWarning(): string | undefined {
     if (!this.#hasWorked) return undefined
-    const { tokens, cost } = this.run
+    const { tokens, cost } = this.runUsage
     const lacksTokens = this.#limits.maxTotalTokens !== undefined && typeof tokens?.totalTokens !== 'number'
     const lacksCost = this.#limits.maxCost !== undefined && !cost
     const flags = [...(lacksTokens ? ['--max-total-tokens'] : []), ...(lacksCost ? ['--max-cost'] : [])]
@@ -119,8 +119,8 @@ export class RunBudget {
 
   get #reported(): UsageFigures {
     if (!this.hasTotal) return toFigures(this.#requestUsage)
-    if (!this.#newestTotal || this.#base === undefined) return {}
-    return toFigures(this.#base === unused ? this.#newestTotal : combine(this.#newestTotal, this.#base, -1))
+    if (!this.#newestTotal || this.#startTotal === undefined) return {}
+    return toFigures(this.#startTotal === unused ? this.#newestTotal : combine(this.#newestTotal, this.#startTotal, -1))
   }
 
   #addRequest(usage: SessionUsage | undefined): void {
