@@ -18,50 +18,28 @@ import {
 
 const spent: Event = { type: 'session.usage', usage: { input_tokens: 1000, output_tokens: 0 } }
 
-/** Removes all lock files in a folder and its subfolders. */
 function removeLocks(cwd: string): void {
   for (const file of readdirSync(cwd, { recursive: true, encoding: 'utf8' }))
     if (file.endsWith('.parley-lock')) rmSync(join(cwd, file))
 }
 
-/** Runs a task. Removes its lock file while the first request of this type waits for its retry. */
-async function loseLockDuring(type: string) {
-  const service: ReturnType<typeof createSessionService> = createSessionService({
-    posts: [
-      {
-        type: type,
-        nth: 1,
-        fault: { status: 429, headers: { 'retry-after': '20' } },
-        act: () => removeLocks(service.cwd),
-      },
-      { type: 'user.message', next: [running, spent] },
-    ],
-  })
-  const argv = [
-    'events',
-    'run',
-    'do it',
-    '--audit',
-    'a.jsonl',
-    '--max-total-tokens',
-    '10',
-    '--deadline',
-    '1h',
-  ]
-  const { code, err } = await service.run(argv)
-  const posted = service.posts.filter(([event]) => event?.type === type).length
-  return { code, posted, err }
-}
-
 test.each(['user.message', 'user.interrupt'])(
-  'events run posts no %s again after it lost its lock file',
+  'events run does not repeat a %s after a 429 if its lock file was removed meanwhile',
   async (type) => {
-    const { posted, err } = await loseLockDuring(type)
-    expect(posted, err).toBe(1)
+    const fault = { status: 429, headers: { 'retry-after': '20' } }
+    const service: ReturnType<typeof createSessionService> = createSessionService({
+      posts: [
+        { type, nth: 1, fault, act: () => removeLocks(service.cwd) },
+        { type: 'user.message', next: [running, spent] },
+      ],
+    })
+    const flags = '--audit a.jsonl --max-total-tokens 10 --deadline 1h'.split(' ')
+    const { err } = await service.run(['events', 'run', 'go', ...flags])
+    expect(service.posts.filter(([event]) => event?.type === type), err).toHaveLength(1)
   },
 )
 
-test('events run finds the reply that a reset made unknown after 10 s of lists that are not JSON', async () => {
+test('after a reset, events run finds its reply in the list, although no list is JSON for 10 s', async () => {
   let since = Infinity
   const service: ReturnType<typeof createSessionService> = createSessionService({
     posts: [
@@ -92,7 +70,7 @@ test('events run finds the reply that a reset made unknown after 10 s of lists t
 
 const allowing = ['events', 'run', 'go', '--policy', 'allow.json', '--audit', 'a.jsonl', '--deadline', '1h']
 
-/** Creates a session that waits for a reply to t1 after its task, or has the given events. */
+/** Creates a session whose agent waits for a reply to t1 after the task, or sends the events of `work`. */
 function createWaitingSession({ work = [running, bash('t1'), waitsFor('t1')], ...script }: WaitingScript) {
   const posts = [{ type: 'user.message', next: work }, ...(script.posts ?? [])]
   const service = createSessionService({ ...script, posts })
@@ -109,7 +87,7 @@ test('events run fails at once if a reply gets a Retry-After of more than 60 s',
   expect(err).toContain('(the service asks to wait 61 s, more than 60 s)')
 })
 
-test('events run waits for the Retry-After of its last list', async () => {
+test('events run waits for the Retry-After of a 503 before it repeats its last list', async () => {
   const fault = { status: 503, headers: { 'retry-after': '5' } }
   const isLast = () => service.events.some(({ type }) => type === endTurn.type)
   let failed = 0
@@ -127,7 +105,7 @@ test('events run waits for the Retry-After of its last list', async () => {
   expect([second - first >= 5_000, third - second >= 5_000]).toEqual([true, true])
 })
 
-test('after an interrupt, parley reports an unconfirmed reply as unknown, not as the reply of another client', async () => {
+test('after its interrupt at a limit, events run reports that its reply without a response may have arrived', async () => {
   const service: ReturnType<typeof createSessionService> = createWaitingSession({
     posts: [
       { type: 'user.tool_confirmation', fault: 'stall', act: () => service.add(running, spent) },
@@ -148,23 +126,23 @@ test('after an interrupt, parley reports an unconfirmed reply as unknown, not as
 test.each([
   ['is reported as unknown if the turn ends by itself', [says('done'), endTurn], true],
   ['counts as arrived once the session shows it', [{ type: 'user.interrupt' }, endTurn], false],
-])('an interrupt that got no response %s', async (_, end, isUnknown) => {
+])('an interrupt of events run that gets no response %s', async (_, end, isUnknown) => {
   const service = createWaitingSession({
     work: [running, spent, shown(running, { after: 3_000 }), ...end],
     posts: [{ type: 'user.interrupt', fault: 'reset', isAccepted: false }],
   })
   const { code, err } = await service.run([...allowing, '--max-total-tokens', '10'])
   expect({ code }, err).toEqual({ code: 15 })
-  const doubt = 'an interrupt was sent, but it is not known whether it arrived; it may stop the next task'
-  expect(err.includes(doubt), err).toBe(isUnknown)
+  const warning = 'an interrupt was sent, but it is not known whether it arrived; it may stop the next task'
+  expect(err.includes(warning), err).toBe(isUnknown)
 })
 
-test('events follow exits with 15 if its deadline passes before it can repeat the first list after a 503 with Retry-After', async () => {
+test('events follow exits with 15 if the Retry-After of its first list exceeds the deadline', async () => {
   const service = createSessionService({
     history: [userSays('go'), running],
     lists: [{ fault: { status: 503, headers: { 'retry-after': '20' } } }],
   })
-  const { code, err } = await service.run(['events', 'follow', '--deadline', String(5), '--retries', '9'])
+  const { code, err } = await service.run(['events', 'follow', '--deadline', '5', '--retries', '9'])
   expect({ code }, err).toEqual({ code: 15 })
   expect(err).toContain('would be past the deadline')
 })
@@ -172,12 +150,12 @@ test('events follow exits with 15 if its deadline passes before it can repeat th
 const resuming = ['events', 'run', 'go', '--audit', 'a.jsonl', '--errors', 'json']
 
 test.each([
-  [401, 3, 'list', resuming],
-  [403, 3, 'list', resuming],
-  [402, 5, 'list', resuming],
-  [401, 3, 'stream', resuming],
-  [401, 3, 'list', ['events', 'send', 'go', '--follow', '--errors', 'json']],
-])('a %d during a followed session exits with %d if the %s has it', async (status, exit, kind, argv) => {
+  ['list', 'events run', 401, 3, resuming],
+  ['list', 'events run', 403, 3, resuming],
+  ['list', 'events run', 402, 5, resuming],
+  ['stream', 'events run', 401, 3, resuming],
+  ['list', 'events send --follow', 401, 3, ['events', 'send', 'go', '--follow', '--errors', 'json']],
+])('if a %s of %s gets a %i after the task, the exit code is %i', async (kind, _, status, exit, argv) => {
   const isSent = () => service.posts.length > 0
   const rule = { when: isSent, fault: { status } }
   const service: ReturnType<typeof createSessionService> = createSessionService({
@@ -189,12 +167,17 @@ test.each([
   const { error } = JSON.parse(err.trim().split('\n').at(-1) as string)
   const fix = status === 402 ? 0 : 1
   expect(
-    [code, error.retry, error.hints.filter((hint: string) => hint.includes('refused secret is from')).length],
+    [
+      code,
+      error.sent,
+      error.retry,
+      error.hints.filter((hint: string) => hint.includes('refused secret is from')).length,
+    ],
     err,
-  ).toEqual([exit, 'look-first', fix])
+  ).toEqual([exit, 'yes', 'look-first', fix])
 })
 
-test('after a reply of unknown delivery, parley prints the command that answers, and the run resumes after it', async () => {
+test('after a reply of unknown delivery, events run prints a confirm command, after which a rerun continues', async () => {
   const service = createWaitingSession({
     posts: [
       { type: 'user.tool_confirmation', nth: 1, fault: 'reset' },
@@ -226,7 +209,7 @@ const acceptedBehind503 = (): readonly PostRule[] => [
   { fault: { status: 400 } },
 ]
 
-test('a task that is refused after a 503 may have been accepted, and the same command resumes it', async () => {
+test('a task that is refused after a 503 may have been accepted, and a rerun with --audit resumes it', async () => {
   const service = createSessionService({ posts: acceptedBehind503() })
   const argv = ['events', 'run', 'go', '--last', '--audit', 'a.jsonl', '--deadline', '1h']
   const refused = await service.run([...argv, '--errors', 'json'])
@@ -240,7 +223,7 @@ test('a task that is refused after a 503 may have been accepted, and the same co
   expect([resumed.code, resumed.out, service.posts.length], resumed.err).toEqual([0, 'done\n', 2])
 })
 
-test('parley says that an event may have been accepted if its repetition after a 503 is refused', async () => {
+test('events send reports that an event may have been accepted if its repetition after a 503 is refused', async () => {
   const service = createSessionService({ posts: acceptedBehind503() })
   const { code, err } = await service.run(['events', 'send', 'go'])
   expect([code, err]).toEqual([4, expect.stringContaining('the event may have been accepted: check')])

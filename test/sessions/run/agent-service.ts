@@ -16,7 +16,7 @@ export type { Event }
 export const getLockPath = (audit: string) =>
   `${audit}.${createHash('sha256').update('s1').digest('hex').slice(0, 16)}.parley-lock`
 
-/** Outcomes of a post: the response, and whether the service accepts the events. */
+/** Outcomes of a post, by name: the response, and whether the service accepts the events. */
 const outcomes = {
   takes: {},
   loses: { fault: 'reset' },
@@ -39,7 +39,7 @@ export interface AgentScript {
   history?: Event[]
   /** Tool uses that the agent requests together, round by round. An idle event in a round ends the turn. */
   rounds: Event[][]
-  /** The last event of the turn. By default, an idle event. */
+  /** Last event of the turn. Default: an idle event. */
   end?: Event
   /** Returns the outcome of the next posted replies. By default the service accepts them. */
   outcome?(): Outcome
@@ -71,8 +71,8 @@ export interface AgentService
   /** Number of requests that posted replies, and of requests that posted a task. */
   readonly posts: number
   readonly tasks: number
-  /** Adds an event, and a reply of another client. */
   add(event: Event): void
+  /** Adds a reply of another client, after which the agent continues. */
   answer(event: Event): void
 }
 
@@ -200,13 +200,13 @@ export function openAgent({ policy = always('allow'), ...script }: AgentScript &
   const service = createAgentService({ timers: createIdleClock(), ...script })
   service.write('p.json', policy)
   return Object.assign(service, {
-    /** Runs events run with the policy and an audit file. */
+    /** Executes `events run` with the policy and an audit file. */
     runTask: (words = ['do it'], options?: RunOptions) =>
       service.run(
         ['events', 'run', '-s', 's1', '--policy', 'p.json', '--audit', 'a.ndjson', ...words],
         options,
       ),
-    /** Removes what follows the first audit line of this event, as if the run was killed then. */
+    /** Removes all audit lines after the first line of this event, as if the run was killed there. */
     cutAudit(event: string) {
       const lines = service.lines('a.ndjson')
       const kept = lines.slice(0, lines.findIndex((line) => line.event === event) + 1)
@@ -214,13 +214,13 @@ export function openAgent({ policy = always('allow'), ...script }: AgentScript &
     },
     /** Returns the lines of the audit file about tool uses. */
     audit: () => service.lines('a.ndjson').filter(({ toolUse }) => toolUse !== null),
-    /** Returns the states of the task in the audit file. */
+    /** Returns the events of tasks in the audit file. */
     taskLines: () =>
       service.lines('a.ndjson').flatMap(({ task, event }) => (task === undefined ? [] : [event])),
   })
 }
 
-/** A person at a terminal who types a text. */
+/** Returns run options for a person who types a text at a terminal. */
 export const atTerminal = (typed: RunOptions['typed'], tty: RunOptions['tty'] = ['stderr']): RunOptions => ({
   stdinKind: 'terminal',
   typed,

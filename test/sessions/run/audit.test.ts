@@ -1,6 +1,6 @@
 import { chmodSync, readFileSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { describe, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
 import type { Context } from '../../../src/context.ts'
 import { Deadline } from '../../../src/deadline.ts'
 import { Audit, readAuditEntries } from '../../../src/sessions/running/audit.ts'
@@ -13,7 +13,7 @@ const time = '2026-01-01T00:00:00.000Z'
 /** Returns a line of session `s1` that is not about a tool use. */
 const line = (fields: object) => JSON.stringify({ time, session: 's1', toolUse: null, ...fields })
 
-/** Opens an audit, with or without a file, whose home is `cwd`. */
+/** Opens an audit, with or without a file, for a user whose home is `cwd`. */
 function openIn(cwd: string, file: string | undefined, deadlineMs = Infinity) {
   const timers = { ...createSteadyClock(1), wallTime: () => Date.parse(time) }
   const deadline = new Deadline(timers, deadlineMs)
@@ -34,10 +34,10 @@ async function open(content?: string | Uint8Array, cwd = temporaryFolder()) {
   return { audit, path, read: () => readFileSync(path, 'utf8') }
 }
 
-/** Returns the result of `look` for an audit file with these lines. */
-async function afterLines<T>(lines: string[], look: (audit: Audit) => T): Promise<T> {
+/** Opens an audit file with these lines, and returns the result of `read`. */
+async function readAudit<T>(lines: string[], read: (audit: Audit) => T): Promise<T> {
   const { audit } = await open(lines.map((each) => `${each}\n`).join(''))
-  const found = look(audit)
+  const found = read(audit)
   audit.close()
   return found
 }
@@ -50,74 +50,75 @@ const at = Date.parse(time)
 
 test.each<[title: string, lines: string[], reply: object | undefined]>([
   [
-    'an end with an error',
+    'a failed command',
     [use('end', result('a', { is_error: true }))],
     { is: 'has-result', result: { text: 'a', isError: true } },
   ],
   [
-    'an end with an invalid is_error',
+    'a result with an invalid is_error',
     [use('end', result('a', { is_error: 'true' }))],
     { is: 'has-result', result: { text: 'a', isError: false } },
   ],
-  ['an end of an earlier version', [use('start'), use('end')], { is: 'executing' }],
-  ['a post', [use('sent', { rest: 'r1' })], { is: 'posting', sent: { at, idleEvents: new Set(['r1']) } }],
+  ['an end without a result, by an earlier version', [use('start'), use('end')], { is: 'executing' }],
+  ['a sent reply', [use('sent', { rest: 'r1' })], { is: 'posting', sent: { at, idleEvents: new Set(['r1']) } }],
   [
-    'a post with an invalid time',
+    'a sent reply with an invalid time',
     [use('sent', { time: 'noon' })],
     { is: 'posting', sent: { at: Number.NaN, idleEvents: new Set() } },
   ],
   [
-    'an acceptance',
+    'an accepted reply',
     [use('sent', { rest: 'r1' }), use('accepted')],
     { is: 'closed', sent: { at, idleEvents: new Set(['r1']) } },
   ],
-  ['a refusal', [use('sent'), use('refused')], { is: 'deciding' }],
+  ['a refused reply', [use('sent'), use('refused')], { is: 'deciding' }],
   [
     'a reply of unknown delivery',
     [use('sent', { rest: 'r1' }), use('unknown')],
     { is: 'unconfirmed', sent: { at, idleEvents: new Set(['r1']) } },
   ],
-  ['another session', [use('decision', { session: 's2' })], undefined],
-  ['an empty line after others', [use('decision'), '', ''], { is: 'deciding' }],
+  ['a reply of another session', [use('decision', { session: 's2' })], undefined],
+  ['empty lines after a decision', [use('decision'), '', ''], { is: 'deciding' }],
   [
     'a torn line between others',
     [use('decision'), use('start').slice(0, 40), use('decision')],
     { is: 'deciding' },
   ],
-])('the state of a reply is read from an audit file with %s', async (_, lines, reply) => {
-  expect(await afterLines(lines, ({ replies }) => replies.get('t1'))).toEqual(reply)
+])('Audit restores the state of a reply from a file with %s', async (_, lines, reply) => {
+  expect(await readAudit(lines, ({ replies }) => replies.get('t1'))).toEqual(reply)
 })
 
 const denied = (more: object = {}) =>
   use('decision', { decision: 'deny', name: 'bash', by: 'default', ...more })
 
-test.each<[title: string, lines: string[], words: string | undefined]>([
-  ['a denial', [denied()], 'deny bash t1 (default)'],
-  ['a denial by a rule', [denied({ by: 'rule', rule: 2, reason: 'no' })], 'deny bash t1 (rules[2]: no)'],
-  ['a posted denial', [denied(), use('sent'), use('accepted')], 'deny bash t1 (default)'],
-  ['a denial and an allowance', [denied(), use('decision', { decision: 'allow' })], undefined],
-  ['a reply of another client', [denied(), use('answered-elsewhere')], undefined],
-])('the text of a denial is read from an audit file with %s', async (_, lines, words) => {
-  expect(await afterLines(lines, (audit) => audit.denied.get('t1'))).toBe(words)
+test.each<[title: string, denial: string, lines: string[]]>([
+  ['a denial by default', 'deny bash t1 (default)', [denied()]],
+  ['a denial by a rule', 'deny bash t1 (rules[2]: no)', [denied({ by: 'rule', rule: 2, reason: 'no' })]],
+  ['a posted denial', 'deny bash t1 (default)', [denied(), use('sent'), use('accepted')]],
+  ['a denial and a later allow', 'none', [denied(), use('decision', { decision: 'allow' })]],
+  ['a denial and the reply of another client', 'none', [denied(), use('answered-elsewhere')]],
+])('the denial in an audit file with %s is: %s', async (_, denial, lines) => {
+  expect(await readAudit(lines, (audit) => audit.denied.get('t1') ?? 'none')).toBe(denial)
 })
 
 const decided = (input: unknown, more: object = {}) =>
   use('decision', { type: 'agent.tool_use', name: 'bash', input, ...more })
 
-test.each<[title: string, lines: string[], hasOther: boolean]>([
-  ['a line without an input', [use('decision')], false],
-  ['the same input with another key order', [decided({ b: 2, a: 1 })], false],
-  ['another input', [decided({ a: 1 })], true],
+test.each<['equals' | 'differs from', title: string, lines: string[]]>([
+  ['equals', 'no input', [use('decision')]],
+  ['equals', 'the same input in another key order', [decided({ b: 2, a: 1 })]],
+  ['differs from', 'another input', [decided({ a: 1 })]],
   [
-    'the same input and another one',
+    'differs from',
+    'the same input and another input',
     [decided({ a: 1, b: 2 }), decided({ a: 1 }), decided({ a: 1, b: 2 })],
-    true,
   ],
-  ['a line that is not a decision', [use('sent', { input: { a: 1 } })], false],
-])('a tool use is compared with the input in an audit file with %s', async (_, lines, hasOther) => {
+  ['equals', 'another input in a line that is not a decision', [use('sent', { input: { a: 1 } })]],
+])('a tool use %s the decided tool use in an audit file with %s', async (expected, _, lines) => {
   const text = '{"id":"t1","type":"agent.tool_use","name":"bash","input":{"a":1,"b":2}}'
   const toolUse = readToolUse({ text }) as ParsedToolUse
-  expect(await afterLines(lines, (audit) => audit.isDifferentToolUse(toolUse))).toBe(hasOther)
+  const isDifferent = await readAudit(lines, (audit) => audit.differsFromDecidedToolUse(toolUse))
+  expect(isDifferent).toBe(expected === 'differs from')
 })
 
 const known = { alike: 1, last: 'e1', marks: ['m'] }
@@ -125,6 +126,12 @@ const task = (event: string, more: object = {}) => line({ task: 'h1', event, ...
 
 test.each<[title: string, lines: string[], task: object | undefined]>([
   ['a sent task', [task('sent', { known })], { hash: 'h1', is: 'posting', known }],
+  [
+    'a sent task after an accepted task',
+    [task('sent', { task: 'h0' }), task('accepted', { task: 'h0' }), task('sent', { known })],
+    { hash: 'h1', is: 'posting', known },
+  ],
+  ['an accepted task that was not sent', [task('accepted')], undefined],
   ['an accepted task', [task('sent', { known }), task('accepted')], { hash: 'h1', is: 'accepted', known }],
   [
     'a task of unknown delivery',
@@ -133,10 +140,10 @@ test.each<[title: string, lines: string[], task: object | undefined]>([
   ],
   ['a refused task', [task('sent', { known }), task('refused')], undefined],
   ['a done task', [task('sent', { known }), task('accepted'), task('done')], undefined],
-  ['an invalid task', [task('sent', { known, task: 5 })], undefined],
+  ['a task whose hash is not a text', [task('sent', { known, task: 5 })], undefined],
   ['a task of another session', [task('sent', { known, session: 's2' })], undefined],
-])('the state of the task is read from an audit file with %s', async (_, lines, state) => {
-  expect(await afterLines(lines, (audit) => audit.task)).toEqual(state)
+])('Audit restores an unfinished task from a file with %s', async (_, lines, state) => {
+  expect(await readAudit(lines, (audit) => audit.task)).toEqual(state)
 })
 
 const interruptLine = line({ event: 'interrupt' })
@@ -149,12 +156,12 @@ test.each<[title: string, lines: string[], mayHaveArrived: boolean]>([
   ['an interrupt and a refused task', [interruptLine, task('refused')], true],
   ['an interrupt and a later task', [interruptLine, task('sent')], false],
   ['an interrupt and a later task of unknown delivery', [interruptLine, task('unknown')], true],
-])('an audit file with %s shows whether an interrupt may have arrived', async (_, lines, mayHaveArrived) => {
+])('an interrupt counts until it is refused or a later task is sent: an audit file with %s', async (_, lines, mayHaveArrived) => {
   const begunAt = mayHaveArrived ? Date.parse(time) : undefined
-  expect(await afterLines(lines, (audit) => audit.interruptAt)).toBe(begunAt)
+  expect(await readAudit(lines, (audit) => audit.interruptAt)).toBe(begunAt)
 })
 
-test('each line that is added to an audit updates its `task` and its `interruptAt`', async () => {
+test('Audit.add appends a line to the file, and updates the task and the time of the interrupt', async () => {
   const { audit, read } = await open()
   expect(audit).toMatchObject({ task: undefined, interruptAt: undefined })
   audit.add({ toolUse: null, event: 'sent', task: 'h1', known: { alike: 1 } })
@@ -203,9 +210,7 @@ test('after a torn line, the next audit line starts on a new line', async () => 
   const { audit, read } = await open(content)
   audit.add({ toolUse: null, event: 'interrupt' })
   audit.close()
-  expect(read()).toBe(
-    `${content}${'\n'}{"time":"${time}","session":"s1","toolUse":null,"event":"interrupt"}\n`,
-  )
+  expect(read()).toBe(`${content}\n{"time":"${time}","session":"s1","toolUse":null,"event":"interrupt"}\n`)
 })
 
 test('an audit file is restricted to its owner, also an existing file (needs POSIX files)', async () => {
@@ -227,14 +232,12 @@ test('an audit file is restricted to its owner, also an existing file (needs POS
   }
 })
 
-describe('path that cannot be an audit file', () => {
-  test('events run rejects a link as an audit file (needs POSIX files)', async () => {
-    const cwd = temporaryFolder()
-    symlinkSync('elsewhere', join(cwd, 'a.ndjson'))
-    await expect(open(undefined, cwd)).rejects.toMatchObject({
-      kind: 'file',
-      message: 'the audit file a.ndjson: it is a symbolic link: give the path of the file',
-    })
+test('events run rejects a symbolic link as an audit file (needs POSIX files)', async () => {
+  const cwd = temporaryFolder()
+  symlinkSync('elsewhere', join(cwd, 'a.ndjson'))
+  await expect(open(undefined, cwd)).rejects.toMatchObject({
+    kind: 'file',
+    message: 'the audit file a.ndjson: it is a symbolic link: give the path of the file',
   })
 })
 
@@ -273,23 +276,19 @@ const readEvents = async (text: string) => {
   return found.join(' ')
 }
 
-const opening = '{"time":"2026-01-01T00:00:00.000Z","session":"'
-
-test.each<[text: string, events: string]>([
-  [line({ event: 'start' }), 'start'],
-  [`${opening}s1","eve\n`, ''],
-])('an audit file is read up to its last complete line: %j has the events "%s"', async (text, events) => {
-  expect(await readEvents(text)).toBe(events)
+test('an audit file is read up to its last complete line, even if that line has no line break', async () => {
+  expect(await readEvents(line({ event: 'start' }))).toBe('start')
+  expect(await readEvents('{"time":"2026-01-01T00:00:00.000Z","session":"s1","eve\n')).toBe('')
 })
 
 test.each([
-  `\n${line({ event: 'start' })}`,
-  'text',
-  '{}',
-  line({ event: 'other' }),
-  line({ event: 'start', time: 5 }),
-  line({ event: 'start', session: 5 }),
-])('the file %j is rejected as an audit file', async (text) => {
+  ['starts with an empty line', `\n${line({ event: 'start' })}`],
+  ['contains plain text', 'text'],
+  ['contains an empty object', '{}'],
+  ['has an unknown event', line({ event: 'other' })],
+  ['has a number as time', line({ event: 'start', time: 5 })],
+  ['has a number as session', line({ event: 'start', session: 5 })],
+])('a file that %s is not an audit file', async (_, text) => {
   await expect(readEvents(text)).rejects.toMatchObject({
     kind: 'file',
     message: 'x: a line is not an audit line; name another file',

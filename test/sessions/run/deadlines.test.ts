@@ -1,4 +1,4 @@
-import { describe, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
 import {
   bash,
   createSessionService,
@@ -10,8 +10,10 @@ import {
 } from '../../harness/session-service.ts'
 
 const spent: Event = { type: 'session.usage', usage: { input_tokens: 1000, output_tokens: 0 } }
-const busy = { status: 503, headers: { 'retry-after': '50' } } as const
-type Fault = 'stall' | typeof busy
+const faults = {
+  'get a 503': { status: 503, headers: { 'retry-after': '50' } },
+  'get no response': 'stall',
+} as const
 
 type Kind = 'lists' | 'streams' | 'replies' | 'interrupts' | 'session queries'
 
@@ -20,10 +22,16 @@ const early: readonly Kind[] = ['replies', 'interrupts', 'session queries']
 
 /**
  * Runs a task on a session that does not end its turn. Requests of one kind fail from the task or the
- * interrupt on. `failed` is their number. `secondsAfter` is the time from the task and the interrupt to the
- * end.
+ * interrupt on. `failed` is the number of these requests. `secondsAfter` has the times from the task and from
+ * the interrupt to the end of the run.
  */
-async function runUntilLate(kind: Kind, fault: Fault, since: 'task' | 'interrupt', flags: string[]) {
+async function runUntilLate(
+  kind: Kind,
+  problem: keyof typeof faults,
+  since: 'task' | 'interrupt',
+  flags: string[],
+) {
+  const fault = faults[problem]
   const at = { task: Infinity, interrupt: Infinity }
   let failed = 0
   const begin = (moment: keyof typeof at) => () => {
@@ -79,34 +87,28 @@ async function runUntilLate(kind: Kind, fault: Fault, since: 'task' | 'interrupt
   return { code, err, failed, secondsAfter }
 }
 
-const rows: [Kind, Fault][] = (['lists', 'streams', ...early] as const).flatMap((kind) => [
-  [kind, busy],
-  [kind, 'stall'],
-])
+const rows = (['lists', 'streams', ...early] as const).flatMap((kind) =>
+  (['get a 503', 'get no response'] as const).map((problem) => [kind, problem] as const),
+)
 
-describe('events run that ends in time', () => {
-  test.each(rows)(
-    'events run ends within 31 s of its interrupt at a limit, although %s fail by %j',
-    async (kind, fault) => {
-      const since = early.includes(kind) ? 'task' : 'interrupt'
-      const flags = ['--max-total-tokens', '10', '--deadline', '1h']
-      const { code, err, failed, secondsAfter } = await runUntilLate(kind, fault, since, flags)
-      expect({ code, hasFailed: failed > 0 }, err).toEqual({ code: 15, hasFailed: true })
-      expect(secondsAfter.interrupt, err).toBeLessThan(32)
-      expect(err).toMatch(/\nparley: the run used 1,000 tokens, and --max-total-tokens is 10;/)
-      expect(err).not.toContain('deadline passed')
-    },
-  )
-
-  test.each(rows)('events run ends at its deadline, although %s fail by %j', async (kind, fault) => {
-    const limits: Partial<Record<Kind, string>> = { interrupts: '10', 'session queries': '10000' }
-    const flags = limits[kind] === undefined ? [] : ['--max-total-tokens', limits[kind]]
-    const { code, err, failed, secondsAfter } = await runUntilLate(kind, fault, 'task', [
-      '--deadline',
-      '20',
-      ...flags,
-    ])
+test.each(rows)(
+  'events run ends within 31 s of its interrupt at a limit, although its %s %s',
+  async (kind, problem) => {
+    const since = early.includes(kind) ? 'task' : 'interrupt'
+    const flags = ['--max-total-tokens', '10', '--deadline', '1h']
+    const { code, err, failed, secondsAfter } = await runUntilLate(kind, problem, since, flags)
     expect({ code, hasFailed: failed > 0 }, err).toEqual({ code: 15, hasFailed: true })
-    expect(secondsAfter.task, err).toBeLessThan(22)
-  })
+    expect(secondsAfter.interrupt, err).toBeLessThan(32)
+    expect(err).toMatch(/\nparley: the run used 1,000 tokens, and --max-total-tokens is 10;/)
+    expect(err).not.toContain('deadline passed')
+  },
+)
+
+test.each(rows)('events run ends at its deadline, although its %s %s', async (kind, problem) => {
+  const limits: Partial<Record<Kind, string>> = { interrupts: '10', 'session queries': '10000' }
+  const limit = limits[kind] === undefined ? [] : ['--max-total-tokens', limits[kind]]
+  const flags = ['--deadline', '20', ...limit]
+  const { code, err, failed, secondsAfter } = await runUntilLate(kind, problem, 'task', flags)
+  expect({ code, hasFailed: failed > 0 }, err).toEqual({ code: 15, hasFailed: true })
+  expect(secondsAfter.task, err).toBeLessThan(22)
 })

@@ -8,7 +8,7 @@ const soon = () => new Promise((resolve) => setTimeout(resolve, 1))
 const confirms = (result: string): Event => ({ type: 'user.tool_confirmation', tool_use_id: 't1', result })
 const replaced = 'the service sent it with two different inputs'
 
-/** A person who never answers, so the prompt must be withdrawn. */
+/** Returns run options for a person who never answers. `act` is called 5 s after the tool use waits. */
 const silence = (agent: ReturnType<typeof openAgent>, act: () => void) => {
   async function* wait() {
     while (!agent.events.some(({ type }) => type === 'session.status_idle')) await soon()
@@ -21,7 +21,7 @@ const silence = (agent: ReturnType<typeof openAgent>, act: () => void) => {
 }
 
 describe('prompt that is withdrawn', () => {
-  test('events run withdraws a prompt if the stream shows another input for its id, and reports it once', async () => {
+  test('events run withdraws a prompt if the stream shows the same id with another input, and prints why once', async () => {
     const agent = openAgent({ rounds: [[bash('t1')]], policy: always('ask') })
     let startMs = 0
     const person = silence(agent, () => {
@@ -35,7 +35,7 @@ describe('prompt that is withdrawn', () => {
     expect(err).toContain(`\n  t1: ${replaced}\n`)
   })
 
-  test('events run exits with 15 and prints no answer if an interrupt of a thread withdraws the prompt', async () => {
+  test('events run withdraws a prompt if a client interrupts the thread, prints no answer and exits with 15', async () => {
     const thread = { session_thread_id: 'th1' }
     const agent = openAgent({ rounds: [[says('half'), bash('t1', thread)]], policy: always('ask') })
     const person = silence(agent, () => agent.add({ ...interrupt, ...thread }))
@@ -67,7 +67,7 @@ describe('reply of another client', () => {
   const isAnswered = (result: string) => `it already has the answer ${result}`
 
   test.each(['deny', 'allow'] as const)(
-    'after another reply of unknown delivery, the reply "%s" in a list shows that another client replied',
+    'after a reset, a reply "%s" in the list counts as another client\'s if events run sent the opposite',
     async (theirs) => {
       const ours = theirs === 'deny' ? 'allow' : 'deny'
       const agent = openAgent({
@@ -84,7 +84,7 @@ describe('reply of another client', () => {
     },
   )
 
-  test('events run finds by the decision in the audit file that another client replied', async () => {
+  test('a reply that differs from the decision in the audit file counts as another client\'s', async () => {
     let isLate = false
     const agent = openAgent({
       history: [bash('t1'), waitsFor('t1')],
@@ -106,17 +106,18 @@ describe('reply of another client', () => {
     expect(agent.audit().at(-1)).toMatchObject({ event: 'answered-elsewhere', reason: isAnswered('deny') })
   })
 
-  test('a resumed task ends where another client sends a task', async () => {
+  test('a resumed events run prints the answer to its own task, not to a later task of another client', async () => {
     const agent = openAgent({ rounds: [[says('mine')]] })
     expect((await agent.runTask(['go', '--last'])).out).toBe('mine\n')
     agent.cutAudit('accepted')
     for (const event of [userSays('another'), says('theirs'), endTurn]) agent.add(event)
     const { code, out, err } = await agent.runTask(['go', '--last'])
     expect({ code, out, tasks: agent.tasks }, err).toEqual({ code: 0, out: 'mine\n', tasks: 1 })
+    expect(agent.taskLines()).toEqual(['sent', 'accepted', 'done'])
     expect(err).toContain('another client sent a user.message')
   })
 
-  test('events run prints that a command ran although its result is not needed any more (needs sh)', async () => {
+  test('events run warns that a command ran if another client replies meanwhile (needs sh)', async () => {
     const agent = openAgent({ rounds: [[custom('c1')]] })
     const tool = 'count=echo x >> runs; until [ -e acted ]; do sleep 0.01; done'
     const ended = agent.runTask(['go', '--tool', tool])
@@ -137,7 +138,7 @@ test.each([
   ['without a terminal', undefined, /confirm -s s1 t2 --allow$/m],
   ['on a terminal', atTerminal('s\n'), /confirm -s s1 --pending$/m],
 ])(
-  'events run %s does not offer to allow a tool use with two inputs, or print its old input',
+  'events run %s neither offers to allow a tool use with two inputs nor prints its old input',
   async (_, world, command) => {
     const rounds = [[bash('t1', { input: { command: 'ls old' } }), bash('t2')]]
     const agent = openAgent({ rounds, policy: always('ask') })
@@ -170,7 +171,7 @@ describe('tool use that differs from its audit lines (needs sh)', () => {
   const words = ['go', ...tools]
   const countRuns = ({ cwd }: { cwd: string }) => readFileSync(join(cwd, 'runs'), 'utf8')
 
-  /** Runs until the result is refused, or until `event` is in the audit file, as if killed then. */
+  /** Runs until the result is refused. If `event` is given, cuts the audit file after it, as after a kill. */
   async function openAfter(event: string | undefined) {
     const agent = openAgent({
       rounds: [[custom('c1', { input: { env: 'test', n: 1 } })]],
@@ -188,10 +189,10 @@ describe('tool use that differs from its audit lines (needs sh)', () => {
       undefined,
       { type: 'agent.tool_use', evaluated_permission: 'allow' },
     ],
-    ['a kill that followed the command', 'another input', 'end', { input: { env: 'PROD' } }],
-    ['a kill that ended the command', 'another name', 'start', { name: 'other' }],
+    ['a kill after its command', 'another input', 'end', { input: { env: 'PROD' } }],
+    ['a kill during its command', 'another name', 'start', { name: 'other' }],
   ])(
-    'a rerun after %s leaves a tool use with %s open, and so does the next one',
+    'after %s, a tool use that now has %s stays open in each rerun of events run',
     async (_when, _what, event, fields) => {
       const agent = await openAfter(event)
       change(agent, 'c1', fields)
@@ -206,7 +207,7 @@ describe('tool use that differs from its audit lines (needs sh)', () => {
     },
   )
 
-  test('a rerun after a kill that followed the command sends the result of a tool use whose input has another key order', async () => {
+  test('after a kill, a rerun of events run sends the result of a command if only the key order of the input changed', async () => {
     const agent = await openAfter('end')
     change(agent, 'c1', { input: { n: 1, env: 'test' } })
     const { code, err } = await agent.runTask(words)

@@ -12,7 +12,7 @@ import {
 
 const audited = ['--audit', 'audit.ndjson', '--report', 'report.json']
 
-test('events run --last exits with 8 if the last list fails, and the resume command prints the answer', async () => {
+test('events run --last exits with 8 if the last list fails, and its resume command prints the answer', async () => {
   // The stream omits the last message, and each list after the task fails until the first run has ended.
   let isAway = true
   const service = createSessionService({
@@ -64,7 +64,7 @@ describe('--tool command that fails (needs sh)', () => {
     expect(err).toContain('s1 finished, but 1 --tool command failed\n  count c1: failed\n')
   })
 
-  test('events run counts a failed command again in a rerun of its task, but not in the next task', async () => {
+  test('a failed --tool command counts again in a rerun of the same task, but not in the next task', async () => {
     const service = open()
     const flags = [...line('exit 3'), '--fail-on-tool-error']
     expect((await service.run([...flags, '--deadline', '5s'])).code).toBe(15)
@@ -82,8 +82,8 @@ const ran = (permission: string) =>
 
 test.each([
   ['is not in the stream', 'allow', []],
-  ['is not in the stream, but its result is', 'ask', [{ type: 'agent.tool_result', tool_use_id: 't1' }]],
-])('events run warns and exits with 14 if a denied tool use that ran %s', async (_, permission, result) => {
+  ['has only its result in the stream', 'ask', [{ type: 'agent.tool_result', tool_use_id: 't1' }]],
+])('events run warns and exits with 14 although a denied tool use that ran %s', async (_, permission, result) => {
   const service = createSessionService({
     posts: [
       { next: [running, shown(ran(permission), { streamed: 'never' }), ...result, says('ok'), endTurn] },

@@ -1,4 +1,4 @@
-import { describe, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
 import { createRule, type Decision, type PolicyRule } from '../../../src/sessions/policy/policy.ts'
 import {
   describeDecider,
@@ -11,53 +11,50 @@ import {
 } from '../../../src/sessions/running/judgement.ts'
 
 const custom = 'agent.custom_tool_use'
-const own = 'agent.tool_use'
+const builtIn = 'agent.tool_use'
 const mcp = 'agent.mcp_tool_use'
 
 /** Reads a tool use whose event has these fields as source text. */
-const read = (fields: string, type = own, isContradicted?: boolean) =>
+const read = (fields: string, type = builtIn, isContradicted?: boolean) =>
   readToolUse({ text: `{"id":"u1","type":"${type}",${fields}}`, isContradicted }) as ParsedToolUse
 
-describe('tool use from the JSON of its event', () => {
-  test('a tool use is read with all its fields', () => {
-    expect(
-      read('"name":"x", "mcp_server_name":"s", "input": {"a": 1.0}, "evaluated_permission":"ask"', mcp),
-    ).toEqual({
-      id: 'u1',
-      type: mcp,
-      text: `{"id":"u1","type":"${mcp}","name":"x", "mcp_server_name":"s", "input": {"a": 1.0}, "evaluated_permission":"ask"}`,
-      name: 'x',
-      input: { a: 1 },
-      inputText: '{"a": 1.0}',
-      isMcp: true,
-      server: 's',
-      isContradicted: false,
-      isUnclear: false,
-      permission: 'ask',
-    })
+test('a tool use has all fields of its event, and the source text of its input', () => {
+  const fields = '"name":"x", "mcp_server_name":"s", "input": {"a": 1.0}, "evaluated_permission":"ask"'
+  expect(read(fields, mcp)).toEqual({
+    id: 'u1',
+    type: mcp,
+    text: `{"id":"u1","type":"${mcp}",${fields}}`,
+    name: 'x',
+    input: { a: 1 },
+    inputText: '{"a": 1.0}',
+    isMcp: true,
+    server: 's',
+    isContradicted: false,
+    isUnclear: false,
+    permission: 'ask',
   })
+})
 
-  test('a tool use without an input has an empty input', () => {
-    expect(read('"name":"bash"').input).toEqual({})
-  })
+test('a tool use is not read if the JSON of its event is missing', () => {
+  expect(readToolUse({ text: undefined })).toBeUndefined()
+})
 
-  test('a tool use is not read if the JSON of its event is missing', () => {
-    expect(readToolUse({ text: undefined })).toBeUndefined()
-  })
+test.each<[rule: string, fields: string, expected: Partial<ParsedToolUse>]>([
+  [
+    'has an empty input by default',
+    '"name":"bash"',
+    { name: 'bash', input: {}, inputText: '{}', isMcp: false, isUnclear: false },
+  ],
+  ['is unclear if it has no name', '"input":{}', { name: '', isUnclear: true }],
+  ['has no server if the name of the server is empty', '"name":"x","mcp_server_name":""', { server: undefined }],
+  ['has no server if the name of the server is a number', '"name":"x","mcp_server_name":5', { server: undefined }],
+  ['is unclear if its input has a key twice', '"name":"x","input":{"a":1,"a":2}', { isUnclear: true }],
+])('a tool use %s', (_, fields, expected) => {
+  expect(read(fields)).toMatchObject(expected)
+})
 
-  test.each<[fields: string, expected: Partial<ParsedToolUse>]>([
-    ['"name":"bash"', { name: 'bash', inputText: '{}', isMcp: false, isUnclear: false }],
-    ['"input":{}', { name: '', isUnclear: true }],
-    ['"name":"x","mcp_server_name":""', { server: undefined }],
-    ['"name":"x","mcp_server_name":5', { server: undefined }],
-    ['"name":"x","input":{"a":1,"a":2}', { isUnclear: true }],
-  ])('a tool use is read from the fields %s', (fields, expected) => {
-    expect(read(fields)).toMatchObject(expected)
-  })
-
-  test('a tool use that was sent with two inputs counts as unclear', () => {
-    expect(read('"name":"bash"', own, true)).toMatchObject({ isContradicted: true, isUnclear: true })
-  })
+test('a tool use is unclear if the service sent it with two inputs', () => {
+  expect(read('"name":"bash"', builtIn, true)).toMatchObject({ isContradicted: true, isUnclear: true })
 })
 
 const createRules = (rules: PolicyRule[], fallback: Decision = 'ask') => ({
@@ -99,20 +96,18 @@ test.each<[what: string, use: ParsedToolUse, rules: PolicyRule[], expected: obje
   expect(await judgeToolUse(use, createRules(rules))).toEqual({ use, ...expected })
 })
 
-test.each<[type: string, name: string, permission: string | undefined, executor: string]>([
-  [own, 'y', 'allow', 'other'],
-  [own, 'x', 'deny', 'command'],
-  [own, 'x', 'ask', 'service'],
-  [mcp, 'x', undefined, 'service'],
-])(
-  'a tool use of type %s and tool %s, with permission %s, is executed by: %s',
-  (type, name, permission, executor) => {
-    const use = read(`"name":"${name}","evaluated_permission":${JSON.stringify(permission ?? null)}`, type)
-    expect(getToolUseExecutor(use, new Map([['x', 'echo']]))).toBe(executor)
-  },
-)
+test.each([
+  [builtIn, 'without a command', 'allow', 'other'],
+  [builtIn, 'with a command', 'deny', 'command'],
+  [builtIn, 'with a command', 'ask', 'service'],
+  [mcp, 'with a command', null, 'service'],
+])('an %s %s and with the permission %s is executed by: %s', (type, command, permission, executor) => {
+  const name = command === 'with a command' ? 'x' : 'y'
+  const use = read(`"name":"${name}","evaluated_permission":${JSON.stringify(permission)}`, type)
+  expect(getToolUseExecutor(use, new Map([['x', 'echo']]))).toBe(executor)
+})
 
-test('the line about a decision shows who decided and why, and cuts a long input', () => {
+test('the description of a decision has its source and reason, and cuts a long input', () => {
   const use = read('"name":"bash","input":{"a":1}')
   expect(describeJudgement({ use, decision: 'deny', by: 'rule', rule: 2, reason: 'no' })).toBe(
     'deny bash {"a":1} u1 (rules[2]: no)',

@@ -9,7 +9,7 @@ import type { Event } from './agent-service.ts'
 import { argv, countReplies, isDone, removeLocks, serve } from './served-agent.ts'
 
 const random = createRandom([process.env.SOAK_SEED ?? process.env.TEST_SEED ?? '1'])
-/** The agent's last message matches the schema. */
+/** The last message matches the schema. */
 const rounds = (): Event[][] => [
   [says('I begin'), bash('t1'), custom('c1')],
   [bash('t2')],
@@ -23,7 +23,7 @@ const flags = [
 ]
 
 /** Returns the resume command that a run with these flags prints after SIGTERM. */
-async function getResumeCommand(flags: string[]): Promise<string[]> {
+async function readResumeCommand(flags: string[]): Promise<string[]> {
   // The agent never stops working.
   const { service, cwd, env } = await serve({ rounds: [], end: { type: 'session.status_running' } })
   writeFileSync(join(cwd, 's.json'), '{"required":["verdict"]}')
@@ -40,12 +40,12 @@ async function getResumeCommand(flags: string[]): Promise<string[]> {
 const points = Number(process.env.SOAK_POINTS ?? 12)
 
 test(
-  `Y64: events run killed at ${points} points sends nothing twice if its resume command runs (needs sh)`,
+  `Y64: events run killed at ${points} points sends nothing twice if its resume command follows (needs sh)`,
   async () => {
-    const resume = await getResumeCommand(flags)
+    const resume = await readResumeCommand(flags)
     let killed = 0
     while (killed < points) {
-      // A run makes about fourteen requests.
+      /** Number of requests until the kill. A run makes about fourteen. */
       let left = 0
       let strike = () => {}
       const { service, cwd, env } = await serve({ rounds: rounds() }, () => {
@@ -71,7 +71,7 @@ test(
       // The delivery of a task may stay unknown.
       expect(ended.code === 10 ? [0, 1] : [1], ended.err).toContain(tasks.length)
       expect(countReplies(service).filter((text) => !text.endsWith(' 1'))).toEqual([])
-      // The kill may come before the command's first action.
+      // A kill before the command's first action leaves no file.
       if (existsSync(join(cwd, 'runs'))) expect(readFileSync(join(cwd, 'runs'), 'utf8')).toBe('c1\n')
       // The delivery of a reply may stay unknown if the kill preceded its response.
       if (ended.code === 10) {

@@ -14,7 +14,7 @@ test.each([
   ['it is accepted', 250, 1],
   ['a tool use is answered', 400, 1],
 ])(
-  'Y68: events run exits with 11 if the audit file cannot be written any more when %s (needs prlimit)',
+  'Y68: events run exits with 11 if the audit file becomes full when %s (needs prlimit)',
   async (_, size, tasks) => {
     const { service, cwd, env } = await serve({ rounds: [[bash('t1')]] })
     const { code, err } = await execute([...argv, 'go'], { cwd, env, within: ['prlimit', `--fsize=${size}`] })
@@ -56,15 +56,8 @@ test("Y149: a signal while events run sends a reply saves the agent's text and p
   const { child, ended } = start([...argv, '-o', 'a.txt', '--report', 'r.json', 'go'], { cwd, env })
   const { signal, err } = await ended
   expect(signal).toBe('SIGTERM')
-  const resume = [
-    ...argv.slice(0, 4),
-    '--no-stdin',
-    ...argv.slice(4),
-    '--output',
-    'a.txt',
-    '--report',
-    'r.json',
-  ]
+  const outputs = ['--output', 'a.txt', '--report', 'r.json']
+  const resume = [...argv.slice(0, 4), '--no-stdin', ...argv.slice(4), ...outputs]
   expect(err).toMatch(
     /^parley: interrupted: .*may have been .*; the received data is saved as a\.txt\.part; /m,
   )
@@ -74,7 +67,7 @@ test("Y149: a signal while events run sends a reply saves the agent's text and p
   expect(readFileSync(join(cwd, 'a.txt.part'), 'utf8')).toBe('half')
 })
 
-test('Y66: a closed stdout ends the output of events run, but not the run', async () => {
+test('Y66: events run still replies to tool uses and ends with 0 after its stdout was closed', async () => {
   const { service, cwd, env } = await serve({ rounds: [[bash('t1')], [custom('c1')]] })
   const { child, ended } = start([...argv, 'go', '--tool', 'count=echo 1'], { cwd, env })
   child.stdout?.destroy()

@@ -25,7 +25,7 @@ function open(script: SessionScript) {
   return { ...service, listAuditEvents, replies: () => service.posts.slice(1) }
 }
 
-test('a reply is not posted again after a reset if the list shows it 3 s later', async () => {
+test('events run does not repeat a reply after a reset if the list shows the reply 3 s later', async () => {
   const late = { listed: 3000, streamed: 'never' } as const
   const { run, listAuditEvents, replies } = open({
     posts: [
@@ -51,7 +51,7 @@ describe('confirmation that gets a 500', () => {
   const again = { type: allowed.type, next: worked }
   const report = ['--report', 'report.json']
 
-  test('events run continues after a 500 if the session no longer waits, although the list hides the confirmation', async () => {
+  test('after a 500, events run continues if the session no longer waits, although the list hides the confirmation', async () => {
     const hidden = { listed: 'never', streamed: 'never' } as const
     const { run, replies, requests } = open({
       posts: [waits, { ...fails, isAccepted: true, posted: hidden, next: worked }],
@@ -61,7 +61,7 @@ describe('confirmation that gets a 500', () => {
     expect(requests.at(-1)?.at).toBeLessThan(5000)
   })
 
-  test('Y52: a confirmation is posted again 5 s after a newer idle event that lists the tool use', async () => {
+  test('Y52: after a 500, events run repeats a confirmation 5 s after a newer idle event lists the tool use', async () => {
     const service = open({
       posts: [
         waits,
@@ -86,23 +86,11 @@ describe('confirmation that gets a 500', () => {
     expect({ code: first.code, replies: replies() }, first.err).toEqual({ code: 10, replies: [[allowed]] })
     expect(first.err).toMatch(/^parley: it is not known whether the answer to t1 arrived: .*500$/m)
     expect(requests.at(-1)?.at).toBeLessThan(31_000)
-    const resume = [
-      'events',
-      'run',
-      '-s',
-      's1',
-      '--no-stdin',
-      ...line.slice(3),
-      ...report,
-      '--deadline',
-      '10m',
-    ]
+    const resume = ['events', 'run', '-s', 's1', '--no-stdin', ...line.slice(3), ...report, '--deadline', '10m']
     expect(service.lines('report.json')).toMatchObject([{ retry: 'look-first', sent: 'unknown', resume }])
-
     const second = await run(resume)
     expect({ code: second.code, replies: replies() }, second.err).toEqual({ code: 10, replies: [[allowed]] })
     expect(requests.at(-1)?.at).toBeLessThan(40_000)
-
     expect((await run(['events', 'confirm', 't1', '--allow'])).code).toBe(0)
     const third = await run(resume)
     expect({ code: third.code, out: third.out, posts: replies().length }, third.err).toEqual({

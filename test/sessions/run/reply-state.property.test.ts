@@ -10,8 +10,8 @@ import {
 } from '../../../src/sessions/running/reply-state.ts'
 import { scaleRuns } from '../../harness/property-runs.ts'
 
-/** In milliseconds: maximum error of the service's clock, time until a request arrives, and lag of lists. */
-const [skew, flight, lag] = [29_000, 900, 4_000]
+/** Maximum error of the service's clock, time until a request arrives, and lag of lists. */
+const [skewMs, flightMs, lagMs] = [29_000, 900, 4_000]
 
 type ListEvidence = Parameters<typeof updateUnconfirmedReply>[1]
 
@@ -20,7 +20,7 @@ type Entry = { at: number } & ({ is: 'idle'; id: string; isListed: boolean } | {
 interface Kind {
   /** Milliseconds that the service's clock is ahead. */
   ahead: number
-  /** True if lists never show a reply. Such lists do not lag, and a request arrives at once or never. */
+  /** Lists never show a reply. With such lists, nothing lags, and a request arrives at once or never. */
   isHiding: boolean
 }
 
@@ -63,15 +63,15 @@ const action = fc.oneof(
     weight: 2,
     arbitrary: fc.record({
       do: fc.constant('reply' as const),
-      /** Outcome that the run records, or a kill before it. */
+      /** Outcome that the run records, or a kill before the run records it. */
       ends: fc.constantFrom('accepted', 'refused', 'unknown', 'unknown', 'killed'),
       isLost: fc.boolean(),
-      takes: fc.constantFrom(0, flight),
-      lag: fc.constantFrom(0, lag),
+      takes: fc.constantFrom(0, flightMs),
+      lag: fc.constantFrom(0, lagMs),
     }),
   },
-  { weight: 4, arbitrary: fc.record({ do: fc.constant('list' as const), lag: fc.constantFrom(0, lag) }) },
-  { weight: 1, arbitrary: fc.record({ do: fc.constant('kill' as const), lag: fc.constantFrom(0, lag) }) },
+  { weight: 4, arbitrary: fc.record({ do: fc.constant('list' as const), lag: fc.constantFrom(0, lagMs) }) },
+  { weight: 1, arbitrary: fc.record({ do: fc.constant('kill' as const), lag: fc.constantFrom(0, lagMs) }) },
   { weight: 2, arbitrary: fc.record({ do: fc.constant('idle' as const) }) },
   {
     weight: 2,
@@ -79,9 +79,9 @@ const action = fc.oneof(
   },
 )
 
-const kinds = fc.record({ ahead: fc.constantFrom(-skew, 0, skew), isHiding: fc.boolean() })
+const kinds = fc.record({ ahead: fc.constantFrom(-skewMs, 0, skewMs), isHiding: fc.boolean() })
 
-test('a reply is accepted at most once although runs are killed, requests are lost and lists lag', () => {
+test('a service accepts a reply at most once, although runs are killed, requests are lost and lists lag', () => {
   fc.assert(
     fc.property(kinds, fc.array(action, { minLength: 4, maxLength: 24 }), (kind, actions) => {
       const service = createService(kind)
@@ -95,7 +95,7 @@ test('a reply is accepted at most once although runs are killed, requests are lo
         lines.push(line)
         reply = applyReplyAuditLine(reply, line)
       }
-      /** A new run reads the audit and a list. */
+      /** Starts a new run, which reads the audit lines and a list. */
       const begin = (behind: number) => {
         seen = service.list(now - behind)
         const start: ReplyState = { is: 'deciding' }

@@ -6,7 +6,7 @@ import { bash, createSessionService, waitsFor } from '../../harness/session-serv
 import { createFailingStdout } from '../../harness/stdout.ts'
 import { always, type Event, openAgent } from './agent-service.ts'
 
-/** Runs a task whose session becomes unreadable after the task. */
+/** Runs a task, after which the session cannot be read, and returns the words of the printed resume command. */
 async function stop(words: string[], { root = [] as string[], env = {} } = {}) {
   const service: ReturnType<typeof createSessionService> = createSessionService({
     posts: [{ isAccepted: false, fault: { status: 200, body: '{"data":[]}' } }],
@@ -18,7 +18,7 @@ async function stop(words: string[], { root = [] as string[], env = {} } = {}) {
     stdinKind: 'terminal',
     env: { PARLEY_SESSION: undefined, ...env },
   })
-  return { ...ended, printed: words.includes('json') ? [] : readPrintedCommand(ended.err) }
+  return { ...ended, printed: readPrintedCommand(ended.err) }
 }
 
 /** Returns the words of the printed command as a shell parses them. */
@@ -30,7 +30,7 @@ function readPrintedCommand(err: string): string[] {
 }
 
 describe('resume command of events run', () => {
-  test('Q40: the resume command has every given flag, but not the sent events', async () => {
+  test('Q40: the resume command of events run has every given flag, but not the sent events', async () => {
     const flags = [
       ...['--workspace-id', 'w 1', '--vendor', 'acme', '--beta', 'skills-2025-10-02'],
       ...['--agents-version', '2024-01-01', '-H', 'X-Trace: a b', '--tool', "x=jq '.a' | cat"],
@@ -66,7 +66,7 @@ describe('resume command of events run', () => {
     expect(printed).toEqual(words)
   })
 
-  test('Q42: the resume command redacts credentials in headers, and parley says that a person must fill them in', async () => {
+  test('Q42: the resume command redacts credentials in headers, and a message asks the user to fill them in', async () => {
     const secrets = ['-H', 'X-Api-Key: canary-123456', '-H', 'X-Trace: Bearer canary-654321']
     const { printed, err } = await stop(['x', '-s', 's1', ...secrets])
     const headers = ['--header', 'X-Api-Key: [redacted]', '--header', 'X-Trace: [redacted]']
@@ -76,12 +76,7 @@ describe('resume command of events run', () => {
     expect((await stop(['x', '-s', 's1'])).err).not.toContain('fill in')
   })
 
-  test('a rerun with --audit does not succeed later if the service refuses to show the session', async () => {
-    const { err } = await stop(['x', '-s', 's1', '--errors', 'json', '--audit', 'a.ndjson'])
-    expect(JSON.parse(err).error).toMatchObject({ exit: 3, sent: 'yes', retry: 'look-first' })
-  })
-
-  test('a run whose stdout is on a full disk reports the accepted task and the command that lists its events', async () => {
+  test('events run on a full disk reports that the task was accepted, and a command that lists its events', async () => {
     const world = { stdout: createFailingStdout(0, 'ENOSPC') }
     const { code, err } = await openAgent({ rounds: [] }).runTask(['go'], world)
     expect(code).toBe(11)
@@ -90,20 +85,9 @@ describe('resume command of events run', () => {
     )
   })
 
-  test('Y159: events run prints the commands that answer and resume if tool uses wait, and reports them', async () => {
+  test('Y159: events run prints and reports the confirm command and the resume command if tool uses wait', async () => {
     const agent = openAgent({ rounds: [[bash('t1')]] })
-    const resume = [
-      'events',
-      'run',
-      '-s',
-      's1',
-      '--no-stdin',
-      '--last',
-      '--report',
-      'r.json',
-      '--after',
-      'e1',
-    ]
+    const resume = 'events run -s s1 --no-stdin --last --report r.json --after e1'.split(' ')
     const { code, err } = await agent.run(['events', 'run', 'x', '--last', '--report', 'r.json'])
     expect(code).toBe(12)
     const lines = [
@@ -119,18 +103,9 @@ describe('resume command of events run', () => {
 })
 
 describe('suggested commands', () => {
-  test('Q44: the confirm command of events follow reaches the same service', async () => {
+  test('Q44: the confirm command that events follow prints reaches the same service', async () => {
     const service = createSessionService({ history: [bash('t1'), waitsFor('t1')] })
-    const flags = [
-      '--workspace-id',
-      'w1',
-      '--vendor',
-      'acme',
-      '--header',
-      'X-Trace: a',
-      '--no-beta',
-      '--allow-http',
-    ]
+    const flags = ['--workspace-id', 'w1', '--vendor', 'acme', '--header', 'X-Trace: a', '--no-beta', '--allow-http']
     const irrelevant = ['--base-url', 'https://g.test', '--retries', '1', '--timeout', '9']
     const { code, err } = await service.run(['events', 'follow', '--history', ...irrelevant, ...flags])
     expect(code).toBe(12)
@@ -138,7 +113,7 @@ describe('suggested commands', () => {
     expect(err).toContain(`answer with: parley events confirm ${command} -s s1 t1 --allow`)
   })
 
-  test('Q45: events send prints on a terminal how to see the answer', async () => {
+  test('Q45: events send prints on a terminal the command that shows the answer', async () => {
     const tty: RunOptions['tty'] = ['stdout', 'stderr']
     const send = async (words: string[], world: RunOptions = { tty }) =>
       (await createSessionService({}).run(['events', 'send', ...words], world)).err
@@ -150,7 +125,7 @@ describe('suggested commands', () => {
 })
 
 describe('Y230: repetition of an interrupted run', () => {
-  /** Returns "retry" in the message of a signal at this moment, and the exit code. */
+  /** Sends a signal at this moment, and returns `retry` of its message and the exit code. */
   async function signal(when: 'at work' | 'at the end', words: string[], rounds: Event[][]) {
     const agent = openAgent({ rounds })
     let clean: (exit: number) => string = () => ''
@@ -161,15 +136,12 @@ describe('Y230: repetition of an interrupted run', () => {
         done()
       },
     })
-    const { code } = await agent.run(
-      ['events', 'run', '-s', 's1', '--no-stdin', '--errors', 'json', ...words],
-      {
-        stdout: { isTerminal: false, open: () => shown, writeSync: () => 0 },
-        onSignal(act) {
-          clean = act
-        },
+    const { code } = await agent.run(['events', 'run', '-s', 's1', '--errors', 'json', ...words], {
+      stdout: { isTerminal: false, open: () => shown, writeSync: () => 0 },
+      onSignal(act) {
+        clean = act
       },
-    )
+    })
     const { retry, safeToRetry } = JSON.parse(printed || clean(143)).error
     expect(safeToRetry).toBe(retry === 'later')
     return [retry, code]
@@ -177,9 +149,9 @@ describe('Y230: repetition of an interrupted run', () => {
 
   const audit = ['--audit', 'a.ndjson']
   test.each<[string, string[], Event[][], string, number]>([
-    ['does not resume without an audit file', ['go'], [[bash('t1')]], 'never', 12],
-    ['resumes with an audit file until the run has ended', ['go', ...audit], [[bash('t1')]], 'later', 12],
-    ['resumes until the audit file shows the task as done', ['go', ...audit], [], 'later', 0],
+    ['does not resume a run without --audit', ['go'], [[bash('t1')]], 'never', 12],
+    ['resumes a run with --audit until the run has ended', ['go', ...audit], [[bash('t1')]], 'later', 12],
+    ['resumes a run with --audit until its task is done', ['go', ...audit], [], 'later', 0],
   ])('after a signal to events run, the same command %s', async (_, words, rounds, retry, code) => {
     expect((await signal('at work', words, rounds))[0]).toBe(retry)
     expect(await signal('at the end', words, rounds)).toEqual(['never', code])

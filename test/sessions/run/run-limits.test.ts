@@ -26,8 +26,8 @@ const usage = (tokens: number, cents?: number) => ({
   input_tokens: tokens,
   ...(cents === undefined ? {} : { list_cost: { amount: String(cents), currency: 'USD' } }),
 })
-/** Usage of a model request, and usage of the session so far. */
 const request = (tokens: number): Event => ({ type: 'span.model_request_end', model_usage: usage(tokens) })
+/** Total usage of the session. */
 const used = (tokens: number, cents?: number): Event => ({
   type: 'session.usage',
   usage: usage(tokens, cents),
@@ -38,13 +38,13 @@ const limit = ['--max-total-tokens', '100']
 const audited = [...limit, '--audit', 'a.ndjson']
 
 interface Script extends Omit<SessionScript, 'posts'> {
-  /** Rules that apply before the default: an accepted interrupt ends the turn. */
+  /** Rules that precede the default, by which an interrupt ends the turn. */
   posts?: PostRule[]
   /** If true, the task is queued, so an idle event does not end it. */
   isQueued?: boolean
 }
 
-/** Creates a session whose agent works after the task until it is interrupted, or until its work ends. */
+/** Creates a session whose agent sends the events of `work` after the task, until an interrupt ends the turn. */
 function open(work: Steps, { posts = [], isQueued = false, ...script }: Script = {}) {
   const service = createSessionService({
     session: () => ({ status: 404 }),
@@ -117,10 +117,10 @@ describe('events run that reaches a limit', () => {
   })
 
   test.each<[string, PostRule, number]>([
-    ['without a response is not posted again', { fault: 'reset' }, 1],
-    ['is posted again after a 429', { fault: { status: 429 } }, 2],
-    ['is not posted again after a 400', { fault: { status: 400 } }, 1],
-  ])('at the limit of events run, which exits with 15, an interrupt %s', async (_, rule, count) => {
+    ['does not repeat an interrupt without a response', { fault: 'reset' }, 1],
+    ['repeats an interrupt after a 429', { fault: { status: 429 } }, 2],
+    ['does not repeat an interrupt after a 400', { fault: { status: 400 } }, 1],
+  ])('events run at its limit %s, and exits with 15', async (_, rule, count) => {
     const service = open([request(200)], { posts: [firstInterrupt(rule)] })
     const { code, err } = await service.runTask()
     expect([code, service.countInterrupts()], err).toEqual([15, count])
@@ -128,7 +128,7 @@ describe('events run that reaches a limit', () => {
 
   const limited = { status: 429, headers: { 'retry-after': '20' } }
 
-  test('events run prints the answer and cancels a delayed interrupt if the turn ends by itself', async () => {
+  test('events run prints the answer and cancels its interrupt if the turn ends during the Retry-After', async () => {
     const work = [soFar, request(200), shown(endTurn, { after: 5_000 })]
     const service = open(work, { posts: [firstInterrupt({ fault: limited })] })
     const { code, out, err } = await service.runTask([...audited, '--last'])
@@ -138,7 +138,7 @@ describe('events run that reaches a limit', () => {
     expect(service.listAuditEvents()).toEqual(['sent', 'accepted', 'interrupt', 'refused', 'done'])
   })
 
-  test('events run interrupts again if the session becomes idle and works again during the delay of an interrupt', async () => {
+  test('events run interrupts again if the session becomes idle and works again during the Retry-After', async () => {
     const work = [soFar, request(200), shown(endTurn, { after: 5_000 }), running, request(50)]
     const service = open(work, { posts: [firstInterrupt({ fault: limited })], isQueued: true })
     const { code, err } = await service.runTask(audited)
@@ -162,9 +162,9 @@ describe('events run that reaches a limit', () => {
   })
 
   test.each<[string, Steps, boolean, number, number, string]>([
-    ['its turn ends by itself', [soFar, used(200), endTurn], false, 0, 0, '; the agent has already finished'],
+    ['the turn ends by itself', [soFar, used(200), endTurn], false, 0, 0, '; the agent has already finished'],
     [
-      'it works again after an idle event',
+      'the session works again after an idle event',
       [used(200), endTurn, running, request(50), used(200)],
       true,
       15,
@@ -172,7 +172,7 @@ describe('events run that reaches a limit', () => {
       '',
     ],
   ])(
-    'events run warns with -q, and interrupts a session over its limit only while it works: %s',
+    'events run over its limit warns with -q, and interrupts the session only while it works: %s',
     async (_, work, isQueued, expected, count, end) => {
       const service = open(work, { isQueued })
       const { code, out, err } = await service.runTask([...limit, '--last', '-q'])
@@ -185,7 +185,7 @@ describe('events run that reaches a limit', () => {
     },
   )
 
-  test('events run starts no command after its limit, and saves the result of an earlier one (needs sh)', async () => {
+  test('events run over its limit starts no --tool command, but saves the result of a running one (needs sh)', async () => {
     const ids = ['c1', 'c2', 'c3']
     const isBegun = () => existsSync(join(service.cwd, 'c2'))
     const service: ReturnType<typeof open> = open([...ids.map((id) => custom(id)), waitsFor(...ids)], {
@@ -207,7 +207,7 @@ describe('events run that reaches a limit', () => {
     expect([findSteps('c2'), findSteps('c3')]).toEqual([['decision', 'start', 'end'], ['decision']])
   })
 
-  test('events run starts no --tool command if a limit is reached while it reads a list', async () => {
+  test('events run starts no --tool command if a limit is reached while it reads a list before the command', async () => {
     const service: ReturnType<typeof open> = open([custom('c1'), custom('c2'), waitsFor('c1', 'c2')], {
       // The first result takes so long that the run reads a list before the second command.
       latencyMs: 1_500,
@@ -256,7 +256,7 @@ describe('events run that reaches a limit', () => {
     expect(events.slice(0, 5)).toEqual(['decision', 'start', 'end', 'sent', 'refused'])
   })
 
-  test('events run interrupts a session that waits for a reply when its limit is reached, and sends no reply', async () => {
+  test('events run interrupts a session that waits for a reply when the limit is reached, and sends no reply', async () => {
     const service = createSessionService({})
     service.write('p.json', always('allow'))
     const argv = ['events', 'run', 'use a {}\nthen use b {}', '-s', 's1', '--policy', 'p.json', '--no-stdin']
@@ -302,7 +302,7 @@ describe('events run that reaches a limit', () => {
     ['during', 'to resume:', 'look-first'],
     ['after', 'the session was sent an interrupt; to resume:', 'never'],
   ] as const)(
-    'a signal %s the interrupt prints a resume command with the same limit, and that a rerun is not safe',
+    'a signal %s the interrupt of events run prints a resume command with the same limit, and advises against a rerun',
     async (moment, words, expected) => {
       let clean: (exit: number) => string = () => ''
       let printed = ''
@@ -337,37 +337,25 @@ describe('interrupt of an earlier run', () => {
   const before: Event[] = [running, { ...endTurn, id: 'r0' }]
   const listed: Event[] = [userSays('x'), ...before, userSays('Do it')]
 
-  /** Resumes a task. In the audit file, an earlier run started an interrupt `ago` milliseconds ago. */
-  async function resume(history: Event[], ago: number, flags: string[], since: Event[] = []) {
+  /** Resumes a task. According to the audit file, an earlier run began an interrupt `agoMs` ago. */
+  async function resume(history: Event[], agoMs: number, flags: string[], since: Event[] = []) {
     const service = open([], { history, streams: [{ act: () => setImmediate(() => service.add(...since)) }] })
-    const start = service.timers.now()
-    const time = new Date(service.timers.wallTime() - ago).toISOString()
+    const time = new Date(service.timers.wallTime() - agoMs).toISOString()
     service.write(
       'a.ndjson',
       `${JSON.stringify({ time, session: 's1', toolUse: null, event: 'interrupt', rest: 'r0' })}\n`,
     )
-    const argv = [
-      'events',
-      'run',
-      '-s',
-      's1',
-      '--no-stdin',
-      '--audit',
-      'a.ndjson',
-      '--errors',
-      'json',
-      ...flags,
-    ]
-    const ended = await service.run(argv)
+    const argv = 'events run -s s1 --no-stdin --audit a.ndjson --errors json'.split(' ')
+    const ended = await service.run([...argv, ...flags])
     const posts = service.requests.filter(({ kind }) => kind === 'post').map(({ at }) => at)
-    return { ...ended, posts, seconds: (service.timers.now() - start) / 1000 }
+    return { ...ended, posts }
   }
 
   test.each<[string, Event[]]>([
-    ['lists omit the events of clients', [...before, running, soFar, endTurn]],
+    ['the list omits the events of clients', [...before, running, soFar, endTurn]],
     ['the list shows the interrupt', [...listed, running, soFar, interrupt, endTurn]],
   ])(
-    'events run exits with 15 and advises against a retry if an earlier run interrupted the turn: %s',
+    'events run exits with 15 and "retry": "never" if an earlier run interrupted the turn: %s',
     async (_, history) => {
       const { code, out, err, posts } = await resume(history, 0, ['--last'])
       expect({ code, out, posts }).toEqual({ code: 15, out: '', posts: [] })
@@ -376,7 +364,7 @@ describe('interrupt of an earlier run', () => {
     },
   )
 
-  test('events run prints the answer if the list has events of clients, but no interrupt', async () => {
+  test('events run ignores the interrupt of an earlier run if the list has client events, but no interrupt', async () => {
     const { code, out } = await resume([...listed, running, soFar, endTurn], 0, ['--last'])
     expect({ code, out }).toEqual({ code: 0, out: 'so far\n' })
   })

@@ -110,7 +110,7 @@ test('events run replies to each tool use once and as the policy decides, althou
       }
 
       if (code === 10) {
-        // Only a reply that the service did not accept may stay in doubt.
+        // Only a reply that the service did not accept may stay unconfirmed.
         const { pending } = JSON.parse(err.trim().split('\n').at(-1) ?? '').error
         expect(used.some((outcome) => outcome === 'loses' || outcome === 'fails')).toBe(true)
         expect(pending.filter((id: string) => service.acceptedReplies.has(id))).toEqual([])

@@ -29,18 +29,17 @@ const policy = {
 }
 const askAll = always('ask')
 
-/** A tool use that runs a command. The policy allows it without another command. */
+/** Returns a tool use of bash. The policy allows the default command. */
 const uses = (id: string, command = 'git status', more: object = {}) =>
   bash(id, { input: { command }, ...more })
 const resultOf = (id: string): Event => ({ type: 'agent.tool_result', tool_use_id: id, content: 'gone' })
 const allows = (id: string): Event => ({ type: 'user.tool_confirmation', tool_use_id: id, result: 'allow' })
 
-/** Returns the tool uses with an accepted reply, and the decisions. */
+/** Returns the id and the decision of each accepted reply. */
 const repliesTo = ({ acceptedReplies }: ReturnType<typeof openAgent>) =>
   [...acceptedReplies].map(([id, [reply]]) => [id, reply?.result])
 
-/** Returns the posted replies. */
-const repliesIn = (requests: { method: string; text: string }[]) =>
+const listPostedReplies = (requests: { method: string; text: string }[]) =>
   requests
     .filter(({ method }) => method === 'POST')
     .flatMap(({ text }) => JSON.parse(text).events as Event[])
@@ -51,7 +50,7 @@ test('events run sends the task once, replies to tool uses by the policy, and en
   const agent = openAgent({ rounds: [], policy })
   const { code, out, requests } = await agent.runTask([task], { exchange: createEmulator({}) })
   expect(code).toBe(0)
-  expect(repliesIn(requests).map(({ type, result }) => [type, result])).toEqual([
+  expect(listPostedReplies(requests).map(({ type, result }) => [type, result])).toEqual([
     ['user.tool_confirmation', 'allow'],
     ['user.tool_confirmation', 'allow'],
   ])
@@ -73,7 +72,7 @@ test('events run sends the reason of each denial, follows the turn to its end, a
   const agent = openAgent({ rounds: [], policy })
   const { code, err, requests } = await agent.runTask([task], { exchange: createEmulator({}) })
   expect(code).toBe(14)
-  expect(repliesIn(requests).map(({ tool_use_id: _, ...answer }) => answer)).toEqual([
+  expect(listPostedReplies(requests).map(({ tool_use_id: _, ...answer }) => answer)).toEqual([
     { type: 'user.tool_confirmation', result: 'deny', deny_message: 'no deleting' },
     { type: 'user.tool_confirmation', result: 'allow' },
     { type: 'user.tool_confirmation', result: 'deny', deny_message: 'not in CI' },
@@ -98,16 +97,6 @@ test('events run without a terminal leaves a tool use open, exits with 12 and pr
   ])
 })
 
-test('events run without a task replies to the tool uses for which the session waits', async () => {
-  const agent = openAgent({ history: [uses('t1'), waitsFor('t1')], rounds: [], policy })
-  const { code } = await agent.runTask([])
-  expect({ code, tasks: agent.tasks, replies: repliesTo(agent) }).toEqual({
-    code: 0,
-    tasks: 0,
-    replies: [['t1', 'allow']],
-  })
-})
-
 describe('prompts of events run', () => {
   test('events run prompts a person on a terminal, and prints each decision with its rule', async () => {
     const rounds = [[uses('t1', 'ls'), uses('t2')], [uses('t3', 'pwd')]]
@@ -126,7 +115,7 @@ describe('prompts of events run', () => {
     expect(out).toContain('\n· agent.tool_result bash: ok\n')
   })
 
-  test('the key a at a prompt allows the same tool use for the rest of the run, but no other tool use', async () => {
+  test('the key a at a prompt allows the same call for the rest of the run, but no other call', async () => {
     const agent = openAgent({
       rounds: [
         [uses('t1', 'ls'), uses('t2', 'ls')],
@@ -154,7 +143,7 @@ describe('prompts of events run', () => {
     expect(repliesTo(agent).map(([, result]) => result)).toEqual(['allow', 'allow', 'allow', 'deny', 'deny'])
   })
 
-  test('a deny rule overrides what a person allowed with the key a', async () => {
+  test('a deny rule overrides the key a, by which a person always allows a call', async () => {
     const agent = openAgent({
       rounds: [[uses('t1', 'ls')], [uses('t2', 'ls; rm -r x')]],
       policy: { rules: [denyRm] },
@@ -197,7 +186,7 @@ test('V62: events run prints an events send command, not events confirm, for a s
 })
 
 describe('--tool commands', () => {
-  test('a --tool command gets its input on stdin, and no PARLEY_ variable of the user (needs sh)', async () => {
+  test('a --tool command gets the input on stdin, and no PARLEY_ variable of the user (needs sh)', async () => {
     const agent = openAgent({ rounds: [[custom('c1', { name: 'deploy', input: { env: 'test' } })]], policy })
     const words = ['do it', '--tool', 'deploy=cat; env | grep ^PARLEY_ | sort']
     const { code } = await agent.runTask(words, { env: { PARLEY_THING: 'canary', OTHER: 'x' } })
@@ -258,7 +247,7 @@ describe('--tool commands', () => {
       ...agent.timers,
       now: () => agent.timers.now() + (hasBegun() ? 100_000 : 0),
       async wait(milliseconds, signal) {
-        // The deadline can pass before parley waits for it. The test clock would wait for the command.
+        // The deadline can pass before parley waits for it. The test clock would wait until the command ends.
         if (milliseconds < 0) return realTimers.wait(0, signal)
         const isDeadline = milliseconds > 50_000 && milliseconds <= 100_000
         if (!isDeadline) return agent.timers.wait(milliseconds, signal)
@@ -277,14 +266,14 @@ describe('denied tool use that the service ran', () => {
   const old = (...events: Event[]) => [{ type: 'user.message' }, ...events, endTurn]
 
   test.each<[string, Event[], Event[], boolean]>([
-    ['it needed no confirmation', [], [denied('allow'), resultOf('t1')], true],
-    ['it has a result, but no confirmation', [], [denied(), resultOf('t1')], true],
-    ['it needed no confirmation before the run', old(denied('allow')), [], true],
-    ['it has a result from before the run', old(denied(), resultOf('t1')), [], true],
-    ['it ran before the last task', [...old(denied('allow')), ...old()], [], false],
-    ['another client allowed it', [], [denied(), allows('t1'), resultOf('t1')], false],
+    ['no confirmation was needed', [], [denied('allow'), resultOf('t1')], true],
+    ['a result, but no confirmation', [], [denied(), resultOf('t1')], true],
+    ['no confirmation was needed before the run', old(denied('allow')), [], true],
+    ['a result, but no confirmation, before the run', old(denied(), resultOf('t1')), [], true],
+    ['the tool use ran before the last task', [...old(denied('allow')), ...old()], [], false],
+    ['allowed by another client', [], [denied(), allows('t1'), resultOf('t1')], false],
   ])(
-    'Y61: events run exits with 14 because of a denied tool use that ran only if nobody allowed it: %s',
+    'Y61: a denied tool use that ran makes events run exit with 14, unless a client allowed it: %s',
     async (_, history, round, isWarned) => {
       for (const echoes of [true, false]) {
         const agent = openAgent({ history, rounds: [round], echoes, policy })
@@ -306,10 +295,10 @@ describe('Y90: id with two inputs', () => {
   const allowBash = { rules: [{ tool: 'bash', decision: 'allow' }], default: { decision: 'allow' } }
 
   test.each<[string, Parameters<typeof openAgent>[0], string[]]>([
-    ['by a rule', { rounds: [twice(selfHosted), [uses('t2')]], policy: allowBash }, ['do it']],
-    ['by --tool', { rounds: [twice(selfHosted)], policy: askAll }, ['do it', '--tool', 'bash=touch made']],
-    ['from before the run', { history: [...twice(), waitsFor('t1')], rounds: [], policy: allowBash }, []],
-  ])('events run never allows an id with two inputs %s, and exits with 12', async (_, script, words) => {
+    ['although a rule allows it', { rounds: [twice(selfHosted), [uses('t2')]], policy: allowBash }, ['do it']],
+    ['although --tool allows it', { rounds: [twice(selfHosted)], policy: askAll }, ['do it', '--tool', 'bash=touch made']],
+    ['if both inputs precede the run', { history: [...twice(), waitsFor('t1')], rounds: [], policy: allowBash }, []],
+  ])('events run leaves an id with two inputs open and exits with 12, %s', async (_, script, words) => {
     const agent = openAgent(script)
     const { code } = await agent.runTask(words)
     const isMade = existsSync(join(agent.cwd, 'made'))
@@ -331,13 +320,17 @@ describe('Y90: id with two inputs', () => {
 })
 
 describe('reply of unknown delivery', () => {
-  /** Creates an agent that waits for t1, with these outcomes of the posted replies, in order. */
+  /** Creates an agent that waits for t1. The posted replies get these outcomes, in order. */
   const open = (...outcomes: Outcome[]) =>
     openAgent({ rounds: [[uses('t1')]], outcome: () => outcomes.shift() ?? 'takes', policy })
 
-  test.each<Outcome>(['resets', 'fails late', 'cuts'])(
-    'Y50: events run sends no second reply if the first arrived, but its response did not (the service %s)',
-    async (outcome) => {
+  test.each<[string, Outcome]>([
+    ['a reset', 'resets'],
+    ['a 502', 'fails late'],
+    ['a cut response', 'cuts'],
+  ])(
+    'Y50: events run does not repeat a reply after %s if the list shows that the reply arrived',
+    async (_, outcome) => {
       const agent = open(outcome)
       const { code } = await agent.runTask()
       expect({ code, posts: agent.posts }).toEqual({ code: 0, posts: 1 })
@@ -345,7 +338,7 @@ describe('reply of unknown delivery', () => {
     },
   )
 
-  test('events run searches the list for a reply that got an error in a 200, and sends no second reply', async () => {
+  test('events run does not repeat a reply after an error in a 200, and exits with 10 unless the list shows the reply', async () => {
     const error = 'rate_limit_error'
     const accepting = open({ status: 200, error, isAccepted: true })
     expect([(await accepting.runTask()).code, accepting.posts]).toEqual([0, 1])
@@ -366,7 +359,7 @@ describe('reply of unknown delivery', () => {
     expect([code, (await agent.runTask()).code, agent.tasks]).toEqual([6, 10, 1])
   })
 
-  test('events run sends a reply again after several 429, but not if a 429 has x-should-retry: false', async () => {
+  test('events run repeats a reply after five 429 responses, but not if a 429 has x-should-retry: false', async () => {
     const agent = open(...Array<Outcome>(5).fill('limits'))
     expect((await agent.runTask()).code).toBe(0)
     expect(agent.acceptedReplies.get('t1')).toHaveLength(1)
@@ -378,7 +371,7 @@ describe('reply of unknown delivery', () => {
     [400, 4, {}],
     [429, 6, { 'retry-after': '0' }],
   ])(
-    'Y54: after a reply that gets a %i, events run exits with %i, and the next run sends the reply again',
+    'Y54: if a reply gets a %i, events run exits with %i, and the next run sends the reply again',
     async (status, exit, headers) => {
       let outcome: Outcome = { status, headers }
       const agent = openAgent({ rounds: [[uses('t1')]], outcome: () => outcome, policy })
@@ -398,7 +391,7 @@ describe('reply of unknown delivery', () => {
     },
   )
 
-  test("Y94: events run saves a command's result if the reply is refused, and the next run sends it (needs sh)", async () => {
+  test("Y94: if the service refuses a command's result, the next run sends the saved result (needs sh)", async () => {
     let outcome: Outcome = { status: 400 }
     const agent = openAgent({ rounds: [[custom('c1')]], outcome: () => outcome })
     const tool = ['--tool', 'count=echo ran >> runs; echo out; exit 3']
@@ -418,7 +411,7 @@ describe('reply of unknown delivery', () => {
     expect(readFileSync(join(agent.cwd, 'runs'), 'utf8')).toBe('ran\n')
   })
 
-  test('Y55: events run replies to the other tool uses if another client replied first to one', async () => {
+  test('Y55: if another client replies first to one tool use, events run still replies to the other', async () => {
     const outcomes: Outcome[] = ['refuses']
     const agent = openAgent({
       rounds: [[uses('t1'), uses('t2')]],
@@ -447,10 +440,10 @@ describe('reply of unknown delivery', () => {
   })
 })
 
-describe('events run continues from its audit file', () => {
+describe('audit file of an earlier run', () => {
   const line = (event: string, toolUse = 't1', more: object = {}) =>
     `${JSON.stringify({ time: '', session: 's1', toolUse, name: 'bash', event, ...more })}\n`
-  /** Creates an agent that waits for a tool use, and an audit file. */
+  /** Creates an audit file with this text, and an agent that waits for a reply to `use`. */
   function openWith(text: string, use = uses('t1')) {
     const agent = openAgent({ history: [use, waitsFor(String(use.id))], rounds: [], policy })
     agent.write('a.ndjson', text)
@@ -483,7 +476,7 @@ describe('events run continues from its audit file', () => {
     expect(err).toContain('t1 arrived: an earlier run may have sent the answer')
   })
 
-  test("Y96: events run sends an earlier run's reply again if the idle event is an hour newer than the reply", async () => {
+  test("Y96: events run repeats an earlier run's reply if the idle event is an hour newer than the reply", async () => {
     const agent = openWith('')
     const time = new Date(agent.timers.wallTime() - 3_600_000).toISOString()
     agent.write('a.ndjson', line('sent', 't1', { time }))
@@ -502,8 +495,8 @@ describe('events run continues from its audit file', () => {
   const slog = '{"time":"2026-01-01T00:00:00Z","level":"INFO","msg":"x"}'
   test.each([
     ['a policy', JSON.stringify(always('allow'))],
-    ['a file that ends with a line of another kind', line('sent') + slog],
-  ])('Y97: events run exits with 11 and keeps the content and mode of %s', async (_, text) => {
+    ['a log whose last line is not an audit line', line('sent') + slog],
+  ])('Y97: events run --audit exits with 11 and changes neither content nor mode of %s', async (_, text) => {
     const agent = openWith(text)
     const file = join(agent.cwd, 'a.ndjson')
     chmodSync(file, 0o644)
@@ -515,7 +508,7 @@ describe('events run continues from its audit file', () => {
     expect(readdirSync(agent.cwd).sort()).toEqual(['.cache', 'a.ndjson', 'p.json'])
   })
 
-  test("Y58: events run replies that a command's effect is unknown if an earlier run started the command", async () => {
+  test("Y58: events run sends \"effect unknown\" as the result of a command that an earlier run did not finish", async () => {
     const agent = openWith(line('start', 'c1'), custom('c1'))
     const { code, err } = await agent.runTask(['--tool', 'count=touch made', '-q', '--report', 'r.json'])
     expect(code).toBe(0)
@@ -548,7 +541,7 @@ test('Y62: events run leaves a tool use open if its id has a colon or a dot, and
   expect([...agent.acceptedReplies.keys()]).toEqual(['t2', 'call:1.x'])
 })
 
-test('after a deadline, or if a tool use stays open, --errors json has "retry": "later" and whether anything was sent', async () => {
+test('after a deadline or with an open tool use, the JSON error of events run has "retry": "later" and "sent"', async () => {
   async function getFailure(agent: ReturnType<typeof openAgent>, words: string[]) {
     const { err } = await agent.runTask([...words, '--errors', 'json', '--report', 'r.json'])
     const { exit, sent, retry } = JSON.parse(err.trim().split('\n').at(-1) ?? '').error
@@ -597,11 +590,11 @@ test('events run --dry-run checks the policy, prints the first request and write
 })
 
 test.each([
-  ['ends once the session resource is idle', [{ status: 'running' }, { status: 'idle' }], 0, 'the answer\n'],
-  ['exits with 15 at the deadline if it is not clearly idle', [{ status: ['idle'] }], 15, ''],
-  ['exits with 15 at the deadline if there is none', [{ status: 404 }], 15, ''],
+  ['ends once that resource is idle', [{ status: 'running' }, { status: 'idle' }], 0, 'the answer\n'],
+  ['exits with 15 at the deadline if its status is not a text', [{ status: ['idle'] }], 15, ''],
+  ['exits with 15 at the deadline if the service has none', [{ status: 404 }], 15, ''],
 ])(
-  'Y232: events run queries the session resource of a service without idle events, and %s',
+  'Y232: without idle events, events run queries the session resource, and %s',
   async (_, sessions, expected, answer) => {
     let queries = 0
     const service = createSessionService({

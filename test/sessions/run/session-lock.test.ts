@@ -18,10 +18,7 @@ import { type AgentScript, createAgentService } from './agent-service.ts'
 
 const clock = createIdleClock()
 
-/**
- * Creates a session whose --tool command runs until the file `go` exists, and a function that runs parley on
- * it.
- */
+/** Creates a session, and a function that runs parley on it. The --tool command runs until the file `go` exists. */
 function open(script: AgentScript) {
   const service = createAgentService(script)
   const cwd = temporaryFolder()
@@ -49,14 +46,13 @@ const until = async (isSo: () => boolean) => {
 }
 
 describe('Y131: session that another events run works on', () => {
-  test('events run with another audit file waits for another run of the session, and then finds the work done (needs sh)', async () => {
-    const one = ['--audit', 'a']
-    const other = ['--audit', 'b']
+  test('a second events run waits for the first even with another audit file, and then finds the work done (needs sh)', async () => {
     const { service, cwd, parley, runs } = open({ rounds: [[custom('c1')], [custom('c2')]] })
-    const first = parley(['run', 'do it', '-s', 's1', ...tool, ...one])
+    const first = parley(['run', 'do it', '-s', 's1', ...tool, '--audit', 'a'])
     await until(() => existsSync(join(cwd, 'runs')))
-    const second = parley(['run', '-s', 's1', ...tool, ...other])
-    const late = await parley(['run', '-s', 's1', ...tool, ...other, '--deadline', '1'])
+    const other = ['run', '-s', 's1', ...tool, '--audit', 'b']
+    const second = parley(other)
+    const late = await parley([...other, '--deadline', '1'])
     expect({ code: late.code, requests: late.requests }).toEqual({ code: 11, requests: [] })
     expect(late.err).toMatch(
       /^parley: session s1: another parley has locked it: if none is running, remove \S+\.parley-lock\n {2}nothing was sent\n$/,
@@ -68,7 +64,7 @@ describe('Y131: session that another events run works on', () => {
     expect(readdirSync(join(cwd, '.cache/parley'))).toEqual([])
   })
 
-  test('events run locks per session and address, however the address is written (needs sh)', async () => {
+  test('events run locks each session of an address, and treats two forms of an address as one (needs sh)', async () => {
     const { cwd, parley } = open({ rounds: [[custom('c1')]] })
     const first = parley(['run', 'do it', '-s', 's1', ...tool])
     await until(() => existsSync(join(cwd, 'runs')))
@@ -86,10 +82,10 @@ describe('Y132: lock file that cannot be created', () => {
   const argv = ['run', '-s', 's1', '--tool', 'count=true']
 
   test.each([
-    ['there is no home', { HOME: '', XDG_CACHE_HOME: '', LOCALAPPDATA: '' }, 'no cache folder'],
-    ['the folder is a link', { XDG_CACHE_HOME: 'LINKED' }, 'it is not a folder'],
+    ['the user has no home folder', { HOME: '', XDG_CACHE_HOME: '', LOCALAPPDATA: '' }, 'no cache folder'],
+    ['the cache folder is a symbolic link', { XDG_CACHE_HOME: 'LINKED' }, 'it is not a folder'],
   ])(
-    'events run prints that it runs without a lock if %s (needs POSIX files)',
+    'events run prints a note and continues without a lock if %s (needs POSIX files)',
     async (_, env: Record<string, string>, why) => {
       const { service, cwd, parley } = open(script)
       writeFileSync(join(cwd, 'FILE'), '')
@@ -112,7 +108,7 @@ test('Y133: events run posts nothing and starts no further command after it lost
   await until(() => existsSync(join(cwd, 'runs')))
   const [lock = ''] = readdirSync(join(cwd, '.cache/parley'))
   writeFileSync(join(cwd, '.cache/parley', `${lock}.new`), '')
-  // Replaces the lock file, as another run does after the death of its owner.
+  // Another run replaces the lock file in this way if it finds that the owner is dead.
   renameSync(join(cwd, '.cache/parley', `${lock}.new`), join(cwd, '.cache/parley', lock))
   writeFileSync(join(cwd, 'go'), '')
   const { code, err } = await first
@@ -125,7 +121,7 @@ test('Y133: events run posts nothing and starts no further command after it lost
 test.each([
   ['with a lock', '.cache'],
   ['without a lock (needs POSIX files)', 'p.json'],
-])('Y133: events run posts nothing after a signal has removed its files: %s', async (_, cache) => {
+])('Y133: events run %s posts nothing after a signal has begun its cleanup', async (_, cache) => {
   const { service, cwd } = open({ rounds: [[bash('t1')]] })
   let clean: (exit: number) => string = () => ''
   const shown = new Writable({

@@ -1,7 +1,6 @@
-import { describe, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
 import {
   type AuditedTask,
-  applyTaskAuditLine,
   computeShortSha256,
   EventListSnapshot,
   findTaskInList,
@@ -20,47 +19,23 @@ async function* createList(events: readonly SessionEvent[]) {
   for (const event of events) yield [{ event, text: JSON.stringify(event) }]
 }
 
-describe('states of a task', () => {
-  const known = { alike: 1 }
-  const of = (is: AuditedTask['is']): AuditedTask => ({ hash: 'a', is, known })
-  const line = (event: 'accepted' | 'refused' | 'unknown' | 'done', hash = 'a') => ({ event, hash })
-
-  test.each([
-    [undefined, { event: 'sent', hash: 'a', known } as const, of('posting')],
-    [{ ...of('accepted'), hash: 'b' }, { event: 'sent', hash: 'a', known } as const, of('posting')],
-    [of('posting'), line('accepted'), of('accepted')],
-    [of('posting'), line('unknown'), of('posting')],
-    [of('posting'), line('refused'), undefined],
-    [of('accepted'), line('done'), undefined],
-    [undefined, line('accepted'), undefined],
-  ])('after an audit line, the task %j has the next state: %j', (before, next, after) => {
-    expect(applyTaskAuditLine(before, next)).toEqual(after)
-  })
-})
-
-describe('search for a task in a list', () => {
-  const task = createMessage('go')
-  const [old, other] = [
-    { ...createMessage('before'), id: 'e1' },
-    { ...createMessage('other'), id: 'e2' },
-  ]
-  // A list without the events of clients.
-  const says2 = { type: 'agent.message', id: 'e2' }
-  test.each<[AuditedTask['is'], string | undefined, alike: number, SessionEvent[], boolean]>([
-    ['posting', 'e1', 1, [task, old, task], true],
-    ['accepted', undefined, 0, [], false],
-    ['accepted', undefined, 0, [other], false],
-    ['accepted', undefined, 0, [says2], true],
-  ])(
-    'a task in the state %s, sent after event %s and %i equal tasks, is proved by the list %j: %s',
-    async (is, last, alike, events, isShown) => {
-      const known = { alike, last, marks: getTaskFingerprints([task]) }
-      for (const given of [[task], undefined]) {
-        const found = await findTaskInList(createList(events), { hash: 'a', is, known }, given)
-        expect(found !== undefined).toBe(isShown)
-      }
-    },
-  )
+const task = createMessage('go')
+const old = { ...createMessage('before'), id: 'e1' }
+const other = { ...createMessage('other'), id: 'e2' }
+const posting = { is: 'posting', known: { alike: 1, last: 'e1' } } as const
+const accepted = { is: 'accepted', known: { alike: 0 } } as const
+test.each<[proof: string, title: string, Omit<AuditedTask, 'hash'>, list: SessionEvent[]]>([
+  ['proves', 'has one more equal event than before the task', posting, [task, old, task]],
+  ['does not prove', 'is empty', accepted, []],
+  ['does not prove', 'has only another message', accepted, [other]],
+  ['proves', 'has new events, but none of clients', accepted, [{ type: 'agent.message', id: 'e2' }]],
+])('a list %s that a task arrived if the list %s', async (proof, _, { is, known }, list) => {
+  const marks = getTaskFingerprints([task])
+  for (const given of [[task], undefined]) {
+    const earlier = { hash: 'a', is, known: { ...known, marks } }
+    const found = await findTaskInList(createList(list), earlier, given)
+    expect(found !== undefined).toBe(proof === 'proves')
+  }
 })
 
 test('the hash of a task depends on its bytes, and the fingerprint of an event on its content', () => {
@@ -75,7 +50,7 @@ test('the hash of a task depends on its bytes, and the fingerprint of an event o
   expect(others).toHaveLength(1)
 })
 
-test("the `known` field of the audit file counts listed events like the task's, and has the last event's id", async () => {
+test('TaskEventCounter counts the listed events that equal an event of the task, and keeps the last id', async () => {
   const task = [createMessage('a'), createMessage('b')]
   const counter = new TaskEventCounter(getTaskFingerprints(task))
   const none = { alike: 0, last: undefined, marks: getTaskFingerprints(task) }
@@ -92,7 +67,7 @@ test("the `known` field of the audit file counts listed events like the task's, 
   expect(counter.known).toEqual({ ...none, alike: 2, last: 'e1' })
 })
 
-test('a task in the audit file of an earlier version has no fingerprints, so only new events show that it arrived', async () => {
+test('without fingerprints in the audit file, only new events prove that an accepted task arrived', async () => {
   for (const [is, isShown] of [
     ['posting', false],
     ['accepted', true],

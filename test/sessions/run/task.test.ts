@@ -5,7 +5,7 @@ import type { RunOptions } from '../../harness/run.ts'
 import { bash, custom, endTurn, interrupt, running, says, userSays } from '../../harness/session-service.ts'
 import { always, atTerminal, getLockPath, type Outcome, openAgent } from './agent-service.ts'
 
-const notice =
+const resumedText =
   'the audit file shows that an earlier run sent this task: this run continues the session and does not send the task again'
 const check = "check with 'parley events list -s s1' whether the event list contains the task"
 const advice =
@@ -15,7 +15,7 @@ const isPost = ({ method }: { method: string }) => method === 'POST'
 
 describe('events run without --audit', () => {
   const argv = ['events', 'run', '-s', 's1']
-  const repetitionNote =
+  const warning =
     "parley: the session's last user.message is the same task: parley sends the task once more\n"
 
   test("events run without --audit warns before it sends the session's last task again, also with -q", async () => {
@@ -23,8 +23,8 @@ describe('events run without --audit', () => {
     const agent = openAgent({ rounds: [[says('one')], [says('two')], [says('three')]], taskOutcome })
     const go = async (task: string) => (await agent.run([...argv, '-q', task])).err
     expect(await go('go')).toBe('')
-    expect(await go('go')).toBe(repetitionNote)
-    expect(await go('go')).toContain(repetitionNote)
+    expect(await go('go')).toBe(warning)
+    expect(await go('go')).toContain(warning)
     expect(await go('go on')).toBe('')
     expect(await go('go')).toBe('')
     expect(agent.tasks).toBe(5)
@@ -34,7 +34,7 @@ describe('events run without --audit', () => {
     ['y\n', 0, 2],
     ['n\n', 15, 1],
   ])(
-    'events run without --audit prompts on a terminal before it sends the last task again: keys %j',
+    'events run without --audit prompts on a terminal before it sends the last task again: the answer is %j',
     async (typed, expected, tasks) => {
       const agent = openAgent({ rounds: [[says('one')], [says('two')]] })
       const first = await agent.run([...argv, 'go'], atTerminal(''))
@@ -53,40 +53,41 @@ describe('events run without --audit', () => {
 
 test.each([
   [
-    ['run'],
+    'events run',
     400,
     bash('t1'),
     's1 waits for an answer\n  answer with: parley events confirm -s s1 t1 --allow\n  or with --deny',
   ],
   [
-    ['run'],
+    'events run',
     409,
     custom('c1'),
     's1 waits for an answer\n  to send a result: parley events send -s s1 --custom-tool-result c1=TEXT',
   ],
   [
-    ['send', '--follow'],
+    'events send --follow',
     409,
     bash('t1'),
     's1 waits for an answer\n  answer with: parley events confirm -s s1 t1 --allow',
   ],
-  [['send'], 409, bash('t1'), 'if tool uses wait for an answer: parley events confirm -s s1 --pending'],
+  ['events send', 409, bash('t1'), 'if tool uses wait for an answer: parley events confirm -s s1 --pending'],
 ])(
-  'events %j names the command that answers waiting tool uses if the service refuses a task with %i',
-  async (words, status, use, hint) => {
+  '%s prints the command that answers the waiting tool uses if the service refuses its task with %i',
+  async (command, status, use, hint) => {
+    const words = command.split(' ')
     const refuse = (): Outcome => ({ status })
     const taskOutcome = (count: number): Outcome => (count === 1 ? 'takes' : { status })
     const agent = openAgent({ rounds: [[use]], outcome: refuse, taskOutcome })
     expect((await agent.run(['events', 'run', 'go'])).code).toBe(12)
-    const { code, err } = await agent.run(['events', ...words, 'on'])
+    const { code, err } = await agent.run([...words, 'on'])
     expect(code).toBe(4)
     expect(err).toContain(`\n  ${hint}\n`)
-    expect((await agent.run(['events', ...words, '--interrupt'])).err).not.toContain(hint)
+    expect((await agent.run([...words, '--interrupt'])).err).not.toContain(hint)
   },
 )
 
 describe('Y134: repeated events run', () => {
-  test('events run with the --audit file of a finished task sends the same task again, and the file records the steps of both runs', async () => {
+  test('events run --audit sends a finished task again, and the audit file has the lines of both runs', async () => {
     const agent = openAgent({ rounds: [[bash('t1')]] })
     expect((await agent.runTask(['go'])).code).toBe(0)
     expect(agent.taskLines()).toEqual(['sent', 'accepted', 'done'])
@@ -101,26 +102,18 @@ describe('Y134: repeated events run', () => {
     expect(agent.tasks).toBe(3)
   })
 
-  test('the same command resumes a task only while its tool uses wait, not after a turn with a denial', async () => {
+  test('the same command resumes a task while its tool uses wait, and a denial ends the task', async () => {
     const agent = openAgent({ rounds: [[bash('t1')]], policy: always('ask') })
     expect((await agent.runTask(['go'])).code).toBe(12)
     expect(agent.taskLines()).toEqual(['sent', 'accepted'])
     const waiting = await agent.runTask(['go'])
-    expect(waiting).toMatchObject({ code: 12, err: expect.stringContaining(`parley: ${notice}\n`) })
+    expect(waiting).toMatchObject({ code: 12, err: expect.stringContaining(`parley: ${resumedText}\n`) })
     agent.write('p.json', always('deny'))
     expect((await agent.runTask(['go'])).code).toBe(14)
     expect([agent.tasks, agent.taskLines()]).toEqual([1, ['sent', 'accepted', 'done']])
   })
 
-  test('the same command prints once the answer of a task that ended while no run followed it', async () => {
-    const agent = openAgent({ rounds: [[says('It is 42.')]] })
-    expect((await agent.runTask(['go', '--last'])).out).toBe('It is 42.\n')
-    agent.cutAudit('accepted')
-    expect(await agent.runTask(['go', '--last'])).toMatchObject({ code: 0, out: 'It is 42.\n' })
-    expect([agent.tasks, agent.taskLines()]).toEqual([1, ['sent', 'accepted', 'done']])
-  })
-
-  test('Y218: after an interrupt, the resume command names a new task, with other words than the last task in the audit file', async () => {
+  test('Y218: after an interrupt, the resume command has a new task that differs from the last task in the audit file', async () => {
     const agent = openAgent({ rounds: [], end: running })
     agent.write('number.json', { type: 'number' })
     const runTask = async (words: string[]) => {
@@ -157,7 +150,7 @@ describe('Y135: task of unknown delivery', () => {
       '  the task may have been accepted: the same command with the same --audit continues the session as soon as its event list contains the task\n',
     )
     const second = await agent.runTask(['go'])
-    expect(second).toMatchObject({ code: 0, err: expect.stringContaining(notice) })
+    expect(second).toMatchObject({ code: 0, err: expect.stringContaining(resumedText) })
     expect([agent.tasks, agent.taskLines()]).toEqual([1, ['sent', 'unknown', 'accepted', 'done']])
   })
 
@@ -169,11 +162,12 @@ describe('Y135: task of unknown delivery', () => {
   })
 
   test.each([
-    [true, 0, 'two\n', ['sent', 'unknown', 'accepted', 'done']],
-    [false, 10, '', ['sent', 'unknown']],
+    [0, 'shows', 'two\n', ['sent', 'unknown', 'accepted', 'done']],
+    [10, 'does not show', '', ['sent', 'unknown']],
   ])(
-    'Y223: events run without a task exits with 10 until the list shows the task of unknown delivery (it arrives: %s)',
-    async (arrives, expected, answer, lines) => {
+    'Y223: events run without a task exits with %i if the list %s the earlier task of unknown delivery',
+    async (expected, verb, answer, lines) => {
+      const arrives = verb === 'shows'
       const history = [userSays('night 1'), says('one'), endTurn]
       const taskOutcome = () => (arrives ? 'resets' : 'loses') as Outcome
       const agent = openAgent({ history, rounds: [[says('two')]], lag: 100, taskOutcome })
@@ -200,12 +194,12 @@ describe('Y135: task of unknown delivery', () => {
     const first = await agent.runTask(['go', '--errors', 'json'])
     expect(JSON.parse(first.err).error).toMatchObject({ exit: 8, sent: 'yes', retry: 'later' })
     const second = await agent.runTask(['go'])
-    expect(second).toMatchObject({ code: 0, err: expect.stringContaining(notice) })
+    expect(second).toMatchObject({ code: 0, err: expect.stringContaining(resumedText) })
     expect(agent.tasks).toBe(1)
   })
 })
 
-test('Y138: events run exits with 10 instead of printing an older answer if the list does not show the accepted task', async () => {
+test('Y138: events run exits with 10 and prints no older answer if the list does not show the accepted task', async () => {
   let shown: number | undefined
   const history = [userSays('old'), says('old'), endTurn]
   const agent = openAgent({ history, rounds: [[says('new')]], onList: () => shown })
@@ -236,10 +230,7 @@ test('Y138: events run exits with 10 instead of printing an older answer if the 
   expect([agent.tasks, agent.taskLines()]).toEqual([1, ['sent', 'accepted', 'done']])
 })
 
-/**
- * Creates a host that dies at point `at`. A point is before a request, after its response, or after an audit
- * line.
- */
+/** Creates a host that dies at point `at`. Points are before a request, after a response and after an audit line. */
 function dieAt(at: number, { exchange, cwd, timers }: ReturnType<typeof openAgent>): RunOptions {
   let left = at
   let isDead = false
@@ -276,7 +267,7 @@ function dieAt(at: number, { exchange, cwd, timers }: ReturnType<typeof openAgen
   }
 }
 
-test('Y136: events run killed at any request or audit line sends nothing twice if it is repeated (needs sh)', async () => {
+test('Y136: events run that was killed at any request or audit line sends nothing twice in a rerun (needs sh)', async () => {
   const words = ['go', '--tool', 'count=echo $PARLEY_TOOL_USE_ID >> runs']
   const ends: string[] = []
   for (let at = 0; ; at++) {
@@ -290,14 +281,14 @@ test('Y136: events run killed at any request or audit line sends nothing twice i
     const file = join(agent.cwd, 'runs')
     const runs = existsSync(file) ? readFileSync(file, 'utf8').trim().split('\n') : []
     const twice = [...agent.acceptedReplies].filter(([, answers]) => answers.length > 1)
-    const isTaskInDoubt = second.err.includes('began to send the task, and it is not known')
+    const isTaskUnknown = second.err.includes('began to send the task, and it is not known')
     expect({ at, tasks: agent.tasks, twice, runs }).toEqual({
       at,
-      tasks: isTaskInDoubt ? 0 : 1,
+      tasks: isTaskUnknown ? 0 : 1,
       twice: [],
       runs: [...new Set(runs)],
     })
-    // The delivery of a task or a reply is sometimes unknown.
+    // A kill before the response leaves the delivery of the task or the reply unknown.
     if (second.code === 10) expect(second.err).toMatch(/it is not known whether (it arrived|the answer to)/)
     else expect({ at, code: second.code, err: second.err }).toMatchObject({ at, code: 0 })
     ends.push(`${agent.taskLines().join(' ')} ${second.code}`)

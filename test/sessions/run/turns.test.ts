@@ -51,14 +51,14 @@ describe('task that is queued behind the turn of another client', () => {
   const theirs = [says('their answer'), endTurn]
   const ours = [running, says('our answer'), endTurn]
 
-  test('events run waits for a queued task that starts 20 s after the turn of another client', async () => {
+  test('events run waits for its queued task, which starts 20 s after the turn of another client', async () => {
     const processed = createSignal()
     const [first = running, ...others] = ours
     const service = createService({
       history,
       posts: [
         {
-          posted: { processed: processed },
+          posted: { processed },
           next: [
             shown(theirs[0] as Event, { after: 1_000 }),
             endTurn,
@@ -79,7 +79,7 @@ describe('task that is queued behind the turn of another client', () => {
     expect([code, out], err).toEqual([0, 'our answer\n'])
   })
 
-  test("events run with a queued task exits with 8 if only another client's turn has a message, after a tool use", async () => {
+  test("events run with a queued task exits with 8 if only another client's turn has a message", async () => {
     const other = [bash('t1'), waitsFor('t1'), confirms('t1'), running, ...theirs]
     const service = createService({
       history,
@@ -132,7 +132,7 @@ describe('events run that is resumed while the list lags', () => {
     expect([code, out], err).toEqual([0, 'the answer\n'])
   })
 
-  /** Cuts a run by its deadline after the task was accepted, and resumes it with the printed command. */
+  /** Runs a task until its deadline, and then executes the resume command of the report. */
   async function resume(script: SessionScript) {
     const service = createService({ history: before, ...script })
     const cut = await service.run(['events', 'run', 'do it', '--last', '--report', 'r', '--deadline', '0.05'])
@@ -145,7 +145,7 @@ describe('events run that is resumed while the list lags', () => {
   const soon = [shown(running, { after: 1_000 }), ...now.slice(1)]
   const lagging = { history: before.map((event) => shown(event, {})), defaultVisibility: lag }
 
-  test('events run --after ID waits for the task with this id', async () => {
+  test('events run --after ID waits until the list shows the task with this id', async () => {
     const { code, out, err, command, posts } = await resume({ ...lagging, posts: [{ next: soon }] })
     expect([code, out, posts.length], err).toEqual([0, 'the answer\n', 1])
     expect(command).toEqual(expect.arrayContaining(['--after', 'e5']))
@@ -161,30 +161,19 @@ describe('events run that is resumed while the list lags', () => {
     expect(err).toContain('e5')
   })
 
-  test('the resume command waits for no task id if the service lists no events of clients', async () => {
+  test('events run --after ID does not wait for the id if the service lists no events of clients', async () => {
     const posts = [{ response: 'other ids', posted: { listed: 'never' }, next: soon } as const]
     const { code, out, err } = await resume({ history: [running, says('before'), endTurn], posts })
     expect([code, out], err).toEqual([0, 'the answer\n'])
   })
 })
 
-test('events run waits for the unanswered tool uses of an idle event if others are answered', async () => {
+test('events run without a task replies only to the unanswered tool uses of the last idle event', async () => {
   const history = [userSays('before'), running, bash('t1'), bash('t2'), waitsFor('t1', 't2'), confirms('t1')]
-  const service = createService({
-    history,
-    posts: [{ next: [running, says('the answer'), endTurn] }],
-  })
+  const service = createService({ history, posts: [{ next: [running, says('the answer'), endTurn] }] })
   const followed = await service.run(['events', 'follow', '--deadline', '60'])
   expect([followed.code, followed.err]).toEqual([12, expect.stringContaining('t2')])
-  const { code, out } = await service.run([
-    'events',
-    'run',
-    '--last',
-    '--policy',
-    'allow.json',
-    '--deadline',
-    '60',
-  ])
+  const { code, out } = await service.run('events run --last --policy allow.json --deadline 60'.split(' '))
   expect([code, out]).toEqual([0, 'the answer\n'])
   expect(service.posts.flat().map((event) => event.tool_use_id)).toEqual(['t2'])
 })

@@ -1,9 +1,9 @@
-import { describe, expect, test } from 'vitest'
-import { RunBudget } from '../../../src/sessions/running/budget.ts'
+import { expect, test } from 'vitest'
+import { UsageMeter } from '../../../src/sessions/running/usage-meter.ts'
 import { readSessionUsage } from '../../../src/wire/sessions/usage.ts'
 
 type Value = Record<string, unknown>
-type Limits = ConstructorParameters<typeof RunBudget>[0]
+type Limits = ConstructorParameters<typeof UsageMeter>[0]
 const usage = (input: number, output: number, cents?: unknown, more: Value = {}) => ({
   input_tokens: input,
   output_tokens: output,
@@ -30,18 +30,18 @@ interface Row {
 }
 
 const rows: Record<string, Row> = {
-  'counts all usage of a new session': {
+  'all usage of a new session counts for the run': {
     now: [says, createUsageEvent(10, 5, '187')],
     run: { tokens: { inputTokens: 10, outputTokens: 5, totalTokens: 15 }, cost: usd(187) },
     session: { tokens: { inputTokens: 10, outputTokens: 5, totalTokens: 15 }, cost: usd(187) },
   },
-  'counts in an older session the difference to the last usage before the task': {
+  'in an older session, only the usage since the task counts for the run': {
     past: [task, says, createUsageEvent(10, 5, '100'), task, says, createUsageEvent(30, 9, '150')],
     now: [says, createUsageEvent(40, 10, '187')],
     run: { tokens: { inputTokens: 10, outputTokens: 1, totalTokens: 11 }, cost: usd(37) },
     session: { tokens: { inputTokens: 40, outputTokens: 10, totalTokens: 50 }, cost: usd(187) },
   },
-  'an unreadable count of one request makes the total unknown': {
+  'an unreadable count of one request makes the total of the run unknown': {
     now: [
       request(1, 2),
       { type: 'span.model_request_end', model_usage: { input_tokens: 3, output_tokens: -1 } },
@@ -49,7 +49,7 @@ const rows: Record<string, Row> = {
     ],
     run: { tokens: { inputTokens: 9, outputTokens: null, totalTokens: null } },
   },
-  'counts a session as new if it has not worked yet': {
+  'all usage of an older session that never worked counts for the run': {
     past: [
       task,
       { type: 'x.agent.message' },
@@ -59,62 +59,62 @@ const rows: Record<string, Row> = {
     now: [createUsageEvent(40, 10)],
     run: { tokens: { totalTokens: 50 } },
   },
-  'does not count a session as new once it has started to work': {
+  'the usage of a run is unknown if the session worked before and reported no usage': {
     past: [task, { type: 'session.status_running' }],
     now: [createUsageEvent(40, 10)],
     run: {},
   },
-  'ignores the usage field of other events': {
+  'a message with a usage field reports no usage': {
     now: [{ ...says, usage: usage(9, 9), model_usage: usage(9, 9) }],
     run: {},
   },
-  'counts a cost without tokens': {
+  'a cost without tokens counts for the run': {
     now: [{ type: 'session.usage', usage: { list_cost: { amount: '7', currency: 'USD' } } }],
     run: { tokens: undefined, cost: usd(7) },
   },
-  'adds the costs of requests': {
+  'the cost of a run is the sum of its model requests': {
     now: [request(1, 1, '5'), request(1, 1, '6')],
     run: { tokens: { totalTokens: 4 }, cost: usd(11) },
   },
-  'the cost is unknown if only the first of two requests has a cost': {
+  'the cost of a run is unknown if only one of two model requests has a cost': {
     now: [request(1, 1, '5'), request(1, 1)],
     run: { tokens: { totalTokens: 4 }, cost: undefined },
   },
-  'a part that did not grow is zero': {
+  'a token count that did not grow since the task is zero': {
     past: [task, createUsageEvent(10, 5, '7')],
     now: [createUsageEvent(10, 9, '7')],
     run: { tokens: { inputTokens: 0, outputTokens: 4, totalTokens: 4 }, cost: usd(0) },
   },
-  'a part that became less is unknown': {
+  'a token count that became less since the task is unknown': {
     past: [task, createUsageEvent(10, 5, '7')],
     now: [createUsageEvent(5, 9, '6')],
     run: { tokens: { outputTokens: 4, totalTokens: 4 }, cost: undefined },
     session: { tokens: { inputTokens: 5, outputTokens: 9, totalTokens: 14 }, cost: usd(6) },
   },
-  'a cost is unknown if the usage before the run had none': {
+  'the cost of a run is unknown if the usage before the run has no cost': {
     past: [task, createUsageEvent(10, 5)],
     now: [createUsageEvent(11, 6, '7')],
     run: { tokens: { totalTokens: 2 }, cost: undefined },
   },
-  'a later usage with the same tokens updates the cost': {
+  'a later usage event with the same tokens updates the cost': {
     now: [createUsageEvent(40, 10, '187'), createUsageEvent(40, 10, '190')],
     run: { tokens: { totalTokens: 50 }, cost: usd(190) },
   },
-  'adds the usage of requests if no usage event arrives': {
+  'without usage events, the usage of a run is the sum of its model requests': {
     past: [task, request(1000, 1000)],
     now: [request(3, 4), says, request(5, 6)],
     run: { tokens: { inputTokens: 8, outputTokens: 10, totalTokens: 18 }, cost: undefined },
     session: {},
   },
-  'a request without usage makes the total unknown': {
+  'a model request without usage makes the usage of the run unknown': {
     now: [request(3, 4), { type: 'span.model_request_end', is_error: true }, says, request(5, 6)],
     run: {},
   },
-  'requests do not count after a usage event of the session': {
+  'model requests do not count if the session sends usage events': {
     now: [request(3, 4), createUsageEvent(40, 10, '1'), request(5, 6)],
     run: { tokens: { inputTokens: 40, outputTokens: 10, totalTokens: 50 }, cost: usd(1) },
   },
-  'counts cache tokens under both field names': {
+  'cache tokens count under both field names': {
     now: [
       createUsageEvent(1, 2, undefined, {
         cache_read_input_tokens: 100,
@@ -142,143 +142,111 @@ const rows: Record<string, Row> = {
     run: { tokens: { inputTokens: 1 }, cost: undefined },
     session: { cost: { amount: 9n, currency: 'EUR' } },
   },
-  'requests in two currencies have no sum': {
+  'the cost of model requests in two currencies is unknown': {
     now: ['EUR', 'USD', 'USD'].map((currency) => ({
       type: 'span.model_request_end',
       model_usage: { input_tokens: 1, list_cost: { amount: '9', currency } },
     })),
     run: { tokens: { inputTokens: 3 }, cost: undefined },
   },
-  'ignores a usage event with lower counts than an earlier one': {
+  'a usage event with lower counts than an earlier event is ignored': {
     now: [createUsageEvent(40, 10, '187'), createUsageEvent(30, 10, '150')],
     run: { tokens: { inputTokens: 40 }, cost: usd(187) },
   },
 }
 
-describe('usage of a run', () => {
-  test.each(Object.entries(rows))('%s', (_, { past = [], now, run, session }) => {
-    const budget = new RunBudget()
-    for (const event of past) budget.add(event as never)
-    budget.begin(true)
-    for (const event of now) budget.add(event as never)
-    const { run: figures } = budget
-    expect(figures).toMatchObject(run)
-    if (Object.keys(run).length === 0) expect(figures).toEqual({})
-    if ('tokens' in run) expect(figures.tokens).toEqual(run.tokens && expect.objectContaining(run.tokens))
-    if (session) expect(budget.session).toMatchObject(session)
-  })
+function createMeter(events: object[], limits?: Limits) {
+  const meter = new UsageMeter(limits)
+  for (const event of events) meter.add(event as never)
+  return meter
+}
 
-  test('the usage before the task is subtracted from the usage after it', () => {
-    const budget = new RunBudget()
-    budget.add(says as never)
-    budget.begin(true)
-    expect(budget.lacksBase).toBe(true)
-    budget.addBase(readSessionUsage(usage(10, 10, '5')))
-    expect([budget.lacksBase, budget.hasTotal]).toEqual([false, false])
-    budget.addTotal(readSessionUsage(usage(15, 11, '9')))
-    expect(budget.run).toMatchObject({ tokens: { totalTokens: 6 }, cost: usd(4) })
-  })
+test.each(Object.entries(rows))('%s', (_, { past = [], now, run, session }) => {
+  const meter = createMeter(past)
+  meter.startRun(true)
+  for (const event of now) meter.add(event as never)
+  const { runUsage } = meter
+  expect(runUsage).toMatchObject(run)
+  if (Object.keys(run).length === 0) expect(runUsage).toEqual({})
+  if ('tokens' in run) expect(runUsage.tokens).toEqual(run.tokens && expect.objectContaining(run.tokens))
+  if (session) expect(meter.sessionUsage).toMatchObject(session)
 })
 
-describe('usage of events run without a task', () => {
-  test.each<[past: string, events: object[], asked: object | undefined, total: number | undefined]>([
-    ['all usage of a session that has not worked', [], undefined, 50],
-    [
-      'nothing in a started turn if the service returns no usage',
-      [task, createUsageEvent(10, 5), says],
-      undefined,
-      undefined,
-    ],
-    [
-      'the difference to the usage that the service returns',
-      [task, createUsageEvent(10, 5), says],
-      usage(20, 5),
-      25,
-    ],
-    [
-      'nothing if the service returns less usage than before',
-      [task, createUsageEvent(10, 5), says],
-      usage(9, 5),
-      undefined,
-    ],
-  ])('events run without a task counts %s', (_, past, asked, total) => {
-    const budget = new RunBudget()
-    for (const event of past) budget.add(event as never)
-    budget.begin(false)
-    if (budget.lacksBase) budget.addBase(asked && readSessionUsage(asked as never))
-    budget.add(createUsageEvent(40, 10) as never)
-    expect(budget.run.tokens?.totalTokens).toBe(total)
-  })
+test('the usage before a task is subtracted from the usage after the task', () => {
+  const meter = createMeter([says])
+  meter.startRun(true)
+  expect(meter.isStartTotalUnknown).toBe(true)
+  meter.addStartTotal(readSessionUsage(usage(10, 10, '5')))
+  expect([meter.isStartTotalUnknown, meter.hasTotal]).toEqual([false, false])
+  meter.addTotal(readSessionUsage(usage(15, 11, '9')))
+  expect(meter.runUsage).toMatchObject({ tokens: { totalTokens: 6 }, cost: usd(4) })
 })
 
-describe('minimum usage of events run', () => {
-  test.each<[string, object[], number | undefined]>([
-    ['unknown without usage', [says], undefined],
-    ['the sum of its requests', [request(1, 2), request(5, 6)], 14],
-  ])('the minimum usage of events run is %s', (_, now, tokens) => {
-    const isOver = (maxTotalTokens: number) => {
-      const budget = new RunBudget({ maxTotalTokens })
-      for (const event of now) budget.add(event as never)
-      return budget.describeExceededLimit() !== undefined
-    }
-    expect([isOver(tokens ?? 1), isOver((tokens ?? 1) + 1)]).toEqual([tokens !== undefined, false])
-  })
+const startedTurn = [task, createUsageEvent(10, 5), says]
+test.each<[title: string, past: object[], queried: object | undefined, total: number | undefined]>([
+  ['all usage of a session that has not worked', [], undefined, 50],
+  ['nothing in a started turn if the service returns no usage', startedTurn, undefined, undefined],
+  ['the usage since its query of the usage', startedTurn, usage(20, 5), 25],
+  ['nothing if the service returns less usage than before', startedTurn, usage(9, 5), undefined],
+])('events run without a task counts %s', (_, past, queried, total) => {
+  const meter = createMeter(past)
+  meter.startRun(false)
+  if (meter.isStartTotalUnknown) meter.addStartTotal(queried && readSessionUsage(queried as never))
+  meter.add(createUsageEvent(40, 10) as never)
+  expect(meter.runUsage.tokens?.totalTokens).toBe(total)
 })
 
-describe('limits of events run', () => {
-  const createBudget = (flags: Limits, now: object[]) => {
-    const budget = new RunBudget(flags)
-    for (const event of now) budget.add(event as never)
-    return budget
-  }
+const requests = [request(1, 2), request(5, 6)]
+test.each<[title: string, limits: Limits, events: object[], message: string | undefined]>([
+  ['any usage without a limit', {}, [createUsageEvent(9, 9, '900')], undefined],
+  ['unknown usage', { maxTotalTokens: 1 }, [says], undefined],
+  ['model requests below the limit', { maxTotalTokens: 15 }, requests, undefined],
+  [
+    'model requests that reach the limit',
+    { maxTotalTokens: 14 },
+    requests,
+    'the run used 14 tokens, and --max-total-tokens is 14',
+  ],
+  [
+    'model requests that reach the limit, although one has no usage',
+    { maxTotalTokens: 3 },
+    [request(1, 2), { type: 'span.model_request_end' }],
+    'the run used at least 3 tokens, and --max-total-tokens is 3',
+  ],
+  [
+    'input tokens that reach the limit, although the output tokens are unreadable',
+    { maxTotalTokens: 3 },
+    [{ type: 'session.usage', usage: { input_tokens: 3, output_tokens: -1 } }],
+    'the run used at least 3 tokens, and --max-total-tokens is 3',
+  ],
+  ['a cost below the limit', { maxCost: '1.5' }, [createUsageEvent(9, 9, '149')], undefined],
+  [
+    'a cost that reaches the limit in whole cents',
+    { maxCost: '1.509' },
+    [createUsageEvent(9, 9, '150')],
+    'the run cost $1.50, and --max-cost is 1.509',
+  ],
+])('events run exceeds a limit as soon as the certain usage reaches it: %s', (_, limits, events, message) => {
+  expect(createMeter(events, limits).describeExceededLimit()).toBe(message)
+})
 
-  test.each<[flags: Limits, now: object[], why: string | undefined]>([
-    [{}, [createUsageEvent(9, 9, '900')], undefined],
-    [{ maxTotalTokens: 18 }, [], undefined],
-    [{ maxTotalTokens: 3 }, [request(1, 2)], 'the run used 3 tokens, and --max-total-tokens is 3'],
-    [
-      { maxTotalTokens: 3 },
-      [request(1, 2), { type: 'span.model_request_end' }],
-      'the run used at least 3 tokens, and --max-total-tokens is 3',
-    ],
-    [
-      { maxTotalTokens: 3 },
-      [{ type: 'session.usage', usage: { input_tokens: 3, output_tokens: -1 } }],
-      'the run used at least 3 tokens, and --max-total-tokens is 3',
-    ],
-    [{ maxCost: '1.5' }, [createUsageEvent(9, 9, '149')], undefined],
-    [{ maxCost: '1.509' }, [createUsageEvent(9, 9, '150')], 'the run cost $1.50, and --max-cost is 1.509'],
-  ])('with the limits %j, events run stops after the events %j because: %s', (flags, now, why) => {
-    expect(createBudget(flags, now).describeExceededLimit()).toBe(why)
-  })
+const bothLimits = { maxTotalTokens: 1, maxCost: '1' }
+const problem = 'cannot be enforced: the service does not report the usage of the run'
+test.each<[title: string, limits: Limits, events: object[], warning: string | undefined]>([
+  ['no limit', {}, [says], undefined],
+  ['usage without a cost', bothLimits, [says, createUsageEvent(9, 9)], `--max-cost ${problem}`],
+  ['no usage', bothLimits, [says], `--max-total-tokens and --max-cost ${problem}`],
+])('events run warns about each limit for which the service reports no usage: %s', (_, limits, events, warning) => {
+  expect(createMeter(events, limits).limitWarning).toBe(warning)
+})
 
-  test.each<[flags: Limits, now: object[], lack: string | undefined]>([
-    [{}, [says], undefined],
-    [
-      { maxTotalTokens: 1, maxCost: '1' },
-      [says, createUsageEvent(9, 9)],
-      '--max-cost cannot be enforced: the service does not report the usage of the run',
-    ],
-    [
-      { maxTotalTokens: 1, maxCost: '1' },
-      [says],
-      '--max-total-tokens and --max-cost cannot be enforced: the service does not report the usage of the run',
-    ],
-  ])('with the limits %j, events run warns after the events %j: %s', (flags, now, lack) => {
-    expect(createBudget(flags, now).limitWarning).toBe(lack)
-  })
+test('work before events run does not show whether a limit can be enforced', () => {
+  const meter = createMeter([says], { maxTotalTokens: 1 })
+  meter.startRun(true)
+  expect(meter.limitWarning).toBe(undefined)
+})
 
-  test('work before events run does not show whether a limit can be enforced', () => {
-    const budget = createBudget({ maxTotalTokens: 1 }, [says])
-    budget.begin(true)
-    expect(budget.limitWarning).toBe(undefined)
-  })
-
-  test.each<[Limits, boolean]>([
-    [{}, false],
-    [{ maxCost: '1' }, true],
-    [{ maxTotalTokens: 1 }, true],
-  ])('events run with the flags %j has a limit: %s', (flags, isBounded) => {
-    expect(new RunBudget(flags).hasLimits).toBe(isBounded)
-  })
+test('--max-cost and --max-total-tokens are limits of events run', () => {
+  const limits = [{}, { maxCost: '1' }, { maxTotalTokens: 1 }]
+  expect(limits.map((each) => new UsageMeter(each).hasLimits)).toEqual([false, true, true])
 })

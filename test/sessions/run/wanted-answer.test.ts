@@ -14,7 +14,7 @@ const stops = (type: string, more: object = {}): Event => ({
 const schema = { type: 'object', required: ['verdict'] }
 const schemaText = `Answer with nothing but JSON that fits this JSON Schema:\n${JSON.stringify(schema)}`
 
-/** Creates an agent and runs events run with a policy that decides every tool use in the same way. */
+/** Creates an agent, and executes `events run` with its policy. By default, the policy allows every tool use. */
 async function runOn(script: AgentScript & { policy?: object }, words: string[], options?: RunOptions) {
   const agent = openAgent(script)
   agent.write('s.json', schema)
@@ -44,7 +44,7 @@ describe('events run --last prints only the last answer', () => {
   })
 
   test.each([['--last'], ['-o', 'a.txt'], ['--schema', 's.json']])(
-    'Y122: events run exits with 8 if no message follows the task, only with a flag such as %s',
+    'Y122: events run %s exits with 8 if no message follows the task, but without such a flag with 0',
     async (...flags) => {
       const { code, err, read, runAgain } = await runOn({ history: before, rounds: [] }, ['do it', ...flags])
       expect({ code, file: read('a.txt') }).toEqual({ code: 8, file: undefined })
@@ -67,13 +67,13 @@ describe('events run --last prints only the last answer', () => {
 
   const asks = [[says('half'), bash('t1')], [says('done without')]]
   test.each<[string, Parameters<typeof openAgent>[0], number, string]>([
-    ['a denial', { rounds: asks, policy: always('deny') }, 14, 'done without\n'],
-    ['an open tool use', { rounds: asks, policy: always('ask') }, 12, ''],
-    ['the last retry', { rounds: [[says('half')]], end: stops('retries_exhausted') }, 13, ''],
-    ['a termination', { rounds: [[says('half')]], end: { type: 'session.status_terminated' } }, 13, ''],
-    ['the deadline', { rounds: [[says('half')]], end: running }, 15, ''],
+    ['a tool use was denied', { rounds: asks, policy: always('deny') }, 14, 'done without\n'],
+    ['a tool use stays open', { rounds: asks, policy: always('ask') }, 12, ''],
+    ['retries are exhausted', { rounds: [[says('half')]], end: stops('retries_exhausted') }, 13, ''],
+    ['the session is terminated', { rounds: [[says('half')]], end: { type: 'session.status_terminated' } }, 13, ''],
+    ['the deadline passes', { rounds: [[says('half')]], end: running }, 15, ''],
   ])(
-    'Y124: events run --last prints the answer after a denial, but not after another end: %s',
+    'Y124: events run --last prints an answer only after a finished turn: %s',
     async (_, script, ...end) => {
       const { code, out } = await runOn(script, ['do it', '--last', '--deadline', '30s'])
       expect([code, out]).toEqual(end)
@@ -89,9 +89,12 @@ describe('events run --last prints only the last answer', () => {
     expect({ code: none.code, out: none.out }).toEqual({ code: 8, out: '' })
   })
 
-  test.each([[['--last']], [[]]])(
-    'Y126: events run %j exits with 15 and a resume command if an interrupt ended the turn',
-    async (flags) => {
+  test.each([
+    ['--last', ['--last']],
+    ['without --last', []],
+  ])(
+    'Y126: events run %s exits with 15 and a resume command if an interrupt ended the turn',
+    async (_, flags) => {
       const history = [userSays('one'), says('half'), interrupt, endTurn]
       const words = [...flags, '--report', 'r.json']
       const { code, out, err, agent, runAgain } = await runOn({ history, rounds: [] }, words)
@@ -115,9 +118,9 @@ describe('events run --last prints only the last answer', () => {
 
     test.each([
       ['prints no answer', []],
-      ['does not report the end as the turn’s own at a limit', ['--max-total-tokens', '100']],
+      ['over its limit does not claim that the agent finished', ['--max-total-tokens', '100']],
     ])(
-      "events run after another client's interrupt exits with 15 and a resume command, and %s",
+      "events run exits with 15 and a resume command after another client's interrupt, and %s",
       async (_, flags) => {
         const { code, out, err } = await runOn({ rounds: interrupted, echoes }, ['do it', '--last', ...flags])
         expect({ code, out }).toEqual({ code: 15, out: '' })
@@ -130,7 +133,7 @@ describe('events run --last prints only the last answer', () => {
       },
     )
 
-    test('events run does not record an interrupted task as done, and a rerun does not send it again', async () => {
+    test('events run does not record an interrupted task as done, and a rerun does not send the task again', async () => {
       const agent = openAgent({ rounds: interrupted, echoes })
       for (const note of ['', 'this run continues the session and does not send the task again\n']) {
         const { code, err } = await agent.runTask()
@@ -157,7 +160,7 @@ describe('events run --last prints only the last answer', () => {
         '',
         /s1 was interrupted: another/,
       ],
-    ])("events run --last names another client's message and %s", async (_, round, exit, answer, message) => {
+    ])("events run --last reports another client's message after the task and %s", async (_, round, exit, answer, message) => {
       const { code, out, err } = await runOn({ rounds: [[...round, endTurn]], echoes }, ['do it', '--last'])
       expect({ code, out }).toEqual({ code: exit, out: answer })
       expect(err).toMatch(isNamed)
@@ -166,7 +169,7 @@ describe('events run --last prints only the last answer', () => {
     })
   })
 
-  test('Y127: events run --last on a terminal prints the other events on stderr, one line each', async () => {
+  test('Y127: events run --last on a terminal prints the other events on stderr, one per line', async () => {
     const rounds = [[says('a\nb'), says('the answer')]]
     const { out, err } = await runOn({ rounds }, ['do it', '--last'], { tty: ['stdout', 'stderr'] })
     expect(out).toBe('the answer\n')
@@ -194,7 +197,7 @@ describe('events run -o writes the answer to a file', () => {
     [12, 'ask', [bash('t1')], endTurn, undefined],
     [15, 'allow', [says('half')], running, 'half'],
   ])(
-    'Y129: events run that exits with %i keeps the old file of -o and saves the text as FILE.part',
+    'Y129: events run that exits with %i leaves the file of -o unchanged, and saves the text, if any, as FILE.part',
     async (exit, decision, round, end, text) => {
       const agent = openAgent({ rounds: [round], end, policy: always(decision as 'ask' | 'allow') })
       agent.write('a.txt', 'old')
@@ -211,7 +214,7 @@ describe('events run -o writes the answer to a file', () => {
     },
   )
 
-  test('Y150: events run exits with 11 or 2 before it sends anything if -o cannot be written', async () => {
+  test('Y150: events run exits with 11 or 2 and sends nothing if -o cannot be written', async () => {
     const { code, requests, runAgain } = await runOn({ rounds: [] }, ['do it', '-o', 'none/a.txt'])
     expect([code, requests]).toEqual([11, []])
     const same = await runAgain(['do it', '-o', 'p.json'])
@@ -225,7 +228,7 @@ const fits = '```json\n{"verdict": 1.0}\n```'
 describe('events run --schema prints JSON that matches the schema', () => {
   const words = ['do it', '--schema', 's.json']
 
-  test('Y151: events run --schema checks only the answer, and prints its JSON as the agent wrote it', async () => {
+  test('Y151: events run --schema checks only the last message, and prints its JSON as the agent wrote it', async () => {
     const rounds = [[says('I begin'), bash('t1')], [says(fits)]]
     const { code, out, err, agent } = await runOn({ rounds }, words)
     expect({ code, out, err }).toEqual({ code: 0, out: '{"verdict": 1.0}\n', err: '' })
@@ -264,7 +267,7 @@ describe('events run --schema prints JSON that matches the schema', () => {
     },
   )
 
-  test('Y155: events run --schema adds a text block to the last message of a body, and changes nothing else', async () => {
+  test('Y155: events run --schema adds its instructions to the last message of a body, and changes nothing else', async () => {
     const stdin =
       '{"events": [{"type":"user.message","content":[{"type":"text","text":"a", "n": 1.0}]}], "x": 2.50}'
     const world = { stdin, stdinKind: 'pipe' } as const
@@ -292,7 +295,7 @@ describe('events run --schema prints JSON that matches the schema', () => {
     expect(agent.tasks).toBe(2)
   })
 
-  test('G30: events run saves the answer if a signal arrives during its check', async () => {
+  test('G30: events run saves the answer if a signal arrives during the check by --schema', async () => {
     const TMPDIR = temporaryFolder()
     const text = JSON.stringify(`${'a'.repeat(40)}!`)
     const agent = openAgent({ rounds: [[says(text)]] })

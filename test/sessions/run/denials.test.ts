@@ -15,8 +15,8 @@ const createIdle = (ids: string[]) =>
   createItem({ type: 'session.status_idle', stop_reason: { type: 'requires_action', event_ids: ids } })
 
 /**
- * Returns a function that adds events and returns the ids of the denied tool uses that then count as having
- * run. `isListed`: the list has confirmed the events.
+ * Returns a function that adds events, and returns the ids of the denied tool uses that now count as run.
+ * `isListed`: the list contains the events.
  */
 function createFinder() {
   const state = new SessionState()
@@ -34,7 +34,7 @@ function createFinder() {
 
 const result = (id: string) => createItem({ type: 'agent.tool_result', tool_use_id: id })
 
-test('a result, or an idle event after the service allowed it, shows that a denied tool use ran', async () => {
+test('a denied tool use counts as run after its result, or after an idle event if the service allowed it', async () => {
   const find = createFinder()
   expect(await find([use('a1', 'allow'), use('a2', 'allow'), use('a3', 'allow')], true)).toEqual([])
   expect(await find([use('b1', 'ask'), use('b2', 'ask')], true)).toEqual([])
@@ -49,24 +49,24 @@ const as = (type: string, item = result('u1')) => createItem({ ...item.event, ty
 const silent = createItem({ type: 'session.status_idle', stop_reason: { type: 'requires_action' } })
 const ended = createItem({ type: 'session.status_idle', stop_reason: { type: 'end_turn' } })
 
-test.each<[what: string, items: EventItem[], found: boolean]>([
-  ['the service allowed it, and an idle event lists no ids', [use('u1', 'allow'), silent], false],
-  ['the service denied it, and the result arrives', [use('u1', 'deny'), result('u1')], false],
-  ['its type only ends like a tool use', [as('x.agent.tool_use', use('u1', 'ask')), result('u1')], false],
-  ['its type is a delta of a tool use', [as('agent.tool_use_delta', use('u1', 'ask')), result('u1')], false],
-  ['the type of the result only ends like a result', [use('u1', 'ask'), as('x.agent.tool_result')], false],
-  ['a delta of its result arrives', [use('u1', 'ask'), as('agent.tool_result_delta')], false],
-  ['its result arrives before it', [result('u1'), use('u1', 'ask')], true],
-])('parley finds out whether a denied tool use ran: %s', async (_, items, found) => {
-  expect(await createFinder()(items, true)).toEqual(found ? ['u1'] : [])
+test.each<['counts' | 'does not count', when: string, items: EventItem[]]>([
+  ['does not count', 'the service allowed it, but the idle event lists no ids', [use('u1', 'allow'), silent]],
+  ['does not count', 'the service denied it, although its result arrived', [use('u1', 'deny'), result('u1')]],
+  ['does not count', 'its type is x.agent.tool_use', [as('x.agent.tool_use', use('u1', 'ask')), result('u1')]],
+  ['does not count', 'its type is a delta', [as('agent.tool_use_delta', use('u1', 'ask')), result('u1')]],
+  ['does not count', 'its result has the type x.agent.tool_result', [use('u1', 'ask'), as('x.agent.tool_result')]],
+  ['does not count', 'only a delta of its result arrived', [use('u1', 'ask'), as('agent.tool_result_delta')]],
+  ['counts', 'its result arrived first', [result('u1'), use('u1', 'ask')]],
+])('a denied tool use %s as run if %s', async (expected, _, items) => {
+  expect(await createFinder()(items, true)).toEqual(expected === 'counts' ? ['u1'] : [])
 })
 
-test('parley detects that a denied tool use without an id ran', async () => {
+test('a denied tool use without an id counts as run at the end of the turn', async () => {
   const { id: _, ...event } = use('u1', 'allow').event as { id: string; type: string }
   expect(await createFinder()([createItem(event), ended], true)).toEqual([''])
 })
 
-test('Y91: only the end of the turn can show that a tool use without an id ran', async () => {
+test('Y91: a denied tool use without an id does not count as run before the end of the turn', async () => {
   const { id: _, ...event } = use('u1', 'ask').event as { id: string; type: string }
   expect(await createFinder()([createItem(event), createItem({ type: 'agent.message' })], true)).toEqual([])
 })
