@@ -22,7 +22,7 @@ import {
  * tool uses that ran although the policy denies them. If there is a denial, the run exits with 14, and so
  * does a later run that continues the same task.
  */
-export class Denials {
+export class DenialCollector {
   readonly #deniedByEarlierRuns: ReadonlyMap<string, string>
   readonly #unapproved = new Map<string, string>()
   readonly #notRun = new Map<string, Judgement>()

@@ -63,7 +63,7 @@ export function readToolFlags(given: readonly string[] = []): Map<string, string
     const [, name = '', command = ''] = /^([^=]+)=(.*)$/s.exec(text) ?? []
     if (name === '' || command.trim() === '')
       throw usageError(`--tool ${text}: must have the form NAME=COMMAND`)
-    if (tools.has(name)) throw usageError(`--tool: there are two commands for ${name}`)
+    if (tools.has(name)) throw usageError(`--tool: there are two commands for ${name}; give one`)
     tools.set(name, command)
   }
   return tools

@@ -31,8 +31,8 @@ interface Reply {
 }
 
 /**
- * Stores the states of a run's replies, posts the replies, and finds out whether unconfirmed replies arrived.
- * Writes each step to the audit file before it takes the step.
+ * Stores the states of a run's replies, posts the replies, and finds out whether replies of unknown delivery
+ * arrived. Writes each step to the audit file before it takes the step.
  */
 export class ReplySender {
   readonly #run: SessionRun
@@ -149,10 +149,11 @@ export class ReplySender {
   end(): void {
     const judgements = [...this.judgements.values()]
     this.closeAnswered(judgements.filter(({ use }) => /decide|post/.test(this.findNextStep(use.id) ?? '')))
+    const { context, parts } = this.#run
     for (const { use } of judgements)
       if (this.#getReply(use.id).is === 'unconfirmed')
-        this.#run.context.messages.warn(
-          `the answer to ${use.id} was sent, but it is not known whether it arrived`,
+        context.messages.warn(
+          `the answer to ${use.id} was sent, but it is not known whether it arrived: check with '${parts.inspectCommand}'`,
         )
   }
 

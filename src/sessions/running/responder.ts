@@ -27,7 +27,7 @@ import type { SessionRun } from './session-run.ts'
 const unsafeIdText = 'events run answers only tool uses whose id has 1 to 128 letters, digits, _ or -'
 
 /**
- * Replies to the pending tool uses of a session by policy rules, `--tool` commands and prompts. Works
+ * Replies to the waiting tool uses of a session by policy rules, `--tool` commands and prompts. Works
  * concurrently with the loop that follows the session, and reads the newest events before each step.
  */
 export class ToolUseResponder {
@@ -64,7 +64,7 @@ export class ToolUseResponder {
   }
 
   /**
-   * Called after each change of the session. Starts to reply to the pending tool uses, and withdraws
+   * Called after each change of the session. Starts to reply to the waiting tool uses, and withdraws
    * questions about tool uses that no longer wait. Throws the failure of an earlier reply.
    */
   update(): void {
@@ -162,7 +162,7 @@ export class ToolUseResponder {
     })
   }
 
-  /** Lists events until each pending tool use is known, because the stream may have omitted some. */
+  /** Lists events until each waiting tool use is known, because the stream may have omitted some. */
   async #waitForUnknown(): Promise<void> {
     for (const wait of waitsForLaggingListMs) {
       if (this.#listDueIds().every((id) => !isSafeId(id) || this.#replies.findToolUse(id))) return
@@ -212,7 +212,7 @@ export class ToolUseResponder {
     const staysOpen = this.#chooseReply(judgement) === undefined
     this.#replies.recordDecision(judgement, staysOpen)
     this.#printDecision(judgement, staysOpen)
-    // A run reports waiting tool uses at its end. Other threads may delay the end, so the note is printed now.
+    // A run reports waiting tool uses at its end. Other threads may delay the end, so a note is printed now.
     if (staysOpen && !this.#follower.state.isIdle)
       this.#run.context.messages.note(`${use.id} of a child thread stays open: no rule or --tool answers it`)
     if (staysOpen && use.isContradicted)

@@ -29,9 +29,9 @@ const [graceMs, maxInterruptMs] = [1000, 30_000]
 
 /**
  * Queries the usage of a run for the report, and enforces `--max-total-tokens` and `--max-cost`. If the
- * session has not ended its work within 1 s after a limit is exceeded, parley interrupts it once. A session
- * that waits for replies is interrupted too, because a reply of any client would continue its work. The run
- * ends within 30 s of the interrupt.
+ * session has not ended its work within 1 s after a limit is exceeded, parley interrupts the session once. A
+ * session that waits for replies is interrupted too, because a reply of any client would continue its work.
+ * The run ends within 30 s of the interrupt.
  */
 export class LimitEnforcer {
   readonly #run: SessionRun
@@ -50,10 +50,7 @@ export class LimitEnforcer {
     this.#meter = meter
   }
 
-  /**
-   * Starts to count the usage. Called before the run sends its task or, without a task, follows the
-   * session.
-   */
+  /** Starts to count the usage. Called before the run sends its task or follows the session. */
   async begin(hasTask: boolean): Promise<void> {
     this.#meter.startRun(hasTask)
     if (this.#needsUsage && this.#meter.isStartTotalUnknown)

@@ -13,20 +13,20 @@ import { followAndPrint, sessionNotContinuedText } from '../following/transcript
 import { openFollowerBeforeSending } from '../sending/delivery.ts'
 import type { SessionState } from '../session-state.ts'
 import { Audit } from './audit.ts'
-import { Denials } from './denials.ts'
+import { DenialCollector } from './denials.ts'
 import { describeToolUse, toAuditFields } from './judgement.ts'
 import type { RunPlan } from './plan.ts'
 import { ToolUseResponder } from './responder.ts'
 import { LimitEnforcer } from './run-limits.ts'
 import { findEarlierTask, sendTask } from './sent-task.ts'
-import { describeOtherTask, SessionRun } from './session-run.ts'
+import { describeOtherClientTask, SessionRun } from './session-run.ts'
 import { getTaskFingerprints, TaskEventCounter } from './task.ts'
 import { UsageMeter } from './usage-meter.ts'
-import { checkAnswer, createAnswerSaver, deliverAnswer, hasSeparateAnswerOutput } from './wanted-answer.ts'
+import { checkAnswer, createAnswerSaver, printOrSaveAnswer, hasSeparateAnswerOutput } from './wanted-answer.ts'
 
 /**
  * Sends a task, or continues a session, and replies to tool uses until the agent has finished. Throws a
- * `CliError` of kind `waiting`, `stuck`, `stopped` or `unknown`, for example, if the agent does not finish.
+ * `CliError` if the agent does not finish, for example of kind `waiting` or `stopped`.
  */
 export async function runTask(context: Context, plan: RunPlan): Promise<CommandResult> {
   const { caller, parts, task, address, auditPath } = plan
@@ -41,7 +41,7 @@ export async function runTask(context: Context, plan: RunPlan): Promise<CommandR
 
 /**
  * Sends the task unless an earlier run has sent it, and follows the session until the answer. Returns a last
- * step that records in the audit file that the task is done.
+ * step, which records the task as done after all output is written.
  */
 async function execute(run: SessionRun): Promise<CommandResult> {
   const { context, audit, plan } = run
@@ -51,7 +51,7 @@ async function execute(run: SessionRun): Promise<CommandResult> {
   // Without a task and --after, a run follows the session's last task, even if another client sent it.
   const earlierTaskIds = plan.task || plan.after !== undefined ? foundIds : undefined
   const meter = new UsageMeter(plan.limits)
-  const denials = new Denials(plan.rules, audit.denied)
+  const denials = new DenialCollector(plan.rules, audit.denied)
   context.summary.figures.warnings.deniedButRan = () => denials.unapprovedCount
   const incidents = new Incidents(context)
   const counter = new TaskEventCounter(task && getTaskFingerprints(task.events))
@@ -76,9 +76,9 @@ async function execute(run: SessionRun): Promise<CommandResult> {
     const failure = await follow(run, { follower, responder, denials, limits, incidents })
     await context.output.flush()
     // The audit file keeps an interrupted task as unfinished, so that the next run resumes it. Other
-    // events, such as user.interrupt, are not a task.
+    // events, such as user.interrupt, leave nothing to resume.
     const isInterrupted = failure?.kind === 'stopped' && (!task || follower.task.hasOwnTask)
-    // The answer may come later if the service has not shown that it worked on the task.
+    // The service has not shown yet that it worked on the task, so the answer may come later.
     const isUnfinished = isInterrupted || follower.isWorkPending
     return { failure, lastStep: isUnfinished ? undefined : () => audit.recordTaskDone() }
   } finally {
@@ -109,7 +109,7 @@ async function confirmRepetition(run: SessionRun): Promise<void> {
 interface FollowedWork {
   follower: Follower
   responder: ToolUseResponder
-  denials: Denials
+  denials: DenialCollector
   limits: LimitEnforcer
   incidents: Incidents
 }
@@ -132,15 +132,16 @@ async function follow(run: SessionRun, work: FollowedWork): Promise<CliError | u
       if (task.otherTask && !task.answer) return run.createOtherClientError(task.otherTask)
       if (task.otherTask)
         context.messages.note(
-          `${describeOtherTask(task.otherTask)}: messages after that do not answer your task`,
+          `${describeOtherClientTask(task.otherTask)}: messages after that do not answer your task`,
         )
       const answer = await checkAnswer(wanted, task)
       if ('failure' in answer) return answer.failure
-      // The transcript marks redacted parts itself, so only an answer outside of it needs the warning.
+      // The transcript marks redacted parts itself, so only an answer outside of the transcript needs the
+      // warning.
       const isInTranscript = !wanted.isStdoutReserved && !wanted.file
       if (task.answer && hasRedactedContent(task.answer) && !isInTranscript)
         context.messages.warn('the service has redacted a part of the answer')
-      await run.addResumeToFailure(deliverAnswer(context, wanted, answer.text))
+      await run.addResumeToFailure(printOrSaveAnswer(context, wanted, answer.text))
       return undefined
     })
     if (failure) return addSavedPart(failure, saver.savePart())

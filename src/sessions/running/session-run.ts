@@ -139,7 +139,7 @@ export class SessionRun implements SessionAccess, WorkHooks {
   }
 
   createOtherClientError(other: OtherTask): CliError {
-    const why = describeOtherTask(other)
+    const why = describeOtherClientTask(other)
     if (!other.isInterrupted)
       return new CliError('response', `the agent gave no answer: ${why}`, { sent: 'yes', retry: 'never' })
     return this.createInterruptedError(`${this.session} was interrupted: ${why}`)
@@ -205,5 +205,5 @@ export class SessionRun implements SessionAccess, WorkHooks {
   }
 }
 
-export const describeOtherTask = ({ task: { id, type } }: OtherTask): string =>
+export const describeOtherClientTask = ({ task: { id, type } }: OtherTask): string =>
   `another client sent a ${type}${id === undefined ? '' : ` (${id})`} after the task`

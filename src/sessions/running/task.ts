@@ -27,9 +27,9 @@ export interface AuditedTask {
 }
 
 /**
- * Facts about the event list before the task was sent. A later run needs them to find the task in the list.
- * `marks` are the fingerprints of the task's events, for a later run without a task. `alike` is the number of
- * events that already had these fingerprints, and `last` is the id of the last event.
+ * Facts about the event list before the task was sent. A later run needs these facts to find the task in the
+ * list. `marks` are the fingerprints of the task's events, for a later run without a task. `alike` is the
+ * number of events that already had these fingerprints, and `last` is the id of the last event.
  */
 export const EventListSnapshot = z.buildOnFirstUse(() =>
   z.object({ alike: z.number(), last: z.optional(z.string()), marks: z.optional(z.array(z.string())) }),
@@ -80,7 +80,7 @@ export class TaskEventCounter {
     this.#types = new Set(marks.map((mark) => mark.slice(0, mark.lastIndexOf(' '))))
   }
 
-  /** Counts the event if it has the fingerprint of an event of the task, and returns whether it has. */
+  /** Returns whether the event has the fingerprint of an event of the task, and counts it if so. */
   add({ event }: EventItem): boolean {
     const { known } = this
     const isAlike = this.#types.has(event.type) && this.#fingerprints.has(getFingerprint(event))

@@ -82,7 +82,7 @@ export async function checkAnswer(
   return checked && 'failure' in checked ? checked : { text: checked?.json ?? text }
 }
 
-export async function deliverAnswer(
+export async function printOrSaveAnswer(
   context: Context,
   { file, name, isStdoutReserved, schema, markdown }: WantedAnswer,
   answer: string,

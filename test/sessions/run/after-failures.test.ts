@@ -114,7 +114,7 @@ test('after its interrupt at a limit, events run reports that its reply without 
   })
   const { code, err } = await service.run([...allowing, '--max-total-tokens', '10'])
   expect({ code }, err).toEqual({ code: 15 })
-  expect(err).toContain('parley: the answer to t1 was sent, but it is not known whether it arrived\n')
+  expect(err).toContain('parley: the answer to t1 was sent, but it is not known whether it arrived: check with ')
   expect(err).not.toContain('not answered by this run')
   expect(service.lines('a.jsonl').filter(({ toolUse }) => toolUse === 't1')).toMatchObject([
     { event: 'decision' },

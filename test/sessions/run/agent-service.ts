@@ -68,8 +68,9 @@ export interface AgentService
   extends Pick<SessionService, 'exchange' | 'timers' | 'cwd' | 'events' | 'write' | 'lines' | 'run'> {
   /** Accepted replies in order, by the id of the tool use. */
   readonly acceptedReplies: ReadonlyMap<string, Event[]>
-  /** Number of requests that posted replies, and of requests that posted a task. */
+  /** Number of requests that posted replies. */
   readonly posts: number
+  /** Number of requests that posted a task. */
   readonly tasks: number
   add(event: Event): void
   /** Adds a reply of another client, after which the agent continues. */
@@ -96,7 +97,7 @@ export function createAgentService(script: AgentScript): AgentService {
     history,
     defaultVisibility: { listed: script.lag ?? 0 },
     list: { pageSize: Infinity, ignores: ['types', 'limit'] },
-    // The service has no session resource.
+    // Without a session resource, a run reads usage and status only from events.
     session: () => ({ data: [] }),
     lists: [
       {
@@ -135,7 +136,7 @@ export function createAgentService(script: AgentScript): AgentService {
       left = rest
       for (const use of round) {
         service.add(use)
-        // A tool use that needs no reply is only listed.
+        // The agent does not wait for a tool use that needs no reply.
         if (use.evaluated_permission !== 'allow' && /_use$/.test(use.type)) waiting.set(String(use.id), use)
         if (use.type === 'agent.tool_result') waiting.delete(getUseId(use))
       }
@@ -146,7 +147,6 @@ export function createAgentService(script: AgentScript): AgentService {
     else service.add(script.end ?? endTurn)
   }
 
-  /** The agent processes accepted events and continues its turn. */
   async function act(given: readonly Event[]): Promise<void> {
     for (const event of given) {
       const id = getUseId(event)

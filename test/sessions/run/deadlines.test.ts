@@ -49,7 +49,7 @@ async function runUntilLate(
     // The session reaches the limit after parley has queried the session.
     'session queries': [running, shown(spent, { after: 15_000 })],
   }
-  // The stream is cut, so that the follower opens another one and reads the list.
+  // A cut stream makes the follower open another stream and read the list.
   const cutAfter = { lists: 2, streams: since === 'task' ? 2 : 3 } as Partial<Record<Kind, number>>
   const service: ReturnType<typeof createSessionService> = createSessionService({
     posts: [

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { FollowedTask } from '../../../src/sessions/following/followed-task.ts'
-import { Denials } from '../../../src/sessions/running/denials.ts'
+import { DenialCollector } from '../../../src/sessions/running/denials.ts'
 import { SessionState } from '../../../src/sessions/session-state.ts'
 import type { EventItem } from '../../../src/wire/sessions/events-page.ts'
 
@@ -21,7 +21,7 @@ const createIdle = (ids: string[]) =>
 function createFinder() {
   const state = new SessionState()
   const task = new FollowedTask()
-  const denials = new Denials(rules, new Map())
+  const denials = new DenialCollector(rules, new Map())
   return async (items: readonly EventItem[], isListed: boolean) => {
     for (const { event, text } of items) {
       state.add(event, text)

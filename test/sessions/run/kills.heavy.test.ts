@@ -24,7 +24,7 @@ const flags = [
 
 /** Returns the resume command that a run with these flags prints after SIGTERM. */
 async function readResumeCommand(flags: string[]): Promise<string[]> {
-  // The agent never stops working.
+  // The agent never stops working, so SIGTERM always arrives during the run.
   const { service, cwd, env } = await serve({ rounds: [], end: { type: 'session.status_running' } })
   writeFileSync(join(cwd, 's.json'), '{"required":["verdict"]}')
   const { child, ended } = start([...argv, 'go', ...flags], { cwd, env })
@@ -68,12 +68,12 @@ test(
         expect(['', '{"verdict": 1.0}\n']).toContain(written)
       }
       const tasks = service.events.filter(({ type }) => type === 'user.message')
-      // The delivery of a task may stay unknown.
+      // A task of unknown delivery (exit 10) may be missing.
       expect(ended.code === 10 ? [0, 1] : [1], ended.err).toContain(tasks.length)
       expect(countReplies(service).filter((text) => !text.endsWith(' 1'))).toEqual([])
       // A kill before the command's first action leaves no file.
       if (existsSync(join(cwd, 'runs'))) expect(readFileSync(join(cwd, 'runs'), 'utf8')).toBe('c1\n')
-      // The delivery of a reply may stay unknown if the kill preceded its response.
+      // A kill before the response to a reply leaves its delivery unknown.
       if (ended.code === 10) {
         expect(ended.err).toContain('an earlier run')
         continue

@@ -12,7 +12,7 @@ import {
 
 const line = ['events', 'run', 'go', '--last', '--policy', 'allow.json', '--audit', 'audit.ndjson']
 
-/** The agent takes the task and waits for the tool use t1. */
+/** The agent accepts the task and waits for a reply to t1. */
 const waits = { type: 'user.message', next: [running, bash('t1'), waitsFor('t1')] }
 const allowed = { type: 'user.tool_confirmation', tool_use_id: 't1', result: 'allow' }
 

@@ -113,7 +113,7 @@ test('a service accepts a reply at most once, although runs are killed, requests
           else reply = updateUnconfirmedReply(reply, list, now)
           seen = { ...list, idleEvents: new Set([...seen.idleEvents, ...list.idleEvents]) }
         }
-        // A run replies only to tool uses in an idle event.
+        // A run replies only to tool uses that the last idle event lists.
         const isDue =
           ['decide', 'post'].includes(getNextReplyStep(reply) ?? '') && seen.isListed && !seen.isAnswered
         if (each.do !== 'reply' || !isDue) continue

@@ -6,7 +6,7 @@ import { bash, createSessionService, waitsFor } from '../../harness/session-serv
 import { createFailingStdout } from '../../harness/stdout.ts'
 import { always, type Event, openAgent } from './agent-service.ts'
 
-/** Runs a task, after which the session cannot be read, and returns the words of the printed resume command. */
+/** Runs a task, after which the session cannot be read. `printed` are the words of the resume command. */
 async function stop(words: string[], { root = [] as string[], env = {} } = {}) {
   const service: ReturnType<typeof createSessionService> = createSessionService({
     posts: [{ isAccepted: false, fault: { status: 200, body: '{"data":[]}' } }],

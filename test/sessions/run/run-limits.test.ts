@@ -44,7 +44,7 @@ interface Script extends Omit<SessionScript, 'posts'> {
   isQueued?: boolean
 }
 
-/** Creates a session whose agent sends the events of `work` after the task, until an interrupt ends the turn. */
+/** Creates a session whose agent sends `work` after the task, until an interrupt ends the turn. */
 function open(work: Steps, { posts = [], isQueued = false, ...script }: Script = {}) {
   const service = createSessionService({
     session: () => ({ status: 404 }),
@@ -72,7 +72,6 @@ function open(work: Steps, { posts = [], isQueued = false, ...script }: Script =
   })
 }
 
-/** Rule for the first interrupt. */
 const firstInterrupt = (rule: PostRule): PostRule => ({ type: 'user.interrupt', nth: 1, ...rule })
 
 describe('events run that reaches a limit', () => {
@@ -189,7 +188,7 @@ describe('events run that reaches a limit', () => {
     const ids = ['c1', 'c2', 'c3']
     const isBegun = () => existsSync(join(service.cwd, 'c2'))
     const service: ReturnType<typeof open> = open([...ids.map((id) => custom(id)), waitsFor(...ids)], {
-      // The run queries the session while the command runs.
+      // This clock advances while the command runs, so that the run queries the session meanwhile.
       timers: createFastClock(),
       session: () => ({ usage: usage(1, isBegun() ? 900 : 1) }),
       posts: [
@@ -219,7 +218,7 @@ describe('events run that reaches a limit', () => {
   })
 
   test('events run ends a --tool command 30 s after its interrupt, even if --tool-timeout is longer', async () => {
-    // The clock of the service would stop while a command runs.
+    // The default clock stops while a command runs, so the 30 s would never pass.
     const timers = createSteadyClock(50)
     let interruptedAt = Infinity
     const service: ReturnType<typeof open> = open([custom('t1'), waitsFor('t1')], {

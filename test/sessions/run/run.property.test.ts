@@ -25,13 +25,13 @@ const uses = {
   result: (id: string) => custom(id, { name: 'echo' }),
   error: (id: string) => custom(id, { name: 'rm' }),
   open: (id: string) => bash(id, { name: 'other' }),
-  unasked: (id: string) => bash(id, { evaluated_permission: 'allow' }),
-  wrong: (id: string) => bash(id, { name: 'rm', evaluated_permission: 'allow' }),
+  allowedByService: (id: string) => bash(id, { evaluated_permission: 'allow' }),
+  deniedButRan: (id: string) => bash(id, { name: 'rm', evaluated_permission: 'allow' }),
 }
 type Kind = keyof typeof uses
 const getKind = (id: string) => id.split('_')[0] as Kind
-const denials: readonly Kind[] = ['deny', 'error', 'wrong']
-const unanswered: readonly Kind[] = ['open', 'unasked', 'wrong']
+const denials: readonly Kind[] = ['deny', 'error', 'deniedButRan']
+const unanswered: readonly Kind[] = ['open', 'allowedByService', 'deniedButRan']
 
 const scenarios = fc.record({
   rounds: fc.array(

@@ -18,7 +18,7 @@ import { type AgentScript, createAgentService } from './agent-service.ts'
 
 const clock = createIdleClock()
 
-/** Creates a session, and a function that runs parley on it. The --tool command runs until the file `go` exists. */
+/** Creates a session, and a function that runs parley on it. `tool` runs until the file `go` exists. */
 function open(script: AgentScript) {
   const service = createAgentService(script)
   const cwd = temporaryFolder()
@@ -108,7 +108,7 @@ test('Y133: events run posts nothing and starts no further command after it lost
   await until(() => existsSync(join(cwd, 'runs')))
   const [lock = ''] = readdirSync(join(cwd, '.cache/parley'))
   writeFileSync(join(cwd, '.cache/parley', `${lock}.new`), '')
-  // Another run replaces the lock file in this way if it finds that the owner is dead.
+  // A run that finds the owner of a lock dead replaces the lock file in the same way.
   renameSync(join(cwd, '.cache/parley', `${lock}.new`), join(cwd, '.cache/parley', lock))
   writeFileSync(join(cwd, 'go'), '')
   const { code, err } = await first

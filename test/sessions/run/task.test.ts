@@ -218,7 +218,7 @@ test('Y138: events run exits with 10 and prints no older answer if the list does
     }
   }
   expect(agent.taskLines()).toEqual(['sent', 'accepted'])
-  // The printed command resumes the run, with its --audit and without.
+  // The printed command works with its --audit flag, and also without the flag.
   const failed = await agent.runTask(['--no-stdin', '--last', '--errors', 'json'])
   const { resume } = JSON.parse(failed.err).error as { resume: string[] }
   shown = 3
@@ -230,7 +230,7 @@ test('Y138: events run exits with 10 and prints no older answer if the list does
   expect([agent.tasks, agent.taskLines()]).toEqual([1, ['sent', 'accepted', 'done']])
 })
 
-/** Creates a host that dies at point `at`. Points are before a request, after a response and after an audit line. */
+/** Creates a host that dies at point `at`: before a request, after a response, or after an audit line. */
 function dieAt(at: number, { exchange, cwd, timers }: ReturnType<typeof openAgent>): RunOptions {
   let left = at
   let isDead = false

@@ -14,7 +14,7 @@ const stops = (type: string, more: object = {}): Event => ({
 const schema = { type: 'object', required: ['verdict'] }
 const schemaText = `Answer with nothing but JSON that fits this JSON Schema:\n${JSON.stringify(schema)}`
 
-/** Creates an agent, and executes `events run` with its policy. By default, the policy allows every tool use. */
+/** Creates an agent, and executes `events run`. By default, the policy allows every tool use. */
 async function runOn(script: AgentScript & { policy?: object }, words: string[], options?: RunOptions) {
   const agent = openAgent(script)
   agent.write('s.json', schema)
@@ -312,7 +312,7 @@ describe('events run --schema prints JSON that matches the schema', () => {
       timers: {
         ...realTimers,
         now: () => realTimers.now() + skipped,
-        // The first time limit is that of the check of the schema itself.
+        // The first time limit is for the schema itself, the second for the answer.
         wait(milliseconds, signal) {
           const isLimit = milliseconds > 9_000 && milliseconds <= 10_000
           if (!isLimit || ++checks === 1) return realTimers.wait(milliseconds, signal)
