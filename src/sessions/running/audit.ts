@@ -59,8 +59,8 @@ export class Audit {
   #isClosed = false
   readonly replies = new Map<string, ReplyState>()
   /**
-   * Descriptions of denied tool uses in the file, by tool use id. The file also has tool uses that ran
-   * although the policy denies them.
+   * Descriptions of the tool uses that the file shows as denied, by id. Includes tool uses that ran although
+   * the policy denies them.
    */
   readonly denied = new Map<string, string>()
   /** Descriptions of the failed and unfinished `--tool` commands since the last task, by tool use id. */

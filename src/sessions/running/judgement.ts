@@ -22,7 +22,7 @@ export interface ParsedToolUse extends ToolCall {
 
 type ListedToolUse = Pick<ToolUse, 'text' | 'isContradicted' | 'wantsResult' | 'permission'>
 
-/** Reads a tool use from its event. Returns `undefined` if parley no longer has the text of the event. */
+/** Returns `undefined` if parley no longer has the text of the tool use's event. */
 export function readToolUse(toolUse: ListedToolUse | undefined): ParsedToolUse | undefined {
   if (toolUse?.text === undefined) return undefined
   const { text, isContradicted = false } = toolUse

@@ -20,7 +20,7 @@ export interface RunOptions extends SessionOptions, EventsOptions {
   toolTimeout?: string
   failOnToolError?: boolean
   maxTotalTokens?: number
-  /** The user's amount, in major currency units. */
+  /** Amount in major currency units, such as dollars. */
   maxCost?: string
   schema?: string
   last?: boolean

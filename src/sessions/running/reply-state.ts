@@ -145,7 +145,7 @@ export function updateUnconfirmedReply(
   shown: ListEvidence,
   now: number,
 ): ReplyState {
-  // Idle events in the first list may be older than the arrival of the reply, so they prove nothing about it.
+  // Idle events in the first list may be older than the arrival of the reply, so they prove nothing.
   const olderIdleEvents = reply.olderIdleEvents ?? new Set([...reply.sent.idleEvents, ...shown.idleEvents])
   const isLater = isLaterThanKnown(reply.sent, shown)
   const isNew = isNewer(reply.sent, olderIdleEvents, shown, now)

@@ -221,7 +221,7 @@ export class LimitEnforcer {
     const leftMs = sentAt + maxInterruptMs - context.host.timers.wallTime()
     const access = { ...this.#run, parts: { ...parts, deadline } }
     const isListed = await pollEventList(access, {
-      // The follower reads new events meanwhile, so its task shows the interrupt without reading the list.
+      // The follower reads new events meanwhile, so `follower.task` shows the interrupt without this list.
       read: async () => this.#follower.task.isInterrupted || undefined,
       // If another program has changed the audit file, `sentAt` may be NaN. parley then does not wait.
       maxMs: Math.min(Number.isNaN(leftMs) ? 0 : leftMs, maxInterruptMs),
