@@ -22,7 +22,12 @@ import { findEarlierTask, sendTask } from './sent-task.ts'
 import { describeOtherClientTask, SessionRun } from './session-run.ts'
 import { getTaskFingerprints, TaskEventCounter } from './task.ts'
 import { UsageMeter } from './usage-meter.ts'
-import { checkAnswer, createAnswerSaver, printOrSaveAnswer, hasSeparateAnswerOutput } from './wanted-answer.ts'
+import {
+  checkAnswer,
+  createAnswerSaver,
+  hasSeparateAnswerOutput,
+  printOrSaveAnswer,
+} from './wanted-answer.ts'
 
 /**
  * Sends a task, or continues a session, and replies to tool uses until the agent has finished. Throws a

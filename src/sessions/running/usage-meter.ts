@@ -120,7 +120,9 @@ export class UsageMeter {
   get #reported(): UsageFigures {
     if (!this.hasTotal) return toFigures(this.#requestUsage)
     if (!this.#newestTotal || this.#startTotal === undefined) return {}
-    return toFigures(this.#startTotal === unused ? this.#newestTotal : combine(this.#newestTotal, this.#startTotal, -1))
+    return toFigures(
+      this.#startTotal === unused ? this.#newestTotal : combine(this.#newestTotal, this.#startTotal, -1),
+    )
   }
 
   #addRequest(usage: SessionUsage | undefined): void {

@@ -35,7 +35,8 @@ test.each(['user.message', 'user.interrupt'])(
     })
     const flags = '--audit a.jsonl --max-total-tokens 10 --deadline 1h'.split(' ')
     const { err } = await service.run(['events', 'run', 'go', ...flags])
-    expect(service.posts.filter(([event]) => event?.type === type), err).toHaveLength(1)
+    const posts = service.posts.filter(([event]) => event?.type === type)
+    expect(posts, err).toHaveLength(1)
   },
 )
 
@@ -114,7 +115,9 @@ test('after its interrupt at a limit, events run reports that its reply without 
   })
   const { code, err } = await service.run([...allowing, '--max-total-tokens', '10'])
   expect({ code }, err).toEqual({ code: 15 })
-  expect(err).toContain('parley: the answer to t1 was sent, but it is not known whether it arrived: check with ')
+  expect(err).toContain(
+    'parley: the answer to t1 was sent, but it is not known whether it arrived: check with ',
+  )
   expect(err).not.toContain('not answered by this run')
   expect(service.lines('a.jsonl').filter(({ toolUse }) => toolUse === 't1')).toMatchObject([
     { event: 'decision' },

@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto'
+import { Writable } from 'node:stream'
 import { realTimers, type Timers } from '../../../src/timers.ts'
 import { createIdleClock } from '../../harness/clock.ts'
 import type { RunOptions } from '../../harness/run.ts'
@@ -227,3 +228,24 @@ export const atTerminal = (typed: RunOptions['typed'], tty: RunOptions['tty'] = 
   tty,
   env: { NO_COLOR: '1' },
 })
+
+/**
+ * Returns run options for a run that gets a signal. `onText` is called with each text on stdout. `sendSignal`
+ * acts like SIGTERM, and returns the message that parley then prints.
+ */
+export function createSignalOptions(onText: (text: string) => void) {
+  let clean: (exit: number) => string = () => ''
+  const printed = new Writable({
+    write(chunk, _encoding, done) {
+      onText(String(chunk))
+      done()
+    },
+  })
+  const options: RunOptions = {
+    stdout: { isTerminal: false, open: () => printed, writeSync: () => 0 },
+    onSignal(act) {
+      clean = act
+    },
+  }
+  return { options, sendSignal: () => clean(143) }
+}

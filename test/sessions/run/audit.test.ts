@@ -60,7 +60,11 @@ test.each<[title: string, lines: string[], reply: object | undefined]>([
     { is: 'has-result', result: { text: 'a', isError: false } },
   ],
   ['an end without a result, by an earlier version', [use('start'), use('end')], { is: 'executing' }],
-  ['a sent reply', [use('sent', { rest: 'r1' })], { is: 'posting', sent: { at, idleEvents: new Set(['r1']) } }],
+  [
+    'a sent reply',
+    [use('sent', { rest: 'r1' })],
+    { is: 'posting', sent: { at, idleEvents: new Set(['r1']) } },
+  ],
   [
     'a sent reply with an invalid time',
     [use('sent', { time: 'noon' })],
@@ -142,9 +146,12 @@ test.each<[title: string, lines: string[], task: object | undefined]>([
   ['a done task', [task('sent', { known }), task('accepted'), task('done')], undefined],
   ['a task whose hash is not a text', [task('sent', { known, task: 5 })], undefined],
   ['a task of another session', [task('sent', { known, session: 's2' })], undefined],
-])('Audit restores an unfinished task from a file with %s', async (_, lines, state) => {
-  expect(await readAudit(lines, (audit) => audit.task)).toEqual(state)
-})
+])(
+  'the task to resume is the last sent task that was neither refused nor done: an audit file with %s',
+  async (_, lines, state) => {
+    expect(await readAudit(lines, (audit) => audit.task)).toEqual(state)
+  },
+)
 
 const interruptLine = line({ event: 'interrupt' })
 
@@ -156,10 +163,13 @@ test.each<[title: string, lines: string[], mayHaveArrived: boolean]>([
   ['an interrupt and a refused task', [interruptLine, task('refused')], true],
   ['an interrupt and a later task', [interruptLine, task('sent')], false],
   ['an interrupt and a later task of unknown delivery', [interruptLine, task('unknown')], true],
-])('an interrupt counts until it is refused or a later task is sent: an audit file with %s', async (_, lines, mayHaveArrived) => {
-  const begunAt = mayHaveArrived ? Date.parse(time) : undefined
-  expect(await readAudit(lines, (audit) => audit.interruptAt)).toBe(begunAt)
-})
+])(
+  'an interrupt counts until it is refused or a later task is sent: an audit file with %s',
+  async (_, lines, mayHaveArrived) => {
+    const begunAt = mayHaveArrived ? Date.parse(time) : undefined
+    expect(await readAudit(lines, (audit) => audit.interruptAt)).toBe(begunAt)
+  },
+)
 
 test('Audit.add appends a line to the file, and updates the task and the time of the interrupt', async () => {
   const { audit, read } = await open()
@@ -181,7 +191,7 @@ test('Audit.add appends a line to the file, and updates the task and the time of
   audit.close()
 })
 
-test('the fields of an audit line have a fixed order, and the input is unchanged', async () => {
+test('the fields of an audit line have a fixed order, and the input keeps its source text', async () => {
   const { audit, read } = await open()
   audit.add({
     decision: { decision: 'allow' } as never,
@@ -213,7 +223,7 @@ test('after a torn line, the next audit line starts on a new line', async () => 
   expect(read()).toBe(`${content}\n{"time":"${time}","session":"s1","toolUse":null,"event":"interrupt"}\n`)
 })
 
-test('an audit file is restricted to its owner, also an existing file (needs POSIX files)', async () => {
+test('events run restricts a new or existing audit file to its owner (needs POSIX files)', async () => {
   const readMode = async (cwd: string) => {
     const { audit, path } = await open(undefined, cwd)
     audit.close()
@@ -256,7 +266,7 @@ test('without --audit, events run records nothing but locks the session', async 
   next.close()
 })
 
-test('a failure to open the audit file releases its locks', async () => {
+test('Audit.open releases its locks if the file is not an audit file', async () => {
   const cwd = temporaryFolder()
   await expect(open('text\n', cwd)).rejects.toThrow(
     'the audit file a.ndjson: a line is not an audit line; name another file',

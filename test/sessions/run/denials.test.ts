@@ -52,9 +52,17 @@ const ended = createItem({ type: 'session.status_idle', stop_reason: { type: 'en
 test.each<['counts' | 'does not count', when: string, items: EventItem[]]>([
   ['does not count', 'the service allowed it, but the idle event lists no ids', [use('u1', 'allow'), silent]],
   ['does not count', 'the service denied it, although its result arrived', [use('u1', 'deny'), result('u1')]],
-  ['does not count', 'its type is x.agent.tool_use', [as('x.agent.tool_use', use('u1', 'ask')), result('u1')]],
+  [
+    'does not count',
+    'its type is x.agent.tool_use',
+    [as('x.agent.tool_use', use('u1', 'ask')), result('u1')],
+  ],
   ['does not count', 'its type is a delta', [as('agent.tool_use_delta', use('u1', 'ask')), result('u1')]],
-  ['does not count', 'its result has the type x.agent.tool_result', [use('u1', 'ask'), as('x.agent.tool_result')]],
+  [
+    'does not count',
+    'its result has the type x.agent.tool_result',
+    [use('u1', 'ask'), as('x.agent.tool_result')],
+  ],
   ['does not count', 'only a delta of its result arrived', [use('u1', 'ask'), as('agent.tool_result_delta')]],
   ['counts', 'its result arrived first', [result('u1'), use('u1', 'ask')]],
 ])('a denied tool use %s as run if %s', async (expected, _, items) => {

@@ -84,7 +84,7 @@ describe('reply of another client', () => {
     },
   )
 
-  test('a reply that differs from the decision in the audit file counts as another client\'s', async () => {
+  test("a reply that differs from the decision in the audit file counts as another client's", async () => {
     let isLate = false
     const agent = openAgent({
       history: [bash('t1'), waitsFor('t1')],

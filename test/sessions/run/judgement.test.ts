@@ -46,8 +46,16 @@ test.each<[rule: string, fields: string, expected: Partial<ParsedToolUse>]>([
     { name: 'bash', input: {}, inputText: '{}', isMcp: false, isUnclear: false },
   ],
   ['is unclear if it has no name', '"input":{}', { name: '', isUnclear: true }],
-  ['has no server if the name of the server is empty', '"name":"x","mcp_server_name":""', { server: undefined }],
-  ['has no server if the name of the server is a number', '"name":"x","mcp_server_name":5', { server: undefined }],
+  [
+    'has no server if the name of the server is empty',
+    '"name":"x","mcp_server_name":""',
+    { server: undefined },
+  ],
+  [
+    'has no server if the name of the server is a number',
+    '"name":"x","mcp_server_name":5',
+    { server: undefined },
+  ],
   ['is unclear if its input has a key twice', '"name":"x","input":{"a":1,"a":2}', { isUnclear: true }],
 ])('a tool use %s', (_, fields, expected) => {
   expect(read(fields)).toMatchObject(expected)
@@ -75,7 +83,7 @@ test.each<[what: string, use: ParsedToolUse, rules: PolicyRule[], expected: obje
   ['the default', read('"name":"bash"'), [], { decision: 'ask', by: 'default', reason: 'who knows' }],
   ['a command for the tool', read('"name":"x"', custom), [], { decision: 'allow', by: 'tool' }],
   [
-    'a rule before a command',
+    'a rule, not the command',
     read('"name":"x"', custom),
     [createRule({ tool: 'x', decision: 'deny' })],
     { decision: 'deny', by: 'rule', rule: 0 },

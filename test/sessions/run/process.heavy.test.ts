@@ -14,7 +14,7 @@ test.each([
   ['it is accepted', 250, 1],
   ['a tool use is answered', 400, 1],
 ])(
-  'Y68: events run exits with 11 if the audit file becomes full when %s (needs prlimit)',
+  'Y68: events run exits with 11 if the audit file cannot grow when %s (needs prlimit)',
   async (_, size, tasks) => {
     const { service, cwd, env } = await serve({ rounds: [[bash('t1')]] })
     const { code, err } = await execute([...argv, 'go'], { cwd, env, within: ['prlimit', `--fsize=${size}`] })

@@ -86,7 +86,8 @@ describe('confirmation that gets a 500', () => {
     expect({ code: first.code, replies: replies() }, first.err).toEqual({ code: 10, replies: [[allowed]] })
     expect(first.err).toMatch(/^parley: it is not known whether the answer to t1 arrived: .*500$/m)
     expect(requests.at(-1)?.at).toBeLessThan(31_000)
-    const resume = ['events', 'run', '-s', 's1', '--no-stdin', ...line.slice(3), ...report, '--deadline', '10m']
+    const session = ['-s', 's1', '--no-stdin']
+    const resume = ['events', 'run', ...session, ...line.slice(3), ...report, '--deadline', '10m']
     expect(service.lines('report.json')).toMatchObject([{ retry: 'look-first', sent: 'unknown', resume }])
     const second = await run(resume)
     expect({ code: second.code, replies: replies() }, second.err).toEqual({ code: 10, replies: [[allowed]] })

@@ -60,8 +60,7 @@ const changes = (to: string, withResult = to): Record<Named, string> => ({
   closed: to,
 })
 
-const all = (name: string) =>
-  Object.fromEntries(names.map((each) => [each, name])) as Record<Named, string>
+const all = (name: string) => Object.fromEntries(names.map((each) => [each, name])) as Record<Named, string>
 
 test.each<[keyof typeof lines, Record<Named, string>]>([
   ['decision', changes('deciding', 'has-result')],

@@ -1,10 +1,9 @@
 import { execFileSync } from 'node:child_process'
-import { Writable } from 'node:stream'
 import { describe, expect, test } from 'vitest'
 import type { RunOptions } from '../../harness/run.ts'
 import { bash, createSessionService, waitsFor } from '../../harness/session-service.ts'
 import { createFailingStdout } from '../../harness/stdout.ts'
-import { always, type Event, openAgent } from './agent-service.ts'
+import { always, createSignalOptions, type Event, openAgent } from './agent-service.ts'
 
 /** Runs a task, after which the session cannot be read. `printed` are the words of the resume command. */
 async function stop(words: string[], { root = [] as string[], env = {} } = {}) {
@@ -105,7 +104,8 @@ describe('resume command of events run', () => {
 describe('suggested commands', () => {
   test('Q44: the confirm command that events follow prints reaches the same service', async () => {
     const service = createSessionService({ history: [bash('t1'), waitsFor('t1')] })
-    const flags = ['--workspace-id', 'w1', '--vendor', 'acme', '--header', 'X-Trace: a', '--no-beta', '--allow-http']
+    const header = ['--header', 'X-Trace: a']
+    const flags = ['--workspace-id', 'w1', '--vendor', 'acme', ...header, '--no-beta', '--allow-http']
     const irrelevant = ['--base-url', 'https://g.test', '--retries', '1', '--timeout', '9']
     const { code, err } = await service.run(['events', 'follow', '--history', ...irrelevant, ...flags])
     expect(code).toBe(12)
@@ -128,21 +128,12 @@ describe('Y230: repetition of an interrupted run', () => {
   /** Sends a signal at this moment, and returns `retry` of its message and the exit code. */
   async function signal(when: 'at work' | 'at the end', words: string[], rounds: Event[][]) {
     const agent = openAgent({ rounds })
-    let clean: (exit: number) => string = () => ''
     let printed = ''
-    const shown = new Writable({
-      write(_chunk, _encoding, done) {
-        if (when === 'at work') printed ||= clean(143)
-        done()
-      },
+    const { options, sendSignal } = createSignalOptions(() => {
+      if (when === 'at work') printed ||= sendSignal()
     })
-    const { code } = await agent.run(['events', 'run', '-s', 's1', '--errors', 'json', ...words], {
-      stdout: { isTerminal: false, open: () => shown, writeSync: () => 0 },
-      onSignal(act) {
-        clean = act
-      },
-    })
-    const { retry, safeToRetry } = JSON.parse(printed || clean(143)).error
+    const { code } = await agent.run(['events', 'run', '-s', 's1', '--errors', 'json', ...words], options)
+    const { retry, safeToRetry } = JSON.parse(printed || sendSignal()).error
     expect(safeToRetry).toBe(retry === 'later')
     return [retry, code]
   }

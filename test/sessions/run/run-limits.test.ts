@@ -1,6 +1,5 @@
 import { existsSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { Writable } from 'node:stream'
 import { describe, expect, test } from 'vitest'
 import { createEmulator } from '../../../src/emulator/emulator.ts'
 import { createSteadyClock } from '../../harness/clock.ts'
@@ -20,7 +19,7 @@ import {
   userSays,
   waitsFor,
 } from '../../harness/session-service.ts'
-import { always } from './agent-service.ts'
+import { always, createSignalOptions } from './agent-service.ts'
 
 const usage = (tokens: number, cents?: number) => ({
   input_tokens: tokens,
@@ -303,26 +302,17 @@ describe('events run that reaches a limit', () => {
   ] as const)(
     'a signal %s the interrupt of events run prints a resume command with the same limit, and advises against a rerun',
     async (moment, words, expected) => {
-      let clean: (exit: number) => string = () => ''
       let printed = ''
       const signal = (now: string) => {
-        if (now === moment) printed ||= clean(143)
+        if (now === moment) printed ||= sendSignal()
       }
+      const { options, sendSignal } = createSignalOptions((text) => {
+        if (text.includes('late')) signal('after')
+      })
       const service = open([used(200)], {
         posts: [firstInterrupt({ act: () => signal('during'), next: [says('late'), endTurn] })],
       })
-      const shownEvents = new Writable({
-        write(chunk, _encoding, done) {
-          if (String(chunk).includes('late')) signal('after')
-          done()
-        },
-      })
-      await service.runTask([...limit, '--errors', 'json'], {
-        stdout: { isTerminal: false, open: () => shownEvents, writeSync: () => 0 },
-        onSignal(act) {
-          clean = act
-        },
-      })
+      await service.runTask([...limit, '--errors', 'json'], options)
       const { message, resume, retry } = JSON.parse(printed).error
       expect(message).toContain(words)
       expect(message).toContain('--max-total-tokens 100')

@@ -1,12 +1,8 @@
-import { readFileSync, writeFileSync } from 'node:fs'
-import { join } from 'node:path'
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { createIdleClock } from '../../harness/clock.ts'
 import { scaleRuns } from '../../harness/property-runs.ts'
-import { run, temporaryFolder } from '../../harness/run.ts'
 import { bash, custom } from '../../harness/session-service.ts'
-import { createAgentService, type Outcome } from './agent-service.ts'
+import { type Outcome, openAgent } from './agent-service.ts'
 
 const policy = {
   rules: [
@@ -63,11 +59,10 @@ test('events run replies to each tool use once and as the policy decides, althou
   await fc.assert(
     fc.asyncProperty(scenarios, async ({ rounds, end, outcomes, cuts, lag, echoes }) => {
       const used: Outcome[] = []
-      const timers = createIdleClock()
       const left = [...cuts]
       const ids = rounds.map((round, row) => round.map((kind, at) => `${kind}_${row}_${at}`))
-      const service = createAgentService({
-        timers,
+      const agent = openAgent({
+        policy,
         rounds: ids.map((round) => round.map((id) => uses[getKind(id)](id))),
         end: { type: 'session.status_idle', stop_reason: { type: end } },
         outcome() {
@@ -78,25 +73,15 @@ test('events run replies to each tool use once and as the policy decides, althou
         lag,
         echoes,
       })
-      const cwd = temporaryFolder()
-      writeFileSync(join(cwd, 'p.json'), JSON.stringify(policy))
       const tools = ['--tool', 'echo=cat', '--tool', 'rm=cat']
-      const argv = ['events', 'run', 'go', '-s', 's1', '--policy', 'p.json', '--audit', 'a', ...tools]
-      const world = { cwd, exchange: service.exchange, stdin: '', timers }
-      const { code, err } = await run([...argv, '--errors', 'json'], world)
-      expect(service.tasks, err).toBe(1)
+      const { code, err } = await agent.runTask(['go', ...tools, '--errors', 'json'])
+      expect(agent.tasks, err).toBe(1)
 
-      const audit: { toolUse: string; event: string; decision?: string }[] = readFileSync(
-        join(cwd, 'a'),
-        'utf8',
-      )
-        .split('\n')
-        .slice(0, -1)
-        .map((line) => JSON.parse(line))
+      const audit = agent.audit()
       const reached = ids
         .slice(0, rounds.findIndex((round) => round.includes('open')) + 1 || undefined)
         .flat()
-      for (const [id, replies] of service.acceptedReplies) {
+      for (const [id, replies] of agent.acceptedReplies) {
         const [reply] = replies
         const events = audit.filter(({ toolUse }) => toolUse === id).map(({ event }) => event)
         const expected = getKind(id) === 'mcp' ? 'allow' : getKind(id)
@@ -113,14 +98,14 @@ test('events run replies to each tool use once and as the policy decides, althou
         // Only a reply that the service did not accept may stay unconfirmed.
         const { pending } = JSON.parse(err.trim().split('\n').at(-1) ?? '').error
         expect(used.some((outcome) => outcome === 'loses' || outcome === 'fails')).toBe(true)
-        expect(pending.filter((id: string) => service.acceptedReplies.has(id))).toEqual([])
+        expect(pending.filter((id: string) => agent.acceptedReplies.has(id))).toEqual([])
       } else if (code === 4) expect(used.at(-1)).toBe('refuses')
       else {
         const isOpen = reached.some((id) => getKind(id) === 'open')
         const isDenied = reached.some((id) => denials.includes(getKind(id)))
         expect(code, err).toBe(isOpen ? 12 : end !== 'end_turn' ? 13 : isDenied ? 14 : 0)
         const answered = reached.filter((id) => !unanswered.includes(getKind(id)))
-        expect([...service.acceptedReplies.keys()].toSorted()).toEqual(answered.toSorted())
+        expect([...agent.acceptedReplies.keys()].toSorted()).toEqual(answered.toSorted())
       }
     }),
     scaleRuns(150),

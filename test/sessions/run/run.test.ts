@@ -295,9 +295,21 @@ describe('Y90: id with two inputs', () => {
   const allowBash = { rules: [{ tool: 'bash', decision: 'allow' }], default: { decision: 'allow' } }
 
   test.each<[string, Parameters<typeof openAgent>[0], string[]]>([
-    ['although a rule allows it', { rounds: [twice(selfHosted), [uses('t2')]], policy: allowBash }, ['do it']],
-    ['although --tool allows it', { rounds: [twice(selfHosted)], policy: askAll }, ['do it', '--tool', 'bash=touch made']],
-    ['if both inputs precede the run', { history: [...twice(), waitsFor('t1')], rounds: [], policy: allowBash }, []],
+    [
+      'although a rule allows it',
+      { rounds: [twice(selfHosted), [uses('t2')]], policy: allowBash },
+      ['do it'],
+    ],
+    [
+      'although --tool allows it',
+      { rounds: [twice(selfHosted)], policy: askAll },
+      ['do it', '--tool', 'bash=touch made'],
+    ],
+    [
+      'if both inputs precede the run',
+      { history: [...twice(), waitsFor('t1')], rounds: [], policy: allowBash },
+      [],
+    ],
   ])('events run leaves an id with two inputs open and exits with 12, %s', async (_, script, words) => {
     const agent = openAgent(script)
     const { code } = await agent.runTask(words)
@@ -508,7 +520,7 @@ describe('audit file of an earlier run', () => {
     expect(readdirSync(agent.cwd).sort()).toEqual(['.cache', 'a.ndjson', 'p.json'])
   })
 
-  test("Y58: events run sends \"effect unknown\" as the result of a command that an earlier run did not finish", async () => {
+  test('Y58: events run sends "effect unknown" as the result of a command that an earlier run did not finish', async () => {
     const agent = openWith(line('start', 'c1'), custom('c1'))
     const { code, err } = await agent.runTask(['--tool', 'count=touch made', '-q', '--report', 'r.json'])
     expect(code).toBe(0)

@@ -8,34 +8,23 @@ import {
   writeFileSync,
 } from 'node:fs'
 import { join } from 'node:path'
-import { Writable } from 'node:stream'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { realTimers } from '../../../src/timers.ts'
-import { createIdleClock } from '../../harness/clock.ts'
-import { run, temporaryFolder } from '../../harness/run.ts'
+import type { RunOptions } from '../../harness/run.ts'
 import { bash, custom, waitsFor } from '../../harness/session-service.ts'
-import { type AgentScript, createAgentService } from './agent-service.ts'
+import { type AgentScript, createSignalOptions, openAgent } from './agent-service.ts'
 
-const clock = createIdleClock()
-
-/** Creates a session, and a function that runs parley on it. `tool` runs until the file `go` exists. */
+/** Creates an agent on a real clock, and a function that runs parley on it. */
 function open(script: AgentScript) {
-  const service = createAgentService(script)
-  const cwd = temporaryFolder()
-  // Ends the command also if the test fails.
-  onTestFinished(() => writeFileSync(join(cwd, 'go'), ''))
-  writeFileSync(join(cwd, 'p.json'), '{"rules":[],"default":{"decision":"allow"}}')
-  const parley = (words: string[], { env = {} as Record<string, string>, timers = realTimers } = {}) =>
-    run(['events', ...words, '--policy', 'p.json'], {
-      cwd,
-      env,
-      timers,
-      stdin: '',
-      exchange: service.exchange,
-    })
-  return { service, cwd, parley, runs: () => readFileSync(join(cwd, 'runs'), 'utf8') }
+  const agent = openAgent({ timers: realTimers, ...script })
+  // Ends the command of `tool` also if the test fails.
+  onTestFinished(() => agent.write('go', ''))
+  const parley = (words: string[], options?: RunOptions) =>
+    agent.run(['events', ...words, '--policy', 'p.json'], options)
+  return { agent, cwd: agent.cwd, parley, runs: () => readFileSync(join(agent.cwd, 'runs'), 'utf8') }
 }
 
+/** A command that runs until the file `go` exists. */
 const tool = [
   ...['--tool', 'count=echo ran >> runs; until [ -e go ]; do sleep 0.01; done'],
   ...['--tool-timeout', '1h'],
@@ -47,7 +36,7 @@ const until = async (isSo: () => boolean) => {
 
 describe('Y131: session that another events run works on', () => {
   test('a second events run waits for the first even with another audit file, and then finds the work done (needs sh)', async () => {
-    const { service, cwd, parley, runs } = open({ rounds: [[custom('c1')], [custom('c2')]] })
+    const { agent, cwd, parley, runs } = open({ rounds: [[custom('c1')], [custom('c2')]] })
     const first = parley(['run', 'do it', '-s', 's1', ...tool, '--audit', 'a'])
     await until(() => existsSync(join(cwd, 'runs')))
     const other = ['run', '-s', 's1', ...tool, '--audit', 'b']
@@ -60,7 +49,7 @@ describe('Y131: session that another events run works on', () => {
     writeFileSync(join(cwd, 'go'), '')
     expect([(await first).code, (await second).code]).toEqual([0, 0])
     expect(runs()).toBe('ran\nran\n')
-    expect([...service.acceptedReplies.values()].map(({ length }) => length)).toEqual([1, 1])
+    expect([...agent.acceptedReplies.values()].map(({ length }) => length)).toEqual([1, 1])
     expect(readdirSync(join(cwd, '.cache/parley'))).toEqual([])
   })
 
@@ -78,8 +67,8 @@ describe('Y131: session that another events run works on', () => {
 })
 
 describe('Y132: lock file that cannot be created', () => {
-  const script: AgentScript = { history: [custom('c1'), waitsFor('c1')], rounds: [], timers: clock }
-  const argv = ['run', '-s', 's1', '--tool', 'count=true']
+  const script: AgentScript = { history: [custom('c1'), waitsFor('c1')], rounds: [] }
+  const argv = ['events', 'run', '-s', 's1', '--policy', 'p.json', '--tool', 'count=true']
 
   test.each([
     ['the user has no home folder', { HOME: '', XDG_CACHE_HOME: '', LOCALAPPDATA: '' }, 'no cache folder'],
@@ -87,23 +76,23 @@ describe('Y132: lock file that cannot be created', () => {
   ])(
     'events run prints a note and continues without a lock if %s (needs POSIX files)',
     async (_, env: Record<string, string>, why) => {
-      const { service, cwd, parley } = open(script)
-      writeFileSync(join(cwd, 'FILE'), '')
+      const agent = openAgent(script)
+      const { cwd } = agent
       mkdirSync(join(cwd, 'LINKED'))
       symlinkSync(cwd, join(cwd, 'LINKED/parley'))
       const { XDG_CACHE_HOME: name } = env
-      const place = { ...env, ...(name ? { XDG_CACHE_HOME: join(cwd, name) } : {}) }
-      const { code, err } = await parley(argv, { env: place, timers: clock })
-      expect({ code, posts: service.posts }).toEqual({ code: 0, posts: 1 })
+      const options = { env: { ...env, ...(name ? { XDG_CACHE_HOME: join(cwd, name) } : {}) } }
+      const { code, err } = await agent.run(argv, options)
+      expect({ code, posts: agent.posts }).toEqual({ code: 0, posts: 1 })
       expect(err).toContain('parley: cannot lock s1, so two runs may work on it: ')
       expect(err).toContain(why)
-      expect((await parley([...argv, '-q'], { env: place, timers: clock })).err).toBe('')
+      expect((await agent.run([...argv, '-q'], options)).err).toBe('')
     },
   )
 })
 
 test('Y133: events run posts nothing and starts no further command after it lost its lock file (needs sh)', async () => {
-  const { service, cwd, parley, runs } = open({ rounds: [[custom('c1')]] })
+  const { agent, cwd, parley, runs } = open({ rounds: [[custom('c1')]] })
   const first = parley(['run', 'do it', '-s', 's1', ...tool])
   await until(() => existsSync(join(cwd, 'runs')))
   const [lock = ''] = readdirSync(join(cwd, '.cache/parley'))
@@ -112,7 +101,7 @@ test('Y133: events run posts nothing and starts no further command after it lost
   renameSync(join(cwd, '.cache/parley', `${lock}.new`), join(cwd, '.cache/parley', lock))
   writeFileSync(join(cwd, 'go'), '')
   const { code, err } = await first
-  expect({ code, posts: service.posts, runs: runs() }).toEqual({ code: 11, posts: 0, runs: 'ran\n' })
+  expect({ code, posts: agent.posts, runs: runs() }).toEqual({ code: 11, posts: 0, runs: 'ran\n' })
   expect(err).toContain('session s1: another parley process has taken it over')
   expect(err).toContain('parley events run -s s1 --no-stdin')
   expect(readdirSync(join(cwd, '.cache/parley'))).toEqual([lock])
@@ -122,23 +111,11 @@ test.each([
   ['with a lock', '.cache'],
   ['without a lock (needs POSIX files)', 'p.json'],
 ])('Y133: events run %s posts nothing after a signal has begun its cleanup', async (_, cache) => {
-  const { service, cwd } = open({ rounds: [[bash('t1')]] })
-  let clean: (exit: number) => string = () => ''
-  const shown = new Writable({
-    write(chunk, _, done) {
-      if (String(chunk).includes('agent.tool_use')) clean(143)
-      done()
-    },
+  const agent = openAgent({ rounds: [[bash('t1')]] })
+  const { options, sendSignal } = createSignalOptions((text) => {
+    if (text.includes('agent.tool_use')) sendSignal()
   })
-  const { code } = await run(['events', 'run', 'do it', '-s', 's1', '--no-stdin', '--policy', 'p.json'], {
-    cwd,
-    env: { XDG_CACHE_HOME: join(cwd, cache) },
-    timers: clock,
-    exchange: service.exchange,
-    stdout: { isTerminal: false, open: () => shown, writeSync: () => 0 },
-    onSignal(act) {
-      clean = act
-    },
-  })
-  expect({ code, posts: service.posts }).toEqual({ code: 11, posts: 0 })
+  const env = { XDG_CACHE_HOME: join(agent.cwd, cache) }
+  const { code } = await agent.run(['events', 'run', 'do it', '--policy', 'p.json'], { ...options, env })
+  expect({ code, posts: agent.posts }).toEqual({ code: 11, posts: 0 })
 })

@@ -186,7 +186,7 @@ const startedTurn = [task, createUsageEvent(10, 5), says]
 test.each<[title: string, past: object[], queried: object | undefined, total: number | undefined]>([
   ['all usage of a session that has not worked', [], undefined, 50],
   ['nothing in a started turn if the service returns no usage', startedTurn, undefined, undefined],
-  ['the usage since its query of the usage', startedTurn, usage(20, 5), 25],
+  ['the usage since the service returned a first total', startedTurn, usage(20, 5), 25],
   ['nothing if the service returns less usage than before', startedTurn, usage(9, 5), undefined],
 ])('events run without a task counts %s', (_, past, queried, total) => {
   const meter = createMeter(past)
@@ -236,11 +236,14 @@ test.each<[title: string, limits: Limits, events: object[], warning: string | un
   ['no limit', {}, [says], undefined],
   ['usage without a cost', bothLimits, [says, createUsageEvent(9, 9)], `--max-cost ${problem}`],
   ['no usage', bothLimits, [says], `--max-total-tokens and --max-cost ${problem}`],
-])('events run warns about each limit for which the service reports no usage: %s', (_, limits, events, warning) => {
-  expect(createMeter(events, limits).limitWarning).toBe(warning)
-})
+])(
+  'events run warns about each limit for which the service reports no usage: %s',
+  (_, limits, events, warning) => {
+    expect(createMeter(events, limits).limitWarning).toBe(warning)
+  },
+)
 
-test('work before events run does not show whether a limit can be enforced', () => {
+test('events run warns that a limit cannot be enforced only after the agent has worked in this run', () => {
   const meter = createMeter([says], { maxTotalTokens: 1 })
   meter.startRun(true)
   expect(meter.limitWarning).toBe(undefined)

@@ -70,15 +70,17 @@ describe('events run --last prints only the last answer', () => {
     ['a tool use was denied', { rounds: asks, policy: always('deny') }, 14, 'done without\n'],
     ['a tool use stays open', { rounds: asks, policy: always('ask') }, 12, ''],
     ['retries are exhausted', { rounds: [[says('half')]], end: stops('retries_exhausted') }, 13, ''],
-    ['the session is terminated', { rounds: [[says('half')]], end: { type: 'session.status_terminated' } }, 13, ''],
+    [
+      'the session is terminated',
+      { rounds: [[says('half')]], end: { type: 'session.status_terminated' } },
+      13,
+      '',
+    ],
     ['the deadline passes', { rounds: [[says('half')]], end: running }, 15, ''],
-  ])(
-    'Y124: events run --last prints an answer only after a finished turn: %s',
-    async (_, script, ...end) => {
-      const { code, out } = await runOn(script, ['do it', '--last', '--deadline', '30s'])
-      expect([code, out]).toEqual(end)
-    },
-  )
+  ])('Y124: events run --last prints an answer only after a finished turn: %s', async (_, script, ...end) => {
+    const { code, out } = await runOn(script, ['do it', '--last', '--deadline', '30s'])
+    expect([code, out]).toEqual(end)
+  })
 
   test("Y125: events run --last without a task prints the answer to the session's last task", async () => {
     const history = [...before, userSays('two'), says('of two'), endTurn]
@@ -160,13 +162,16 @@ describe('events run --last prints only the last answer', () => {
         '',
         /s1 was interrupted: another/,
       ],
-    ])("events run --last reports another client's message after the task and %s", async (_, round, exit, answer, message) => {
-      const { code, out, err } = await runOn({ rounds: [[...round, endTurn]], echoes }, ['do it', '--last'])
-      expect({ code, out }).toEqual({ code: exit, out: answer })
-      expect(err).toMatch(isNamed)
-      expect(err).toMatch(message)
-      expect(err).not.toContain('nothing was sent since')
-    })
+    ])(
+      "events run --last reports another client's message after the task and %s",
+      async (_, round, exit, answer, message) => {
+        const { code, out, err } = await runOn({ rounds: [[...round, endTurn]], echoes }, ['do it', '--last'])
+        expect({ code, out }).toEqual({ code: exit, out: answer })
+        expect(err).toMatch(isNamed)
+        expect(err).toMatch(message)
+        expect(err).not.toContain('nothing was sent since')
+      },
+    )
   })
 
   test('Y127: events run --last on a terminal prints the other events on stderr, one per line', async () => {
