@@ -189,7 +189,7 @@ describe('tool use that differs from its audit lines (needs sh)', () => {
       undefined,
       { type: 'agent.tool_use', evaluated_permission: 'allow' },
     ],
-    ['a kill after its command', 'another input', 'end', { input: { env: 'PROD' } }],
+    ['a kill that followed its command', 'another input', 'end', { input: { env: 'PROD' } }],
     ['a kill during its command', 'another name', 'start', { name: 'other' }],
   ])(
     'after %s, a tool use that now has %s stays open in each rerun of events run',

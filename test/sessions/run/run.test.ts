@@ -265,25 +265,25 @@ describe('denied tool use that the service ran', () => {
   const denied = (permission = 'ask') => uses('t1', 'rm x', { evaluated_permission: permission })
   const old = (...events: Event[]) => [{ type: 'user.message' }, ...events, endTurn]
 
-  test.each<[string, Event[], Event[], boolean]>([
-    ['no confirmation was needed', [], [denied('allow'), resultOf('t1')], true],
-    ['a result, but no confirmation', [], [denied(), resultOf('t1')], true],
-    ['no confirmation was needed before the run', old(denied('allow')), [], true],
-    ['a result, but no confirmation, before the run', old(denied(), resultOf('t1')), [], true],
-    ['the tool use ran before the last task', [...old(denied('allow')), ...old()], [], false],
-    ['allowed by another client', [], [denied(), allows('t1'), resultOf('t1')], false],
+  test.each<[exit: number, when: string, history: Event[], round: Event[]]>([
+    [14, 'because it needed no confirmation', [], [denied('allow'), resultOf('t1')]],
+    [14, 'although no client confirmed it', [], [denied(), resultOf('t1')]],
+    [14, 'before the run, because it needed no confirmation', old(denied('allow')), []],
+    [14, 'before the run, although no client confirmed it', old(denied(), resultOf('t1')), []],
+    [0, 'before the last task', [...old(denied('allow')), ...old()], []],
+    [0, 'after another client allowed it', [], [denied(), allows('t1'), resultOf('t1')]],
   ])(
-    'Y61: a denied tool use that ran makes events run exit with 14, unless a client allowed it: %s',
-    async (_, history, round, isWarned) => {
+    'Y61: events run exits with %i if a tool use that the policy denies ran %s',
+    async (exit, _, history, round) => {
       for (const echoes of [true, false]) {
         const agent = openAgent({ history, rounds: [round], echoes, policy })
         const { code, err } = await agent.runTask(history.length > 0 ? ['-q'] : ['do it', '-q'])
         expect({ code, lines: agent.audit().map(({ event, toolUse }) => [event, toolUse]) }, err).toEqual({
-          code: isWarned ? 14 : 0,
-          lines: isWarned ? [['not-asked', 't1']] : [],
+          code: exit,
+          lines: exit === 14 ? [['not-asked', 't1']] : [],
         })
         const warning = 'the service ran a tool use that the policy denies: bash {"command":"rm x"} t1'
-        expect(err.includes(warning)).toBe(isWarned)
+        expect(err.includes(warning)).toBe(exit === 14)
       }
     },
   )

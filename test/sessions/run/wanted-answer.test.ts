@@ -58,7 +58,7 @@ describe('events run --last prints only the last answer', () => {
     expect([code, err]).toEqual([2, expect.stringContaining('exits with 8 if there is no answer')])
   })
 
-  test('Y123: events run --last exits with 8, and prints no earlier message, if the last one has no text', async () => {
+  test('Y123: events run --last exits with 8 and prints no earlier message if the last message has no text', async () => {
     const rounds = [[says('before'), { type: 'agent.message', content: [{ type: 'image' }] }]]
     const { code, out, err } = await runOn({ rounds }, ['do it', '--last'])
     expect({ code, out }).toEqual({ code: 8, out: '' })
@@ -198,13 +198,13 @@ describe('events run -o writes the answer to a file', () => {
   })
 
   test.each<[number, string, Event[], Event, string | undefined]>([
-    [12, 'ask', [says('half'), bash('t1')], endTurn, 'half'],
-    [12, 'ask', [bash('t1')], endTurn, undefined],
-    [15, 'allow', [says('half')], running, 'half'],
+    [12, 'saves the text as FILE.part', [says('half'), bash('t1')], endTurn, 'half'],
+    [12, 'creates no FILE.part without a text', [bash('t1')], endTurn, undefined],
+    [15, 'saves the text as FILE.part', [says('half')], running, 'half'],
   ])(
-    'Y129: events run that exits with %i leaves the file of -o unchanged, and saves the text, if any, as FILE.part',
-    async (exit, decision, round, end, text) => {
-      const agent = openAgent({ rounds: [round], end, policy: always(decision as 'ask' | 'allow') })
+    'Y129: events run that exits with %i leaves the file of -o unchanged, and %s',
+    async (exit, _, round, end, text) => {
+      const agent = openAgent({ rounds: [round], end, policy: always('ask') })
       agent.write('a.txt', 'old')
       const { code, err } = await agent.runTask(['do it', '-o', 'a.txt', '--deadline', '30s'])
       expect(code).toBe(exit)
@@ -261,11 +261,11 @@ describe('events run --schema prints JSON that matches the schema', () => {
   })
 
   test.each([
-    [fits, 0, '{"verdict": 1.0}\n'],
-    ['x', 8, ''],
+    [0, 'matches', fits, '{"verdict": 1.0}\n'],
+    [8, 'does not match', 'x', ''],
   ])(
-    "Y154: events run --schema without a task checks the session's last answer: %j",
-    async (answer, exit, printed) => {
+    "Y154: events run --schema without a task exits with %i if the session's last answer %s",
+    async (exit, _, answer, printed) => {
       const history = [userSays('one'), says(answer), endTurn]
       const { code, out, agent } = await runOn({ history, rounds: [] }, ['--schema', 's.json'])
       expect({ code, out, tasks: agent.tasks }).toEqual({ code: exit, out: printed, tasks: 0 })
