@@ -2,6 +2,7 @@ import type { Context } from '../../context.ts'
 import { CliError, createDeadlineErrorBeforeSending, maxCountedProblems, usageError } from '../../errors.ts'
 import { createServiceCaller } from '../../http/call.ts'
 import { escapeJson, toOneLine } from '../../io/escape.ts'
+import { ignoreClosedReader } from '../../io/output.ts'
 import { formatTsvLine } from '../../io/tsv.ts'
 import { type ResolvedSettings, readSettings } from '../../settings/resolve.ts'
 import { yieldToSignals } from '../../timers.ts'
@@ -63,7 +64,9 @@ export async function checkPolicy(
   } else if (!(await addSessionEvents(uses, context, settings, options))) return
   // Without events, `--fail-on-deny` would always succeed.
   if (uses.isEmpty) throw usageError(`${events ?? session} has no events to check the policy with`)
-  const { counts, problems } = await judgeAndPrint(context, { policy, tools }, uses)
+  // With `--fail-on-deny`, the exit code has to cover all tool uses, also if `| head` reads only the first.
+  const output = failOnDeny ? ignoreClosedReader(context.output) : context.output
+  const { counts, problems } = await judgeAndPrint({ ...context, output }, { policy, tools }, uses)
   const unallowed = counts.ask + counts.deny
   const count = counts.allow + unallowed
   if (count === 0) messages.note('the events contain no tool use')

@@ -1,5 +1,6 @@
 import { existsSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { Writable } from 'node:stream'
 import { stripVTControlCharacters } from 'node:util'
 import { describe, expect, test } from 'vitest'
 import { answering, type RunOptions, run, temporaryFolder } from '../../harness/run.ts'
@@ -162,6 +163,16 @@ describe('policy check of recorded events', () => {
     expect((await check(['p.json', 'e.ndjson', '--fail-on-deny'], { files: asking })).code).toBe(14)
     const allowing = { 'p.json': '{"rules":[],"default":{"decision":"allow"}}' }
     expect((await check(['p.json', 'e.ndjson', '--fail-on-deny'], { files: allowing })).code).toBe(0)
+  })
+
+  test('policy check --fail-on-deny exits with 14 if the reader of stdout closes it', async () => {
+    const stream = new Writable({
+      write: (_chunk, _encoding, done) => done(Object.assign(new Error('gone'), { code: 'EPIPE' })),
+    })
+    const stdout = { isTerminal: false, open: () => stream, writeSync: () => 0 }
+    const { code, err } = await check(['p.json', 'e.ndjson', '--fail-on-deny'], { stdout })
+    expect({ code, err }).toMatchObject({ code: 14, err: expect.stringContaining('does not allow 5 of 8') })
+    expect(await check(['p.json', 'e.ndjson'], { stdout })).toMatchObject({ code: 0, err: '' })
   })
 
   const mcp = { type: 'agent.mcp_tool_use', mcp_server_name: 's' }
