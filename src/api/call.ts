@@ -96,10 +96,6 @@ async function readRequest(
   }
 }
 
-/**
- * parley repeats a request that may change something only if the service certainly did not accept it, or with
- * `--retry-unknown`.
- */
 const getRepeatRule = (method: Endpoint['method'], { flags }: Context): Endpoint['repeat'] =>
   readingMethods.includes(method) ? 'always' : flags.retryUnknown ? 'failed' : 'unaccepted'
 
@@ -214,7 +210,6 @@ function requireNoError(response: HttpResponse, bytes: Uint8Array, file: FileOut
   throw file && !file.isDirect ? failure.with({ response: { ...response, bytes } }) : failure
 }
 
-/** Prints the items of all pages of a list unchanged, one per line. */
 async function printAllPages(
   caller: ServiceCaller,
   { endpoint, parts }: ApiRequest,

@@ -166,7 +166,6 @@ const transient = new Map([
   ['EAI_AGAIN', 'the name cannot be looked up at the moment'],
 ])
 
-/** The first pattern that matches the code of an error applies. */
 const permanent: [code: RegExp, cause: string][] = [
   [/^ENOTFOUND$/, 'no such host'],
   [/SELF_SIGNED|^UNABLE_TO_/, 'its certificate comes from an unknown authority: --cacert FILE trusts it'],

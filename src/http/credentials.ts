@@ -20,23 +20,22 @@ import type { PreparedRequest } from './request.ts'
 type Service = Endpoint['service']
 
 export function createCredentialProvider(context: Context, settings: ResolvedSettings) {
-  /** Secrets that commands printed. They are stored so that no command runs twice. */
-  const printed = new Map<Service, Promise<string>>()
+  const printedSecrets = new Map<Service, Promise<string>>()
 
   const checked = new Set<Service>()
 
   async function runCommand(service: Service): Promise<string> {
     const [plain, setting] = secretSettings[service]
     if (settings.values[setting] === undefined) throw missingSettingsError(service, [plain], settings)
-    const secret = printed.get(service) ?? runSecretCommand(context, settings, setting)
-    printed.set(service, secret)
+    const secret = printedSecrets.get(service) ?? runSecretCommand(context, settings, setting)
+    printedSecrets.set(service, secret)
     return secret
   }
 
   return {
     dropPrintedSecrets() {
-      const hasAny = printed.size > 0
-      printed.clear()
+      const hasAny = printedSecrets.size > 0
+      printedSecrets.clear()
       return hasAny
     },
     /**
@@ -134,7 +133,6 @@ function requireUsable(
     )
 }
 
-/** Throws a `CliError` for plain http to another machine, unless `allowHttp` is set. */
 export function refusePlainHttp({ values, origins }: ResolvedSettings, service: Service): void {
   const name = addressSettings[service]
   const address = values[name]

@@ -43,7 +43,6 @@ type HeaderOverrides = ReadonlyMap<string, Header>
 
 export type PreparedRequest = ReturnType<typeof buildRequest>
 
-/** Throws a usage error for a parameter that is not allowed in a path. */
 export function buildRequest(
   endpoint: Endpoint,
   { params, query, headers, body }: RequestParts,
@@ -89,7 +88,6 @@ const readTraceContext = ({ env }: Context['host']): Header[] =>
     return value && headerValuePattern.test(value) ? [[variable.toLowerCase(), value]] : []
   })
 
-/** Throws a usage error for an invalid header. */
 export function parseHeaders(lines: readonly string[], host: Context['host']): HeaderOverrides {
   const given = new Map<string, Header>()
   for (const line of lines) {
@@ -101,7 +99,6 @@ export function parseHeaders(lines: readonly string[], host: Context['host']): H
   return new Map([...trace.map((header): [string, Header] => [header[0], header]), ...given])
 }
 
-/** Throws a usage error for a header that allows only one value. */
 function joinHeaders([name, before]: Header, value: string): Header {
   const isCookie = /^cookie$/i.test(name)
   if (

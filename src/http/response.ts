@@ -12,9 +12,8 @@ export interface FailureHeaders {
   requestId: string | undefined
 }
 
-/** `now` is in milliseconds since the epoch. */
-export const readFailureHeaders = (headers: HttpResponse['headers'], now: number): FailureHeaders => ({
-  retryAfter: readRetryAfter(headers, now),
+export const readFailureHeaders = (headers: HttpResponse['headers'], wallTimeMs: number): FailureHeaders => ({
+  retryAfter: readRetryAfter(headers, wallTimeMs),
   requestId: idHeaders.map((name) => headers[name]).find((id) => id !== undefined && id !== ''),
 })
 
@@ -23,15 +22,14 @@ const idHeaders = ['request-id', 'x-request-id', 'x-amzn-requestid', 'x-goog-req
 /**
  * Returns the seconds of `Retry-After` (whole seconds or an HTTP date) or of `Retry-After-Ms`, and
  * `undefined` for any other value. A date is compared with the header `Date`, because the local clock may
- * be wrong. If `Date` is missing or malformed, the date is compared with `now`, in milliseconds since the
- * epoch.
+ * be wrong. If `Date` is missing or malformed, the date is compared with the local clock.
  */
-export function readRetryAfter(headers: HttpResponse['headers'], now: number): number | undefined {
+export function readRetryAfter(headers: HttpResponse['headers'], wallTimeMs: number): number | undefined {
   const { 'retry-after': value = '', 'retry-after-ms': milliseconds = '' } = headers
   if (/^\d+(\.\d+)?$/.test(milliseconds)) return toFinite(Number(milliseconds) / 1000)
   if (/^\d+$/.test(value)) return toFinite(Number(value))
   const at = parseHttpDate(value)
-  return at && Math.max(0, (at - (parseHttpDate(headers.date) ?? now)) / 1000)
+  return at && Math.max(0, (at - (parseHttpDate(headers.date) ?? wallTimeMs)) / 1000)
 }
 
 /**

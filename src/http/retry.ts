@@ -12,7 +12,6 @@ export interface RetryRules {
   beforeNext?(): void
 }
 
-/** Repeats `attempt` until it succeeds or `rules` return a failure, which is then thrown. */
 export async function retry<T>(
   deadline: Deadline,
   rules: RetryRules,
@@ -122,10 +121,6 @@ export function getRetryAdvice(failure: CliError, { isRepeatable }: DeliveryOutc
 
 export const getDeliveryState = (failure: CliError): DeliveryState => findRow(failure).delivery
 
-/**
- * Returns `wait` if the batch pauses and then repeats the call, `end` if the batch ends, and otherwise
- * `continue`.
- */
 export function getBatchConsequence(failure: CliError): 'continue' | 'wait' | 'end' {
   // With `x-should-retry: false`, the service will refuse the same request again, so a pause would not help.
   if (failure.kind === 'rate-limited' && failure.details.isPermanent) return 'continue'

@@ -6,10 +6,6 @@ import { demoProfileName } from '../settings/profiles.ts'
 import type { ResolvedSettings } from '../settings/resolve.ts'
 import type { Exchange } from '../wire/exchange.ts'
 
-/**
- * Returns the network or, for the demo profile, the emulator. With `isBatch`, connections stay open for
- * later requests.
- */
 export async function chooseTransport(
   context: Context,
   settings: ResolvedSettings,

@@ -94,11 +94,11 @@ export function createEndlessListDetector(list: string) {
 
 /**
  * Returns each element of a list as one line of source text. The list is the whole text or, with `field`,
- * that field of an object. Returns `[]` if the field is not a list. `JSON.parse` must accept the text.
- * Throws a `SyntaxError` if the text is nested too deep.
+ * that field of an object. Returns `[]` if the field is not a list. Throws a `SyntaxError` if the text is
+ * nested too deep.
  */
-export function listJsonElements(source: string, field?: string): string[] {
-  const text = toOneLineJson(source)
+export function listJsonElements(validJson: string, field?: string): string[] {
+  const text = toOneLineJson(validJson)
   const level = field === undefined ? 1 : 2
   let elements: string[] = []
   let depth = 0

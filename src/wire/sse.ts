@@ -107,11 +107,9 @@ export function encodeSseEvent({ event, data }: SseEvent): string {
   return `${head}${lines.join('')}\n`
 }
 
-/** Returns whether the data is an end marker, such as `[DONE]` (src/wire/README.md: recorded, 3). */
 export const isStreamEnd = (data: string): boolean =>
   data[0] !== '{' && data.length < maxKeepAliveLength && /^"?\[DONE\]"?$/i.test(data.trim())
 
-/** Returns whether an event only keeps the connection open (src/wire/README.md: recorded, 3). */
 export function isKeepAlive(data: string, event: string): boolean {
   if (data[0] === '{') return false
   const word = data.trim()

@@ -66,7 +66,7 @@ interface JsonChild {
   end: number
 }
 
-/** Returns the index after the value at `start`. `JSON.parse` must accept the text. */
+/** Returns the index after the value at `start`. For invalid JSON, returns any index from `start` to the end. */
 export function findEndOfJsonValue(text: string, start: number): number {
   if (text[start] === '"') return findEndOfString(text, start)
   if (text[start] !== '{' && text[start] !== '[') return findEndOfScalar(text, start)
@@ -101,43 +101,43 @@ function findEndOfScalar(text: string, start: number): number {
 const getDepthChange = (mark: string): number =>
   mark === '{' || mark === '[' ? 1 : mark === '}' || mark === ']' ? -1 : 0
 
-/** Blanks may precede the key. `JSON.parse` must accept the text. */
-export function readJsonKey(text: string, start: number): string {
-  const place = skipBlanks(text, start)
-  return JSON.parse(text.slice(place, findEndOfString(text, place)))
+/** Blanks may precede the key. */
+export function readJsonKey(validJson: string, start: number): string {
+  const place = skipBlanks(validJson, start)
+  return JSON.parse(validJson.slice(place, findEndOfString(validJson, place)))
 }
 
-/** `start` is the opening bracket of an object or a list. `JSON.parse` must accept the text. */
-export function* listJsonChildren(text: string, start: number): Generator<JsonChild> {
-  const isObject = text[start] === '{'
-  let place = skipBlanks(text, start + 1)
-  while (place < text.length && text[place] !== '}' && text[place] !== ']') {
+/** `start` is the index of the bracket that opens an object or a list. */
+export function* listJsonChildren(validJson: string, start: number): Generator<JsonChild> {
+  const isObject = validJson[start] === '{'
+  let place = skipBlanks(validJson, start + 1)
+  while (place < validJson.length && validJson[place] !== '}' && validJson[place] !== ']') {
     let name: string | undefined
     if (isObject) {
-      const end = findEndOfString(text, place)
-      name = readJsonKey(text, place)
-      place = skipBlanks(text, skipBlanks(text, end) + 1)
+      const end = findEndOfString(validJson, place)
+      name = readJsonKey(validJson, place)
+      place = skipBlanks(validJson, skipBlanks(validJson, end) + 1)
     }
-    const end = findEndOfJsonValue(text, place)
+    const end = findEndOfJsonValue(validJson, place)
     yield { name, start: place, end }
-    place = skipBlanks(text, end)
-    if (text[place] === ',') place = skipBlanks(text, place + 1)
+    place = skipBlanks(validJson, end)
+    if (validJson[place] === ',') place = skipBlanks(validJson, place + 1)
   }
 }
 
 /** If the key occurs twice, returns the last child, as `JSON.parse` does. */
-export const findJsonChild = (text: string, start: number, key: string): JsonChild | undefined =>
-  [...listJsonChildren(text, start)].findLast(({ name }) => name === key)
+export const findJsonChild = (validJson: string, start: number, key: string): JsonChild | undefined =>
+  [...listJsonChildren(validJson, start)].findLast(({ name }) => name === key)
 
 /**
  * Lists the names and scalars of a value in a form that can be compared: strings lose unneeded escapes, and
- * other scalars keep their source text. `JSON.parse` must accept the text.
+ * other scalars keep their source text.
  */
-export function* listNamesAndScalars(json: string): Generator<string> {
-  for (let place = 0; place < json.length; place++) {
-    if (/[\s[\]{},:]/.test(json.charAt(place))) continue
-    const end = findEndOfJsonValue(json, place)
-    const token = json.slice(place, end)
+export function* listNamesAndScalars(validJson: string): Generator<string> {
+  for (let place = 0; place < validJson.length; place++) {
+    if (/[\s[\]{},:]/.test(validJson.charAt(place))) continue
+    const end = findEndOfJsonValue(validJson, place)
+    const token = validJson.slice(place, end)
     yield token.startsWith('"') ? JSON.stringify(JSON.parse(token)) : token
     place = end - 1
   }
@@ -145,16 +145,15 @@ export function* listNamesAndScalars(json: string): Generator<string> {
 
 /**
  * Parses JSON, but returns numbers, `true`, `false` and `null` as their source text, because `JSON.parse`
- * rounds long numbers. Strings get a leading quote, so that they differ from these texts. `JSON.parse` must
- * accept the text.
+ * rounds long numbers. Strings get a leading quote, so that they differ from these texts.
  */
-export function parseWithSourceTexts(json: string): unknown {
+export function parseWithSourceTexts(validJson: string): unknown {
   const parts: string[] = []
-  for (let place = 0; place < json.length; ) {
-    const char = json.charAt(place)
+  for (let place = 0; place < validJson.length; ) {
+    const char = validJson.charAt(place)
     const isToken = !/[\s[\]{},:]/.test(char)
-    const end = isToken ? findEndOfJsonValue(json, place) : place + 1
-    const token = json.slice(place, end)
+    const end = isToken ? findEndOfJsonValue(validJson, place) : place + 1
+    const token = validJson.slice(place, end)
     parts.push(!isToken ? token : char === '"' ? `"\\"${token.slice(1)}` : `"${token}"`)
     place = end
   }
@@ -172,18 +171,17 @@ export function isJsonDeeperThan(text: string, maxDepth: number): boolean {
   return depth > maxDepth
 }
 
-/** `JSON.parse` must accept the text. */
-export function findRepeatedJsonKey(text: string): string | undefined {
+export function findRepeatedJsonKey(validJson: string): string | undefined {
   const around: (Set<string> | undefined)[] = []
   let repeated: string | undefined
-  createJsonScanner()(text, (mark, place) => {
+  createJsonScanner()(validJson, (mark, place) => {
     if (mark === '{') around.push(new Set())
     else if (mark === '[') around.push(undefined)
     else if (mark === '}' || mark === ']') around.pop()
     const keys = mark === '"' ? around.at(-1) : undefined
-    const end = keys ? findEndOfString(text, place) : 0
-    if (!keys || text[skipBlanks(text, end)] !== ':') return false
-    const key = readJsonKey(text, place)
+    const end = keys ? findEndOfString(validJson, place) : 0
+    if (!keys || validJson[skipBlanks(validJson, end)] !== ':') return false
+    const key = readJsonKey(validJson, place)
     if (keys.has(key)) repeated = key
     keys.add(key)
     return repeated !== undefined

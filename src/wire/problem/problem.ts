@@ -21,7 +21,7 @@ export function readErrorBody(body: unknown): ErrorBody {
   const [type] = listNames(value)
   const requestId = findRequestId(value) ?? findRequestId(readField(value, 'error'))
   const error = readField(value, 'error')
-  return { type, message: addCode(readMessage(body), error), retryAfter: readDelay(error), requestId }
+  return { type, message: addCode(readMessage(body), error), retryAfter: readDelaySeconds(error), requestId }
 }
 
 /**
@@ -52,8 +52,7 @@ const findRequestId = (value: unknown): string | undefined => {
   return typeof id === 'string' ? id.slice(0, 200) : undefined
 }
 
-/** Returns seconds, for example 30 for `30s`. */
-function readDelay(error: unknown): number | undefined {
+function readDelaySeconds(error: unknown): number | undefined {
   const delays = [readField(error, 'details')].flat().map((entry) => readField(entry, 'retryDelay'))
   const delay = delays.find((each) => typeof each === 'string' && /^\d{1,9}(\.\d{1,9})?s$/.test(each))
   return delay === undefined ? undefined : Number.parseFloat(delay as string)

@@ -5,13 +5,11 @@ import { type SendableEventType, sendableEventTypes } from './event-types.ts'
 
 const notEmpty = z.buildOnFirstUse(() => z.minLength(1, 'must not be empty'))
 
-/** Id of a tool use (src/wire/README.md: session events, 8). */
 export const ToolUseId = z.buildOnFirstUse(() => z.string().check(notEmpty(), z.maxLength(128)))
 
-/** In characters, as in the specification. zod counts an emoji as one character, too. */
+/** In characters, as in the specification (src/wire/README.md: session events, 8), and as zod counts. */
 export const maxDenyMessageLength = 10_000
 
-/** Reason of a denial (src/wire/README.md: session events, 8). */
 export const DenyMessage = z.buildOnFirstUse(() => z.string().check(z.maxLength(maxDenyMessageLength)))
 
 /** Accepts blocks of any type, because the specification shows only text blocks. */
@@ -178,6 +176,5 @@ export const EventList = z
     }),
   )
 
-/** Body of a request that sends events (src/wire/README.md: session events, 2.1). */
 export const SendEventsBody = z.looseObject({ events: EventList })
 export type SendEventsBody = z.infer<typeof SendEventsBody>

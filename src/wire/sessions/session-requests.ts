@@ -12,12 +12,10 @@ const Money = z.looseObject({
 
 const SessionBudget = z.looseObject({ type: z.literal('limit'), max_list_cost: Money })
 
-/** Body of a request that changes a budget (src/wire/README.md: public clients, 9). */
 export const UpdateSessionBody = z.looseObject({ budget: z.nullish(SessionBudget) })
 
 const maxInitialEvents = 50
 
-/** Body of a request that creates a session (src/wire/README.md: public clients, 9). */
 export const CreateSessionBody = z.looseObject({
   budget: z.nullish(SessionBudget),
   initial_events: z.optional(

@@ -24,7 +24,6 @@ export function readSessionUsage(value: unknown): SessionUsage | undefined {
   return counts.length > 0 || cost ? { tokens: Object.fromEntries(counts), cost } : undefined
 }
 
-/** Reads `{"amount":"187","currency":"USD"}`. Returns `undefined` if the amount is not a whole number. */
 function readMoney(value: unknown): Money | undefined {
   if (!isObject(value)) return undefined
   const { amount, currency } = value
