@@ -13,10 +13,6 @@ const unusedSessionLifetimeMs = 60 * 60 * 1000
 
 const version = 6
 
-/**
- * Stores the sessions of the demo profile in the cache folder. If they cannot be stored, prints a note
- * once.
- */
 export function openDemoSessions({ host, messages, cleanups, deadline }: Context): SessionStore {
   let isReported = false
   let lastContent = ''

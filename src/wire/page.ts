@@ -26,11 +26,10 @@ export interface ListPage {
   next(): PageCursor | undefined
 }
 
-/** `name` names the list in messages. Throws a `CliError` for a text that is not a list. */
-export function readListPage(text: string, name: string): ListPage {
+export function readListPage(text: string, listName: string): ListPage {
   let texts: string[] = []
   // `parseJson` would scan the text once more to check the nesting. `listJsonElements` checks it already.
-  const page = parseReceived(text, name, () => {
+  const page = parseReceived(text, listName, () => {
     const value: unknown = JSON.parse(text)
     texts = listJsonElements(text, Array.isArray(value) ? undefined : 'data')
     return value
@@ -40,26 +39,26 @@ export function readListPage(text: string, name: string): ListPage {
   const fields: Record<string, unknown> = isObject(page) ? page : {}
   const { data } = fields
   if (data === undefined || data === null)
-    throw createUnexpectedBodyFailure(page, `${name} has no field 'data'`)
-  if (!Array.isArray(data)) throw createResponseError(`${name}: data must be a list`)
+    throw createUnexpectedBodyFailure(page, `${listName} has no field 'data'`)
+  if (!Array.isArray(data)) throw createResponseError(`${listName}: data must be a list`)
   const hasNextField = ['next_page', 'has_more'].some((mark) => Object.hasOwn(fields, mark))
   return {
     data,
     texts,
     hasNextField,
-    next: () => findNext(fields, data, name),
+    next: () => findNext(fields, data, listName),
   }
 }
 
-function findNext(page: Record<string, unknown>, data: unknown[], name: string): PageCursor | undefined {
+function findNext(page: Record<string, unknown>, data: unknown[], listName: string): PageCursor | undefined {
   const { next_page: token, has_more: hasMore, last_id: lastId } = page
   if (isFilled(token)) return { name: 'page', value: String(token) }
   if (token !== undefined && token !== null && token !== '')
-    throw createResponseError(`${name}: next_page must be a text or a number`)
+    throw createResponseError(`${listName}: next_page must be a text or a number`)
   if (hasMore !== true) return undefined
   const value = [lastId, (data.at(-1) as { id?: unknown } | null | undefined)?.id].find(isFilled)
   if (value === undefined)
-    throw createResponseError(`${name} has more items, but no cursor for the next page`)
+    throw createResponseError(`${listName} has more items, but no cursor for the next page`)
   return { name: 'after_id', value: String(value) }
 }
 
@@ -69,11 +68,10 @@ const isFilled = (value: unknown): boolean =>
 /** Some services filter the events of a page after they read the page, so some empty pages are normal. */
 const maxEmptyPages = 20
 
-/** Detects a list that never ends: a page repeats, or too many pages are empty. */
-export function createEndlessListDetector(list: string) {
+export function createEndlessListDetector(listName: string) {
   const ids = new Set<string>()
   let empty = 0
-  const endlessListError = (why: string) => createResponseError(`${list} does not end: ${why}`)
+  const endlessListError = (why: string) => createResponseError(`${listName} does not end: ${why}`)
   return {
     /**
      * `id` is a text that only one page can have, such as a cursor or the id of the page's first item. Throws a
@@ -84,7 +82,6 @@ export function createEndlessListDetector(list: string) {
       if (ids.has(id)) throw endlessListError(why)
       ids.add(id)
     },
-    /** Throws a `CliError` after too many empty pages in a row. */
     rejectEmptyPages(itemCount: number): void {
       empty = itemCount === 0 ? empty + 1 : 0
       if (empty > maxEmptyPages) throw endlessListError(`${empty} pages in a row are empty`)

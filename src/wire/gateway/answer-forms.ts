@@ -100,10 +100,7 @@ export const isMessageAnswer = (value: unknown): boolean =>
   Object.hasOwn(value, 'content') &&
   (typeof value.type !== 'string' || value.type === 'message')
 
-/**
- * Reads a whole answer in the Messages format (src/wire/README.md: gateway, 2.3). Throws a `CliError` if the
- * value has another shape.
- */
+/** Reads a whole answer in the Messages format (src/wire/README.md: gateway, 2.3). */
 export function readMessageAnswer(value: unknown): AnswerPiece {
   const message = readAs(messages().whole, value)
   return createPiece(message.content, message)
@@ -112,10 +109,7 @@ export function readMessageAnswer(value: unknown): AnswerPiece {
 export const isMessageEvent = (value: unknown): value is { type: string } =>
   isObject(value) && typeof value.type === 'string' && /^(message|content_block)_|^ping$/.test(value.type)
 
-/**
- * Reads an event of a stream in the Messages format (src/wire/README.md: public clients, 7). Throws a
- * `CliError` if the value has another shape.
- */
+/** Reads an event of a stream in the Messages format (src/wire/README.md: public clients, 7). */
 export function readMessageEvent(value: unknown): AnswerPiece {
   const { message, content_block: block, delta, usage } = readAs(messages().event, value)
   const blocks = [...(message?.content ?? []), ...(block ? [block] : []), ...(delta ? [delta] : [])]
@@ -192,7 +186,6 @@ export const isNativeAnswer = (value: unknown): boolean =>
 
 const nativeNames = ['candidates', 'promptFeedback', 'usageMetadata']
 
-/** Reads a body or chunk in the native format. Throws a `CliError` if the value has another shape. */
 export function readNativePiece(value: unknown): NativePiece {
   const { promptFeedback, usageMetadata, ...answer } = readAs(NativeAnswer(), value)
   const all = answer.candidates ?? []

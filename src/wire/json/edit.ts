@@ -67,18 +67,17 @@ export function editJson(text: string, assignments: readonly JsonAssignment[]): 
   return root?.text() ?? text
 }
 
-/** Removes a field from the JSON text of an object. The text of the other fields stays unchanged. */
-export function removeField(object: string, name: string): string {
-  const head = object.slice(0, object.indexOf('{') + 1)
+export function removeField(objectJson: string, name: string): string {
+  const head = objectJson.slice(0, objectJson.indexOf('{') + 1)
   const kept: string[] = []
   let start = head.length
   let end = start
-  for (const child of listJsonChildren(object, start - 1)) {
-    end = skipBlanks(object, child.end)
-    if (child.name !== name) kept.push(object.slice(start, end))
+  for (const child of listJsonChildren(objectJson, start - 1)) {
+    end = skipBlanks(objectJson, child.end)
+    if (child.name !== name) kept.push(objectJson.slice(start, end))
     start = end + 1
   }
-  return head + kept.join(',') + object.slice(end)
+  return head + kept.join(',') + objectJson.slice(end)
 }
 
 interface Child {

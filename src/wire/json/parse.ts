@@ -34,7 +34,7 @@ export function parseGivenJson(text: string, name: string, hint?: string): unkno
 
 export const jsonTooDeepReason = `nested more than ${maxJsonDepth} deep`
 
-/** Describes why a text is not JSON. Quotes nothing, because the text may contain a secret. */
+/** Quotes nothing, because the text may contain a secret. */
 export function describeJsonError(text: string): string {
   if (text.trim() === '') return 'it is empty'
   const fault = findJsonSyntaxError(text, maxJsonDepth)
