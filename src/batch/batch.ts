@@ -17,8 +17,8 @@ import {
   type PrepareBatchLine,
   readBatchInput,
 } from './input.ts'
-import { LineLedger } from './ledger.ts'
-import { addStatusLine, type BatchContext, BatchReport } from './report.ts'
+import { BatchLineRegistry } from './line-registry.ts'
+import { addStatusLine, type BatchContext, BatchReporter } from './reporter.ts'
 import { EarlierResults, openResultsFile, type SavedFilesCheck } from './results-file.ts'
 import { type BatchOutcome, BatchRun } from './run.ts'
 
@@ -58,7 +58,7 @@ interface Batch {
 }
 
 async function preview(context: BatchContext, { options, handlers, source }: Batch): Promise<void> {
-  const input = await readBatchInput(source, handlers.prepare, new LineLedger(), options.share)
+  const input = await readBatchInput(source, handlers.prepare, new BatchLineRegistry(), options.share)
   for await (const { call } of input.lines) await handlers.preview(call)
   requireLine(context, input, source)
 }
@@ -66,26 +66,27 @@ async function preview(context: BatchContext, { options, handlers, source }: Bat
 async function requestLines(context: BatchContext, { options, handlers, source }: Batch): Promise<void> {
   const { host, deadline, tracker } = context
   const { concurrency = defaultConcurrency, maxTotalTokens: maxTokens = Infinity, maxFailed } = options
-  const ledger = new LineLedger()
+  const registry = new BatchLineRegistry()
   const saved = new FallbackFile(context, 'ndjson')
-  // The ledger needs the earlier results before the input is read. If the input is invalid, a cleanup removes
-  // a new results file.
+  // The results file is opened before the input is read, because its results show which lines are finished.
+  // If the input is invalid, a cleanup removes a new file again.
   const results =
     options.results === undefined
       ? undefined
       : await openResultsFile(context, {
           name: options.results,
           isResumed: options.resume,
-          ledger,
+          registry,
           hasFiles: handlers.hasFiles,
         })
-  const input = await readBatchInput(source, handlers.prepare, ledger, options.share)
+  const input = await readBatchInput(source, handlers.prepare, registry, options.share)
   const { tally } = input
   const { tokens: earlierTokens, isPartial } = results?.earlier ?? new EarlierResults()
   Object.assign(tally, { tokens: earlierTokens, earlierTokens, isPartial })
-  const report = new BatchReport(context, tally, { isResumable: results !== undefined, saved })
-  const reportOthers = () => report.onOtherRequests(options.results ?? '', ledger.countOtherRequests())
-  if (source.isRepeatable) reportOthers()
+  const reporter = new BatchReporter(context, tally, { isResumable: results !== undefined, saved })
+  const noteRequestsNotInInput = () =>
+    reporter.noteRequestsNotInInput(options.results ?? '', registry.countRequestsNotInInput())
+  if (source.isRepeatable) noteRequestsNotInInput()
   const limits = {
     concurrency,
     retry: { ...handlers.retry, deadline: deadline.atMs },
@@ -96,7 +97,7 @@ async function requestLines(context: BatchContext, { options, handlers, source }
   const save = (text: string) => {
     if (!saved.write(`${text}\n`)) unsaved += `${text}\n`
   }
-  const run = new BatchRun(input, { limits, timers: host.timers, report, results, save })
+  const run = new BatchRun(input, { limits, timers: host.timers, reporter, results, save })
   const hooks: WorkHooks = {
     save: createSaveHooks({
       savePart() {
@@ -104,17 +105,17 @@ async function requestLines(context: BatchContext, { options, handlers, source }
         return saved.part
       },
     }).save,
-    onInterrupt: () => report.describeSummary(),
+    onInterrupt: () => reporter.describeSummary(),
     describeRerun: () => (options.resume ? { mayDuplicate: run.mayDuplicate } : undefined),
   }
   await tracker.during(hooks, async () => {
     const endInterrupt = handleInterrupt(context, run)
-    const outcome = await run.runToEnd().finally(() => report.end())
+    const outcome = await run.runToEnd().finally(() => reporter.end())
     await endInterrupt()
-    // The requests of a pipe are known only after its last line, so other requests in the results are
-    // reported here.
-    if (!source.isRepeatable && tally.total !== undefined) reportOthers()
-    report.printSummary(outcome.stop)
+    // Results of requests that are not in the input are reported here, because the requests of a pipe are
+    // known only after its last line.
+    if (!source.isRepeatable && tally.total !== undefined) noteRequestsNotInInput()
+    reporter.printSummary(outcome.stop)
     const stop = addSavedResults(outcome.stop, { part: saved.part, unsaved, options, tally })
     throwFailure({ ...outcome, stop }, options, tally, tracker.sent)
   })
@@ -134,10 +135,10 @@ function handleInterrupt({ host, messages, cleanups }: BatchContext, run: BatchR
   })
   return async () => {
     if (isInterrupted) {
-      // Since the terminal printed ^C, parley has printed complete lines. This cleanup returns true because
-      // the cursor is at the start of a line, so the signal handler adds no line break.
+      // The signal handler prints a line break after ^C unless a cleanup returns true. parley has printed
+      // complete lines since ^C, so a line break would add an empty line.
       cleanups.add(() => true)
-      // The signal handler also prints the summary.
+      // The signal handler prints the summary and ends the process.
       await interrupt?.raise()
     }
     interrupt?.release()
@@ -195,7 +196,7 @@ function throwFailure(
   const limit = maxFailed ? `, more than --max-failed ${maxFailed.text} allows` : ''
   const { index, error } = failure
   const which = `${failed === 1 ? '' : 'such as '}line ${index}`
-  // The results already have the answer of the line.
+  // The result of the line already contains its answer, so the failure omits the answer.
   const details = { sent, retry: getRetry(error.details), answer: undefined }
   throw error.with(details, `${counted}${limit}, ${which}: ${error.message}`)
 }

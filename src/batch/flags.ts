@@ -18,7 +18,7 @@ interface MaxFailed {
   getMaxFailed(lines: number | undefined): number
 }
 
-export const createBatchFlags = (): Option[] => [
+export const createBatchTopicFlags = (): Option[] => [
   new Option('--concurrency <n>', 'maximum concurrent requests (default 8)').argParser(parsePositiveCount),
   new FileFlag('--results <file>', 'append results to a file instead of printing them', 'updates'),
   new Option('--resume', 'continue an earlier run with these --results'),
@@ -34,14 +34,14 @@ export const createBatchFlags = (): Option[] => [
   ),
 ]
 
-/** Hides all flags but `--batch` in the help of a command, because `parley help batch` lists them. */
-export const createAllBatchFlags = (): Option[] => [
+/** Hides all flags except `--batch` in the help of a command, because `parley help batch` lists them. */
+export const createBatchFlags = (): Option[] => [
   new FileFlag('--batch <file>', "one request per line of a file, or - for stdin: 'parley help batch'"),
-  ...createBatchFlags().map((flag) => flag.hideHelp()),
+  ...createBatchTopicFlags().map((flag) => flag.hideHelp()),
 ]
 
 export const batchFlagConstraints: FlagRules = {
-  ...Object.fromEntries(createBatchFlags().map(({ long }) => [long, { requires: ['--batch'] }])),
+  ...Object.fromEntries(createBatchTopicFlags().map(({ long }) => [long, { requires: ['--batch'] }])),
   '--resume': { requires: ['--results'] },
   '--input': { excludes: ['--batch'] },
   '--usage': { excludes: ['--batch'] },

@@ -5,11 +5,11 @@ import type { BatchLine, BatchTally } from './input.ts'
 
 export interface BatchLimits {
   concurrency: number
-  /** `deadline` is a monotonic time, or Infinity. */
+  /** `retry.deadline` is a monotonic time in milliseconds, or Infinity. */
   retry: RetryPolicy
-  /** From `--max-total-tokens`, or Infinity. */
+  /** Value of `--max-total-tokens`, or Infinity without the flag. */
   maxTokens: number
-  /** From `--max-failed`, or Infinity. */
+  /** Returns the limit of `--max-failed`, or Infinity without the flag. */
   getMaxFailed(): number
 }
 
@@ -20,7 +20,8 @@ export interface BatchState {
   /** The next line of the input. `awaited`: parley is reading it. `none`: the input has ended. */
   next: BatchLine | 'awaited' | 'none'
   /**
-   * `finishing`: no further request starts. `cancelled`: the deadline has passed, so running requests failed.
+   * `finishing`: no further request starts. `cancelled`: the deadline has passed, so running requests count
+   * as failed.
    */
   phase: 'running' | 'finishing' | 'cancelled'
   tally: Pick<BatchTally, 'tokens' | 'failed'>
@@ -29,11 +30,11 @@ export interface BatchState {
 
 export type BatchStep =
   | { do: 'start'; line: BatchLine }
-  /** `until` is in monotonic time. The wait also ends when a running request, read or retry delay ends. */
+  /** Waits until this monotonic time, or until a running request, a read or a retry delay ends. */
   | { do: 'wait'; until: number }
   /**
-   * No further request starts. `because` is the failure of the batch, or `undefined` if too many lines
-   * failed.
+   * No further request starts. `because` is the failure of the batch. If too many lines failed, `because` is
+   * `undefined`, and the failed lines decide the exit code.
    */
   | { do: 'finish'; because: CliError | undefined }
   | { do: 'cancel' }
@@ -99,13 +100,13 @@ export interface RequestGate {
   readonly concurrency: number
   readonly slots: number
   readonly inFlight: number
-  /** Number of answers since the last pause or the last added slot. */
+  /** Number of answers since the last pause or added slot. After enough answers, a slot is added. */
   readonly answers: number
   /** The current or last pause of all requests, in monotonic time. */
   readonly pause: { readonly number: number; readonly from: number; readonly until: number }
-  /** The pauses since the last success, and their total milliseconds. */
-  readonly failedPauses: { readonly pauses: number; readonly time: number }
-  /** Numbers of the lines with failures of the class `outage` since the last answer. */
+  /** Pauses since the last success. */
+  readonly failedPauses: { readonly count: number; readonly totalMs: number }
+  /** Numbers of the lines that failed with the class `outage` since the last answer. */
   readonly consecutiveFailures: readonly number[]
   readonly outage: Outage | undefined
 }
@@ -126,9 +127,9 @@ export interface FailedRequest {
 
 /** Longest wait that parley accepts from Retry-After. */
 const maxPauseMs = 3_600_000
-/** Maximum total of the pauses since the last success. */
+/** After pauses of this total length without a success, the batch ends. */
 const maxFailedPausesMs = 300_000
-/** Longest time after a pause in which answers add no slot, because a rate limiter may allow a burst then. */
+/** Longest time after a pause in which answers add no slot. */
 const maxBurstMs = 60_000
 const minOutageFailures = 4
 const testBackoff = { first: 1000, longest: 30_000 }
@@ -139,7 +140,7 @@ export const createRequestGate = (concurrency: number): RequestGate => ({
   inFlight: 0,
   answers: 0,
   pause: { number: 0, from: 0, until: 0 },
-  failedPauses: { pauses: 0, time: 0 },
+  failedPauses: { count: 0, totalMs: 0 },
   consecutiveFailures: [],
   outage: undefined,
 })
@@ -157,7 +158,7 @@ export const recordRequestEnd = (gate: RequestGate): RequestGate => ({ ...gate, 
 
 /**
  * Records an answer, or a failure that is not part of an outage. Ends an outage. After as many answers as
- * there are slots, adds a slot. `pauseNumber`: number of the last pause before the request.
+ * there are slots, adds a slot. `pauseNumber` is the number of the last pause when the request started.
  */
 export function recordAnswer(
   gate: RequestGate,
@@ -171,7 +172,7 @@ export function recordAnswer(
     pause,
     consecutiveFailures: [],
     outage: undefined,
-    failedPauses: isOk ? { pauses: 0, time: 0 } : failedPauses,
+    failedPauses: isOk ? { count: 0, totalMs: 0 } : failedPauses,
   }
   if (pauseNumber !== pause.number || slots === concurrency) return next
   const answers = gate.answers + 1
@@ -191,17 +192,17 @@ export function recordRefusal(gate: RequestGate, pauseNumber: number, refusal: F
   const { now, random } = refusal
   const { pause, slots, failedPauses } = gate
   const waitMs = getRetryAfterMs(refusal)
-  // A refused request extends the last pause if it started before that pause, or if that pause is not over.
+  // A refusal extends the last pause if its request started before that pause, or if that pause is not over.
   const isNewPause = pauseNumber === pause.number && now >= pause.until
-  requireFiniteWait(refusal, waitMs, isNewPause ? failedPauses.time : 0)
+  requireAllowedWait(refusal, waitMs, isNewPause ? failedPauses.totalMs : 0)
   if (!isNewPause) {
     const until = Math.max(pause.until, now + waitMs)
-    const time = failedPauses.time + until - Math.max(pause.until, now)
-    return { ...gate, pause: { ...pause, until }, failedPauses: { ...failedPauses, time } }
+    const totalMs = failedPauses.totalMs + until - Math.max(pause.until, now)
+    return { ...gate, pause: { ...pause, until }, failedPauses: { ...failedPauses, totalMs } }
   }
-  const length = Math.max(
+  const lengthMs = Math.max(
     waitMs,
-    computeBackoffMs({ first: 500, longest: 8000 }, failedPauses.pauses, random),
+    computeBackoffMs({ first: 500, longest: 8000 }, failedPauses.count, random),
   )
   return {
     ...gate,
@@ -209,15 +210,15 @@ export function recordRefusal(gate: RequestGate, pauseNumber: number, refusal: F
     answers: 0,
     consecutiveFailures: [],
     outage: undefined,
-    ...newPause(gate, now, length, failedPauses.pauses + 1),
+    ...newPause(gate, now, lengthMs, failedPauses.count + 1),
   }
 }
 
 const getRetryAfterMs = ({ error }: FailedRequest) => (error.details.retryAfter ?? 0) * 1000
 
-const newPause = ({ pause, failedPauses }: RequestGate, now: number, length: number, pauses: number) => ({
-  pause: { number: pause.number + 1, from: now, until: now + length },
-  failedPauses: { pauses, time: failedPauses.time + length },
+const newPause = ({ pause, failedPauses }: RequestGate, now: number, lengthMs: number, count: number) => ({
+  pause: { number: pause.number + 1, from: now, until: now + lengthMs },
+  failedPauses: { count, totalMs: failedPauses.totalMs + lengthMs },
 })
 
 /**
@@ -240,16 +241,16 @@ export function recordOutageFailure(
   // In an outage, only the request that tests the service counts.
   if (!changesPause) return outage ? gate : { ...gate, consecutiveFailures }
   const waitMs = getRetryAfterMs(failed)
-  requireFiniteWait(failed, waitMs, failedPauses.time)
+  requireAllowedWait(failed, waitMs, failedPauses.totalMs)
   const tests = outage?.tests ?? 0
   return {
     ...gate,
     outage: { tests, isTesting: false },
-    ...newPause(gate, now, Math.max(waitMs, computeBackoffMs(testBackoff, tests)), failedPauses.pauses),
+    ...newPause(gate, now, Math.max(waitMs, computeBackoffMs(testBackoff, tests)), failedPauses.count),
   }
 }
 
-function requireFiniteWait(
+function requireAllowedWait(
   { error, now, deadlineMs }: FailedRequest,
   waitMs: number,
   failedMs: number,

@@ -16,8 +16,8 @@ import { openReadableFile, readStream } from '../io/input.ts'
 import { toAbsolutePath } from '../io/paths.ts'
 import { type RawLine, splitLines } from '../io/raw-lines.ts'
 import { describeJsonError } from '../wire/json/parse.ts'
-import type { LineLedger } from './ledger.ts'
 import { type BatchLineId, type ParsedBatchLine, parseBatchLine } from './line-form.ts'
+import type { BatchLineRegistry } from './line-registry.ts'
 
 export interface BatchLineAnswer {
   /** `json` and `response` are JSON source text. */
@@ -35,9 +35,9 @@ export interface BatchLineCall {
   model: string
   body: Uint8Array
   /**
-   * Requests the answer, in several parts if necessary, and adds the usage to the line. Calls `requireNext`
-   * before each further part. Does not retry: after a failure, another call continues the same answer. Throws
-   * a `CliError`.
+   * Requests the answer, in several parts if necessary, and adds the usage to the line. Before each further
+   * part, calls `requireNext`, which throws if the batch allows no further request. Does not retry: after a
+   * failure, another call continues the same answer. Throws a `CliError`.
    */
   send(line: BatchLine, requireNext: () => void): Promise<BatchLineAnswer>
   /**
@@ -58,16 +58,16 @@ export interface BatchLine {
   call: BatchLineCall
   spent: BatchLineUsage
   seconds: number
-  /** Number of failed requests, without those that paused all lines. */
+  /** Number of failed requests that count for `--retries`. Requests that paused all lines do not count. */
   failures: number
-  /** Set while the line waits for a retry. */
+  /** Failure of a line that waits for a retry. If the batch stops first, the failure is the line's result. */
   failure?: CliError | undefined
   mayDuplicate?: boolean
 }
 
 export interface BatchSource {
   name: string
-  /** If true, parley checks the source before it sends anything. */
+  /** True for a file. parley reads a file twice, first to check every line before it sends a request. */
   isRepeatable: boolean
   read(): AsyncIterable<Uint8Array>
   /** Without this call, a silent pipe would keep the process alive. */
@@ -80,11 +80,11 @@ export interface BatchLineShare {
   of: number
 }
 
-/** Progress of a batch. Counts only the lines that this run handles (`--share`). */
+/** Counts of a batch. With `--share`, only the lines of the share count. */
 export class BatchTally implements BatchUsage {
   /** Number of lines. `undefined` until the end of a pipe. */
   total?: number
-  /** The input has at least one line, even if only in another share. */
+  /** True if the input has a line, even if that line belongs to another share. */
   hasLine = false
   ok = 0
   failed = 0
@@ -92,10 +92,10 @@ export class BatchTally implements BatchUsage {
   skipped = 0
   /** Results that could not be written to their destination and were printed or saved in another file. */
   savedElsewhere = 0
-  /** Tokens of this and earlier runs, except of answers without a token count. */
+  /** Tokens of this run and of earlier runs. Answers without a token count add nothing. */
   tokens = 0
   earlierTokens = 0
-  /** Some answers of this or an earlier run have no token count. */
+  /** True if an answer of this or an earlier run has no token count, so `tokens` is a minimum. */
   isPartial = false
   hasAnswer = false
 }
@@ -130,7 +130,7 @@ export async function openBatchSource({ input, host }: Context, name: string): P
 const maxLineMebibytes = 64
 const maxLineBytes = maxLineMebibytes * 1024 * 1024
 
-/** Returns the text of a line, which is empty for a blank line, or the description of its problem. */
+/** Returns the text of a line without surrounding blanks, or a description of its problem. */
 export function decodeBatchLine({ bytes }: RawLine): { text: string } | { problem: string } {
   if (!bytes) return { problem: `it is longer than ${maxLineMebibytes} MiB` }
   if (!isUtf8(bytes)) return { problem: `it is not UTF-8 text: ${describeUtf8Fix(bytes)}` }
@@ -140,13 +140,13 @@ export function decodeBatchLine({ bytes }: RawLine): { text: string } | { proble
 
 /**
  * Reads the lines of a batch. Checks a whole file first, and throws a usage error that lists every invalid
- * line. Also reads the lines of other shares, so that an invalid line stops every share, and a duplicate gets
- * the same `#` number in each.
+ * line. Also checks the lines of other shares: an invalid line stops every share, and a duplicate gets the
+ * same `#` number in each share.
  */
 export async function readBatchInput(
   source: BatchSource,
   prepare: PrepareBatchLine,
-  ledger: LineLedger,
+  registry: BatchLineRegistry,
   { start, of }: BatchLineShare = { start: 1, of: 1 },
 ): Promise<BatchInput> {
   const tally = new BatchTally()
@@ -156,7 +156,7 @@ export async function readBatchInput(
     let total = 0
     for await (const lines of splitLines(source.read(), maxLineBytes)) {
       for (const raw of lines) {
-        const created = await createLine(raw, prepare, tally, ledger)
+        const created = await createLine(raw, prepare, tally, registry)
         if (!created) continue
         if ('problem' in created) {
           bad.push(created)
@@ -234,7 +234,7 @@ async function createLine(
   raw: RawLine,
   prepare: PrepareBatchLine,
   tally: BatchTally,
-  ledger?: LineLedger,
+  registry?: BatchLineRegistry,
 ): Promise<CreatedLine | undefined> {
   const { index } = raw
   const decoded = decodeBatchLine(raw)
@@ -246,7 +246,7 @@ async function createLine(
     const call = await prepare(form)
     const { id } = form
     const base = hashRequest(call)
-    const { hash, isDone } = ledger?.addLine({ id, hash: base }) ?? { hash: base, isDone: false }
+    const { hash, isDone } = registry?.addLine({ id, hash: base }) ?? { hash: base, isDone: false }
     return {
       line: { index, id, hash, call, spent: new BatchLineUsage(tally), seconds: 0, failures: 0 },
       isDone,

@@ -6,7 +6,7 @@ type ResultLine = Pick<BatchLine, 'index' | 'id' | 'hash' | 'seconds'> & {
   spent: Pick<BatchLineUsage, 'attempts' | 'usage'>
 }
 
-export function formatAnsweredLine(subject: ResultLine, answer: BatchLineAnswer): string {
+export function formatSuccessfulResult(subject: ResultLine, answer: BatchLineAnswer): string {
   const { content, model, stopReason, warning } = answer
   const { seconds, spent } = subject
   const rest = { model, stopReason, warning, usage: findUsage(spent), attempts: spent.attempts, seconds }
@@ -14,7 +14,7 @@ export function formatAnsweredLine(subject: ResultLine, answer: BatchLineAnswer)
 }
 
 /** `error` has the form of `--errors json`. */
-export const formatFailedLine = (subject: ResultLine, error: object): string =>
+export const formatFailedResult = (subject: ResultLine, error: object): string =>
   `${formatSubject(subject)},"ok":false,${JSON.stringify({ error, usage: findUsage(subject.spent) }).slice(1)}`
 
 const findUsage = ({ usage }: ResultLine['spent']) => (Object.keys(usage).length > 0 ? usage : undefined)

@@ -8,11 +8,11 @@ import { splitLines } from '../io/raw-lines.ts'
 import { addFileToSummary, type Summary } from '../summary.ts'
 import { maxTextLength } from '../wire/json/body-text.ts'
 import { isObject, tryParseJson } from '../wire/json/parse.ts'
-import type { LineLedger } from './ledger.ts'
+import type { BatchLineRegistry } from './line-registry.ts'
 
 export class EarlierResults {
   results = 0
-  /** Tokens of all results, except of answers without a token count. */
+  /** Tokens of all results. Answers without a token count add nothing. */
   tokens = 0
   isPartial = false
   /** Number of lines that are not results. */
@@ -27,17 +27,17 @@ export type SavedFilesCheck = (result: Record<string, unknown>) => boolean
 export interface ResultsFileOptions {
   name: string
   isResumed: boolean | undefined
-  ledger: LineLedger
+  registry: BatchLineRegistry
   hasFiles?: SavedFilesCheck | undefined
 }
 
 /**
- * Opens and locks the results file. With `--resume`, adds its results to the ledger and removes an incomplete
- * last result. Throws a `CliError` of kind `file`.
+ * Opens and locks the results file. With `--resume`, adds its results to the registry and removes an
+ * incomplete last result. Throws a `CliError` of kind `file`.
  */
 export async function openResultsFile(
   { host, deadline, messages, summary, cleanups }: Context,
-  { name, isResumed = false, ledger, hasFiles }: ResultsFileOptions,
+  { name, isResumed = false, registry, hasFiles }: ResultsFileOptions,
 ): Promise<ResultsFile> {
   const path = toAbsolutePath(host, name)
   const refusal = isResumed ? undefined : 'it already exists; --resume continues it'
@@ -46,14 +46,16 @@ export async function openResultsFile(
   let held: FileLock | undefined
   try {
     held = await acquireLock(path, { name, deadline, messages })
-    // While this run waited for the lock, the other run may have removed the file, because it had no
-    // result. The file is then created again.
+    // A run that ends without a result removes its new file. If that happened while this run waited for the
+    // lock, the file is created again.
     if (isResumed && file.findChange() !== undefined) {
       const former = file
       file = open()
       former.close()
     }
-    const earlier = isResumed ? await readEarlierResults(file.read(), ledger, hasFiles) : new EarlierResults()
+    const earlier = isResumed
+      ? await readEarlierResults(file.read(), registry, hasFiles)
+      : new EarlierResults()
     // A file without any result is not a results file, so the run fails and does not change the file.
     if (earlier.results === 0 && earlier.otherLines > 0)
       throw new CliError('file', `${name}: it contains no batch results to resume; give another file`)
@@ -123,7 +125,7 @@ export class ResultsFile {
 
 export async function readEarlierResults(
   chunks: AsyncIterable<Uint8Array>,
-  ledger: LineLedger,
+  registry: BatchLineRegistry,
   hasFiles?: SavedFilesCheck,
 ): Promise<EarlierResults> {
   const earlier = new EarlierResults()
@@ -133,7 +135,7 @@ export async function readEarlierResults(
       const text = line.bytes && decodeText(line.bytes)
       const result = text === undefined ? undefined : readResult(text, hasFiles)
       if (result) {
-        ledger.addResult(result)
+        registry.addResult(result)
         earlier.results++
         earlier.tokens += result.tokens ?? 0
         if (result.tokens === null) earlier.isPartial = true
@@ -160,7 +162,7 @@ function readResult(text: string, hasFiles: SavedFilesCheck = () => true) {
   }
 }
 
-/** Start of a result, with 0 instead of the first digit of its line number. */
+/** Start of every result. The 0 stands for the first digit of the line number. */
 const resultStart = '{"index":0'
 
 const isIncompleteResult = (text: string): boolean =>

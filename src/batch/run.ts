@@ -17,8 +17,8 @@ import {
   recordRequestStart,
 } from './gate.ts'
 import type { BatchInput, BatchLine, BatchLineAnswer } from './input.ts'
-import type { BatchReport } from './report.ts'
-import { formatAnsweredLine, formatFailedLine } from './result.ts'
+import type { BatchReporter } from './reporter.ts'
+import { formatFailedResult, formatSuccessfulResult } from './result.ts'
 import type { ResultsFile } from './results-file.ts'
 
 interface LineFailure {
@@ -26,18 +26,13 @@ interface LineFailure {
   error: CliError
 }
 
-export type BatchReporter = Pick<
-  BatchReport,
-  'write' | 'describe' | 'note' | 'onResult' | 'onRetry' | 'onPause'
->
-
 export interface BatchRunOptions {
   limits: BatchLimits
   timers: Timers
-  report: BatchReporter
-  /** Destination of the results. If writing fails, the result is printed on stdout. */
+  reporter: Pick<BatchReporter, 'write' | 'describe' | 'note' | 'onResult' | 'onRetry' | 'onPause'>
+  /** Destination of the results. Without it, or if writing fails, results are printed on stdout. */
   results?: Pick<ResultsFile, 'write' | 'requireOwned'> | undefined
-  /** Saves a result that could not be written to stdout. Synchronous. Does not throw. */
+  /** Saves a result that stdout did not accept. Synchronous, because signal handlers call it. */
   save(text: string): void
 }
 
@@ -69,13 +64,13 @@ export class BatchRun implements BatchState {
   readonly #retryAbort = new AbortController()
   #pauseCause: CliError | undefined
   #hasReportedMissingTokens = false
-  /** True if repeating a failed line may cost twice. */
+  /** True if repeating a failed line may pay for its answer twice. */
   mayDuplicate = false
   /** Results that stdout has not accepted yet. */
   readonly #unprintedResults: ShortLivedSet<string> = new ShortLivedSet()
   /**
-   * Number of pending requests, reads and retry delays. Each of them continues the loop of `runToEnd` when it
-   * ends.
+   * Number of pending requests, reads and retry delays. When one of them ends, the loop of `runToEnd`
+   * continues.
    */
   #pending = 0
   #wake = () => {}
@@ -101,10 +96,11 @@ export class BatchRun implements BatchState {
         else await this.#waitForEvent(now, step.until)
       }
     } finally {
-      // The returned promise is not awaited, because a silent pipe may never end.
+      // Does not wait for the end of the read, because a silent pipe may never end.
       this.#lines.return?.().catch(() => {})
     }
-    // If a line that still waits has received a paid part of an answer, its failure is its result.
+    // A waiting line has a failure only if the line has received a paid part of its answer. The failure
+    // becomes the result of the line, so that the part is saved.
     for (const line of this.waiting.splice(0)) if (line.failure) await this.#finishLine(line, line.failure)
     return { stop: this.#stopReason, failure: this.#failure }
   }
@@ -119,7 +115,7 @@ export class BatchRun implements BatchState {
    * handlers call it.
    */
   saveReceived(): void {
-    const { results, report, save } = this.#options
+    const { results, reporter, save } = this.#options
     for (const text of this.#unprintedResults) {
       this.#unprintedResults.delete(text)
       save(text)
@@ -129,7 +125,7 @@ export class BatchRun implements BatchState {
       const failure = line.failure ?? line.call.addReceived?.(interrupted)
       if (!failure || !isPaid) continue
       this.mayDuplicate = true
-      const text = formatFailedLine(line, report.describe(withLineDetails(failure, line)))
+      const text = formatFailedResult(line, reporter.describe(withLineDetails(failure, line)))
       try {
         if (results) results.write(text)
         else save(text)
@@ -139,7 +135,7 @@ export class BatchRun implements BatchState {
     }
   }
 
-  /** Starts an operation that handles its failures, so an error here is a bug. */
+  /** Starts an operation that handles its own failures. Any other error is a bug and stops the batch. */
   #start(work: Promise<void>): void {
     this.#pending++
     const end = () => {
@@ -195,7 +191,7 @@ export class BatchRun implements BatchState {
       const { done, value } = await this.#lines.next()
       this.next = done ? 'none' : value
     } catch (error) {
-      // parley still requests the lines that it read before the failure.
+      // The batch does not stop at once, because parley still requests the lines that it read before.
       this.next = 'none'
       this.#stopReason ??= error
     }
@@ -288,7 +284,7 @@ export class BatchRun implements BatchState {
     if (this.phase !== 'running') return error
     const wait = decideRetry(retry, error, { attempt: ++line.failures, now, random })
     if (wait instanceof CliError) return wait
-    this.#options.report.onRetry(line.index, error, wait)
+    this.#options.reporter.onRetry(line.index, error, wait)
     return wait
   }
 
@@ -298,13 +294,13 @@ export class BatchRun implements BatchState {
     this.#pauseCause = error
     const isReportable =
       pause.number !== before.number || pause.until - before.until >= minReportedExtensionMs
-    if (isReportable) this.#options.report.onPause(error, pause.until, outage ? 1 : slots)
+    if (isReportable) this.#options.reporter.onPause(error, pause.until, outage ? 1 : slots)
   }
 
   #reportMissingTokens({ index, spent }: BatchLine): void {
     if (spent.answersWithoutUsage === 0 || this.#hasReportedMissingTokens) return
     this.#hasReportedMissingTokens = true
-    this.#options.report.note(`line ${index}: the answer has no token count; it counts as 0 tokens`)
+    this.#options.reporter.note(`line ${index}: the answer has no token count; it counts as 0 tokens`)
   }
 
   async #finishLine(line: BatchLine, outcome: BatchLineAnswer | CliError): Promise<void> {
@@ -312,8 +308,8 @@ export class BatchRun implements BatchState {
     try {
       const error = outcome instanceof CliError ? withLineDetails(outcome, line) : undefined
       const text = error
-        ? formatFailedLine(line, this.#options.report.describe(error))
-        : formatAnsweredLine(line, outcome as BatchLineAnswer)
+        ? formatFailedResult(line, this.#options.reporter.describe(error))
+        : formatSuccessfulResult(line, outcome as BatchLineAnswer)
       this.tally.hasAnswer ||= spent.answers > 0
       if (error) this.#recordFailure({ index, error })
       const isWritten = await this.#write(text)
@@ -323,7 +319,7 @@ export class BatchRun implements BatchState {
         this.tally.failed++
         failures[error.kind] = (failures[error.kind] ?? 0) + 1
       } else this.tally.ok++
-      this.#options.report.onResult(index)
+      this.#options.reporter.onResult(index)
     } finally {
       this.gate = recordRequestEnd(this.gate)
     }
@@ -336,7 +332,7 @@ export class BatchRun implements BatchState {
 
   /** Returns whether the result is in its destination: the results file or, without `--results`, stdout. */
   async #write(text: string): Promise<boolean> {
-    const { results, report, save } = this.#options
+    const { results, reporter, save } = this.#options
     try {
       results?.write(text)
       if (results) return true
@@ -346,7 +342,7 @@ export class BatchRun implements BatchState {
     // The answer was paid for, so the result is printed instead. If printing also fails, the result is saved.
     this.#unprintedResults.add(text)
     try {
-      await report.write(text)
+      await reporter.write(text)
       return results === undefined
     } catch (error) {
       if (this.#unprintedResults.has(text)) save(text)

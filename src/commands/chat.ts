@@ -1,6 +1,6 @@
 import { Argument, Option } from 'commander'
 import { FileFlag, parseWholeNumber, TextFlag } from '../argv/flags.ts'
-import { type BatchOptions, batchFlagConstraints, createAllBatchFlags } from '../batch/flags.ts'
+import { type BatchOptions, batchFlagConstraints, createBatchFlags } from '../batch/flags.ts'
 import { usageError } from '../errors.ts'
 import type { ChatOptions } from '../gateway/chat/chat.ts'
 import { createPromptFlags } from '../gateway/prompt-flags.ts'
@@ -27,7 +27,7 @@ export default {
     new Option('--markdown', 'lay out Markdown (default: on a terminal)'),
     new Option('--no-markdown', 'print the text verbatim'),
     new Option('--usage', 'show model, tokens and seconds, even in a pipe'),
-    ...createAllBatchFlags(),
+    ...createBatchFlags(),
   ],
 
   notes: [

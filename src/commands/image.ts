@@ -1,6 +1,6 @@
 import { Argument, Option } from 'commander'
 import { FileFlag } from '../argv/flags.ts'
-import { type BatchOptions, batchFlagConstraints, createAllBatchFlags } from '../batch/flags.ts'
+import { type BatchOptions, batchFlagConstraints, createBatchFlags } from '../batch/flags.ts'
 import type { ImageOptions } from '../gateway/image/image.ts'
 import { createPromptFlags } from '../gateway/prompt-flags.ts'
 import type { CommandModule } from './command.ts'
@@ -15,7 +15,7 @@ export default {
     new Option('--preview', 'show the images on a terminal'),
     new Option('--no-preview', 'do not show the images'),
     new Option('--usage', 'show model, tokens and seconds, even in a pipe'),
-    ...createAllBatchFlags(),
+    ...createBatchFlags(),
   ],
 
   notes: [

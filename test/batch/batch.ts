@@ -1,22 +1,17 @@
 import type { BatchLimits } from '../../src/batch/gate.ts'
-import { type BatchLineAnswer, type BatchTally, readBatchInput } from '../../src/batch/input.ts'
-import { LineLedger } from '../../src/batch/ledger.ts'
+import {
+  type BatchLine,
+  type BatchLineAnswer,
+  type BatchTally,
+  readBatchInput,
+} from '../../src/batch/input.ts'
+import { BatchLineRegistry } from '../../src/batch/line-registry.ts'
 import { type ResultsFile, readEarlierResults } from '../../src/batch/results-file.ts'
-import { type BatchOutcome, type BatchReporter, BatchRun } from '../../src/batch/run.ts'
+import { type BatchOutcome, BatchRun, type BatchRunOptions } from '../../src/batch/run.ts'
 import type { CliError, FailureDetails, FailureKind } from '../../src/errors.ts'
 import type { Timers } from '../../src/timers.ts'
 import { createClock } from '../harness/clock.ts'
-import { type Ask, failure, preparing, sourceOf, streamOf, type TestLine } from './pieces.ts'
-
-export interface Result {
-  index: number
-  id?: string
-  hash: string
-  ok: boolean
-  text?: string
-  attempts?: number
-  error?: { kind: string; attempts: number }
-}
+import { type Ask, failure, parseResults, preparing, type Result, sourceOf, streamOf } from './pieces.ts'
 
 /** Results file that a test can remove during a run. */
 export interface TestFile {
@@ -27,22 +22,14 @@ export interface TestFile {
 interface PlayOptions extends Partial<Omit<BatchLimits, 'retry'>> {
   interrupted?: AbortSignal
   timers?: Timers
-  stdout?: Pick<BatchReporter, 'write'>
+  stdout?: Pick<BatchRunOptions['reporter'], 'write'>
   deadline?: number
   retries?: number
   retryUnknown?: boolean
-  /** True if the input is a file, which is checked before the first request. */
-  isChecked?: boolean
   /** Results file of an earlier run. If omitted, results go to stdout. */
   file?: TestFile
   results?: Pick<ResultsFile, 'write'>
-  describe?: BatchReporter['describe']
-}
-
-interface Pause {
-  error: CliError
-  until: number
-  places: number
+  describe?: BatchRunOptions['reporter']['describe']
 }
 
 interface Played extends BatchOutcome {
@@ -54,12 +41,12 @@ interface Played extends BatchOutcome {
   /** Content of the results file. */
   file: string
   notes: string[]
-  pauses: Pause[]
+  pauses: { until: number; slots: number }[]
   /** Numbers of the lines with a reported retry. */
   retried: number[]
 }
 
-export function answerOf({ call, spent }: TestLine, tokens?: number): BatchLineAnswer {
+export function answerOf({ call, spent }: BatchLine, tokens?: number): BatchLineAnswer {
   spent.attempts++
   spent.answers++
   spent.batch.isPartial ||= tokens === undefined
@@ -71,8 +58,8 @@ export function answerOf({ call, spent }: TestLine, tokens?: number): BatchLineA
   return { content: { text: `answer to ${Buffer.from(call.body).toString()}` } }
 }
 
-/** Creates a failed request of a line. */
-export function failureOf({ spent }: TestLine, kind: FailureKind, details: FailureDetails = {}): CliError {
+/** Counts a failed request of a line and returns its failure. */
+export function failureOf({ spent }: BatchLine, kind: FailureKind, details: FailureDetails = {}): CliError {
   spent.attempts += details.attempts ?? 1
   return failure(kind, { attempts: 1, ...details })
 }
@@ -84,42 +71,27 @@ export const linesOf = (count: number): string =>
     (_, at) => `${JSON.stringify({ id: `id ${at + 1}`, prompt: `p${at + 1}` })}\n`,
   ).join('')
 
-export const parse = (text: string): Result[] =>
-  text
-    .split('\n')
-    .slice(0, -1)
-    .map((line) => JSON.parse(line))
-
 /** Runs a batch against a fake service, on a clock that advances only while everything waits. */
 export async function play(
   input: string | AsyncIterable<Uint8Array>,
   ask: Ask,
-  {
-    isChecked = false,
-    file,
-    stdout,
-    results,
-    describe,
-    deadline = Infinity,
-    retries = 0,
-    ...options
-  }: PlayOptions = {},
+  { file, stdout, results, describe, deadline = Infinity, retries = 0, ...options }: PlayOptions = {},
 ): Promise<Played> {
   const timers = options.timers ?? createClock()
   const concurrency = options.concurrency ?? 8
-  const ledger = new LineLedger()
-  const earlier = await readEarlierResults(streamOf(file?.text ?? ''), ledger)
-  const lines = await readBatchInput(sourceOf(input, { isRepeatable: isChecked }), preparing(ask), ledger)
+  const registry = new BatchLineRegistry()
+  const earlier = await readEarlierResults(streamOf(file?.text ?? ''), registry)
+  const lines = await readBatchInput(sourceOf(input), preparing(ask), registry)
   let out = ''
   // Removes an incomplete result at the end, as `openResultsFile` does.
   if (file) file.text = Buffer.from(file.text).subarray(0, earlier.tornAt).toString()
   const notes: string[] = []
-  const pauses: Pause[] = []
+  const pauses: Played['pauses'] = []
   const retried: number[] = []
   const saved: string[] = []
   const { tally } = lines
   Object.assign(tally, { tokens: earlier.tokens, earlierTokens: earlier.tokens })
-  const print: Pick<BatchReporter, 'write'> = stdout ?? {
+  const print: Pick<BatchRunOptions['reporter'], 'write'> = stdout ?? {
     async write(text) {
       out += `${text}\n`
     },
@@ -135,13 +107,13 @@ export async function play(
     },
     results: written && { write: (line) => written.write(line), requireOwned() {} },
     save: (text) => void saved.push(text),
-    report: {
+    reporter: {
       write: (line) => print.write(line),
       describe: describe ?? (({ kind, details: { attempts } }) => ({ kind, attempts })),
       note: (message) => void notes.push(message),
       onResult() {},
       onRetry: (index) => void retried.push(index),
-      onPause: (error, until, places) => void pauses.push({ error, until, places }),
+      onPause: (_, until, slots) => void pauses.push({ until, slots }),
     },
     timers: { ...timers, random: () => 0.5 },
   })
@@ -149,7 +121,7 @@ export async function play(
   if (interrupted?.aborted) run.finish()
   interrupted?.addEventListener('abort', () => run.finish())
   const outcome = await run.runToEnd()
-  return { ...outcome, tally, out: parse(out), saved, file: file?.text ?? '', notes, pauses, retried }
+  return { ...outcome, tally, out: parseResults(out), saved, file: file?.text ?? '', notes, pauses, retried }
 }
 
 const appendTo = (file: TestFile) => ({

@@ -17,35 +17,7 @@ import type { Exchange, HttpRequest } from '../../src/wire/exchange.ts'
 import { createIdleClock } from '../harness/clock.ts'
 import { answering, message, ownerOnlyMode, run, temporaryFolder } from '../harness/run.ts'
 import { createFailingStdout } from '../harness/stdout.ts'
-
-interface Line {
-  index: number
-  id?: string | number
-  hash: string
-  ok: boolean
-  text?: string
-  files?: string[]
-  response?: unknown
-  attempts?: number
-  error?: {
-    kind: string
-    exit: number
-    status?: number
-    message: string
-    sent: string
-    retry: string
-    safeToRetry: boolean
-  }
-}
-
-const parse = (out: string): Line[] =>
-  out
-    .split('\n')
-    .slice(0, -1)
-    .map((line) => JSON.parse(line))
-const indexes = (lines: Line[]) => lines.map(({ index }) => index)
-const inOrder = (lines: Line[]) => lines.toSorted((one, other) => one.index - other.index)
-const upTo = (count: number) => Array.from({ length: count }, (_, at) => at + 1)
+import { indexes, inOrder, parseResults, upTo } from './pieces.ts'
 
 /** Creates a folder with this input, or with this number of lines. */
 function folderWith(input: string | number): string {
@@ -62,7 +34,7 @@ function folderWith(input: string | number): string {
 
 const batch = ['chat', '--batch', 'in.ndjson']
 const results = [...batch, '--results', 'r.ndjson']
-const resultsOf = (cwd: string) => parse(readFileSync(join(cwd, 'r.ndjson'), 'utf8'))
+const resultsOf = (cwd: string) => parseResults(readFileSync(join(cwd, 'r.ndjson'), 'utf8'))
 const promptOf = (request: HttpRequest) => /p (\d+)/.exec(Buffer.from(request.body ?? []).toString())?.[1]
 
 /** Answers each prompt by its number. A prompt without an entry succeeds. */
@@ -78,7 +50,7 @@ const status = (code: number, headers: Record<string, string> = {}) =>
   answering('{"error":{"type":"x","message":"no"}}', { status: code, headers })
 
 describe('requests of a batch', () => {
-  test('--batch accepts every form of a line, with words, flags and models', async () => {
+  test('--batch accepts every form of a line, and applies words and flags to each', async () => {
     const body = '{"contents":[{"role":"user","parts":[{"text":"own"}]}]}'
     const lines = [
       '"a text"',
@@ -94,7 +66,7 @@ describe('requests of a batch', () => {
       cwd,
     })
     expect(code).toBe(0)
-    expect(parse(out).map(({ index, id, ok }) => [index, id, ok])).toEqual([
+    expect(parseResults(out).map(({ index, id, ok }) => [index, id, ok])).toEqual([
       [1, undefined, true],
       [3, 7, true],
       [4, undefined, true],
@@ -135,8 +107,8 @@ describe('requests of a batch', () => {
     )
     const ended = await run(results, { cwd })
     expect(ended).toMatchObject({ code: 2, out: '', requests: [] })
-    for (const said of [/: 6 problems/, /line 2: it is not JSON/, /line 4: .*"x"/, /line 5:/, /line 6:/])
-      expect(ended.err).toMatch(said)
+    for (const problem of [/: 6 problems/, /line 2: it is not JSON/, /line 4: .*"x"/, /line 5:/, /line 6:/])
+      expect(ended.err).toMatch(problem)
     expect(ended.err).toMatch(/line 7: the model must not be '..'/)
     expect(ended.err).toMatch(/line 8: its body.*contents/s)
     expect(ended.err).toMatch(/jq -R/)
@@ -148,7 +120,7 @@ describe('requests of a batch', () => {
   test('--batch with a pipe sends the lines before an invalid line', async () => {
     const argv = ['chat', '--batch', '-', '--errors', 'json']
     const ended = await run(argv, { stdin: '"p 1"\n"p 2"\nbad\n"p 4"\n' })
-    expect([ended.code, indexes(parse(ended.out)), ended.requests.length]).toEqual([2, [1, 2], 2])
+    expect([ended.code, indexes(parseResults(ended.out)), ended.requests.length]).toEqual([2, [1, 2], 2])
     // Two requests were sent before the invalid third line was read.
     expect(JSON.parse(ended.err).error).toMatchObject({ kind: 'usage', exit: 2, sent: 'yes' })
   })
@@ -167,19 +139,22 @@ describe('requests of a batch', () => {
   })
 
   test.each([
-    [['-i', 'x.json'], 2],
-    [['-o', 'x'], 2],
-    [['--resume'], 2],
-    [['--concurrency', '0'], 2],
-    [['--results', 'none/r'], 11],
-    [['--results', '/dev/null', '--resume'], 11],
-  ])('--batch with %j exits before it sends a request', async (flags, code) => {
-    const ended = await run([...batch, ...flags], { cwd: folderWith(2) })
+    ['-i x.json', 2],
+    ['-o x', 2],
+    ['--resume', 2],
+    ['--concurrency 0', 2],
+    ['--results no-such-folder/r', 11],
+    ['--results /dev/null --resume', 11],
+  ])('--batch with %s exits with %i and sends nothing', async (flags, code) => {
+    const ended = await run([...batch, ...flags.split(' ')], { cwd: folderWith(2) })
     expect(ended).toMatchObject({ code, out: '', requests: [] })
     expect(ended.err).toMatch(/^parley: /)
   })
 
-  test.each(['none.ndjson', '.'])('--batch exits with 11 for an unreadable input: %s', async (name) => {
+  test.each([
+    ['a missing file', 'none.ndjson'],
+    ['a folder', '.'],
+  ])('--batch exits with 11 if its input is %s', async (_, name) => {
     expect(await run(['chat', '--batch', name])).toMatchObject({ code: 11, out: '', requests: [] })
   })
 
@@ -208,7 +183,7 @@ describe('requests of a batch', () => {
 describe('results of a batch', () => {
   test('--batch prints its results, then a line with the counts', async () => {
     const ended = await run(batch, { cwd: folderWith(40) })
-    const lines = parse(ended.out)
+    const lines = parseResults(ended.out)
     expect([ended.code, indexes(lines), ended.requests.length]).toEqual([0, upTo(40), 40])
     expect(Object.keys(lines[0] ?? {})).toEqual(
       'index,id,hash,ok,text,model,stopReason,usage,attempts,seconds'.split(','),
@@ -225,7 +200,7 @@ describe('results of a batch', () => {
       exchange,
     })
     expect(ended.code).toBe(7)
-    const failed = parse(ended.out).filter(({ ok }) => !ok)
+    const failed = parseResults(ended.out).filter(({ ok }) => !ok)
     expect(failed.map(({ index, error }) => [index, error?.kind, error?.status])).toEqual([
       [2, 'service', 500],
       [4, 'refused', 400],
@@ -234,8 +209,8 @@ describe('results of a batch', () => {
     const lines = ended.err.trimEnd().split('\n')
     expect(lines).toHaveLength(1)
     expect(JSON.parse(lines[0] ?? '').error).toMatchObject({ exit: 7, sent: 'yes' })
-    const said = /^3 of 8 requests failed, such as line 2: the gateway answered 500/
-    expect(JSON.parse(lines[0] ?? '').error.message).toMatch(said)
+    const counted = /^3 of 8 requests failed, such as line 2: the gateway answered 500/
+    expect(JSON.parse(lines[0] ?? '').error.message).toMatch(counted)
   })
 
   test('--batch --raw writes the exact JSON of each answer into its result', async () => {
@@ -248,11 +223,11 @@ describe('results of a batch', () => {
     )
     expect(ended.err).toMatch(/the answer has no token count/)
     const failed = await run([...batch, '--raw'], { cwd: folderWith(1), exchange: status(400) })
-    expect([failed.code, indexes(parse(failed.out))]).toEqual([4, [1]])
+    expect([failed.code, indexes(parseResults(failed.out))]).toEqual([4, [1]])
   })
 })
 
-describe('batch that the service refuses', () => {
+describe('batch whose requests the service refuses', () => {
   test.each([
     [401, 3],
     [402, 5],
@@ -279,9 +254,9 @@ describe('batch that the service refuses', () => {
     const timers = createIdleClock()
     const argv = [...batch, '--concurrency', '4', '--retries', '0']
     const ended = await run(argv, { cwd: folderWith(12), exchange, timers })
-    expect([ended.code, indexes(parse(ended.out)), ended.requests.length]).toEqual([0, upTo(12), 16])
+    expect([ended.code, indexes(parseResults(ended.out)), ended.requests.length]).toEqual([0, upTo(12), 16])
     expect(ended.err.match(/all requests wait 2\.0 s, then 2 at a time/g)).toHaveLength(1)
-    expect(parse(ended.out).map(({ attempts }) => attempts)).toEqual([2, 2, 2, 2, ...Array(8).fill(1)])
+    expect(parseResults(ended.out).map(({ attempts }) => attempts)).toEqual([2, 2, 2, 2, ...Array(8).fill(1)])
   })
 })
 
@@ -309,7 +284,7 @@ describe('secret command of a batch', () => {
   test('a batch renews a rejected secret once for all running requests (needs sh)', async () => {
     const { runs, ...rest } = world((token, count) => token.includes('token-1') === count <= 20)
     const ended = await run([...batch, '--concurrency', '8'], rest)
-    expect([ended.code, parse(ended.out).filter(({ ok }) => ok).length, runs()]).toEqual([0, 40, 2])
+    expect([ended.code, parseResults(ended.out).filter(({ ok }) => ok).length, runs()]).toEqual([0, 40, 2])
   })
 })
 
@@ -339,14 +314,14 @@ describe('--results and --resume', () => {
   })
 
   test.each([
-    ['never', []],
-    ['later', ['--resume']],
-  ])('Y231: the report of an interrupted batch has "retry": "%s"', async (retry, flags) => {
+    ['without', 'never', []],
+    ['with', 'later', ['--resume']],
+  ])('Y231: an interrupted batch %s --resume reports "retry": "%s"', async (_, retry, flags) => {
     const answer = byPrompt({})
     let clean: (exit: number) => string = () => ''
-    let said = ''
+    let printed = ''
     const exchange: Exchange = (request, onSent) => {
-      if (promptOf(request) === '2') said = clean(130)
+      if (promptOf(request) === '2') printed = clean(130)
       return answer(request, onSent)
     }
     const onSignal = (act: typeof clean) => {
@@ -354,7 +329,7 @@ describe('--results and --resume', () => {
     }
     const argv = [...results, ...flags, '--concurrency', '1', '--errors', 'json']
     await run(argv, { cwd: folderWith(3), exchange, onSignal })
-    expect(JSON.parse(said).error).toMatchObject({ sent: 'yes', retry, safeToRetry: retry === 'later' })
+    expect(JSON.parse(printed).error).toMatchObject({ sent: 'yes', retry, safeToRetry: retry === 'later' })
   })
 
   test('a batch without --resume exits with 11 if its results file exists', async () => {
@@ -371,7 +346,7 @@ describe('--results and --resume', () => {
     await run([...results, '--resume'], { cwd, exchange })
     writeFileSync(join(cwd, 'in.ndjson'), '"p 9"\n"p 1"\n"p 2"\n"p 2"\n')
     const { code, requests } = await run([...results, '--resume'], { cwd, exchange })
-    expect({ code, asked: requests.map(promptOf) }).toEqual({ code: 0, asked: ['9'] })
+    expect({ code, prompts: requests.map(promptOf) }).toEqual({ code: 0, prompts: ['9'] })
     expect(new Set(resultsOf(cwd).map(({ hash }) => hash)).size).toBe(4)
     expect(indexes(resultsOf(cwd)).toSorted()).toEqual([1, 1, 2, 3])
   })
@@ -398,12 +373,12 @@ describe('B12: progress lines of a batch without a terminal', () => {
     const argv = [...batch, '--concurrency', '1', '--timeout', '0', ...more]
     return run(argv, { cwd: folderWith(4), exchange, timers, ...world })
   }
-  const signs = (err: string) => err.split('\n').filter((line) => line.includes('still at work'))
+  const progressLines = (err: string) => err.split('\n').filter((line) => line.includes('still at work'))
 
   test('B12: a batch prints a progress line each minute', async () => {
     const { code, err } = await takeLong([])
     expect(code).toBe(4)
-    expect(signs(err)).toEqual([
+    expect(progressLines(err)).toEqual([
       expect.stringMatching(
         /^parley: still at work after 1 min: 2 of 4 done · 1 failed · .*; last result: line 2, 10 s ago$/,
       ),
@@ -415,8 +390,8 @@ describe('B12: progress lines of a batch without a terminal', () => {
   })
 
   test('B12: a batch prints no progress line with -q or on a terminal', async () => {
-    expect(signs((await takeLong(['-q'])).err)).toEqual([])
-    expect(signs((await takeLong([], { tty: ['stderr'] })).err)).toEqual([])
+    expect(progressLines((await takeLong(['-q'])).err)).toEqual([])
+    expect(progressLines((await takeLong([], { tty: ['stderr'] })).err)).toEqual([])
   })
 })
 
@@ -441,44 +416,40 @@ describe('the end of a batch', () => {
     })
   })
 
-  test.each<[string, string[], Record<string, Exchange>, object]>([
-    ['some answers', [], { 2: status(500) }, { retry: 'never', safeToRetry: false, sent: 'yes' }],
-    ['some answers and --resume', ['--results', 'r', '--resume'], { 2: status(500) }, { retry: 'later' }],
+  test.each<[retry: string, what: string, flags: string[], Record<string, Exchange>, object]>([
+    ['never', 'some lines were answered', [], { 2: status(500) }, { safeToRetry: false, sent: 'yes' }],
+    ['later', '--resume skips the answered lines', ['--results', 'r', '--resume'], { 2: status(500) }, {}],
     [
-      'a transient failure after a permanent one',
+      'later',
+      '--resume repeats a temporary failure next to a permanent one',
       ['--results', 'r', '--resume'],
       { 1: status(400), 2: status(500) },
-      { kind: 'service', retry: 'later', safeToRetry: false },
+      { kind: 'service', safeToRetry: false },
     ],
     [
-      'permanent failures',
+      'never',
+      'all failures are permanent',
       ['--results', 'r', '--resume'],
       { 1: status(400), 3: status(404) },
-      { kind: 'refused', retry: 'never', safeToRetry: false },
+      { kind: 'refused', safeToRetry: false },
     ],
-    ['no answers', [], { 1: status(500), 2: status(500), 3: status(500) }, { retry: 'later' }],
+    ['later', 'no line was answered', [], { 1: status(500), 2: status(500), 3: status(500) }, {}],
     [
-      'failed lines in --results',
+      'never',
+      'its results file exists and --resume is missing',
       ['--results', 'r'],
       { 1: status(500), 2: status(500), 3: status(500) },
-      { retry: 'never' },
+      {},
     ],
-  ])(
-    'a failed batch has "retry": "later" only if the same command works and repeats no answered request: %s',
-    async (_, flags, answers, error) => {
-      const argv = [...batch, '--retries', '0', '--concurrency', '1', '--errors', 'json', ...flags]
-      const { err } = await run(argv, { cwd: folderWith(3), exchange: byPrompt(answers) })
-      expect(JSON.parse(err).error).toMatchObject(error)
-    },
-  )
+  ])('a failed batch reports "retry": "%s" if %s', async (retry, _, flags, answers, error) => {
+    const argv = [...batch, '--retries', '0', '--concurrency', '1', '--errors', 'json', ...flags]
+    const { err } = await run(argv, { cwd: folderWith(3), exchange: byPrompt(answers) })
+    expect(JSON.parse(err).error).toMatchObject({ retry, ...error })
+  })
 
   test('a batch without --results names an unreachable service as the cause if its deadline passes', async () => {
-    const flags: string[] = []
-    const retry = 'later'
-    const advice = 'nothing was sent'
-
     const cwd = folderWith(3)
-    const argv = [...batch, ...flags, '--deadline', '3s']
+    const argv = [...batch, '--deadline', '3s']
     const asJson = await run([...argv, '--errors', 'json'], {
       cwd,
       exchange: refused,
@@ -486,11 +457,10 @@ describe('the end of a batch', () => {
     })
     const { message, ...error } = JSON.parse(asJson.err).error
     expect(message).toBe('the deadline passed; before that, connection refused')
-    expect(error).toMatchObject({ kind: 'stopped', exit: 15, sent: 'no', safeToRetry: true, retry })
-    // The first run has removed its empty results file, so the same command works again.
+    expect(error).toMatchObject({ kind: 'stopped', exit: 15, sent: 'no', safeToRetry: true, retry: 'later' })
     const again = await run(argv, { cwd, exchange: refused, timers: createIdleClock() })
     expect(again.code).toBe(15)
-    expect(again.err).toContain(`0 ok · 0 failed · 3 not done · 3 s; ${advice}\n`)
+    expect(again.err).toContain('0 ok · 0 failed · 3 not done · 3 s; nothing was sent\n')
   })
 
   const refused: Exchange = async () => {
@@ -519,7 +489,7 @@ describe('the end of a batch', () => {
         ? `the same command with --results ${path} --resume`
         : 'write the saved results, then the printed results, to a FILE, and run the same command with --results FILE --resume'
     expect(statSync(path).mode & 0o777).toBe(ownerOnlyMode)
-    const saved = parse(readFileSync(path, 'utf8'))
+    const saved = parseResults(readFileSync(path, 'utf8'))
     expect(saved.length).toBe(requests.length - taken)
     expect(saved).toEqual(saved.map(({ index }) => expect.objectContaining({ text: `answer ${index}` })))
     const [summary, ...rest] = err.split('\n')
@@ -550,11 +520,11 @@ describe('the end of a batch', () => {
       timers: createIdleClock(),
     })
     expect(code).toBe(15)
-    const saved = inOrder(parse(readFileSync(savedIn(err), 'utf8')))
+    const saved = inOrder(parseResults(readFileSync(savedIn(err), 'utf8')))
     expect(saved.map(({ text }) => text)).toEqual(['answer 1', 'answer 2'])
   })
 
-  test('--errors json contains the results that neither stdout nor the temporary folder accepts', async () => {
+  test('a batch with --errors json prints the results that neither stdout nor the temporary folder accepts', async () => {
     const cwd = folderWith(1)
     const { code, err } = await run([...batch, '--errors', 'json'], {
       cwd,
@@ -565,7 +535,7 @@ describe('the end of a batch', () => {
     const { error } = JSON.parse(err)
     expect([code, error.kept]).toEqual([11, undefined])
     expect(error.message).toMatch(/; the received data could not be saved in .*gone: no such file or folder$/)
-    expect(parse(error.body)).toMatchObject([{ index: 1, text: 'answer 1' }])
+    expect(parseResults(error.body)).toMatchObject([{ index: 1, text: 'answer 1' }])
   })
 
   test('a batch saves the results that neither the results file nor stdout accepts', async () => {
@@ -584,14 +554,14 @@ describe('the end of a batch', () => {
     expect(err).toContain(
       '  to resume: append the saved results to r.ndjson, then run the same command with --resume\n',
     )
-    expect(parse(readFileSync(savedIn(err), 'utf8'))).toMatchObject([{ index: 2, text: 'two' }])
+    expect(parseResults(readFileSync(savedIn(err), 'utf8'))).toMatchObject([{ index: 2, text: 'two' }])
   })
 
   test.each([
     ['a file', 'in.ndjson', undefined],
     ['a pipe', '-', '\n'],
   ])(
-    'a batch without lines exits with 0 and a note, or with 2 with --fail-on-empty: %s',
+    'a batch from %s without lines exits with 0 and a note, or with 2 if --fail-on-empty is set',
     async (_, name, stdin) => {
       const world = { cwd: folderWith('\n\n'), ...(stdin === undefined ? {} : { stdin }) }
       const argv = ['chat', '--batch', name]
@@ -608,7 +578,7 @@ describe('the end of a batch', () => {
 })
 
 describe('results file that changes during a batch', () => {
-  const meddle = async (act: (file: string) => void, at: number) => {
+  const runAndChange = async (act: (file: string) => void, at: number) => {
     const cwd = folderWith(40)
     const file = join(cwd, 'r.ndjson')
     let count = 0
@@ -630,7 +600,7 @@ describe('results file that changes during a batch', () => {
     ],
     ['B03: an emptied results file', (file) => truncateSync(file)],
   ])('%s ends a batch with exit code 11 before its next request', async (_, act) => {
-    const early = await meddle(act, 10)
+    const early = await runAndChange(act, 10)
     expect([early.code, early.requests.length]).toEqual([11, expect.toSatisfy((count) => count < 14)])
     expect(early.err).toMatch(/r\.ndjson: it was (removed|replaced|made shorter)/)
     if (existsSync(early.file)) expect(readFileSync(early.file, 'utf8')).toMatch(/^(mine)?$/)
@@ -677,8 +647,8 @@ test('B08: a rate_limit_error in a 200 fails its line and does not pause the bat
   const exchange = byPrompt({ 2: answering(JSON.stringify(error), { headers: { 'retry-after': '1' } }) })
   const ended = await run(batch, { cwd: folderWith(4), exchange })
   expect([ended.code, ended.requests.length]).toEqual([6, 4])
-  expect(parse(ended.out)[1]?.error).toMatchObject({ kind: 'rate-limited', status: 200 })
-  expect(ended.err).not.toMatch(/all wait/)
+  expect(parseResults(ended.out)[1]?.error).toMatchObject({ kind: 'rate-limited', status: 200 })
+  expect(ended.err).not.toContain('all requests wait')
 })
 
 describe('answers of a batch that were paid for', () => {
@@ -688,7 +658,7 @@ describe('answers of a batch that were paid for', () => {
       'a function call without text',
       '{"candidates":[{"content":{"parts":[{"functionCall":{"name":"f"}}]}}]}',
     ],
-  ])('a result contains the whole answer if the answer is %s', async (_, body) => {
+  ])('a batch result contains the whole answer if the answer is %s', async (_, body) => {
     const cwd = folderWith(1)
     const ended = await run(batch, { cwd, exchange: answering(body) })
     expect(ended.code).toBe(8)
@@ -722,7 +692,7 @@ describe('answers of a batch that were paid for', () => {
       const exchange = byPrompt({ 1: throwing(start) })
       const ended = await run([...batch, '--concurrency', '1'], { cwd: folderWith(3), exchange })
       expect([ended.code, ended.requests.length]).toEqual([1, 1])
-      expect(parse(ended.out)).toMatchObject([
+      expect(parseResults(ended.out)).toMatchObject([
         { ok: false, error: { kind: 'unexpected', status: 200, body } },
       ])
       expect(ended.err).toMatch(/a bug in parley \S+: TypeError at /)
@@ -734,12 +704,15 @@ test('B09: "attempts" of a batch result is the number of requests for its line',
   const answers: Exchange[] = [status(500), status(429), status(500), status(429), answering(message('late'))]
   const exchange = byPrompt({ 2: (...args) => (answers.shift() as Exchange)(...args) })
   const ended = await run(batch, { cwd: folderWith(3), exchange })
-  expect([ended.code, inOrder(parse(ended.out)).map(({ attempts }) => attempts)]).toEqual([0, [1, 5, 1]])
+  expect([ended.code, inOrder(parseResults(ended.out)).map(({ attempts }) => attempts)]).toEqual([
+    0,
+    [1, 5, 1],
+  ])
 
   const last: Exchange[] = [status(429), status(500), status(500), status(500)]
   const failing = byPrompt({ 2: (...args) => (last.shift() as Exchange)(...args) })
   const failed = await run(batch, { cwd: folderWith(3), exchange: failing })
-  expect([failed.code, inOrder(parse(failed.out))[1]?.error]).toEqual([
+  expect([failed.code, inOrder(parseResults(failed.out))[1]?.error]).toEqual([
     7,
     expect.objectContaining({ attempts: 4 }),
   ])
@@ -752,12 +725,12 @@ describe('tokens of failed answers', () => {
   const schema = (cwd: string) => writeFileSync(join(cwd, 's.json'), '{"type":"object"}')
   // Each answer takes 8 tokens.
   const budget = ['--max-total-tokens', '40', '--concurrency', '2']
-  const ways: [string, string[], string][] = [
+  const checks: [string, string[], string][] = [
     ['--fail-on-cut', ['--fail-on-cut'], cut],
     ['--schema', ['--schema', 's.json'], message('no JSON')],
   ]
 
-  test.each(ways)(
+  test.each(checks)(
     'B10: --max-total-tokens counts answers that fail because of %s',
     async (_, flags, answer) => {
       const cwd = folderWith(40)
@@ -776,7 +749,7 @@ describe('tokens of failed answers', () => {
     },
   )
 
-  test.each(ways)(
+  test.each(checks)(
     'B10: --resume counts the tokens of answers that failed because of %s',
     async (_, flags, answer) => {
       const cwd = folderWith(5)
@@ -825,7 +798,7 @@ describe('a batch of images', () => {
       '000002-a-red-fox.png',
       '000003-an-owl.png',
     ])
-    expect(inOrder(parse(ended.out)).map(({ files }) => files)).toEqual([
+    expect(inOrder(parseResults(ended.out)).map(({ files }) => files)).toEqual([
       ['pics/000001-a-red-fox.png'],
       ['pics/000002-a-red-fox.png'],
       ['pics/000003-an-owl.png'],
@@ -848,7 +821,7 @@ describe('a batch of images', () => {
     expect(all.requests).toHaveLength(3)
   })
 
-  test('a result contains an image in base64 if no file can be written', async () => {
+  test('a batch result contains an image in base64 if no file can be written', async () => {
     const cwd = folderWith(1)
     mkdirSync(join(cwd, 'o'))
     const image = Buffer.from('89504e470d0a1a0a0000000d', 'hex').toString('base64')
@@ -862,7 +835,9 @@ describe('a batch of images', () => {
     const argv = ['image', '--batch', 'in.ndjson', '-m', 'painter', '-o', 'o/']
     const { code, out } = await run(argv, { cwd, exchange, env: { TMPDIR: join(cwd, 'none') } })
     expect(code).toBe(11)
-    expect(parse(out)).toMatchObject([{ ok: false, error: { kind: 'file', status: 200, body: image } }])
+    expect(parseResults(out)).toMatchObject([
+      { ok: false, error: { kind: 'file', status: 200, body: image } },
+    ])
   })
 
   test('image --batch --raw accepts an answer without an image, but no error envelope', async () => {

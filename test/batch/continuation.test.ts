@@ -6,6 +6,7 @@ import type { Exchange } from '../../src/wire/exchange.ts'
 import { answerInOrder, continued, events, piece, used, whole } from '../gateway/parts.ts'
 import { createIdleClock } from '../harness/clock.ts'
 import { answering, run, temporaryFolder } from '../harness/run.ts'
+import { parseResults } from './pieces.ts'
 
 const noAnswer: Exchange = async (_, onSent) => {
   onSent?.()
@@ -37,10 +38,7 @@ async function runBatch(
   ]
   const ended = await run(argv, { cwd, exchange, timers: createIdleClock() })
   const read = (name: string) => readFileSync(join(cwd, name), 'utf8')
-  const results = read('r')
-    .split('\n')
-    .slice(0, -1)
-    .map((line) => JSON.parse(line))
+  const results = parseResults(read('r'))
   const tokens = ended.requests.map(({ text }) => JSON.parse(text).continuationToken)
   return { ...ended, cwd, results, tokens, report: JSON.parse(read('report')) }
 }
@@ -66,7 +64,7 @@ describe('batch line whose answer has the finish reason CONTINUATION', () => {
     expect(report).toMatchObject({ attempts: 3, usage: { totalTokens: 333 } })
   })
 
-  test('--batch --raw has all responses of a continued answer, and the summed usage', async () => {
+  test('a result of --batch --raw has all responses of a continued answer, and the sum of their usage', async () => {
     const bodies = [
       piece('a', continued('t1'), used(10, 1)),
       piece('b', whole, used(10, 2)),
@@ -82,11 +80,9 @@ describe('batch line whose answer has the finish reason CONTINUATION', () => {
   })
 
   test('after a rate limit, a batch retries only the continuation of an answer', async () => {
-    const failure = answering('{}', { status: 429, headers: { 'retry-after': '1' } })
-
     const exchange = answerInOrder(
       piece('One, ', continued('t1'), used(10, 1)),
-      failure,
+      answering('{}', { status: 429, headers: { 'retry-after': '1' } }),
       piece('two.', whole, used(10, 2)),
     )
     const { code, results, tokens } = await runBatch(['x'], [], exchange)
@@ -103,7 +99,7 @@ describe('continuation of a batch line that fails', () => {
     ['is refused', answering('{"error":{"message":"no"}}', { status: 400 }), 4, 'Half'],
     ['is cut off', events(piece(' and more')), 8, 'Half and more'],
   ])(
-    'a line fails with its received text in error.body if its continuation %s',
+    'a batch line fails with the received text in error.body if its continuation %s',
     async (_, answer, code, body) => {
       const first = piece('Half', continued('t1'), used(10, 20))
       const ended = await runBatch(['x'], ['--retries', '0'], answerInOrder(first, answer))
@@ -115,7 +111,7 @@ describe('continuation of a batch line that fails', () => {
   )
 })
 
-test('--resume requests a line with half an answer from the start', async () => {
+test('--resume requests a batch line with half an answer from the start', async () => {
   const { cwd, code } = await runBatch(['x'], [], answerInOrder(piece('Half', continued('t1')), noAnswer))
   expect(code).toBe(10)
   const argv = ['chat', '--batch', 'in', '--results', 'r', '--resume']
@@ -137,7 +133,7 @@ test('--max-total-tokens ends a batch in the middle of an answer with exit code 
   expect(ended.err).toContain('--max-total-tokens is 100')
 })
 
-test('a line that is cancelled at the deadline keeps its received parts', async () => {
+test('the result of a batch line that the deadline cancels contains the received parts', async () => {
   let count = 0
   const exchange: Exchange = (...call) =>
     ++count === 1 ? answering(piece('Half', continued('t1'), used(10, 20)))(...call) : new Promise(() => {})
@@ -148,37 +144,28 @@ test('a line that is cancelled at the deadline keeps its received parts', async 
   ])
 })
 
-describe('signal between two parts of an answer', () => {
-  /** Runs a batch whose second request is never answered. Sends a signal at that request. */
-  async function interrupt(argv: string[], exchange: Exchange) {
-    const cwd = temporaryFolder()
-    writeFileSync(join(cwd, 'in'), '"x"\n"y"\n')
-    let clean: (exit: number) => string = () => ''
-    const err = await new Promise<string>((resolve) => {
-      const first = exchange
-      let count = 0
-      void run([...argv, '--batch', 'in', '--concurrency', '1'], {
-        cwd,
-        env: { TMPDIR: cwd, PARLEY_IMAGE_MODEL: 'm' },
-        exchange(...call) {
-          if (++count === 1) return first(...call)
-          resolve(clean(143))
-          return new Promise(() => {})
-        },
-        onSignal(act) {
-          clean = act
-        },
-      })
-    })
-    const read = (name: string) =>
-      readFileSync(join(cwd, name), 'utf8')
-        .split('\n')
-        .slice(0, -1)
-        .map((line) => JSON.parse(line))
-    return { cwd, err, read }
-  }
+test('after a signal, a batch result contains the received parts of its answer, and --resume repeats the line', async () => {
+  const cwd = temporaryFolder()
+  writeFileSync(join(cwd, 'in'), '"x"\n"y"\n')
+  const argv = ['chat', '--results', 'r', '--batch', 'in', '--concurrency', '1']
   const half = answering(piece('Half', continued('t1'), used(10, 20)))
-  const saved = [
+  let clean: (exit: number) => string = () => ''
+  let count = 0
+  const err = await new Promise<string>((resolve) => {
+    void run(argv, {
+      cwd,
+      // Sends the signal at the second request, which is never answered.
+      exchange(...call) {
+        if (++count === 1) return half(...call)
+        resolve(clean(143))
+        return new Promise(() => {})
+      },
+      onSignal(act) {
+        clean = act
+      },
+    })
+  })
+  expect(parseResults(readFileSync(join(cwd, 'r'), 'utf8'))).toMatchObject([
     {
       index: 1,
       ok: false,
@@ -191,14 +178,9 @@ describe('signal between two parts of an answer', () => {
       },
       usage: { totalTokens: 30 },
     },
-  ]
-
-  test('after a signal, the results contain the received parts, and --resume repeats the line', async () => {
-    const { cwd, err, read } = await interrupt(['chat', '--results', 'r'], half)
-    expect(read('r')).toMatchObject(saved)
-    expect(err).toMatch(/^parley: interrupted: .*; to resume: the same command with --resume\n$/)
-    const argv = ['chat', '--batch', 'in', '--results', 'r', '--resume']
-    const again = await run(argv, { cwd, exchange: answerInOrder(piece('One', whole), piece('Two', whole)) })
-    expect([again.code, again.requests.length]).toEqual([0, 2])
-  })
+  ])
+  expect(err).toMatch(/^parley: interrupted: .*; to resume: the same command with --resume\n$/)
+  const exchange = answerInOrder(piece('One', whole), piece('Two', whole))
+  const again = await run([...argv, '--resume'], { cwd, exchange })
+  expect([again.code, again.requests.length]).toEqual([0, 2])
 })

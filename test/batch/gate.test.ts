@@ -21,30 +21,35 @@ const retry = { repeat: 'failed', retries: 0, retryUnknown: false, deadline: Inf
 const limited = (retryAfter?: number) =>
   failure('rate-limited', retryAfter === undefined ? {} : { retryAfter })
 
-/**
- * Passes events to a gate of 8 slots: `b` starts a request, `+` is a success, `-` a failure, and a number a
- * 429 with Retry-After.
- */
-function play(events: ['b' | '+' | '-' | number | undefined, ticket: number, now: number][]): RequestGate {
-  return events.reduce((gate, [what, ticket, now]) => {
-    if (what === 'b') return recordRequestStart(gate)
-    if (what === '+' || what === '-') return recordAnswer(gate, ticket, { isOk: what === '+', now })
-    return recordRefusal(gate, ticket, { ...base, error: limited(what), now })
+type GateEvent = [
+  /** Start of a request, its success or failure, or a 429 with this Retry-After. */
+  what: 'start' | 'success' | 'failure' | number | undefined,
+  pauseNumber: number,
+  now: number,
+]
+
+/** Records events in a gate of 8 slots. */
+function play(events: GateEvent[]): RequestGate {
+  return events.reduce((gate, [what, pauseNumber, now]) => {
+    if (what === 'start') return recordRequestStart(gate)
+    if (what === 'success' || what === 'failure')
+      return recordAnswer(gate, pauseNumber, { isOk: what === 'success', now })
+    return recordRefusal(gate, pauseNumber, { ...base, error: limited(what), now })
   }, createRequestGate(8))
 }
 
 describe('concurrency of a batch', () => {
   test('a batch starts as many requests at once as --concurrency allows', () => {
-    const full = play(Array.from({ length: 8 }, () => ['b', 0, 0]))
-    expect(canStartRequest(play([['b', 0, 0]]), 0)).toBe(true)
+    const full = play(Array.from({ length: 8 }, () => ['start', 0, 0]))
+    expect(canStartRequest(play([['start', 0, 0]]), 0)).toBe(true)
     expect(canStartRequest(full, 0)).toBe(false)
     expect(canStartRequest(recordRequestEnd(full), 0)).toBe(true)
   })
 
-  test.each<[name: string, events: Parameters<typeof play>[0], expected: [slots: number, until: number]]>([
+  test.each<[name: string, events: GateEvent[], expected: [slots: number, until: number]]>([
     ['a 429 halves the concurrency', [[5, 0, 1000]], [4, 6000]],
     [
-      'further 429s for requests from before the pause change nothing',
+      'further 429s for requests that started before the pause change nothing',
       [
         [5, 0, 1000],
         [2, 0, 1100],
@@ -53,7 +58,7 @@ describe('concurrency of a batch', () => {
       [4, 6000],
     ],
     [
-      'the longest Retry-After for requests from before the pause counts',
+      'the longest Retry-After of all requests that started before the pause counts',
       [
         [5, 0, 1000],
         [9, 0, 2000],
@@ -108,7 +113,7 @@ describe('concurrency of a batch', () => {
       'a success resets the length of pauses',
       [
         [undefined, 0, 0],
-        ['+', 1, 500],
+        ['success', 1, 500],
         [undefined, 1, 500],
       ],
       [2, 1000],
@@ -117,7 +122,7 @@ describe('concurrency of a batch', () => {
       'a failed answer does not reset the length of pauses',
       [
         [undefined, 0, 0],
-        ['-', 1, 500],
+        ['failure', 1, 500],
         [undefined, 1, 500],
       ],
       [2, 1500],
@@ -159,13 +164,13 @@ describe('concurrency of a batch', () => {
   })
 
   test.each([
-    ['does not raise its concurrency after answers to requests from before a pause', 2, 0, 9000, 4],
+    ['does not raise its concurrency after answers to requests that started before a pause', 2, 0, 9000, 4],
     ['does not raise its concurrency right after a pause', 2, 1, 3999, 4],
     ['raises its concurrency when the duration of a pause has passed again', 2, 1, 4000, 5],
     ['does not raise its concurrency in the first minute after a longer pause', 1000, 1, 1_059_999, 4],
     ['raises its concurrency a minute after a pause at the latest', 1000, 1, 1_060_000, 5],
-  ])('a batch %s', (_, retryAfter, ticket, now, slots) => {
-    expect(play([[retryAfter, 0, 0], ...Array(4).fill(['+', ticket, now])]).slots).toBe(slots)
+  ])('a batch %s', (_, retryAfter, pauseNumber, now, slots) => {
+    expect(play([[retryAfter, 0, 0], ...Array(4).fill(['success', pauseNumber, now])]).slots).toBe(slots)
   })
 })
 
@@ -198,15 +203,15 @@ describe('pauses that end a batch', () => {
   })
 
   test.each(['rate-limited', 'not-sent'] as const)(
-    '5 minutes of pauses without a success end a batch: %s',
+    'a batch ends after 5 minutes of pauses without a success, caused by failures of the kind %s',
     (kind) => {
       const pauseRepeatedly = (isAnswered: boolean) => {
         let gate = createRequestGate(8)
         let now = 0
         for (let round = 0; round < 60; round++) {
-          const ticket = gate.pause.number
-          gate = recordAnswer(gate, ticket, { isOk: isAnswered && round % 10 === 0, now })
-          gate = recordRefusal(gate, ticket, {
+          const pauseNumber = gate.pause.number
+          gate = recordAnswer(gate, pauseNumber, { isOk: isAnswered && round % 10 === 0, now })
+          gate = recordRefusal(gate, pauseNumber, {
             ...base,
             error: failure(kind, { retryAfter: 20 }),
             now,
@@ -220,25 +225,25 @@ describe('pauses that end a batch', () => {
     },
   )
 
-  test('one pause of 5 minutes ends a batch, but not if a late 429 restarted the pause', () => {
-    const prolonged = (by: number) =>
+  test('a refusal after one pause of 5 minutes ends a batch, but not after two shorter pauses far apart', () => {
+    const createPause = (extensionSeconds: number) =>
       play([
         [1, 0, 0],
-        [by, 0, 500],
+        [extensionSeconds, 0, 500],
       ])
-    const further = (gate: RequestGate) =>
+    const refuseAgain = (gate: RequestGate) =>
       recordRefusal(gate, 1, { ...base, error: limited(1), now: gate.pause.until })
     // Creates a pause of 300 s and one of 299.999 s.
-    expect(() => further(prolonged(299.5))).toThrow('5 minutes')
-    expect(further(prolonged(299.499)).pause.until).toBe(300_999)
-    const again = play([
+    expect(() => refuseAgain(createPause(299.5))).toThrow('5 minutes')
+    expect(refuseAgain(createPause(299.499)).pause.until).toBe(300_999)
+    const apart = play([
       [1, 0, 0],
       [1, 0, 400_000],
     ])
-    expect(recordRefusal(again, 1, { ...base, error: limited(1), now: 401_000 }).pause.until).toBe(402_000)
+    expect(recordRefusal(apart, 1, { ...base, error: limited(1), now: 401_000 }).pause.until).toBe(402_000)
   })
 
-  test('a pause of over 5 minutes from several refused requests does not end a batch', () => {
+  test('a batch ends only at the next refusal if several refusals extended its pause beyond 5 minutes', () => {
     const many = play([
       [600, 0, 0],
       [600, 0, 10],
@@ -325,7 +330,7 @@ describe('the gate decides the next step of a batch', () => {
       0,
       { do: 'start', line: refused },
     ],
-    ['starts no more lines if the token limit is reached', { tokens: 10, maxTokens: 10 }, 0, finish],
+    ['starts no more lines if its answers reach the token limit', { tokens: 10, maxTokens: 10 }, 0, finish],
     [
       'starts no more lines if the token limit is reached in a pause',
       { tokens: 10, maxTokens: 10, gate: pausedTo5000 },
@@ -407,34 +412,32 @@ describe('the gate decides the next step of a batch', () => {
       forOthers,
     ],
     ['starts a line just before the deadline', { deadline: 7000 }, 6999, { do: 'start', line: first }],
-    // The batch waits for its input. If it had nothing to wait for, the wait would throw.
-    ['waits if nothing is running and the input has not ended', { next: 'awaited' }, 0, forOthers],
   ])('a batch %s', (_, changes, now, expected) => {
     expect(decideBatchStep(state(changes), now)).toEqual(expected)
   })
 })
 
 test.each([
-  ['not-sent', {}, 'refused'],
-  ['rate-limited', { sent: 'yes', status: 429 }, 'refused'],
-  ['rate-limited', { sent: 'yes', status: 503 }, 'refused'],
-  ['rate-limited', { sent: 'yes', status: 429, isPermanent: true }, 'line'],
-  ['rate-limited', { sent: 'yes', status: 200 }, 'line'],
-  ['refused', { sent: 'yes', status: 400 }, 'line'],
-  ['service', { sent: 'yes', status: 500 }, 'outage'],
-  ['service', { sent: 'yes', status: 300 }, 'outage'],
-  ['service', { sent: 'yes', status: 408 }, 'outage'],
-  ['service', { sent: 'yes', status: 200 }, 'line'],
-  ['response', { sent: 'yes', status: 200 }, 'line'],
-  ['unknown', { sent: 'unknown' }, 'outage'],
-  ['unexpected', { sent: 'yes', status: 200 }, 'all'],
-  ['credentials', { sent: 'yes', status: 401 }, 'all'],
-  ['payment', { sent: 'yes', status: 402 }, 'all'],
-  ['file', { sent: 'yes', status: 200 }, 'all'],
-  ['credentials', {}, 'not sent'],
-  ['usage', {}, 'not sent'],
-  ['file', {}, 'not sent'],
-] as const)('a batch classifies a failure of kind %s with %o as "%s"', (kind, details, effect) => {
+  ['a failed connection', 'refused', 'not-sent', {}],
+  ['a 429', 'refused', 'rate-limited', { sent: 'yes', status: 429 }],
+  ['a 503 with Retry-After', 'refused', 'rate-limited', { sent: 'yes', status: 503 }],
+  ['a permanent 429', 'line', 'rate-limited', { sent: 'yes', status: 429, isPermanent: true }],
+  ['a rate_limit_error in a 200', 'line', 'rate-limited', { sent: 'yes', status: 200 }],
+  ['a 400', 'line', 'refused', { sent: 'yes', status: 400 }],
+  ['a 500', 'outage', 'service', { sent: 'yes', status: 500 }],
+  ['an api_error in a 300', 'outage', 'service', { sent: 'yes', status: 300 }],
+  ['a 408', 'outage', 'service', { sent: 'yes', status: 408 }],
+  ['an api_error in a 200', 'line', 'service', { sent: 'yes', status: 200 }],
+  ['an unreadable answer', 'line', 'response', { sent: 'yes', status: 200 }],
+  ['a missing answer', 'outage', 'unknown', { sent: 'unknown' }],
+  ['a bug in parley', 'all', 'unexpected', { sent: 'yes', status: 200 }],
+  ['a 401', 'all', 'credentials', { sent: 'yes', status: 401 }],
+  ['a 402', 'all', 'payment', { sent: 'yes', status: 402 }],
+  ['an answer that cannot be saved', 'all', 'file', { sent: 'yes', status: 200 }],
+  ['a missing credential', 'not sent', 'credentials', {}],
+  ['a wrong setting', 'not sent', 'usage', {}],
+  ['an unwritable file', 'not sent', 'file', {}],
+] as const)('a batch classifies the failure of %s as "%s"', (_, effect, kind, details) => {
   expect(classifyLineFailure(failure(kind, details))).toBe(effect)
 })
 
@@ -443,17 +446,17 @@ describe('outage of the service during a batch', () => {
   const failing = (
     gate: RequestGate,
     index: number,
-    { now = 0, ticket = gate.pause.number, error = broken() } = {},
-  ) => recordOutageFailure(gate, ticket, { ...base, error, index, now })
+    { now = 0, pauseNumber = gate.pause.number, error = broken() } = {},
+  ) => recordOutageFailure(gate, pauseNumber, { ...base, error, index, now })
   /** Returns a gate after these lines failed one after another. */
-  const afterRow = (slots: number, ...indexes: number[]) =>
+  const afterFailures = (slots: number, ...indexes: number[]) =>
     indexes.reduce((gate, index) => failing(gate, index), createRequestGate(slots))
   /** Returns the gate after one line tested the service and failed. */
-  const afterTrial = (gate: RequestGate, index = 1) =>
+  const afterTest = (gate: RequestGate, index = 1) =>
     failing(recordRequestEnd(recordRequestStart(gate)), index, { now: gate.pause.until })
-  const isPaused = (gate: RequestGate) => gate.outage !== undefined
+  const hasOutage = (gate: RequestGate) => gate.outage !== undefined
 
-  test.each<[what: string, slots: number, row: number[], isOne: boolean]>([
+  test.each<[what: string, slots: number, failedLines: number[], isOutage: boolean]>([
     [
       'detects an outage after as many failed lines in a row as run at once',
       8,
@@ -465,8 +468,8 @@ describe('outage of the service during a batch', () => {
     ['detects no outage after three failed lines in a row with a concurrency of two', 2, [1, 2, 3], false],
     ['detects no outage if the same three lines fail twice', 4, [1, 2, 3, 3, 2, 1], false],
     ['detects an outage if four different lines fail, some of them twice', 4, [1, 2, 2, 1, 3, 4], true],
-  ])('a batch %s', (_, slots, row, isOne) => {
-    expect(isPaused(afterRow(slots, ...row))).toBe(isOne)
+  ])('a batch %s', (_, slots, failedLines, isOutage) => {
+    expect(hasOutage(afterFailures(slots, ...failedLines))).toBe(isOutage)
   })
 
   test.each([
@@ -474,59 +477,59 @@ describe('outage of the service during a batch', () => {
     ['a refused request', (gate: RequestGate) => recordAnswer(gate, 0, { isOk: false, now: 0 })],
     ['a rate limit', (gate: RequestGate) => recordRefusal(gate, 0, { ...base, error: limited(), now: 0 })],
   ])('a batch detects no outage if %s interrupts the failures', (_, between) => {
-    const gate = between(afterRow(4, 1, 2, 3))
-    expect(isPaused([4, 5, 6].reduce((later, index) => failing(later, index), gate))).toBe(false)
+    const gate = between(afterFailures(4, 1, 2, 3))
+    expect(hasOutage([4, 5, 6].reduce((later, index) => failing(later, index), gate))).toBe(false)
   })
 
   test('an outage pauses a batch for 1 s, doubling to 30 s, and after each pause one line tests the service', () => {
-    let gate = afterRow(4, 1, 2, 3, 4)
+    let gate = afterFailures(4, 1, 2, 3, 4)
     const lengths: number[] = []
-    for (let trial = 0; trial < 7; trial++) {
+    for (let number = 0; number < 7; number++) {
       const { from, until } = gate.pause
       lengths.push(until - from)
       expect([canStartRequest(gate, until - 1), canStartRequest(gate, until)]).toEqual([false, true])
       expect(canStartRequest(recordRequestStart(gate), until)).toBe(false)
-      gate = afterTrial(gate, trial)
+      gate = afterTest(gate, number)
     }
     expect(lengths).toEqual([1000, 2000, 4000, 8000, 16_000, 30_000, 30_000])
     expect(gate.slots).toBe(4)
   })
 
   test('an outage pauses a batch for the time of Retry-After', () => {
-    const gate = failing(afterRow(4, 1, 2, 3), 4, { error: broken(20) })
+    const gate = failing(afterFailures(4, 1, 2, 3), 4, { error: broken(20) })
     expect(gate.pause.until).toBe(20_000)
-    expect(() => failing(afterRow(4, 1, 2, 3), 4, { error: broken(4000) })).toThrow('more than an hour')
+    expect(() => failing(afterFailures(4, 1, 2, 3), 4, { error: broken(4000) })).toThrow('more than an hour')
   })
 
   test('in an outage, the failure of an earlier request does not extend the pause', () => {
-    const gate = afterRow(4, 1, 2, 3, 4)
-    expect(failing(gate, 5, { ticket: 0, now: 500 })).toEqual(gate)
+    const gate = afterFailures(4, 1, 2, 3, 4)
+    expect(failing(gate, 5, { pauseNumber: 0, now: 500 })).toEqual(gate)
   })
 
   test.each([
     ['an answer', true, 1, 1000],
     ['an answer that is an error', false, 1, 1000],
     ['an answer to an earlier request', true, 0, 10],
-  ])('an outage ends with %s, and the batch resumes all lines', (_, isOk, ticket, now) => {
-    const outage = recordRequestStart(afterRow(4, 1, 2, 3, 4))
-    const gate = recordRequestEnd(recordAnswer(outage, ticket, { isOk, now }))
-    expect([isPaused(gate), gate.slots, canStartRequest(gate, now)]).toEqual([false, 4, true])
-    expect(isPaused(failing(gate, 9))).toBe(false)
+  ])('an outage ends with %s, and the batch resumes all lines', (_, isOk, pauseNumber, now) => {
+    const outage = recordRequestStart(afterFailures(4, 1, 2, 3, 4))
+    const gate = recordRequestEnd(recordAnswer(outage, pauseNumber, { isOk, now }))
+    expect([hasOutage(gate), gate.slots, canStartRequest(gate, now)]).toEqual([false, 4, true])
+    expect(hasOutage(failing(gate, 9))).toBe(false)
   })
 
   test('a 429 turns the outage of a batch into an ordinary pause', () => {
-    const gate = recordRefusal(recordRequestStart(afterRow(4, 1, 2, 3, 4)), 1, {
+    const gate = recordRefusal(recordRequestStart(afterFailures(4, 1, 2, 3, 4)), 1, {
       ...base,
       error: limited(7),
       now: 1000,
     })
-    expect([isPaused(gate), gate.slots, gate.pause.until]).toEqual([false, 2, 8000])
+    expect([hasOutage(gate), gate.slots, gate.pause.until]).toEqual([false, 2, 8000])
   })
 
   test('an outage ends a batch with the last failure after 5 minutes of pauses', () => {
-    let gate = afterRow(4, 1, 2, 3, 4)
+    let gate = afterFailures(4, 1, 2, 3, 4)
     const pauseRepeatedly = () => {
-      for (let trial = 0; trial < 100; trial++) gate = afterTrial(gate)
+      for (let number = 0; number < 100; number++) gate = afterTest(gate)
     }
     expect(pauseRepeatedly).toThrow('it ended with service; no request succeeded in 5 minutes of pauses')
     expect(gate.pause.until).toBeGreaterThan(300_000)
@@ -544,7 +547,7 @@ describe('outage of the service during a batch', () => {
       )
       return step.do === 'start' ? step.line : step.do
     }
-    const outage = afterRow(4, 1, 2, 3, 4)
+    const outage = afterFailures(4, 1, 2, 3, 4)
     test.each([
       ['a new line to test the service in an outage', choose(fresh, outage), fresh],
       ['a waiting line to test the service if no new line is left', choose('none', outage), waiting],

@@ -1,55 +1,45 @@
 import { describe, expect, test } from 'vitest'
 import { type PrepareBatchLine, readBatchInput } from '../../src/batch/input.ts'
-import { LineLedger } from '../../src/batch/ledger.ts'
+import { BatchLineRegistry } from '../../src/batch/line-registry.ts'
 import { BatchLineUsage } from '../../src/content/tokens.ts'
 import { type CliError, createUsageErrorFromProblems } from '../../src/errors.ts'
 import { collect, prepare, sourceOf } from './pieces.ts'
 
 const linesOf = async (text: string) =>
-  collect((await readBatchInput(sourceOf(text), prepare, new LineLedger())).lines)
+  collect((await readBatchInput(sourceOf(text), prepare, new BatchLineRegistry())).lines)
 
-const check = async (text: string, make: PrepareBatchLine = prepare, ledger = new LineLedger()) =>
-  readBatchInput(sourceOf(text, { isRepeatable: true }), make, ledger)
+const check = async (text: string, make: PrepareBatchLine = prepare, registry = new BatchLineRegistry()) =>
+  readBatchInput(sourceOf(text, { isRepeatable: true }), make, registry)
 
-const refusal = async (text: string, make?: PrepareBatchLine): Promise<CliError> => {
-  try {
-    await check(text, make)
-  } catch (error) {
-    return error as CliError
-  }
-  throw new Error('it was accepted')
-}
+const refusal = (text: string, make?: PrepareBatchLine): Promise<CliError> =>
+  check(text, make).then(
+    () => Promise.reject(new Error('the input was accepted')),
+    (error) => error,
+  )
 
-const work = { call: expect.anything(), spent: expect.any(BatchLineUsage), seconds: 0, failures: 0 }
-
-test('a batch creates a request with the number, id and hash of each line', async () => {
-  const jobs = await linesOf('"a"\n\n{"id":"x","prompt":"a"}\n{"prompt":"a","model":"m"}\n"b"\n')
-  expect(jobs).toEqual([
-    { index: 1, hash: expect.stringMatching(/^[0-9a-f]{32}$/), ...work },
-    {
-      index: 3,
-      id: 'x',
-      hash: expect.stringMatching(/^[0-9a-f]{32}#2$/),
-      ...work,
-    },
-    { index: 4, hash: expect.stringMatching(/^[0-9a-f]{32}$/), ...work },
-    { index: 5, hash: expect.stringMatching(/^[0-9a-f]{32}$/), ...work },
+test('a batch line has a number, an id, a hash of its model and body, and #2 if it repeats a request', async () => {
+  const lines = await linesOf('"a"\n\n{"id":"x","prompt":"a"}\n{"prompt":"a","model":"m"}\n"b"\n')
+  const common = { call: expect.anything(), spent: expect.any(BatchLineUsage), seconds: 0, failures: 0 }
+  const hash = expect.stringMatching(/^[0-9a-f]{32}$/)
+  expect(lines).toEqual([
+    { index: 1, hash, ...common },
+    { index: 3, id: 'x', hash: `${lines[0]?.hash}#2`, ...common },
+    { index: 4, hash, ...common },
+    { index: 5, hash, ...common },
   ])
-  const bases = jobs.map((job) => ('hash' in job ? job.hash.slice(0, 32) : ''))
-  expect(new Set(bases).size).toBe(3)
-  expect(bases[0]).toBe(bases[1])
+  expect(new Set(lines.map((line) => line.hash)).size).toBe(4)
 })
 
-test('the hash of a batch line depends only on model and body, and never changes', async () => {
-  const [job] = await linesOf('{"model":"m","contents":[]}')
-  expect(job).toMatchObject({ hash: 'e22d4eb04d8fbd817bc718ecb30e98ca' })
+test('the hash of a batch line with a certain model and body never changes', async () => {
+  const [line] = await linesOf('{"model":"m","contents":[]}')
+  expect(line).toMatchObject({ hash: 'e22d4eb04d8fbd817bc718ecb30e98ca' })
 })
 
 describe("check of a batch's input", () => {
-  test('before its first request, a batch from a file counts all and the finished lines', async () => {
-    const ledger = new LineLedger()
-    for (const { hash } of await linesOf('"a"\n"b"')) ledger.addResult({ hash, isOk: true })
-    const input = await check('"a"\n"b"\n\n"c"\n"a"', prepare, ledger)
+  test('a batch from a file counts its lines and the finished ones before it sends a request', async () => {
+    const registry = new BatchLineRegistry()
+    for (const { hash } of await linesOf('"a"\n"b"')) registry.addResult({ hash, isOk: true })
+    const input = await check('"a"\n"b"\n\n"c"\n"a"', prepare, registry)
     expect(input.tally).toMatchObject({ total: 4, skipped: 2 })
     expect((await collect(input.lines)).map(({ index, hash }) => [index, hash.slice(32)])).toEqual([
       [4, ''],
@@ -84,7 +74,7 @@ describe("check of a batch's input", () => {
     )
   })
 
-  test('the check of a batch prints a problem once if all invalid lines have the same', async () => {
+  test('the check of a batch prints a problem only once if it is the problem of all invalid lines', async () => {
     const { message, details } = await refusal('"ok"\nhello\nyou\n')
     expect({ message, problems: details.problems }).toEqual({
       message: 'prompts.ndjson: 2 problems, all as in line 2: it is not JSON: column 1: value expected',
@@ -92,7 +82,7 @@ describe("check of a batch's input", () => {
     })
   })
 
-  test('a batch reports a failure that no line caused unchanged', async () => {
+  test('the check of a batch throws an unexpected error unchanged', async () => {
     const broken = () => Promise.reject(new TypeError('a bug'))
     await expect(check('"a"', broken)).rejects.toThrow(TypeError)
   })
@@ -107,7 +97,7 @@ describe("check of a batch's input", () => {
       }
     }
     const source = sourceOf(endless(), { isRepeatable: true, name: 'it' })
-    const checking = async () => readBatchInput(source, prepare, new LineLedger())
+    const checking = async () => readBatchInput(source, prepare, new BatchLineRegistry())
     await expect(checking()).rejects.toThrow('it: more than 1000 problems')
     expect(made).toBeLessThan(1100)
   })
@@ -119,7 +109,7 @@ describe('second read of a checked file', () => {
   const whole = Array.from({ length: lineCount }, (_, at) => large(at + 1)).join('')
 
   /** Reads the lines of a file that may have another text at the second read. */
-  async function readTwice(text: string, again = text, ledger = new LineLedger()) {
+  async function readTwice(text: string, again = text, registry = new BatchLineRegistry()) {
     let [reads, made] = [0, 0]
     const source = {
       ...sourceOf(text, { isRepeatable: true }),
@@ -129,28 +119,28 @@ describe('second read of a checked file', () => {
       made++
       return prepare(form)
     }
-    const input = await readBatchInput(source, counting, ledger)
+    const input = await readBatchInput(source, counting, registry)
     const lines: { index: number; hash: string }[] = []
-    const failed = await gatherInto(lines, input.lines).catch((error: CliError) => error)
+    let failed: CliError | undefined
+    try {
+      for await (const line of input.lines) lines.push(line)
+    } catch (error) {
+      failed = error as CliError
+    }
     return { lines, failed, reads, made }
-  }
-
-  async function gatherInto<T>(all: T[], items: AsyncIterable<T>): Promise<undefined> {
-    for await (const item of items) all.push(item)
   }
 
   test('a batch reads its checked file a second time instead of keeping the lines in memory', async () => {
     const { lines, failed, reads, made } = await readTwice(whole)
     expect([failed, reads, made]).toEqual([undefined, 2, 2 * lineCount])
-    const once = await linesOf(whole)
-    const named = (all: typeof lines) => all.map(({ index, hash }) => [index, hash])
-    expect(named(lines)).toEqual(named(once))
+    const firstRead = await linesOf(whole)
+    expect(lines).toMatchObject(firstRead.map(({ index, hash }) => ({ index, hash })))
   })
 
   test('a batch does not read its file again if every line is finished', async () => {
-    const ledger = new LineLedger()
-    for (const { hash } of await linesOf('"a"\n')) ledger.addResult({ hash, isOk: true })
-    expect(await readTwice('"a"\n', '', ledger)).toMatchObject({ lines: [], failed: undefined, reads: 1 })
+    const registry = new BatchLineRegistry()
+    for (const { hash } of await linesOf('"a"\n')) registry.addResult({ hash, isOk: true })
+    expect(await readTwice('"a"\n', '', registry)).toMatchObject({ lines: [], failed: undefined, reads: 1 })
   })
 
   test.each([

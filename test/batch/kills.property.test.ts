@@ -2,8 +2,8 @@ import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { createClock } from '../harness/clock.ts'
 import { scaleRuns } from '../harness/property-runs.ts'
-import { answerOf, linesOf, parse, play, type TestFile } from './batch.ts'
-import { type Ask, failure } from './pieces.ts'
+import { answerOf, linesOf, play, type TestFile } from './batch.ts'
+import { type Ask, failure, parseResults } from './pieces.ts'
 
 const runs = Number(process.env.BATCH_RUNS ?? scaleRuns(100).numRuns)
 const lines = 40
@@ -45,7 +45,7 @@ async function runUntilKill(
   let requestCount = 0
   let open = 0
   let paid = 0
-  const ask: Ask = async (job) => {
+  const ask: Ask = async (line) => {
     expect(++open).toBeLessThanOrEqual(concurrency)
     if (++requestCount === killAt) {
       file.isGone = true
@@ -57,7 +57,7 @@ async function runUntilKill(
     open--
     if (kind !== 'ok') throw failure(kind, { retryAfter, attempts: 1 })
     paid++
-    return answerOf(job, 1)
+    return answerOf(line, 1)
   }
   const ended = await Promise.race([play(linesOf(lines), ask, { timers, concurrency, file }), death])
   return { ended, open, paid }
@@ -71,7 +71,7 @@ test('after failures and kills, every line of a batch succeeds exactly once', as
     async (stream, kills, concurrency) => {
       let text = ''
       let paid = 0
-      const results = () => parse(text)
+      const results = () => parseResults(text)
       for (let round = 0; round === 0 || results().filter(({ ok }) => ok).length < lines; round++) {
         expect(round).toBeLessThan(300)
         const before = results().length

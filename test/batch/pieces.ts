@@ -1,4 +1,4 @@
-import type { BatchLine, BatchLineCall, BatchSource, PrepareBatchLine } from '../../src/batch/input.ts'
+import type { BatchLineCall, BatchSource, PrepareBatchLine } from '../../src/batch/input.ts'
 import { CliError, type FailureDetails, type FailureKind } from '../../src/errors.ts'
 
 /** Streams a text or bytes in chunks of this size. */
@@ -14,8 +14,6 @@ export async function collect<T>(items: AsyncIterable<T>): Promise<T[]> {
 }
 
 export type Ask = BatchLineCall['send']
-
-export type TestLine = BatchLine
 
 /** Creates an input that can be read once, like a pipe, or again, like a file. */
 export const sourceOf = (
@@ -42,3 +40,29 @@ export const prepare = preparing(() => Promise.reject(new Error('no request is e
 
 export const failure = (kind: FailureKind, details: FailureDetails = {}) =>
   new CliError(kind, `it ended with ${kind}`, details)
+
+export interface Result {
+  index: number
+  id?: string | number
+  hash: string
+  ok: boolean
+  text?: string
+  files?: string[]
+  response?: unknown
+  stopReason?: string
+  warning?: string
+  attempts?: number
+  error?: { kind: string; exit: number; status?: number; sent: string; attempts: number }
+}
+
+export const parseResults = (text: string): Result[] =>
+  text
+    .split('\n')
+    .slice(0, -1)
+    .map((line) => JSON.parse(line))
+
+export const indexes = (results: { index: number }[]) => results.map(({ index }) => index)
+
+export const inOrder = (results: Result[]) => results.toSorted((one, other) => one.index - other.index)
+
+export const upTo = (count: number) => Array.from({ length: count }, (_, at) => at + 1)

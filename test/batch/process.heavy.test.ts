@@ -1,11 +1,25 @@
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import type { Socket } from 'node:net'
 import { join } from 'node:path'
-import { expect, test } from 'vitest'
+import { expect, onTestFinished, test } from 'vitest'
 import { execute, start } from '../harness/process.ts'
 import { answering, message, run, temporaryFolder } from '../harness/run.ts'
-import { response } from '../harness/server.ts'
-import { answer, idsIn, prepare } from './served.ts'
+import { envFor, response, type Script, serve } from '../harness/server.ts'
+import { parseResults, upTo } from './pieces.ts'
+
+const answer = response(message('hi'))
+
+/** Creates a folder with an input of this number of lines, and a server. */
+async function prepare(count: number, script: Script) {
+  const server = await serve(script)
+  onTestFinished(() => server.close())
+  const cwd = temporaryFolder()
+  const lines = upTo(count).map((id) => `{"id":${id},"prompt":"p ${id} of it"}\n`)
+  writeFileSync(join(cwd, 'in.ndjson'), lines.join(''))
+  return { server, cwd, env: envFor(server) }
+}
+
+const idsIn = (text: string) => parseResults(text).map(({ id }) => Number(id))
 
 const plain = ['chat', '--batch', 'in.ndjson', '--concurrency', '4']
 const argv = [...plain, '--results', 'r.ndjson']
@@ -73,7 +87,7 @@ test('B15: a batch whose stdout is closed from the start exits with 11 and sends
 })
 
 // The kernel writes until the limit and then fails, as on a full disk.
-test('results beyond a file size limit exit with 11, and --resume continues after the written ones (needs prlimit)', async () => {
+test('a batch exits with 11 at a file size limit, and --resume requests only lines without a written result (needs prlimit)', async () => {
   const { cwd, env, server } = await prepare(40, (socket) => void socket.write(answer))
   const limited = [...argv, '--report', 'report.json']
   const full = await execute(limited, { cwd, env, within: ['prlimit', '--fsize=4096'] })
@@ -89,13 +103,11 @@ test('results beyond a file size limit exit with 11, and --resume continues afte
     `parley: ${received} ok · 0 failed · ${received - written.length} of these saved elsewhere`,
   )
   expect([...written, ...idsIn(full.out)].sort((one, other) => one - other)).toEqual(
-    Array.from({ length: server.requests.length }, (_, at) => at + 1),
+    upTo(server.requests.length),
   )
   const resumed = await execute([...argv, '--resume'], { cwd, env })
   expect(resumed.code).toBe(0)
-  expect(resultsIn(cwd).sort((one, other) => one - other)).toEqual(
-    Array.from({ length: 40 }, (_, at) => at + 1),
-  )
+  expect(resultsIn(cwd).sort((one, other) => one - other)).toEqual(upTo(40))
   // --resume requests only lines whose result was not written: at most the four that were running.
   expect(server.requests.length).toBeLessThanOrEqual(40 + 4)
 })

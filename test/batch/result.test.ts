@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { formatAnsweredLine, formatFailedLine } from '../../src/batch/result.ts'
+import { formatFailedResult, formatSuccessfulResult } from '../../src/batch/result.ts'
 
 describe('a batch formats results as lines', () => {
   const seconds = 1.5
@@ -10,35 +10,39 @@ describe('a batch formats results as lines', () => {
 
   test.each([
     [
+      'a text with usage',
       { index: 1, hash: 'h', ...metered },
       { content: { text: 'a\n"b"' }, ...rest },
       '{"index":1,"hash":"h","ok":true,"text":"a\\n\\"b\\"","model":"m","stopReason":"end_turn","usage":{"inputTokens":1,"totalTokens":3},"attempts":2,"seconds":1.5}',
     ],
     [
+      'image files without usage',
       { index: 2, id: 'a', hash: 'h#2', ...unmetered },
       { content: { files: ['out/002.png'] } },
       '{"index":2,"id":"a","hash":"h#2","ok":true,"files":["out/002.png"],"attempts":2,"seconds":1.5}',
     ],
     [
+      'JSON with its number formats',
       { index: 3, id: 7, hash: 'h', ...unmetered },
       { content: { json: '{\r\n "n": 1.10,\n "s": "a\\n" }\n' }, model: 'm' },
       '{"index":3,"id":7,"hash":"h","ok":true,"json":{ "n": 1.10, "s": "a\\n" },"model":"m","attempts":2,"seconds":1.5}',
     ],
     [
+      'a raw response with its number formats',
       { index: 4, hash: 'h', ...metered },
       { content: { response: '{"big":12345678901234567890,\n"x":[1e400]}\n' }, ...rest },
       '{"index":4,"hash":"h","ok":true,"response":{"big":12345678901234567890,"x":[1e400]},"model":"m","stopReason":"end_turn","usage":{"inputTokens":1,"totalTokens":3},"attempts":2,"seconds":1.5}',
     ],
-  ])('a batch formats an answer as the result line %o', (subject, answer, line) =>
-    expect(formatAnsweredLine(subject, answer)).toBe(line),
+  ])('the result line of a batch contains %s', (_, subject, answer, line) =>
+    expect(formatSuccessfulResult(subject, answer)).toBe(line),
   )
 
-  test('a batch formats a failure as a result line', () => {
+  test('the result line of a failed batch line contains the error, and usage if known', () => {
     const subject = { index: 1, id: 'a', hash: 'h', seconds, spent: { attempts: 0, usage: {} } }
-    expect(formatFailedLine(subject, { kind: 'service', exit: 7 })).toBe(
+    expect(formatFailedResult(subject, { kind: 'service', exit: 7 })).toBe(
       '{"index":1,"id":"a","hash":"h","ok":false,"error":{"kind":"service","exit":7}}',
     )
-    expect(formatFailedLine({ index: 1, hash: 'h', ...metered }, { kind: 'response', exit: 8 })).toBe(
+    expect(formatFailedResult({ index: 1, hash: 'h', ...metered }, { kind: 'response', exit: 8 })).toBe(
       '{"index":1,"hash":"h","ok":false,"error":{"kind":"response","exit":8},"usage":{"inputTokens":1,"totalTokens":3}}',
     )
   })

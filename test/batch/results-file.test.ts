@@ -1,7 +1,7 @@
 import { existsSync, readFileSync, renameSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
 import { describe, expect, test } from 'vitest'
-import { LineLedger } from '../../src/batch/ledger.ts'
+import { BatchLineRegistry } from '../../src/batch/line-registry.ts'
 import { openResultsFile, type ResultsFileOptions, readEarlierResults } from '../../src/batch/results-file.ts'
 import type { Context } from '../../src/context.ts'
 import { Deadline } from '../../src/deadline.ts'
@@ -11,7 +11,7 @@ import { realTimers } from '../../src/timers.ts'
 import { ownerOnlyMode, temporaryFolder } from '../harness/run.ts'
 import { streamOf } from './pieces.ts'
 
-const place = () => join(temporaryFolder(), 'results.ndjson')
+const createPath = () => join(temporaryFolder(), 'results.ndjson')
 
 const open = (
   path: string,
@@ -26,7 +26,7 @@ const open = (
   return openResultsFile({ ...world, cleanups: new ShortLivedSet() } as unknown as Context, {
     name: basename(path),
     isResumed: true,
-    ledger: new LineLedger(),
+    registry: new BatchLineRegistry(),
     ...options,
   })
 }
@@ -40,11 +40,12 @@ const line = (index: number, { isOk = true, tokens = 10 } = {}) =>
     usage: { totalTokens: tokens },
   })
 
-const isDone = (ledger: LineLedger, index: number) => ledger.addLine({ hash: `hash ${index}` }).isDone
+const isDone = (registry: BatchLineRegistry, index: number) =>
+  registry.addLine({ hash: `hash ${index}` }).isDone
 
 describe('a batch writes its results file', () => {
-  test('a results file has mode 0600 and gets each result as soon as it is known', async () => {
-    const path = place()
+  test('a batch creates its results file with mode 0600 and appends each result at once', async () => {
+    const path = createPath()
     const file = await open(path, { isResumed: false })
     file.write(line(1))
     expect(readFileSync(path, 'utf8')).toBe(`${line(1)}\n`)
@@ -56,15 +57,8 @@ describe('a batch writes its results file', () => {
     expect(existsSync(`${path}.parley-lock`)).toBe(false)
   })
 
-  test('a results file that stays empty is removed', async () => {
-    const path = place()
-    const file = await open(path, { isResumed: false })
-    file.close()
-    expect(existsSync(path)).toBe(false)
-  })
-
-  test('a results file is not created through a link (needs POSIX files)', async () => {
-    const path = place()
+  test('a batch does not create its results file through a symbolic link (needs POSIX files)', async () => {
+    const path = createPath()
     symlinkSync(`${path}.elsewhere`, path)
     await expect(open(path, { isResumed: false })).rejects.toMatchObject({
       kind: 'file',
@@ -73,8 +67,8 @@ describe('a batch writes its results file', () => {
     expect(existsSync(`${path}.elsewhere`)).toBe(false)
   })
 
-  test('only one run at a time can write a results file', async () => {
-    const path = place()
+  test('only one batch at a time can write a results file', async () => {
+    const path = createPath()
     const file = await open(path)
     await expect(open(path)).rejects.toMatchObject({
       kind: 'file',
@@ -88,7 +82,7 @@ describe('a batch writes its results file', () => {
   })
 
   test('a batch throws instead of writing if another run took the lock of the results file (needs files replaced while open)', async () => {
-    const path = place()
+    const path = createPath()
     const file = await open(path)
     file.write(line(1))
     writeFileSync(`${path}.other`, '')
@@ -102,7 +96,7 @@ describe('a batch writes its results file', () => {
 
 describe('--resume reads the results of earlier runs', () => {
   test('--resume skips finished lines, reads only the last result of a hash, and sums the tokens', async () => {
-    const path = place()
+    const path = createPath()
     const lines = [
       line(1),
       line(2, { isOk: false }),
@@ -112,45 +106,35 @@ describe('--resume reads the results of earlier runs', () => {
       line(4, { isOk: false }),
     ]
     writeFileSync(path, lines.map((each) => `${each}\n`).join(''))
-    const ledger = new LineLedger()
-    const file = await open(path, { ledger })
+    const registry = new BatchLineRegistry()
+    const file = await open(path, { registry })
     expect(file.earlier).toMatchObject({ results: 6, tokens: 60 })
-    expect([1, 2, 3, 4, 5].map((index) => isDone(ledger, index))).toEqual([true, true, false, false, false])
+    expect([1, 2, 3, 4, 5].map((index) => isDone(registry, index))).toEqual([true, true, false, false, false])
     file.write(line(5))
     file.close()
     expect(readFileSync(path, 'utf8')).toBe([...lines, line(5), ''].join('\n'))
   })
 
-  test.each(Array.from({ length: 11 }, (_, at) => at * 7))(
-    '--resume removes a result that was cut after %i bytes',
-    async (length) => {
+  test('--resume removes an incomplete last result, but keeps one without its line break', async () => {
+    const lengths = Array.from({ length: 11 }, (_, at) => at * 7)
+    for (const length of [...lengths, line(2).length])
       for (const before of ['', `${line(1)}\n`]) {
-        const path = place()
+        const path = createPath()
         writeFileSync(path, before + line(2).slice(0, length))
-        const ledger = new LineLedger()
-        const file = await open(path, { ledger })
-        expect(isDone(ledger, 2)).toBe(false)
+        const isComplete = length === line(2).length
+        const registry = new BatchLineRegistry()
+        const file = await open(path, { registry })
+        expect(isDone(registry, 2)).toBe(isComplete)
         file.write(line(3))
         file.close()
-        expect(readFileSync(path, 'utf8')).toBe(`${before}${line(3)}\n`)
+        const kept = isComplete ? `${line(2)}\n` : ''
+        expect(readFileSync(path, 'utf8')).toBe(`${before}${kept}${line(3)}\n`)
       }
-    },
-  )
-
-  test('--resume keeps a last result that lacks only its line break', async () => {
-    const path = place()
-    writeFileSync(path, `${line(1)}\n${line(2)}`)
-    const ledger = new LineLedger()
-    const file = await open(path, { ledger })
-    expect(isDone(ledger, 2)).toBe(true)
-    file.write(line(3))
-    file.close()
-    expect(readFileSync(path, 'utf8')).toBe(`${line(1)}\n${line(2)}\n${line(3)}\n`)
   })
 
-  test('--resume does not change a file with binary data', async () => {
+  test('--resume rejects a file with binary data and does not change the file', async () => {
     const content = Buffer.alloc(1000)
-    const path = place()
+    const path = createPath()
     writeFileSync(path, content)
     await expect(open(path)).rejects.toMatchObject({
       kind: 'file',
@@ -172,25 +156,25 @@ describe('--resume reads the results of earlier runs', () => {
       '\0'.repeat(4096),
       '\xff\xfe',
     ]
-    const ledger = new LineLedger()
+    const registry = new BatchLineRegistry()
     const bytes = Buffer.from([line(1), ...strange, line(3), ''].join('\n'), 'latin1')
-    expect(await readEarlierResults(streamOf(bytes, 1000), ledger)).toEqual({
+    expect(await readEarlierResults(streamOf(bytes, 1000), registry)).toEqual({
       results: 2,
       otherLines: strange.length,
       isPartial: false,
       tokens: 20,
       tornAt: undefined,
     })
-    expect([1, 2, 3].map((index) => isDone(ledger, index))).toEqual([true, false, true])
+    expect([1, 2, 3].map((index) => isDone(registry, index))).toEqual([true, false, true])
   })
 
-  test('--resume sums only tokens that are numbers', async () => {
+  test('--resume sums only tokens that are non-negative numbers', async () => {
     const odd = [-5, '7', null, true, {}].map((totalTokens, at) =>
       JSON.stringify({ hash: `h${at}`, ok: true, usage: { totalTokens } }),
     )
     const failed = '{"hash":"f","ok":false,"usage":{"totalTokens":4}}'
     const all = [...odd, failed, ''].join('\n')
-    const { tokens, isPartial } = await readEarlierResults(streamOf(all), new LineLedger())
+    const { tokens, isPartial } = await readEarlierResults(streamOf(all), new BatchLineRegistry())
     expect({ tokens, isPartial }).toEqual({ tokens: 4, isPartial: true })
   })
 })

@@ -1,9 +1,10 @@
 import { setImmediate as turn } from 'node:timers/promises'
 import { describe, expect, test } from 'vitest'
+import type { BatchLine } from '../../src/batch/input.ts'
 import { type CliError, OutputClosed } from '../../src/errors.ts'
 import { createClock } from '../harness/clock.ts'
-import { answerOf, failureOf, linesOf, parse, play } from './batch.ts'
-import { type Ask, failure, type TestLine } from './pieces.ts'
+import { answerOf, failureOf, linesOf, play } from './batch.ts'
+import { type Ask, failure, indexes, parseResults, upTo } from './pieces.ts'
 
 const none = {
   total: 0,
@@ -20,30 +21,28 @@ const none = {
 }
 
 const sorted = (results: { index: number }[]) => indexes(results).sort((one, other) => one - other)
-const indexes = (results: { index: number }[]) => results.map(({ index }) => index)
-const upTo = (count: number) => Array.from({ length: count }, (_, at) => at + 1)
 
 /** Creates a service that answers after a second, or later for slow lines, and counts running requests. */
 function service(timers: ReturnType<typeof createClock>, slow: Record<number, number> = {}) {
-  const seen = { asked: [] as number[], open: 0, most: 0 }
-  const ask: Ask = async (job) => {
-    seen.asked.push(job.index)
-    seen.most = Math.max(seen.most, ++seen.open)
-    await timers.wait(slow[job.index] ?? 1000)
+  const seen = { requested: [] as number[], open: 0, maxOpen: 0 }
+  const ask: Ask = async (line) => {
+    seen.requested.push(line.index)
+    seen.maxOpen = Math.max(seen.maxOpen, ++seen.open)
+    await timers.wait(slow[line.index] ?? 1000)
     seen.open--
-    return answerOf(job, 10)
+    return answerOf(line, 10)
   }
   return { ask, seen }
 }
 
 describe('a batch requests its lines concurrently', () => {
-  test('a batch requests every line once, with limited concurrency, and writes results as they finish', async () => {
+  test('a batch requests each line once, at most --concurrency at a time, and writes results as they finish', async () => {
     const timers = createClock()
     const { ask, seen } = service(timers, { 1: 2500, 7: 9000 })
     const { out, tally, stop, failure } = await play(linesOf(100), ask, { timers })
     expect(indexes(out)).not.toEqual(upTo(100))
     expect(sorted(out)).toEqual(upTo(100))
-    expect(seen).toMatchObject({ asked: upTo(100), most: 8 })
+    expect(seen).toMatchObject({ requested: upTo(100), maxOpen: 8 })
     expect({ tally, stop, failure }).toEqual({
       tally: { ...none, total: 100, hasLine: true, ok: 100, tokens: 1000, hasAnswer: true },
     })
@@ -58,10 +57,11 @@ describe('a batch requests its lines concurrently', () => {
 
   test('the failed line with the lowest number decides the failure of a batch', async () => {
     const timers = createClock()
-    const ask: Ask = async (job) => {
-      await timers.wait(10_000 - job.index * 100)
-      if (job.index % 3 === 0) throw failureOf(job, job.index === 3 ? 'response' : 'service', { attempts: 3 })
-      return answerOf(job, 1)
+    const ask: Ask = async (line) => {
+      await timers.wait(10_000 - line.index * 100)
+      if (line.index % 3 === 0)
+        throw failureOf(line, line.index === 3 ? 'response' : 'service', { attempts: 3 })
+      return answerOf(line, 1)
     }
     const { out, tally, stop, failure: first } = await play(linesOf(10), ask, { timers })
     expect(out.filter(({ ok }) => !ok).map(({ index, error }) => [index, error])).toEqual([
@@ -84,55 +84,24 @@ describe('a batch requests its lines concurrently', () => {
       kind: 'response',
     })
   })
-
-  test('a batch continues where an earlier run stopped', async () => {
-    const requested: number[] = []
-    const ask: Ask = async (job) => {
-      requested.push(job.index)
-      if (requested.length < 5 && job.index === 2) throw failure('service')
-      return answerOf(job, 10)
-    }
-    const first = await play(linesOf(4), ask, { file: { text: '' } })
-    expect(first.tally).toMatchObject({ ok: 3, failed: 1, skipped: 0, tokens: 30, earlierTokens: 0 })
-    const second = await play(linesOf(6), ask, { file: { text: first.file } })
-    expect(requested).toEqual([1, 2, 3, 4, 2, 5, 6])
-    expect(second.tally).toMatchObject({ ok: 3, failed: 0, skipped: 3, tokens: 60, earlierTokens: 30 })
-    expect(parse(second.file).map(({ index, ok }) => [index, ok])).toEqual([
-      ...parse(first.file).map(({ index, ok }) => [index, ok]),
-      [2, true],
-      [5, true],
-      [6, true],
-    ])
-  })
-})
-
-test('a batch from a file counts the finished lines of an earlier run before it sends a request', async () => {
-  const first = await play(linesOf(4), async (job) => answerOf(job), { file: { text: '' } })
-  const world = { file: { text: first.file }, isChecked: true, interrupted: AbortSignal.abort() }
-  expect((await play(linesOf(6), async (job) => answerOf(job), world)).tally.skipped).toBe(4)
-  const whole = { file: { text: first.file }, isChecked: true }
-  expect((await play(linesOf(6), async (job) => answerOf(job), whole)).tally).toMatchObject({
-    ok: 2,
-    skipped: 4,
-  })
 })
 
 describe('service that refuses temporarily', () => {
   test.each(['rate-limited', 'not-sent'] as const)(
-    'a batch pauses all lines after a temporary refusal and retries each: %s',
+    'a batch pauses all lines after a failure of the kind %s and retries each',
     async (kind) => {
       const timers = createClock()
       const start = timers.now()
       const times: number[] = []
-      const ask: Ask = async (job) => {
+      const ask: Ask = async (line) => {
         times.push(timers.now() - start)
         const isEarly = timers.now() - start < 5000
         await timers.wait(100)
-        if (isEarly) throw failureOf(job, kind, { retryAfter: 5 })
-        return answerOf(job, 1)
+        if (isEarly) throw failureOf(line, kind, { retryAfter: 5 })
+        return answerOf(line, 1)
       }
       const { out, tally, pauses } = await play(linesOf(20), ask, { timers, concurrency: 4 })
-      expect(pauses.map(({ until, places }) => [until - start, places])).toEqual([[5100, 2]])
+      expect(pauses).toEqual([{ until: start + 5100, slots: 2 }])
       expect(tally).toMatchObject({ ok: 20, failed: 0 })
       expect(sorted(out)).toEqual(upTo(20))
       expect(out.map(({ attempts }) => attempts)).toEqual([2, 2, 2, 2, ...Array(16).fill(1)])
@@ -140,7 +109,7 @@ describe('service that refuses temporarily', () => {
     },
   )
 
-  test('a batch fails a line that must not be retried', async () => {
+  test('a batch line fails without a retry if its failure is permanent', async () => {
     const ask: Ask = () => Promise.reject(failure('rate-limited', { isPermanent: true, attempts: 1 }))
     const { tally, stop, failure: first } = await play(linesOf(3), ask)
     expect([tally.failed, stop, first?.error.kind]).toEqual([3, undefined, 'rate-limited'])
@@ -149,10 +118,10 @@ describe('service that refuses temporarily', () => {
   test('a batch retries a line while it waits for a silent pipe', async () => {
     const timers = createClock()
     let times = 0
-    const ask: Ask = async (job) => {
+    const ask: Ask = async (line) => {
       if (times++ === 0) throw failure('rate-limited', { retryAfter: 1 })
       finish()
-      return answerOf(job)
+      return answerOf(line)
     }
     let finish = () => {}
     const silence = new Promise<void>((resolve) => (finish = resolve))
@@ -169,7 +138,7 @@ describe('service that refuses temporarily', () => {
 describe('B13: outage during a batch', () => {
   /** Emulates a service that takes 200 ms per request and fails for a while. */
   async function runThroughOutage(
-    fault: (line: TestLine) => CliError,
+    fault: (line: BatchLine) => CliError,
     {
       from = 5000,
       until = 35_000,
@@ -181,41 +150,36 @@ describe('B13: outage during a batch', () => {
     const tried: number[] = []
     let open = 0
     let maxOpen = 0
-    const ask: Ask = async (job) => {
+    const ask: Ask = async (line) => {
       const at = timers.now() - start
       maxOpen = Math.max(maxOpen, ++open)
       await timers.wait(200)
       open--
-      if (at < from || at >= until) return answerOf(job, 1)
-      tried.push(job.index)
-      throw fault(job)
+      if (at < from || at >= until) return answerOf(line, 1)
+      tried.push(line.index)
+      throw fault(line)
     }
     const ended = await play(linesOf(1250), ask, { timers, retries: 2, ...world })
-    return { ...ended, tried, most: maxOpen, seconds: (timers.now() - start) / 1000 }
+    return { ...ended, tried, maxOpen, seconds: (timers.now() - start) / 1000 }
   }
-  const badGateway = (line: TestLine) =>
+  const badGateway = (line: BatchLine) =>
     failureOf(line, 'service', { status: 502, sent: 'yes', retry: 'later' })
-  const reset = (line: TestLine) => failureOf(line, 'unknown', { sent: 'unknown', retry: 'later' })
+  const reset = (line: BatchLine) => failureOf(line, 'unknown', { sent: 'unknown', retry: 'later' })
 
   test.each([8, 4])(
-    'B13: an outage of 30 s with 502s fails no line of a batch, %i at a time',
+    'B13: an outage of 30 s with 502s fails no line of a batch with a concurrency of %i',
     async (concurrency) => {
-      const {
-        tally,
-        stop,
-        tried,
-        most: maxOpen,
-        file,
-      } = await runThroughOutage(badGateway, { concurrency, file: { text: '' } })
+      const world = { concurrency, file: { text: '' } }
+      const { tally, stop, tried, maxOpen, file } = await runThroughOutage(badGateway, world)
       expect({ ...tally, stop }).toMatchObject({ ok: 1250, failed: 0, stop: undefined })
-      expect(new Set(indexes(parse(file))).size).toBe(1250)
+      expect(new Set(indexes(parseResults(file))).size).toBe(1250)
       // The failing requests start the outage, retry some lines, or test the service after a pause.
       expect(tried.length).toBeLessThan(2 * Math.max(4, concurrency) + 8)
       expect(maxOpen).toBe(concurrency)
     },
   )
 
-  test('B13: an outage with resets fails running lines and the lines that test the service', async () => {
+  test('B13: an outage with resets fails only the running lines and the lines that test the service', async () => {
     const { tally, stop, tried } = await runThroughOutage(reset)
     expect(stop).toBeUndefined()
     expect(tally.failures).toEqual({ unknown: tried.length })
@@ -230,7 +194,7 @@ describe('B13: outage during a batch', () => {
     expect({ ...tally, stop }).toMatchObject({ ok: 1250, failed: 0, stop: undefined })
   })
 
-  test('B13: an outage with a concurrency of one is detected at the fourth line', async () => {
+  test('B13: a batch with a concurrency of one detects an outage at the fourth failed line', async () => {
     const { tally, stop } = await runThroughOutage(badGateway, { concurrency: 1 })
     expect({ ...tally, stop }).toMatchObject({ ok: 1247, failed: 3, stop: undefined })
   })
@@ -243,12 +207,12 @@ describe('B13: outage during a batch', () => {
     expect(seconds).toBeLessThan(400)
   })
 
-  test('B13: lines that always fail do not delay the others', async () => {
+  test('B13: batch lines that always fail do not delay the others', async () => {
     const timers = createClock()
-    const ask: Ask = async (job) => {
+    const ask: Ask = async (line) => {
       await timers.wait(10)
-      if (job.index <= 4) throw badGateway(job)
-      return answerOf(job, 1)
+      if (line.index <= 4) throw badGateway(line)
+      return answerOf(line, 1)
     }
     for (const concurrency of [1, 4, 8]) {
       const { tally, stop } = await play(linesOf(40), ask, { timers, concurrency, retries: 2 })
@@ -264,9 +228,9 @@ test('B01: a batch requests every line, also if the clock advances at each readi
     let readings = 0
     const timers = { ...clock, now: () => clock.now() + step * ++readings }
     let requested = 0
-    const ask: Ask = async (job) => {
+    const ask: Ask = async (line) => {
       if (++requested === 3) throw failure('rate-limited')
-      return answerOf(job)
+      return answerOf(line)
     }
     const done = play(linesOf(5), ask, { timers, concurrency: 1 }).then(({ tally }) => tally.ok)
     expect(await Promise.race([done, waitManyTurns()]), `a step of ${step} ms`).toBe(5)
@@ -287,21 +251,17 @@ describe('batch that starts no further request', () => {
   ) {
     const timers = createClock()
     const requested: number[] = []
-    const ask: Ask = async (job) => {
-      requested.push(job.index)
-      await timers.wait(job.index === 10 ? 500 : 1000)
-      if (job.index === 10) await tenth(timers)
-      return answerOf(job, 10)
+    const ask: Ask = async (line) => {
+      requested.push(line.index)
+      await timers.wait(line.index === 10 ? 500 : 1000)
+      if (line.index === 10) await tenth(timers)
+      return answerOf(line, 10)
     }
-    return { asked: requested, ...(await play(linesOf(100), ask, { timers, concurrency: 4, ...world })) }
+    return { requested, ...(await play(linesOf(100), ask, { timers, concurrency: 4, ...world })) }
   }
 
   test('a batch stops after an unexpected error, which is a bug in parley', async () => {
-    const {
-      asked: requested,
-      out,
-      stop,
-    } = await runWithTenthLine(() => Promise.reject(new TypeError('a bug')))
+    const { requested, out, stop } = await runWithTenthLine(() => Promise.reject(new TypeError('a bug')))
     expect(requested).toEqual(upTo(12))
     expect(stop).toBeInstanceOf(TypeError)
     // The line with the bug has no result.
@@ -310,60 +270,46 @@ describe('batch that starts no further request', () => {
 
   test('a batch stops if a result cannot be formatted, which is a bug in parley', async () => {
     const world = { describe: () => ({ tokens: 1n }) }
-    const { asked: requested, stop } = await runWithTenthLine(() => Promise.reject(failure('service')), world)
+    const { requested, stop } = await runWithTenthLine(() => Promise.reject(failure('service')), world)
     expect(requested).toEqual(upTo(12))
     expect(stop).toBeInstanceOf(TypeError)
   })
 
-  test('a batch stops if an earlier run reached the token limit', async () => {
-    const earlier = '{"index":1,"hash":"h","ok":true,"usage":{"totalTokens":100}}\n'
-    const { asked: requested, stop } = await runWithTenthLine(() => undefined, {
-      maxTokens: 100,
-      file: { text: earlier },
-    })
-    expect([requested, (stop as CliError).kind]).toEqual([[], 'stopped'])
-  })
-
   test('an interrupt stops a batch after the running requests', async () => {
     const interrupted = new AbortController()
-    const {
-      asked: requested,
-      out,
-      stop,
-      tally,
-    } = await runWithTenthLine(
-      () => {
-        interrupted.abort()
-        return undefined
-      },
-      { interrupted: interrupted.signal },
-    )
+    const interrupt = () => {
+      interrupted.abort()
+      return undefined
+    }
+    const world = { interrupted: interrupted.signal }
+    const { requested, out, stop, tally } = await runWithTenthLine(interrupt, world)
     expect(requested).toEqual(upTo(12))
     expect(sorted(out)).toEqual(upTo(12))
     expect([stop, tally.ok]).toEqual([undefined, 12])
   })
 
-  test('a batch starts nothing if an interrupt or the deadline precedes its start', async () => {
-    expect((await runWithTenthLine(() => undefined, { interrupted: AbortSignal.abort() })).asked).toEqual([])
+  test('a batch sends nothing if an interrupt or the deadline precedes its first request', async () => {
+    const early = await runWithTenthLine(() => undefined, { interrupted: AbortSignal.abort() })
+    expect(early.requested).toEqual([])
     const late = await runWithTenthLine(() => undefined, { deadline: 1 })
-    expect([late.asked, (late.stop as CliError).kind]).toEqual([[], 'stopped'])
+    expect([late.requested, (late.stop as CliError).kind]).toEqual([[], 'stopped'])
   })
 
   test('a batch starts no further request after stdout was closed', async () => {
     const gone = { write: () => Promise.reject(new OutputClosed()) }
-    const { asked: requested, stop } = await runWithTenthLine(() => undefined, { stdout: gone })
+    const { requested, stop } = await runWithTenthLine(() => undefined, { stdout: gone })
     expect(stop).toMatchObject({ kind: 'file', message: 'stdout: its reader closed the pipe' })
     expect(requested).toEqual(upTo(4))
   })
 
-  test('a batch stops when it cannot write results, and prints the rejected ones', async () => {
+  test('a batch stops when it cannot write results to their file, and prints the rejected results', async () => {
     let lines = 0
     const full = {
       write() {
         if (++lines > 6) throw failure('file')
       },
     }
-    const { asked: requested, out, stop, tally } = await runWithTenthLine(() => undefined, { results: full })
+    const { requested, out, stop, tally } = await runWithTenthLine(() => undefined, { results: full })
     expect(stop).toMatchObject({ kind: 'file', details: { consequence: /are on stdout/ } })
     expect(requested.length).toBeLessThanOrEqual(11)
     expect(sorted(out)).toEqual(requested.slice(6))
@@ -375,7 +321,7 @@ describe('batch that starts no further request', () => {
       yield Buffer.from('"a"\n"b"\n')
       throw failure('file')
     }
-    const { out, stop } = await play(broken(), async (job) => answerOf(job))
+    const { out, stop } = await play(broken(), async (line) => answerOf(line))
     expect([(stop as CliError).kind, indexes(out)]).toEqual(['file', [1, 2]])
   })
 })
@@ -387,28 +333,20 @@ describe('deadline of a batch', () => {
       yield Buffer.from('"a"\n')
       await new Promise(() => {})
     }
-    const { out, stop } = await play(silent(), async (job) => answerOf(job), {
+    const { out, stop } = await play(silent(), async (line) => answerOf(line), {
       timers,
       deadline: timers.now() + 1000,
     })
     expect([indexes(out), (stop as CliError).kind]).toEqual([[1], 'stopped'])
   })
 
-  test('the deadline ends a pause of a batch', async () => {
-    const timers = createClock()
-    const start = timers.now()
-    const ask: Ask = () => Promise.reject(failure('rate-limited'))
-    const { out, stop } = await play(linesOf(9), ask, { timers, deadline: start + 1200 })
-    expect([out, (stop as CliError).kind, timers.now()]).toEqual([[], 'stopped', start + 1200])
-  })
-
   test.each([
-    ['an answer', (job: TestLine) => answerOf(job)],
-    ['a failure', (job: TestLine) => Promise.reject(failureOf(job, 'service'))],
-  ])('a line that the deadline failed keeps its only result if %s arrives later', async (_, end) => {
+    ['an answer', (line: BatchLine) => answerOf(line)],
+    ['a failure', (line: BatchLine) => Promise.reject(failureOf(line, 'service'))],
+  ])('a batch line that failed at the deadline gets no second result if %s arrives later', async (_, end) => {
     const timers = createClock()
     const results: string[] = []
-    const ask: Ask = (job) => timers.wait(2000).then(() => end(job))
+    const ask: Ask = (line) => timers.wait(2000).then(() => end(line))
     // The line is still being written when its request ends.
     const write = (text: string) => {
       results.push(text)
@@ -422,15 +360,15 @@ describe('deadline of a batch', () => {
     expect([tally.ok, tally.failures]).toEqual([0, { unknown: 1 }])
   })
 
-  test('the deadline ends the wait of a line for its retry, also if the clock jumps', async () => {
+  test('the deadline ends the wait of a batch line for its retry, also if the clock jumps', async () => {
     const clock = createClock()
     let jump = 0
     const timers = { ...clock, now: () => clock.now() + jump }
-    const ask: Ask = async (job) => {
-      if (job.index === 1) throw failureOf(job, 'service')
+    const ask: Ask = async (line) => {
+      if (line.index === 1) throw failureOf(line, 'service')
       await timers.wait(100)
       jump = 60_000
-      return answerOf(job)
+      return answerOf(line)
     }
     const { out, stop } = await play(linesOf(2), ask, { timers, retries: 1, deadline: timers.now() + 10_000 })
     expect([sorted(out), (stop as CliError).kind]).toEqual([[1, 2], 'stopped'])
@@ -448,23 +386,23 @@ describe('deadline of a batch', () => {
   })
 })
 
-test.each<[name: string, first: (job: TestLine) => CliError]>([
+test.each<[name: string, first: (line: BatchLine) => CliError]>([
   [
-    'an earlier request may have been',
-    (job) => failureOf(job, 'unknown', { sent: 'unknown', retry: 'later' }),
+    'an earlier request got no answer',
+    (line) => failureOf(line, 'unknown', { sent: 'unknown', retry: 'later' }),
   ],
   [
-    'the service answered a part of it',
-    (job) => {
-      answerOf(job)
-      return failureOf(job, 'service', { sent: 'yes', retry: 'later', mayDuplicate: false })
+    'an earlier request returned a part of the answer',
+    (line) => {
+      answerOf(line)
+      return failureOf(line, 'service', { sent: 'yes', retry: 'later', mayDuplicate: false })
     },
   ],
-])('a failed line of a batch may have been carried out if %s', async (_, first) => {
+])('a failed batch line has mayDuplicate if %s', async (_, first) => {
   let requests = 0
-  const ask: Ask = async (job) => {
-    if (++requests === 1) throw first(job)
-    throw failureOf(job, 'refused', { sent: 'yes', mayDuplicate: false })
+  const ask: Ask = async (line) => {
+    if (++requests === 1) throw first(line)
+    throw failureOf(line, 'refused', { sent: 'yes', mayDuplicate: false })
   }
   const describe = ({ kind, mayDuplicate }: CliError) => ({ kind, mayDuplicate })
   const { out } = await play('"a"\n', ask, { describe, retries: 1, retryUnknown: true })
@@ -477,9 +415,9 @@ test('a batch starts no request while stdout is blocked', async () => {
   const isOpen = new Promise<void>((resolve) => (open = resolve))
   const running = play(
     linesOf(100),
-    async (job) => {
-      requested.push(job.index)
-      return answerOf(job)
+    async (line) => {
+      requested.push(line.index)
+      return answerOf(line)
     },
     { concurrency: 4, stdout: { write: () => isOpen } },
   )
@@ -492,14 +430,14 @@ test('a batch starts no request while stdout is blocked', async () => {
 test.each([
   ['does not wait for the retry of a line', 0, 500, [1]],
   ['starts no retry of a line', 500, 0, []],
-])('a batch that a refused credential has stopped %s', async (_, serviceMs, credentialsMs, retries) => {
+])('after a refused credential, a batch %s', async (_, serviceMs, credentialsMs, retries) => {
   const timers = createClock()
   const start = timers.now()
   const requested: number[] = []
-  const ask: Ask = async (job) => {
-    requested.push(job.index)
-    await timers.wait(job.index === 1 ? serviceMs : credentialsMs)
-    throw job.index === 1 ? failureOf(job, 'service', { retryAfter: 59 }) : failureOf(job, 'credentials')
+  const ask: Ask = async (line) => {
+    requested.push(line.index)
+    await timers.wait(line.index === 1 ? serviceMs : credentialsMs)
+    throw line.index === 1 ? failureOf(line, 'service', { retryAfter: 59 }) : failureOf(line, 'credentials')
   }
   const { out, retried } = await play(linesOf(2), ask, { timers, retries: 2 })
   expect(out.map(({ index, error }) => [index, error?.kind])).toEqual([[1, 'service']])

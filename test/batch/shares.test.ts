@@ -3,23 +3,9 @@ import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import type { Exchange } from '../../src/wire/exchange.ts'
 import { answering, message, run, temporaryFolder } from '../harness/run.ts'
+import { indexes, inOrder, parseResults, type Result } from './pieces.ts'
 
-interface Result {
-  index: number
-  hash: string
-  ok: boolean
-  files?: string[]
-}
-
-const parse = (text: string): Result[] =>
-  text
-    .split('\n')
-    .slice(0, -1)
-    .map((line) => JSON.parse(line))
-const indexes = (results: Result[]) => results.map(({ index }) => index)
-const inOrder = (results: Result[]) => [...results].sort((one, other) => one.index - other.index)
-
-/** Ten lines. The fourth, the seventh and the tenth are equal. */
+/** Ten lines, of which the fourth, the seventh and the tenth are equal. */
 const ten = Array.from({ length: 10 }, (_, at) => `{"prompt":"p ${at % 3 === 0 && at > 0 ? 'same' : at}"}`)
 
 function folderWith(lines: string[]): string {
@@ -42,14 +28,14 @@ const failing =
   }
 
 describe('--share', () => {
-  test('--share I/N requests every Nth line from line I on, and all shares together request the whole file', async () => {
+  test('--share I/N requests every Nth line starting at line I, so all shares together request each line once', async () => {
     const cwd = folderWith(ten)
-    const whole = parse((await run(batch, { cwd })).out)
+    const whole = parseResults((await run(batch, { cwd })).out)
     const shares = []
     for (const share of ['1/3', '2/3', '3/3']) {
       const ended = await run([...batch, '--share', share, '--report', 'report.json'], { cwd })
       expect(ended.code).toBe(0)
-      shares.push(parse(ended.out))
+      shares.push(parseResults(ended.out))
       expect(countsIn(cwd).total).toBe(shares.at(-1)?.length)
     }
     expect(shares.map(indexes)).toEqual([
@@ -61,16 +47,16 @@ describe('--share', () => {
     expect(bare(shares.flat())).toEqual(bare(whole))
   })
 
-  test('--share requests the same lines of a pipe as of a file, and counts empty lines', async () => {
+  test('--share requests the same lines of a pipe as of a file, and numbers empty lines, too', async () => {
     const stdin = `${[...ten.slice(0, 3), '', ...ten.slice(3)].join('\n')}\n`
     const cwd = temporaryFolder()
     const argv = ['chat', '--batch', '-', '--share', '2/2', '--report', 'report.json']
     const ended = await run(argv, { cwd, stdin })
-    expect(indexes(parse(ended.out))).toEqual([2, 6, 8, 10])
+    expect(indexes(parseResults(ended.out))).toEqual([2, 6, 8, 10])
     expect(countsIn(cwd)).toEqual({ total: 4, ok: 4, failed: 0, skipped: 0, notDone: 0 })
   })
 
-  test('every share stops at an invalid line, also if the line belongs to another share', async () => {
+  test('--share exits with 2 for an invalid line, also if the line belongs to another share', async () => {
     const lines = [...ten.slice(0, 4), 'no', ...ten.slice(5)]
     for (const share of ['1/3', '2/3', '3/3']) {
       const ended = await run([...batch, '--share', share], { cwd: folderWith(lines) })
@@ -96,7 +82,7 @@ describe('--share', () => {
     const whole = await run([...batch, '--results', 'all.ndjson', '--resume'], { cwd })
     expect([whole.code, whole.requests]).toEqual([0, []])
     expect(whole.err).toMatch(/10 already done/)
-    // With `--share`, parley skips the lines of this share that the results of the whole file already contain.
+    // parley also skips lines of a share whose results are from a run of the whole file.
     const argv = [
       ...batch,
       '--share',
@@ -122,7 +108,7 @@ describe('--share', () => {
 })
 
 describe('--max-failed', () => {
-  const three = failing('p 1', 'p 4', 'p 8')
+  const threeFailures = failing('p 1', 'p 4', 'p 8')
   const report = ['--report', 'report.json']
 
   test.each([
@@ -135,9 +121,13 @@ describe('--max-failed', () => {
     async (maxFailed, code, count) => {
       const cwd = folderWith(ten)
       const argv = [...batch, '--concurrency', '1', '--max-failed', maxFailed, ...report]
-      const ended = await run(argv, { cwd, exchange: three })
-      expect([ended.code, ended.requests.length, parse(ended.out).length]).toEqual([code, count, count])
-      const failed = parse(ended.out).filter(({ ok }) => !ok).length
+      const ended = await run(argv, { cwd, exchange: threeFailures })
+      expect([ended.code, ended.requests.length, parseResults(ended.out).length]).toEqual([
+        code,
+        count,
+        count,
+      ])
+      const failed = parseResults(ended.out).filter(({ ok }) => !ok).length
       expect(countsIn(cwd)).toEqual({
         total: 10,
         ok: count - failed,
@@ -157,11 +147,11 @@ describe('--max-failed', () => {
   test('a batch that reads a pipe checks --max-failed N at once, but --max-failed N% only at its end', async () => {
     const argv = ['chat', '--batch', '-', '--concurrency', '1', '--max-failed']
     const stdin = `${ten.join('\n')}\n`
-    const number = await run([...argv, '1'], { stdin, exchange: three })
+    const number = await run([...argv, '1'], { stdin, exchange: threeFailures })
     expect([number.code, number.requests.length]).toEqual([4, 5])
-    const percent = await run([...argv, '29%'], { stdin, exchange: three })
+    const percent = await run([...argv, '29%'], { stdin, exchange: threeFailures })
     expect([percent.code, percent.requests.length]).toEqual([4, 10])
-    expect((await run([...argv, '30%'], { stdin, exchange: three })).code).toBe(0)
+    expect((await run([...argv, '30%'], { stdin, exchange: threeFailures })).code).toBe(0)
   })
 
   test.each(['-1', 'x', ''])(
@@ -180,15 +170,9 @@ describe('counts of a batch in its report', () => {
   test('the report of a batch has null for total and notDone if the batch stops before its pipe ends', async () => {
     const cwd = temporaryFolder()
     const argv = ['chat', '--batch', '-', '--concurrency', '1', ...report]
-    expect(
-      (
-        await run([...argv, '--max-total-tokens', '20'], {
-          cwd,
-          stdin: ten.join('\n'),
-          exchange: answering(message('hi')),
-        })
-      ).code,
-    ).toBe(15)
+    const limited = [...argv, '--max-total-tokens', '20']
+    const world = { cwd, stdin: ten.join('\n'), exchange: answering(message('hi')) }
+    expect((await run(limited, world)).code).toBe(15)
     expect(countsIn(cwd)).toEqual({ total: null, ok: 3, failed: 0, skipped: 0, notDone: null })
     expect((await run(argv, { cwd, stdin: '"a"\nbad\n"b"\n' })).code).toBe(2)
     expect(countsIn(cwd)).toEqual({ total: null, ok: 1, failed: 0, skipped: 0, notDone: null })

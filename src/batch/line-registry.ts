@@ -3,27 +3,27 @@ import { usageError } from '../errors.ts'
 import type { BatchLineId } from './line-form.ts'
 
 /**
- * Values of a request that is in the results, and not in the input that was read so far. The value of a
- * request in the input is positive: the number of its lines.
+ * Values in `#requests` of a request that only the results contain. The value of a request in the input is
+ * the number of its lines, which is positive.
  */
 const [ok, failed] = [-1, -2]
 
 /**
- * Value of the id of an input line. The value of an id that is only in the results is positive: a part of the
- * fingerprint of its request.
+ * Value in `#ids` of an id that an input line has. The value of an id that only the results contain is a part
+ * of its request's fingerprint, which is positive.
  */
 const inInput = -1
 
 /** Finds finished lines and duplicates in the input and the results of earlier runs. */
-export class LineLedger {
+export class BatchLineRegistry {
   readonly #requests = new FingerprintMap()
   readonly #ids = new FingerprintMap()
 
   /** Of several results with the same hash, the last one counts. */
   addResult({ id, hash, isOk }: { id?: BatchLineId; hash: string; isOk: boolean }): void {
     this.#requests.set(getHashFingerprint(hash), isOk ? ok : failed)
-    // The number of a duplicate (`#2`) depends on the other lines. The id is stored with the hash without
-    // that number, so that the id still matches after lines were added or removed.
+    // The suffix of a duplicate (`#2`) changes if equal lines before it are added or removed. So the id is
+    // stored with the hash without the suffix.
     if (id !== undefined)
       this.#ids.set(getIdFingerprint(id), toEntry(getHashFingerprint(hash.replace(/#.*/s, ''))))
   }
@@ -47,7 +47,7 @@ export class LineLedger {
     return { hash, isDone }
   }
 
-  countOtherRequests(): number {
+  countRequestsNotInInput(): number {
     return this.#requests.countNegative()
   }
 
@@ -56,7 +56,9 @@ export class LineLedger {
     const entry = this.#ids.get(fingerprint)
     if (entry === inInput) throw usageError(`its id ${formatId(id)} is also the id of an earlier line`)
     if (entry !== 0 && entry !== toEntry(request))
-      throw usageError(`its id ${formatId(id)} is in the results, but for another request`)
+      throw usageError(
+        `its id ${formatId(id)} is in the results, but for another request: use another id or another results file`,
+      )
     this.#ids.set(fingerprint, inInput)
   }
 }
@@ -112,7 +114,7 @@ class FingerprintMap {
  */
 const getFingerprint = (hex: string): number => Number.parseInt(hex.slice(0, 13), 16)
 
-/** The hash of a line is a digest already, unless it ends with a number (`#2`) or a user has edited it. */
+/** Hashes only a text that is not a digest: a hash with a suffix (`#2`), or a hash that a user has edited. */
 const getHashFingerprint = (hash: string): number =>
   getFingerprint(/^[0-9a-f]{32}$/.test(hash) ? hash : digest('sha256', hash))
 

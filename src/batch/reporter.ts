@@ -39,10 +39,10 @@ const progressIntervalMs = 250
  */
 const ctrlCColumns = 3
 
-/** After this number of results, V8's young generation is large enough, so parley limits its size. */
+/** After this number of results, V8's young generation is large enough. parley then stops its growth. */
 const steadyResults = 2000
 
-export class BatchReport {
+export class BatchReporter {
   readonly #context
   readonly #tally
   readonly #isResumable
@@ -78,13 +78,13 @@ export class BatchReport {
     const { output, status, host } = this.#context
     const write = () => output.write(`${output.isTerminal ? escapeJson(line) : line}\n`)
     // The reader of stdout may print on the same terminal, so the status line is removed. The next tick
-    // prints it again, below that output.
+    // prints the status line again, below that output.
     if (!output.isTerminal && this.#showsStatus && host.stdout.file === undefined) status.remove()
     await (output.isTerminal ? status.above(write) : write())
     await output.flush()
   }
 
-  onOtherRequests(name: string, requests: number): void {
+  noteRequestsNotInInput(name: string, requests: number): void {
     if (requests > 0)
       this.note(
         `${name} has results of ${count(requests)} request${requests === 1 ? ' that is' : 's that are'} not in the input`,
@@ -96,15 +96,14 @@ export class BatchReport {
   }
 
   /**
-   * Returns a failure as in `--errors json`. Redacts secrets, except in a paid answer that is saved only in
-   * this result.
+   * Returns the failure as an object with the fields of `--errors json`. Redacts secrets, except in a paid
+   * answer whose only copy is this result.
    */
   describe(error: CliError): object {
     const { status = 0, answer, body, kept } = error.details
     const isPaid = answer !== undefined || (status >= 200 && status < 300)
     const { secrets } = this.#context
     if (!isPaid || kept !== undefined) return toFailureJson(secrets.redactFailure(error))
-    // Does not redact the answer, because the result is its only copy.
     const shown = secrets.redactFailure(error.with({ answer: undefined, body: undefined }))
     return { ...toFailureJson(shown), body: answer ?? body }
   }
@@ -115,7 +114,7 @@ export class BatchReport {
     this.#last = { index, at: host.timers.now() }
   }
 
-  /** `until`: monotonic end of the pause. `slots`: maximum number of requests at a time after it. */
+  /** `until` is the monotonic end of the pause, and `slots` the maximum concurrency after the pause. */
   onPause(error: CliError, until: number, slots: number): void {
     this.#pausedUntil = until
     const wait = ((until - this.#context.host.timers.now()) / 1000).toFixed(1)
@@ -198,7 +197,7 @@ export class BatchReport {
   }
 }
 
-export function formatBatchProgress(tally: BatchTally, passedSeconds: number, pauseSeconds = 0): string {
+export function formatBatchProgress(tally: BatchTally, passedSeconds: number, pauseSeconds: number): string {
   const { ok, failed, skipped, total } = tally
   const done = ok + failed + skipped
   const rate = passedSeconds > 0 ? (ok + failed) / passedSeconds : 0

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { formatBatchProgress, formatBatchSummary } from '../../src/batch/report.ts'
+import { formatBatchProgress, formatBatchSummary } from '../../src/batch/reporter.ts'
 
 const none = {
   ok: 0,
@@ -26,36 +26,36 @@ const tally = {
 describe('progress line of a batch', () => {
   test.each([
     [
-      'in the middle of a batch',
+      'counts, remaining time, rate and tokens',
       { ...tally, total: 2000 },
       40,
+      0,
       '1,384 of 2,000 done · 4 failed · 1 min 5 s left · 9.6/s · 1,234,567 tokens',
     ],
-    ['at the start of a batch', { ...none, total: 5 }, 0, '0 of 5 done'],
-    ['without a total if it is unknown', { ...none, ok: 3 }, 60, '3 done · 3.0/min'],
-  ])('the progress line shows the counts %s', (_, tally, passed, text) =>
-    expect(formatBatchProgress(tally, passed)).toBe(text),
+    ['no rate before the first result', { ...none, total: 5 }, 0, 0, '0 of 5 done'],
+    ['no total before the end of a pipe', { ...none, ok: 3 }, 60, 0, '3 done · 3.0/min'],
+    ['the rest of a pause', { ...none, ok: 3 }, 60, 11.2, '3 done · paused for 12 s · 3.0/min'],
+  ])('the progress line of a batch shows %s', (_, tally, passedSeconds, pauseSeconds, text) =>
+    expect(formatBatchProgress(tally, passedSeconds, pauseSeconds)).toBe(text),
   )
-
-  test('the progress line shows the remaining time of a pause', () => {
-    expect(formatBatchProgress({ ...none, ok: 3 }, 60, 11.2)).toBe('3 done · paused for 12 s · 3.0/min')
-  })
 })
 
 test.each([
   [
+    'kinds of failures, unfinished lines and tokens',
     tally,
     616,
     40,
     '380 ok · 4 failed (3 service, 1 refused) · 1,000 already done · 616 not done · 1,234,567 tokens · 40 s',
   ],
   [
+    'the tokens of this run and of all runs',
     { ...tally, earlierTokens: 79, isPartial: true },
     0,
     40,
     '380 ok · 4 failed (3 service, 1 refused) · 1,000 already done · at least 1,234,488 tokens in this run, 1,234,567 in all · 40 s',
   ],
-  [{ ...none, ok: 2 }, 0, 7325, '2 ok · 0 failed · 2 h 2 min'],
-])('the last message of a batch shows the counts %o', (tally, left, seconds, text) =>
+  ['hours and minutes', { ...none, ok: 2 }, 0, 7325, '2 ok · 0 failed · 2 h 2 min'],
+])('the last message of a batch shows %s', (_, tally, left, seconds, text) =>
   expect(formatBatchSummary(tally, left, seconds)).toBe(text),
 )
