@@ -3,7 +3,7 @@ import type { HttpResponse } from '../wire/exchange.ts'
 import type { AnswerDecoder } from '../wire/gateway/answer-decoder.ts'
 
 export interface AnswerBodyConsumer {
-  /** Passes a chunk to the decoder. Called before the decoder's progress is checked. */
+  /** Passes a chunk to the decoder. Afterwards `readAnswerBody` checks whether the decoder found the end. */
   onChunk(chunk: Uint8Array): void | Promise<void>
   /**
    * If this returns true, parley reads the body for up to `maxRestMs` after the answer's end. The connection
@@ -20,8 +20,7 @@ const maxRestMs = 1000
 
 /**
  * Reads a body up to the answer's end, which `decoder` detects. Ignores failures after the answer's end.
- * `isAssumed` is true if the service did not end the stream, and the answer counts as complete after
- * `maxSilenceMs`.
+ * `isAssumed` is true if the service sent no end, and the answer counts as complete because of the silence.
  */
 export async function readAnswerBody(
   response: HttpResponse,

@@ -12,7 +12,7 @@ export interface BodyFlags extends PromptOptions {
 }
 
 /** Converts flags to parts of a request body. Throws a usage error if a value of `--set` is invalid. */
-export const createBodyFlags = (
+export const createBodyParts = (
   { set = [], temperature, maxOutputTokens }: BodyFlags,
   { system }: Pick<ArgumentInputs, 'system'>,
   schema?: AnswerSchema,

@@ -18,7 +18,7 @@ export interface AnswerPart extends AnswerEnd {
 export interface AnswerPartReader<T> {
   /** Throws a `CliError` if the part is incomplete. */
   read(response: ReadableResponse): Promise<AnswerPart>
-  /** Checks the whole answer after the last part. Its failure becomes the failure of the last request. */
+  /** Checks the whole answer after the last part. If the check throws, the last request fails. */
   finish(response: ReadableResponse): Promise<T>
 }
 
@@ -30,11 +30,11 @@ export type SendAnswerPart = <T>(
 const maxRequests = 64
 
 /**
- * State of an answer that may need several requests. A response with the reason `CONTINUATION` is a part of
- * the answer. The request for the next part has the same body and the token of the previous part. After a
- * failure, a retry continues with the same state.
+ * State of an answer that may need several requests. A response with the finish reason `CONTINUATION` is a
+ * part of the answer. The request for the next part has the same body and the token of the previous part.
+ * After a failure, a retry continues with the same state.
  */
-export class LongAnswer {
+export class ContinuedAnswer {
   /** The last part, combined with the token counts, other content and defects of all parts. */
   end: AnswerEnd = { summary: {}, otherContent: new Set(), isDamaged: false, isAssumed: false }
   attempts = 0
@@ -126,7 +126,7 @@ export class LongAnswer {
 const getSentAfterAnswer = ({ details: { sent } }: CliError) => (sent === 'unknown' ? sent : 'yes')
 
 /**
- * Returns the failure of a request after an answered request of the same run. Its report must not contain
+ * Converts the failure of a request that followed an answered request. The report of the run must not contain
  * "nothing was sent".
  */
 export function toFailureAfterAnswer(error: CliError): CliError {

@@ -11,10 +11,10 @@ import { encodePathSegment } from '../http/request.ts'
 import type { ResolvedSettings } from '../settings/resolve.ts'
 import type { endpoints } from '../wire/endpoints.ts'
 import type { AnswerSummary } from '../wire/gateway/answer-forms.ts'
-import { type BodyFlags, createBodyFlags } from './body-flags.ts'
-import type { AnswerPartReader, LongAnswer } from './long-answer.ts'
+import { type BodyFlags, createBodyParts } from './body-flags.ts'
+import type { AnswerPartReader, ContinuedAnswer } from './continued-answer.ts'
 
-export type ParsedLine = { model?: string } & ({ prompt: string } | { body: string })
+export type ParsedBatchLine = { model?: string } & ({ prompt: string } | { body: string })
 
 export interface BatchLineRequest {
   model: string
@@ -36,13 +36,14 @@ interface SharedLineParts {
  */
 const placeholder = 'the prompt\0'
 
-export interface ActiveLine {
+/** The line whose answer is requested, and the counters for its requests and tokens. */
+export interface RunningBatchLine {
   index: number
   spent: BatchLineUsage
 }
 
-/** Throws a `CliError` if the batch does not allow another request for the same answer. */
-export type RequireContinuation = () => void
+/** Throws a `CliError` if the batch allows no further request for the same answer. */
+export type ContinuationCheck = () => void
 
 export interface BatchLineAnswerReader<T> extends AnswerPartReader<T> {
   addReceived(failure: CliError): CliError | undefined
@@ -52,10 +53,10 @@ export type BatchLineSender = Awaited<ReturnType<typeof createBatchLineSender>>
 
 interface LineReading<T> {
   model: string
-  line: ActiveLine
-  answer: LongAnswer
+  line: RunningBatchLine
+  answer: ContinuedAnswer
   reader: BatchLineAnswerReader<T>
-  requireNext: RequireContinuation
+  requireNext: ContinuationCheck
 }
 
 /**
@@ -68,16 +69,16 @@ export async function createBatchLineSender(
   { endpoint, options, inputs, model, schema }: SharedLineParts,
 ) {
   const { prompt, files } = inputs
-  const flags = createBodyFlags(options, inputs, schema)
+  const bodyParts = createBodyParts(options, inputs, schema)
   const before: MessagePart[] = prompt ? [{ text: prompt }] : []
   const after = [...files, ...(schema?.parts ?? [])]
-  // The bodies of prompts differ only in the prompt. Inserting each prompt into one sample is several times
-  // faster than building each body.
-  const sample = await buildRequestBody({ ...flags, turn: [...before, { text: placeholder }, ...after] })
+  // Lines with a prompt have the same body except for the prompt. Inserting each prompt into one sample is
+  // several times faster than building each body.
+  const sample = await buildRequestBody({ ...bodyParts, turn: [...before, { text: placeholder }, ...after] })
   const pieces = Buffer.from(sample).toString().split(JSON.stringify(placeholder))
   const insertPrompt = (prompt: string) => Buffer.from(pieces.join(JSON.stringify(prompt)))
   const buildGiven = (text: string) =>
-    buildRequestBody({ ...flags, given: { text, name: 'its body' }, turn: [...before, ...after] })
+    buildRequestBody({ ...bodyParts, given: { text, name: 'its body' }, turn: [...before, ...after] })
   // A batch prints the responses in its results, so `raw` is off for each request.
   const context = { ...outer, flags: { ...outer.flags, raw: false } }
   const caller = createServiceCaller(context, settings, true)
@@ -91,14 +92,14 @@ export async function createBatchLineSender(
     retry: { repeat: endpoint.repeat, retries, retryUnknown },
     preview: async (request: BatchLineRequest) => void (await caller.preview(endpoint, createParts(request))),
     /** Builds the request of an input line. Throws a usage error if the line is invalid. */
-    async build(line: ParsedLine): Promise<BatchLineRequest> {
+    async build(line: ParsedBatchLine): Promise<BatchLineRequest> {
       if (line.model !== undefined) encodePathSegment('model', line.model)
       return {
         model: line.model ?? model(),
         body: 'prompt' in line ? insertPrompt(line.prompt) : await buildGiven(line.body),
       }
     },
-    countAnswer: ({ spent }: ActiveLine, summary: AnswerSummary) =>
+    countAnswer: ({ spent }: RunningBatchLine, summary: AnswerSummary) =>
       addAnswerUsage(spent, context.summary, summary),
     async receive<T>({ model, line: { index, spent }, answer, reader, requireNext }: LineReading<T>) {
       const send = <R>(body: Uint8Array, read: (response: ReadableResponse) => Promise<R>) =>

@@ -1,7 +1,9 @@
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
+import { parseResults } from '../batch/pieces.ts'
 import { answering, message, run, temporaryFolder } from '../harness/run.ts'
+import { imageAnswer, inline, png } from './image/image.ts'
 import { answerInOrder, piece, whole } from './parts.ts'
 
 const warning = 'some bytes of the answer are not UTF-8, and became \ufffd'
@@ -10,19 +12,8 @@ const warning = 'some bytes of the answer are not UTF-8, and became \ufffd'
 const damage = (text: string) =>
   Buffer.concat(text.split('#').flatMap((part, at) => [Buffer.from(at > 0 ? [0xff] : []), Buffer.from(part)]))
 
-const png =
-  'iVBORw0KGgoAAAANSUhEUgAAACAAAAAgAQMAAABJtOi3AAAAA1BMVEUuoG6RpKaGAAAADElEQVR42mNgGNwAAACgAAGO+7G0AAAAAElFTkSuQmCC'
-const picture = JSON.stringify({
-  candidates: [
-    {
-      content: { parts: [{ text: 'Here #' }, { inlineData: { mimeType: 'image/png', data: png } }] },
-      finishReason: 'STOP',
-    },
-  ],
-})
-
 describe('answer with bytes that are not UTF-8', () => {
-  test('a stream with a byte that is not UTF-8 prints a warning, but a split character does not', async () => {
+  test('chat --stream warns about a byte that is not UTF-8, but not about a split character', async () => {
     const events = damage(`data: ${piece('é\ufffd#🦊', whole)}\n\n`)
     const chunks = Array.from(events, (byte) => Uint8Array.of(byte))
     const headers = { 'content-type': 'text/event-stream' }
@@ -30,8 +21,11 @@ describe('answer with bytes that are not UTF-8', () => {
     expect(ended).toMatchObject({ code: 0, out: 'é\ufffd\ufffd🦊\n', err: `parley: ${warning}\n` })
   })
 
-  test('image prints a warning about bytes that are not UTF-8', async () => {
-    const world = { cwd: temporaryFolder(), exchange: answering(damage(picture)) }
+  test('image warns about bytes that are not UTF-8', async () => {
+    const world = {
+      cwd: temporaryFolder(),
+      exchange: answering(damage(imageAnswer({ text: 'Here #' }, inline(png())))),
+    }
     const ended = await run(['image', 'fox', '-m', 'm', '-q'], world)
     expect(ended).toMatchObject({ code: 0, out: 'fox.png\n', err: `parley: ${warning}\n` })
   })
@@ -43,11 +37,7 @@ describe('warnings in the result of a batch line', () => {
     writeFileSync(join(cwd, 'in'), bodies.map((_, at) => `"${at}"\n`).join(''))
     const exchange = answerInOrder(...bodies.map((body) => answering(body)))
     const ended = await run([...argv, '--batch', 'in', '--concurrency', '1', '-q'], { cwd, exchange })
-    const results = ended.out
-      .split('\n')
-      .slice(0, -1)
-      .map((line) => JSON.parse(line))
-    return { ...ended, results }
+    return { ...ended, results: parseResults(ended.out) }
   }
 
   test('a batch result has a warning if its answer has invalid UTF-8, and stderr names the first such line', async () => {
@@ -61,7 +51,7 @@ describe('warnings in the result of a batch line', () => {
     ])
   })
 
-  test('the result of a batch line has the warning about a cut or filtered answer', async () => {
+  test('a batch result has a warning if its answer was cut or filtered', async () => {
     const ends = ['MAX_TOKENS', 'SAFETY', 'STOP'].map((finishReason) => piece('Half', { finishReason }))
     const { results } = await runBatch(['chat'], ...ends)
     expect(results.map((result) => [result.stopReason, result.warning])).toEqual([

@@ -1,9 +1,7 @@
 import type { Exchange } from '../../src/wire/exchange.ts'
 import { answering } from '../harness/run.ts'
 
-/**
- * Creates a native body or chunk with a text. `end` has the finish reason and other fields of the candidate.
- */
+/** Creates a body or chunk with a text. `end` has the finish reason and other fields of the candidate. */
 export const piece = (text: string, end: object = {}, more: object = {}) =>
   JSON.stringify({ candidates: [{ content: { role: 'model', parts: [{ text }] }, ...end }], ...more })
 
@@ -17,7 +15,7 @@ export const used = (promptTokenCount: number, candidatesTokenCount: number) => 
   usageMetadata: { promptTokenCount, candidatesTokenCount },
 })
 
-/** Formats native chunks as server-sent events. */
+/** Answers with these chunks as server-sent events. */
 export const events = (...chunks: string[]) =>
   answering(
     chunks.map((chunk) => `data: ${chunk}\n\n`),

@@ -10,7 +10,7 @@ import { createFailingStdout } from '../harness/stdout.ts'
 import { imageAnswer, inline, png } from './image/image.ts'
 import { piece, whole } from './parts.ts'
 
-/** Answers with these pieces, and then throws an error while the body is read. */
+/** Answers with these pieces of a body, and then fails with this error. */
 const breaking =
   (pieces: string[], error: Error, type = 'application/json'): Exchange =>
   async (...call) => {
@@ -58,13 +58,13 @@ test.each([
   ['zst', 'its encoding, zst, is unknown', ['chat', 'x']],
   ['gzip', 'it cannot be decompressed', ['chat', 'x', '--stream']],
   ['gzip', 'it cannot be decompressed', ['image', 'x']],
-])('a plain body with Content-Encoding %s is saved as received', async (coding, why, argv) => {
+])('an answer that is labelled as %s by mistake is saved as received: %s', async (coding, why, argv) => {
   const ended = await runSaving(argv, labelledAs(coding))
   expect([ended.code, ended.out, ended.saved]).toEqual([8, '', [plainBody]])
   expect(ended.err).toContain(`the answer cannot be read: ${why}; the received data is saved as`)
 })
 
-test('a plain body with Content-Encoding gzip is printed with --raw and is in the result of a batch', async () => {
+test('an answer that is labelled as gzip by mistake is printed with --raw, and is in the result of a batch', async () => {
   const raw = await runSaving(['chat', 'x', '--raw'], labelledAs('gzip'))
   expect([raw.code, raw.out, raw.saved]).toEqual([8, plainBody, []])
   const batch = await run(['chat', '--batch', '-'], { stdin: '"x"\n', exchange: labelledAs('gzip') })
@@ -73,9 +73,9 @@ test('a plain body with Content-Encoding gzip is printed with --raw and is in th
 
 describe('unexpected error after an answer arrived', () => {
   test.each<[string, string[], Exchange, string]>([
-    ['a part of a body', ['chat', 'x'], breaking(['{"content":"paid'], bug), '{"content":"paid'],
-    ['a part of an image', ['image', 'x'], breaking(['{"output":"paid'], bug), '{"output":"paid'],
-  ])('an unexpected error exits with 1 and saves %s', async (_, argv, exchange, text) => {
+    ['the received body of chat', ['chat', 'x'], breaking(['{"content":"paid'], bug), '{"content":"paid'],
+    ['the received body of image', ['image', 'x'], breaking(['{"output":"paid'], bug), '{"output":"paid'],
+  ])('after an unexpected error, parley exits with 1 and saves %s', async (_, argv, exchange, text) => {
     const ended = await runSaving(argv, exchange)
     expect([ended.code, ended.out, ended.saved]).toEqual([1, '', [text]])
     expect(ended.err).toMatch(
@@ -135,12 +135,12 @@ test.each(['an uncaught error', 'an empty event loop'])(
 )
 
 test.each([
-  ['', message('paid', { error: { type: 'api_error', message: 'half' } })],
+  ['a message', message('paid', { error: { type: 'api_error', message: 'half' } })],
   [
-    'in the native form ',
+    'a native answer',
     '{"candidates":[{"content":{"parts":[{"text":"paid"}]}}],"error":{"type":"api_error","message":"half"}}',
   ],
-])('an answer %snext to an error exits with 7 and is saved', async (_, body) => {
+])('chat exits with 7 and saves a body with an error and %s', async (_, body) => {
   const ended = await runSaving(['chat', 'x', '--retries', '0'], answering(body))
   expect([ended.code, ended.out, ended.saved]).toEqual([7, '', [body]])
   expect(ended.err).toContain('the service says: half')
@@ -188,16 +188,14 @@ describe('stdout that fails while an answer arrives', () => {
   })
 })
 
-test('if stdout fails, the received part of a body that is cut before any text is saved', async () => {
+test('chat saves the received part of a body that is cut before its text is complete', async () => {
   const ended = await runSaving(['chat', 'x'], breaking(['{"content":"paid'], cut))
   expect([ended.code, ended.out, ended.saved]).toEqual([8, '', ['{"content":"paid']])
 })
 
-test('-o saves a cut body as FILE.part, named in the report and the failure', async () => {
-  const flags: string[] = []
+test('chat -o saves a cut body as FILE.part, named in the report and the failure', async () => {
   const exchange = breaking(['{"content":"paid'], cut)
-
-  const argv = ['chat', 'x', '-o', 'a', ...flags, '--report', 'r', '--errors', 'json']
+  const argv = ['chat', 'x', '-o', 'a', '--report', 'r', '--errors', 'json']
   const ended = await runSaving(argv, exchange)
   expect([ended.code, ended.saved, ended.read('a.part')]).toEqual([8, [], '{"content":"paid'])
   expect(JSON.parse(ended.err).error).toMatchObject({ kept: 'a.part' })
@@ -208,15 +206,21 @@ describe('a stream that is cut before any text', () => {
   const start = 'event: message_start\ndata: {"type":"message_start","message":{"content":[]}}\n\n: ping\n\n'
   const call = `data: ${JSON.stringify({ candidates: [{ content: { parts: [{ functionCall: { name: 'f' } }] } }] })}\n\n`
 
-  test.each([[[]], [['--stream']]])('a cut stream without content leaves no FILE.part: %j', async (flags) => {
-    const { code, cwd } = await runSaving(['chat', 'x', '-o', 'a', ...flags], breaking([start], cut, sse))
-    expect([code, readdirSync(cwd)]).toEqual([8, ['s']])
-  })
+  test.each(['chat', 'chat --stream'])(
+    '%s -o leaves no FILE.part of a cut stream without content',
+    async (command) => {
+      const { code, cwd } = await runSaving(
+        [...command.split(' '), 'x', '-o', 'a'],
+        breaking([start], cut, sse),
+      )
+      expect([code, readdirSync(cwd)]).toEqual([8, ['s']])
+    },
+  )
 
   test.each([
     ['a function call', call],
     ['a part of an event', 'data: {"candidates":[{"content":{"parts":[{"text":"paid'],
-  ])('a cut stream with %s is saved as FILE.part', async (_, events) => {
+  ])('chat -o saves a cut stream with %s as FILE.part', async (_, events) => {
     const { code, read } = await runSaving(['chat', 'x', '-o', 'a'], breaking([start, events], cut, sse))
     expect([code, read('a.part')]).toEqual([8, start + events])
   })
@@ -237,7 +241,7 @@ describe('a signal while an answer arrives', () => {
   const head = 'event: message_start\ndata: {"type":"message_start","message":{"content":[]}}\n\n: ping\n\n'
   const body = '{"content":"paid'
 
-  /** Interrupts `parley chat` after its body was received. Returns the message and the content of the files. */
+  /** Interrupts `parley chat` after it received this body. Returns the name and content of the saved file. */
   async function interrupt(flags: string[], received: string, type: string, meanwhile = (_: string) => {}) {
     const cwd = temporaryFolder()
     mkdirSync(join(cwd, 'sub'))
@@ -267,16 +271,19 @@ describe('a signal while an answer arrives', () => {
 
   const removeFolder = (cwd: string) => rmSync(join(cwd, 'sub'), { recursive: true })
 
-  test.each([[[]], [['--stream']]])('chat saves no events of a stream without text: %j', async (flags) => {
+  test.each([
+    ['chat', []],
+    ['chat --stream', ['--stream']],
+  ])('after a signal, %s -o saves no events without text', async (_, flags) => {
     expect(await interrupt(flags, head, sse)).toEqual({})
   })
 
-  test('chat -o saves a cut body as FILE.part', async () => {
+  test('after a signal, chat -o saves the received part of a body as FILE.part', async () => {
     const { name, saved } = await interrupt([], body, 'application/json')
     expect([name, saved]).toEqual([join('sub', 'a.part'), body])
   })
 
-  test('chat -o saves a cut body in the temporary folder if the folder of FILE is gone', async () => {
+  test('after a signal, chat -o saves a body in the temporary folder if the folder of FILE is gone', async () => {
     const { name, saved } = await interrupt([], body, 'application/json', removeFolder)
     expect([name, saved]).toEqual([join('/', 'tmp', 'ID.json'), body])
   })

@@ -10,22 +10,23 @@ const agents = /the URL was \S+, from agentsUrl \(PARLEY_AGENTS_URL\)/
 const uncertain = /the event may have been accepted: check with .*\n.*the URL was \S+, from agentsUrl/
 
 test.each([
-  [['chat', 'hi'], gateway, gateway],
-  [['chat', 'hi', '--stream'], gateway, gateway],
-  [['image', 'a fox'], gateway, gateway],
-  [['api', 'gateway', '/x'], undefined, gateway],
-  [['sessions', 'list'], agents, agents],
-  [['events', 'list', '-s', 's'], agents, agents],
-  [['events', 'follow', '-s', 's'], agents, agents],
-  [['events', 'send', 'hi', '-s', 's'], uncertain, agents],
+  ['chat hi', gateway, gateway],
+  ['chat hi --stream', gateway, gateway],
+  ['image fox', gateway, gateway],
+  ['api gateway /x', undefined, gateway],
+  ['sessions list', agents, agents],
+  ['events list -s s', agents, agents],
+  ['events follow -s s', agents, agents],
+  ['events send hi -s s', uncertain, agents],
 ])(
-  'the failure for a web page or a redirect names the setting of the address: %j',
-  async (argv, onPage, onRedirect) => {
+  'the failure of "%s" for a web page or a redirect names the setting of the address',
+  async (command, onPage, onRedirect) => {
+    const argv = [...command.split(' '), '--no-stdin']
     const env = { PARLEY_BASE_URL: base, PARLEY_AGENTS_URL: base, PARLEY_IMAGE_MODEL: 'm' }
-    const redirected = await run([...argv, '--no-stdin'], { exchange: redirect, env })
+    const redirected = await run(argv, { exchange: redirect, env })
     expect(redirected).toMatchObject({ code: 4, err: expect.stringMatching(onRedirect) })
     if (!onPage) return
-    const paged = await run([...argv, '--no-stdin'], { exchange: page, env })
+    const paged = await run(argv, { exchange: page, env })
     expect(paged).toMatchObject({ code: 8, err: expect.stringMatching(onPage) })
   },
 )

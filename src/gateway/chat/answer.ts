@@ -21,7 +21,7 @@ import { type AnswerDecoder, createAnswerDecoder } from '../../wire/gateway/answ
 import { isMessageAnswer, isNativeAnswer } from '../../wire/gateway/answer-forms.ts'
 import { createResponseError, isErrorEnvelope } from '../../wire/problem/problem.ts'
 import { readAnswerBody } from '../answer-body.ts'
-import type { AnswerPart } from '../long-answer.ts'
+import type { AnswerPart } from '../continued-answer.ts'
 
 export interface AnswerPrintOptions {
   destination: AnswerDestination
@@ -57,9 +57,8 @@ export async function openAnswerOutput(context: Context, printing: AnswerPrintOp
   const text = new AnswerText()
   let received: AnswerDecoder | undefined
   /**
-   * Text that is not printed yet. Streamed text is printed at once. Other text for stdout stays here until
-   * more text is streamed or the answer ends, so that stdout stays empty if the request for the next part
-   * fails.
+   * Text that is not printed yet. Streamed text is printed at once. Other text waits until more text is
+   * streamed or the answer ends. Thus stdout is still empty if the request for the next part fails.
    */
   let unprinted: string[] = []
   let hasOutput = false
@@ -119,7 +118,7 @@ export async function openAnswerOutput(context: Context, printing: AnswerPrintOp
           if (failure) addRaw(chunk)
           else decoder.push(chunk)
         } catch (error) {
-          // `--raw` also prints the bytes that follow an unreadable part.
+          // `--raw` also prints the bytes after an unreadable part, so the error is thrown later.
           if (!isRaw || !decoder.isVerbatim()) throw error
           failure = error
         }
@@ -149,8 +148,8 @@ export async function openAnswerOutput(context: Context, printing: AnswerPrintOp
         if (readTokenUsage(summary)) addAnswerToSummary(context.summary, summary)
         if (!hasEarlierParts && !(error instanceof OutputClosed)) await print()
         breakLine()
-        // All events before a cut may be without content, such as `message_start`. The body is then not
-        // saved.
+        // A body that was cut may contain only events without content, such as `message_start`. Such a body
+        // is not saved.
         hasUnreadContent = !(error instanceof CliError && error.details.isCutOff)
         if (isErrorAnswer(error)) received = undefined
         throw writer.failure && !file ? joinFailures(writer.failure, error) : error
@@ -220,8 +219,8 @@ export async function openAnswerOutput(context: Context, printing: AnswerPrintOp
 }
 
 /**
- * Returns whether the body has only an error. A body with an error and content of an answer may be the only
- * copy of a paid answer.
+ * Returns whether the body has only an error. A body that also has content of an answer is saved, because it
+ * may be the only copy of a paid answer.
  */
 function isErrorAnswer(error: unknown): boolean {
   if (!(error instanceof CliError)) return false

@@ -14,14 +14,14 @@ import { addFileToSummary } from '../../summary.ts'
 import { endpoints } from '../../wire/endpoints.ts'
 import { createJsonAssignment } from '../../wire/json/edit.ts'
 import type { WorkHooks } from '../../work-tracker.ts'
-import { type BodyFlags, createBodyFlags } from '../body-flags.ts'
+import { type BodyFlags, createBodyParts } from '../body-flags.ts'
 import {
   type AnswerPartReader,
+  ContinuedAnswer,
   createDeadlineCheck,
-  LongAnswer,
   type SendAnswerPart,
   toFailureAfterAnswer,
-} from '../long-answer.ts'
+} from '../continued-answer.ts'
 import type { AnswerOutput, AnswerPrintOptions } from './answer.ts'
 
 export interface ChatOptions extends BodyFlags {
@@ -41,7 +41,7 @@ export async function runChat(context: Context, options: ChatOptions, words: str
   const { schemaRetries = 0 } = options
   const schema =
     inputs.schema &&
-    (await (await loadAnswerSchema()).createAnswerSchema(context, settings, inputs.schema, schemaRetries))
+    (await (await loadSchemaModule()).createAnswerSchema(context, settings, inputs.schema, schemaRetries))
   const fileName = options.output === '-' ? undefined : options.output
   const { markdown = values.markdown && context.output.isTerminal } = options
   if (options.markdown && fileName !== undefined)
@@ -59,14 +59,14 @@ export async function runChat(context: Context, options: ChatOptions, words: str
   if (options.model === undefined && model !== chooseChatModel(undefined, values))
     context.messages.note(`${options.thread}: using ${model}, the thread's model. -m changes it`)
   const via = (options.stream ?? values.stream) ? values.streamVia : undefined
-  const flags = createBodyFlags(options, inputs, schema)
-  // Comes first, so that `--set stream=false` takes precedence.
-  if (via === 'body') flags.assignments.unshift(createJsonAssignment(['stream'], 'true'))
+  const bodyParts = createBodyParts(options, inputs, schema)
+  // The field `stream` is set first, so that `--set stream=false` takes precedence.
+  if (via === 'body') bodyParts.assignments.unshift(createJsonAssignment(['stream'], 'true'))
   const endpoint = via === 'path' ? endpoints.streamChat : endpoints.chat
   const parts = {
     params: { family: values.family, model },
     body: await buildRequestBody({
-      ...flags,
+      ...bodyParts,
       given: given ?? conversation?.stored,
       turn: [...turn, ...(schema?.parts ?? [])],
     }),
@@ -95,7 +95,7 @@ export async function runChat(context: Context, options: ChatOptions, words: str
   let mismatch: SchemaMismatch | undefined
   let isAnswered = false
   async function query(first: Uint8Array): Promise<{ text: string } | SchemaMismatch> {
-    const answer = new LongAnswer(first)
+    const answer = new ContinuedAnswer(first)
     const send: SendAnswerPart = (body, read) =>
       caller.call(
         endpoint,
@@ -156,7 +156,7 @@ const loadConversation = () => import('./conversation.ts')
 
 const loadAnswer = () => import('./answer.ts')
 
-export const loadAnswerSchema = () => import('../../content/schema/schema.ts')
+export const loadSchemaModule = () => import('../../content/schema/schema.ts')
 
 export const chooseChatModel = (given: string | undefined, { chatModel, family }: Settings): string =>
   given ?? chatModel ?? `${family}-2.5-pro`

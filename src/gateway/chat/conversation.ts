@@ -15,7 +15,7 @@ interface Turn {
   question: MessagePart[]
   answer: string
   role: string
-  /** Replaces the conversation's earlier instruction. */
+  /** System instruction that replaces the conversation's earlier one. */
   system: string | undefined
   model: string
 }

@@ -13,17 +13,17 @@ import { type AnswerDecoder, createAnswerDecoder } from '../../wire/gateway/answ
 import { createResponseError } from '../../wire/problem/problem.ts'
 import { parseReceivedBody } from '../../wire/received-json.ts'
 import { readAnswerBody } from '../answer-body.ts'
+import { type AnswerPart, ContinuedAnswer, joinResponseBodies } from '../continued-answer.ts'
 import {
-  type ActiveLine,
   type BatchLineAnswerReader,
   type BatchLineRequest,
   type BatchLineSender,
+  type ContinuationCheck,
   createBatchLineSender,
-  type ParsedLine,
-  type RequireContinuation,
+  type ParsedBatchLine,
+  type RunningBatchLine,
 } from '../line-body.ts'
-import { type AnswerPart, joinResponseBodies, LongAnswer } from '../long-answer.ts'
-import { type ChatOptions, chooseChatModel, loadAnswerSchema } from './chat.ts'
+import { type ChatOptions, chooseChatModel, loadSchemaModule } from './chat.ts'
 
 /**
  * Returns the functions that prepare and preview the chat requests of a batch. Throws a `CliError` if a
@@ -41,7 +41,7 @@ export async function prepareChatLines(
   const { schemaRetries = 0 } = options
   const schema =
     inputs.schema &&
-    (await (await loadAnswerSchema()).createAnswerSchema(quiet, settings, inputs.schema, schemaRetries))
+    (await (await loadSchemaModule()).createAnswerSchema(quiet, settings, inputs.schema, schemaRetries))
   const model = () => chooseChatModel(options.model, values)
   const common = { endpoint: endpoints.chat, options, inputs, model, schema }
   const caller = await createBatchLineSender(context, settings, common)
@@ -51,7 +51,7 @@ export async function prepareChatLines(
   const rules = { caller, requirement, schema, isRaw, timers: host.timers } as const
   return {
     ...caller,
-    prepare: async (input: ParsedLine) => new ChatLine(await caller.build(input), rules),
+    prepare: async (input: ParsedBatchLine) => new ChatLine(await caller.build(input), rules),
   }
 }
 
@@ -63,12 +63,12 @@ interface ChatLineRules {
   timers: Timers
 }
 
-/** A line of a batch. A retry does not request answers and parts again that have arrived. */
+/** A chat line of a batch. A retry requests only answers and parts that have not arrived yet. */
 class ChatLine {
   readonly model: string
   readonly body: Uint8Array
   readonly #rules: ChatLineRules
-  /** Each answer but the last did not match the schema. */
+  /** Received answers. After an answer that does not match the schema, `--schema-retries` adds another. */
   readonly #answers: ReceivedParts[] = []
 
   constructor({ model, body }: BatchLineRequest, rules: ChatLineRules) {
@@ -77,7 +77,7 @@ class ChatLine {
     this.#rules = rules
   }
 
-  async send(line: ActiveLine, requireNext: RequireContinuation) {
+  async send(line: RunningBatchLine, requireNext: ContinuationCheck) {
     const { schema } = this.#rules
     let count = 0
     const query = (body: Uint8Array) => this.#query(count++, body, line, requireNext)
@@ -90,7 +90,7 @@ class ChatLine {
     return this.#answers.at(-1)?.addReceived(failure)
   }
 
-  async #query(index: number, body: Uint8Array, line: ActiveLine, requireNext: RequireContinuation) {
+  async #query(index: number, body: Uint8Array, line: RunningBatchLine, requireNext: ContinuationCheck) {
     const { model } = this
     const { [index]: known, [index - 1]: previous } = this.#answers
     if (known?.mismatch) return known.mismatch
@@ -109,7 +109,7 @@ class ChatLine {
  * Throws the failure of an answer that did not match the schema, if the token limit or the deadline of the
  * batch allows no further request.
  */
-function requireRetry(mismatch: SchemaMismatch | undefined, requireNext: RequireContinuation): void {
+function requireRetry(mismatch: SchemaMismatch | undefined, requireNext: ContinuationCheck): void {
   if (!mismatch) return
   try {
     requireNext()
@@ -121,22 +121,27 @@ function requireRetry(mismatch: SchemaMismatch | undefined, requireNext: Require
 type LineContent = { text: string } | { json: string } | { response: string }
 
 class ReceivedParts implements BatchLineAnswerReader<LineContent | SchemaMismatch> {
-  readonly answer: LongAnswer
+  readonly answer: ContinuedAnswer
   mismatch: SchemaMismatch | undefined
-  readonly #line: ActiveLine
+  readonly #line: RunningBatchLine
   readonly #rules: ChatLineRules
   readonly #previous: ReceivedParts | undefined
   #text = ''
   #pieces: string[] = []
   readonly #bodies: { bytes: Uint8Array; contentType: string }[] = []
   /**
-   * Decoder of the last part. Storing a function that reads the rest would keep 7 KiB of each line in V8's
+   * Decoder of the last part. Storing a function that calls the decoder would keep 7 KiB of each line in V8's
    * old generation.
    */
   #decoder: AnswerDecoder | undefined
 
-  constructor(body: Uint8Array, line: ActiveLine, rules: ChatLineRules, previous: ReceivedParts | undefined) {
-    this.answer = new LongAnswer(body)
+  constructor(
+    body: Uint8Array,
+    line: RunningBatchLine,
+    rules: ChatLineRules,
+    previous: ReceivedParts | undefined,
+  ) {
+    this.answer = new ContinuedAnswer(body)
     this.#line = line
     this.#rules = rules
     this.#previous = previous
@@ -208,7 +213,7 @@ class ReceivedParts implements BatchLineAnswerReader<LineContent | SchemaMismatc
    * Returns `undefined` if nothing was received.
    */
   addReceived(failure: CliError): CliError | undefined {
-    // The body of an error response is already in the failure's details.
+    // The failure's details already contain the body of an error response, so the body is not added again.
     const answer = this.#received || (failure.details.body === undefined ? this.#readUnread() : '')
     return answer === '' ? this.#previous?.addReceived(failure) : failure.with({ answer })
   }

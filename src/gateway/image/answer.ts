@@ -10,7 +10,7 @@ import { type AnswerSummary, needsContinuation } from '../../wire/gateway/answer
 import { type FoundImage, ImageFinder } from '../../wire/gateway/found-images.ts'
 import { createResponseError, isErrorEnvelope } from '../../wire/problem/problem.ts'
 import { readAnswerBody } from '../answer-body.ts'
-import type { AnswerPart } from '../long-answer.ts'
+import type { AnswerPart } from '../continued-answer.ts'
 
 export interface ImageReaderOptions {
   /** Called for a failed part only if its token counts are known. */
@@ -26,9 +26,9 @@ export interface ImageReaderOptions {
 }
 
 /**
- * Returns a reader that saves the images of each part, also of a cut part, before the next request. It saves
- * the body of an answer without images, because the user paid for it. With `--raw`, it prints the bytes as they
- * arrive, and fails only for an error or a body that is not JSON.
+ * Returns a reader that saves the images of each part, also of a cut part, before the next request. The
+ * reader saves the body of an answer without images, because the user paid for the answer. With `--raw`, the
+ * reader prints the bytes as they arrive, and fails only for an error or a body that is not JSON.
  */
 export function createImageReader(context: Context, reading: ImageReaderOptions) {
   const finder = new ImageFinder()
@@ -110,7 +110,7 @@ export type ImageReader = ReturnType<typeof createImageReader>
 
 const isErrorAnswer = ({ details: { body } }: CliError) => isErrorEnvelope(body)
 
-/** Ignores `shapeFailure`, because an unexpected shape does not matter next to images. */
+/** Ignores `shapeFailure`, because an unexpected shape does not matter if the answer has images. */
 const findFailureWithImages = ({ parseFailure, streamError, cutFailure }: ImageFinder) =>
   parseFailure ?? streamError ?? cutFailure
 

@@ -20,7 +20,7 @@ export interface ImageDestination {
 export interface ImageDestinationOptions {
   /** Value of `-o`: a file, a folder with a slash at its end, or `-`. */
   output: string | undefined
-  /** Name of a file in a folder, without an extension. */
+  /** Name for the files in a folder, without number and extension. */
   name: string
   replaces: boolean
 }

@@ -13,8 +13,13 @@ import { formatProfileFlag, type ResolvedSettings, readSettings } from '../../se
 import { endpoints } from '../../wire/endpoints.ts'
 import type { HttpResponse } from '../../wire/exchange.ts'
 import { createResponseError } from '../../wire/problem/problem.ts'
-import { type BodyFlags, createBodyFlags } from '../body-flags.ts'
-import { type AnswerPart, createDeadlineCheck, LongAnswer, type SendAnswerPart } from '../long-answer.ts'
+import { type BodyFlags, createBodyParts } from '../body-flags.ts'
+import {
+  type AnswerPart,
+  ContinuedAnswer,
+  createDeadlineCheck,
+  type SendAnswerPart,
+} from '../continued-answer.ts'
 import { createImageReader, type ImageReader } from './answer.ts'
 import { type ImageDestination, openImageDestination } from './destination.ts'
 import { createImageName, readPromptOfBody } from './name.ts'
@@ -33,7 +38,7 @@ export async function runImage(context: Context, flags: ImageOptions, words: str
   const { values } = settings
   const model = chooseImageModel(options, settings)
   const { given, turn, text, system } = await readPromptInputs(context, options, words)
-  const body = await buildRequestBody({ ...createBodyFlags(options, { system }), given, turn })
+  const body = await buildRequestBody({ ...createBodyParts(options, { system }), given, turn })
   const name = createImageName(text || (await readPromptOfBody(body)))
   const destination = await openDestination(context, options, name)
 
@@ -54,7 +59,7 @@ export async function runImage(context: Context, flags: ImageOptions, words: str
     },
   })
   const { texts } = reading.findings
-  const answer = new LongAnswer(body)
+  const answer = new ContinuedAnswer(body)
 
   async function read(response: HttpResponse): Promise<AnswerPart> {
     // With `--raw`, the printed bytes show the progress, so no spinner is needed.
@@ -101,7 +106,6 @@ export function chooseImageModel({ model }: Pick<ImageOptions, 'model'>, setting
   throw usageError(`no image model: ${settings.values.baseUrl === undefined ? setup : ''}${ways}`)
 }
 
-/** Returns `undefined` with flags that save no image. */
 async function openDestination(
   context: Context,
   { output, force: replaces = false }: ImageOptions,

@@ -11,14 +11,14 @@ import type { AnswerSummary } from '../../wire/gateway/answer-forms.ts'
 import { ImageFinder } from '../../wire/gateway/found-images.ts'
 import { createErrorBodyFailure, isErrorEnvelope } from '../../wire/problem/problem.ts'
 import { parseReceivedBody } from '../../wire/received-json.ts'
+import { ContinuedAnswer, joinResponseBodies } from '../continued-answer.ts'
 import {
-  type ActiveLine,
   type BatchLineAnswerReader,
+  type ContinuationCheck,
   createBatchLineSender,
-  type ParsedLine,
-  type RequireContinuation,
+  type ParsedBatchLine,
+  type RunningBatchLine,
 } from '../line-body.ts'
-import { joinResponseBodies, LongAnswer } from '../long-answer.ts'
 import { createImageReader, readImagePart } from './answer.ts'
 import { type ImageDestination, openImageDestination } from './destination.ts'
 import { chooseImageModel, type ImageOptions } from './image.ts'
@@ -42,14 +42,14 @@ export async function prepareImageLines(
   const { context: lineContext } = caller
   return {
     ...caller,
-    async prepare(input: ParsedLine) {
+    async prepare(input: ParsedBatchLine) {
       const request = await caller.build(input)
       const prompt = 'prompt' in input ? input.prompt : await readPromptOfBody(request.body)
-      const answer = new LongAnswer(request.body)
+      const answer = new ContinuedAnswer(request.body)
       let reader: BatchLineAnswerReader<ImageLineContent> | undefined
       return {
         ...request,
-        async send(line: ActiveLine, requireNext: RequireContinuation) {
+        async send(line: RunningBatchLine, requireNext: ContinuationCheck) {
           const name = `${String(line.index).padStart(6, '0')}-${createImageName(prompt)}`
           const countAnswer = (summary: AnswerSummary) => caller.countAnswer(line, summary)
           // The destination is checked before the request, because an answer that cannot be saved would cost
@@ -147,7 +147,7 @@ function openRawReader(context: Context, countAnswer: CountAnswer): BatchLineAns
   let received = ''
   return {
     addReceived(failure) {
-      // The body of an error response is already in the failure's details.
+      // The failure's details already contain the body of an error response, so the body is not added again.
       const isKnown = failure.details.body !== undefined && bodies.length === 0
       const all = [...bodies, received].filter((body) => body !== '')
       return isKnown || all.length === 0 ? undefined : failure.with({ answer: all.join('\n') })

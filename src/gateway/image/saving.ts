@@ -91,7 +91,6 @@ export const printImagePath = (context: Context, path: string): Promise<void> =>
     throw new CliError(kind, `${path} is saved, but its path was not printed: ${message}`)
   })
 
-/** Escapes control characters on a terminal. */
 export async function printResultLine({ output }: Context, text: string): Promise<void> {
   await output.write(`${output.isTerminal ? escapeControls(text) : text}\n`)
   await output.flush()

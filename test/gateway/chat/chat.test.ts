@@ -33,7 +33,7 @@ describe('chat sends a prompt and prints the answer', () => {
     })
   })
 
-  test('chat reads the model from -m, else the profile, and encodes it as one path segment', async () => {
+  test('chat uses the model of -m or else of the profile, and encodes it as one path segment', async () => {
     const flag = await run(['chat', 'x', '-m', 'a/b c'])
     expect(flag.requests[0]?.url).toContain('/models/a%2Fb%20c:generateContent')
     const setting = await run(['chat', 'x'], { env: { PARLEY_CHAT_MODEL: 'alpha-3-pro-preview' } })
@@ -42,18 +42,15 @@ describe('chat sends a prompt and prints the answer', () => {
     expect(family.requests[0]?.url).toContain('/beta_cli/v1beta/models/beta-2.5-pro:')
   })
 
-  test('--max-output-tokens and --set change the body', async () => {
-    const ended = await run([
-      ...['chat', 'x', '--max-output-tokens', '7', '--set', 'generationConfig.temperature=0.20'],
-      ...[
-        '--set',
-        'tools[]={"a":12345678901234567890}',
-        '--set',
-        'labels["x.y"]=plain text',
-        '--set',
-        'contents[0].role=model',
-      ],
-    ])
+  test('chat --max-output-tokens and --set change fields of the body', async () => {
+    const assignments = [
+      'generationConfig.temperature=0.20',
+      'tools[]={"a":12345678901234567890}',
+      'labels["x.y"]=plain text',
+      'contents[0].role=model',
+    ]
+    const flags = assignments.flatMap((assignment) => ['--set', assignment])
+    const ended = await run(['chat', 'x', '--max-output-tokens', '7', ...flags])
     expect(ended.requests[0]?.text).toMatch(/"temperature": ?0\.20/)
     expect(ended.requests[0]?.text).toContain('12345678901234567890')
     expect(sent(ended)).toMatchObject({
@@ -63,13 +60,13 @@ describe('chat sends a prompt and prints the answer', () => {
     })
   })
 
-  test('--raw prints the exact bytes of an answer', async () => {
+  test('chat --raw prints the exact bytes of an answer', async () => {
     const body = `\ufeff{ "content" : [{"type":"text","text":"a"}], "big":12345678901234567890, "n":1.10, "n":-0, "e":1e400 }\n`
     const ended = await run(['chat', 'x', '--raw'], { exchange: answering(body) })
     expect(ended).toMatchObject({ code: 0, out: body })
   })
 
-  test('chat prints model, tokens and seconds on a terminal, or with --usage', async () => {
+  test('chat prints model, tokens and seconds on stderr if it is a terminal, or with --usage', async () => {
     const piped = await run(['chat', 'x'])
     expect(piped.err).toBe('')
     const withUsage = await run(['chat', 'x', '--usage'], { exchange: answering(message('Hi')) })
@@ -111,13 +108,13 @@ describe('chat sends a prompt and prints the answer', () => {
     ['refusal', 'stopped: refusal'],
     ['pause_turn', 'stopped: pause_turn'],
     ['SAFETY', 'stopped: SAFETY'],
-  ])('an answer that stopped early exits with 0 and a warning: %s', async (reason, expectedText) => {
+  ])('chat exits with 0 and prints a warning if the stop reason is %s', async (reason, expectedText) => {
     const ended = await run(['chat', 'x'], { exchange: answering(message('Well', { stop_reason: reason })) })
     expect(ended).toMatchObject({ code: 0, out: 'Well\n' })
     expect(ended.err).toContain(expectedText)
   })
 
-  test('chat warns that it prints only the first of several candidates, unless --raw prints them all', async () => {
+  test('chat warns that it prints only the first of several candidates, but not with --raw', async () => {
     const texts = ['first', 'second'].map((text) => ({
       content: { parts: [{ text }] },
       finishReason: 'STOP',
@@ -177,7 +174,7 @@ describe('--dry-run, --curl and -v show the request', () => {
       ['a long body', 'chat', '字'.repeat(60_000)],
       ['a body of 2 MB', 'chat', `${'x'.repeat(2_000_000)}'\n\n`, '-H', 'Authorization: $AUTHORIZATION'],
       ['no body', 'events', 'list', '-s', 'a[1-2]', '--no-beta'],
-    ])('curl and parley send the same request: %s', async (_, ...argv) => {
+    ])('the command of --curl sends the same request as parley with %s', async (_, ...argv) => {
       const server = await serve((socket) => socket.end(response('{"content":[]}', '400 No')))
       const env = { ...credentials, ...envFor(server), COOKIE: 'a=b', AUTHORIZATION: 'Basic YTpi' }
       const words = argv.map((word) =>
@@ -189,8 +186,8 @@ describe('--dry-run, --curl and -v show the request', () => {
       writeFileSync(script, out)
       await promisify(execFile)('sh', [script], { env: { ...childEnvironment, ...env } })
       await server.close()
-      const [own, curls] = server.requests.map(normalized)
-      expect(curls).toEqual(own)
+      const [byParley, byCurl] = server.requests.map(normalized)
+      expect(byCurl).toEqual(byParley)
       expect(out).not.toMatch(/canary|a=b|YTpi/)
     })
   })
@@ -257,7 +254,7 @@ describe('chat reads and writes files', () => {
     ['-o', '', 2],
     ['--thread', 'no/t.json', 11],
     ['--thread', '.', 11],
-  ])('chat exits before sending if a file cannot be written: %s %j', async (flag, name, code) => {
+  ])('chat %s %j, which cannot be written, sends nothing and exits with %i', async (flag, name, code) => {
     expect(await run(['chat', 'x', flag, name])).toMatchObject({ code, out: '', requests: [] })
   })
 
@@ -274,7 +271,7 @@ describe('chat reads and writes files', () => {
     expect(modeOf('new.json')).toBe(ownerOnlyMode)
   })
 
-  test('--thread keeps the conversation, its number formats and its unknown fields', async () => {
+  test('--thread keeps the turns, number formats and unknown fields of its file', async () => {
     const cwd = temporaryFolder()
     const first = await run(['chat', 'One', '--thread', 't.json'], {
       cwd,
@@ -300,9 +297,9 @@ describe('chat reads and writes files', () => {
   })
 
   test.each([
-    ['one answer', []],
-    ['a stream', ['--stream']],
-  ])('O10: a closed stdout loses neither a turn of --thread nor a report: %s', async (_, more) => {
+    ['chat', []],
+    ['chat --stream', ['--stream']],
+  ])('O10: %s writes --thread and --report although the reader of stdout has closed it', async (_, more) => {
     const cwd = temporaryFolder()
     const stream = new Writable({
       write: (_chunk, _encoding, done) => done(Object.assign(new Error('gone'), { code: 'EPIPE' })),
@@ -340,7 +337,7 @@ describe('chat reads and writes files', () => {
     expect(readFileSync(path, 'utf8')).toBe('{"name":"x"}')
   })
 
-  test('--thread stays unchanged after a failed or refused turn, and stderr says so', async () => {
+  test('--thread leaves its file unchanged after a failed or refused turn, and stderr reports it', async () => {
     const cwd = temporaryFolder()
     const before =
       '{"contents":[{"role":"user","parts":[{"text":"a"}]},{"role":"model","parts":[{"text":"b"}]}]}'
@@ -360,7 +357,7 @@ describe('chat reads and writes files', () => {
       expect(readFileSync(join(cwd, 't.json'), 'utf8')).toBe(before)
     }
     const early = await run([...argv, '-m', '..'], { cwd })
-    expect(early.err).not.toContain('as it was')
+    expect(early.err).not.toContain('is unchanged')
   })
 
   test('--thread stores the text of --system until another --system replaces it', async () => {
@@ -381,7 +378,7 @@ describe('chat reads and writes files', () => {
     expect(saved.contents).toHaveLength(10)
   })
 
-  test('--thread uses the model of the earlier turns, and never sends it as a field', async () => {
+  test('--thread uses the model of the last turn, and never sends it as a field of the body', async () => {
     const cwd = temporaryFolder()
     await run(['chat', 'x', '--thread', 't.json', '-m', 'alpha-9'], { cwd })
     const next = await run(['chat', 'y', '--thread', 't.json'], { cwd })
@@ -406,7 +403,7 @@ describe('chat reads and writes files', () => {
       '{"model":"alpha-2.5-pro","contents":[…],"generationConfig":{"x":1e2}}',
     ],
     ['{\n  "contents": [],\n  "model": "m"\n}', '{\n  "contents": […],\n  "model": "m"\n}'],
-  ])('--thread adds a turn to a body from an editor and keeps its other text: %j', async (body, after) => {
+  ])('--thread adds a turn to the body %j and keeps its other text', async (body, after) => {
     const cwd = temporaryFolder()
     writeFileSync(join(cwd, 't.json'), body)
     const { code, requests } = await run(['chat', 'x', '--thread', 't.json'], { cwd })
@@ -430,16 +427,13 @@ describe('chat reads and writes files', () => {
 })
 
 describe('chat refuses a JSON body that does not have one complete answer', () => {
-  test.each(['', '\n'])(
-    'chat exits with 8 if two whole answers follow each other, separated by %j',
-    async (gap) => {
-      const exchange = answering(message('one') + gap + message('two'))
-      expect(await run(['chat', 'x'], { exchange })).toMatchObject({
-        code: 8,
-        err: expect.stringContaining('the service sent a second answer after the first'),
-      })
-    },
-  )
+  test.each(['', '\n'])('chat exits with 8 if the body has two answers, separated by %j', async (gap) => {
+    const exchange = answering(message('one') + gap + message('two'))
+    expect(await run(['chat', 'x'], { exchange })).toMatchObject({
+      code: 8,
+      err: expect.stringContaining('the service sent a second answer after the first'),
+    })
+  })
 
   test('chat exits with 8 for an answer without a stop reason only with --fail-on-cut', async () => {
     for (const body of [
@@ -456,7 +450,7 @@ describe('chat refuses a JSON body that does not have one complete answer', () =
     }
   })
 
-  test('chat --raw names a body that is not JSON after 2 MiB of blanks', async () => {
+  test('chat --raw exits with 8 for 2 MiB of blanks before a text that is not JSON, and prints the text', async () => {
     const { code, err } = await run(['chat', 'x', '--raw'], {
       exchange: answering(`${' '.repeat(2 * 1024 * 1024)}out of order`),
     })

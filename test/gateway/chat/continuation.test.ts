@@ -19,7 +19,7 @@ const noConnection: Exchange = async () => {
   throw new CliError('not-sent', 'the connection was refused')
 }
 
-/** Runs in a new folder that contains the temporary folder. */
+/** Runs parley in a new folder, which is also the temporary folder. */
 async function runIn(argv: string[], exchange: Exchange, files: Record<string, string> = {}) {
   const cwd = temporaryFolder()
   for (const [name, content] of Object.entries(files)) writeFileSync(join(cwd, name), content)
@@ -30,7 +30,7 @@ async function runIn(argv: string[], exchange: Exchange, files: Record<string, s
 }
 
 describe('answer with the finish reason CONTINUATION', () => {
-  test('chat requests the rest of an answer with its continuation token until it has another finish reason', async () => {
+  test('chat requests the next part with the continuation token as often as the finish reason is CONTINUATION', async () => {
     const exchange = answerInOrder(
       piece('One, ', continued('t1')),
       piece('two, ', continued('t2')),
@@ -102,7 +102,7 @@ describe('answer with the finish reason CONTINUATION', () => {
     })
   })
 
-  test('--schema checks a continued answer as a whole, and --schema-retries sends no token', async () => {
+  test('--schema checks a continued answer as a whole, and --schema-retries starts without a token', async () => {
     const exchange = answerInOrder(
       piece('{"n":', continued('t1')),
       piece('"1"}', whole),
@@ -158,7 +158,7 @@ describe('continuation that fails', () => {
     },
   )
 
-  test('an interrupt during the second part of an answer has "safeToRetry": false', async () => {
+  test('after an interrupt in the second part of an answer, chat reports "safeToRetry": false', async () => {
     let clean: (exit: number) => string = () => ''
     let message = ''
     const interrupted: Exchange = (request, onSent) => {
@@ -173,7 +173,7 @@ describe('continuation that fails', () => {
     expect(JSON.parse(message).error).toMatchObject({ kind: 'signal', retry: 'later', safeToRetry: false })
   })
 
-  test('a continued stream that is cut off keeps all its text, on stdout or in FILE.part', async () => {
+  test('chat keeps all text of a continued stream that is cut off, on stdout or in FILE.part', async () => {
     const exchange = () => answerInOrder(events(piece('One, ', continued('t1'))), events(piece('two')))
     expect(await runIn(['chat', 'x', '--stream'], exchange())).toMatchObject({ code: 8, out: 'One, two\n' })
     const written = await runIn(['chat', 'x', '--stream', '-o', 'out'], exchange())
@@ -182,30 +182,24 @@ describe('continuation that fails', () => {
 })
 
 test.each([
-  ['native', piece('Half', continued())],
+  ['a native answer', piece('Half', continued())],
   ['a message', message('Half', { stop_reason: 'CONTINUATION' })],
-])('chat exits with 8 and saves an answer with CONTINUATION but no token: %s', async (_, body) => {
+])('chat exits with 8 and saves the text of %s with CONTINUATION but without a token', async (_, body) => {
   const ended = await runIn(['chat', 'x'], answerInOrder(body))
   expect([ended.code, ended.out, ended.saved]).toEqual([8, '', ['Half']])
   expect(ended.err).toContain('the service sent CONTINUATION without a token for the next part')
 })
 
-test.each([
-  [0, 10, 2],
-  [1, 0, 3],
-])(
-  'chat repeats an unanswered request for the next part only with --retry-unknown',
-  async (isRetried, code, count) => {
-    const exchange = answerInOrder(piece('One, ', continued('t1')), noAnswer, piece('two.', whole))
-    const flags = isRetried ? ['--retry-unknown'] : []
-    const ended = await run(['chat', 'x', ...flags], { exchange })
-    expect([ended.code, ended.requests.length]).toEqual([code, count])
-    expect(bodiesOf(ended).map((body) => body.continuationToken)).toEqual(
-      [undefined, 't1', 't1'].slice(0, count),
-    )
-    if (code === 0) expect(ended.out).toBe('One, two.\n')
-  },
-)
+test('chat repeats an unanswered request for the next part only with --retry-unknown', async () => {
+  const exchange = () => answerInOrder(piece('One, ', continued('t1')), noAnswer, piece('two.', whole))
+  const tokensOf = (ended: Parameters<typeof bodiesOf>[0]) =>
+    bodiesOf(ended).map((body) => body.continuationToken)
+  const failed = await runIn(['chat', 'x'], exchange())
+  expect([failed.code, tokensOf(failed)]).toEqual([10, [undefined, 't1']])
+  const repeated = await runIn(['chat', 'x', '--retry-unknown'], exchange())
+  expect([repeated.code, repeated.out]).toEqual([0, 'One, two.\n'])
+  expect(tokensOf(repeated)).toEqual([undefined, 't1', 't1'])
+})
 
 test('chat exits with 8 if an answer has not ended after 64 requests', async () => {
   let count = 0

@@ -42,31 +42,25 @@ test.each([
   ['thoughts', message2({ type: 'thinking', thinking: 'hm' })],
   ['code', native({ executableCode: { language: 'PYTHON', code: '1' } })],
   ['something else', native({ anything: { a: 1 } })],
-])('chat saves an answer with only %s and exits with 8: %s', async (what, body) => {
+])('chat exits with 8 and saves an answer with only %s: %s', async (what, body) => {
   const { code, out, err, saved } = await chat([], body)
   expect({ code, out }).toEqual({ code: 8, out: '' })
   expect(err).toContain(`the answer has no text, only ${what}; the received data is saved as`)
   expect(readFileSync(saved[0] as string, 'utf8')).toBe(body)
 })
 
-describe('an answer with a function call and no text', () => {
-  const [what, body] = ['a function call', native(call)]
-
-  test('--schema-retries does not repeat a request whose answer has no text', async () => {
-    const cwd = temporaryFolder()
-    writeFileSync(join(cwd, 'schema.json'), '{"type":"object"}')
-    const ended = await chat(['--schema', 'schema.json', '--schema-retries', '2'], body, {
-      cwd,
-      timers: realTimers,
-    })
-    expect(ended).toMatchObject({ code: 8, out: '' })
-    expect(ended.requests).toHaveLength(1)
-    expect(ended.saved).toHaveLength(1)
-    expect(ended.err).toContain(`no text, only ${what};`)
-  })
+test('--schema-retries does not repeat a request whose answer has no text', async () => {
+  const cwd = temporaryFolder()
+  writeFileSync(join(cwd, 'schema.json'), '{"type":"object"}')
+  const flags = ['--schema', 'schema.json', '--schema-retries', '2']
+  const ended = await chat(flags, native(call), { cwd, timers: realTimers })
+  expect(ended).toMatchObject({ code: 8, out: '' })
+  expect(ended.requests).toHaveLength(1)
+  expect(ended.saved).toHaveLength(1)
+  expect(ended.err).toContain('no text, only a function call;')
 })
 
-test('an answer without text changes neither --thread nor the file of -o', async () => {
+test('chat changes neither the file of --thread nor the file of -o if the answer has no text', async () => {
   const cwd = temporaryFolder()
   writeFileSync(join(cwd, 't.json'), '{"contents":[]}')
   writeFileSync(join(cwd, 'a.txt'), 'before')
@@ -80,10 +74,10 @@ test('an answer without text changes neither --thread nor the file of -o', async
 })
 
 test.each([
-  ['nothing at all', message('')],
-  ['blanks', message(' \n')],
+  ['an empty text', message('')],
+  ['only blanks', message(' \n')],
   ['no parts', native()],
-])('an answer with %s exits with 8 and saves nothing', async (_, body) => {
+])('chat exits with 8 and saves nothing if the answer has %s', async (_, body) => {
   const { code, out, err, saved } = await chat([], body)
   expect({ code, out, saved }).toEqual({ code: 8, out: '', saved: [] })
   expect(err).toBe('parley: the answer has no text\n')
@@ -93,13 +87,13 @@ describe('answers that cannot be read', () => {
   const deep = `{"content":${'['.repeat(1500)}${']'.repeat(1500)}}`
   test.each([
     ['JSON of an unknown form', '{"result":{"words":"paid for"}}', 'json'],
-    ['a text instead of candidates', '{"candidates":"paid for"}', 'json'],
-    ['nested too deep', deep, 'json'],
-    ['not JSON', '{"content":"paid for', 'json'],
+    ['JSON with a text as candidates', '{"candidates":"paid for"}', 'json'],
+    ['JSON nested too deep', deep, 'json'],
+    ['incomplete JSON', '{"content":"paid for', 'json'],
     ['plain text', 'paid for', 'txt'],
     ['a stream of an unknown form', 'data: {"choices":[{"text":"paid for"}]}\n\ndata: [DONE]\n\n', 'txt'],
     ['a stream nested too deep', `data: ${deep}\n\n`, 'txt'],
-  ])('chat exits with 8 and saves an unreadable answer: %s', async (_, body, extension) => {
+  ])('chat exits with 8 and saves an answer that it cannot read: %s', async (_, body, extension) => {
     for (const flags of [[], ['-q', '--stream']]) {
       const { code, out, err, saved } = await chat(flags, body)
       expect({ code, out }).toEqual({ code: 8, out: '' })

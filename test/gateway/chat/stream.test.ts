@@ -43,7 +43,7 @@ const stream = (server: ScriptedServer, ...argv: string[]) =>
   run(['chat', 'x', '--stream', ...argv], { exchange: 'network', env: envFor(server) })
 
 test.each([chunk(first), `${chunk(first)}\n`, `{"response":${chunk(first)}}`])(
-  'E46: a single JSON value in the native format is a complete answer only if no stream was requested: %j',
+  'E46: with --stream, the native answer %j without a finish reason is complete only as application/json',
   async (body) => {
     const headers = { 'content-type': 'text/plain' }
     const exchange = answering(body, { headers })
@@ -62,8 +62,8 @@ test.each([
   ['query', '/alpha_cli/v1beta/models/alpha-2.5-pro:generateContent?alt=sse', undefined],
   ['path', '/alpha_cli/v1beta/models/alpha-2.5-pro:streamGenerateContent?alt=sse', undefined],
   ['body', '/alpha_cli/v1beta/models/alpha-2.5-pro:generateContent', true],
-])('--stream-via %s requests the stream in this part of the request', async (way, path, field) => {
-  const { requests, code } = await run(['chat', 'x', '--stream', '--stream-via', way])
+])('--stream-via %s requests %s', async (via, path, field) => {
+  const { requests, code } = await run(['chat', 'x', '--stream', '--stream-via', via])
   expect(code).toBe(0)
   expect(requests[0]?.url).toBe(`https://gateway.test${path}`)
   expect(requests[0]?.headers.Accept).toBe('text/event-stream, application/json')
@@ -118,7 +118,7 @@ test('chat skips pings and unknown events of a stream', async () => {
   expect(raw.out).toBe(body.replace(/^event.*\ndata:\n\n/, '').replace(/data: (.*\n)\n/g, '$1'))
 })
 
-test('--raw prints the data of each event as a line, without [DONE]', async () => {
+test('chat --stream --raw prints the data of each event as a line, without [DONE]', async () => {
   const body = `event: a\ndata: { "candidates":\ndata: [], "n": 1.10 }\n\ndata: ${chunk('Hi', { finishReason: 'STOP' })}\n\ndata: [DONE]\n\n`
   const ended = await stream(await serveStream('text/event-stream', inPieces(body, 7)), '--raw')
   expect(ended).toMatchObject({

@@ -7,11 +7,9 @@ import { typeAtTerminal } from '../../harness/typing.ts'
 let server: ScriptedServer | undefined
 afterEach(() => server?.close())
 
-type Step = [shown: string, then: string | { key: string }]
+type Step = [shown: string, events: string]
 
-/**
- * Streams to a terminal. Each step waits for a text; then a person presses a key or the service sends more.
- */
+/** Streams to a terminal. In each step, the service sends events when the terminal has shown a text. */
 async function stream(begin: string, steps: Step[], argv = '--stream') {
   let send = (_: string) => {}
   server = await serve((socket) => {
@@ -19,11 +17,11 @@ async function stream(begin: string, steps: Step[], argv = '--stream') {
     send(begin)
   })
   const env = { ...credentials, ...envFor(server), NO_COLOR: '1' }
-  const command = `stty cols 60 rows 24; "$NODE" "$PARLEY" chat hi ${argv}`
+  const command = `stty cols 60 rows 24; printf '{}' > schema.json; "$NODE" "$PARLEY" chat hi ${argv}`
   return typeAtTerminal(
     command,
     temporaryFolder(),
-    steps.map(([shown, then]) => [shown, typeof then === 'string' ? () => send(then) : then.key]),
+    steps.map(([shown, events]) => [shown, () => send(events)]),
     env,
   )
 }
@@ -39,13 +37,13 @@ const linesOf = (screen: string) =>
     .map((line) => line.slice(line.lastIndexOf('\0') + 1))
 
 describe('spinner (needs script)', () => {
-  test('the spinner shows the waiting time, also after the first bytes of a stream', async () => {
+  test('chat --stream shows a spinner until the first text, also after the first bytes of a stream', async () => {
     const { screen } = await stream(sseHead, [['waiting for the answer ·', delta('Done.') + ended]])
     expect(linesOf(screen)).toContain('Done.')
     expect(screen.slice(screen.indexOf('Done.'))).not.toContain('waiting')
   })
 
-  test('the spinner is shown instead of an incomplete table', async () => {
+  test('chat --stream shows a spinner until a table is complete', async () => {
     const row = delta('|a|b|\n|-|-|\n|1|2|\n')
     const { screen } = await stream(sseHead + delta('Look:\n\n'), [
       ['Look:', row],
@@ -58,22 +56,10 @@ describe('spinner (needs script)', () => {
   })
 
   test.each([['-o answer.txt'], ['--schema schema.json']])(
-    'the spinner shows while nothing is printed: %s',
+    'chat --stream %s shows a spinner until the answer is complete',
     async (flags) => {
-      const schema = `printf '{}' > schema.json;`
-      server = await serve((socket) => {
-        send = (text) => void socket.write(text)
-        send(sseHead + delta('{"a":'))
-      })
-      let send = (_: string) => {}
-      const env = { ...credentials, ...envFor(server), NO_COLOR: '1' }
-      const command = `stty cols 60; ${schema} "$NODE" "$PARLEY" chat hi --stream ${flags}`
-      const { screen, code } = await typeAtTerminal(
-        command,
-        temporaryFolder(),
-        [['waiting for the answer ·', () => send(delta('1}') + ended)]],
-        env,
-      )
+      const steps: Step[] = [['waiting for the answer ·', delta('1}') + ended]]
+      const { screen, code } = await stream(sseHead + delta('{"a":'), steps, `--stream ${flags}`)
       expect(code).toBe(0)
       expect(linesOf(screen).join('\n')).not.toContain('waiting')
     },

@@ -5,17 +5,11 @@ import { CliError } from '../../../src/errors.ts'
 import type { Exchange } from '../../../src/wire/exchange.ts'
 import { answering, run, temporaryFolder } from '../../harness/run.ts'
 import { answerInOrder, continued, piece, used, whole } from '../parts.ts'
+import { inline, png } from './image.ts'
 
-const png =
-  'iVBORw0KGgoAAAANSUhEUgAAACAAAAAgAQMAAABJtOi3AAAAA1BMVEUuoG6RpKaGAAAADElEQVR42mNgGNwAAACgAAGO+7G0AAAAAElFTkSuQmCC'
 const picture = (end: object, more: object = {}) =>
   JSON.stringify({
-    candidates: [
-      {
-        content: { parts: [{ text: 'Here.' }, { inlineData: { mimeType: 'image/png', data: png } }] },
-        ...end,
-      },
-    ],
+    candidates: [{ content: { parts: [{ text: 'Here.' }, inline(png())] }, ...end }],
     ...more,
   })
 

@@ -29,7 +29,7 @@ describe('search for images in an answer', () => {
     expect((await image(['x'], { exchange: message })).out).toBe('x.png\n')
   })
 
-  test('image finds a long image with escaped or plain slashes', async () => {
+  test('image finds a long image in base64 with escaped or plain slashes', async () => {
     const large = Buffer.concat([png(), Buffer.alloc(300_000, 0xff)])
     const plain = imageAnswer({ text: '"quoted\\' }, inline(large), inline(png(3)))
     for (const body of [plain, plain.replaceAll('/', '\\/')]) {
@@ -41,11 +41,14 @@ describe('search for images in an answer', () => {
     }
   })
 
-  test.each(['iVBORw0KGgo*', ''])('image exits with 8 for a text that is not base64: "%s"', async (wrong) => {
-    const ended = await image(['x'], parts({ inlineData: { mimeType: 'image/png', data: wrong } }))
-    expect(ended).toMatchObject({ code: 8, out: '', files: [] })
-    expect(ended.err).toContain('not valid base64')
-  })
+  test.each(['iVBORw0KGgo*', ''])(
+    'image exits with 8 for the data "%s", which is not an image in base64',
+    async (wrong) => {
+      const ended = await image(['x'], parts({ inlineData: { mimeType: 'image/png', data: wrong } }))
+      expect(ended).toMatchObject({ code: 8, out: '', files: [] })
+      expect(ended.err).toContain('not valid base64')
+    },
+  )
 
   test('image exits with 8 for a broken image, and saves the other images', async () => {
     const broken = { inlineData: { mimeType: 'image/png', data: '*' } }

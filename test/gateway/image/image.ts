@@ -18,7 +18,7 @@ export async function image(argv: string[], { cwd = temporaryFolder(), ...world 
   }
 }
 
-/** Creates a world whose service answers with these parts. */
+/** Creates run options with a service that answers with these parts. */
 export const parts = (...all: object[]) => ({ exchange: answering(imageAnswer(...all)) })
 
 /** Creates a small PNG. Different shades give different bytes. */

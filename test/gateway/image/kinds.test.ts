@@ -3,18 +3,18 @@ import { gif, image, inline, jpeg, parts, png, svg, webp, zip } from './image.ts
 
 describe('image formats', () => {
   test.each([
-    ['png', png(), 'image/png'],
-    ['png', Buffer.from('\x89PNG\r\n\x1a\n and no more', 'latin1'), ''],
-    ['jpg', jpeg, 'image/jpeg'],
-    ['gif', gif, 'image/gif'],
-    ['webp', webp, 'image/webp'],
-    ['svg', svg, 'image/svg+xml'],
-    ['avif', Buffer.from('\0\0\0\x1cftypavif\0\0\0\0avifmif1miaf', 'latin1'), 'image/avif'],
-    ['heic', Buffer.from('\0\0\0\x18ftypheic\0\0\0\0mif1heic', 'latin1'), 'image/heic'],
-    ['tiff', Buffer.from('II*\0\x08\0\0\0\0\0\0\0\0\0', 'latin1'), 'image/tiff'],
-    ['bmp', Buffer.from('BM\x1a\0\0\0\0\0\0\0\x1a\0\0\0', 'latin1'), 'image/bmp'],
-    ['jpg', Buffer.from('unknown bytes'), 'image/jpg'],
-  ])('I08: image saves this format with the extension %s', async (extension, bytes, mimeType) => {
+    ['a PNG', 'png', png(), 'image/png'],
+    ['a PNG without a MIME type', 'png', Buffer.from('\x89PNG\r\n\x1a\n and no more', 'latin1'), ''],
+    ['a JPEG', 'jpg', jpeg, 'image/jpeg'],
+    ['a GIF', 'gif', gif, 'image/gif'],
+    ['a WebP', 'webp', webp, 'image/webp'],
+    ['an SVG', 'svg', svg, 'image/svg+xml'],
+    ['an AVIF', 'avif', Buffer.from('\0\0\0\x1cftypavif\0\0\0\0avifmif1miaf', 'latin1'), 'image/avif'],
+    ['a HEIC', 'heic', Buffer.from('\0\0\0\x18ftypheic\0\0\0\0mif1heic', 'latin1'), 'image/heic'],
+    ['a TIFF', 'tiff', Buffer.from('II*\0\x08\0\0\0\0\0\0\0\0\0', 'latin1'), 'image/tiff'],
+    ['a BMP', 'bmp', Buffer.from('BM\x1a\0\0\0\0\0\0\0\x1a\0\0\0', 'latin1'), 'image/bmp'],
+    ['unknown bytes of the MIME type image/jpg', 'jpg', Buffer.from('unknown bytes'), 'image/jpg'],
+  ])('I08: image saves %s with the extension %s', async (_, extension, bytes, mimeType) => {
     const ended = await image(['x'], parts(inline(bytes, mimeType)))
     expect(ended).toMatchObject({ code: 0, out: `x.${extension}\n`, err: '', files: [`x.${extension}`] })
   })
@@ -24,7 +24,7 @@ describe('image formats', () => {
     ['an archive with an image type', zip, 'image/png'],
     ['SVG with an unknown type', svg, 'image/x-unknown'],
   ])(
-    'I08: image exits with 8 and saves the bytes of an unknown format (I09): %s',
+    'I08: image exits with 8 and saves the bytes in the temporary folder (I09) for %s',
     async (_, bytes, mimeType) => {
       const ended = await image(['x'], parts(inline(bytes, mimeType)))
       expect(ended).toMatchObject({ code: 8, out: '', files: [] })
@@ -33,7 +33,7 @@ describe('image formats', () => {
     },
   )
 
-  test('-o keeps an explicit image name, with a note if its extension differs', async () => {
+  test('image -o FILE keeps the name, and prints a note if its extension does not match the format', async () => {
     const wrong = await image(['x', '-o', 'a.jpg'])
     expect(wrong).toMatchObject({ code: 0, out: 'a.jpg\n', files: ['a.jpg'] })
     expect(wrong.err).toContain('a.jpg: its extension does not match')

@@ -13,12 +13,12 @@ describe('links to images', () => {
     expect(ended.err).toContain('links to an image, which is not downloaded')
   })
 
-  test('image -o - exits with 8 for a link, and writes only the image next to a link', async () => {
+  test('image -o - exits with 8 if the answer has only a link, and otherwise writes the image', async () => {
     const alone = await image(['x', '-o', '-'], { exchange: answering(linked) })
     expect(alone).toMatchObject({ code: 8, out: '' })
     expect(alone.err).toContain(uri)
     expect(alone.saved).toHaveLength(1)
-    const beside = await image(['x', '-o', '-'], parts({ fileData: { fileUri: uri } }, inline(png())))
-    expect(Buffer.from(beside.outBytes)).toEqual(png())
+    const both = await image(['x', '-o', '-'], parts({ fileData: { fileUri: uri } }, inline(png())))
+    expect(Buffer.from(both.outBytes)).toEqual(png())
   })
 })

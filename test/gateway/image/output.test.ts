@@ -4,7 +4,7 @@ import { answering, run, temporaryFolder } from '../../harness/run.ts'
 import { image, imageAnswer, inline, jpeg, parts, png } from './image.ts'
 
 describe('stdout and stderr of image', () => {
-  test('image prints paths on stdout, and texts on stderr after a mark on each line', async () => {
+  test('image prints paths on stdout, and texts on stderr with | before each line', async () => {
     const texts = [{ text: '::add-mask::x\n\u001b[2J' }, { text: 'hm', thought: true }]
     const ended = await image(['x'], parts(...texts, inline(png())))
     expect(ended).toMatchObject({ code: 0, out: 'x.png\n', err: '| ::add-mask::x\n| ^[[2J\n' })
@@ -18,17 +18,11 @@ describe('stdout and stderr of image', () => {
     expect((await image(['x'])).err).toBe('')
   })
 
-  test('image --raw prints the exact bytes instead of saving images, and its exit code reports failures', async () => {
+  test('image --raw prints the exact bytes and saves no image, and exits with 8 only if the JSON is incomplete', async () => {
     const body = ` ${imageAnswer(inline(png()))}\n`
-    const ended = await image(['x', '--raw'], {
-      exchange: answering([body.slice(0, 50), body.slice(50)]),
-    })
-    expect(ended).toMatchObject({
-      code: 0,
-      out: body,
-      files: [],
-      err: '',
-    })
+    const exchange = answering([body.slice(0, 50), body.slice(50)])
+    const ended = await image(['x', '--raw'], { exchange })
+    expect(ended).toMatchObject({ code: 0, out: body, files: [], err: '' })
     const none = await image(['x', '--raw'], { exchange: answering('{"candidates":[]}') })
     expect(none).toMatchObject({
       code: 0,

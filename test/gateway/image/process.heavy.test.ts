@@ -55,7 +55,7 @@ describe('signals during image', () => {
     },
   )
 
-  test('G06: SIGINT between the first and the second of four images keeps and prints the first (needs signals)', async () => {
+  test('G06: after SIGINT at the second of four images, the first is saved and its path printed (needs signals)', async () => {
     body = imageAnswer(...[1, 2, 3, 4].map((shade) => inline(png(shade))))
     const ended = await image(['x'], { env: signalAtWrite(2, 'SIGINT') })
     expect(ended).toMatchObject({ signal: 'SIGINT', out: 'x.png\n', files: ['x.png'] })
@@ -84,7 +84,7 @@ test('I05: image into an unwritable folder exits with 11 before sending (needs a
   expect(server.requests).toHaveLength(0)
 })
 
-test('I11: two image runs with one target write it once, and the second saves its image elsewhere', async () => {
+test('I11: of two image runs with the same -o, one writes the file and the other saves its image elsewhere', async () => {
   const sockets: (() => void)[] = []
   await server.close()
   // The server answers after both runs have checked the target.

@@ -27,7 +27,7 @@ describe('request of image', () => {
     expect(none.err).toContain('-m NAME')
   })
 
-  test('image -f adds a reference image, -i sends a body unchanged, and stdin is a prompt or a body', async () => {
+  test('image adds the files of -f, sends a body unchanged, and reads a prompt or a body from stdin', async () => {
     const cwd = temporaryFolder()
     writeFileSync(join(cwd, 'ref.png'), png(7))
     const { requests } = await image(['in snow', '-f', 'ref.png'], { cwd })
