@@ -174,7 +174,7 @@ export function explainUnmatchedAllowRule({ rules }: Policy, call: ToolCall): st
     .filter(([, { decision, isTool }]) => decision === 'allow' && isTool(call.name))
     .slice(0, maxExaminedRules)
     .map(([index, rule]) => ({ index, why: findMismatch(rule, call)?.() ?? '' }))
-  const nearest = named.find(({ why }) => why.startsWith('*')) ?? named[0]
+  const nearest = named.find(({ why }) => why.startsWith('the *')) ?? named[0]
   return nearest && `rules[${nearest.index}] does not match: ${nearest.why}`
 }
 

@@ -205,6 +205,19 @@ describe('policy check of recorded events', () => {
     expect(table.out).toContain(reason)
   })
 
+  test('policy check explains the rule of which only a * does not match, if several allow rules do not match', async () => {
+    const rules = ['npm test', 'git *'].map((command) => ({
+      tool: 'bash',
+      input: { command },
+      decision: 'allow',
+    }))
+    const files = { 'p.json': JSON.stringify({ rules }), 'e.ndjson': lines([bash('t1', 'git a;b')]) }
+    const { out } = await check(['p.json', 'e.ndjson', '--raw'], { files })
+    expect(JSON.parse(out).reason).toBe(
+      "rules[1] does not match: the * in 'git *' does not match \";\" in 'command'",
+    )
+  })
+
   test('policy check never allows an id with two inputs, or an input with a duplicate key', async () => {
     const twice = `${lines([bash('t1', 'git status'), bash('t1', 'rm x'), bash('t1', 'git status')])}`
     const key =
