@@ -6,21 +6,21 @@ export interface WorkflowRun {
 }
 
 /**
- * Computes the state of a session's child threads and workflow runs from its events in order. They work, and
- * wait for replies, independently of the main thread.
+ * Computes the state of child threads and workflow runs from the session's events in order. A child thread or
+ * workflow run can work, or wait for replies, while the main thread is idle.
  */
 export class BackgroundWork {
   readonly #listedByThread = new Map<string, readonly string[]>()
   readonly #threadOfWaitingUse = new Map<string, string>()
   readonly #endedThreads = new Set<string>()
-  /** Ids of the tool uses whose thread was terminated while they waited for a reply. */
+  /** Ids of the tool uses that waited for a reply when their thread was terminated. */
   readonly #cancelled = new Set<string>()
   readonly #runs = new Map<string, WorkflowRun & { isIdle: boolean }>()
   readonly #endedRuns = new Set<string>()
   readonly #runOfThread = new Map<string, string>()
   readonly #threadsWaitingWithoutList = new Set<string>()
   readonly #workingThreads = new Set<string>()
-  /** A workflow run ended after the last idle event, so the agent still has to read its result. */
+  /** A workflow run ended after the last idle event, so the agent still has to read the run's result. */
   hasUnreadResult = false
 
   add(event: SessionEvent): void {
@@ -29,7 +29,7 @@ export class BackgroundWork {
     if (type.startsWith('workflow_run.')) this.#addRunEvent(event)
   }
 
-  /** Returns the ids of the tool uses that waited in the interrupted threads. */
+  /** Removes the waiting tool uses of the interrupted threads, and returns their ids. */
   interrupt(event: SessionEvent): string[] {
     const isAll = isOfMainThread(event)
     const ids = [...this.#threadOfWaitingUse].flatMap(([id, thread]) =>
@@ -39,7 +39,10 @@ export class BackgroundWork {
     return ids
   }
 
-  /** Returns `undefined` if no thread waited for the answer. `run`: open workflow run of the thread. */
+  /**
+   * Records that a tool use has an answer. Returns `undefined` if no child thread waited for the answer.
+   * `run` is the id of the thread's open workflow run.
+   */
   answer(id: string): { run: string | undefined } | undefined {
     const thread = this.#threadOfWaitingUse.get(id)
     if (thread === undefined) return undefined
@@ -59,7 +62,6 @@ export class BackgroundWork {
     return this.#threadOfWaitingUse.has(toolUse)
   }
 
-  /** After the end of its thread, a reply to the tool use has no effect. */
   hasThreadEnded(toolUse: string, thread: unknown): boolean {
     return this.#cancelled.has(toolUse) || (typeof thread === 'string' && this.#endedThreads.has(thread))
   }
@@ -76,14 +78,14 @@ export class BackgroundWork {
     return [...this.#runs.values()]
   }
 
-  /** The agent will continue without input, because a workflow run is open or its result is unread. */
+  /** The agent will continue without input: a workflow run is open, or its result is unread. */
   get willContinue(): boolean {
     return this.hasUnreadResult || this.#runs.size > 0
   }
 
   /**
-   * At least one workflow run can continue without replies. A run cannot continue if it is idle, or if one of
-   * its threads waits and none of its threads works.
+   * At least one workflow run can continue without replies. An idle run cannot. A run with a waiting thread
+   * can only if another of its threads works.
    */
   get canContinue(): boolean {
     const findRuns = (threads: Iterable<string>) =>

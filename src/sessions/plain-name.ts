@@ -2,7 +2,10 @@ import { takeTextStart } from '../wire/text-start.ts'
 
 const invisible = /[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}]/gu
 
-/** Escapes invisible characters and bidi controls in JSON notation, such as `\u200b`. */
+/**
+ * Escapes invisible characters and bidi controls as JSON does, such as `\u200b`, because they could hide or
+ * reorder text.
+ */
 export const escapeInvisible = (text: string): string =>
   text.replace(invisible, (char) =>
     char
@@ -12,8 +15,8 @@ export const escapeInvisible = (text: string): string =>
   )
 
 /**
- * Returns a name with blanks or punctuation as a JSON string, so that it does not look like a part of
- * parley's message.
+ * Returns a name with blanks or unusual punctuation as a JSON string, and any other name unchanged. Without
+ * quotes, a name of several words could look like a part of parley's message.
  */
 export const quoteUnusualName = (text: string): string =>
   /^[\p{L}\p{N}_.:/@+-]+$/u.test(text) && escapeInvisible(text) === text

@@ -8,8 +8,8 @@ const maxWaitMs = 5000
 const maxAnswerBytes = 2 ** 20
 
 /**
- * Reads the session resource. Returns `undefined` after any failure, because some services lack this
- * endpoint.
+ * Reads the session resource (`GET /v1/sessions/ID`). Returns `undefined` after any failure, because some
+ * services lack this endpoint.
  */
 export async function readSessionResource({
   caller,

@@ -30,9 +30,9 @@ interface Access {
 }
 
 /**
- * Retry rules of `events follow` and `events run`: retries until the service has been unreachable for 5
- * minutes. Each response restarts the 5 minutes. Callers use these rules only for requests that read, and for
- * posts that the service certainly did not accept.
+ * Retry rules of `events follow` and `events run`: parley retries until the service has been unreachable for
+ * 5 minutes. A post that the service may have accepted must not use these rules, because a retry could
+ * execute the post twice.
  */
 export class ReconnectPolicy implements RetryRules {
   readonly #access: Access
@@ -40,15 +40,12 @@ export class ReconnectPolicy implements RetryRules {
   #attempts = 0
   #invalidResponses = 0
   /**
-   * After a 401, parley dropped the secrets that a command had printed, so the next request runs the command
-   * again. A second 401 is final.
+   * parley has dropped the secrets that a command printed, because the service refused them with a 401. The
+   * next request runs the command again. After that, a second 401 is final.
    */
   #hasDroppedSecrets = false
   #requestedWaitMs = 0
-  /**
-   * Cause of the last printed failure. parley prints a cause only once, although many attempts may fail
-   * because of it.
-   */
+  /** Cause in the last note. If the next attempts fail for the same cause, parley prints no further note. */
   #printedCause: string | undefined
 
   constructor(access: Access) {
@@ -56,7 +53,7 @@ export class ReconnectPolicy implements RetryRules {
     this.#lastResponseAt = access.context.host.timers.now()
   }
 
-  addResponse(): void {
+  recordResponse(): void {
     this.#lastResponseAt = this.#access.context.host.timers.now()
     this.#requestedWaitMs = 0
     this.#printedCause = undefined
@@ -83,7 +80,10 @@ export class ReconnectPolicy implements RetryRules {
     return undefined
   }
 
-  /** Returns `failure` if the deadline is a time limit of parley itself, such as 30 s for a list. */
+  /**
+   * Returns the failure to report after a deadline. For the user's deadline, this is a `stopped` failure. For
+   * a time limit of parley itself, such as 30 s for a list, this is `failure`.
+   */
   getDeadlineFailure(failure: CliError): CliError {
     return this.#access.parts.deadline.passed?.limitText === undefined ? createFollowDeadlineError() : failure
   }
@@ -94,10 +94,7 @@ export class ReconnectPolicy implements RetryRules {
     return wait
   }
 
-  /**
-   * After the first 401, another attempt may succeed if a command prints the secrets, because the command
-   * may print new secrets.
-   */
+  /** Allows a retry after the first 401 if a command prints the secrets, because they may be new then. */
   #allowsRetry(error: CliError): boolean {
     const { isPermanent, retryAfter = 0, status } = error.details
     if (error.kind === 'response') return !isPermanent && ++this.#invalidResponses <= maxInvalidResponses

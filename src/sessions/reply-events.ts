@@ -2,9 +2,13 @@ import type { SessionEvent } from '../wire/sessions/session-event.ts'
 
 /**
  * Creates a confirmation with only the fields of the specification (src/wire/README.md: session events, 2.2).
- * It has no thread id, because the service finds the thread by the tool use's id.
+ * The thread's id is not one of them, because the service finds the thread by the tool use's id.
  */
-export const createConfirmation = (id: string, result: 'allow' | 'deny', reason?: string): SessionEvent => ({
+export const createConfirmationEvent = (
+  id: string,
+  result: 'allow' | 'deny',
+  reason?: string,
+): SessionEvent => ({
   type: 'user.tool_confirmation',
   tool_use_id: id,
   result,
@@ -16,7 +20,7 @@ export interface ToolResult {
   isError: boolean
 }
 
-export const createToolResult = (
+export const createToolResultEvent = (
   { id, type }: { id: string; type: string },
   { text, isError }: ToolResult,
 ): SessionEvent => ({

@@ -6,12 +6,12 @@ import type { Money } from '../wire/sessions/usage.ts'
 import { eventFlagNames } from './sending/event-flags.ts'
 
 /**
- * The printed commands for listing and sending omit these flags, because they only change how long a
- * request may take.
+ * Flags that only change how long a request may take, so the printed commands for listing and sending omit
+ * them.
  */
 const timeLimitFlags = ['--timeout', '--deadline', '--connect-timeout', '--retries']
 
-/** No printed command has these flags, because only `chat` and `image` use their settings. */
+/** Flags of settings that only `chat` and `image` use, so no printed command has them. */
 const gatewayFlags = (['baseUrl', 'family', 'answerRole', 'streamVia', 'schemaVia'] as const).map(
   getSettingFlag,
 )
@@ -36,9 +36,9 @@ const followFlags = new Set([
 ])
 
 /**
- * Flags that parley does not copy into a resume command, because they describe events that parley has already
- * sent, or have no effect on a run. `createRunCommand` itself adds `--session`, `--no-stdin` and `--after`
- * if needed.
+ * Flags that parley does not copy into a resume command. Most of them describe events that parley has already
+ * sent, or have no effect on a run. `createResumeCommand` adds `--session`, `--no-stdin` and `--after`
+ * itself.
  */
 const uncopiedFlags = new Set([
   '--input',
@@ -65,7 +65,7 @@ export function formatSessionCommand(
   return quoteWords(['parley', 'events', verb, ...copyFlags(flags, names), ...formatSessionFlag(session)])
 }
 
-export const formatListCommand = ({ flags }: Flags): string =>
+export const formatListSessionsCommand = ({ flags }: Flags): string =>
   quoteWords(['parley', 'sessions', 'list', ...copyFlags(flags, serviceFlags)])
 
 const copyFlags = (flags: Context['flags'], names: ReadonlySet<string>): string[] =>
@@ -77,7 +77,7 @@ function filterFlags({ given }: Context['flags'], isWanted: (flag: string) => bo
   return given.filter((each, index) => isWanted(each.flag) && !isReplaced(each, index)).flatMap(toArgs)
 }
 
-/** Returns the command that sets a session's budget or, without `budget`, removes it. */
+/** Returns the command that sets a session's budget. Without `budget`, the command removes the budget. */
 export function formatBudgetCommand({ flags }: Flags, session: string, budget?: Money): string {
   const isCopied = (flag: string) => serviceFlags.has(flag) && !/^--(no-)?(beta|validate)$/.test(flag)
   const cap = budget && { amount: String(budget.amount), currency: budget.currency }
@@ -95,11 +95,11 @@ export function formatBudgetCommand({ flags }: Flags, session: string, budget?: 
 }
 
 /**
- * Returns the command that resumes a run, without the word `parley`. It has the user's flags that affect the
- * rest of the run. `message` is sent first, for a session that needs input to continue. `after` is an
+ * Returns the command that resumes a run, without the word `parley`, including the user's flags that affect
+ * the rest of the run. `message` is sent first, for a session that needs input to continue. `after` is an
  * event id: the resumed run waits until the session contains that event.
  */
-export function createRunCommand(
+export function createResumeCommand(
   { flags, input }: Pick<Context, 'flags' | 'input'>,
   session: string,
   { message, after }: { message?: string; after?: string | undefined },
@@ -131,7 +131,10 @@ function toArgs({ flag, value }: CommandLineFlag): string[] {
   return shown.startsWith('-') ? [`${flag}=${shown}`] : [flag, shown]
 }
 
-/** Redacts the value of a secret header, and a header from stdin, which a later command cannot read again. */
+/**
+ * Redacts the value of a secret header. Redacts a header from stdin too, because the printed command cannot
+ * read the same stdin again.
+ */
 function redactHeader(line: string): string {
   if (line === '@-') return 'NAME: [redacted]'
   const colon = line.indexOf(':')

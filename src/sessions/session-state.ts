@@ -23,7 +23,7 @@ import {
 import { type Money, readSessionBudget, readSessionUsage } from '../wire/sessions/usage.ts'
 import { BackgroundWork, type WorkflowRun } from './background.ts'
 
-/** `why`: the last error message since the last task. */
+/** Reason why the session stopped. `why` is the message of the last error since the last task. */
 type Stop =
   | { kind: 'done'; reason: string }
   /** If the idle event lists no waiting tool uses, `ids` has all unanswered tool uses. */
@@ -51,9 +51,11 @@ export interface ToolUse {
   text?: string | undefined
   /** A client allowed the tool use and must now run the tool and send its result. */
   wantsResult?: boolean
-  /** The service sent two different inputs or names with this id, so nobody can tell what would run. */
+  /**
+   * The service sent two different inputs or names with this id, so it is unknown which of them would run.
+   */
   isContradicted?: boolean | undefined
-  /** The tool use has a result or was denied. Its input and text are removed, because they may be long. */
+  /** The tool use has a result or was denied. To save memory, `input` and `text` are then removed. */
   isClosed?: boolean
   /** The service ran the tool without a confirmation and sent the result. */
   isFinished?: boolean
@@ -67,13 +69,13 @@ export const needsClientResult = ({ type, permission }: Partial<ToolUse> = {}): 
 interface Answer {
   /** A client sent the answer. Otherwise, the service ran the tool. */
   isReply: boolean
-  /** False if only a receipt contained the answer. */
+  /** False while no list or stream has shown the answer that parley sent. */
   isShown: boolean
   decision: unknown
   isResult: boolean
 }
 
-/** The part of a session's state that `SessionState.restart` resets. */
+/** The part of a session's state that depends on the order of its events. `restart` resets this part. */
 class OrderedState {
   protected readonly answers = new Map<string, Answer>()
   /** Ids of the tool uses that were waiting when a client interrupted them. An idle event clears the set. */
@@ -84,8 +86,8 @@ class OrderedState {
   protected readonly awaitingResult = new Set<string>()
   protected readonly background = new BackgroundWork()
   /**
-   * A client has interrupted the session, and has not sent an event with an effect since. parley does not
-   * wait for the workflow runs of an interrupted session, because they may never end.
+   * A client has interrupted the session, and no later client event had an effect. parley does not wait for
+   * the workflow runs of an interrupted session, because they may never end.
    */
   protected isHalted = false
   isEmpty = true
@@ -94,15 +96,17 @@ class OrderedState {
    * event for a long time, and no work is known to be in progress. The next event ends either state.
    */
   protected status: 'working' | 'idle' | 'idle by resource' | 'stalled' = 'working'
-  /** `modelRequest` and the ids of the tool uses that the service runs for the main thread. */
-  protected readonly working = new Set<string>()
-  /** The service has sent an idle event after the agent's work, so a session still works until the next one. */
+  /** Work in progress in the main thread: `modelRequest`, and ids of tool uses that the service runs. */
+  protected readonly activeWork = new Set<string>()
+  /**
+   * The service has sent an idle event after the agent's work. The session then counts as working until the
+   * next idle event.
+   */
   sendsIdleEvents = false
   protected idle: ReturnType<typeof readStopReason> | undefined
   protected listed: ReadonlySet<string> = new Set()
-  /** Part of `listed` without an answer. May still contain tool uses whose thread has ended. */
-  protected readonly unanswered = new Set<string>()
-  /** The session's own cost limit. */
+  /** Ids in `listed` without an answer. May contain tool uses whose thread has ended. */
+  protected readonly unansweredListed = new Set<string>()
   protected budget: Money | undefined
   protected cost: Money | undefined
   /** `terminated` or `deleted`. */
@@ -155,8 +159,9 @@ export class SessionState extends OrderedState {
   }
 
   /**
-   * Adds the newest event without name and input of a tool use; `addToolUse` adds these. `isUnseen`: only a
-   * receipt contained the event. Returns false for an answer to a tool use that did not wait.
+   * Adds the newest event, but not the name and input of a tool use, which `addToolUse` adds. `isUnseen`: the
+   * service accepted the event, but no list or stream has shown it. Returns false if the event answers a tool
+   * use that was not waiting for an answer.
    */
   addReduced(event: SessionEvent, isUnseen = false): boolean {
     const { type } = event
@@ -173,7 +178,7 @@ export class SessionState extends OrderedState {
     if (type === 'user.interrupt') {
       for (const id of this.pending.filter((each) => this.#affects(event, each))) {
         this.interrupted.add(id)
-        this.unanswered.delete(id)
+        this.unansweredListed.delete(id)
       }
       for (const id of this.background.interrupt(event)) this.interrupted.add(id)
     }
@@ -209,8 +214,8 @@ export class SessionState extends OrderedState {
   }
 
   /**
-   * Returns whether the service ran a tool without a confirmation and sent the result. To save memory, the
-   * caller then does not add the result again after `restart`.
+   * Marks a tool use as finished if the service ran it without a confirmation and sent the result. Returns
+   * whether it did. The mark survives `restart`, so the caller can drop the result to save memory.
    */
   finishToolUse(id: string): boolean {
     const use = this.#toolUses.get(id)
@@ -220,7 +225,10 @@ export class SessionState extends OrderedState {
     return this.answers.delete(id)
   }
 
-  /** Compares a repeated event with the first event with its id. Returns whether their tool uses differ. */
+  /**
+   * Compares a tool use with the earlier tool use that has the same id. Returns true if this is the first
+   * difference between them.
+   */
   addRepeated(event: SessionEvent, text?: string): boolean {
     const use = this.#toolUses.get(event.id ?? '')
     if (!use || use.isContradicted || isSame(use, readToolUse(event, text))) return false
@@ -239,12 +247,12 @@ export class SessionState extends OrderedState {
   }
 
   /**
-   * Records that there was no event for a long time. Until the next event, a running session then counts as
-   * stopped if tool uses of its child threads wait and nothing else works.
+   * Records that there was no event for a long time. A running session then counts as stopped if child
+   * threads wait for replies and nothing else works. The next event ends this state.
    */
   addSilence(): void {
-    const { background, status, working } = this
-    const isStalled = status === 'working' && working.size === 0 && !background.hasWorkingThread
+    const { background, status, activeWork } = this
+    const isStalled = status === 'working' && activeWork.size === 0 && !background.hasWorkingThread
     if (isStalled) this.status = 'stalled'
   }
 
@@ -259,8 +267,8 @@ export class SessionState extends OrderedState {
     if (end !== undefined) return { kind: 'ended', reason: end, why: error }
     const { type, eventIds } = idle ?? {}
     const ids = [...new Set([...this.unlisted, ...this.pending])]
-    // Listed tool uses count as waiting even without a type, because the specification shows `event_ids`
-    // without a type (src/wire/README.md: session events, 6).
+    // Listed tool uses count as waiting even if the stop reason has no type, because the specification shows
+    // stop reasons with `event_ids` and without a type (src/wire/README.md: session events, 6).
     if (!isStuck(type) && ids.length > 0)
       return this.isReplying || this.#hasOtherWork(type) ? undefined : { kind: 'waiting', ids }
     if (type === 'requires_action' && eventIds?.some((id) => interrupted.has(id)))
@@ -302,8 +310,8 @@ export class SessionState extends OrderedState {
    * thread. parley replies only to these tool uses.
    */
   get pending(): string[] {
-    const { unanswered, background } = this
-    return [...new Set([...unanswered, ...background.waiting])].filter(
+    const { unansweredListed, background } = this
+    return [...new Set([...unansweredListed, ...background.waiting])].filter(
       (id) => this.#findAnsweredReason(id) === undefined,
     )
   }
@@ -316,7 +324,7 @@ export class SessionState extends OrderedState {
     )
   }
 
-  /** Pending tool uses that the service accepts a reply to now. */
+  /** Pending tool uses to which the service accepts a reply now. */
   get answerable(): string[] {
     const { isIdle, end, idle } = this
     if (!isIdle) return this.pendingInThreads
@@ -332,8 +340,8 @@ export class SessionState extends OrderedState {
   }
 
   /**
-   * The unanswered tool uses of a session that stopped without listing the waiting tool uses. Each of them
-   * may be waiting.
+   * Ids of all unanswered tool uses, if the session stopped without listing the waiting ones. Any of these
+   * tool uses may be waiting.
    */
   get unlisted(): string[] {
     return [...this.open].filter((id) => this.#isUnlisted(id))
@@ -357,21 +365,21 @@ export class SessionState extends OrderedState {
 
   #updateWork(event: SessionEvent): void {
     const { type, id } = event
-    const { working } = this
+    const { activeWork } = this
     if (!isOfMainThread(event)) return
-    if (stopsSession(event)) working.clear()
-    if (type === 'span.model_request_start') working.add(modelRequest)
-    if (type === 'span.model_request_end') working.delete(modelRequest)
+    if (stopsSession(event)) activeWork.clear()
+    if (type === 'span.model_request_start') activeWork.add(modelRequest)
+    if (type === 'span.model_request_end') activeWork.delete(modelRequest)
     const isAllowedUse = isToolUse(event) && event.evaluated_permission === 'allow'
-    if (id !== undefined && isAllowedUse && !this.#hasAnswer(id)) working.add(id)
+    if (id !== undefined && isAllowedUse && !this.#hasAnswer(id)) activeWork.add(id)
     const answered = isReplyType(type) ? getAnsweredToolUseId(event) : undefined
     if (answered === undefined) return
     if (
       event.result === 'allow' &&
       isOfMainThread({ type, session_thread_id: this.#toolUses.get(answered)?.thread })
     )
-      working.add(answered)
-    else working.delete(answered)
+      activeWork.add(answered)
+    else activeWork.delete(answered)
   }
 
   #affects(event: SessionEvent, id: string): boolean {
@@ -386,7 +394,9 @@ export class SessionState extends OrderedState {
     return this.interrupted.has(id) ? 'it was interrupted' : undefined
   }
 
-  /** Returns whether an answer to a tool use of a child thread leaves the main thread idle. */
+  /**
+   * Records an answer to a tool use of a child thread. Returns whether the main thread stays idle after it.
+   */
   #answerInThread(id = ''): boolean {
     const { background, listed } = this
     const thread = background.answer(id)
@@ -425,16 +435,16 @@ export class SessionState extends OrderedState {
   }
 
   #waitForResult(id: string): void {
-    const { answers, awaitingResult, listed, unanswered } = this
+    const { answers, awaitingResult, listed, unansweredListed } = this
     const { isShown, decision, isResult } = answers.get(id) ?? {}
     const use = this.#toolUses.get(id)
     if (use?.type !== 'agent.tool_use' || !isShown || isResult || decision !== 'allow') return
     answers.delete(id)
-    if (listed.has(id)) unanswered.add(id)
+    if (listed.has(id)) unansweredListed.add(id)
     awaitingResult.add(id)
   }
 
-  /** Returns whether the answer is the first one to a waiting or unknown tool use. */
+  /** Returns whether this is the first answer to a waiting or unknown tool use. */
   #addAnswer(event: SessionEvent, isShown: boolean): boolean {
     const { answers, awaitingResult, open } = this
     const isResult = event.type !== 'user.tool_confirmation'
@@ -465,22 +475,22 @@ export class SessionState extends OrderedState {
   }
 
   /**
-   * A tool use that the last idle event lists still waits. Some services send no new idle event when a client
-   * has answered only some of the listed tool uses.
+   * A tool use that the last idle event lists still waits. The session then stays idle after a reply to
+   * another tool use, because some services send the next idle event only after the last reply.
    */
   get #hasWaiting(): boolean {
     return !isStuck(this.idle?.type) && this.#hasUnansweredListed
   }
 
   /**
-   * A tool use that the last idle event lists has no answer. Removes answered tool uses from `unanswered`, so
-   * that answering a long list takes linear time.
+   * A tool use that the last idle event lists has no answer. Removes answered tool uses from
+   * `unansweredListed`, so that answering a long list takes linear time.
    */
   get #hasUnansweredListed(): boolean {
-    const { unanswered } = this
-    for (const id of unanswered) {
+    const { unansweredListed } = this
+    for (const id of unansweredListed) {
       if (this.#findAnsweredReason(id) === undefined) return true
-      unanswered.delete(id)
+      unansweredListed.delete(id)
     }
     return false
   }
@@ -501,8 +511,8 @@ export class SessionState extends OrderedState {
     if (!isIdle) return
     this.idle = readStopReason(event)
     this.listed = new Set(this.idle.eventIds)
-    this.unanswered.clear()
-    for (const id of this.listed) this.unanswered.add(id)
+    this.unansweredListed.clear()
+    for (const id of this.listed) this.unansweredListed.add(id)
     this.interrupted.clear()
     this.background.hasUnreadResult = false
     this.#waitForResults(this.idle.eventIds)

@@ -39,7 +39,7 @@ export interface SessionAccess {
   parts: {
     params: { session: string }
     headers: Record<string, string>
-    /** Command that lists the events of the session. The user runs it to see whether sent events arrived. */
+    /** Command with which the user can check whether sent events arrived: it lists the session's events. */
     inspectCommand: string
     /** The deadline of the command, or an earlier deadline for one part of its work. */
     deadline: Deadline
@@ -47,14 +47,12 @@ export interface SessionAccess {
   }
 }
 
-/** Throws a usage error if no session is named. */
-export async function accessSession(context: Context, options: SessionOptions) {
+export async function createSessionAccess(context: Context, options: SessionOptions) {
   const settings = await readSettings(context)
   const parts = createSessionRequestDefaults(context, settings, options)
   return { context, settings, parts, caller: createServiceCaller(context, settings) }
 }
 
-/** Throws a usage error if no session is named. */
 export function createSessionRequestDefaults(
   context: Context,
   settings: ResolvedSettings,
@@ -67,7 +65,7 @@ export function createSessionRequestDefaults(
     )
   return {
     params: { session },
-    headers: createServiceHeaders(context, settings, options),
+    headers: createSessionServiceHeaders(context, settings, options),
     inspectCommand: formatSessionCommand(context, 'list', session),
     deadline: context.deadline,
   }
@@ -77,7 +75,7 @@ export function createSessionRequestDefaults(
  * Creates the headers of each request to the session service, including the beta header. Throws a `CliError`
  * for an undocumented beta, unless `--no-validate` is set.
  */
-export function createServiceHeaders(
+export function createSessionServiceHeaders(
   context: Context,
   { values, origins }: ResolvedSettings,
   { beta, validate = true }: BetaOptions,
@@ -101,7 +99,7 @@ export function createServiceHeaders(
 
 /**
  * Throws a usage error if PARLEY_SESSION is set and the first word looks like a session id. Without this
- * check, parley would send the word as a message. The error message ends with `hint`.
+ * check, parley would send the word as a message.
  */
 export function rejectPositionalSessionId(
   { host }: Context,
@@ -114,10 +112,7 @@ export function rejectPositionalSessionId(
   if (/^[\w-]+$/.test(word)) throw usageError(`'${word}' looks like a session id: use -s ${word}${hint}`)
 }
 
-/**
- * Checks only betas from a flag or the environment, because `config set` has checked the betas of a
- * profile.
- */
+/** Checks betas of a flag or the environment. `config set` has already checked the betas of a profile. */
 function requireDocumented(betas: readonly string[], origin: ResolvedSettings['origins']['betas']): void {
   if (origin?.source !== 'flag' && origin?.source !== 'environment') return
   const problem = describeUndocumentedBeta(betas)

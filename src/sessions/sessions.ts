@@ -20,17 +20,22 @@ import { readSessionUsage } from '../wire/sessions/usage.ts'
 import { createWaitingError } from './following/stop-text.ts'
 import { listEventsOldestFirst } from './listing/event-list.ts'
 import { chooseTableLayout, type EventRow, type TableLayout } from './listing/event-table.ts'
-import { printEventIds } from './listing/rows.ts'
+import { printIds } from './listing/rows.ts'
 import { quoteUnusualName } from './plain-name.ts'
-import { accessSession, type BetaOptions, createServiceHeaders, type SessionOptions } from './session.ts'
-import { formatListCommand } from './session-command.ts'
+import {
+  type BetaOptions,
+  createSessionAccess,
+  createSessionServiceHeaders,
+  type SessionOptions,
+} from './session.ts'
+import { formatListSessionsCommand } from './session-command.ts'
 import { SessionState } from './session-state.ts'
 import { describeUsage } from './usage-text.ts'
 
-type SessionRecord = Record<string, unknown> & { id: string }
+type SessionResource = Record<string, unknown> & { id: string }
 
 // An error body can have `title` and `status` like a session, so a session must have an id.
-const isSession = (value: unknown): value is SessionRecord =>
+const isSession = (value: unknown): value is SessionResource =>
   isObject(value) && typeof value.id === 'string' && value.id !== '' && value.type !== 'error'
 
 /** No schema checks the fields of a session, so a field of another type is shown as empty. */
@@ -46,7 +51,7 @@ export async function listSessions(context: Context, options: ListSessionsOption
   const { flags, output, host, messages } = context
   const settings = await readSettings(context)
   const caller = createServiceCaller(context, settings)
-  const parts = { params: {}, headers: createServiceHeaders(context, settings, options) }
+  const parts = { params: {}, headers: createSessionServiceHeaders(context, settings, options) }
   if (await caller.preview(endpoints.listSessions, parts)) return
   const name = 'the list of sessions'
   const raw = createRawPrinter(output)
@@ -65,7 +70,7 @@ export async function listSessions(context: Context, options: ListSessionsOption
     })
     detector.rejectRepetition(sessions[0]?.id, 'its pages repeat')
     detector.rejectEmptyPages(sessions.length)
-    if (options.ids) await printEventIds(context, sessions)
+    if (options.ids) await printIds(context, sessions)
     else if (flags.raw) {
       for (const text of page.texts) raw.add(`${text}\n`)
       await raw.write()
@@ -82,15 +87,16 @@ export async function listSessions(context: Context, options: ListSessionsOption
   if (count === 0) messages.note('no sessions')
 }
 
-const toRow = ({ id, status, title, updated_at: updated, created_at: created }: SessionRecord): string[] => [
+const toRow = ({
   id,
-  toCell(status),
-  toCell(title),
-  toCell(updated) || toCell(created),
-]
+  status,
+  title,
+  updated_at: updated,
+  created_at: created,
+}: SessionResource): string[] => [id, toCell(status), toCell(title), toCell(updated) || toCell(created)]
 
 /** The title is the last column, because a table cuts the last column to fit. */
-function toTableRow(session: SessionRecord): EventRow {
+function toTableRow(session: SessionResource): EventRow {
   const [id = '', status = '', title = '', changed = ''] = toRow(session)
   return [toOneLine(id, 1024), status, formatZonedTime(changed), title]
 }
@@ -106,11 +112,11 @@ export async function createSession(context: Context, options: CreateSessionOpti
   const { flags, output } = context
   const settings = await readSettings(context)
   const caller = createServiceCaller(context, settings)
-  const headers = createServiceHeaders(context, settings, options)
+  const headers = createSessionServiceHeaders(context, settings, options)
   const body = await readCreateBody(context, options)
-  const parts = { params: {}, headers, body, inspectCommand: formatListCommand(context) }
+  const parts = { params: {}, headers, body, inspectCommand: formatListSessionsCommand(context) }
   if (await caller.preview(endpoints.createSession, parts)) return
-  let created: SessionRecord | undefined
+  let created: SessionResource | undefined
   const explain = (failure: CliError) => (created ? addSessionId(failure, created) : failure)
   await context.tracker.during({ explain }, async () => {
     await caller.call(endpoints.createSession, parts, async (response) => {
@@ -119,16 +125,16 @@ export async function createSession(context: Context, options: CreateSessionOpti
         created = received
         context.summary.session = received.id
       })
-      await (flags.raw ? printRawBytes(output, bytes) : printEventIds(context, [session]))
+      await (flags.raw ? printRawBytes(output, bytes) : printIds(context, [session]))
     })
     await output.flush()
   })
 }
 
-const describeCreated = ({ id }: SessionRecord) => `the session ${quoteUnusualName(id)} was created`
+const describeCreated = ({ id }: SessionResource) => `the session ${quoteUnusualName(id)} was created`
 
 /** Adds the created session's id to a failure, so that nobody creates and pays for a second session. */
-function addSessionId(failure: CliError, session: SessionRecord): CliError {
+function addSessionId(failure: CliError, session: SessionResource): CliError {
   const isOutput = failure.kind === 'file'
   return failure.with({
     sent: 'yes',
@@ -139,15 +145,15 @@ function addSessionId(failure: CliError, session: SessionRecord): CliError {
 }
 
 /**
- * Reads a session from a response. Without `--raw`, it reads only to the end of the session's JSON, so a
- * response that is cut after that, or stays open, is still valid. Calls `onReceived` at the end of the JSON.
- * Throws a `CliError` if the response is not a session.
+ * Reads a session from a response. Without `--raw`, reads only to the end of the session's JSON, so the
+ * response may be cut after the JSON, or stay open. Calls `onReceived` at the end of the JSON. Throws a
+ * `CliError` if the response is not a session.
  */
 async function receiveSession(
   { flags }: Context,
   response: HttpResponse,
-  onReceived?: (session: SessionRecord) => void,
-): Promise<{ session: SessionRecord; bytes: Uint8Array }> {
+  onReceived?: (session: SessionResource) => void,
+): Promise<{ session: SessionResource; bytes: Uint8Array }> {
   const collected = createBodyCollector()
   const decoder = new TextDecoder()
   const splitter = createJsonSequenceSplitter()
@@ -172,7 +178,6 @@ async function receiveSession(
   throw failure.with({ response: { ...response, bytes } })
 }
 
-/** Returns the JSON body from `-i` and the flags. Throws a usage error for missing or invalid fields. */
 async function readCreateBody(
   { input }: Context,
   { agent, environment, title, input: path }: CreateSessionOptions,
@@ -210,7 +215,7 @@ const labelColumns = 'may wait for'.length + columnGap.length
 
 export async function showSession(context: Context, options: SessionOptions): Promise<void> {
   const { host, flags, output, messages } = context
-  const { caller, parts } = await accessSession(context, options)
+  const { caller, parts } = await createSessionAccess(context, options)
   if (await caller.preview(endpoints.readSession, parts)) return
   const { session, bytes } = await caller.call(endpoints.readSession, parts, (response) =>
     receiveSession(context, response),
@@ -231,7 +236,7 @@ export async function showSession(context: Context, options: SessionOptions): Pr
   const room = (host.stdout.columns || 80) - labelColumns
   const toLine = ([label = '', value = '']: string[]) => {
     if (!output.isTerminal) return formatTsvLine([label, value])
-    // People copy the id, so it is not cut.
+    // The id is not cut, because people copy it.
     const shown = label === 'id' ? toOneLine(value, Infinity) : clipToColumns(value, room)
     return `${label.padEnd(labelColumns)}${shown}\n`
   }

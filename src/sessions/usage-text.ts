@@ -2,10 +2,7 @@ import { formatNumber, formatTokenUsage } from '../content/tokens.ts'
 import { formatMoney } from '../io/money.ts'
 import type { SessionUsage } from '../wire/sessions/usage.ts'
 
-/**
- * Formats usage for a person, such as `12,282 tokens in · 408 out · $1.87`. Returns an empty text for empty
- * usage.
- */
+/** Formats usage for a person, such as `12,282 tokens in · 408 out · $1.87`. */
 export function describeUsage({ tokens = {}, cost }: Partial<SessionUsage>): string {
   const { cacheReadInputTokens: cached } = tokens
   return [

@@ -75,7 +75,7 @@ test('each response of the service gives parley another five minutes to reconnec
   const { policy, pass } = createPolicy(Infinity)
   const error = failure('not-sent')
   pass(4 * minutes)
-  policy.addResponse()
+  policy.recordResponse()
   pass(5 * minutes - 1)
   expect(policy.decide(error)).toEqual(expect.any(Number))
   pass(1)
@@ -95,7 +95,7 @@ test('parley prints a repeated cause of a reconnect once, until the service resp
   const { policy, notes } = createPolicy(Infinity)
   const refused = new CliError('not-sent', 'connection refused')
   for (const error of [refused, refused, failure('not-sent'), refused]) policy.decide(error)
-  policy.addResponse()
+  policy.recordResponse()
   policy.decide(refused)
   const [first, other] = ['connection refused; trying again', 'x; trying again']
   expect(notes).toEqual([first, other, first, first])
@@ -108,7 +108,7 @@ test('parley counts the failures of each kind separately, and a response does no
   for (let i = 0; i < 5; i++) {
     policy.decide(odd)
     policy.decide(failure('not-sent'))
-    policy.addResponse()
+    policy.recordResponse()
   }
   expect([policy.decide(odd), policy.decide(refused)]).toEqual([odd, refused])
 })
@@ -147,7 +147,7 @@ test('the waits before parley reconnects double up to 8 s, unless the service as
   const waits = Array.from({ length: 7 }, () => policy.nextWaitMs())
   waits.push(policy.decide(busy(20)) as number, policy.nextWaitMs())
   policy.decide(busy(20))
-  policy.addResponse()
+  policy.recordResponse()
   waits.push(policy.nextWaitMs())
   expect(waits).toEqual([250, 500, 1000, 2000, 4000, 8000, 8000, 20_000, 8000, 8000])
 })

@@ -2,8 +2,8 @@ import { Option } from 'commander'
 import { appendFlagValue, parsePositiveCount } from '../../argv/flags.ts'
 import { createRawPrinter } from '../../io/raw-printer.ts'
 import { formatEventListQuery, listEvents, listNewestEvents } from '../../sessions/listing/event-list.ts'
-import { createEventRowPrinter, printEventIds } from '../../sessions/listing/rows.ts'
-import { accessSession, createSessionFlags, type SessionOptions } from '../../sessions/session.ts'
+import { createEventRowPrinter, printIds } from '../../sessions/listing/rows.ts'
+import { createSessionAccess, createSessionFlags, type SessionOptions } from '../../sessions/session.ts'
 import { endpoints } from '../../wire/endpoints.ts'
 import { knownEventTypes, suggestEventType } from '../../wire/sessions/event-types.ts'
 import type { CommandModule } from '../command.ts'
@@ -36,7 +36,7 @@ export default {
 
   async run(context, options: ListFlags) {
     const { flags, output, messages, host, cleanups } = context
-    const { caller, parts } = await accessSession(context, options)
+    const { caller, parts } = await createSessionAccess(context, options)
     const { type: types, order, limit } = options
     const isNewest = limit !== undefined && order !== 'asc'
     const query = { types, order: isNewest ? 'desc' : order, limit }
@@ -60,7 +60,7 @@ export default {
       const events = items.map(({ event }) => event)
       for (const { type } of events) missing.delete(type)
       count += events.length
-      if (options.ids) await printEventIds(context, events)
+      if (options.ids) await printIds(context, events)
       else if (!flags.raw) await printRows(events)
       else {
         for (const { text } of items) raw.add(`${text}\n`)

@@ -2,16 +2,16 @@ import { Argument, Option } from 'commander'
 import { createFailOnEmptyFlag, FileFlag } from '../../argv/flags.ts'
 import { deliverEvents, type EventDeliveryOptions } from '../../sessions/sending/delivery.ts'
 import { createEventFlags } from '../../sessions/sending/event-flags.ts'
-import { createNonEmptyEventsBody, type EventsOptions } from '../../sessions/sending/request.ts'
+import { createNonEmptyEventsBody, type EventInputOptions } from '../../sessions/sending/request.ts'
 import {
-  accessSession,
+  createSessionAccess,
   createSessionFlags,
   rejectPositionalSessionId,
   type SessionOptions,
 } from '../../sessions/session.ts'
 import type { CommandModule } from '../command.ts'
 
-type SendOptions = SessionOptions & EventsOptions & EventDeliveryOptions
+type SendOptions = SessionOptions & EventInputOptions & EventDeliveryOptions
 
 export default {
   parameters: () => [
@@ -33,7 +33,7 @@ export default {
 
   async run(context, options: SendOptions, words) {
     rejectPositionalSessionId(context, options, words, '; --message sends it as text')
-    const access = await accessSession(context, options)
+    const access = await createSessionAccess(context, options)
     const body = await createNonEmptyEventsBody(context, options, words)
     const { markdown } = access.settings.values
     await deliverEvents(access, body, { ...options, markdown })

@@ -89,10 +89,7 @@ async function addSessionEvents(
   return true
 }
 
-/**
- * Collects the tool uses of a session from its events in order. Stores only their source texts to save
- * memory.
- */
+/** Collects the tool uses of a session from its events. To save memory, stores only the source texts. */
 class RecordedToolUses {
   readonly #texts = new Map<string, string>()
   readonly #contradicted = new Set<string>()

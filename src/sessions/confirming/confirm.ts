@@ -5,15 +5,15 @@ import { isToolUse, SessionEvent } from '../../wire/sessions/session-event.ts'
 import { createWaitingError, formatToolResultCommand } from '../following/stop-text.ts'
 import { listEventsOldestFirst } from '../listing/event-list.ts'
 import { formatBriefName } from '../plain-name.ts'
-import { createConfirmation } from '../reply-events.ts'
+import { createConfirmationEvent } from '../reply-events.ts'
 import { deliverEvents, type EventDeliveryOptions } from '../sending/delivery.ts'
 import {
-  checkEvents,
   getEventSourceTexts,
   listRecordedEvents,
   readGivenEvents,
+  requireValidEvents,
 } from '../sending/given-events.ts'
-import { accessSession, type SessionAccess, type SessionOptions } from '../session.ts'
+import { createSessionAccess, type SessionAccess, type SessionOptions } from '../session.ts'
 import { needsClientResult, SessionState, type ToolUse } from '../session-state.ts'
 import { ConfirmationPrompt, canPrompt } from './confirmation-prompt.ts'
 import { hasToolName } from './shown-tool-use.ts'
@@ -41,7 +41,7 @@ export async function confirmToolUses(
   const pending = options.pending ?? (isBare && canPrompt(context))
   const sources = [ids.length > 0, pending, input !== undefined]
   if (sources.filter(Boolean).length > 1) throw usageError('ids, --pending and -i exclude each other')
-  const access = await accessSession(context, options)
+  const access = await createSessionAccess(context, options)
   const { markdown } = access.settings.values
   const send = (body: Uint8Array) => deliverEvents(access, body, { ...options, markdown })
   let uses: PendingToolUse[] = [...new Set(ids)].map((id) => ({ id }))
@@ -57,7 +57,7 @@ export async function confirmToolUses(
   if (pending) uses = await requireListed(access, await readSessionRecord(access), options)
   if (allow) refuseContradicted(uses)
   const reason = message === undefined ? undefined : await context.input.readFlagValue(message, '--message')
-  await send(toBody(uses.map(({ id }) => createConfirmation(id, allow ? 'allow' : 'deny', reason))))
+  await send(toBody(uses.map(({ id }) => createConfirmationEvent(id, allow ? 'allow' : 'deny', reason))))
 }
 
 type ConfirmInput = { body: Uint8Array } | { record: SessionRecord }
@@ -87,7 +87,7 @@ async function readConfirmInput(context: Context, path: string | undefined): Pro
     )
   }
   if (items.length === 0) throw usageError(`no tool use waits for an answer: ${given.name} has no events`)
-  checkEvents(
+  requireValidEvents(
     items.map(({ event }) => event),
     given,
   )
@@ -99,7 +99,7 @@ async function readConfirmInput(context: Context, path: string | undefined): Pro
 }
 
 function toBody(events: SessionEvent[]): Uint8Array {
-  checkEvents(events)
+  requireValidEvents(events)
   return Buffer.from(JSON.stringify({ events }))
 }
 
@@ -143,7 +143,7 @@ async function askAndSend(
       if (why !== undefined) context.messages.warn(`${use.id} is not answered: ${why}`)
       else if (!latest.isUnchanged(use)) context.messages.warn(`${use.id} stays open: its input has changed`)
       else {
-        answers.push(createConfirmation(use.id, decided.decision, decided.reason))
+        answers.push(createConfirmationEvent(use.id, decided.decision, decided.reason))
         open.delete(use.id)
       }
     }
@@ -170,9 +170,8 @@ async function readSessionRecord({ context, caller, parts }: SessionAccess): Pro
 }
 
 /**
- * Returns the waiting tool uses that are listed in the session's last idle events. Throws a `CliError` if an
- * idle event says that the session waits for replies, but lists no tool use. The user must then name the tool
- * uses.
+ * Returns the waiting tool uses that the session's last idle events list. Throws a `CliError` if the session
+ * waits for replies without listing tool uses, because the user must then name the tool uses.
  */
 async function requireListed(
   access: SessionAccess,
@@ -219,8 +218,8 @@ function requireNamed(
 }
 
 /**
- * Throws a usage error for tool uses that the service sent with two inputs, because it is not clear which
- * input an allow would run.
+ * Throws a usage error for tool uses that the service sent with two inputs, because it is unknown with which
+ * input an allowed tool would run.
  */
 function refuseContradicted(uses: readonly PendingToolUse[]): void {
   const ids = uses.filter(({ isContradicted }) => isContradicted).map(({ id }) => id)
@@ -246,9 +245,7 @@ class SessionRecord {
     return this.state.getToolUse(id) ?? { id, type: this.#otherTypes.get(id) }
   }
 
-  /**
-   * Returns the waiting tool uses that parley can confirm. Prints the reason for each other waiting tool use.
-   */
+  /** Returns the waiting tool uses that parley can confirm. For each of the others, prints the reason. */
   listConfirmable(context: Context, session: string, options: { isPrompted: boolean }): PendingToolUse[] {
     return this.state.pending.flatMap((id) => {
       const use = this.getToolUse(id)
@@ -259,8 +256,8 @@ class SessionRecord {
   }
 
   /**
-   * Returns the reason why a tool use needs no reply. Returns `undefined` if it still needs one, or if `earlier`
-   * has the same reason.
+   * Returns the reason why a tool use needs no reply. Returns `undefined` if the tool use still needs a
+   * reply, or if the reason was already in `earlier`.
    */
   findNewClosedReason(id: string, earlier: SessionRecord): string | undefined {
     if (this.getToolUse(id).type === undefined) return 'the session no longer shows it'

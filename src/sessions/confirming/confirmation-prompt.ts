@@ -23,7 +23,6 @@ interface ShownToolUse extends PromptedToolUse {
   rows: string
 }
 
-/** `reason` is sent to the agent. */
 interface PersonDecision {
   decision: 'allow' | 'deny'
   reason?: string
@@ -48,7 +47,7 @@ export class ConfirmationPrompt {
 
   /**
    * Prompts for one tool use after another. Returns the decisions by tool use id. A tool use gets no decision
-   * if the person skipped it, if `withdraw` was called, or if it cannot be printed completely. After q or
+   * if the person skips it, if `withdraw` is called, or if it cannot be printed completely. After q or
    * Ctrl-D, the remaining tool uses get no decision either. If a signal ends the program, parley prints that
    * the decisions are lost.
    */
@@ -75,7 +74,7 @@ export class ConfirmationPrompt {
     return decisions
   }
 
-  /** Withdraws the question about a tool use and, if `ask` has not returned, its decision. */
+  /** Withdraws the question about a tool use. Before `ask` returns, the decision is withdrawn too. */
   withdraw(id: string): void {
     this.#withdrawn.add(id)
     this.#decisions.delete(id)

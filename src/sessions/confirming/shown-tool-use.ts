@@ -14,8 +14,8 @@ const prefixes = { row: '  | ', more: '  : ' }
  * split here and not by the terminal. Throws a usage error if the tool has no name, or if the event is too
  * long or nested too deep.
  */
-export function formatToolUse(id: string, event: string, columns: number): string {
-  if (!hasToolName(event)) throw usageError('its tool has no name')
+export function formatToolUse(id: string, eventJson: string, columns: number): string {
+  if (!hasToolName(eventJson)) throw usageError('its tool has no name')
   const width = Math.max(columns - prefixes.row.length - 1, 20)
   const rows: string[] = []
   let size = 0
@@ -26,7 +26,7 @@ export function formatToolUse(id: string, event: string, columns: number): strin
     for (const [index, row] of [...wrap(text, width)].entries())
       rows.push(`${index === 0 ? first : prefixes.more}${row}\n`)
   }
-  const fields = readFields(event)
+  const fields = readFields(eventJson)
   show(`id: ${quoteUnusualName(id)}`)
   const servers = getTexts(fields, 'mcp_server_name')
   for (const server of servers) show(`MCP server: ${quoteUnusualName(server)}`)
@@ -81,8 +81,8 @@ function findMainText(input: string): MainText | undefined {
  * Returns whether a tool use has a field `name` that is a text. If the JSON repeats the field, every value
  * must be a text.
  */
-export function hasToolName(event: string): boolean {
-  const fields = readFields(event)
+export function hasToolName(eventJson: string): boolean {
+  const fields = readFields(eventJson)
   const names = fields.filter(({ name }) => name === 'name')
   return names.length > 0 && names.length === getTexts(fields, 'name').length
 }

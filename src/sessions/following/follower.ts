@@ -5,11 +5,11 @@ import { formatTimeAgo, printProgressLines } from '../../io/progress-lines.ts'
 import { quoteWords } from '../../io/shell-quote.ts'
 import type { EventItem } from '../../wire/sessions/events-page.ts'
 import { isToolUse, type SessionEvent, stopsSession } from '../../wire/sessions/session-event.ts'
-import { listEvents, listEventsOldestFirst, waitsForLaggingListMs } from '../listing/event-list.ts'
+import { laggingListDelaysMs, listEvents, listEventsOldestFirst } from '../listing/event-list.ts'
 import { readSessionResource } from '../read-session.ts'
 import { createFollowDeadlineError, ReconnectPolicy, requireTimeLeft } from '../reconnect-policy.ts'
 import type { SessionAccess } from '../session.ts'
-import { createRunCommand } from '../session-command.ts'
+import { createResumeCommand } from '../session-command.ts'
 import type { SessionState } from '../session-state.ts'
 import { type EventStream, openEventStream } from './event-stream.ts'
 import { type FollowEffect, type FollowEffectResult, startFollowing, stepFollowState } from './following.ts'
@@ -126,7 +126,7 @@ export class Follower {
   async open({ showEarlier, needsEvents = false, earlierTaskIds }: FollowOptions): Promise<void> {
     const { caller, parts, context } = this.#access
     if (earlierTaskIds) this.task.setEarlierTaskIds(earlierTaskIds)
-    for (const wait of waitsForLaggingListMs) {
+    for (const wait of laggingListDelaysMs) {
       await parts.deadline.wait(wait)
       requireTimeLeft(parts.deadline)
       for await (const items of listEventsOldestFirst(caller, parts)) {
@@ -148,7 +148,7 @@ export class Follower {
    */
   async *readNewEvents(): AsyncGenerator<readonly EventItem[]> {
     const { timers } = this.#access.context.host
-    this.#reconnectPolicy.addResponse()
+    this.#reconnectPolicy.recordResponse()
     let { state, effect } = startFollowing(this.#seen, this.#followsForever)
     let polls = 0
     /** Final failure of a request for a stream. One more list may show that the session has stopped. */
@@ -160,7 +160,7 @@ export class Follower {
       }
       let result: FollowEffectResult
       if (effect.do === 'end') {
-        if (this.#seen.log.isStopListed || polls === waitsForLaggingListMs.length) return
+        if (this.#seen.log.isStopListed || polls === laggingListDelaysMs.length) return
         await this.#readFinalList(polls++)
         result = { is: 'shown' }
       } else if (effect.do === 'show') {
@@ -169,7 +169,7 @@ export class Follower {
         this.#updateProgress(effect.items)
         yield effect.items
         // The time that the caller takes for the batch does not count as silence of the service.
-        this.#reconnectPolicy.addResponse()
+        this.#reconnectPolicy.recordResponse()
         result = { is: 'shown' }
       } else {
         if (effect.do === 'connect' && connectFailure) throw connectFailure
@@ -270,7 +270,7 @@ export class Follower {
     const parts = { ...this.#access.parts, deadline, isSingle: true }
     const requestedAt = { now: timers.now(), date: timers.wallTime() }
     const list = (await this.#readListBackwards(parts)) ?? (await this.#readWholeList(parts))
-    this.#reconnectPolicy.addResponse()
+    this.#reconnectPolicy.recordResponse()
     this.#listedAt = requestedAt
     return list
   }
@@ -325,7 +325,7 @@ export class Follower {
     this.listFailure = undefined
     if (attempt === 0)
       this.#finalDeadline = deadline.narrow(maxFinalListsMs, 'no complete list of events within 30 s')
-    await deadline.wait(waitsForLaggingListMs[attempt] ?? 0)
+    await deadline.wait(laggingListDelaysMs[attempt] ?? 0)
     try {
       await this.#addNewList(
         this.#finalDeadline.narrow(maxOneListMs, 'no complete list of events within 10 s'),
@@ -335,7 +335,7 @@ export class Follower {
       if (!(error instanceof CliError) || (error.details.status === 404 && !isEnded)) throw error
       if (isEnded) return this.#seen.log.acceptUnlistedStop()
       const waitMs = (error.details.retryAfter ?? 0) * 1000
-      if (attempt < waitsForLaggingListMs.length - 1 && waitMs < this.#finalDeadline.leftMs)
+      if (attempt < laggingListDelaysMs.length - 1 && waitMs < this.#finalDeadline.leftMs)
         return this.#finalDeadline.wait(waitMs)
       messages.warn(
         `the list of events could not be read after the session stopped: ${error.message}; events may be missing`,
@@ -363,7 +363,7 @@ export class Follower {
       const maxMs = Math.min(effect.maxMs, deadline.leftMs)
       const next = await (this.#stream as EventStream).next(maxMs)
       if (next === 'silence') return { is: 'silence', durationMs: maxMs }
-      this.#reconnectPolicy.addResponse()
+      this.#reconnectPolicy.recordResponse()
       return next === 'end' ? { is: 'ended' } : { is: 'event', item: next }
     }
     requireTimeLeft(deadline)
@@ -378,7 +378,7 @@ export class Follower {
 function createEmptySessionError({ context, parts }: SessionAccess): CliError {
   const command = quoteWords([
     'parley',
-    ...createRunCommand(context, parts.params.session, { message: 'TASK' }),
+    ...createResumeCommand(context, parts.params.session, { message: 'TASK' }),
   ])
   const message = 'this session has no events yet'
   return new CliError('usage', message, { consequence: `to give it a task: ${command}` })

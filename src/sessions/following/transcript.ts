@@ -7,7 +7,7 @@ import { createRawPrinter } from '../../io/raw-printer.ts'
 import { formatTsvLine } from '../../io/tsv.ts'
 import type { EventItem } from '../../wire/sessions/events-page.ts'
 import { getAnsweredToolUseId, readEventTextWithRedactions } from '../../wire/sessions/session-event.ts'
-import { printEventIds, toEventRow } from '../listing/rows.ts'
+import { printIds, toEventRow } from '../listing/rows.ts'
 import { formatBriefName } from '../plain-name.ts'
 import { formatSessionCommand } from '../session-command.ts'
 import type { SessionState } from '../session-state.ts'
@@ -143,7 +143,7 @@ async function printWaiting(context: Context, { stop }: SessionState, printed: S
   if (stop?.kind !== 'waiting') return
   const fresh = stop.ids.filter((id) => !printed.has(id))
   for (const id of fresh) printed.add(id)
-  await printEventIds(
+  await printIds(
     context,
     fresh.map((id) => ({ id })),
   )

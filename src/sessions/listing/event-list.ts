@@ -9,27 +9,31 @@ import { type EventItem, readEventsPage } from '../../wire/sessions/events-page.
 import { isEventPiece, SessionEvent } from '../../wire/sessions/session-event.ts'
 import { parseTimestamp } from '../../wire/timestamp.ts'
 
-/** A service may ignore any of these fields. */
+/** Parameters of a list request. A service may ignore any of them, so `listEvents` applies them again. */
 export interface EventListQuery {
   types?: string[]
   order?: string
   limit?: number
 }
 
-/** Page size for a smaller limit, if parley may have to filter or sort the events itself. */
+/**
+ * Minimum page size of a list with a type or an order. If the service ignores these, parley needs more events
+ * than the limit to filter or sort them itself.
+ */
 const minPageSize = 100
 
-/** A list of exactly this length that does not state that it is complete may be only a first page. */
+/**
+ * A list of exactly one of these lengths may be only a first page, unless the service says that it is whole.
+ */
 const commonPageSizes = [100, 200, 250, 500, 1000]
 
-/** Maximum page size that services accept. */
 const maxPageSize = 1000
 
-/** Events are held back until their times show the order of the list, but at most this number. */
+/** Maximum number of events that parley holds back until their times show the order of the list. */
 const maxHeldEvents = 1000
 
-/** Waits before each reading of a list that may lag behind: 5 s in total. */
-export const waitsForLaggingListMs = [0, 250, 250, 500, 1_000, 1_500, 1_500]
+/** Waits before each request for a list that may not contain the newest events yet: 5 s in total. */
+export const laggingListDelaysMs = [0, 250, 250, 500, 1_000, 1_500, 1_500]
 
 export function formatEventListQuery(
   { types = [], order, limit }: EventListQuery,
@@ -44,17 +48,20 @@ export function formatEventListQuery(
   ].join('&')
 }
 
-/** Called if the times of the events do not prove their order. `isCut`: the limit may have removed events. */
+/**
+ * Called if the times of the events do not prove their order. `isCut`: the limit removed events, so the
+ * returned events may not be the newest or the oldest.
+ */
 type OnUnprovedOrder = (isCut: boolean) => void
 
-/** The service's default order may differ, so the request names the order. */
+/** Lists all events. The request names the order, because services have different default orders. */
 export const listEventsOldestFirst = (caller: ServiceCaller, parts: RequestParts) =>
   listEvents(caller, parts, { order: 'asc' })
 
 /**
  * Lists a session's events page by page. Services may ignore types, limit and order, so parley applies them
- * again; a list in the opposite order is read to its end first. If a page cannot be read, yields the earlier
- * pages, then throws a `CliError`.
+ * again. A list in the opposite order is read to its end before the first event is yielded. If a page cannot
+ * be read, yields the earlier pages, then throws a `CliError`.
  */
 export async function* listEvents(
   caller: ServiceCaller,
@@ -158,13 +165,13 @@ async function* readPages(
       async ({ body }) => readEventsPage(new TextDecoder().decode(await readBody(body))),
     )
   const detector = createEndlessListDetector('the list of events')
-  /** Texts of the last page's events by id, because two pages may share events. */
+  /** Texts of the last page's events by id. If the next page repeats such an event, parley drops the copy. */
   let last = new Map<string, string>()
   const dropRepeated = (items: EventItem[]) => {
     const before = last
     last = new Map()
     for (const { event, text } of items) if (event.id !== undefined) last.set(event.id, text)
-    // Removes previews, because a list also contains the whole events.
+    // Removes previews of events (`event_start`, `event_delta`), because the list also has the whole events.
     return items.filter(({ event, text }) => !isEventPiece(event) && before.get(event.id ?? '') !== text)
   }
   for (let cursor: PageCursor | undefined; ; ) {
@@ -197,9 +204,9 @@ function ignoreRefusal(error: unknown): undefined {
 }
 
 /**
- * Returns `undefined` if the times of the events do not show the order. The clocks of the service's machines
- * may differ, so single events may be out of order. Therefore the longest rising and the longest falling
- * sequence of times are compared.
+ * Returns whether the events are in the opposite order, or `undefined` if their times do not show the order.
+ * Single times may be out of order, because the clocks of the service's machines differ. So the longest
+ * rising and the longest falling sequence of times are compared.
  */
 function isReversedOrder(items: readonly EventItem[], order: string | undefined): boolean | undefined {
   const times = items

@@ -18,10 +18,14 @@ const maxIdColumns = 1024
 
 /**
  * Returns a function that formats events page by page for a terminal of `width` columns, with local times. A
- * line above the first event of each day shows the day and the time zone. Long texts are cut, but not ids,
- * because people copy them, and not the line of the day, because half a UTC offset is another time zone.
+ * line above the first event of each day shows the day and the time zone. Long texts are cut. Ids are not
+ * cut, because people copy them. The line of the day is not cut, because half a UTC offset is another time
+ * zone.
  */
-export function createEventTable(width: number, style: Style): (rows: readonly EventRow[]) => string[] {
+export function createEventTableFormatter(
+  width: number,
+  style: Style,
+): (rows: readonly EventRow[]) => string[] {
   let layout: TableLayout | undefined
   let lastDay: string | undefined
   // Measuring a text is slow, so only the start that fits into the table is measured.
@@ -67,7 +71,7 @@ export function chooseTableLayout(width: number, rows: readonly EventRow[], time
   return createTableFormatter({ width, limits: [Infinity, typeWidth, timeWidth] })
 }
 
-/** Puts the text on its own line. On a narrow terminal, type and time also have their own line. */
+/** Formats an event with its text on a separate line. On a narrow terminal, type and time get a line, too. */
 function stack(
   [id, type, time, text]: EventRow,
   widths: { width: number; idWidth: number; typeWidth: number; timeWidth: number; isNarrow: boolean },

@@ -71,7 +71,7 @@ function describeWorkflowRun(event: SessionEvent): string {
 
 const join = (parts: string[], gap: string) => parts.filter((part) => part !== '').join(gap)
 
-/** `String()` throws for some objects, so other values than texts become JSON. */
+/** Returns texts unchanged, and other values as JSON, because `String()` throws for some objects. */
 const formatValue = (value: unknown): string =>
   typeof value === 'string' ? value : value == null ? '' : JSON.stringify(value)
 
@@ -79,15 +79,15 @@ const [maxNames, maxNameLength] = [1000, 100]
 
 /**
  * Returns a function that prints events page by page: on a terminal as one table, otherwise as tab-separated
- * lines. In the table, the text of a reply begins with the tool's name, or the tool use's id, and the
- * decision.
+ * lines. In the table, the text of a reply begins with the name of the tool and the decision. If the name is
+ * unknown, the text begins with the id of the tool use.
  */
 export function createEventRowPrinter({
   output,
   host,
   messages,
 }: Context): (events: readonly SessionEvent[]) => Promise<void> {
-  let layOut: ReturnType<typeof import('./event-table.ts').createEventTable> | undefined
+  let layOut: ReturnType<typeof import('./event-table.ts').createEventTableFormatter> | undefined
   const names = new Map<string, string>()
 
   function describeAnswer(event: SessionEvent): string {
@@ -111,13 +111,16 @@ export function createEventRowPrinter({
     if (!output.isTerminal)
       return output.write(events.map((event) => formatTsvLine(toEventRow(event))).join(''))
     const rows = events.map(toTableRow)
-    layOut ??= (await import('./event-table.ts')).createEventTable(host.stdout.columns || 80, messages.style)
+    layOut ??= (await import('./event-table.ts')).createEventTableFormatter(
+      host.stdout.columns || 80,
+      messages.style,
+    )
     const lines = layOut(rows)
     return output.write(lines.map((line) => `${line}\n`).join(''))
   }
 }
 
-export function printEventIds({ output }: Context, events: readonly { id?: string }[]): Promise<void> {
-  const text = events.map(({ id }) => formatTsvLine([id ?? ''])).join('')
+export function printIds({ output }: Context, items: readonly { id?: string }[]): Promise<void> {
+  const text = items.map(({ id }) => formatTsvLine([id ?? ''])).join('')
   return output.write(output.isTerminal ? escapeControls(text) : text)
 }

@@ -13,12 +13,11 @@ interface Range {
 }
 
 /** Returns the last offset to which a star that begins at an offset can extend. */
-type StarEnd = (offset: number) => number
+type StarEndFinder = (offset: number) => number
 
 /**
  * Returns a function that matches a whole text against a pattern, in time linear in the length of the text.
- * If `reach` is `narrow`, `*` matches only texts without a match of the expression `stops`. `**` always
- * matches any text.
+ * If `reach` is `narrow`, a `*` does not match the texts in `stops`. `**` matches any text.
  */
 export function createPatternMatcher(pattern: string, reach: StarReach): (text: string) => boolean {
   const [first = '', firstStar, ...rest] = pattern.split(/(\*+)/)
@@ -31,7 +30,7 @@ export function createPatternMatcher(pattern: string, reach: StarReach): (text: 
     // Most texts do not match, and this fast check rejects most of them.
     if (!literals.every((literal) => text.includes(literal))) return false
     const nextStop = createStopFinder(text)
-    const getStarEnd = (star: string): StarEnd =>
+    const getStarEnd = (star: string): StarEndFinder =>
       reach === 'narrow' && star === '*' ? nextStop : () => text.length
     const begin = text.slice(0, end)
     let ends: Range[] = [{ from: first.length, to: getStarEnd(firstStar)(first.length) }]
@@ -42,10 +41,15 @@ export function createPatternMatcher(pattern: string, reach: StarReach): (text: 
 }
 
 /**
- * Returns, in order, the ranges of offsets at which the star after a literal can end, if the literal begins
- * in one of the ranges in `starts`.
+ * Finds a literal at the offsets in `starts`. Returns the ranges of offsets at which the star after the
+ * literal can end, in order.
  */
-function findEnds(text: string, literal: string, starts: readonly Range[], getStarEnd: StarEnd): Range[] {
+function findEnds(
+  text: string,
+  literal: string,
+  starts: readonly Range[],
+  getStarEnd: StarEndFinder,
+): Range[] {
   const ends: Range[] = []
   let start = -1
   for (const { from, to } of starts)
@@ -75,10 +79,10 @@ const stops =
   /[\p{C}\p{Zl}\p{Zp};|&$()<>`\\!{}%^'"#~*?[\]]|(?<![\p{L}\p{N}_.-])\.\.(?!\.)|(?<!\.)\.\.(?![\p{L}\p{N}_.-])/gu
 
 /**
- * The returned function stores its last result, because successive calls often have neighboring offsets,
- * and a search for each of them would take quadratic time.
+ * Creates a function that finds the next match of `stops` after an offset. The function stores its last
+ * result, because a new search for each of many neighboring offsets would take quadratic time.
  */
-function createStopFinder(text: string): StarEnd {
+function createStopFinder(text: string): StarEndFinder {
   const last = { from: 0, to: -1 }
   return (offset) => {
     if (offset < last.from || last.to < offset) {
@@ -100,4 +104,5 @@ function findStop(text: string, offset: number): number {
   return text.length
 }
 
-export const findTextsOutsideWildcard = (text: string): string[] => [...new Set(text.match(stops))]
+/** Returns the parts of a text that a narrow `*` does not match. */
+export const findPartsExcludedFromStar = (text: string): string[] => [...new Set(text.match(stops))]

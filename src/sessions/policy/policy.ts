@@ -1,12 +1,12 @@
 import { readFieldPath } from '../../wire/json/edit.ts'
 import { formatFieldPath } from '../../wire/json/parse.ts'
-import { createPatternMatcher, findTextsOutsideWildcard } from './pattern.ts'
+import { createPatternMatcher, findPartsExcludedFromStar } from './pattern.ts'
 
 export type Decision = 'allow' | 'ask' | 'deny'
 
 type Matcher = (text: string) => boolean
 
-interface InputField {
+interface InputFieldPattern {
   /** The path as written in the policy file. */
   source: string
   path: readonly (string | number)[]
@@ -38,7 +38,6 @@ interface PolicyDecision {
   rule?: number
 }
 
-/** Maximum length of an input that a rule can allow, in characters. */
 export const maxAllowedInputLength = 100_000
 
 const unclearText =
@@ -58,7 +57,7 @@ interface RuleText {
  */
 export function createRule({ tool, server, input, decision, reason }: RuleText) {
   const reach = decision === 'allow' ? 'narrow' : 'any'
-  const createField = ([source, pattern]: [string, string]): InputField => {
+  const createField = ([source, pattern]: [string, string]): InputFieldPattern => {
     const { path } = readFieldPath(source)
     return { source, path, pattern, matches: createPatternMatcher(pattern, reach) }
   }
@@ -82,7 +81,10 @@ const pauseAfterCharacters = 2 ** 22
  */
 type Pauser = (call: ToolCall) => Promise<void> | undefined
 
-/** An error that `pause` throws stops the check of the tool use. */
+/**
+ * Creates a pauser that calls `pause` after every 4 million compared characters. An error of `pause` ends the
+ * check.
+ */
 export function createPolicyPauser(pause: () => Promise<void>): Pauser {
   let characters = 0
   return ({ name, inputText }) => {
@@ -119,12 +121,14 @@ export function matchesRule(rule: PolicyRule, call: ToolCall): boolean {
   const { isTool, fields = [], decision } = rule
   if (!isTool(call.name)) return false
   if (decision === 'allow') return findMismatch(rule, call) === undefined
-  // An MCP tool without a server name may belong to any server.
+  // An MCP tool without a server name may belong to any server, so deny and ask rules of any server apply.
   const isAnyServer = call.isMcp && call.server === undefined
-  return (isAnyServer || fitsServer(rule, call)) && fields.every((field) => appliesToField(field, call.input))
+  return (
+    (isAnyServer || matchesServer(rule, call)) && fields.every((field) => appliesToField(field, call.input))
+  )
 }
 
-const fitsServer = ({ server, isServer }: PolicyRule, call: ToolCall): boolean =>
+const matchesServer = ({ server, isServer }: PolicyRule, call: ToolCall): boolean =>
   server === undefined || (call.server !== undefined && isServer(call.server))
 
 /**
@@ -135,7 +139,7 @@ function findMismatch(rule: PolicyRule, call: ToolCall): (() => string) | undefi
   const { fields, server } = rule
   if (call.isUnclear) return () => unclearText
   if (call.isMcp && server === undefined) return () => 'the rule names no server'
-  if (!fitsServer(rule, call))
+  if (!matchesServer(rule, call))
     return () =>
       call.server === undefined
         ? 'the tool use has no server name'
@@ -154,11 +158,11 @@ function findMismatch(rule: PolicyRule, call: ToolCall): (() => string) | undefi
   )
 }
 
-function describeFieldMismatch({ source, pattern }: InputField, value: unknown): string {
+function describeFieldMismatch({ source, pattern }: InputFieldPattern, value: unknown): string {
   if (value === undefined) return `the rule's input field '${source}' is missing in the input`
   if (typeof value !== 'string') return `'${source}' is not a text`
   if (!createPatternMatcher(pattern, 'any')(value)) return `'${source}' is not '${pattern}'`
-  const found = findTextsOutsideWildcard(value).filter((stop) => !pattern.includes(stop))
+  const found = findPartsExcludedFromStar(value).filter((stop) => !pattern.includes(stop))
   const shown = found.slice(0, maxListedStops).map((stop) => JSON.stringify(stop))
   return `the * in '${pattern}' does not match ${shown.join(' or ') || 'this text'} in '${source}'`
 }
@@ -184,7 +188,7 @@ const maxExaminedRules = 20
  * Returns whether the pattern of a deny or ask rule matches a field. The pattern also matches a field that is
  * not text, and a missing field whose parent has an unexpected type.
  */
-function appliesToField({ path, matches }: InputField, input: unknown): boolean {
+function appliesToField({ path, matches }: InputFieldPattern, input: unknown): boolean {
   let inner = input
   for (const step of path) {
     if (!canHaveField(inner, step)) return inner !== undefined
@@ -204,7 +208,7 @@ const canHaveField = (value: unknown, step: string | number): value is object =>
 function findUncoveredField(
   value: unknown,
   at: (string | number)[],
-  fields: readonly InputField[],
+  fields: readonly InputFieldPattern[],
 ): (string | number)[] | undefined {
   const inside = fields.filter(({ path }) => at.every((step, index) => step === path[index]))
   if (inside.some(({ path }) => path.length <= at.length)) return undefined

@@ -6,13 +6,13 @@ import { createPolicyPauser, type Policy } from '../policy/policy.ts'
 import { readPolicy } from '../policy/policy-file.ts'
 import { requireTimeLeft } from '../reconnect-policy.ts'
 import { readEventsOfBody } from '../sending/receipt.ts'
-import { createEventsBody, type EventsOptions } from '../sending/request.ts'
-import { accessSession, type SessionOptions } from '../session.ts'
+import { createEventsBody, type EventInputOptions } from '../sending/request.ts'
+import { createSessionAccess, type SessionOptions } from '../session.ts'
 import { readToolFlags } from './judgement.ts'
 import { computeShortSha256 } from './task.ts'
 import { addSchemaInstructions, readAnswerFlags } from './wanted-answer.ts'
 
-export interface RunOptions extends SessionOptions, EventsOptions {
+export interface RunOptions extends SessionOptions, EventInputOptions {
   after?: string
   policy?: string
   audit?: string
@@ -33,7 +33,7 @@ export type RunPlan = Awaited<ReturnType<typeof readRunPlan>>
 /** Reads the flags, words and files of a run. Throws a `CliError` if one of them is invalid. */
 export async function readRunPlan(context: Context, options: RunOptions, words: string[]) {
   const [tools, toolTimeoutMs] = [readToolFlags(options.tool), readToolTimeoutMs(options.toolTimeout)]
-  const { settings, parts, caller } = await accessSession(context, options)
+  const { settings, parts, caller } = await createSessionAccess(context, options)
   const pauser = createPolicyPauser(async () => {
     await yieldToSignals()
     requireTimeLeft(context.deadline)

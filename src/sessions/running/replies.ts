@@ -5,7 +5,7 @@ import type { SessionEvent } from '../../wire/sessions/session-event.ts'
 import { parseTimestamp } from '../../wire/timestamp.ts'
 import type { Follower } from '../following/follower.ts'
 import { describeWaitingToolUses } from '../following/stop-text.ts'
-import { waitsForLaggingListMs } from '../listing/event-list.ts'
+import { laggingListDelaysMs } from '../listing/event-list.ts'
 import type { Decision } from '../policy/policy.ts'
 import { ReconnectPolicy } from '../reconnect-policy.ts'
 import type { ToolResult } from '../reply-events.ts'
@@ -229,7 +229,7 @@ export class ReplySender {
    */
   async #filterWaitingAfterRefusal(replies: readonly Reply[]): Promise<Reply[]> {
     let open = [...replies]
-    for (const wait of waitsForLaggingListMs) {
+    for (const wait of laggingListDelaysMs) {
       await this.#run.parts.deadline.wait(wait)
       open = await this.filterWaiting(replies, true)
       if (open.length < replies.length || this.isStopped) break

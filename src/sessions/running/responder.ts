@@ -6,11 +6,11 @@ import { toOneLine } from '../../io/escape.ts'
 import type { SessionEvent } from '../../wire/sessions/session-event.ts'
 import { ConfirmationPrompt, canPrompt } from '../confirming/confirmation-prompt.ts'
 import type { Follower } from '../following/follower.ts'
-import { waitsForLaggingListMs } from '../listing/event-list.ts'
+import { laggingListDelaysMs } from '../listing/event-list.ts'
 import { formatBriefName } from '../plain-name.ts'
 import type { Decision } from '../policy/policy.ts'
 import { requireTimeLeft } from '../reconnect-policy.ts'
-import { createConfirmation, createToolResult, type ToolResult } from '../reply-events.ts'
+import { createConfirmationEvent, createToolResultEvent, type ToolResult } from '../reply-events.ts'
 import type { SessionAccess } from '../session.ts'
 import {
   describeDecider,
@@ -164,7 +164,7 @@ export class ToolUseResponder {
 
   /** Lists events until each waiting tool use is known, because the stream may have omitted some. */
   async #waitForUnknown(): Promise<void> {
-    for (const wait of waitsForLaggingListMs) {
+    for (const wait of laggingListDelaysMs) {
       if (this.#listDueIds().every((id) => !isSafeId(id) || this.#replies.findToolUse(id))) return
       await this.#run.context.host.timers.wait(wait)
       await this.#replies.refresh(true)
@@ -245,15 +245,15 @@ export class ToolUseResponder {
   #chooseReply({ use, decision, reason }: Judgement): SessionEvent | 'result of a command' | undefined {
     if (decision === 'ask') return undefined
     const executor = getToolUseExecutor(use, this.#rules.tools)
-    if (executor === 'service') return createConfirmation(use.id, decision, reason)
-    if (decision === 'deny') return createToolResult(use, { text: reason ?? 'denied', isError: true })
+    if (executor === 'service') return createConfirmationEvent(use.id, decision, reason)
+    if (decision === 'deny') return createToolResultEvent(use, { text: reason ?? 'denied', isError: true })
     return executor === 'command' ? 'result of a command' : undefined
   }
 
   /** Returns an empty array if the tool use has no result, or if the result was posted. */
   #createResultReply(use: ParsedToolUse) {
     const result = this.#replies.getUnpostedResult(use.id)
-    return result ? [{ use, event: createToolResult(use, result) }] : []
+    return result ? [{ use, event: createToolResultEvent(use, result) }] : []
   }
 
   async #execute(use: ParsedToolUse): Promise<void> {
@@ -266,7 +266,11 @@ export class ToolUseResponder {
     const isLate = deadline.hasPassed
     if (!(isLate && result.isError)) {
       const reason = result.isError ? result.text : undefined
-      this.#replies.record(use, { event: 'end', result }, { result: createToolResult(use, result), reason })
+      this.#replies.record(
+        use,
+        { event: 'end', result },
+        { result: createToolResultEvent(use, result), reason },
+      )
       this.#commandCount++
       // The agent gets the whole result. The warning contains only its first two lines.
       const [what, first = ''] = result.text.split('\n', 2)

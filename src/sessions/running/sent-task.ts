@@ -3,7 +3,7 @@ import type { Follower } from '../following/follower.ts'
 import { formatBriefName } from '../plain-name.ts'
 import { explainRefusedTask } from '../sending/delivery.ts'
 import { addIdsFromReceipt } from '../sending/receipt.ts'
-import { createRunCommand } from '../session-command.ts'
+import { createResumeCommand } from '../session-command.ts'
 import type { RunPlan } from './plan.ts'
 import { pollEventList, postEventsOnce } from './posting.ts'
 import { auditResumeHint, type SessionRun, taskAcceptedText } from './session-run.ts'
@@ -73,7 +73,7 @@ async function findEvent(run: SessionRun, id: string): Promise<ReadonlySet<strin
     // each time, so `retry` is not `later`.
     retry: 'look-first',
     consequence: `check with '${parts.inspectCommand}'\nwithout --after, the run continues the session without waiting for this event`,
-    resume: createRunCommand(context, run.session, {}),
+    resume: createResumeCommand(context, run.session, {}),
   })
 }
 

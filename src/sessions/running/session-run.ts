@@ -6,7 +6,7 @@ import type { FollowedTask } from '../following/followed-task.ts'
 import type { Follower } from '../following/follower.ts'
 import { explainUnfollowedSession } from '../sending/delivery.ts'
 import type { SessionAccess } from '../session.ts'
-import { createRunCommand } from '../session-command.ts'
+import { createResumeCommand } from '../session-command.ts'
 import type { Audit } from './audit.ts'
 import { createMessageBody, type RunPlan } from './plan.ts'
 import { computeShortSha256 } from './task.ts'
@@ -77,7 +77,7 @@ export class SessionRun implements SessionAccess, WorkHooks {
     if (this.interrupt === 'posting' || this.interrupt === 'sent') return this.#createCommandWithMessage()
     // `--after` names the task, because the first list of the resumed run may not show the task yet.
     const after = this.audit.hasFile ? undefined : (this.follower?.task.id ?? this.plan.after)
-    return createRunCommand(this.context, this.session, { after })
+    return createResumeCommand(this.context, this.session, { after })
   }
 
   /**
@@ -88,7 +88,7 @@ export class SessionRun implements SessionAccess, WorkHooks {
     const isLast = (text: string) =>
       this.audit.task?.hash === computeShortSha256(createMessageBody(this.context, this.plan, text))
     const message = isLast('Go on') ? 'Go on, please' : 'Go on'
-    return createRunCommand(this.context, this.session, { message })
+    return createResumeCommand(this.context, this.session, { message })
   }
 
   describeRerun(): { mayDuplicate: boolean } | undefined {

@@ -18,7 +18,7 @@ export interface EventDeliveryOptions {
 
 const accepted = 'the event was accepted'
 
-/** Prints the accepted events or, with `follow`, follows the session. */
+/** Sends events, then prints the accepted events or, with `follow`, follows the session. */
 export async function deliverEvents(
   access: SessionAccess,
   body: Uint8Array,
@@ -59,7 +59,7 @@ export async function deliverEvents(
       await followAndPrint(context, follower, { session, ids, markdown })
     } else {
       await printReceipt(context, listed, ids)
-      // After replies, other tool uses may still wait, so there is no note.
+      // After replies to tool uses, others may still wait, so only a task gets this note.
       if (context.output.isTerminal && !ids && !context.flags.raw && readEventsOfBody(body).some(isTaskEvent))
         context.messages.note(`to see the answer: ${command}`)
     }
@@ -68,7 +68,7 @@ export async function deliverEvents(
 
 const loadTranscript = () => import('../following/transcript.ts')
 
-/** Opens a follower before parley sends anything. A failure then reports that nothing was sent. */
+/** Opens a follower before parley sends anything, so that a failure can report that nothing was sent. */
 export async function openFollowerBeforeSending(
   access: SessionAccess,
   options?: FollowOptions,
@@ -79,12 +79,12 @@ export async function openFollowerBeforeSending(
     return await openFollower(access, options)
   } catch (error) {
     if (!(error instanceof CliError)) throw error
-    // A failure before any request is not about the session, so it keeps its message.
+    // A failure before any request is not about the session, so the message stays.
     if (error.details.delivery === undefined && !error.details.deadline) throw error
     const kind = error.kind === 'unknown' || error.kind === 'stopped' ? 'not-sent' : error.kind
     const { status, consequence } = error.details
-    // For a refused secret, `consequence` names the secret's source. For a 404, it is the command that lists
-    // the sessions.
+    // `consequence` contains the fix: for a refused secret the secret's source, for a 404 the command that
+    // lists the sessions.
     const fix = isSecretRefusal(status) || status === 404 ? consequence : undefined
     const isPastDeadline = error.kind === 'stopped' && error.details.deadline
     const message = isPastDeadline
@@ -99,8 +99,9 @@ export async function openFollowerBeforeSending(
 }
 
 /**
- * Adds the commands that answer waiting tool uses if the service refused a task, because a session that waits
- * accepts no task. Without a follower, parley has not read the state of the session, so the hint says "if".
+ * Adds the commands that answer waiting tool uses to the failure of a refused task, because a session accepts
+ * no task while tool uses wait. Without a follower, parley has not read the session's state, so the hint
+ * begins with "if".
  */
 export function explainRefusedTask(
   { context, parts }: SessionAccess,
@@ -116,9 +117,7 @@ export function explainRefusedTask(
   return error.with({ consequence: `if tool uses wait for an answer: ${command} --pending` })
 }
 
-/**
- * Adds to a failure that the service accepted the events, because a user could otherwise send them again.
- */
+/** Adds to a failure that the service accepted the events. Otherwise, the user could send them again. */
 function explainAfterAcceptance(
   error: CliError,
   { command, listed }: { command: string; listed: readonly SessionEvent[] },
@@ -134,17 +133,17 @@ function explainAfterAcceptance(
   const hint = `${accepted}; to follow the session: ${command}`
   const { consequence = hint } = error.details
   if (error.kind === 'stopped') return error.with({ ...known, consequence })
-  // A failure of kind `response` may be about the response to the sent events. Its message stays, because
-  // "could not be followed" would be wrong.
+  // A failure of kind `response` may be about the response to the sent events. The message "could not be
+  // followed" would then be wrong.
   if (error.kind === 'response') return error.with({ sent: 'yes', retry: 'look-first', consequence })
   return explainUnfollowedSession(error, { retry: 'look-first', consequence: hint })
 }
 
 /**
  * Returns the failure for a session that cannot be followed after the service accepted the events. A failure
- * that a person must mend first keeps its kind. Any other failure gets the kind `response`, because its own
- * kind suggests that the command may be repeated. If the service refused a secret, its fix follows the
- * consequence in `more`.
+ * that a person must mend first keeps its kind. Any other failure gets the kind `response`, because its old
+ * kind may suggest to repeat the command. If the service refused a secret, the fix for the secret is added to
+ * the consequence.
  */
 export function explainUnfollowedSession(error: CliError, more: FailureDetails): CliError {
   const { response: _, retryAfter: __, ...details } = error.details

@@ -58,7 +58,7 @@ export const messageFileKinds: AcceptedFileKinds = {
   description: 'an image or PDF file',
 }
 
-/** Reads files as content blocks: text after the name of the file, other types as base64. */
+/** Reads files as content blocks. A text file becomes its name and its text, any other file base64. */
 export async function readFileBlocks(
   input: InputReader,
   paths: readonly string[] = [],
@@ -75,28 +75,26 @@ export async function readFileBlocks(
 }
 
 /**
- * Returns the events of the flags in their order, each as JSON. After them come a message with the blocks in
- * `content`, and the event of `--system`. Throws a usage error for an invalid value.
+ * Returns the events of the flags as JSON, in the order of the flags. A message with the blocks in `content`
+ * and the event of `--system` are last. Throws a usage error for an invalid value.
  */
 export async function readEventFlags(
   input: InputReader,
   given: EventFlag[],
   content: readonly MessageBlock[],
 ): Promise<string[]> {
-  /**
-   * Each event is JSON. An outcome is a map from field names to JSON, because later flags may add fields.
-   */
+  /** JSON of each event. An outcome is a map from field names to JSON, because later flags may add fields. */
   const events: (string | Map<string, string>)[] = []
   for (const flag of given.filter(({ name }) => name !== 'system')) {
     const { name, value } = flag
     const last = events.at(-1)
     if (name === 'rubric' || name === 'max-iterations') {
       if (!(last instanceof Map)) throw usageError(`--${name} must follow the --outcome that it belongs to`)
-      const rubric = async () => ({ type: 'text', content: await readFilled(input, flag) })
+      const rubric = async () => ({ type: 'text', content: await readNonEmpty(input, flag) })
       if (name === 'rubric') last.set('rubric', JSON.stringify(await rubric()))
       else last.set('max_iterations', requireDigits(value))
     } else if (name === 'outcome') {
-      const description = JSON.stringify(await readFilled(input, flag))
+      const description = JSON.stringify(await readNonEmpty(input, flag))
       events.push(new Map([['type', '"user.define_outcome"']]).set('description', description))
     } else events.push(await toEvent(input, flag))
   }
@@ -118,8 +116,7 @@ function requireDigits(value: string): string {
   throw usageError(`--max-iterations must be a whole number, not '${value}'`)
 }
 
-/** Throws a usage error if the value or the file that it names has no text. */
-async function readFilled(input: InputReader, { name, value }: EventFlag): Promise<string> {
+async function readNonEmpty(input: InputReader, { name, value }: EventFlag): Promise<string> {
   const text = await input.readFlagValue(value, `--${name}`)
   if (text.trim() === '') throw usageError(`--${name} is empty`)
   return text
@@ -130,7 +127,10 @@ async function toEvent(input: InputReader, flag: EventFlag): Promise<string> {
   const read = (text: string) => input.readFlagValue(text, `--${name}`)
   if (name === 'event') return checkJson(await read(value))
   if (name === 'message')
-    return JSON.stringify({ type: 'user.message', content: [createTextBlock(await readFilled(input, flag))] })
+    return JSON.stringify({
+      type: 'user.message',
+      content: [createTextBlock(await readNonEmpty(input, flag))],
+    })
   if (name === 'interrupt') return '{"type":"user.interrupt"}'
   if (name === 'interrupt-thread') return JSON.stringify({ type: 'user.interrupt', session_thread_id: value })
   const [, id = '', text = ''] = /^([^=]+)=(.*)$/s.exec(value) ?? []

@@ -31,7 +31,6 @@ interface ReadingOptions {
   hint?: string
 }
 
-/** Reads the events of a file, or of stdin for `-`. Throws a usage error for an empty input. */
 export async function readGivenEvents(
   input: Context['input'],
   path: string,
@@ -89,8 +88,8 @@ export const getEventSourceTexts = (given: GivenEvents): string[] =>
   'lines' in given ? given.lines : listJsonElements(given.body, 'events')
 
 /**
- * Yields the events of a recorded session. A value without `type` and with a list `data` is a page of the
- * service's list, so its events are yielded. Throws a usage error for a value that is not an event.
+ * Yields the events of a recorded session. A value without `type` and with a list `data` counts as a page of
+ * events, as the service lists them. Throws a usage error for a value that is not an event.
  */
 export function* listRecordedEvents(given: GivenEvents): Generator<EventItem> {
   for (const [index, text] of getEventSourceTexts(given).entries()) {
@@ -106,9 +105,7 @@ export function* listRecordedEvents(given: GivenEvents): Generator<EventItem> {
   }
 }
 
-/**
- * Returns whether a text has one JSON value per line: its first line is valid JSON, and more lines follow.
- */
+/** Returns whether a text has one JSON value per line: the first line is JSON, and more lines follow. */
 function isLineDelimited(text: string): boolean {
   const newline = text.indexOf('\n')
   return (
@@ -128,7 +125,10 @@ function wrapInBody(text: string, value: unknown): { body: string; events: unkno
 
 const maxWarnings = 10
 
-/** Creates a check of the user's events by the specification (src/wire/README.md: session events, 2.2 and 4.1). */
+/**
+ * Creates a check of the user's events by the specification (src/wire/README.md: session events, 2.2 and
+ * 4.1). `end` throws a usage error that lists all problems. Without problems, `end` returns the warnings.
+ */
 export function createGivenEventsCheck() {
   const check = createEventsCheck()
   return {
@@ -149,13 +149,13 @@ export function createGivenEventsCheck() {
       const { rangeProblems } = check
       const warnings = rangeProblems
         .slice(0, maxWarnings)
-        .map((doubt) => `${name}: ${describe(doubt)}, or the service may refuse it`)
+        .map((problem) => `${name}: ${describe(problem)}, or the service may refuse it`)
       return rangeProblems.length > maxWarnings ? [...warnings, `${name}: more such values follow`] : warnings
     },
   }
 }
 
-export function checkEvents(events: Iterable<unknown>, given?: GivenEvents): void {
+export function requireValidEvents(events: Iterable<unknown>, given?: GivenEvents): void {
   const review = createGivenEventsCheck()
   for (const event of events) review.add(event)
   review.end(given)

@@ -6,22 +6,20 @@ import { createBodyCollector, type HttpResponse } from '../../wire/exchange.ts'
 import { describeSchemaIssues, tryParseJson } from '../../wire/json/parse.ts'
 import { createUnexpectedBodyFailure, isErrorEnvelope } from '../../wire/problem/problem.ts'
 import { EventsReceipt, SessionEvent } from '../../wire/sessions/session-event.ts'
-import { createEventRowPrinter, printEventIds } from '../listing/rows.ts'
+import { createEventRowPrinter, printIds } from '../listing/rows.ts'
 
 interface ReceiptOptions {
   isPrinted?: boolean
   /** Message if a signal ends the run after the service has accepted the events. */
   accepted?: string
-  /**
-   * Called as soon as it is certain that the service has accepted the events, before parley prints anything.
-   */
+  /** Called when it is certain that the service has accepted the events, before parley prints anything. */
   onAccepted?(): void
 }
 
 /**
- * Reads the response to sent events, and returns the events that it lists. An empty body with a 2xx status
- * means that the service accepted the events. Any other body must be a receipt, which is an object with the
- * accepted events in `data`, because a login page may also have status 200. Throws a `CliError`.
+ * Reads the receipt, which is the response to sent events, and returns the events in its field `data`. An
+ * empty body with a 2xx status means that the service accepted the events. Throws a `CliError` for any other
+ * body, because a login page may also have status 200.
  */
 export async function readReceipt(
   { flags, output }: Context,
@@ -63,15 +61,14 @@ export async function readReceipt(
   return parsed.data?.data ?? []
 }
 
-/** Returns the events of a request body. Omits values that are not events. */
 export function readEventsOfBody(body: Uint8Array): SessionEvent[] {
   const { events } = JSON.parse(new TextDecoder().decode(body)) as { events?: unknown }
   return (Array.isArray(events) ? events : []).flatMap((event) => SessionEvent.safeParse(event).data ?? [])
 }
 
 /**
- * Returns the sent events with the ids of the receipt. If the receipt has other events than the request,
- * returns the events of the receipt if they have ids, otherwise the events of the request.
+ * Returns the sent events with the ids of the receipt (the response to the request). If the types of the
+ * events differ, returns the events of the receipt. If these have no ids, returns the sent events.
  */
 export function addIdsFromReceipt(
   given: readonly SessionEvent[],
@@ -84,7 +81,7 @@ export function addIdsFromReceipt(
 
 export async function printReceipt(context: Context, events: SessionEvent[], ids: boolean): Promise<void> {
   const { flags, output } = context
-  if (ids) await printEventIds(context, events)
+  if (ids) await printIds(context, events)
   else if (!flags.raw && events.length > 0) await createEventRowPrinter(context)(events)
   await output.flush()
 }

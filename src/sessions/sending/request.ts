@@ -17,7 +17,7 @@ import {
   readGivenEvents,
 } from './given-events.ts'
 
-export interface EventsOptions {
+export interface EventInputOptions {
   input?: string
   file?: string[]
   validate?: boolean
@@ -30,7 +30,7 @@ export interface EventsOptions {
  */
 export async function createEventsBody(
   context: Context,
-  options: EventsOptions,
+  options: EventInputOptions,
   words: string[],
 ): Promise<Uint8Array | undefined> {
   const { input } = context
@@ -59,12 +59,12 @@ export async function createEventsBody(
 }
 
 /**
- * Like `createEventsBody`, but without other input, reads the events from stdin. Throws a usage error if
- * there are no events.
+ * Like `createEventsBody`, but reads the events from stdin if there is no other input. Throws a usage error
+ * if there are no events.
  */
 export async function createNonEmptyEventsBody(
   context: Context,
-  options: EventsOptions,
+  options: EventInputOptions,
   words: string[],
 ): Promise<Uint8Array> {
   const { input: path, file = [] } = options
@@ -82,11 +82,11 @@ export async function createNonEmptyEventsBody(
 }
 
 /**
- * Reads the events of `-i` or stdin. `piped` is the text of stdin that belongs to the message of the words.
+ * Reads the events of `-i` or stdin. `piped` is text from stdin that is added to the message of the words.
  */
 async function readInputEvents(
   context: Context,
-  { input: path }: EventsOptions,
+  { input: path }: EventInputOptions,
   words: string[],
   onEvent: ((event: unknown) => void) | undefined,
 ): Promise<{ given?: GivenEvents; piped: string }> {
