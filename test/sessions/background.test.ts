@@ -17,42 +17,52 @@ const read = (events: object[]) => {
   return background
 }
 
-test.each<[title: string, events: object[], waiting: string[]]>([
+test.each<[rule: string, events: object[], waiting: string[]]>([
   [
-    'the ids of the last idle event',
+    'a child thread waits for the tool uses in its last idle event only',
     [thread('status_idle', 'a', ['t1']), thread('status_idle', 'a', ['t2'])],
     ['t2'],
   ],
   [
-    'an id of two threads while one of them waits',
+    'a tool use of two child threads waits while one of the threads waits',
     [thread('status_idle', 'a', ['t1']), thread('status_idle', 'b', ['t1']), thread('status_running', 'a')],
     ['t1'],
   ],
   [
-    'none of a thread that has ended',
+    'a child thread that has ended waits for no tool use',
     [thread('status_terminated', 'a'), thread('status_idle', 'a', ['t1'])],
     [],
   ],
   [
-    'none of a thread with an invalid id',
+    'a child thread with an invalid id waits for no tool use',
     [thread('status_idle', 5, ['t1']), thread('status_idle', '', ['t1'])],
     [],
   ],
-])('parley finds the waiting tool uses of threads: %s', (_, events, waiting) => {
+])('%s', (_, events, waiting) => {
   expect([...read(events).waiting]).toEqual(waiting)
 })
 
-test.each<[title: string, events: object[], open: string[], canContinue: boolean]>([
-  ['a run that has ended is never open again', [created('w', 'status_ended'), created('w')], [], false],
-  ['an error does not wake an idle run', [created('w', 'status_idle'), created('w', 'error')], ['w'], false],
+test.each<[rule: string, events: object[], open: string[], canContinue: boolean]>([
   [
-    'a run that works again can continue',
+    'a workflow run that has ended is never open again',
+    [created('w', 'status_ended'), created('w')],
+    [],
+    false,
+  ],
+  [
+    'an idle workflow run stays idle after an error',
+    [created('w', 'status_idle'), created('w', 'error')],
+    ['w'],
+    false,
+  ],
+  [
+    'an idle workflow run that works again can continue without a reply',
     [created('w', 'status_idle'), created('w', 'status_running')],
     ['w'],
     true,
   ],
   [
-    'a run with a working thread can continue',
+    'a workflow run continues if one of its threads works while another thread waits',
     [
       created('w'),
       thread('created', 'a', undefined, 'w'),
@@ -63,14 +73,14 @@ test.each<[title: string, events: object[], open: string[], canContinue: boolean
     ['w'],
     true,
   ],
-  ['an invalid id is not a run', [created(null), created(''), created({})], [], false],
-])('parley finds open workflow runs: %s', (_, events, open, canContinue) => {
+  ['an event with an invalid id opens no workflow run', [created(null), created(''), created({})], [], false],
+])('%s', (_, events, open, canContinue) => {
   const background = read(events)
   expect(background.openRuns.map(({ id }) => id)).toEqual(open)
   expect(background.canContinue).toBe(canContinue)
 })
 
-test('parley reads a session with 5,000 waiting threads and open workflow runs', () => {
+test('a session with 5,000 waiting child threads waits for all of them, and continues after the last reply', () => {
   const state = new SessionState()
   const add = (event: object) => state.add(SessionEvent.parse(event))
   const count = 5_000

@@ -52,20 +52,25 @@ function decide(error: CliError, { times = 1, now = 0 } = {}) {
   return policy.decide(error)
 }
 
-test.each<[string, boolean, CliError, Parameters<typeof decide>[1]]>([
-  ['4:59 min without a connection', true, failure('not-sent'), { now: 5 * minutes - 1 }],
-  ['5 min without a connection', false, failure('not-sent'), { now: 5 * minutes }],
-  ['a missing response', true, failure('unknown'), {}],
-  ['a 429 that forbids a retry', false, failure('rate-limited', { status: 429, isPermanent: true }), {}],
-  ['five unreadable responses', true, failure('response'), { times: 5 }],
-  ['a second 401', false, failure('credentials', { status: 401 }), { times: 2 }],
-  ['a 403', false, failure('credentials', { status: 403 }), {}],
-  ['a 404', false, failure('refused', { status: 404 }), {}],
-])('parley tries to reconnect after %s: %j', (_, isRepeated, error, circumstances) => {
-  expect(decide(error, circumstances)).toEqual(isRepeated ? expect.any(Number) : error)
+test.each<[string, CliError, Parameters<typeof decide>[1]]>([
+  ['4:59 min without a connection', failure('not-sent'), { now: 5 * minutes - 1 }],
+  ['a missing response', failure('unknown'), {}],
+  ['five unreadable responses', failure('response'), { times: 5 }],
+])('parley tries to reconnect after %s', (_, error, circumstances) => {
+  expect(decide(error, circumstances)).toEqual(expect.any(Number))
 })
 
-test('parley fails at once if the service asks to wait for more than 60 s before it reconnects', () => {
+test.each<[string, CliError, Parameters<typeof decide>[1]]>([
+  ['5 min without a connection', failure('not-sent'), { now: 5 * minutes }],
+  ['a 429 that forbids a retry', failure('rate-limited', { status: 429, isPermanent: true }), {}],
+  ['a second 401', failure('credentials', { status: 401 }), { times: 2 }],
+  ['a 403', failure('credentials', { status: 403 }), {}],
+  ['a 404', failure('refused', { status: 404 }), {}],
+])('parley does not reconnect after %s', (_, error, circumstances) => {
+  expect(decide(error, circumstances)).toEqual(error)
+})
+
+test('parley does not reconnect if the service requests a wait of more than 60 s', () => {
   const error = failure('rate-limited', { status: 429, retryAfter: 61 })
   const message = 'x (the service asks to wait 61 s, more than 60 s)'
   expect(decide(error)).toMatchObject({ message, details: error.details })
@@ -84,14 +89,14 @@ test('each response of the service gives parley another five minutes to reconnec
 
 test.each<[string, CliError]>([
   ['a 429 with Retry-After', failure('rate-limited', { status: 429, retryAfter: 1.5 })],
-  ['a 401, if there are new secrets', failure('credentials', { status: 401 })],
-])('parley prints a note before it reconnects: %s', (_, error) => {
+  ['a 401 if a command prints new secrets', failure('credentials', { status: 401 })],
+])('parley prints a note before it reconnects after %s', (_, error) => {
   const { policy, notes } = createPolicy(start + 1, { hasNewSecrets: true })
   policy.decide(error)
   expect(notes).toEqual(['x; trying again'])
 })
 
-test('parley prints a repeated cause of a reconnect once, until the service responds', () => {
+test('parley prints the same cause of a reconnect only once until the service responds', () => {
   const { policy, notes } = createPolicy(Infinity)
   const refused = new CliError('not-sent', 'connection refused')
   for (const error of [refused, refused, failure('not-sent'), refused]) policy.decide(error)
@@ -101,7 +106,7 @@ test('parley prints a repeated cause of a reconnect once, until the service resp
   expect(notes).toEqual([first, other, first, first])
 })
 
-test('parley counts the failures of each kind separately, and a response does not reset the counts', () => {
+test('parley limits unreadable responses and 401s separately, and other responses do not reset the counts', () => {
   const { policy } = createPolicy(Infinity, { hasNewSecrets: true })
   const [refused, odd] = [failure('credentials', { status: 401 }), failure('response')]
   policy.decide(refused)
@@ -120,7 +125,7 @@ test("the note before a reconnect has the service's message on one line", () => 
 })
 
 test.each([
-  ['of this millisecond counts as passed', start, true],
+  ['at the current millisecond counts as passed', start, true],
   ['1 ms ago counts as passed', start - 1, true],
   ['of Infinity does not count as passed', Infinity, false],
 ])('a deadline %s', (_, deadlineMs, isOver) => {
@@ -152,7 +157,7 @@ test('the waits before parley reconnects double up to 8 s, unless the service as
   expect(waits).toEqual([250, 500, 1000, 2000, 4000, 8000, 8000, 20_000, 8000, 8000])
 })
 
-test('parley waits before it reconnects only if the wait ends before the deadline', async () => {
+test('parley does not wait to reconnect if the wait ends at or after the deadline', async () => {
   const { attempt } = createPolicy(start + 10_000)
   await expect(attempt(busy(10))).rejects.toMatchObject(tooLate)
   await expect(createPolicy(start + 10_000).attempt(busy(9.999))).resolves.toBe('done')

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import { SessionState } from '../../src/sessions/session-state.ts'
 
 // A regular expression that matches this text exceeds the stack.
-test('two inputs of an id with a text of 16 million characters can be compared', () => {
+test('two inputs of 16 million characters with the same tool use id can be compared', () => {
   const long = 'a\\n'.repeat(8e6)
   const state = new SessionState()
   for (const input of [`{"a":"${long}"}`, `{"a": "${long}"}`]) {

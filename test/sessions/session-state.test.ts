@@ -3,8 +3,8 @@ import { needsClientResult, SessionState } from '../../src/sessions/session-stat
 import type { SessionEvent } from '../../src/wire/sessions/session-event.ts'
 
 /**
- * Creates an event from a word: `run1` has the id 1. The tool uses that it answers or waits for follow a
- * colon.
+ * Creates an event from a word: `use1` is a tool use with the id `use1`. After a colon follow the ids of the
+ * tool uses that the event answers or waits for.
  */
 function toEvent(word: string): SessionEvent {
   const [id = '', listed] = word.split(':')
@@ -13,48 +13,39 @@ function toEvent(word: string): SessionEvent {
     type: 'session.status_idle',
     stop_reason: { type, ...(ids && { event_ids: ids }) },
   })
+  const use = { type: 'agent.tool_use', name: 'bash', input: {} }
+  const evaluated = (result: string, explanation?: string) => ({
+    type: 'span.outcome_evaluation_end',
+    result,
+    explanation,
+  })
   const kinds: Record<string, SessionEvent> = {
     say: { type: 'agent.message' },
     run: { type: 'session.status_running' },
     message: { type: 'user.message' },
     interrupt: { type: 'user.interrupt' },
-    hint: { type: 'system.message' },
-    unlike: { type: 'x.user.message' },
-    use: { type: 'agent.tool_use', name: 'bash', input: {} },
-    allowed: { type: 'agent.tool_use', name: 'bash', input: {}, evaluated_permission: 'allow' },
-    denied: { type: 'agent.tool_use', name: 'bash', input: {}, evaluated_permission: 'deny' },
-    custom: { type: 'agent.custom_tool_use', name: 'x', input: {} },
+    use,
+    allowed: { ...use, evaluated_permission: 'allow' },
+    denied: { ...use, evaluated_permission: 'deny' },
     mcp: { type: 'agent.mcp_tool_use', name: 'x', mcp_server_name: 's', input: {} },
-    almost: { type: 'agent.tool_use_delta', name: 'x', input: {} },
-    before: { type: 'x.agent.tool_use', name: 'x', input: {} },
     confirm: { type: 'user.tool_confirmation', tool_use_id: ids?.[0] },
-    both: { type: 'user.tool_confirmation', tool_use_id: ids?.[0], custom_tool_use_id: ids?.[1] },
-    result: { type: 'user.tool_result', tool_use_id: ids?.[0] },
-    given: { type: 'user.custom_tool_result', custom_tool_use_id: ids?.[0] },
-    ran: { type: 'agent.tool_result', tool_use_id: ids?.[0] },
-    mcpran: { type: 'agent.mcp_tool_result', mcp_tool_use_id: ids?.[0] },
-    theirs: { type: 'agent.tool_use', name: 'bash', input: {}, session_thread_id: 'th1' },
-    stopthem: { type: 'user.interrupt', session_thread_id: 'th1' },
-    restthem: { ...idle('end_turn'), session_thread_id: 'th1' },
+    confirmTwo: { type: 'user.tool_confirmation', tool_use_id: ids?.[0], custom_tool_use_id: ids?.[1] },
+    result: { type: 'agent.tool_result', tool_use_id: ids?.[0] },
+    childUse: { ...use, session_thread_id: 'th1' },
+    childInterrupt: { type: 'user.interrupt', session_thread_id: 'th1' },
     outcome: { type: 'user.define_outcome' },
-    reached: { type: 'span.outcome_evaluation_end', result: 'satisfied' },
-    revise: { type: 'span.outcome_evaluation_end', result: 'needs_revision' },
-    missed: { type: 'span.outcome_evaluation_end', result: 'failed', explanation: 'no test' },
-    tired: { type: 'span.outcome_evaluation_end', result: 'max_iterations_reached' },
-    late: { type: 'x.user.tool_result', tool_use_id: ids?.[0] },
-    longer: { type: 'user.tool_result_delta', tool_use_id: ids?.[0] },
-    lateran: { type: 'x.agent.tool_result', tool_use_id: ids?.[0] },
-    longran: { type: 'agent.tool_result_delta', tool_use_id: ids?.[0] },
+    reached: evaluated('satisfied'),
+    revise: evaluated('needs_revision'),
+    missed: evaluated('failed', 'no test'),
+    maxIterations: evaluated('max_iterations_reached'),
     done: idle('end_turn'),
     idle: idle(),
     wait: idle('requires_action'),
-    tomorrow: idle('a_reason_of_tomorrow'),
+    unknown: idle('a_new_reason'),
     exhausted: idle('retries_exhausted'),
     refusal: idle('refusal'),
     budget: idle('budget_reached'),
-    explained: { ...idle('refusal'), stop_details: { category: 'cyber', explanation: 'no malware' } },
-    detailed: { ...idle('a_reason_of_tomorrow'), stop_details: { explanation: 'come back later' } },
-    gone: { type: 'session.status_terminated' },
+    terminated: { type: 'session.status_terminated' },
     deleted: { type: 'session.deleted' },
     error: { type: 'session.error', error: { message: 'out of order' } },
     usage: { type: 'session.usage', budget: { max_list_cost: { amount: '250', currency: 'USD' } } },
@@ -73,47 +64,99 @@ const stuck = (reason: string, more: object = {}) => ({ kind: 'stuck', reason, .
 const missed = (category: string, more: object = {}) =>
   stuck('the outcome was not reached', { category, ...more })
 const isDone = { kind: 'done', reason: 'end_turn' }
-/** Idle event that waits for unknown tool uses. */
-const forNothing = stuck('requires_action')
+const isStuckWithoutUses = stuck('requires_action')
 
-test.each<[words: string, stop: object | undefined]>([
-  ['done1', isDone],
-  ['idle1', { kind: 'done', reason: 'no reason given' }],
-  ['done1 run2', undefined],
-  ['done1 message2', undefined],
-  ['done1 say2', isDone],
-  ['done1 confirm2 done3 confirm4', undefined],
-  ['done1 confirm2:use1 done3 both4:use1,use1', isDone],
-  ['done1 confirm2:use1 done3 both4:use1,use2', undefined],
-  // Tool uses in an idle event wait for replies.
-  ['use1 wait1:use1', waiting('use1')],
-  ['use1 confirm1:use1 wait1:use1', undefined],
-  ['use1 wait1:', forNothing],
-  ['use1 exhausted1:use1', stuck('retries_exhausted')],
-  ['use1 refusal1:use1', stuck('refusal')],
-  // If an idle event lists no ids, all tool uses of the turn without a reply may wait.
-  ['use1 wait1', waiting('use1')],
-  ['allowed1 wait1', forNothing],
-  ['denied1 wait1', forNothing],
-  ['use1 message1 wait1', forNothing],
-  ['use1 interrupt1 wait1', forNothing],
-  ['use1 tomorrow1 wait1', forNothing],
-  ['use1 tomorrow1', stuck('a_reason_of_tomorrow')],
-  // An event with a thread id affects that thread only.
-  ['use1 theirs1 stopthem1 wait1', waiting('use1')],
-  // An outcome that the agent did not reach.
-  ['outcome1 revise1 reached1 done1', isDone],
-  ['outcome1 revise1 missed1 say1 done1', missed('failed', { why: 'no test' })],
-  ['outcome1 tired1 idle1', missed('max_iterations_reached')],
-  ['outcome1 missed1 message1 done1', isDone],
-  ['outcome1 missed1 outcome2 done1', isDone],
-  // Reasons why a session is stuck or ended.
-  ['error1 refusal1', stuck('refusal', { why: 'out of order' })],
-  ['error1 tomorrow1', stuck('a_reason_of_tomorrow', { why: 'out of order' })],
-  ['gone1', { kind: 'ended', reason: 'terminated' }],
-  ['error1 deleted1', { kind: 'ended', reason: 'deleted', why: 'out of order' }],
-])('after the events "%s", the session stopped with %j', (words, stop) => {
+test.each<[rule: string, words: string, stop: object | undefined]>([
+  ['a session is done at an idle event with the reason end_turn', 'done1', isDone],
+  [
+    'a session is done at an idle event without a reason',
+    'idle1',
+    { kind: 'done', reason: 'no reason given' },
+  ],
+  ['an idle session works again after session.status_running', 'done1 run2', undefined],
+  ["an idle session works again after a client's message", 'done1 message2', undefined],
+  ["an idle session stays idle after the agent's message", 'done1 say2', isDone],
+  [
+    'an idle session works again after a confirmation without a tool use id',
+    'done1 confirm2 done3 confirm4',
+    undefined,
+  ],
+  [
+    'an idle session stays idle if a tool use is confirmed again',
+    'done1 confirm2:use1 done3 confirmTwo4:use1,use1',
+    isDone,
+  ],
+  [
+    'an idle session works again if a repeated confirmation names another tool use, too',
+    'done1 confirm2:use1 done3 confirmTwo4:use1,use2',
+    undefined,
+  ],
+  ['a session waits for replies to the tool uses in its idle event', 'use1 wait1:use1', waiting('use1')],
+  [
+    'a session does not wait for a tool use that was confirmed before the idle event',
+    'use1 confirm1:use1 wait1:use1',
+    undefined,
+  ],
+  [
+    'a session is stuck if its idle event requires an action but has an empty list of ids',
+    'use1 wait1:',
+    isStuckWithoutUses,
+  ],
+  ['if an idle event has no list of ids, every unanswered tool use may wait', 'use1 wait1', waiting('use1')],
+  ['a session is stuck at an idle event with an unknown reason', 'use1 unknown1', stuck('a_new_reason')],
+  [
+    'an interrupt of a child thread does not interrupt tool uses of the main thread',
+    'use1 childUse1 childInterrupt1 wait1',
+    waiting('use1'),
+  ],
+  ['a session is done if it reached its outcome after a revision', 'outcome1 revise1 reached1 done1', isDone],
+  [
+    "a session is stuck if its outcome failed, with the service's explanation",
+    'outcome1 revise1 missed1 say1 done1',
+    missed('failed', { why: 'no test' }),
+  ],
+  [
+    'a session is stuck if it did not reach its outcome in the maximum number of iterations',
+    'outcome1 maxIterations1 idle1',
+    missed('max_iterations_reached'),
+  ],
+  [
+    'a session has ended if the service terminated it',
+    'terminated1',
+    { kind: 'ended', reason: 'terminated' },
+  ],
+  [
+    'a session has ended if it was deleted, with the message of the last error',
+    'error1 deleted1',
+    { kind: 'ended', reason: 'deleted', why: 'out of order' },
+  ],
+])('%s', (_, words, stop) => {
   expect(after(words).stop).toEqual(stop)
+})
+
+test('if an idle event has no list of ids, only open tool uses of the current turn may wait', () => {
+  for (const words of ['allowed1', 'denied1', 'use1 message1', 'use1 interrupt1', 'use1 unknown1'])
+    expect(after(`${words} wait1`).stop, words).toEqual(isStuckWithoutUses)
+})
+
+test('a session is stuck after its last retry or a refusal, even if the idle event lists a tool use', () => {
+  expect(after('use1 exhausted1:use1').stop).toEqual(stuck('retries_exhausted'))
+  expect(after('use1 refusal1:use1').stop).toEqual(stuck('refusal'))
+})
+
+test('a failed outcome no longer counts after a message or a new outcome of a client', () => {
+  for (const word of ['message1', 'outcome2'])
+    expect(after(`outcome1 missed1 ${word} done1`).stop, word).toEqual(isDone)
+})
+
+test('a stuck session has the message of its last error as the reason, if the error has a message', () => {
+  const why = 'out of order'
+  expect(after('error1 refusal1').stop).toEqual(stuck('refusal', { why }))
+  expect(after('error1 unknown1').stop).toEqual(stuck('a_new_reason', { why }))
+  const state = after('')
+  state.add({ type: 'session.error', error: null })
+  state.add(toEvent('exhausted1'))
+  expect(state.stop).toEqual(stuck('retries_exhausted'))
 })
 
 test('the state of a session that reached its budget has the last budget of the service', () => {
@@ -121,52 +164,39 @@ test('the state of a session that reached its budget has the last budget of the 
   expect(after('usage1 say1 budget1').stop).toEqual(stuck('budget_reached', { budget }))
 })
 
-test.each<[words: string, reason: string | undefined]>([
-  ['done1', 'end_turn'],
-  ['use1 wait1:use1', 'requires_action'],
-])('after the events "%s", the stop reason is %s', (words, reason) => {
-  expect(after(words).stopReason).toBe(reason)
+test('the stop reason of a session is the reason in its last idle event', () => {
+  expect(after('use1 done1').stopReason).toBe('end_turn')
+  expect(after('done1 use1 wait1:use1').stopReason).toBe('requires_action')
 })
 
-test.each<[words: string, pending: string[], unlisted: string[]]>([
-  ['use1', [], []],
-  ['use1 use2 wait1:use1,use2 confirm1:use2', ['use1'], []],
-  ['use1 wait1:use1 gone1', ['use1'], []],
-])(
-  'after the events "%s", the tool uses that wait are %j, and those that may wait are %j',
-  (words, pending, unlisted) => {
-    const state = after(words)
-    expect([state.pending, state.unlisted]).toEqual([pending, unlisted])
-  },
-)
-
-test.each<[error: unknown, why: string | undefined]>([
-  [{ message: 'broken' }, 'broken'],
-  [null, undefined],
-])('after the error %j, the reason of a stuck session is %j', (error, why) => {
-  const state = after('')
-  state.add({ type: 'session.error', error })
-  state.add(toEvent('exhausted1'))
-  expect(state.stop).toEqual(stuck('retries_exhausted', { why }))
+test.each<[rule: string, words: string, pending: string[]]>([
+  ['a tool use does not wait for a reply before an idle event lists it', 'use1', []],
+  ['a confirmed tool use no longer waits', 'use1 use2 wait1:use1,use2 confirm1:use2', ['use1']],
+  [
+    'an unanswered tool use stays pending if the session is terminated',
+    'use1 wait1:use1 terminated1',
+    ['use1'],
+  ],
+])('%s', (_, words, pending) => {
+  const state = after(words)
+  expect([state.pending, state.unlisted]).toEqual([pending, []])
 })
 
-test.each([
-  ['agent.custom_tool_use', undefined, true],
-  ['agent.custom_tool_use', 'ask', true],
-  ['agent.tool_use', 'allow', true],
-  ['agent.tool_use', 'ask', false],
-  ['agent.tool_use', undefined, false],
-  ['agent.mcp_tool_use', 'allow', false],
-])("for %s with the service's decision %s, the client sends a result: %s", (type, permission, isNeeded) => {
-  expect(needsClientResult({ type, permission })).toBe(isNeeded)
+test('the client sends the result of a custom tool use, and of a tool use that the service allowed', () => {
+  expect(needsClientResult({ type: 'agent.custom_tool_use' })).toBe(true)
+  expect(needsClientResult({ type: 'agent.custom_tool_use', permission: 'ask' })).toBe(true)
+  expect(needsClientResult({ type: 'agent.tool_use', permission: 'allow' })).toBe(true)
 })
 
-test('the client sends no result for an unknown tool use', () => {
+test('the client sends no result of an MCP tool use, or of a tool use that needs a confirmation', () => {
+  expect(needsClientResult({ type: 'agent.mcp_tool_use', permission: 'allow' })).toBe(false)
+  expect(needsClientResult({ type: 'agent.tool_use', permission: 'ask' })).toBe(false)
+  expect(needsClientResult({ type: 'agent.tool_use' })).toBe(false)
   expect(needsClientResult()).toBe(false)
 })
 
 test("only a client's reply to the named tool use counts as a reply", () => {
-  const state = after('use1 use2 mcp1 confirm1:use1 ran1:use2 run2')
+  const state = after('use1 use2 mcp1 confirm1:use1 result1:use2 run2')
   expect(['use1', 'use2', 'mcp1'].map((id) => state.getAnswer(id) !== undefined)).toEqual([true, true, false])
   expect(['use1', 'use2', 'mcp1'].map((id) => state.getAnswer(id)?.isReply ?? false)).toEqual([
     true,
@@ -175,14 +205,12 @@ test("only a client's reply to the named tool use counts as a reply", () => {
   ])
 })
 
-test.each<[words: string, showsRests: boolean]>([
-  ['message1 say1 idle1', true],
-  ['use1 idle1', false],
-])('after the events "%s", the service is known to send idle events: %s', (words, showsRests) => {
-  expect(after(words).sendsIdleEvents).toBe(showsRests)
+test('a service is known to send idle events after one that ends a turn, but not after one for a waiting tool use', () => {
+  expect(after('message1 say1 idle1').sendsIdleEvents).toBe(true)
+  expect(after('use1 idle1').sendsIdleEvents).toBe(false)
 })
 
-test('a session is idle if the session resource is idle, until the next event or request', () => {
+test('a session counts as idle if the session resource is idle, until the next event', () => {
   const state = after('message1 run1 say1')
   const done = { kind: 'done', reason: 'no reason given' }
   const expectIdle = () => {
@@ -209,7 +237,7 @@ test('a session is idle if the session resource is idle, until the next event or
   expect(open.stop).toEqual(waiting('use1'))
 })
 
-test('the state of a session has the time and ids of its stops, and whether it has events', () => {
+test('the state of a session contains its last stop and the ids of all its stops', () => {
   const state = after('')
   expect(state.isEmpty).toBe(true)
   state.add({ ...toEvent('done1'), processed_at: '2026-01-01T00:00:00Z' })
@@ -221,7 +249,7 @@ test('the state of a session has the time and ids of its stops, and whether it h
   expect(state.stop).toBeUndefined()
 })
 
-test('a tool use without an id gets no reply, and a tool use without a name has an empty name', () => {
+test('a tool use without an id does not wait for a reply, and a name that is not text counts as empty', () => {
   const state = after('')
   state.add({ type: 'agent.tool_use', name: 'bash', input: {} })
   state.add({ id: 'use1', type: 'agent.tool_use', name: 5, input: {} })
@@ -244,8 +272,8 @@ test.each<[string, object]>([
   }
 })
 
-test('a tool use with a result does not count as changed if it is repeated with another input', () => {
-  const state = after('use1 use2 ran1:use1')
+test('a tool use that already has a result does not count as changed if it is repeated with another input', () => {
+  const state = after('use1 use2 result1:use1')
   for (const id of ['use1', 'use2']) state.addRepeated({ ...toEvent(id), input: { a: 1 } })
   expect(['use1', 'use2'].map((id) => state.getToolUse(id)?.isContradicted ?? false)).toEqual([false, true])
   const empty = after('use1')
@@ -257,13 +285,13 @@ const use = { id: 't1', type: 'agent.tool_use', name: 'bash', input: {} }
 const answer = { id: 'a1', type: 'user.tool_confirmation', tool_use_id: 't1', result: 'allow' }
 const done = { id: 'i2', type: 'session.status_idle', stop_reason: { type: 'end_turn' } }
 
-test('a session does not count as working because a reply is listed again after the turn', () => {
+test('an idle session stays idle if a list repeats a reply after the turn', () => {
   const state = new SessionState()
   for (const event of [use, answer, done, answer]) state.add(event)
   expect(state.stop).toEqual({ kind: 'done', reason: 'end_turn' })
 })
 
-test('a session counts as working after a reply only if it waited for that reply', () => {
+test('an idle session works again after a reply only if it waited for that reply', () => {
   const state = new SessionState()
   for (const event of [use, done, answer]) state.add(event)
   expect(state.stop).toEqual({ kind: 'done', reason: 'end_turn' })
@@ -275,7 +303,7 @@ test('a session counts as working after a reply only if it waited for that reply
   }
 })
 
-test('the JSON of a tool use is kept until the tool use is decided and executed', () => {
+test('the JSON of a tool use is dropped after its result or its denial, but not after an allow', () => {
   const state = new SessionState()
   state.add(use, 'text')
   state.add(answer)
@@ -296,26 +324,36 @@ const waits = (id: string, ...ids: string[]) => ({
 const other = { ...use, id: 't2', session_thread_id: 'th1' }
 const interrupt = { id: 'x1', type: 'user.interrupt' }
 
-test.each<[what: string, since: SessionEvent[], t1: string | undefined, t2: string | undefined]>([
+test.each<[cause: string, since: SessionEvent[], t1: string | undefined, t2: string | undefined]>([
   ['an answer', [answer], 'it already has the answer allow', undefined],
   ['a denial', [{ ...answer, result: 'deny' }], 'it already has the answer deny', undefined],
   ['a result', [{ id: 'r', type: 'user.tool_result', tool_use_id: 't1' }], 'it has a result', undefined],
   ['an interrupt', [interrupt], 'it was interrupted', 'it was interrupted'],
-  ['an interrupt of a thread', [{ ...interrupt, session_thread_id: 'th1' }], undefined, 'it was interrupted'],
+  [
+    'an interrupt of its thread',
+    [{ ...interrupt, session_thread_id: 'th1' }],
+    undefined,
+    'it was interrupted',
+  ],
   [
     'the end of the session',
     [{ id: 'e', type: 'session.status_terminated' }],
     'the session is terminated',
     'the session is terminated',
   ],
-  ['another idle event', [waits('i2', 't2')], 'the session does not wait for it any more', undefined],
-])('after %s, the state of a session has the reason why tool uses need no reply', (_, since, t1, t2) => {
+  [
+    'an idle event that no longer lists it',
+    [waits('i2', 't2')],
+    'the session does not wait for it any more',
+    undefined,
+  ],
+])('a tool use needs no reply after %s, and the state gives the reason', (_, since, t1, t2) => {
   const state = new SessionState()
   for (const event of [use, other, waits('i1', 't1', 't2'), ...since]) state.add(event)
   expect([state.findClosedReason('t1'), state.findClosedReason('t2')]).toEqual([t1, t2])
 })
 
-test('an allowed tool use that a later idle event lists waits for its result', () => {
+test('an allowed tool use waits for its result if a later idle event lists it', () => {
   const state = new SessionState()
   for (const event of [use, waits('i1', 't1'), answer, waits('i2', 't1')]) state.add(event, 'text')
   expect(state.answerable).toEqual(['t1'])
@@ -326,7 +364,7 @@ test('an allowed tool use that a later idle event lists waits for its result', (
   expect(state.answerable).toEqual([])
 })
 
-test('a session has not stopped at an idle event while a run replies to its tool uses', () => {
+test('a session does not count as stopped at an idle event while parley replies to its tool uses', () => {
   const state = new SessionState()
   for (const event of [use, waits('i1', 't1')]) state.add(event)
   state.isReplying = true
@@ -335,7 +373,7 @@ test('a session has not stopped at an idle event while a run replies to its tool
   expect(state.stop).toEqual({ kind: 'waiting', ids: ['t1'] })
 })
 
-test('tool uses do not wait for replies if the budget of the session is used up', () => {
+test('tool uses do not wait for replies if the session has reached its budget', () => {
   const state = new SessionState()
   for (const event of [use, { ...done, stop_reason: { type: 'budget_reached', event_ids: ['t1'] } }])
     state.add(event)
@@ -344,35 +382,35 @@ test('tool uses do not wait for replies if the budget of the session is used up'
 
 test.each([
   [
-    'keys in another order, other blanks and escapes',
+    'another order of keys, other blanks and escapes',
     '{"a":1,"b":"x"}',
     '{ "b" : "\\u0078", "a" : 1 }',
     false,
   ],
   [
-    'two long numbers that are equal in JavaScript',
+    'two different long numbers that are equal in JavaScript',
     '{"a":12345678901234567890}',
     '{"a":12345678901234567891}',
     true,
   ],
   [
-    'two such numbers, swapped between fields',
+    'two long numbers, swapped between fields',
     '{"a":9007199254740993,"b":9007199254740992}',
     '{"a":9007199254740992,"b":9007199254740993}',
     true,
   ],
   ['a number and its text, swapped between fields', '{"a":1,"b":"1"}', '{"a":"1","b":1}', true],
-  ['a word and its text, swapped between fields', '{"a":null,"b":"null"}', '{"a":"null","b":null}', true],
+  ['null and its text, swapped between fields', '{"a":null,"b":"null"}', '{"a":"null","b":null}', true],
   ['a duplicate key', '{"a":1}', '{"a":2,"a":1}', true],
-  ['a prototype', '{"a":1}', '{"__proto__":{"a":1}}', true],
+  ['a field __proto__', '{"a":1}', '{"__proto__":{"a":1}}', true],
   [
-    'a nesting of 100,000 levels',
+    'a nesting of 100,000 levels, with a blank',
     `${'['.repeat(1e5)}${']'.repeat(1e5)}`,
     `${'['.repeat(1e5)} ${']'.repeat(1e5)}`,
     true,
   ],
 ])(
-  'a second input of a tool use contradicts the first only if its value differs: %s',
+  'a second input of a tool use contradicts the first only if the value differs: %s',
   (_, one, other, isContradicted) => {
     const state = new SessionState()
     for (const input of [one, other]) {

@@ -54,7 +54,7 @@ test('sessions list on a narrow terminal puts time and title of each session bel
 
 test.each([
   ['a session without an id', { data: [{ status: 'idle' }] }, 'data[0] has no id'],
-  ['pages that repeat', { data: [first], next_page: 'p' }, 'its pages repeat'],
+  ['a page that repeats the previous page', { data: [first], next_page: 'p' }, 'its pages repeat'],
 ])('sessions list exits with 8 for %s', async (_, body, said) => {
   const { code, err } = await run(['sessions', 'list'], { exchange: answerInOrder(body) })
   expect(code).toBe(8)
@@ -84,24 +84,21 @@ test.each([
   ['a missing agent and environment', [], '{}', 'give --agent ID and --environment ID'],
   ['a list as a body', ['-i', '-'], '[]', 'stdin: must be an object'],
   [
-    'an event that breaks a rule',
+    'an initial event without content',
     ['-i', '-'],
     '{"agent":"a","environment_id":"e","initial_events":[{"type":"user.message"}]}',
     'initial_events[0].content',
   ],
-])('sessions create sends nothing for %s', async (_, argv, stdin, said) => {
+  [
+    'empty required ids in -i',
+    ['-i', '-'],
+    '{"agent":{"type":"agent","id":""},"environment_id":""}',
+    'give --agent ID and --environment ID',
+  ],
+])('sessions create exits with 2 and sends nothing for %s', async (_, argv, stdin, said) => {
   const ended = await run(['sessions', 'create', ...argv], { stdin })
   expect(ended).toMatchObject({ code: 2, requests: [] })
   expect(ended.err).toContain(said)
-})
-
-test('sessions create sends nothing for empty required ids in -i', async () => {
-  const argv = ['-i', '-']
-  const ended = await run(['sessions', 'create', ...argv], {
-    stdin: '{"agent":{"type":"agent","id":""},"environment_id":""}',
-  })
-  expect(ended).toMatchObject({ code: 2, requests: [] })
-  expect(ended.err).toContain('give --agent ID and --environment ID')
 })
 
 describe('sessions create if stdout fails', () => {
@@ -109,16 +106,21 @@ describe('sessions create if stdout fails', () => {
   const closed = { ...createFailingStdout(0), isClosed: true }
 
   test.each([
-    ['a full disk', createFailingStdout(0, 'ENOSPC'), [], 'no space left on the disk'],
-    ['a full disk, with --raw', createFailingStdout(0, 'ENOSPC'), ['--raw'], 'no space left on the disk'],
-    ['it was closed', closed, [], 'it was closed when parley started'],
+    ['the disk is full', createFailingStdout(0, 'ENOSPC'), [], 'no space left on the disk'],
     [
-      'it is unread until the deadline',
+      'the disk is full, with --raw',
+      createFailingStdout(0, 'ENOSPC'),
+      ['--raw'],
+      'no space left on the disk',
+    ],
+    ['stdout was closed from the start', closed, [], 'it was closed when parley started'],
+    [
+      'nobody reads stdout before the deadline',
       createFailingStdout(0),
       ['--deadline', '5'],
       'the deadline passed before',
     ],
-  ])('sessions create exits with 11 and prints the id on stderr: %s', async (_, stdout, flags, why) => {
+  ])('sessions create exits with 11 and prints the id on stderr if %s', async (_, stdout, flags, why) => {
     const cwd = temporaryFolder()
     const ended = await run([...argv, ...flags, '--report', 'r'], {
       cwd,
@@ -137,8 +139,7 @@ describe('sessions create if stdout fails', () => {
 describe('sessions create if the body does not end after the session', () => {
   const argv = ['sessions', 'create', '--agent', 'a', '--environment', 'e']
   const whole = JSON.stringify(first)
-  /** Sends these chunks. Then the body is cut or stays open. */
-  const sending = (chunks: string[], end: 'cut' | 'open'): Exchange => {
+  const respondWith = (chunks: string[], end: 'cut' | 'open'): Exchange => {
     async function* body() {
       for (const chunk of chunks) yield Buffer.from(chunk)
       if (end === 'open') await new Promise(() => {})
@@ -148,15 +149,15 @@ describe('sessions create if the body does not end after the session', () => {
   }
 
   test.each<[string, string[], 'cut' | 'open']>([
-    ['cut, with the JSON in two chunks', [whole.slice(0, 20), whole.slice(20)], 'cut'],
-    ['open', [whole], 'open'],
-  ])('sessions create prints the id if the JSON is complete and the body is %s', async (_, chunks, end) => {
-    const ended = await run(argv, { exchange: sending(chunks, end) })
+    ['is cut after the complete JSON', [whole.slice(0, 20), whole.slice(20)], 'cut'],
+    ['stays open after the complete JSON', [whole], 'open'],
+  ])('sessions create prints the id if the response %s', async (_, chunks, end) => {
+    const ended = await run(argv, { exchange: respondWith(chunks, end) })
     expect(ended).toMatchObject({ code: 0, out: 'sesn_1\n', err: '' })
   })
 
-  test('sessions create --raw names the new session in the error message if the answer breaks off', async () => {
-    const world = { exchange: sending([whole], 'cut') }
+  test('sessions create --raw prints the id of the new session on stderr if the response is cut', async () => {
+    const world = { exchange: respondWith([whole], 'cut') }
     const ended = await run([...argv, '--raw'], world)
     expect(ended).toMatchObject({ code: 8, out: '' })
     expect(ended.err).toBe('parley: the answer broke off\n  the session sesn_1 was created\n')
@@ -164,46 +165,33 @@ describe('sessions create if the body does not end after the session', () => {
     expect(JSON.parse(err).error).toMatchObject({ session: 'sesn_1', sent: 'yes', retry: 'never' })
   })
 
-  test('sessions create does not take an object in a web page as a session', async () => {
+  test('sessions create does not accept an object in a web page as a session', async () => {
     const page = '<script>x={"id":"sesn_1"}</script>'
-    const ended = await run(argv, { exchange: sending([page], 'cut') })
+    const ended = await run(argv, { exchange: respondWith([page], 'cut') })
     expect(ended).toMatchObject({ code: 8, out: '' })
     expect(ended.err).toContain('the session may have been created')
   })
 })
 
-describe('sessions create if the answer has no session', () => {
-  test.each<[string, ReturnType<typeof answering>, number]>([
-    ['an HTML page', answering('<html>'), 8],
-    ['a failure', answering('{}', { status: 500 }), 7],
-  ])(
-    'sessions create says that the session may have been created after an answer with %s',
-    async (_, exchange, code) => {
-      const argv = [
-        'sessions',
-        'create',
-        '--agent',
-        'a',
-        '--environment',
-        'e',
-        '--beta',
-        'files-api-2025-04-14',
-      ]
-      const ended = await run(argv, { exchange })
-      expect([ended.code, ended.out, ended.requests.length]).toEqual([code, '', 1])
-      expect(ended.err).toContain(
-        "\n  the session may have been created: check with 'parley sessions list --beta files-api-2025-04-14' before sending again\n",
-      )
-      const { err } = await run([...argv, '--errors', 'json'], { exchange })
-      expect(JSON.parse(err).error).toMatchObject({
-        sent: code === 7 ? 'yes' : 'unknown',
-        retry: 'look-first',
-      })
-    },
+test.each<[string, ReturnType<typeof answering>, number]>([
+  ['an HTML page', answering('<html>'), 8],
+  ['a status 500', answering('{}', { status: 500 }), 7],
+])('sessions create prints that the session may have been created after %s', async (_, exchange, code) => {
+  const beta = ['--beta', 'files-api-2025-04-14']
+  const argv = ['sessions', 'create', '--agent', 'a', '--environment', 'e', ...beta]
+  const ended = await run(argv, { exchange })
+  expect([ended.code, ended.out, ended.requests.length]).toEqual([code, '', 1])
+  expect(ended.err).toContain(
+    "\n  the session may have been created: check with 'parley sessions list --beta files-api-2025-04-14' before sending again\n",
   )
+  const { err } = await run([...argv, '--errors', 'json'], { exchange })
+  expect(JSON.parse(err).error).toMatchObject({
+    sent: code === 7 ? 'yes' : 'unknown',
+    retry: 'look-first',
+  })
 })
 
-test('sessions show prints status and usage, the tool uses that wait, and the command that replies', async () => {
+test('sessions show prints the status, the usage, the waiting tool uses, and the command that answers them', async () => {
   const usage = { input_tokens: 1200, output_tokens: 30 }
   const events = [
     { id: 't1', type: 'agent.tool_use', name: 'bash', input: { command: 'ls' } },

@@ -31,46 +31,44 @@ async function follow(
 const now = new Date().toISOString()
 const clock = /\d\d:\d\d:\d\d/.source
 
-describe('first line of events follow', () => {
-  test.each<[string, object[], object[], string]>([
+test.each<[string, object[], object[], string]>([
+  [
+    'names the session',
+    [message],
+    [idle({ stop_reason: 'end_turn' })],
+    `following ${session}; Ctrl-C stops following, the session continues`,
+  ],
+  [
+    'shows since when and why a session is idle',
+    [message, idle({ processed_at: now, stop_reason: { type: 'end_turn' } })],
+    [],
+    `${session} is idle since ${clock} \\(end_turn\\); --stay waits for more events`,
+  ],
+  [
+    'shows that an idle session waits for answers to tool uses',
     [
-      'names the session',
-      [message],
-      [idle({ stop_reason: 'end_turn' })],
-      `following ${session}; Ctrl-C stops following, the session continues`,
+      use('toolu_1', {}),
+      idle({ processed_at: now, stop_reason: { type: 'requires_action', event_ids: ['toolu_1'] } }),
     ],
-    [
-      'shows the time of today and the reason of an idle session',
-      [message, idle({ processed_at: now, stop_reason: { type: 'end_turn' } })],
-      [],
-      `${session} is idle since ${clock} \\(end_turn\\); --stay waits for more events`,
-    ],
-    [
-      'shows that tool uses wait',
-      [
-        use('toolu_1', {}),
-        idle({ processed_at: now, stop_reason: { type: 'requires_action', event_ids: ['toolu_1'] } }),
-      ],
-      [],
-      `${session} is idle since ${clock} \\(tool uses wait for an answer\\)\\n`,
-    ],
-    [
-      'shows that the session has ended',
-      [{ id: 't', type: 'session.status_terminated', processed_at: now }],
-      [],
-      `${session} ended at ${clock} \\(terminated\\)\\n`,
-    ],
-  ])('V57: the first line of events follow %s', async (_, listed, live, said) => {
-    const { err } = await follow({ listed, live }, { env: { PARLEY_SESSION: session, NO_COLOR: '1' } })
-    expect(err).toMatch(new RegExp(`^parley: ${said}`))
-    const piped = await follow({ listed, live }, { tty: [] })
-    expect(piped.err).not.toMatch(/following|is idle|ended at/)
-  })
+    [],
+    `${session} is idle since ${clock} \\(tool uses wait for an answer\\)\\n`,
+  ],
+  [
+    'shows when a terminated session ended',
+    [{ id: 't', type: 'session.status_terminated', processed_at: now }],
+    [],
+    `${session} ended at ${clock} \\(terminated\\)\\n`,
+  ],
+])('V57: the first line of events follow %s', async (_, listed, live, said) => {
+  const { err } = await follow({ listed, live }, { env: { PARLEY_SESSION: session, NO_COLOR: '1' } })
+  expect(err).toMatch(new RegExp(`^parley: ${said}`))
+  const piped = await follow({ listed, live }, { tty: [] })
+  expect(piped.err).not.toMatch(/following|is idle|ended at/)
 })
 
 const long = { command: 'x y '.repeat(2000), more: '日本語' }
 
-test('V58: events follow prints an event without text as one dim line as wide as the terminal', async () => {
+test('V58: on a terminal, events follow prints an event without text as one dim line that is cut to fit', async () => {
   const listed = [use('toolu_1', long), { id: 'a', type: 'agent.message', content: 'two\nlines' }, idle()]
   const shown = await follow({ listed }, { argv: ['--history'], columns: 60 })
   const [first = '', ...rest] = shown.out.split('\n')
@@ -93,13 +91,16 @@ describe('V60: events list --type with a type that no event has', () => {
   test.each([
     ['agent.mesage', ' (did you mean agent.message?)'],
     ['status_idle', ' (did you mean session.status_idle?)'],
-  ])('V60: events list --type %s prints that no event has this type', async (wrong, hint) => {
-    const { code, out, err } = await list('--type', wrong, '--type', 'user.message')
-    expect({ code, err }).toEqual({ code: 0, err: `parley: no event has the type '${wrong}'${hint}\n` })
-    expect(out).toMatch(/^m\tuser\.message\t/)
-  })
+  ])(
+    'V60: events list --type %s prints that no event has this type and suggests another',
+    async (wrong, hint) => {
+      const { code, out, err } = await list('--type', wrong, '--type', 'user.message')
+      expect({ code, err }).toEqual({ code: 0, err: `parley: no event has the type '${wrong}'${hint}\n` })
+      expect(out).toMatch(/^m\tuser\.message\t/)
+    },
+  )
 
-  test('V60: events list does not warn about a documented type, or if --limit may hide its events', async () => {
+  test('V60: events list prints no note about a documented type, or if --limit may hide events of the type', async () => {
     for (const argv of [
       ['agent.message'],
       ['brand.new'],
@@ -151,9 +152,13 @@ test('G20: Ctrl-C at a prompt prints that nothing was sent (needs script)', asyn
 })
 
 test.each([
-  [[], ['agent.thinking', 'session.status_idle']],
-  [['-v'], ['session.status_running', 'agent.thinking', 'session.usage', 'session.status_idle']],
-])('events follow with the flags %j prints on a terminal only these events: %j', async (flags, types) => {
+  ['omits status and usage events', [], ['agent.thinking', 'session.status_idle']],
+  [
+    'prints status and usage events with -v',
+    ['-v'],
+    ['session.status_running', 'agent.thinking', 'session.usage', 'session.status_idle'],
+  ],
+])('on a terminal, events follow %s', async (_, flags, types) => {
   const history = [
     userSays('x'),
     running,

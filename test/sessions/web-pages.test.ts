@@ -6,8 +6,8 @@ const html = { status: 200, body: page, headers: { 'content-type': 'text/html' }
 const readError = (err: string) => JSON.parse(err.trim().split('\n').at(-1) as string).error
 
 test.each([
-  ['events list', ['events', 'list'], { lists: [{ fault: html }] }],
-  ['events list, empty', ['events', 'list'], { lists: [{ fault: { ...html, body: '' } }] }],
+  ['the list of events list', ['events', 'list'], { lists: [{ fault: html }] }],
+  ['the list of events list and is empty', ['events', 'list'], { lists: [{ fault: { ...html, body: '' } }] }],
   ['the first list of events run', ['events', 'run', 'go'], { lists: [{ fault: html }] }],
   ['the first stream of events run', ['events', 'run', 'go'], { streams: [{ fault: html }] }],
   [
@@ -15,17 +15,14 @@ test.each([
     ['events', 'follow'],
     { history: [running], streams: [{ fault: html }] },
   ],
-])(
-  'a web page instead of a response is exit 8, and parley advises to retry later: %s',
-  async (_, argv, script) => {
-    const service = createSessionService(script)
-    const { code, err } = await service.run([...argv, '--errors', 'json'])
-    expect([code, service.posts], err).toEqual([8, []])
-    expect(readError(err)).toMatchObject({ retry: 'later', safeToRetry: true })
-  },
-)
+])('parley exits with 8 and advises to retry later if a web page replaces %s', async (_, argv, script) => {
+  const service = createSessionService(script)
+  const { code, err } = await service.run([...argv, '--errors', 'json'])
+  expect([code, service.posts], err).toEqual([8, []])
+  expect(readError(err)).toMatchObject({ retry: 'later', safeToRetry: true })
+})
 
-test('events run reconnects after a web page instead of a stream', async () => {
+test('events run reconnects if a web page replaces a later stream', async () => {
   const service = createSessionService({
     posts: [{ next: [running, shown(says('done'), { after: 10_000 }), endTurn] }],
     streams: [

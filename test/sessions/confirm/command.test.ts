@@ -21,7 +21,7 @@ const confirmation = (id: string, result = 'allow', reason?: string): Event => (
 const waitsWith = (reason: object): Event => ({ type: 'session.status_idle', stop_reason: reason })
 const both = ['stdout', 'stderr'] as ('stdout' | 'stderr')[]
 
-/** Creates a session with this history. Without events of its own, it waits for t1, t2 and t3. */
+/** Creates a session with this history. If omitted, the session waits for replies to t1, t2 and t3. */
 function open(history?: Event[], script: SessionScript = {}) {
   const service = createSessionService({
     history: history ?? [bash('t1'), bash('t2'), bash('t3'), waitsFor('t1', 't2', 't3')],
@@ -36,13 +36,12 @@ function open(history?: Event[], script: SessionScript = {}) {
         stdinKind: 'pipe',
         stdin: typeof events === 'string' ? events : JSON.stringify(events),
       }),
-    /** Runs confirm on a terminal at which a person types `typed`. */
     prompt: (typed: string, ...argv: string[]) => confirm(argv, atTerminal(typed, both)),
   })
 }
 
 describe('events confirm with ids or with events', () => {
-  test('events confirm sends its replies to all given ids in one request, each once', async () => {
+  test('events confirm replies to all given ids in one request, and to a repeated id once', async () => {
     const { confirm, posts } = open()
     expect((await confirm(['t1', 't2', 't1', '--deny', '--message', 'no'])).code).toBe(0)
     expect(posts).toEqual([[confirmation('t1', 'deny', 'no'), confirmation('t2', 'deny', 'no')]])
@@ -58,10 +57,10 @@ describe('events confirm with ids or with events', () => {
     waitsFor('t1', 't2', 't3', 't4', 'm1'),
   ]
   test.each([
-    ['a page', JSON.stringify({ data: listed, next_page: null })],
-    ['events in lines', listed.map((event) => JSON.stringify(event)).join('\n')],
+    ['a page of events', JSON.stringify({ data: listed, next_page: null })],
+    ['one event per line', listed.map((event) => JSON.stringify(event)).join('\n')],
   ])(
-    'Q06: events confirm replies to the waiting tool uses of %s, also to unknown ids, but to none that needs a result',
+    'Q06: events confirm replies to the waiting tool uses of %s on stdin, but not to those that need a result',
     async (_, stdin) => {
       const { pipe, posts } = open()
       const { code, err } = await pipe(stdin, '--allow')
@@ -71,16 +70,13 @@ describe('events confirm with ids or with events', () => {
     },
   )
 
-  test('Q01: events confirm replies only to the listed tool uses if the stop reason has no type', async () => {
-    const events = [bash('t1'), bash('t2'), waitsWith({ event_ids: ['t1'] })]
-    const [first, second] = [open(), open(events)]
-    expect((await first.pipe(events, '--allow')).code).toBe(0)
-    expect(first.posts).toEqual([[confirmation('t1')]])
-    expect((await second.confirm(['--pending', '--deny'])).code).toBe(0)
-    expect(second.posts).toEqual([[confirmation('t1', 'deny')]])
+  test('Q01: events confirm replies only to the listed tool uses on stdin if the stop reason has no type', async () => {
+    const { pipe, posts } = open()
+    expect((await pipe([bash('t1'), bash('t2'), waitsWith({ event_ids: ['t1'] })], '--allow')).code).toBe(0)
+    expect(posts).toEqual([[confirmation('t1')]])
   })
 
-  test('Q02: events confirm replies to no tool use of an idle event that lists no ids, unless its id is given', async () => {
+  test('Q02: if the idle event lists no ids, events confirm replies only to tool uses that the user names', async () => {
     const events = [
       bash('t1'),
       bash('t2', { type: 'agent.mcp_tool_use' }),
@@ -103,8 +99,8 @@ describe('events confirm with ids or with events', () => {
   test.each([
     ['a body, byte for byte', body, body],
     ['a list', `[${one},${two}]`, listOfTwo],
-    ['events in lines', `${one}\n\n${two}\n`, listOfTwo],
-  ])('Q03: events confirm sends given confirmations unchanged: %s', async (_, stdin, sent) => {
+    ['one event per line', `${one}\n\n${two}\n`, listOfTwo],
+  ])('Q03: events confirm sends confirmations on stdin unchanged: %s', async (_, stdin, sent) => {
     const { code, requests } = await open().pipe(stdin)
     expect({ code, sent: requests.map(({ text }) => text) }).toEqual({ code: 0, sent: [sent] })
   })
@@ -141,10 +137,10 @@ describe('events confirm with ids or with events', () => {
   })
 
   test.each([
-    ['input', { input: { command: 'rm' } }],
-    ['name', { name: 'rm' }],
+    ['inputs', { input: { command: 'rm' } }],
+    ['names', { name: 'rm' }],
   ])(
-    'Q07: events confirm denies, but never allows, an id that has two tool uses with another %s',
+    'Q07: events confirm denies, but never allows, a tool use that the service sent with two different %s',
     async (_, more) => {
       const events = [bash('t1'), bash('t2'), bash('t1', more), waitsFor('t1', 't2')]
       const { pipe, confirm, prompt, posts } = open(events)
@@ -179,16 +175,16 @@ describe('events confirm with ids or with events', () => {
 describe('prompts of events confirm', () => {
   test.each([
     [
-      'no with a reason',
+      'accepts no with a reason',
       'n  not on a Friday \nno\ny\n',
       [confirmation('t1', 'deny', 'not on a Friday'), confirmation('t2', 'deny'), confirmation('t3')],
     ],
     [
-      'other input only after a new prompt',
+      'appears again after any other input',
       '\ny es\nyy\ns q\nn\nn\nn\n',
       ['t1', 't2', 't3'].map((id) => confirmation(id, 'deny')),
     ],
-  ])('V64: a prompt of events confirm accepts %s', async (_, typed, expected) => {
+  ])('V64: a prompt of events confirm %s', async (_, typed, expected) => {
     const { prompt, posts } = open()
     const { code, out } = await prompt(typed, '--pending')
     expect({ code, posts }).toEqual({ code: 0, posts: [expected] })
@@ -196,10 +192,10 @@ describe('prompts of events confirm', () => {
   })
 
   test.each([
-    ['skips one tool use', 's\ny\nn\n', [[confirmation('t2'), confirmation('t3', 'deny')]], ['t1']],
-    ['skips and quits', 's\nskip\nquit\n', [], ['t1', 't2', 't3']],
+    ['skips one of three tool uses', 's\ny\nn\n', [[confirmation('t2'), confirmation('t3', 'deny')]], ['t1']],
+    ['skips two tool uses and quits', 's\nskip\nquit\n', [], ['t1', 't2', 't3']],
   ])(
-    'V65: events confirm exits with 12 if the person %s, and sends the given replies',
+    'V65: events confirm sends the other replies and exits with 12 if the person %s',
     async (_, typed, sent, left) => {
       const { prompt, posts } = open()
       const { code, err } = await prompt(typed, '--pending')
@@ -219,7 +215,7 @@ describe('prompts of events confirm', () => {
     expect(err).toContain('the reason has more than 10000 characters\n')
   })
 
-  test('V66: events confirm ID prompts with the tool use that the session shows', async () => {
+  test('V66: events confirm ID reads the tool use from the session and prompts about it', async () => {
     const { prompt, posts } = open()
     const { code, err, requests } = await prompt('y\nn\n', 't2', 't1', 't2')
     expect({ code, posts }).toEqual({ code: 0, posts: [[confirmation('t2'), confirmation('t1', 'deny')]] })
@@ -227,7 +223,7 @@ describe('prompts of events confirm', () => {
     expect(requests.map(({ method }) => method)).toEqual(['GET', 'GET', 'POST'])
   })
 
-  test('V66: events confirm rejects ids that the session does not show or that need no confirmation', async () => {
+  test('V66: events confirm exits with 2 for ids that are unknown to the session or need no confirmation', async () => {
     const history = [bash('t1'), bash('t2'), waitsFor('t1', 't2'), custom('c1'), { ...says('hi'), id: 'm1' }]
     const { prompt, posts, add } = open([...history, confirmation('t2', 'deny')])
     const { code, err } = await prompt('y\ny\ny\n', 't1', 't9', 'c1', 'm1', 't2')
@@ -260,7 +256,13 @@ describe('prompts of events confirm', () => {
       0,
       isClosed('it already has the answer deny'),
     ],
-    ['is no longer shown', two, [bash('t2'), waitsFor('t2')], 0, isClosed('the session no longer shows it')],
+    [
+      'disappeared from the session',
+      two,
+      [bash('t2'), waitsFor('t2')],
+      0,
+      isClosed('the session no longer shows it'),
+    ],
     [
       'was interrupted in its thread',
       [bash('t1', inThread), ...two.slice(1)],
@@ -280,9 +282,12 @@ describe('prompts of events confirm', () => {
     },
   )
 
-  test.each([[['--pending']], [['t1', 't2']]])(
-    'events confirm %j exits with 0 and sends nothing if the session is interrupted during the prompt',
-    async (argv) => {
+  test.each([
+    ['--pending', ['--pending']],
+    ['with ids', ['t1', 't2']],
+  ])(
+    'events confirm %s exits with 0 and sends nothing if the session is interrupted during the prompt',
+    async (_, argv) => {
       const { prompt, posts } = open(two, { lists: [{ nth: 2, before: [interrupt] }] })
       const { code, err } = await prompt('y\nn\n', ...argv)
       expect({ code, posts }).toEqual({ code: 0, posts: [] })
@@ -306,7 +311,7 @@ describe('prompts of events confirm', () => {
     })
   })
 
-  test('V67: a prompt escapes colours of the service, and a pipe gets tab-separated lines', async () => {
+  test('V67: events confirm escapes colors of the service in a prompt, and prints tab-separated lines to a pipe', async () => {
     const { confirm } = open([bash('t1', { input: { a: ['x\x1b[31m', 1.5, null] } }), waitsFor('t1')])
     const { err, out } = await confirm(['t1'], atTerminal('y\n'))
     expect(err).toContain('  | {\n  |   "a": [\n  |     "x\\u001b[31m",\n  |     1.5,\n')
@@ -326,14 +331,11 @@ describe('prompts of events confirm', () => {
     expect(posts).toEqual([[confirmation('t1')]])
   })
 
-  test.each([[['bash']], [null], [undefined]])(
-    'events confirm does not prompt about a tool use whose name is %j, and exits with 12',
-    async (name) => {
-      const { prompt, posts } = open([bash('t1'), bash('t2', { name }), waitsFor('t1', 't2')])
-      const { code, err } = await prompt('y\ny\n', '--pending')
-      expect({ code, posts }).toEqual({ code: 12, posts: [[confirmation('t1')]] })
-      expect(err).toContain('t2 is not answered: its tool has no name')
-      expect(err).toMatch(/s1 waits for an answer\n {2}t2: /)
-    },
-  )
+  test('events confirm --pending leaves a tool use without a name open, and exits with 12', async () => {
+    const { prompt, posts } = open([bash('t1'), bash('t2', { name: undefined }), waitsFor('t1', 't2')])
+    const { code, err } = await prompt('y\ny\n', '--pending')
+    expect({ code, posts }).toEqual({ code: 12, posts: [[confirmation('t1')]] })
+    expect(err).toContain('t2 is not answered: its tool has no name')
+    expect(err).toMatch(/s1 waits for an answer\n {2}t2: /)
+  })
 })

@@ -32,7 +32,7 @@ async function confirmTwo(
   return { code, screen, events: JSON.parse(posted).events }
 }
 
-test('keys that are typed before a prompt do not answer it (needs script)', async () => {
+test('lines that are typed before a prompt do not answer it (needs script)', async () => {
   const { events } = await confirmTwo('sh confirm', () => [
     ['(t1)? [y/n/s/q] ', 'y\ny\ny\n'],
     ['(t2)? [y/n/s/q] ', 'n\n'],
@@ -40,7 +40,7 @@ test('keys that are typed before a prompt do not answer it (needs script)', asyn
   expect(events.map(({ result }) => result)).toEqual(['allow', 'deny'])
 })
 
-test('Q12: a pasted reason of several lines is sent whole, and answers no other prompt (needs script)', async () => {
+test('Q12: a pasted reason of several lines is sent whole, and does not answer the next prompt (needs script)', async () => {
   const { events } = await confirmTwo('sh confirm', () => [
     ['(t1)? [y/n/s/q] ', 'n \x1b[200~not here\rnor there\ry\r\x1b[201~\r'],
     ['(t2)? [y/n/s/q] ', '\x1b[200~y\r\x1b[201~\r'],
@@ -51,7 +51,7 @@ test('Q12: a pasted reason of several lines is sent whole, and answers no other 
   ])
 })
 
-test('V26: Ctrl-D answers no prompt, and events confirm sends the earlier replies (needs script)', async () => {
+test('V26: Ctrl-D leaves a tool use open, and events confirm sends the earlier replies (needs script)', async () => {
   const { events } = await confirmTwo('sh confirm', () => [
     ['(t1)? [y/n/s/q] ', 'y\r'],
     ['(t2)? [y/n/s/q] ', '\x04y\r'],
@@ -71,7 +71,7 @@ test('V40: Ctrl-Z at a prompt suspends parley, and after fg the prompt is empty 
   expect(events, screen).toMatchObject([{ result: 'deny', deny_message: 'way' }, { result: 'allow' }])
 })
 
-test('Q10: keys that are typed before a prompt without Enter do not answer it (needs script)', async () => {
+test('Q10: keys that are typed before a prompt, without Enter, do not answer it (needs script)', async () => {
   const { events } = await confirmTwo('sh confirm', () => [
     ['(t1)? [y/n/s/q] ', 'n\ny'],
     ['(t2)? [y/n/s/q] ', '\n'],

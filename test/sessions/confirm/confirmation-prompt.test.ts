@@ -13,7 +13,7 @@ const idleFor = (ids: string[]) => ({
   stop_reason: { type: 'requires_action', event_ids: ids },
 })
 
-/** Creates a session that lists these events and accepts posts. */
+/** Creates an exchange with a session that lists this page of events and accepts posts. */
 const listing = (page: string): Exchange => {
   const [list, receipt] = [answering(page), answering('{"data":[]}')]
   return (request) => (request.method === 'POST' ? receipt : list)(request)
@@ -38,10 +38,27 @@ async function prompt(uses: { id: string; [field: string]: unknown }[], typed: s
   return { ...ended, requests, verdicts: answers.map(({ result }: { result: string }) => result) }
 }
 
-/** Returns the text after the marks of the rows, line by line. */
+/** Creates a terminal of 200 columns. Calls `onWrite` with the whole text after each write. */
+function createScreen(onWrite?: (text: string) => void) {
+  let text = ''
+  const stream = new Writable({
+    write(chunk, _, done) {
+      text += chunk
+      onWrite?.(text)
+      done()
+    },
+  })
+  return {
+    terminal: { isTerminal: true, columns: 200, open: () => stream, writeSync: () => 0 },
+    getText: () => text,
+    shows: (part: string) => expect.poll(() => text, { timeout: 60_000 }).toContain(part),
+  }
+}
+
+/** Returns the rows of the prompt without their prefixes. */
 const shownIn = (err: string) => [...err.matchAll(/^ {2}[|:] (.*)$/gm)].map(([, text]) => text)
 
-test('V23: a prompt shows the whole input, however long', async () => {
+test('V23: a prompt shows the whole input even if it is long', async () => {
   const command = `${'safe '.repeat(2000)}; rm -rf / # ${'字'.repeat(500)}`
   const { code, err, verdicts } = await prompt([{ id: 't1', input: { command } }], 'y\n')
   expect({ code, verdicts }).toEqual({ code: 0, verdicts: ['allow'] })
@@ -67,7 +84,7 @@ test('a prompt shows the command of a tool use as indented text, then the other 
   ])
 })
 
-test('a prompt shows the field path as text before the other fields', async () => {
+test('a prompt shows the field "path" of an input as text before the other fields', async () => {
   const others = { content: 'x', url: 'u' }
   const { err } = await prompt([{ id: 't1', input: { ...others, path: '/etc/hosts' } }], 'n\n')
   const [line, ...more] = shownIn(err).slice(2)
@@ -91,7 +108,7 @@ test.each([
   expect(shownIn(err).slice(2, 4)).toEqual(['{', row])
 })
 
-test('V23: a prompt shows a line break of a text as an indented new line', async () => {
+test('V23: after a line break in a text of the input, a prompt starts an indented row', async () => {
   const input = {
     script: 'echo 1\n  allow bash (t9)? [y/n/s/q] y\n',
     folder: 'C:\\new\\n',
@@ -113,7 +130,7 @@ test('V23: a prompt shows a line break of a text as an indented new line', async
   ])
 })
 
-test('V24: a prompt escapes hidden characters, so that only parley starts a line', async () => {
+test('V24: a prompt escapes invisible characters, and each row begins with a prefix of parley', async () => {
   const evil =
     '\x1b[2J\r\u202e\u2066\u200b\u200e\u061c\u2028\u009b\u00ad\ufe0f\u{e0041}\ud800\x7f\u3164\nparley: x'
   const use = { id: `t${evil}`, type: 'agent.mcp_tool_use', name: evil, mcp_server_name: evil, [evil]: 1 }
@@ -141,7 +158,7 @@ test('V24: a prompt escapes hidden characters, so that only parley starts a line
 test.each([
   ['longer than 1 MiB', { command: 'x'.repeat(2 ** 20) }],
   ['nested more than 100 deep', 'DEEP'],
-])('V25: events confirm does not prompt about an input that is %s', async (why, input) => {
+])('V25: events confirm leaves a tool use open without a prompt if its input is %s', async (why, input) => {
   const { code, err, verdicts } = await prompt(
     [
       { id: 't1', input: {} },
@@ -155,34 +172,27 @@ test.each([
   )
 })
 
-test.each([
-  ['before the first answer', '', []],
-  ['after an answer', 'y\n', ['allow']],
-])(
-  'V26: the end of stdin answers no prompt, and events confirm sends the earlier replies: %s',
-  async (_, typed, sent) => {
-    const { code, err, verdicts } = await prompt([{ id: 't1' }, { id: 't2' }], typed)
-    expect({ code, verdicts }).toEqual({ code: 12, verdicts: sent })
-    expect(err).toContain(`s waits for an answer\n  ${sent.length > 0 ? 't2' : 't1'}: bash`)
-  },
-)
+test('V26: events confirm sends nothing and exits with 12 if stdin ends before the first answer', async () => {
+  const { code, err, verdicts } = await prompt([{ id: 't1' }, { id: 't2' }], '')
+  expect({ code, verdicts }).toEqual({ code: 12, verdicts: [] })
+  expect(err).toContain('s waits for an answer\n  t1: bash')
+})
 
-/** A JSON source text that differs from the output of any formatter. */
-const spelled = `{"data":[{"id":"t1","type":"agent.mcp_tool_use","name":"read","na\\u006de":"rm","mcp_server_name":"files",
+/** A page of events whose source text has escapes, duplicate keys, long numbers and unusual blanks. */
+const unusualPage = `{"data":[{"id":"t1","type":"agent.mcp_tool_use","name":"read","na\\u006de":"rm","mcp_server_name":"files",
   "input":{"path":"/etc","n":12345678901234567890.10,"p\\u0061th":"\\u0072m",  "e":[ ], "o":{
   },"__proto__":{"a":1e2}},"input":[1]},
   ${JSON.stringify(idleFor(['t1']))}]}`
 
-test('V46: a prompt shows the input exactly as a file contains it', async () => {
-  const flags = ['-i', 'page.json']
+test('V46: a prompt shows duplicate keys, long numbers and every input of a tool use', async () => {
   const cwd = temporaryFolder()
-  writeFileSync(join(cwd, 'page.json'), spelled)
-  const { err, code } = await run(['events', 'confirm', '-s', 's', ...flags], {
+  writeFileSync(join(cwd, 'page.json'), unusualPage)
+  const { err, code } = await run(['events', 'confirm', '-s', 's', '-i', 'page.json'], {
     cwd,
     typed: 'n\n',
     tty: ['stdout', 'stderr'],
     env: { NO_COLOR: '1' },
-    exchange: listing(spelled),
+    exchange: listing(unusualPage),
   })
   expect(code).toBe(0)
   expect(shownIn(err)).toEqual([
@@ -206,27 +216,34 @@ test('V46: a prompt shows the input exactly as a file contains it', async () => 
   ])
 })
 
-test('events confirm does not accept the key a at a prompt', async () => {
+test('the prompt of events confirm does not offer or accept the key a (always allow)', async () => {
   const { code, err, verdicts } = await prompt([{ id: 't1', input: {} }], 'a\nn\n')
   expect({ code, verdicts }).toEqual({ code: 0, verdicts: ['deny'] })
   expect(err).not.toContain('same call')
 })
 
 test.each([
-  ['wide', '字'.repeat(200), 80],
-  ['wide and the terminal very narrow', '字'.repeat(200), 12],
-])('Q11: a prompt stays on one line if the name of the tool is %s', async (_, name, columns) => {
-  const { err } = await prompt([{ id: `t${'字'.repeat(100)}`, name, input: {} }], 'n\n', columns)
-  const [question = ''] = /^ {2}allow .*?\[y\/n\/s\/q\] /m.exec(err) ?? []
-  expect(question).not.toBe('')
-  const width = [...question].reduce((sum, char) => sum + (char > '~' ? 2 : 1), 0)
-  expect(width).toBeLessThan(Math.max(columns, 24))
-})
+  ['80', 80],
+  ['12', 12],
+])(
+  'Q11: the question of a prompt fits on a terminal of %s columns if name and id are wide',
+  async (_, columns) => {
+    const name = '字'.repeat(200)
+    const { err } = await prompt([{ id: `t${'字'.repeat(100)}`, name, input: {} }], 'n\n', columns)
+    const [question = ''] = /^ {2}allow .*?\[y\/n\/s\/q\] /m.exec(err) ?? []
+    expect(question).not.toBe('')
+    const width = [...question].reduce((sum, char) => sum + (char > '~' ? 2 : 1), 0)
+    expect(width).toBeLessThan(Math.max(columns, 24))
+  },
+)
 
-describe('G34: command that ends at the second of two prompts', () => {
+describe('G34: events run and events confirm that end at the second of two prompts', () => {
   const lost = 'your answer to 1 of 2 tool uses was not sent (q sends the answers so far)'
 
-  /** Ends one run by a signal at its second prompt (message: `said`), and a second run by the end of stdin there. */
+  /**
+   * Runs a command twice up to its second prompt. A signal ends the first run, which then prints `said`. The
+   * end of stdin ends the second run.
+   */
   async function endAtSecond(argv: string[], waits: boolean) {
     const { said } = await promptTwice(argv, waits, true)
     return { ...(await promptTwice(argv, waits, false)), said }
@@ -237,30 +254,25 @@ describe('G34: command that ends at the second of two prompts', () => {
     const history = [bash('t1'), bash('t2'), idleFor(['t1', 't2'])]
     const list = listing(JSON.stringify({ data: history }))
     let clean: (exit: number) => string = () => ''
-    let err = ''
     let said = ''
-    const stream = new Writable({
-      write(chunk, _, done) {
-        err += chunk
-        if (isSignalled && said === '' && err.includes('tool use 2 of 2')) said = clean(130)
-        done()
-      },
+    const screen = createScreen((text) => {
+      if (isSignalled && said === '' && text.includes('tool use 2 of 2')) said = clean(130)
     })
     const ended = await run([...argv, '-s', 's1'], {
       exchange: waits ? list : service.exchange,
       typed: 'n not today\n',
       env: { NO_COLOR: '1' },
       tty: ['stdout'],
-      stderr: { isTerminal: true, columns: 200, open: () => stream, writeSync: () => 0 },
+      stderr: screen.terminal,
       onSignal(act) {
         clean = act
       },
     })
     const posted = ended.requests.filter(({ method }) => method === 'POST').length
-    return { code: ended.code, posted, said: said.trimStart(), err }
+    return { code: ended.code, posted, said: said.trimStart(), err: screen.getText() }
   }
 
-  test('events run sends the first of two answers at the end of stdin, but not after a signal', async () => {
+  test('events run sends the first of two answers if stdin ends, but not if a signal ends parley', async () => {
     const { code, posted, said, err } = await endAtSecond(['events', 'run', 'go'], false)
     expect({ code, posted, said: said.replace(/ --after \w+$/m, '') }).toEqual({
       code: 12,
@@ -271,7 +283,7 @@ describe('G34: command that ends at the second of two prompts', () => {
     expect(err).not.toContain('was not sent')
   })
 
-  test('events confirm sends the first of two answers at the end of stdin, but not after a signal', async () => {
+  test('events confirm sends the first of two answers if stdin ends, but not if a signal ends parley', async () => {
     const { code, posted, said, err } = await endAtSecond(['events', 'confirm', '--pending'], true)
     expect({ code, posted, said }).toEqual({
       code: 12,
@@ -282,25 +294,18 @@ describe('G34: command that ends at the second of two prompts', () => {
   })
 })
 
-test('Q13: a reply of another client withdraws the open prompt, and replaces a reply that was not sent yet', async () => {
+test('Q13: a reply of another client closes the open prompt, and replaces an answer that was not sent yet', async () => {
   const service = createAgentService({ rounds: [[bash('t1'), bash('t2'), bash('t3')]] })
   const answerElsewhere = (id: string) =>
     service.answer({ type: 'user.tool_confirmation', tool_use_id: id, result: 'deny' })
-  let err = ''
-  const stream = new Writable({
-    write(chunk, _, done) {
-      err += chunk
-      done()
-    },
-  })
-  const shows = (question: string) => expect.poll(() => err, { timeout: 60_000 }).toContain(question)
+  const { terminal, getText, shows } = createScreen()
   async function* typed() {
     await shows('(t1)? [y/n/a/s/q] ')
     yield 'y\n'
     await shows('(t2)? [y/n/a/s/q] ')
     answerElsewhere('t1')
     answerElsewhere('t2')
-    // The second prompt was withdrawn without an answer.
+    // The third prompt appears only if the second prompt, which nobody answered, was withdrawn.
     await shows('(t3)? [y/n/a/s/q] ')
     yield 'y\n'
   }
@@ -309,8 +314,9 @@ test('Q13: a reply of another client withdraws the open prompt, and replaces a r
     typed: typed(),
     env: { NO_COLOR: '1' },
     tty: ['stdout'],
-    stderr: { isTerminal: true, columns: 200, open: () => stream, writeSync: () => 0 },
+    stderr: terminal,
   })
+  const err = getText()
   const verdicts = [...service.acceptedReplies].map(([id, answers]) => [
     id,
     answers.map(({ result }) => result),
@@ -332,15 +338,7 @@ test('Q13: a reply of another client withdraws the open prompt, and replaces a r
 
 test('events and warnings that arrive during a prompt are printed after it', async () => {
   const service = createAgentService({ rounds: [[bash('t1'), bash('t2')]] })
-  let screen = ''
-  const stream = new Writable({
-    write(chunk, _, done) {
-      screen += chunk
-      done()
-    },
-  })
-  const terminal = { isTerminal: true, columns: 200, open: () => stream, writeSync: () => 0 }
-  const shows = (text: string) => expect.poll(() => screen, { timeout: 60_000 }).toContain(text)
+  const { terminal, getText, shows } = createScreen()
   async function* typed() {
     await shows('(t1)? [y/n/a/s/q] ')
     service.add({ type: 'agent.message', content: [{ type: 'text', text: 'a first event' }] })
@@ -355,33 +353,22 @@ test('events and warnings that arrive during a prompt are printed after it', asy
     stdout: terminal,
     stderr: terminal,
   })
+  const screen = getText()
   expect(code, screen).toBe(12)
   expect(screen).toMatch(/\(t1\)\? \[y\/n\/a\/s\/q\] \nparley: t1 is not answered by this run: /)
   expect(screen.match(/^a first event$/gm)).toHaveLength(1)
 })
 
-describe('text that looks like a row of a prompt', () => {
-  const padded = `bash${' '.repeat(66)}MCP server: github`
+test('a prompt quotes a tool name that looks like a whole prompt', async () => {
+  const { err } = await prompt([{ id: 't1', input: {}, name: 'ls (t1)? [y/n/s/q] y' }], 'n\n')
+  expect(err).toContain('  | tool: "ls (t1)? [y/n/s/q] y"')
+  expect(err).not.toMatch(/^ {2}allow ls/m)
+})
 
-  test.each([
-    ['a name', { name: padded }, 'tool: "bash  '],
-    ['a name like a whole prompt', { name: 'ls (t1)? [y/n/s/q] y' }, 'tool: "ls (t1)? [y/n/s/q] y"'],
-  ])(
-    'a prompt shows %s as a JSON string, so that it cannot imitate a row of the prompt',
-    async (_, more, shown) => {
-      const { err } = await prompt([{ id: 't1', input: {}, ...more }], 'n\n')
-      expect(err).toContain(`  | ${shown}`)
-      expect(err).not.toMatch(/^ {2}\| MCP server: github/m)
-      expect(err).not.toMatch(/^ {2}allow (bash {3}|ls)/m)
-    },
-  )
-
-  test('a prompt quotes the id of a tool use, and marks continuation rows differently from first rows', async () => {
-    const key = `a${' '.repeat(70)}| id: t2`
-    const { err } = await prompt([{ id: 't1 | tool: ls', input: { [key]: 'x\nid: t3' } }], 'n\n')
-    expect(err).toContain('  | id: "t1 | tool: ls"\n')
-    const rows = err.split('\n').filter((row) => /^ {2}\| +(id|tool|MCP server): /.test(row))
-    expect(rows).toEqual(['  | id: "t1 | tool: ls"', '  | tool: bash'])
-    expect(err).toMatch(/^ {2}: +id: t3",?$/m)
-  })
+test('a prompt quotes the id of a tool use, and continuation rows have another prefix than first rows', async () => {
+  const key = `a${' '.repeat(70)}| id: t2`
+  const { err } = await prompt([{ id: 't1 | tool: ls', input: { [key]: 'x\nid: t3' } }], 'n\n')
+  const rows = err.split('\n').filter((row) => /^ {2}\| +(id|tool|MCP server): /.test(row))
+  expect(rows).toEqual(['  | id: "t1 | tool: ls"', '  | tool: bash'])
+  expect(err).toMatch(/^ {2}: +id: t3",?$/m)
 })

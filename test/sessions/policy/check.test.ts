@@ -28,7 +28,7 @@ const createIdle = (...ids: string[]): Event => ({
   stop_reason: ids.length > 0 ? { type: 'requires_action', event_ids: ids } : { type: 'end_turn' },
 })
 
-/** Tool uses that were allowed, denied or answered with a result, and some that wait. */
+/** Events with tool uses that were allowed, denied or answered with a result, and with waiting tool uses. */
 const session: Event[] = [
   bash('t1', 'git status'),
   { type: 'user.tool_confirmation', tool_use_id: 't1', result: 'allow' },
@@ -71,7 +71,7 @@ const verdicts = [
   ['deny', 'default', 't6'],
   ['allow', 'rules[3]', 'm1'],
 ]
-const inPipe = (out: string) =>
+const readVerdicts = (out: string) =>
   out
     .split('\n')
     .slice(0, -1)
@@ -79,19 +79,19 @@ const inPipe = (out: string) =>
 
 describe('policy check of recorded events', () => {
   test.each<[string, string]>([
-    ['events in lines', lines(session)],
-    ['a page', JSON.stringify({ data: session, next_page: null })],
-  ])('policy check prints the decision and the deciding rule of each tool use of %s', async (_, text) => {
+    ['a file with one event per line', lines(session)],
+    ['a page of events', JSON.stringify({ data: session, next_page: null })],
+  ])('policy check prints the decision and the deciding rule for each tool use in %s', async (_, text) => {
     const { code, out, err, requests } = await check(['p.json', 'e.json'], { files: { 'e.json': text } })
     expect({ code, err, requests }).toEqual({ code: 0, err: '', requests: [] })
-    expect(inPipe(out)).toEqual(verdicts)
+    expect(readVerdicts(out)).toEqual(verdicts)
     expect(out.split('\n')[1]).toBe('deny\trules[2]\tt2\tbash\t{"command":"rm -rf x"}\tno deleting')
     expect(out.split('\n')[7]).toContain('\t{"n":1,"title":"a\\\\tb"}\t')
     const piped = await check(['p.json', '-'], { stdin: text })
     expect(piped.out).toBe(out)
   })
 
-  test('policy check --tool allows the tool uses that events run would execute, unless a rule is stricter', async () => {
+  test('policy check --tool allows tool uses that events run would execute, unless a rule denies or asks', async () => {
     const files = {
       'p.json': '{"rules":[{"tool":"bash","decision":"deny"}],"default":{"decision":"ask"}}',
       'e.ndjson': lines([
@@ -104,7 +104,7 @@ describe('policy check of recorded events', () => {
     const cwd = temporaryFolder()
     const tools = ['--tool', 'deploy=touch ran', '--tool', 'bash=touch ran']
     const { out, requests } = await check(['p.json', 'e.ndjson', ...tools], { cwd, files })
-    expect(inPipe(out)).toEqual([
+    expect(readVerdicts(out)).toEqual([
       ['allow', '--tool', 'c1'],
       ['ask', 'default', 'c2'],
       ['ask', 'default', 't1'],
@@ -117,7 +117,7 @@ describe('policy check of recorded events', () => {
     expect((await check(['p.json', 'e.ndjson', '--tool', 'deploy'], { files })).code).toBe(2)
   })
 
-  test('policy check --raw prints a JSON line per tool use, with the input as the event contains it', async () => {
+  test('policy check --raw prints a JSON line per tool use, with the source text of the input', async () => {
     const spelled = '{ "n" : 1.0e2, "long": 12345678901234567890 }'
     const text = `{"id":"t1","type":"agent.tool_use","name":"read_x","input":${spelled}}\n${lines([bash('t2', 'rm a')])}`
     const { out } = await check(['p.json', 'e.ndjson', '--raw'], { files: { 'e.ndjson': text } })
@@ -127,7 +127,7 @@ describe('policy check of recorded events', () => {
     )
   })
 
-  test("policy check prints a table and the sums on a terminal, and escapes the events' text", async () => {
+  test("policy check prints a table and the totals on a terminal, and escapes the events' text", async () => {
     const text = lines([
       bash('t1', 'git status'),
       bash('t2', 'rm \u001b[2J\u202e x'),
@@ -154,9 +154,9 @@ describe('policy check of recorded events', () => {
     expect(err).toContain('parley: tool uses: 1 allowed, 0 to ask about, 2 denied\n')
   })
 
-  test('policy check --fail-on-deny exits with 14 and names a tool use that would be denied or prompted about', async () => {
+  test('policy check --fail-on-deny exits with 14 and names each tool use for which the decision is deny or ask', async () => {
     const { code, out, err } = await check(['p.json', 'e.ndjson', '--fail-on-deny'])
-    expect({ code, rows: inPipe(out).length }).toEqual({ code: 14, rows: 8 })
+    expect({ code, rows: readVerdicts(out).length }).toEqual({ code: 14, rows: 8 })
     expect(err).toContain('parley: p.json does not allow 5 of 8 tool uses\n')
     expect(err).toContain('  deny bash {"command":"rm -rf x"} t2 (rules[2]: no deleting)\n')
     const asking = { 'p.json': '{"rules":[]}' }
@@ -178,21 +178,26 @@ describe('policy check of recorded events', () => {
   const mcp = { type: 'agent.mcp_tool_use', mcp_server_name: 's' }
   test.each<[string, object, object, string]>([
     [
-      'a parent folder',
+      'a * does not match a parent folder',
       { input: { command: 'git *' } },
       { input: { command: 'git a/../b' } },
       "the * in 'git *' does not match \"..\" in 'command'",
     ],
-    ['a number', { input: { command: 'git *' } }, { input: { command: 7 } }, "'command' is not a text"],
     [
-      'an additional field',
+      'the input is a number',
+      { input: { command: 'git *' } },
+      { input: { command: 7 } },
+      "'command' is not a text",
+    ],
+    [
+      'the input has another field',
       { input: { command: '*' } },
       { input: { command: 'a', cwd: '/' } },
       'the rule has no pattern for the input field "cwd"',
     ],
-    ['an input that is not an object', { input: {} }, { input: 'x' }, 'the input is not an object'],
-    ['an MCP tool', {}, mcp, 'the rule names no server'],
-    ['another server', { server: 'a' }, mcp, 'the server is "s"'],
+    ['the input is not an object', { input: {} }, { input: 'x' }, 'the input is not an object'],
+    ['the rule for an MCP tool has no server', {}, mcp, 'the rule names no server'],
+    ['the server differs', { server: 'a' }, mcp, 'the server is "s"'],
   ])('policy check explains why an allow rule does not match: %s', async (_, rule, use, why) => {
     const files = {
       'p.json': JSON.stringify({ rules: [{ tool: 'bash', decision: 'allow', ...rule }] }),
@@ -218,22 +223,22 @@ describe('policy check of recorded events', () => {
     )
   })
 
-  test('policy check never allows an id with two inputs, or an input with a duplicate key', async () => {
-    const twice = `${lines([bash('t1', 'git status'), bash('t1', 'rm x'), bash('t1', 'git status')])}`
+  test('policy check never allows a tool use id with two inputs, or an input with a duplicate key', async () => {
+    const twice = lines([bash('t1', 'git status'), bash('t1', 'rm x'), bash('t1', 'git status')])
     const key =
       '{"id":"t2","type":"agent.tool_use","name":"bash","input":{"command":"git status","command":"git status"}}\n'
     const { out } = await check(['p.json', 'e.ndjson'], { files: { 'e.ndjson': twice + key } })
-    expect(inPipe(out)).toEqual([
+    expect(readVerdicts(out)).toEqual([
       ['deny', 'default', 't1'],
       ['deny', 'default', 't2'],
     ])
   })
 })
 
-test('policy check -s requests only the list of the session', async () => {
+test('policy check -s reads the events from the session, and sends nothing with --dry-run', async () => {
   const exchange = answering(JSON.stringify({ data: session, next_page: null }))
   const { code, out, requests } = await check(['p.json', '-s', 's1'], { exchange })
-  expect({ code, rows: inPipe(out) }).toEqual({ code: 0, rows: verdicts })
+  expect({ code, rows: readVerdicts(out) }).toEqual({ code: 0, rows: verdicts })
   expect(requests.map(({ method, url }) => `${method} ${new URL(url).pathname}`)).toEqual([
     'GET /v1/sessions/s1/events',
   ])
@@ -262,14 +267,14 @@ describe('usage errors of policy check', () => {
   const example = { tool: 'bash', decision: 'allow', examples: { match: [{ name: 'sh' }] } }
   test.each<[string, string[], Record<string, string>, string]>([
     [
-      'an example that does not hold',
+      'an example that its rule does not match',
       ['p.json'],
       { 'p.json': JSON.stringify({ rules: [example] }) },
       'rules[0].examples.match[0]: the rule does not match it',
     ],
-    ['a missing file argument', [], {}, 'the argument <file> is missing'],
+    ['a missing file name', [], {}, 'the argument <file> is missing'],
     [
-      'values that are not events',
+      'a file of values that are not events',
       ['p.json', 'e.ndjson'],
       { 'e.ndjson': '[1]' },
       'e.ndjson: events[0]: is not an event',

@@ -5,7 +5,7 @@ import { createPatternMatcher } from '../../../src/sessions/policy/pattern.ts'
 import { run, temporaryFolder } from '../../harness/run.ts'
 import { expectLinearWork } from '../../harness/steps.ts'
 
-// Each text has the end and the literals of its pattern, because other texts are rejected before the search.
+// Each text has the end and the literals of its pattern, because parley rejects other texts without a search.
 test.each([
   ['*a*a*a*a*a*a*a*a*b', 'a', 'b'],
   [`*${'a'.repeat(900)}b`, 'a', 'b'],
@@ -20,7 +20,7 @@ test.each([
   }
 })
 
-test('many rules on many tool uses take time linear in the number of tool uses', async () => {
+test('policy check with 50 rules takes time linear in the number of tool uses', async () => {
   const rules = Array.from({ length: 50 }, (_, index) => ({
     tool: index % 2 ? 'x' : `y${index}*`,
     input: { t: '*a*b*' },

@@ -1,5 +1,5 @@
 import fc from 'fast-check'
-import { describe, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
 import {
   createPatternMatcher,
   maxPatternLength,
@@ -27,167 +27,166 @@ async function isAllowed(rule: object, about: ToolCall): Promise<boolean> {
   return (await decideByPolicy(policy, about)).decision === 'allow'
 }
 
-/** Returns a tool use as an example of a rule, which must match it or not. */
+/** Creates the field `examples` of a rule, with one tool use that the rule must match, or must not match. */
 const createExample = ({ name, input, server }: ToolCall, isMatch: boolean) => ({
   examples: { [isMatch ? 'match' : 'miss']: [{ name, input, server }] },
 })
 
-describe('allow rules that match', () => {
-  test.each([
-    ['a tool by its name', { tool: 'read' }, call('read', { path: 'a' })],
-    ['a tool by a star', { tool: 'read_*' }, call('read_file')],
-    ['a whole command', { tool: 'bash', input: { command: 'git status' } }, bash('git status')],
-    ['a star in a command', { tool: 'bash', input: { command: 'cat *.md' } }, bash('cat a/b c.md')],
-    ['anything by **', { tool: 'bash', input: { command: '**' } }, bash('rm -rf / ; x')],
-    ['a number by **', { tool: 'x', input: { n: '**' } }, call('x', { n: 5 })],
-    ['a whole object by **', { tool: 'x', input: { o: '**' } }, call('x', { o: { a: [1] } })],
-    [
-      'deep fields by their paths',
-      { tool: 'x', input: { 'a.b': 'c', 'a.l[0]': 'd' } },
-      call('x', { a: { b: 'c', l: ['d'] } }),
-    ],
-    ['no input by no fields', { tool: 'x', input: {} }, call('x', {})],
-    [
-      'a field of any name',
-      { tool: 'x', input: JSON.parse('{"__proto__":"a*","constructor":"b"}') },
-      call('x', JSON.parse('{"__proto__":"ab","constructor":"b"}')),
-    ],
-    ['dots that are not a parent folder', { tool: 'x', input: { p: 'a/*' } }, call('x', { p: 'a/b..c/...' })],
-    ['a .. that the rule contains', { tool: 'x', input: { p: '../*' } }, call('x', { p: '../a' })],
-    [
-      'an MCP tool of its server',
-      { tool: 'x', server: 'git*' },
-      call('x', {}, { isMcp: true, server: 'github' }),
-    ],
-  ])('an allow rule matches %s', async (_, rule, about) => {
-    expect(await isAllowed({ ...rule, ...createExample(about, true) }, about)).toBe(true)
-  })
+test.each([
+  ['a tool by its name', { tool: 'read' }, call('read', { path: 'a' })],
+  ['a tool name by *', { tool: 'read_*' }, call('read_file')],
+  ['a whole command', { tool: 'bash', input: { command: 'git status' } }, bash('git status')],
+  ['a part of a command by *', { tool: 'bash', input: { command: 'cat *.md' } }, bash('cat a/b c.md')],
+  ['any command by **', { tool: 'bash', input: { command: '**' } }, bash('rm -rf / ; x')],
+  ['a number by **', { tool: 'x', input: { n: '**' } }, call('x', { n: 5 })],
+  ['a whole object by **', { tool: 'x', input: { o: '**' } }, call('x', { o: { a: [1] } })],
+  [
+    'nested fields by their paths',
+    { tool: 'x', input: { 'a.b': 'c', 'a.l[0]': 'd' } },
+    call('x', { a: { b: 'c', l: ['d'] } }),
+  ],
+  ['an empty input if the rule has no fields', { tool: 'x', input: {} }, call('x', {})],
+  [
+    'a field of any name',
+    { tool: 'x', input: JSON.parse('{"__proto__":"a*","constructor":"b"}') },
+    call('x', JSON.parse('{"__proto__":"ab","constructor":"b"}')),
+  ],
+  [
+    'dots that are not a parent folder by *',
+    { tool: 'x', input: { p: 'a/*' } },
+    call('x', { p: 'a/b..c/...' }),
+  ],
+  ['a .. that the rule itself contains', { tool: 'x', input: { p: '../*' } }, call('x', { p: '../a' })],
+  [
+    'an MCP tool of its server',
+    { tool: 'x', server: 'git*' },
+    call('x', {}, { isMcp: true, server: 'github' }),
+  ],
+])('an allow rule matches %s', async (_, rule, about) => {
+  expect(await isAllowed({ ...rule, ...createExample(about, true) }, about)).toBe(true)
 })
 
 type Row = [what: string, rule: object, about: ToolCall]
 
-describe('allow rules that do not match', () => {
-  test.each<Row>([
-    ['another case', { tool: 'Read' }, call('read')],
-    ['a part of a name', { tool: 'read' }, call('read_file')],
-    ...[...';|&$()<>`\\!{}%^\'"#~*?[]'].map(
-      (char) =>
-        [
-          `a text with ${char} by *`,
-          { tool: 'bash', input: { command: 'git *' } },
-          bash(`git a${char}b`),
-        ] as Row,
-    ),
-    ...['\n', '\r', '\u2028', '\u0000', '\u001b', '\u202e', '\u200b'].map(
-      (char) =>
-        [
-          `a text with U+${char.charCodeAt(0).toString(16)} by *`,
-          { tool: 'bash', input: { command: 'git *' } },
-          bash(`git a${char}b`),
-        ] as Row,
-    ),
-    ...[
-      '..',
-      '../x',
-      'a/..',
-      'a/../b',
-      'a ../b',
-      '--to=../b',
-      '"../b"',
-      'a:..',
-      '-I../x',
-      'a/x..',
-      'a/..x',
-    ].map((path) => [`a star over ${path}`, { tool: 'x', input: { p: '*' } }, call('x', { p: path })] as Row),
-    [
-      'a .. that starts in the rule and ends in the text',
-      { tool: 'x', input: { p: 'a/.*' } },
-      call('x', { p: 'a/../b' }),
-    ],
-    [
-      'an input with one more field',
-      { tool: 'bash', input: { command: '**' } },
-      call('bash', { command: 'a', cwd: '/' }),
-    ],
-    [
-      'an input with one more field deep inside',
-      { tool: 'x', input: { 'a.b': '**' } },
-      call('x', { a: { b: 1, c: 2 } }),
-    ],
-    ['an input without a field', { tool: 'x', input: { a: '**' } }, call('x', {})],
-    ['an input with one more empty field', { tool: 'x', input: { a: '**' } }, call('x', { a: 1, b: {} })],
-    ['a value that is not text, by *', { tool: 'x', input: { n: '*' } }, call('x', { n: 5 })],
-    ['an input that is not an object', { tool: 'x', input: {} }, call('x', 'text')],
-    ['an input that is null', { tool: 'x', input: {} }, call('x', null)],
-    ['an inherited field', { tool: 'x', input: { 'constructor.name': '**' } }, call('x', {})],
-    [
-      'an input without the field __proto__',
-      { tool: 'x', input: JSON.parse('{"a":"b","__proto__":"**"}') },
-      call('x', { a: 'b' }),
-    ],
-    [
-      'an MCP tool if the rule has no server',
-      { tool: '*' },
-      call('x', {}, { isMcp: true, server: 'github' }),
-    ],
-    ['an MCP tool of an unknown server', { tool: '*', server: '**' }, call('x', {}, { isMcp: true })],
-    ['an unclear input', { tool: '**' }, call('x', {}, { isUnclear: true })],
-  ])('an allow rule does not match %s', async (_, rule, about) => {
-    // An example is never unclear. It belongs to an MCP tool only if it has a server.
-    const isExample = !about.isUnclear && about.isMcp === (about.server !== undefined)
-    expect(await isAllowed(isExample ? { ...rule, ...createExample(about, false) } : rule, about)).toBe(false)
-  })
+test.each<Row>([
+  ['a tool name in another case', { tool: 'Read' }, call('read')],
+  ['a tool name of which it has only a part', { tool: 'read' }, call('read_file')],
+  ...[...';|&$()<>`\\!{}%^\'"#~*?[]'].map(
+    (char) =>
+      [
+        `a text with ${char} by *`,
+        { tool: 'bash', input: { command: 'git *' } },
+        bash(`git a${char}b`),
+      ] as Row,
+  ),
+  ...['\n', '\r', '\u2028', '\u0000', '\u001b', '\u202e', '\u200b'].map(
+    (char) =>
+      [
+        `a text with U+${char.charCodeAt(0).toString(16)} by *`,
+        { tool: 'bash', input: { command: 'git *' } },
+        bash(`git a${char}b`),
+      ] as Row,
+  ),
+  ...[
+    '..',
+    '../x',
+    'a/..',
+    'a/../b',
+    'a ../b',
+    '--to=../b',
+    '"../b"',
+    'a:..',
+    '-I../x',
+    'a/x..',
+    'a/..x',
+  ].map((path) => [`the path ${path} by *`, { tool: 'x', input: { p: '*' } }, call('x', { p: path })] as Row),
+  [
+    'a .. that starts in the rule and ends in the text',
+    { tool: 'x', input: { p: 'a/.*' } },
+    call('x', { p: 'a/../b' }),
+  ],
+  [
+    'an input with one more field',
+    { tool: 'bash', input: { command: '**' } },
+    call('bash', { command: 'a', cwd: '/' }),
+  ],
+  [
+    'an input with one more nested field',
+    { tool: 'x', input: { 'a.b': '**' } },
+    call('x', { a: { b: 1, c: 2 } }),
+  ],
+  ['an input without the field of the rule', { tool: 'x', input: { a: '**' } }, call('x', {})],
+  ['an input with one more empty field', { tool: 'x', input: { a: '**' } }, call('x', { a: 1, b: {} })],
+  ['a value that is not text, by *', { tool: 'x', input: { n: '*' } }, call('x', { n: 5 })],
+  ['an input that is not an object', { tool: 'x', input: {} }, call('x', 'text')],
+  ['an input that is null', { tool: 'x', input: {} }, call('x', null)],
+  ['a field of the JavaScript prototype', { tool: 'x', input: { 'constructor.name': '**' } }, call('x', {})],
+  [
+    'an input without the field __proto__',
+    { tool: 'x', input: JSON.parse('{"a":"b","__proto__":"**"}') },
+    call('x', { a: 'b' }),
+  ],
+  ['an MCP tool if the rule has no server', { tool: '*' }, call('x', {}, { isMcp: true, server: 'github' })],
+  ['an MCP tool of an unknown server', { tool: '*', server: '**' }, call('x', {}, { isMcp: true })],
+  ['an unclear input', { tool: '**' }, call('x', {}, { isUnclear: true })],
+])('an allow rule does not match %s', async (_, rule, about) => {
+  // An example is never unclear. It belongs to an MCP tool only if it has a server.
+  const isExample = !about.isUnclear && about.isMcp === (about.server !== undefined)
+  expect(await isAllowed(isExample ? { ...rule, ...createExample(about, false) } : rule, about)).toBe(false)
 })
 
-describe('deny rules that match', () => {
-  test.each([
-    [
-      'with a star matches every character',
-      { tool: 'bash', input: { command: '*rm *' } },
-      bash('a;\n../rm -r'),
-      true,
-    ],
-    [
-      'matches a field among others',
-      { tool: 'bash', input: { command: '*rm*' } },
-      call('bash', { command: 'rm', cwd: '/' }),
-      true,
-    ],
-    ['matches a field that is not text', { tool: 'bash', input: { command: 'rm' } }, bash(['rm']), true],
-    ['without a server matches an MCP tool', { tool: 'x' }, call('x', {}, { isMcp: true }), true],
-    ['matches an unclear input', { tool: 'x' }, call('x', {}, { isUnclear: true }), true],
-    [
-      'for a list matches a text',
-      { tool: 'run', input: { 'args[0]': 'rm*' } },
-      call('run', { args: 'rm -rf' }),
-      true,
-    ],
-    [
-      'for an object matches a text',
-      { tool: 'run', input: { 'args.name': 'rm*' } },
-      call('run', { args: 'rm -rf' }),
-      true,
-    ],
-    [
-      'an MCP tool of an unknown server',
-      { tool: '*', server: 'github' },
-      call('x', {}, { isMcp: true }),
-      true,
-    ],
-    ['does not match a missing field', { tool: 'bash', input: { command: '*' } }, call('bash', {}), false],
-    [
-      'does not match another server',
-      { tool: 'x', server: 'a' },
-      call('x', {}, { isMcp: true, server: 'b' }),
-      false,
-    ],
-  ])('a deny rule %s', async (_, rule, about, isDenied) => {
-    const policy = await read({ rules: [{ ...rule, decision: 'deny' }], default: { decision: 'allow' } })
-    expect((await decideByPolicy(policy, about)).decision === 'deny').toBe(isDenied)
-  })
+test.each([
+  [
+    'with a star matches every character',
+    { tool: 'bash', input: { command: '*rm *' } },
+    bash('a;\n../rm -r'),
+    true,
+  ],
+  [
+    'matches a field among others',
+    { tool: 'bash', input: { command: '*rm*' } },
+    call('bash', { command: 'rm', cwd: '/' }),
+    true,
+  ],
+  ['matches a field that is not text', { tool: 'bash', input: { command: 'rm' } }, bash(['rm']), true],
+  ['without a server matches an MCP tool', { tool: 'x' }, call('x', {}, { isMcp: true }), true],
+  ['matches an unclear input', { tool: 'x' }, call('x', {}, { isUnclear: true }), true],
+  [
+    'for an element of a list matches a text instead of the list',
+    { tool: 'run', input: { 'args[0]': 'rm*' } },
+    call('run', { args: 'rm -rf' }),
+    true,
+  ],
+  [
+    'for a nested field matches a text instead of the object',
+    { tool: 'run', input: { 'args.name': 'rm*' } },
+    call('run', { args: 'rm -rf' }),
+    true,
+  ],
+  [
+    'for a server matches an MCP tool of an unknown server',
+    { tool: '*', server: 'github' },
+    call('x', {}, { isMcp: true }),
+    true,
+  ],
+  [
+    'with a star does not match a missing field',
+    { tool: 'bash', input: { command: '*' } },
+    call('bash', {}),
+    false,
+  ],
+  [
+    'for a server does not match another server',
+    { tool: 'x', server: 'a' },
+    call('x', {}, { isMcp: true, server: 'b' }),
+    false,
+  ],
+])('a deny rule %s', async (_, rule, about, isDenied) => {
+  const policy = await read({ rules: [{ ...rule, decision: 'deny' }], default: { decision: 'allow' } })
+  expect((await decideByPolicy(policy, about)).decision === 'deny').toBe(isDenied)
 })
 
-test('a policy with the default allow does not allow an unclear input', async () => {
+test('a policy with the default allow decides "ask" about an unclear input', async () => {
   const policy = await read({ rules: [], default: { decision: 'allow' } })
   expect(await decideByPolicy(policy, call('x'))).toEqual({ decision: 'allow' })
   expect(await decideByPolicy(policy, call('x', {}, { isUnclear: true }))).toEqual({
@@ -197,7 +196,7 @@ test('a policy with the default allow does not allow an unclear input', async ()
   })
 })
 
-test('a policy with the default deny denies an unclear input and gives the reason', async () => {
+test('a policy with the default deny denies an unclear input', async () => {
   const policy = await read({ rules: [], default: { decision: 'deny', reason: 'not here' } })
   expect(await decideByPolicy(policy, call('x', {}, { isUnclear: true }))).toEqual({
     decision: 'deny',
@@ -205,7 +204,7 @@ test('a policy with the default deny denies an unclear input and gives the reaso
   })
 })
 
-test("a decision of a policy names its rule and the rule's reason", async () => {
+test('a decision of a policy contains the index and the reason of the deciding rule', async () => {
   const rules = [
     { tool: 'y', decision: 'deny' },
     { tool: 'x', decision: 'deny', reason: 'no' },
@@ -217,13 +216,13 @@ test("a decision of a policy names its rule and the rule's reason", async () => 
   })
 })
 
-test('a policy decides "ask" without a default, and about a tool use without a name', async () => {
+test('a policy without a default decides "ask", and so does any policy about a tool use without a name', async () => {
   expect(await decideByPolicy(await read({ rules: [] }), call('x'))).toEqual({ decision: 'ask' })
   const allowing = await read({ rules: [{ tool: '*', decision: 'allow' }] })
   expect(await decideByPolicy(allowing, call(''))).toMatchObject({ decision: 'ask' })
 })
 
-/** A slow reference implementation: the pattern as a regular expression. */
+/** Reference implementation of a pattern by a regular expression, which may be slow. */
 function isPlainMatch(pattern: string, text: string, isNarrow: boolean): boolean {
   const expression = pattern
     .split(/(\*+)/)
@@ -236,7 +235,8 @@ function isPlainMatch(pattern: string, text: string, isNarrow: boolean): boolean
 }
 
 /**
- * A pattern, and a text that matches or nearly matches: stars are replaced, and one character may be added.
+ * Creates a pattern and a text: the pattern with other texts instead of its stars, and perhaps one more
+ * character.
  */
 const nearly = fc
   .tuple(
@@ -251,28 +251,26 @@ const nearly = fc
     return { pattern, text: text.slice(0, place) + put + text.slice(place) }
   })
 
-test.each(['any', 'narrow'] as const)(
-  'a pattern with %s stars matches the same texts as a regular expression',
-  (reach) => {
-    fc.assert(
-      fc.property(nearly, ({ pattern, text }) => {
-        expect(createPatternMatcher(pattern, reach)(text)).toBe(
-          isPlainMatch(pattern, text, reach === 'narrow'),
-        )
-      }),
-      // This text would match only if a narrow star matched `;`.
-      { numRuns: 1000, examples: [[{ pattern: '**a*b*b', text: 'a;bab' }]] },
-    )
-  },
-)
+test.each([
+  ['any text', 'any'],
+  ['text without special characters', 'narrow'],
+] as const)('a pattern with stars for %s matches the same texts as a regular expression', (_, reach) => {
+  fc.assert(
+    fc.property(nearly, ({ pattern, text }) => {
+      expect(createPatternMatcher(pattern, reach)(text)).toBe(isPlainMatch(pattern, text, reach === 'narrow'))
+    }),
+    // This text would match only if a narrow star matched `;`.
+    { numRuns: 1000, examples: [[{ pattern: '**a*b*b', text: 'a;bab' }]] },
+  )
+})
 
 test.each([
-  [['allow', 'ask', 'deny'], 'deny'],
-  [['allow', 'ask'], 'ask'],
-  [['ask', 'allow'], 'ask'],
-  [['deny', 'allow'], 'deny'],
-])('the strictest matching rule of a policy decides, in any order: %j: %s', async (decisions, expected) => {
-  const policy = await read({ rules: decisions.map((decision) => ({ tool: 'x', decision })) })
+  ['deny', 'allow, ask, deny'],
+  ['ask', 'allow, ask'],
+  ['ask', 'ask, allow'],
+  ['deny', 'deny, allow'],
+])('a policy decides "%s" if the matching rules are, in this order: %s', async (expected, decisions) => {
+  const policy = await read({ rules: decisions.split(', ').map((decision) => ({ tool: 'x', decision })) })
   expect((await decideByPolicy(policy, call('x'))).decision).toBe(expected)
 })
 
@@ -289,7 +287,7 @@ test.each([
     "the key 'decision' appears twice",
   ],
   [
-    'a field that is not a path',
+    'an input field that is not a path',
     '{"rules":[{"tool":"x","decision":"deny","input":{"a[":"b"}}]}',
     "rules[0].input: 'a[' is not a path",
   ],
@@ -299,33 +297,33 @@ test.each([
     'rules[0].input.__proto__: must be text',
   ],
   [
-    'too many stars',
+    'a pattern of more than 20 stars',
     `{"rules":[{"tool":"${'*a'.repeat(21)}","decision":"deny"}]}`,
     'rules[0].tool: has more than 20 stars',
   ],
   [
-    'too many stars in a field',
+    'a pattern of more than 20 stars for an input field',
     `{"rules":[{"tool":"x","input":{"a.b":"${'*a'.repeat(21)}"},"decision":"deny"}]}`,
     'rules[0].input.a.b: has more than 20 stars',
   ],
   [
-    'a pattern that is too long',
+    'a pattern of more than 1,000 characters',
     `{"rules":[{"tool":"${'x'.repeat(1001)}","decision":"deny"}]}`,
     'rules[0].tool: must be at most 1000 characters long',
   ],
   [
-    'a reason that is too long',
+    'a reason of more than 10,000 characters',
     `{"rules":[],"default":{"decision":"deny","reason":"${'x'.repeat(10_001)}"}}`,
     'default.reason: must be at most 10000 characters long',
   ],
   ['a default that is a text', '{"rules":[],"default":"deny"}', 'default: must be like {"decision":"deny"}'],
   [
-    'an example that does not match',
+    'an example that its rule does not match',
     '{"rules":[{"tool":"x","decision":"allow","examples":{"match":[{"name":"y"}]}}]}',
     'rules[0].examples.match[0]: the rule does not match it',
   ],
   [
-    'an example that must not match',
+    'a counterexample that its rule matches',
     '{"rules":[{"tool":"x*","decision":"allow","examples":{"miss":[{"name":"xy"}]}}]}',
     'rules[0].examples.miss[0]: the rule matches it',
   ],

@@ -16,17 +16,20 @@ async function send(argv: string[], world: RunOptions = {}) {
 describe('stdin next to event flags', () => {
   test.each([
     ['one event', given, ['user.interrupt']],
-    ['events in lines', `${given}\n`, ['user.interrupt']],
-    ['nothing', '', []],
-  ])('Q20: events send sends the events on stdin before the events of flags: %s', async (_, stdin, first) => {
-    const { code, body, types } = await send(['--tool-result', 't1=ok', '--system', 's'], { stdin })
-    expect({ code, types }).toEqual({ code: 0, types: [...first, 'user.tool_result', 'system.message'] })
-    expect(body?.includes(given)).toBe(first.length > 0)
-  })
+    ['one line with an event', `${given}\n`, ['user.interrupt']],
+    ['no content', '', []],
+  ])(
+    'Q20: events send sends the events on stdin, then the events of flags, if stdin has %s',
+    async (_, stdin, first) => {
+      const { code, body, types } = await send(['--tool-result', 't1=ok', '--system', 's'], { stdin })
+      expect({ code, types }).toEqual({ code: 0, types: [...first, 'user.tool_result', 'system.message'] })
+      expect(body?.includes(given)).toBe(first.length > 0)
+    },
+  )
 
   test.each([
     ['text', 'the log'],
-    ['a broken line', `${given}\n{`],
+    ['a line that is not JSON', `${given}\n{`],
   ])(
     'Q21: events send exits with 2 and sends nothing if stdin next to an event flag is %s',
     async (_, stdin) => {
@@ -36,20 +39,21 @@ describe('stdin next to event flags', () => {
     },
   )
 
-  test.each([[['--message', 'hi', '--no-stdin']], [['--message', 'hi', '-i', 'events.json']]])(
-    'Q23: events send does not read stdin with %j',
-    async (argv) => {
-      const cwd = temporaryFolder()
-      writeFileSync(join(cwd, 'events.json'), given)
-      const { code, body } = await send(argv, { stdin: '{"type":"user.message","content":[]}', cwd })
-      expect(code).toBe(0)
-      expect(body).not.toContain('"content":[]')
-    },
-  )
+  test.each([
+    ['--no-stdin', ['--no-stdin']],
+    ['-i FILE', ['-i', 'events.json']],
+  ])('Q23: events send does not read stdin with %s', async (_, flags) => {
+    const cwd = temporaryFolder()
+    writeFileSync(join(cwd, 'events.json'), given)
+    const stdin = '{"type":"user.message","content":[]}'
+    const { code, body } = await send(['--message', 'hi', ...flags], { stdin, cwd })
+    expect(code).toBe(0)
+    expect(body).not.toContain('"content":[]')
+  })
 })
 
 describe('stdin next to words', () => {
-  test('Q26: events send sends stdin next to words as text, even if it looks like events', async () => {
+  test('Q26: events send sends stdin next to words as text, and prints a note if it looks like events', async () => {
     for (const stdin of [given, `[${given}]`, `${given}\n${given}`, `{"events":[]}`]) {
       const { code, body, err } = await send(['what is this?'], { stdin })
       expect(code).toBe(0)
@@ -67,13 +71,13 @@ describe('stdin next to words', () => {
   })
 
   test.each(['{"type":"error","text":"x"}', '"events": [', '[1]', 'events'])(
-    'events send prints no note for a pipe of other text next to words: %s',
+    'events send prints no note about events if stdin next to words is other text: %s',
     async (stdin) => {
       expect((await send(['what is this?'], { stdin })).err).not.toContain('looks like events')
     },
   )
 
-  test('Q27: events send prints a note if stdin next to words is empty', async () => {
+  test('Q27: events send prints a note if stdin next to words is empty, but not with --no-stdin', async () => {
     expect((await send(['hi'], { stdin: '' })).err).toContain('stdin is empty')
     expect((await send(['hi'])).err).not.toContain('stdin is empty')
     expect((await send(['hi', '--no-stdin'], { stdin: '' })).err).not.toContain('stdin is empty')
@@ -139,13 +143,18 @@ describe('files of a message', () => {
   })
 
   test.each([
-    ['of an unsupported type', ['tune.mp3'], 2, 'tune.mp3: neither UTF-8 text nor an image or PDF file'],
-    ['that is empty', ['none.txt'], 2, 'none.txt: the file is empty'],
-    ['that is missing', ['away.txt'], 11, 'away.txt: no such file or folder'],
-    ['that is not UTF-8', ['latin1.txt'], 2, 'latin1.txt: not UTF-8 text on line 1'],
-    ['that is stdin, with --no-stdin', ['-', '--no-stdin'], 2, '--no-stdin forbids'],
-    ['on stdin that another flag reads too', ['-', '--message', '@-'], 2, 'stdin can be read only once'],
-  ])('Q29: before sending, events send refuses a file %s', async (_, argv, code, said) => {
+    [
+      'a file of an unsupported type',
+      ['tune.mp3'],
+      2,
+      'tune.mp3: neither UTF-8 text nor an image or PDF file',
+    ],
+    ['an empty file', ['none.txt'], 2, 'none.txt: the file is empty'],
+    ['a missing file', ['away.txt'], 11, 'away.txt: no such file or folder'],
+    ['a file that is not UTF-8', ['latin1.txt'], 2, 'latin1.txt: not UTF-8 text on line 1'],
+    ['stdin next to --no-stdin', ['-', '--no-stdin'], 2, '--no-stdin forbids'],
+    ['stdin, which another flag reads too', ['-', '--message', '@-'], 2, 'stdin can be read only once'],
+  ])('Q29: events send sends nothing if -f names %s', async (_, argv, code, said) => {
     const ended = await send(['hi', '-f', ...argv], { cwd, stdin: 'x' })
     expect(ended).toMatchObject({ code, out: '', requests: [] })
     expect(ended.err).toContain(said)
@@ -155,7 +164,7 @@ describe('files of a message', () => {
 test.each([
   ['-s', ['-s', ' sesn_2\n'], 'sesn_2'],
   ['PARLEY_SESSION', [], 'sesn_1'],
-])('parley removes blanks and line ends around the session id of %s', async (_, flags, id) => {
+])('events send removes blanks and line ends around the session id in %s', async (_, flags, id) => {
   const { requests } = await send(['hi', ...flags], { env: { PARLEY_SESSION: ' sesn_1 ' } })
   expect(requests.map(({ url }) => new URL(url).pathname)).toEqual([`/v1/sessions/${id}/events`])
 })

@@ -8,9 +8,9 @@ import { createFailingStdout } from '../../harness/stdout.ts'
 
 interface Response {
   body: string
-  /** Content type. If omitted, the response has none. */
+  /** Content type. If omitted, the response has no content type. */
   type?: string
-  /** Reason why the body is cut. */
+  /** Error that cuts the body. */
   cut?: Error
 }
 
@@ -21,60 +21,94 @@ async function* streamBody({ body, cut }: Response) {
   if (cut) throw cut
 }
 
-function responding(response: Response): Exchange {
+function respondWith(response: Response): Exchange {
   const headers: Record<string, string> = {}
   if (response.type !== undefined) headers['content-type'] = response.type
   return async () => ({ status: 202, statusText: '', headers, body: streamBody(response), close() {} })
 }
 
 const send = (response: Response, ...more: string[]) =>
-  run(['events', 'send', 'x', '-s', 's', ...more], { exchange: responding(response) })
+  run(['events', 'send', 'x', '-s', 's', ...more], { exchange: respondWith(response) })
 
 const none = 'parley: the events were accepted, but the response does not list them\n'
 
-test.each<[body: string, type: string | undefined, out: string, note: string]>([
-  ['{"data":[{"id":"e1","type":"user.message"}]}', undefined, 'e1\tuser.message\t\t\n', ''],
-  ['{"data":null}', undefined, '', none],
-  ['{}', undefined, '', none],
-  ['', undefined, '', none],
-  [' \n', 'text/html', '', none],
-])('events send accepts the response %j of type %s', async (body, type, out, note) => {
-  const ended = await send({ body, ...(type === undefined ? {} : { type }) })
-  expect(ended).toMatchObject({ code: 0, out, err: note })
+test.each<[what: string, response: Response, out: string, note: string]>([
+  [
+    'a list of events without a content type',
+    { body: '{"data":[{"id":"e1","type":"user.message"}]}' },
+    'e1\tuser.message\t\t\n',
+    '',
+  ],
+  ['an object whose field data is null', { body: '{"data":null}' }, '', none],
+  ['an empty object', { body: '{}' }, '', none],
+  ['an empty body', { body: '' }, '', none],
+  ['a blank HTML body', { body: ' \n', type: 'text/html' }, '', none],
+])('events send accepts %s as the response', async (_, response, out, note) => {
+  expect(await send(response)).toMatchObject({ code: 0, out, err: note })
 })
 
 const accepted = 'the event was accepted (202), but the response to it'
 const other = 'the response (202) does not list the accepted events: it'
+const incomplete = 'is incomplete: the connection was reset'
 
-test.each<[response: Response, message: string, body?: unknown]>([
-  [{ body: '{"data":[{"id":', cut: reset }, `${accepted} is incomplete: the connection was reset`],
-  // Empty bodies with a content length.
-  ...['application/json', 'text/json; x', 'application/problem+JSON', undefined].flatMap(
-    (type): [Response, string][] =>
-      ['', ' \n'].map((body) => [
-        { body, cut: reset, ...(type === undefined ? {} : { type }) },
-        `${accepted} is incomplete: the connection was reset`,
-      ]),
+test.each<[what: string, response: Response, message: string, body?: unknown]>([
+  ['a list of events that is cut', { body: '{"data":[{"id":', cut: reset }, `${accepted} ${incomplete}`],
+  ...['application/json', 'text/json; x', 'application/problem+JSON'].map(
+    (type): [string, Response, string] => [
+      `a cut body of type ${type} without content`,
+      { body: '', type, cut: reset },
+      `${accepted} ${incomplete}`,
+    ],
   ),
-  [{ body: '', type: 'text/jsonx', cut: reset }, `${other} is incomplete: the connection was reset`, ''],
-  [{ body: 'w', cut: reset }, `${other} is incomplete: the connection was reset: w`, 'w'],
-  // A text that starts like an acknowledgment counts as one.
-  [{ body: '{"data":[{' }, `${accepted} is not JSON`],
-  [{ body: '\n { "data" : [ ' }, `${accepted} is not JSON`],
-  [{ body: '{"data":[{}]}' }, `${accepted} has another shape than documented: data[0].type: is missing`],
+  ['a cut body of blanks without a content type', { body: ' \n', cut: reset }, `${accepted} ${incomplete}`],
   [
+    'an empty cut body of another type than JSON',
+    { body: '', type: 'text/jsonx', cut: reset },
+    `${other} ${incomplete}`,
+    '',
+  ],
+  ['a text that is cut', { body: 'w', cut: reset }, `${other} ${incomplete}: w`, 'w'],
+  ['a text that begins like a list of events', { body: '{"data":[{' }, `${accepted} is not JSON`],
+  [
+    'a text that begins like a list of events with blanks',
+    { body: '\n { "data" : [ ' },
+    `${accepted} is not JSON`,
+  ],
+  [
+    'a list with an event without a type',
+    { body: '{"data":[{}]}' },
+    `${accepted} has another shape than documented: data[0].type: is missing`,
+  ],
+  [
+    'a list of two invalid events',
     { body: '{"data":[1,{"type":5}]}' },
     `${accepted} has another shape than documented: data[0]: must be an object; data[1].type: must be text`,
   ],
-  [{ body: '{"data":5}' }, `${other} has another shape than documented: data: must be a list`, { data: 5 }],
-  [{ body: 'x{"data":[' }, `${other} is not JSON: x{"data":[`, 'x{"data":['],
-  [{ body: '<title>Sign in</title>' }, `${other} is not JSON: Sign in`, '<title>Sign in</title>'],
   [
+    'an object whose field data is not a list',
+    { body: '{"data":5}' },
+    `${other} has another shape than documented: data: must be a list`,
+    { data: 5 },
+  ],
+  [
+    'a text that contains a list of events',
+    { body: 'x{"data":[' },
+    `${other} is not JSON: x{"data":[`,
+    'x{"data":[',
+  ],
+  [
+    'a login page',
+    { body: '<title>Sign in</title>' },
+    `${other} is not JSON: Sign in`,
+    '<title>Sign in</title>',
+  ],
+  [
+    'a list of events with an error',
     { body: '{"data":[],"error":"no"}' },
     'the service answered 202 with an error: no',
     { data: [], error: 'no' },
   ],
-])('events send exits with 8 for the response %j: %s', async (response, message, body) => {
+])('events send exits with 8 if the response is %s', async (_, response, message, body) => {
   const isAccepted = message.startsWith(accepted)
   const { code, out, err } = await send(response, '--errors', 'json')
   expect([code, out]).toEqual([8, ''])
@@ -102,7 +136,7 @@ test.each<[response: Response, message: string, body?: unknown]>([
 })
 
 test('events send reports the ids of accepted events that it cannot print', async () => {
-  const exchange = responding({
+  const exchange = respondWith({
     body: '{"data":[{"id":"e1","type":"user.message"},{"id":"e 2","type":"x"}]}',
   })
   const world = { exchange, stdout: createFailingStdout(0, 'ENOSPC') }
@@ -113,7 +147,7 @@ test('events send reports the ids of accepted events that it cannot print', asyn
   ])
 })
 
-test('events send reports a bug during the read of a response as a bug', async () => {
+test('events send exits with 1 and the place of the bug if reading a response throws a TypeError', async () => {
   const { code, err } = await send({ body: '{"data":[', cut: new TypeError('x') })
   expect(code).toBe(1)
   expect(err).toContain('TypeError at receipt.test.ts:')
@@ -124,7 +158,7 @@ async function read(response: Response, flags: { raw?: boolean } = {}) {
   const steps: string[] = []
   const output = { isTerminal: false, write: async (text: unknown) => void steps.push(`out ${text}`) }
   const context = { flags, output } as unknown as Context
-  const { status, headers, body } = await responding(response)({ method: 'GET', url: '', headers: {} })
+  const { status, headers, body } = await respondWith(response)({ method: 'GET', url: '', headers: {} })
   const accept = () => steps.push('accept')
   const readable = { status, headers, body, accept } as unknown as Parameters<typeof readReceipt>[1]
   const onAccepted = () => steps.push('accepted')
@@ -134,13 +168,13 @@ async function read(response: Response, flags: { raw?: boolean } = {}) {
   return { steps, failure }
 }
 
-test('events send records that the events were accepted before a later step can fail', async () => {
+test('events send records the acceptance of the events before it does anything that can fail', async () => {
   expect((await read({ body: '{"data":[{}]}' })).steps).toEqual(['accept', 'accepted'])
   expect((await read({ body: '' })).steps).toEqual(['accept', 'accepted'])
   expect((await read({ body: '{"data":5}' })).steps).toEqual([])
 })
 
-test('events send names the deadline if it cuts the response', async () => {
+test('events send reports a passed deadline if the deadline cut the response', async () => {
   const late = reset.with({ deadline: true })
   for (const body of ['{"data":[', 'w'])
     expect((await read({ body, cut: late })).failure).toMatchObject({ details: { deadline: true } })

@@ -27,7 +27,7 @@ const threadWaits = (...ids: string[]) =>
 const terminated = threadStatus('terminated')
 const allow = (id: string): Event => ({ type: 'user.tool_confirmation', tool_use_id: id, result: 'allow' })
 
-/** A child thread waits for a tool use while the session runs. */
+/** Events after which a child thread waits for a reply to t1 while the session runs. */
 const childWaits: Steps = [
   running,
   { type: 'session.thread_created', ...inThread, agent_name: 'helper', workflow_run_id: null },
@@ -60,7 +60,7 @@ const task = (next: Steps) => ({ type: 'user.message', next })
 const runArguments = ['events', 'run', 'do it', '--last', '--policy', 'allow.json', '--audit', 'audit.ndjson']
 
 describe('tool use of a child thread that waits while the session runs', () => {
-  test("events run replies to a waiting child thread at once, by the thread's idle event alone", async () => {
+  test('events run replies to a waiting child thread while the main thread works', async () => {
     const service = open({ posts: [task(childWaits), { type: 'user.tool_confirmation', next: done }] })
     const { code, out, err } = await service.run([...runArguments, '--deadline', '1h'])
     expect({ code, out, replies: service.replies() }, err).toEqual({
@@ -71,8 +71,8 @@ describe('tool use of a child thread that waits while the session runs', () => {
   })
 
   test.each<[string, { isAccepted: boolean; next?: Steps }, number]>([
-    ['is accepted although the response is a 500', { isAccepted: true, next: done }, 0],
-    ['may have been lost in a 500', { isAccepted: false, next: [] }, 10],
+    ['was accepted although the response is a 500', { isAccepted: true, next: done }, 0],
+    ['may have been lost, because the response is a 500', { isAccepted: false, next: [] }, 10],
   ])('events run does not repeat a reply to a child thread that %s', async (_, outcome, expected) => {
     const fails = { type: 'user.tool_confirmation', fault: { status: 500 }, ...outcome } as const
     const service = open({ posts: [task([...childWaits, shown(endTurn, { after: 20_000 })]), fails] })
@@ -80,7 +80,7 @@ describe('tool use of a child thread that waits while the session runs', () => {
     expect({ code, replies: service.replies() }, err).toEqual({ code: expected, replies: [[allow('t1')]] })
   })
 
-  test('events run sends the result of an allowed tool use for which a child thread waits again', async () => {
+  test('events run sends the result of an allowed tool use if the child thread waits for it again', async () => {
     const service = open({
       posts: [
         task(childWaits),
@@ -102,7 +102,7 @@ describe('tool use of a child thread that waits while the session runs', () => {
     expect({ code, posts: service.posts() }, err).toEqual({ code: 0, posts: [[allow('t1')]] })
   })
 
-  test('events follow prints that a child thread waits, and follows it until it is done', async () => {
+  test('events follow prints that a child thread waits for a reply, and continues until the session is idle', async () => {
     const service = open({ history: [userSays('x'), ...childWaits] })
     void service.timers.wait(20_000).then(() => service.add(allow('t1'), ...(done as Event[])))
     const { code, out, err } = await service.run(['events', 'follow'])
@@ -112,7 +112,7 @@ describe('tool use of a child thread that waits while the session runs', () => {
     expect(err).toContain('events confirm')
   })
 
-  test('events follow exits with 12 if a child thread waits and the session is idle', async () => {
+  test('events follow exits with 12 if the session is idle while a child thread waits for a reply', async () => {
     const service = open({ history: [userSays('x'), ...childWaits] })
     void service.timers.wait(60_000).then(() => service.add(says('one more'), endTurn))
     const { code, out, err } = await service.run(['events', 'follow', '--ids'])
@@ -120,12 +120,12 @@ describe('tool use of a child thread that waits while the session runs', () => {
   })
 
   test.each<[string, Steps]>([
-    ['the thread has continued', [threadStatus('running')]],
+    ['the thread continued without a reply', [threadStatus('running')]],
     ['an interrupt of the thread', [{ ...interrupt, ...inThread }]],
     ['an interrupt of all threads', [interrupt]],
     ['the end of the thread', [terminated]],
     ['a reply of another client', [allow('t1')]],
-  ])('events run sends no reply to a child thread after %s', async (_, next) => {
+  ])('events run and events confirm send no reply to a child thread after %s', async (_, next) => {
     const service = open({ posts: [task([...childWaits, ...next, says('done'), endTurn])] })
     await service.run(runArguments)
     expect(service.replies()).toEqual([])
@@ -144,7 +144,7 @@ describe('end of a thread', () => {
     expect(() => service.lines('ran')).toThrow('ENOENT')
   })
 
-  test('events run does not post the result of a command whose thread ended meanwhile', async () => {
+  test('events run does not post the result of a command if the thread ended while the command ran', async () => {
     const service = open({ posts: [task([running, custom('t1', inThread), threadWaits('t1')])] })
     const ran = service.run([
       ...runArguments,
@@ -170,7 +170,7 @@ describe('end of a thread', () => {
   })
 })
 
-test('events run posts each tool result in a separate request, and confirmations together', async () => {
+test('events run posts each tool result in its own request, and all confirmations in one request', async () => {
   const service = open({
     posts: [
       task([running, custom('t1'), custom('t2'), bash('t3'), bash('t4'), waitsFor('t1', 't2', 't3', 't4')]),
@@ -219,7 +219,7 @@ describe('warnings about refused tool uses and failed servers', () => {
     expect(service.report()).toMatchObject({ warnings: { refusedToolUses: 1 } })
   })
 
-  test('events run warns once about an MCP server that failed finally, and not about one that is retried', async () => {
+  test('events run warns once about an MCP server that failed for good, and not about a server that is retried', async () => {
     const service = open({
       posts: [
         task([
@@ -241,7 +241,7 @@ describe('warnings about refused tool uses and failed servers', () => {
     expect(service.report()).toMatchObject({ warnings: { failedServers: 1 } })
   })
 
-  test('events run warns of an error of the session that the service does not retry', async () => {
+  test('events run warns about an error of the session if the service does not retry', async () => {
     const fails = (status: string): Event => ({
       type: 'session.error',
       error: { type: 'model_overloaded_error', message: 'gave up', retry_status: { type: status } },
@@ -274,7 +274,7 @@ describe('warnings about refused tool uses and failed servers', () => {
   })
 })
 
-test('a redacted part is marked among the events, and --last warns about it', async () => {
+test('events run marks a redacted part of a message, and warns about the part with --last', async () => {
   const answer = {
     type: 'agent.message',
     content: [{ type: 'redacted' }, { type: 'text', text: 'the rest' }],

@@ -28,7 +28,7 @@ const ended = (id: string, type = 'completed', more: object = {}): Event => ({
 })
 const stops = (type: string): Event => ({ type: 'session.status_idle', stop_reason: { type } })
 
-/** Returns the event two minutes after the previous one. */
+/** Delays an event by two minutes. */
 const later = (event: Event) => shown(event, { after: 120_000 })
 
 const starts: Steps = [running, created('w1'), says('I started a run'), endTurn]
@@ -45,8 +45,8 @@ const followed = [
   ['run', ['events', 'run', 'do it']],
 ] as const
 
-describe('a turn ends only after its workflow runs have ended', () => {
-  test('events run prints the answer after the end of the workflow run', async () => {
+describe('end of a turn with workflow runs', () => {
+  test('events run waits for the end of a workflow run and prints the answer after it', async () => {
     const service = open([...starts, later(ended('w1')), running, says('all is well'), endTurn])
     const { code, out, err } = await service.run(runArguments)
     expect({ code, out }, err).toEqual({ code: 0, out: 'all is well\n' })
@@ -55,7 +55,7 @@ describe('a turn ends only after its workflow runs have ended', () => {
   })
 
   test.each(followed)(
-    'events %s ends at the idle event after the end of the last workflow run',
+    'events %s continues until the session is idle after its last workflow run',
     async (_, argv) => {
       const service = open([
         running,
@@ -77,12 +77,12 @@ describe('a turn ends only after its workflow runs have ended', () => {
     },
   )
 
-  test('a workflow run that ends while the session works needs no further idle event', async () => {
+  test('events run ends at the next idle event if a workflow run ended while the session worked', async () => {
     const service = open([running, created('w1'), ended('w1'), says('done'), endTurn])
     expect(await service.run(runArguments)).toMatchObject({ code: 0, out: 'done\n' })
   })
 
-  test('events follow finds open workflow runs in the whole list, and prints their names at once', async () => {
+  test('events follow waits for a workflow run that was started earlier, and prints its name', async () => {
     const service = createSessionService({ history: [userSays('x'), ...starts, ended('w0')] })
     void service.timers
       .wait(60_000)
@@ -101,8 +101,8 @@ describe('a turn ends only after its workflow runs have ended', () => {
   })
 })
 
-describe('message of another client during a workflow run of the task', () => {
-  test('events run --last prints no message from before the end of the workflow run as the answer', async () => {
+describe('message of another client during a workflow run', () => {
+  test("events run --last exits with 8 if another client's message comes before the end of the workflow run", async () => {
     const next = [
       ...starts,
       userSays('other'),
@@ -118,7 +118,7 @@ describe('message of another client during a workflow run of the task', () => {
     expect(err).toContain('another client')
   })
 
-  test("events run prints the answer if the workflow run ended before another client's message", async () => {
+  test("events run --last prints the answer if the workflow run ended before another client's message", async () => {
     const next = [...starts, ended('w1'), running, says('mine'), endTurn, userSays('other'), running, endTurn]
     expect(await open(next).run(runArguments)).toMatchObject({ code: 0, out: 'mine\n' })
   })
@@ -127,10 +127,10 @@ describe('message of another client during a workflow run of the task', () => {
 describe('a session may stay idle after its last workflow run', () => {
   const next = [...starts, later(ended('w1'))]
   test.each<[string, SessionScript['session']]>([
-    ['the session resource is idle', undefined],
-    ['the service has no session resource', () => ({ status: 404 })],
+    ['GET /v1/sessions/ID shows that the session is idle', undefined],
+    ['the service does not have GET /v1/sessions/ID', () => ({ status: 404 })],
   ])(
-    'events run exits with 0 and warns if nothing follows the last workflow run and %s',
+    'events run exits with 0 and warns if no event follows the last workflow run and %s',
     async (_, session) => {
       const more = session ? { session } : {}
       const { code, out, err } = await open(next, more).run(['events', 'run', 'do it', '--deadline', '1h'])
@@ -140,38 +140,32 @@ describe('a session may stay idle after its last workflow run', () => {
     },
   )
 
-  test('events run --last exits with 8 if nothing follows the last workflow run', async () => {
+  test('events run --last exits with 8 if no event follows the last workflow run', async () => {
     const { code, out, err } = await open(next).run([...runArguments, '--deadline', '1h'])
     expect({ code, out }, err).toEqual({ code: 8, out: '' })
   })
 })
 
-describe('open workflow run that a command does not wait for', () => {
-  const terminated = { type: 'session.status_terminated' }
-  test.each<[string, Steps, number]>([
-    ['after the end of the session', [running, created('w1'), terminated], 13],
-    ['after an interrupt', [...starts, interrupt], 15],
-    ['after an interrupt of a session that worked', [running, created('w1'), interrupt, endTurn], 15],
-    ['if the session is over its budget', [running, created('w1'), stops('budget_reached')], 13],
-    ['after a refusal', [running, created('w1'), stops('refusal')], 13],
-  ])('events run does not wait for an open workflow run %s', async (_, next, expected) => {
-    const { code, err } = await open(next).run([...runArguments, '--deadline', '1h'])
-    expect({ code }, err).toEqual({ code: expected })
-    expect(err).not.toContain('deadline passed')
-  })
+test.each<[string, Steps, number]>([
+  ['after the session was terminated', [running, created('w1'), { type: 'session.status_terminated' }], 13],
+  ['after an interrupt', [...starts, interrupt], 15],
+  ['after an interrupt while the session worked', [running, created('w1'), interrupt, endTurn], 15],
+  ['if the session has reached its budget', [running, created('w1'), stops('budget_reached')], 13],
+  ['after a refusal', [running, created('w1'), stops('refusal')], 13],
+])('events run does not wait for an open workflow run %s', async (_, next, expected) => {
+  const { code, err } = await open(next).run([...runArguments, '--deadline', '1h'])
+  expect({ code }, err).toEqual({ code: expected })
+  expect(err).not.toContain('deadline passed')
 })
 
-describe('parley warns about workflow runs that failed', () => {
+test('events run warns with -q about a workflow run that failed, and counts it in the report', async () => {
   const error = { type: 'program_error', message: 'its plan failed' }
-  test('events run warns with -q about a workflow run that failed, and counts it in the report', async () => {
-    const end = [ended('w1', 'error', { error })]
-    const service = open([...starts, ...end, says('done'), endTurn])
-    const { code, out, err } = await service.run([...runArguments, '-q'])
-    expect({ code, out }, err).toEqual({ code: 0, out: 'done\n' })
-    expect(err).toContain('review-w1 (w1)')
-    expect(err).toContain('its plan failed')
-    expect(service.report()).toMatchObject({ warnings: { failedWorkflowRuns: 1 } })
-  })
+  const service = open([...starts, ended('w1', 'error', { error }), says('done'), endTurn])
+  const { code, out, err } = await service.run([...runArguments, '-q'])
+  expect({ code, out }, err).toEqual({ code: 0, out: 'done\n' })
+  expect(err).toContain('review-w1 (w1)')
+  expect(err).toContain('its plan failed')
+  expect(service.report()).toMatchObject({ warnings: { failedWorkflowRuns: 1 } })
 })
 
 describe('a run at its limit does not wait for open workflow runs', () => {
@@ -179,9 +173,9 @@ describe('a run at its limit does not wait for open workflow runs', () => {
     type: 'session.usage',
     usage: { input_tokens: tokens, output_tokens: 0 },
   })
-  const says_ = ['review-w1 (w1)', 'may continue to spend', 'budget']
+  const limitWarnings = ['review-w1 (w1)', 'may continue to spend', 'budget']
 
-  test('events run prints at a limit that open workflow runs may continue to spend, and counts them', async () => {
+  test('events run at a limit warns that open workflow runs may continue to spend, and counts them', async () => {
     const service = open([running, created('w1'), spent(1000)], {
       posts: [
         { type: 'user.message', next: [running, created('w1'), spent(1000)] },
@@ -190,11 +184,11 @@ describe('a run at its limit does not wait for open workflow runs', () => {
     })
     const { code, err } = await service.run([...runArguments, '-q', '--max-total-tokens', '10'])
     expect({ code, replies: service.replies() }, err).toEqual({ code: 15, replies: [[interrupt]] })
-    for (const words of says_) expect(err).toContain(words)
+    for (const words of limitWarnings) expect(err).toContain(words)
     expect(service.report()).toMatchObject({ exit: 15, warnings: { openWorkflowRuns: 1 } })
   })
 
-  test('events run interrupts an idle session once at a limit, and does not wait, although no interrupt is shown', async () => {
+  test('events run at a limit interrupts an idle session once, and does not wait until the interrupt is listed', async () => {
     const hidden = { listed: 'never', streamed: 'never' } as const
     const service = open([], {
       posts: [
@@ -204,19 +198,17 @@ describe('a run at its limit does not wait for open workflow runs', () => {
     })
     const { code, err } = await service.run([...runArguments, '-q', '--max-total-tokens', '10'])
     expect({ code, replies: service.replies() }, err).toEqual({ code: 15, replies: [[interrupt]] })
-    for (const words of says_) expect(err).toContain(words)
+    for (const words of limitWarnings) expect(err).toContain(words)
     expect(err).not.toContain('is not idle yet')
   })
 })
 
-describe('events follow prints a workflow run to its end although a tool use waits', () => {
-  test('events follow prints events until the workflow run has ended, then exits with 12', async () => {
-    const service = createSessionService({
-      history: [userSays('x'), running, created('w1'), bash('t1'), waitsFor('t1')],
-    })
-    void service.timers.wait(60_000).then(() => service.add(says('of the run'), ended('w1')))
-    const { code, out, err } = await service.run(['events', 'follow'])
-    expect({ code }, err).toEqual({ code: 12 })
-    expect(out).toContain('of the run')
+test('events follow exits with 12 for a waiting tool use only after the open workflow run has ended', async () => {
+  const service = createSessionService({
+    history: [userSays('x'), running, created('w1'), bash('t1'), waitsFor('t1')],
   })
+  void service.timers.wait(60_000).then(() => service.add(says('of the run'), ended('w1')))
+  const { code, out, err } = await service.run(['events', 'follow'])
+  expect({ code }, err).toEqual({ code: 12 })
+  expect(out).toContain('of the run')
 })
