@@ -21,7 +21,7 @@ interface PostOptions {
   record(event: 'sent' | PostResult['is'], reason?: string): void
   /** Number of posted events. If the receipt has fewer events, but at least one, the result is `unknown`. */
   count?: number
-  /** Makes only one attempt, because the caller repeats it by its own rules. */
+  /** Makes only one attempt, because the caller retries by other rules. */
   isSingle?: boolean
   /** Message if a signal ends the run after the service has accepted the events. */
   acceptedText?: string

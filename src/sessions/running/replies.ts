@@ -184,8 +184,8 @@ export class ReplySender {
   }
 
   /**
-   * Repeats the request after a transient failure if the service certainly did not accept it. Throws the last
-   * failure.
+   * Posts replies in one request. Repeats the request after a transient failure if the service certainly did
+   * not accept it. Throws the last failure.
    */
   async #postTogether(replies: readonly Reply[]): Promise<void> {
     if (replies.length === 0 || this.isStopped) return

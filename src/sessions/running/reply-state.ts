@@ -8,7 +8,7 @@ import type { ToolResult } from '../reply-events.ts'
  * audit file. parley writes the line to the disk before its next action.
  *
  *     deciding             -- decision -----------> deciding     a rule or a person has decided
- *     deciding             -- decision -----------> left-open    nobody decided, or no command executes the tool
+ *     deciding             -- decision -----------> left-open    nobody decided, or no command runs the tool
  *     deciding             -- start --------------> executing    the command of the tool use runs
  *     executing            -- end ----------------> has-result   the command has ended and never runs again
  *     deciding, has-result -- sent ---------------> posting      the request may have left

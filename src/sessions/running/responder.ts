@@ -142,7 +142,7 @@ export class ToolUseResponder {
       await this.#execute(command.use)
       await this.#replies.post(this.#createResultReply(command.use))
     }
-    // The replies above are posted first, because the next idle event may show whether these replies arrived.
+    // Comes last, because the replies above may lead to an idle event that shows whether these arrived.
     await this.#replies.confirmArrival(unconfirmed)
   }
 
@@ -272,7 +272,7 @@ export class ToolUseResponder {
         { result: createToolResultEvent(use, result), reason },
       )
       this.#commandCount++
-      // The agent gets the whole result. The warning contains only its first two lines.
+      // The agent gets the whole result. The warning contains only the first two lines.
       const [what, first = ''] = result.text.split('\n', 2)
       if (result.isError)
         this.#run.context.messages.warn(describeFailure(use, toOneLine(`${what} ${first}`, 500)))

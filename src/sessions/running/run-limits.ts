@@ -151,7 +151,7 @@ export class LimitEnforcer {
     this.#interruptAtLimit()
   }
 
-  /** A signal handler may write the report at any time, so its figures are updated after each event. */
+  /** A signal handler may write the report at any time, so the figures are updated after each event. */
   #updateReport(): void {
     const { figures } = this.#run.context.summary
     figures.run = this.#meter.runUsage
@@ -177,7 +177,7 @@ export class LimitEnforcer {
     return deadline
   }
 
-  /** If the session works again later, another attempt starts. */
+  /** Ends the attempt to interrupt. If the session works again later, another attempt starts. */
   #cancelInterrupt(): void {
     this.#attemptDeadline?.pass()
     this.#attemptDeadline = undefined

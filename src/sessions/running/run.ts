@@ -230,8 +230,8 @@ function checkEnd(run: SessionRun, { follower, limits }: FollowedWork): CliError
   if (otherTask?.isInterrupted) throw run.createOtherClientError(otherTask)
   if (otherTask) return undefined
   const { stop } = follower.state
-  // If a client interrupts only a child thread, its tool uses are cancelled, so the session no longer
-  // waits.
+  // An interrupt of a child thread cancels the thread's tool uses. The session then becomes idle, but the
+  // agent has not finished.
   const isHalted = stop?.kind === 'done' && stop.reason === 'interrupted'
   // If the service does not list the events of clients, only the audit file shows an interrupt.
   const isOnlyInAudit = run.audit.interruptAt !== undefined && !follower.task.showsClientEvents

@@ -45,7 +45,7 @@ export class SessionRun implements SessionAccess, WorkHooks {
    * - `sent`: the service may have accepted the interrupt
    */
   interrupt: 'unwanted' | 'wanted' | 'posting' | 'sent' = 'unwanted'
-  /** `undefined` until the run follows the session, which is after it has sent the task. */
+  /** `undefined` until the run has sent its task and follows the session. */
   follower: Follower | undefined
 
   constructor(context: Context, plan: RunPlan, audit: Audit) {

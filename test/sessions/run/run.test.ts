@@ -173,7 +173,7 @@ describe('prompts of events run', () => {
   })
 })
 
-test('V62: events run prints an events send command, not events confirm, for a self-hosted tool use', async () => {
+test('V62: events run prints an events send command, not events confirm, if a client must execute the tool', async () => {
   const history = [uses('c1', 'ls', { evaluated_permission: 'allow' }), waitsFor('c1')]
   const agent = openAgent({ history, rounds: [] })
   const ran = await agent.runTask([])

@@ -44,7 +44,7 @@ describe('events run --last prints only the last answer', () => {
   })
 
   test.each([['--last'], ['-o', 'a.txt'], ['--schema', 's.json']])(
-    'Y122: events run %s exits with 8 if no message follows the task, but without such a flag with 0',
+    'Y122: events run exits with 8 if no message follows the task, but a flag such as %s needs an answer',
     async (...flags) => {
       const { code, err, read, runAgain } = await runOn({ history: before, rounds: [] }, ['do it', ...flags])
       expect({ code, file: read('a.txt') }).toEqual({ code: 8, file: undefined })
@@ -347,20 +347,17 @@ test('events run --last saves the answer if stdout fails', async () => {
 })
 
 test.each([
-  [['--last', '--raw'], '--raw and --last exclude each other'],
-  [['--last', '--ids'], '--ids and --last exclude each other'],
-  [['--raw', '--ids'], '--raw and --ids exclude each other'],
-  [['--schema', 's.json', '--raw'], '--schema and --raw both print to stdout: add -o FILE for the answer'],
-  [['--schema', 'p.json'], '--schema p.json: $.type: enum: must be'],
-  [
-    ['--schema', 's.json', '--schema-retries', '1'],
-    "repeat 'events run' with a message that names the mismatches",
-  ],
-])('Y157: events run exits with 2 and sends nothing for %j', async (flags, why) => {
+  ['--last --raw', '--raw and --last exclude each other'],
+  ['--last --ids', '--ids and --last exclude each other'],
+  ['--raw --ids', '--raw and --ids exclude each other'],
+  ['--schema s.json --raw', '--schema and --raw both print to stdout: add -o FILE for the answer'],
+  ['--schema p.json', '--schema p.json: $.type: enum: must be'],
+  ['--schema s.json --schema-retries 1', "repeat 'events run' with a message that names the mismatches"],
+])('Y157: events run %s exits with 2 and sends nothing: %s', async (flags, why) => {
   const agent = openAgent({ rounds: [] })
   agent.write('s.json', schema)
   agent.write('p.json', { type: 5 })
-  const { code, err, requests } = await agent.run(['events', 'run', 'do it', ...flags])
+  const { code, err, requests } = await agent.run(['events', 'run', 'do it', ...flags.split(' ')])
   expect([code, requests]).toEqual([2, []])
   expect(err).toContain(why)
 })
