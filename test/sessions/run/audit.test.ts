@@ -257,10 +257,7 @@ test('without --audit, events run records nothing but locks the session', async 
   expect([...audit.replies, audit.task, audit.interruptAt]).toEqual(Array(2).fill(undefined))
   audit.add({ toolUse: null, event: 'interrupt' })
   expect(audit.interruptAt).toBeUndefined()
-  await expect(openIn(cwd, undefined, 0)).rejects.toMatchObject({
-    kind: 'file',
-    details: { deadline: true },
-  })
+  await expect(openIn(cwd, undefined, 0)).rejects.toMatchObject({ kind: 'file', details: { deadline: true } })
   audit.close()
   const next = await openIn(cwd, undefined, 0)
   next.close()
