@@ -4,7 +4,7 @@ import type { ProgramResult } from './cli/program.ts'
 import type { Host, RunContext } from './context.ts'
 import { Deadline } from './deadline.ts'
 import { CliError, joinSavedFiles, OutputClosed, type SavedFiles, toFailure } from './errors.ts'
-import { escapeJson, toOneLine } from './io/escape.ts'
+import { escapeControlsInJson, toOneLine } from './io/escape.ts'
 import { type StdStream, writeTextToStdout } from './io/output.ts'
 import { createLineWrapper } from './io/wrapping.ts'
 import { RunReport } from './report.ts'
@@ -93,7 +93,7 @@ export async function main(argv: string[], outer: Host): Promise<number> {
       kept,
     }
     const error = { format: 1, kind: 'signal', exit, message: toOneLine(words, 2000), ...outcome }
-    return `${escapeJson(JSON.stringify(secrets.redactValue({ error })))}\n`
+    return `${escapeControlsInJson(JSON.stringify(secrets.redactValue({ error })))}\n`
   }
 
   async function saveAndFail(create: (state: string | undefined) => CliError): Promise<number> {

@@ -1,7 +1,7 @@
 import { lstatSync, readFileSync, rmSync } from 'node:fs'
 import { version } from '../package.json'
 import { CliError, exitCodes, type SavedFiles, toFileFailure, usageError } from './errors.ts'
-import { escapeJson, toOneLine } from './io/escape.ts'
+import { escapeControlsInJson, toOneLine } from './io/escape.ts'
 import { formatFailureMessage } from './io/failure.ts'
 import { TemporaryFile, writeFileAtomically } from './io/file-output.ts'
 import { toAbsolutePath } from './io/paths.ts'
@@ -48,7 +48,7 @@ export function prepareReport(
     try {
       requireReplaceable(target, name)
       const report = describeRun(summary, tracker, end, (host.timers.now() - summary.startMs) / 1000)
-      writeFileAtomically(target, `${escapeJson(JSON.stringify(secrets.redactValue(report)))}\n`)
+      writeFileAtomically(target, `${escapeControlsInJson(JSON.stringify(secrets.redactValue(report)))}\n`)
     } catch (error) {
       throw toReportFailure(error).with({ consequence: 'the report was not written', sent: tracker.sent })
     }

@@ -165,13 +165,13 @@ async function printResponse(
 ): Promise<Uint8Array> {
   const printer = createRawPrinter(output)
   const print = (chunk: Uint8Array | string) =>
-    writer.run(async () => {
+    writer.attempt(async () => {
       printer.add(chunk)
       await printer.write()
       await output.flush()
     })
   const end = async () => {
-    await writer.run(() => printer.end())
+    await writer.attempt(() => printer.end())
     if (writer.failure) throw toFailure(writer.failure)
   }
   const start = createBodyCollector(maxErrorBytes)
@@ -182,7 +182,7 @@ async function printResponse(
   try {
     for await (const chunk of body) {
       start.add(chunk)
-      if (isSaved) writer.keep(chunk)
+      if (isSaved) writer.queue(chunk)
       await print(chunk)
     }
   } catch (error) {

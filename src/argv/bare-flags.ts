@@ -1,6 +1,6 @@
 /**
- * Finds the value even if other arguments are invalid. The last value counts. Words after `--` are not
- * flags.
+ * Returns the value of a flag, even if other arguments are invalid. The last value counts. Words after `--`
+ * are not flags.
  */
 export function findFlagValue(argv: string[], flag: string): string | undefined {
   const words = beforeEnd(argv)
@@ -10,7 +10,7 @@ export function findFlagValue(argv: string[], flag: string): string | undefined 
   return value !== undefined && looksLikeFlag(value) ? undefined : value
 }
 
-/** A word that begins with a hyphen, except for a negative number. */
+/** Returns true for a word that begins with a hyphen, except for a negative number. */
 export const looksLikeFlag = (value: string): boolean => /^-(?!\.?\d)./s.test(value)
 
 export const hasFlag = (argv: string[], flag: string): boolean => beforeEnd(argv).includes(flag)

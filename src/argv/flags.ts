@@ -1,6 +1,6 @@
 import { Argument, Option } from 'commander'
 
-/** `updates`: the run reads the file and then writes it. */
+/** With `updates`, the run reads the file and then writes it. */
 export class FileFlag extends Option {
   readonly use: 'reads' | 'writes' | 'updates'
 
@@ -37,7 +37,7 @@ export const appendFlagValue = (value: string, earlier: string[] | false | undef
   value,
 ]
 
-/** For options of parley. Fields of a request use `toJsonInteger`, which keeps the source text. */
+/** Parses an option of parley. Fields of a request use `toJsonInteger`, which keeps the source text. */
 export function parseWholeNumber(value: string): number {
   if (!/^\d+$/.test(value)) throw new Error('not a whole number')
   return Math.min(Number(value), Number.MAX_SAFE_INTEGER)
@@ -48,7 +48,7 @@ export function parsePositiveCount(value: string): number {
   return parseWholeNumber(value)
 }
 
-/** Accepts digits with at most one decimal point. */
+/** Accepts digits with at most one decimal point, because an amount of money has no sign or exponent. */
 export function parseAmount(value: string): string {
   if (!/^\d{0,30}\.?\d{0,30}$/.test(value) || !/[1-9]/.test(value))
     throw new Error('not an amount such as 2.50')
@@ -61,7 +61,7 @@ export function toJsonNumber(value: string): string {
   return json
 }
 
-/** For the body of a request. The number may have any length. */
+/** Checks a number for the body of a request. The number may have any length. */
 export function toJsonInteger(value: string): string {
   if (!isInteger.test(value)) throw new Error('not a whole number, such as 0 or 800')
   return value

@@ -1,6 +1,6 @@
 import { closest, distance } from 'fastest-levenshtein'
 
-/** The time of a comparison grows with the lengths, and a longer word is rarely a misspelling. */
+/** Longer words are not compared, because comparing them takes long and they are rarely misspellings. */
 const maxWordLength = 100
 
 /** Returns ` (did you mean x?)`, or an empty text. */

@@ -3,7 +3,7 @@ import type { Context } from '../context.ts'
 import type { SentStatus } from '../delivery-state.ts'
 import { CliError, toFailure, usageError } from '../errors.ts'
 import type { RetryPolicy } from '../http/retry.ts'
-import { addSavedPart, createSaveHooks, type SavedPart } from '../io/file-output.ts'
+import { addSavedPartToFailure, createSaveHooks, type SavedPart } from '../io/file-output.ts'
 import { requireOpenStdout } from '../io/output.ts'
 import { type ResolvedSettings, readSettings } from '../settings/resolve.ts'
 import type { WorkHooks } from '../work-tracker.ts'
@@ -162,7 +162,7 @@ function addSavedResults(stop: unknown, { part, unsaved, options, tally }: Saved
       : areAllSaved
         ? `the same command with --results ${part.name} --resume`
         : 'write the saved results, then the printed results, to a FILE, and run the same command with --results FILE --resume'
-  return addSavedPart(toFailure(stop), part).with({
+  return addSavedPartToFailure(toFailure(stop), part).with({
     ...(part.name === undefined ? {} : { consequence: `to resume: ${resumeText}` }),
     ...(unsaved === '' ? {} : { answer: unsaved }),
   })

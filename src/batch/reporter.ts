@@ -3,7 +3,7 @@ import { formatNumber as count, formatTokenCount } from '../content/tokens.ts'
 import type { Context } from '../context.ts'
 import { CliError } from '../errors.ts'
 import { describeRetry } from '../http/call.ts'
-import { escapeJson } from '../io/escape.ts'
+import { escapeControlsInJson } from '../io/escape.ts'
 import { toFailureJson } from '../io/failure.ts'
 import { formatTimeAgo, printProgressLines } from '../io/progress-lines.ts'
 import { StatusLine } from '../io/status-line.ts'
@@ -16,7 +16,7 @@ export interface BatchContext extends Context {
 
 export function addStatusLine(context: Context): BatchContext {
   const status = new StatusLine(context.host.stderr)
-  const above = (say: (line: string) => void) => (line: string) => status.above(() => say(line))
+  const above = (say: (line: string) => void) => (line: string) => status.printAbove(() => say(line))
   const { messages } = context
   return {
     ...context,
@@ -76,11 +76,11 @@ export class BatchReporter {
   /** Resolves after stdout has accepted the result. Throws if stdout fails. */
   async write(line: string): Promise<void> {
     const { output, status, host } = this.#context
-    const write = () => output.write(`${output.isTerminal ? escapeJson(line) : line}\n`)
+    const write = () => output.write(`${output.isTerminal ? escapeControlsInJson(line) : line}\n`)
     // The reader of stdout may print on the same terminal, so the status line is removed. The next tick
     // prints the status line again, below that output.
     if (!output.isTerminal && this.#showsStatus && host.stdout.file === undefined) status.remove()
-    await (output.isTerminal ? status.above(write) : write())
+    await (output.isTerminal ? status.printAbove(write) : write())
     await output.flush()
   }
 

@@ -4,7 +4,7 @@ import type { CommandEntry } from '../commands/command.ts'
 import type { CommandLineFlag, SharedFlags } from '../context.ts'
 import { usageError } from '../errors.ts'
 import {
-  getSetting,
+  getSettingDefinition,
   getSettingFlag,
   isRequestSetting,
   type SettingName,
@@ -59,7 +59,7 @@ function declareShared(command: Command, options: Option[]): void {
 }
 
 function settingFlag(name: SettingName): Option {
-  const { about, default: value } = getSetting(name)
+  const { about, default: value } = getSettingDefinition(name)
   const isToggle = typeof value === 'boolean'
   const shown = value === undefined || isToggle ? about : `${about} (default ${value})`
   if (name === 'cacert') return new FileFlag(`${getSettingFlag(name)} <file>`, shown)

@@ -1,7 +1,7 @@
 import type { Argument, Option } from 'commander'
 import { appendFlagValue, FileFlag } from '../argv/flags.ts'
 import { exitCodes } from '../errors.ts'
-import { getSetting, getSettingFlag, getSettingVariable, settingNames } from '../settings/table.ts'
+import { getSettingDefinition, getSettingFlag, getSettingVariable, settingNames } from '../settings/table.ts'
 import { isSharedFlag } from './flags.ts'
 import { loadAllCommands } from './loaded-commands.ts'
 import { type ParleyCommand, UnknownWordError } from './parley-command.ts'
@@ -43,7 +43,7 @@ const describeArgument = (argument: Argument) => ({
 function describeFlag(flag: Option, command: string) {
   const { long = '', short, description, argChoices, parseArg } = flag
   const setting = settingNames.find((name) => {
-    const { commandFlag = getSettingFlag(name), command: only = command } = getSetting(name)
+    const { commandFlag = getSettingFlag(name), command: only = command } = getSettingDefinition(name)
     return [long, short].includes(commandFlag) && only === command
   })
   const [, variable] = /environment (\w+)/.exec(description) ?? []
@@ -53,7 +53,7 @@ function describeFlag(flag: Option, command: string) {
     about: description,
     type: getFlagType(flag),
     values: argChoices ?? null,
-    default: flag.defaultValue ?? (setting && getSetting(setting).default) ?? null,
+    default: flag.defaultValue ?? (setting && getSettingDefinition(setting).default) ?? null,
     repeatable: parseArg === appendFlagValue,
     setting: setting ?? null,
     environment: setting ? getSettingVariable(setting) : (variable ?? null),

@@ -2,7 +2,7 @@ import { statSync } from 'node:fs'
 import type { Option } from 'commander'
 import { FileArgument, FileFlag, TextFlag } from '../argv/flags.ts'
 import type { Host } from '../context.ts'
-import { isOpenDescriptor, resolveRealPath, toAbsolutePath } from '../io/paths.ts'
+import { isDescriptorPath, resolveRealPath, toAbsolutePath } from '../io/paths.ts'
 import { findProfilePath } from '../settings/profile-file.ts'
 import type { GivenFlag } from './flags.ts'
 import type { ParleyCommand } from './parley-command.ts'
@@ -81,7 +81,7 @@ function identify(host: Host, name = '-'): string | undefined {
   if (name === '' || name === '-') return undefined
   const path = toAbsolutePath(host, name)
   try {
-    if (isOpenDescriptor(path) || !statSync(path).isFile()) return undefined
+    if (isDescriptorPath(path) || !statSync(path).isFile()) return undefined
   } catch {
     // A file that cannot be examined is compared by its path.
   }

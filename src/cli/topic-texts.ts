@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import type { Option } from 'commander'
 import { createBatchTopicFlags } from '../batch/flags.ts'
 import {
-  getSetting,
+  getSettingDefinition,
   getSettingVariable,
   isRequestSetting,
   type SettingName,
@@ -22,7 +22,7 @@ const generatedLists: Record<string, () => Row[]> = {
   'request flags': () => createRequestFlags().map(toFlagRow),
   'batch flags': () => createBatchTopicFlags().map(toFlagRow),
   variables: () => [
-    ...settingNames.map((name): Row => [getSettingVariable(name), getSetting(name).about]),
+    ...settingNames.map((name): Row => [getSettingVariable(name), getSettingDefinition(name).about]),
     ['PARLEY_PROFILE', 'the current profile'],
     ['PARLEY_SESSION', 'the default session for events send, confirm, run, list and follow'],
     ['PARLEY_CONFIG_DIR', 'the folder of the profile file'],
@@ -38,7 +38,7 @@ const generatedLists: Record<string, () => Row[]> = {
 const toFlagRow = ({ flags, description }: Option): Row => [flags, description]
 
 function describeSetting(name: SettingName): string {
-  const { about, default: value, commandFlag } = getSetting(name)
+  const { about, default: value, commandFlag } = getSettingDefinition(name)
   const defaults = value === undefined ? [] : [`default ${value}`]
   const flags = isRequestSetting(name) ? [] : [commandFlag === undefined ? 'no flag' : `flag ${commandFlag}`]
   const details = [...defaults, ...flags].join(', ')

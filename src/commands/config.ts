@@ -25,6 +25,7 @@ import {
   formatProfileFlag,
   type UncheckedSetting,
 } from '../settings/resolve.ts'
+import { parseSettingInput } from '../settings/setting-input.ts'
 import {
   findSettingName,
   formatSettingValue,
@@ -33,7 +34,6 @@ import {
   type SettingName,
   settingNames,
 } from '../settings/table.ts'
-import { parseTypedSetting } from '../settings/typed-value.ts'
 import { describeUndocumentedBeta } from '../wire/sessions/betas.ts'
 import type { CommandModule } from './command.ts'
 
@@ -108,7 +108,7 @@ export const configCommands = {
       const text = isRead
         ? await context.tracker.during({ onInterrupt: () => 'nothing was changed' }, read)
         : given
-      const { value, problem, suggestion, hadQuotes } = parseTypedSetting(name, text)
+      const { value, problem, suggestion, hadQuotes } = parseSettingInput(name, text)
       if (problem !== undefined) {
         // parley redacts the secrets of a profile after it has read the profile. If it cannot read the
         // profile, the message does not quote the value, which may be a secret.

@@ -11,7 +11,8 @@ import { describeSchemaIssues, isObject, parseGivenJson } from '../wire/json/par
 export type MessagePart = { text: string } | { inlineData: { mimeType: string; data: string } }
 
 /**
- * A request body from the user. Messages call it `name`. If the text is not JSON, `hint` ends the message.
+ * A request body from the user. Messages call the body `name`. If the text is not JSON, `hint` ends the
+ * message.
  */
 export interface UserRequestBody {
   text: string
@@ -29,7 +30,7 @@ export interface RequestBodyParts {
 }
 
 /**
- * Builds the body of a generation request. A given body keeps its source text except for the values that
+ * Builds the body of a generation request. A given body keeps its source text, except for the values that
  * flags set. Throws a usage error if a given body is not a generation request.
  */
 export async function buildRequestBody(parts: RequestBodyParts): Promise<Uint8Array> {
@@ -44,13 +45,13 @@ export async function buildRequestBody(parts: RequestBodyParts): Promise<Uint8Ar
   // it.
   const isMessageBody = isObject(body) && Object.hasOwn(body, 'messages') && !Object.hasOwn(body, 'contents')
   if (given && isMessageBody && (turn.length > 0 || system !== undefined || parts.hasSchema)) {
-    const hint = "'parley api gateway /v1/message' sends such a body; chat and image send it only unchanged"
+    const hint = "'parley api gateway /v1/message' sends such a body; chat and image add nothing to it"
     throw usageError(`${given.name}: the body has 'messages' but no 'contents': ${hint}`)
   }
   const text = createTextWithinLimit(() => {
     const added = { role: 'user', parts: turn }
-    // Serializes the new body with the prompt at once. Appending a long prompt to an empty body would copy
-    // the prompt once more.
+    // Serializes a new body and its prompt at once. Appending a long prompt to an empty body would copy the
+    // prompt once more.
     if (!given) return editJson(JSON.stringify({ contents: [added] }), assignments)
     const more = turn.length > 0 ? [createListAppendAssignment(['contents'], JSON.stringify(added))] : []
     return editJson(given.text, [...more, ...assignments])

@@ -4,12 +4,16 @@ import type { AnswerSummary } from '../wire/gateway/answer-forms.ts'
 import type { TokenCount } from '../wire/token-count.ts'
 import { formatNumber, formatTokenUsage, readTokenUsage } from './tokens.ts'
 
-export interface AnswerEnd {
+/** Facts that are known when the response has ended. */
+export interface AnswerOutcome {
   summary: AnswerSummary
   otherContent: ReadonlySet<string>
-  /** Some bytes were not valid UTF-8 and became U+FFFD. */
+  /** True if some bytes were not valid UTF-8 and became U+FFFD. */
   isDamaged: boolean
-  /** The service did not end the stream. The answer counts as complete because the service stayed silent. */
+  /**
+   * True if the service did not end the stream. The answer then counts as complete, because the service
+   * stayed silent.
+   */
   isAssumed: boolean
 }
 
@@ -18,18 +22,18 @@ const normalStopReasons = ['end_turn', 'stop_sequence', 'tool_use', 'STOP', 'sto
 
 export function printWarningsAndFooter(
   context: Context,
-  end: AnswerEnd,
+  outcome: AnswerOutcome,
   showsUsage: boolean | undefined,
 ): void {
-  for (const warning of listAnswerWarnings(end)) context.messages.warn(warning)
-  printAnswerFooter(context, end.summary, showsUsage)
+  for (const warning of listAnswerWarnings(outcome)) context.messages.warn(warning)
+  printAnswerFooter(context, outcome.summary, showsUsage)
 }
 
 const damagedText = 'some bytes of the answer are not UTF-8, and became \ufffd'
 
-export function listAnswerWarnings(end: AnswerEnd): string[] {
-  const cut = describeCutAnswer(end)
-  return [...(end.isDamaged ? [damagedText] : []), ...(cut === undefined ? [] : [cut])]
+export function listAnswerWarnings(outcome: AnswerOutcome): string[] {
+  const cut = describeCutAnswer(outcome)
+  return [...(outcome.isDamaged ? [damagedText] : []), ...(cut === undefined ? [] : [cut])]
 }
 
 /**
@@ -38,40 +42,41 @@ export function listAnswerWarnings(end: AnswerEnd): string[] {
  */
 export type AnswerRequirement = 'anything' | 'text' | 'uncut'
 
-export function describeMissingContent(
-  end: AnswerEnd,
+export function describeUnmetRequirement(
+  outcome: AnswerOutcome,
   isBlank: boolean,
   requirement: AnswerRequirement,
 ): string | undefined {
   if (requirement === 'anything') return undefined
-  const cut = describeCutAnswer(end)
-  const mayBeCut = end.summary.lacksStopReason && 'the answer may be cut, because it has no stop reason'
+  const cut = describeCutAnswer(outcome)
+  const mayBeCut = outcome.summary.lacksStopReason && 'the answer may be cut, because it has no stop reason'
   if (!isBlank) return requirement === 'uncut' ? (cut ?? mayBeCut) : undefined
-  const others = [...end.otherContent].join(' and ')
+  const others = [...outcome.otherContent].join(' and ')
   return `${cut === undefined ? '' : `${cut}; `}the answer has no text${others && `, only ${others}`}`
 }
 
-/** Returns `undefined` for a complete answer. */
 export function describeCutAnswer({
   summary,
   isAssumed,
-}: Pick<AnswerEnd, 'summary'> & { isAssumed?: boolean }): string | undefined {
+}: Pick<AnswerOutcome, 'summary'> & { isAssumed?: boolean }): string | undefined {
   const { stopReason, stopMessage } = summary
   const isStopped = stopReason !== undefined && !normalStopReasons.includes(stopReason)
   const explanation = stopMessage ? `: ${toOneLine(stopMessage, 300)}` : ''
-  const cuts = [
+  const reasons = [
     ...(isStopped ? [`${describeStop(stopReason)}${explanation}`] : []),
     ...(isAssumed ? [assumedEnd] : []),
   ]
-  return cuts.join('; ') || undefined
+  return reasons.join('; ') || undefined
 }
 
 const assumedEnd = 'the service did not end the stream: parley stopped reading after 15 s of silence'
 
-/** The returned function warns of each kind of defect once, and names the first line that has it. */
+/**
+ * Returns a function that warns of each kind of defect once, and names the first line that has the defect.
+ */
 export function createAnswerDefectWarner({ messages }: Pick<Context, 'messages'>) {
   const printed = new Set<string>()
-  return (line: number, { isAssumed, isDamaged }: Pick<AnswerEnd, 'isAssumed' | 'isDamaged'>): void => {
+  return (line: number, { isAssumed, isDamaged }: Pick<AnswerOutcome, 'isAssumed' | 'isDamaged'>): void => {
     for (const defect of [...(isDamaged ? [damagedText] : []), ...(isAssumed ? [assumedEnd] : [])]) {
       if (!printed.has(defect)) messages.warn(`line ${line}: ${defect}`)
       printed.add(defect)

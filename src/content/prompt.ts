@@ -21,7 +21,6 @@ export interface ArgumentInputs {
   files: MessagePart[]
 }
 
-/** Does not read piped text. Throws a `CliError` if an input is invalid or cannot be read. */
 export async function readArgumentInputs(
   input: InputReader,
   { schema, system, input: path, file = [] }: PromptOptions,
@@ -48,9 +47,9 @@ export async function readArgumentInputs(
 }
 
 /**
- * Reads flags, words and piped text. `turn` is the user's message. If a body is given, `turn` has only the
- * files. `text` is the prompt without the files, from which `image` derives file names. Throws a usage error
- * if there is no prompt.
+ * Reads flags, words and piped text. `turn` is the message of the user. If a body is given, `turn` has only
+ * the files. `text` is the prompt without the files, from which `image` derives file names. Throws a usage
+ * error if there is no prompt.
  */
 export async function readPromptInputs(
   { input }: Pick<Context, 'input'>,

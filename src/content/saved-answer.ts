@@ -4,7 +4,7 @@ import { dirname, join } from 'node:path'
 import type { Context } from '../context.ts'
 import { type CliError, describeFileError, OutputClosed } from '../errors.ts'
 import {
-  addSavedPart,
+  addSavedPartToFailure,
   type FileOutput,
   openFileOutput,
   type SavedPart,
@@ -12,9 +12,9 @@ import {
 } from '../io/file-output.ts'
 
 /**
- * Saves a paid answer next to its output file `file`. Without such a file, or if saving there fails, saves
- * the answer in the temporary folder. The returned failure names the saved file. If the answer cannot be
- * saved, the failure contains the answer itself (an image in base64).
+ * Saves a paid answer next to its output file `file`. Without a file, or if saving there fails, saves the
+ * answer in the temporary folder. The returned failure names the saved file. If the answer cannot be saved,
+ * the failure contains the answer itself (an image in base64).
  */
 export function saveAnswerAfterFailure(
   context: Pick<Context, 'host'>,
@@ -23,17 +23,17 @@ export function saveAnswerAfterFailure(
   extension = 'bin',
   file?: Pick<FileOutput, 'savePart'>,
 ): CliError {
-  return addSavedPart(failure, saveNearby(context, bytes, extension, file))
+  return addSavedPartToFailure(failure, saveNearby(context, bytes, extension, file))
 }
 
 export interface AnswerDestination {
   /**
-   * File of `-o`, or `undefined` for stdout. After a failed write, later writes only collect the text, so
-   * that the caller can read the rest of the answer. Then `commit` throws the failure.
+   * File of `-o`, or `undefined` for stdout. After a failed write, `write` only collects the text, so that
+   * the caller can read the rest of the answer. `commit` then throws the failure.
    */
   file: Omit<FileOutput, 'savePart' | 'discard'> | undefined
   /**
-   * Saves the text that was written to the file or, if there is none, `content`. Returns `undefined` if
+   * Saves the text that was written to the file, or `content` if no text was written. Returns `undefined` if
    * both are empty. Does not throw. Synchronous, because signal handlers call it.
    */
   save(content: Uint8Array | string, extension: string): SavedPart | undefined
@@ -129,7 +129,6 @@ function toText(content: Uint8Array | string, extension: string): string {
 export class FallbackFile {
   readonly #host
   readonly #extension
-  /** Stays open until the process ends. */
   #file: number | undefined
   #path = ''
   #problem: string | undefined
@@ -167,34 +166,34 @@ export class FallbackFile {
 
 /**
  * Writes an answer to an output. After a failed write, parley still reads the rest of a paid answer, so the
- * failure is stored and not thrown. The chunks that the output did not accept are then saved.
+ * failure is stored and not thrown. The chunks that the output did not accept are saved.
  */
 export class AnswerWriter {
   failure: Error | undefined
   readonly #saved: FallbackFile
   #writtenBytes = 0
-  #kept: (Uint8Array | string)[] = []
+  #queued: (Uint8Array | string)[] = []
 
   constructor(context: Pick<Context, 'host'>, extension: string) {
     this.#saved = new FallbackFile(context, extension)
   }
 
-  /** Keeps a chunk until `run` has written it. */
-  keep(chunk: Uint8Array | string): void {
+  /** Stores a chunk until `attempt` has written it. After a failed write, saves the chunk at once. */
+  queue(chunk: Uint8Array | string): void {
     if (this.failure) this.#saved.write(chunk)
-    else this.#kept.push(chunk)
+    else this.#queued.push(chunk)
   }
 
   /** Throws only `OutputClosed`. */
-  async run(write: () => Promise<unknown>): Promise<void> {
+  async attempt(write: () => Promise<unknown>): Promise<void> {
     if (this.failure) return
     try {
       await write()
-      for (const chunk of this.#kept.splice(0)) this.#writtenBytes += Buffer.byteLength(chunk)
+      for (const chunk of this.#queued.splice(0)) this.#writtenBytes += Buffer.byteLength(chunk)
     } catch (error) {
       if (error instanceof OutputClosed) throw error
       this.failure = error as Error
-      for (const chunk of this.#kept.splice(0)) this.#saved.write(chunk)
+      for (const chunk of this.#queued.splice(0)) this.#saved.write(chunk)
     }
   }
 

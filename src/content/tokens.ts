@@ -23,7 +23,6 @@ export function formatTokenUsage({ inputTokens, outputTokens, totalTokens }: Ans
 export const formatNumber = (number: number): string =>
   String(Math.round(number)).replace(/\B(?=(\d{3})+$)/g, ',')
 
-/** Returns `undefined` if the service reports no tokens. */
 export function readTokenUsage(summary: AnswerSummary): AnswerTokenCounts | undefined {
   const { inputTokens, outputTokens, cacheReadInputTokens, cacheCreationInputTokens } = summary
   const counts = { inputTokens, outputTokens, cacheReadInputTokens, cacheCreationInputTokens }
@@ -42,7 +41,7 @@ export class BatchLineUsage {
   attempts = 0
   answers = 0
   answersWithoutUsage = 0
-  /** Keys are the names in the results. */
+  /** Keys are the names of the fields in the results. */
   readonly usage: Record<string, TokenCount> = {}
   readonly batch: BatchUsage
 

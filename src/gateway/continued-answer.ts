@@ -1,4 +1,4 @@
-import { type AnswerEnd, describeCutAnswer } from '../content/footer.ts'
+import { type AnswerOutcome, describeCutAnswer } from '../content/footer.ts'
 import { readTokenUsage } from '../content/tokens.ts'
 import type { Context } from '../context.ts'
 import { CliError } from '../errors.ts'
@@ -11,7 +11,7 @@ import { createJsonAssignment, editJson } from '../wire/json/edit.ts'
 import { createResponseError } from '../wire/problem/problem.ts'
 
 /** The part of an answer that one response contains. */
-export interface AnswerPart extends AnswerEnd {
+export interface AnswerPart extends AnswerOutcome {
   hasContent: boolean
 }
 
@@ -36,7 +36,7 @@ const maxRequests = 64
  */
 export class ContinuedAnswer {
   /** The last part, combined with the token counts, other content and defects of all parts. */
-  end: AnswerEnd = { summary: {}, otherContent: new Set(), isDamaged: false, isAssumed: false }
+  end: AnswerOutcome = { summary: {}, otherContent: new Set(), isDamaged: false, isAssumed: false }
   attempts = 0
   isWhole = false
   #body: Uint8Array

@@ -1,7 +1,7 @@
 import { isUtf8 } from 'node:buffer'
 import type { Context } from '../context.ts'
 import { usageError } from '../errors.ts'
-import { escapeJson, unsafeCharacters } from '../io/escape.ts'
+import { escapeControlsInJson, unsafeCharacters } from '../io/escape.ts'
 import { tryDecodeUtf8 } from '../io/file-content.ts'
 import { quoteForShell, quoteShellWord } from '../io/shell-quote.ts'
 import { isSecretHeader, type Secrets } from '../secrets.ts'
@@ -45,7 +45,7 @@ export async function previewRequest(
  * Carriage returns become line breaks, because on a terminal the text after them would overwrite the line.
  * The JSON keeps its meaning, because both characters are white space.
  */
-const escapeForTerminal = (json: string): string => escapeJson(json.replace(/\r\n?/g, '\n'))
+const escapeForTerminal = (json: string): string => escapeControlsInJson(json.replace(/\r\n?/g, '\n'))
 
 function toDryRun(
   { method, url, headers, body, credential }: PreparedRequest,

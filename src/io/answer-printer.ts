@@ -1,7 +1,7 @@
 import { takeTextStart } from '../wire/text-start.ts'
 import { escapeControls } from './escape.ts'
 import type { Output, StdStream } from './output.ts'
-import type { PendingSpinner } from './spinner.ts'
+import type { Spinner } from './spinner.ts'
 import { wantsColour } from './style.ts'
 
 export interface AnswerPrinter {
@@ -11,8 +11,7 @@ export interface AnswerPrinter {
   end(): Promise<void>
   /**
    * Ends an unfinished line or block of Markdown, so that a message on stderr begins on a new line. Returns
-   * true if it ended one on a terminal: then the cursor is at the start of a line. Synchronous, because
-   * signal handlers call it.
+   * true if a line was ended on a terminal. Synchronous, because signal handlers call it.
    */
   breakLine(): boolean
 }
@@ -27,10 +26,9 @@ interface AnswerLayout {
 
 export const loadMarkdownPrinter = () => import('./markdown/printer.ts')
 
-/** With `isMarkdown`, the printer formats Markdown, otherwise it prints the text unchanged. */
 export async function createAnswerPrinter(
   { flags, host, output }: AnswerLayout,
-  options: { isMarkdown: boolean; isStreamed?: boolean; waiting?: PendingSpinner },
+  options: { isMarkdown: boolean; isStreamed?: boolean; waiting?: Spinner },
 ): Promise<AnswerPrinter> {
   const { isMarkdown, isStreamed = false, waiting } = options
   if (!isMarkdown) return createTextPrinter(output)
@@ -46,7 +44,10 @@ export async function createAnswerPrinter(
 
 /** Escapes control characters on a terminal. In a pipe the text stays unchanged. */
 function createTextPrinter(output: Output): AnswerPrinter {
-  /** Line breaks at the end, or half a surrogate pair. They are printed only if more text follows. */
+  /**
+   * Line breaks at the end of the received text, or half a surrogate pair. Both are printed only if more text
+   * follows, so that an answer ends with one line break.
+   */
   let heldBack = ''
   let holdsHalfCharacter = false
   let pending = ''
@@ -72,7 +73,7 @@ function createTextPrinter(output: Output): AnswerPrinter {
       pending = ''
       hasText = true
       isInLine = !text.endsWith('\n')
-      // Encoding the whole text at once would double its memory.
+      // Writes pieces, because encoding the whole text at once would double its memory.
       for (let start = 0; start < text.length; ) {
         const next = takeTextStart(text.slice(start, start + maxWriteLength + 1), maxWriteLength)
         await output.write(next)

@@ -5,13 +5,12 @@ import { describeFileError, hasErrorCode } from '../errors.ts'
 interface CacheEnvironment {
   env: Readonly<Record<string, string | undefined>>
   platform: NodeJS.Platform
-  /** `undefined` on Windows. */
   uid?: number
 }
 
 /**
- * Creates parley's folder in the user's cache folder, with mode 0700. It is for data that may be lost, for
- * example when the user deletes all caches. Throws an error with the reason if the folder cannot be used.
+ * Creates parley's folder in the user's cache folder, with mode 0700. Its data may be lost, for example if
+ * the user deletes all caches. Throws an error with the reason if the folder cannot be used.
  */
 export function openCacheFolder(surroundings: CacheEnvironment): string {
   const caches = findCachesFolder(surroundings)
@@ -38,7 +37,8 @@ function ensureOwned(folder: string, { platform, uid }: CacheEnvironment): void 
   const isOwned = (stat: { uid: number }) => platform === 'win32' || uid === undefined || stat.uid === uid
   const caches = dirname(folder)
   const missing = [caches, folder].filter((path) => !statWithoutFollowing(path))
-  // If root runs parley, it must not change another user's home, or the target of a link in that home.
+  // If root runs parley, parley must not change the home of another user, or the target of a link in that
+  // home.
   const ancestor = missing.includes(caches) ? dirname(caches) : caches
   if (![lstatSync(ancestor), statSync(ancestor)].every(isOwned))
     throw new Error('its parent folder belongs to another user')

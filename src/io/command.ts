@@ -18,9 +18,9 @@ export interface ShellCommand {
 }
 
 export interface ShellCommandOptions {
-  /** Reading `cwd` throws if the current folder was removed. */
+  /** Reading `cwd` throws if the current folder was removed. The command runs nevertheless. */
   host: { readonly cwd: string; platform: NodeJS.Platform; env: ShellCommand['env'] }
-  /** While the command runs, the set has a function that kills it. */
+  /** While the command runs, the set contains a function that kills the command. */
   cleanups: ShortLivedSet<() => void>
 }
 
@@ -37,7 +37,7 @@ const maxStdoutBytes = 2 ** 20
 
 const maxStderrBytes = 8192
 
-/** Kills the command at its deadline, or if its output exceeds `maxStdoutBytes`. */
+/** Kills the command at the deadline, or if its output exceeds `maxStdoutBytes`. */
 export async function runCommand(
   { text, env, input, isGroupLeader, deadline }: ShellCommand,
   { host, cleanups }: ShellCommandOptions,
@@ -68,7 +68,8 @@ export function runCommandOnTerminal(
   { text, env, input }: Pick<ShellCommand, 'text' | 'env' | 'input'>,
   cleanups: ShortLivedSet<() => unknown>,
 ): Promise<number | undefined> {
-  // Without exec, the command may be a child of the shell, and a signal to the shell would not end it.
+  // Without exec, the command may be a child of the shell. A signal to the shell would then not end the
+  // command.
   const isSimple = platform() !== 'win32' && /^[\w\s./+,:@%-]+$/.test(text)
   const script = isSimple ? `exec ${text}` : text
   const child = spawn(script, { env, shell: true, stdio: ['pipe', 'inherit', 'inherit'] })

@@ -17,7 +17,7 @@ export function escapeControls(text: string): string {
   })
 }
 
-export const escapeJson = (text: string): string => text.replace(unsafeCharacters, jsonEscape)
+export const escapeControlsInJson = (text: string): string => text.replace(unsafeCharacters, jsonEscape)
 
 const jsonEscape = (char: string) => `\\u${char.charCodeAt(0).toString(16).padStart(4, '0')}`
 

@@ -1,5 +1,5 @@
 import { type CliError, maxCountedProblems } from '../errors.ts'
-import { disableHashCommands, escapeControls, escapeJson, toOneLine } from './escape.ts'
+import { disableHashCommands, escapeControls, escapeControlsInJson, toOneLine } from './escape.ts'
 import { quoteWords } from './shell-quote.ts'
 import type { Style } from './style.ts'
 
@@ -14,9 +14,9 @@ export function renderFailure(error: CliError, style: Style, wrap: (line: string
   const left = problems.length - maxShownProblems
   if (left > 0) lines.push(`  and ${problems.length > maxCountedProblems ? 'many' : left} more`)
   for (const line of consequence?.split('\n') ?? []) lines.push(wrap(`  ${line.trimStart()}`))
-  if (resume) lines.push(...formatResumeCommand(resume).map((line) => `  ${line}`))
+  if (resume) lines.push(...formatResumeLines(resume).map((line) => `  ${line}`))
   const addRemote = (label: string, text: string | undefined) => {
-    // A label precedes a service's text, so a reader cannot mistake it for parley's own text.
+    // A label precedes the text of a service, so a reader does not mistake the text for parley's own.
     if (text) lines.push(wrap(`  ${label} ${text}`).replace(label, () => style.dim(label)))
   }
   addRemote('the service says:', serviceMessage && toOneLine(serviceMessage))
@@ -28,7 +28,7 @@ export function renderFailure(error: CliError, style: Style, wrap: (line: string
 }
 
 /** Puts the command on its own line, so that a person can copy it. */
-export function formatResumeCommand(resume: readonly string[]): string[] {
+export function formatResumeLines(resume: readonly string[]): string[] {
   const isRedacted = resume.some((word) => word.endsWith('[redacted]'))
   const about = isRedacted ? 'to resume, fill in the [redacted] words:' : 'to resume:'
   return [about, quoteWords(['parley', ...resume])]
@@ -44,7 +44,7 @@ export function renderGithubAnnotation(
     toOneLine(message, 2000),
     ...problems.slice(0, maxShownProblems).map((each) => toOneLine(each)),
   ]
-  const text = [...lines, consequence, ...(resume ? formatResumeCommand(resume) : []), service]
+  const text = [...lines, consequence, ...(resume ? formatResumeLines(resume) : []), service]
     .filter((line) => line !== undefined)
     .join('\n')
   const title = `${command}: ${kind} (exit ${exitCode})`.replace(/[%\r\n:,]/g, percentCode)
@@ -56,7 +56,7 @@ const percentCode = (char: string) => `%${char.charCodeAt(0).toString(16).toUppe
 const maxBodyLength = 4096
 
 export const renderFailureAsJson = (failure: CliError): string =>
-  `${escapeJson(JSON.stringify({ error: { format: 1, ...toFailureJson(failure) } }))}\n`
+  `${escapeControlsInJson(JSON.stringify({ error: { format: 1, ...toFailureJson(failure) } }))}\n`
 
 /**
  * Formats the failure on one line. If the session waits for tool uses, the line ends with the commands that

@@ -3,8 +3,8 @@ import { usageError } from '../errors.ts'
 import { maxTextLength } from '../wire/json/body-text.ts'
 
 /**
- * Drops the byte order mark. Throws a usage error that names the first line that is not UTF-8. `advice` is
- * a hint for input that is not text.
+ * Decodes text and drops its byte order mark. Throws a usage error that names the first line that is not
+ * UTF-8. `advice` is a hint for input that is not text.
  */
 export function decodeUtf8(bytes: Uint8Array, name: string, advice?: string): string {
   if (bytes.length > maxTextLength) throw createTextTooLongError(name)
@@ -14,7 +14,6 @@ export function decodeUtf8(bytes: Uint8Array, name: string, advice?: string): st
   throw usageError(`${name}: not UTF-8 text on line ${findInvalidLine(bytes)}: ${ways}`)
 }
 
-/** Returns `undefined` if the text is too long or not UTF-8. */
 export function tryDecodeUtf8(bytes: Uint8Array): string | undefined {
   if (bytes.length > maxTextLength || !isUtf8(bytes)) return undefined
   // TextDecoder would first make a copy of two bytes per character, so Buffer decodes the text.
@@ -52,7 +51,6 @@ const pngSignature = Buffer.from('\x89PNG\r\n\x1a\n', 'latin1')
 
 const sampleLength = 4100
 
-/** Returns `undefined` for text. */
 export async function detectMimeType(bytes: Uint8Array): Promise<string | undefined> {
   const sample = bytes.subarray(0, sampleLength)
   // The library is not loaded for a PNG, because loading takes time and most images are PNG. The library

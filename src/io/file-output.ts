@@ -22,10 +22,10 @@ import { CliError, describeFileError, hasErrorCode, joinSavedFiles, toFileFailur
 import type { ShortLivedSet } from '../short-lived-set.ts'
 import { toOneLine } from './escape.ts'
 import { createWriteTimeoutError, type Output } from './output.ts'
-import { findOutputTarget, findOwnDescriptor, type TargetHost } from './paths.ts'
+import { type FileSystemHost, findOutputTarget, findOwnDescriptor } from './paths.ts'
 
 export interface SavedPart {
-  /** Ends a sentence, such as `is saved as answer.txt.part`. */
+  /** End of a sentence about the data, such as `is saved as answer.txt.part`. */
   outcome: string
   name?: string
   /** Data that could not be saved; base64 for an image. */
@@ -33,31 +33,31 @@ export interface SavedPart {
 }
 
 /**
- * Receives the answer. A regular file changes only when the answer is complete: until then, parley writes
- * to a temporary file next to it.
+ * Output to the file of `-o`. A regular file changes only when the answer is complete: until then, parley
+ * writes to a temporary file next to it.
  */
 export interface FileOutput extends Output {
   /** True for a device, a pipe or an open descriptor, from which written bytes cannot be removed. */
   readonly isDirect: boolean
   commit(): Promise<void>
   /**
-   * Saves the received part as `FILE.part` or under the next free name. If nothing was written yet, saves
-   * `held`, which is the text of the answer or its unreadable body. Returns `undefined` if nothing was
-   * received. Does not throw. Synchronous, because signal handlers call it.
+   * Saves the received part as `FILE.part`, or as `FILE.part-2` and so on if that name is taken. If nothing
+   * was written yet, saves `unwritten`. Returns `undefined` if there is nothing to save. Does not throw.
+   * Synchronous, because signal handlers call it.
    */
-  savePart(held?: Uint8Array | string): SavedPart | undefined
+  savePart(unwritten?: Uint8Array | string): SavedPart | undefined
   discard(): void
   /** Note that names the complete file; `undefined` for a device or a pipe. */
   readonly savedNote: string | undefined
 }
 
 /**
- * An existing file of the user keeps its mode. Writing to a device or a pipe takes at most until the
- * deadline. Throws a `CliError` of kind `file` if the file cannot be written.
+ * Opens a file, a device or a pipe for output. An existing file of the user keeps its mode. A write to a
+ * device or a pipe fails at the deadline. Throws a `CliError` of kind `file` if the file cannot be written.
  */
 export async function openFileOutput(
   name: string,
-  { host, deadline }: { host: TargetHost; deadline: Deadline },
+  { host, deadline }: { host: FileSystemHost; deadline: Deadline },
 ): Promise<FileOutput> {
   const { path: target, stat: existing, isDirect } = findOutputTarget(host, name)
   const sink = isDirect
@@ -100,13 +100,13 @@ function createFileSink(target: string, name: string, uid: number | undefined): 
       begin().replace(target)
       file = undefined
     },
-    savePart(held: Uint8Array | string = '') {
+    savePart(unwritten: Uint8Array | string = '') {
       try {
-        if (held.length > 0 && !file) begin().writeSync(held)
+        if (unwritten.length > 0 && !file) begin().writeSync(unwritten)
         for (let number = 1; file && file.size > 0; number++) {
           const suffix = number === 1 ? '.part' : `.part-${number}`
-          const kept = name + suffix
-          if (file.link(target + suffix)) return { outcome: `is saved as ${kept}`, name: kept }
+          const savedName = name + suffix
+          if (file.link(target + suffix)) return { outcome: `is saved as ${savedName}`, name: savedName }
         }
         return undefined
       } catch (error) {
@@ -122,16 +122,20 @@ function createFileSink(target: string, name: string, uid: number | undefined): 
   }
 }
 
-/** Throws if nobody reads the pipe, because opening it would then block forever. */
+/** Throws if nobody reads the pipe, because opening the pipe would otherwise block forever. */
 async function openPipe(path: string, name: string): Promise<Writable> {
   const { Socket } = await import('node:net')
   try {
-    // Opening in the thread pool could block a thread, which would keep the process from ending.
+    // Opens the pipe synchronously, because a blocked thread of the thread pool would keep the process from
+    // ending.
     const fd = openSync(path, constants.O_WRONLY | constants.O_NONBLOCK)
     return new Socket({ fd, readable: false, writable: true })
   } catch (error) {
     const isUnread = hasErrorCode(error, 'ENXIO')
-    throw new CliError('file', `${name}: ${isUnread ? 'nobody reads this pipe' : describeFileError(error)}`)
+    throw new CliError(
+      'file',
+      `${name}: ${isUnread ? 'nobody reads this pipe; start its reader first' : describeFileError(error)}`,
+    )
   }
 }
 
@@ -167,18 +171,19 @@ function createDirectSink(stream: Writable, name: string, deadline: Deadline): S
 
 export type ReceivedPartSaver = Pick<FileOutput, 'savePart'>
 
+/** Returns hooks that save the received parts if the work fails or a signal ends it. */
 export const createSaveHooks = (...savers: (ReceivedPartSaver | undefined)[]) => ({
   save: () =>
     savers
       .flatMap((saver) => saver?.savePart() ?? [])
       .map((part) => ({ text: describeSavedPart(part), file: part.name })),
   explain: (failure: CliError) =>
-    savers.reduce((explained, saver) => addSavedPart(explained, saver?.savePart()), failure),
+    savers.reduce((explained, saver) => addSavedPartToFailure(explained, saver?.savePart()), failure),
 })
 
 const describeSavedPart = ({ outcome }: SavedPart): string => toOneLine(`the received data ${outcome}`, 2000)
 
-export const addSavedPart = (failure: CliError, part: SavedPart | undefined): CliError =>
+export const addSavedPartToFailure = (failure: CliError, part: SavedPart | undefined): CliError =>
   part
     ? new CliError(failure.kind, `${failure.message}; ${describeSavedPart(part)}`, {
         ...failure.details,
@@ -192,7 +197,7 @@ export const addSavedPart = (failure: CliError, part: SavedPart | undefined): Cl
 const writeTo = promisify(writeFile)
 
 interface FileMode {
-  /** A target that this user owns keeps its mode. `undefined` on Windows. */
+  /** Id of the user. A target that this user owns keeps its mode. `undefined` on Windows. */
   uid?: number | undefined
   /** Default: the mode that the system gives to new files. */
   mode?: number
@@ -205,7 +210,7 @@ export class TemporaryFile {
 
   /**
    * Creates the file exclusively, so it is never a link or the file of another user. Synchronous, because a
-   * file created in the background could appear after a signal's cleanup.
+   * file that is created in the background could appear after the cleanup of a signal.
    */
   constructor(target: string, { uid, mode: newMode }: FileMode = {}) {
     const mode = findModeToKeep(target, uid) ?? newMode
@@ -231,7 +236,7 @@ export class TemporaryFile {
     writeFileSync(this.#file, content)
   }
 
-  /** Synchronous. On Windows, retries transient errors. */
+  /** Moves the file to `target`. Synchronous. On Windows, retries transient errors. */
   replace(target: string): void {
     this.#close()
     for (let pause = 10; ; pause *= 2) {
@@ -246,7 +251,7 @@ export class TemporaryFile {
     }
   }
 
-  /** Gives the file a second name. Returns `false` if `path` exists, and never replaces it. Synchronous. */
+  /** Gives the file the second name `path`. Returns `false` if `path` exists already. Synchronous. */
   link(path: string): boolean {
     try {
       try {
@@ -289,8 +294,7 @@ function findModeToKeep(path: string, uid: number | undefined): number | undefin
 }
 
 /**
- * Errors of file systems without hard links, on which parley copies the file. Node reports EISDIR for
- * Windows' error on exFAT.
+ * Errors on file systems without hard links. parley then copies the file. Windows reports EISDIR on exFAT.
  */
 const linkUnsupportedCodes = ['EPERM', 'ENOTSUP', 'EOPNOTSUPP', 'ENOSYS', 'EISDIR']
 
@@ -300,8 +304,8 @@ const transientCodes = ['EPERM', 'EACCES', 'EBUSY']
 const maxRenamePauseMs = 80
 
 /**
- * Writes to a temporary file next to the target, which is then renamed. Synchronous, so that no signal
- * interrupts the steps. Throws the errors of the file system.
+ * Writes a temporary file and renames it, so that the target is complete or unchanged. Synchronous, so that
+ * no signal interrupts the steps. Throws the errors of the file system.
  */
 export function writeFileAtomically(target: string, content: Uint8Array | string, mode: FileMode = {}): void {
   const file = new TemporaryFile(target, mode)
@@ -317,12 +321,15 @@ interface LargeFile {
   bytes: Uint8Array
   replaces: boolean
   uid: number | undefined
-  /** While the file is incomplete, the set has a function that removes it. */
+  /** While the file is incomplete, the set contains a function that removes the file. */
   cleanups: ShortLivedSet<() => void>
 }
 
-/** Writes a large file asynchronously. Returns `false` if the target exists and must not be replaced. */
-export async function createFileAtomically(
+/**
+ * Writes asynchronously, because a large file takes long. Returns `false` if the target exists and must not
+ * be replaced.
+ */
+export async function writeLargeFileAtomically(
   target: string,
   { bytes, replaces, uid, cleanups }: LargeFile,
 ): Promise<boolean> {

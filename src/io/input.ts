@@ -21,13 +21,16 @@ import { quoteForShell } from './shell-quote.ts'
 /** The kind `none` stands for a closed stdin, or a device such as /dev/null. */
 export interface Stdin {
   kind: 'terminal' | 'pipe' | 'file' | 'folder' | 'none'
-  /** Real path of a regular file. */
+  /** Real path, if stdin is a regular file. */
   readonly file?: string | undefined
   open(): Readable
   /** In raw mode, the terminal delivers each key, including Ctrl-C, without echo. */
   setRaw?(isRaw: boolean): void
   interrupt?(): void
-  /** Has the effect of Ctrl-Z while the terminal is raw. Returns after the user has resumed the process. */
+  /**
+   * Suspends the process like Ctrl-Z, which a raw terminal only delivers as a key. Returns after the user has
+   * resumed the process.
+   */
   suspend?(): void
 }
 
@@ -77,7 +80,7 @@ export class InputReader {
 
   /** `reader` is the name of the flag or input that reads stdin, for messages. */
   readStdinChunks(reader: string): AsyncIterable<Uint8Array> {
-    this.#takeStdin(reader)
+    this.#claimStdin(reader)
     const { host, note } = this.#options
     const { stdin, timers } = host
     const waiting = { timers, note: () => note('waiting for stdin') }
@@ -131,15 +134,18 @@ export class InputReader {
       const base64 = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString('base64')
       return { mimeType, base64 }
     }
-    // Text in another character set has no NUL, except UTF-16. For such text, `decodeUtf8` throws its usage
-    // error.
+    // A file without NUL is probably text in another character set, and so is UTF-16. For text, the usage
+    // error of `decodeUtf8` names the invalid line.
     if (!mimeType && (!bytes.includes(0) || isUtf16(bytes))) decodeUtf8(bytes, name)
     const kind = mimeType === undefined ? '' : `: it is ${mimeType}`
     throw usageError(`${name}: neither UTF-8 text nor ${description}${kind}`)
   }
 
-  /** Returns `undefined` if stdin is a terminal, or something has read it already. */
-  async readPiped(reader: string, kinds?: AcceptedFileKinds): Promise<string | undefined> {
+  /**
+   * Returns `undefined` with `--no-stdin`, if stdin was read before, or if stdin is neither a pipe nor a
+   * file.
+   */
+  async readPipedText(reader: string, kinds?: AcceptedFileKinds): Promise<string | undefined> {
     const { flags, host, note } = this.#options
     const { kind } = host.stdin
     const isFree = this.readsStdin && this.#firstReader === undefined
@@ -151,7 +157,7 @@ export class InputReader {
 
   /** Prints a note and returns an empty text if stdin is blank. */
   async readPipedAddition(reader: string, kinds?: AcceptedFileKinds): Promise<string> {
-    const text = await this.readPiped(reader, kinds)
+    const text = await this.readPipedText(reader, kinds)
     if (text === undefined) return ''
     if (text.trim() !== '') return text
     this.#options.note('stdin is empty')
@@ -208,7 +214,7 @@ export class InputReader {
     return this.readText(value.slice(1), `${flag} @-`, { shown: value })
   }
 
-  #takeStdin(reader: string): void {
+  #claimStdin(reader: string): void {
     const first = this.#firstReader
     if (!this.readsStdin) throw usageError(`${reader} reads stdin, which --no-stdin forbids`)
     if (first) throw usageError(`stdin can be read only once: both ${first} and ${reader} need it`)
@@ -222,7 +228,7 @@ export class InputReader {
     reader: string,
     onIdle = () => this.#options.note('waiting for stdin'),
   ): Promise<Uint8Array> {
-    this.#takeStdin(reader)
+    this.#claimStdin(reader)
     const { host, flags } = this.#options
     const bytes = await this.#read(() => host.stdin.open(), 'stdin', onIdle)
     if (flags.failOnEmpty && isBlank(bytes)) throw emptyStdinError()

@@ -1,10 +1,10 @@
 import { findEndOfJsonValue, skipBlanks } from '../wire/json/scanner.ts'
-import { escapeJson } from './escape.ts'
+import { escapeControlsInJson } from './escape.ts'
 
 /**
  * Yields the lines of indented JSON. Numbers, key order and duplicate keys stay unchanged. Strings lose
- * unneeded escapes, and their control characters are escaped. `json` must be valid. Each level widens the
- * indentation, so the caller must limit the depth.
+ * unneeded escapes, and their control characters are escaped. `json` must be valid. The caller must limit its
+ * depth, because the indentation of deep JSON would be very long.
  */
 export function* formatJsonLines(json: string): Generator<string> {
   let line = ''
@@ -29,6 +29,6 @@ export function* formatJsonLines(json: string): Generator<string> {
 }
 
 function formatToken(token: string): string {
-  if (token.startsWith('"')) return escapeJson(JSON.stringify(JSON.parse(token)))
+  if (token.startsWith('"')) return escapeControlsInJson(JSON.stringify(JSON.parse(token)))
   return token === ':' ? ': ' : token
 }

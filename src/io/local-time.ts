@@ -1,7 +1,7 @@
 import { parseTimestamp } from '../wire/timestamp.ts'
 
 /** Returns for example `2026-01-31`, `14:03:22` and `UTC+01:00`; `undefined` for an invalid timestamp. */
-export function toLocalTime(timestamp: string) {
+export function getLocalTimeParts(timestamp: string) {
   const utc = new Date(parseTimestamp(timestamp))
   if (Number.isNaN(utc.getTime())) return undefined
   // Adding the offset to a time makes its UTC fields equal to the local fields.
@@ -11,16 +11,16 @@ export function toLocalTime(timestamp: string) {
   return { date, time: time.slice(0, 8), zone: `UTC${hours}:${minutes}`.replace('+00:00', '') }
 }
 
-export function formatZonedTime(timestamp: string): string {
-  const moment = toLocalTime(timestamp)
+export function formatTimeWithZone(timestamp: string): string {
+  const moment = getLocalTimeParts(timestamp)
   if (!moment) return timestamp
   const { date, time, zone } = moment
   return `${date} ${time} ${zone}`
 }
 
 export function formatLocalTime(timestamp: string, now: number): string {
-  const moment = toLocalTime(timestamp)
+  const moment = getLocalTimeParts(timestamp)
   if (!moment) return timestamp
-  const isToday = moment.date === toLocalTime(new Date(now).toISOString())?.date
+  const isToday = moment.date === getLocalTimeParts(new Date(now).toISOString())?.date
   return isToday ? moment.time : `${moment.date} ${moment.time}`
 }

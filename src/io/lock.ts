@@ -14,7 +14,6 @@ import type { Deadline } from '../deadline.ts'
 import { CliError, hasErrorCode } from '../errors.ts'
 
 interface LockOptions {
-  /** Name of the locked file, for messages. */
   name: string
   deadline: Deadline
   messages: { note(line: string): void }
@@ -24,8 +23,8 @@ interface LockOptions {
 const heartbeatMs = 1000
 
 /**
- * A lock on a file is an empty file next to it. Until the lock is released, the modification time of the
- * empty file changes every second.
+ * A lock on a file is an empty file next to it. Its holder updates the modification time every second, so
+ * other processes can recognize the lock of a killed process.
  */
 export class FileLock {
   readonly #name: string
@@ -52,7 +51,7 @@ export class FileLock {
 
   /** Throws a `CliError` if the lock was lost, for example while this process was suspended. */
   readonly requireHeld = (): void => {
-    if (!this.isHeld()) throw new CliError('file', `${this.#name}: another parley process has taken it over`)
+    if (!this.isHeld()) throw new CliError('file', `${this.#name}: another parley process took over its lock`)
   }
 
   readonly release = (): void => {
@@ -61,7 +60,7 @@ export class FileLock {
     try {
       if (this.isHeld()) rmSync(this.#path, { force: true })
     } catch {
-      // The next run removes the lock like the lock of a killed process.
+      // If the file cannot be removed, the next run removes it like the lock of a killed process.
     }
     this.#isReleased = true
     closeSync(this.#file)
@@ -81,12 +80,15 @@ const staleAfterMs = 4000
 
 const waitingNoteDelayMs = 2000
 
-/** If more time passes between two checks, this process was suspended and could not observe the lock. */
+/**
+ * If more time passes between two checks, this process was suspended and could not observe the lock. So only
+ * this time counts.
+ */
 const maxCountedStepMs = 500
 
 /**
- * Waits for another run until the deadline, and then throws a `CliError` of kind `file`. Also throws it if
- * a file has the name of the lock but is not empty: parley changes no file that is not a lock.
+ * Waits for another run until the deadline, and then throws a `CliError` of kind `file`. Throws the same
+ * error if the lock file is not empty, because parley changes no file that is not a lock.
  */
 export async function acquireLock(
   target: string,
@@ -100,7 +102,7 @@ export async function acquireLock(
   let fingerprint = ''
   let lastCheck = start
   /** Measured by the monotonic clock of this process, because the clocks of other machines may differ. */
-  let unchanged = 0
+  let unchangedMs = 0
   for (;;) {
     const now = performance.now()
     const waited = now - start
@@ -111,9 +113,9 @@ export async function acquireLock(
       throw failure(`it cannot be locked: ${path} is not a lock, so parley does not change it`)
     const earlier = fingerprint
     fingerprint = stat ? getFingerprint(stat) : ''
-    unchanged = fingerprint === earlier ? unchanged + Math.min(now - lastCheck, maxCountedStepMs) : 0
+    unchangedMs = fingerprint === earlier ? unchangedMs + Math.min(now - lastCheck, maxCountedStepMs) : 0
     lastCheck = now
-    if (fingerprint !== '' && unchanged > staleAfterMs) {
+    if (fingerprint !== '' && unchangedMs > staleAfterMs) {
       removeStaleLock(path, fingerprint)
       continue
     }

@@ -1,4 +1,4 @@
-import { escapeJson, toOneLine } from './escape.ts'
+import { escapeControlsInJson, toOneLine } from './escape.ts'
 import type { StdStream } from './output.ts'
 import { createStyle, type Style } from './style.ts'
 import { createLineWrapper } from './wrapping.ts'
@@ -26,8 +26,8 @@ interface MessageOptions {
 }
 
 /**
- * `redact` shortens a message to this number of UTF-16 units. `toOneLine` then keeps at most 2,000
- * characters.
+ * Limit of a message in UTF-16 units, so that redacting a long message takes little time. `toOneLine` then
+ * keeps at most 2,000 characters.
  */
 const maxMessageLength = 64 * 1024
 
@@ -50,7 +50,7 @@ export async function createMessagePrinter({ host, flags, redact }: MessageOptio
       if (!flags.quiet) printMessage(line)
     },
     warn(line) {
-      if (flags.errors === 'json') print(escapeJson(JSON.stringify({ warning: shorten(line) })))
+      if (flags.errors === 'json') print(escapeControlsInJson(JSON.stringify({ warning: shorten(line) })))
       else printMessage(line)
     },
     printLine,

@@ -14,14 +14,17 @@ export interface Output {
 
 export interface StdStream {
   isTerminal: boolean
-  /** Real path of a regular file. */
+  /** Real path, if the stream is a regular file. */
   readonly file?: string | undefined
   readonly isClosed?: boolean | undefined
   columns?: number
   rows?: number
   /** The stream is faster than `writeSync` for many lines, and slower for one line. */
   open(): Writable
-  /** Writes as much as the descriptor takes at once. Returns 0 if the stream is open. */
+  /**
+   * Writes as much as the descriptor accepts at once, and returns the number of bytes. Returns 0 if the
+   * stream is open.
+   */
   writeSync(bytes: Uint8Array): number
 }
 
@@ -54,7 +57,7 @@ export function createOutput(stdout: StdStream, deadline?: Deadline): Output {
     })
   }
 
-  /** Not a closure of `write`, which would keep each chunk of a file in memory until the program pauses. */
+  /** Not a closure in `write`, because a closure would keep each chunk in memory until the program pauses. */
   const createCallback = (resolve: () => void) => (error?: Error | null) => {
     if (error) failure ??= error
     resolve()
@@ -86,7 +89,10 @@ export function createOutput(stdout: StdStream, deadline?: Deadline): Output {
   }
 }
 
-/** Drops text instead of throwing `OutputClosed`, so that the command continues. */
+/**
+ * Drops text instead of throwing `OutputClosed` if the reader has closed the output, so that the command
+ * continues.
+ */
 export function ignoreClosedReader(output: Output): Output {
   let isReaderClosed = false
   const attempt = async (act: () => Promise<void>) => {
@@ -103,13 +109,12 @@ export function ignoreClosedReader(output: Output): Output {
   }
 }
 
-/** Throws a `CliError` if stdout was closed when the process started. */
 export function requireOpenStdout(stdout: StdStream, details: { consequence?: string } = {}): void {
   if (stdout.isClosed) throw new CliError('file', 'stdout: it was closed when parley started', details)
 }
 
 export async function writeTextToStdout(stdout: StdStream, text: string, deadline?: Deadline): Promise<void> {
-  // A blocking write would delay the handler of a signal.
+  // Lets a pending signal end the process first, because a blocking write would delay the signal.
   await yieldToSignals()
   requireOpenStdout(stdout)
   const bytes = Buffer.from(text)

@@ -20,7 +20,8 @@ function realPath(path: string): string {
 
 const maxLinks = 40
 
-export function followLinks(path: string): string[] {
+/** Returns the path and, if it is a symbolic link, the target of each link in turn. */
+export function listLinkChain(path: string): string[] {
   const places = [path]
   try {
     for (let place = path; places.length < maxLinks; places.push(place))
@@ -31,9 +32,11 @@ export function followLinks(path: string): string[] {
   return places
 }
 
-/** Returns the path without links. For a missing file, returns the path at which parley would create it. */
+/**
+ * Returns the path without links. For a missing file, returns the path at which parley would create the file.
+ */
 export const resolveRealPath = (path: string): string =>
-  realPath(resolveFolder(followLinks(path).at(-1) ?? path))
+  realPath(resolveFolder(listLinkChain(path).at(-1) ?? path))
 
 const resolveFolder = (path: string) => join(realPath(dirname(path)), basename(path))
 
@@ -42,18 +45,18 @@ const resolveFolder = (path: string) => join(realPath(dirname(path)), basename(p
  * descriptor.
  */
 const findDescriptorPath = (path: string): string | undefined =>
-  followLinks(path)
+  listLinkChain(path)
     .map(resolveFolder)
     .find((place) => /^\/proc\/[^/]+\/fd\/\d+$/.test(place))
 
-export const isOpenDescriptor = (path: string): boolean => findDescriptorPath(path) !== undefined
+export const isDescriptorPath = (path: string): boolean => findDescriptorPath(path) !== undefined
 
 export function findOwnDescriptor(path: string): number | undefined {
   const place = findDescriptorPath(path)
   return place && dirname(place) === realPath('/proc/self/fd') ? Number(basename(place)) : undefined
 }
 
-export interface TargetHost {
+export interface FileSystemHost {
   readonly cwd: string
   platform: NodeJS.Platform
   uid?: number
@@ -64,14 +67,14 @@ export interface TargetHost {
  * which no file can be created, and, if `replaces` is false, for an existing file. A device, a pipe or an
  * open descriptor passes: then `isDirect` is true, and parley writes to it without a temporary file.
  */
-export function findOutputTarget(host: TargetHost, name: string, replaces = true) {
+export function findOutputTarget(host: FileSystemHost, name: string, replaces = true) {
   if (name === '') throw usageError('a file must have a name')
   const path = toAbsolutePath(host, name)
   const failure = (why: string) => new CliError('file', `${name}: ${why}`)
   try {
     const stat = statSync(path, { throwIfNoEntry: false })
-    if (stat?.isDirectory() || isFolderName(name, host.platform)) throw failure('it is a folder')
-    const isDirect = (stat !== undefined && !stat.isFile()) || isOpenDescriptor(path)
+    if (stat?.isDirectory() || endsInSeparator(name, host.platform)) throw failure('it is a folder')
+    const isDirect = (stat !== undefined && !stat.isFile()) || isDescriptorPath(path)
     const obstacle = isDirect ? undefined : findReplaceProblem(path, host.uid, replaces)
     if (obstacle) throw failure(obstacle)
     const folder = dirname(path)
@@ -95,13 +98,13 @@ export function findReplaceProblem(
     return 'it is a symbolic link, and parley does not write to the target of a link: give the path of the file'
   if (!found.isFile()) return 'it is not a regular file'
   if (!replaces) return 'it already exists (--force replaces it)'
-  // In a shared folder such as /tmp, anybody can create a file, and only its owner or the folder's owner can
-  // replace it.
+  // In a shared folder such as /tmp, anybody can create a file. Only the owner of the file or of the folder
+  // can replace the file.
   const folder = statSync(dirname(path))
   const isOthers = uid !== undefined && ![0, found.uid, folder.uid].includes(uid)
   return isOthers && (folder.mode & 0o1000) !== 0 ? 'only its owner can replace it in this folder' : undefined
 }
 
-/** Only Windows separates folders by `\`. Elsewhere a file's name may end in it. */
-export const isFolderName = (name: string, platform: NodeJS.Platform): boolean =>
+/** Only Windows separates folders by `\`. Elsewhere a file name may end in `\`. */
+export const endsInSeparator = (name: string, platform: NodeJS.Platform): boolean =>
   name.endsWith('/') || (platform === 'win32' && name.endsWith('\\'))

@@ -33,7 +33,7 @@ export class InputEnded extends CliError {
 export interface PrompterOptions {
   host: { stdin: Stdin; stderr: StdStream; env: Readonly<Record<string, string | undefined>> }
   messages: Pick<MessagePrinter, 'hold' | 'release'>
-  /** While a question is open, the set has a function that restores the terminal. */
+  /** While a question is open, the set contains a function that restores the terminal. */
   cleanups: ShortLivedSet<() => unknown>
   deadline: Deadline
 }
@@ -140,12 +140,13 @@ export function createPrompter({ host, messages, cleanups, deadline }: PrompterO
         prompted.on('line', (line) => {
           lines.push(line)
           if (isInPaste) {
-            // Node prints its prompt again for each edited row, so later rows do not have the question.
+            // Node prints its prompt before each pasted line. For later lines, the prompt is an indent
+            // instead of the question.
             prompted.setPrompt('    ')
             prompted.prompt()
             return
           }
-          // Node's line editor has printed a line break after the answer.
+          // Node's line editor has already printed the line break after the answer.
           if (isEdited && !isHidden) isLineOpen = false
           resolve(lines.join('\n').trim())
         })

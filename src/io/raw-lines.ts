@@ -1,5 +1,5 @@
 export interface RawLine {
-  /** From 1. */
+  /** Line number, from 1. */
   index: number
   bytes: Uint8Array | undefined
   /** Offset of the next line from the start, in bytes. */
@@ -11,9 +11,9 @@ export interface RawLine {
 const newline = 0x0a
 
 /**
- * Splits chunks into lines. The caller must read all lines of a chunk before the next chunk. A line over
- * `maxLineBytes` has no bytes. Lines are split only when they are read: a batch works on one chunk for a
- * long time, and V8 would move a list of all its lines to the old generation.
+ * Splits chunks into lines. The caller must read all lines of a chunk before the next chunk. `bytes` is
+ * `undefined` for a line over `maxLineBytes`. Lines are split only when they are read: a batch works on one
+ * chunk for a long time, and V8 would move a list of all its lines to the old generation.
  */
 export async function* splitLines(
   chunks: AsyncIterable<Uint8Array>,

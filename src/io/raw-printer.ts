@@ -1,4 +1,4 @@
-import { escapeJson } from './escape.ts'
+import { escapeControlsInJson } from './escape.ts'
 import type { Output } from './output.ts'
 
 /** Each write is expensive, so short texts are joined up to this number of UTF-16 units. */
@@ -11,7 +11,7 @@ export function createRawPrinter(output: Output) {
   let isInLine = false
   const shown = (chunk: Uint8Array | string) => {
     if (!output.isTerminal) return chunk
-    return escapeJson(typeof chunk === 'string' ? chunk : decoder.decode(chunk, { stream: true }))
+    return escapeControlsInJson(typeof chunk === 'string' ? chunk : decoder.decode(chunk, { stream: true }))
   }
   return {
     add(chunk: Uint8Array | string): void {

@@ -18,7 +18,7 @@ export function quoteForShell(text: string, hidden: RegExp = invisible): string 
   return `$'${text.replace(/[\\']/g, '\\$&').replace(hidden, octal)}'`
 }
 
-/** Leaves a flag's name outside of the quotes of its value. */
+/** Quotes the words of a command. The name of a flag stays outside of the quotes: `--set='a b'`. */
 export const quoteWords = (words: readonly string[]): string =>
   words
     .map((word) => {

@@ -1,6 +1,6 @@
 import { measureColumns } from './width.ts'
 
-/** `sgr` has the numbers of a terminal's style code (SGR), such as `1;35`. An empty text means plain. */
+/** `sgr` has the numbers of a terminal's style code (SGR), such as `1;35`. It is empty for plain text. */
 export interface Span {
   text: string
   sgr: string
@@ -61,7 +61,6 @@ export function wrapLine(line: StyledLine, columns: number): StyledLine[] {
   return [...rows, row]
 }
 
-/** A text that must stay on one line, and the blanks before it. */
 interface Word {
   blanks: Span[]
   word: Span[]

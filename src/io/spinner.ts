@@ -13,13 +13,13 @@ const spinnerDelayMs = 300
 
 /**
  * Shows `what` and the elapsed seconds. Starts after 300 ms, so quick calls do not load ora. Returns a
- * function that removes the spinner, and adds it to `cleanups`. The function returns true if the spinner
- * was visible: then the cursor is at the start of a line.
+ * function that removes the spinner, and adds the function to `cleanups`. The function returns true if the
+ * spinner was visible. The cursor is then at the start of a line.
  */
 export function showSpinner({ host, flags, cleanups }: SpinnerStage, what: string): () => boolean {
   const { stderr, timers, env } = host
   const isWanted = !flags.quiet && !flags.verbose && env.TERM !== 'dumb'
-  // ora never returns if a line has no columns.
+  // ora would loop forever on a terminal with 0 columns.
   const isShown = isWanted && stderr.isTerminal && stderr.columns !== 0
   if (!isShown) return () => false
   const since = timers.now()
@@ -52,9 +52,9 @@ export function showSpinner({ host, flags, cleanups }: SpinnerStage, what: strin
   return stop
 }
 
-export type PendingSpinner = ReturnType<typeof createPendingSpinner>
+export type Spinner = ReturnType<typeof createSpinner>
 
-export function createPendingSpinner(stage: SpinnerStage) {
+export function createSpinner(stage: SpinnerStage) {
   let stopShown: (() => boolean) | undefined
   const stop = (): void => {
     stopShown?.()

@@ -16,7 +16,7 @@ export class StatusLine {
   }
 
   /** Removes the status line while `write` prints, so the printed text appears above it. */
-  above<T>(write: () => T): T {
+  printAbove<T>(write: () => T): T {
     if (this.#shown !== '') this.#write(this.#clear())
     try {
       return write()
@@ -25,7 +25,7 @@ export class StatusLine {
     }
   }
 
-  /** Returns true if the status line was visible: then the cursor is at the start of a line. */
+  /** Returns true if the status line was visible. The cursor is then at the start of a line. */
   readonly remove = (): boolean => {
     const wasShown = this.#shown !== ''
     if (wasShown) this.#write(this.#clear())
@@ -33,7 +33,10 @@ export class StatusLine {
     return wasShown
   }
 
-  /** Returns codes that erase the status line. It has several rows if the terminal became narrower. */
+  /**
+   * Returns codes that erase the status line. If the terminal became narrower, the status line has several
+   * rows.
+   */
   #clear(): string {
     const above = Math.ceil(this.#shown.length / (this.#stream.columns || Infinity)) - 1
     return above > 0 ? `\x1b[${above}A\r\x1b[J` : '\r\x1b[2K'

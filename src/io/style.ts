@@ -9,8 +9,8 @@ export interface Style {
 const plain: Style = { dim: String, bold: String, red: String, green: String, yellow: String }
 
 /**
- * The first of these decides: `--color` with `always` or `never`, `NO_COLOR`, `FORCE_COLOR`, `TERM`, and
- * whether the stream is a terminal.
+ * Decides by `--color`, then by `NO_COLOR`, then by `FORCE_COLOR`. Without them, returns true on a terminal,
+ * unless `TERM` is `dumb` or `CLICOLOR` is 0.
  */
 export function wantsColour(
   choice: string | undefined,

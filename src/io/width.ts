@@ -1,7 +1,6 @@
 import stringWidth from 'string-width'
 import { toOneLine } from './escape.ts'
 
-/** Two columns for a wide character, none for a combining one. */
 export const measureColumns = (text: string): number => stringWidth(text, { countAnsiEscapeCodes: true })
 
 const characters = new Intl.Segmenter()

@@ -3,7 +3,7 @@ import { type CliError, createUsageErrorFromProblems, usageError } from '../erro
 import { createServiceCaller } from '../http/call.ts'
 import { columnGap } from '../io/columns.ts'
 import { toOneLine } from '../io/escape.ts'
-import { formatZonedTime } from '../io/local-time.ts'
+import { formatTimeWithZone } from '../io/local-time.ts'
 import { createRawPrinter, printRawBytes } from '../io/raw-printer.ts'
 import { formatTsvLine } from '../io/tsv.ts'
 import { clipToColumns } from '../io/width.ts'
@@ -98,7 +98,7 @@ const toRow = ({
 /** The title is the last column, because a table cuts the last column to fit. */
 function toTableRow(session: SessionResource): EventRow {
   const [id = '', status = '', title = '', changed = ''] = toRow(session)
-  return [toOneLine(id, 1024), status, formatZonedTime(changed), title]
+  return [toOneLine(id, 1024), status, formatTimeWithZone(changed), title]
 }
 
 export interface CreateSessionOptions extends BetaOptions {
@@ -230,7 +230,7 @@ export async function showSession(context: Context, options: SessionOptions): Pr
     ['id', session.id],
     ['status', status],
     ['title', title],
-    ['changed', output.isTerminal ? formatZonedTime(changed) : changed],
+    ['changed', output.isTerminal ? formatTimeWithZone(changed) : changed],
     ['usage', usage],
   ].filter(([, value]) => value !== '')
   const room = (host.stdout.columns || 80) - labelColumns

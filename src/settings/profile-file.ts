@@ -11,7 +11,7 @@ import {
 import paths, { dirname } from 'node:path'
 import type { Context, ProcessInfo } from '../context.ts'
 import { CliError, describeFileError, hasErrorCode } from '../errors.ts'
-import { followLinks } from '../io/paths.ts'
+import { listLinkChain } from '../io/paths.ts'
 import { describeJsonError, formatFieldPath } from '../wire/json/parse.ts'
 import * as z from '../wire/zod.ts'
 
@@ -31,7 +31,7 @@ export function findProfilePath(info: ProcessInfo): string | undefined {
   const given = env.PARLEY_CONFIG_DIR
   // Reads `cwd` only for a relative path, because the current folder may have been removed.
   if (given) return resolve(isAbsolute(given) ? '' : info.cwd, given, 'config.json')
-  /** The XDG specification requires that relative paths are ignored. */
+  // Ignores relative paths, as the XDG specification requires.
   const absolute = (path: string | undefined) => (path && isAbsolute(path) ? path : undefined)
   const home = absolute(env.HOME)
   let folder = absolute(env.XDG_CONFIG_HOME) ?? (home && join(home, '.config'))
@@ -40,7 +40,6 @@ export function findProfilePath(info: ProcessInfo): string | undefined {
   return folder && join(folder, 'parley', 'config.json')
 }
 
-/** Throws a `CliError` if the environment names no folder. */
 export function requireProfilePath(info: ProcessInfo): string {
   const path = findProfilePath(info)
   if (path !== undefined) return path
@@ -48,14 +47,14 @@ export function requireProfilePath(info: ProcessInfo): string {
   throw new CliError('credentials', `no home folder for profiles: set ${variable} or PARLEY_CONFIG_DIR`)
 }
 
-/** The file exists, but the user may not read it. */
-export class UnreadableProfiles extends CliError {}
+/** The profile file exists, but the user may not read it. */
+export class UnreadableProfilesError extends CliError {}
 
 const unreadableError = (path: string, why: string) =>
-  new UnreadableProfiles('credentials', `${path}: ${why}`)
+  new UnreadableProfilesError('credentials', `${path}: ${why}`)
 
 /**
- * Returns `{}` for a missing file. Throws `UnreadableProfiles` if the user may not read the file, and a
+ * Returns `{}` for a missing file. Throws `UnreadableProfilesError` if the user may not read the file, and a
  * `CliError` for any other problem. The messages never quote the file, which may contain secrets.
  */
 export async function readProfiles(host: ProcessInfo, messages: Context['messages']): Promise<ProfileFile> {
@@ -79,7 +78,7 @@ export function findExposedPath(info: ProcessInfo): string | undefined {
   const path = findProfilePath(info)
   const { uid } = info
   if (path === undefined || uid === undefined) return undefined
-  return followLinks(path)
+  return listLinkChain(path)
     .flatMap((each) => [each, dirname(each)])
     .find((each) => isWritableByOthers(each, uid))
 }
@@ -120,7 +119,7 @@ export const othersPermissionBits = 0o077
 
 /**
  * Returns `undefined` for a missing file. Prints a warning if others have access to the file. Throws a
- * `CliError` if it belongs to another user or is not a regular file.
+ * `CliError` if the file belongs to another user or is not a regular file.
  */
 function readProtected(
   path: string,

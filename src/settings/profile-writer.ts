@@ -25,7 +25,7 @@ type Change = (file: ProfileFile) => ProfileFile | undefined
  * Locks the profile file and replaces it atomically, with mode 0600. Throws a `CliError` of kind
  * `credentials` if the file cannot be written.
  */
-export async function changeProfiles(context: Context, change: Change): Promise<void> {
+export async function rewriteProfileFile(context: Context, change: Change): Promise<void> {
   const path = requireProfilePath(context.host)
   let held: FileLock | undefined
   try {
@@ -38,12 +38,12 @@ export async function changeProfiles(context: Context, change: Change): Promise<
         path,
         'a newer version of parley wrote it: update parley, then repeat the command',
       )
-    // Rewriting would make the user the owner of commands that somebody else added.
+    // Rewriting would make the user the owner of commands that somebody else added, so parley refuses it.
     const exposed = JSON.stringify(file).includes('Command"') ? findExposedPath(context.host) : undefined
     if (exposed !== undefined)
-      throw createProfileFileError(exposed, `others can write it; ${permissionAdvice}`)
+      throw createProfileFileError(exposed, `others can write to it; ${permissionAdvice}`)
     const changed = change(file)
-    // No step with the lock takes long, so a signal leaves neither a lock nor a temporary file.
+    // No step under the lock waits, so parley handles a signal only after it has released the lock.
     held.requireHeld()
     if (changed) write(path, changed)
   } catch (error) {

@@ -1,15 +1,13 @@
 import { suggestSpelling } from '../argv/spelling.ts'
 import type { Context, ProcessInfo } from '../context.ts'
 import { CliError, usageError } from '../errors.ts'
-import { findExposedPath, type ProfileFile, readProfiles, UnreadableProfiles } from './profile-file.ts'
-import { getSetting, isSecretSetting, type SettingName, settingNames } from './table.ts'
+import { findExposedPath, type ProfileFile, readProfiles, UnreadableProfilesError } from './profile-file.ts'
+import { getSettingDefinition, isSecretSetting, type SettingName, settingNames } from './table.ts'
 
 export interface Profile {
   name: string
   values: Partial<Record<SettingName, unknown>>
-  /**
-   * True if `--profile` names the profile. Then addresses and secrets from the environment do not apply.
-   */
+  /** True if `--profile` names the profile. Addresses and secrets from the environment then do not apply. */
   isNamed: boolean
   /** Source of the name, such as `--profile` or `config use`. */
   chosenBy: string
@@ -38,9 +36,9 @@ const demo = {
 }
 
 /**
- * Adds the profile's secrets to those that later messages redact. With `isForRun`, an unreadable file is
- * only a note unless the user requested a profile: in a container, the home folder may belong to another
- * user, and all values may come from flags and the environment.
+ * Registers the secrets of the profile for redaction. With `isForRun`, an unreadable file causes only a note,
+ * unless the user requested a profile. In a container, the home folder may belong to another user, while
+ * flags and the environment give all settings.
  */
 export async function readProfile(context: Context, isForRun = false): Promise<Profile> {
   const { host, flags, messages, secrets } = context
@@ -51,7 +49,7 @@ export async function readProfile(context: Context, isForRun = false): Promise<P
   try {
     if (requested.name !== demoProfileName) file = await readProfiles(host, messages)
   } catch (error) {
-    if (!isForRun || requested.isRequested || !(error instanceof UnreadableProfiles)) throw error
+    if (!isForRun || requested.isRequested || !(error instanceof UnreadableProfilesError)) throw error
     messages.note(`${error.message}; settings come from flags and the environment alone`)
   }
   // The name comes from `--profile`, else `PARLEY_PROFILE`, else the file's current profile, else `default`.
@@ -110,7 +108,8 @@ export type ProfileValues = Record<string, unknown>
  */
 export const findReplacedSettings = (name: SettingName): string[] =>
   settingNames.filter(
-    (other) => getSetting(other).printsSecret === name || getSetting(name).printsSecret === other,
+    (other) =>
+      getSettingDefinition(other).printsSecret === name || getSettingDefinition(name).printsSecret === other,
   )
 
 export function addProfileValue(values: ProfileValues, name: SettingName, value: unknown): ProfileValues {
@@ -119,16 +118,16 @@ export function addProfileValue(values: ProfileValues, name: SettingName, value:
   return { ...Object.fromEntries(kept), [name]: value }
 }
 
-/** Loads the writer and conf only when they are needed. */
+/** Loads the writer and conf only for a change, because loading them takes time. */
 export async function changeProfileFile(
   context: Context,
   change: (file: ProfileFile) => ProfileFile | undefined,
 ): Promise<void> {
-  const { changeProfiles } = await import('./profile-writer.ts')
-  await changeProfiles(context, change)
+  const { rewriteProfileFile } = await import('./profile-writer.ts')
+  await rewriteProfileFile(context, change)
 }
 
-/** Changes the profile `named`, by default the chosen one. The first value creates a profile. */
+/** Changes the profile `named`, or without a name the chosen profile. Creates a missing profile. */
 export async function changeProfile(
   context: Context,
   change: (values: ProfileValues) => ProfileValues | undefined,

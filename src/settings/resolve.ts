@@ -5,11 +5,11 @@ import { quoteForShell } from '../io/shell-quote.ts'
 import type { Endpoint } from '../wire/endpoints.ts'
 import { demoProfileName, type Profile, readProfile } from './profiles.ts'
 import { getSettingSchema, type Settings } from './schemas.ts'
-import { getSetting, getSettingVariable, type SettingName, settingNames } from './table.ts'
+import { getSettingDefinition, getSettingVariable, type SettingName, settingNames } from './table.ts'
 
 interface Origin {
   source: 'flag' | 'profile' | 'environment' | 'default'
-  /** Such as `--timeout`, `PARLEY_TIMEOUT` or `profile 'work'`. */
+  /** Name for messages, such as `--timeout`, `PARLEY_TIMEOUT` or `profile 'work'`. */
   name: string
 }
 
@@ -17,7 +17,6 @@ export interface ResolvedSettings {
   values: Settings
   origins: { [K in SettingName]?: Origin }
   profile: Omit<Profile, 'chosenBy'>
-  /** Lines of `-H`. */
   headers: readonly string[]
 }
 
@@ -61,8 +60,8 @@ export const computeDeadline = (startMs: number, { values }: Pick<ResolvedSettin
   values.deadline > 0 ? startMs + values.deadline * 1000 : Infinity
 
 /**
- * Throws a `CliError` for an invalid value. The message names its source. It quotes only the value of a
- * flag, because any other value may be a misplaced secret.
+ * Throws a `CliError` for an invalid value. The message names the source of the value. It quotes only the
+ * value of a flag, because any other value may be a misplaced secret.
  */
 export function resolveSettings(sources: SettingSources): Omit<ResolvedSettings, 'headers'> {
   const values: Record<string, unknown> = {}
@@ -76,7 +75,10 @@ export function resolveSettings(sources: SettingSources): Omit<ResolvedSettings,
   return { values: values as Settings, origins, profile: sources.profile }
 }
 
-/** With `--profile`, the environment does not apply to these settings. */
+/**
+ * With `--profile`, these settings do not come from the environment, so that each secret goes to the address
+ * of its profile.
+ */
 const profileOnlySettings: readonly SettingName[] = [
   'baseUrl',
   'accessToken',
@@ -98,7 +100,7 @@ export function chooseSettingValues({ flags, profile, env }: SettingSources): Un
       flag: [given?.value, given?.flag],
       profile: [profile.values[setting], profileSource],
       environment: [(!isProfileOnly && env[variable]) || undefined, variable],
-      default: [getSetting(setting).default, 'default'],
+      default: [getSettingDefinition(setting).default, 'default'],
     }[source] as [unknown, string?]
     return { setting, value, origin: { source, name } }
   }
@@ -107,9 +109,11 @@ export function chooseSettingValues({ flags, profile, env }: SettingSources): Un
     ? ['flag', 'profile', 'environment', 'default']
     : ['flag', 'environment', 'profile', 'default']
   return settingNames
-    .filter((name) => !getSetting(name).printsSecret)
+    .filter((name) => !getSettingDefinition(name).printsSecret)
     .flatMap((name) => {
-      const forms = settingNames.filter((form) => form === name || getSetting(form).printsSecret === name)
+      const forms = settingNames.filter(
+        (form) => form === name || getSettingDefinition(form).printsSecret === name,
+      )
       const found = order.flatMap((source) => forms.map((form) => find(form, source)))
       return found.find(({ value }) => value !== undefined) ?? []
     })
@@ -158,8 +162,9 @@ export function findSecretOrigin(
 }
 
 /**
- * Returns the flag for a printed command, or an empty text if the user did not give it. Adding the flag would
- * change the command, because the environment's addresses and secrets do not apply with `--profile`.
+ * Returns the flag `--profile` for a printed command, or an empty text if the user did not give the flag.
+ * Adding the flag would change the command, because the addresses and secrets of the environment do not apply
+ * with `--profile`.
  */
 export const formatProfileFlag = ({
   profile: { name, isNamed },

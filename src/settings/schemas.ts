@@ -2,11 +2,11 @@ import { findAddressProblem } from '../wire/address.ts'
 import { betaPattern } from '../wire/sessions/betas.ts'
 import * as z from '../wire/zod.ts'
 import { durationExamples, parseDuration } from './duration.ts'
-import { type SettingName, settings } from './table.ts'
+import { type SettingName, settingDefinitions } from './table.ts'
 
 /**
- * Converts text, which comes from flags and the environment. The profile file may also have other types,
- * which stay unchanged.
+ * Converts text from flags and the environment. Values of other types, which a profile file may have, stay
+ * unchanged.
  */
 const convertText = (convert: (text: string) => unknown) =>
   z.transform((value: unknown) => (typeof value === 'string' ? convert(value.trim()) : value))
@@ -58,7 +58,7 @@ const word = z.buildOnFirstUse(() =>
 )
 const secret = z.buildOnFirstUse(() =>
   text().check(
-    // A token that was copied together with its header begins with 'Bearer'.
+    // A token that was copied together with its header begins with 'Bearer', so the message names this word.
     z.regex(/^[\x21-\x7e]*$/, "must be one word of ASCII: no blank, line break, header name or 'Bearer'"),
   ),
 )
@@ -70,7 +70,9 @@ const headerValue = z.buildOnFirstUse(() =>
 const betaList = z.buildOnFirstUse(() =>
   z.pipe(
     convertText(toList),
-    z.array(z.string().check(z.regex(betaPattern, 'must be a list of betas without blanks in them'))),
+    z.array(
+      z.string().check(z.regex(betaPattern, 'must be a list of betas, and no beta may contain a blank')),
+    ),
   ),
 )
 
@@ -99,21 +101,21 @@ const types = {
 
 type OfType<T> = T extends keyof typeof types ? z.infer<ReturnType<(typeof types)[T]>> : never
 
-type Value<K extends SettingName> = (typeof settings)[K]['type'] extends readonly (infer Word)[]
+type Value<K extends SettingName> = (typeof settingDefinitions)[K]['type'] extends readonly (infer Word)[]
   ? Word
-  : OfType<(typeof settings)[K]['type']>
+  : OfType<(typeof settingDefinitions)[K]['type']>
 
 export function getSettingSchema<K extends SettingName>(name: K): z.ZodMiniType<Value<K>> {
-  const { type } = settings[name]
+  const { type } = settingDefinitions[name]
   const schema = typeof type === 'string' ? types[type]() : z.enum(type)
   return schema as unknown as z.ZodMiniType<Value<K>>
 }
 
 type WithDefault = {
-  [K in SettingName]: (typeof settings)[K] extends { default: unknown } ? K : never
+  [K in SettingName]: (typeof settingDefinitions)[K] extends { default: unknown } ? K : never
 }[SettingName]
 
-/** Values by setting. A setting without a value and without a default is absent. */
+/** The values of all settings. A setting without a value and without a default is absent. */
 export type Settings = { [K in WithDefault]: Value<K> } & {
   [K in Exclude<SettingName, WithDefault>]?: Value<K>
 }

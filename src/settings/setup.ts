@@ -14,14 +14,14 @@ import {
   requireChangeableProfile,
 } from './profiles.ts'
 import { addressSettings, secretSettings } from './resolve.ts'
-import { getSetting, isSecretSetting, maskSettingValue, type SettingName } from './table.ts'
-import { parseTypedSetting } from './typed-value.ts'
+import { parseSettingInput } from './setting-input.ts'
+import { getSettingDefinition, isSecretSetting, maskSettingValue, type SettingName } from './table.ts'
 
 /**
- * Asks for each setting. Returns whether the profile has an address. Throws a usage error if the profile
- * cannot be changed.
+ * Prompts for each setting. Returns true if the profile then has the address of a service. Throws a usage
+ * error if the profile cannot be changed.
  */
-export async function setUpProfile(context: Context, questioner: Prompter): Promise<boolean> {
+export async function setUpProfile(context: Context, prompter: Prompter): Promise<boolean> {
   const { host, flags, messages } = context
   const path = requireProfilePath(host)
   const file = await readProfiles(host, messages)
@@ -39,7 +39,7 @@ export async function setUpProfile(context: Context, questioner: Prompter): Prom
   const promptFor = async (setting: keyof typeof explanations) => {
     const values = answers.reduce(withAnswer, known)
     const current = values[setting] ?? getDefault(setting, values)
-    const value = await promptForSetting(setting, { current, questioner, print })
+    const value = await promptForSetting(setting, { current, prompter, print })
     if (value !== undefined) answers.push([setting, value])
     if (isAddress(setting) && value !== undefined && !values.allowHttp && isUnencryptedRemote(String(value)))
       print('http to another machine is not encrypted, so parley refuses it unless allowHttp is set.')
@@ -62,8 +62,8 @@ export async function setUpProfile(context: Context, questioner: Prompter): Prom
   const values = answers.reduce(withAnswer, known)
   if (answers.length === 0) messages.note('nothing changed')
   else {
-    // Another process may have selected another profile meanwhile. The typed address must not get the other
-    // profile's secret, so the name of the profile is fixed.
+    // Another process may have selected another profile meanwhile. The secret of the other profile must not
+    // be sent to the typed address, so the name of the profile is fixed.
     await changeProfile(context, (current) => answers.reduce(withAnswer, current), name)
     const flag = flags.profile ? ` --profile ${name}` : ''
     messages.note(`saved: 'parley config list --effective${flag}' shows the settings`)
@@ -111,8 +111,10 @@ const explanations = {
 }
 
 /** The default chat model depends on the family, so the table has no default for it. */
-const getDefault = (name: SettingName, { family = getSetting('family').default }: ProfileValues): unknown =>
-  name === 'chatModel' ? `${family}-2.5-pro` : getSetting(name).default
+const getDefault = (
+  name: SettingName,
+  { family = getSettingDefinition('family').default }: ProfileValues,
+): unknown => (name === 'chatModel' ? `${family}-2.5-pro` : getSettingDefinition(name).default)
 
 /**
  * Prompts until the answer is valid. Returns `undefined` if the user keeps the current value or skips the
@@ -120,7 +122,7 @@ const getDefault = (name: SettingName, { family = getSetting('family').default }
  */
 async function promptForSetting(
   name: keyof typeof explanations,
-  { current, questioner, print }: { current: unknown; questioner: Prompter; print(line: string): void },
+  { current, prompter, print }: { current: unknown; prompter: Prompter; print(line: string): void },
 ): Promise<unknown> {
   const isHidden = isSecretSetting(name)
   let offered = current
@@ -130,12 +132,12 @@ async function promptForSetting(
     current === undefined ? 'To have a command print it each time, press Enter.' : 'Enter keeps it.'
   print(`${explanations[name]}${isHidden ? ` ${enter}` : ''}`)
   for (;;) {
-    const typed = await questioner.prompt(
+    const typed = await prompter.prompt(
       `${margin}${toOneLine(`${name}${isHidden ? ' (not shown)' : ''}${shown()}`)}: `,
       { isHidden },
     )
     if (typed === '') return offered === current ? undefined : offered
-    const { value, problem, suggestion, hadQuotes } = parseTypedSetting(name, typed)
+    const { value, problem, suggestion, hadQuotes } = parseSettingInput(name, typed)
     if (problem !== undefined) print(`${name} ${problem}`)
     else {
       if (hadQuotes) print(`The quotes around the value of ${name} were removed.`)

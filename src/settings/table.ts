@@ -1,23 +1,25 @@
 import { suggestSpelling } from '../argv/spelling.ts'
 import { usageError } from '../errors.ts'
 
-interface Setting {
+interface SettingDefinition {
   about: string
   /**
-   * A type of `schemas.ts`, or the allowed values. For a `secret`, parley prints only the last four
-   * characters, and no flag exists.
+   * A type of `schemas.ts`, or the allowed values. A `secret` has no flag, and parley prints only its last
+   * four characters.
    */
   type: string | readonly string[]
   default?: unknown
-  /** Secret that the command in this setting prints. Such a setting has no flag. */
+  /** Name of the secret that the command in this setting prints. The setting then has no flag. */
   printsSecret?: 'accessToken' | 'apiKey'
-  /** Set if only some commands have the flag. For other settings, every request command has a flag. */
+  /**
+   * Set if only some commands have the flag. Otherwise, every request command has the flag of the setting.
+   */
   commandFlag?: string
   /** The only command with `commandFlag`, if another command has the same flag for another setting. */
   command?: string
 }
 
-export const settings = {
+export const settingDefinitions = {
   baseUrl: { type: 'address', about: "the gateway's address" },
   accessToken: { type: 'secret', about: "the gateway's bearer token" },
   accessTokenCommand: {
@@ -100,18 +102,18 @@ export const settings = {
     about: 'allow plain http to other machines, where tokens travel unencrypted',
     default: false,
   },
-} as const satisfies Record<string, Setting>
+} as const satisfies Record<string, SettingDefinition>
 
-export type SettingName = keyof typeof settings
+export type SettingName = keyof typeof settingDefinitions
 
-export const settingNames = Object.keys(settings) as SettingName[]
+export const settingNames = Object.keys(settingDefinitions) as SettingName[]
 
-export const getSetting = (name: SettingName): Setting => settings[name]
+export const getSettingDefinition = (name: SettingName): SettingDefinition => settingDefinitions[name]
 
-export const isSecretSetting = (name: SettingName): boolean => settings[name].type === 'secret'
+export const isSecretSetting = (name: SettingName): boolean => settingDefinitions[name].type === 'secret'
 
 export function isRequestSetting(name: SettingName): boolean {
-  const { printsSecret, commandFlag } = getSetting(name)
+  const { printsSecret, commandFlag } = getSettingDefinition(name)
   return !(isSecretSetting(name) || printsSecret || commandFlag)
 }
 

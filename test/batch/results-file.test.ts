@@ -87,7 +87,7 @@ describe('a batch writes its results file', () => {
     file.write(line(1))
     writeFileSync(`${path}.other`, '')
     renameSync(`${path}.other`, `${path}.parley-lock`)
-    expect(() => file.write(line(2))).toThrow('results.ndjson: another parley process has taken it over')
+    expect(() => file.write(line(2))).toThrow('results.ndjson: another parley process took over its lock')
     file.close()
     expect(readFileSync(path, 'utf8')).toBe(`${line(1)}\n`)
     expect(existsSync(`${path}.parley-lock`)).toBe(true)

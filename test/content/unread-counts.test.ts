@@ -16,11 +16,14 @@ async function chat(body: string) {
 const withOutput = (count: string) => message('Hi').replace('"output_tokens":5', `"output_tokens":${count}`)
 
 describe('token counts that parley cannot read', () => {
-  test.each(['1e400', '9007199254740993'])('the token count %s is unknown', async (count) => {
-    const { err, usage } = await chat(withOutput(count))
-    expect(err).toContain('· 3 tokens in · unknown out ·')
-    expect(usage).toMatchObject({ inputTokens: 3, outputTokens: null, totalTokens: null })
-  })
+  test.each(['1e400', '9007199254740993'])(
+    'parley reports a token count that exceeds a safe integer as unknown: %s',
+    async (count) => {
+      const { err, usage } = await chat(withOutput(count))
+      expect(err).toContain('· 3 tokens in · unknown out ·')
+      expect(usage).toMatchObject({ inputTokens: 3, outputTokens: null, totalTokens: null })
+    },
+  )
 
   test('a batch with an unreadable token count prints "at least" before the sum of the others', async () => {
     const cwd = temporaryFolder()

@@ -200,7 +200,7 @@ faultsOnce('F: conversations', [
     code: 11,
     out: 'to user: two\nto user: one\n',
     reqs: 2,
-    err: ['t.json: another parley process has taken it over; the received data is saved as '],
+    err: ['t.json: another parley process took over its lock; the received data is saved as '],
     files: ['cwd/requested', 'cwd/t.json'],
     check: ({ ending }) =>
       expect(parseTurns(threadOf(ending.files))).toEqual(['user: two', 'model: to user: two']),

@@ -137,7 +137,7 @@ describe('lock file that another run takes (needs files replaced while open)', (
     const argv = ['chat', '--batch', 'in', '--results', 'notes', '--concurrency', '1']
     const { code, err, requests } = await run(argv, { cwd, exchange })
     expect([code, requests.length]).toEqual([11, 1])
-    expect(err).toContain('notes: another parley process has taken it over')
+    expect(err).toContain('notes: another parley process took over its lock')
     expect(existsSync(path)).toBe(true)
   })
 
@@ -166,7 +166,7 @@ describe('lock file that another run takes (needs files replaced while open)', (
     expect([code, out, readFileSync(join(cwd, 'notes'), 'utf8')]).toEqual([11, 'Hi\n', thread])
     expect(readFileSync(error.kept, 'utf8')).toBe('Hi')
     expect(error.message).toBe(
-      `notes: another parley process has taken it over; the received data is saved as ${error.kept}`,
+      `notes: another parley process took over its lock; the received data is saved as ${error.kept}`,
     )
   })
 
@@ -183,7 +183,7 @@ describe('lock file that another run takes (needs files replaced while open)', (
     expect([code, requests.length]).toEqual([10, 1])
     expect(error).toMatchObject({ sent: 'unknown', retry: 'later', safeToRetry: false, attempts: 1 })
     expect(error.message).toBe(
-      'notes: another parley process has taken it over; before that, the connection was reset; notes was not created',
+      'notes: another parley process took over its lock; before that, the connection was reset; notes was not created',
     )
   })
 })
@@ -230,7 +230,7 @@ describe('profile file that others can write (needs POSIX files and sh)', () => 
     const { cwd, path } = home(0o666)
     const { code, err } = await run(['config', 'set', 'timeout', '5'], { cwd, env: bare })
     expect([code, readFileSync(path, 'utf8')]).toEqual([3, profile])
-    expect(err).toContain(`${path}: others can write it; check that its commands are your own`)
+    expect(err).toContain(`${path}: others can write to it; check that its commands are your own`)
   })
 
   test('parley does not run a secret command if others can write the folder of the profile file', async () => {

@@ -1,19 +1,18 @@
 import { describe, expect, test } from 'vitest'
-import { disableHashCommands, escapeControls, escapeJson, toOneLine } from '../../src/io/escape.ts'
+import { disableHashCommands, escapeControls, escapeControlsInJson, toOneLine } from '../../src/io/escape.ts'
 
-/** Control characters of terminals, and similar harmless characters. */
 test.each([
-  ['C0', '\0\x07\x08\x0b\r\x1b\x1f', '^@^G^H^K^M^[^_'],
+  ['C0 control characters', '\0\x07\x08\x0b\r\x1b\x1f', '^@^G^H^K^M^[^_'],
   ['DEL and C1', '\x7f\x80\x85\x9f', '^?\\u0080\\u0085\\u009f'],
   ['characters that reorder text', '\u202a\u202e\u2066\u2069', '\\u202a\\u202e\\u2066\\u2069'],
   ['harmless characters', '\t\n ~\xa0\u2029\u202f\u2065\u206aé😀', '\t\n ~\xa0\u2029\u202f\u2065\u206aé😀'],
-])('parley shows %s as text on a terminal', (_, text, shown) => {
+])('parley shows %s as plain text on a terminal', (_, text, shown) => {
   expect(escapeControls(text)).toBe(shown)
   expect(escapeControls(`${text}a${text}`)).toBe(`${shown}a${shown}`)
 })
 
 test('parley escapes every control character in JSON with four digits', () => {
-  expect(escapeJson('"\x1b\x7f\x9f\u202e\t\n~"')).toBe('"\\u001b\\u007f\\u009f\\u202e\t\n~"')
+  expect(escapeControlsInJson('"\x1b\x7f\x9f\u202e\t\n~"')).toBe('"\\u001b\\u007f\\u009f\\u202e\t\n~"')
 })
 
 describe('text shortened to one line', () => {
@@ -29,7 +28,7 @@ describe('text shortened to one line', () => {
     [`ab${' '.repeat(19)}`, 5, 'ab…'],
     // A character that is cut in half is dropped.
     [`${' '.repeat(19)}😀`, 5, '…'],
-  ])('parley shortens %j to %i characters: %j', (text, length, shown) => {
+  ])('parley shortens %j to one line of at most %i characters: %j', (text, length, shown) => {
     expect(toOneLine(text, length)).toBe(shown)
   })
 
@@ -46,6 +45,6 @@ test.each([
   ['##vso[task.complete]##VSO[x]', '# #vso[task.complete]# #VSO[x]'],
   ['##[[x]', '# #[[x]'],
   ['## [x] #[x] ##vso.x[y] ##1[x] ##vso', '## [x] #[x] ##vso.x[y] ##1[x] ##vso'],
-])('parley makes runner commands of GitHub and Azure ineffective in %j', (text, shown) => {
+])('parley disables the runner commands of GitHub and Azure in %j', (text, shown) => {
   expect(disableHashCommands(text)).toBe(shown)
 })

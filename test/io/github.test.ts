@@ -11,11 +11,11 @@ const refusal = (text: string) =>
     headers: { 'request-id': '::add-mask::x' },
   })
 
-/** Commands of the runner: version 2 at the start of a line, version 1 anywhere. */
+/** Returns the lines with a command of the runner: version 2 at the start of a line, version 1 anywhere. */
 const commandsIn = (text: string) =>
   text.split(/\r\n|\r|\n/).filter((line) => line.trimStart().startsWith('::') || /##(vso)?\[/.test(line))
 
-test('--errors github prints the lines of a failure after a vertical bar, and one annotation', async () => {
+test('--errors github prints one annotation, and a vertical bar before every other line of a failure', async () => {
   const { code, err, out } = await github(['chat', 'hi'], {
     exchange: refusal('100% wrong, you: see\nbelow'),
   })
@@ -41,16 +41,19 @@ const hostile = [
   '%0A::error::x',
 ]
 
-test.each(hostile)('GitHub Actions reads no workflow command from %j in a refusal', async (text) => {
-  const { err } = await github(['chat', 'hi'], { exchange: refusal(text) })
-  expect(commandsIn(err)).toHaveLength(1)
-  expect(commandsIn(err)[0]).toMatch(/^::error title=parley chat%3A refused \(exit 4\)::/)
-  // Azure's runner reads the annotation as a plain line.
-  expect(err).not.toMatch(/##(vso)?\[/)
-})
+test.each(hostile)(
+  '--errors github disables the workflow command %j in a refusal of the service',
+  async (text) => {
+    const { err } = await github(['chat', 'hi'], { exchange: refusal(text) })
+    expect(commandsIn(err)).toHaveLength(1)
+    expect(commandsIn(err)[0]).toMatch(/^::error title=parley chat%3A refused \(exit 4\)::/)
+    // Azure's runner reads the annotation as a plain line, so its commands must not appear there either.
+    expect(err).not.toMatch(/##(vso)?\[/)
+  },
+)
 
 test.each(hostile)(
-  'GitHub Actions reads no workflow command from %j in headers, notes, warnings and texts next to an image',
+  '--errors github disables the workflow command %j in headers, notes, warnings and texts next to an image',
   async (text) => {
     const image = { inlineData: { mimeType: 'image/png', data: 'aGVsbG8=' } }
     const parts = [{ text }, image, { fileData: { fileUri: `https://x.test/${text}` } }]
@@ -70,7 +73,7 @@ test.each(hostile)(
   },
 )
 
-test('--errors github prevents runner commands in all lines of a process that a signal ends (needs signals)', async () => {
+test('--errors github prints a vertical bar before the lines of a process that fails or that a signal ends (needs signals)', async () => {
   const cwd = temporaryFolder()
   const failed = await execute(['chat', 'hi', '--errors', 'github', '-i', 'nowhere'], { cwd })
   expect(failed).toMatchObject({ code: 11 })

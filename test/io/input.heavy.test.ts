@@ -6,21 +6,21 @@ import { typeAtTerminal } from '../harness/typing.ts'
 const sendsEvent = '"$NODE" "$PARLEY" events send -s sesn_1'
 
 test.each<[string, string, Parameters<typeof typeAtTerminal>[2]]>([
-  ['', `sleep 60 | ${sendsEvent} "Delete it"`, [['waiting for stdin', '\x03']]],
+  ['the pipe on stdin', `sleep 60 | ${sendsEvent} "Delete it"`, [['waiting for stdin', '\x03']]],
   [
-    ' that is named as a file',
+    'the pipe that -i /dev/stdin names',
     `(read -r line < /dev/tty; printf "%s" "$EVENT"; echo written >&2; exec sleep 60) | ${sendsEvent} -i /dev/stdin`,
     [
       ['waiting for /dev/stdin', '\n'],
       ['written', '\x03'],
     ],
   ],
-])('G31: Ctrl-C that first ends the writer of the pipe%s sends nothing (needs script)', async (...row) => {
+])('G31: Ctrl-C that first ends the writer of %s sends nothing (needs script)', async (...row) => {
   const [, command, answers] = row
   const server = await serve(() => {})
   const event = '{"type":"user.message","content":[{"type":"text","text":"Delete it"}]}'
   const env = { ...credentials, ...envFor(server), EVENT: event }
-  // The signal and the end of the input arrive in random order.
+  // The signal and the end of the input arrive in random order, so the command runs eight times.
   const runs = Array.from({ length: 8 }, () => typeAtTerminal(command, temporaryFolder(), [...answers], env))
   const screens = (await Promise.all(runs)).map(({ screen }) => screen.slice(screen.indexOf('^C') + 2).trim())
   expect(new Set(screens)).toEqual(new Set(['parley: interrupted: nothing was sent']))

@@ -16,7 +16,7 @@ function createTerminal(suspend?: () => void) {
     },
   })
   const cleanups = new ShortLivedSet<() => unknown>()
-  const questioner = createPrompter({
+  const prompter = createPrompter({
     host: {
       stdin: {
         kind: 'terminal',
@@ -34,13 +34,13 @@ function createTerminal(suspend?: () => void) {
     deadline: new Deadline(realTimers),
   })
   const shows = (text: string) => expect.poll(() => screen.text).toContain(text)
-  return { keys, screen, cleanups, questioner, shows }
+  return { keys, screen, cleanups, prompter, shows }
 }
 
 test('a question that parley withdraws gets no answer, and the typed text answers no later question', async () => {
-  const { keys, screen, cleanups, questioner, shows } = createTerminal()
+  const { keys, screen, cleanups, prompter, shows } = createTerminal()
   const withdrawal = new AbortController()
-  const answer = questioner.prompt('one? ', { signal: withdrawal.signal })
+  const answer = prompter.prompt('one? ', { signal: withdrawal.signal })
   await shows('one? ')
   keys.write('y')
   await shows('one? \x1b[6Gy')
@@ -52,33 +52,33 @@ test('a question that parley withdraws gets no answer, and the typed text answer
   expect([...cleanups]).toEqual([])
 
   keys.write('\ry\r')
-  const next = questioner.prompt('two? ')
+  const next = prompter.prompt('two? ')
   await shows('two? ')
   keys.write('no\r')
   expect(await next).toBe('no')
 })
 
-test('closing the terminal input withdraws the open question at once', async () => {
-  const { screen, questioner, shows } = createTerminal()
-  const answer = questioner.prompt('secret: ', { isHidden: true })
+test('closing a prompter withdraws its open question at once', async () => {
+  const { screen, prompter, shows } = createTerminal()
+  const answer = prompter.prompt('secret: ', { isHidden: true })
   await shows('secret: ')
-  questioner.close()
+  prompter.close()
   expect(screen).toEqual({ isRaw: false, text: 'secret: \n' })
   await expect(answer).rejects.toBeInstanceOf(InputEnded)
 })
 
-test('an unfinished line at the end of the input is no answer to a question', async () => {
-  const { keys, questioner, shows } = createTerminal()
-  const answer = questioner.prompt('one? ')
+test('an unfinished line at the end of the input is not an answer to a question', async () => {
+  const { keys, prompter, shows } = createTerminal()
+  const answer = prompter.prompt('one? ')
   await shows('one? ')
   keys.end('y')
   await expect(answer).rejects.toBeInstanceOf(InputEnded)
-  await expect(questioner.prompt('two? ')).rejects.toBeInstanceOf(InputEnded)
+  await expect(prompter.prompt('two? ')).rejects.toBeInstanceOf(InputEnded)
 })
 
 test('Enter ends the answer to a question, and pasted lines are one answer', async () => {
-  const { keys, screen, questioner, shows } = createTerminal()
-  const answer = questioner.prompt('one? ', { takesLines: true })
+  const { keys, screen, prompter, shows } = createTerminal()
+  const answer = prompter.prompt('one? ', { takesLines: true })
   await shows('one? ')
   keys.write('n \x1b[200~a\rb\r\nc\r\x1b[201~')
   await shows('c\r\n')
@@ -87,7 +87,7 @@ test('Enter ends the answer to a question, and pasted lines are one answer', asy
   expect(screen.text).toMatch(/^\x1b\[\?2004h.*\x1b\[\?2004l$/s)
   expect(keys.listenerCount('keypress')).toBe(0)
 
-  const next = questioner.prompt('two? ', { takesLines: true })
+  const next = prompter.prompt('two? ', { takesLines: true })
   await shows('two? ')
   keys.write('f\rg\r')
   expect(await next).toBe('f')
@@ -95,11 +95,11 @@ test('Enter ends the answer to a question, and pasted lines are one answer', asy
 
 test('Ctrl-Z suspends parley in the normal terminal mode, drops the typed text and repeats the question', async () => {
   const suspended: boolean[] = []
-  const { keys, screen, questioner, shows } = createTerminal(() => {
+  const { keys, screen, prompter, shows } = createTerminal(() => {
     suspended.push(screen.isRaw)
     screen.text += '[suspended]'
   })
-  const answer = questioner.prompt('one? ', { takesLines: true })
+  const answer = prompter.prompt('one? ', { takesLines: true })
   await shows('one? ')
   keys.write('\x1b[200~n a\rb\x1b[201~c\x1a')
   await shows('[suspended]')

@@ -2,7 +2,7 @@ import { Writable } from 'node:stream'
 import { expect, test } from 'vitest'
 import { StatusLine } from '../../src/io/status-line.ts'
 
-test('the progress line removes all its rows after the terminal became narrower', () => {
+test('the status line of a batch erases all its rows after the terminal became narrower', () => {
   let written = ''
   const stream = {
     isTerminal: true,
@@ -16,7 +16,7 @@ test('the progress line removes all its rows after the terminal became narrower'
       }),
     writeSync: () => 0,
   }
-  const taken = () => {
+  const takeWritten = () => {
     const text = written
     written = ''
     return text
@@ -24,14 +24,14 @@ test('the progress line removes all its rows after the terminal became narrower'
   const line = new StatusLine(stream)
   const long = 'x'.repeat(79)
   line.show(long)
-  expect(taken()).toBe(`\r\x1b[2K${long}`)
+  expect(takeWritten()).toBe(`\r\x1b[2K${long}`)
   stream.columns = 30
   line.show('short')
-  expect(taken()).toBe('\x1b[2A\r\x1b[Jshort')
+  expect(takeWritten()).toBe('\x1b[2A\r\x1b[Jshort')
   line.show('shorter')
-  line.above(() => {
-    written += 'said\n'
+  line.printAbove(() => {
+    written += 'printed\n'
   })
   line.remove()
-  expect(taken()).toBe('\r\x1b[2Kshorter\r\x1b[2Ksaid\nshorter\r\x1b[2K')
+  expect(takeWritten()).toBe('\r\x1b[2Kshorter\r\x1b[2Kprinted\nshorter\r\x1b[2K')
 })

@@ -93,9 +93,7 @@ describe('O12: deadline of a follower if nothing reads stdout', () => {
     deadline: true,
   }
 
-  test('O12: events follow ["--history"] exits with 15 at the deadline if nothing reads stdout', async () => {
-    const flags = ['--history']
-
+  test('O12: events follow --history exits with 15 at the deadline if nothing reads stdout', async () => {
     const history = [
       { id: 't1', type: 'user.message', content: [{ type: 'text', text: 'do it' }] },
       says(long),
@@ -103,16 +101,19 @@ describe('O12: deadline of a follower if nothing reads stdout', () => {
       { type: 'session.status_idle', stop_reason: { type: 'requires_action', event_ids: ['u1'] } },
     ]
     const { service, timers } = withSession({ history })
-    const failure = await runUnread(['events', 'follow', '-s', 's1', ...flags], {
+    const failure = await runUnread(['events', 'follow', '-s', 's1', '--history'], {
       exchange: service.exchange,
       timers,
     })
     expect(failure).toMatchObject({ ...stopped, retry: 'later' })
   })
 
-  test.each([[[]], [['--last']]])(
-    'O12: if nothing reads stdout, events run %j exits with 15 at the deadline, with a resume command',
-    async (flags) => {
+  test.each([
+    ['events run', []],
+    ['events run --last', ['--last']],
+  ])(
+    'O12: if nothing reads stdout, %s exits with 15 at the deadline, with a resume command',
+    async (_, flags) => {
       const { service, timers } = withSession()
       const cwd = temporaryFolder()
       const failure = await runUnread(

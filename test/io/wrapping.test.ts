@@ -7,7 +7,7 @@ const terminal = { tty: ['stdout', 'stderr'] as ('stdout' | 'stderr')[], columns
 /** Joins the wrapped lines of messages. */
 const joined = (err: string) => err.replace(/\n {2,4}(?=\S)/g, ' ')
 
-test('V69: parley wraps a message on a terminal between words and indents the continuation lines', async () => {
+test('V69: parley wraps a message between words on a terminal, indents the later lines, and wraps nothing in a pipe', async () => {
   const argv = ['chat', 'hi', '--timeout', 'soon', '--temperature', 'warm']
   const { err } = await run(argv, terminal)
   const plain = await run(argv)
@@ -19,12 +19,7 @@ test('V69: parley wraps a message on a terminal between words and indents the co
     if (line.length > columns) expect(line).not.toContain(' is ')
 })
 
-test('parley prints a message in a pipe on one line, with any COLUMNS', async () => {
-  const { err } = await run(['chat', 'hi', '--temperature', 'warm', '--color', 'never'], { columns })
-  expect(err).toMatch(/^parley: [^\n]*\n$/)
-})
-
-test('V69: parley keeps a command that users copy on one line', async () => {
+test('V69: parley does not wrap a command in a message, so that users can copy it', async () => {
   const env = { NO_COLOR: '1', PARLEY_ACCESS_TOKEN: '' }
   const { err } = await run(['chat', 'hi'], { ...terminal, env })
   expect(err).toMatch(/^ *.*'--profile demo'/m)
@@ -40,7 +35,7 @@ test("V69: parley indents each line of the service's message, so that only parle
   expect(joined(err)).toContain(` the service says: ${serviceMessage}\n`)
 })
 
-test('V69: parley wraps the message of a signal between words', async () => {
+test('V69: parley wraps the message after a signal between words', async () => {
   let signal: (exit: number) => string = () => ''
   const batch = ['chat', '--batch', '-', '--results', 'r.ndjson', '--resume']
   const text = await new Promise<string>((resolve) => {

@@ -1,28 +1,20 @@
-import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { describe, expect, test } from 'vitest'
 import { version } from '../../package.json'
 import { execute } from '../harness/process.ts'
-import { answering, configFolder, credentials, message, run, temporaryFolder } from '../harness/run.ts'
+import { answering, credentials, message, run, temporaryFolder } from '../harness/run.ts'
 import { envFor, response, serve } from '../harness/server.ts'
-
-const token = 'canary-token-aaaa1111'
-const noSettings = { PARLEY_BASE_URL: '', PARLEY_ACCESS_TOKEN: '' }
+import { createProfileHome, noSettings, token } from './profile-home.ts'
 
 /** Creates a folder whose current profile has these values, and an empty environment. */
-function profile(values: object, others: object = {}) {
-  const cwd = temporaryFolder()
-  mkdirSync(join(cwd, configFolder), { recursive: true, mode: 0o700 })
-  const path = join(cwd, configFolder, 'config.json')
-  writeFileSync(path, JSON.stringify({ profiles: { default: values, ...others } }), { mode: 0o600 })
-  return { cwd, env: noSettings }
-}
+const profile = (values: object) => createProfileHome({ profiles: { default: values } }).world
 
 const sentToken = (ended: Awaited<ReturnType<typeof run>>) => ended.requests[0]?.headers.Authorization
 
 describe('places where a secret must not be', () => {
-  test('K01: secrets have no flag, config set rejects one as an argument, and neither prints it', async () => {
+  test('K01: secrets have no flag, config set accepts no secret as an argument, and no message prints the secret', async () => {
     for (const argv of [
       ['chat', 'x', '--access-token', token],
       ['chat', 'x', `--access-token=${token}`],
@@ -44,7 +36,7 @@ describe('places where a secret must not be', () => {
     ['config', 'set', 'timeout', token],
   ])('K01: a secret that is mistaken for a value is redacted in the message: %s %s %s', async (...argv) => {
     const worlds = [{ env: { PARLEY_ACCESS_TOKEN: token } }, { env: { PARLEY_API_KEY: token } }]
-    // A flag's own parser runs before the profile is read.
+    // The parser of a flag runs before the profile is read, so it cannot redact secrets of the profile.
     if (!argv.includes('--max-output-tokens')) worlds.push(profile({ apiKey: token }))
     for (const world of worlds) {
       const ended = await run(argv, world)
@@ -268,27 +260,34 @@ describe('destination of each secret', () => {
   })
 })
 
-const inEnvironment = 'change it there'
 const inProfile = "profile 'default', accessToken: 'parley config set accessToken' replaces it"
 
 test.each([
-  [{ PARLEY_ACCESS_TOKEN: 'canary-env-token' }, [], {}, `PARLEY_ACCESS_TOKEN: ${inEnvironment}`],
-  [{}, [], {}, inProfile],
   [
+    'the environment',
+    { PARLEY_ACCESS_TOKEN: 'canary-env-token' },
+    [],
+    {},
+    'PARLEY_ACCESS_TOKEN: change it there',
+  ],
+  ['the current profile', {}, [], {}, inProfile],
+  [
+    'the profile of --profile',
     { PARLEY_ACCESS_TOKEN: 'canary-env-token' },
     ['--profile', 'default'],
     {},
     inProfile.replace('set', 'set --profile default'),
   ],
   [
+    'a command',
     {},
     [],
     { accessToken: undefined, accessTokenCommand: 'echo canary-echoed' },
     "profile 'default', accessTokenCommand: 'parley config set accessTokenCommand COMMAND' replaces it",
   ],
 ])(
-  'K16: the message of a 401 names the refused secret and how to replace it: %o %o %o',
-  async (env, flags, values, failWithText) => {
+  'K16: the message of a 401 names the refused secret and how to replace it: a secret from %s',
+  async (_, env, flags, values, failWithText) => {
     const world = profile({ baseUrl: 'https://a.test', accessToken: token, ...values })
     const exchange = answering('{"error":{"message":"no"}}', { status: 401 })
     const ended = await run(['chat', 'x', ...flags], { ...world, env: { ...noSettings, ...env }, exchange })
@@ -303,9 +302,9 @@ describe('secret commands (needs sh)', () => {
   const from = (accessTokenCommand: string) => profile({ baseUrl: 'https://a.test', accessTokenCommand })
 
   test.each([
-    ['its first line', `printf '${token}\\nsecond\\n'`],
-    ['its output although stdin is empty', `cat; echo ${token}`],
-  ])('a secret command returns %s', async (_, command) => {
+    ['the first line', `printf '${token}\\nsecond\\n'`],
+    ['the output with an empty stdin', `cat; echo ${token}`],
+  ])('parley uses %s of a secret command as the secret', async (_, command) => {
     const ended = await run(['chat', 'x'], { ...from(command), stdin: 'more' })
     expect(ended).toMatchObject({ code: 0, err: '' })
     expect(sentToken(ended)).toBe(`Bearer ${token}`)
@@ -315,7 +314,7 @@ describe('secret commands (needs sh)', () => {
     ['echo canary; echo "no\x1b[31m such item" >&2; exit 4', 'failed with exit code 4: no^[[31m such item\n'],
     ['true', 'printed nothing\n'],
   ])(
-    'parley exits with 3 and the escaped stderr of a secret command that fails: %s',
+    'parley exits with 3 and prints the escaped stderr of a secret command that fails: %s',
     async (command, failWithText) => {
       const ended = await run(['chat', 'x'], from(command))
       expect(ended).toMatchObject({ code: 3, out: '', requests: [] })

@@ -24,15 +24,15 @@ const work = { baseUrl: 'https://work.test', accessToken: token }
 
 describe('config set rejects or corrects values that cannot work', () => {
   test.each([
-    ['\n', 'https://a.test/x'],
-    ['https://b.test\n', 'https://b.test'],
+    ['the offered base on Enter', '\n', 'https://a.test/x'],
+    ['another address', 'https://b.test\n', 'https://b.test'],
   ])(
-    "config init prompts again for an address with a call's path, and offers its base: %j",
-    async (next, saved) => {
+    "config init offers the base of an address that ends with a call's path, and saves %s",
+    async (_, next, saved) => {
       const { env, file } = world()
       const typed = `https://a.test/x/alpha_cli/v1beta\n${next}t-1\r\n\n\n\nn\n`
-      const asked = await run(['config', 'init'], { env, typed })
-      expect(asked.err).toContain(
+      const ended = await run(['config', 'init'], { env, typed })
+      expect(ended.err).toContain(
         '  baseUrl must not contain the path of a request, which parley adds\n  baseUrl [https://a.test/x]: ',
       )
       expect(file().profiles.default.baseUrl).toBe(saved)
@@ -108,7 +108,7 @@ describe('config set stores a value, config get prints it, and config unset remo
     ['betas', 'skills-2025-10-03', 'did you mean skills-2025-10-02?'],
     ['family', 'a/b', 'letters'],
     ['chatModel', '', 'must not be empty'],
-  ])('config set rejects %s %s without saving it', async (key, value, expectedText) => {
+  ])('config set rejects %s %j without saving it', async (key, value, expectedText) => {
     const { env } = world({ profiles: {} })
     const ended = await run(['config', 'set', key, value], { env })
     expect(ended).toMatchObject({ code: 2, out: '' })
@@ -146,7 +146,7 @@ describe('config set stores a value, config get prints it, and config unset remo
     expect(file().profiles.default).toEqual({ [key]: saved })
   })
 
-  test('C25: config set of a secret removes its command, and the reverse, with a note', async () => {
+  test('C25: config set of a secret removes its command, config set of the command removes the secret, both with a note', async () => {
     const { env, file } = world({ profiles: { default: work } })
     const first = await run(['config', 'set', 'accessTokenCommand', 'pass show x'], { env })
     expect(first.err).toBe('parley: accessToken was removed: accessTokenCommand replaces it\n')
@@ -365,18 +365,15 @@ describe('config init prompts for settings and saves them', () => {
     expect(ended.err).not.toContain('canary')
   })
 
-  const answers = ['https://a.test\n', 't-1\r', '\n\n\n', '\n']
-
-  test('config init offers to check the settings at its end: yes', async () => {
-    const requests = ['GET']
+  test('config init checks the settings at its end if the user agrees', async () => {
     const { env, file } = world()
-    const typed = [...answers, 'y\n'].join('')
+    const typed = 'https://a.test\nt-1\r\n\n\n\ny\n'
     const ended = await run(['config', 'init'], { env, typed, exchange: answering(message('Hi')) })
     expect(ended.code).toBe(0)
     expect(file().profiles.default).toEqual({ baseUrl: 'https://a.test', accessToken: 't-1' })
-    expect(ended.requests.map(({ method }) => method)).toEqual(requests)
+    expect(ended.requests.map(({ method }) => method)).toEqual(['GET'])
     expect(ended.err).toContain('Check it now? [Y/n] ')
-    expect(ended.out.includes('gateway: ')).toBe(requests.length > 0)
+    expect(ended.out).toContain('gateway: ')
   })
 
   test('config init saves nothing if the input ends before the last answer', async () => {
@@ -395,11 +392,14 @@ describe('config init prompts for settings and saves them', () => {
     ['http://a.test', true],
     ['http://127.0.0.1:1', false],
     ['https://a.test', false],
-  ])('config init warns about http to another machine: %s %j', async (address, isWarned) => {
-    const { env } = world()
-    const { err } = await run(['config', 'init'], { env, typed: `${address}\n` })
-    expect(err.includes('  http to another machine is not encrypted, so')).toBe(isWarned)
-  })
+  ])(
+    'config init warns about an address only if it is http to another machine: %s, %j',
+    async (address, isWarned) => {
+      const { env } = world()
+      const { err } = await run(['config', 'init'], { env, typed: `${address}\n` })
+      expect(err.includes('  http to another machine is not encrypted, so')).toBe(isWarned)
+    },
+  )
 
   test('config init exits with 2 without a terminal, and writes nothing without answers', async () => {
     const { env, path } = world()

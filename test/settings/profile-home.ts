@@ -3,11 +3,11 @@ import { join } from 'node:path'
 import { configFolder, temporaryFolder } from '../harness/run.ts'
 
 export const token = 'canary-token-aaaa1111'
-export const content = { profiles: { default: { baseUrl: 'https://a.test', accessToken: token } } }
+export const profileFileContent = { profiles: { default: { baseUrl: 'https://a.test', accessToken: token } } }
 export const noSettings = { PARLEY_BASE_URL: '', PARLEY_ACCESS_TOKEN: '' }
 
 /** Creates a home folder with a profile file, given as text or JSON. */
-export function createProfileHome(text: string | object = content, mode = 0o600) {
+export function createProfileHome(text: string | object = profileFileContent, mode = 0o600) {
   const cwd = temporaryFolder()
   const folder = join(cwd, configFolder)
   const path = join(folder, 'config.json')

@@ -3,7 +3,7 @@ import { expect, test } from 'vitest'
 import { resolveSettings } from '../../src/settings/resolve.ts'
 import { scaleRuns } from '../harness/property-runs.ts'
 
-test('parley takes a setting from its flag, then from profile or environment by precedence, then the default', () => {
+test('parley takes a setting from its flag, the environment, the profile or the default, in this order; --profile puts the profile before the environment', () => {
   const value = fc.option(fc.integer({ min: 1, max: 999 }), { nil: undefined })
   const property = fc.property(value, value, value, fc.boolean(), (flag, profile, env, isNamed) => {
     const { values } = resolveSettings({

@@ -11,7 +11,7 @@ test('a hundred concurrent runs of config set save a hundred keys, although an e
   const { folder, path, text, world } = createProfileHome({})
   writeFileSync(`${path}.parley-lock`, '')
   const names = Array.from({ length: 100 }, (_, i) => `p${i}`)
-  // Runs in this process use the same lock as processes do, and are faster.
+  // Most runs are in this process: they use the same lock as separate processes, and are faster.
   const write = (name: string, i: number) =>
     (i % 5 === 0 ? execute : run)(['config', 'set', '-q', '--profile', name, 'timeout', `${i}`], world)
   const all = await Promise.all(names.map(write))
@@ -28,7 +28,7 @@ test.each([
   const { folder, text, world } = createProfileHome({})
   const clock = join(world.cwd, 'clock.cjs')
   writeFileSync(clock, `const real = Date.now; Date.now = () => real() + ${shift}`)
-  // The holder of the lock is slow. A writer with a wrong clock might clear it.
+  // The holder of the lock is slow, so a writer with a wrong clock might clear its lock.
   const slow = join(world.cwd, 'slow.cjs')
   writeFileSync(
     slow,

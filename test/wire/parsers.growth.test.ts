@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { parseHeader } from '../../src/http/request.ts'
-import { escapeControls, escapeJson, toOneLine } from '../../src/io/escape.ts'
+import { escapeControls, escapeControlsInJson, toOneLine } from '../../src/io/escape.ts'
 import { Secrets } from '../../src/secrets.ts'
 import { createJsonAssignment, createListAppendAssignment, editJson } from '../../src/wire/json/edit.ts'
 import { createJsonArraySplitter } from '../../src/wire/json/splitter.ts'
@@ -94,7 +94,11 @@ const parsers: Record<string, (text: string) => unknown> = {
       decoder.push(piece)
   },
   'parser of -H': parseHeader,
-  'escaping of control characters': (text) => [escapeControls(text), escapeJson(text), toOneLine(text)],
+  'escaping of control characters': (text) => [
+    escapeControls(text),
+    escapeControlsInJson(text),
+    toOneLine(text),
+  ],
 }
 
 describe.each(Object.entries(parsers))('%s', (name, parse) => {

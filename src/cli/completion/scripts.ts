@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import type { Argument, Option } from 'commander'
 import { FileArgument, FileFlag, SettingArgument, TextFlag } from '../../argv/flags.ts'
 import { quoteShellWord } from '../../io/shell-quote.ts'
-import { getSetting, getSettingFlag, settingNames } from '../../settings/table.ts'
+import { getSettingDefinition, getSettingFlag, settingNames } from '../../settings/table.ts'
 import { documentedModels } from '../../wire/gateway/models.ts'
 import { documentedBetas } from '../../wire/sessions/betas.ts'
 import { knownEventTypes } from '../../wire/sessions/event-types.ts'
@@ -43,7 +43,7 @@ function listRows(commands: ParleyCommand[]): Row[] {
     ),
     ['request', '<general>'],
     ...documentedBetas.map((beta): Row => ['betas', beta]),
-    ...settingNames.map((name): Row => ['settings', name, getSetting(name).about]),
+    ...settingNames.map((name): Row => ['settings', name, getSettingDefinition(name).about]),
     ...commands.flatMap(listCommandRows),
     ...groups.map((path): Row => [`${path},0`, `<${path},>`]),
     // `parley help` takes a topic or a command.
@@ -110,6 +110,6 @@ function listArgumentValues(argument: Argument, path: string): readonly string[]
 
 function findChoices(flag: string): readonly string[] | undefined {
   const name = settingNames.find((each) => getSettingFlag(each) === flag)
-  const type = name && getSetting(name).type
+  const type = name && getSettingDefinition(name).type
   return typeof type === 'object' ? type : undefined
 }

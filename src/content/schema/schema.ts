@@ -153,12 +153,11 @@ export class AnswerSchema {
     })
   }
 
-  /** Throws a `CliError` if the check takes too long. */
   checkSchema(): Promise<string[]> {
     this.#thread = this.#start()
     return this.#withTimeLimit('the schema', read(this.#thread)).catch((error: unknown) => {
       if (!(error instanceof CliError)) throw error
-      // The schema may be valid but slow to check. So a timeout of the deadline is not a usage error.
+      // The schema may be valid but slow to check, so a passed deadline is not a usage error.
       throw error.details.deadline
         ? createDeadlineErrorBeforeSending(error.message)
         : usageError(error.message)

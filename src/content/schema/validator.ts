@@ -58,8 +58,8 @@ export function createSchemaValidator(schema: unknown): SchemaValidator {
 }
 
 /**
- * Keywords that only ajv defines, and the type of a value that ajv interprets. They are removed, because the
- * drafts ignore unknown keywords.
+ * Keywords that only ajv defines, and the type of the values that ajv interprets. parley removes the
+ * keywords, because the drafts ignore unknown keywords.
  */
 const validatorOnlyKeywords = [
   ['$async', 'boolean'],
@@ -67,7 +67,7 @@ const validatorOnlyKeywords = [
   ['id', 'string'],
 ] as const
 
-/** ajv ignores a property named `__proto__`, so its values would pass unchecked. */
+/** ajv ignores a property named `__proto__`, so an answer could have any value there. */
 const namesProto = ({ properties, patternProperties }: SchemaObject): boolean =>
   [properties, patternProperties].some((map) => isObject(map) && Object.hasOwn(map, '__proto__'))
 
@@ -92,7 +92,9 @@ function describeRefusal(error: unknown): string {
   return `$ref: ${reference} ${reference.startsWith('#') ? 'leads to no schema' : 'is outside of the file'}`
 }
 
-/** A mismatch of these keywords only reports that other mismatches exist, and those are listed anyway. */
+/**
+ * A mismatch of these keywords only reports that there are other mismatches, and parley lists those anyway.
+ */
 const summaryKeywords = new Set(['if', 'propertyNames'])
 
 function describeAll(errors: readonly ErrorObject[] | null | undefined): Problems {
@@ -157,7 +159,7 @@ const keywordsWithNamedSchemas = new Set([
 ])
 const dataKeywords = new Set(['const', 'enum', 'default', 'examples'])
 
-/** Includes the schema itself. An object under an unknown keyword counts as a subschema. */
+/** Yields the schema and all schemas inside of it. An object under an unknown keyword counts as a schema. */
 function* listSubschemas(schema: unknown): Generator<SchemaObject> {
   if (Array.isArray(schema)) for (const each of schema) yield* listSubschemas(each)
   if (!isObject(schema)) return

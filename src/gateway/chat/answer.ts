@@ -1,8 +1,8 @@
 import {
-  type AnswerEnd,
+  type AnswerOutcome,
   type AnswerRequirement,
   describeCutAnswer,
-  describeMissingContent,
+  describeUnmetRequirement,
   printAnswerFooter,
   printWarningsAndFooter,
 } from '../../content/footer.ts'
@@ -15,7 +15,7 @@ import type { ReadableResponse } from '../../http/call.ts'
 import { createAnswerPrinter } from '../../io/answer-printer.ts'
 import type { SavedPart } from '../../io/file-output.ts'
 import { createRawPrinter } from '../../io/raw-printer.ts'
-import { createPendingSpinner } from '../../io/spinner.ts'
+import { createSpinner } from '../../io/spinner.ts'
 import type { HttpResponse } from '../../wire/exchange.ts'
 import { type AnswerDecoder, createAnswerDecoder } from '../../wire/gateway/answer-decoder.ts'
 import { isMessageAnswer, isNativeAnswer } from '../../wire/gateway/answer-forms.ts'
@@ -49,7 +49,7 @@ export async function openAnswerOutput(context: Context, printing: AnswerPrintOp
     host: { timers },
   } = context
   const isRaw = flags.raw ?? false
-  const waiting = createPendingSpinner(context)
+  const waiting = createSpinner(context)
   const output = file ?? waiting.wrapOutput(context.output)
   const raw = createRawPrinter(output)
   const printer = await createAnswerPrinter({ ...context, output }, { isMarkdown, isStreamed, waiting })
@@ -84,7 +84,7 @@ export async function openAnswerOutput(context: Context, printing: AnswerPrintOp
   function print(): Promise<void> {
     const pieces = unprinted
     unprinted = []
-    return writer.run(async () => {
+    return writer.attempt(async () => {
       for (const piece of pieces) printer.add(piece)
       hasOutput ||= pieces.length > 0
       await shown.write()
@@ -93,7 +93,7 @@ export async function openAnswerOutput(context: Context, printing: AnswerPrintOp
   }
 
   function addRaw(data: Uint8Array | string): void {
-    if (!file) writer.keep(data)
+    if (!file) writer.queue(data)
     if (!writer.failure) raw.add(data)
   }
 
@@ -162,8 +162,8 @@ export async function openAnswerOutput(context: Context, printing: AnswerPrintOp
      * Returns the text if `returnsText` is set or a schema is given, otherwise an empty text. With a schema,
      * the text is the matching JSON. Throws a `CliError` if the answer lacks required content.
      */
-    async finish(response: ReadableResponse, end: AnswerEnd): Promise<{ text: string } | SchemaMismatch> {
-      const missing = describeMissingContent(end, text.isBlank, requirement)
+    async finish(response: ReadableResponse, end: AnswerOutcome): Promise<{ text: string } | SchemaMismatch> {
+      const missing = describeUnmetRequirement(end, text.isBlank, requirement)
       const answer = { text: returnsText || schema ? text.read() : '' }
       if (schema && missing === undefined) {
         response.accept()
@@ -177,7 +177,7 @@ export async function openAnswerOutput(context: Context, printing: AnswerPrintOp
       }
       if (text.isBlank) unprinted = []
       await print()
-      await writer.run(() => shown.end())
+      await writer.attempt(() => shown.end())
       requirePrinted()
       if (missing !== undefined) {
         printAnswerFooter(context, end.summary, showsUsage)

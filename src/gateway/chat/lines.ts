@@ -1,4 +1,4 @@
-import { type AnswerRequirement, describeCutAnswer, describeMissingContent } from '../../content/footer.ts'
+import { type AnswerRequirement, describeCutAnswer, describeUnmetRequirement } from '../../content/footer.ts'
 import { readArgumentInputs } from '../../content/prompt.ts'
 import type { AnswerSchema, SchemaMismatch } from '../../content/schema/schema.ts'
 import { readTokenUsage } from '../../content/tokens.ts'
@@ -192,7 +192,7 @@ class ReceivedParts implements BatchLineAnswerReader<LineContent | SchemaMismatc
     const text = this.#text
     const { end } = this.answer
     const isBlank = text.trim() === ''
-    const missing = describeMissingContent(end, isBlank, requirement)
+    const missing = describeUnmetRequirement(end, isBlank, requirement)
     // An answer without text may have other content that was paid for, so its body becomes a part of the
     // failure.
     if (missing !== undefined)

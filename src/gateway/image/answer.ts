@@ -164,7 +164,7 @@ export async function readImagePart(
     finder.tryRead(() => decoder.push(chunk))
     if (!printer || writer.failure) return
     printer.add(chunk)
-    await writer.run(() => printer.write())
+    await writer.attempt(() => printer.write())
   }
   const readsToEnd = () => printer !== undefined || keepsConnection
   let broken: CliError | undefined
@@ -175,7 +175,7 @@ export async function readImagePart(
       readsToEnd,
       timers: host.timers,
     }))
-    if (printer) await writer.run(() => printer.end())
+    if (printer) await writer.attempt(() => printer.end())
   } catch (error) {
     if (error instanceof OutputClosed) throw error
     printer?.breakLine()

@@ -2,8 +2,13 @@ import { promises as fs, statSync } from 'node:fs'
 import { dirname, extname, join } from 'node:path'
 import type { Context } from '../../context.ts'
 import { CliError, hasErrorCode, toFileFailure, usageError } from '../../errors.ts'
-import { createFileAtomically, type FileOutput, openFileOutput, TemporaryFile } from '../../io/file-output.ts'
-import { findOutputTarget, findReplaceProblem, isFolderName, toAbsolutePath } from '../../io/paths.ts'
+import {
+  type FileOutput,
+  openFileOutput,
+  TemporaryFile,
+  writeLargeFileAtomically,
+} from '../../io/file-output.ts'
+import { endsInSeparator, findOutputTarget, findReplaceProblem, toAbsolutePath } from '../../io/paths.ts'
 import type { Timers } from '../../timers.ts'
 import { hasWrongImageExtension } from './format.ts'
 
@@ -34,7 +39,7 @@ export async function openImageDestination(
   if (output === '-') return createStdoutDestination(context)
   if (/[\r\n]/.test(output ?? ''))
     throw usageError('-o must not have a line break: stdout has one path per line')
-  if (output === undefined || isFolderName(output, context.host.platform))
+  if (output === undefined || endsInSeparator(output, context.host.platform))
     return createFolderDestination(context, output ?? '', name, replaces)
   return createFileDestination(context, output, replaces)
 }
@@ -84,7 +89,7 @@ async function createFileDestination(
   }
   findRegularFile()
   async function createNamed(bytes: Uint8Array): Promise<string> {
-    if (!(await createFileAtomically(findRegularFile(), { bytes, replaces, uid: host.uid, cleanups })))
+    if (!(await writeLargeFileAtomically(findRegularFile(), { bytes, replaces, uid: host.uid, cleanups })))
       throw new CliError('file', `${name}: it was created meanwhile, so parley does not overwrite it`)
     return name
   }
@@ -125,7 +130,7 @@ function createNumberedFiles(
       const target = toAbsolutePath(host, name)
       const file = { bytes, replaces: replaces && number === 1, uid: host.uid, cleanups }
       const create = async () =>
-        !findReplaceProblem(target, host.uid, file.replaces) && (await createFileAtomically(target, file))
+        !findReplaceProblem(target, host.uid, file.replaces) && (await writeLargeFileAtomically(target, file))
       if (await convertFileErrors(name, () => retryWhileOutOfDescriptors(host.timers, create))) return name
     }
   }

@@ -4,7 +4,7 @@ import { readArgumentInputs } from '../../content/prompt.ts'
 import { readTokenUsage } from '../../content/tokens.ts'
 import type { Context } from '../../context.ts'
 import { CliError, usageError } from '../../errors.ts'
-import { isFolderName, toAbsolutePath } from '../../io/paths.ts'
+import { endsInSeparator, toAbsolutePath } from '../../io/paths.ts'
 import type { ResolvedSettings } from '../../settings/resolve.ts'
 import { endpoints } from '../../wire/endpoints.ts'
 import type { AnswerSummary } from '../../wire/gateway/answer-forms.ts'
@@ -88,7 +88,7 @@ function isFilled(path: string): boolean {
 }
 
 function readFolder({ output }: ImageOptions, platform: NodeJS.Platform): string | undefined {
-  if (output === undefined || isFolderName(output, platform)) return output
+  if (output === undefined || endsInSeparator(output, platform)) return output
   throw usageError('--batch saves many images: -o must be a folder, with a / at its end')
 }
 

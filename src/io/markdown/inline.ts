@@ -48,7 +48,7 @@ function readSpans(tokens: readonly Token[], sgr: string): Span[] {
           : [{ text: decodeCharacterReferences(token.raw), sgr }]
       case 'html':
         if (!/^<br\s*\/?>$/i.test(token.raw)) return [{ text: token.raw, sgr }]
-        // The source also ends the line here, so one line break is enough.
+        // A line break of the source follows, so <br> adds no second line break.
         return tokens[index + 1]?.raw.startsWith('\n') ? [] : [{ text: '\n', sgr }]
       default:
         return [{ text: token.raw, sgr }]

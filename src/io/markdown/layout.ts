@@ -9,14 +9,13 @@ export interface LayoutSpace {
   depth: number
 }
 
-/** Deeper quotes and list items are not indented, because each level narrows every line. */
+/** Quotes and list items below this level are not indented further, because each level narrows every line. */
 export const maxLayoutDepth = 12
 const maxRuleColumns = 80
 const bar: Span = { text: '│ ', sgr: spanStyles.frame }
 const bullets = ['•', '◦', '▪']
 
-/** Returns the bullet or the number of a list item, and its checkbox. */
-export function createItemMarker(
+export function createListItemMarker(
   { mark, box }: { mark: string; box: string },
   number: number,
   depth: number,
@@ -71,7 +70,7 @@ function layOutBlock(token: MarkedToken, space: LayoutSpace): StyledLine[] {
   return layOutVerbatim(token.raw)
 }
 
-/** GitHub's alerts are quotes whose first line is, for example, `[!NOTE]`. */
+/** Prints the first line of a GitHub alert, such as `[!NOTE]`, as a bold label. */
 function layOutQuote({ text, tokens }: Tokens.Blockquote, space: LayoutSpace): StyledLine[] {
   const [line, kind] = /^\[!(NOTE|TIP|IMPORTANT|WARNING|CAUTION)\][ \t]*(?:\n|$)/i.exec(text) ?? []
   if (line === undefined || kind === undefined) return layOutBlocks(tokens, space)
@@ -95,7 +94,7 @@ function layOutItem(item: Tokens.ListItem, number: number, space: LayoutSpace): 
   const [mark = '-'] = /[-*+]|\d+[.)]/.exec(item.raw) ?? []
   const [first, ...rest] = item.tokens as MarkedToken[]
   const box = first?.type === 'checkbox' ? first.raw : ''
-  const marker = createItemMarker({ mark, box }, number, space.depth)
+  const marker = createListItemMarker({ mark, box }, number, space.depth)
   const later: Span = { text: ' '.repeat(measureWidth(marker)), sgr: '' }
   const [line = [], ...lines] = layOutBlocks(box === '' ? item.tokens : rest, narrowSpace(space, marker))
   return [prefixLine(marker, line), ...lines.map((each) => prefixLine([later], each))]

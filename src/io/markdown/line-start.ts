@@ -11,7 +11,7 @@ interface ListMarker {
   textIndent: number
 }
 
-export interface LineStart {
+export interface MarkdownLineStart {
   kind: LineKind
   indent: number
   markers: ListMarker[]
@@ -27,7 +27,7 @@ interface LineContext {
 }
 
 /** Returns `undefined` if the kind of the line depends on text that has not arrived. */
-export function readLineStart(line: string, context: LineContext): LineStart | undefined {
+export function parseMarkdownLineStart(line: string, context: LineContext): MarkdownLineStart | undefined {
   const { isWhole, hasText, isInList, codeIndent } = context
   const indent = countIndent(line)
   const isLong = line.length > maxBlockLength
@@ -36,7 +36,7 @@ export function readLineStart(line: string, context: LineContext): LineStart | u
   const markers: ListMarker[] = []
   let text = line.trimStart()
 
-  function start(found: LineKind): LineStart | undefined {
+  function start(found: LineKind): MarkdownLineStart | undefined {
     const isCode = isDeep && markers.length === 0 && found !== 'fence'
     const kind = isLong ? 'text' : isCode ? (hasText ? 'text' : 'code') : found
     return kind === 'code' && isOpen ? undefined : { kind, indent, markers, text }
@@ -70,7 +70,7 @@ export function readLineStart(line: string, context: LineContext): LineStart | u
   }
 }
 
-/** The second line of a heading: the first line is its text. */
+/** Underline of a heading. The line above has the text of the heading. */
 export const headingUnderlinePattern = /^(?:={2,}|-{2,})[ \t]*$/
 const mayBeRule = /^([-*_=])[ \t]*(?:\1[ \t]*)*$/
 const isRule = /^([-*_])[ \t]*(?:\1[ \t]*){2,}$/
@@ -83,7 +83,7 @@ interface Item {
   rest: string
 }
 
-/** Returns `open` if more text may complete a marker. */
+/** Returns `open` if the text may be the start of a marker that has not arrived completely. */
 function readMarker(text: string, at: number): Item | 'open' | undefined {
   if (/^(?:[-*+]|\d{1,9}[.)]?)$/.test(text)) {
     return /^\d+$/.test(text) ? 'open' : { mark: text, gap: 1, rest: '' }

@@ -17,7 +17,7 @@ export class MarkdownPage {
     this.#isColoured = isColoured
   }
 
-  /** If true, a spinner would erase the row. */
+  /** True if the last row is unfinished. A spinner would then erase the row. */
   get isInRow(): boolean {
     return this.#isInRow
   }
@@ -54,7 +54,7 @@ export class MarkdownPage {
     if (text !== '') await this.#output.write(text)
   }
 
-  /** Returns true if it wrote text to a terminal: then the cursor is at the start of a line. */
+  /** Returns true if text was written to a terminal. The cursor is then at the start of a line. */
   writeNow(): boolean {
     const isBroken = this.#text !== '' && this.#output.isTerminal
     this.write().catch(() => {})

@@ -1,10 +1,21 @@
 import type { Output } from '../output.ts'
 import { measureWidth, type StyledLine } from '../spans.ts'
-import type { PendingSpinner } from '../spinner.ts'
-import { ParagraphPrinter } from './flow.ts'
-import { createItemMarker, layOutBlocks, layOutCodeLine, layOutFencedLine, maxLayoutDepth } from './layout.ts'
-import { headingUnderlinePattern, type LineStart, mayBeDelimiterRow, readLineStart } from './line-start.ts'
+import type { Spinner } from '../spinner.ts'
+import {
+  createListItemMarker,
+  layOutBlocks,
+  layOutCodeLine,
+  layOutFencedLine,
+  maxLayoutDepth,
+} from './layout.ts'
+import {
+  headingUnderlinePattern,
+  type MarkdownLineStart,
+  mayBeDelimiterRow,
+  parseMarkdownLineStart,
+} from './line-start.ts'
 import { createBlankSpan, MarkdownPage } from './page.ts'
+import { ParagraphPrinter } from './paragraph.ts'
 import {
   closesFence,
   countIndent,
@@ -22,13 +33,13 @@ export interface MarkdownOptions {
   isColoured: boolean
   /** If false, each paragraph waits for its second line, which may be the underline of a heading. */
   isStreamed: boolean
-  waiting?: PendingSpinner | undefined
+  waiting?: Spinner | undefined
 }
 
 interface ListItem {
   /** A line with at least this indentation belongs to the item. */
   minIndent: number
-  /** Columns before the item's text in the source. `indent` counts them on the terminal. */
+  /** Columns before the text of the item in the source. `indent` counts the columns on the terminal. */
   sourceIndent: number
   indent: number
 }
@@ -44,8 +55,8 @@ interface HeldBlock {
 /**
  * Prints Markdown while it arrives: paragraphs and list items word by word, other blocks when they are
  * complete. The output depends only on the text, not on the pieces in which it arrives. In a stream, an
- * underlined heading is a paragraph above a rule, because the paragraph is printed before its underline
- * arrives. HTML is text.
+ * underlined heading becomes a paragraph and a rule, because the paragraph is printed before its underline
+ * arrives. HTML is printed as text.
  */
 export class MarkdownPrinter {
   readonly #output: Output
@@ -62,7 +73,7 @@ export class MarkdownPrinter {
   #held: HeldBlock | undefined
   #code: FencedCode | undefined
   #items: ListItem[] = []
-  /** For each level, the last item of the open list. */
+  /** For each level, the sign and the number of the last item in the open list. */
   #lists: { sign: string; number: number }[] = []
   /** Bullets of list items whose text has not arrived. */
   #lead: StyledLine | undefined
@@ -78,7 +89,7 @@ export class MarkdownPrinter {
   }
 
   async write(): Promise<void> {
-    this.#read(this.#source.take(false))
+    this.#read(this.#source.drain(false))
     await this.#page.write()
     if (this.#page.isInRow || (this.#line === '' && !this.#held)) return
     const kind = this.#held?.kind
@@ -98,21 +109,21 @@ export class MarkdownPrinter {
   }
 
   #readRest(): void {
-    this.#read(this.#source.take(true))
+    this.#read(this.#source.drain(true))
     if (this.#line !== '') this.#endLine()
     this.#endBlock()
   }
 
   #read(text: string): void {
     const [rest = '', ...lines] = text.split('\n')
-    this.#takePart(rest)
+    this.#addToLine(rest)
     for (const line of lines) {
       this.#endLine()
-      this.#takePart(line)
+      this.#addToLine(line)
     }
   }
 
-  #takePart(text: string): void {
+  #addToLine(text: string): void {
     if (text === '') return
     if (this.#isInText) {
       if (this.#textLine.length <= maxBlockLength) this.#textLine += text
@@ -145,7 +156,7 @@ export class MarkdownPrinter {
   #endBlock(): void {
     const held = this.#held
     this.#held = undefined
-    if (held?.kind === 'row') this.#takeText(`${held.text}\n`)
+    if (held?.kind === 'row') this.#addToParagraph(`${held.text}\n`)
     else if (held) this.#printHeld(held)
     this.#flow?.end()
     this.#flow = undefined
@@ -163,11 +174,11 @@ export class MarkdownPrinter {
       }
     }
     const start = this.#readStart(isWhole)
-    if (start) this.#takeStart(start)
+    if (start) this.#beginBlock(start)
   }
 
-  #readStart(isWhole: boolean): LineStart | undefined {
-    return readLineStart(this.#line, {
+  #readStart(isWhole: boolean): MarkdownLineStart | undefined {
+    return parseMarkdownLineStart(this.#line, {
       isWhole,
       hasText: this.#flow !== undefined,
       isInList: this.#items.length > 0,
@@ -188,7 +199,7 @@ export class MarkdownPrinter {
         return false
       }
       if (!isWhole || !isDelimiterRow(this.#line)) {
-        this.#takeText(`${held.text}\n`)
+        this.#addToParagraph(`${held.text}\n`)
         return true
       }
       this.#startTable(held.text, held.indent)
@@ -201,12 +212,15 @@ export class MarkdownPrinter {
   }
 
   #belongsTo({ kind }: HeldBlock): boolean {
-    const found = this.#readStart(true) as LineStart
+    const found = this.#readStart(true) as MarkdownLineStart
     const isText = found.markers.length === 0 && ['text', 'row', 'code'].includes(found.kind)
     return isText || (kind === 'quote' && found.kind === 'quote')
   }
 
-  /** Prints a long block in parts. Each part of a table has the header. */
+  /**
+   * Adds the current line to the held block. A block over the maximum length is printed in parts. Each part
+   * of a table repeats the header.
+   */
   #hold(held: HeldBlock): void {
     const isTable = held.kind === 'table'
     const line = `${removeIndent(this.#line, this.#sourceIndent)}\n`
@@ -224,7 +238,7 @@ export class MarkdownPrinter {
     else this.#layOut(text)
   }
 
-  #takeStart({ kind, indent, markers, text }: LineStart): void {
+  #beginBlock({ kind, indent, markers, text }: MarkdownLineStart): void {
     const continuesText = this.#flow && markers.length === 0 && (kind === 'text' || kind === 'row')
     const isFirstText = this.#lead && markers.length === 0 && indent >= (this.#items.at(-1)?.minIndent ?? 0)
     if (!continuesText && !isFirstText) {
@@ -236,7 +250,7 @@ export class MarkdownPrinter {
     const textIndent = markers.at(-1)?.textIndent ?? indent
     const mayBeHeading = !this.#options.isStreamed && !this.#flow && text !== ''
     if (kind === 'text' && !mayBeHeading) {
-      if (text !== '') this.#takeText(text)
+      if (text !== '') this.#addToParagraph(text)
       this.#isInText = text !== ''
       this.#textLine = text
     } else if (kind === 'fence') {
@@ -255,15 +269,15 @@ export class MarkdownPrinter {
     while ((this.#items.at(-1)?.minIndent ?? 0) > indent) this.#items.pop()
   }
 
-  #openItem({ mark, box, indent, textIndent }: LineStart['markers'][number]): void {
+  #openItem({ mark, box, indent, textIndent }: MarkdownLineStart['markers'][number]): void {
     if (this.#items.length >= maxLayoutDepth) this.#items.pop()
     const level = this.#items.length
     const sign = mark.slice(-1)
     const last = this.#lists[level]
-    // By CommonMark, only the number of a list's first item counts.
+    // By CommonMark, only the number of the first item counts. The numbers of later items follow from it.
     const number = last?.sign === sign ? last.number + 1 : Number.parseInt(mark, 10)
     this.#lists.splice(level, Infinity, { sign, number })
-    this.#lead = [...this.#takeLead(), ...createItemMarker({ mark, box }, number, level)]
+    this.#lead = [...this.#removeLead(), ...createListItemMarker({ mark, box }, number, level)]
     this.#items.push({
       minIndent: Math.min(textIndent, indent + 2),
       sourceIndent: textIndent,
@@ -279,17 +293,17 @@ export class MarkdownPrinter {
     return this.#items.at(-1)?.sourceIndent ?? 0
   }
 
-  #takeLead(): StyledLine {
+  #removeLead(): StyledLine {
     const lead = this.#lead ?? [createBlankSpan(this.#indent)]
     this.#lead = undefined
     return lead
   }
 
-  #takeText(text: string): void {
+  #addToParagraph(text: string): void {
     const indent = this.#indent
     this.#flow ??= new ParagraphPrinter({
       page: this.#page,
-      lead: this.#takeLead(),
+      lead: this.#removeLead(),
       indent,
       columns: () => this.#countColumns(),
     })
@@ -312,7 +326,7 @@ export class MarkdownPrinter {
   }
 
   #print(lines: readonly StyledLine[]): void {
-    if (lines.length > 0) this.#page.print(lines, this.#indent, this.#takeLead())
+    if (lines.length > 0) this.#page.print(lines, this.#indent, this.#removeLead())
   }
 }
 

@@ -8,7 +8,10 @@ const named = new Map(Array.from(names.matchAll(/(\S+) (.)/g), ([, name, char]) 
 const reference = /&(?:#(\d{1,7})|#[xX]([\da-fA-F]{1,6})|([A-Za-z][A-Za-z\d]{1,8}));/g
 const blank = /^[\s\u200b]$/
 
-/** Leaves references to control characters, line breaks and unknown names unchanged. */
+/**
+ * Decodes references such as `&amp;` and `&#39;`. References to control characters, line breaks and unknown
+ * names stay unchanged.
+ */
 export function decodeCharacterReferences(text: string): string {
   if (!text.includes('&')) return text
   return text.replace(reference, (source: string, decimal?: string, hex?: string, name?: string) => {

@@ -14,10 +14,9 @@ interface OpenDelimiter {
 }
 
 /**
- * Splits the text of a paragraph, which arrives in pieces, into segments whose layout no later text can
- * change. A segment ends between words, outside of any open delimiter. The segments depend only on the
- * text, not on its pieces. Every character is read once, except for the characters after an unclosed
- * backtick.
+ * Splits a paragraph that arrives in pieces into segments. A segment ends between words and outside of any
+ * open delimiter, so later text cannot change its layout. The segments depend only on the text, not on the
+ * pieces. Only the characters after an unclosed backtick are read more than once.
  */
 export class ParagraphSplitter {
   #text = ''
@@ -30,7 +29,7 @@ export class ParagraphSplitter {
   #isInAddress = false
   #isEnd = false
 
-  take(added: string, isEnd: boolean): string[] {
+  split(added: string, isEnd: boolean): string[] {
     this.#text += added
     this.#isEnd = isEnd
     const segments: string[] = []
@@ -54,7 +53,7 @@ export class ParagraphSplitter {
     }
   }
 
-  /** Returns false if the next character has a meaning only together with text that has not arrived. */
+  /** Returns false if the meaning of the next character depends on text that has not arrived. */
   #readNext(): boolean {
     const index = this.#at - this.#base
     const char = this.#text[index] as string
@@ -108,7 +107,8 @@ export class ParagraphSplitter {
   }
 
   /**
-   * No segment ends at the escaped character: the lexer needs a hard line break and its next line together.
+   * Skips the escaped character, so no segment ends there. A backslash at the end of a line is a hard line
+   * break, which the lexer reads together with the next line.
    */
   #readEscape(index: number): boolean {
     if (index + 1 === this.#text.length) return this.#isEnd && this.#move(1)
@@ -179,7 +179,9 @@ export class ParagraphSplitter {
     while ((this.#cuts.at(-1) ?? 0) > start) this.#cuts.pop()
   }
 
-  /** Applies CommonMark's flanking rules to asterisks, underscores or tildes. */
+  /**
+   * Applies the flanking rules of CommonMark, which decide whether `*`, `_` or `~~` opens or closes emphasis.
+   */
   #readRun(index: number, char: string, previous: string): boolean {
     const length = this.#measureRun(index, char)
     if (length === undefined) return false

@@ -12,7 +12,11 @@ export class MarkdownBuffer {
     this.#added += text
   }
 
-  take(isEnd: boolean): string {
+  /**
+   * Returns the text that can be parsed. A carriage return or half a surrogate pair at the end waits for more
+   * text.
+   */
+  drain(isEnd: boolean): string {
     const text = this.#added
     const end = isEnd || !/[\r\ud800-\udbff]$/.test(text) ? text.length : text.length - 1
     this.#added = text.slice(end)

@@ -17,8 +17,8 @@ export const isDelimiterRow = (line: string): boolean =>
   line.includes('|') && splitCells(line).every((cell) => /^:?-+:?$/.test(cell))
 
 /**
- * Rows may have fewer or more cells than the header. If the columns do not fit, each cell gets its own
- * line. Set `isHeaderPrinted` to leave out the header.
+ * Rows may have fewer or more cells than the header. If the columns do not fit, each cell gets its own line.
+ * Set `isHeaderPrinted` if the header was already printed as text.
  */
 export function layOutTable(source: string, columns: number, isHeaderPrinted = false): StyledLine[] {
   const [header = '', delimiter = '', ...lines] = source.trimEnd().split('\n')
@@ -61,7 +61,7 @@ function splitRow(line: string, count: number): string[] {
 
 function splitCells(line: string, cell = /((?:\\.|[^|])*)(?:\||$)/g): string[] {
   const cells = [...line.trim().replace(/^\|/, '').matchAll(cell)]
-  // The last match is the empty text after the last cell.
+  // The last match is the empty text after the last cell, so it is not a cell.
   const last = Math.max(1, cells.length - 1)
   return cells.slice(0, last).map(([, text = '']) => text.trim().replaceAll('\\|', '|'))
 }
@@ -103,7 +103,7 @@ function layOutCells([header = [], ...rows]: readonly StyledLine[][][], columns:
   const names = header.map((lines) => lines.flatMap((line, index) => (index > 0 ? [blank, ...line] : line)))
   if (rows.length === 0) return names.flatMap((name) => wrapLine(name, columns))
   return rows.flatMap((row, index) => {
-    // The first row names each column, also those in which it has no cell.
+    // The first row names every column, even a column without a cell in this row.
     const cells = index === 0 ? [...row, ...names.slice(row.length).map(() => [])] : row
     const lines = cells.flatMap((cell, column) => {
       const { [column]: name = [] } = names

@@ -1,7 +1,7 @@
 import type { Context } from '../../context.ts'
 import { CliError, createDeadlineErrorBeforeSending, maxCountedProblems, usageError } from '../../errors.ts'
 import { createServiceCaller } from '../../http/call.ts'
-import { escapeJson, toOneLine } from '../../io/escape.ts'
+import { escapeControlsInJson, toOneLine } from '../../io/escape.ts'
 import { ignoreClosedReader } from '../../io/output.ts'
 import { formatTsvLine } from '../../io/tsv.ts'
 import { type ResolvedSettings, readSettings } from '../../settings/resolve.ts'
@@ -170,7 +170,7 @@ async function judgeAndPrint(
 async function createLayout(context: Context): Promise<(page: readonly Judgement[]) => string> {
   const { output, flags } = context
   if (flags.raw) {
-    const toShown = output.isTerminal ? escapeJson : String
+    const toShown = output.isTerminal ? escapeControlsInJson : String
     return (page) => toShown(page.map((each) => `${toJson(each)}\n`).join(''))
   }
   return output.isTerminal

@@ -1,6 +1,6 @@
 import { columnGap, createTableFormatter } from '../../io/columns.ts'
 import { toOneLine } from '../../io/escape.ts'
-import { toLocalTime } from '../../io/local-time.ts'
+import { getLocalTimeParts } from '../../io/local-time.ts'
 import type { Style } from '../../io/style.ts'
 import { clipToColumns, measureColumns, padToColumns } from '../../io/width.ts'
 import { takeTextStart } from '../../wire/text-start.ts'
@@ -32,7 +32,7 @@ export function createEventTableFormatter(
   const brief = (cell: string) => takeTextStart(cell, 4 * width)
   return (rows) => {
     if (rows.length === 0) return []
-    const times = rows.map(([, , timestamp]) => toLocalTime(timestamp))
+    const times = rows.map(([, , timestamp]) => getLocalTimeParts(timestamp))
     const cells = rows.map(([id, type, timestamp, text], index): EventRow => {
       const time = times[index]?.time ?? timestamp
       return [toOneLine(id, maxIdColumns), brief(type), time, text]

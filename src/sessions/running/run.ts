@@ -1,6 +1,6 @@
 import type { CommandResult, Context } from '../../context.ts'
 import { CliError } from '../../errors.ts'
-import { addSavedPart, createSaveHooks } from '../../io/file-output.ts'
+import { addSavedPartToFailure, createSaveHooks } from '../../io/file-output.ts'
 import { ignoreClosedReader, requireOpenStdout } from '../../io/output.ts'
 import { askYesNo, withPrompter } from '../../io/question.ts'
 import { endpoints } from '../../wire/endpoints.ts'
@@ -149,7 +149,7 @@ async function follow(run: SessionRun, work: FollowedWork): Promise<CliError | u
       await run.addResumeToFailure(printOrSaveAnswer(context, wanted, answer.text))
       return undefined
     })
-    if (failure) return addSavedPart(failure, saver.savePart())
+    if (failure) return addSavedPartToFailure(failure, saver.savePart())
     return denials.createFailure(run.session, task, responder.judgements) ?? createToolErrorFailure(run)
   } finally {
     const used = limits.describeUsage()

@@ -1,6 +1,6 @@
 import type { Context } from '../../context.ts'
 import { CliError, convertDeadlineFailure } from '../../errors.ts'
-import { formatResumeCommand } from '../../io/failure.ts'
+import { formatResumeLines } from '../../io/failure.ts'
 import type { WorkHooks } from '../../work-tracker.ts'
 import type { FollowedTask } from '../following/followed-task.ts'
 import type { Follower } from '../following/follower.ts'
@@ -118,7 +118,7 @@ export class SessionRun implements SessionAccess, WorkHooks {
     const waits = (state?.answerable.length ?? 0) > 0
     const what =
       this.interrupt === 'sent' ? 'was sent an interrupt' : waits ? 'waits for an answer' : 'continues'
-    const resume = formatResumeCommand(this.createResumeCommand()).join('\n  ')
+    const resume = formatResumeLines(this.createResumeCommand()).join('\n  ')
     return this.taskState === 'continued' && !state ? resume : `the session ${what}; ${resume}`
   }
 

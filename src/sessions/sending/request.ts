@@ -105,7 +105,7 @@ async function readInputEvents(
     input.skipStdin('-i FILE')
     return { given, piped: '' }
   }
-  const text = (await input.readPiped('the input of events')) ?? ''
+  const text = (await input.readPipedText('the input of events')) ?? ''
   return { given: text.trim() === '' ? undefined : await parseGivenEvents(text, 'stdin', reading), piped: '' }
 }
 

@@ -35,29 +35,29 @@ const controls = [
   '&#x202e;',
   '&#155;',
 ]
-export const textOf = (...kinds: string[][]) =>
+export const createTextArbitrary = (...kinds: string[][]) =>
   fc.array(fc.constantFrom(...kinds.flat()), { maxLength: 60 }).map((pieces) => pieces.join(''))
 export const columns = fc.constantFrom(undefined, 10, 40, 80)
-export const places = fc.array(fc.nat(), { maxLength: 20 })
+export const cutOffsets = fc.array(fc.nat(), { maxLength: 20 })
 
-export function cut(text: string, where: number[]): string[] {
+export function cutAt(text: string, where: number[]): string[] {
   const ends = [...new Set(where.map((place) => place % (text.length + 1)))].sort((a, b) => a - b)
   return [...ends, text.length].map((end, at) => text.slice(ends[at - 1] ?? 0, end))
 }
 
-export const anything = fc.oneof(
-  textOf(words, marks, controls),
+export const anyText = fc.oneof(
+  createTextArbitrary(words, marks, controls),
   fc.string({ unit: 'binary', maxLength: 100 }),
 )
 
-export const lettersOf = (text: string) => text.replace(/[^\p{L}\p{N}]/gu, '')
-/** Marks without the language of a code block, which parley does not print. */
-export const unnamed = marks.filter((mark) => !mark.includes('js'))
+export const removeNonLetters = (text: string) => text.replace(/[^\p{L}\p{N}]/gu, '')
+/** Marks except for code blocks with a language, because parley does not print the language. */
+export const marksWithoutLanguage = marks.filter((mark) => !mark.includes('js'))
 /**
- * Returns whether layout keeps the order of letters: no code block has a language, no link repeats its address,
- * no list numbers its items, and no table without room becomes a list of its cells.
+ * Returns true if layout keeps the order of letters: no code block has a language, no link repeats its
+ * address, no list numbers its items, and there is no table, because a wide table repeats its header.
  */
-export const isPlain = (text: string) =>
+export const keepsLetterOrder = (text: string) =>
   !/(```|~~~)[^\n]*[\p{L}\p{N}]/u.test(text) &&
   !/\[([^\]\n]*)\]\(\1\)/.test(text) &&
   !text.includes('|-|-|') &&

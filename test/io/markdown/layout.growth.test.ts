@@ -39,12 +39,13 @@ describe('time of the Markdown layout', () => {
     '- - ',
     '  - a\n',
   ]
-  const inCode = ['<a', '"', '`', '/*', '[', '${', '<a\n', '/*\n'].map((unit) => ['```html\n', unit] as const)
+  const inCode = ['<a', '"', '`', '/*', '[', '${', '<a\n', '/*\n']
 
-  test.each([...[...units, ...more].map((unit) => ['', unit] as const), ...inCode])(
-    'Markdown layout takes linear time for a text of %j and %j',
-    (start, unit) =>
-      expectLinearWork((size) => print(start.padEnd(size, unit), { columns: 80, isColoured: true })),
+  test.each([
+    ...[...units, ...more].map((unit) => ['a text', unit, ''] as const),
+    ...inCode.map((unit) => ['a code block', unit, '```html\n'] as const),
+  ])('Markdown layout takes linear time for %s of repeated %j', (_, unit, start) =>
+    expectLinearWork((size) => print(start.padEnd(size, unit), { columns: 80, isColoured: true })),
   )
 
   const link = `[a](http://b.c/${'d'.repeat(980)})`
@@ -69,16 +70,13 @@ describe('time of the Markdown layout', () => {
       '| a\n',
       '> a\n',
     ].map((unit) => [unit, unit] as const),
-  ] as const)(
-    'Markdown layout takes linear time for a coloured text of %j that arrives in chunks',
-    async (_, unit) => {
-      for (const start of ['', 'a *']) {
-        await expectLinearWork((size) => {
-          const text = start.padEnd(size, unit)
-          const options = { columns: 80, isColoured: true }
-          return printPieces(text.match(/.{1,4}/gs) ?? [], options)
-        })
-      }
-    },
-  )
+  ] as const)('Markdown layout takes linear time for repeated %j that arrive in chunks', async (_, unit) => {
+    for (const start of ['', 'a *']) {
+      await expectLinearWork((size) => {
+        const text = start.padEnd(size, unit)
+        const options = { columns: 80, isColoured: true }
+        return printPieces(text.match(/.{1,4}/gs) ?? [], options)
+      })
+    }
+  })
 })

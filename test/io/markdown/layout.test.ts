@@ -25,7 +25,7 @@ test.each([
   ['<https://a.b/_c_> and https://d.e/_f.', '<2;4>https://a.b/_c_</> and <2;4>https://d.e/_f</>.\n'],
   ['***a** b* **a *b* c**', '<3;1>a</><3> b</> <1>a </><1;3>b</><1> c</>\n'],
   ['- one *two three* four', '<36>• </>one <3>two three</> four\n'],
-])('Markdown layout prints the words of %j', async (text, shown) => {
+])('Markdown layout formats emphasis, code and links: %j', async (text, shown) => {
   expect(await coloured(text)).toBe(shown)
 })
 
@@ -62,7 +62,7 @@ describe('HTML in Markdown', () => {
     ['&#42;a&#42; &#x60;b&#x60;', '*a* `b`\n'],
     ['|a|\n|-|\n|&lt;x&gt;<br>y|', 'a\n───\n<x>\ny\n'],
     ['```\n&lt;<br>\n```', '  &lt;<br>\n'],
-  ])('Markdown layout prints line breaks and character references of %j', async (text, shown) => {
+  ])('Markdown layout applies <br> and character references: %j', async (text, shown) => {
     expect(await print(text)).toBe(shown)
   })
 })
@@ -97,13 +97,60 @@ describe('Markdown layout formats blocks', () => {
       '1. a\n   ◦ b\n       c\n     d\n   ◦ e\n\n2. f\n',
     ],
     ['> ```\n> a\n> ```\nb', '│   a\nb\n'],
-  ])('Markdown layout prints the blocks of %j', async (text, shown) => {
+  ])('Markdown layout formats headings, lists, quotes, rules and code blocks: %j', async (text, shown) => {
     expect(await print(text)).toBe(shown)
   })
 
   test('Markdown layout extends an unclosed code block to the end of the text', async () => {
     expect(await print('```\nnever closed\n- b')).toBe('  never closed\n  - b\n')
   })
+})
+
+test.each([
+  ['Title\n===', '<1;4;35>Title</>\n'],
+  ['Part\n---\ntext', '<1;35>Part</>\ntext\n'],
+  ['- Item\n  ---\n- b', '<36>• </><1;35>Item</>\n<36>• </>b\n'],
+  ['> [!NOTE]\n> text', '<2>│ </><1>Note</>\n<2>│ </>text\n'],
+  ['a\nb\n===', `a\nb\n<2>${'─'.repeat(80)}</>\n`],
+])('Markdown layout of a whole answer formats underlined headings and alerts: %j', async (text, shown) => {
+  const options = { isColoured: true, isStreamed: false, columns: 80 }
+  expect(tagColours(await print(text, options))).toBe(shown)
+})
+
+test.each([
+  ['Makefile:\n\n\tall:\n\t\tcc *.c -o a*b\n', 'Makefile:\n\n  all:\n  \tcc *.c -o a*b\n'],
+  ['> a\n>\n>\t\tcode b*c*', '│ a\n│\n│     code b*c*\n'],
+  ['- a\n\t- b\n\t\t- c\n- d', '• a\n  ◦ b\n    ▪ c\n• d\n'],
+  ['1. one\n\t- sub\n\n\tpara', '1. one\n   ◦ sub\n\n   para\n'],
+  ['-\ta\n\n\tb\n\n\t\tcode *c*', '• a\n\n  b\n\n    code *c*\n'],
+  ['- a\n\n\t\tcode', '• a\n\n      code\n'],
+  ['- a\n\n\t```\n\tb\n\t\tc\n\t```', '• a\n\n    b\n    \tc\n'],
+  ['- a\n\n\t|x|y|\n\t|-|-|\n\t|1|2|', '• a\n\n  x │ y\n  ──┼──\n  1 │ 2\n'],
+])(
+  'Markdown layout expands a tab in an indentation to the next multiple of four columns: %j',
+  async (text, shown) => {
+    for (const isStreamed of [false, true]) expect(await print(text, { isStreamed })).toBe(shown)
+  },
+)
+
+test.each([
+  ['1. one\n1. two\n1. three', '1. one\n2. two\n3. three\n'],
+  ['9) a\n9) b\n\n   para\n9) c', '9) a\n10) b\n\n    para\n11) c\n'],
+  ['1. a\n   1. b\n   1. c\n1. d\n   1. e', '1. a\n   1. b\n   2. c\n2. d\n   1. e\n'],
+  ['1. a\n\ntext\n\n1. b\n1) c', '1. a\n\ntext\n\n1. b\n1) c\n'],
+  ['> 3. a\n> 3. b', '│ 3. a\n│ 4. b\n'],
+])('Markdown layout numbers the items of a list from its first number: %j', async (text, shown) => {
+  for (const isStreamed of [false, true]) expect(await print(text, { isStreamed })).toBe(shown)
+})
+
+test.each([
+  ['a word of 130 columns', `${'a'.repeat(130)} end.`, 50 + 5],
+  ['a list item of 130 columns', `- ${'a'.repeat(130)} ${'b'.repeat(27)}`, 52 + 28],
+  ['a list item of 130 columns and a word that does not fit', `- ${'a'.repeat(130)} ${'b'.repeat(28)}`, 52],
+  ['a word of exactly two rows', `${'a'.repeat(160)} b`, 80],
+])('Markdown layout prints a word after %s on its last row if it fits', async (_, text, lastRow) => {
+  const [line = ''] = (await print(text, { columns: 80, isStreamed: false })).split('\n')
+  expect(line.length % 80 || 80).toBe(lastRow % 80 || 80)
 })
 
 describe('Markdown layout wraps lines between words', () => {
@@ -120,7 +167,7 @@ describe('Markdown layout wraps lines between words', () => {
     ['ab🎉 cd', 5, 'ab🎉\ncd\n'],
     ['```\none two three\n```', 5, '  one two three\n'],
     ['1. a\n   ```\n   b\n   ```\n   one two', 8, '1. a\n     b\n   one\n   two\n'],
-  ])('Markdown layout wraps %j between words in %j columns', async (text, columns, shown) => {
+  ])('Markdown layout wraps %j between words to rows of %j columns', async (text, columns, shown) => {
     expect(await print(text, { columns })).toBe(shown)
   })
 
@@ -141,20 +188,16 @@ describe('Markdown layout wraps lines between words', () => {
 describe('Markdown layout aligns the columns of a table', () => {
   const wide = '|a|b|\n|-|-|\n|one two three|four five six|\n'
   test.each([
-    ['|a|bb|\n|-|-:|\n|ccc|d|\n\nend', undefined, 'a   │ bb\n────┼───\nccc │  d\n\nend\n'],
-    [
-      '|a|b|\n|:-:|-|\n|1\\|2|`x`|\n|long one|',
-      undefined,
-      '   a     │ b\n─────────┼──\n  1|2    │ x\nlong one\n',
-    ],
+    ['|a|bb|\n|-|-:|\n|ccc|d|\n\nend', 80, 'a   │ bb\n────┼───\nccc │  d\n\nend\n'],
+    ['|a|b|\n|:-:|-|\n|1\\|2|`x`|\n|long one|', 80, '   a     │ b\n─────────┼──\n  1|2    │ x\nlong one\n'],
     // A pipe in code is text if the row has too many cells otherwise.
-    ['|a|b|\n|-|-|\n|`x || y`|`\\|`|', undefined, 'a      │ b\n───────┼──\nx || y │ |\n'],
-    ['|a|b|\n|-|-|\n|`x|y`|', undefined, 'a  │ b\n───┼───\n`x │ y`\n'],
-    ['a | b\n-|-\n1 | 2', undefined, 'a │ b\n──┼──\n1 │ 2\n'],
-    ['| a | b |\nno table', undefined, '| a | b |\nno table\n'],
-    ['|日本|b|\n|-|-|\n|x|y|', undefined, '日本 │ b\n─────┼──\nx    │ y\n'],
-    ['|a|b|\n|-|-|\n|one|x<br>y `<br>`|', undefined, 'a   │ b\n────┼───────\none │ x\n    │ y <br>\n'],
-    ['> |a|b|\n> |-|-|\n> |1|2|', undefined, '│ a │ b\n│ ──┼──\n│ 1 │ 2\n'],
+    ['|a|b|\n|-|-|\n|`x || y`|`\\|`|', 80, 'a      │ b\n───────┼──\nx || y │ |\n'],
+    ['|a|b|\n|-|-|\n|`x|y`|', 80, 'a  │ b\n───┼───\n`x │ y`\n'],
+    ['a | b\n-|-\n1 | 2', 80, 'a │ b\n──┼──\n1 │ 2\n'],
+    ['| a | b |\nno table', 80, '| a | b |\nno table\n'],
+    ['|日本|b|\n|-|-|\n|x|y|', 80, '日本 │ b\n─────┼──\nx    │ y\n'],
+    ['|a|b|\n|-|-|\n|one|x<br>y `<br>`|', 80, 'a   │ b\n────┼───────\none │ x\n    │ y <br>\n'],
+    ['> |a|b|\n> |-|-|\n> |1|2|', 80, '│ a │ b\n│ ──┼──\n│ 1 │ 2\n'],
     [
       wide,
       27,
@@ -171,17 +214,23 @@ describe('Markdown layout aligns the columns of a table', () => {
     ['|a|b|\n|-|-|\n|one two|averylongword|\n', 22, 'a: one two\nb: averylongword\n'],
     ['|a|`b c`|\n|-|-|\n', 3, 'a\nb c\n'],
     ['|a|b|\n|-|-|\n|one|\n|two|\n', 4, 'a:\none\nb:\n\na:\ntwo\n'],
-  ])('Markdown layout prints the table %j in %j columns', async (text, columns, shown) => {
-    expect(await print(text, { columns })).toBe(shown)
-  })
+  ])(
+    'Markdown layout aligns a table, or prints a line per cell if the table is too wide: %j, %j columns',
+    async (text, columns, shown) => {
+      expect(await print(text, { columns })).toBe(shown)
+    },
+  )
 
   test.each([
     ['|a|b|\n|-|-|\n|1|2|3|\n', 'a │ b\n──┼───┼──\n1 │ 2 │ 3\n'],
     ['|a|b|c|\n|-|-|\n||\n|1|\n', 'a │ b │ c\n──┼───┼──\n\n1\n'],
     ['|a|\\|b|\n|-|-|\n', 'a │ |b\n──┼───\n'],
-  ])('Markdown layout prints table rows with any number of cells: %j', async (text, shown) => {
-    expect(await print(text)).toBe(shown)
-  })
+  ])(
+    'Markdown layout accepts table rows with fewer or more cells than the header: %j',
+    async (text, shown) => {
+      expect(await print(text)).toBe(shown)
+    },
+  )
 
   test.each([
     ['a b | c\n--- | ---\n1 | 2\n', 'a b | c\n────┼──\n1   │ 2\n'],
@@ -207,22 +256,10 @@ describe('Markdown layout aligns the columns of a table', () => {
   })
 })
 
-describe('Markdown blocks over the maximum length', () => {
+describe('Markdown blocks over 4,000 characters', () => {
   const long = `${'word '.repeat(799)}word`
-  const options = { columns: 20, isColoured: true }
 
-  test('Markdown layout wraps a paragraph of 4,000 characters', async () => {
-    expect(long).toHaveLength(3999)
-    const shown = await print(`**a**\n\n${long}`, options)
-    expect(
-      shown
-        .split('\n')
-        .slice(2)
-        .every((line) => line.length <= 20),
-    ).toBe(true)
-  })
-
-  test('Markdown layout prints a quote over the maximum length in parts', async () => {
+  test('Markdown layout prints a quote over 4,000 characters in parts', async () => {
     const text = `> ${long.slice(7)}\n> **x**\n`
     const shown = `\x1b[2m│ \x1b[0m${long.slice(7)}\n\x1b[2m│ \x1b[0m\x1b[1mx\x1b[0m\n`
     expect(await print(text, { isColoured: true })).toBe(shown)
@@ -231,10 +268,14 @@ describe('Markdown blocks over the maximum length', () => {
 
   test('Markdown layout prints a quote of 60 levels verbatim', async () => {
     const text = `${'> '.repeat(60)}*x*\n`
-    expect(await print(`${text}\n*z*`, options)).toBe(`${text}\n\x1b[3mz\x1b[0m\n`)
+    expect(await print(`${text}\n*z*`, { columns: 20, isColoured: true })).toBe(`${text}\n\x1b[3mz\x1b[0m\n`)
   })
 
-  test.each([long, `${long} ${long}`])('Markdown layout wraps a line of any length', async (text) => {
+  test.each([
+    [3999, long],
+    [7999, `${long} ${long}`],
+  ])('Markdown layout wraps a line of %i characters', async (length, text) => {
+    expect(text).toHaveLength(length)
     const lines = (await print(`${text}\n*next*`, { columns: 20 })).split('\n')
     expect(lines.filter((line) => line.length > 20)).toEqual([])
     expect(lines.slice(-2)).toEqual(['next', ''])
@@ -245,7 +286,7 @@ describe('Markdown blocks over the maximum length', () => {
     expect(written.join('')).toBe(`${long.repeat(30)}\n`)
   })
 
-  test('Markdown layout prints a code block after a line over the maximum length', async () => {
+  test('Markdown layout prints a code block after a line over 4,000 characters', async () => {
     expect(await print(`${long}\nabc\n\`\`\`\n*x*\n\`\`\`\n`)).toBe(`${long}\nabc\n  *x*\n`)
   })
 })

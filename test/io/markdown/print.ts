@@ -6,7 +6,7 @@ interface PrintOptions extends Partial<Omit<MarkdownOptions, 'columns'>> {
   columns?: number | (() => number) | undefined
 }
 
-/** Prints a text that arrives in chunks. Returns the chunks that are written to the terminal. */
+/** Prints a text that arrives in pieces. Returns the chunks that the printer writes to the terminal. */
 export async function printPieces(
   pieces: readonly string[],
   { columns = Infinity, ...options }: PrintOptions = {},
@@ -38,5 +38,4 @@ export async function printPieces(
 export const print = async (text: string, options?: PrintOptions) =>
   (await printPieces([text], options)).join('')
 
-/** Removes the colours from a text. */
 export const withoutColours = (text: string) => text.replace(/\x1b\[[\d;]*m/g, '')

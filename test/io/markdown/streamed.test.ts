@@ -2,7 +2,9 @@ import { describe, expect, test } from 'vitest'
 import { MarkdownPrinter } from '../../../src/io/markdown/printer.ts'
 import { print } from './print.ts'
 
-/** Opens a printer that collects its writes. `added` returns the text that each chunk of the answer adds. */
+/**
+ * Opens a printer that collects its writes. `add` returns the text that the printer writes for each piece.
+ */
 function open(columns = Number.POSITIVE_INFINITY) {
   const written: string[] = []
   const spinners: string[] = []
@@ -100,7 +102,7 @@ describe('streamed Markdown', () => {
   })
 
   test.each(['*', '**', '_', '`', '[', '~~', '<a'])(
-    'a streamed answer prints %s as text if it is not closed within 200 characters',
+    'a streamed answer prints an unclosed %s as text after 200 characters',
     async (mark) => {
       const words = `${mark}x ${'word '.repeat(50)}`
       const { add, printer, take } = open()
@@ -121,7 +123,7 @@ describe('streamed Markdown', () => {
     expect(await print('Title\n=====  \nx\n--\ny', { columns: 5 })).toBe('Title\n─────\nx\n─────\ny\n')
   })
 
-  test('a streamed answer shows the spinner during a table, but not after a part of a line', async () => {
+  test('a streamed answer shows the spinner while a table is incomplete, but not during an unfinished row', async () => {
     const { add, spinners } = open()
     await add(['one two ', 'three **four ', 'five'])
     expect(spinners).toEqual([])

@@ -102,7 +102,7 @@ test('Y133: events run posts nothing and starts no further command after it lost
   writeFileSync(join(cwd, 'go'), '')
   const { code, err } = await first
   expect({ code, posts: agent.posts, runs: runs() }).toEqual({ code: 11, posts: 0, runs: 'ran\n' })
-  expect(err).toContain('session s1: another parley process has taken it over')
+  expect(err).toContain('session s1: another parley process took over its lock')
   expect(err).toContain('parley events run -s s1 --no-stdin')
   expect(readdirSync(join(cwd, '.cache/parley'))).toEqual([lock])
 })

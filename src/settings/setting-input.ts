@@ -1,21 +1,24 @@
 import { getSettingSchema } from './schemas.ts'
-import { getSetting, type SettingName } from './table.ts'
+import { getSettingDefinition, type SettingName } from './table.ts'
 
-interface TypedValue {
+interface SettingInput {
   value?: unknown
   /**
-   * Ends a sentence that starts with the setting's name, such as `must be text`. Does not quote the typed
-   * text, which may be a secret.
+   * End of a sentence that starts with the name of the setting, such as `must be text`. Does not quote the
+   * input, which may be a secret.
    */
   problem?: string | undefined
   suggestion?: string
   hadQuotes?: boolean
 }
 
-/** Removes quotes around the value. They usually come from a file of variables, and no value needs them. */
-export function parseTypedSetting(name: SettingName, typed: string): TypedValue {
-  // The quotes of a shell command have a meaning, so they stay.
-  const [, , inner] = (!getSetting(name).printsSecret && /^\s*(["'])(.*)\1\s*$/s.exec(typed)) || []
+/**
+ * Removes quotes around the value, because no value needs quotes. Users often copy them from a file of
+ * variables.
+ */
+export function parseSettingInput(name: SettingName, typed: string): SettingInput {
+  // In a shell command, quotes have a meaning, so they stay.
+  const [, , inner] = (!getSettingDefinition(name).printsSecret && /^\s*(["'])(.*)\1\s*$/s.exec(typed)) || []
   const parsed = getSettingSchema(name).safeParse(inner ?? typed)
   if (!parsed.success) return { problem: parsed.error.issues[0]?.message }
   const suggestion = removeAddedPath(name, parsed.data)

@@ -4,7 +4,7 @@ import { createBlankSpan, type MarkdownPage } from './page.ts'
 import { ParagraphSplitter } from './segments.ts'
 import { readInlineTokens } from './source.ts'
 
-export interface ParagraphLayout {
+export interface ParagraphPrinterOptions {
   page: MarkdownPage
   /** Text at the start of the first row, such as the bullet of a list item. */
   lead: StyledLine
@@ -14,25 +14,25 @@ export interface ParagraphLayout {
 
 /** Prints a paragraph word by word while its text arrives. */
 export class ParagraphPrinter {
-  readonly #space: ParagraphLayout
+  readonly #space: ParagraphPrinterOptions
   readonly #splitter = new ParagraphSplitter()
   #lead: StyledLine
   #width = 0
   #lastText: string | undefined
   #isEmpty = true
 
-  constructor(space: ParagraphLayout) {
+  constructor(space: ParagraphPrinterOptions) {
     this.#space = space
     this.#lead = space.lead
   }
 
   add(text: string): void {
-    for (const segment of this.#splitter.take(text, false)) this.#print(segment)
+    for (const segment of this.#splitter.split(text, false)) this.#print(segment)
   }
 
-  /** Delimiters that were not closed, such as `**`, are printed as text. */
+  /** Prints the rest of the paragraph. Unclosed delimiters, such as `**`, become text. */
   end(): void {
-    for (const segment of this.#splitter.take('', true)) this.#print(segment)
+    for (const segment of this.#splitter.split('', true)) this.#print(segment)
     if (this.#lastText !== undefined) this.#endRow()
   }
 
@@ -68,7 +68,7 @@ export class ParagraphPrinter {
       if (this.#lastText === undefined) {
         row.push(...this.#lead, ...word)
         const width = measureWidth(word)
-        // The terminal continues a longer word at the start of the next row.
+        // A word that is wider than the terminal continues at the start of the next row.
         this.#width = width > limit ? ((width - limit - 1) % (limit + indent)) + 1 - indent : width
       } else {
         row.push(...gap, ...word)
