@@ -49,7 +49,6 @@ function createTextPrinter(output: Output): AnswerPrinter {
    * follows, so that an answer ends with one line break.
    */
   let heldBack = ''
-  let holdsHalfCharacter = false
   let pending = ''
   let hasText = false
   let isInLine = false
@@ -58,14 +57,13 @@ function createTextPrinter(output: Output): AnswerPrinter {
     add(text) {
       if (text === '') return
       const end = findPrintableEnd(text)
-      const isMoreBreaks = end === 0 && isLineBreak(text[0]) && !holdsHalfCharacter
+      const isMoreBreaks = end === 0 && isLineBreak(text[0]) && !endsInHalfCharacter(heldBack)
       if (!isMoreBreaks) {
         pending += heldBack
         heldBack = ''
       }
       pending += text.slice(0, end)
       heldBack += text.slice(end)
-      holdsHalfCharacter = endsInHalfCharacter(text)
     },
     async write() {
       if (pending === '') return
@@ -81,7 +79,7 @@ function createTextPrinter(output: Output): AnswerPrinter {
       }
     },
     async end() {
-      if (holdsHalfCharacter) pending += heldBack
+      if (endsInHalfCharacter(heldBack)) pending += heldBack
       heldBack = ''
       await this.write()
       if (hasText) await output.write('\n')
