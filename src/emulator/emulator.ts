@@ -10,12 +10,12 @@ import type { SendEventsBody } from '../wire/sessions/send-events.ts'
 import type { CreateSessionBody } from '../wire/sessions/session-requests.ts'
 import { takeTextStart } from '../wire/text-start.ts'
 import {
+  consumeFault,
   createRateLimiter,
   type FaultSettings,
+  loginPageResponse,
   parseFaults,
-  takeFault,
   toFaultResponse,
-  webPageResponse,
 } from './faults.ts'
 import {
   composeEmulatedAnswer,
@@ -112,10 +112,10 @@ export function createEmulator(options: EmulatorOptions, now = () => performance
     const route = findRoute(method, url)
     if (!route) return toHttpResponse(toErrorResponse(404, 'no endpoint has this path and method'))
     if (!takeToken()) return toHttpResponse(toFaultResponse(429, 'too many requests a second'))
-    const fault = takeFault(faults, faultNames[route.name])
+    const fault = consumeFault(faults, faultNames[route.name])
     if (fault === 'reset') throw new CliError('unknown', 'the emulator reset the connection')
     if (fault === 'stall') return new Promise(() => {})
-    if (fault === 'html') return toHttpResponse(webPageResponse)
+    if (fault === 'html') return toHttpResponse(loginPageResponse)
     if (typeof fault === 'number') return toHttpResponse(toFaultResponse(fault))
     const lower = Object.entries(given).map(([name, value]) => [name.toLowerCase(), value])
     const headers: Record<string, string> = Object.fromEntries(lower)
@@ -162,7 +162,6 @@ function refuseCredential(
 
 const maxMessageLength = 4000
 
-/** `isStrict` also refuses a request that matches the schema but that a service may refuse. */
 async function refuseInvalid(
   { endpoint, headers, body }: Call,
   isStrict = false,
@@ -186,8 +185,8 @@ function listProblems(schema: Schema, value: unknown, type = ''): string[] {
 }
 
 /**
- * Reports a missing version and undocumented betas (session events, 9.2 and 9.3). Any vendor prefix is
- * valid.
+ * Reports a missing version and undocumented betas (src/wire/README.md: session events, 9.2 and 9.3). The
+ * names of these headers may have any vendor prefix.
  */
 function listDoubtfulHeaders(headers: Record<string, string>): string[] {
   const all = Object.entries(headers).map(([name, value]) => [name, value.trim()] as const)

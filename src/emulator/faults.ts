@@ -8,8 +8,7 @@ export interface Fault {
   endpoint?: string
   /** Name of the fault, or the HTTP status of the response. */
   kind: (typeof faultKinds)[number] | number
-  /** Number of requests that will fail. */
-  left: number
+  remainingRequests: number
 }
 
 const faultPattern = new RegExp(`^(?:([a-z]+):)?(${faultKinds.join('|')}|[45]\\d\\d)(?:x(0*[1-9]\\d*))?$`)
@@ -35,16 +34,16 @@ function parseFault(spec: string, endpoints: readonly string[]): Fault {
   return {
     endpoint,
     kind: faultKinds.find((each) => each === kind) ?? Number(kind),
-    left: times === undefined ? Infinity : Number(times),
+    remainingRequests: times === undefined ? Infinity : Number(times),
   }
 }
 
-export function takeFault(faults: Fault[], endpoint: string): Fault['kind'] | undefined {
+export function consumeFault(faults: Fault[], endpoint: string): Fault['kind'] | undefined {
   const fault = faults.find(
-    ({ left, endpoint: only }) => left > 0 && (only === undefined || only === endpoint),
+    ({ remainingRequests, endpoint: only }) => remainingRequests > 0 && (only === undefined || only === endpoint),
   )
   if (!fault) return undefined
-  fault.left--
+  fault.remainingRequests--
   return fault.kind
 }
 
@@ -52,8 +51,8 @@ export function takeFault(faults: Fault[], endpoint: string): Fault['kind'] | un
 export const toFaultResponse = (status: number, why = `--fault requested a ${status}`): EmulatedResponse =>
   toErrorResponse(status, why, status === 429 ? { 'retry-after': '1' } : undefined)
 
-/** Response of a captive portal: a public network answers with its login page. */
-export const webPageResponse: EmulatedResponse = {
+/** Response of a captive portal: a public network answers every request with its login page. */
+export const loginPageResponse: EmulatedResponse = {
   status: 200,
   contentType: 'text/html',
   pieces: ['<!doctype html><html><head><title>Please log in</title></head><body>A web page.</body></html>'],
@@ -71,7 +70,7 @@ export function createRateLimiter(rate: number, now: () => number): () => boolea
     const time = now()
     left = Math.min(rate, left + ((time - last) * rate) / 1000)
     last = time
-    // A client that rounds its wait may come slightly too early, so 0.99 tokens are enough.
+    // A client that rounds its wait may send slightly too early, so 0.99 tokens are enough.
     if (left < 0.99) return false
     left--
     return true

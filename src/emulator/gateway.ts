@@ -47,7 +47,8 @@ export function composeEmulatedAnswer(request: GenerateRequest, model: string, f
 }
 
 /**
- * A prompt with words such as `in 3 parts` gets an answer in parts. The client requests each part by its token.
+ * A prompt with words such as `in 3 parts` gets an answer in parts. The client requests each part with a
+ * token.
  */
 function choosePart(whole: string, prompt: string, request: GenerateRequest) {
   const [, number = '1'] = /\bin (\d{1,2}) parts\b/i.exec(prompt) ?? []

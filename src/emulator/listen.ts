@@ -48,7 +48,7 @@ export function formatServerUrl(host: string, port: number): string {
   return `http://${isIP(name) === 6 ? `[${name}]` : name}:${port}`
 }
 
-/** Answers 403 to a web page in the user's browser, even if its host name resolves to this machine. */
+/** Answers 403 to a request from a web page, even if the page's host name resolves to this machine. */
 function refuseWebPage({ headers }: IncomingMessage, isLocal: boolean): HttpResponse | undefined {
   if (headers.origin !== undefined || headers['sec-fetch-site'] !== undefined) {
     return toTextResponse(403, 'requests from web pages are refused')
@@ -83,7 +83,7 @@ async function write(answer: HttpResponse, response: ServerResponse): Promise<vo
   let resumeWriting = () => {}
   response.on('drain', () => resumeWriting())
   response.on('close', () => {
-    // The client has closed the connection. A stream that waits for an event does not notice this.
+    // A stream that waits for an event does not detect that the client has closed the connection, so it is closed here.
     answer.close()
     resumeWriting()
   })

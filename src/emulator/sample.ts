@@ -1,11 +1,11 @@
 import { isObject, tryParseJson } from '../wire/json/parse.ts'
 
-/** Limits of a sample. A schema can require more values than fit into memory. */
+/** Limits of a sample, because a schema can require more values than fit into memory. */
 const [maxValues, maxDepth, maxSampleTextLength] = [10_000, 100, 1000]
 
 const schemaHeading = 'JSON Schema:\n'
 
-/** Uses the schema in the last text that contains one. Returns `undefined` if no text does. */
+/** Uses the schema in the last text with a schema. Returns `undefined` if no text has a schema. */
 export function createJsonSampleForPrompt(texts: readonly string[]): string | undefined {
   const withSchema = texts.findLast((text) => text.includes(schemaHeading))
   if (withSchema === undefined) return undefined

@@ -61,7 +61,7 @@ test('a replay with a stricter policy fails and names the recorded event (needs 
   )
 })
 
-test('a replay lists the recorded events up to the next one that a client sent (needs sh)', async () => {
+test('a replay lists the recorded events up to the next client event (needs sh)', async () => {
   const cwd = folder()
   const { out } = await record(cwd)
   const exchange = play(out)
@@ -92,7 +92,7 @@ test('a replay lists the recorded events up to the next one that a client sent (
 })
 
 test.each([
-  ['', 'it contains no event'],
+  ['', 'contains no event'],
   ['{"type":"user.message"}\n{"type":', "line 2 is not an event in the form that 'events list --raw' prints"],
   ['5', 'line 1 is not an event'],
 ])('serve --session exits with 2 for the invalid recording %j', async (text, expectedText) => {

@@ -6,7 +6,7 @@ import { createJsonSampleForPrompt } from '../sample.ts'
 import { type ClientEvent, EmulatedSession } from './session.ts'
 import { parseTaskSteps, type TaskStep, type WorkflowRunPlan } from './task.ts'
 
-/** The store contains this state as JSON. */
+/** A `SessionStore` saves this state as JSON. */
 interface AgentState {
   /** Events to which the agent has not reacted yet. */
   inbox: SessionEvent[]
@@ -16,7 +16,6 @@ interface AgentState {
   threads: [Thread, ...Thread[]]
   runs: WorkflowRun[]
   isRunning: boolean
-  /** The agent sends this text after the last step of the task. */
   finalMessage?: string | undefined
   usage: { input: number; output: number }
 }
@@ -203,7 +202,7 @@ export class AgentSession extends EmulatedSession {
       if (!runs.has(run)) this.#schedule(() => this.#continueRun(run.id))
   }
 
-  /** If only child threads wait for replies, the session is running until a thread has its reply. */
+  /** If only child threads wait for replies, the session stays running until a thread gets a reply. */
   #work(events: readonly SessionEvent[]): void {
     const { agent } = this.#stored
     if (!agent.isRunning && events.some(({ type }) => type !== 'user.interrupt'))
@@ -344,11 +343,11 @@ export class AgentSession extends EmulatedSession {
 
   get #isOverBudget(): boolean {
     const { budget } = this.#stored.fields as { budget?: { max_list_cost: { amount: string } } }
-    return budget != null && this.#cost >= Number(budget.max_list_cost.amount)
+    return budget != null && this.#costCents >= Number(budget.max_list_cost.amount)
   }
 
-  /** Cents. Tokens are so expensive that even a short task costs at least a cent. */
-  get #cost(): number {
+  /** Even a short task costs at least a cent, so that users can try out budgets. */
+  get #costCents(): number {
     const { input, output } = this.#stored.agent.usage
     return Math.ceil((input + 5 * output) / 20)
   }
@@ -360,7 +359,7 @@ export class AgentSession extends EmulatedSession {
       output_tokens: output,
       cache_read_input_tokens: 0,
       cache_creation: { ephemeral_5m_input_tokens: 0, ephemeral_1h_input_tokens: 0 },
-      list_cost: { amount: String(this.#cost), currency: 'USD' },
+      list_cost: { amount: String(this.#costCents), currency: 'USD' },
     }
   }
 
@@ -374,7 +373,7 @@ export class AgentSession extends EmulatedSession {
   }
 }
 
-/** Returns the type and the fields of the result. `refusal`: why the service did not execute the tool use. */
+/** Returns the type and the fields of the result. `refusal`: reason why the service did not run the tool. */
 function createResult(use: SessionEvent, refusal?: string): [string, object] {
   const { id, type, session_thread_id } = use
   const content = [{ type: 'text', text: refusal ?? 'emulated output' }]

@@ -17,12 +17,12 @@ export function parseRecordedEvents(text: string, name: string): EmulatedEvent[]
         `${name}: line ${index + 1} is not an event in the form that 'events list --raw' prints`,
       )
     const { id, type } = event.data
-    // The output of `events follow --raw` may repeat an event.
+    // The output of `events follow --raw` may repeat an event, so the repetition is skipped.
     if (id !== undefined && known.has(id)) continue
     if (id !== undefined) known.add(id)
     events.push({ id, type, text: line.trim() })
   }
-  if (events.length === 0) throw usageError(`${name}: it contains no event`)
+  if (events.length === 0) throw usageError(`${name}: contains no event; 'parley events list --raw' prints a session's events`)
   return events
 }
 
@@ -31,7 +31,7 @@ export function parseRecordedEvents(text: string, name: string): EmulatedEvent[]
  * a client sends that event, the session adds the events up to the next client event.
  */
 export class ReplaySession extends EmulatedSession {
-  /** Recorded events. When a client sends a recorded event, its content becomes the sent content. */
+  /** When a client sends a recorded event, the event in the record gets the content that the client sent. */
   #record: readonly EmulatedEvent[]
 
   constructor(id: string, record: readonly EmulatedEvent[]) {

@@ -31,8 +31,7 @@ export interface EmulatedSessionsOptions {
 
 const maxPageSize = 100
 
-/** Interval between reads of the store while a client follows a session. */
-const pollIntervalMs = 200
+const storePollIntervalMs = 200
 
 export class EmulatedSessions {
   readonly #sessions = new Map<string, EmulatedSession>()
@@ -84,7 +83,7 @@ export class EmulatedSessions {
 
   follow(id: string): EmulatedResponse {
     return this.#withSession(id, (session) => {
-      const timer = this.#options.store && setInterval(() => this.#refresh(), pollIntervalMs)
+      const timer = this.#options.store && setInterval(() => this.#refresh(), storePollIntervalMs)
       const news = on(session.newEvents, 'event')
       const close = () => {
         clearInterval(timer)

@@ -20,8 +20,8 @@ export interface WorkflowRunPlan {
 const stepPattern = /^\s*(?:then\s+)?(thread\s+use|use|run|say|refuse|start|fail)\s([^{]*)(\{.*)$/s
 
 /**
- * Matches a line that begins with the keyword of a step. It may be prose, so it counts as a step only if a
- * line of the task matches `stepPattern`.
+ * Matches a line that begins with the keyword of a step. The line may be prose, so it counts as a step only
+ * if a line of the task matches `stepPattern`.
  */
 const stepStart = /^\s*(?:then|thread|use|run|say|refuse|start|fail)(?!\S)/
 
@@ -41,8 +41,8 @@ export const taskStepHelp = [
 
 /**
  * Parses a message into rounds of steps. Each step is a line, and a line that begins with `then` starts a
- * round. The words "a tool" or "two tools" stand for example steps. A line that only begins like a step
- * becomes a message: the agent does not understand the line.
+ * round. The words "a tool" or "two tools" stand for example steps. If a line begins like a step but is
+ * invalid, its step is a message that the agent does not understand the line.
  */
 export function parseTaskSteps(texts: readonly string[]): TaskStep[][] {
   const text = texts.join('\n')
@@ -75,12 +75,11 @@ function readStep(line: string): TaskStep | undefined {
   if (words === 'say') return name === '' && typeof input.text === 'string' ? say(input.text) : undefined
   if (words === 'start') return readRunStep(name, input)
   if (words === 'fail') return /^\S+$/.test(name) ? failServer(name) : undefined
-  const step = readToolUseStep(name, input, permissions.get(words) ?? 'ask')
+  const step = readToolUseStep(name, input, permissionsByKeyword.get(words) ?? 'ask')
   return step && words.startsWith('thread') ? { ...step, isInThread: true } : step
 }
 
-/** Permissions by keyword. The default is `ask`. */
-const permissions = new Map([
+const permissionsByKeyword = new Map([
   ['run', 'allow'],
   ['refuse', 'deny'],
 ])
