@@ -21,7 +21,7 @@ export class EventStream {
   readonly #timers: Timers
   readonly #decoder: SseDecoder
   #items: EventItem[] = []
-  /** Number of events at the start of `#items` that were read. */
+  /** Number of events at the start of `#items` that the caller has received. */
   #consumedCount = 0
   #unreadLength = 0
   /** Set when the connection has ended, with the error if it failed. */
@@ -50,12 +50,12 @@ export class EventStream {
     return 'end'
   }
 
-  /** A pending `next` returns `silence`. */
+  /** Makes a pending `next` return `silence` at once. */
   wake(): void {
     this.#wake()
   }
 
-  takeAll(): EventItem[] {
+  drain(): EventItem[] {
     const items = this.#take(this.#items.length)
     if (items.length > 0) this.#wake()
     return items
@@ -167,7 +167,7 @@ async function createContentTypeError(response: HttpResponse, timers: Timers): P
     value ?? text,
     `the response is not a stream of events: it is ${what}`,
   )
-  // A page that is not JSON often comes from a proxy, and the next response may be a stream.
+  // A page that is not JSON often comes from a proxy. The next response may be a stream, so parley retries.
   const isPage = value === undefined && failure.kind === 'response'
   return failure.with(isPage ? { retry: 'later' } : { isPermanent: true })
 }

@@ -5,12 +5,11 @@ import {
   stopsSession,
 } from '../../wire/sessions/session-event.ts'
 
-/** To save memory, `SessionLog` may replace `event` by a copy with only its type and ids. */
+/** An event of a `SessionLog`. To save memory, `event` may have only its type and ids. */
 export interface LoggedEvent {
   event: SessionEvent
-  /** This process sent the event. */
-  readonly isOurs: boolean
-  /** No list or stream has contained the event yet. */
+  readonly isFromThisProcess: boolean
+  /** parley sent the event, but no list or stream has contained it yet. */
   readonly isUnseen: boolean
   /** False for a reply to a tool use that did not wait for a reply. */
   hasEffect: boolean
@@ -18,16 +17,18 @@ export interface LoggedEvent {
 
 /**
  * The task that parley follows, and the events after it in order. A task is a `user.message` or a
- * `user.define_outcome`. parley follows the task that this run of parley or an earlier run sent, otherwise
- * the session's last task.
+ * `user.define_outcome`. If this run of parley or an earlier run sent a task, parley follows that task.
+ * Otherwise, it follows the session's last task.
  */
 export class FollowedTask {
   #events: LoggedEvent[] = []
-  /** The first event in `#events` is the followed task. */
-  #hasTask = false
+  #startsWithTask = false
   /** This run or an earlier run sent the followed task, so tasks of other clients do not replace it. */
   hasOwnTask = false
-  /** Some services neither list nor stream client events, such as `user.message`. */
+  /**
+   * A list or stream has contained a client event, such as a `user.message`. Some services never show client
+   * events, so before that, a missing client event proves nothing.
+   */
   showsClientEvents = false
   isBehindOtherTask = false
   #earlierTaskIds: ReadonlySet<string> = new Set()
@@ -47,7 +48,7 @@ export class FollowedTask {
     this.hasOwnTask = ids.size > 0
   }
 
-  /** Adds the next event. Returns whether it is a task to follow, which then replaces the followed task. */
+  /** Adds the next event. Returns true if the event is a task that replaces the followed task. */
   add(entry: LoggedEvent): boolean {
     const { event, isUnseen } = entry
     if (isUnseen) {
@@ -57,11 +58,11 @@ export class FollowedTask {
       return false
     }
     this.showsClientEvents ||= isOfClient(event)
-    const isOurs = entry.isOurs || (event.id !== undefined && this.#earlierTaskIds.has(event.id))
-    const isFollowedTask = isTaskEvent(event) && (isOurs || !this.hasOwnTask)
+    const isFromThisProcess = entry.isFromThisProcess || (event.id !== undefined && this.#earlierTaskIds.has(event.id))
+    const isFollowedTask = isTaskEvent(event) && (isFromThisProcess || !this.hasOwnTask)
     if (isFollowedTask) {
       this.#clear()
-      this.#hasTask = true
+      this.#startsWithTask = true
     }
     this.#events.push(entry)
     return isFollowedTask
@@ -78,7 +79,7 @@ export class FollowedTask {
 
   #clear(): void {
     this.#events = []
-    this.#hasTask = false
+    this.#startsWithTask = false
   }
 
   /** Yields the followed task and the events after it, most of them with only a type and ids. */
@@ -87,12 +88,12 @@ export class FollowedTask {
   }
 
   /**
-   * Id of the task that this process sent. Before the session's events contain the task, this is the id in
-   * the receipt, which may differ from the id in the events.
+   * Id of the task that this process sent. Until a list or stream contains the task, this is the id in the
+   * response to the sent task. That id may differ from the id in the list.
    */
   get id(): string | undefined {
     const [first] = this.#events
-    return (this.#hasTask && first?.isOurs ? first.event.id : undefined) ?? this.#receiptId
+    return (this.#startsWithTask && first?.isFromThisProcess ? first.event.id : undefined) ?? this.#receiptId
   }
 
   /**
@@ -104,10 +105,10 @@ export class FollowedTask {
   get answer(): SessionEvent | undefined {
     const own = this.#eventsBeforeOtherTask.slice(this.#workStart)
     if (this.otherTask && hasOpenRun(own)) return undefined
-    return own.findLast(({ event }) => isMainThreadMessage(event))?.event
+    return own.findLast(({ event }) => isMainThreadAgentMessage(event))?.event
   }
 
-  /** The session still works on another client's task. */
+  /** The session first finishes another client's task. */
   get isQueued(): boolean {
     return this.#workStart === this.#events.length
   }
@@ -133,8 +134,8 @@ export class FollowedTask {
   }
 
   /**
-   * Index of the event with which the session began to work on the task. If the session first works on
-   * another client's task, this is the event with which it works again after a stop.
+   * Index of the event with which the session starts to work on the task. If the session first finishes
+   * another client's task, this is the first `session.status_running` after the end of the other task.
    */
   get #workStart(): number {
     if (!this.isBehindOtherTask) return 0
@@ -148,7 +149,7 @@ export class FollowedTask {
    * all events if no run of parley sent a task, or if no event shows the sent task yet.
    */
   get #eventsBeforeOtherTask(): readonly LoggedEvent[] {
-    if (!this.#hasTask || !this.hasOwnTask) return this.#events
+    if (!this.#startsWithTask || !this.hasOwnTask) return this.#events
     const end = this.#events.findIndex(({ event }, i) => i > 0 && isTaskEvent(event))
     return end < 0 ? this.#events : this.#events.slice(0, end)
   }
@@ -179,7 +180,7 @@ const endsInterrupted = (events: readonly LoggedEvent[]): boolean =>
     isInterrupt,
   )
 
-export const isMainThreadMessage = (event: SessionEvent): boolean =>
+export const isMainThreadAgentMessage = (event: SessionEvent): boolean =>
   event.type === 'agent.message' && isOfMainThread(event)
 
 /**
@@ -187,7 +188,7 @@ export const isMainThreadMessage = (event: SessionEvent): boolean =>
  * unknown types, which may also come after the agent has stopped.
  */
 function mayEnd(event: SessionEvent): boolean | undefined {
-  if (isMainThreadMessage(event) || isInterrupt(event)) return true
+  if (isMainThreadAgentMessage(event) || isInterrupt(event)) return true
   return /^(agent|user|system|session\.(status_|error))/.test(event.type) ? false : undefined
 }
 

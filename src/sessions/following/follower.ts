@@ -12,13 +12,12 @@ import type { SessionAccess } from '../session.ts'
 import { createResumeCommand } from '../session-command.ts'
 import type { SessionState } from '../session-state.ts'
 import { type EventStream, openEventStream } from './event-stream.ts'
-import { type FollowEffect, type FollowEffectResult, startFollowing, stepFollowState } from './following.ts'
+import { type FollowEffect, type FollowEffectResult, computeFirstFollowStep, computeNextFollowStep } from './following.ts'
 import { SeenEvents } from './seen-events.ts'
 import { describeWaitingToolUses } from './stop-text.ts'
 
 export interface FollowOptions {
-  /** Receives the first list page by page. */
-  showEarlier?: ((items: readonly EventItem[], state: SessionState) => Promise<void>) | undefined
+  onFirstListPage?: ((items: readonly EventItem[], state: SessionState) => Promise<void>) | undefined
   /** Continue after the session stops, until it is terminated or deleted. */
   followsForever?: boolean
   /** Throw a usage error if the session has no events. */
@@ -30,10 +29,10 @@ export interface FollowOptions {
 /** Before parley decides about a reply, it reads the list again if the last list is older. */
 const maxListAgeMs = 1_000
 
-/** Time limit of each list after an idle event. */
+/** Time limit of each list that the follower reads after an idle event. */
 const maxOneListMs = 10_000
 
-/** Time limit of all lists after an idle event. */
+/** Time limit of all lists that the follower reads after an idle event. */
 const maxFinalListsMs = 30_000
 
 /** If the follower would have to read more events backwards, it reads the whole list instead. */
@@ -55,8 +54,8 @@ export async function openFollower(access: SessionAccess, options: FollowOptions
 }
 
 /**
- * The deadline may pass between two pages, and the last request may then be unsent. Such a request only
- * reads, so the failure describes all requests instead.
+ * After the deadline, the failure reports whether this run sent anything. The delivery of the last request
+ * does not matter, because the request only reads the session.
  */
 function convertOpenFailure(error: unknown, { context, parts }: SessionAccess): unknown {
   const { sent } = context.tracker
@@ -89,19 +88,16 @@ export class Follower {
    */
   listFailure: CliError | undefined
   #reconnectPolicy: ReconnectPolicy
-  /** Deadline of all lists after the last idle event. */
-  #finalDeadline: Deadline
+  #finalListsDeadline: Deadline
   #stream: EventStream | undefined
-  /** The caller has called `wake`, so `readNewEvents` yields even if there are no new events. */
-  #hasCallerChange = false
+  #isWoken = false
   /**
    * Time of the last list, by two clocks: the wall clock may be set back, and the monotonic clock stops while
    * the computer sleeps.
    */
   #listedAt = { now: -Infinity, date: -Infinity }
-  /** False if the service does not list in the requested order. */
-  #keepsOrder = true
-  /** Events that `state` already includes. */
+  #listsInRequestedOrder = true
+  /** New events that `state` already includes and that `readNewEvents` emits next. */
   readonly #notEmitted: EventItem[] = []
 
   constructor(access: SessionAccess, followsForever = false) {
@@ -109,7 +105,7 @@ export class Follower {
     this.#access = access
     this.#followsForever = followsForever
     this.#reconnectPolicy = new ReconnectPolicy(access)
-    this.#finalDeadline = access.parts.deadline
+    this.#finalListsDeadline = access.parts.deadline
     this.#stopProgressLines = followsForever
       ? () => {}
       : printProgressLines(context, (time) =>
@@ -123,7 +119,7 @@ export class Follower {
     return this.#seen.isWorkPending
   }
 
-  async open({ showEarlier, needsEvents = false, earlierTaskIds }: FollowOptions): Promise<void> {
+  async open({ onFirstListPage, needsEvents = false, earlierTaskIds }: FollowOptions): Promise<void> {
     const { caller, parts, context } = this.#access
     if (earlierTaskIds) this.task.setEarlierTaskIds(earlierTaskIds)
     for (const wait of laggingListDelaysMs) {
@@ -133,7 +129,7 @@ export class Follower {
         // The list has a second page, so it is long. A smaller young generation of V8 then saves memory.
         if (!this.state.isEmpty && items.length > 0) context.host.limitYoungGeneration?.(context.cleanups)
         this.#seen.addEarlier(items)
-        await showEarlier?.(items, this.state)
+        await onFirstListPage?.(items, this.state)
       }
       if (!needsEvents || !this.state.isEmpty) break
     }
@@ -149,13 +145,16 @@ export class Follower {
   async *readNewEvents(): AsyncGenerator<readonly EventItem[]> {
     const { timers } = this.#access.context.host
     this.#reconnectPolicy.recordResponse()
-    let { state, effect } = startFollowing(this.#seen, this.#followsForever)
+    let { state, effect } = computeFirstFollowStep(this.#seen, this.#followsForever)
     let polls = 0
-    /** Final failure of a request for a stream. One more list may show that the session has stopped. */
+    /**
+     * Final failure of a request for a stream. It is thrown only after one more list, because the list may
+     * show that the session has stopped.
+     */
     let connectFailure: CliError | undefined
     for (;;) {
-      if (effect.do !== 'show' && (this.#hasCallerChange || this.#notEmitted.length > 0)) {
-        this.#hasCallerChange = false
+      if (effect.do !== 'show' && (this.#isWoken || this.#notEmitted.length > 0)) {
+        this.#isWoken = false
         effect = { do: 'show', items: this.#notEmitted.splice(0) }
       }
       let result: FollowEffectResult
@@ -180,15 +179,16 @@ export class Follower {
           const isConnecting = effect.do === 'connect'
           const ended = { is: 'ended' } as const
           const isBroken = effect.do === 'listen' && error.kind === 'response' && !error.details.isPermanent
-          // After the session has stopped, the list decides, so an error of the stream counts as its end.
-          const isEnd = isBroken && stepFollowState(state, ended, timers.now()).effect.do === 'end'
+          // After the session has stopped, the list has its last events, so the follower needs no stream: an
+          // error of the stream counts as the end of the stream.
+          const isEnd = isBroken && computeNextFollowStep(state, ended, timers.now()).effect.do === 'end'
           const finalFailure = isEnd ? undefined : this.#reconnectPolicy.findFinalFailure(error)
           if (finalFailure && !isConnecting) throw finalFailure
           connectFailure ??= finalFailure
           result = isEnd ? ended : { is: 'failed', isConnecting }
         }
       }
-      ;({ state, effect } = stepFollowState(state, result, timers.now()))
+      ;({ state, effect } = computeNextFollowStep(state, result, timers.now()))
     }
   }
 
@@ -205,7 +205,7 @@ export class Follower {
     if (isForced || this.#isListOld()) await this.#addNewList()
   }
 
-  /** Called before `readNewEvents`, which then yields only events after the sent events. */
+  /** Must be called before `readNewEvents`, which then yields only events after the sent events. */
   addSent(events: readonly SessionEvent[]): void {
     this.#seen.addSent(events)
   }
@@ -225,7 +225,6 @@ export class Follower {
       this.#seen.log.addAccepted({ type: 'session.status_running' })
   }
 
-  /** Lists the waiting tool uses, if there are any, and the commands that answer them. */
   describeWaitingToolUses() {
     const { context, parts } = this.#access
     const { session } = parts.params
@@ -235,7 +234,7 @@ export class Follower {
     return { pending, consequence: `${session} waits for an answer\n${consequence}` }
   }
 
-  /** `readNewEvents` emits the new events of the list later. */
+  /** Adds a list that the caller has read. `readNewEvents` emits the new events of the list later. */
   addList(list: readonly EventItem[]): void {
     // Spreading a list of over 100,000 events exceeds the maximum number of call arguments.
     for (const item of this.#seen.addList(list)) this.#notEmitted.push(item)
@@ -243,7 +242,7 @@ export class Follower {
 
   /** Makes `readNewEvents` yield a batch at once, even an empty one. */
   wake(): void {
-    this.#hasCallerChange = true
+    this.#isWoken = true
     this.#stream?.wake()
   }
 
@@ -287,19 +286,19 @@ export class Follower {
    * is needed, for example because the service ignores the order.
    */
   async #readListBackwards(parts: RequestParts): Promise<EventItem[] | undefined> {
-    if (!this.#keepsOrder || !this.#seen.hasListEnd) return undefined
+    if (!this.#listsInRequestedOrder || !this.#seen.hasListEnd) return undefined
     const newest: EventItem[] = []
     for await (const page of listEvents(this.#access.caller, parts, { order: 'desc' })) {
       for (const item of page) newest.push(item)
       if (this.#seen.overlapsLastList(newest)) return newest.reverse()
       if (newest.length > maxBackwardEvents) return undefined
     }
-    this.#keepsOrder = false
+    this.#listsInRequestedOrder = false
     return undefined
   }
 
   #addStreamed(): void {
-    for (const item of this.#stream?.takeAll() ?? []) this.#notEmitted.push(...this.#seen.addStreamed(item))
+    for (const item of this.#stream?.drain() ?? []) this.#notEmitted.push(...this.#seen.addStreamed(item))
   }
 
   async #addNewList(deadline?: Deadline): Promise<void> {
@@ -324,19 +323,19 @@ export class Follower {
     const { deadline } = this.#access.parts
     this.listFailure = undefined
     if (attempt === 0)
-      this.#finalDeadline = deadline.narrow(maxFinalListsMs, 'no complete list of events within 30 s')
+      this.#finalListsDeadline = deadline.narrow(maxFinalListsMs, 'no complete list of events within 30 s')
     await deadline.wait(laggingListDelaysMs[attempt] ?? 0)
     try {
       await this.#addNewList(
-        this.#finalDeadline.narrow(maxOneListMs, 'no complete list of events within 10 s'),
+        this.#finalListsDeadline.narrow(maxOneListMs, 'no complete list of events within 10 s'),
       )
     } catch (error) {
       const isEnded = this.state.stop?.kind === 'ended'
       if (!(error instanceof CliError) || (error.details.status === 404 && !isEnded)) throw error
       if (isEnded) return this.#seen.log.acceptUnlistedStop()
       const waitMs = (error.details.retryAfter ?? 0) * 1000
-      if (attempt < laggingListDelaysMs.length - 1 && waitMs < this.#finalDeadline.leftMs)
-        return this.#finalDeadline.wait(waitMs)
+      if (attempt < laggingListDelaysMs.length - 1 && waitMs < this.#finalListsDeadline.leftMs)
+        return this.#finalListsDeadline.wait(waitMs)
       messages.warn(
         `the list of events could not be read after the session stopped: ${error.message}; events may be missing`,
       )

@@ -8,7 +8,7 @@ import { getEventIdentity, type SeenEvents } from './seen-events.ts'
  * - The list contains every event, but some events appear in it late.
  * - The stream delivers each event at once, but only events since the stream was opened.
  *
- * The follower must emit each event once and in the list's order. It is always in one of three states:
+ * The follower must emit each event once and in the list's order. A follower is in one of three states:
  *
  * - joining: the stream is open. Events before its first event are only in the list.
  * - comparing: the follower holds back the first event of the stream until the list contains it, or until the
@@ -38,7 +38,7 @@ export type FollowState = CommonFields &
   )
 
 interface CommonFields {
-  /** `stepFollowState` changes only this object; the other fields are immutable. */
+  /** `computeNextFollowStep` changes only this object; the other fields are immutable. */
   readonly seen: SeenEvents
   readonly followsForever: boolean
   /** If the stream of a stopped session is silent until this monotonic time, the follower ends. */
@@ -53,8 +53,8 @@ interface CommonFields {
 
 export type FollowEffectResult =
   /**
-   * `list`: all events, or the events since the last list. `isQuiet`: the stream was silent for `maxSilenceMs`.
-   * `status`: of the session resource, if the follower read it before the list.
+   * `list`: all events, or the events since the last list. `isQuiet`: the stream was silent for
+   * `maxSilenceMs`. `status`: status of the session resource, if the follower read the resource first.
    */
   | {
       is: 'list'
@@ -91,9 +91,10 @@ const silenceAfterIdleMs = 200
 const maxSilenceMs = 30_000
 
 /**
- * Time limits of the search for sent events. The follower first searches by the ids of the receipt. After
- * `idSearchMs`, it searches by content. If an older event has the same content, that starts only after
- * `ambiguousIdSearchMs`. After `maxSearchMs`, every new event counts as later than the sent events.
+ * Time limits of the search for sent events. The follower first searches by the ids that the service returned
+ * for them. After `idSearchMs`, it searches by content. If an older event has the same content, the search by
+ * content starts after `ambiguousIdSearchMs`. After `maxSearchMs`, every new event counts as later than the
+ * sent events.
  */
 const [idSearchMs, ambiguousIdSearchMs, maxSearchMs] = [1_000, 3_000, 10_000]
 
@@ -113,14 +114,14 @@ const readList = { do: 'list', delayMs: 0 } as const
 const show = (items: EventItem[]): FollowEffect => ({ do: 'show', items })
 
 /** The caller must open the stream before it sends events, so that the stream delivers every later event. */
-export function startFollowing(seen: SeenEvents, followsForever: boolean): FollowStep {
+export function computeFirstFollowStep(seen: SeenEvents, followsForever: boolean): FollowStep {
   const tracking = { seen, followsForever, polls: 0 }
   return seen.isMissingSentEvents
     ? { state: { ...tracking, is: 'current' }, effect: show([]) }
     : { state: { ...tracking, is: 'joining', listenMs: [] }, effect: readList }
 }
 
-export function stepFollowState(before: FollowState, result: FollowEffectResult, now: number): FollowStep {
+export function computeNextFollowStep(before: FollowState, result: FollowEffectResult, now: number): FollowStep {
   const state = updateTimes(before, now)
   const { seen, followsForever } = state
   switch (result.is) {
@@ -149,7 +150,7 @@ export function stepFollowState(before: FollowState, result: FollowEffectResult,
     case 'failed':
       // Without a stream, only the list shows whether the session has stopped.
       if (result.isConnecting) return { state, effect: readList }
-      // Only the request for the list failed. The stream is still open.
+      // Only the request for the list failed, so the follower keeps the open stream.
       if (state.is === 'comparing') return continueFollowing({ ...state, listDelaysMs: [] }, now)
       return { state, effect: { do: 'connect' } }
   }

@@ -20,7 +20,7 @@ const maxReasonLength = 500
  * Collects failures after which the session may continue: refused tool uses, final errors of the session and
  * of MCP servers, and incomplete workflow runs. Prints each once as a warning and counts it for the report.
  */
-export class Incidents {
+export class SessionIncidents {
   readonly #context: Context
   readonly #found = new Map<string, { kind: Kind; warning: string; isReported: boolean }>()
   readonly #runNames = new Map<string, string>()

@@ -35,7 +35,10 @@ export class SeenEvents {
   /** Events of the stream that are not emitted yet, because the list may have others before them. */
   readonly #heldBack = new Map<string, EventItem>()
   readonly #earlierClientDigests = new Set<string>()
-  /** Identities of the two newest events of the last list. A list from before the sent events does not count. */
+  /**
+   * Identities of the two newest events of the last list. A list that does not contain the sent events yet
+   * does not count.
+   */
   #listEnd: string[] = []
 
   addEarlier(items: readonly EventItem[]): void {
@@ -47,7 +50,7 @@ export class SeenEvents {
     this.#listEnd = [...this.#listEnd, ...items.slice(-2).map(getEventIdentity)].slice(-2)
   }
 
-  /** `events`: the sent events, with the ids of the receipt if it has ids. */
+  /** `events`: the sent events. If the service returned ids for them, they have these ids. */
   addSent(events: readonly SessionEvent[]): void {
     const { isIdle, isEmpty } = this.state
     this.isAmbiguous = events.some((event) =>
@@ -78,7 +81,7 @@ export class SeenEvents {
   /**
    * Returns whether `newest` has the two newest events of the last list next to each other. If they are
    * apart, the service inserted an event, so the whole list must be read. `newest` must also have each
-   * waiting tool use, because parley compares its input again.
+   * waiting tool use, because parley checks again that the input is the same.
    */
   overlapsLastList(newest: readonly EventItem[]): boolean {
     const identities = newest.map(getEventIdentity)
@@ -156,14 +159,14 @@ export class SeenEvents {
     sent.isInList = true
     const earlier = this.#addInListOrder(this.#drainListedBefore())
     const newItems = this.#addInListOrder(list)
-    // The list omits the sent events but contains a later event, so each new event may be later than the sent
-    // events.
+    // The list omits the sent events but contains a later event. Any new event may be later than the sent
+    // events, so all new events are returned.
     if (start < 0) return [...earlier, ...newItems]
     const old = new Set(list.slice(0, start).map(({ identity }) => identity))
     return newItems.filter(({ identity }) => !old.has(identity))
   }
 
-  /** If the list has a held-back event, it shows the order of all of them, so they are emitted too. */
+  /** A list with one held-back event shows the order of all held-back events, so all of them are emitted. */
   #addHeldBack(list: readonly IdentifiedEvent[], newItems: IdentifiedEvent[]): EventItem[] {
     if (!list.some(({ identity }) => this.#heldBack.has(identity))) return newItems
     const newIdentities = new Set(newItems.map(({ identity }) => identity))
@@ -220,18 +223,18 @@ export class SeenEvents {
     return (mayEnd || hasFinalError) && !this.isSearching
   }
 
-  #append(item: IdentifiedEvent, isOurs = false): void {
+  #append(item: IdentifiedEvent, isFromThisProcess = false): void {
     if (this.log.has(item.identity)) this.addRepeated(item)
-    else this.log.append(item, { isOurs })
+    else this.log.append(item, { isFromThisProcess })
   }
 
   /** Returns the new events except those that this process sent. */
   #addInListOrder(list: readonly IdentifiedEvent[]): IdentifiedEvent[] {
     const ours = new Set<IdentifiedEvent>()
     const newItems = this.log.addList(list, (item) => {
-      const isOurs = this.#sent?.matchOnce(item) ?? false
-      if (isOurs) ours.add(item)
-      return isOurs
+      const isFromThisProcess = this.#sent?.matchOnce(item) ?? false
+      if (isFromThisProcess) ours.add(item)
+      return isFromThisProcess
     })
     return newItems.filter((item) => !ours.has(item))
   }
@@ -254,8 +257,8 @@ export class SeenEvents {
 export const getEventIdentity = ({ event }: EventItem): string => event.id ?? digestEvent(event)
 
 /**
- * Returns whether the event has no id. Then only the whole list shows how many equal events there are, so a
- * part of it is not enough.
+ * Returns whether an identity belongs to an event without an id. Only the whole list shows how many equal
+ * events without an id there are, so a part of the list is not enough.
  */
 const isDigest = (identity: string): boolean => identity.startsWith('\0')
 
@@ -287,14 +290,14 @@ function withIdentities(items: readonly EventItem[], counts = new Map<string, nu
 }
 
 /**
- * Searches for the sent events among the session's events. First compares the ids of the receipt. The session
- * may show other ids, so the search later compares the content.
+ * Searches for the sent events among the session's events. First compares the ids that the service returned.
+ * A list or stream may contain other ids, so the search later compares the content.
  */
 class SentEvents {
   isInStream = false
-  /** A list is newer than the sent events, even if it omits them. */
+  /** A list has contained a sent event or a later event, so the list is up to date. */
   isInList = false
-  /** Identity of an event that the stream delivered after the sent events. A list with this event is recent. */
+  /** Identity of the first event after the sent events. A list with this event is up to date. */
   firstLaterEvent: string | undefined
   mayAppearLater = false
   /** A new event has the type of a sent event, so it may be that event, changed by the service. */

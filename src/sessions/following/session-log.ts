@@ -9,7 +9,7 @@ import {
 import { SessionState } from '../session-state.ts'
 import {
   FollowedTask,
-  isMainThreadMessage,
+  isMainThreadAgentMessage,
   isRunningEvent,
   isTaskEvent,
   type LoggedEvent,
@@ -62,9 +62,9 @@ export class SessionLog {
     if (this.#lastStop) this.#lastStop.listedBy ||= this.#listCount || 1
   }
 
-  append(item: IdentifiedEvent, { isOurs = false, isListed = false } = {}): void {
+  append(item: IdentifiedEvent, { isFromThisProcess = false, isListed = false } = {}): void {
     if (isListed) this.#listCount ||= 1
-    this.#append(item, createEntry(item, isOurs, isListed ? this.#listCount : 0))
+    this.#append(item, createEntry(item, isFromThisProcess, isListed ? this.#listCount : 0))
   }
 
   /** Adds an event that no list or stream has contained yet. */
@@ -75,10 +75,10 @@ export class SessionLog {
     this.task.add(entry)
   }
 
-  /** Adds a list or its newest part. Returns its new events in order, and calls `isOurs` for each of them. */
+  /** Adds a list or its newest part. Returns its new events in order, and calls `isFromThisProcess` for each of them. */
   addList(
     list: readonly IdentifiedEvent[],
-    isOurs: (item: IdentifiedEvent) => boolean = () => false,
+    isFromThisProcess: (item: IdentifiedEvent) => boolean = () => false,
   ): IdentifiedEvent[] {
     this.#listCount++
     const newItems: IdentifiedEvent[] = []
@@ -97,7 +97,7 @@ export class SessionLog {
         last = entry.index
         entry.listedBy = this.#listCount
       } else {
-        entry = createEntry(item, isOurs(item), this.#listCount)
+        entry = createEntry(item, isFromThisProcess(item), this.#listCount)
         this.#byIdentity.set(item.identity, entry)
         newItems.push(item)
       }
@@ -112,7 +112,7 @@ export class SessionLog {
     for (const { event, text } of newItems) if (isToolUse(event)) this.state.addToolUse(event, text)
     // In the new order, the answer may be a message that has lost its content, so the content is restored.
     for (const { event, identity } of list)
-      if (isMainThreadMessage(event)) restoreContent(this.#byIdentity.get(identity), event)
+      if (isMainThreadAgentMessage(event)) restoreContent(this.#byIdentity.get(identity), event)
     this.#sortByList(listed)
     this.#computeAgain()
     return newItems
@@ -135,7 +135,7 @@ export class SessionLog {
     if (stopsSession(event)) this.#lastStop = entry
     if (isFollowedTask) for (const each of this.#messages.splice(0)) dropContent(each)
     else if (isTaskEvent(event)) this.#messages.push(entry)
-    else if (isMainThreadMessage(event)) this.#addMessage(entry)
+    else if (isMainThreadAgentMessage(event)) this.#addMessage(entry)
   }
 
   /** To save memory, drops the last entry if it and the next entry only show that the agent works. */
@@ -153,13 +153,13 @@ export class SessionLog {
   }
 
   /**
-   * Returns whether the session still worked on another client's task. Services without `processed_at` in client
-   * events do not queue tasks, so the result is then false.
+   * Returns whether the session still worked on another client's task. Services without `processed_at` in
+   * client events do not queue tasks, so the result is then false.
    */
   #isBusyBefore(index: number): boolean {
     const before = this.#entries.slice(0, index)
     const last = before.findLast(({ event }) => stopsSession(event) || isRunningEvent(event))
-    const isOthers = ({ event, isOurs }: Entry) => !isOurs && isTaskEvent(event) && event.processed_at
+    const isOthers = ({ event, isFromThisProcess }: Entry) => !isFromThisProcess && isTaskEvent(event) && event.processed_at
     return last !== undefined && isRunningEvent(last.event) && before.some(isOthers)
   }
 
@@ -169,17 +169,17 @@ export class SessionLog {
    */
   #addMessage(entry: Entry): void {
     const [before, last] = [this.#messages.at(-2), this.#messages.at(-1)]
-    if (last && isMainThreadMessage(last.event)) {
+    if (last && isMainThreadAgentMessage(last.event)) {
       if (last.listedBy === 0 || entry.listedBy > 0) dropContent(this.#messages.pop())
-      else if (before && isMainThreadMessage(before.event)) dropContent(this.#messages.splice(-2, 1)[0])
+      else if (before && isMainThreadAgentMessage(before.event)) dropContent(this.#messages.splice(-2, 1)[0])
     }
     this.#messages.push(entry)
   }
 
   /**
-   * Puts listed events in the list's order. Another event stays before the listed event that follows it. An
-   * event of this process stays after the listed event that precedes it, because newly listed events may be a
-   * reaction to it.
+   * Puts listed events in the list's order. An unlisted event stays before the listed event that follows it.
+   * But an unlisted event that this process sent stays after the listed event that precedes it, because newly
+   * listed events may be a reaction to the sent event.
    */
   #sortByList(listed: readonly Entry[]): void {
     const known = listed.filter(({ index }) => index >= 0)
@@ -195,7 +195,7 @@ export class SessionLog {
         if (others.length > 0) before.set(entry, others)
         others = []
         previous = entry
-      } else if (entry.isOurs && others.length === 0) {
+      } else if (entry.isFromThisProcess && others.length === 0) {
         const followers = previous && after.get(previous)
         if (followers) followers.push(entry)
         else if (previous) after.set(previous, [entry])
@@ -228,10 +228,10 @@ export class SessionLog {
 
 const createEntry = (
   { identity, event }: IdentifiedEvent,
-  isOurs: boolean,
+  isFromThisProcess: boolean,
   listedBy: number,
   isUnseen = false,
-): Entry => ({ identity, event: pickFields(event), isOurs, isUnseen, hasEffect: true, listedBy, index: -1 })
+): Entry => ({ identity, event: pickFields(event), isFromThisProcess, isUnseen, hasEffect: true, listedBy, index: -1 })
 
 /** One object for all events whose fields the log does not read, to save memory. */
 const sharedWork: SessionEvent = { type: 'agent.thinking' }
@@ -243,7 +243,7 @@ const isOfAgent = ({ type }: SessionEvent) => type.startsWith('agent.')
 function pickFields(event: SessionEvent): SessionEvent {
   const { id, type, session_thread_id } = event
   if (
-    isMainThreadMessage(event) ||
+    isMainThreadAgentMessage(event) ||
     stopsSession(event) ||
     /^(session\.error|span\.outcome_evaluation_end)$/.test(type)
   )
@@ -269,5 +269,5 @@ function restoreContent(entry: Entry | undefined, message: SessionEvent): void {
 }
 
 function dropContent(entry: Entry | undefined): void {
-  if (entry && isMainThreadMessage(entry.event)) entry.event = { id: entry.event.id, type: entry.event.type }
+  if (entry && isMainThreadAgentMessage(entry.event)) entry.event = { id: entry.event.id, type: entry.event.type }
 }

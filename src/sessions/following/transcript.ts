@@ -12,10 +12,10 @@ import { formatBriefName } from '../plain-name.ts'
 import { formatSessionCommand } from '../session-command.ts'
 import type { SessionState } from '../session-state.ts'
 import type { Follower } from './follower.ts'
-import { describeWorkflowRun, Incidents } from './incidents.ts'
+import { describeWorkflowRun, SessionIncidents } from './incidents.ts'
 import { createBudgetError, createWaitingError } from './stop-text.ts'
 
-export interface TranscriptOptions {
+interface FollowAndPrintOptions {
   session: string
   /** Print only the ids of waiting tool uses on stdout. */
   ids?: boolean
@@ -27,7 +27,7 @@ export interface TranscriptOptions {
   /** Called after each batch of new events and awaited. May reply to waiting tool uses. */
   onBatch?: ((items: readonly EventItem[]) => Promise<void>) | undefined
   /** Earlier incidents. If omitted, only new ones count. */
-  incidents?: Incidents
+  incidents?: SessionIncidents
   resume?: () => readonly string[]
 }
 
@@ -41,12 +41,12 @@ export const sessionNotContinuedText = 'the session did not continue after its l
 export async function followAndPrint(
   context: Context,
   follower: Follower,
-  options: TranscriptOptions,
+  options: FollowAndPrintOptions,
 ): Promise<void> {
   const { session, ids = false, markdown, followsForever = false, onBatch, resume } = options
   const isStdoutReserved = ids || options.isStdoutReserved === true
   const { state } = follower
-  const { incidents = new Incidents(context) } = options
+  const { incidents = new SessionIncidents(context) } = options
   context.summary.figures.warnings.openWorkflowRuns = () => state.openRuns.length
   const reported = new Set<string>()
   const printEvents = createEventPrinter(context, { isStdoutReserved, markdown })
@@ -74,7 +74,7 @@ export async function followAndPrint(
       context.messages.warn(
         'the service does not show that it has worked on the sent events: an answer may come later',
       )
-    // A script could take the empty output of a resumed run for the agent's answer.
+    // A resumed run may print nothing. Without the note, a script could take that for the agent's answer.
     if (onBatch && !hasNewEvents && !isStdoutReserved) {
       const command = formatSessionCommand(context, 'list', session)
       context.messages.note(`nothing new has happened; to see the earlier events: ${command}`)
@@ -125,7 +125,7 @@ function reportOpenWork(
 
 function describeSession(
   { stop, lastStop, isEmpty }: SessionState,
-  { session, followsForever }: TranscriptOptions,
+  { session, followsForever }: FollowAndPrintOptions,
   now: number,
 ): string {
   if (isEmpty) return `${session} has no events yet: waiting for its first event; Ctrl-C stops waiting`
@@ -152,7 +152,8 @@ async function printWaiting(context: Context, { stop }: SessionState, printed: S
 /**
  * Returns a function that prints events on stdout. With `--raw`, it prints every event as JSON. Otherwise, it
  * prints the agent's messages as text and any other event as one line. If stdout is reserved for the answer,
- * it prints one dim line per event on stderr, but only on a terminal. During a question, it holds back events.
+ * it prints one dim line per event on stderr, but only on a terminal. It holds back events for a terminal while
+ * a prompt is open.
  */
 export function createEventPrinter(
   context: Context,

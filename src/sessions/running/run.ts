@@ -8,7 +8,7 @@ import type { EventItem } from '../../wire/sessions/events-page.ts'
 import { hasRedactedContent } from '../../wire/sessions/session-event.ts'
 import { canPrompt } from '../confirming/confirmation-prompt.ts'
 import { type Follower, openFollower } from '../following/follower.ts'
-import { Incidents } from '../following/incidents.ts'
+import { SessionIncidents } from '../following/incidents.ts'
 import { followAndPrint, sessionNotContinuedText } from '../following/transcript.ts'
 import { openFollowerBeforeSending } from '../sending/delivery.ts'
 import type { SessionState } from '../session-state.ts'
@@ -58,17 +58,17 @@ async function execute(run: SessionRun): Promise<CommandResult> {
   const meter = new UsageMeter(plan.limits)
   const denials = new DenialCollector(plan.rules, audit.denied)
   context.summary.figures.warnings.deniedButRan = () => denials.unapprovedCount
-  const incidents = new Incidents(context)
+  const incidents = new SessionIncidents(context)
   const counter = new TaskEventCounter(task && getTaskFingerprints(task.events))
-  const showEarlier = async (items: readonly EventItem[], state: SessionState) => {
+  const onFirstListPage = async (items: readonly EventItem[], state: SessionState) => {
     for (const { event } of items) meter.add(event)
     if (!task) await denials.add(items, state)
     if (!task) incidents.addEarlier(items, earlierTaskIds)
     for (const item of items) counter.add(item)
   }
   const follower = task
-    ? await openFollowerBeforeSending(run, { showEarlier })
-    : await run.addResumeToFailure(openFollower(run, { showEarlier, needsEvents: true, earlierTaskIds }))
+    ? await openFollowerBeforeSending(run, { onFirstListPage })
+    : await run.addResumeToFailure(openFollower(run, { onFirstListPage, needsEvents: true, earlierTaskIds }))
   const limits = new LimitEnforcer(run, follower, meter)
   const responder = new ToolUseResponder(run, follower)
   try {
@@ -116,7 +116,7 @@ interface FollowedWork {
   responder: ToolUseResponder
   denials: DenialCollector
   limits: LimitEnforcer
-  incidents: Incidents
+  incidents: SessionIncidents
 }
 
 /**

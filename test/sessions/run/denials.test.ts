@@ -25,7 +25,7 @@ function createFinder() {
   return async (items: readonly EventItem[], isListed: boolean) => {
     for (const { event, text } of items) {
       state.add(event, text)
-      task.add({ event, isOurs: false, isUnseen: false, hasEffect: true })
+      task.add({ event, isFromThisProcess: false, isUnseen: false, hasEffect: true })
     }
     await denials.add(items, state)
     return denials.drainUnapproved(state, task, isListed).map(({ use }) => use.id)
