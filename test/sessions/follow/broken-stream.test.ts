@@ -11,13 +11,13 @@ import {
 
 const overloaded = { type: 'error', error: { type: 'overloaded_error', message: 'busy' } }
 const work = [running, shown(says('done'), { after: 2_000 }), endTurn]
-const broken = {
+const brokenFrames = {
   'only an error event': () => `event: error\ndata: ${JSON.stringify(overloaded)}\n\n`,
   'data that is not JSON': () => 'data: <html>\n\n',
 }
 const runLast = ['events', 'run', 'go', '--last', '--deadline', '1h']
 
-test.each(Object.entries(broken))('the list ends a run whose stream always has %s', async (_, frame) => {
+test.each(Object.entries(brokenFrames))('events run prints the answer from the list if every stream delivers %s', async (_, frame) => {
   const service = createSessionService({
     posts: [{ next: work }],
     streams: [{ replay: 1, events: [running], frame }],
@@ -26,14 +26,14 @@ test.each(Object.entries(broken))('the list ends a run whose stream always has %
   expect([code, out], err).toEqual([0, 'done\n'])
 })
 
-test('the list ends events follow if the stream always has an error event', async () => {
+test('events follow exits with 0 by the list if every stream delivers an error event', async () => {
   const history = [
     userSays('go'),
     ...work.map((step) => ('event' in step ? { ...step, listed: 1_000, after: 0 } : step)),
   ]
   const service = createSessionService({
     history,
-    streams: [{ events: [running], frame: broken['only an error event'] }],
+    streams: [{ events: [running], frame: brokenFrames['only an error event'] }],
   })
   const { code, out, err } = await service.run(['events', 'follow', '--history', '--ids', '--deadline', '1h'])
   expect([code, out], err).toEqual([0, ''])
@@ -42,7 +42,8 @@ test('the list ends events follow if the stream always has an error event', asyn
 test.each<[string, Fault]>([
   ['a 404', { status: 404 }],
   ['a 400', { status: 400 }],
-])('the list ends a run whose second stream is refused with %s', async (_, fault) => {
+  ['a 500', { status: 500 }],
+])('events run prints the answer from the list if its second stream is refused with %s', async (_, fault) => {
   const posts = [{ next: [running, says('done'), endTurn].map((step) => shown(step, { streamed: 'never' })) }]
   const streams = [{ nth: 1, events: [], cutAfter: 0 }, { fault }]
   const service = createSessionService({ posts, streams })
@@ -50,7 +51,7 @@ test.each<[string, Fault]>([
   expect([code, out], err).toEqual([0, 'done\n'])
 })
 
-test('a refused second stream ends the run with its failure if the list shows that the session works', async () => {
+test('events run exits with 8 if its second stream is refused and the list shows that the session works', async () => {
   const posts = [{ next: [running, shown(says('done'), { after: 3_600_000 })] }]
   const streams = [{ nth: 1, cutAfter: 1 }, { fault: { status: 400 } as Fault }]
   const service = createSessionService({ posts, streams })
@@ -59,7 +60,7 @@ test('a refused second stream ends the run with its failure if the list shows th
   expect(err).toContain('the session could not be followed')
 })
 
-test('an authentication error in the stream ends the run with 3', async () => {
+test('events run exits with 3 after an authentication error in the stream', async () => {
   const refused = { type: 'error', error: { type: 'authentication_error', message: 'no' } }
   const frame = () => `event: error\ndata: ${JSON.stringify(refused)}\n\n`
   const service = createSessionService({ posts: [{ next: work }], streams: [{ frame }] })

@@ -48,7 +48,7 @@ test('events run waits after an error that the service itself retries', async ()
   })
 })
 
-test('following reports the first failure if stdout then refuses the events held back for a question', async () => {
+test('followAndPrint throws the failure of the service, not the failure of stdout after it', async () => {
   const { state, task } = new SeenEvents()
   const messages = {
     isHeld: true,

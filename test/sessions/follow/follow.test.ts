@@ -29,9 +29,8 @@ const usesTool = (id: string): Event => ({
 const sent: Event = { id: 'sent_1', type: 'user.message' }
 
 /**
- * Creates a service with scripted lists and streams. `listed` has the events of each list, or the status of its
- * failure. `streams` has the events of each stream, and how the stream ends. The last list and the last stream
- * repeat.
+ * Creates a service with scripted lists and streams. `listed`: events of each list, or the status of a failed
+ * list. `streams`: events of each stream, and the way it ends. The last list and the last stream repeat.
  */
 function createScripted(
   listed: (Event[] | number)[],
@@ -72,25 +71,25 @@ describe('events follow prints events until the session stops', () => {
     expect(listed.out).toContain('b\tsession.status_idle\t\trequires_action\n')
   })
 
-  test.each<[string, Event[], number, string]>([
-    ['its turn has ended', [say('a', 'hi'), done('b')], 0, ''],
+  test.each<[number, string, Event[], string]>([
+    [0, 'the turn has ended', [say('a', 'hi'), done('b')], ''],
     [
+      12,
       'tool uses wait',
       [usesTool('toolu_1'), idle('b', { type: 'requires_action', event_ids: ['toolu_1', 'x'] })],
-      12,
       's1 waits for an answer\n  toolu_1: bash {"command":"ls"}\n  x\n  answer with: parley events confirm',
     ],
     [
-      'it requires an action without ids',
-      [idle('a', { type: 'requires_action', event_ids: [] })],
       13,
+      'the session requires an action without ids',
+      [idle('a', { type: 'requires_action', event_ids: [] })],
       'requires_action',
     ],
-    ['its retries ran out', [idle('b', { type: 'retries_exhausted' })], 13, 'retries_exhausted'],
-    ['it was terminated', [done('a'), { id: 'c', type: 'session.status_terminated' }], 13, 'terminated'],
+    [13, 'the service used up its retries', [idle('b', { type: 'retries_exhausted' })], 'retries_exhausted'],
+    [13, 'the session was terminated', [done('a'), { id: 'c', type: 'session.status_terminated' }], 'terminated'],
   ])(
-    'events follow prints no event of a session that has stopped, and its state decides the exit code: %s',
-    async (_, events, code, message) => {
+    'events follow prints no event of a stopped session and exits with %i if %s',
+    async (code, _, events, message) => {
       const ended = await createScripted([events], [[[], 'stay']]).events('follow')
       expect(ended).toMatchObject({ code, out: '' })
       expect(ended.err).toContain(message)
@@ -180,7 +179,10 @@ describe('Y240: list that is read at an idle event', () => {
 })
 
 describe('events follow after failures', () => {
-  test.each(['end', 'reset'] as const)('events follow reconnects without a message: %s', async (end) => {
+  test.each([
+    ['the end of the stream', 'end'],
+    ['a reset', 'reset'],
+  ] as const)('events follow reconnects after %s and prints nothing on stderr', async (_, end) => {
     const streams: [Event[], 'end' | 'reset' | 'stay'][] = [
       [[], end],
       [[say('a', 'hi'), done('b')], 'stay'],
@@ -193,7 +195,7 @@ describe('events follow after failures', () => {
   })
 
   test.each([['follow'], ['send', 'go', '--follow']])(
-    'Y241: events %s exits with 4 if the followed session is gone',
+    'Y241: events %s exits with 4 if the followed session no longer exists',
     async (...words) => {
       const streams: [Event[], 'end' | 'stay'][] = [
         [[], 'end'],
@@ -239,7 +241,7 @@ describe('events follow after failures', () => {
   test.each<[string, Fault]>([
     ['the second page of the list does not arrive', 'stall'],
     ['the service is unreachable after the first page', 'unreachable'],
-  ])('Y215: a deadline exits with 15 and does not speak of sending if %s', async (_, fault) => {
+  ])('Y215: events follow exits with 15 after the deadline and does not mention sending if %s', async (_, fault) => {
     const service = createSessionService({
       history: [says('one'), says('two'), endTurn],
       list: { pageSize: 2 },
@@ -257,7 +259,7 @@ describe('events follow after failures', () => {
   })
 
   test.each([['list'], ['follow']])(
-    'parley exits with 6 for a rate limit error in a 200: events %s',
+    'events %s exits with 6 for a rate limit error with status 200',
     async (...argv) => {
       const fault = { status: 200, error: 'rate_limit_error' }
       const service = createSessionService({ posts: [{ fault }], lists: [{ fault }] })
@@ -268,8 +270,7 @@ describe('events follow after failures', () => {
   let server: ScriptedServer | undefined
   afterEach(() => server?.close())
 
-  test('the process ends after a refused list although its stream is open', async () => {
-    const argv = ['follow']
+  test('events follow exits with 4 after a refused list although the stream is open', async () => {
     server = await serve((socket, request) =>
       request.includes('/stream')
         ? socket.write('HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\n')
@@ -277,7 +278,7 @@ describe('events follow after failures', () => {
     )
     const child = spawn(
       process.execPath,
-      [parley, 'events', ...argv, '-s', 's', '--agents-url', server.url],
+      [parley, 'events', 'follow', '-s', 's', '--agents-url', server.url],
       {
         env: { ...childEnvironment, HOME: temporaryFolder(), PARLEY_API_KEY: 'k' },
         stdio: 'ignore',
@@ -345,12 +346,12 @@ describe('events list prints the events of every page', () => {
   const unproved = (which: string) =>
     `parley: the times of the events do not prove their order: these may not be the ${which} events\n`
   test.each<[string, string[], boolean, string, string]>([
-    ['the newest, oldest first', [], true, 'e5 e6 e7', ''],
-    ['the first with --order asc', ['--order', 'asc'], true, 'e0 e1 e2', ''],
-    ['the newest, newest first, with --order desc', ['--order', 'desc'], true, 'e7 e6 e5', ''],
-    ['the newest without times', ['--order', 'desc'], false, 'e7 e6 e5', unproved('newest')],
-    ['the first without times', ['--order', 'asc'], false, 'e0 e1 e2', unproved('oldest')],
-  ])('events list --limit 3 prints three events: %s', async (_, flags, hasTimes, expected, note) => {
+    ['the newest events, oldest first', [], true, 'e5 e6 e7', ''],
+    ['the first events with --order asc', ['--order', 'asc'], true, 'e0 e1 e2', ''],
+    ['the newest events, newest first, with --order desc', ['--order', 'desc'], true, 'e7 e6 e5', ''],
+    ['a note with --order desc if the events have no times', ['--order', 'desc'], false, 'e7 e6 e5', unproved('newest')],
+    ['a note with --order asc if the events have no times', ['--order', 'asc'], false, 'e0 e1 e2', unproved('oldest')],
+  ])('events list --limit 3 prints %s', async (_, flags, hasTimes, expected, note) => {
     const history = Array.from({ length: 8 }, (_, i) => ({
       ...say(`e${i}`, 'x'),
       processed_at: hasTimes ? new Date(i * 1000).toISOString() : undefined,
@@ -376,7 +377,7 @@ describe('events list prints the events of every page', () => {
     [[], 2500, 0],
     [['--limit', '1200'], 1200, 0],
     [['--type', 'agent.message'], 1250, 1],
-  ])('events list --order desc prints a long ascending list from its end: %j', async (flags, count, last) => {
+  ])('events list --order desc %j prints a long list from its end if the service ignores the order', async (flags, count, last) => {
     const events = Array.from({ length: 2500 }, (_, i) => ({
       ...(i % 2 === 0 ? say(`e${i}`, 'x') : done(`e${i}`)),
       processed_at: new Date(i * 1000).toISOString(),

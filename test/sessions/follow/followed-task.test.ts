@@ -33,10 +33,12 @@ const toEvent = (id: string): SessionEvent => ({
   processed_at: undefined,
   ...(/^[bj]/.test(id) ? { session_thread_id: 'th1' } : {}),
 })
-/** Replaces the ids of a script by the types of the events, for a title. */
-const nameTypes = (script: string): string =>
-  script.replace(/([a-z])\d/g, (id, kind) => `${types[kind]}${/[bj]/.test(id) ? ' (thread)' : ''}`) ||
-  'no event'
+/** Describes a script for a title: replaces the ids by the types of the events. */
+const describeScript = (script: string): string =>
+  script
+    .replace(/ \[(.*)\]/, ', then a list of $1')
+    .replace(/([a-z])\d/g, (_, kind) => `${types[kind]}${/[bj]/.test(kind) ? ' (thread)' : ''}`)
+    .replaceAll('*', ' (sent by parley)') || 'no event'
 const toItem = (id: string, event = toEvent(id)): IdentifiedEvent => ({ identity: id, event, text: id })
 
 function send(log: SessionLog, words: string): void {
@@ -45,18 +47,18 @@ function send(log: SessionLog, words: string): void {
   for (const event of events) log.addAccepted(event)
 }
 
-/** Adds words to a log: an event of a stream, or a list `[…]`. `*` follows a sent event. */
+/** Adds the events of a script to a log. `[…]` is a list, `*` marks an event that parley sent. */
 function add(log: SessionLog, script: string): void {
   for (const [word] of script.matchAll(/\[[^\]]*\]|\S+/g)) {
     const items = word.replace(/^\[|\]$/g, '').split(' ')
     const ids = items.map((each) => each.replace('*', ''))
-    const isOurs = ({ identity }: IdentifiedEvent) => items.includes(`${identity}*`)
+    const isFromThisProcess = ({ identity }: IdentifiedEvent) => items.includes(`${identity}*`)
     if (word.startsWith('['))
       log.addList(
         ids.map((id) => toItem(id)),
-        isOurs,
+        isFromThisProcess,
       )
-    else log.append(toItem(ids[0] ?? ''), { isOurs: word.endsWith('*') })
+    else log.append(toItem(ids[0] ?? ''), { isFromThisProcess: word.endsWith('*') })
   }
 }
 
@@ -68,15 +70,15 @@ function read(script: string, sent?: string): FollowedTask {
 }
 
 test.each<[about: string, script: string, answer: string | undefined, sent?: string]>([
-  ['a thread has the last message', 't1 a1 b1 r1', 'a1'],
-  ['a newer outcome has no message', 't1 a1 r1 o1 r2', undefined],
-  ['there is no task', 'a1 r1', 'a1'],
-  ['no message follows the sent task', 'a1 t1*', undefined, 't1'],
-  ['no message follows the last of two sent tasks', 't1* a1 t2* r1', undefined, 't1 t2'],
-  ['an interrupt and a task were sent', 'i1* t1* a1 t2 r1', 'a1', 'i1 t1'],
-  ['a list that lags omits the task', 't1* a1 a3 [a1 a2]', 'a3', 't1'],
-  ['a list that lags ends before the task of another client', 't3 [a1]', undefined],
-])('the answer to a task is the right message if %s', (_, script, answer, sent) => {
+  ['the last message of the main thread, not of a child thread', 't1 a1 b1 r1', 'a1'],
+  ['missing if no message follows a newer user.define_outcome', 't1 a1 r1 o1 r2', undefined],
+  ['the last message if the session has no task', 'a1 r1', 'a1'],
+  ['missing if no message follows the sent task', 'a1 t1*', undefined, 't1'],
+  ['missing if no message follows the last of two sent tasks', 't1* a1 t2* r1', undefined, 't1 t2'],
+  ['the message after a sent interrupt and a sent task', 'i1* t1* a1 t2 r1', 'a1', 'i1 t1'],
+  ['the last message, although a list that lags omits the task', 't1* a1 a3 [a1 a2]', 'a3', 't1'],
+  ['missing if a list shows the only message before the task', 't3 [a1]', undefined],
+])('the answer to a task is %s', (_, script, answer, sent) => {
   expect(read(script, sent).answer?.id).toBe(answer)
 })
 
@@ -99,11 +101,11 @@ const interrupts: [script: string, isInterrupted: boolean][] = [
 ]
 const interruptCases = interrupts.map(
   ([script, isInterrupted]) =>
-    [nameTypes(script), isInterrupted ? 'counts' : 'does not count', isInterrupted, script] as const,
+    [isInterrupted ? 'counts' : 'does not count', describeScript(script), isInterrupted, script] as const,
 )
 test.each(interruptCases)(
-  'after the events %s, the session %s as interrupted',
-  (_event, _counts, isInterrupted, script) => {
+  'the session %s as interrupted after: %s',
+  (_counts, _events, isInterrupted, script) => {
     expect(read(script).isInterrupted).toBe(isInterrupted)
   },
 )
@@ -130,16 +132,23 @@ const ends: [script: string, mayBeDone: boolean, sent?: string][] = [
   ['t1 a1 [t1 a1 u1]', false],
   ['t1 a1 [t1 u1 a1]', true],
 ]
-test.each(ends.map(([script, mayBeDone, sent]) => [nameTypes(script), mayBeDone, script, sent] as const))(
-  'after the events %s, the agent may have finished the task: %s',
-  (_, mayBeDone, script, sent) => {
+const endCases = ends.map(
+  ([script, mayBeDone, sent]) =>
+    [mayBeDone ? 'may' : 'cannot', describeScript(script), mayBeDone, script, sent] as const,
+)
+test.each(endCases)(
+  'the agent %s have finished the task after: %s',
+  (_may, _events, mayBeDone, script, sent) => {
     const task = read(script, sent)
     expect(task.mayBeDone).toBe(mayBeDone)
   },
 )
 
-test.each([null, 'th1'])(
-  'a message with session_thread_id %j is the answer only if it belongs to the main thread',
+test.each([
+  [null, 'is'],
+  ['th1', 'is not'],
+])(
+  'a message with session_thread_id %j %s the answer',
   (thread) => {
     const log = new SessionLog()
     log.append(toItem('a1', { ...toEvent('a1'), session_thread_id: thread }))
@@ -148,11 +157,11 @@ test.each([null, 'th1'])(
 )
 
 test.each<[about: string, script: string, sent: string, id: string | undefined]>([
-  ['of the list', 'a1 t2* a2', 't1', 't2'],
-  ['of the receipt until the list shows the task', 'a1 h1', 't1', 't1'],
-  ['of the receipt if the list first shows the task of another client', 't3 a1', 't1', 't1'],
-  ['of the last of two tasks in the receipt', 'a1', 't1 t2', 't2'],
-  ['of no event if none of the sent events is a task', 't3 a1', 'i1', undefined],
-])('the id of a sent task is the id %s', (_, script, sent, id) => {
+  ['the id in the list', 'a1 t2* a2', 't1', 't2'],
+  ['the id in the response until the list contains the task', 'a1 h1', 't1', 't1'],
+  ['the id in the response if the list contains only the task of another client', 't3 a1', 't1', 't1'],
+  ['the id of the last task in the response if two tasks were sent', 'a1', 't1 t2', 't2'],
+  ['undefined if no sent event is a task', 't3 a1', 'i1', undefined],
+])('the id of the followed task is %s', (_, script, sent, id) => {
   expect(read(script, sent).id).toBe(id)
 })

@@ -5,32 +5,32 @@ import type { Timers } from '../../../src/timers.ts'
 import { createClock } from '../../harness/clock.ts'
 import { scaleRuns } from '../../harness/property-runs.ts'
 import { run } from '../../harness/run.ts'
-import { afterSent, findAnswer, findMistakes, fromNow, readIds } from './judge.ts'
-import { type Limits, sending, taskText, working } from './session-scripts.ts'
-import { createSessionService, type SessionService, sentId } from './session-service.ts'
+import { expectSendOutput, findAnswerId, findMistakes, expectFollowOutput, readIds } from './judge.ts'
+import { type ScenarioLimits, sendScenarios, taskText, followScenarios } from './session-scripts.ts'
+import { createScenarioService, type ScenarioService, sentId } from './session-service.ts'
 
 const runs = Number(process.env.FOLLOW_RUNS ?? scaleRuns(50).numRuns)
 
-const plain: Limits = { lag: 0, late: 0, mute: false, keepsAlive: false }
-const worlds: [name: string, limits: Limits][] = [
+const plain: ScenarioLimits = { maxLag: 0, maxLate: 0, mayOmitUserEvents: false, maySendComments: false }
+const worlds: [name: string, limits: ScenarioLimits][] = [
   ['streams replay, repeat and are cut', plain],
-  ['streams omit the events of users, and comments never end', { ...plain, mute: true, keepsAlive: true }],
-  ['all of this happens at once', { lag: 3, late: 3, mute: true, keepsAlive: true }],
+  ['streams omit user events and send endless comments', { ...plain, mayOmitUserEvents: true, maySendComments: true }],
+  ['lists lag and streams omit user events', { maxLag: 3, maxLate: 3, mayOmitUserEvents: true, maySendComments: true }],
 ]
 
 const assert = <T>(property: fc.IAsyncProperty<T>) => fc.assert(property, { numRuns: runs })
 
-const world = (service: SessionService, timers: Timers) => ({
+const world = (service: ScenarioService, timers: Timers) => ({
   exchange: service.exchange,
   timers,
   env: { PARLEY_SESSION: 'sesn_1' },
 })
 
-describe.each(worlds)('service where %s', (_, limits) => {
-  test('events send --follow prints every event after the sent one once, and ends at the next idle event', async () => {
-    const property = fc.asyncProperty(sending(limits), fc.boolean(), async (scenario, isRaw) => {
+describe.each(worlds)('service where %s', (condition, limits) => {
+  test(`events send --follow prints every event after the sent one once, and ends at the next idle event, if ${condition}`, async () => {
+    const property = fc.asyncProperty(sendScenarios(limits), fc.boolean(), async (scenario, isRaw) => {
       const clock = createClock()
-      const service = createSessionService(scenario, clock)
+      const service = createScenarioService(scenario, clock)
       const argv = ['events', 'send', taskText, '--follow', ...(isRaw ? ['--raw'] : [])]
       const { code, out, err } = await run(argv, world(service, clock))
       const printed = readIds(out, isRaw, service.ledger)
@@ -38,7 +38,7 @@ describe.each(worlds)('service where %s', (_, limits) => {
         {
           posts: service.posts,
           code,
-          wrong: findMistakes(printed, afterSent(scenario), service, scenario.lag),
+          wrong: findMistakes(printed, expectSendOutput(scenario), service, scenario.lag),
         },
         err,
       ).toEqual({ posts: 1, code: scenario.code, wrong: [] })
@@ -46,18 +46,18 @@ describe.each(worlds)('service where %s', (_, limits) => {
     await assert(property)
   })
 
-  test('events follow prints every event since its start once, and with --history all events', async () => {
+  test(`events follow prints every new event once, and with --history all events, if ${condition}`, async () => {
     const property = fc.asyncProperty(
-      working(limits),
+      followScenarios(limits),
       fc.boolean(),
       fc.boolean(),
       async (scenario, isRaw, hasHistory) => {
         const clock = createClock()
-        const service = createSessionService(scenario, clock)
+        const service = createScenarioService(scenario, clock)
         const argv = ['events', 'follow', ...(isRaw ? ['--raw'] : []), ...(hasHistory ? ['--history'] : [])]
         const { code, out, err } = await run(argv, world(service, clock))
         const printed = readIds(out, isRaw, service.ledger)
-        const expected = fromNow(scenario, service, hasHistory)
+        const expected = expectFollowOutput(scenario, service, hasHistory)
         expect(
           { posts: service.posts, code, wrong: findMistakes(printed, expected, service, scenario.lag) },
           err,
@@ -71,13 +71,13 @@ describe.each(worlds)('service where %s', (_, limits) => {
     await assert(property)
   })
 
-  test('events run --last prints the answer of the followed turn, and of no other', async () => {
-    const property = fc.asyncProperty(fc.oneof(sending(limits), working(limits)), async (scenario) => {
+  test(`events run --last prints the answer to the followed task, and to no other, if ${condition}`, async () => {
+    const property = fc.asyncProperty(fc.oneof(sendScenarios(limits), followScenarios(limits)), async (scenario) => {
       const clock = createClock()
-      const service = createSessionService(scenario, clock)
+      const service = createScenarioService(scenario, clock)
       const argv = ['events', 'run', '--last', ...(scenario.isSent ? [taskText] : [])]
       const { code, out, err } = await run(argv, world(service, clock))
-      const answer = scenario.code === 0 ? (findAnswer(scenario) ?? '') : ''
+      const answer = scenario.code === 0 ? (findAnswerId(scenario) ?? '') : ''
       expect({ posts: service.posts, code, out: out.trim() }, err).toEqual({
         posts: scenario.isSent ? 1 : 0,
         code: scenario.code === 0 && answer === '' ? 8 : scenario.code,
@@ -89,11 +89,11 @@ describe.each(worlds)('service where %s', (_, limits) => {
 })
 
 test('events send --interrupt --follow ends if nothing follows the interrupt', async () => {
-  const resting = sending(plain).filter(({ history }) => /idle$|interrupt$/.test(history.at(-1)?.type ?? ''))
+  const resting = sendScenarios(plain).filter(({ history }) => /idle$|interrupt$/.test(history.at(-1)?.type ?? ''))
   const property = fc.asyncProperty(resting, fc.boolean(), async (scenario, isRaw) => {
     const clock = createClock()
     const start = clock.now()
-    const service = createSessionService({ ...scenario, runsFirst: false, turn: [] }, clock)
+    const service = createScenarioService({ ...scenario, runsFirst: false, turn: [] }, clock)
     const argv = ['events', 'send', '--interrupt', '--follow', ...(isRaw ? ['--raw'] : [])]
     const { code, out, err } = await run(argv, world(service, clock))
     const printed = readIds(out, isRaw, service.ledger).filter((id) => id !== sentId)
@@ -103,15 +103,15 @@ test('events send --interrupt --follow ends if nothing follows the interrupt', a
   await assert(property)
 })
 
-test('events list prints the requested events although the service ignores the query', async () => {
+test('events list prints only the requested events even if the service ignores type and limit', async () => {
   const wish = fc.record({
     type: fc.option(fc.constantFrom('agent.message', 'user.message', 'none.such'), { nil: undefined }),
     limit: fc.option(fc.integer({ min: 1, max: 12 }), { nil: undefined }),
     isRaw: fc.boolean(),
   })
-  const property = fc.asyncProperty(sending(plain), wish, async (scenario, { type, limit, isRaw }) => {
+  const property = fc.asyncProperty(sendScenarios(plain), wish, async (scenario, { type, limit, isRaw }) => {
     const clock = createClock()
-    const service = createSessionService(scenario, clock)
+    const service = createScenarioService(scenario, clock)
     const argv = ['events', 'list', ...(isRaw ? ['--raw'] : ['--ids'])]
     if (type) argv.push('--type', type)
     if (limit) argv.push('--limit', String(limit))
@@ -123,7 +123,7 @@ test('events list prints the requested events although the service ignores the q
   await assert(property)
 })
 
-test('events that a list adds late lead to the same state as events in order', () => {
+test('events that a list contains late lead to the same state as events in order', () => {
   const types = [
     'agent.tool_use',
     'agent.tool_result',

@@ -67,7 +67,7 @@ async function openWaiting() {
   return { session, follower, news }
 }
 
-/** Only a list shows this event. */
+/** Makes an event that only lists contain. */
 const listed = (event: Event) => shown(event, { streamed: 'never' })
 
 describe("refresh of a followed session's state", () => {

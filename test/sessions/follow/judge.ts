@@ -1,8 +1,8 @@
 import { expect } from 'vitest'
 import type { Scenario } from './session-scripts.ts'
-import { type Event, type SessionService, sentId } from './session-service.ts'
+import { type Event, type ScenarioService, sentId } from './session-service.ts'
 
-/** Returns the ids of the printed events, line by line. Exact JSON may include deltas of events. */
+/** Returns the ids of the printed events, line by line. Skips pieces of events, which `--raw` also prints. */
 export function readIds(out: string, isRaw: boolean, ledger: readonly Event[]): string[] {
   const lines = out.split('\n').slice(0, -1)
   if (!isRaw) return lines.map((line) => line.split('\t')[0] ?? '')
@@ -16,20 +16,20 @@ export function readIds(out: string, isRaw: boolean, ledger: readonly Event[]): 
 }
 
 interface Expected {
-  /** Each of these ids is printed once. */
+  /** Ids of the events that parley must print once. */
   wanted: readonly string[]
-  /** Each of these ids may be printed once. */
-  open?: readonly string[]
+  /** Ids of the events that parley may print once. */
+  optional?: readonly string[]
 }
 
 /**
- * Returns what is wrong with the printed ids. If the list does not lag, the order is the ledger's. If it
- * lags, an event may follow a later event that was delivered first.
+ * Describes the lost, repeated, unexpected and wrongly ordered ids. If the list lags, parley may print an event
+ * after a later event that it received first.
  */
 export function findMistakes(
   printed: string[],
-  { wanted, open = [] }: Expected,
-  service: SessionService,
+  { wanted, optional = [] }: Expected,
+  service: ScenarioService,
   lag: number,
 ): string[] {
   const order = new Map(service.ledger.map(({ id }, i) => [id, i]))
@@ -38,7 +38,7 @@ export function findMistakes(
   return [
     ...wanted.filter((id) => !printed.includes(id)).map((id) => `lost: ${id}`),
     ...printed.filter((id, i) => printed.indexOf(id) !== i).map((id) => `twice: ${id}`),
-    ...printed.filter((id) => !wanted.includes(id) && !open.includes(id)).map((id) => `not expected: ${id}`),
+    ...printed.filter((id) => !wanted.includes(id) && !optional.includes(id)).map((id) => `not expected: ${id}`),
     ...printed.flatMap((id, i) =>
       printed
         .slice(i + 1)
@@ -51,23 +51,23 @@ export function findMistakes(
 const getTurnIds = ({ turn }: Scenario) => turn.map(({ event }) => event.id)
 
 /**
- * Returns the expected output of `send --follow`. The sent event is not printed, but without ids in the
- * receipt it may be.
+ * Returns the expected output of `send --follow`. parley may print the sent event only if the response has no
+ * ids, because parley then cannot always recognize the event.
  */
-export const afterSent = (scenario: Scenario): Expected => ({
+export const expectSendOutput = (scenario: Scenario): Expected => ({
   wanted: getTurnIds(scenario),
-  open: ['sent_running', ...(/^(whole|ids|other ids)$/.test(scenario.receipt) ? [] : [sentId])],
+  optional: ['sent_running', ...(/^(whole|ids|other ids)$/.test(scenario.receipt) ? [] : [sentId])],
 })
 
-/** Returns the expected output of `follow`. Older events that the first list omitted may be printed. */
-export function fromNow(scenario: Scenario, { shownFirst }: SessionService, hasHistory: boolean): Expected {
+/** Returns the expected output of `follow`. parley may print older events that the first list omitted. */
+export function expectFollowOutput(scenario: Scenario, { firstListIds }: ScenarioService, hasHistory: boolean): Expected {
   const history = scenario.history.map(({ id }) => id)
   if (hasHistory) return { wanted: [...history, ...getTurnIds(scenario)] }
-  return { wanted: getTurnIds(scenario), open: history.filter((id) => !shownFirst.has(id)) }
+  return { wanted: getTurnIds(scenario), optional: history.filter((id) => !firstListIds.has(id)) }
 }
 
-/** Returns the answer: the agent's last message in the main thread after the last message of a user. */
-export function findAnswer({ history, isSent, turn }: Scenario): string | undefined {
+/** Returns the id of the agent's last message in the main thread after the last message of a user. */
+export function findAnswerId({ history, isSent, turn }: Scenario): string | undefined {
   const since = isSent ? [] : history.slice(history.findLastIndex(({ type }) => type === 'user.message'))
   const said = [...since, ...turn.map(({ event }) => event)].filter(({ type }) => type === 'agent.message')
   return said.findLast((event) => event.session_thread_id === undefined)?.id

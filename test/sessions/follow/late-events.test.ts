@@ -14,7 +14,7 @@ import {
   waitsFor,
 } from '../../harness/session-service.ts'
 
-/** Only a list shows this event, three seconds late. */
+/** Makes an event that no stream delivers and that lists contain after three seconds. */
 const late = (event: Event) => shown(event, { streamed: 'never', listed: 3_000 })
 
 const terminated: Event = { type: 'session.status_terminated' }
@@ -25,7 +25,8 @@ const confirms = (id: string, result: 'allow' | 'deny'): Event => ({
 })
 
 /**
- * Creates a session with these events after a task. The stream shows them at once, lists after three seconds.
+ * Creates a session with the events `next` after a task. Streams deliver events at once, lists contain them
+ * after three seconds.
  */
 function afterTask(next: Steps, more: SessionScript = {}) {
   const service = createSessionService({
@@ -77,7 +78,7 @@ test.each<[string, Steps, boolean, number, string]>([
     0,
     'the answer\n',
   ],
-])('an idle event that only a list shows, and late, %s', async (_, next, hasPolicy, expected, answer) => {
+])('an idle event that only lists contain, three seconds late, %s', async (_, next, hasPolicy, expected, answer) => {
   const service = afterTask(next)
   const argv = hasPolicy ? runArguments : runArguments.slice(0, 4)
   const { code, out } = await service.run([...argv, '--deadline', '60'])
@@ -94,7 +95,7 @@ test.each([1, 2, 3])(
   },
 )
 
-test('a late message of another client does not clear a denial that follows it', async () => {
+test('events run exits with 14 for a denial after a message of another client that the list contains late', async () => {
   const service = createSessionService({
     history: [userSays('before'), running],
     lists: [

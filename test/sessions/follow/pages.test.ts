@@ -5,7 +5,7 @@ const said = (out: string) => out.match(/^(one|two|three)$/gm)
 const history = [userSays('go'), running, says('one'), says('two'), says('three'), endTurn]
 
 test.each(['next_page', 'has_more'] as const)(
-  'events list prints an event that two pages share only once (%s)',
+  'events list and follow print an event of two pages only once if pages continue by %s',
   async (form) => {
     const { run, requests } = createSessionService({ history, list: { form, pageSize: 2, overlap: 1 } })
     const follow = await run(['events', 'follow', '--history'])
@@ -36,9 +36,9 @@ test('events list does not print event previews', async () => {
 })
 
 test.each([
-  [2000, []],
-  [1000, ['held', 'released']],
-])("a list of 1,001 events in pages of %i limits V8's young generation: %j", async (pageSize, expected) => {
+  [2000, 'does not limit', []],
+  [1000, 'limits', ['held', 'released']],
+])("a list of 1,001 events in pages of %i %s V8's young generation", async (pageSize, _, expected) => {
   const history = [...Array.from({ length: 1000 }, () => says('one')), endTurn]
   const { run } = createSessionService({ history, list: { pageSize } })
   for (const argv of [['list'], ['follow', '--history']]) {

@@ -14,7 +14,7 @@ const minutes = 60_000
 /** Follows a session that works for `length` minutes, with events after 20 s and 130 s. */
 async function follow(
   words: string[],
-  { length = 3, isSent = true, tty = [] as 'stderr'[], headAfter = 0 } = {},
+  { length = 3, isSent = true, headAfter = 0 } = {},
 ) {
   const { run, add, timers, exchange } = createSessionService({
     history: isSent ? [] : [userSays('x'), running],
@@ -33,7 +33,7 @@ async function follow(
     if (/\/stream$/.test(request.url)) await timers.wait(headAfter)
     return exchange(request, onSent)
   }
-  return run(['events', ...words, '--timeout', '0'], { exchange: buffered, tty })
+  return run(['events', ...words, '--timeout', '0'], { exchange: buffered })
 }
 
 const getProgressLines = (err: string) => err.split('\n').filter((line) => line.includes('parley: still '))
@@ -53,13 +53,8 @@ describe('Y160: progress lines if stderr is not a terminal', () => {
   })
 
   test('Y242: events follow prints progress lines from its first request on, also if a proxy delays the stream', async () => {
-    const isSent = false
-    const { err } = await follow(['follow'], { headAfter: 2.5 * minutes, isSent })
-    const lines = [1, 2].map((count) =>
-      isSent
-        ? `parley: still waiting for the first event after ${count} min`
-        : `parley: still at work after ${count} min: no event yet`,
-    )
+    const { err } = await follow(['follow'], { headAfter: 2.5 * minutes, isSent: false })
+    const lines = [1, 2].map((count) => `parley: still at work after ${count} min: no event yet`)
     expect(getProgressLines(err).slice(0, 2)).toEqual(lines)
   })
 
@@ -73,10 +68,10 @@ describe('Y160: progress lines if stderr is not a terminal', () => {
   })
 
   test.each([
-    ['with -q', ['run', 'go', '-q'], {}],
-    ['with --errors json', ['run', 'go', '--errors', 'json'], {}],
-  ])('events follow prints no progress line %s', async (_, words, more) => {
-    const { err } = await follow(words, more)
+    ['-q', ['-q']],
+    ['--errors json', ['--errors', 'json']],
+  ])('events run prints no progress lines with %s', async (_, flags) => {
+    const { err } = await follow(['run', 'go', ...flags])
     expect(getProgressLines(err)).toEqual([])
   })
 })

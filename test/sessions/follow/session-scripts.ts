@@ -1,7 +1,7 @@
 import fc from 'fast-check'
-import type { Event, SessionScript, StreamScript } from './session-service.ts'
+import type { Event, GeneratedSession, GeneratedStream } from './session-service.ts'
 
-/** The end of a turn, and its exit code. */
+/** The end of a turn, and the exit code of parley after it. */
 interface Ending {
   /** Number of tool uses without a reply. */
   open: number
@@ -26,7 +26,7 @@ const endings = fc.constantFrom<Ending>(
   { open: 0, code: 13, last: () => ({ type: 'session.deleted' }) },
 )
 
-/** The agent's actions between the message and the end of its turn. */
+/** Actions of the agent between a message and the end of the turn. */
 const doings = fc.array(
   fc.constantFrom(
     'says',
@@ -46,7 +46,7 @@ const doings = fc.array(
 type Doing = (typeof doings extends fc.Arbitrary<infer T> ? T : never)[number]
 
 /**
- * Returns the events of an action. The text of a message is its id, so that a printed line names its event.
+ * Returns the events of an action. The text of a message is its id, so that a printed line identifies the event.
  */
 function act(doing: Doing, id: string): Event[] {
   if (doing === 'says') return [{ id, type: 'agent.message', content: [{ type: 'text', text: id }] }]
@@ -126,7 +126,7 @@ const past = fc
     ]),
   )
 
-const stream: fc.Arbitrary<StreamScript> = fc.record({
+const stream: fc.Arbitrary<GeneratedStream> = fc.record({
   replay: fc.oneof(fc.constantFrom('none' as const, 'all' as const), fc.integer({ min: 1, max: 8 })),
   cutAfter: fc.nat(6),
   cut: fc.constantFrom('end', 'error', 'half'),
@@ -136,40 +136,40 @@ const stream: fc.Arbitrary<StreamScript> = fc.record({
   hasPieces: fc.boolean(),
 })
 
-export interface Limits {
-  lag: number
-  late: number
-  mute: boolean
-  keepsAlive: boolean
+export interface ScenarioLimits {
+  maxLag: number
+  maxLate: number
+  mayOmitUserEvents: boolean
+  maySendComments: boolean
 }
 
-export type Scenario = SessionScript & { code: number }
+export type Scenario = GeneratedSession & { code: number }
 
-const behaviour = ({ lag, late, mute, keepsAlive }: Limits) => ({
+const behaviour = ({ maxLag, maxLate, mayOmitUserEvents, maySendComments }: ScenarioLimits) => ({
   past,
   list: doings,
   ending: endings,
   afters: fc.array(fc.constantFrom(0, 10, 300, 5000), { minLength: 20, maxLength: 20 }),
-  late: fc.nat(late),
-  receipt: fc.constantFrom<SessionScript['receipt']>('whole', 'ids', 'other ids', 'no data', 'empty'),
+  late: fc.nat(maxLate),
+  receipt: fc.constantFrom<GeneratedSession['receipt']>('whole', 'ids', 'other ids', 'no data', 'empty'),
   runsFirst: fc.boolean(),
-  echoes: mute ? fc.boolean() : fc.constant(true),
-  lag: fc.nat(lag),
+  echoes: mayOmitUserEvents ? fc.boolean() : fc.constant(true),
+  lag: fc.nat(maxLag),
   listing: fc.record({
-    form: fc.constantFrom<SessionScript['list']['form']>('next_page', 'has_more', 'array'),
+    form: fc.constantFrom<GeneratedSession['list']['form']>('next_page', 'has_more', 'array'),
     size: fc.integer({ min: 2, max: 40 }),
     obeys: fc.boolean(),
   }),
-  keepsAlive: keepsAlive ? fc.boolean() : fc.constant(false),
+  keepsAlive: maySendComments ? fc.boolean() : fc.constant(false),
   streams: fc.array(stream, { minLength: 1, maxLength: 4 }),
 })
 
 /**
- * A session that gets a message. Cases that no client can distinguish are excluded: if streams omit the
- * message, the first list is complete; if the receipt has no id, the events that the first list omits have no
+ * Generates sessions that get a message. Excludes cases that no client can distinguish: If streams omit the
+ * message, the first list is complete. If the response has no id, the events that the first list omits have no
  * equal message.
  */
-export const sending = (limits: Limits): fc.Arbitrary<Scenario> =>
+export const sendScenarios = (limits: ScenarioLimits): fc.Arbitrary<Scenario> =>
   fc.record(behaviour(limits)).map(({ past: history, list, ending, afters, listing, ...rest }) => {
     const isNamed = rest.receipt === 'whole' || rest.receipt === 'ids'
     const lastEqual = history.map((event) => JSON.stringify(event).includes(taskText)).lastIndexOf(true)
@@ -187,10 +187,10 @@ export const sending = (limits: Limits): fc.Arbitrary<Scenario> =>
   })
 
 /**
- * A session that works or is idle when it is followed. The first list shows at least the agent's task,
- * because without it no client can detect that the agent works.
+ * Generates sessions that work or are idle when parley starts to follow them. The first list contains at least
+ * the agent's task, because without the task no client can detect that the agent works.
  */
-export const working = (limits: Limits): fc.Arbitrary<Scenario> =>
+export const followScenarios = (limits: ScenarioLimits): fc.Arbitrary<Scenario> =>
   fc
     .tuple(fc.record(behaviour(limits)), fc.nat(12))
     .map(([{ past: before, list, ending, afters, listing, ...rest }, started]) => {

@@ -3,11 +3,10 @@ import type { Exchange, HttpRequest, HttpResponse } from '../../../src/wire/exch
 import type { createClock } from '../../harness/clock.ts'
 import { createResponse } from '../../harness/responses.ts'
 
-/** An event of a session, with a unique id. */
 export type Event = { id: string; type: string } & Record<string, unknown>
 
-/** The behavior of one opened stream. The last stream of a script is never cut. */
-export interface StreamScript {
+/** The last stream of a session is never cut. */
+export interface GeneratedStream {
   /** The events that the stream sends first: none, all, or this number of the newest events. */
   replay: 'none' | 'all' | number
   /** Number of frames after which the stream is cut. */
@@ -16,43 +15,42 @@ export interface StreamScript {
   cut: 'end' | 'error' | 'half'
   /** Indexes of the frames that are sent twice. */
   twice: readonly number[]
+  /** Value of the `event:` line of each frame. */
   name: 'message' | 'type' | 'none'
   hasComments: boolean
   hasPieces: boolean
 }
 
-/** The behavior of a session, which is determined before it starts. */
-export interface SessionScript {
-  /** Events before the command. */
+export interface GeneratedSession {
+  /** Events before parley starts. */
   history: readonly Event[]
-  /** Number of newest events that the first list omits and the first stream may still deliver. */
+  /** Number of the newest events that the first list omits and that the first stream may deliver. */
   late: number
-  /** If true, the turn starts with a sent message; otherwise at once. */
+  /** The turn starts when parley sends a message; otherwise at once. */
   isSent: boolean
   /** The events of the turn, each with its delay in milliseconds after the previous one. */
   turn: readonly { event: Event; after: number }[]
-  /** The response to a sent message. */
+  /** Form of the response to a sent message. */
   receipt: 'whole' | 'ids' | 'other ids' | 'no data' | 'empty'
   /** The list shows `session.status_running` before the message that caused it. */
   runsFirst: boolean
-  /** If true, streams deliver `user.*` events, too. */
+  /** Streams also deliver `user.*` events. */
   echoes: boolean
-  /** Number of list requests that a list lags. */
+  /** Number of list requests by which the content of a list lags. */
   lag: number
   list: { form: 'next_page' | 'has_more' | 'array'; size: number; obeys: boolean }
-  /** If true, a silent stream sends comments. */
+  /** A silent stream sends comments. */
   keepsAlive: boolean
-  streams: readonly StreamScript[]
+  streams: readonly GeneratedStream[]
 }
 
-export interface SessionService {
+export interface ScenarioService {
   exchange: Exchange
   /** All events in order. */
   readonly ledger: readonly Event[]
-  /** A growing number for each id: the order in which events were first delivered. */
+  /** For each id, the position of its event in the order of first delivery. */
   readonly delivered: ReadonlyMap<string, number>
-  /** The ids in the first list. */
-  readonly shownFirst: ReadonlySet<string>
+  readonly firstListIds: ReadonlySet<string>
   readonly posts: number
 }
 
@@ -60,25 +58,24 @@ const silenceMs = 600_000
 const maxCalls = 200
 const maxHours = 12
 
-/** Creates a session service in memory that behaves as badly as a correct service may. */
-export function createSessionService(
-  script: SessionScript,
+/** Creates a session service that lags, omits, repeats and cuts as much as the specification allows. */
+export function createScenarioService(
+  script: GeneratedSession,
   clock: ReturnType<typeof createClock>,
-): SessionService {
+): ScenarioService {
   const start = clock.now()
   const ledger: { event: Event; at: number }[] = script.history.map((event) => ({ event, at: 0 }))
   const delivered = new Map<string, number>()
-  const shownFirst = new Set<string>()
+  const firstListIds = new Set<string>()
   const seen: number[] = []
   let opened = 0
   let listed = 0
   let posts = 0
   let calls = 0
 
-  if (!script.isSent) happen()
+  if (!script.isSent) addTurn()
 
-  /** Adds the turn to the ledger, each event with its time. */
-  function happen(): void {
+  function addTurn(): void {
     let at = clock.now()
     for (const { event, after } of script.turn) {
       at += after
@@ -86,7 +83,7 @@ export function createSessionService(
     }
   }
 
-  const happened = () => {
+  const countPastEvents = () => {
     const next = ledger.findIndex(({ at }) => at > clock.now())
     return next < 0 ? ledger.length : next
   }
@@ -102,7 +99,7 @@ export function createSessionService(
     const sent = { id: sentId, processed_at: null, ...events[0] } as unknown as Event
     const running: Event = { id: 'sent_running', type: 'session.status_running' }
     for (const event of script.runsFirst ? [running, sent] : [sent]) ledger.push({ event, at: clock.now() })
-    happen()
+    addTurn()
     const data = {
       whole: [sent],
       ids: [{ id: sent.id, type: sent.type }],
@@ -115,9 +112,9 @@ export function createSessionService(
       : createResponse(200, JSON.stringify({ data: data[script.receipt] }))
   }
 
-  /** Returns the number of events that a new list shows, never less than an earlier list. */
-  function lookBack(): number {
-    seen.push(happened())
+  /** Returns the number of events in a new list, which is never less than in an earlier list. */
+  function countListedEvents(): number {
+    seen.push(countPastEvents())
     const old = script.history.length - script.late
     const count = seen.length - 1 < script.lag ? old : (seen[seen.length - 1 - script.lag] ?? old)
     listed = seen.length === 1 ? old : Math.max(listed, count)
@@ -129,9 +126,9 @@ export function createSessionService(
     const [count, from] = (query.get('page') ?? '').split('-').map(Number)
     const isFirst = !query.has('page') && !query.has('after_id')
     const shown = ledger
-      .slice(0, isFirst ? lookBack() : query.has('page') ? count : listed)
+      .slice(0, isFirst ? countListedEvents() : query.has('page') ? count : listed)
       .map(({ event }) => event)
-    if (isFirst && seen.length === 1) for (const { id } of shown) shownFirst.add(id)
+    if (isFirst && seen.length === 1) for (const { id } of shown) firstListIds.add(id)
     const types = query.getAll('types[]')
     const wanted = obeys && types.length > 0 ? shown.filter(({ type }) => types.includes(type)) : shown
     if (obeys && query.get('order') === 'desc') wanted.reverse()
@@ -155,17 +152,17 @@ export function createSessionService(
   }
 
   /** Returns the index in the ledger at which a stream starts. */
-  function getStreamStart({ replay }: StreamScript, isFirst: boolean): number {
+  function getStreamStart({ replay }: GeneratedStream, isFirst: boolean): number {
     if (replay === 'all') return 0
-    if (replay !== 'none') return Math.max(0, happened() - replay)
-    // The events that the first list omitted happen now.
+    if (replay !== 'none') return Math.max(0, countPastEvents() - replay)
+    // The first stream delivers half of the events that the first list omitted.
     return isFirst && posts === 0
-      ? Math.min(happened(), script.history.length - (script.late >> 1))
-      : happened()
+      ? Math.min(countPastEvents(), script.history.length - (script.late >> 1))
+      : countPastEvents()
   }
 
   function takeStream(): HttpResponse {
-    const stream = script.streams[Math.min(opened, script.streams.length - 1)] as StreamScript
+    const stream = script.streams[Math.min(opened, script.streams.length - 1)] as GeneratedStream
     const isLast = opened >= script.streams.length - 1
     let next = getStreamStart(stream, opened++ === 0)
     let frames = 0
@@ -178,7 +175,7 @@ export function createSessionService(
       }
     })
 
-    /** Waits for the next event of this stream. Without one it waits until the stream is closed. */
+    /** Waits for the next event of this stream, or until the stream is closed. */
     async function* bytes(): AsyncGenerator<Uint8Array> {
       if (stream.hasComments) yield Buffer.from(': connected\n\n')
       let quietSince = clock.now()
@@ -234,8 +231,8 @@ export function createSessionService(
     get ledger() {
       return ledger.map(({ event }) => event)
     },
-    delivered: delivered,
-    shownFirst,
+    delivered,
+    firstListIds,
     get posts() {
       return posts
     },
@@ -245,7 +242,7 @@ export function createSessionService(
 /** Id of a sent message. */
 export const sentId = 'sent_1'
 
-function createFrames(event: Event, { name, hasComments, hasPieces }: StreamScript): string[] {
+function createFrames(event: Event, { name, hasComments, hasPieces }: GeneratedStream): string[] {
   const frame = (value: { type: string }) => {
     const line = name === 'none' ? '' : `event: ${name === 'message' ? name : value.type}\n`
     return `${hasComments ? ':keepalive\n\n' : ''}${line}data: ${JSON.stringify(value)}\n\n`
