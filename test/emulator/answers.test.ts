@@ -8,7 +8,7 @@ import { realTimers } from '../../src/timers.ts'
 import { run, temporaryFolder } from '../harness/run.ts'
 
 test.each([[[]], [['--stream']], [['--stream', '--stream-via', 'path']]])(
-  'serve --answer replaces every answer of the model: %j',
+  'serve --answer replaces the answer to a chat with the flags %j',
   async (flags) => {
     const exchange = createEmulator({ answer: '{"verdict":"pass"}' })
     const argv = ['chat', 'Review this', ...flags]
@@ -16,9 +16,9 @@ test.each([[[]], [['--stream']], [['--stream', '--stream-via', 'path']]])(
   },
 )
 
-describe('prompt that asks for an answer in 3 parts', () => {
+describe('prompt for an answer in parts', () => {
   test.each([[[]], [['--stream']], [['--stream', '--stream-via', 'path']]])(
-    'the emulator answers a prompt with "in 3 parts" in 3 responses: %j',
+    'the emulator sends the answer to a prompt with "in 3 parts" in 3 responses, also with the flags %j',
     async (flags) => {
       const exchange = createEmulator({ answer: 'One two three four five.' })
       const ended = await run(['chat', 'Count in 3 parts', ...flags], { exchange })
@@ -37,7 +37,7 @@ describe('prompt that asks for an answer in 3 parts', () => {
 })
 
 test.each(['{"prompt":"hi"}', '{"contents":[{"parts":[{"txt":"hi"}]}]}'])(
-  'the demo profile names the missing field of a body without text: %s',
+  'the demo profile names the missing field if the body has no text: %s',
   async (stdin) => {
     const { out } = await run(['chat', '--profile', 'demo'], { stdin, exchange: 'network' })
     expect(out).toContain('The body has no text in contents[].parts[].text.')
@@ -67,14 +67,14 @@ const schemas: [string, object, unknown][] = [
   ],
 ]
 
-test.each(schemas)('the emulator answers a schema with matching JSON: %s', (_, schema, fitting) => {
+test.each(schemas)('the emulator answers with JSON that matches the schema: %s', (_, schema, fitting) => {
   const text = createJsonSample(schema)
   expect(JSON.parse(text)).toEqual(fitting)
   expect(createSchemaValidator(structuredClone(schema)).validate(JSON.parse(text))).toEqual([])
 })
 
 test.each(['prompt', 'native'])(
-  'the emulator answers a chat with --schema-via %s by matching JSON',
+  'the emulator answers chat --schema-via %s with JSON that matches the schema',
   async (via) => {
     const cwd = temporaryFolder()
     writeFileSync(join(cwd, 's.json'), '{"enum":["pass","block"]}')

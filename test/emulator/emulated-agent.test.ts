@@ -12,7 +12,6 @@ beforeEach(() => {
 
 const parley = (...argv: string[]) => run(argv, { exchange, env: { PARLEY_SESSION: 's1' } })
 const send = (text: string) => parley('events', 'send', '--follow', '--message', text)
-const event = (value: object) => parley('events', 'send', '--follow', '--event', JSON.stringify(value))
 
 async function listed(): Promise<Event[]> {
   const { out } = await parley('events', 'list', '--raw')
@@ -49,7 +48,7 @@ test('the emulated agent executes each tool use in the help of serve', async () 
   })
 })
 
-test('the emulated agent uses a tool for a task that asks for one in words', async () => {
+test('the emulated agent uses a tool if the task has the words "use a tool"', async () => {
   expect((await send('use a tool {"a":1}')).code).toBe(12)
   const [use] = await usesOf()
   const { id, processed_at: _, ...fields } = use as Event
@@ -100,20 +99,14 @@ describe('the emulated agent continues after a reply', () => {
     expect(ended.out).toContain(`The emulated agent ${expectedText}.\n`)
   })
 
-  test.each<[string, string, (id: string) => object, string]>([
-    [
-      'a confirmation of a custom tool',
-      'use custom deploy {}',
-      (id) => ({ type: 'user.tool_confirmation', tool_use_id: id, result: 'allow' }),
-      'events[0].tool_use_id: is an agent.custom_tool_use',
-    ],
-  ])('the emulator refuses %s and accepts no event', async (_, task, answer, expectedText) => {
-    await send(task)
+  test('the emulator refuses a confirmation of a custom tool use and accepts no event', async () => {
+    await send('use custom deploy {}')
     const before = await listed()
     const [use] = await usesOf()
-    const ended = await event(answer(use?.id ?? ''))
+    const confirmation = { type: 'user.tool_confirmation', tool_use_id: use?.id, result: 'allow' }
+    const ended = await parley('events', 'send', '--follow', '--event', JSON.stringify(confirmation))
     expect(ended).toMatchObject({ code: 4, out: '' })
-    expect(ended.err).toContain(expectedText)
+    expect(ended.err).toContain('events[0].tool_use_id: is an agent.custom_tool_use')
     expect(await listed()).toEqual(before)
   })
 })
@@ -151,7 +144,7 @@ test('an interrupt ends all waiting tool uses of the emulated agent, but an inte
 
 describe('the emulated agent explains lines that are not a tool use', () => {
   test.each(['use bash {"a":', 'fail a b {}', 'start a {"phases":"b"}'])(
-    'the emulated agent answers the invalid line with an explanation: %s',
+    'the emulated agent answers that it does not understand the invalid line: %s',
     async (line) => {
       const ended = await send(`Please:\n${line}`)
       expect(ended).toMatchObject({ code: 0, err: expect.not.stringContaining('wait') })
@@ -188,7 +181,7 @@ describe('the emulated agent starts threads and workflow runs', () => {
     expect((await parley('events', 'list', '--raw')).out).not.toContain('does not understand')
   })
 
-  test('the emulated agent answers after a workflow run ended in an idle session', async () => {
+  test('the emulated agent answers after its workflow run has ended', async () => {
     await post('start review {"phases":["read","write"]}\nthen say {"text":"all is well"}')
     const phase = ['workflow_run.phase_started', 'workflow_run.phase_ended']
     expect(await typesOf()).toEqual([
@@ -248,7 +241,7 @@ describe('the emulated agent starts threads and workflow runs', () => {
     expect(await statusOf()).toBe('idle')
   })
 
-  test('the emulator does not wait for replies to a tool use that its policy refused', async () => {
+  test('the emulator does not wait for a reply to a tool use that it refused', async () => {
     await post('refuse bash {"command":"rm -rf /"}')
     const [use] = await usesOf()
     expect(use).toMatchObject({

@@ -9,32 +9,19 @@ const chat = '/alpha_cli/v1beta/models/alpha-2.5-pro:generateContent'
 const json = { 'content-type': 'application/json', 'x-api-key': 'k', authorization: 'Bearer t' }
 const prompt = '{"contents":[{"role":"user","parts":[{"text":"Say hello"}]}]}'
 
-/** Starts an emulator and returns a client in the same process. */
-function emulate(options: EmulatorOptions = {}) {
+/** Sends a request to a new emulator in this process. */
+async function ask(
+  options: EmulatorOptions,
+  method: string,
+  path: string,
+  body?: string,
+  headers: Record<string, string> = {},
+) {
+  const request: HttpRequest = { method, url: `http://emulator${path}`, headers: { ...json, ...headers } }
   const exchange = createEmulator(options)
-  const send = (method: string, path: string, body?: string | Uint8Array, headers: object = {}) => {
-    const request: HttpRequest = { method, url: `http://emulator${path}`, headers: { ...json, ...headers } }
-    return exchange(body === undefined ? request : { ...request, body: Buffer.from(body as string) })
-  }
-  return {
-    send,
-    async ask(...request: Parameters<typeof send>) {
-      const { status, headers, body } = await send(...request)
-      return { status, headers, text: Buffer.from(await readBody(body)).toString() }
-    },
-    /** Reads a stream until a text arrives. Calls `meanwhile` after opening it. */
-    async watch(path: string, until: string | RegExp, meanwhile?: () => unknown) {
-      const { body, close } = await send('GET', path)
-      let text = ''
-      await meanwhile?.()
-      for await (const chunk of body) {
-        text += Buffer.from(chunk).toString()
-        if (text.search(until) >= 0) break
-      }
-      close()
-      return text
-    },
-  }
+  const response = await exchange(body === undefined ? request : { ...request, body: Buffer.from(body) })
+  const text = Buffer.from(await readBody(response.body)).toString()
+  return { status: response.status, headers: response.headers, text }
 }
 
 describe('documented behavior of the services', () => {
@@ -42,8 +29,8 @@ describe('documented behavior of the services', () => {
     ['GET', '/nowhere', 404],
     ['DELETE', events, 404],
     ['POST', chat, 400],
-  ])('W24: an emulated error has its request id in body and header: %s %s', async (method, path, code) => {
-    const { status, headers, text } = await emulate().ask(method, path, '[]')
+  ])('W24: the emulator sends the request id of an error in body and header: %s %s', async (method, path, code) => {
+    const { status, headers, text } = await ask({}, method, path, '[]')
     expect(status).toBe(code)
     expect(JSON.parse(text)).toMatchObject({ type: 'error', request_id: headers['request-id'] })
     expect(headers['request-id']).toMatch(/^req_\w+$/)
@@ -52,9 +39,14 @@ describe('documented behavior of the services', () => {
   test.each(['Bearer', 'bearer'])(
     'W28: the emulator ignores the case of the authentication scheme: %s',
     async (scheme) => {
-      const { ask } = emulate({ credentials: { accessToken: 't' } })
-      expect((await ask('POST', chat, prompt, { authorization: `${scheme} t` })).status).toBe(200)
-      expect((await ask('POST', chat, prompt, { authorization: `${scheme} T` })).status).toBe(401)
+      const options = { credentials: { accessToken: 't' } }
+      for (const [token, status] of [
+        ['t', 200],
+        ['T', 401],
+      ] as const) {
+        const authorization = `${scheme} ${token}`
+        expect((await ask(options, 'POST', chat, prompt, { authorization })).status).toBe(status)
+      }
     },
   )
 
@@ -62,8 +54,8 @@ describe('documented behavior of the services', () => {
     ['POST', '/alpha_cli/v1beta/models/alpha-2.5-pro%3AgenerateContent', 200],
     ['GET', '/v1/sessions/sesn%5F1/events', 200],
     ['GET', '/v1/sessions%2Fsesn_1/events', 404],
-  ])('W29: the emulator decodes percent-encoded paths: %s %s', async (method, path, code) => {
-    expect((await emulate().ask(method, path, method === 'POST' ? prompt : undefined)).status).toBe(code)
+  ])('W29: the emulator decodes percent-encoded paths: %s %s has the status %i', async (method, path, code) => {
+    expect((await ask({}, method, path, method === 'POST' ? prompt : undefined)).status).toBe(code)
   })
 
   const times = (text: string, count = 130_000) => Array(count).fill(text).join(',')
@@ -76,11 +68,17 @@ describe('documented behavior of the services', () => {
       `{"events":[{"type":"user.interrupt","a":${'['.repeat(20_000)}${']'.repeat(20_000)}}]}`,
     ],
     ['an event named __proto__', events, '{"events":[{"type":"__proto__"}]}'],
-  ])('W30: the emulator explains a 400 in less than 10,000 characters: %s', async (_, path, body) => {
-    const { status, text } = await emulate().ask('POST', path, body)
+  ])('W30: the emulator refuses %s with a message of less than 10,000 characters', async (_, path, body) => {
+    const { status, text } = await ask({}, 'POST', path, body)
     expect(status).toBe(400)
     expect(text.length).toBeLessThan(10_000)
   })
+})
+
+test('a complete answer of the emulator has a content length, a streamed answer has none', async () => {
+  const { headers, text } = await ask({}, 'POST', chat, prompt)
+  expect(headers['content-length']).toBe(String(Buffer.byteLength(text)))
+  expect((await ask({}, 'POST', `${chat}?alt=sse`, prompt)).headers).not.toHaveProperty('content-length')
 })
 
 test.each([['query'], ['body']])(

@@ -9,8 +9,8 @@ const headers = { 'content-type': 'application/json', 'x-api-key': 'k', authoriz
 
 test.each([
   ['wrong events', events, '{"events":[', '{"type":"user.mesage"},', '5]}'],
-  ['numbers for events', events, '{"events":[', '5,', '5]}'],
-  ['wrong blocks', events, '{"events":[{"type":"user.message","content":[', '5,', '5]}]}'],
+  ['numbers instead of events', events, '{"events":[', '5,', '5]}'],
+  ['wrong content blocks', events, '{"events":[{"type":"user.message","content":[', '5,', '5]}]}'],
   ['wrong turns', chat, '{"contents":[', '5,', '5]}'],
   ['nested arrays', events, '{"events":[{"type":"user.interrupt","a":', '[', ''],
   ['an unclosed string', events, '{"events":["', '\\"', ''],

@@ -130,6 +130,12 @@ test('serve exits with 11 and prints no address if it cannot listen on the addre
   expect(err).toMatch(/^parley: cannot listen on 203.0.113.1:0: address not available\n/)
 })
 
+test('serve continues after the reader of its log has closed the pipe', async () => {
+  const served = await serve()
+  served.child.stderr?.destroy()
+  for (let i = 0; i < 3; i++) expect((await call(served)).status).toBe(200)
+})
+
 test('serve creates its answer from the prompt and respects the output limit', async () => {
   const served = await serve()
   const answer = await chat(served)
