@@ -55,7 +55,7 @@ function refuseWebPage({ headers }: IncomingMessage, isLocal: boolean): HttpResp
   }
   const name = headers.host?.replace(/:\d+$/, '').replace(/^\[|\]$/g, '') ?? ''
   if (isLocal && isIP(name) === 0 && name.toLowerCase() !== 'localhost') {
-    return toTextResponse(403, 'the Host header must name this machine')
+    return toTextResponse(403, 'the Host header must be localhost or an IP address')
   }
   return undefined
 }

@@ -325,7 +325,7 @@ faultsInside('Y: empty sessions', [
       code: 2,
       reqs: 7,
       atLeast: 5,
-      err: ['this session has no events yet\n  to give it a task: parley events run TASK -s sesn_1'],
+      err: ['sesn_1 has no events yet\n  to give it a task: parley events run TASK -s sesn_1'],
     },
   ),
 ])

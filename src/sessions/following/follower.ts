@@ -75,7 +75,7 @@ interface FollowProgress {
 
 /** Reads the list and the stream of a session, and emits each new event once. */
 export class Follower {
-  readonly progress: FollowProgress = { events: 0, toolUses: 0, last: undefined }
+  readonly #progress: FollowProgress = { events: 0, toolUses: 0, last: undefined }
   readonly #access: SessionAccess
   readonly #followsForever: boolean
   readonly #stopProgressLines: () => void
@@ -111,7 +111,7 @@ export class Follower {
       : printProgressLines(context, (time) =>
           this.state.isEmpty
             ? `still waiting for the first event ${time}`
-            : `still at work ${time}: ${describeProgress(this.progress, context.host.timers.now())}`,
+            : `still at work ${time}: ${describeProgress(this.#progress, context.host.timers.now())}`,
         )
   }
 
@@ -258,9 +258,9 @@ export class Follower {
 
   #updateProgress(items: readonly EventItem[]): void {
     for (const { event } of items) {
-      this.progress.events++
-      if (isToolUse(event)) this.progress.toolUses++
-      this.progress.last = { type: event.type, at: this.#access.context.host.timers.now() }
+      this.#progress.events++
+      if (isToolUse(event)) this.#progress.toolUses++
+      this.#progress.last = { type: event.type, at: this.#access.context.host.timers.now() }
     }
   }
 
@@ -379,8 +379,7 @@ function createEmptySessionError({ context, parts }: SessionAccess): CliError {
     'parley',
     ...createResumeCommand(context, parts.params.session, { message: 'TASK' }),
   ])
-  const message = 'this session has no events yet'
-  return new CliError('usage', message, { consequence: `to give it a task: ${command}` })
+  return new CliError('usage', `${parts.params.session} has no events yet`, { consequence: `to give it a task: ${command}` })
 }
 
 function describeProgress({ events, toolUses, last }: FollowProgress, now: number): string {
