@@ -142,17 +142,15 @@ test('an interrupt ends all waiting tool uses of the emulated agent, but an inte
   expect(await usesOf()).toHaveLength(2)
 })
 
-describe('the emulated agent explains lines that are not a tool use', () => {
-  test.each(['use bash {"a":', 'fail a b {}', 'start a {"phases":"b"}'])(
-    'the emulated agent answers that it does not understand the invalid line: %s',
-    async (line) => {
-      const ended = await send(`Please:\n${line}`)
-      expect(ended).toMatchObject({ code: 0, err: expect.not.stringContaining('wait') })
-      expect(ended.out).toContain(`does not understand “${line.slice(0, 40)}`)
-      expect(await usesOf()).toEqual([])
-    },
-  )
-})
+test.each(['use bash {"a":', 'fail a b {}', 'start a {"phases":"b"}'])(
+  'the emulated agent answers that it does not understand the invalid line: %s',
+  async (line) => {
+    const ended = await send(`Please:\n${line}`)
+    expect(ended).toMatchObject({ code: 0, err: expect.not.stringContaining('wait') })
+    expect(ended.out).toContain(`does not understand “${line.slice(0, 40)}`)
+    expect(await usesOf()).toEqual([])
+  },
+)
 
 describe('the emulated agent starts threads and workflow runs', () => {
   // With a store, the emulated agent acts at once and also works in the background.

@@ -118,7 +118,7 @@ test('W12: serve fails exactly as often as --fault says', async () => {
   expect((await chat(served)).code).toBe(0)
 })
 
-test.each(['429x0', 'x1'])('serve exits with 2 for a fault that can never happen: %s', async (fault) => {
+test.each(['429x0', 'x1'])('serve exits with 2 for the invalid --fault %s', async (fault) => {
   const { code, err } = await run(['serve', '--fault', fault, '--port', '65536'])
   expect(code).toBe(2)
   expect(err).toContain(`--fault ${fault}: must be [ENDPOINT:]KIND[xTIMES]`)
@@ -136,7 +136,7 @@ test('serve continues after the reader of its log has closed the pipe', async ()
   for (let i = 0; i < 3; i++) expect((await call(served)).status).toBe(200)
 })
 
-test('serve creates its answer from the prompt and respects the output limit', async () => {
+test('serve answers with a quote of the prompt and respects the output limit', async () => {
   const served = await serve()
   const answer = await chat(served)
   expect(await chat(served)).toMatchObject({ code: 0, out: answer.out })

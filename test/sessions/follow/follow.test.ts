@@ -288,37 +288,35 @@ describe('events follow after failures', () => {
   })
 })
 
-describe('--raw prints no body of a failed list or stream', () => {
-  const rawLines = (...events: Event[]) => events.map((event) => `${JSON.stringify(event)}\n`).join('')
-  const html = { status: 502, body: '<html>bad gateway</html>', headers: { 'content-type': 'text/html' } }
+const rawLines = (...events: Event[]) => events.map((event) => `${JSON.stringify(event)}\n`).join('')
+const html = { status: 502, body: '<html>bad gateway</html>', headers: { 'content-type': 'text/html' } }
 
-  test.each([
-    ['follow', ['follow', '--history'], [say('a', 'one'), say('b', 'two'), done('i')]],
-    ['run', ['run', 'go on', '--no-stdin'], [say('b', 'two'), done('i')]],
-  ])(
-    'events %s --raw prints no body of a failed list or stream that it requests again',
-    async (_, argv, printed) => {
-      const isRun = argv[0] === 'run'
-      const before = [say('a', 'one'), ...(isRun ? [done('i0')] : [])]
-      const now = [...before, ...(isRun ? [sent] : []), say('b', 'two')]
-      let failing = 0
-      const isFailing = () => hasBegun() && ++failing <= 4
-      const hasBegun = () => service.requests.filter(({ kind }) => kind === 'stream').length > 1
-      const service: ReturnType<typeof createScripted> = createScripted([], [], {
-        lists: [{ when: isFailing, fault: html }, { when: hasBegun, events: now }, { events: before }],
-        streams: [
-          { nth: 1, events: [], cutAfter: 0 },
-          { when: isFailing, fault: html },
-          { events: [done('i')] },
-        ],
-      })
-      const { code, out, err } = await service.events(...argv, '--raw', '--retries', '0')
-      expect({ code, out }, err).toEqual({ code: 0, out: rawLines(...printed) })
-      expect(err).toContain('502')
-      expect(failing).toBeGreaterThan(4)
-    },
-  )
-})
+test.each([
+  ['follow', ['follow', '--history'], [say('a', 'one'), say('b', 'two'), done('i')]],
+  ['run', ['run', 'go on', '--no-stdin'], [say('b', 'two'), done('i')]],
+])(
+  'events %s --raw prints no body of a failed list or stream that it requests again',
+  async (_, argv, printed) => {
+    const isRun = argv[0] === 'run'
+    const before = [say('a', 'one'), ...(isRun ? [done('i0')] : [])]
+    const now = [...before, ...(isRun ? [sent] : []), say('b', 'two')]
+    let failing = 0
+    const isFailing = () => hasBegun() && ++failing <= 4
+    const hasBegun = () => service.requests.filter(({ kind }) => kind === 'stream').length > 1
+    const service: ReturnType<typeof createScripted> = createScripted([], [], {
+      lists: [{ when: isFailing, fault: html }, { when: hasBegun, events: now }, { events: before }],
+      streams: [
+        { nth: 1, events: [], cutAfter: 0 },
+        { when: isFailing, fault: html },
+        { events: [done('i')] },
+      ],
+    })
+    const { code, out, err } = await service.events(...argv, '--raw', '--retries', '0')
+    expect({ code, out }, err).toEqual({ code: 0, out: rawLines(...printed) })
+    expect(err).toContain('502')
+    expect(failing).toBeGreaterThan(4)
+  },
+)
 
 describe('events list prints the events of every page', () => {
   const exchange = createEmulator({})
@@ -377,7 +375,7 @@ describe('events list prints the events of every page', () => {
     [[], 2500, 0],
     [['--limit', '1200'], 1200, 0],
     [['--type', 'agent.message'], 1250, 1],
-  ])('events list --order desc %j prints a long list from its end if the service ignores the order', async (flags, count, last) => {
+  ])('events list --order desc prints a long list from its end if the service ignores the order, with the flags %j', async (flags, count, last) => {
     const events = Array.from({ length: 2500 }, (_, i) => ({
       ...(i % 2 === 0 ? say(`e${i}`, 'x') : done(`e${i}`)),
       processed_at: new Date(i * 1000).toISOString(),

@@ -44,6 +44,13 @@ const toItems = (words: string) =>
     .filter(Boolean)
     .map((word) => ({ event: toEvent(word), text: word }))
 
+function createSeenEvents(past: string, sent?: string): SeenEvents {
+  const seenEvents = new SeenEvents()
+  seenEvents.addEarlier(toItems(past))
+  if (sent !== undefined) seenEvents.addSent(toItems(sent).map(({ event }) => event))
+  return seenEvents
+}
+
 interface Script {
   past?: string
   /** Events that parley sends before the follower starts. */
@@ -72,8 +79,7 @@ function follow({
   answers = {},
   statuses = ['running'],
 }: Script): string[] {
-  const seenEvents = new SeenEvents()
-  seenEvents.addEarlier(toItems(past))
+  const seenEvents = createSeenEvents(past, sent)
   const coming = stream.split(' ').filter(Boolean)
   const trace: string[] = []
   let listed = 0
@@ -111,7 +117,6 @@ function follow({
     return { is: 'silence', durationMs: effect.maxMs }
   }
 
-  if (sent !== undefined) seenEvents.addSent(toItems(sent).map(({ event }) => event))
   let { state, effect } = computeFirstFollowStep(seenEvents, stays)
   for (let steps = 0; steps < 200; steps++) {
     if (effect.do === 'end') return [...trace, `end at ${now}`]
@@ -288,12 +293,8 @@ const states: Record<State, (past: string) => FollowState> = {
   current: (past) => computeNextFollowStep(states.comparing(past), toList(`${past} say1`), 0).state,
 }
 
-function started(past: string, sent?: string): FollowState {
-  const seenEvents = new SeenEvents()
-  seenEvents.addEarlier(toItems(past))
-  if (sent !== undefined) seenEvents.addSent(toItems(sent).map(({ event }) => event))
-  return computeFirstFollowStep(seenEvents, false).state
-}
+const started = (past: string, sent?: string): FollowState =>
+  computeFirstFollowStep(createSeenEvents(past, sent), false).state
 
 const toItem = (word: string) => toItems(word)[0] as EventItem
 const toList = (words: string): FollowEffectResult => ({
@@ -334,22 +335,12 @@ const news: Record<Kind, FollowEffectResult> = {
 }
 
 test('an older message that the first list omitted is not the answer to a sent event', () => {
-  const seenEvents = new SeenEvents()
-  seenEvents.addEarlier(toItems('ask1 run1'))
-  seenEvents.addSent([toEvent('ask2')])
+  const seenEvents = createSeenEvents('ask1 run1', 'ask2')
   seenEvents.addList(toItems('ask1 run1 say1 done1 ask2 run2 done2'))
   expect(seenEvents.task.answer).toBeUndefined()
   seenEvents.addList(toItems('ask1 run1 say1 done1 ask2 run2 say2 done2'))
   expect(seenEvents.task.answer?.id).toBe('say2')
 })
-
-/** Returns the seen events of a session with this history and these sent events. */
-function seen(past: string, sent: string): SeenEvents {
-  const seenEvents = new SeenEvents()
-  seenEvents.addEarlier(toItems(past))
-  seenEvents.addSent(toItems(sent).map(({ event }) => event))
-  return seenEvents
-}
 
 const stream = (seenEvents: SeenEvents, words: string) =>
   toItems(words).flatMap((item) => seenEvents.addStreamed(item).map(({ text }) => text))
@@ -357,14 +348,14 @@ const list = (seenEvents: SeenEvents, words: string) => seenEvents.addList(toIte
 
 describe('sent events in lists', () => {
   test('only events after the sent event are new, not the events of an earlier list', () => {
-    const seenEvents = seen('ask0', 'ask1')
+    const seenEvents = createSeenEvents('ask0', 'ask1')
     const news = ['say9', 'ask1 say2'].map((words) => list(seenEvents, words))
     expect(news.at(-1)).toEqual(['say2'])
     expect(news.slice(0, -1).flat()).toEqual([])
   })
 
   test('a streamed event is not new if a list without the sent event contained it', () => {
-    const seenEvents = seen('run0', 'ask1')
+    const seenEvents = createSeenEvents('run0', 'ask1')
     stream(seenEvents, 'ask1')
     expect(seenEvents.isSearching).toBe(false)
     list(seenEvents, 'run0 say1')
@@ -373,7 +364,7 @@ describe('sent events in lists', () => {
   })
 
   test('all received events are new if the sent event is found neither by id nor by content', () => {
-    const seenEvents = seen('', 'ask1')
+    const seenEvents = createSeenEvents('', 'ask1')
     stream(seenEvents, 'say1 say2')
     list(seenEvents, 'say1')
     for (const isMissingSentEvents of [true, false]) {
@@ -383,8 +374,8 @@ describe('sent events in lists', () => {
     expect(list(seenEvents, 'say1')).toEqual(['say1', 'say2'])
   })
 
-  test('a tool use is contradicted if two lists show different inputs, even if both lists omit the sent event', () => {
-    const seenEvents = seen('run0', 'ask1')
+  test('two lists with different inputs of a tool use contradict each other, even if both omit the sent event', () => {
+    const seenEvents = createSeenEvents('run0', 'ask1')
     const event = { ...toEvent('use1'), input: { command: 'rm' } }
     const other = { event, text: JSON.stringify(event) }
     list(seenEvents, 'run0 use1')
@@ -394,8 +385,7 @@ describe('sent events in lists', () => {
   })
 
   test('a follower counts events without ids that have equal content', () => {
-    const seenEvents = new SeenEvents()
-    seenEvents.addEarlier(toItems('say say'))
+    const seenEvents = createSeenEvents('say say')
     expect(list(seenEvents, 'say say say')).toEqual(['say'])
     expect(list(seenEvents, 'say say say done')).toEqual(['done'])
     expect(list(seenEvents, 'say1 say1')).toEqual(['say1'])
@@ -404,7 +394,7 @@ describe('sent events in lists', () => {
 })
 
 test('a message of another client is not the task, and a message before the task is not the answer', () => {
-  const seenEvents = seen('run0', 'ask1')
+  const seenEvents = createSeenEvents('run0', 'ask1')
   stream(seenEvents, 'say0 ask1')
   expect(seenEvents.task.answer).toBeUndefined()
   stream(seenEvents, 'say1 ask2')
@@ -412,7 +402,7 @@ test('a message of another client is not the task, and a message before the task
 })
 
 test('work is pending until the service shows the sent event as processed', () => {
-  const both = seen('done0', 'stop1 ask1')
+  const both = createSeenEvents('done0', 'stop1 ask1')
   expect(both.isWorkPending).toBe(true)
   expect(both.state.stop).toBeUndefined()
   stream(both, 'stop1')
@@ -423,12 +413,12 @@ test('work is pending until the service shows the sent event as processed', () =
   both.addRepeated(toItem('ask1'))
   expect(both.isWorkPending).toBe(false)
   // Without an id, nobody can tell when the event is processed, so parley does not wait for that.
-  const unnamed = seen('done0', 'ask')
+  const unnamed = createSeenEvents('done0', 'ask')
   stream(unnamed, 'queued')
   expect(unnamed.isWorkPending).toBe(false)
 })
 
-test('an event is new at once if parley has sent nothing', () => {
+test('a streamed event is new if parley has sent nothing', () => {
   const seenEvents = new SeenEvents()
   seenEvents.endSearchPhase()
   const { isSearching, isWorkPending, isMissingSentEvents, seeksIds } = seenEvents
@@ -598,7 +588,7 @@ test.each(['streamed', 'listed'])(
   async (by) => {
     setFlagsFromString('--expose-gc')
     const collectGarbage = runInNewContext('gc') as () => void
-    const seenEvents = new SeenEvents()
+    const seenEvents = createSeenEvents('ask1')
     const kept: WeakRef<object>[] = []
     const rounds = 200
     const makeRound = (round: number): EventItem[] => {
@@ -611,7 +601,6 @@ test.each(['streamed', 'listed'])(
       ]
       return events.map((event) => ({ event, text: JSON.stringify(event) }))
     }
-    seenEvents.addEarlier(toItems('ask1'))
     const turn = Array.from({ length: rounds }, (_, round) => () => makeRound(round))
     if (by === 'listed')
       expect(seenEvents.addList([...toItems('ask1'), ...turn.flatMap((make) => make())])).toHaveLength(3 * rounds)
@@ -627,7 +616,7 @@ test.each(['streamed', 'listed'])(
 )
 
 test("an older message is the answer if a list shows another client's task after it", () => {
-  const seenEvents = seen('', 'ask1')
+  const seenEvents = createSeenEvents('', 'ask1')
   stream(seenEvents, 'ask1 say1 say2 say3')
   expect(list(seenEvents, 'ask1 say1 say2 ask2 say3')).toEqual(['ask2'])
   expect(seenEvents.task.answer?.id).toBe('say2')
@@ -646,14 +635,13 @@ describe('list that is read from its newest event backwards', () => {
   ])(
     'a follower that reads a list backwards %s if %s',
     (decision, _, before, newest) => {
-      const seenEvents = new SeenEvents()
-      seenEvents.addEarlier(toItems(before))
+      const seenEvents = createSeenEvents(before)
       expect(seenEvents.hasListEnd && seenEvents.overlapsLastList(toItems(newest))).toBe(decision === 'stops')
     },
   )
 
   test('a follower reads lists backwards beyond the sent event until the sent event is listed as processed', () => {
-    const seenEvents = seen('ask0 done0', 'queued1')
+    const seenEvents = createSeenEvents('ask0 done0', 'queued1')
     for (const words of ['ask0 done0 say0 use0', 'ask0 done0 say0 use0 queued1']) {
       list(seenEvents, words)
       expect(seenEvents.overlapsLastList(toItems('queued1 use0 say0'))).toBe(false)
@@ -664,8 +652,7 @@ describe('list that is read from its newest event backwards', () => {
   })
 
   test('the events since the last list have the same effect as the whole list', () => {
-    const seenEvents = new SeenEvents()
-    seenEvents.addEarlier(toItems('ask1 run1'))
+    const seenEvents = createSeenEvents('ask1 run1')
     stream(seenEvents, 'say2 done1')
     const newest = toItems('done1 say2 say1 run1 ask1')
     expect(seenEvents.overlapsLastList(newest)).toBe(true)
