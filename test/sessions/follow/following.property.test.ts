@@ -5,9 +5,9 @@ import type { Timers } from '../../../src/timers.ts'
 import { createClock } from '../../harness/clock.ts'
 import { scaleRuns } from '../../harness/property-runs.ts'
 import { run } from '../../harness/run.ts'
-import { expectSendOutput, findAnswerId, findMistakes, expectFollowOutput, readIds } from './judge.ts'
-import { type ScenarioLimits, sendScenarios, taskText, followScenarios } from './session-scripts.ts'
-import { createScenarioService, type ScenarioService, sentId } from './session-service.ts'
+import { expectFollowOutput, expectSendOutput, findAnswerId, findMistakes, readIds } from './judge.ts'
+import { createScenarioService, type ScenarioService } from './scenario-service.ts'
+import { followScenarios, getSentId, type ScenarioLimits, sendScenarios, taskText } from './scenarios.ts'
 
 const runs = Number(process.env.FOLLOW_RUNS ?? scaleRuns(50).numRuns)
 
@@ -33,10 +33,10 @@ describe.each(worlds)('service where %s', (condition, limits) => {
       const service = createScenarioService(scenario, clock)
       const argv = ['events', 'send', taskText, '--follow', ...(isRaw ? ['--raw'] : [])]
       const { code, out, err } = await run(argv, world(service, clock))
-      const printed = readIds(out, isRaw, service.ledger)
+      const printed = readIds(out, isRaw, service.events)
       expect(
         {
-          posts: service.posts,
+          posts: service.posts.length,
           code,
           wrong: findMistakes(printed, expectSendOutput(scenario), service, scenario.lag),
         },
@@ -56,10 +56,10 @@ describe.each(worlds)('service where %s', (condition, limits) => {
         const service = createScenarioService(scenario, clock)
         const argv = ['events', 'follow', ...(isRaw ? ['--raw'] : []), ...(hasHistory ? ['--history'] : [])]
         const { code, out, err } = await run(argv, world(service, clock))
-        const printed = readIds(out, isRaw, service.ledger)
+        const printed = readIds(out, isRaw, service.events)
         const expected = expectFollowOutput(scenario, service, hasHistory)
         expect(
-          { posts: service.posts, code, wrong: findMistakes(printed, expected, service, scenario.lag) },
+          { posts: service.posts.length, code, wrong: findMistakes(printed, expected, service, scenario.lag) },
           err,
         ).toEqual({
           posts: 0,
@@ -78,7 +78,7 @@ describe.each(worlds)('service where %s', (condition, limits) => {
       const argv = ['events', 'run', '--last', ...(scenario.isSent ? [taskText] : [])]
       const { code, out, err } = await run(argv, world(service, clock))
       const answer = scenario.code === 0 ? (findAnswerId(scenario) ?? '') : ''
-      expect({ posts: service.posts, code, out: out.trim() }, err).toEqual({
+      expect({ posts: service.posts.length, code, out: out.trim() }, err).toEqual({
         posts: scenario.isSent ? 1 : 0,
         code: scenario.code === 0 && answer === '' ? 8 : scenario.code,
         out: answer,
@@ -93,11 +93,12 @@ test('events send --interrupt --follow ends if nothing follows the interrupt', a
   const property = fc.asyncProperty(resting, fc.boolean(), async (scenario, isRaw) => {
     const clock = createClock()
     const start = clock.now()
-    const service = createScenarioService({ ...scenario, runsFirst: false, turn: [] }, clock)
+    const quiet = { ...scenario, runsFirst: false, turn: [] }
+    const service = createScenarioService(quiet, clock)
     const argv = ['events', 'send', '--interrupt', '--follow', ...(isRaw ? ['--raw'] : [])]
     const { code, out, err } = await run(argv, world(service, clock))
-    const printed = readIds(out, isRaw, service.ledger).filter((id) => id !== sentId)
-    expect({ posts: service.posts, code, printed }, err).toEqual({ posts: 1, code: 0, printed: [] })
+    const printed = readIds(out, isRaw, service.events).filter((id) => id !== getSentId(quiet))
+    expect({ posts: service.posts.length, code, printed }, err).toEqual({ posts: 1, code: 0, printed: [] })
     expect(clock.now() - start, 'milliseconds').toBeLessThan(300_000)
   })
   await assert(property)
@@ -118,7 +119,7 @@ test('events list prints only the requested events even if the service ignores t
     const { code, out, err } = await run(argv, world(service, clock))
     const wanted = scenario.history.filter((event) => type === undefined || event.type === type)
     const expected = wanted.slice(limit === undefined ? 0 : -limit).map(({ id }) => id)
-    expect({ code, ids: readIds(out, isRaw, service.ledger) }, err).toEqual({ code: 0, ids: expected })
+    expect({ code, ids: readIds(out, isRaw, service.events) }, err).toEqual({ code: 0, ids: expected })
   })
   await assert(property)
 })

@@ -1,5 +1,52 @@
 import fc from 'fast-check'
-import type { Event, GeneratedSession, GeneratedStream } from './session-service.ts'
+
+/** An event of a session, with a unique id. */
+export type Event = { id: string; type: string } & Record<string, unknown>
+
+/** The last stream of a session is never cut. */
+export interface GeneratedStream {
+  /** Number of the newest events that the stream sends first. */
+  replay: 'all' | number
+  /** Number of frames after which the stream is cut. */
+  cutAfter: number
+  /** A cut ends the body, breaks it, or breaks it within a frame. */
+  cut: 'end' | 'reset' | 'half'
+  /** Indexes of the frames that are sent twice. */
+  twice: readonly number[]
+  /** Value of the `event:` line of each frame. */
+  name: 'message' | 'type' | 'none'
+  hasComments: boolean
+  hasPieces: boolean
+}
+
+export interface Scenario {
+  /** Events before parley starts. */
+  history: readonly Event[]
+  /** Number of the newest events that the first list omits and that the first stream may deliver. */
+  late: number
+  /** The turn starts when parley sends a message; otherwise at once. */
+  isSent: boolean
+  /** The events of the turn, each with its delay in milliseconds after the previous one. */
+  turn: readonly { event: Event; after: number }[]
+  /** Form of the response to a sent message. */
+  receipt: 'whole' | 'ids' | 'other ids' | 'no data' | 'empty'
+  /** The list shows `session.status_running` before the message that caused it. */
+  runsFirst: boolean
+  /** Streams also deliver `user.*` events. */
+  echoes: boolean
+  /** Number of list requests by which the content of a list lags. */
+  lag: number
+  list: { form: 'next_page' | 'has_more' | 'array'; size: number; obeys: boolean }
+  /** A silent stream sends comments. */
+  sendsComments: boolean
+  streams: readonly GeneratedStream[]
+  /** Exit code of parley. */
+  code: number
+}
+
+/** Id of the event that parley sends. */
+export const getSentId = ({ history, runsFirst }: Scenario): string =>
+  `e${history.length + (runsFirst ? 2 : 1)}`
 
 /** The end of a turn, and the exit code of parley after it. */
 interface Ending {
@@ -127,9 +174,9 @@ const past = fc
   )
 
 const stream: fc.Arbitrary<GeneratedStream> = fc.record({
-  replay: fc.oneof(fc.constantFrom('none' as const, 'all' as const), fc.integer({ min: 1, max: 8 })),
+  replay: fc.oneof(fc.constantFrom(0, 'all' as const), fc.integer({ min: 1, max: 8 })),
   cutAfter: fc.nat(6),
-  cut: fc.constantFrom('end', 'error', 'half'),
+  cut: fc.constantFrom('end', 'reset', 'half'),
   twice: fc.array(fc.nat(8), { maxLength: 2 }),
   name: fc.constantFrom('type', 'message', 'none'),
   hasComments: fc.boolean(),
@@ -143,24 +190,22 @@ export interface ScenarioLimits {
   maySendComments: boolean
 }
 
-export type Scenario = GeneratedSession & { code: number }
-
 const behaviour = ({ maxLag, maxLate, mayOmitUserEvents, maySendComments }: ScenarioLimits) => ({
   past,
   list: doings,
   ending: endings,
   afters: fc.array(fc.constantFrom(0, 10, 300, 5000), { minLength: 20, maxLength: 20 }),
   late: fc.nat(maxLate),
-  receipt: fc.constantFrom<GeneratedSession['receipt']>('whole', 'ids', 'other ids', 'no data', 'empty'),
+  receipt: fc.constantFrom<Scenario['receipt']>('whole', 'ids', 'other ids', 'no data', 'empty'),
   runsFirst: fc.boolean(),
   echoes: mayOmitUserEvents ? fc.boolean() : fc.constant(true),
   lag: fc.nat(maxLag),
   listing: fc.record({
-    form: fc.constantFrom<GeneratedSession['list']['form']>('next_page', 'has_more', 'array'),
+    form: fc.constantFrom<Scenario['list']['form']>('next_page', 'has_more', 'array'),
     size: fc.integer({ min: 2, max: 40 }),
     obeys: fc.boolean(),
   }),
-  keepsAlive: maySendComments ? fc.boolean() : fc.constant(false),
+  sendsComments: maySendComments ? fc.boolean() : fc.constant(false),
   streams: fc.array(stream, { minLength: 1, maxLength: 4 }),
 })
 
