@@ -1,9 +1,9 @@
 import { usageError } from '../../errors.ts'
 import { formatFieldPath, tryParseJson } from '../../wire/json/parse.ts'
-import { SessionEvent } from '../../wire/sessions/session-event.ts'
+import { isClientEvent, SessionEvent } from '../../wire/sessions/session-event.ts'
 import { type EmulatedResponse, toErrorResponse } from '../response.ts'
 import { toolReplyTypes } from './agent.ts'
-import { type ClientEvent, type EmulatedEvent, EmulatedSession, isClientEvent } from './session.ts'
+import { type ClientEvent, type EmulatedEvent, EmulatedSession } from './session.ts'
 
 /** Parses the output of `events list --raw` or `events follow --raw`. Throws a usage error. */
 export function parseRecordedEvents(text: string, name: string): EmulatedEvent[] {

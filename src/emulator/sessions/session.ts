@@ -10,8 +10,6 @@ export interface EmulatedEvent {
   text: string
 }
 
-export const isClientEvent = ({ type }: { type: string }): boolean => /^(user|system)\./.test(type)
-
 export abstract class EmulatedSession {
   readonly id: string
   readonly events: EmulatedEvent[] = []

@@ -1,11 +1,12 @@
 import { on } from 'node:events'
 import type { SendEventsBody } from '../../wire/sessions/send-events.ts'
+import { isClientEvent } from '../../wire/sessions/session-event.ts'
 import type { CreateSessionBody } from '../../wire/sessions/session-requests.ts'
 import { encodeSseEvent } from '../../wire/sse.ts'
 import { createRandomId, type EmulatedResponse, toErrorResponse, toJsonResponse } from '../response.ts'
 import { AgentSession, type StoredSession } from './agent.ts'
 import { ReplaySession } from './replay.ts'
-import { type EmulatedEvent, type EmulatedSession, isClientEvent } from './session.ts'
+import type { EmulatedEvent, EmulatedSession } from './session.ts'
 
 /** A file through which several processes share the emulated sessions. */
 export interface SessionStore {

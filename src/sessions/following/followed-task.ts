@@ -57,7 +57,7 @@ export class FollowedTask {
       if (isTaskEvent(event)) this.#clear()
       return false
     }
-    this.showsClientEvents ||= isOfClient(event)
+    this.showsClientEvents ||= isUserEvent(event)
     const isFromThisProcess = entry.isFromThisProcess || (event.id !== undefined && this.#earlierTaskIds.has(event.id))
     const isFollowedTask = isTaskEvent(event) && (isFromThisProcess || !this.hasOwnTask)
     if (isFollowedTask) {
@@ -197,7 +197,7 @@ function mayEnd(event: SessionEvent): boolean | undefined {
  * for an interrupt of one thread.
  */
 function isInterrupt(event: SessionEvent): boolean | undefined {
-  if (event.type !== 'user.interrupt') return isOfClient(event) ? false : undefined
+  if (event.type !== 'user.interrupt') return isUserEvent(event) ? false : undefined
   return isOfMainThread(event) ? true : undefined
 }
 
@@ -207,7 +207,7 @@ function endsWork(event: SessionEvent): boolean {
   return stopsSession(event) && readStopReason(event).type !== 'requires_action'
 }
 
-const isOfClient = ({ type }: SessionEvent): boolean => type.startsWith('user.')
+const isUserEvent = ({ type }: SessionEvent): boolean => type.startsWith('user.')
 
 /** Returns whether an event gives the agent new work. A reply to a tool use does not. */
 export const isTaskEvent = ({ type }: SessionEvent): boolean =>

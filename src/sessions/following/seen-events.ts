@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto'
 import type { EventItem } from '../../wire/sessions/events-page.ts'
 import {
+  isClientEvent,
   isEventPiece,
   readEventText,
   type SessionEvent,
@@ -43,7 +44,7 @@ export class SeenEvents {
 
   addEarlier(items: readonly EventItem[]): void {
     for (const item of withIdentities(items, this.#earlierCounts)) {
-      if (isUserOrSystem(item.event)) this.#earlierClientDigests.add(hash(getComparableEventText(item.event)))
+      if (isClientEvent(item.event)) this.#earlierClientDigests.add(hash(getComparableEventText(item.event)))
       if (this.log.has(item.identity)) this.addRepeated(item)
       else this.log.append(item, { isListed: true })
     }
@@ -376,8 +377,6 @@ class SentEvents {
     else this.#wanted.delete(name)
   }
 }
-
-const isUserOrSystem = ({ type }: SessionEvent) => /^(user|system)\./.test(type)
 
 /** Returns the fields that a service does not change, by which parley finds a sent event without its id. */
 export const getComparableEventText = (event: SessionEvent): string =>

@@ -127,11 +127,13 @@ export const isEventPiece = ({ id, type }: SessionEvent): boolean =>
 export const isOfMainThread = ({ session_thread_id: thread }: SessionEvent): boolean =>
   thread === undefined || thread === null || thread === ''
 
+export const isClientEvent = ({ type }: { type: string }): boolean => /^(user|system)\./.test(type)
+
 export const stopsSession = (event: SessionEvent): boolean =>
   /^session\.(status_idle|status_terminated|deleted)$/.test(event.type) && isOfMainThread(event)
 
 export const startsAgentWork = ({ type }: SessionEvent): boolean =>
-  type === 'session.status_running' || (/^(user|system)\./.test(type) && type !== 'user.interrupt')
+  type === 'session.status_running' || (isClientEvent({ type }) && type !== 'user.interrupt')
 
 export const toolUseIdFields = ['tool_use_id', 'custom_tool_use_id', 'mcp_tool_use_id']
 
