@@ -83,7 +83,7 @@ async function write(answer: HttpResponse, response: ServerResponse): Promise<vo
   let resumeWriting = () => {}
   response.on('drain', () => resumeWriting())
   response.on('close', () => {
-    // A stream that waits for an event does not detect that the client has closed the connection, so it is closed here.
+    // A stream that waits for an event does not detect a closed connection, so the stream is closed here.
     answer.close()
     resumeWriting()
   })

@@ -63,7 +63,7 @@ describe('documented behavior of the services', () => {
     ['130,000 wrong events', events, `{"events":[${times('{"type":"user.mesage"}')}]}`],
     ['130,000 wrong turns', chat, `{"contents":[${times('5')}]}`],
     [
-      '20,000 levels',
+      'an event with 20,000 levels',
       events,
       `{"events":[{"type":"user.interrupt","a":${'['.repeat(20_000)}${']'.repeat(20_000)}}]}`,
     ],

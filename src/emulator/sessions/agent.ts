@@ -45,8 +45,7 @@ export interface StoredSession {
 }
 
 /**
- * For each type of reply: the field with the id of the tool use, and the types of tool uses that it
- * answers.
+ * For each type of reply: the field with the id of the tool use, and the types of the answered tool uses.
  */
 export const toolReplyTypes = new Map([
   ['user.tool_confirmation', { field: 'tool_use_id', uses: ['agent.tool_use', 'agent.mcp_tool_use'] }],
@@ -137,8 +136,8 @@ export class AgentSession extends EmulatedSession {
   }
 
   /**
-   * Returns an error response for a message while the session waits, for a reply to a tool use that is
-   * unknown or does not wait, and for a reply of the wrong type.
+   * Returns an error response for a message while the session waits or is over its budget, and for a reply
+   * whose tool use is unknown, does not wait or needs another type of reply.
    */
   #checkEvents(parameters: readonly ClientEvent[]): EmulatedResponse | undefined {
     const all = this.#stored.agent.threads.map(({ waiting }) => new Set(waiting))

@@ -41,8 +41,8 @@ export const taskStepHelp = [
 
 /**
  * Parses a message into rounds of steps. Each step is a line, and a line that begins with `then` starts a
- * round. The words "a tool" or "two tools" stand for example steps. If a line begins like a step but is
- * invalid, its step is a message that the agent does not understand the line.
+ * round. The words "a tool" or "two tools" stand for example steps. For an invalid line that begins
+ * like a step, the agent sends a message that it does not understand the line.
  */
 export function parseTaskSteps(texts: readonly string[]): TaskStep[][] {
   const text = texts.join('\n')

@@ -98,9 +98,8 @@ export class FollowedTask {
 
   /**
    * The agent's last message in the main thread after the followed task. It is the final answer once the
-   * session is idle. Messages after the next task of another client do not count. If a workflow run was open
-   * when that next task arrived, there is no answer, because the agent answers only after its workflow runs
-   * have ended.
+   * session is idle. Messages after the next task of another client do not count. The agent answers only
+   * after its workflow runs have ended. So there is no answer if a run was open when that next task arrived.
    */
   get answer(): SessionEvent | undefined {
     const own = this.#eventsBeforeOtherTask.slice(this.#workStart)

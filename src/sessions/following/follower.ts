@@ -92,7 +92,7 @@ export class Follower {
   #stream: EventStream | undefined
   #isWoken = false
   /**
-   * Time of the last list, by two clocks: the wall clock may be set back, and the monotonic clock stops while
+   * Time of the last list, by two clocks. The wall clock may be set back, and the monotonic clock stops while
    * the computer sleeps.
    */
   #listedAt = { now: -Infinity, date: -Infinity }
@@ -179,8 +179,8 @@ export class Follower {
           const isConnecting = effect.do === 'connect'
           const ended = { is: 'ended' } as const
           const isBroken = effect.do === 'listen' && error.kind === 'response' && !error.details.isPermanent
-          // After the session has stopped, the list has its last events, so the follower needs no stream: an
-          // error of the stream counts as the end of the stream.
+          // After the session has stopped, the follower only needs the list. So an error of the stream counts
+          // as the end of the stream.
           const isEnd = isBroken && computeNextFollowStep(state, ended, timers.now()).effect.do === 'end'
           const finalFailure = isEnd ? undefined : this.#reconnectPolicy.findFinalFailure(error)
           if (finalFailure && !isConnecting) throw finalFailure

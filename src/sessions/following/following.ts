@@ -11,12 +11,12 @@ import { getEventIdentity, type SeenEvents } from './seen-events.ts'
  * The follower must emit each event once and in the list's order. A follower is in one of three states:
  *
  * - joining: the stream is open. Events before its first event are only in the list.
- * - comparing: the follower holds back the first event of the stream until the list contains it, or until the
- *   last delay of `listDelaysMs` is over.
+ * - comparing: the follower holds back the first event of the stream until the list contains it. After the
+ *   last delay of `listDelaysMs`, the follower emits the event anyway.
  * - current: the follower emits each new event of the stream at once.
  *
  * After sending events, the follower searches the list and the stream for them. Until it finds them, it holds
- * back all new events, because they may be earlier or later than the sent ones.
+ * back all new events, because these may be earlier than the sent events.
  *
  * The follower ends after an idle event, if the stream has ended or stays silent for `silenceAfterIdleMs`. If
  * the service has not started to work on the sent events, the follower first waits up to `maxStartDelayMs`.
@@ -25,8 +25,8 @@ import { getEventIdentity, type SeenEvents } from './seen-events.ts'
  * `maxSilenceMs` without an event, the follower then reads the session resource and the list. If the resource
  * is idle and the list has no new event, the session counts as idle until the next event.
  *
- * If only replies to tool uses of child threads are missing, a running session counts as waiting after
- * `maxSilenceMs` without an event.
+ * A running session may lack only replies to tool uses of child threads. After `maxSilenceMs` without an
+ * event, it then counts as waiting.
  */
 export type FollowState = CommonFields &
   /** `listenMs`: durations of listening to the stream. After each, the follower reads the list. */

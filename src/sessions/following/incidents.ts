@@ -17,8 +17,8 @@ type Kind = (typeof kinds)[number]
 const maxReasonLength = 500
 
 /**
- * Collects failures after which the session may continue: refused tool uses, final errors of the session and
- * of MCP servers, and incomplete workflow runs. Prints each once as a warning and counts it for the report.
+ * Collects failures after which the session may continue: refused tool uses, final errors of the session or
+ * an MCP server, failed workflow runs. Prints each once as a warning and counts it for the report.
  */
 export class SessionIncidents {
   readonly #context: Context

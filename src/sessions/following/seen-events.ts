@@ -13,8 +13,8 @@ import { type IdentifiedEvent, SessionLog } from './session-log.ts'
  * Collects the events of a session and determines which of them are new, because a stream may repeat old
  * events. Events are the same if they have the same id. Events without an id are compared as a whole.
  *
- * After `addSent`, only events after the sent events are new. The list may lag behind, but its order is
- * right, so all its events count as older until it contains a sent event.
+ * After `addSent`, only events after the sent events are new. The list may lag behind, but is in order. So
+ * all events of a list count as older until a list contains a sent event.
  */
 export class SeenEvents {
   readonly log = new SessionLog()
@@ -258,8 +258,8 @@ export class SeenEvents {
 export const getEventIdentity = ({ event }: EventItem): string => event.id ?? digestEvent(event)
 
 /**
- * Returns whether an identity belongs to an event without an id. Only the whole list shows how many equal
- * events without an id there are, so a part of the list is not enough.
+ * Returns whether an identity belongs to an event without an id. For such events, a part of the list is not
+ * enough: only the whole list shows the number of equal events.
  */
 const isDigest = (identity: string): boolean => identity.startsWith('\0')
 

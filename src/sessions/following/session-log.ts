@@ -33,8 +33,8 @@ interface Entry extends LoggedEvent {
 /**
  * Stores the events of a session in order, and computes the session's state and the answer from them.
  *
- * The list determines the order, but it may lag behind the stream. An event that is not in the list yet keeps
- * its place before the next listed event, or at the end of the log. If the list shows a new event before
+ * The list determines the order, but it may lag behind the stream. An event that the list does not contain
+ * yet stays before the next listed event, or at the end of the log. If the list contains a new event before
  * known events, the log computes state and answer again from all entries. To save memory, most entries have
  * only the fields that this computation reads.
  */
@@ -75,7 +75,10 @@ export class SessionLog {
     this.task.add(entry)
   }
 
-  /** Adds a list or its newest part. Returns its new events in order, and calls `isFromThisProcess` for each of them. */
+  /**
+   * Adds a list or its newest part. Returns its new events in order, and calls `isFromThisProcess` for each
+   * of them.
+   */
   addList(
     list: readonly IdentifiedEvent[],
     isFromThisProcess: (item: IdentifiedEvent) => boolean = () => false,
@@ -164,8 +167,8 @@ export class SessionLog {
   }
 
   /**
-   * Between two tasks, only two messages keep their content: the last one, and the last one that a list has
-   * contained, because a later list may show a task between these two.
+   * Between two tasks, only two messages keep their content: the last message and the last listed message.
+   * Either may be the answer, because a later list may contain a task between them.
    */
   #addMessage(entry: Entry): void {
     const [before, last] = [this.#messages.at(-2), this.#messages.at(-1)]
@@ -178,7 +181,7 @@ export class SessionLog {
 
   /**
    * Puts listed events in the list's order. An unlisted event stays before the listed event that follows it.
-   * But an unlisted event that this process sent stays after the listed event that precedes it, because newly
+   * An unlisted event that this process sent instead stays after the listed event that precedes it. Newly
    * listed events may be a reaction to the sent event.
    */
   #sortByList(listed: readonly Entry[]): void {

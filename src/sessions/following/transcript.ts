@@ -34,9 +34,8 @@ interface FollowAndPrintOptions {
 export const sessionNotContinuedText = 'the session did not continue after its last workflow run had ended'
 
 /**
- * Follows a session until it stops, and prints its events. Throws a `CliError` of kind `waiting` or `stuck`
- * if the session stops before its work is done, and of kind `stopped` if a signal or the deadline ends the
- * run.
+ * Follows a session until it stops, and prints its events. Throws a `CliError`: of kind `waiting` or `stuck`
+ * if the session stops before its work is done, `stopped` if a signal or the deadline ends the run.
  */
 export async function followAndPrint(
   context: Context,
@@ -152,8 +151,8 @@ async function printWaiting(context: Context, { stop }: SessionState, printed: S
 /**
  * Returns a function that prints events on stdout. With `--raw`, it prints every event as JSON. Otherwise, it
  * prints the agent's messages as text and any other event as one line. If stdout is reserved for the answer,
- * it prints one dim line per event on stderr, but only on a terminal. It holds back events for a terminal while
- * a prompt is open.
+ * it prints one dim line per event on stderr, but only on a terminal. It holds back events for a terminal
+ * while a prompt is open.
  */
 export function createEventPrinter(
   context: Context,

@@ -162,6 +162,6 @@ test.each<[about: string, script: string, sent: string, id: string | undefined]>
   ['the id in the response if the list contains only the task of another client', 't3 a1', 't1', 't1'],
   ['the id of the last task in the response if two tasks were sent', 'a1', 't1 t2', 't2'],
   ['undefined if no sent event is a task', 't3 a1', 'i1', undefined],
-])('the id of the followed task is %s', (_, script, sent, id) => {
+])('the id of the sent task is %s', (_, script, sent, id) => {
   expect(read(script, sent).id).toBe(id)
 })

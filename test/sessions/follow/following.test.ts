@@ -14,8 +14,8 @@ import type { EventItem } from '../../../src/wire/sessions/events-page.ts'
 import type { SessionEvent } from '../../../src/wire/sessions/session-event.ts'
 
 /**
- * Creates an event from a word: `say1` is an agent's message with the id `say1`, `wait1:use1` an idle event that
- * lists a tool use.
+ * Creates an event from a word: `say1` is an agent's message with the id `say1`, `wait1:use1` an idle event
+ * that lists a tool use.
  */
 function toEvent(word: string): SessionEvent {
   const [id = '', ...ids] = word.split(':')

@@ -25,8 +25,8 @@ interface Expected {
 }
 
 /**
- * Describes the lost, repeated, unexpected and wrongly ordered ids. If the list lags, parley may print an event
- * after a later event that it received first.
+ * Describes the lost, repeated, unexpected and wrongly ordered ids. If the list lags, parley may print an
+ * event after a later event that it received first.
  */
 export function findMistakes(
   printed: string[],
@@ -53,8 +53,8 @@ export function findMistakes(
 const getTurnIds = ({ turn }: Scenario) => turn.map(({ event }) => event.id)
 
 /**
- * Returns the expected output of `send --follow`. parley may print the sent event only if the response has no
- * ids, because parley then cannot always recognize the event.
+ * Returns the expected output of `send --follow`. If the response has no ids, parley may also print the sent
+ * event, because it cannot always recognize the event.
  */
 export const expectSendOutput = (scenario: Scenario): Expected => ({
   wanted: getTurnIds(scenario),

@@ -93,7 +93,8 @@ const doings = fc.array(
 type Doing = (typeof doings extends fc.Arbitrary<infer T> ? T : never)[number]
 
 /**
- * Returns the events of an action. The text of a message is its id, so that a printed line identifies the event.
+ * Returns the events of an action. The text of a message is its id, so that a printed line identifies the
+ * event.
  */
 function act(doing: Doing, id: string): Event[] {
   if (doing === 'says') return [{ id, type: 'agent.message', content: [{ type: 'text', text: id }] }]
@@ -211,8 +212,8 @@ const behaviour = ({ maxLag, maxLate, mayOmitUserEvents, maySendComments }: Scen
 
 /**
  * Generates sessions that get a message. Excludes cases that no client can distinguish: If streams omit the
- * message, the first list is complete. If the response has no id, the events that the first list omits have no
- * equal message.
+ * message, the first list is complete. If the response has no id, the events that the first list omits have
+ * no equal message.
  */
 export const sendScenarios = (limits: ScenarioLimits): fc.Arbitrary<Scenario> =>
   fc.record(behaviour(limits)).map(({ past: history, list, ending, afters, listing, ...rest }) => {
@@ -232,8 +233,8 @@ export const sendScenarios = (limits: ScenarioLimits): fc.Arbitrary<Scenario> =>
   })
 
 /**
- * Generates sessions that work or are idle when parley starts to follow them. The first list contains at least
- * the agent's task, because without the task no client can detect that the agent works.
+ * Generates sessions that work or are idle when parley starts to follow them. The first list contains at
+ * least the agent's task, because without the task no client can detect that the agent works.
  */
 export const followScenarios = (limits: ScenarioLimits): fc.Arbitrary<Scenario> =>
   fc
