@@ -40,7 +40,8 @@ function parseFault(spec: string, endpoints: readonly string[]): Fault {
 
 export function consumeFault(faults: Fault[], endpoint: string): Fault['kind'] | undefined {
   const fault = faults.find(
-    ({ remainingRequests, endpoint: only }) => remainingRequests > 0 && (only === undefined || only === endpoint),
+    ({ remainingRequests, endpoint: only }) =>
+      remainingRequests > 0 && (only === undefined || only === endpoint),
   )
   if (!fault) return undefined
   fault.remainingRequests--

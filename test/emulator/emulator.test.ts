@@ -29,12 +29,15 @@ describe('documented behavior of the services', () => {
     ['GET', '/nowhere', 404],
     ['DELETE', events, 404],
     ['POST', chat, 400],
-  ])('W24: the emulator sends the request id of an error in body and header: %s %s', async (method, path, code) => {
-    const { status, headers, text } = await ask({}, method, path, '[]')
-    expect(status).toBe(code)
-    expect(JSON.parse(text)).toMatchObject({ type: 'error', request_id: headers['request-id'] })
-    expect(headers['request-id']).toMatch(/^req_\w+$/)
-  })
+  ])(
+    'W24: the emulator sends the request id of an error in body and header: %s %s',
+    async (method, path, code) => {
+      const { status, headers, text } = await ask({}, method, path, '[]')
+      expect(status).toBe(code)
+      expect(JSON.parse(text)).toMatchObject({ type: 'error', request_id: headers['request-id'] })
+      expect(headers['request-id']).toMatch(/^req_\w+$/)
+    },
+  )
 
   test.each(['Bearer', 'bearer'])(
     'W28: the emulator ignores the case of the authentication scheme: %s',
@@ -54,9 +57,12 @@ describe('documented behavior of the services', () => {
     ['POST', '/alpha_cli/v1beta/models/alpha-2.5-pro%3AgenerateContent', 200],
     ['GET', '/v1/sessions/sesn%5F1/events', 200],
     ['GET', '/v1/sessions%2Fsesn_1/events', 404],
-  ])('W29: the emulator decodes percent-encoded paths: %s %s has the status %i', async (method, path, code) => {
-    expect((await ask({}, method, path, method === 'POST' ? prompt : undefined)).status).toBe(code)
-  })
+  ])(
+    'W29: the emulator decodes percent-encoded paths: %s %s has the status %i',
+    async (method, path, code) => {
+      expect((await ask({}, method, path, method === 'POST' ? prompt : undefined)).status).toBe(code)
+    },
+  )
 
   const times = (text: string, count = 130_000) => Array(count).fill(text).join(',')
   test.each([

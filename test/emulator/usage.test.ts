@@ -103,13 +103,21 @@ describe('sessions of the emulator', () => {
   })
 
   test.each<[string, object, string]>([
-    ['a budget of half a cent', { budget: budget('0.5') }, 'budget.max_list_cost.amount: must be digits, in minor units'],
+    [
+      'a budget of half a cent',
+      { budget: budget('0.5') },
+      'budget.max_list_cost.amount: must be digits, in minor units',
+    ],
     [
       'an initial event of an unknown type',
       { initial_events: [{ type: 'user.mesage' }] },
       "initial_events[0].type: unknown event type 'user.mesage'",
     ],
-    ['51 initial events', { initial_events: Array(51).fill(message('x')) }, 'initial_events: must have at most 50'],
+    [
+      '51 initial events',
+      { initial_events: Array(51).fill(message('x')) },
+      'initial_events: must have at most 50',
+    ],
   ])('the emulator creates no session with %s', async (_, body, said) => {
     const { status, value } = await ask('POST', '/v1/sessions', body)
     expect([status, value.error?.message]).toEqual([400, expect.stringContaining(said)])

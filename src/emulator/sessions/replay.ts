@@ -22,7 +22,8 @@ export function parseRecordedEvents(text: string, name: string): EmulatedEvent[]
     if (id !== undefined) known.add(id)
     events.push({ id, type, text: line.trim() })
   }
-  if (events.length === 0) throw usageError(`${name}: contains no event; 'parley events list --raw' prints a session's events`)
+  if (events.length === 0)
+    throw usageError(`${name}: contains no event; 'parley events list --raw' prints a session's events`)
   return events
 }
 

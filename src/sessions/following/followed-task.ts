@@ -58,8 +58,9 @@ export class FollowedTask {
       return false
     }
     this.showsClientEvents ||= isUserEvent(event)
-    const isFromThisProcess = entry.isFromThisProcess || (event.id !== undefined && this.#earlierTaskIds.has(event.id))
-    const isFollowedTask = isTaskEvent(event) && (isFromThisProcess || !this.hasOwnTask)
+    const isFromParley =
+      entry.isFromThisProcess || (event.id !== undefined && this.#earlierTaskIds.has(event.id))
+    const isFollowedTask = isTaskEvent(event) && (isFromParley || !this.hasOwnTask)
     if (isFollowedTask) {
       this.#clear()
       this.#startsWithTask = true

@@ -12,7 +12,12 @@ import type { SessionAccess } from '../session.ts'
 import { createResumeCommand } from '../session-command.ts'
 import type { SessionState } from '../session-state.ts'
 import { type EventStream, openEventStream } from './event-stream.ts'
-import { type FollowEffect, type FollowEffectResult, computeFirstFollowStep, computeNextFollowStep } from './following.ts'
+import {
+  computeFirstFollowStep,
+  computeNextFollowStep,
+  type FollowEffect,
+  type FollowEffectResult,
+} from './following.ts'
 import { SeenEvents } from './seen-events.ts'
 import { describeWaitingToolUses } from './stop-text.ts'
 
@@ -379,7 +384,9 @@ function createEmptySessionError({ context, parts }: SessionAccess): CliError {
     'parley',
     ...createResumeCommand(context, parts.params.session, { message: 'TASK' }),
   ])
-  return new CliError('usage', `${parts.params.session} has no events yet`, { consequence: `to give it a task: ${command}` })
+  return new CliError('usage', `${parts.params.session} has no events yet`, {
+    consequence: `to give it a task: ${command}`,
+  })
 }
 
 function describeProgress({ events, toolUses, last }: FollowProgress, now: number): string {

@@ -121,7 +121,11 @@ export function computeFirstFollowStep(seen: SeenEvents, followsForever: boolean
     : { state: { ...tracking, is: 'joining', listenMs: [] }, effect: readList }
 }
 
-export function computeNextFollowStep(before: FollowState, result: FollowEffectResult, now: number): FollowStep {
+export function computeNextFollowStep(
+  before: FollowState,
+  result: FollowEffectResult,
+  now: number,
+): FollowStep {
   const state = updateTimes(before, now)
   const { seen, followsForever } = state
   switch (result.is) {

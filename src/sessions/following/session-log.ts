@@ -162,7 +162,8 @@ export class SessionLog {
   #isBusyBefore(index: number): boolean {
     const before = this.#entries.slice(0, index)
     const last = before.findLast(({ event }) => stopsSession(event) || isRunningEvent(event))
-    const isOthers = ({ event, isFromThisProcess }: Entry) => !isFromThisProcess && isTaskEvent(event) && event.processed_at
+    const isOthers = ({ event, isFromThisProcess }: Entry) =>
+      !isFromThisProcess && isTaskEvent(event) && event.processed_at
     return last !== undefined && isRunningEvent(last.event) && before.some(isOthers)
   }
 
@@ -234,7 +235,15 @@ const createEntry = (
   isFromThisProcess: boolean,
   listedBy: number,
   isUnseen = false,
-): Entry => ({ identity, event: pickFields(event), isFromThisProcess, isUnseen, hasEffect: true, listedBy, index: -1 })
+): Entry => ({
+  identity,
+  event: pickFields(event),
+  isFromThisProcess,
+  isUnseen,
+  hasEffect: true,
+  listedBy,
+  index: -1,
+})
 
 /** One object for all events whose fields the log does not read, to save memory. */
 const sharedWork: SessionEvent = { type: 'agent.thinking' }
@@ -272,5 +281,6 @@ function restoreContent(entry: Entry | undefined, message: SessionEvent): void {
 }
 
 function dropContent(entry: Entry | undefined): void {
-  if (entry && isMainThreadAgentMessage(entry.event)) entry.event = { id: entry.event.id, type: entry.event.type }
+  if (entry && isMainThreadAgentMessage(entry.event))
+    entry.event = { id: entry.event.id, type: entry.event.type }
 }

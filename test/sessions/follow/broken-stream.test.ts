@@ -17,14 +17,17 @@ const brokenFrames = {
 }
 const runLast = ['events', 'run', 'go', '--last', '--deadline', '1h']
 
-test.each(Object.entries(brokenFrames))('events run prints the answer from the list if every stream delivers %s', async (_, frame) => {
-  const service = createSessionService({
-    posts: [{ next: work }],
-    streams: [{ replay: 1, events: [running], frame }],
-  })
-  const { code, out, err } = await service.run(runLast)
-  expect([code, out], err).toEqual([0, 'done\n'])
-})
+test.each(Object.entries(brokenFrames))(
+  'events run prints the answer from the list if every stream delivers %s',
+  async (_, frame) => {
+    const service = createSessionService({
+      posts: [{ next: work }],
+      streams: [{ replay: 1, events: [running], frame }],
+    })
+    const { code, out, err } = await service.run(runLast)
+    expect([code, out], err).toEqual([0, 'done\n'])
+  },
+)
 
 test('events follow exits with 0 by the list if every stream delivers an error event', async () => {
   const history = [

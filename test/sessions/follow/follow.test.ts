@@ -86,7 +86,12 @@ describe('events follow prints events until the session stops', () => {
       'requires_action',
     ],
     [13, 'the service used up its retries', [idle('b', { type: 'retries_exhausted' })], 'retries_exhausted'],
-    [13, 'the session was terminated', [done('a'), { id: 'c', type: 'session.status_terminated' }], 'terminated'],
+    [
+      13,
+      'the session was terminated',
+      [done('a'), { id: 'c', type: 'session.status_terminated' }],
+      'terminated',
+    ],
   ])(
     'events follow prints no event of a stopped session and exits with %i if %s',
     async (code, _, events, message) => {
@@ -241,22 +246,25 @@ describe('events follow after failures', () => {
   test.each<[string, Fault]>([
     ['the second page of the list does not arrive', 'stall'],
     ['the service is unreachable after the first page', 'unreachable'],
-  ])('Y215: events follow exits with 15 after the deadline and does not mention sending if %s', async (_, fault) => {
-    const service = createSessionService({
-      history: [says('one'), says('two'), endTurn],
-      list: { pageSize: 2 },
-      lists: [{ page: 2, fault }],
-    })
-    const argv = ['events', 'follow', '--history', '--raw', '--retries', '99', '--deadline', '60']
-    const { code, out, err } = await service.run([...argv, '--errors', 'json'])
-    expect({ code, lines: out.split('\n').length - 1 }, err).toEqual({ code: 15, lines: 2 })
-    const { error } = JSON.parse(err.trim().split('\n').at(-1) ?? '')
-    expect(error).toMatchObject({ exit: 15, sent: 'yes', retry: 'later', deadline: true })
-    expect(error.message).toContain(
-      fault === 'stall' ? 'the deadline passed while parley followed the session' : 'past the deadline',
-    )
-    expect(error.hints).toBeUndefined()
-  })
+  ])(
+    'Y215: events follow exits with 15 after the deadline and does not mention sending if %s',
+    async (_, fault) => {
+      const service = createSessionService({
+        history: [says('one'), says('two'), endTurn],
+        list: { pageSize: 2 },
+        lists: [{ page: 2, fault }],
+      })
+      const argv = ['events', 'follow', '--history', '--raw', '--retries', '99', '--deadline', '60']
+      const { code, out, err } = await service.run([...argv, '--errors', 'json'])
+      expect({ code, lines: out.split('\n').length - 1 }, err).toEqual({ code: 15, lines: 2 })
+      const { error } = JSON.parse(err.trim().split('\n').at(-1) ?? '')
+      expect(error).toMatchObject({ exit: 15, sent: 'yes', retry: 'later', deadline: true })
+      expect(error.message).toContain(
+        fault === 'stall' ? 'the deadline passed while parley followed the session' : 'past the deadline',
+      )
+      expect(error.hints).toBeUndefined()
+    },
+  )
 
   test.each([['list'], ['follow']])(
     'events %s exits with 6 for a rate limit error with status 200',
@@ -347,8 +355,20 @@ describe('events list prints the events of every page', () => {
     ['the newest events, oldest first', [], true, 'e5 e6 e7', ''],
     ['the first events with --order asc', ['--order', 'asc'], true, 'e0 e1 e2', ''],
     ['the newest events, newest first, with --order desc', ['--order', 'desc'], true, 'e7 e6 e5', ''],
-    ['a note with --order desc if the events have no times', ['--order', 'desc'], false, 'e7 e6 e5', unproved('newest')],
-    ['a note with --order asc if the events have no times', ['--order', 'asc'], false, 'e0 e1 e2', unproved('oldest')],
+    [
+      'a note with --order desc if the events have no times',
+      ['--order', 'desc'],
+      false,
+      'e7 e6 e5',
+      unproved('newest'),
+    ],
+    [
+      'a note with --order asc if the events have no times',
+      ['--order', 'asc'],
+      false,
+      'e0 e1 e2',
+      unproved('oldest'),
+    ],
   ])('events list --limit 3 prints %s', async (_, flags, hasTimes, expected, note) => {
     const history = Array.from({ length: 8 }, (_, i) => ({
       ...say(`e${i}`, 'x'),
@@ -375,20 +395,23 @@ describe('events list prints the events of every page', () => {
     [[], 2500, 0],
     [['--limit', '1200'], 1200, 0],
     [['--type', 'agent.message'], 1250, 1],
-  ])('events list --order desc prints a long list from its end if the service ignores the order, with the flags %j', async (flags, count, last) => {
-    const events = Array.from({ length: 2500 }, (_, i) => ({
-      ...(i % 2 === 0 ? say(`e${i}`, 'x') : done(`e${i}`)),
-      processed_at: new Date(i * 1000).toISOString(),
-    }))
-    const page = answering(JSON.stringify({ data: events }))
-    const { out } = await run(['events', 'list', '--order', 'desc', '--ids', ...flags], {
-      ...world,
-      exchange: page,
-    })
-    const ids = out.trim().split('\n')
-    expect([ids.length, ids[0], new Set(ids).size]).toEqual([count, `e${2499 - last}`, count])
-    expect(
-      ids.map((id) => Number(id.slice(1))).every((id, i, all) => i === 0 || id < Number(all[i - 1])),
-    ).toBe(true)
-  })
+  ])(
+    'events list --order desc prints a long list from its end if the service ignores the order, with the flags %j',
+    async (flags, count, last) => {
+      const events = Array.from({ length: 2500 }, (_, i) => ({
+        ...(i % 2 === 0 ? say(`e${i}`, 'x') : done(`e${i}`)),
+        processed_at: new Date(i * 1000).toISOString(),
+      }))
+      const page = answering(JSON.stringify({ data: events }))
+      const { out } = await run(['events', 'list', '--order', 'desc', '--ids', ...flags], {
+        ...world,
+        exchange: page,
+      })
+      const ids = out.trim().split('\n')
+      expect([ids.length, ids[0], new Set(ids).size]).toEqual([count, `e${2499 - last}`, count])
+      expect(
+        ids.map((id) => Number(id.slice(1))).every((id, i, all) => i === 0 || id < Number(all[i - 1])),
+      ).toBe(true)
+    },
+  )
 })

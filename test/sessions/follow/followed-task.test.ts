@@ -144,17 +144,14 @@ test.each(endCases)(
   },
 )
 
-test.each([
+test.each<[string | null, string]>([
   [null, 'is'],
   ['th1', 'is not'],
-])(
-  'a message with session_thread_id %j %s the answer',
-  (thread) => {
-    const log = new SessionLog()
-    log.append(toItem('a1', { ...toEvent('a1'), session_thread_id: thread }))
-    expect(log.task.answer?.id).toBe(thread === 'th1' ? undefined : 'a1')
-  },
-)
+])('a message with session_thread_id %j %s the answer', (thread, verb) => {
+  const log = new SessionLog()
+  log.append(toItem('a1', { ...toEvent('a1'), session_thread_id: thread }))
+  expect(log.task.answer?.id).toBe(verb === 'is' ? 'a1' : undefined)
+})
 
 test.each<[about: string, script: string, sent: string, id: string | undefined]>([
   ['the id in the list', 'a1 t2* a2', 't1', 't2'],

@@ -14,8 +14,14 @@ const runs = Number(process.env.FOLLOW_RUNS ?? scaleRuns(50).numRuns)
 const plain: ScenarioLimits = { maxLag: 0, maxLate: 0, mayOmitUserEvents: false, maySendComments: false }
 const worlds: [name: string, limits: ScenarioLimits][] = [
   ['streams replay, repeat and are cut', plain],
-  ['streams omit user events and send endless comments', { ...plain, mayOmitUserEvents: true, maySendComments: true }],
-  ['lists lag and streams omit user events', { maxLag: 3, maxLate: 3, mayOmitUserEvents: true, maySendComments: true }],
+  [
+    'streams omit user events and send endless comments',
+    { ...plain, mayOmitUserEvents: true, maySendComments: true },
+  ],
+  [
+    'lists lag and streams omit user events',
+    { maxLag: 3, maxLate: 3, mayOmitUserEvents: true, maySendComments: true },
+  ],
 ]
 
 const assert = <T>(property: fc.IAsyncProperty<T>) => fc.assert(property, { numRuns: runs })
@@ -59,7 +65,11 @@ describe.each(worlds)('service where %s', (condition, limits) => {
         const printed = readIds(out, isRaw, service.events)
         const expected = expectFollowOutput(scenario, service, hasHistory)
         expect(
-          { posts: service.posts.length, code, wrong: findMistakes(printed, expected, service, scenario.lag) },
+          {
+            posts: service.posts.length,
+            code,
+            wrong: findMistakes(printed, expected, service, scenario.lag),
+          },
           err,
         ).toEqual({
           posts: 0,
@@ -72,24 +82,29 @@ describe.each(worlds)('service where %s', (condition, limits) => {
   })
 
   test(`events run --last prints the answer to the followed task, and to no other, if ${condition}`, async () => {
-    const property = fc.asyncProperty(fc.oneof(sendScenarios(limits), followScenarios(limits)), async (scenario) => {
-      const clock = createClock()
-      const service = createScenarioService(scenario, clock)
-      const argv = ['events', 'run', '--last', ...(scenario.isSent ? [taskText] : [])]
-      const { code, out, err } = await run(argv, world(service, clock))
-      const answer = scenario.code === 0 ? (findAnswerId(scenario) ?? '') : ''
-      expect({ posts: service.posts.length, code, out: out.trim() }, err).toEqual({
-        posts: scenario.isSent ? 1 : 0,
-        code: scenario.code === 0 && answer === '' ? 8 : scenario.code,
-        out: answer,
-      })
-    })
+    const property = fc.asyncProperty(
+      fc.oneof(sendScenarios(limits), followScenarios(limits)),
+      async (scenario) => {
+        const clock = createClock()
+        const service = createScenarioService(scenario, clock)
+        const argv = ['events', 'run', '--last', ...(scenario.isSent ? [taskText] : [])]
+        const { code, out, err } = await run(argv, world(service, clock))
+        const answer = scenario.code === 0 ? (findAnswerId(scenario) ?? '') : ''
+        expect({ posts: service.posts.length, code, out: out.trim() }, err).toEqual({
+          posts: scenario.isSent ? 1 : 0,
+          code: scenario.code === 0 && answer === '' ? 8 : scenario.code,
+          out: answer,
+        })
+      },
+    )
     await assert(property)
   })
 })
 
 test('events send --interrupt --follow ends if nothing follows the interrupt', async () => {
-  const resting = sendScenarios(plain).filter(({ history }) => /idle$|interrupt$/.test(history.at(-1)?.type ?? ''))
+  const resting = sendScenarios(plain).filter(({ history }) =>
+    /idle$|interrupt$/.test(history.at(-1)?.type ?? ''),
+  )
   const property = fc.asyncProperty(resting, fc.boolean(), async (scenario, isRaw) => {
     const clock = createClock()
     const start = clock.now()

@@ -2,12 +2,12 @@ import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 import { describe, expect, test } from 'vitest'
 import {
+  computeFirstFollowStep,
+  computeNextFollowStep,
   type FollowEffect,
   type FollowEffectResult,
   type FollowState,
   type FollowStep,
-  computeFirstFollowStep,
-  computeNextFollowStep,
 } from '../../../src/sessions/following/following.ts'
 import { getComparableEventText, SeenEvents } from '../../../src/sessions/following/seen-events.ts'
 import type { EventItem } from '../../../src/wire/sessions/events-page.ts'
@@ -289,7 +289,8 @@ type Kind = FollowEffectResult['is']
 const states: Record<State, (past: string) => FollowState> = {
   searching: (past) => started(past, 'ask1'),
   joining: (past) => started(past),
-  comparing: (past) => computeNextFollowStep(states.joining(past), { is: 'event', item: toItem('say1') }, 0).state,
+  comparing: (past) =>
+    computeNextFollowStep(states.joining(past), { is: 'event', item: toItem('say1') }, 0).state,
   current: (past) => computeNextFollowStep(states.comparing(past), toList(`${past} say1`), 0).state,
 }
 
@@ -344,7 +345,8 @@ test('an older message that the first list omitted is not the answer to a sent e
 
 const stream = (seenEvents: SeenEvents, words: string) =>
   toItems(words).flatMap((item) => seenEvents.addStreamed(item).map(({ text }) => text))
-const list = (seenEvents: SeenEvents, words: string) => seenEvents.addList(toItems(words)).map(({ text }) => text)
+const list = (seenEvents: SeenEvents, words: string) =>
+  seenEvents.addList(toItems(words)).map(({ text }) => text)
 
 describe('sent events in lists', () => {
   test('only events after the sent event are new, not the events of an earlier list', () => {
@@ -490,7 +492,9 @@ describe('follower of a running session', () => {
   test.each(rows)(
     'in the state "%s" after %s, a follower goes to "%s" and does: %s',
     (state, _, nextState, step, input) => {
-      expect(describeStep(computeNextFollowStep(states[state]('run1'), news[input], 0))).toBe(`${nextState}: ${step}`)
+      expect(describeStep(computeNextFollowStep(states[state]('run1'), news[input], 0))).toBe(
+        `${nextState}: ${step}`,
+      )
     },
   )
 })
@@ -555,7 +559,9 @@ describe('follower on special inputs', () => {
     expect(describeStep(searching)).toBe('joining: listen for 250 ms')
     const late = computeNextFollowStep(searching.state, event('piece'), 10_001)
     expect(describeStep(late)).toBe('joining: list')
-    expect(describeStep(computeNextFollowStep(late.state, toList('run1 say1'), 10_001))).toBe('joining: show say1')
+    expect(describeStep(computeNextFollowStep(late.state, toList('run1 say1'), 10_001))).toBe(
+      'joining: show say1',
+    )
   })
 })
 
@@ -603,7 +609,9 @@ test.each(['streamed', 'listed'])(
     }
     const turn = Array.from({ length: rounds }, (_, round) => () => makeRound(round))
     if (by === 'listed')
-      expect(seenEvents.addList([...toItems('ask1'), ...turn.flatMap((make) => make())])).toHaveLength(3 * rounds)
+      expect(seenEvents.addList([...toItems('ask1'), ...turn.flatMap((make) => make())])).toHaveLength(
+        3 * rounds,
+      )
     else for (const make of turn) for (const item of make()) seenEvents.addStreamed(item)
     // A WeakRef keeps its target until the current task ends, so the test waits for the next task.
     await new Promise((resolve) => setImmediate(resolve))
@@ -632,13 +640,10 @@ describe('list that is read from its newest event backwards', () => {
     ['continues', 'a new event is between the two newest known events', past, 'wait1:use1 say2 use1'],
     ['continues', 'the known events have no ids', 'ask1 say say', 'say say ask1'],
     ['continues', 'only one event is known', 'ask1', 'ask1'],
-  ])(
-    'a follower that reads a list backwards %s if %s',
-    (decision, _, before, newest) => {
-      const seenEvents = createSeenEvents(before)
-      expect(seenEvents.hasListEnd && seenEvents.overlapsLastList(toItems(newest))).toBe(decision === 'stops')
-    },
-  )
+  ])('a follower that reads a list backwards %s if %s', (decision, _, before, newest) => {
+    const seenEvents = createSeenEvents(before)
+    expect(seenEvents.hasListEnd && seenEvents.overlapsLastList(toItems(newest))).toBe(decision === 'stops')
+  })
 
   test('a follower reads lists backwards beyond the sent event until the sent event is listed as processed', () => {
     const seenEvents = createSeenEvents('ask0 done0', 'queued1')

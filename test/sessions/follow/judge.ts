@@ -40,7 +40,9 @@ export function findMistakes(
   return [
     ...wanted.filter((id) => !printed.includes(id)).map((id) => `lost: ${id}`),
     ...printed.filter((id, i) => printed.indexOf(id) !== i).map((id) => `twice: ${id}`),
-    ...printed.filter((id) => !wanted.includes(id) && !optional.includes(id)).map((id) => `not expected: ${id}`),
+    ...printed
+      .filter((id) => !wanted.includes(id) && !optional.includes(id))
+      .map((id) => `not expected: ${id}`),
     ...printed.flatMap((id, i) =>
       printed
         .slice(i + 1)
@@ -58,11 +60,18 @@ const getTurnIds = ({ turn }: Scenario) => turn.map(({ event }) => event.id)
  */
 export const expectSendOutput = (scenario: Scenario): Expected => ({
   wanted: getTurnIds(scenario),
-  optional: ['sent_running', ...(/^(whole|ids|other ids)$/.test(scenario.receipt) ? [] : [getSentId(scenario)])],
+  optional: [
+    'sent_running',
+    ...(/^(whole|ids|other ids)$/.test(scenario.receipt) ? [] : [getSentId(scenario)]),
+  ],
 })
 
 /** Returns the expected output of `follow`. parley may print older events that the first list omitted. */
-export function expectFollowOutput(scenario: Scenario, { firstListIds }: ScenarioService, hasHistory: boolean): Expected {
+export function expectFollowOutput(
+  scenario: Scenario,
+  { firstListIds }: ScenarioService,
+  hasHistory: boolean,
+): Expected {
   const history = scenario.history.map(({ id }) => id)
   if (hasHistory) return { wanted: [...history, ...getTurnIds(scenario)] }
   return { wanted: getTurnIds(scenario), optional: history.filter((id) => !firstListIds.has(id)) }

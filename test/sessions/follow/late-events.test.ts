@@ -78,12 +78,15 @@ test.each<[string, Steps, boolean, number, string]>([
     0,
     'the answer\n',
   ],
-])('an idle event that only lists contain, three seconds late, %s', async (_, next, hasPolicy, expected, answer) => {
-  const service = afterTask(next)
-  const argv = hasPolicy ? runArguments : runArguments.slice(0, 4)
-  const { code, out } = await service.run([...argv, '--deadline', '60'])
-  expect([code, out, typesOf(service.posts)]).toEqual([expected, answer, ['user.message']])
-})
+])(
+  'an idle event that only lists contain, three seconds late, %s',
+  async (_, next, hasPolicy, expected, answer) => {
+    const service = afterTask(next)
+    const argv = hasPolicy ? runArguments : runArguments.slice(0, 4)
+    const { code, out } = await service.run([...argv, '--deadline', '60'])
+    expect([code, out, typesOf(service.posts)]).toEqual([expected, answer, ['user.message']])
+  },
+)
 
 test.each([1, 2, 3])(
   'events run sends no reply after an interrupt if the stream is cut after %i events and the list lags',

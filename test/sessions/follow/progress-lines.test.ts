@@ -12,10 +12,7 @@ import {
 const minutes = 60_000
 
 /** Follows a session that works for `length` minutes, with events after 20 s and 130 s. */
-async function follow(
-  words: string[],
-  { length = 3, isSent = true, headAfter = 0 } = {},
-) {
+async function follow(words: string[], { length = 3, isSent = true, headAfter = 0 } = {}) {
   const { run, add, timers, exchange } = createSessionService({
     history: isSent ? [] : [userSays('x'), running],
     posts: [{ act: () => void work() }],
