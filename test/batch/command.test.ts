@@ -193,7 +193,7 @@ describe('results of a batch', () => {
     expect((await run([...batch, '--errors', 'json'], { cwd: folderWith(2) })).err).toBe('')
   })
 
-  test('a failed line has a result, and the first failed line decides the exit code of a batch', async () => {
+  test('a failed batch line has a result, and the first failed line decides the exit code', async () => {
     const exchange = byPrompt({ 4: status(400), 2: status(500), 6: answering('<html>') })
     const ended = await run([...batch, '--retries', '0', '--errors', 'json'], {
       cwd: folderWith(8),
@@ -629,7 +629,7 @@ describe('results file without a final line break', () => {
     ['JSON that starts like a result', '{"index":1,"id":"precious"}'],
     ['torn JSON that is not a result', '{"index":{"a":1},"doc":"prec'],
     ['plain text', 'precious'],
-  ])('B11: --resume keeps other text at the end of the results file: %s', async (_, last) => {
+  ])('B11: --resume keeps %s at the end of the results file', async (_, last) => {
     const cwd = folderWith(2)
     const file = join(cwd, 'r.ndjson')
     writeFileSync(file, last)

@@ -166,7 +166,7 @@ describe('concurrency of a batch', () => {
   test.each([
     ['does not raise its concurrency after answers to requests that started before a pause', 2, 0, 9000, 4],
     ['does not raise its concurrency right after a pause', 2, 1, 3999, 4],
-    ['raises its concurrency when the duration of a pause has passed again', 2, 1, 4000, 5],
+    ['raises its concurrency when a pause is over for as long as the pause lasted', 2, 1, 4000, 5],
     ['does not raise its concurrency in the first minute after a longer pause', 1000, 1, 1_059_999, 4],
     ['raises its concurrency a minute after a pause at the latest', 1000, 1, 1_060_000, 5],
   ])('a batch %s', (_, retryAfter, pauseNumber, now, slots) => {
@@ -311,7 +311,7 @@ describe('the gate decides the next step of a batch', () => {
     ['starts a line when a pause ends', { gate: pausedTo5000 }, 5000, { do: 'start', line: first }],
     ['starts a line if a pause ended long ago', { gate: pausedTo5000 }, 9000, { do: 'start', line: first }],
     [
-      'waits for the end of a pause or of a running request',
+      'waits for a running request if all slots are in use during a pause',
       { gate: inFlight(1, pausedTo5000) },
       4000,
       forOthers,
@@ -437,7 +437,7 @@ test.each([
   ['a missing credential', 'not sent', 'credentials', {}],
   ['a wrong setting', 'not sent', 'usage', {}],
   ['an unwritable file', 'not sent', 'file', {}],
-] as const)('a batch classifies the failure of %s as "%s"', (_, effect, kind, details) => {
+] as const)('a batch classifies %s as "%s"', (_, effect, kind, details) => {
   expect(classifyLineFailure(failure(kind, details))).toBe(effect)
 })
 

@@ -15,7 +15,7 @@ async function read(whole: string | Uint8Array, size?: number, maxLineBytes = 10
 test.each([
   ['a text without a final line break', '"a"\n"b"', ['1 "a"', '2 "b"']],
   ['a text with CR LF', '"a"\r\n"b"\r\n', ['1 "a"', '2 "b"']],
-  ['a text with empty lines, which count', '\n"a"\n\r\n  \t\n"b"\n\n', ['2 "a"', '5 "b"']],
+  ['a text with empty lines, and counts the empty lines', '\n"a"\n\r\n  \t\n"b"\n\n', ['2 "a"', '5 "b"']],
   ['a text with a byte order mark', '\ufeff"a"\n', ['1 "a"']],
   ['a text with a byte order mark on its own line', '\ufeff\n"a"', ['2 "a"']],
 ])('a batch reads the lines of %s', async (_, text, expected) => {

@@ -93,7 +93,7 @@ describe('end of an answer on a connection that stays open', () => {
     },
   )
 
-  test('a stream with a finish reason but no end is complete after 15 s of silence, with a warning', async () => {
+  test('a stream without an end is complete 15 s after a finish reason, with a warning', async () => {
     const warning = 'the service did not end the stream: parley stopped reading after 15 s of silence'
     const text = [event(chunk({ text: 'Hi' }, 'STOP'))]
     const plain = await runAgainst([...stream, '-q'], [event(chunk({ text: 'Hi' })), ...text])

@@ -170,7 +170,7 @@ describe('stdout that fails while an answer arrives', () => {
     expect(some.err).toContain('; the received data from byte 20 on is saved as ')
   })
 
-  test('--errors json has the answer if neither stdout nor the temporary folder accepts it', async () => {
+  test('chat --errors json prints the answer if neither stdout nor the temporary folder accepts it', async () => {
     const env = { TMPDIR: join(temporaryFolder(), 'missing') }
     const stdout = createFailingStdout(0, 'ENOSPC')
     const exchange = answering(message('paid'))
@@ -178,7 +178,7 @@ describe('stdout that fails while an answer arrives', () => {
     expect([code, JSON.parse(err).error]).toMatchObject([11, { kind: 'file', body: 'paid' }])
   })
 
-  test('stderr has the escaped text if neither stdout nor the temporary folder accepts it', async () => {
+  test('chat prints the escaped text on stderr if neither stdout nor the temporary folder accepts it', async () => {
     const env = { TMPDIR: join(temporaryFolder(), 'missing') }
     const stdout = createFailingStdout(0, 'ENOSPC')
     const exchange = answering(message('paid\n::notice::\u001b[2J'))

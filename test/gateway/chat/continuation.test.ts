@@ -30,7 +30,7 @@ async function runIn(argv: string[], exchange: Exchange, files: Record<string, s
 }
 
 describe('answer with the finish reason CONTINUATION', () => {
-  test('chat requests the next part with the continuation token as often as the finish reason is CONTINUATION', async () => {
+  test('chat requests parts with their continuation tokens until the finish reason is not CONTINUATION', async () => {
     const exchange = answerInOrder(
       piece('One, ', continued('t1')),
       piece('two, ', continued('t2')),
@@ -66,7 +66,7 @@ describe('answer with the finish reason CONTINUATION', () => {
     })
   })
 
-  test('--stream prints each part of a continued answer as it arrives', async () => {
+  test('chat --stream prints each part of a continued answer as it arrives', async () => {
     const exchange = answerInOrder(
       events(piece('**One'), piece(', ', continued('t1'))),
       events(piece('two**'), piece(' three.', whole)),
@@ -75,7 +75,7 @@ describe('answer with the finish reason CONTINUATION', () => {
     expect(laidOut).toMatchObject({ code: 0, out: 'One, two three.\n', err: '' })
   })
 
-  test('--raw prints the bytes of all parts of a continued answer in order', async () => {
+  test('chat --raw prints the bytes of all parts of a continued answer in order', async () => {
     const parts = [`${piece('a', continued('t1'))}\n`, piece('b', whole)]
     expect(await run(['chat', 'x', '--raw'], { exchange: answerInOrder(...parts) })).toMatchObject({
       code: 0,

@@ -30,19 +30,19 @@ async function chat(flags: string[], body: string, world: RunOptions = {}) {
   return { ...ended, saved }
 }
 
-const message2 = (...content: object[]) => message('', { content })
+const blocks = (...content: object[]) => message('', { content })
 
 test.each([
-  ['a function call', native(call)],
-  ['a function call', message2({ type: 'tool_use', id: 't', name: 'look', input: {} })],
-  ['a picture', native(picture)],
-  ['a picture and a function call', native(picture, call, call)],
-  ['a picture', message2({ type: 'image', source: { type: 'base64', data: 'aGVsbG8=' } })],
-  ['thoughts', native({ text: 'hm', thought: true })],
-  ['thoughts', message2({ type: 'thinking', thinking: 'hm' })],
-  ['code', native({ executableCode: { language: 'PYTHON', code: '1' } })],
-  ['something else', native({ anything: { a: 1 } })],
-])('chat exits with 8 and saves an answer with only %s: %s', async (what, body) => {
+  ['a native answer', 'a function call', native(call)],
+  ['a message', 'a function call', blocks({ type: 'tool_use', id: 't', name: 'look', input: {} })],
+  ['a native answer', 'a picture', native(picture)],
+  ['a native answer', 'a picture and a function call', native(picture, call, call)],
+  ['a message', 'a picture', blocks({ type: 'image', source: { type: 'base64', data: 'aGVsbG8=' } })],
+  ['a native answer', 'thoughts', native({ text: 'hm', thought: true })],
+  ['a message', 'thoughts', blocks({ type: 'thinking', thinking: 'hm' })],
+  ['a native answer', 'code', native({ executableCode: { language: 'PYTHON', code: '1' } })],
+  ['a native answer', 'something else', native({ anything: { a: 1 } })],
+])('chat exits with 8 and saves %s with only %s', async (_, what, body) => {
   const { code, out, err, saved } = await chat([], body)
   expect({ code, out }).toEqual({ code: 8, out: '' })
   expect(err).toContain(`the answer has no text, only ${what}; the received data is saved as`)

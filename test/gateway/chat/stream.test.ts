@@ -42,9 +42,13 @@ const inPieces = (body: string, size: number) => {
 const stream = (server: ScriptedServer, ...argv: string[]) =>
   run(['chat', 'x', '--stream', ...argv], { exchange: 'network', env: envFor(server) })
 
-test.each([chunk(first), `${chunk(first)}\n`, `{"response":${chunk(first)}}`])(
-  'E46: with --stream, the native answer %j without a finish reason is complete only as application/json',
-  async (body) => {
+test.each([
+  ['a chunk', chunk(first)],
+  ['a chunk with a line break', `${chunk(first)}\n`],
+  ['a chunk inside a field response', `{"response":${chunk(first)}}`],
+])(
+  'E46: with --stream, %s without a finish reason is a complete answer only as application/json',
+  async (_, body) => {
     const headers = { 'content-type': 'text/plain' }
     const exchange = answering(body, { headers })
     const cut = await run(['chat', 'x', '--stream'], { exchange })

@@ -67,7 +67,7 @@ describe('names of image files', () => {
     ['fox -o a.png --force', ['a.png'], 'a.png\na-3.png\na-4.png\n'],
     ['a --force', ['a.png'], 'a.png\na-3.png\na-4.png\n'],
     ['a', ['a.png'], 'a-3.png\na-4.png\na-5.png\n'],
-  ])('image %s gives further images the next free numbers', async (argv, existing, out) => {
+  ])('"image %s" gives further images the next free numbers', async (argv, existing, out) => {
     const files = Object.fromEntries(['a-2.png', ...existing].map((name) => [name, 'mine']))
     const three = parts(inline(png(1)), inline(png(2)), inline(png(3)))
     const ended = await image(argv.split(' '), { cwd: folderWith(files), ...three })

@@ -19,7 +19,7 @@ describe('forms of an answer with one image', () => {
 
   test.each([
     [
-      'I20: image finds an image in a data URI as inline data',
+      'I20: image finds an image if inline data is a data URI',
       imageAnswer({ inlineData: { mimeType: 'x', data: uri } }),
     ],
     [
@@ -27,13 +27,19 @@ describe('forms of an answer with one image', () => {
       json({ predictions: [{ bytesBase64Encoded: data, mimeType: 'image/png' }] }),
     ],
     [
-      'I22: image finds an image in data and b64_json',
+      'I22: image finds an image in the field b64_json of a list',
       json({ created: 1, data: [{ b64_json: data, url: null }] }),
     ],
     ['I23: image finds an image in a message block', json({ content: [block], stop_reason: 'end_turn' })],
-    ['I24: image finds an image wrapped in response', json({ response: native })],
-    ['I24: image finds an image wrapped in data', json({ code: 0, msg: 'ok', data: native })],
-    ['I24: image finds an image wrapped in data and response', json({ code: 0, data: { response: native } })],
+    ['I24: image finds an image in an answer inside a field response', json({ response: native })],
+    [
+      'I24: image finds an image in an answer inside a field data',
+      json({ code: 0, msg: 'ok', data: native }),
+    ],
+    [
+      'I24: image finds an image in an answer inside the fields data and response',
+      json({ code: 0, data: { response: native } }),
+    ],
     [
       'I25: image finds an image in generatedImages',
       json({ generatedImages: [{ image: { imageBytes: data } }] }),
