@@ -115,7 +115,7 @@ async function requestLines(context: BatchContext, { options, handlers, source }
     // Results of requests that are not in the input are reported here, because the requests of a pipe are
     // known only after its last line.
     if (!source.isRepeatable && tally.total !== undefined) noteRequestsNotInInput()
-    reporter.printSummary(outcome.stop)
+    reporter.note(reporter.describeSummary(outcome.stop))
     const stop = addSavedResults(outcome.stop, { part: saved.part, unsaved, options, tally })
     throwFailure({ ...outcome, stop }, options, tally, tracker.sent)
   })

@@ -133,10 +133,6 @@ export class BatchReporter {
     cleanups.delete(status.remove)
   }
 
-  printSummary(stop: unknown): void {
-    this.note(this.describeSummary(stop))
-  }
-
   get #left(): number | undefined {
     const { ok, failed, skipped, total } = this.#tally
     return total === undefined ? undefined : total - ok - failed - skipped
