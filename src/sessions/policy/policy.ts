@@ -138,7 +138,7 @@ const matchesServer = ({ server, isServer }: PolicyRule, call: ToolCall): boolea
 function findMismatch(rule: PolicyRule, call: ToolCall): (() => string) | undefined {
   const { fields, server } = rule
   if (call.isUnclear) return () => unclearText
-  if (call.isMcp && server === undefined) return () => 'the rule names no server'
+  if (call.isMcp && server === undefined) return () => 'an allow rule must name the server of an MCP tool'
   if (!matchesServer(rule, call))
     return () =>
       call.server === undefined

@@ -196,7 +196,7 @@ describe('policy check of recorded events', () => {
       'the rule has no pattern for the input field "cwd"',
     ],
     ['the input is not an object', { input: {} }, { input: 'x' }, 'the input is not an object'],
-    ['the rule for an MCP tool has no server', {}, mcp, 'the rule names no server'],
+    ['the rule for an MCP tool has no server', {}, mcp, 'an allow rule must name the server of an MCP tool'],
     ['the server differs', { server: 'a' }, mcp, 'the server is "s"'],
   ])('policy check explains why an allow rule does not match: %s', async (_, rule, use, why) => {
     const files = {
