@@ -45,7 +45,6 @@ export class ReconnectPolicy implements RetryRules {
    */
   #hasDroppedSecrets = false
   #requestedWaitMs = 0
-  /** Cause in the last note. If the next attempts fail for the same cause, parley prints no further note. */
   #printedCause: string | undefined
 
   constructor(access: Access) {

@@ -82,7 +82,6 @@ class OrderedState {
   protected readonly interrupted = new Set<string>()
   /** Ids of the unanswered tool uses since the last task. */
   protected readonly open = new Set<string>()
-  /** Ids of the tool uses that a client has allowed and for which a client must now send a result. */
   protected readonly awaitingResult = new Set<string>()
   protected readonly background = new BackgroundWork()
   /**
@@ -299,7 +298,6 @@ export class SessionState extends OrderedState {
     return isIdle && end === undefined && this.#continuesWithoutInput(idle?.type)
   }
 
-  /** Name from the service, such as `end_turn`. */
   get stopReason(): string | undefined {
     const { isIdle, end, idle } = this
     return isIdle ? (end ?? idle?.type) : undefined

@@ -98,11 +98,6 @@ test.each<[what: string, fields: object, text: string]>([
     },
     'bash {"command":"rm"}; refused by the service: high_risk',
   ],
-  [
-    'a mark for a redacted part of a message',
-    { type: 'agent.message', content: [{ type: 'redacted' }, { type: 'text', text: 'b' }] },
-    '[redacted] b',
-  ],
 ])('events list prints %s', async (_, fields, text) => {
   const exchange = answering(JSON.stringify({ data: [fields] }))
   const { out } = await run(['events', 'list', '-s', 's1'], { exchange })

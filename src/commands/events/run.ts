@@ -32,7 +32,7 @@ export default {
       '--max-cost <amount>',
       'interrupt the session when this run reaches this cost at list prices, such as 2.50',
     ).argParser(parseAmount),
-    ...createEventFlags({ isListed: false }),
+    ...createEventFlags({ isInHelp: false }),
     createFailOnEmptyFlag(),
     new Option('--ids', 'print only the ids of waiting tool uses'),
     new Option('--last', "print only the agent's answer"),

@@ -31,13 +31,12 @@ export const eventFlagNames: readonly string[] = flags.map(([name]) => name)
 export const flagReadsStdin = ({ name, value }: EventFlag): boolean =>
   value === '@-' || (/^(custom-)?tool-/.test(name) && /^[^=]+=@-$/.test(value))
 
-/** Creates the event flags of a command. With `isListed: false`, the help of the command omits them. */
-export const createEventFlags = ({ isListed = true } = {}): Option[] => [
+export const createEventFlags = ({ isInHelp = true } = {}): Option[] => [
   ...flags.map(([name, value, about]) => {
     const usage = `--${name}${value ? ` ${value}` : ''}`
     const option = about.includes('@FILE') ? new TextFlag(usage, about) : new Option(usage, about)
     if (value && name !== 'system') option.argParser(appendFlagValue)
-    return option.hideHelp(!isListed)
+    return option.hideHelp(!isInHelp)
   }),
   new FileFlag('-f, --file <file>', 'add a text, image or PDF file, or - for stdin').argParser(
     appendFlagValue,
