@@ -4,7 +4,6 @@ import { chooseChatModel } from './gateway/chat/chat.ts'
 import { createServiceCaller, type ServiceCaller } from './http/call.ts'
 import { createAgentHeaders } from './http/request.ts'
 import { toOneLine } from './io/escape.ts'
-import { askYesNo, type Prompter } from './io/question.ts'
 import { createLineWrapper } from './io/wrapping.ts'
 import { createSessionRequestDefaults } from './sessions/session.ts'
 import {
@@ -19,7 +18,6 @@ import { isObject } from './wire/json/parse.ts'
 import { readListPage } from './wire/page.ts'
 import { createUnexpectedBodyFailure } from './wire/problem/problem.ts'
 
-/** Only the flag `--timeout` can give the check more time. */
 const maxTimeoutSeconds = 30
 
 /**
@@ -36,7 +34,7 @@ export async function checkProfile(context: Context, session?: string): Promise<
   }
   // `config init` may have waited for the user, which must not reduce the time for the check.
   context.deadline.moveTo(computeDeadline(context.host.timers.now(), settings))
-  // Other timeouts are meant for long answers, so only the flag `--timeout` may exceed the maximum.
+  // The timeout of a profile is meant for long answers, so only the flag `--timeout` may exceed the maximum.
   const isFromFlag = origins.timeout?.source === 'flag'
   const timeout = isFromFlag ? values.timeout : Math.min(values.timeout || Infinity, maxTimeoutSeconds)
   const caller = createServiceCaller(context, { ...settings, values: { ...values, timeout } })
@@ -50,7 +48,8 @@ export async function checkProfile(context: Context, session?: string): Promise<
       if (!(failure instanceof CliError)) throw failure
       result = `failed: ${describe(failure, settings)}`
       const { status, attempts, sent, body } = failure.details
-      // On a terminal, the result is directly above the failure, which does not repeat it.
+      // On a terminal, the result is printed just before the failure, so the failure does not repeat the
+      // result.
       const message = context.output.isTerminal
         ? `the ${name} failed the check`
         : `${name}: ${failure.message}`
@@ -78,8 +77,8 @@ export async function checkProfile(context: Context, session?: string): Promise<
 
 /**
  * Requests the model by GET, which costs nothing. Throws a `CliError` if the gateway refuses the token. A
- * redirect, a web page or a 5xx fails too, because it may come from a server in front of the gateway that
- * does not check the token. Any other 4xx counts as accepted, because a gateway may not have this path.
+ * redirect, a web page or a 5xx fails, too: another server may have answered, without a check of the token.
+ * Any other 4xx counts as accepted, because a gateway may not have this path.
  */
 async function checkToken({ values }: ResolvedSettings, caller: ServiceCaller): Promise<number> {
   const params = { family: values.family, model: chooseChatModel(undefined, values) }
@@ -124,8 +123,8 @@ async function checkKey(
 /** Returns a line for a failure that does not concern the key. Throws any other failure. */
 function describeRefusal(error: unknown, session: string | undefined): string {
   const { status, body } = error instanceof CliError ? error.details : {}
-  // For an unknown session, the session service answers with JSON, and a web server at a wrong address with
-  // a page.
+  // The session service answers 404 with JSON for an unknown session. A web server at a wrong address answers
+  // 404 with a web page.
   if (session && status === 404 && isObject(body)) return 'ok: the key was accepted, no such session'
   if (session || (status !== 404 && status !== 405) || isWebPage(body)) throw error
   return `not tried: the service does not list sessions (${status}): name a session with -s or PARLEY_SESSION`
@@ -145,8 +144,4 @@ function describe({ kind, message, details }: CliError, settings: ResolvedSettin
   if (details.status !== undefined && consequence !== undefined) return `${words}; ${consequence}`
   const hint = `'parley config list${formatProfileFlag(settings)} --effective' shows the address and names that were used`
   return kind === 'not-sent' || kind === 'refused' ? `${words}; ${hint}` : words
-}
-
-export async function offerProfileCheck(context: Context, questioner: Prompter): Promise<void> {
-  if (await askYesNo(questioner, 'Check it now? [Y/n]', true)) await checkProfile(context)
 }

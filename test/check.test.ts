@@ -18,27 +18,34 @@ const resultsOf = (out: string): Record<string, string> =>
       .map((line) => line.split(/: (.*)/s, 2) as [string, string]),
   )
 
-/** Creates a script with one response for each kind of request: lists and the model. */
+/** Returns a server script with one response for requests of lists, and one for requests of the model. */
 const answer =
   ({ list = response(page), model = response('{}', '404 No') } = {}): Script =>
   (socket: Socket, request) => {
     socket.end(request.startsWith('GET /alpha_cli/') ? model : list)
   }
 
+/** Runs config check with a server as both services. */
+async function checkServer(script: Script, flags: string[] = [], env: Record<string, string> = {}) {
+  const server = await serve(script)
+  const world = { env: { ...envFor(server), ...env }, exchange: 'network' as const, stdin: '' }
+  const ended = await run([...check, ...flags], world)
+  await server.close()
+  return { ...ended, received: server.requests, results: resultsOf(ended.out) }
+}
+
 const reachable = (status = 404) =>
   `reachable: the gateway did not refuse the token (status ${status}); to ask the model: parley chat 'Say hello'`
 
 test('config check sends no paid request and prints a line for each service', async () => {
-  const server = await serve(answer())
-  const ended = await run(check, { env: envFor(server), exchange: 'network', stdin: '' })
+  const { received, ...ended } = await checkServer(answer())
   expect(ended).toMatchObject({ code: 0, err: '' })
   expect(ended.out).toBe(`gateway: ${reachable()}\nsession service: ok: the key was accepted\n`)
-  expect(server.requests).toHaveLength(2)
-  expect(server.requests[0]).toMatch(/^GET \/alpha_cli\/v1beta\/models\/alpha-2.5-pro HTTP/)
-  expect(server.requests[0]).toContain(`Authorization: Bearer ${credentials.PARLEY_ACCESS_TOKEN}`)
-  expect(server.requests[1]).toMatch(/^GET \/v1\/sessions\?limit=1 /)
-  expect(server.requests[1]).toContain('vendor-beta: managed-agents-2026-04-01')
-  await server.close()
+  expect(received).toHaveLength(2)
+  expect(received[0]).toMatch(/^GET \/alpha_cli\/v1beta\/models\/alpha-2.5-pro HTTP/)
+  expect(received[0]).toContain(`Authorization: Bearer ${credentials.PARLEY_ACCESS_TOKEN}`)
+  expect(received[1]).toMatch(/^GET \/v1\/sessions\?limit=1 /)
+  expect(received[1]).toContain('vendor-beta: managed-agents-2026-04-01')
 })
 
 test.each<[status: string, code: number, result: string | RegExp, body?: string]>([
@@ -55,23 +62,21 @@ test.each<[status: string, code: number, result: string | RegExp, body?: string]
   ],
   ['500 No', 7, 'failed: the gateway answered 500 No, which does not show whether the token is accepted: no'],
   [
-    '200 OK',
+    '200 Web page',
     8,
     /^failed: the gateway answered with a web page, .*; the URL was \S+, from baseUrl \(PARLEY_BASE_URL\)$/,
     ' <!doctype html><p>Sign in</p>',
   ],
 ])(
-  'the answer to a GET of the model decides the exit code of config check: %s is %i',
+  'if a GET of the model answers %s, config check exits with %i',
   async (status, code, result, body = '{"error":{"type":"authentication_error","message":"no"}}') => {
-    const server = await serve(answer({ model: response(body, status) }))
-    const world = { env: envFor(server), exchange: 'network' as const, stdin: '' }
-    const ended = await run([...check, '--retries', '0'], world)
+    const script = answer({ model: response(body, status) })
+    const ended = await checkServer(script, ['--retries', '0'])
     expect(ended.code).toBe(code)
-    const { gateway } = resultsOf(ended.out)
+    const { gateway } = ended.results
     if (typeof result === 'string') expect(gateway).toBe(result)
     else expect(gateway).toMatch(result)
-    expect(server.requests.filter((request) => request.startsWith('POST'))).toEqual([])
-    await server.close()
+    expect(ended.received.filter((request) => request.startsWith('POST'))).toEqual([])
   },
 )
 
@@ -84,136 +89,109 @@ test.each([
   ['404 No', 0, /^not tried: the service does not list sessions \(404\): name a session with -s or PARLEY_/],
   ['500 No', 7, /^failed: the session service answered 500 No: no$/],
   [
-    '200 OK',
+    '200 Web page',
     8,
     /^failed: the list is not JSON: Sign in; the URL was \S+, from agentsUrl \(PARLEY_AGENTS_URL\)$/,
     '<title>Sign in</title>',
   ],
 ])(
-  'C29: the answer to the session list decides the exit code of config check: %s is %i',
+  'C29: if the session list answers %s, config check exits with %i',
   async (status, code, result, body = '{"error":{"type":"authentication_error","message":"no"}}') => {
-    const server = await serve(answer({ list: response(body, status) }))
-    const ended = await run([...check, '--retries', '0'], {
-      env: envFor(server),
-      exchange: 'network',
-      stdin: '',
-    })
+    const ended = await checkServer(answer({ list: response(body, status) }), ['--retries', '0'])
     expect(ended.code).toBe(code)
-    expect(resultsOf(ended.out)['session service']).toMatch(result)
+    expect(ended.results['session service']).toMatch(result)
     if (code !== 0) expect(ended.err).toMatch(/^parley: session service: the /)
-    await server.close()
   },
 )
 
 test('config check exits with 4 if both services answer 404 with a web page, as another server would', async () => {
   const page = response('<!DOCTYPE html><title>404</title>', '404 Not Found', ['content-type: text/html'])
-  const server = await serve(answer({ model: page, list: page }))
-  const ended = await run(check, { env: envFor(server), exchange: 'network', stdin: '' })
+  const ended = await checkServer(answer({ model: page, list: page }))
   expect(ended.code, ended.out).toBe(4)
-  for (const result of Object.values(resultsOf(ended.out))) expect(result).toMatch(/^failed: .*404/)
-  await server.close()
+  for (const result of Object.values(ended.results)) expect(result).toMatch(/^failed: .*404/)
 })
 
-test.each([
+test.each<[flags: string[], env: Record<string, string>]>([
   [['-s', 'sesn_1'], {}],
   [[], { PARLEY_SESSION: 'sesn_1' }],
 ])('config check checks the key by reading one event of the session: %j %j', async (flags, env) => {
-  const server = await serve(answer())
-  const world = { env: { ...envFor(server), ...env }, exchange: 'network' as const, stdin: '' }
-  const ended = await run([...check, ...flags], world)
+  const { received, results, ...ended } = await checkServer(answer(), flags, env)
   expect(ended).toMatchObject({ code: 0, err: '' })
-  expect(resultsOf(ended.out)['session service']).toBe('ok: the key was accepted')
-  expect(server.requests).toHaveLength(2)
-  expect(server.requests[1]).toMatch(/^GET \/v1\/sessions\/sesn_1\/events\?limit=1 /)
-  expect(server.requests[1]).toContain(`x-api-key: ${credentials.PARLEY_API_KEY}`)
-  await server.close()
+  expect(results['session service']).toBe('ok: the key was accepted')
+  expect(received).toHaveLength(2)
+  expect(received[1]).toMatch(/^GET \/v1\/sessions\/sesn_1\/events\?limit=1 /)
+  expect(received[1]).toContain(`x-api-key: ${credentials.PARLEY_API_KEY}`)
 })
 
 test.each([
   [
-    'no such session',
+    0,
+    'a 404 for an unknown session',
     '404 No',
     '{"type":"error","error":{"type":"not_found_error"}}',
-    0,
     'ok: the key was accepted, no such session',
   ],
   [
-    'a page of a web server',
+    4,
+    'a 404 with a web page',
     '404 No',
     '<h1>Not found</h1>',
-    4,
     /^failed: the session service answered 404 No; 'parley sessions list' lists the sessions; the URL was .*, from agentsUrl \(PARLEY_AGENTS_URL\)$/,
   ],
-  ['a login page', '200 OK', '<html><title>Log in</title>', 8, /^failed: /],
-])('C29: config check reports the session service with %s', async (_, status, body, code, result) => {
-  const server = await serve(answer({ list: response(body, status) }))
-  const world = { env: envFor(server), exchange: 'network' as const, stdin: '' }
-  const ended = await run([...check, '-s', 'sesn_1'], world)
+  [8, 'a login page', '200 OK', '<html><title>Log in</title>', /^failed: /],
+])('C29: config check -s exits with %i after %s', async (code, _, status, body, result) => {
+  const ended = await checkServer(answer({ list: response(body, status) }), ['-s', 'sesn_1'])
   expect(ended.code).toBe(code)
-  const credential = resultsOf(ended.out)['session service'] ?? ''
-  if (typeof result === 'string') expect(credential).toBe(result)
-  else expect(credential).toMatch(result)
+  if (typeof result === 'string') expect(ended.results['session service']).toBe(result)
+  else expect(ended.results['session service']).toMatch(result)
   if (code === 0) expect(ended.err).toBe('')
   else expect(ended.err).toMatch(/^parley: session service: /m)
   expect(ended.out + ended.err).not.toContain(credentials.PARLEY_API_KEY)
-  await server.close()
 })
 
-test('C29: config check reports a refused token, also with --errors json', async () => {
-  const server = await serve(answer({ model: refusing }))
-  const world = { env: envFor(server), exchange: 'network' as const, stdin: '' }
-  const ended = await run([...check, '--errors', 'json'], world)
+test('C29: config check --errors json prints a refused token as a failure of kind credentials', async () => {
+  const ended = await checkServer(answer({ model: refusing }), ['--errors', 'json'])
   expect(ended.code).toBe(3)
-  expect(resultsOf(ended.out).gateway).toMatch(
-    /^failed: the gateway answered 401 No: no; the refused secret is from PARLEY_ACCESS_TOKEN/,
-  )
   expect(JSON.parse(ended.err).error).toMatchObject({
     kind: 'credentials',
     exit: 3,
     status: 401,
     message: 'gateway: the gateway answered 401 No',
   })
-  await server.close()
 })
 
 test('C29: config check tries both services, and the first failure decides the exit code', async () => {
   const closed = await serve(() => {})
   await closed.close()
-  const server = await serve(answer({ list: refusing }))
-  const env = { ...envFor(server), PARLEY_BASE_URL: closed.url }
-  const ended = await run([...check, '-s', 's', '--retries', '0'], {
-    env,
-    exchange: 'network',
-    stdin: '',
-  })
+  const env = { PARLEY_BASE_URL: closed.url }
+  const ended = await checkServer(answer({ list: refusing }), ['-s', 's', '--retries', '0'], env)
   expect(ended.code).toBe(9)
-  expect(resultsOf(ended.out).gateway).toBe(`failed: 127.0.0.1:${closed.port}: connection refused; ${advice}`)
-  expect(resultsOf(ended.out)['session service']).toMatch(/^failed: .* 401/)
+  expect(ended.results.gateway).toBe(`failed: 127.0.0.1:${closed.port}: connection refused; ${advice}`)
+  expect(ended.results['session service']).toMatch(/^failed: .* 401/)
   expect(ended.err).toBe(`parley: gateway: 127.0.0.1:${closed.port}: connection refused\n`)
-  await server.close()
 })
 
 test.each([
   [
     { PARLEY_ACCESS_TOKEN: '' },
     /^failed: no access token for the gateway: 'parley config init' asks for the missing settings/,
-    3,
   ],
   [
     { PARLEY_ACCESS_TOKEN: '', PARLEY_ACCESS_TOKEN_COMMAND: 'echo why >&2; exit 1' },
     /^failed: accessTokenCommand \(PARLEY_ACCESS_TOKEN_COMMAND\) .*why/,
-    3,
   ],
   [
     { PARLEY_BASE_URL: 'http://gateway.test' },
     /^failed: PARLEY_BASE_URL: plain http to gateway\.test would not be encrypted/,
-    3,
   ],
-])('C29: config check fails if a chat could not send its token: %j (needs sh)', async (env, result, code) => {
-  const ended = await run(check, { env: { ...env, PARLEY_AGENTS_URL: '' }, stdin: '' })
-  expect(ended).toMatchObject({ code, requests: [] })
-  expect(resultsOf(ended.out).gateway).toMatch(result)
-})
+])(
+  'C29: config check exits with 3 if a chat could not send its token: %j (needs sh)',
+  async (env, result) => {
+    const ended = await run(check, { env: { ...env, PARLEY_AGENTS_URL: '' }, stdin: '' })
+    expect(ended).toMatchObject({ code: 3, requests: [] })
+    expect(resultsOf(ended.out).gateway).toMatch(result)
+  },
+)
 
 test('C29: config check without any address exits with 3 and prints nothing on stdout', async () => {
   const env = { PARLEY_BASE_URL: '', PARLEY_AGENTS_URL: '' }

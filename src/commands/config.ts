@@ -49,14 +49,15 @@ export const configCommands = {
         throw usageError(
           "config init prompts on a terminal, but stdin is not a terminal: use 'parley config set'",
         )
-      const [{ withPrompter }, { setUpProfile }] = await Promise.all([
+      const [{ askYesNo, withPrompter }, { setUpProfile }] = await Promise.all([
         import('../io/question.ts'),
         import('../settings/setup.ts'),
       ])
       await withPrompter(context, async (prompter) => {
         if (!(await setUpProfile(context, prompter))) return
-        const { offerProfileCheck } = await import('../check.ts')
-        await offerProfileCheck(context, prompter)
+        if (!(await askYesNo(prompter, 'Check it now? [Y/n]', true))) return
+        const { checkProfile } = await import('../check.ts')
+        await checkProfile(context)
       })
     },
   },
@@ -91,7 +92,7 @@ export const configCommands = {
       // The text after = may be a secret, so the message does not quote it.
       if (key.includes('='))
         throw usageError(
-          'config set takes no =: KEY VALUE are two words, and a secret is read from stdin or a hidden prompt',
+          'config set takes no =: write KEY VALUE as two words; a secret is read from stdin or a hidden prompt',
         )
       const name = findSettingName(key)
       if (!validate && name !== 'betas')
@@ -100,7 +101,7 @@ export const configCommands = {
         )
       if (isSecretSetting(name) && given !== undefined && given !== '-') {
         throw usageError(
-          `${name} is a secret, and as an argument it is in the shell's history now: 'parley config set ${name}' asks for it, or reads it from stdin`,
+          `${name} is a secret, and the shell's history now contains it: 'parley config set ${name}' prompts for a secret or reads it from stdin`,
         )
       }
       const read = () => readValue(context, name)
@@ -110,8 +111,8 @@ export const configCommands = {
         : given
       const { value, problem, suggestion, hadQuotes } = parseSettingInput(name, text)
       if (problem !== undefined) {
-        // parley redacts the secrets of a profile after it has read the profile. If it cannot read the
-        // profile, the message does not quote the value, which may be a secret.
+        // The secrets of an unreadable profile cannot be redacted, so the message then does not quote the
+        // value, which may be a secret.
         const isQuoted = !isRead && (await readProfile(context).then(Boolean, () => false))
         throw usageError(
           `${isQuoted ? formatNameAndValue(name, text) : name} ${problem}${suggestion === undefined ? '' : `: ${suggestion}`}`,
@@ -124,7 +125,7 @@ export const configCommands = {
         replaced = findReplacedSettings(name).filter((other) => Object.hasOwn(values, other))
         return addProfileValue(values, name, value)
       })
-      // The name may be misspelled. The default profile exists even without values.
+      // A new profile may be a misspelled name, so a note names it. The default profile needs no values.
       if (profile.isNew && profile.name !== defaultProfileName)
         context.messages.note(`the profile '${profile.name}', chosen by ${profile.chosenBy}, is new`)
       if (hadQuotes) context.messages.note(`the quotes around the value of ${name} were removed`)
@@ -140,7 +141,10 @@ export const configCommands = {
       const profile = await readProfile(context)
       const value = profile.values[name]
       if (value === undefined)
-        throw new CliError('credentials', `${name} is not set in the profile '${profile.name}'`)
+        throw new CliError(
+          'credentials',
+          `${name} is not set in the profile '${profile.name}'; 'parley config list --effective' shows the values that apply`,
+        )
       const whole = formatSettingValue(value)
       const shown = options.reveal ? whole : maskSettingValue(name, value)
       if (shown !== whole) context.messages.note('the secret is shortened; --reveal prints it')
@@ -163,7 +167,7 @@ export const configCommands = {
   },
 
   list: {
-    parameters: () => [new Option('--effective', 'every value that applies, and its source')],
+    parameters: () => [new Option('--effective', 'list every value that applies, and its source')],
     notes: ['In a pipe the columns are separated by tabs.'],
     examples: ['parley config list', 'parley config list --effective'],
     async run(context, { effective }: { effective?: boolean }) {
