@@ -5,7 +5,7 @@ import { Ajv2020 } from 'ajv/dist/2020.js'
 import standaloneCode from 'ajv/dist/standalone/index.js'
 import type { Plugin, RolldownOptions } from 'rolldown'
 import { version } from './package.json'
-import { declareThirdParties } from './src/build/third-parties.ts'
+import { createLicenseFilePlugin } from './src/build/third-parties.ts'
 import { findCompletionScript } from './src/cli/completion/scripts.ts'
 import { renderManPage } from './src/cli/man-page.ts'
 import { topics } from './src/cli/topics.ts'
@@ -136,7 +136,7 @@ const withTopics: Plugin = {
 
 const sorhusNotice = 'Copyright (c) Sindre Sorhus <sindresorhus@gmail.com> (https://sindresorhus.com)'
 
-const withThirdParties = declareThirdParties({
+const withThirdParties = createLicenseFilePlugin({
   // Other licences may require more than their text: Apache-2.0 requires the NOTICE file.
   allowed: ['BSD-3-Clause', 'ISC', 'MIT'],
   mit: readFileSync('LICENSE', 'utf8'),

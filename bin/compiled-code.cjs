@@ -6,7 +6,7 @@ const { platform, env } = process
 const isWindows = platform === 'win32'
 const program = join(__dirname, '../dist')
 
-/** Maximum size of a file with compiled code: twelve times the largest that parley writes. */
+/** Maximum size of a file with compiled code: twelve times the largest file that parley writes. */
 const maxFileBytes = 8 * 2 ** 20
 
 /**
@@ -43,8 +43,8 @@ module.exports = function openCompiledCode() {
   const requireFrom = (id) => (id.startsWith('./') ? load(id.slice(2)) : require(id))
 
   /**
-   * Stores all files if one of them is new, because the run may also have compiled new functions of the
-   * others.
+   * Stores all files if one of them is new, because the run may also have compiled new functions of the other
+   * files.
    */
   function storeCode() {
     const all = [...loaded.values()]
@@ -98,7 +98,7 @@ function readOwnedFile(file) {
   }
 }
 
-/** The cache must not take the last space that a result needs. */
+/** The cache must not fill the disk, because a result may need the space. */
 function hasRoom(folder) {
   const { bavail, bsize } = fs.statfsSync(folder)
   return bavail * bsize > 64 * 2 ** 20
@@ -123,8 +123,8 @@ function writeCode(file, script, origin) {
 }
 
 /**
- * A folder that all users share would not be safe. NODE_DISABLE_COMPILE_CACHE turns the cache off, as in
- * Node.
+ * Returns `undefined` if the user has no safe folder for caches, because a folder that other users can write
+ * could contain hostile code. NODE_DISABLE_COMPILE_CACHE turns the cache off, as in Node.
  */
 function findCodeFolder() {
   const caches = env.NODE_DISABLE_COMPILE_CACHE ? undefined : findCachesFolder()

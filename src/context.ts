@@ -55,7 +55,6 @@ export interface Host extends ProcessInfo {
     command: Pick<ShellCommand, 'text' | 'env' | 'input'>,
     cleanups: RunContext['cleanups'],
   ): Promise<number | undefined>
-  /** Limits V8's young generation until the run ends. */
   limitYoungGeneration?(cleanups: RunContext['cleanups']): void
 }
 
@@ -85,7 +84,7 @@ export interface SharedFlags {
   report?: string
   color?: string
   pager?: boolean
-  /** In the order of the command line, with the flags of the command itself. */
+  /** All flags of the command line in their order, also the command's own flags. */
   given: readonly CommandLineFlag[]
   profile?: string
   stdin?: boolean
@@ -94,7 +93,7 @@ export interface SharedFlags {
 }
 
 export interface RunContext {
-  /** Infinite until the settings are read. */
+  /** Unlimited until the setting `deadline` is read. */
   deadline: Deadline
   /**
    * Synchronous functions that are called at every end of the run, for example to stop a spinner. A function

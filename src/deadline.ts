@@ -11,7 +11,7 @@ export class Deadline {
   readonly #outer: Deadline | undefined
   readonly #watches = new Set<() => void>()
   #ownMs: number
-  /** A timer may fire a moment before the clock shows the time, so `passed` checks both. */
+  /** A timer may fire a moment before the clock shows its time, so `passed` checks the timer, too. */
   #hasFired = false
 
   constructor(
@@ -87,11 +87,11 @@ export class Deadline {
     cancel()
   }
 
-  /** Throws the error of `late` if the deadline passes first. */
-  async race<T>(work: Promise<T>, late: (passed: Deadline) => Error): Promise<T> {
+  /** Throws the error that `createError` returns if the deadline passes first. */
+  async race<T>(work: Promise<T>, createError: (passed: Deadline) => Error): Promise<T> {
     let cancel = () => {}
     const end = new Promise<never>((_, reject) => {
-      cancel = this.onPass((passed) => reject(late(passed)))
+      cancel = this.onPass((passed) => reject(createError(passed)))
     })
     return Promise.race([work, end]).finally(cancel)
   }

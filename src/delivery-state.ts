@@ -30,8 +30,8 @@ export type RepeatRule = 'unaccepted' | 'failed' | 'always'
 export interface DeliveryRules {
   repeat: RepeatRule
   /**
-   * Only a receipt, which is a response that lists the accepted events, proves that the service carried out
-   * the request, because any other response may come from a gateway.
+   * Only a receipt, a response that lists the accepted events, proves that the request was carried out. Any
+   * other response may come from a gateway.
    */
   isProvedByReceipt?: boolean
   /** Message if there is no receipt. Default: "the event may have been accepted". */

@@ -69,7 +69,7 @@ export interface FailureDetails {
   resume?: string[]
   /** Id of the session that the command created. */
   session?: string
-  /** The received answer; base64 for an image. If `kept` names no file, the message contains it. */
+  /** The received answer; base64 for an image. If `kept` names no file, the message contains the answer. */
   answer?: string
   /** Files with the received data, which parley saved after the failure. */
   kept?: SavedFiles
@@ -116,9 +116,9 @@ function describeBug(error: unknown): string {
 }
 
 /**
- * Returns a `CliError` unchanged. Any code may cause EMFILE or ENFILE, which become a failure of kind
- * `file`. Every other error is a bug. `state` describes the run, and may end with a command to copy, so it
- * comes last.
+ * Returns a `CliError` unchanged. Any code may run out of file descriptors (EMFILE, ENFILE), which is a
+ * failure of kind `file`. Every other error is a bug. `state` may end with a command to copy, so it comes
+ * last in the message.
  */
 export function toFailure(error: unknown, state?: string): CliError {
   if (error instanceof CliError) return error
@@ -130,13 +130,13 @@ export function toFailure(error: unknown, state?: string): CliError {
   })
 }
 
-/** Joins both messages, unless the deadline caused both failures. */
+/** Joins the messages of two failures, unless the deadline caused both failures. */
 export const joinFailures = (output: unknown, answer: unknown): unknown =>
   output instanceof CliError && answer instanceof CliError && answer !== output && !answer.details.deadline
     ? output.with({}, `${output.message}; ${answer.message}`)
     : output
 
-/** The reader of stdout has closed it, as `| head -1` does. The run ends without a failure. */
+/** Thrown after the reader of stdout has closed it, as `| head -1` does. The run ends without a failure. */
 export class OutputClosed extends Error {}
 
 export const usageError = (message: string): CliError => new CliError('usage', message)
@@ -150,8 +150,8 @@ export const createDeadlineErrorBeforeSending = (message: string): CliError =>
   })
 
 /**
- * Returns a failure of kind `stopped` if the deadline ended a follower or a batch. The deadline can pass while
- * parley writes to stdout, or during a request; then `isCut` returns true. Returns any other error unchanged.
+ * Returns a failure of kind `stopped` if the deadline ended a follower or a batch: during a write to stdout,
+ * or during a request, for which `isCut` returns true. Returns any other error unchanged.
  */
 export function convertDeadlineFailure(
   error: unknown,
@@ -166,7 +166,6 @@ export function convertDeadlineFailure(
 /** After this number of problems, a check may stop. */
 export const maxCountedProblems = 1000
 
-/** Each problem starts with its location. */
 export function createUsageErrorFromProblems(name: string, problems: string[]): CliError {
   if (problems.length <= 1) return usageError(`${name}: ${problems[0]}`)
   return new CliError('usage', `${name}: ${formatProblemCount(problems)}`, { problems })
@@ -186,7 +185,6 @@ export function describeFileError(error: unknown): string {
 export const hasErrorCode = (error: unknown, ...codes: string[]): boolean =>
   codes.includes((error as NodeJS.ErrnoException).code ?? '')
 
-/** Returns a `CliError` unchanged. */
 export const toFileFailure = (error: unknown, name: string): CliError =>
   error instanceof CliError ? error : new CliError('file', `${name}: ${describeFileError(error)}`)
 

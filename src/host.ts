@@ -4,9 +4,9 @@ import type { Host, RunContext } from './context.ts'
 import { CliError, describeFileError, usageError } from './errors.ts'
 import {
   detectEarlyExit,
+  endProcessOnCrash,
+  endProcessOnSignal,
   exitProcessAfter,
-  handleCrash,
-  handleSignals,
   interceptInterrupt,
   interruptProcess,
   suspendProcess,
@@ -43,11 +43,11 @@ export function createProcessHost(): Host {
     // `performance` would take 2 ms to load, 3 % of the time of a chat.
     timers: { ...realTimers, now: () => Math.floor(process.uptime() * 1000) },
     checkArguments,
-    onSignal: (clean) => handleSignals(clean, stderr),
+    onSignal: (clean) => endProcessOnSignal(clean, stderr),
     interceptInterrupt,
     detectEarlyExit,
     exitAfter: exitProcessAfter,
-    onCrash: handleCrash,
+    onCrash: endProcessOnCrash,
     async runPager(...command) {
       const { runCommandOnTerminal } = await import('./io/command.ts')
       return runCommandOnTerminal(...command)
@@ -56,9 +56,7 @@ export function createProcessHost(): Host {
   }
 }
 
-/**
- * In a long run, the young generation would grow to 128 MiB. The limit costs 2 to 8 % more processor time.
- */
+/** In a long run, V8's young generation would grow to 128 MiB. Its limit costs 2 to 8 % of processor time. */
 function limitYoungGeneration(cleanups: RunContext['cleanups']): void {
   setGrowthFactor(1)
   // V8 rejects compiled code that was stored with other flags, so the default is restored before parley
@@ -80,8 +78,8 @@ function currentFolder(): string {
 }
 
 /**
- * Node replaces bytes that are not UTF-8 by U+FFFD, so parley would send another text than the user typed.
- * Throws a usage error for such bytes.
+ * Throws a usage error for bytes that are not UTF-8. Node replaces such bytes by U+FFFD, so parley would send
+ * a text that the user did not type.
  */
 function checkArguments(argv: string[]): void {
   const suspects = argv.filter((word) => word.includes('\ufffd'))
@@ -90,8 +88,8 @@ function checkArguments(argv: string[]): void {
 }
 
 /**
- * Returns true if the user typed U+FFFD. Only Linux shows the original bytes (in `/proc`). Elsewhere, the result
- * is false, so parley refuses U+FFFD.
+ * Returns true if the user typed U+FFFD. Only Linux shows the original bytes (in `/proc`). Elsewhere, the
+ * result is false, so parley refuses U+FFFD.
  */
 function areArgumentsUtf8(): boolean {
   try {

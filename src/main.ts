@@ -15,7 +15,7 @@ import { WorkTracker } from './work-tracker.ts'
 
 export { createProcessHost } from './host.ts'
 
-/** After the deadline, parley may write its last output for this time. */
+/** Minimum time for the last write, even after the deadline. */
 const finalWriteGraceMs = 1000
 
 /** Returns the exit code. Never throws. */
@@ -110,7 +110,7 @@ export async function main(argv: string[], outer: Host): Promise<number> {
   }
 
   async function end(thrown: CliError, lastStep = () => {}): Promise<number> {
-    // A failed write has no fields about the requests of the run, so the tracker supplies them.
+    // A failed write does not have the delivery state of the run, so the tracker adds its fields.
     const { sent = tracker.sent, mayDuplicate = tracker.mayDuplicate } = thrown.details
     const failure = thrown.with({ sent, mayDuplicate })
     const { exitCode } = failure
@@ -163,7 +163,7 @@ async function findStaticText(argv: string[]): Promise<string | undefined> {
   return findCompletionScript(shell)
 }
 
-/** Returns whether the cursor is at the start of a line. */
+/** Calls all cleanups. Returns true if one of them left the cursor at the start of a line. */
 function cleanUp(cleanups: ShortLivedSet<() => unknown>): boolean {
   let isAtStart = false
   for (const clean of cleanups) {

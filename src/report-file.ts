@@ -6,7 +6,7 @@ import { formatFailureMessage } from './io/failure.ts'
 import { TemporaryFile, writeFileAtomically } from './io/file-output.ts'
 import { toAbsolutePath } from './io/paths.ts'
 import type { Secrets } from './secrets.ts'
-import type { Summary, UsageFigures } from './summary.ts'
+import type { Summary, UsageAndCost } from './summary.ts'
 import type { Timers } from './timers.ts'
 import { isObject, tryParseJson } from './wire/json/parse.ts'
 import type { WorkTracker } from './work-tracker.ts'
@@ -26,14 +26,14 @@ export interface ReportSource {
 }
 
 /**
- * Removes an earlier report and returns a function that writes the new one. Both are synchronous, because
- * signal handlers call them, and throw a `CliError` of kind `file`.
+ * Removes an earlier report and returns a function that writes the new one. The returned function is
+ * synchronous, because signal handlers call it. Both functions throw a `CliError` of kind `file`.
  */
-export function prepareReport(
+export function createReportWriter(
   name: string,
   { host, summary, tracker, secrets }: ReportSource,
 ): (end: RunOutcome) => void {
-  if (name === '' || name === '-') throw usageError('--report needs the name of a file')
+  if (name === '' || name === '-') throw usageError('--report needs the name of a file, such as report.json')
   const target = toAbsolutePath(host, name)
   const toReportFailure = (error: unknown) => toFileFailure(error, `--report ${name}`)
   try {
@@ -133,7 +133,7 @@ function countWarnings(counters: Record<string, () => number>): Record<string, n
 const pickUsage = (tokens: { [Name in (typeof usageFields)[number]]?: number | null } = {}) =>
   Object.fromEntries(usageFields.map((name) => [name, tokens[name] ?? null]))
 
-const formatCost = ({ cost }: UsageFigures = {}) =>
+const formatCost = ({ cost }: UsageAndCost = {}) =>
   cost ? { amount: String(cost.amount), currency: cost.currency } : null
 
 const toShortLine = (text: string | undefined) => (text === undefined ? null : toOneLine(text, 200))

@@ -13,24 +13,21 @@ export class RunReport {
     if (!hasFlag(argv, '--dry-run') && !hasFlag(argv, '--curl')) this.#name = findFlagValue(argv, '--report')
   }
 
-  /**
-   * Removes an earlier report. Every end of the run then writes a new one. Throws a `CliError` if the file
-   * cannot be written.
-   */
+  /** Removes an earlier report. Throws a `CliError` if the file cannot be written. */
   async open(): Promise<void> {
     const name = this.#name
     this.disable()
     if (name === undefined) return
-    const { prepareReport } = await import('./report-file.ts')
-    this.#write = prepareReport(name, this.#source)
+    const { createReportWriter } = await import('./report-file.ts')
+    this.#write = createReportWriter(name, this.#source)
   }
 
-  /** No effect after `open`. */
+  /** Turns the report off. No effect after `open`. */
   disable(): void {
     this.#name = undefined
   }
 
-  /** A run that failed before `open` opens the report here. Throws a `CliError`. */
+  /** Also opens the report if the run failed before `open`. Throws a `CliError`. */
   async write(end: RunOutcome): Promise<void> {
     await this.open()
     this.writeSync(end)

@@ -12,31 +12,31 @@ export class Secrets {
   }
 
   /**
-   * Replaces secrets, and passwords and keys in URLs. Cuts the result at `longest` UTF-16 units, after
-   * redacting: a part of a secret is secret, too. The text is read in blocks and only as far as needed, so
-   * memory use does not grow with it.
+   * Replaces secrets, and passwords and keys in URLs. Cuts the result to `maxLength` UTF-16 units only after
+   * that, because a secret that was cut could not be found. Reads the text in blocks and only as far as
+   * needed, so a long text needs little memory.
    */
-  readonly redact = (text: string, longest = Infinity): string => {
+  readonly redact = (text: string, maxLength = Infinity): string => {
     const blocks: string[] = []
     let length = 0
-    for (let at = 0; at < text.length && length <= longest; ) {
+    for (let at = 0; at < text.length && length <= maxLength; ) {
       const { shown, end } = this.#redactBlock(text, at)
       blocks.push(shown)
       length += shown.length
       at = end
     }
     const shown = blocks.join('')
-    return shown.length > longest ? `${shown.slice(0, longest)}…` : shown
+    return shown.length > maxLength ? `${shown.slice(0, maxLength)}…` : shown
   }
 
-  /** A block includes the whole of a secret that begins in it. */
+  /** Also redacts the rest of a secret that begins in the block and ends after the block. */
   #redactBlock(text: string, at: number): { shown: string; end: number } {
     const readAhead = maxAddressPartLength + this.#maxSecretLength * maxEscapeLength
     const part = text.slice(at, at + blockLength + readAhead)
     const limit = Math.min(blockLength, part.length)
     let shown = ''
     let end = 0
-    // Secrets may overlap if one is the start of another. They are replaced together.
+    // One secret may be the start of another. Such overlapping secrets are replaced together.
     for (const place of this.#findReplacements(part)) {
       if (place.start >= Math.max(limit, end)) break
       if (place.start >= end) shown += part.slice(end, place.start) + place.shown
@@ -58,11 +58,11 @@ export class Secrets {
   }
 
   /**
-   * Redacts strings, keys and numbers, and cuts the value if they exceed `longest` UTF-16 units together.
-   * Runs before serialization, because a replacement in JSON text could remove a quote.
+   * Redacts strings, keys and numbers, and cuts the value after `maxLength` UTF-16 units in total. Runs
+   * before serialization, because a replacement in JSON text could remove a quote.
    */
-  readonly redactValue = (whole: unknown, longest = Infinity): unknown => {
-    let left = longest
+  readonly redactValue = (whole: unknown, maxLength = Infinity): unknown => {
+    let left = maxLength
     const redactText = (text: string) => {
       const shown = this.redact(text, Math.max(0, left))
       left -= shown.length
@@ -80,7 +80,7 @@ export class Secrets {
         return items
       }
       const fields: [name: string, value: unknown][] = []
-      // `Object.entries` would copy a value that is too long.
+      // `Object.entries` would copy all fields, even the fields after the limit.
       for (const name in value) {
         if (left < 0) break
         fields.push([redactText(name), redactInner((value as Record<string, unknown>)[name], depth + 1)])
@@ -99,8 +99,8 @@ export class Secrets {
   }
 
   /**
-   * Also shortens the body and all texts, except for an answer that no file contains. Removes the response,
-   * because only `--raw` and `api` print it.
+   * Redacts and shortens the body and all texts. An answer that no file contains keeps its length. Removes
+   * the response, because only `--raw` and `api` print it.
    */
   redactFailure({ kind, message, details }: CliError): CliError {
     const { response: _, ...shown } = details
@@ -117,10 +117,10 @@ export class Secrets {
 /** In UTF-16 units. */
 const blockLength = 256 * 1024
 
-/** Maximum length of one escaped UTF-16 unit. It may be escaped several times, as in JSON within JSON. */
+/** Maximum length of one escaped UTF-16 unit. JSON within JSON escapes a unit several times. */
 const maxEscapeLength = 64
 
-/** In UTF-16 units. At the end of a block, only a shorter secret in a URL is found. */
+/** In UTF-16 units. At the end of a block, a longer secret in a URL may be missed. */
 const maxAddressPartLength = 4096
 
 /** Maximum lengths of each text of a failure, and of all texts of its body together, in UTF-16 units. */
@@ -150,7 +150,7 @@ const addressSecrets = [
   /([?&#][\w.-]*(?:key|token|secret|password|signature)=)[^\s&#"'\\]+/gi,
 ]
 
-/** Finds the secret as it is, with escapes, and inside base64. */
+/** Finds a secret in plain text, with escapes, and inside base64. */
 class Secret {
   readonly #word: string
   readonly #words: ReadonlySet<string>
@@ -177,7 +177,7 @@ class Secret {
 /** The original text, or the text with its escapes resolved. */
 interface SearchText {
   text: string
-  /** Offsets of each character, and of the end, in the original text. If omitted, the offsets are equal. */
+  /** Offset of each character, and of the end, in the original text. Omitted for the original text. */
   starts?: readonly number[]
 }
 
@@ -206,8 +206,8 @@ function resolveEscapes(original: string): SearchText {
 }
 
 /**
- * Returns the occurrences of a word, with offsets in the original text. Extends each occurrence by the adjacent
- * characters that match `widened`.
+ * Returns the occurrences of a word, with offsets in the original text. Extends each occurrence by the
+ * adjacent characters that match `widened`.
  */
 function findWord(word: string, { text, starts }: SearchText, widened?: RegExp): SecretRange[] {
   const places: SecretRange[] = []
@@ -221,10 +221,7 @@ function findWord(word: string, { text, starts }: SearchText, widened?: RegExp):
   return places
 }
 
-/**
- * A service may cut its message inside a secret and add an ellipsis. The part of the secret is redacted,
- * too.
- */
+/** A service may cut its message inside a secret and add an ellipsis. Finds such a part of the secret. */
 function findCutWord(word: string, text: string): SecretRange[] {
   const begin = word.slice(0, minSecretLength)
   return [...text.matchAll(/…/g)].flatMap(({ index: end }) => {
@@ -235,12 +232,12 @@ function findCutWord(word: string, text: string): SecretRange[] {
   })
 }
 
-/** Many texts contain a shorter part by chance, so a shorter part is not redacted. */
+/** A shorter part occurs in many texts by chance, so it is not redacted. */
 const minBase64PartLength = 6
 
 /**
- * The base64 of a text depends on the position of the secret in a group of three bytes. Returns the
- * characters for each position, without those that also encode adjacent bytes.
+ * The base64 form of a secret depends on its position in a group of three bytes. Returns the characters for
+ * each position, without the characters that also encode adjacent bytes.
  */
 function findBase64Parts(secret: string): string[] {
   const bytes = Buffer.from(secret)
@@ -254,8 +251,8 @@ function findBase64Parts(secret: string): string[] {
 }
 
 /**
- * A name is judged by the words in it, so some harmless headers count as secret. A value that looks like a
- * credential is secret under any name.
+ * Returns true if the name has a word such as `key` or `token`, which some harmless headers have, too. A
+ * value that looks like a credential is secret under any name.
  */
 export function isSecretHeader(name: string, value: string): boolean {
   if (/^(www|proxy)-authenticate$/i.test(name)) return false

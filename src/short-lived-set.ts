@@ -1,4 +1,7 @@
-/** A `Set` keeps removed members in old hash tables, which V8 collects late (src/README.md). */
+/**
+ * A list with the methods of `Set`. A `Set` keeps removed members in old hash tables, which V8 collects late,
+ * so memory use would grow (src/README.md).
+ */
 export class ShortLivedSet<T> {
   readonly #all: T[] = []
 

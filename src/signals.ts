@@ -8,7 +8,7 @@ import { setLongTimeout } from './timers.ts'
 const signals = ['SIGINT', 'SIGTERM', 'SIGHUP', 'SIGBREAK'] as const
 
 /** After the cleanup, the signal itself ends the process, so that a loop in a shell stops, too. */
-export function handleSignals(clean: (exit: number) => string, stderr: StdStream): void {
+export function endProcessOnSignal(clean: (exit: number) => string, stderr: StdStream): void {
   for (const signal of signals) {
     process.once(signal, () => {
       removeSignalHandlers()
@@ -16,8 +16,8 @@ export function handleSignals(clean: (exit: number) => string, stderr: StdStream
         // An open stream is non-blocking, so a full pipe does not delay the end.
         const stream = stderr.open()
         const text = clean(128 + constants.signals[signal])
-        // A console of Windows may take the bytes of `writeSync` for another encoding than UTF-8. A stream
-        // shows any text, and is synchronous there.
+        // A Windows console may decode the bytes of `writeSync` with another encoding than UTF-8. On Windows,
+        // a stream shows any text and is synchronous.
         if (process.platform === 'win32') stream.write(text)
         else writeSync(2, text)
       } catch {
@@ -33,10 +33,9 @@ export function removeSignalHandlers(): void {
   for (const signal of signals) process.removeAllListeners(signal)
 }
 
-/** The first SIGINT calls `act` instead of ending the process. */
 export function interceptInterrupt(act: () => void): InterceptedInterrupt {
   const earlierListeners = process.rawListeners('SIGINT') as NodeJS.SignalsListener[]
-  // Node drops a pending signal that has no listener, so one is always registered.
+  // Node drops a pending signal that has no listener, so at least one listener stays registered.
   const restoreListeners = () => {
     const isTaken = process.listeners('SIGINT').some((listener) => listener !== handleFirst)
     if (!isTaken) for (const listener of earlierListeners) process.on('SIGINT', listener)
@@ -52,7 +51,7 @@ export function interceptInterrupt(act: () => void): InterceptedInterrupt {
     release: restoreListeners,
     raise() {
       interruptProcess()
-      // A timer keeps the process alive until Node has handled the signal. A pending signal does not.
+      // A pending signal does not keep the process alive, so a timer does until Node has handled the signal.
       setInterval(() => {}, 1000)
       return new Promise(() => {})
     },
@@ -71,7 +70,7 @@ export function suspendProcess(): void {
 
 /**
  * Windows has no signals: `kill` would end the process at once with exit code 1. The first process of a
- * container is not ended by a signal that it sends to itself.
+ * container is not ended by a signal that it sends to itself. There, the handlers are called directly.
  */
 function raise(signal: (typeof signals)[number]): void {
   if (process.platform !== 'win32' && process.pid !== 1) process.kill(process.pid, signal)
@@ -79,8 +78,8 @@ function raise(signal: (typeof signals)[number]): void {
 }
 
 /**
- * If the event loop becomes empty before the run has finished, Node would exit with code 0. So the exit code is
- * 1 until the caller of `main` sets another one. The returned function cancels the call of `report`.
+ * If the event loop becomes empty before the run has finished, Node would exit with code 0. So the exit code
+ * is 1 until the caller of `main` sets another one.
  */
 export function detectEarlyExit(report: () => void): () => void {
   process.exitCode = 1
@@ -88,12 +87,11 @@ export function detectEarlyExit(report: () => void): () => void {
   return () => void process.off('beforeExit', report)
 }
 
-/** Output that nobody reads could keep the process alive. */
+/** Output that nobody reads could keep the process alive, so a timer ends it. */
 export function exitProcessAfter(milliseconds: number): void {
   if (milliseconds < Infinity) setLongTimeout(() => process.exit(), milliseconds).unref()
 }
 
-/** The process ends with the exit code that `report` returns. */
-export function handleCrash(report: (error: unknown) => Promise<number>): void {
+export function endProcessOnCrash(report: (error: unknown) => Promise<number>): void {
   process.on('uncaughtException', async (error) => process.exit(await report(error).catch(() => 1)))
 }

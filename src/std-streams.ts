@@ -39,9 +39,9 @@ export function createStdStream(descriptor: 1 | 2, openStream: () => NodeJS.Writ
     },
     open,
     writeSync(bytes) {
-      // The caller writes through the stream if this returns 0. A Windows console decodes bytes by its code
-      // page, so only the stream can write text there. The first process of a container ends at a signal
-      // only if it has a handler, so its handlers must stay, and its writes must not block.
+      // After a result of 0, the caller writes through the stream. A Windows console decodes bytes by its
+      // code page, so only the stream can write text there. The first process of a container ends at a signal
+      // only if it has a handler. So its handlers must stay, and its writes must not block.
       if (stream || process.pid === 1 || (process.platform === 'win32' && this.isTerminal)) return 0
       // This last write may block, so the next signal must end the process at once.
       removeSignalHandlers()
@@ -58,8 +58,8 @@ function makeNonBlocking(stream: NodeJS.WriteStream): NodeJS.WriteStream {
 }
 
 /**
- * Replaces Node's writer if stdout or stderr is a file. When a full disk accepts a part of a chunk, Node counts
- * the whole chunk as written.
+ * Replaces Node's writer if stdout or stderr is a file. If a full disk accepts only a part of a chunk, Node's
+ * writer reports no error.
  */
 function writeWholeChunks(stream: NodeJS.WriteStream, descriptor: number): NodeJS.WriteStream {
   if (!fstatSync(descriptor).isFile()) return stream
@@ -86,8 +86,8 @@ function writeAll(descriptor: number, bytes: Uint8Array): number {
 }
 
 /**
- * Opening a stream takes time, so the descriptor is examined. Node's terminal module is loaded only if it
- * may be a terminal.
+ * Examines the descriptor, because opening a stream takes time. Loads Node's terminal module only if the
+ * descriptor may be a terminal.
  */
 function isTerminal(descriptor: number): boolean {
   try {
@@ -104,8 +104,8 @@ const isNull = ({ rdev }: Stats): boolean =>
   process.platform !== 'win32' && rdev === statSync('/dev/null', { throwIfNoEntry: false })?.rdev
 
 /**
- * Node opens /dev/null for reading and writing if the descriptor was closed. A shell opens it only for
- * reading or only for writing. Only Linux shows the difference.
+ * If the descriptor was closed at the start, Node opened /dev/null for reading and writing. A shell opens
+ * /dev/null only for reading or only for writing. Only Linux shows the difference.
  */
 function wasClosed(descriptor: number): boolean {
   try {
@@ -129,7 +129,7 @@ export function findOpenFilePath(descriptor: number): string | undefined {
 export function findStdinKind(): Stdin['kind'] {
   try {
     const stat = fstatSync(0)
-    // On Windows, `isFIFO` is always false.
+    // On Windows, `isFIFO` is always false, so the mode is compared.
     const isPipe = (stat.mode & constants.S_IFMT) === constants.S_IFIFO
     if (isPipe || stat.isSocket()) return 'pipe'
     if (stat.isFile()) return 'file'

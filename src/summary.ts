@@ -1,22 +1,22 @@
 import type { Money } from './wire/sessions/usage.ts'
 import type { TokenCount, TokenCounts } from './wire/token-count.ts'
 
-export interface UsageFigures {
+export interface UsageAndCost {
   tokens?: (TokenCounts & { totalTokens: TokenCount }) | undefined
   cost?: Money | undefined
 }
 
-/** `run` counts the tool uses that parley executed, which `allowed` counts, too. */
+/** `run` counts the tool uses that parley executed with --tool. `allowed` includes them. */
 interface ToolUseCounts {
   allowed: number
   denied: number
   run: number
-  /** Failed --tool commands since the task was sent, also those of earlier runs. */
+  /** Failed --tool commands since the task was sent, including the commands of earlier runs. */
   failedCommands: number
   open: number
 }
 
-/** Number of each kind of failure that does not fail the run, and of open workflow runs. */
+/** Counters of failures that do not fail the run, and of open workflow runs. */
 type WarningCounts = {
   [Name in
     | 'deniedButRan'
@@ -29,16 +29,16 @@ type WarningCounts = {
 
 interface SessionFigures {
   /** During this run. */
-  run?: UsageFigures
+  run?: UsageAndCost
   /** Since the session's creation. */
-  session?: UsageFigures
+  session?: UsageAndCost
   toolUses?(): ToolUseCounts
   readonly warnings: WarningCounts
 }
 
 export class Summary {
   readonly startMs: number
-  /** Before the first request, the start of the run. */
+  /** Equal to `startMs` until the first request begins. */
   firstRequestMs: number
   command: string | undefined
   attempts = 0
@@ -48,7 +48,7 @@ export class Summary {
   id: string | undefined
   requestId: string | undefined
   session: string | undefined
-  /** A value is `null` if it could not be read. */
+  /** A number of the service that parley could not read is `null`. */
   readonly usage: Record<string, number | null> = {}
   readonly figures: SessionFigures = { warnings: {} }
   /** `undefined` if there are too many files to list. */
@@ -85,7 +85,7 @@ export function addAnswerFacts(summary: Summary, { id, model, stopReason, usage 
   addToSums(summary.usage, usage)
 }
 
-/** A sum is `null` if one of its numbers is. */
+/** A sum is `null` if one of its numbers is `null`. */
 export function addToSums(sums: Record<string, number | null>, counts: object = {}): void {
   for (const [name, count] of Object.entries<number | null | undefined>({ ...counts })) {
     const { [name]: before = 0 } = sums

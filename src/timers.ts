@@ -13,7 +13,7 @@ export interface Timers {
   random(): number
 }
 
-/** 24 days. A timer with a longer delay fires after 1 ms. */
+/** 24 days. Node fires a timer with a longer delay after 1 ms. */
 const maxTimeoutMs = 2 ** 31 - 1
 
 export function setLongTimeout(callback: () => void, milliseconds: number): NodeJS.Timeout {
@@ -29,9 +29,9 @@ export function schedule({ wait }: Timers, milliseconds: number, act: () => void
 }
 
 /**
- * Lets Node handle a signal that has arrived. Ctrl-C also ends the other programs of a pipeline, and parley can
- * see the end of its input or its closed stdout first. The first turn of the event loop may already have passed
- * the phase that receives signals.
+ * Waits until Node has handled a signal that has already arrived. Ctrl-C also ends the other programs of a
+ * pipeline, so parley may notice a closed pipe before its own signal. Two turns of the event loop are needed,
+ * because the first may have passed the phase that receives signals.
  */
 export async function yieldToSignals(): Promise<void> {
   for (let turn = 0; turn < 2; turn++) await new Promise(setImmediate)

@@ -16,16 +16,17 @@ import { ShortLivedSet } from './short-lived-set.ts'
  */
 export interface WorkHooks {
   /**
-   * The work may change data of a service. Requests that only read then have no effect on `sent` and `retry`.
+   * If true, the work may change data of a service, so requests that only read do not count for `sent` and
+   * `retry`.
    */
-  isChange?: boolean
+  changesData?: boolean
   save?(): { text: string; file: string | undefined }[]
   /** Returns the message to print if a signal ends parley now. Called after `save`. */
   onInterrupt?(): string | undefined
   getResumeCommand?(): string[] | undefined
   /**
-   * Describes another run of the same command. `mayDuplicate`: it may repeat a request that was carried out.
-   * Returns `undefined` if the command would start from the beginning.
+   * Describes what a second run of the same command would do. `mayDuplicate`: it may repeat a request that
+   * was carried out. Returns `undefined` if it would start from the beginning.
    */
   describeRerun?(): { mayDuplicate: boolean } | undefined
   explain?(failure: CliError): CliError
@@ -37,15 +38,12 @@ export type TrackedCall = ReturnType<typeof createCall>
 /** Tracks the work and the calls of a run, and describes their state if the run fails or a signal ends it. */
 export class WorkTracker {
   readonly #hooks: WorkHooks[] = []
-  /** The calls in progress, and the calls that ended after the newest of these had begun. */
+  /** The latest call that changes data, and the calls that were in progress when it began. */
   #latestChanges: TrackedCall[] = []
   readonly #earlierAdvice = new Set<RetryAdvice | undefined>()
   readonly #inProgress = new ShortLivedSet<TrackedCall>()
-  /**
-   * The work changes something at the service. Stays true after the work, because a signal may arrive while
-   * `main` prints the result.
-   */
-  #isChange = false
+  /** Stays true after the work, because a signal may arrive while `main` prints the result. */
+  #changesData = false
   #sentByEnded: SentStatus = 'no'
   #mayDuplicate = false
   /** Message about the last accepted request, such as `the task was accepted`. */
@@ -53,7 +51,7 @@ export class WorkTracker {
 
   async during<T>(hooks: WorkHooks, work: () => Promise<T>): Promise<T> {
     this.#hooks.push(hooks)
-    this.#isChange = hooks.isChange ?? this.#isChange
+    this.#changesData = hooks.changesData ?? this.#changesData
     try {
       return await work()
     } catch (error) {
@@ -71,9 +69,7 @@ export class WorkTracker {
       : explained
   }
 
-  /**
-   * With `isOfBatch`, `interrupt` skips the call, because a batch prints the results of its calls itself.
-   */
+  /** With `isOfBatch`, `interrupt` skips the call, because a batch prints the results of its calls itself. */
   beginCall(rules: DeliveryRules, isOfBatch = false): TrackedCall {
     const isReading = rules.repeat === 'always'
     const call: TrackedCall = createCall(rules, {
@@ -82,7 +78,7 @@ export class WorkTracker {
       },
       onEnd: () => this.#endCall(call, isReading),
     })
-    if (!isReading || !this.#isChange) this.#inProgress.add(call)
+    if (!isReading || !this.#changesData) this.#inProgress.add(call)
     if (isOfBatch || isReading) return call
     for (const earlier of this.#latestChanges)
       if (earlier.isOver() && !earlier.getOutcome().isRepeatable)
@@ -93,7 +89,7 @@ export class WorkTracker {
 
   #endCall(call: TrackedCall, isReading: boolean): void {
     this.#inProgress.delete(call)
-    if (isReading && this.#isChange) return
+    if (isReading && this.#changesData) return
     const { sent, mayDuplicate } = call.getOutcome()
     this.#sentByEnded = combineSent(this.#sentByEnded, sent)
     this.#mayDuplicate ||= mayDuplicate
@@ -113,7 +109,7 @@ export class WorkTracker {
   }
 
   #describeCalls(): string | undefined {
-    const isUnsent = this.#isChange && this.sent === 'no'
+    const isUnsent = this.#changesData && this.sent === 'no'
     return describeInterrupt(this.#latestChanges) ?? (isUnsent ? 'nothing was sent' : undefined)
   }
 
@@ -141,7 +137,7 @@ export class WorkTracker {
   }
 
   get retry(): RetryAdvice {
-    if (!this.#isChange || this.sent === 'no') return 'later'
+    if (!this.#changesData || this.sent === 'no') return 'later'
     const last = this.#latestChanges.map(adviseAfter)
     if (last.includes('look-first')) return 'look-first'
     if (this.#describeRerun()) return 'later'

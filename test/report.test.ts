@@ -5,7 +5,7 @@ import { version } from '../package.json'
 import { createEmulator } from '../src/emulator/emulator.ts'
 import { CliError } from '../src/errors.ts'
 import { RunReport } from '../src/report.ts'
-import { prepareReport } from '../src/report-file.ts'
+import { createReportWriter } from '../src/report-file.ts'
 import { Secrets } from '../src/secrets.ts'
 import { addFileToSummary, Summary } from '../src/summary.ts'
 import { realTimers } from '../src/timers.ts'
@@ -77,16 +77,19 @@ test.each([
   ],
   [500, ['--retries', '0'], { exit: 7, kind: 'service', retry: 'later', deadline: false }],
   [429, ['--deadline', '0.1'], { exit: 6, kind: 'rate-limited', retry: 'later', deadline: true }],
-])('--report and --errors json of a %i have the same `retry` and deadline', async (status, flags, end) => {
-  const cwd = temporaryFolder()
-  const exchange = answering('{}', { status })
-  const { err } = await run(['chat', 'hi', '--report', 'r.json', '--errors', 'json', ...flags], {
-    cwd,
-    exchange,
-  })
-  expect(read(cwd)).toMatchObject({ format: 1, version, ...end })
-  expect(JSON.parse(err).error).toMatchObject({ format: 1, retry: end.retry })
-})
+])(
+  'after a %i, --report and --errors json have the same retry advice and deadline',
+  async (status, flags, end) => {
+    const cwd = temporaryFolder()
+    const exchange = answering('{}', { status })
+    const { err } = await run(['chat', 'hi', '--report', 'r.json', '--errors', 'json', ...flags], {
+      cwd,
+      exchange,
+    })
+    expect(read(cwd)).toMatchObject({ format: 1, version, ...end })
+    expect(JSON.parse(err).error).toMatchObject({ format: 1, retry: end.retry })
+  },
+)
 
 test('--report counts the tool uses of events run by outcome, also if the run fails', async () => {
   const cwd = temporaryFolder()
@@ -173,7 +176,7 @@ test('--report removes an earlier report when the run starts', async () => {
 })
 
 test.each(['notes', '{"command":"chat"}', '[]', '{"exit":0', ' ', 'null', '5'])(
-  'F31: --report exits with 11 for a file with %j, and does not change it',
+  'F31: --report exits with 11 and keeps the file if the file contains %j',
   async (text) => {
     const cwd = temporaryFolder()
     writeFileSync(join(cwd, 'r.json'), text)
@@ -300,19 +303,19 @@ test('--report has exit 11 if stdout was closed from the start (needs sh)', asyn
 })
 
 /** Creates a report without a run. */
-function prepare(...argv: string[]) {
+function prepare() {
   const cwd = temporaryFolder()
   const [summary, tracker, secrets] = [new Summary(2000), new WorkTracker(), new Secrets()]
   const timers = { ...realTimers, now: () => 5250 }
   const source = { host: { cwd, timers }, summary, tracker, secrets }
-  const report = new RunReport(['--report', 'r.json', ...argv], source)
+  const report = new RunReport(['--report', 'r.json'], source)
   return { cwd, summary, tracker, secrets, source, report }
 }
 
 const signal = { message: 'interrupted: x', kept: 'a.part' }
 const interruption = { exit: 143, signal }
 
-test('a signal writes no report before the run starts, and the first written report of a run stays', async () => {
+test('a signal writes no report before the run starts, and a run writes only one report', async () => {
   const { cwd, report } = prepare()
   report.writeSync(interruption)
   expect(readdirSync(cwd)).toEqual([])
@@ -328,22 +331,7 @@ test('a signal writes no report before the run starts, and the first written rep
   expect(read(cwd).exit).toBe(143)
 })
 
-test('a disabled report, or the report of a preview, is never written', async () => {
-  for (const [flags, forgoes] of [
-    [[], true],
-    [['--dry-run'], false],
-    [['--curl'], false],
-  ] as const) {
-    const { cwd, report } = prepare(...flags)
-    if (forgoes) report.disable()
-    await report.open()
-    await report.write({ exit: 0 })
-    report.writeSync(interruption)
-    expect(readdirSync(cwd)).toEqual([])
-  }
-})
-
-test('a report that cannot be written fails each kind of end of a run and leaves no file', async () => {
+test('a run that succeeds, fails early or is interrupted fails if its report cannot be written', async () => {
   const why = '--report r.json: it is not a regular file'
   const { cwd, report, tracker } = prepare()
   await report.open()
@@ -366,13 +354,13 @@ test('a report that cannot be written fails each kind of end of a run and leaves
 
 test('F31: --report replaces a report of up to 16 MiB and keeps a longer file', () => {
   const { cwd, source } = prepare()
-  prepareReport('r.json', source)({ exit: 0 })
+  createReportWriter('r.json', source)({ exit: 0 })
   const report = readFileSync(join(cwd, 'r.json'), 'utf8')
   writeFileSync(join(cwd, 'r.json'), report.padEnd(2 ** 24))
-  prepareReport('r.json', source)({ exit: 0 })
+  createReportWriter('r.json', source)({ exit: 0 })
   expect(readFileSync(join(cwd, 'r.json'), 'utf8')).toBe(report)
   writeFileSync(join(cwd, 'r.json'), report.padEnd(2 ** 24 + 1))
-  expect(() => prepareReport('r.json', source)).toThrow('it is neither empty nor a report')
+  expect(() => createReportWriter('r.json', source)).toThrow('it is neither empty nor a report')
 })
 
 test('each value of a run is in its field of the report', async () => {
@@ -426,7 +414,7 @@ test('each value of a run is in its field of the report', async () => {
     cost: { amount: '12345678901234567890', currency: 'USD' },
     sessionUsage: { ...unknownUsage, outputTokens: 7, totalTokens: 7 },
     sessionCost: { amount: '0', currency: 'EUR' },
-    // Only an interrupted run has a resume command.
+    // Only a failed or interrupted run has a resume command.
     resume: null,
     counts: { total: 2 },
     failures: { service: 1 },

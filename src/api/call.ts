@@ -55,8 +55,8 @@ export async function callApi(context: Context, options: ApiOptions, words: stri
   }
   const saver = { savePart: () => writer.part }
   try {
-    const isChange = endpoint.repeat !== 'always'
-    await context.tracker.during({ isChange, ...createSaveHooks(file, saver) }, callAndPrint)
+    const changesData = endpoint.repeat !== 'always'
+    await context.tracker.during({ changesData, ...createSaveHooks(file, saver) }, callAndPrint)
   } catch (error) {
     const response = error instanceof CliError ? error.details.response : undefined
     // With --paginate, a reader could take the body of an error response for an item of the list.

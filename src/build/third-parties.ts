@@ -8,7 +8,7 @@ interface LicenceFacts {
   allowed: string[]
   mit: string
   /**
-   * Files of packages that are the work of another project under the MIT licence, with the name and copyright
+   * Files in packages that come from another project under the MIT licence, with the name and copyright
    * notice of that project.
    */
   inside: Map<string, [name: string, notice: string]>
@@ -22,7 +22,7 @@ interface Package {
   inside: Map<string, string>
 }
 
-export function declareThirdParties(facts: LicenceFacts): Plugin {
+export function createLicenseFilePlugin(facts: LicenceFacts): Plugin {
   return {
     name: 'with-third-parties',
     generateBundle(_options, bundle) {
@@ -34,7 +34,7 @@ export function declareThirdParties(facts: LicenceFacts): Plugin {
   }
 }
 
-/** Sorted. Two folders with the same version of a package count as one. */
+/** Two folders with the same version of a package count as one package. */
 function findPackages(bundle: OutputBundle, { mit, inside }: LicenceFacts): Package[] {
   const packages = new Map<string, Package>()
   const printMit = (notice: string) => mit.replace(/^Copyright .*/m, () => notice)

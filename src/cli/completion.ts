@@ -16,7 +16,7 @@ export default {
 
   examples: ['parley completion bash > parley.bash', 'parley completion zsh > _parley'],
 
-  /** Without flags, `main` prints the script and does not load this module. */
+  /** Called only if the command line has flags. Without flags, `main` prints the script. */
   async run({ output }, _, [shell = ''], help) {
     await output.write((await help.findCompletionScript(shell)) ?? '')
   },

@@ -67,9 +67,9 @@ function settingFlag(name: SettingName): Option {
 }
 
 /**
- * The shared flags may precede or follow the name of the command, and the last value counts. `commands`
- * starts with the root and ends with the called command. Throws a usage error for a flag that does not
- * apply to the called command.
+ * Merges the shared flags before and after the name of the command; the last value of a flag counts.
+ * `commands` starts with the root and ends with the called command. Throws a usage error for a flag that does
+ * not apply to the called command.
  */
 export function readSharedFlags(
   commands: (Command & { given: GivenFlag[] })[],
@@ -107,7 +107,7 @@ export function readSharedFlags(
   }
 }
 
-/** Throws a usage error if a given flag lacks a required flag or is excluded by another one. */
+/** Throws a usage error if a given flag lacks a required flag, or if another flag excludes it. */
 export function checkFlagRules(given: readonly CommandLineFlag[], flagRules: FlagRules = {}): void {
   const has = (flag: string) => given.some((each) => each.flag === flag)
   for (const { flag } of given) {

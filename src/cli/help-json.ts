@@ -8,7 +8,6 @@ import { type ParleyCommand, UnknownWordError } from './parley-command.ts'
 import { readExitCodeDescriptions } from './topic-texts.ts'
 import { topics } from './topics.ts'
 
-/** Subcommands have only names and summaries. */
 export async function describeCommandForPrograms(words: readonly string[]): Promise<object> {
   const [root] = (await loadAllCommands()) as [ParleyCommand]
   const command = words.reduce((group, word) => {

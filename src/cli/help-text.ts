@@ -6,7 +6,7 @@ import type { Style } from '../io/style.ts'
 const minDescriptionColumns = 20
 
 /** A description gets its own lines if it would be too narrow next to its term. */
-export const helpOptions: Partial<Help> = {
+export const helpLayoutOptions: Partial<Help> = {
   minWidthToWrap: minDescriptionColumns,
   formatItem(term, termWidth, description, helper) {
     const { helpWidth = 80 } = helper
@@ -16,7 +16,7 @@ export const helpOptions: Partial<Help> = {
   },
 }
 
-const createLayout = (width = 80) => Object.assign(new Help(), helpOptions, { helpWidth: width })
+const createLayout = (width = 80) => Object.assign(new Help(), helpLayoutOptions, { helpWidth: width })
 
 /** Indented lines are not wrapped, because people copy them. */
 export function wrapHelp(text: string, width: number | undefined, { bold }: Pick<Style, 'bold'>): string {

@@ -1,4 +1,4 @@
-import { helpOptions, wrapHelp, wrapTopic } from './help-text.ts'
+import { helpLayoutOptions, wrapHelp, wrapTopic } from './help-text.ts'
 import { loadAllCommands } from './loaded-commands.ts'
 import { formatTopic } from './topic-texts.ts'
 import { topics } from './topics.ts'
@@ -12,7 +12,7 @@ export async function renderManPage(version: string): Promise<string> {
     renderSection('DESCRIPTION', introduction),
     ...commands.map((command) => {
       command.configureOutput({ getOutHelpWidth: () => width, getOutHasColors: () => false })
-      const help = command.configureHelp(helpOptions).helpInformation()
+      const help = command.configureHelp(helpLayoutOptions).helpInformation()
       return renderSection(`parley ${command.words.join(' ')}`, wrapHelp(help, width, boldMarks))
     }),
     ...topics.map((name) => {
@@ -27,7 +27,7 @@ const introduction = `Try it, without an account or a network:
   parley chat --profile demo 'Say hello'
 
 Then 'parley config init' asks for your own addresses and credentials.
-Flags of every command may come before its name.
+Shared flags may precede or follow the name of a command.
 'parley --version' prints the version.`
 
 const width = 80

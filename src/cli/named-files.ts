@@ -12,16 +12,16 @@ interface NamedFile {
   about: string
   isWritten: boolean
   /**
-   * Real path of a regular or missing file. `undefined` for a device, a pipe or an open descriptor, which
-   * may have several names.
+   * Real path of a regular or missing file. `undefined` for a device, a pipe or an open descriptor, which two
+   * flags may share.
    */
   identity: string | undefined
 }
 
 /**
  * Describes two flags that name the same file if one of them would overwrite it. The profile file and the
- * files on stdin and stdout count like files of flags. `-o` may replace a file of `-f`, if it replaces
- * existing files at all.
+ * files on stdin and stdout count like files of flags. As an exception, `-o` may replace a file of `-f`, with
+ * `--force` if the command has that flag.
  */
 export function describeFileConflict(commands: ParleyCommand[], host: Host): string | undefined {
   const called = commands.at(-1) as ParleyCommand

@@ -1,6 +1,6 @@
 import type { Context, Host } from '../context.ts'
 
-/** Returns false if the caller must print the text: it fits on the terminal, or no pager works. */
+/** Returns false if the text fits on the terminal or no pager works, so the caller must print the text. */
 export async function showInPager(
   { host, cleanups }: Pick<Context, 'host' | 'cleanups'>,
   text: string,

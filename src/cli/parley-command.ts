@@ -13,10 +13,7 @@ import {
 } from './flags.ts'
 import { isKnownFlag } from './hints.ts'
 
-/**
- * An unknown word or flag: the first of `words`. `Program` turns this error into a usage error with a
- * suggestion.
- */
+/** Thrown if the first of `words` is an unknown word or flag. `Program` adds a suggestion to the message. */
 export class UnknownWordError extends Error {
   readonly command: ParleyCommand
   readonly words: readonly string[]
@@ -28,7 +25,7 @@ export class UnknownWordError extends Error {
   }
 }
 
-/** People type `config set --base-url …` for `config set baseUrl …`, so a flag stands for its setting. */
+/** People type `config set --base-url …` for `config set baseUrl …`, so parley accepts both. */
 const findFlagName = (word: string) => settingNames.find((name) => getSettingFlag(name) === word) ?? word
 
 const generalFlagsNote = "Shared flags: --profile NAME, -q and others: see 'parley help settings'."
@@ -165,7 +162,7 @@ export class ParleyCommand extends Command {
     }
   }
 
-  /** The shared flags would hide the flags of the command. The topic `settings` lists them. */
+  /** The many shared flags would hide the command's own flags, so only the topic `settings` lists them. */
   override helpInformation(context?: { error: boolean }): string {
     for (const option of this.sharedFlags) option.hideHelp()
     return super.helpInformation(context) + this.notes.map((note) => `\n${note}\n`).join('')
@@ -185,9 +182,9 @@ export class ParleyCommand extends Command {
 }
 
 /**
- * A short flag with an attached value that has blanks is probably a prompt that begins with a hyphen. Users
- * of curl write `-H'Name: value'`, so headers are an exception. `-model NAME` would be `-m` with the value
- * `odel`, so a long flag with one hyphen is an error, too.
+ * Throws for `--raw=1`, and for a word that commander would misread as a short flag with its value. `-model`
+ * would be `-m` with the value `odel`. A word with blanks, such as `-make it short`, is probably a prompt.
+ * Users of curl write `-H'Name: value'`, so headers are an exception.
  */
 function checkAttachedValue(word: string, command: ParleyCommand): void {
   const { options } = command
@@ -201,7 +198,7 @@ function checkAttachedValue(word: string, command: ParleyCommand): void {
   if (/\s/.test(word) && !(option instanceof HeaderFlag)) throw new UnknownWordError(command, [word])
 }
 
-/** Replaces the error of commander for an invalid value by a shorter one. */
+/** Shortens commander's message for an invalid value. */
 function shortenParseErrors(parameter: Option | Argument, name: string): void {
   const { parseArg, argChoices } = parameter
   if (!parseArg || parseArg === appendFlagValue) return
@@ -215,7 +212,7 @@ function shortenParseErrors(parameter: Option | Argument, name: string): void {
   }
 }
 
-/** `serve --session` names a file, but has no `-s`. */
+/** Checks for `-s`, because `serve --session` names a file. */
 const hasSessionFlag = ({ options }: Command) => options.some(({ short }) => short === '-s')
 
 const formatChoices = ({ argChoices }: Argument | Option): string | undefined =>

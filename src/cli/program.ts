@@ -13,14 +13,14 @@ import {
   isHelpFlag,
   readSharedFlags,
 } from './flags.ts'
-import { helpOptions, printHelp, wrapHelp } from './help-text.ts'
+import { helpLayoutOptions, printHelp, wrapHelp } from './help-text.ts'
 import { ParleyCommand, UnknownWordError } from './parley-command.ts'
 import { describeUnknownWord } from './unknown-words.ts'
 
 interface ProgramOptions {
   run: RunContext
   version: string
-  /** `disable` is called if the report would replace a file that the run needs. */
+  /** `disable` prevents a report that would replace a file of another flag. */
   report: { open(): Promise<void>; disable(): void }
 }
 
@@ -28,7 +28,6 @@ export interface ProgramResult extends CommandResult {
   exit: number
 }
 
-/** Throws a usage error for wrong arguments. */
 export const runProgram = (argv: string[], host: Host, options: ProgramOptions): Promise<ProgramResult> =>
   new Program(argv, host, options).run()
 
@@ -121,7 +120,7 @@ class Program implements HelpSource {
         getOutHasColors: () => false,
         getErrHasColors: () => false,
       })
-      .configureHelp({ ...helpOptions, subcommandTerm: (command) => command.name() })
+      .configureHelp({ ...helpLayoutOptions, subcommandTerm: (command) => command.name() })
       .version(this.#options.version, '-V, --version', 'print the version')
     root.entry = rootCommandEntry
     this.#openGroup(root)
@@ -130,8 +129,8 @@ class Program implements HelpSource {
 
   #openGroup(group: ParleyCommand): void {
     group.enablePositionalOptions()
-    // A group needs the request flags only if one precedes the name of a command, which is rare. Declaring
-    // them takes time.
+    // Declaring flags takes time. A group needs the request flags only if one precedes the name of a command,
+    // which is rare.
     if (this.#argv.slice(0, group.path.length).some(isFlagExceptHelp)) declareRequestFlags(group)
     // With --help, commander does not emit `command:*` for an unknown word, so the word is checked before
     // the help, too.
@@ -159,7 +158,7 @@ class Program implements HelpSource {
     checkFlagRules(flags.given, module?.flagRules)
     const context = await createContext(this.#host, flags, run)
     try {
-      const end = await run.tracker.during({ isChange: entry.requests === 'changes' }, async () => {
+      const end = await run.tracker.during({ changesData: entry.requests === 'changes' }, async () => {
         const end = (await module?.run(context, command.opts() as never, command.args, this)) ?? 0
         await context.output.flush()
         return end
@@ -181,10 +180,7 @@ class Program implements HelpSource {
   }
 }
 
-/**
- * Throws an `UnknownWordError` for an unknown word. Otherwise returns an empty text to print before the
- * help.
- */
+/** Throws an `UnknownWordError` for an unknown word. Otherwise returns no text to print before the help. */
 function refuseWord(command: ParleyCommand, words: readonly string[] = command.args): string {
   if (words[0]?.startsWith('-') === false) throw new UnknownWordError(command, words)
   return ''

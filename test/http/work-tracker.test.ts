@@ -52,7 +52,7 @@ test('the result of an attempt replaces "sent", but does not lower the delivery 
 describe('delivery of a whole run', () => {
   test('`sent` of a run that changes something ignores requests that only read', () => {
     const tracker = new WorkTracker()
-    open(tracker, { isChange: true })
+    open(tracker, { changesData: true })
     const list = tracker.beginCall(listRules)
     list.reach('done')
     list.end()
@@ -69,9 +69,9 @@ describe('delivery of a whole run', () => {
   test('a run that only reads counts as sent after one completed request, and does not report "nothing was sent"', () => {
     for (const isToChange of [false, true]) {
       const tracker = new WorkTracker()
-      if (isToChange) open(tracker, { isChange: true })
+      if (isToChange) open(tracker, { changesData: true })
       expect(tracker.interrupt().consequence).toBe(isToChange ? nothing : undefined)
-      if (isToChange) open(tracker, { isChange: false })
+      if (isToChange) open(tracker, { changesData: false })
       expect([tracker.sent, tracker.interrupt().consequence]).toEqual(['no', undefined])
       const list = tracker.beginCall(listRules)
       list.reach('sent')
@@ -200,7 +200,7 @@ describe('`retry` of an interrupted run', () => {
     ['its only answer was read', 'never', chatRules, 'done'],
   ])('if a run was interrupted, and %s, `retry` is "%s"', (_, retry, rules, state) => {
     const tracker = new WorkTracker()
-    open(tracker, { isChange: true })
+    open(tracker, { changesData: true })
     const call = tracker.beginCall(rules)
     call.reach(state)
     expect(tracker.retry).toBe(retry)
@@ -210,7 +210,7 @@ describe('`retry` of an interrupted run', () => {
 
   test('`retry` of an interrupted run is "later" if nothing was sent, also before the first call', () => {
     const tracker = new WorkTracker()
-    open(tracker, { isChange: true })
+    open(tracker, { changesData: true })
     expect([tracker.retry, tracker.sent]).toEqual(['later', 'no'])
     tracker.beginCall(event)
     expect([tracker.retry, tracker.sent]).toEqual(['later', 'no'])
@@ -218,7 +218,7 @@ describe('`retry` of an interrupted run', () => {
 
   test('`retry` of an interrupted run is "never" if one of two events was accepted and the other refused', () => {
     const tracker = new WorkTracker()
-    open(tracker, { isChange: true })
+    open(tracker, { changesData: true })
     const [first, second] = [tracker.beginCall(event), tracker.beginCall(event)]
     first.reach('done')
     second.reach('refused')
@@ -237,7 +237,7 @@ describe('`retry` of an interrupted run', () => {
     ['an answer was cut off, and the next chat refused', 'later', chatRules, 'answered', 'refused'],
   ])('if a run was interrupted, and %s, `retry` is "%s"', (_, retry, rules, first, then) => {
     const { tracker, begin, end } = startRun(rules)
-    open(tracker, { isChange: true })
+    open(tracker, { changesData: true })
     begin('a')
     end('a', first)
     begin('b')
@@ -251,7 +251,7 @@ describe('`retry` of an interrupted run', () => {
       ['sent', 'look-first'],
     ] as const) {
       const { tracker, begin, end } = startRun()
-      open(tracker, { isChange: true })
+      open(tracker, { changesData: true })
       begin('a')
       end('a', first)
       for (const name of ['b', 'c', 'd']) {
@@ -267,7 +267,7 @@ describe('`retry` of an interrupted run', () => {
 
   test('`retry` of a run that can resume is "later", unless a delivery is unknown', () => {
     const tracker = new WorkTracker()
-    open(tracker, { isChange: true })
+    open(tracker, { changesData: true })
     const call = tracker.beginCall(event)
     call.reach('done')
     let isResumed = true
@@ -284,7 +284,7 @@ describe('`retry` of an interrupted run', () => {
     const tracker = new WorkTracker()
     tracker.beginCall(listRules).reach('answered')
     expect(tracker.retry).toBe('later')
-    open(tracker, { isChange: true })
+    open(tracker, { changesData: true })
     tracker.beginCall(chatRules, true).reach('sent')
     expect(tracker.retry).toBe('never')
   })
@@ -301,7 +301,7 @@ describe('repetition that may send or bill something twice', () => {
     ['the run only read lists', 'cannot', listRules, 'done', 'sent'],
   ])('if %s, a repetition of the run %s send or bill something twice', (_, verb, rules, first, then) => {
     const { tracker, begin, end } = startRun(rules)
-    if (rules !== listRules) open(tracker, { isChange: true })
+    if (rules !== listRules) open(tracker, { changesData: true })
     begin('a')
     end('a', first)
     begin('b')
@@ -341,7 +341,7 @@ test('an interrupt saves the received data of nested work, the innermost first, 
 
 test('a later call without a message keeps the message of the last accepted request', () => {
   const tracker = new WorkTracker()
-  open(tracker, { isChange: true })
+  open(tracker, { changesData: true })
   tracker.beginCall(event).confirm('the task was accepted')
   tracker.beginCall(event).confirm()
   expect(tracker.interrupt().consequence).toBe('the task was accepted')

@@ -30,8 +30,8 @@ _parley_values() {
   [[ -n $source || ${#found[@]} -gt 0 ]] || _parley_find ",$1"
 }
 
-# Sets typed to the words up to the cursor. bash also splits words at = : and @, so this joins
-# pieces without a blank between them.
+# Sets typed to the words up to the cursor. bash also splits words at = : and @, so this function
+# joins pieces without a blank between them.
 _parley_words() {
   local line=$COMP_LINE piece gap
   local -i i
@@ -68,7 +68,7 @@ _parley_offer() {
   for each in = : @; do
     [[ $COMP_WORDBREAKS == *"$each"* ]] && breaks+=$each
   done
-  # bash replaces only the text after the last of these characters (for @, including the @).
+  # bash replaces only the text after the last = or : or @ (for @, including the @).
   tail=$whole
   [[ -n $breaks ]] && tail=${whole##*[$breaks]}
   whole=${whole%"$tail"}

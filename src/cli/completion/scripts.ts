@@ -13,10 +13,14 @@ import type { ParleyCommand } from '../parley-command.ts'
 import { topics } from '../topics.ts'
 
 /**
- * A word that TAB offers, with its description. The key describes the position of the word on the command
- * line:  - `events,`: a subcommand of `events`. - `events list,-`: a flag of `events list`. - `events
- * list,--type`: a value of that flag. - `sessions show,0`: the first argument of `sessions show`.  A word
- * in angle brackets is a reference. The shell finds the words for `<files>`, `<texts>` (`@FILE`),
+ * A word that TAB offers, with its description. The key describes the position of the word:
+ *
+ * - `events,`: a subcommand of `events`
+ * - `events list,-`: a flag of `events list`
+ * - `events list,--type`: a value of the flag `--type`
+ * - `sessions show,0`: the first argument of `sessions show`
+ *
+ * A word in angle brackets is a reference. The shell finds the words for `<files>`, `<texts>` (`@FILE`),
  * `<profiles>` and `<sessions>`. Any other `<key>` stands for all words of that key.
  */
 type Row = [key: string, word: string, about?: string]
@@ -24,8 +28,8 @@ type Row = [key: string, word: string, about?: string]
 const shells = ['bash', 'zsh', 'fish']
 
 /**
- * Returns `undefined` for an unknown shell. The build renders the scripts, and replaces this function by
- * one that reads them.
+ * Returns `undefined` for an unknown shell. The build renders the scripts, and replaces this function by a
+ * function that reads them.
  */
 export async function findCompletionScript(shell: string): Promise<string | undefined> {
   if (!shells.includes(shell)) return undefined
@@ -66,7 +70,7 @@ function listCommandRows({ entry, words, commands, ownFlags, registeredArguments
   ]
 }
 
-/** A flag that takes a value ends with `=`. For shared flags, `path` is empty. */
+/** Adds `=` to a flag that takes a value. For shared flags, `path` is empty. */
 function listFlagRows(flag: Option, key: string, path: string): Row[] {
   const names = [flag.short, flag.long].flatMap((name) => name ?? [])
   return names.flatMap((name) => [
@@ -76,8 +80,8 @@ function listFlagRows(flag: Option, key: string, path: string): Row[] {
 }
 
 /**
- * Values that TAB offers although others are valid. The key is a flag or, after the name of its command, a
- * flag or an argument.
+ * Values that TAB suggests, although other values are valid. The key is a flag, or the name of a command with
+ * its flag or argument.
  */
 export const completionValues = new Map<string, readonly string[]>([
   ['--profile', ['<profiles>']],

@@ -1,6 +1,6 @@
 import { formatTokenCount } from '../../content/tokens.ts'
 import { formatMoney, toMinorUnits } from '../../io/money.ts'
-import type { UsageFigures } from '../../summary.ts'
+import type { UsageAndCost } from '../../summary.ts'
 import type { SessionEvent } from '../../wire/sessions/session-event.ts'
 import { readSessionUsage, type SessionUsage } from '../../wire/sessions/usage.ts'
 import { addTokens, type TokenCount, type TokenCounts } from '../../wire/token-count.ts'
@@ -78,11 +78,11 @@ export class UsageMeter {
     return this.#startTotal === undefined
   }
 
-  get runUsage(): UsageFigures {
+  get runUsage(): UsageAndCost {
     return this.#lacksUsage ? {} : this.#reported
   }
 
-  get sessionUsage(): UsageFigures {
+  get sessionUsage(): UsageAndCost {
     return toFigures(this.#newestTotal)
   }
 
@@ -117,7 +117,7 @@ export class UsageMeter {
     return !this.hasTotal && this.#lacksRequestUsage
   }
 
-  get #reported(): UsageFigures {
+  get #reported(): UsageAndCost {
     if (!this.hasTotal) return toFigures(this.#requestUsage)
     if (!this.#newestTotal || this.#startTotal === undefined) return {}
     return toFigures(
@@ -135,7 +135,7 @@ export class UsageMeter {
   }
 }
 
-function toFigures({ tokens, cost }: Partial<SessionUsage> = {}): UsageFigures {
+function toFigures({ tokens, cost }: Partial<SessionUsage> = {}): UsageAndCost {
   const counts = Object.values(tokens ?? {}) as TokenCount[]
   const totalTokens = counts.reduce(addTokens, 0)
   return { tokens: counts.length > 0 ? { ...tokens, totalTokens } : undefined, cost }

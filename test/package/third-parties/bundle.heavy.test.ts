@@ -3,18 +3,18 @@ import { join } from 'node:path'
 import { rolldown } from 'rolldown'
 import { beforeAll, expect, test } from 'vitest'
 import config from '../../../rolldown.config.ts'
-import { declared, read } from './declared.ts'
+import { readDeclaration, readText } from './declared.ts'
 
-const readJson = (path: string) => JSON.parse(read(path))
+const readJson = (path: string) => JSON.parse(readText(path))
 const root = join(import.meta.dirname, '../../..')
-let declaration: ReturnType<typeof declared>
-/** Folders of the packages that the bundler's comments name, by name and version. */
+let declaration: ReturnType<typeof readDeclaration>
+/** Folders of the packages that comments of the bundler name, by package name and version. */
 const folders = new Map<string, string>()
 
 beforeAll(async () => {
   const build = await rolldown({ ...config, cwd: root })
   const made = await build.generate({ ...config.output, minify: false })
-  declaration = declared(made)
+  declaration = readDeclaration(made)
   const code = made.output.map((each) => (each.type === 'chunk' ? each.code : '')).join('\n')
   for (const [, id = ''] of code.matchAll(/^\/\/ (\S+)$/gm)) {
     const path = id.endsWith('rolldown/runtime.js') ? 'node_modules/rolldown' : id
@@ -42,7 +42,7 @@ test('each declared third-party package has its licence verbatim', () => {
     const section = sections.find((each) => each.startsWith(`${title} (${license})\n`))
     const texts = files.map((file) => join(folder, file)).filter(existsSync)
     expect(texts.length).toBeGreaterThan(0)
-    for (const text of texts) expect(section).toContain(read(text))
+    for (const text of texts) expect(section).toContain(readText(text))
   }
 })
 
@@ -52,5 +52,5 @@ test('llhttp, which undici contains as WebAssembly, is a declared third-party pa
 })
 
 test('a second build writes the same declaration of packages byte for byte', () => {
-  expect(read(join(root, 'dist/THIRD-PARTY-LICENSES.txt'))).toBe(declaration.licences)
+  expect(readText(join(root, 'dist/THIRD-PARTY-LICENSES.txt'))).toBe(declaration.licences)
 })

@@ -1,10 +1,10 @@
 import { readFileSync } from 'node:fs'
 import type { RolldownOutput } from 'rolldown'
 
-export const read = (path: string) => readFileSync(path, 'utf8')
+export const readText = (path: string) => readFileSync(path, 'utf8')
 
-/** Returns what a build declares about its packages: the file of licences, and name and version of each. */
-export function declared({ output }: RolldownOutput) {
+/** Returns the file of licences that a build has written, and the name and version of each package in it. */
+export function readDeclaration({ output }: RolldownOutput) {
   const licences = String(
     output.flatMap((each) =>
       each.type === 'asset' && each.fileName === 'THIRD-PARTY-LICENSES.txt' ? [each.source] : [],

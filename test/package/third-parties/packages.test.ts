@@ -1,10 +1,10 @@
 import { expect, test } from 'vitest'
-import { build, type Project, random } from './project.ts'
+import { buildProject, type Project, randomExport } from './project.ts'
 
 const withLeaf = (name: string) => ({ code: `import leaf from 'leaf'\nexport default ['${name}', leaf]` })
 
-test('two versions of a package are declared as two, and one version in two folders as one', async () => {
-  const { titles, licences } = await build({
+test('two versions of a package are two declared packages, and one version in two folders is one', async () => {
+  const { titles, licences } = await buildProject({
     prints: ['@scope/one', 'two', 'three'],
     packages: {
       'node_modules/@scope/one': withLeaf('@scope/one'),
@@ -21,13 +21,13 @@ test('two versions of a package are declared as two, and one version in two fold
 })
 
 test('a package without code in the bundle is not declared, whatever its licence', async () => {
-  const { titles, licences } = await build({
+  const { titles, licences } = await buildProject({
     prints: ['kept', 'passed'],
     packages: {
-      'node_modules/kept': { code: `import gone from 'gone'\nexport const unused = gone\n${random}` },
+      'node_modules/kept': { code: `import gone from 'gone'\nexport const unused = gone\n${randomExport}` },
       'node_modules/gone': { license: 'GPL-3.0-only' },
       'node_modules/passed': { code: `export { default } from 'leaf'`, text: false },
-      'node_modules/leaf': { code: `console.log('here')\n${random}` },
+      'node_modules/leaf': { code: `console.log('here')\n${randomExport}` },
     },
   })
   expect(titles).toEqual(['kept 1.0.0', 'leaf 1.0.0'])
@@ -42,6 +42,6 @@ test.each<[string, Omit<Project, 'prints'>]>([
     'odd 1.0.0: the licence GPL-3.0-only is not allowed',
     { packages: { 'node_modules/odd': { license: 'GPL-3.0-only' } } },
   ],
-])('a build with an undeclarable package fails with the message: %s', async (message, project) => {
-  await expect(build({ prints: ['odd'], ...project })).rejects.toThrow(message)
+])('a build fails if the licence of a package is not allowed or missing: %s', async (message, project) => {
+  await expect(buildProject({ prints: ['odd'], ...project })).rejects.toThrow(message)
 })

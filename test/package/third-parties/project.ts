@@ -1,24 +1,22 @@
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
-import { type Plugin, rolldown } from 'rolldown'
-import { declareThirdParties } from '../../../src/build/third-parties.ts'
+import { rolldown } from 'rolldown'
+import { createLicenseFilePlugin } from '../../../src/build/third-parties.ts'
 import { temporaryFolder } from '../../harness/run.ts'
-import { declared } from './declared.ts'
+import { readDeclaration } from './declared.ts'
 
 export interface Project {
   /** Packages that `main.js` imports and prints. */
   prints: string[]
   /** Packages by folder, each with its differences from version 1.0.0 with an allowed licence. */
   packages: Record<string, { version?: string; code?: string; license?: string; text?: false }>
-  facts?: Partial<Parameters<typeof declareThirdParties>[0]>
-  plugin?: Plugin
 }
 
-/** Code that stays in the bundle. A constant would be inlined. */
-export const random = 'export default Math.random()'
+/** Code that stays in the bundle, because the bundler would inline a constant. */
+export const randomExport = 'export default Math.random()'
 
-/** Builds a new project and returns what is declared about its packages. */
-export async function build({ prints, packages, facts, plugin }: Project) {
+/** Builds a new project and returns its declared packages. */
+export async function buildProject({ prints, packages }: Project) {
   const cwd = temporaryFolder()
   const write = (path: string, text: string) => {
     mkdirSync(dirname(join(cwd, path)), { recursive: true })
@@ -30,15 +28,14 @@ export async function build({ prints, packages, facts, plugin }: Project) {
   for (const [folder, { version = '1.0.0', code, license = 'MIT', text }] of Object.entries(packages)) {
     const name = folder.replace(/^.*node_modules\//, '')
     write(`${folder}/package.json`, JSON.stringify({ name, version, license, main: 'index.js' }))
-    write(`${folder}/index.js`, code ?? random)
+    write(`${folder}/index.js`, code ?? randomExport)
     if (text ?? true) write(`${folder}/LICENSE`, `The licence of ${name} ${version}`)
   }
-  const declaration = declareThirdParties({
+  const declaration = createLicenseFilePlugin({
     allowed: ['MIT'],
     mit: readFileSync('LICENSE', 'utf8'),
     inside: new Map(),
-    ...facts,
   })
-  const bundle = await rolldown({ cwd, input: './main.js', plugins: [plugin, declaration] })
-  return declared(await bundle.generate({ format: 'cjs' }))
+  const bundle = await rolldown({ cwd, input: './main.js', plugins: [declaration] })
+  return readDeclaration(await bundle.generate({ format: 'cjs' }))
 }
