@@ -41,7 +41,7 @@ const hints: readonly (readonly [names: string, text: string])[] = [
   ],
   [
     '--since, --tail, --reverse',
-    'events list --limit N prints the newest N events, --order asc the oldest first',
+    'events list --limit N prints the newest N events; --order asc prints the oldest events first',
   ],
   ['--wait, --watch', 'events send --follow prints what happens until the session is idle'],
   ['--reason', 'events confirm --deny --message TEXT gives the reason of a denial'],
@@ -77,11 +77,8 @@ const hints: readonly (readonly [names: string, text: string])[] = [
   ],
   ['--max-turns, --max-budget-usd, --budget', '--deadline, --max-cost and --max-total-tokens limit a run'],
   ['events list -n', '--limit N prints the newest N events'],
-  ['-n', 'a request has one answer, and --batch FILE makes many requests; --limit N limits a list of events'],
-  [
-    '-c, --continue',
-    'chat --thread FILE continues a conversation; a session continues by itself, with one more message',
-  ],
+  ['-n', 'a request has one answer; --batch FILE sends many requests; --limit N limits a list of events'],
+  ['-c, --continue', 'chat --thread FILE continues a conversation; events send or run continues a session'],
   ['--access-token, --token', `${noFlag} ${token}`],
   ['--api-key', `${noFlag} ${key}`],
   ['--key', `${noFlag} for the gateway ${token}; for sessions ${key}`],
@@ -119,6 +116,6 @@ const hints: readonly (readonly [names: string, text: string])[] = [
 export const findUnknownNameHint = (name: string) =>
   hints.find(([names]) => names.split(', ').includes(name))?.[1]
 
-/** Returns whether parley or another tool has this long flag, or longer flags that begin with its words. */
+/** Returns true if parley or another tool has this long flag, or a longer flag that begins with its words. */
 export const isKnownFlag = (flag: string, longFlags: readonly string[]): boolean =>
   findUnknownNameHint(flag) !== undefined || longFlags.some((long) => `${long}-`.startsWith(`${flag}-`))

@@ -16,7 +16,8 @@ export function describeUnknownWord(unknown: UnknownWordError, isHelp: boolean):
   const start = `unknown command ${isHelp ? 'or topic ' : ''}'${typed}'`
   const hint = findUnknownNameHint(typed) ?? suggestFromOtherGroups(typed, isHelp)
   if (hint !== undefined) return `${start}: ${hint}`
-  if (group.length > 0 && !command.entry.group) return `${start}: 'parley ${group.join(' ')}' has no commands`
+  if (group.length > 0 && !command.entry.group)
+    return `${start}: 'parley ${group.join(' ')}' has no subcommands`
   const isTopicMissing = isHelp && group.length === 0
   const names = [...Object.keys(command.entry.group ?? {}), ...(isTopicMissing ? topics : [])]
   // `policy` is a command and a topic, and must be suggested once.

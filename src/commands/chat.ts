@@ -12,14 +12,14 @@ const notSpecified = '(an undocumented field)'
 export default {
   parameters: () => [
     new Argument('[prompt...]', 'the prompt; stdin is appended, or replaces the word -'),
-    new Option('-m, --model <name>', 'the model (default: chatModel, else alpha-2.5-pro)'),
+    new Option('-m, --model <name>', 'the model (default: the setting chatModel, else alpha-2.5-pro)'),
     new TextFlag('--system <text>', `instructions, or @FILE ${notSpecified}`),
     ...createPromptFlags('add a text, image, audio, video or PDF file', ` ${notSpecified}`),
     new Option('--stream', 'print the answer as it arrives'),
     new Option('--no-stream', 'wait for the whole answer'),
-    new Option('--fail-on-cut', 'exit 8 if the answer is cut or stopped'),
+    new Option('--fail-on-cut', 'exit 8 if the answer was cut off or filtered'),
     new FileFlag('-o, --output <file>', 'write the complete answer to a file, replacing it', 'writes'),
-    new FileFlag('--thread <file>', 'continue a conversation, with its model and --system', 'updates'),
+    new FileFlag('--thread <file>', 'continue the conversation in a file, with its model', 'updates'),
     new FileFlag('--schema <file>', 'print JSON that matches this JSON Schema, or exit 8'),
     new Option('--schema-retries <n>', 'retry up to N times if the answer does not match').argParser(
       parseWholeNumber,
@@ -51,7 +51,7 @@ export default {
     "parley chat --thread talk.json 'And then?'",
   ],
 
-  /** Help and usage errors must not load the code for requests, so it is imported here. */
+  /** The code for requests is imported here, so that help and usage errors start fast. */
   async run(context, options: ChatOptions & BatchOptions, words) {
     if (options.batch === undefined) {
       const { runChat } = await import('../gateway/chat/chat.ts')

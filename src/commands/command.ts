@@ -12,7 +12,7 @@ export interface CommandModule {
    */
   printsLines?: boolean
   examples: readonly string[]
-  /** A returned number is the exit code of a result that is not a failure. */
+  /** A returned number is the exit code. parley then prints no failure. */
   run(
     context: Context,
     options: never,
@@ -29,7 +29,7 @@ export interface HelpSource {
 
 export interface CommandEntry {
   summary: string
-  /** Absent if the command sends no requests. Otherwise the command has the request flags. */
+  /** Omitted if the command sends no requests. Any other command has the request flags. */
   requests?: 'changes' | 'reads'
   without?: readonly string[]
   load?: (() => Promise<{ default: CommandModule }>) | undefined

@@ -19,7 +19,7 @@ export default {
   ],
 
   notes: [
-    "parley names files after the prompt. If a file of that name exists, parley adds the next free number. With -o FILE, parley replaces an existing file only with --force. Further images of the answer take free numbers, also with --force. There is no default model: choose one with -m or 'parley config set imageModel NAME'.",
+    "parley names files after the prompt. If a file of that name exists, parley adds the next free number. With -o FILE, parley replaces an existing file only with --force. Further images of the answer always get free numbers, even with --force. There is no default model: choose one with -m or 'parley config set imageModel NAME'.",
   ],
 
   flagRules: {

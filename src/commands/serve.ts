@@ -27,7 +27,7 @@ interface ServeOptions {
 
 export default {
   parameters: () => [
-    new Option('--port <n>', 'port; 0 takes a free one').argParser(parseWholeNumber).default(0),
+    new Option('--port <n>', 'port; 0 chooses a free port').argParser(parseWholeNumber).default(0),
     new Option('--host <address>', 'address to listen on').default('127.0.0.1'),
     new Option('--access-token <token>', 'the required token (default: random)'),
     new Option('--api-key <key>', 'the required API key (default: random)'),
@@ -101,7 +101,8 @@ export default {
         log(`${method} ${path}`, `${status ?? 'broken off'}`)
       },
     }).catch((error: NodeJS.ErrnoException) => {
-      if (error.code === 'ERR_SOCKET_BAD_PORT') throw usageError('--port must be from 0 to 65535')
+      if (error.code === 'ERR_SOCKET_BAD_PORT')
+        throw usageError(`--port ${options.port}: must be from 0 to 65535`)
       const [, why = error.message] = getSystemErrorMap().get(error.errno ?? 0) ?? []
       throw new CliError('file', `cannot listen on ${options.host}:${options.port}: ${why}`)
     })
@@ -128,13 +129,10 @@ function parseMilliseconds(value: string): number {
   return milliseconds
 }
 
-/** Bytes that wait for a slow reader of stderr before parley drops lines. */
+/** If more bytes wait for a slow reader of stderr, the log drops lines. */
 const maxUnwrittenBytes = 2 ** 20
 
-/**
- * The returned function escapes `text`, which a client or a file controls, and appends `end`. It drops
- * lines while the reader of stderr is too slow.
- */
+/** The returned function escapes `text`, which a client or a file controls, and appends `end`. */
 function createLog({ host, flags, secrets }: Context): (text: string, end?: string) => void {
   const stderr = host.stderr.open()
   return (text, end = '') => {

@@ -6,7 +6,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { childEnvironment } from '../harness/environment.ts'
 import { binary, type Started, start } from '../harness/process.ts'
 import { temporaryFolder } from '../harness/run.ts'
-import { examplesOf, helpOn, names } from './pages.ts'
+import { commandNames, findExamples, readHelp } from './pages.ts'
 
 const event = '{"type":"user.message","content":[{"type":"text","text":"hi"}]}'
 
@@ -70,12 +70,12 @@ describe('examples of the help pages (needs sh)', () => {
   /** Returns the expected exit code of an example without a terminal. */
   const codeOf = (example: string) => (prompts(example) ? 2 : 0)
 
-  test.each([...names.filter((name) => name !== 'serve'), 'settings', 'input', 'policy'])(
+  test.each([...commandNames.filter((name) => name !== 'serve'), 'settings', 'input', 'policy'])(
     'every example of help %s runs as printed',
     async (name) => {
       // Scripts of topics run as a whole in `ci-topic.heavy.test.ts`.
-      const [page = ''] = (await helpOn(name)).split('\n  set -eo pipefail')
-      for (const example of examplesOf(page)) {
+      const [page = ''] = (await readHelp(name)).split('\n  set -eo pipefail')
+      for (const example of findExamples(page)) {
         if (name === 'events confirm') sh(`${send} 'Use a tool'`)
         if (name === 'policy check') sh(`${send} hi; printf %s '${event}' > events.ndjson`)
         // The emulator accepts only replies to tool uses that wait.
@@ -90,7 +90,7 @@ describe('examples of the help pages (needs sh)', () => {
   )
 
   test('the examples of help serve run as printed', async () => {
-    const [serve = '', chat] = examplesOf(await helpOn('serve'))
+    const [serve = '', chat] = findExamples(await readHelp('serve'))
     expect(serve).toMatch(/&$/)
     const script = `${serve}\n${chat}\ncode=$?; kill $!; exit $code`.replaceAll('8080', `${await freePort()}`)
     const { status, stderr } = sh(script)

@@ -4,7 +4,7 @@ import { expect, test } from 'vitest'
 import { createEmulator } from '../../src/emulator/emulator.ts'
 import { createFormatSchema, type FormatName, formats, requireFormats } from '../harness/formats.ts'
 import { answering, message, run, temporaryFolder } from '../harness/run.ts'
-import { blocksOf } from './pages.ts'
+import { readTopicBlocks } from './pages.ts'
 
 /** Fields of release 0.1.0, which must remain until 1.0.0. */
 const releasedFields: Record<FormatName, string> = {
@@ -24,7 +24,7 @@ test.each(Object.entries(releasedFields) as [FormatName, string][])(
 )
 
 test('help formats names every field of each format and no other field', async () => {
-  const lists = (await blocksOf('formats')).map(({ text }) => text.match(/^\w+/gm))
+  const lists = (await readTopicBlocks('formats')).map(({ text }) => text.match(/^\w+/gm))
   expect(lists).toEqual(Object.values(formats).map((fields) => Object.keys(fields)))
 })
 

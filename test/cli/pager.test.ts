@@ -4,7 +4,7 @@ import { describe, expect, test } from 'vitest'
 import type { Host } from '../../src/context.ts'
 import { type RunOptions, run, temporaryFolder } from '../harness/run.ts'
 import { typeAtTerminal } from '../harness/typing.ts'
-import { helpOnCommand } from './pages.ts'
+import { readCommandHelp } from './pages.ts'
 
 type Shown = Parameters<NonNullable<Host['runPager']>>[0]
 
@@ -56,8 +56,8 @@ describe('help without the pager', () => {
     ['if PAGER is cat', 'help ci', { env: { PAGER: 'cat' } }],
     ['on a dumb terminal', 'help ci', { env: { TERM: 'dumb' } }],
     ['in a pipe', 'help ci', { tty: [] }],
-    ['on Windows if no variable names one', 'help ci', { env: { PAGER: undefined }, platform: 'win32' }],
-    ['if it is for programs', 'help chat --json', {}],
+    ['on Windows if no variable names a pager', 'help ci', { env: { PAGER: undefined }, platform: 'win32' }],
+    ['with --json', 'help chat --json', {}],
     ['for a group without a subcommand', 'events', { rows: 5 }],
   ])('help does not use the pager %s', async (_, argv, world) => {
     const { code, out, shown } = await runPaged(argv.split(' '), world)
@@ -65,7 +65,7 @@ describe('help without the pager', () => {
   })
 
   test('parley prints help without the pager if the text and the next prompt fit on the terminal', async () => {
-    const rows = (await helpOnCommand('chat')).trimEnd().split('\n').length + 1
+    const rows = (await readCommandHelp('chat')).trimEnd().split('\n').length + 1
     expect((await runPaged(['chat', '--help'], { rows })).shown).toEqual([])
     expect((await runPaged(['chat', '--help'], { rows: rows - 1 })).shown).toHaveLength(1)
     // Lines that are wider than the terminal need several rows, but color codes need none.
@@ -90,21 +90,15 @@ describe('help without the pager', () => {
 
 const terminal = { tty: ['stdout' as const], columns: 80, rows: 24, env: { PAGER: 'pg' } }
 
-describe('pager on a real terminal (needs script)', () => {
-  const show = (pager: string, keys: [prompt: string, keys: string][] = [], name = 'pg') => {
-    const folder = temporaryFolder()
-    mkdirSync(join(folder, 'bin'))
-    // The pager prints two lines and ends at the first key.
-    const script =
-      '#!/bin/sh\nhead -n 2\ncat >/dev/null\nprintf "page> "\nread key </dev/tty\nprintf "<%s>" "$key"\n'
-    writeFileSync(join(folder, 'bin', name), script, { mode: 0o755 })
-    const command = `stty rows 10 cols 80; PATH="$PWD/bin:$PATH" ${pager} "$NODE" "$PARLEY" help ci; echo "exit $?"`
-    return typeAtTerminal(command, folder, keys, { TERM: 'xterm' })
-  }
-
-  test('the pager has the terminal and reads the whole text (needs script)', async () => {
-    const { screen } = await show('PAGER=pg', [['page> ', 'q\n']])
-    expect(screen).toContain('parley in a pipeline')
-    expect(screen).toMatch(/<q>[\r\n]*exit 0/)
-  })
+test('the pager has the terminal and reads the whole text (needs script)', async () => {
+  const folder = temporaryFolder()
+  mkdirSync(join(folder, 'bin'))
+  // This pager prints two lines and ends at the first key.
+  const pager =
+    '#!/bin/sh\nhead -n 2\ncat >/dev/null\nprintf "page> "\nread key </dev/tty\nprintf "<%s>" "$key"\n'
+  writeFileSync(join(folder, 'bin/pg'), pager, { mode: 0o755 })
+  const command = `stty rows 10 cols 80; PATH="$PWD/bin:$PATH" PAGER=pg "$NODE" "$PARLEY" help ci; echo "exit $?"`
+  const { screen } = await typeAtTerminal(command, folder, [['page> ', 'q\n']], { TERM: 'xterm' })
+  expect(screen).toContain('parley in a pipeline')
+  expect(screen).toMatch(/<q>[\r\n]*exit 0/)
 })

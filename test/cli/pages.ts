@@ -12,24 +12,23 @@ const commandsIn = (
   )
 
 export const commands = commandsIn(commandEntries)
-export const names = commands.map(({ path }) => path.join(' '))
-export const groups = Object.keys(commandEntries).filter((name) => commandEntries[name]?.group)
+export const commandNames = commands.map(({ path }) => path.join(' '))
+export const groupNames = Object.keys(commandEntries).filter((name) => commandEntries[name]?.group)
 
-/** Returns the help of a topic or a command. A topic comes before a group of the same name. */
-export const helpOn = (name: string, columns?: number): Promise<string> =>
-  print(['help', ...name.split(' ').filter(Boolean)], columns)
+/** Returns the help of a topic or a command. If a topic and a group share a name, returns the topic. */
+export const readHelp = (name: string): Promise<string> => print(['help', ...name.split(' ').filter(Boolean)])
 
-export const helpOnCommand = (name: string, columns?: number): Promise<string> =>
-  print([...name.split(' ').filter(Boolean), '--help'], columns)
+export const readCommandHelp = (name: string): Promise<string> =>
+  print([...name.split(' ').filter(Boolean), '--help'])
 
-async function print(argv: string[], columns?: number): Promise<string> {
-  const ended = await run(argv, columns ? { columns } : {})
+async function print(argv: string[]): Promise<string> {
+  const ended = await run(argv)
   expect(ended).toMatchObject({ code: 0, err: '' })
   return ended.out
 }
 
-/** Returns the commands on a page: below `Examples:`, or all commands of a topic. */
-export const examplesOf = (text: string) =>
+/** Returns the examples in the help of a command, or all commands in a topic. */
+export const findExamples = (text: string) =>
   [...text.replace(/^.*\nExamples:/s, '').matchAll(/^ {2}((?:\S.*)?\bparley .*)$/gm)].map(
     ([, line = '']) => line,
   )
@@ -42,8 +41,8 @@ interface Block {
 }
 
 /** Returns the indented blocks of a topic as help prints them. */
-export async function blocksOf(topic: string): Promise<Block[]> {
-  const page = await helpOn(topic)
+export async function readTopicBlocks(topic: string): Promise<Block[]> {
+  const page = await readHelp(topic)
   let heading = ''
   const blocks: Block[] = []
   for (const part of page.split(/\n\n(?=\S)|\n\n(?= )/)) {

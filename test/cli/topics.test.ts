@@ -3,10 +3,10 @@ import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { exitCodes } from '../../src/errors.ts'
 import { createPatternMatcher } from '../../src/sessions/policy/pattern.ts'
-import { blocksOf, helpOn } from './pages.ts'
+import { readHelp, readTopicBlocks } from './pages.ts'
 
 test('help policy lists exactly the characters that * of an allow rule does not match', async () => {
-  const list = (await blocksOf('policy')).find(({ text }) => /^[^\w\s]( [^\w\s])+\n$/.test(text))
+  const list = (await readTopicBlocks('policy')).find(({ text }) => /^[^\w\s]( [^\w\s])+\n$/.test(text))
   const matchesStar = createPatternMatcher('*', 'narrow')
   const characters = Array.from({ length: 95 }, (_, at) => String.fromCharCode(32 + at))
   expect(list?.text.trim().split(' ').toSorted()).toEqual(characters.filter((sign) => !matchesStar(sign)))
@@ -15,21 +15,21 @@ test('help policy lists exactly the characters that * of an allow rule does not 
 })
 
 test('the example of help policy has the rules that its text describes', async () => {
-  const [example = ''] = (await blocksOf('policy')).map(({ text }) => text)
+  const [example = ''] = (await readTopicBlocks('policy')).map(({ text }) => text)
   const { rules, default: fallback } = JSON.parse(example)
   expect(rules.map(({ decision }: { decision: string }) => decision)).toEqual(['allow', 'allow', 'deny'])
   expect(fallback).toEqual({ decision: 'deny', reason: 'not in CI' })
 })
 
-test('help ci, help gitlab and README.md retry the exit codes that help exit-codes marks for it', async () => {
+test('help ci, help gitlab and README.md retry the exit codes that help exit-codes marks as "later"', async () => {
   const readme = readFileSync(join(import.meta.dirname, '../../README.md'), 'utf8')
-  const table = (await helpOn('exit-codes')).matchAll(/^ {2}(\d+)(?:(?!\n {2}\S)[^[])*\[(?:yes|later)/gm)
+  const table = (await readHelp('exit-codes')).matchAll(/^ {2}(\d+)(?:(?!\n {2}\S)[^[])*\[later/gm)
   const later = [...table].map(([, exit]) => Number(exit))
   expect(later).toEqual([6, 7, 9, 10])
-  expect(await helpOn('ci')).toContain('After 6, 7, 9 or 10')
-  // GitLab cannot distinguish an answer that broke off from one that was cut. Both exit with 8.
+  expect(await readHelp('ci')).toContain('After 6, 7, 9 or 10')
+  // Exit code 8 may be an answer that broke off, so the GitLab job retries exit code 8, too.
   const ofStep = [...later, exitCodes.response].sort((one, other) => one - other)
   const lists = [ofStep, [...ofStep, exitCodes.stopped]].map((codes) => `exit_codes: [${codes.join(', ')}]`)
-  expect((await helpOn('gitlab')).match(/exit_codes: .*/g)).toEqual(lists)
+  expect((await readHelp('gitlab')).match(/exit_codes: .*/g)).toEqual(lists)
   expect(readme).toContain(`  ${later.join(' | ')})`)
 })

@@ -3,15 +3,15 @@ import { join } from 'node:path'
 import { Ajv2020 } from 'ajv/dist/2020.js'
 import { describe, expect, test } from 'vitest'
 import { parse } from 'yaml'
-import { blocksOf } from '../cli/pages.ts'
+import { readTopicBlocks } from '../cli/pages.ts'
 import { message } from '../harness/run.ts'
 import { response, serve } from '../harness/server.ts'
 import schema from './job.schema.json' with { type: 'json' }
-import { type Cache, createJob, type GitHubJob, type Job, runGitHubJob, serveEmulator } from './job.ts'
+import { createJob, type GitHubJob, type Job, type JobCache, runGitHubJob, serveEmulator } from './job.ts'
 
 /** Returns the only block of a topic under a heading. */
 async function blockOf(topic: string, wanted: string): Promise<string> {
-  const found = (await blocksOf(topic)).filter(({ heading }) => heading === wanted)
+  const found = (await readTopicBlocks(topic)).filter(({ heading }) => heading === wanted)
   expect(found).toHaveLength(1)
   return found[0]?.text ?? ''
 }
@@ -25,35 +25,29 @@ const count = 25
 const prompts = Array.from({ length: count }, (_, at) => `"prompt ${at + 1}"\n`).join('')
 const indexes = Array.from({ length: count }, (_, at) => at + 1)
 
-interface Result {
-  index: number
-  ok: boolean
-}
-
-const read = (job: Job, name: string): Result[] =>
+const read = (job: Job, name: string): { index: number }[] =>
   job
     .read(name)
     .trimEnd()
     .split('\n')
     .map((line) => JSON.parse(line))
 
-/** Starts a gateway that refuses prompts whose number is in this set, and records all requested numbers. */
-async function gatewayThatRefuses(refused: Set<number>) {
+/** Starts a gateway that records the numbers of the requested prompts. */
+async function startGateway() {
   const requested: number[] = []
   const server = await serve((socket, request) => {
-    const number = Number(/prompt (\d+)/.exec(request)?.[1])
-    requested.push(number)
-    socket.write(refused.has(number) ? response('{"error":"no"}', '400 No') : response(message('Hi')))
+    requested.push(Number(/prompt (\d+)/.exec(request)?.[1]))
+    socket.write(response(message('Hi')))
   })
   return {
-    asked: requested,
+    requested,
     close: server.close,
     variables: { PARLEY_BASE_URL: server.url, PARLEY_ACCESS_TOKEN: 't' },
   }
 }
 
 describe('the commands of help clusters run shares without a scheduler (needs bash and jq)', () => {
-  test("the script in 'parley help clusters' joins three shares in the order of the input", async () => {
+  test('the script of help clusters joins three shares in the order of the input', async () => {
     const job = createJob(await serveEmulator())
     job.write('prompts.ndjson', prompts)
     expect(await job.step(byHand)).toMatchObject({ code: 0 })
@@ -63,19 +57,14 @@ describe('the commands of help clusters run shares without a scheduler (needs ba
 
 describe('the command of help clusters joins the results (needs bash and jq)', () => {
   const join = byHand.replace(/^parley .*\n {2}--.*\n/gm, '')
-  const result = (index: number, ok: boolean) => `${JSON.stringify({ index, hash: `h${index}`, ok })}\n`
+  const result = (index: number) => `${JSON.stringify({ index, hash: `h${index}`, ok: true })}\n`
 
-  /** Joins these results of three shares of an input whose second line is empty. */
-  async function joinShares(...shares: string[]) {
+  test('the join commands of help clusters fail and print the number of a line without a result', async () => {
     const job = createJob()
+    // The second line is empty, so it needs no result.
     job.write('prompts.ndjson', '"a"\n\n"c"\n"d"\n')
-    for (const [at, text] of shares.entries()) job.write(`r${at + 1}.ndjson`, text)
-    const ended = await job.step(join)
-    return { ...ended, all: read(job, 'all.ndjson').map(({ index, ok }) => [index, ok]) }
-  }
-
-  test('the join script fails and prints a line that has no result', async () => {
-    const { code, log } = await joinShares(result(4, true), result(1, true), '')
+    for (const [at, text] of [result(4), result(1), ''].entries()) job.write(`r${at + 1}.ndjson`, text)
+    const { code, log } = await job.step(join)
     expect(code).toBe(1)
     expect(log).toMatch(/^< 3$/m)
   })
@@ -94,7 +83,7 @@ describe('the GitHub Actions matrix of help batch works as printed (needs bash a
   async function runShare(
     share: number,
     attempt: number,
-    { variables, cache }: { variables: Record<string, string>; cache: Cache },
+    { variables, cache }: { variables: Record<string, string>; cache: JobCache },
   ) {
     const job = createJob()
     job.write('prompts.ndjson', prompts)
@@ -109,9 +98,9 @@ describe('the GitHub Actions matrix of help batch works as printed (needs bash a
     return { job, code: codes.at(-1), artifacts }
   }
 
-  test('the GitHub matrix requests each line once and joins the results', async () => {
-    const { variables, asked: requested, close } = await gatewayThatRefuses(new Set())
-    const cache: Cache = new Map()
+  test('the GitHub matrix of help batch requests each line once and joins the results', async () => {
+    const { variables, requested, close } = await startGateway()
+    const cache: JobCache = new Map()
     const ended = await Promise.all(shares.map((share) => runShare(share, 1, { variables, cache })))
     await close()
     expect(ended.map(({ code }) => code)).toEqual([0, 0, 0])
@@ -144,8 +133,8 @@ describe('the batch of help gitlab works as printed (needs bash and jq)', () => 
   }
   const script = batch.script.join('\n')
 
-  test('the parallel jobs of GitLab request all lines together, each job one share', async () => {
-    const { variables, asked: requested, close } = await gatewayThatRefuses(new Set())
+  test('the parallel GitLab jobs of help gitlab request each line once and join the results', async () => {
+    const { variables, requested, close } = await startGateway()
     const whole = createJob()
     for (let node = 1; node <= batch.parallel; node++) {
       const job = createJob(variables)
@@ -201,7 +190,7 @@ describe('the batch of help kubernetes works as printed', () => {
 
   test('the pods of the Kubernetes job request each line once, and do not retry a permanent failure (needs sh)', async () => {
     const [container] = parsed.spec.template.spec.containers
-    const { variables, asked: requested, close } = await gatewayThatRefuses(new Set())
+    const { variables, requested, close } = await startGateway()
     const job = createJob()
     for (const name of ['in', 'out']) mkdirSync(join(job.folder, name))
     job.write('in/prompts.ndjson', prompts)

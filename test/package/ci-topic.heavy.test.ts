@@ -3,21 +3,21 @@ import { join } from 'node:path'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { parse } from 'yaml'
 import { topics } from '../../src/cli/topics.ts'
-import { blocksOf } from '../cli/pages.ts'
+import { readTopicBlocks } from '../cli/pages.ts'
 import { message } from '../harness/run.ts'
 import { response, type Script, serve } from '../harness/server.ts'
-import { type Cache, createJob, type GitHubJob, type Job, runGitHubJob, serveEmulator } from './job.ts'
+import { createJob, type GitHubJob, type Job, type JobCache, runGitHubJob, serveEmulator } from './job.ts'
 
 /** Topics whose blocks this file runs. */
 const blocks = Object.fromEntries(
   await Promise.all(
     (['ci', 'github', 'gitlab', 'jenkins-azure', 'kubernetes', 'agents-in-ci', 'review'] as const).map(
-      async (topic) => [topic, await blocksOf(topic)] as const,
+      async (topic) => [topic, await readTopicBlocks(topic)] as const,
     ),
   ),
 )
 
-const policyBlocks = await blocksOf('policy')
+const policyBlocks = await readTopicBlocks('policy')
 
 /** Returns the blocks of a topic under a heading. */
 const under = (topic: string, wanted: string): string[] =>
@@ -48,7 +48,7 @@ const answering =
 const failing =
   (status: string, body = '{"error":{"message":"no"}}'): Script =>
   (socket) =>
-    // Blocks with --retries would wait for minutes.
+    // Without this header, a script with --retries would wait for minutes.
     socket.write(response(body, status, ['x-should-retry: false']))
 
 /** Text that contains commands of runners. */
@@ -84,7 +84,7 @@ const scriptsOf = (value: unknown): string[] =>
       })
 
 test('each script of a job in a help topic sets -eo pipefail, unless the script is one command', async () => {
-  const all = [...Object.values(blocks), await blocksOf('batch')].flat()
+  const all = [...Object.values(blocks), await readTopicBlocks('batch')].flat()
   const jobs = all.filter(({ text }) => /^[\w-]+:[ \n]/.test(text))
   const scripts = jobs.flatMap(({ text }) => scriptsOf(parse(text)))
   expect(scripts.length).toBeGreaterThan(15)
@@ -92,19 +92,15 @@ test('each script of a job in a help topic sets -eo pipefail, unless the script 
   for (const script of single) expect(script).toMatch(/^(npm install .*|cp .*|jq -[er] '[^']*' [^|;]*)\s*$/)
 })
 
-test.each([
-  ['the same', 0],
-  ['another', 1],
-])(
-  'the install step of help ci checks the checksum: %s text (needs bash and sha256sum)',
-  async (text, code) => {
-    const job = createJob()
-    job.write('parley-cli-0.1.0.tgz', 'the same')
-    await job.step('sha256sum parley-cli-0.1.0.tgz > parley-cli-0.1.0.tgz.sha256')
-    job.write('parley-cli-0.1.0.tgz', text)
-    expect(await job.step(under('ci', 'Installing')[0] ?? '')).toMatchObject({ code })
-  },
-)
+test('the install step of help ci fails if the package does not match its checksum (needs bash and sha256sum)', async () => {
+  const job = createJob()
+  job.write('parley-cli-0.1.0.tgz', 'a package')
+  await job.step('sha256sum parley-cli-0.1.0.tgz > parley-cli-0.1.0.tgz.sha256')
+  const install = under('ci', 'Installing')[0] ?? ''
+  expect(await job.step(install)).toMatchObject({ code: 0 })
+  job.write('parley-cli-0.1.0.tgz', 'another package')
+  expect(await job.step(install)).toMatchObject({ code: 1 })
+})
 
 test('no page and no workflow installs parley by name from a registry', () => {
   const root = join(import.meta.dirname, '../..')
@@ -130,21 +126,15 @@ describe('the step of help ci works as printed (needs bash)', () => {
     expect(reportOf(job)).toMatchObject({ exit: 0, usage: { totalTokens: 8 } })
   })
 
-  /** Runs the step in a repository whose notes are created by a command. */
-  async function runUntrusted(create: string) {
+  test('the step that help ci prints for untrusted text sends the text unchanged and runs no command in it', async () => {
     const { job, requests } = await jobWith((socket, request) =>
       socket.write(response(request.includes('/events') ? '{"data":[]}' : message('Hi'))),
     )
-    const committed = await job.step(`rm notes.md
-      echo canary > ../canary-of-the-runner && ${create}
+    const committed = await job.step(`echo tea > notes.md
       git init -q . && git add -A && git -c user.name=a -c user.email=a@b.test commit -qm one`)
     expect(committed, committed.log).toMatchObject({ code: 0 })
     const env = { TITLE: '--file=notes.md $(touch evil)', BODY: '@notes.md', SESSION: 's1' }
-    return { job, requests, env, ...(await job.step(untrustedStep, { env })) }
-  }
-
-  test('the step that help ci prints for untrusted text sends the text unchanged and runs no command in it', async () => {
-    const { job, requests, env, code, log } = await runUntrusted('echo tea > notes.md')
+    const { code, log } = await job.step(untrustedStep, { env })
     expect(code, log).toBe(0)
     expect(requests.map((request) => /"text":("[^"]*")/.exec(request)?.[1])).toEqual([
       JSON.stringify(env.TITLE),
@@ -161,15 +151,12 @@ describe('the jobs of help github work as printed (needs bash and jq)', () => {
   const [action = ''] = under('github', 'The action')
   const parseJob = (text: string) => (parse(text) as { jobs: { summarise: GitHubJob } }).jobs.summarise
 
-  const runOwn = (job: Job, variables: Record<string, string>) =>
-    runGitHubJob(job, parseJob(own), {
+  test('the job of help github writes the answer to a file and the tokens to the summary', async () => {
+    const { job, variables } = await jobWith(answering(message(commands)))
+    const { codes, log } = await runGitHubJob(job, parseJob(own), {
       'vars.GATEWAY_URL': variables.PARLEY_BASE_URL ?? '',
       'secrets.GATEWAY_TOKEN': variables.PARLEY_ACCESS_TOKEN ?? '',
     })
-
-  test('the job of help github writes the answer to a file and the tokens to the summary', async () => {
-    const { job, variables } = await jobWith(answering(message(commands)))
-    const { codes, log } = await runOwn(job, variables)
     expect(codes).toEqual([0, 0, 0])
     expect(log).not.toMatch(isCommand)
     expect(job.read('summary.md')).toBe(`${commands}\n`)
@@ -262,33 +249,30 @@ describe('the Azure job of help jenkins-azure works as printed (needs bash)', ()
 describe('the step of help ci can be cancelled (needs bash and signals)', () => {
   const [trapped = ''] = under('ci', 'Cancelling')
 
-  test.each(['SIGTERM'] as const)(
-    "a trap passes %s on to parley, and the step continues after parley's end",
-    async (signal) => {
-      const event = (id: string, type: string, text: string) =>
-        JSON.stringify({
-          id,
-          type,
-          content: [{ type: 'text', text }],
-          processed_at: `2026-01-01T00:00:0${id.slice(1)}Z`,
-        })
-      const { job } = await jobWith((socket, request) => {
-        if (request.includes('/stream')) {
-          socket.write('HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\n')
-          socket.write(`data: ${event('e2', 'agent.message', 'At work')}\n\n`)
-        } else socket.write(response(`{"data":[${event('e1', 'user.message', 'Hi')}],"next_page":null}`))
+  test("the trap of help ci passes SIGTERM on to parley, and the step continues after parley's end", async () => {
+    const event = (id: string, type: string, text: string) =>
+      JSON.stringify({
+        id,
+        type,
+        content: [{ type: 'text', text }],
+        processed_at: `2026-01-01T00:00:0${id.slice(1)}Z`,
       })
-      const { child, ended } = job.begin(trapped, { env: { SESSION: 's1' } })
-      // Before its first output, a run prints no resume command.
-      await expect.poll(() => job.has('log.txt') && job.read('log.txt')).toContain('At work')
-      child.kill(signal)
-      expect(await ended).toMatchObject({
-        code: 143,
-        log: expect.stringContaining('parley events run -s s1'),
-      })
-      expect(job.has('end.txt')).toBe(true)
-    },
-  )
+    const { job } = await jobWith((socket, request) => {
+      if (request.includes('/stream')) {
+        socket.write('HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\n')
+        socket.write(`data: ${event('e2', 'agent.message', 'At work')}\n\n`)
+      } else socket.write(response(`{"data":[${event('e1', 'user.message', 'Hi')}],"next_page":null}`))
+    })
+    const { child, ended } = job.begin(trapped, { env: { SESSION: 's1' } })
+    // Before its first output, a run prints no resume command.
+    await expect.poll(() => job.has('log.txt') && job.read('log.txt')).toContain('At work')
+    child.kill('SIGTERM')
+    expect(await ended).toMatchObject({
+      code: 143,
+      log: expect.stringContaining('parley events run -s s1'),
+    })
+    expect(job.has('end.txt')).toBe(true)
+  })
 })
 
 const review = {
@@ -299,31 +283,26 @@ const review = {
 }
 
 describe.each(['GitHub', 'GitLab'] as const)('help review: %s (needs bash, git and jq)', (runner) => {
-  /** Creates a repository with one commit and a change, which may be empty, and checks out what the job does. */
-  async function repository(job: Job, change: string) {
+  /** Creates a repository with one commit and a change, and checks out the same branch as the runner. */
+  async function createRepository(job: Job) {
     const git = 'git -c user.name=a -c user.email=a@b.test'
     const ended = await job.step(`
       git init -q . && echo one > code.txt && echo package > parley-cli-0.1.0.tgz
       git add code.txt parley-cli-0.1.0.tgz && ${git} commit -qm one
-      git branch base && git checkout -qb change && ${change} && ${git} commit -qam two --allow-empty
+      git branch base && git checkout -qb change && echo two > code.txt && ${git} commit -qam two
       git checkout -q ${runner === 'GitHub' ? 'base' : 'change'}`)
     expect(ended, ended.log).toMatchObject({ code: 0 })
   }
-  const runReview = (job: Job, { from = 'base', to = 'change' } = {}) =>
-    job.step(review[runner] ?? '', {
-      env: { BASE: from, CHANGE: to, GITHUB_STEP_SUMMARY: join(job.folder, 'step-summary') },
-    })
-  const verdict = (text: object) => message(JSON.stringify(text))
 
   test.each([
     ['pass', 0],
     ['block', 1],
-  ])('the verdict %s decides the exit code of the review script', async (word, code) => {
-    const { job, requests } = await jobWith(
-      answering(verdict({ verdict: word, why: 'So</pre>\n\n::error::x' })),
-    )
-    await repository(job, 'echo two > code.txt')
-    const ended = await runReview(job)
+  ])(`after the verdict %s, the ${runner} script of help review exits with %i`, async (word, code) => {
+    const verdict = { verdict: word, why: 'So</pre>\n\n::error::x' }
+    const { job, requests } = await jobWith(answering(message(JSON.stringify(verdict))))
+    await createRepository(job)
+    const env = { BASE: 'base', CHANGE: 'change', GITHUB_STEP_SUMMARY: join(job.folder, 'step-summary') }
+    const ended = await job.step(review[runner] ?? '', { env })
     expect(ended.code, ended.log).toBe(code)
     expect(ended.log).not.toMatch(/^::/m)
     expect(requests[0]).toContain('+two')
@@ -348,9 +327,9 @@ describe('the job of help agents-in-ci resumes a session (needs bash and jq)', (
       cache,
       decision,
       steps = agent.steps,
-    }: { variables: Record<string, string>; cache: Cache; decision: string; steps?: GitHubJob['steps'] },
-    job = createJob(),
+    }: { variables: Record<string, string>; cache: JobCache; decision: string; steps?: GitHubJob['steps'] },
   ) {
+    const job = createJob()
     job.write('rules.json', rules(decision))
     const values = {
       'needs.session.outputs.id': 's1',
@@ -373,7 +352,7 @@ describe('the job of help agents-in-ci resumes a session (needs bash and jq)', (
     ['allow', 0],
     ['deny', 14],
     ['ask', 12],
-  ])('a policy that decides %s ends the agent job with %i', async (decision, code) => {
+  ])('the agent job with a policy that decides %s exits with %i', async (decision, code) => {
     const variables = await serveEmulator()
     const ended = await attempt(1, { variables, cache: new Map(), decision })
     expect(ended.codes).toEqual(code === 0 ? [0, 0, 0, 0] : [0, code, 0])
@@ -395,9 +374,9 @@ describe('the job of help agents-in-ci resumes a session (needs bash and jq)', (
     expect(reportOf(ended.job)).toMatchObject({ exit: 0, warnings: { failedWorkflowRuns: 1 } })
   })
 
-  test('the agent job that runs again after a person has answered resumes its task', async () => {
+  test('the agent job resumes its task if it runs again after a person has answered its tool use', async () => {
     const variables = await serveEmulator()
-    const cache: Cache = new Map()
+    const cache: JobCache = new Map()
     expect(await attempt(1, { variables, cache, decision: 'ask' })).toMatchObject({ codes: [0, 12, 0] })
     const person = await createJob(variables).step(
       'parley events confirm --pending --allow > sent.txt',
@@ -412,7 +391,7 @@ describe('the job of help agents-in-ci resumes a session (needs bash and jq)', (
 describe('the job of help agents-in-ci reads an answer as JSON (needs bash and jq)', () => {
   const [answerScript = ''] = under('agents-in-ci', 'An answer as JSON')
 
-  test('an agent job creates its session once, and checks the answer to the first task', async () => {
+  test('the JSON script of help agents-in-ci creates its session once, and checks the answer', async () => {
     const answer = JSON.stringify({ verdict: 'pass', why: 'so' })
     const event = (id: string, type: string, fields: object) => ({
       id,
@@ -455,7 +434,7 @@ describe('the job of help agents-in-ci reads an answer as JSON (needs bash and j
   })
 })
 
-test("the script in 'parley help event-types' saves an agent's files under their ids, and fails if an id is not usable as a file name (needs bash and jq)", async () => {
+test('the script of help event-types saves files under their ids, and fails if an id is no file name (needs bash and jq)', async () => {
   const listed = [
     { id: 'file_1', filename: '../../evil' },
     { id: 'file_2', filename: 'b.txt', downloadable: false },
@@ -467,7 +446,7 @@ test("the script in 'parley help event-types' saves an agent's files under their
     if (content) socket.write(response(`content of ${content[1]}`, '200 OK', ['content-type: text/plain']))
     else socket.write(response(JSON.stringify({ data: listed, has_more: false })))
   })
-  const script = (await blocksOf('event-types')).at(-1)?.text ?? ''
+  const script = (await readTopicBlocks('event-types')).at(-1)?.text ?? ''
   const ended = await job.step(script, { env: { SESSION: 's1' } })
   expect(ended, ended.log).toMatchObject({ code: 0 })
   expect(requests.map((request) => /^GET (\S+)/.exec(request)?.[1])).toEqual([
@@ -487,7 +466,7 @@ describe('the scripts of help policy work as printed (needs bash and jq)', () =>
   const scripts = policyBlocks.filter(({ text }) => text.startsWith('set '))
   const [replayScript = '', loop = ''] = scripts.map(({ text }) => text)
 
-  test("the script in 'parley help policy' checks a policy against a recorded session without a service", async () => {
+  test('the replay script of help policy checks a policy against a recorded session without a service', async () => {
     const recording = createJob(await serveEmulator())
     recording.write('rules.json', rules('allow'))
     const kept = await recording.step(
@@ -514,7 +493,7 @@ describe('the scripts of help policy work as printed (needs bash and jq)', () =>
     })
   })
 
-  test("the script in 'parley help policy' lets a program decide about the waiting tool uses", async () => {
+  test('the loop of help policy lets a program decide about the waiting tool uses', async () => {
     const job = createJob(await serveEmulator())
     job.write('decide', '#!/bin/sh\nexec jq -e \'.name == "bash"\' > /dev/null\n')
     await job.step('chmod +x decide')
@@ -530,7 +509,7 @@ describe('the scripts of help policy work as printed (needs bash and jq)', () =>
 describe('help review shows how to try a script (needs bash and jq)', () => {
   const [fixedAnswerScript = ''] = under('review', 'Trying a script')
 
-  test('help review shows how to test a script with a fixed answer', async () => {
+  test('the script of help review tests another script with a fixed answer', async () => {
     const job = createJob()
     job.write('review.sh', "#!/bin/sh\nparley chat --no-stdin -q 'Review' | jq -er .verdict > verdict.txt\n")
     await job.step('chmod +x review.sh')
@@ -546,12 +525,10 @@ describe('the job of help github needs no stored secret (needs sh, curl and jq)'
     env: Record<string, string>
   }
 
-  async function ask(refusal?: { path: string; status: string }) {
+  test('the job of help github exchanges its identity token for an access token', async () => {
     const { job, requests, variables } = await jobWith((socket, request) => {
       const [, path = ''] = /^\w+ (\S+)/.exec(request) ?? []
-      const isRefused = refusal && path.startsWith(refusal.path)
-      if (isRefused) socket.write(response('{"error":"no"}', refusal.status))
-      else if (path.startsWith('/oidc')) socket.write(response('{"value":"proof-of-the-job"}'))
+      if (path.startsWith('/oidc')) socket.write(response('{"value":"proof-of-the-job"}'))
       else if (path === '/token') socket.write(response('{"access_token":"token-of-the-gateway"}'))
       else socket.write(response(message('Hi')))
     })
@@ -564,12 +541,7 @@ describe('the job of help github needs no stored secret (needs sh, curl and jq)'
       ACTIONS_ID_TOKEN_REQUEST_URL: `${url}/oidc?api-version=2`,
       ACTIONS_ID_TOKEN_REQUEST_TOKEN: 'token-of-the-runner',
     }
-    const ended = await job.step("parley chat --no-stdin 'Say hello' > answer.txt", { env: given })
-    return { ...ended, job, requests }
-  }
-
-  test('the job of help github exchanges its identity token for an access token', async () => {
-    const { code, log, job, requests } = await ask()
+    const { code, log } = await job.step("parley chat --no-stdin 'Say hello' > answer.txt", { env: given })
     expect({ code, log }).toEqual({ code: 0, log: '' })
     expect(job.read('answer.txt')).toBe('Hi\n')
     expect(permissions).toEqual({ contents: 'read', 'id-token': 'write' })

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { onTestFinished } from 'vitest'
 import manifest from '../../package.json' with { type: 'json' }
 import { childEnvironment } from '../harness/environment.ts'
-import { binary, type Started, start } from '../harness/process.ts'
+import { binary, start } from '../harness/process.ts'
 import { temporaryFolder } from '../harness/run.ts'
 
 interface Ended {
@@ -24,8 +24,6 @@ export interface Job {
   step(script: string, options?: StepOptions): Promise<Ended>
   /** Starts a script without waiting for its end. */
   begin(script: string, options?: StepOptions): { child: ChildProcess; ended: Promise<Ended> }
-  /** Sends a signal to the shell of the last started step, as a runner does. */
-  cancel(signal: NodeJS.Signals): void
 }
 
 interface StepOptions {
@@ -34,10 +32,12 @@ interface StepOptions {
   shell?: string[]
 }
 
-/** Command by which GitHub starts bash if a workflow names no shell. Blocks set further options themselves. */
+/** Command by which GitHub starts bash if a workflow names no shell. */
 const bash = ['bash', '-e']
 
-/** Arguments of npm that a job may use. The program is installed already. */
+/**
+ * The only arguments of npm that a job may use. Nothing is installed, because `parley` is the built program.
+ */
 const install = `install --global --ignore-scripts ./${manifest.name}-${manifest.version}.tgz`
 
 /** Creates a job whose `parley` is the built program. */
@@ -54,7 +54,6 @@ export function createJob(variables: Record<string, string> = {}): Job {
     writeFileSync(join(bin, name), `#!/bin/sh\n${script}\n`)
     chmodSync(join(bin, name), 0o755)
   }
-  let last: ChildProcess | undefined
   const begin: Job['begin'] = (script, { env = {}, shell = bash } = {}) => {
     const file = join(bin, 'script.sh')
     writeFileSync(file, script)
@@ -70,7 +69,6 @@ export function createJob(variables: Record<string, string> = {}): Job {
       },
       stdio: ['pipe', 'pipe', 'pipe'],
     })
-    last = child
     onTestFinished(() => void child.kill('SIGKILL'))
     let log = ''
     for (const stream of [child.stdout, child.stderr]) {
@@ -89,14 +87,13 @@ export function createJob(variables: Record<string, string> = {}): Job {
     read: (name) => readFileSync(join(folder, name), 'utf8'),
     has: (name) => existsSync(join(folder, name)),
     begin,
-    cancel: (signal) => void last?.kill(signal),
     step: (script, options) => begin(script, options).ended,
   }
 }
 
 /** Starts the emulator and returns the variables of a job that uses it. */
-export async function serveEmulator(...flags: string[]): Promise<Record<string, string>> {
-  const { child }: Started = start(['serve', '-q', ...flags])
+export async function serveEmulator(): Promise<Record<string, string>> {
+  const { child } = start(['serve', '-q'])
   onTestFinished(() => void child.kill())
   const line = await new Promise<string>((resolve) => child.stdout?.once('data', resolve))
   const { baseUrl, agentsUrl, accessToken, apiKey } = JSON.parse(line.toString())
@@ -128,15 +125,15 @@ export interface GitHubJob {
   }[]
 }
 
-/** Cache of jobs: files by path, by key. An entry is never replaced. */
-export type Cache = Map<string, Map<string, string>>
+/** Cache of jobs: for each key the files, by path. An entry is never replaced. */
+export type JobCache = Map<string, Map<string, string>>
 
 /** Runs the steps of a job as a runner does. Returns the exit codes of its scripts and its artifacts. */
 export async function runGitHubJob(
   job: Job,
   { env = {}, steps }: GitHubJob,
   values: Record<string, string>,
-  cache: Cache = new Map(),
+  cache: JobCache = new Map(),
 ) {
   const evaluateAll = (texts: Record<string, string>, known: Record<string, string>) =>
     Object.fromEntries(Object.entries(texts).map(([name, text]) => [name, evaluate(text, known)]))

@@ -13,7 +13,7 @@ export default {
     new TextFlag('--message <text>', 'reason for the denial, or @FILE'),
     new Option('--pending', 'answer all waiting tool uses; the default on a terminal'),
     new FileFlag('-i, --input <file>', 'recorded events or ready confirmations, from a file or - for stdin'),
-    new Option('--ids', 'print the ids of the sent events, with --follow those of waiting tool uses'),
+    new Option('--ids', 'print the ids of the sent events; with --follow, the ids of waiting tool uses'),
     new Option('--follow', 'then follow the session until it stops'),
   ],
 

@@ -42,7 +42,9 @@ export default {
     const query = { types, order: isNewest ? 'desc' : order, limit }
     let doubt: string | undefined
     const onUnprovedOrder = (isCut: boolean) => {
-      doubt = isCut ? `these may not be the ${isNewest ? 'newest' : 'oldest'} events` : 'it may be wrong'
+      doubt = isCut
+        ? `these may not be the ${isNewest ? 'newest' : 'oldest'} events`
+        : 'the order may be wrong'
     }
     const list = async () =>
       isNewest
@@ -71,8 +73,7 @@ export default {
     if (count === 0 && !types) messages.note('no events')
     if (doubt !== undefined && count > 0)
       messages.note(`the times of the events do not prove their order: ${doubt}`)
-    // If the limit ended the list, the service may have more events. A type without an event may then still
-    // exist, so it is not reported.
+    // If the limit ended the list, a later event may have a missing type, so missing types are not reported.
     if (limit !== undefined && count >= limit) return
     for (const type of missing) messages.note(`no event has the type '${type}'${suggestEventType(type)}`)
   },

@@ -14,7 +14,7 @@ import type { CommandModule } from '../command.ts'
 
 export default {
   parameters: () => [
-    new Argument('[task...]', 'a message; without events, continue the session'),
+    new Argument('[task...]', 'the task; without a task or other events, continue the session'),
     ...createSessionFlags({ noValidateHelp: 'accept any JSON as events, and undocumented betas' }),
     new FileFlag('-i, --input <file>', 'events as JSON, or - for stdin'),
     new Option('--after <id>', 'resume after this event; printed in resume commands'),

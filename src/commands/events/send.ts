@@ -20,7 +20,7 @@ export default {
     new FileFlag('-i, --input <file>', 'events as JSON, or - for stdin: a body, a list, or one per line'),
     ...createEventFlags(),
     createFailOnEmptyFlag(),
-    new Option('--ids', 'print the ids of the sent events, with --follow those of waiting tool uses'),
+    new Option('--ids', 'print the ids of the sent events; with --follow, the ids of waiting tool uses'),
     new Option('--follow', 'then follow the session until it stops'),
   ],
 
