@@ -11,7 +11,7 @@ const files = readdirSync(source, { recursive: true, encoding: 'utf8' })
   .map(withSlashes)
 const read = (file: string) => readFileSync(join(source, file), 'utf8')
 
-/** Folders and files of src by level, the lowest first. Those on one level do not import each other. */
+/** Folders and files of src by level, the lowest first. A folder may import only from lower levels. */
 const levels = [
   ['short-lived-set.ts'],
   ['delivery-state.ts'],
@@ -55,7 +55,7 @@ test('every file of src belongs to a level of the architecture', () => {
   expect(files.filter((file) => getLevel(getTopPart(file)) < 0)).toEqual([])
 })
 
-test('imports only go to lower levels, and folders on one level do not import each other', () => {
+test('files of src import other folders only from lower levels of the architecture', () => {
   const wrong = files.flatMap((file) =>
     listImports(file)
       .filter((target) => target !== '../package.json')
@@ -82,7 +82,7 @@ test('the imports of src have no cycles', () => {
   expect(circles).toEqual([])
 })
 
-test('commands/ and the command tree name the same commands', () => {
+test('each file of src/commands is a command of the command tree, and each command has a file', () => {
   const isFile = (path: string) => files.includes(`commands/${path}.ts`)
   // One file may contain all commands of a group.
   const pathsIn = (level: Record<string, CommandEntry>, before: string): string[] =>
@@ -100,7 +100,7 @@ test('commands/ and the command tree name the same commands', () => {
   expect(named.toSorted()).toEqual(commands.toSorted())
 })
 
-test('wire imports no package but zod', () => {
+test('src/wire imports no package but zod', () => {
   const names = files
     .filter((file) => getTopPart(file) === 'wire')
     .flatMap((file) =>
@@ -109,7 +109,7 @@ test('wire imports no package but zod', () => {
   expect(new Set(names)).toEqual(new Set(['zod/mini']))
 })
 
-test('only the host files use the global `process`, and no file uses `console`', () => {
+test('only host.ts, signals.ts and std-streams.ts use `process`, and no file uses `console`', () => {
   const withProcess = files.filter((file) => /\bprocess\.\w/.test(read(file)))
   expect(withProcess.toSorted()).toEqual(['host.ts', 'signals.ts', 'std-streams.ts'])
   expect(files.filter((file) => /\bconsole\.\w/.test(read(file)))).toEqual([])
@@ -120,6 +120,6 @@ test('only timers.ts, io/lock.ts and the emulator read clocks or random numbers'
     /\bDate\.now\b|\bnew Date\(\)|\bperformance\.now\b|\bMath\.random\b/.test(read(file)),
   )
   const others = readers.filter((file) => getTopPart(file) !== 'emulator')
-  // Processes share a lock, so lock.ts uses the clock of the machine.
+  // Several processes compare the times of a lock, so io/lock.ts uses the clock of the machine.
   expect(others.toSorted()).toEqual(['io/lock.ts', 'timers.ts'])
 })

@@ -33,7 +33,7 @@ function sectionsOf(page: string): string[] {
 const sections = sectionsOf(read('src/wire/README.md'))
 const parts = [...new Set(sections.map((section) => section.replace(/,.*/, '')))]
 
-/** Returns the sections that a comment cites: in brackets, or by the name of a part. */
+/** Finds the sections that a comment cites, such as `(gateway, 2.1)` or `session events, 4.1 and 8`. */
 function citedSections(text: string): string[] {
   const cited = new RegExp(`(?:[(;] ?([a-z ]+)|\\b(${parts.join('|')})), (\\d[\\d., and]*)`, 'gi')
   return [...text.matchAll(cited)].flatMap(([, inBrackets, byName, numbers = '']) =>
@@ -43,7 +43,7 @@ function citedSections(text: string): string[] {
   )
 }
 
-/** Returns the pages that a comment cites, with the heading if one is named: `README.md`, Speed. */
+/** Finds the pages that a comment cites, and the heading after a page, such as `README.md`, Speed. */
 const citedPages = (text: string) =>
   [...text.matchAll(/(?<![\w./*-])((?:[\w.-]+\/)*[\w-]+\.md)\b`?(?:, ([A-Z][^,;.:)]*))?/g)].map(
     ([, path = '', heading]) => ({ path, heading: heading?.trim() }),
@@ -58,7 +58,7 @@ test('all files that test/mutants/modules.json names exist', () => {
   )
   const paths = modules
     .flatMap(({ files, tests }) => [...files, ...tests])
-    // A pattern for all files of a folder counts as the folder.
+    // For a pattern of all files of a folder, only the folder must exist.
     .map((pattern) => pattern.replace(/\/\*.*/, ''))
     .flatMap((pattern) => {
       const [, before, names = '', after] = /^(.*)\{(.*)\}(.*)$/.exec(pattern) ?? [pattern, '', pattern, '']

@@ -2,7 +2,7 @@ import { describe, expect, onTestFinished, test } from 'vitest'
 import type { Exchange } from '../src/wire/exchange.ts'
 import { answering, message, run } from './harness/run.ts'
 
-test('tests run in UTC with umask 022, without variables for colours, locales, proxies and parley', () => {
+test('tests run in UTC with umask 022, without variables for colours, locales, proxies or parley', () => {
   expect(process.env.TZ).toBe('UTC')
   expect(process.umask()).toBe(0o022)
   const odd = Object.keys(process.env).filter((name) =>
@@ -10,7 +10,7 @@ test('tests run in UTC with umask 022, without variables for colours, locales, p
       name,
     ),
   )
-  // vitest sets FORCE_TTY.
+  // vitest itself sets FORCE_TTY, so the variable is allowed.
   expect(odd.filter((name) => name !== 'FORCE_TTY')).toEqual([])
   expect((0.5).toLocaleString()).toBe('0.5')
 })
@@ -64,7 +64,7 @@ test('events list treats a time without a zone as UTC when it checks the order o
   expect(ended.requests).toHaveLength(1)
 })
 
-test('events list repeats the day if the offset changes within it', async () => {
+test('events list repeats the day if the UTC offset changes during the day', async () => {
   setZone('Europe/Berlin')
   const data = ['00:59:59', '01:00:00'].map((time) => ({
     id: 'e',

@@ -10,7 +10,7 @@ function createSecrets(...all: string[]) {
 
 describe('parley redacts secrets in a text', () => {
   test.each<[what: string, secrets: string[], text: string, shown: string]>([
-    ['nothing without secrets', [], 'a text', 'a text'],
+    ['nothing if there are no secrets', [], 'a text', 'a text'],
     ['a secret anywhere', ['abcd'], 'abcd x abcd y', '[redacted] x [redacted] y'],
     ['a secret twice in a row', ['abcd'], 'abcdabcd', '[redacted][redacted]'],
     ['a secret of four characters, but no shorter one', ['abc', 'wxyz'], 'abc wxyz', 'abc [redacted]'],
@@ -20,7 +20,7 @@ describe('parley redacts secrets in a text', () => {
     ['a secret that is the start of another secret', ['abcd', 'abcdefgh'], 'xabcdefghx', 'x[redacted]x'],
     ['a secret that is inside another secret', ['abcdefgh', 'cdef'], 'xabcdefghx', 'x[redacted]x'],
     ['a secret that is the end of another secret', ['efgh', 'abcdefgh'], 'xabcdefghx', 'x[redacted]x'],
-  ])('parley redacts in a text %s', (_, secrets, text, shown) => {
+  ])('in a text, parley redacts %s', (_, secrets, text, shown) => {
     expect(createSecrets(...secrets).redact(text)).toBe(shown)
     expect(createSecrets(...secrets).redactValue([text, { [text]: 1 }])).toEqual([shown, { [shown]: 1 }])
   })
@@ -110,7 +110,7 @@ test.each([
   ['each of several starts of a secret', 'canary… canary-s…', '[redacted]… [redacted]…'],
   ['only the second of two starts in a row', 'canacanar…', 'cana[redacted]…'],
   ['no start of a secret that continues as another word', 'canary, it is…', 'canary, it is…'],
-])('where a text is cut, parley redacts %s', (_, text, shown) => {
+])('before an ellipsis that cuts a text, parley redacts %s', (_, text, shown) => {
   expect(createSecrets('canary-secret').redact(text)).toBe(shown)
 })
 
@@ -181,7 +181,7 @@ describe('parley redacts secrets in an address', () => {
     ['?X-Amz-Signature=ab"c', '?X-Amz-Signature=[redacted]"c'],
     [`?key=ab'c&key=ab\\c&key=ab c`, `?key=[redacted]'c&key=[redacted]\\c&key=[redacted] c`],
     ['?keys=abc&key= key=abc', '?keys=abc&key= key=abc'],
-  ])('parley redacts the address %s', (text, shown) => {
+  ])('parley redacts only passwords and keys of the addresses in: %s', (text, shown) => {
     expect(createSecrets().redact(text)).toBe(shown)
   })
 })

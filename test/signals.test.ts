@@ -7,7 +7,7 @@ import { start } from './harness/process.ts'
 import { temporaryFolder } from './harness/run.ts'
 import { serve } from './harness/server.ts'
 
-test('a SIGINT that arrives just before a prompt or pager takes it over goes to the prompt or pager (needs signals)', async () => {
+test('a prompt or pager also gets a SIGINT that arrived just before its start (needs signals)', async () => {
   let count = 0
   const ignore = () => void count++
   process.on('SIGINT', ignore)
@@ -23,7 +23,7 @@ test('a SIGINT that arrives just before a prompt or pager takes it over goes to 
   process.off('SIGINT', ignore)
 })
 
-test('Ctrl-C ends a stream by the signal if the reader of the pipe ends first (needs signals)', async () => {
+test('parley ends by SIGINT after Ctrl-C, even if the reader of its pipe ends first (needs signals)', async () => {
   const cwd = temporaryFolder()
   // The signal arrives while parley writes the second word, so Node has not handled it when the write fails.
   const preload = join(cwd, 'preload.cjs')

@@ -105,7 +105,7 @@ describe('parley waits for a file that another process has open on Windows', () 
   )
 })
 
-test('image copies an image on a file system without links', async () => {
+test('image copies an image if the file system has no hard links', async () => {
   const { cwd, env } = createWindows(failing('linkSync', { code: 'EISDIR', times: 1 }))
   const argv = ['image', 'a fox', '--profile', 'demo', '-q']
   expect(await execute(argv, { cwd, env })).toMatchObject({ code: 0, out: 'a-fox.png\n', err: '' })
@@ -114,7 +114,7 @@ test('image copies an image on a file system without links', async () => {
 test('on Windows parley reads a pipe on stdin although Node does not report it as a FIFO', async () => {
   const { cwd, env } = createWindows(`require('node:fs').Stats.prototype.isFIFO = () => false`)
   const argv = ['chat', 'Review:', '--profile', 'demo', '--dry-run']
-  // Node gives its child a socket, a shell gives it a pipe.
+  // Node connects the stdin of a child to a socket, a shell connects it to a pipe.
   const within = isWindows ? [] : ['sh', '-c', 'cat | "$@"', 'sh']
   const { out } = await execute(argv, { cwd, env, stdin: 'piped text', within })
   expect(out).toContain('piped text')

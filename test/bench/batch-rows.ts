@@ -1,25 +1,22 @@
 import { writeFileSync } from 'node:fs'
 import { resolve } from 'node:path'
-import { type Job, parley, temporary } from './measure.ts'
-import { credentials, type Row } from './rows.ts'
-import { slowMs } from './server.ts'
+import { getTemporaryPath, parleyPath, type TimedCommand } from './measure.ts'
+import { type BenchRow, createServerEnvironment } from './rows.ts'
+import { slowAnswerMs } from './server.ts'
 
 const path = '/alpha_cli/v1beta/models/alpha-2.5-pro:generateContent'
 
 /** Writes a file with `count` prompts. Returns its path. */
 function writePrompts(count: number): string {
-  const file = temporary(`prompts-${count}.ndjson`)
+  const file = getTemporaryPath(`prompts-${count}.ndjson`)
   const line = (_: unknown, at: number) => `{"id":"line ${at}","prompt":"Say hello to ${at}"}\n`
   writeFileSync(file, Array.from({ length: count }, line).join(''))
   return file
 }
 
-/**
- * Writes a script with an undici pool that does the same work and no more: it reads, requests, parses and
- * prints.
- */
+/** Writes a script that does only the necessary work, with an undici pool: read, request, parse and print. */
 function writePool(url: string): string {
-  const script = temporary('pool.cjs')
+  const script = getTemporaryPath('pool.cjs')
   writeFileSync(
     script,
     `const { Pool } = require('${resolve('node_modules/undici')}')
@@ -49,16 +46,16 @@ const xargs = (url: string, prompts: string) => {
 }
 
 /** Creates the rows with many concurrent requests. */
-export function createBatchRows(node: string, url: string): Row[] {
+export function createBatchRows(node: string, url: string): BenchRow[] {
   const [few, some, many] = [writePrompts(1000), writePrompts(20_000), writePrompts(100_000)]
-  const env = credentials(url)
-  const batch = (file: string, more = ''): Job => ({
-    command: `'${node}' '${parley}' chat --batch ${file} --concurrency 16 -q ${more}`,
+  const env = createServerEnvironment(url)
+  const batch = (file: string, more = ''): TimedCommand => ({
+    command: `'${node}' '${parleyPath}' chat --batch ${file} --concurrency 16 -q ${more}`,
     env,
   })
-  const done = temporary('results.ndjson')
+  const done = getTemporaryPath('results.ndjson')
   const [slow, slots] = [2000, 64]
-  const ideal = (Math.ceil(slow / slots) * slowMs) / 1000
+  const ideal = (Math.ceil(slow / slots) * slowAnswerMs) / 1000
   return [
     {
       work: '1,000 chats, 16 at a time',
@@ -81,7 +78,7 @@ export function createBatchRows(node: string, url: string): Row[] {
       work: '2,000 chats of 200 ms, 64 at a time',
       against: `the ideal, ${ideal} s`,
       job: {
-        command: `'${node}' '${parley}' chat --batch ${writePrompts(slow)} --concurrency ${slots} -q`,
+        command: `'${node}' '${parleyPath}' chat --batch ${writePrompts(slow)} --concurrency ${slots} -q`,
         env: { ...env, PARLEY_BASE_URL: `${url}/slow` },
       },
       baseline: { command: `sleep ${ideal}` },

@@ -3,12 +3,12 @@ import { readFileSync, writeFileSync } from 'node:fs'
 import { cpus } from 'node:os'
 import { parseArgs } from 'node:util'
 import { findNode } from '../harness/node.ts'
-import { measureInside } from './inside.ts'
-import { compare, parley, peak, slowVariables, withoutSlowVariables } from './measure.ts'
+import { measureInProcess } from './inside.ts'
+import { measureMedians, measurePeakMiB, parleyPath, slowVariables, withoutSlowVariables } from './measure.ts'
 import { explainRun } from './profile.ts'
-import { createRows, credentials, type Row } from './rows.ts'
+import { type BenchRow, createRows, createServerEnvironment } from './rows.ts'
 import { startServer } from './server.ts'
-import { formatLine, type Measured, replaceTable } from './table.ts'
+import { formatTableLine, type MeasuredRow, replaceTable } from './table.ts'
 
 const readme = 'src/README.md'
 
@@ -21,7 +21,7 @@ function findVersion(tool: string): string | undefined {
   }
 }
 
-async function measureRow(row: Row, major: number): Promise<Measured> {
+async function measureRow(row: BenchRow, major: number): Promise<MeasuredRow> {
   const { work, against, budget, seconds, memory = Infinity, tools = [] } = row
   const column = major === 20 ? 0 : 1
   const most = [
@@ -43,19 +43,19 @@ async function measureRow(row: Row, major: number): Promise<Measured> {
   const { job, baseline, isStart } = row
   const rounds = Math.min(row.rounds, Number(process.env.BENCH_ROUNDS ?? row.rounds))
   if (row.isMemory) {
-    const [mine, theirs] = [await peak(job), await peak(baseline)]
+    const [mine, theirs] = [await measurePeakMiB(job), await measurePeakMiB(baseline)]
     const shown = `${(mine / theirs).toFixed(2)} x (${mine.toFixed(0)} / ${theirs.toFixed(0)} MiB)`
     return result(shown, `${(mine / theirs).toFixed(2)} x, ${mine.toFixed(0)}`, isOver(mine / theirs, mine))
   }
   if (seconds !== undefined) {
-    const [mine = 0] = await compare([job], rounds)
+    const [mine = 0] = await measureMedians([job], rounds)
     return result(`${(mine / 1000).toFixed(2)} s`, `${(mine / 1000).toFixed(1)} s`, mine / 1000 > seconds)
   }
   const jobs = [job, baseline]
   if (isStart && slowVariables.length > 0)
     jobs.push(withoutSlowVariables(job), withoutSlowVariables(baseline))
-  const [mine = 0, theirs = 0, mineBare, theirsBare] = await compare(jobs, rounds)
-  const used = memory === Infinity ? 0 : await peak(job)
+  const [mine = 0, theirs = 0, mineBare, theirsBare] = await measureMedians(jobs, rounds)
+  const used = memory === Infinity ? 0 : await measurePeakMiB(job)
   const shown = [
     describe(mine, theirs),
     ...(mineBare && theirsBare
@@ -76,12 +76,12 @@ const [ownMajor = ''] = process.versions.node.split('.')
 const server = await startServer()
 const tools = ['curl', 'jq', 'sed', 'base64'].map((tool) => findVersion(tool)?.split(' (')[0] ?? `no ${tool}`)
 const date = new Date().toISOString().slice(0, 10)
-const columns: { node: string; rows: Measured[] }[] = []
+const columns: { node: string; rows: MeasuredRow[] }[] = []
 const failed: string[] = []
 for (const major of positionals.length > 0 ? positionals : [ownMajor]) {
   const node = findNode(major)
   const version = findVersion(node) ?? major
-  const rows: Measured[] = []
+  const rows: MeasuredRow[] = []
   console.log(`\nparley, ${date}, Node ${version}, ${cpus().length} CPUs`)
   console.log(`(${tools.join('; ')})\n`)
   console.log('| work | against | at most | measured | |\n|---|---|---|---|---|')
@@ -90,7 +90,7 @@ for (const major of positionals.length > 0 ? positionals : [ownMajor]) {
     try {
       const measured = await measureRow(row, Number(version.slice(1, 3)))
       rows.push(measured)
-      console.log(formatLine(measured))
+      console.log(formatTableLine(measured))
       if (measured.isOver)
         failed.push(`${row.work} on ${version}: ${measured.shown}, at most ${measured.most}`)
     } catch (error) {
@@ -99,9 +99,12 @@ for (const major of positionals.length > 0 ? positionals : [ownMajor]) {
     }
   }
   columns.push({ node: version.slice(1).split('.', 2).join('.'), rows })
-  if (major === ownMajor && !process.env.BENCH_ROW) for (const row of await measureInside()) console.log(row)
+  if (major === ownMajor && !process.env.BENCH_ROW)
+    for (const row of await measureInProcess()) console.log(row)
   if (!process.env.BENCH_ROW)
-    console.log(`\n${await explainRun(node, `'${parley}' chat 'Say hello'`, credentials(server.url))}`)
+    console.log(
+      `\n${await explainRun(node, `'${parleyPath}' chat 'Say hello'`, createServerEnvironment(server.url))}`,
+    )
 }
 server.close()
 if (values.write) {

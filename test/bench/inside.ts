@@ -46,7 +46,7 @@ const pairs = [
 ]
 
 /** Returns the rows that are measured in this process, with its Node version. */
-export async function measureInside(): Promise<string[]> {
+export async function measureInProcess(): Promise<string[]> {
   const rows: string[] = []
   for (const { work, against, job, baseline } of pairs) {
     const bench = new Bench({ time: 500, warmupTime: 200 }).add('job', job).add('baseline', baseline)

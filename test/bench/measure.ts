@@ -3,13 +3,13 @@ import { existsSync, mkdtempSync, readFileSync, rmSync, statfsSync, writeFileSyn
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 
-/** A process or a shell pipeline that is timed. */
-export interface Job {
+/** Command line of bash, with environment variables. */
+export interface TimedCommand {
   command: string
   env?: Record<string, string>
 }
 
-export const parley = resolve('bin/parley.cjs')
+export const parleyPath = resolve('bin/parley.cjs')
 
 /**
  * Returns a folder in memory if a few images fit there, because the load of a disk would distort the
@@ -24,38 +24,38 @@ function findFastFolder(): string {
 const folder = mkdtempSync(join(findFastFolder(), 'parley-bench-'))
 process.on('exit', () => rmSync(folder, { recursive: true, force: true }))
 
-export const temporary = (name: string): string => join(folder, name)
+export const getTemporaryPath = (name: string): string => join(folder, name)
 
 /** Environment variables that slow down every start of Node. */
 export const slowVariables = ['NODE_EXTRA_CA_CERTS', 'NODE_OPTIONS'].filter((name) => process.env[name])
 
-/** The environment without variables that configure parley or npm. */
+/** Environment without variables that configure parley or npm. */
 const inherited = Object.fromEntries(
   Object.entries(process.env).filter(([name]) => !/^(PARLEY_|npm_|NODE_V8_COVERAGE$)/.test(name)),
 )
 
-const environment: NodeJS.ProcessEnv = { ...inherited, HOME: folder, XDG_CACHE_HOME: temporary('cache') }
+const environment: NodeJS.ProcessEnv = {
+  ...inherited,
+  HOME: folder,
+  XDG_CACHE_HOME: getTemporaryPath('cache'),
+}
 
-/** Returns the same job in an environment without `slowVariables`. */
-export const withoutSlowVariables = (job: Job): Job => ({
+export const withoutSlowVariables = (job: TimedCommand): TimedCommand => ({
   ...job,
   command: [...slowVariables.map((name) => `unset ${name}`), job.command].join('; '),
 })
 
-/**
- * A module that writes the peak memory of its Node process, in KiB. Memory of the parent process does not
- * count.
- */
-const peakReporter = temporary('peak.cjs')
+/** Module that writes the peak memory of its Node process, in KiB, when the process exits. */
+const peakReporter = getTemporaryPath('peak.cjs')
 writeFileSync(
   peakReporter,
   `const { readFileSync, writeFileSync } = require('node:fs')
   const peak = () => /VmHWM:\\s+(\\d+)/.exec(readFileSync('/proc/self/status', 'utf8'))[1]
-  process.on('exit', () => writeFileSync(process.env.PEAK_FILE, peak()))`,
+  process.on('exit', () => writeFileSync(process.env.PEAK_FILE, measurePeakMiB()))`,
 )
 
-/** Runs a job to its end. Returns the milliseconds. Throws if the job fails. */
-export function time({ command, env }: Job): Promise<number> {
+/** Runs a command to its end. Returns the milliseconds. Throws if the command fails. */
+export function measureMs({ command, env }: TimedCommand): Promise<number> {
   const start = performance.now()
   const child = spawn('bash', ['-c', `exec 0</dev/null >/dev/null; set -o pipefail; ${command}`], {
     env: { ...environment, ...env },
@@ -73,19 +73,19 @@ export function time({ command, env }: Job): Promise<number> {
   })
 }
 
-/** Returns the peak memory of a job of one Node process, in MiB. */
-export async function peak(job: Job): Promise<number> {
-  const file = temporary('peak')
-  await time({ ...job, env: { ...job.env, NODE_OPTIONS: `--require ${peakReporter}`, PEAK_FILE: file } })
+/** Returns the peak memory of a command with one Node process. */
+export async function measurePeakMiB(job: TimedCommand): Promise<number> {
+  const file = getTemporaryPath('peak')
+  await measureMs({ ...job, env: { ...job.env, NODE_OPTIONS: `--require ${peakReporter}`, PEAK_FILE: file } })
   return Number(readFileSync(file, 'utf8')) / 1024
 }
 
-/** Returns the medians of jobs that run in turns, so that noise affects them equally. */
-export async function compare(jobs: Job[], rounds: number): Promise<number[]> {
+/** Returns the median time of each job. The jobs run in turns, so that noise affects all jobs equally. */
+export async function measureMedians(jobs: TimedCommand[], rounds: number): Promise<number[]> {
   const times: number[][] = jobs.map(() => [])
-  for (const job of jobs) await time(job)
+  for (const job of jobs) await measureMs(job)
   for (let round = 0; round < rounds; round++) {
-    for (const [index, job] of jobs.entries()) times[index]?.push(await time(job))
+    for (const [index, job] of jobs.entries()) times[index]?.push(await measureMs(job))
   }
   return times.map(median)
 }

@@ -1,6 +1,6 @@
 import { readdirSync, readFileSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
-import { type Job, temporary, time } from './measure.ts'
+import { getTemporaryPath, measureMs, type TimedCommand } from './measure.ts'
 
 interface Profile {
   nodes: { id: number; callFrame: { functionName: string; url: string }; children?: number[] }[]
@@ -11,7 +11,7 @@ interface Profile {
 
 const rounds = 15
 
-/** The part that each file of the bundle belongs to, in the order in which a chat loads the files. */
+/** Part of a run for each file of the bundle, in the order in which a chat loads the files. */
 const parts: Record<string, string> = {
   start: "Node's own start, and its end",
   loading: "finding, reading and compiling parley's files",
@@ -25,17 +25,18 @@ const parts: Record<string, string> = {
   idle: 'waiting',
 }
 
-/**
- * Returns the milliseconds of each part of one run as a Markdown table. Profiling makes the run slightly
- * slower.
- */
-export async function explainRun(node: string, argv: string, env: NonNullable<Job['env']>): Promise<string> {
-  const folder = temporary('profile')
+/** Returns the milliseconds of each part of a run as a Markdown table. Profiling slows the run slightly. */
+export async function explainRun(
+  node: string,
+  argv: string,
+  env: NonNullable<TimedCommand['env']>,
+): Promise<string> {
+  const folder = getTemporaryPath('profile')
   const sums = new Map(Object.values(parts).map((part) => [part, 0]))
   for (let round = 0; round < rounds; round++) {
     rmSync(folder, { recursive: true, force: true })
     const flags = `--cpu-prof --cpu-prof-dir=${folder} --cpu-prof-interval=100`
-    await time({ command: `'${node}' ${flags} ${argv}`, env })
+    await measureMs({ command: `'${node}' ${flags} ${argv}`, env })
     const file = join(folder, readdirSync(folder)[0] as string)
     addUp(JSON.parse(readFileSync(file, 'utf8')) as Profile, sums)
   }
@@ -44,8 +45,8 @@ export async function explainRun(node: string, argv: string, env: NonNullable<Jo
 }
 
 /**
- * Each sample belongs to the innermost file of parley on its stack, also if it is in a function of Node that
- * this file calls.
+ * Adds each sample to the part of the innermost file of parley on its stack, even while that file calls a
+ * function of Node.
  */
 function addUp({ nodes, samples, timeDeltas }: Profile, sums: Map<string, number>): void {
   const frames = new Map(nodes.map((node) => [node.id, node]))

@@ -1,13 +1,13 @@
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { createBatchRows } from './batch-rows.ts'
-import { type Job, parley, temporary } from './measure.ts'
+import { getTemporaryPath, parleyPath, type TimedCommand } from './measure.ts'
 import { createSessionRows } from './session-rows.ts'
 
-export interface Row {
+export interface BenchRow {
   work: string
   against: string
-  job: Job
-  baseline: Job
+  job: TimedCommand
+  baseline: TimedCommand
   rounds: number
   /** Maximum ratio, on Node 20 and on later versions. If omitted, the ratio is only reported. */
   budget?: [node20: number, later: number]
@@ -15,7 +15,7 @@ export interface Row {
   tools?: string[]
   /** Maximum memory, in MiB. */
   memory?: number
-  /** If true, the memory is compared, not the time. */
+  /** If true, the budget limits the ratio of the memory, not of the time. */
   isMemory?: true
   /** Maximum seconds, instead of a ratio. */
   seconds?: number
@@ -27,15 +27,15 @@ const path = '/alpha_cli/v1beta/models/alpha-2.5-pro:generateContent'
 const body = '{"contents":[{"role":"user","parts":[{"text":"Say hello"}]}]}'
 
 /** Creates all rows of the section "Speed" in `src/README.md`, for one Node. */
-export function createRows(node: string, url: string): Row[] {
-  const env = credentials(url)
-  const run = (argv: string): Job => ({ command: `'${node}' '${parley}' ${argv}`, env })
-  const nothing: Job = { command: `'${node}' -e 0` }
-  // The shell starts one more process because of this check, so the baseline has the check too.
+export function createRows(node: string, url: string): BenchRow[] {
+  const env = createServerEnvironment(url)
+  const run = (argv: string): TimedCommand => ({ command: `'${node}' '${parleyPath}' ${argv}`, env })
+  const nothing: TimedCommand = { command: `'${node}' -e 0` }
+  // This check makes the shell start one more process, so the baseline has the check, too.
   const thenFine = '|| [ $? = 2 ]'
   const curl = `curl -sN -H 'Authorization: Bearer t' -H 'Content-Type: application/json' -d '${body}'`
 
-  const bare = temporary('bare.cjs')
+  const bare = getTemporaryPath('bare.cjs')
   writeFileSync(
     bare,
     `const body = ${JSON.stringify(body)}
@@ -46,22 +46,22 @@ export function createRows(node: string, url: string): Row[] {
       response.on('end', () => console.log(JSON.parse(text).content[0].text))
     }).end(body)`,
   )
-  const get = temporary('get.cjs')
+  const get = getTemporaryPath('get.cjs')
   writeFileSync(
     get,
     `const headers = { authorization: 'Bearer t' }
     require('http').get('${url}/large', { headers }, (response) => response.pipe(process.stdout))`,
   )
-  const events = temporary('events.ndjson')
+  const events = getTemporaryPath('events.ndjson')
   const event = (_: unknown, i: number) =>
     `{"type":"user.message","content":[{"type":"text","text":"event ${i}"}]}`
   writeFileSync(events, Array.from({ length: 10_000 }, event).join('\n'))
-  const api = { command: `'${node}' '${parley}' api gateway /large > ${temporary('large')}`, env }
-  const images = temporary('images')
+  const api = { command: `'${node}' '${parleyPath}' api gateway /large > ${getTemporaryPath('large')}`, env }
+  const images = getTemporaryPath('images')
   mkdirSync(images, { recursive: true })
   const image = run(`image -m m 'a fox' --force -o ${images}/fox.png`)
   const imagePath = '/api/image/alpha/v1beta/models/m:generateContent'
-  const bareImage = temporary('image.cjs')
+  const bareImage = getTemporaryPath('image.cjs')
   writeFileSync(
     bareImage,
     `require('http').request('${url}${imagePath}', { method: 'POST' }, (response) => {
@@ -131,9 +131,9 @@ export function createRows(node: string, url: string): Row[] {
     {
       work: '500,000 stream events, text to a file',
       against: '`curl -N \\| sed \\| jq -j`',
-      job: run(`chat --stream 'Say hello' -o ${temporary('words.txt')}`),
+      job: run(`chat --stream 'Say hello' -o ${getTemporaryPath('words.txt')}`),
       baseline: {
-        command: `${curl} '${url}${path}?alt=sse' | sed -n 's/^data: //p' | jq -j '.delta.text // empty' > ${temporary('words2.txt')}`,
+        command: `${curl} '${url}${path}?alt=sse' | sed -n 's/^data: //p' | jq -j '.delta.text // empty' > ${getTemporaryPath('words2.txt')}`,
       },
       rounds: 3,
       budget: [0.7, 0.6],
@@ -174,7 +174,7 @@ export function createRows(node: string, url: string): Row[] {
       work: '`api`, a 200 MiB answer to a file',
       against: 'a bare `http.get`, piped to the file',
       job: api,
-      baseline: { command: `'${node}' ${get} > ${temporary('large2')}` },
+      baseline: { command: `'${node}' ${get} > ${getTemporaryPath('large2')}` },
       rounds: 5,
       budget: [1.1, 1.1],
       memory: 100,
@@ -183,8 +183,8 @@ export function createRows(node: string, url: string): Row[] {
   ]
 }
 
-/** Returns the environment that points parley at the server. */
-export const credentials = (url: string): Record<string, string> => ({
+/** Returns the addresses and credentials of the server, as environment variables. */
+export const createServerEnvironment = (url: string): Record<string, string> => ({
   PARLEY_BASE_URL: url,
   PARLEY_AGENTS_URL: url,
   PARLEY_ACCESS_TOKEN: 't',

@@ -4,8 +4,8 @@ import type { AddressInfo } from 'node:net'
 
 const words = 500_000
 
-/** Time before an answer below `/slow`. */
-export const slowMs = 200
+/** Delay of each answer below the path `/slow`. */
+export const slowAnswerMs = 200
 
 const answer = JSON.stringify({
   id: 'msg_1',
@@ -38,7 +38,7 @@ function createImage(): Buffer {
 }
 
 /** Returns the events of a session: 50,000 tool uses, each with its result, then an idle event. */
-export function createSession(): string[] {
+export function createSessionEvents(): string[] {
   const pair = (_: unknown, i: number) => [
     `{"id":"u${i}","type":"agent.tool_use","processed_at":"2026-11-22T10:00:00Z","name":"bash","input":{"command":"ls ${i}"},"evaluated_permission":"allow"}`,
     `{"id":"r${i}","type":"agent.tool_result","processed_at":"2026-11-22T10:00:00Z","tool_use_id":"u${i}","content":[{"type":"text","text":"done"}]}`,
@@ -67,7 +67,7 @@ async function sendLarge(response: ServerResponse, piece: Buffer): Promise<void>
 export async function startServer(): Promise<{ url: string; close(): void }> {
   const stream = createStream()
   const image = createImage()
-  const session = createSession()
+  const session = createSessionEvents()
   const large = Buffer.alloc(2 ** 20, 'parley ')
   const server = createServer((request, response) => {
     request.resume().on('end', () => {
@@ -87,7 +87,7 @@ export async function startServer(): Promise<{ url: string; close(): void }> {
             : answer
       const length = { 'content-type': 'application/json', 'content-length': Buffer.byteLength(body) }
       const answerNow = () => response.writeHead(200, { ...headers, ...length }).end(body)
-      return url.startsWith('/slow/') ? setTimeout(answerNow, slowMs) : answerNow()
+      return url.startsWith('/slow/') ? setTimeout(answerNow, slowAnswerMs) : answerNow()
     })
   })
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))

@@ -1,13 +1,13 @@
 import { writeFileSync } from 'node:fs'
-import { parley, temporary } from './measure.ts'
-import { credentials, type Row } from './rows.ts'
-import { createSession } from './server.ts'
+import { getTemporaryPath, parleyPath } from './measure.ts'
+import { type BenchRow, createServerEnvironment } from './rows.ts'
+import { createSessionEvents } from './server.ts'
 
 /** Creates the rows of long sessions. */
-export function createSessionRows(node: string, url: string): Row[] {
-  const events = temporary('session.ndjson')
-  const rules = temporary('rules.json')
-  writeFileSync(events, createSession().join('\n'))
+export function createSessionRows(node: string, url: string): BenchRow[] {
+  const events = getTemporaryPath('session.ndjson')
+  const rules = getTemporaryPath('rules.json')
+  writeFileSync(events, createSessionEvents().join('\n'))
   writeFileSync(rules, '{"rules":[{"tool":"bash","input":{"command":"ls *"},"decision":"allow"}]}')
   const jobs = {
     '`events list --raw` of 100,000 events': 'events list -s long --raw',
@@ -17,8 +17,11 @@ export function createSessionRows(node: string, url: string): Row[] {
   return Object.entries(jobs).map(([work, argv]) => ({
     work,
     against: '`jq -c` over the same bytes',
-    job: { command: `'${node}' '${parley}' ${argv} -q > ${temporary('listed')}`, env: credentials(url) },
-    baseline: { command: `jq -c . ${events} > ${temporary('listed2')}` },
+    job: {
+      command: `'${node}' '${parleyPath}' ${argv} -q > ${getTemporaryPath('listed')}`,
+      env: createServerEnvironment(url),
+    },
+    baseline: { command: `jq -c . ${events} > ${getTemporaryPath('listed2')}` },
     rounds: 3,
     budget: [2, 2],
     memory: 110,

@@ -1,11 +1,11 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import { formatLine, type Measured, replaceTable } from './table.ts'
+import { formatTableLine, type MeasuredRow, replaceTable } from './table.ts'
 
 const readme = readFileSync(join(import.meta.dirname, '../../src/README.md'), 'utf8')
 
-const row = (fields: Partial<Measured>): Measured => ({
+const row = (fields: Partial<MeasuredRow>): MeasuredRow => ({
   work: '`chat`',
   against: 'a script',
   most: '1.6 x; 1.4 x',
@@ -15,7 +15,7 @@ const row = (fields: Partial<Measured>): Measured => ({
   ...fields,
 })
 
-test('npm run bench replaces the table with a column for each Node, and prints values over budget in bold', () => {
+test('npm run bench --write replaces the table in src/README.md, with values over budget in bold', () => {
   const columns = [
     { node: '20.20', rows: [row({}), row({ work: 'more', most: '' })] },
     { node: '24.21', rows: [row({ brief: '1.70 x', isOver: true })] },
@@ -35,7 +35,7 @@ test('npm run bench replaces the table with a column for each Node, and prints v
 })
 
 test('npm run bench marks a row that is over its budget', () => {
-  expect(formatLine(row({}))).toMatch(/ \| ok \|$/)
-  expect(formatLine(row({ isOver: true }))).toMatch(/ \| \*\*over\*\* \|$/)
-  expect(formatLine(row({ most: '' }))).toContain('| reported | 1.50 x (3 / 2 ms) |  |')
+  expect(formatTableLine(row({}))).toMatch(/ \| ok \|$/)
+  expect(formatTableLine(row({ isOver: true }))).toMatch(/ \| \*\*over\*\* \|$/)
+  expect(formatTableLine(row({ most: '' }))).toContain('| reported | 1.50 x (3 / 2 ms) |  |')
 })

@@ -1,7 +1,5 @@
-/**
- * Result of a row on one version of Node. `shown` is printed. `brief` is for the table of `src/README.md`.
- */
-export interface Measured {
+/** Result of a row on one version of Node. `shown` is printed. `brief` is written into `src/README.md`. */
+export interface MeasuredRow {
   work: string
   against: string
   /** The budget. Empty if the result is only reported. */
@@ -11,7 +9,7 @@ export interface Measured {
   isOver: boolean
 }
 
-export const formatLine = ({ work, against, most, shown, isOver }: Measured): string =>
+export const formatTableLine = ({ work, against, most, shown, isOver }: MeasuredRow): string =>
   `| ${work} | ${against} | ${most || 'reported'} | ${shown} | ${isOver ? '**over**' : most && 'ok'} |`
 
 /**
@@ -20,10 +18,10 @@ export const formatLine = ({ work, against, most, shown, isOver }: Measured): st
  */
 export function replaceTable(
   readme: string,
-  { columns, about }: { columns: { node: string; rows: Measured[] }[]; about: string },
+  { columns, about }: { columns: { node: string; rows: MeasuredRow[] }[]; about: string },
 ): string {
   const rows = (columns[0]?.rows ?? []).filter(({ most }) => most !== '')
-  const createCell = (measured: Measured[], { work, against }: Measured) => {
+  const createCell = (measured: MeasuredRow[], { work, against }: MeasuredRow) => {
     const found = measured.find((each) => each.work === work && each.against === against)
     return found?.isOver ? `**${found.brief}**` : (found?.brief ?? '')
   }

@@ -11,7 +11,7 @@ test.each([
   ['a prompt', `"$(printf 'caf\\351')"`, 'caf\ufffd'],
   ['the value of a flag', `hi -m "$(printf '\\377')"`, '\ufffd'],
   [
-    'an argument that contains U+FFFD',
+    'an argument after a typed U+FFFD',
     `"a$(printf '\\357\\277\\275')" "b$(printf '\\377')"`,
     'a\ufffd or b\ufffd',
   ],

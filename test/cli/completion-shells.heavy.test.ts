@@ -14,7 +14,7 @@ interface Shell {
   forget: string
   /** Command that loads the output of `parley completion`. */
   load: string
-  /** Path where the shell looks for the completion script. `find` is the setup for that. */
+  /** Path where the shell looks for the completion script after the command `find`. */
   file: string
   find: string
   /** Command that prints the flags that ~/script offers after $WORDS. */
@@ -34,8 +34,7 @@ const shells: Shell[] = [
   {
     name: 'zsh',
     start: 'zsh -f -i',
-    // The default binding of zsh does not complete a longer line, and first runs $() in the word at the
-    // cursor.
+    // By default, TAB in zsh does not complete a longer line, and first runs $() in the word at the cursor.
     forget:
       "bindkey '\\eq' kill-whole-line; bindkey '^I' complete-word; zstyle ':completion:*' insert-tab false",
     load: 'eval "$(parley completion zsh)"',
@@ -180,7 +179,7 @@ for (const shell of shells) {
   })
 }
 
-test('bash completes with = : and @ as parts of words (needs bash and script)', async () => {
+test('bash completes words with = : and @ if these characters separate no words (needs bash and script)', async () => {
   const [bash] = shells as [Shell]
   const home = await createHome(bash)
   const rows = [...completed, ...profiles]

@@ -12,7 +12,7 @@ test('each value that completion suggests belongs to an existing flag or argumen
   expect([...completionValues.keys()].filter((key) => !parameters.includes(key))).toEqual([])
 })
 
-test('the installed program prints the completion scripts without a change, also with -q', async () => {
+test('the built program prints the same completion scripts as the sources, also with -q', async () => {
   for (const name of ['bash', 'zsh', 'fish']) {
     const { out } = await run(['completion', name])
     expect(await execute(['-q', 'completion', name])).toMatchObject({ code: 0, out, err: '' })
@@ -32,5 +32,4 @@ test('completion for an unknown shell exits with 2', async () => {
     out: '',
     err: "parley: <shell>: 'tcsh' is not one of bash, zsh, fish\n",
   })
-  expect(await run(['completion'])).toMatchObject({ code: 2, out: '' })
 })

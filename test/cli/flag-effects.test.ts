@@ -23,7 +23,7 @@ import {
   waitsFor,
 } from '../harness/session-service.ts'
 
-/** A flag and two command lines, one with the flag and one without. */
+/** How to run a command with and without a flag. */
 interface Row {
   /** Value of the flag. */
   value?: string
@@ -44,7 +44,7 @@ interface Row {
   files?: Record<string, string>
   /** Events before the command. */
   history?: Steps
-  /** The clock is fast while a command of `--tool` runs. Then only the exit code and posts are compared. */
+  /** The clock runs fast while a `--tool` command runs, so only the exit code and the posts are compared. */
   isTimed?: boolean
   /** The flag makes the command line a usage error. */
   isUsageError?: boolean
@@ -102,7 +102,7 @@ const countTask = (value: string, ...more: string[]): Row => ({ line: 'events ru
 const waiting: Steps = [bash('t1'), waitsFor('t1')]
 const count: Event = { id: 'c1', type: 'agent.custom_tool_use', name: 'count', input: {} }
 
-/** One request at a time, because concurrent requests have a different order in each run. */
+/** Sends one request at a time, because concurrent requests have a different order in each run. */
 function batchRows(command: string, line: string): Record<string, Row> {
   const flags: Record<string, Row> = {
     '--concurrency': { value: '4' },
@@ -425,20 +425,20 @@ async function probe({ baseUrl, accessToken, apiKey }: Served, probes: unknown[]
   server?.closeAllConnections()
 }
 
-/** A usage error, also of an unknown flag. */
+/** Exit code of a usage error. */
 const usage = 2
 
 interface Flag {
   command: string
   flag: string
   row: Row | undefined
-  /** Key of the row. */
+  /** Key in `rows`. */
   key: string
   /** The command has subcommands. */
   isGroup: boolean
 }
 
-/** Returns the flags of `parley`, which every request has, and the additional flags of each command. */
+/** Returns the shared flags once, and the own flags of each command. */
 async function listFlags(words: string[] = []): Promise<Flag[]> {
   const { flags, subcommands } = JSON.parse((await run(['help', ...words, '--json'])).out)
   const found: Flag[] = []
@@ -454,10 +454,10 @@ async function listFlags(words: string[] = []): Promise<Flag[]> {
   return found
 }
 
-/** Runs without a flag, by command line. Rows with the same run share it. */
+/** Results without the flag, by command line. Rows with the same command line share a result. */
 const bases = new Map<string, Promise<Observed>>()
 
-/** Commands that were run twice without the flag, for a row that replaces the services, files or clock. */
+/** Commands that had equal results in two runs without the flag, with a replaced service or file. */
 const repeated = new Set<string>()
 
 function observeBase(words: string[], row: Row): Promise<Observed> {

@@ -5,7 +5,7 @@ import { answering, message, run, temporaryFolder } from '../harness/run.ts'
 
 const long = '123456789'.repeat(40)
 
-describe('numbers of a request', () => {
+describe('numbers on the command line', () => {
   test.each([
     ['--temperature', '1e-3', '"temperature":1e-3'],
     ['--temperature', '.5', '"temperature":0.5'],
@@ -18,14 +18,13 @@ describe('numbers of a request', () => {
       const cwd = temporaryFolder()
       writeFileSync(join(cwd, 'body.json'), '{"contents": [], "x": 1.10}')
       writeFileSync(join(cwd, 'lines'), '"hi"\n')
-      const given = value === undefined ? [flag] : [flag, value]
       for (const argv of [
         ['chat', 'hi'],
         ['image', 'hi', '-m', 'a'],
         ['chat', '-i', 'body.json'],
         ['chat', '--batch', 'lines'],
       ]) {
-        const { code, requests } = await run([...argv, ...given], { cwd })
+        const { code, requests } = await run([...argv, flag, value], { cwd })
         // With 0 tokens, the demo answers without text.
         const isCut = value === '0' && flag === '--max-output-tokens' && argv[0] === 'chat'
         expect([code, requests.length]).toEqual([isCut ? 8 : 0, 1])
@@ -34,7 +33,7 @@ describe('numbers of a request', () => {
     },
   )
 
-  test.each(['0', long])('--max-iterations sends %s as typed', async (value) => {
+  test.each(['0', long])('--max-iterations %s sends the number as typed', async (value) => {
     const { code, requests } = await run(
       ['events', 'send', '-s', 's', '--outcome', 'x', '--max-iterations', value, '--rubric', 'y'],
       { stdin: '' },
@@ -45,7 +44,7 @@ describe('numbers of a request', () => {
   })
 
   test.each([[`generationConfig.maxOutputTokens=${long}`], ['generationConfig.maxOutputTokens=1e400']])(
-    'chat accepts a number in a body without a rule in the specification: %s',
+    'chat sends a number of any size that --set puts into a body: %s',
     async (assignment) => {
       const { code, requests } = await run(['chat', 'x', '--set', assignment], {
         exchange: answering(message('Hi')),
@@ -68,28 +67,16 @@ describe('numbers of a request', () => {
   )
 
   test.each([
-    ['--temperature', 'hot', 'not a number'],
-    ['--max-output-tokens', '1.5', 'not a whole number'],
-  ])('chat exits with 2 for an invalid number: %s %s', async (flag, value, expectedText) => {
-    const ended = await run(['chat', 'x', ...(value === undefined ? [flag] : [flag, value])])
-    expect(ended).toMatchObject({ code: 2, out: '', requests: [] })
-    expect(ended.err).toContain(expectedText)
-  })
-})
-
-describe('numeric options of parley', () => {
-  test.each([
+    ['chat x --temperature', 'hot', 'not a number'],
+    ['chat x --max-output-tokens', '1.5', 'not a whole number'],
     ['events list -s s --limit', '0', 'not a whole number of 1 or more'],
     ['chat x --retries', '1.5', '--retries 1.5: must be a whole number'],
     ['chat x --retries', long, ': must be at most 100'],
-  ])(
-    'parley exits with 2 for an invalid number of one of its own options: %s %s',
-    async (command, value, expectedText) => {
-      const ended = await run([...command.split(' '), value])
-      expect(ended).toMatchObject({ code: 2, requests: [] })
-      expect(ended.err).toContain(expectedText)
-    },
-  )
+  ])('parley exits with 2 for an invalid number of a flag: %s %s', async (command, value, expectedText) => {
+    const ended = await run([...command.split(' '), value])
+    expect(ended).toMatchObject({ code: 2, out: '', requests: [] })
+    expect(ended.err).toContain(expectedText)
+  })
 })
 
 test.each(['send hello', 'run hello'])(

@@ -23,7 +23,7 @@ const program = join(copy, 'dist/program.cjs')
 /** A line that every help page contains, and a replacement of the same length. */
 const [original, forged] = ['print this help', 'PRINT THIS HELP']
 
-/** Compiled code that prints `forged` for a source that prints `said`. */
+/** Compiled code that prints `forged` for a source that prints `original`, by file name. */
 const forgery = new Map<string, Buffer>()
 
 beforeAll(() => {
@@ -40,9 +40,7 @@ beforeAll(() => {
   }
 })
 
-/**
- * Runs help in a home folder that `plant` has prepared. The result names which of the two texts was printed.
- */
+/** Runs `chat --help` in a home folder that `plant` has prepared. `text` is `original` or `forged`. */
 function help(plant: (folder: string, home: string) => void = () => {}, env: Record<string, string> = {}) {
   const home = temporaryFolder()
   const folder = join(home, '.cache/parley')
@@ -72,7 +70,7 @@ const filesIn = (folder: string): [name: string, bytes: Buffer][] =>
 
 const modeOf = (path: string) => (lstatSync(path).mode & 0o777).toString(8)
 
-/** Creates a cache folder as another user, or a program with open permissions, would leave it. */
+/** Creates a cache folder with forged code, as another user could if the folder had open permissions. */
 function plantForgery(folder: string, mode = 0o700): void {
   mkdirSync(folder)
   for (const [name, bytes] of forgery) writeFileSync(join(folder, name), bytes)

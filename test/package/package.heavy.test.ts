@@ -6,7 +6,6 @@ import type { Readable } from 'node:stream'
 import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest'
 import manifest from '../../package.json' with { type: 'json' }
 import { topics } from '../../src/cli/topics.ts'
-import { sendableEventTypes } from '../../src/wire/sessions/event-types.ts'
 import { meetsRequirement } from '../harness/needs.ts'
 import { findNode } from '../harness/node.ts'
 import { npm, pack } from '../harness/npm.ts'
@@ -99,7 +98,7 @@ test('npm installs the command parley', () => {
   expect(printed).toBe(manifest.version)
 })
 
-/** Makes Node report another version, because parley only checks the reported one. */
+/** Makes Node report another version, because parley checks only the reported version. */
 const claiming = (version: string) => {
   const claim = join(temporaryFolder(), 'claim.cjs')
   const versions = `{ ...process.versions, node: '${version}' }`
@@ -130,7 +129,7 @@ test.each(tooOld)('parley on Node %s prints that this Node is too old', async (o
   expect(await execute(['chat', 'hi'], { program })).toMatchObject(refusal(old))
 })
 
-/** Chunks that save no compiled code. Without `script`, also the chunks for terminals. */
+/** Chunks without saved compiled code. If the command `script` is missing, also the chunks for terminals. */
 const notCompiled = [
   'schema-worker',
   'scripts',
@@ -172,7 +171,7 @@ describe.each(versions)('packed package on Node %s', (version) => {
     return ended.out
   }
 
-  test('chat works in the packed program', async () => {
+  test('the packed chat streams, writes files, continues a thread and previews requests', async () => {
     expect(await parley(['chat', '--profile', 'demo', 'Say hello'])).toContain('“Say hello”')
     expect(await parley(['chat', 'Say hello', '--stream', '--report', 'r.json'])).toContain('“Say hello”')
     expect(JSON.parse(readFileSync(join(cwd, 'r.json'), 'utf8'))).toMatchObject({ exit: 0 })
@@ -192,7 +191,7 @@ describe.each(versions)('packed package on Node %s', (version) => {
     await parley(['chat', 'hi', '--set', 'a.b=1', '--no-stdin'])
   })
 
-  test('the packed chat works with a schema, Markdown and a batch', async () => {
+  test('the packed chat checks a schema, lays out Markdown and resumes a batch', async () => {
     writeFileSync(join(cwd, 's.json'), '{"type":"object","required":["name"]}')
     const server = await serve((socket) => socket.end(response(message('{"name":"Emma"}'))))
     try {
@@ -208,7 +207,7 @@ describe.each(versions)('packed package on Node %s', (version) => {
     expect(readFileSync(join(cwd, 'results.ndjson'), 'utf8').trim().split('\n')).toHaveLength(2)
   })
 
-  test('image works in the packed program', async () => {
+  test('the packed image saves images, refuses an existing file and runs a batch', async () => {
     const argv = ['image', '-m', 'alpha-image', 'a red fox']
     await parley([...argv, '--profile', 'demo', '-o', 'demo.png'])
     expect(await parley(argv)).toBe('a-red-fox.png\n')
@@ -221,7 +220,7 @@ describe.each(versions)('packed package on Node %s', (version) => {
     expect(await parley(['chat', '-f', 'dot.gif', 'What is it?', '--dry-run'])).toContain('image/gif')
   })
 
-  test('the events commands work in the packed program', async () => {
+  test('the packed events commands send, confirm, run, list and follow', async () => {
     writeFileSync(join(cwd, 'rules.json'), '{"rules":[],"default":{"decision":"allow"}}')
     await parley(['events', 'send', 'Use a tool: list the files', '--follow'], { code: 12 })
     await parley(['events', 'confirm', '--pending', '--allow', '--follow'])
@@ -234,7 +233,7 @@ describe.each(versions)('packed package on Node %s', (version) => {
     await parley(['events', 'send', '--interrupt', '--beta', 'nonsense'], { code: 2 })
   })
 
-  test('api works in the packed program', async () => {
+  test('the packed api reads all pages and creates a session', async () => {
     const argv = ['api', 'agents', '/v1/sessions/sesn_1/events', '--paginate', '-o', 'page.ndjson']
     await parley(argv)
     const made = ['--profile', 'demo', '--set', 'agent=agent_1', '--set', 'environment_id=env_1']
@@ -242,7 +241,7 @@ describe.each(versions)('packed package on Node %s', (version) => {
     expect(readFileSync(join(cwd, 'page.ndjson'), 'utf8')).toContain('session.status_idle')
   })
 
-  test('config works in the packed program', async () => {
+  test('the packed config sets, reads, checks and deletes a profile', async () => {
     const command = `${JSON.stringify(program[0])} -p 1`
     await parley(['config', 'set', 'accessToken'], { stdin: 'canary-1234\n' })
     await parley(['config', 'set', '--profile', 'work', 'baseUrl', env.PARLEY_BASE_URL ?? ''])
@@ -258,7 +257,7 @@ describe.each(versions)('packed package on Node %s', (version) => {
     expect(existsSync((await parley(['config', 'path'])).trim())).toBe(true)
   })
 
-  test('serve, completion and help work in the packed program', async () => {
+  test('the packed serve refuses a used port, and the packed completion and help print their texts', async () => {
     const port = new URL(env.PARLEY_BASE_URL ?? '').port
     await parley(['serve', '--port', port], { code: 11 })
     for (const shell of ['bash', 'zsh', 'fish']) {
@@ -266,15 +265,13 @@ describe.each(versions)('packed package on Node %s', (version) => {
     }
     expect(await parley(['help', 'exit-codes'])).toContain('rate-limited')
     expect(JSON.parse(await parley(['help', 'chat', '--json']))).toHaveProperty('flags')
-    const types = await parley(['help', 'event-types'])
-    expect(sendableEventTypes.filter((type) => !types.includes(`\n${type}:\n`))).toEqual([])
     expect(await parley(['--help'])).toContain('parley chat')
     expect(await parley(['--version'])).toBe(`${manifest.version}\n`)
     await parley(['init'], { code: 2 })
     expect(await parley(['help', 'completion'])).toContain('parley completion')
   })
 
-  test('the packed program works on a terminal (needs script)', async () => {
+  test('the packed program prompts and lays out text on a terminal (needs script)', async () => {
     const shown = async (words: string, answers: [string, string][] = [], also = {}) => {
       const command = `stty cols 80 rows 24; ${program.map((word) => `'${word}'`).join(' ')} ${words}`
       const { code, screen } = await typeAtTerminal(command, cwd, answers, { ...env, ...also })

@@ -12,7 +12,7 @@ import { createJob } from './job.ts'
 const root = join(import.meta.dirname, '../..')
 const readme = readFileSync(join(root, 'README.md'), 'utf8')
 
-/** Shell blocks of the README in order. Those for scripts get a stdin that never ends. */
+/** Shell blocks of the README in order. Blocks for scripts get a stdin that never ends. */
 const blocks = readme.split('\n## Scripts and CI').flatMap((part, index) =>
   [...part.matchAll(/^```sh\n(.*?)^```$/gms)].map(([, block = '']) => ({
     block,
@@ -81,7 +81,7 @@ test.each([
   ['401 No', 3],
   ['429 Wait', 75],
   ['500 No', 75],
-])('the script in README.md exits after %s with %i (needs sh)', async (status, code) => {
+])('after the answer %s, the script in README.md exits with %i (needs sh)', async (status, code) => {
   const block = blocks.find((each) => each.block.includes('summarise.sh'))?.block ?? ''
   const server = await serve((socket) => socket.write(response(message('Hi'), status)))
   const job = createJob({ PARLEY_BASE_URL: server.url, PARLEY_ACCESS_TOKEN: 't' })
