@@ -303,16 +303,16 @@ const toList = (words: string): FollowEffectResult => ({
   list: toItems(words),
 })
 
-/** Returns, for example, `current: show say2`. */
+/** Returns, for example, `current: emit say2`. */
 function describeStep({ state, effect }: FollowStep): string {
   if (effect.do === 'show')
-    return `${state.is}: show ${effect.items.map(({ text }) => text).join(' ') || 'nothing'}`
+    return `${state.is}: emit ${effect.items.map(({ text }) => text).join(' ') || 'nothing'}`
   if (effect.do === 'listen') return `${state.is}: listen for ${effect.maxMs} ms`
   if (effect.do === 'list') {
     const when = effect.delayMs > 0 ? ` after ${effect.delayMs} ms` : ''
-    return `${state.is}: ${effect.readsSession ? 'read the session, then ' : ''}list${when}`
+    return `${state.is}: ${effect.readsSession ? 'read the session, then ' : ''}read the list${when}`
   }
-  return `${state.is}: ${effect.do}`
+  return `${state.is}: ${effect.do === 'connect' ? 'open another stream' : effect.do}`
 }
 
 const inputNames: Record<Kind, string> = {
@@ -429,14 +429,14 @@ test('a streamed event is new if parley has sent nothing', () => {
 })
 
 test.each<[string, object, object]>([
-  ['another type', { type: 'user.message' }, { type: 'user.define_outcome' }],
-  ['another tool use', { tool_use_id: 'a' }, { tool_use_id: 'b' }],
-  ['another tool use of the client', { custom_tool_use_id: 'a' }, { custom_tool_use_id: 'b' }],
-  ['another thread', { session_thread_id: 'a' }, { session_thread_id: 'b' }],
-  ['another description', { description: 'a' }, { description: 'b' }],
-  ['another text', { content: 'a' }, { content: 'b' }],
+  ['different types', { type: 'user.message' }, { type: 'user.define_outcome' }],
+  ['different tool uses', { tool_use_id: 'a' }, { tool_use_id: 'b' }],
+  ['different custom tool uses', { custom_tool_use_id: 'a' }, { custom_tool_use_id: 'b' }],
+  ['different threads', { session_thread_id: 'a' }, { session_thread_id: 'b' }],
+  ['different descriptions', { description: 'a' }, { description: 'b' }],
+  ['different texts', { content: 'a' }, { content: 'b' }],
 ])(
-  'two events with %s have different content, but a field that the service adds makes no difference',
+  'events with %s have different content, but a field that the service adds makes no difference',
   (_, one, other) => {
     const of = (more: object) => getComparableEventText({ ...toEvent('ask1'), ...more })
     expect(of(one)).not.toBe(of(other))
@@ -447,51 +447,51 @@ test.each<[string, object, object]>([
 describe('follower of a running session', () => {
   const table: Record<State, Record<Kind, string>> = {
     searching: {
-      list: 'current: show nothing',
+      list: 'current: emit nothing',
       event: 'current: listen for 100 ms',
-      silence: 'current: list',
-      ended: 'current: connect',
-      opened: 'joining: list',
-      failed: 'current: connect',
+      silence: 'current: read the list',
+      ended: 'current: open another stream',
+      opened: 'joining: read the list',
+      failed: 'current: open another stream',
       shown: 'current: listen for 100 ms',
     },
     joining: {
-      list: 'joining: show say1 say2',
-      event: 'comparing: list',
-      silence: 'joining: list',
-      ended: 'joining: connect',
-      opened: 'joining: list',
-      failed: 'joining: connect',
+      list: 'joining: emit say1 say2',
+      event: 'comparing: read the list',
+      silence: 'joining: read the list',
+      ended: 'joining: open another stream',
+      opened: 'joining: read the list',
+      failed: 'joining: open another stream',
       shown: 'joining: listen for 30000 ms',
     },
     comparing: {
-      list: 'current: show say1 say2',
-      event: 'comparing: show nothing',
-      silence: 'comparing: list',
-      ended: 'comparing: connect',
-      opened: 'joining: list',
-      failed: 'current: show say1',
-      shown: 'comparing: list after 250 ms',
+      list: 'current: emit say1 say2',
+      event: 'comparing: emit nothing',
+      silence: 'comparing: read the list',
+      ended: 'comparing: open another stream',
+      opened: 'joining: read the list',
+      failed: 'current: emit say1',
+      shown: 'comparing: read the list after 250 ms',
     },
     current: {
-      list: 'current: show say2',
-      event: 'current: show say3',
-      silence: 'current: list',
-      ended: 'current: connect',
-      opened: 'joining: list',
-      failed: 'current: connect',
+      list: 'current: emit say2',
+      event: 'current: emit say3',
+      silence: 'current: read the list',
+      ended: 'current: open another stream',
+      opened: 'joining: read the list',
+      failed: 'current: open another stream',
       shown: 'current: listen for 30000 ms',
     },
   }
   const rows = Object.entries(table).flatMap(([state, row]) =>
     Object.entries(row).map(([input, step]) => {
       const [nextState = '', action = ''] = step.split(': ')
-      return [state as State, inputNames[input as Kind], nextState, action, input as Kind] as const
+      return [inputNames[input as Kind], state as State, nextState, action, input as Kind] as const
     }),
   )
   test.each(rows)(
-    'in the state "%s" after %s, a follower goes to "%s" and does: %s',
-    (state, _, nextState, step, input) => {
+    'after %s in the state "%s", a follower has the state "%s" and the next step is: %s',
+    (_, state, nextState, step, input) => {
       expect(describeStep(computeNextFollowStep(states[state]('run1'), news[input], 0))).toBe(
         `${nextState}: ${step}`,
       )
@@ -504,16 +504,16 @@ describe('follower on special inputs', () => {
   test('a follower that searches for the sent event reads the list after 100 ms, even if events keep arriving', () => {
     const { state } = computeNextFollowStep(states.searching('run1'), event('say7'), 0)
     expect(describeStep(computeNextFollowStep(state, event('say8'), 60))).toBe('current: listen for 40 ms')
-    expect(describeStep(computeNextFollowStep(state, event('say8'), 100))).toBe('current: list')
+    expect(describeStep(computeNextFollowStep(state, event('say8'), 100))).toBe('current: read the list')
   })
 
   test('a follower finds a sent event with another id by its content after 3 s', () => {
     const searched = computeNextFollowStep(states.searching('run1'), event('ask7'), 0)
     const listed = computeNextFollowStep(searched.state, toList('run1 ask7'), 3_000)
     const late = computeNextFollowStep(listed.state, { is: 'shown' }, 3_001)
-    expect(describeStep(late)).toBe('current: list')
+    expect(describeStep(late)).toBe('current: read the list')
     expect(describeStep(computeNextFollowStep(late.state, toList('run1 ask7 say2'), 3_001))).toBe(
-      'current: show say2',
+      'current: emit say2',
     )
   })
 
@@ -521,9 +521,9 @@ describe('follower on special inputs', () => {
     const searched = computeNextFollowStep(states.searching('run1'), event('say7'), 0)
     const byContent = computeNextFollowStep(searched.state, event('say8'), 3_001)
     const late = computeNextFollowStep(byContent.state, event('say9'), 10_001)
-    expect(describeStep(late)).toBe('current: list')
+    expect(describeStep(late)).toBe('current: read the list')
     expect(describeStep(computeNextFollowStep(late.state, toList('run1 say2'), 10_001))).toBe(
-      'current: show say2 say7 say8 say9',
+      'current: emit say2 say7 say8 say9',
     )
   })
 
@@ -542,9 +542,9 @@ describe('follower on special inputs', () => {
     const opened = computeNextFollowStep(states.searching('run1'), news.opened, 0)
     const early = computeNextFollowStep(opened.state, event('done8'), 0)
     const placed = computeNextFollowStep(early.state, toList('run1 ask1'), 0)
-    expect(describeStep(placed)).toBe('joining: show nothing')
+    expect(describeStep(placed)).toBe('joining: emit nothing')
     expect(describeStep(computeNextFollowStep(placed.state, toList('run1 ask1 say7 done8'), 0))).toBe(
-      'joining: show say7 done8',
+      'joining: emit say7 done8',
     )
   })
 
@@ -558,9 +558,9 @@ describe('follower on special inputs', () => {
     const searching = computeNextFollowStep(held.state, { is: 'shown' }, 0)
     expect(describeStep(searching)).toBe('joining: listen for 250 ms')
     const late = computeNextFollowStep(searching.state, event('piece'), 10_001)
-    expect(describeStep(late)).toBe('joining: list')
+    expect(describeStep(late)).toBe('joining: read the list')
     expect(describeStep(computeNextFollowStep(late.state, toList('run1 say1'), 10_001))).toBe(
-      'joining: show say1',
+      'joining: emit say1',
     )
   })
 })
@@ -568,9 +568,9 @@ describe('follower on special inputs', () => {
 describe('follower of a session that has stopped', () => {
   const ends: Kind[] = ['silence', 'ended']
   const all: State[] = ['joining', 'comparing', 'current']
-  test.each(all.flatMap((state) => ends.map((input) => [state, inputNames[input], input] as const)))(
-    'in the state "%s" after %s, a follower of a stopped session ends',
-    (state, _, input) => {
+  test.each(all.flatMap((state) => ends.map((input) => [inputNames[input], state, input] as const)))(
+    'after %s in the state "%s", a follower of a stopped session ends',
+    (_, state, input) => {
       const before = states[state]('done1')
       expect(describeStep(computeNextFollowStep(before, news[input], 0))).toBe(`${state}: end`)
     },
