@@ -105,11 +105,14 @@ export class DenialCollector {
     return this.#unapproved.size
   }
 
-  /** `judgements` are the decisions of this run. */
-  createFailure(session: string, task: FollowedTask, judgements: readonly Judgement[]): CliError | undefined {
+  createFailure(
+    session: string,
+    task: FollowedTask,
+    ownJudgements: readonly Judgement[],
+  ): CliError | undefined {
     const uses = readToolUseIds(task)
     const denied = this.#readDeniedByOthers(task)
-    for (const judgement of judgements) {
+    for (const judgement of ownJudgements) {
       const { use, decision } = judgement
       if (decision === 'deny' && (uses.has(use.id) || task.hasOwnTask))
         denied.set(use.id, describeJudgement(judgement))

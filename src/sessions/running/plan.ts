@@ -50,7 +50,6 @@ export async function readRunPlan(context: Context, options: RunOptions, words: 
   const task = body && {
     body,
     events: readEventsOfBody(body),
-    /** Identifies the task in the audit file. */
     hash: computeShortSha256(body),
   }
   return {
@@ -68,7 +67,6 @@ export async function readRunPlan(context: Context, options: RunOptions, words: 
   }
 }
 
-/** With `--schema`, the message includes the schema instructions. */
 export function createMessageBody(
   context: Context,
   { wanted: { schema } }: RunPlan,

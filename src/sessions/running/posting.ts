@@ -9,7 +9,6 @@ import { readReceipt } from '../sending/receipt.ts'
 import type { SessionAccess } from '../session.ts'
 import { maxDeliveryMs } from './reply-state.ts'
 
-/** `is` is also the `event` of the audit line about the result. */
 interface PostResult {
   is: 'accepted' | 'refused' | 'unknown'
   receiptEvents: readonly SessionEvent[]
@@ -78,16 +77,15 @@ function findResult({ details: { delivery = 'not-sent' } }: CliError): PostResul
 const pausesMs = [100, 250, 500, 1_000, 2_000]
 
 interface PollOptions<T> {
-  /** Returns `undefined` if parley has to list again. */
   read(list: AsyncIterable<readonly EventItem[]>): Promise<T | undefined>
   maxMs?: number
   whenWaiting?(): void
 }
 
 /**
- * Lists the events of the session again and again to find out whether posted events arrived. Returns the
- * first result of `read`, or `undefined` after `maxMs` or at the deadline. Throws a `CliError` if the list
- * cannot be read and a retry cannot help.
+ * Lists the events of the session to find out whether posted events arrived. Lists again until `read` returns
+ * a value, and returns that value. Returns `undefined` after `maxMs` or at the deadline. Throws a `CliError`
+ * if the list cannot be read and a retry cannot help.
  */
 export async function pollEventList<T>(
   access: SessionAccess,

@@ -241,7 +241,6 @@ export class ToolUseResponder {
     messages.printLine(messages.wrap(`${what}${reasonText}${who}`))
   }
 
-  /** Returns `undefined` if the tool use stays open. */
   #chooseReply({ use, decision, reason }: Judgement): SessionEvent | 'result of a command' | undefined {
     if (decision === 'ask') return undefined
     const executor = getToolUseExecutor(use, this.#rules.tools)
@@ -250,7 +249,6 @@ export class ToolUseResponder {
     return executor === 'command' ? 'result of a command' : undefined
   }
 
-  /** Returns an empty array if the tool use has no result, or if the result was posted. */
   #createResultReply(use: ParsedToolUse) {
     const result = this.#replies.getUnpostedResult(use.id)
     return result ? [{ use, event: createToolResultEvent(use, result) }] : []
@@ -303,7 +301,6 @@ const getFingerprint = ({ type, server, name, inputText, isUnclear }: ParsedTool
 
 const maxStderrLines = 20
 
-/** Runs a command with the input of the tool use on stdin, and returns its stdout as the result. */
 async function runTool(
   { context, parts }: SessionAccess,
   use: ParsedToolUse,

@@ -72,7 +72,6 @@ export class SessionRun implements SessionAccess, WorkHooks {
     return this.interrupt !== 'unwanted'
   }
 
-  /** Returns the words of the command that resumes the run from its current state. */
   createResumeCommand(): string[] {
     if (this.interrupt === 'posting' || this.interrupt === 'sent') return this.#createCommandWithMessage()
     // `--after` names the task, because the first list of the resumed run may not show the task yet.
