@@ -4,7 +4,7 @@ import type { Context } from '../context.ts'
 import { CliError } from '../errors.ts'
 import { describeRetry } from '../http/call.ts'
 import { escapeControlsInJson } from '../io/escape.ts'
-import { toFailureJson } from '../io/failure.ts'
+import { createFailureRecord } from '../io/failure.ts'
 import { formatTimeAgo, printProgressLines } from '../io/progress-lines.ts'
 import { StatusLine } from '../io/status-line.ts'
 import { schedule } from '../timers.ts'
@@ -103,9 +103,9 @@ export class BatchReporter {
     const { status = 0, answer, body, kept } = error.details
     const isPaid = answer !== undefined || (status >= 200 && status < 300)
     const { secrets } = this.#context
-    if (!isPaid || kept !== undefined) return toFailureJson(secrets.redactFailure(error))
+    if (!isPaid || kept !== undefined) return createFailureRecord(secrets.redactFailure(error))
     const shown = secrets.redactFailure(error.with({ answer: undefined, body: undefined }))
-    return { ...toFailureJson(shown), body: answer ?? body }
+    return { ...createFailureRecord(shown), body: answer ?? body }
   }
 
   onResult(index: number): void {

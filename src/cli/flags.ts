@@ -6,7 +6,7 @@ import { usageError } from '../errors.ts'
 import {
   getSettingDefinition,
   getSettingFlag,
-  isRequestSetting,
+  hasRequestFlag,
   type SettingName,
   settingNames,
 } from '../settings/table.ts'
@@ -39,7 +39,7 @@ export const createRequestFlags = () => [
   new Option('-v, --verbose', 'show request and response headers, timings and retries on stderr'),
 ]
 
-export const createSettingFlags = () => settingNames.filter(isRequestSetting).map(settingFlag)
+export const createSettingFlags = () => settingNames.filter(hasRequestFlag).map(settingFlag)
 
 export const declareGeneralFlags = (command: Command) => declareShared(command, createGeneralFlags())
 
@@ -101,7 +101,7 @@ export function readSharedFlags(
     quiet: Boolean(flags.quiet || flags.errors === 'json'),
     settings: Object.fromEntries(
       settingNames
-        .filter((name) => isRequestSetting(name) && given[name] !== undefined)
+        .filter((name) => hasRequestFlag(name) && given[name] !== undefined)
         .map((name) => [name, { value: given[name], flag: getSettingFlag(name) }]),
     ),
   }

@@ -5,7 +5,7 @@ import { createBatchTopicFlags } from '../batch/flags.ts'
 import {
   getSettingDefinition,
   getSettingVariable,
-  isRequestSetting,
+  hasRequestFlag,
   type SettingName,
   settingNames,
 } from '../settings/table.ts'
@@ -40,7 +40,7 @@ const toFlagRow = ({ flags, description }: Option): Row => [flags, description]
 function describeSetting(name: SettingName): string {
   const { about, default: value, commandFlag } = getSettingDefinition(name)
   const defaults = value === undefined ? [] : [`default ${value}`]
-  const flags = isRequestSetting(name) ? [] : [commandFlag === undefined ? 'no flag' : `flag ${commandFlag}`]
+  const flags = hasRequestFlag(name) ? [] : [commandFlag === undefined ? 'no flag' : `flag ${commandFlag}`]
   const details = [...defaults, ...flags].join(', ')
   return details === '' ? about : `${about} (${details})`
 }

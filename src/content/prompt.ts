@@ -4,7 +4,7 @@ import type { AcceptedFileKinds, InputReader } from '../io/input.ts'
 import type { MessagePart, UserRequestBody } from './body.ts'
 import type { SchemaSource } from './schema/schema.ts'
 
-export interface PromptOptions {
+export interface PromptFlags {
   input?: string
   file?: string[]
   system?: string
@@ -23,7 +23,7 @@ export interface ArgumentInputs {
 
 export async function readArgumentInputs(
   input: InputReader,
-  { schema, system, input: path, file = [] }: PromptOptions,
+  { schema, system, input: path, file = [] }: PromptFlags,
   words: string[],
 ): Promise<ArgumentInputs> {
   const named: ArgumentInputs = { files: [] }
@@ -53,7 +53,7 @@ export async function readArgumentInputs(
  */
 export async function readPromptInputs(
   { input }: Pick<Context, 'input'>,
-  options: PromptOptions,
+  options: PromptFlags,
   words: string[],
 ) {
   const { prompt, files, ...named } = await readArgumentInputs(input, options, words)

@@ -1,9 +1,9 @@
 import type { RequestBodyParts } from '../content/body.ts'
-import type { ArgumentInputs, PromptOptions } from '../content/prompt.ts'
+import type { ArgumentInputs, PromptFlags } from '../content/prompt.ts'
 import type { AnswerSchema } from '../content/schema/schema.ts'
 import { createJsonAssignment, parseSetFlag } from '../wire/json/edit.ts'
 
-export interface BodyFlags extends PromptOptions {
+export interface BodyFlags extends PromptFlags {
   model?: string
   /** JSON source text, as typed. */
   temperature?: string

@@ -5,7 +5,7 @@ import { type CliError, usageError } from '../errors.ts'
 import { isSecretHeader } from '../secrets.ts'
 import {
   addressSettings,
-  describeSecretSource,
+  describeRefusedSecret,
   formatProfileFlag,
   type ResolvedSettings,
   secretSettings,
@@ -157,7 +157,7 @@ export function describeSettingFix(
   const { service, path } = endpoint
   const { status } = failure.details
   if (isSecretRefusal(status)) {
-    if (credential) return describeSecretSource(settings, service)
+    if (credential) return describeRefusedSecret(settings, service)
     const isGiven = Object.entries(headers).some(([name, value]) => isSecretHeader(name, value))
     return isGiven ? 'the refused secret is from --header' : undefined
   }

@@ -56,7 +56,7 @@ const percentCode = (char: string) => `%${char.charCodeAt(0).toString(16).toUppe
 const maxBodyLength = 4096
 
 export const renderFailureAsJson = (failure: CliError): string =>
-  `${escapeControlsInJson(JSON.stringify({ error: { format: 1, ...toFailureJson(failure) } }))}\n`
+  `${escapeControlsInJson(JSON.stringify({ error: { format: 1, ...createFailureRecord(failure) } }))}\n`
 
 /**
  * Formats the failure on one line. If the session waits for tool uses, the line ends with the commands that
@@ -69,8 +69,11 @@ export function formatFailureMessage({ message, details }: Pick<CliError, 'messa
   return pending && consequence ? `${text}; ${toOneLine(consequence.replaceAll('\n', '; '), 4000)}` : text
 }
 
-/** Shortens the body of the response. An answer is shortened only if a file contains all of it. */
-export function toFailureJson({ kind, exitCode, message, mayDuplicate, details }: CliError): object {
+/**
+ * Returns the failure as an object for JSON output. The body of the response is shortened. An answer is
+ * shortened only if a file contains all of it.
+ */
+export function createFailureRecord({ kind, exitCode, message, mayDuplicate, details }: CliError): object {
   const { status, retryAfter, requestId, sent = 'no', retry = 'never', deadline, attempts } = details
   const { answer, kept, body } = details
   const text = answer ?? body

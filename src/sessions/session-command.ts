@@ -1,7 +1,7 @@
 import type { CommandLineFlag, Context } from '../context.ts'
 import { quoteWords } from '../io/shell-quote.ts'
 import { isSecretHeader } from '../secrets.ts'
-import { getSettingFlag, isRequestSetting, settingNames } from '../settings/table.ts'
+import { getSettingFlag, hasRequestFlag, settingNames } from '../settings/table.ts'
 import type { Money } from '../wire/sessions/usage.ts'
 import { eventFlagNames } from './sending/event-flags.ts'
 
@@ -23,7 +23,7 @@ const serviceFlags = new Set([
   '--no-beta',
   '--no-validate',
   ...settingNames
-    .filter(isRequestSetting)
+    .filter(hasRequestFlag)
     .map(getSettingFlag)
     .filter((flag) => !timeLimitFlags.includes(flag) && !gatewayFlags.includes(flag)),
 ])

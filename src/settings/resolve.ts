@@ -170,7 +170,7 @@ export const formatProfileFlag = ({
   profile: { name, isNamed },
 }: Pick<ResolvedSettings, 'profile'>): string => (isNamed ? ` --profile ${quoteForShell(name)}` : '')
 
-export function describeSecretSource(settings: ResolvedSettings, service: Endpoint['service']): string {
+export function describeRefusedSecret(settings: ResolvedSettings, service: Endpoint['service']): string {
   const [plain, command] = secretSettings[service]
   const setting = settings.origins[plain] ? plain : command
   const origin = settings.origins[setting]

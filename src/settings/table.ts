@@ -112,7 +112,7 @@ export const getSettingDefinition = (name: SettingName): SettingDefinition => se
 
 export const isSecretSetting = (name: SettingName): boolean => settingDefinitions[name].type === 'secret'
 
-export function isRequestSetting(name: SettingName): boolean {
+export function hasRequestFlag(name: SettingName): boolean {
   const { printsSecret, commandFlag } = getSettingDefinition(name)
   return !(isSecretSetting(name) || printsSecret || commandFlag)
 }

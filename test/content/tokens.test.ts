@@ -43,7 +43,7 @@ describe('total tokens of an answer', () => {
       '· 10 tokens in · 10 out · 200,020 in all · 150,000 cached · 50,000 written to the cache ·',
     ],
     [
-      'cache counts only by lifetime',
+      'cache counts that are split by lifetime',
       message('Hi', {
         usage: {
           input_tokens: 10,

@@ -2,11 +2,15 @@ import { describe, expect, test } from 'vitest'
 import { disableHashCommands, escapeControls, escapeControlsInJson, toOneLine } from '../../src/io/escape.ts'
 
 test.each([
-  ['C0 control characters', '\0\x07\x08\x0b\r\x1b\x1f', '^@^G^H^K^M^[^_'],
-  ['DEL and C1', '\x7f\x80\x85\x9f', '^?\\u0080\\u0085\\u009f'],
-  ['characters that reorder text', '\u202a\u202e\u2066\u2069', '\\u202a\\u202e\\u2066\\u2069'],
-  ['harmless characters', '\t\n ~\xa0\u2029\u202f\u2065\u206aé😀', '\t\n ~\xa0\u2029\u202f\u2065\u206aé😀'],
-])('parley shows %s as plain text on a terminal', (_, text, shown) => {
+  ['C0 control characters as caret notation', '\0\x07\x08\x0b\r\x1b\x1f', '^@^G^H^K^M^[^_'],
+  ['DEL and C1 control characters as escapes', '\x7f\x80\x85\x9f', '^?\\u0080\\u0085\\u009f'],
+  ['characters that reorder text as escapes', '\u202a\u202e\u2066\u2069', '\\u202a\\u202e\\u2066\\u2069'],
+  [
+    'harmless characters unchanged',
+    '\t\n ~\xa0\u2029\u202f\u2065\u206aé😀',
+    '\t\n ~\xa0\u2029\u202f\u2065\u206aé😀',
+  ],
+])('on a terminal, parley prints %s', (_, text, shown) => {
   expect(escapeControls(text)).toBe(shown)
   expect(escapeControls(`${text}a${text}`)).toBe(`${shown}a${shown}`)
 })

@@ -3,8 +3,6 @@ import { decodeUtf8, detectMimeType, isBlank } from '../../src/io/file-content.t
 import { smallTexts } from '../wire/json/texts.ts'
 
 const latin1 = (text: string) => Buffer.from(text, 'latin1')
-const latin1Advice = 'if it is text, iconv -f latin1 -t utf-8 converts it'
-const utf16Advice = 'if it is text, iconv -f utf-16 -t utf-8 converts it'
 
 /** Returns the number of the first line that is not UTF-8, or `undefined`. */
 function findInvalidLine(bytes: Buffer): number | undefined {
@@ -40,7 +38,7 @@ test('the message about invalid UTF-8 names the first invalid line', () => {
   for (const text of smallTexts(pieces, 3)) {
     const bytes = latin1(text)
     const line = findInvalidLine(bytes)
-    const message = `x: not UTF-8 text on line ${line}: ${latin1Advice}`
+    const message = `x: not UTF-8 text on line ${line}: if it is text, iconv -f latin1 -t utf-8 converts it`
     expect({ text, result: decodeOrMessage(bytes) }).toEqual({
       text,
       result: line === undefined ? bytes.toString() : message,
@@ -53,28 +51,29 @@ test('parley removes a byte order mark only from the start of a text, and keeps 
 })
 
 const utf16 = (text: string) => Buffer.from(`\ufeff${text}`, 'utf16le')
-const place = 'x: not UTF-8 text on line 1'
 
-test.each<[title: string, bytes: Uint8Array, message: string]>([
-  ['an image', Buffer.from('89504e470d0a1a0a0000000d49484452', 'hex'), `${place}: ${latin1Advice}`],
-  ['UTF-16', utf16('a\0'), `${place}: ${utf16Advice}`],
-  ['UTF-16 of the other byte order', utf16('a\0').swap16(), `${place}: ${utf16Advice}`],
-  ['only the first byte of a UTF-16 byte order mark', latin1('\xffa'), `${place}: ${latin1Advice}`],
-  ['only the second byte of a UTF-16 byte order mark', latin1('\xfea'), `${place}: ${latin1Advice}`],
-])('the message about invalid UTF-8 suggests the conversion that fits %s', (_, bytes, message) =>
-  expect(decodeOrMessage(bytes)).toBe(message),
+test.each<[what: string, charset: string, bytes: Uint8Array]>([
+  ['an image', 'latin1', Buffer.from('89504e470d0a1a0a0000000d49484452', 'hex')],
+  ['UTF-16', 'utf-16', utf16('a\0')],
+  ['UTF-16 of the other byte order', 'utf-16', utf16('a\0').swap16()],
+  ['text with only the first byte of a UTF-16 byte order mark', 'latin1', latin1('\xffa')],
+  ['text with only the second byte of a UTF-16 byte order mark', 'latin1', latin1('\xfea')],
+])('the message about invalid UTF-8 suggests to convert %s from %s', (_, charset, bytes) =>
+  expect(decodeOrMessage(bytes)).toBe(
+    `x: not UTF-8 text on line 1: if it is text, iconv -f ${charset} -t utf-8 converts it`,
+  ),
 )
 
 test.each([
-  ['', true],
-  [' \t\n\v\f\r ', true],
-  ['a', false],
-  [' \b', false],
-  ['\x0e ', false],
-  ['\n\n!', false],
-  ['\u00a0', false],
-])('parley treats input as blank if it has only ASCII blanks: %j, %j', (text, expected) =>
-  expect(isBlank(Buffer.from(text))).toBe(expected),
+  ['', 'blank'],
+  [' \t\n\v\f\r ', 'blank'],
+  ['a', 'not blank'],
+  [' \b', 'not blank'],
+  ['\x0e ', 'not blank'],
+  ['\n\n!', 'not blank'],
+  ['\u00a0', 'not blank'],
+])('parley treats the input %j as %s', (text, kind) =>
+  expect(isBlank(Buffer.from(text))).toBe(kind === 'blank'),
 )
 
 test('parley detects a PNG by its signature alone', async () => {

@@ -35,7 +35,7 @@ test("V69: parley indents each line of the service's message, so that only parle
   expect(joined(err)).toContain(` the service says: ${serviceMessage}\n`)
 })
 
-test('V69: parley wraps the message after a signal between words', async () => {
+test('V69: parley wraps the message that it prints after a signal', async () => {
   let signal: (exit: number) => string = () => ''
   const batch = ['chat', '--batch', '-', '--results', 'r.ndjson', '--resume']
   const text = await new Promise<string>((resolve) => {

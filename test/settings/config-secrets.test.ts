@@ -302,9 +302,9 @@ describe('secret commands (needs sh)', () => {
   const from = (accessTokenCommand: string) => profile({ baseUrl: 'https://a.test', accessTokenCommand })
 
   test.each([
-    ['the first line', `printf '${token}\\nsecond\\n'`],
-    ['the output with an empty stdin', `cat; echo ${token}`],
-  ])('parley uses %s of a secret command as the secret', async (_, command) => {
+    ['the first line that a secret command prints', `printf '${token}\\nsecond\\n'`],
+    ['the output of a secret command, which gets an empty stdin,', `cat; echo ${token}`],
+  ])('parley uses %s as the secret', async (_, command) => {
     const ended = await run(['chat', 'x'], { ...from(command), stdin: 'more' })
     expect(ended).toMatchObject({ code: 0, err: '' })
     expect(sentToken(ended)).toBe(`Bearer ${token}`)

@@ -389,17 +389,14 @@ describe('config init prompts for settings and saves them', () => {
   })
 
   test.each([
-    ['http://a.test', true],
-    ['http://127.0.0.1:1', false],
-    ['https://a.test', false],
-  ])(
-    'config init warns about an address only if it is http to another machine: %s, %j',
-    async (address, isWarned) => {
-      const { env } = world()
-      const { err } = await run(['config', 'init'], { env, typed: `${address}\n` })
-      expect(err.includes('  http to another machine is not encrypted, so')).toBe(isWarned)
-    },
-  )
+    ['warns about plain http to another machine', 'http://a.test', true],
+    ['does not warn about plain http to the same machine', 'http://127.0.0.1:1', false],
+    ['does not warn about https', 'https://a.test', false],
+  ])('config init %s', async (_, address, isWarned) => {
+    const { env } = world()
+    const { err } = await run(['config', 'init'], { env, typed: `${address}\n` })
+    expect(err.includes('  http to another machine is not encrypted, so')).toBe(isWarned)
+  })
 
   test('config init exits with 2 without a terminal, and writes nothing without answers', async () => {
     const { env, path } = world()
