@@ -245,7 +245,6 @@ test('--schema exits with 9, not 2, if the deadline passes during the check of t
 })
 
 test.each([
-  ['an unknown type', { properties: { a: { type: 'text' } } }, '$.properties.a.type: enum'],
   ['an array as a subschema', { properties: { a: [] } }, '$.properties.a: type: '],
   [
     'draft-07 and a duplicate value',
@@ -295,17 +294,14 @@ test.each([
   expect(createSchemaValidator(schema).problems.join()).toContain(said)
 })
 
-test.each([true, {}, { title: 'any', $schema: 'https://json-schema.org/draft/2020-12/schema' }])(
-  '--schema accepts %j, which allows every value',
-  (schema) => expect(createSchemaValidator(schema).problems).toEqual([]),
-)
-
 /** Returns the mismatches of a text. The schema is copied, because validating changes it. */
 const findMismatches = (schema: unknown, text: string): string[] =>
   createSchemaValidator(structuredClone(schema)).validate(JSON.parse(text))
 
 test.each([
   [true, '5'],
+  [{}, '5'],
+  [{ title: 'any', $schema: 'https://json-schema.org/draft/2020-12/schema' }, '5'],
   [{ $defs: { a: { type: 'integer' } }, $ref: '#/$defs/a' }, '5'],
   [{ $id: 'https://x.test/s', $ref: 'b', $defs: { b: { $id: 'b', type: 'integer' } } }, '5'],
   [{ properties: { next: { $ref: '#' }, constructor: { type: 'string' } } }, '{"next":{"next":{}}}'],

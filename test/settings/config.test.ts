@@ -115,36 +115,26 @@ describe('config set stores a value, config get prints it, and config unset remo
     expect(ended.err).toContain(expectedText)
   })
 
-  test('config set saves numbers, booleans and lists as JSON values, and config get prints them as typed', async () => {
-    const { env, file } = world()
-    const betas = 'skills-2025-10-02, compact-2026-09-04'
-    for (const [key, value] of [
-      ['timeout', '2.5'],
-      ['stream', 'true'],
-      ['betas', betas],
-    ]) {
-      expect((await run(['config', 'set', key as string, value as string], { env })).code).toBe(0)
-    }
-    expect(file()).toEqual({
-      version: 1,
-      profiles: {
-        default: { timeout: 2.5, stream: true, betas: ['skills-2025-10-02', 'compact-2026-09-04'] },
-      },
-    })
-    expect((await run(['config', 'get', 'betas'], { env })).out).toBe(
-      'skills-2025-10-02,compact-2026-09-04\n',
-    )
-  })
-
   test.each([
-    ['timeout', '1.5m', 90],
-    ['stream', 'YES', true],
-    ['stream', 'No', false],
-  ])('P50: config set %s %s saves the parsed value', async (key, value, saved) => {
-    const { env, file } = world()
-    expect(await run(['config', 'set', key, value], { env })).toMatchObject({ code: 0, err: '' })
-    expect(file().profiles.default).toEqual({ [key]: saved })
-  })
+    ['timeout', '2.5', 2.5, '2.5'],
+    ['timeout', '1.5m', 90, '90'],
+    ['stream', 'YES', true, 'true'],
+    ['stream', 'No', false, 'false'],
+    [
+      'betas',
+      'skills-2025-10-02, compact-2026-09-04',
+      ['skills-2025-10-02', 'compact-2026-09-04'],
+      'skills-2025-10-02,compact-2026-09-04',
+    ],
+  ])(
+    'P50: config set %s %s saves a JSON value, and config get prints it as text',
+    async (key, value, saved, shown) => {
+      const { env, file } = world()
+      expect(await run(['config', 'set', key, value], { env })).toMatchObject({ code: 0, err: '' })
+      expect(file()).toEqual({ version: 1, profiles: { default: { [key]: saved } } })
+      expect((await run(['config', 'get', key], { env })).out).toBe(`${shown}\n`)
+    },
+  )
 
   test('C25: config set of a secret removes its command, config set of the command removes the secret, both with a note', async () => {
     const { env, file } = world({ profiles: { default: work } })

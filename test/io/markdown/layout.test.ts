@@ -97,12 +97,9 @@ describe('Markdown layout formats blocks', () => {
       '1. a\n   ◦ b\n       c\n     d\n   ◦ e\n\n2. f\n',
     ],
     ['> ```\n> a\n> ```\nb', '│   a\nb\n'],
+    ['```\nnever closed\n- b', '  never closed\n  - b\n'],
   ])('Markdown layout formats headings, lists, quotes, rules and code blocks: %j', async (text, shown) => {
     expect(await print(text)).toBe(shown)
-  })
-
-  test('Markdown layout extends an unclosed code block to the end of the text', async () => {
-    expect(await print('```\nnever closed\n- b')).toBe('  never closed\n  - b\n')
   })
 })
 
