@@ -7,13 +7,13 @@ import { expectLinearWork } from '../../harness/steps.ts'
 
 // Each text has the end and the literals of its pattern, because parley rejects other texts without a search.
 test.each([
-  ['*a*a*a*a*a*a*a*a*b', 'a', 'b'],
-  [`*${'a'.repeat(900)}b`, 'a', 'b'],
-  ['*..*', '..', ''],
-  ['**a;*a;*a;*a;*b', 'a;', 'b'],
-  ['**a;*b*x', 'a;', 'b;x'],
-  [`**${'ab'.repeat(400)}*x`, 'ab', 'x'],
-])('the search for the pattern %.20s takes linear time', async (pattern, unit, end) => {
+  ['*a*a*a*a*a*a*a*a*b', '*a*a*a*a*a*a*a*a*b', 'a', 'b'],
+  ['*a{900}b', `*${'a'.repeat(900)}b`, 'a', 'b'],
+  ['*..*', '*..*', '..', ''],
+  ['**a;*a;*a;*a;*b', '**a;*a;*a;*a;*b', 'a;', 'b'],
+  ['**a;*b*x', '**a;*b*x', 'a;', 'b;x'],
+  ['**(ab){400}*x', `**${'ab'.repeat(400)}*x`, 'ab', 'x'],
+])('the search for the pattern %s takes linear time', async (_, pattern, unit, end) => {
   for (const reach of ['narrow', 'any'] as const) {
     const matches = createPatternMatcher(pattern, reach)
     await expectLinearWork((size) => matches(unit.repeat(size) + end))
