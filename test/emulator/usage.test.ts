@@ -32,7 +32,7 @@ const budget = (amount: string, currency = 'USD') => ({
 })
 const make = async (body: object): Promise<string> => (await ask('POST', '/v1/sessions', body)).value.id
 
-/** Waits until the session is idle. */
+/** Waits until the session is idle. Returns the last event. */
 async function waitForIdle(session: string): Promise<Event> {
   while ((await ask('GET', `/v1/sessions/${session}`)).value.status !== 'idle')
     await new Promise(setImmediate)

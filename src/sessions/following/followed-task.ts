@@ -123,7 +123,7 @@ export class FollowedTask {
     return next && { task: next.event, isInterrupted: endsInterrupted(own) }
   }
 
-  /** The last client event with an effect is an interrupt. */
+  /** The last client event that had an effect is an interrupt. */
   get isInterrupted(): boolean {
     return endsInterrupted(this.#events)
   }

@@ -184,7 +184,7 @@ function addStreamEvent(state: FollowState, item: EventItem, now: number): Follo
     // A repeated event may have another input than the first event with its id. The empty batch lets the
     // caller report this at once to a person who decides about the tool use.
     if (seen.addRepeated(item)) return { state, effect: show([]) }
-    // An event without an id that equals an earlier event may be the earlier event or a new event. The list
+    // An event without an id that equals an earlier event may be a repetition or a new event. The list
     // contains the right number of equal events, so the follower reads the list.
     const mayBeNew = item.event.id === undefined && !isEventPiece(item.event) && state.is === 'current'
     return listen(mayBeNew ? { ...state, is: 'joining', listenMs: reconnectPausesMs } : state, now)

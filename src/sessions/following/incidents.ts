@@ -33,7 +33,7 @@ export class SessionIncidents {
 
   /**
    * Adds earlier events. Only failures since the last task count. `ownIds`: event ids of the task that an
-   * earlier run sent. If there are any, tasks of other clients do not count as the last task.
+   * earlier run sent. With such ids, tasks of other clients do not count as the last task.
    */
   addEarlier(items: readonly EventItem[], ownIds: ReadonlySet<string> = new Set()): void {
     for (const { event } of items) {

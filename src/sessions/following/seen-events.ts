@@ -20,7 +20,7 @@ export class SeenEvents {
   readonly log = new SessionLog()
   readonly state = this.log.state
   readonly task = this.log.task
-  /** Numbers of equal events without an id in the first list, by digest. */
+  /** For each digest, the number of equal events without an id in the first list. */
   readonly #earlierCounts = new Map<string, number>()
   /** `undefined` before parley sends events, and after a search that did not find them. */
   #sent: SentEvents | undefined
@@ -92,7 +92,7 @@ export class SeenEvents {
     return isEnd && this.state.pending.every((id) => identities.includes(id)) && !identities.some(isDigest)
   }
 
-  /** Returns whether the tool use of a repeated event differs from that of the first event with its id. */
+  /** Returns true if a tool use differs from the earlier tool use with the same id for the first time. */
   addRepeated({ event, text }: EventItem): boolean {
     this.#sent?.addProgress(event)
     return this.state.addRepeated(event, text)
@@ -301,11 +301,11 @@ class SentEvents {
   /** Identity of the first event after the sent events. A list with this event is up to date. */
   firstLaterEvent: string | undefined
   mayAppearLater = false
-  /** A new event has the type of a sent event, so it may be that event, changed by the service. */
+  /** A new event has the type of a sent event. It may be the sent event with other content. */
   hasSimilar = false
   readonly wasBusy: boolean
   readonly #sent: readonly SessionEvent[]
-  /** Numbers of sent events that are not found yet, by id or content. */
+  /** For each id or content, the number of sent events that are not found yet. */
   readonly #wanted = new Map<string, number>()
   #firstFound: string | undefined
   /** Number of sent events that start work and are not found yet. */
