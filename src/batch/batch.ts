@@ -147,7 +147,7 @@ function handleInterrupt({ host, messages, cleanups }: BatchContext, run: BatchR
 
 function requireLine({ flags, messages }: BatchContext, { tally }: BatchInput, { name }: BatchSource): void {
   if (tally.hasLine) return
-  const empty = `${name}: it has no line with a request`
+  const empty = `${name}: it has no line with a request, so nothing was sent`
   if (flags.failOnEmpty) throw usageError(empty)
   messages.note(empty)
 }

@@ -60,7 +60,7 @@ function readPrompt(prompt: unknown): string {
 function readModel(value: Record<string, unknown>): string | undefined {
   if (!Object.hasOwn(value, 'model')) return undefined
   const { model } = value
-  if (typeof model !== 'string' || model === '') throw usageError('its "model" must be a name')
+  if (typeof model !== 'string' || model === '') throw usageError('its "model" must be the name of a model')
   return model
 }
 

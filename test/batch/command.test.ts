@@ -567,12 +567,16 @@ describe('the end of a batch', () => {
       const argv = ['chat', '--batch', name]
       const done = await run(argv, world)
       expect(done).toMatchObject({ code: 0, out: '', requests: [] })
-      expect(done.err).toMatch(/: it has no line with a request\n/)
+      expect(done.err).toMatch(/: it has no line with a request, so nothing was sent\n/)
       const failed = await run([...argv, '--fail-on-empty'], world)
       expect(failed).toMatchObject({ code: 2, out: '', requests: [] })
-      expect(failed.err).toMatch(/: (it has no line with a request|stdin is empty \(--fail-on-empty\))\n$/)
+      expect(failed.err).toMatch(
+        /: (it has no line with a request, so nothing was sent|stdin is empty \(--fail-on-empty\))\n$/,
+      )
       const unread = await run([...argv, '--fail-on-empty', '--no-stdin'], world)
-      expect(unread.err).toMatch(name === '-' ? /--no-stdin/ : /: it has no line with a request\n$/)
+      expect(unread.err).toMatch(
+        name === '-' ? /--no-stdin/ : /: it has no line with a request, so nothing was sent\n$/,
+      )
     },
   )
 })

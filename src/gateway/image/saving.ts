@@ -39,7 +39,10 @@ export async function saveImages(
 }
 
 const tooManyError = (count: number) =>
-  new CliError('file', `-o - can write only one image, and the answer has ${count}`)
+  new CliError(
+    'file',
+    `-o - can write only one image, and the answer has ${count}: use -o FILE or -o FOLDER/`,
+  )
 
 function summarize(failures: CliError[], count: number): CliError {
   const [first] = failures as [CliError]
