@@ -1,11 +1,11 @@
 import { availableParallelism } from 'node:os'
 import { defineConfig, type Plugin, type TestProjectConfiguration } from 'vitest/config'
 import type { Reporter } from 'vitest/node'
-import { notInShare } from './test/harness/share.ts'
+import { outsideShareNote } from './test/harness/share.ts'
 
 let isPart = false
 
-/** Lists the skipped tests with their missing requirements, unless -t selects tests. */
+/** Prints the skipped tests with their missing requirements, except if -t selects tests. */
 const listSkipped: Reporter = {
   onInit(vitest) {
     isPart = vitest.config.testNamePattern !== undefined
@@ -15,16 +15,14 @@ const listSkipped: Reporter = {
     const skipped = modules.flatMap((module) => [...module.children.allTests('skipped')])
     const lines = skipped.flatMap((test) => {
       const { note } = test.result() as { note?: string | undefined }
-      if (note === notInShare) return []
+      if (note === outsideShareNote) return []
       return [`${test.module.relativeModuleId}: ${test.name}${note ? ` (${note})` : ''}`]
     })
     process.stdout.write(lines.map((line) => `skipped: ${line}\n`).join(''))
   },
 }
 
-/**
- * Adds the reporter in a plugin, because reporters on the command line replace those of the configuration.
- */
+/** Adds the reporter in a plugin, because `--reporter` would replace a reporter of the configuration. */
 const withSkipped: Plugin = {
   name: 'with-skipped',
   configureVitest({ vitest: { config, projects }, project }) {
@@ -32,23 +30,23 @@ const withSkipped: Plugin = {
   },
 }
 
-/** Tests that fill memory, start a terminal or many processes, or try the whole package: npm run test:all. */
+/**
+ * Tests that fill memory, start a terminal or many processes, or install the package. Only test:all runs
+ * them.
+ */
 const heavy = 'test/**/*.heavy.test.ts'
 
-/** Tests that npm run test:all runs with more cases (test/harness/property-runs.ts). */
+/** Tests that test:all runs with more cases (test/harness/property-runs.ts). */
 const properties = 'test/**/*.property.test.ts'
 
-/** Tests that count the program's steps, which starts before the program is loaded: npm run test:all. */
-const counted = 'test/**/*.growth.test.ts'
+/** Tests that count steps (test/harness/steps.ts). Only test:all runs them. */
+const growth = 'test/**/*.growth.test.ts'
 
 const faults = 'test/faults/*.test.ts'
 
-/**
- * Projects that run only if they are named, because somebody who runs one file does not want them: npm run
- * proof:faults.
- */
+/** Projects of `npm run proof:faults`. They exist only if they are named, so a run of one file omits them. */
 const proofs: TestProjectConfiguration[] = [
-  // Repeats each row of the faults without its fault.
+  // Repeats each row of test/faults without its fault.
   {
     extends: true,
     test: {
@@ -58,7 +56,7 @@ const proofs: TestProjectConfiguration[] = [
       isolate: false,
     },
   },
-  // Repeats the tests of odd answers with the answers of a well-behaved service.
+  // Repeats the tests of odd answers with correct answers.
   {
     extends: true,
     test: {
@@ -71,7 +69,7 @@ const proofs: TestProjectConfiguration[] = [
         'test/sessions/follow/follow.test.ts',
       ],
       env: { TEST_PROOF: 'answers' },
-      // A test that hangs with those answers fails, as it should.
+      // A test that waits for a fault hangs without the fault. It must fail, so it soon times out.
       testTimeout: 4000,
       setupFiles: ['test/harness/skip-unmet.ts', 'test/harness/proof.ts'],
       isolate: false,
@@ -82,19 +80,18 @@ const proofs: TestProjectConfiguration[] = [
 export default defineConfig({
   plugins: [withSkipped],
   test: {
-    // More workers than cores, because tests wait most of the time.
+    // Tests wait most of the time, so there are more workers than cores.
     maxWorkers: 2 * availableParallelism(),
-    // Only a test that hangs takes this long, even on a busy machine.
+    // Even on a busy machine, only a test that hangs takes this long.
     testTimeout: 180_000,
     hookTimeout: 180_000,
     expect: { poll: { timeout: 120_000 } },
-    // The projects transform each file once, and a later run none.
+    // Caches transformed files for all projects and for later runs.
     experimental: { fsModuleCache: true },
     globalSetup: 'test/harness/environment.ts',
     provide: { outside: { ...process.env } },
     setupFiles: 'test/harness/skip-unmet.ts',
     projects: [
-      // A large young generation is collected rarely.
       {
         extends: true,
         test: {
@@ -104,15 +101,17 @@ export default defineConfig({
           include: [heavy, properties, 'test/faults/!(*.heavy|tinyproxy|carriage-return).test.ts'],
           env: { TEST_ALL: 'yes' },
           setupFiles: ['test/harness/skip-unmet.ts', 'test/harness/seed.ts'],
+          // With a large young generation, V8 collects garbage less often, so tests with much data are
+          // faster.
           execArgv: ['--max-semi-space-size=64'],
         },
       },
       {
         extends: true,
-        test: { name: 'heavy-counted', include: [counted], setupFiles: 'test/harness/steps.ts' },
+        test: { name: 'heavy-growth', include: [growth], setupFiles: 'test/harness/steps.ts' },
       },
-      // The rows start many processes, which is slow from a large process, so they have a project of their
-      // own.
+      // Rows start many processes. Starting a process takes longer from a large process, so rows have their
+      // own project.
       {
         extends: true,
         test: {
@@ -120,19 +119,19 @@ export default defineConfig({
           include: [faults],
           exclude: [heavy],
           isolate: false,
-          // Rows mostly wait, so running many at once costs little.
+          // Rows wait most of the time, so many run at once.
           maxConcurrency: 15,
-          // A FIFO without a writer blocks one of the four threads of the default pool.
+          // A FIFO without a writer blocks a thread of the pool, which has only four by default.
           env: { UV_THREADPOOL_SIZE: '32' },
         },
       },
-      // Loading the program for each file would take longer than most of the tests.
+      // Loading the program takes longer than most tests, so the files share one copy (isolate: false).
       {
         extends: true,
         test: {
           name: 'together',
           include: ['test/**/*.test.ts'],
-          exclude: [heavy, counted, faults],
+          exclude: [heavy, growth, faults],
           isolate: false,
         },
       },

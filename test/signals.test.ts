@@ -2,7 +2,7 @@ import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { interceptInterrupt } from '../src/signals.ts'
-import { delta, sseHead } from './faults/answers.ts'
+import { sseHead, textDelta } from './faults/answers.ts'
 import { start } from './harness/process.ts'
 import { temporaryFolder } from './harness/run.ts'
 import { serve } from './harness/server.ts'
@@ -37,8 +37,8 @@ test('parley ends by SIGINT after Ctrl-C, even if the reader of its pipe ends fi
   )
   let sendSecondWord = () => {}
   const server = await serve((socket) => {
-    socket.write(sseHead + delta('one '))
-    sendSecondWord = () => void socket.write(delta('two ') + delta('three '))
+    socket.write(sseHead + textDelta('one '))
+    sendSecondWord = () => void socket.write(textDelta('two ') + textDelta('three '))
   })
   const env = { PARLEY_BASE_URL: server.url, NODE_OPTIONS: `--require ${JSON.stringify(preload)}` }
   const { child, ended } = start(['chat', 'hi', '--stream'], { cwd, env })

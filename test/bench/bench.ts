@@ -2,7 +2,7 @@ import { execFileSync } from 'node:child_process'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { cpus } from 'node:os'
 import { parseArgs } from 'node:util'
-import { findNode } from '../harness/node.ts'
+import { installNode } from '../harness/node.ts'
 import { measureInProcess } from './inside.ts'
 import { measureMedians, measurePeakMiB, parleyPath, slowVariables, withoutSlowVariables } from './measure.ts'
 import { explainRun } from './profile.ts'
@@ -79,7 +79,7 @@ const date = new Date().toISOString().slice(0, 10)
 const columns: { node: string; rows: MeasuredRow[] }[] = []
 const failed: string[] = []
 for (const major of positionals.length > 0 ? positionals : [ownMajor]) {
-  const node = findNode(major)
+  const node = installNode(major)
   const version = findVersion(node) ?? major
   const rows: MeasuredRow[] = []
   console.log(`\nparley, ${date}, Node ${version}, ${cpus().length} CPUs`)

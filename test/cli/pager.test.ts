@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import type { Host } from '../../src/context.ts'
 import { type RunOptions, run, temporaryFolder } from '../harness/run.ts'
-import { typeAtTerminal } from '../harness/typing.ts'
+import { runAtTerminal } from '../harness/typing.ts'
 import { readCommandHelp } from './pages.ts'
 
 type Shown = Parameters<NonNullable<Host['runPager']>>[0]
@@ -98,7 +98,7 @@ test('the pager has the terminal and reads the whole text (needs script)', async
     '#!/bin/sh\nhead -n 2\ncat >/dev/null\nprintf "page> "\nread key </dev/tty\nprintf "<%s>" "$key"\n'
   writeFileSync(join(folder, 'bin/pg'), pager, { mode: 0o755 })
   const command = `stty rows 10 cols 80; PATH="$PWD/bin:$PATH" PAGER=pg "$NODE" "$PARLEY" help ci; echo "exit $?"`
-  const { screen } = await typeAtTerminal(command, folder, [['page> ', 'q\n']], { TERM: 'xterm' })
+  const { screen } = await runAtTerminal(command, folder, [['page> ', 'q\n']], { TERM: 'xterm' })
   expect(screen).toContain('parley in a pipeline')
   expect(screen).toMatch(/<q>[\r\n]*exit 0/)
 })

@@ -5,7 +5,9 @@ import { answering, message, run, temporaryFolder } from '../harness/run.ts'
 
 const spaced = (json: string) => `{\r"x":\r1,${json.slice(1)}`
 
-/** A stream with CRLF line ends, a carriage return in its data, and a line that ends with CR alone. */
+/**
+ * A stream with CRLF line ends, an escaped carriage return in its data, and a line that ends with CR alone.
+ */
 const stream = [
   ': a comment\r\n',
   'data: {"type":"content_block_delta","delta":{"type":"text_delta","text":"a\\rb"}}\r\n\r\n',
@@ -16,7 +18,7 @@ const text = { headers: { 'content-type': 'text/plain' } }
 const events = { headers: { 'content-type': 'text/event-stream' } }
 const list = '{"data":[{"id":"sevt_1",\r"type":"user.message","content":"a\\rb"}]}'
 
-const rows: [way: string, argv: string[], exchange: ReturnType<typeof answering>, code?: number][] = [
+const commands: [shown: string, argv: string[], exchange: ReturnType<typeof answering>, code?: number][] = [
   ['chat', ['chat', 'hi'], answering(message('a\rb'))],
   ['chat --stream', ['chat', 'hi', '--stream', '--no-markdown'], answering(stream, events)],
   ['chat --raw', ['chat', 'hi', '--raw'], answering(spaced(message('a\rb')))],
@@ -28,8 +30,8 @@ const rows: [way: string, argv: string[], exchange: ReturnType<typeof answering>
   ['events list --raw', ['events', 'list', '-s', 's', '--raw'], answering(list)],
 ]
 
-test.each(rows)(
-  'V04: parley prints no raw carriage return of the service on a terminal: %s',
+test.each(commands)(
+  'V04: parley %s prints no raw carriage return of the service on a terminal',
   async (_, argv, exchange, code = 0) => {
     const cwd = temporaryFolder()
     writeFileSync(join(cwd, 'lines'), '"hi"\n')

@@ -10,7 +10,9 @@ export interface Certificate {
   path: string
 }
 
-/** Makes a self-signed certificate for names such as `DNS:localhost,IP:127.0.0.1`. */
+/**
+ * Makes a self-signed certificate for names such as `DNS:localhost`. If `days` is negative, it has expired.
+ */
 export function makeCertificate(names: string, days = 2): Certificate {
   const folder = temporaryFolder()
   const [key, request, path, extensions] = ['key', 'request', 'cert', 'ext'].map((name) =>
@@ -29,7 +31,6 @@ export function makeCertificate(names: string, days = 2): Certificate {
     `/CN=${names.replaceAll(/[^a-z]/gi, '')}`,
   )
   writeFileSync(extensions, `subjectAltName=${names}\n`)
-  // A negative number of days makes an expired certificate.
   const signed = ['-signkey', key, '-days', String(days), '-extfile', extensions, '-out', path]
   openssl('x509', '-req', '-in', request, ...signed)
   return { key: readFileSync(key, 'utf8'), cert: readFileSync(path, 'utf8'), path }

@@ -1,12 +1,12 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { connect, type Socket } from 'node:net'
-import { afterAll } from 'vitest'
+import { afterAll, expect } from 'vitest'
 import { meetsRequirement } from '../harness/needs.ts'
 import { response, type ScriptedServer, serve } from '../harness/server.ts'
-import { answering, ok, okText } from './answers.ts'
+import { okOutput, okResponse, respondWith } from './answers.ts'
 import { makeCertificate } from './certificates.ts'
-import { chat, chatAndEvents, events, faults, type Row } from './rows.ts'
+import { chatArgv, type FaultRow, forChatAndSend, sendArgv, testFaults } from './rows.ts'
 
 const noRetry = ['--retries', '0']
 /** Base URL of a port that no program uses. */
@@ -14,10 +14,10 @@ const nowhere = () => 'http://127.0.0.1:2'
 const secure = ({ port }: ScriptedServer) => `https://localhost:${port}`
 
 /**
- * Starts a listener with a full queue, which accepts no connection. Linux only: elsewhere a full queue refuses
- * connections, and loopback has one address.
+ * Starts a server that does not accept connections and whose queue is full, so Linux drops the packets of
+ * further connections. Other systems refuse such connections.
  */
-async function block() {
+async function startBlockedServer() {
   const code = `require('node:net').createServer().listen({ host: '127.0.0.1', port: 0, backlog: 1 }, function () {
     require('node:fs').writeSync(1, String(this.address().port))
     require('node:fs').readSync(0, Buffer.alloc(1))
@@ -36,61 +36,50 @@ async function block() {
     },
   }
 }
-const blocked = await block()
-const silent = await block()
-afterAll(() => {
-  blocked.end()
-  silent.end()
-})
+const blocked = await startBlockedServer()
+afterAll(blocked.end)
 
-/** A service at the second address of a name whose first address is blocked. */
+/** A service at the second address of `near.test`. The first address of this name has the blocked server. */
 const secondService = await serve(
-  answering(ok),
+  respondWith(okResponse),
   meetsRequirement('Linux') ? { host: '127.0.0.2', port: blocked.port } : {},
 )
 afterAll(() => secondService.close())
-const plainHttp = [...chat, '--allow-http', ...noRetry]
+const plainHttp = [...chatArgv, '--allow-http', ...noRetry]
 
 const selfSigned = makeCertificate('DNS:localhost,IP:127.0.0.1')
 const expired = makeCertificate('DNS:localhost', -1)
 const elsewhere = makeCertificate('DNS:elsewhere.test')
 
-/** Starts a server after parley has printed that it retries a second time. */
-async function startLate({ err }: { err(): string }, port: number): Promise<ScriptedServer> {
-  while (err().split('trying again').length < 3) await new Promise((resolve) => setTimeout(resolve, 10))
-  return serve(answering(ok), { port })
-}
-
 /**
- * A server that starts late. Its port is outside the range that systems assign, so it stays free until then.
+ * A server that starts after parley's second retry. Systems do not assign this port to other programs, so the
+ * port stays free until then.
  */
 const lateService: { port: number; server?: ScriptedServer } = { port: 20_000 + (process.pid % 10_000) }
 
-const notSent = { code: 9, err: ['nothing was sent'] } satisfies Partial<Row>
-const stalled = { listen: { onConnection() {} }, url: secure, conns: 1 } satisfies Partial<Row>
+const notSent = { code: 9, err: ['nothing was sent'] } satisfies Partial<FaultRow>
+const stalled = { listen: { onConnection() {} }, url: secure, conns: 1 } satisfies Partial<FaultRow>
 
-faults('N: connecting, nothing is sent (needs openssl)', [
+testFaults('N: parley sends nothing if it cannot connect (needs openssl)', [
   {
-    name: 'N20: parley uses the second address of a name if the first does not respond (needs Linux)',
+    name: 'N20: parley uses the second address of a host name if the first does not respond (needs Linux)',
     argv: plainHttp,
     url: () => `http://near.test:${blocked.port}`,
     code: 0,
-    out: okText,
-    check: () => {
-      if (secondService.requests.length !== 1) throw new Error('one request was expected')
-    },
+    out: okOutput,
+    check: () => expect(secondService.requests).toHaveLength(1),
   },
   {
     ...notSent,
-    name: 'N24: parley exits with 9 after --connect-timeout if a name lookup hangs',
-    argv: [...chat, ...noRetry, '--connect-timeout', '3'],
+    name: 'N24: parley exits with 9 after --connect-timeout if the lookup of the host name hangs',
+    argv: [...chatArgv, ...noRetry, '--connect-timeout', '3'],
     url: () => 'https://silent.test',
     err: ['silent.test: no connection within 3 s', 'nothing was sent'],
-    atLeast: 3,
+    minSeconds: 3,
   },
   {
-    name: 'N28: parley exits with 1 and reports a bug if the process has nothing left to wait for',
-    argv: [...chat, ...noRetry, '--connect-timeout', '0'],
+    name: 'N28: parley exits with 1 and reports a bug if the event loop is empty before the run is done',
+    argv: [...chatArgv, ...noRetry, '--connect-timeout', '0'],
     url: () => 'https://silent.test',
     code: 1,
     err: [/^parley: a bug in parley: the run ended before its work was done\n {2}nothing was sent\n$/],
@@ -98,77 +87,77 @@ faults('N: connecting, nothing is sent (needs openssl)', [
   },
   {
     ...notSent,
-    name: 'N25: parley exits with 9 if the deadline passes during a name lookup',
-    argv: [...chat, '--deadline', '3', '--connect-timeout', '1h'],
+    name: 'N25: parley exits with 9 if the deadline passes during the lookup of the host name',
+    argv: [...chatArgv, '--deadline', '3', '--connect-timeout', '1h'],
     url: () => 'https://silent.test',
     err: ['the deadline passed', 'nothing was sent'],
-    atLeast: 3,
+    minSeconds: 3,
   },
-  ...['WORKSPACE_ID', 'AGENTS_VERSION', 'BETAS', 'API_KEY'].flatMap((setting): Row[] =>
-    ['a\nevil: b'].map((value) => ({
-      name: `N26: parley rejects PARLEY_${setting}=${JSON.stringify(value)} as a header value`,
-      argv: events,
-      env: { [`PARLEY_${setting}`]: value },
+  ...['PARLEY_WORKSPACE_ID', 'PARLEY_AGENTS_VERSION', 'PARLEY_BETAS', 'PARLEY_API_KEY'].map(
+    (variable): FaultRow => ({
+      name: `N26: parley exits with 3 if ${variable}, which is sent as a header, has a line break`,
+      argv: sendArgv,
+      env: { [variable]: 'a\nevil: b' },
       code: 3,
-      err: [new RegExp(`^parley: PARLEY_${setting} [^\n]*\n$`)],
-    })),
+      err: [new RegExp(`^parley: ${variable} [^\n]*\n$`)],
+    }),
   ),
-  ...chatAndEvents({
+  ...forChatAndSend({
     ...notSent,
     name: 'N01: parley retries twice and exits with 9 if the connection is refused',
     url: nowhere,
     err: [
       /^parley: 127\.0\.0\.1:2: connection refused; trying again in 0\.\d s\nparley: .*; trying again in .*\nparley: 127/,
     ],
-    atLeast: 0.75,
+    minSeconds: 0.75,
   }),
   {
     ...notSent,
-    name: 'N02: parley names both addresses of a name if both refuse',
-    argv: [...chat, ...noRetry, '--allow-http'],
+    name: 'N02: parley names both addresses of a host if both refuse the connection',
+    argv: [...chatArgv, ...noRetry, '--allow-http'],
     url: () => 'http://two.test:2',
     err: ['parley: [::1]:2: connection refused, 127.0.0.1:2: connection refused'],
   },
-  ...chatAndEvents({
+  ...forChatAndSend({
     ...notSent,
     name: 'N03: parley exits with 9, without a retry, if the host name is unknown',
     url: () => 'https://down.test',
     err: [/^parley: down\.test: no such host\n {2}nothing was sent\n$/],
   }),
-  ...chatAndEvents({
-    name: 'N04: parley retries after a temporary failure of a name lookup',
-    // Lookups are counted per process.
+  ...forChatAndSend({
+    name: 'N04: parley retries after a temporary failure of the lookup of the host name',
+    // preload.cjs counts the lookups of a process, and only the first lookup fails.
     isProcess: true,
     url: ({ port }) => `http://again.test:${port}`,
     flags: ['--allow-http'],
-    script: answering(response('{"content":"ok","data":[]}')),
+    script: respondWith(response('{"content":"ok","data":[]}')),
     code: 0,
     reqs: 1,
     err: ['cannot be looked up at the moment; trying again'],
   }),
-  ...chatAndEvents({
+  ...forChatAndSend({
     ...notSent,
     name: 'N05: parley exits with 9 after --connect-timeout if packets are lost (needs Linux)',
     url: () => blocked.url,
     flags: [...noRetry, '--connect-timeout', '3'],
     err: ['no connection within 3 s', 'nothing was sent'],
-    atLeast: 3,
+    minSeconds: 3,
   }),
-  ...chatAndEvents({
+  ...forChatAndSend({
     ...notSent,
     ...stalled,
     name: 'N06: parley exits with 9 after --connect-timeout if the TLS handshake hangs',
     flags: [...noRetry, '--connect-timeout', '3'],
     err: ['no connection within 3 s'],
-    atLeast: 3,
+    minSeconds: 3,
   }),
   {
     ...notSent,
     name: 'N06: parley exits with 9 if the deadline passes during the TLS handshake',
     ...stalled,
-    argv: [...chat, '--deadline', '3', '--connect-timeout', '1h'],
+    argv: [...chatArgv, '--deadline', '3', '--connect-timeout', '1h'],
     err: ['the deadline passed', 'nothing was sent'],
-    atLeast: 3,
+    minSeconds: 3,
   },
   {
     ...notSent,
@@ -186,7 +175,7 @@ faults('N: connecting, nothing is sent (needs openssl)', [
     conns: 3,
     err: ['the connection was reset'],
   },
-  ...chatAndEvents({
+  ...forChatAndSend({
     ...notSent,
     name: 'N09: parley exits with 9 and names --cacert if the certificate is self-signed',
     url: secure,
@@ -199,7 +188,7 @@ faults('N: connecting, nothing is sent (needs openssl)', [
     ...notSent,
     name: 'N10: parley exits with 9 and reports an expired certificate',
     url: secure,
-    argv: [...chat, '--cacert', expired.path],
+    argv: [...chatArgv, '--cacert', expired.path],
     listen: { tls: () => expired },
     err: [/^parley: localhost:\d+: its certificate has expired/],
   },
@@ -207,32 +196,32 @@ faults('N: connecting, nothing is sent (needs openssl)', [
     ...notSent,
     name: 'N11: parley exits with 9 and reports a certificate for another host',
     url: secure,
-    argv: [...chat, '--cacert', elsewhere.path],
+    argv: [...chatArgv, '--cacert', elsewhere.path],
     listen: { tls: () => elsewhere },
     err: [/^parley: localhost:\d+: its certificate is for another host$/m],
   },
   {
     ...notSent,
-    name: 'N13: parley suggests http:// if the port does not use TLS',
+    name: 'N13: parley exits with 9 and suggests http:// if the port does not use TLS',
     url: secure,
-    listen: { onConnection: (socket) => void socket.once('data', () => socket.end(ok)) },
+    listen: { onConnection: (socket) => void socket.once('data', () => socket.end(okResponse)) },
     conns: 1,
     err: ['http://', 'nothing was sent'],
   },
-  ...chatAndEvents({
-    name: 'N14: parley suggests https:// if the port uses TLS',
+  ...forChatAndSend({
+    name: 'N14: parley exits with 10 and suggests https:// if the port uses TLS',
     url: ({ port }) => `http://localhost:${port}`,
     listen: { tls: () => selfSigned },
     code: 10,
     err: ['should the address begin with https://?'],
   }),
-  ...[chat, events].map(
-    (argv): Row => ({
-      name: `N15: parley sends at most once if the connection is reset when it is accepted (${argv[0]})`,
+  ...[chatArgv, sendArgv].map(
+    (argv): FaultRow => ({
+      name: `N15: parley sends the request at most once if RST follows the connection (${argv[0]})`,
       argv: [...argv, ...noRetry],
       listen: { onConnection: (socket) => void socket.resetAndDestroy() },
       conns: 1,
-      // The reset may arrive before or after the request is written; each code has its message.
+      // The reset may arrive before the request is written (9) or afterwards (10).
       code: [9, 10],
       err: [
         /reset before it was ready\n {2}nothing was sent\n|was reset\n {2}(the request was sent|the event may)/,
@@ -241,20 +230,19 @@ faults('N: connecting, nothing is sent (needs openssl)', [
   ),
   {
     name: 'N16: parley retries refused connections until the service is up',
-    // On a slow machine the service may start only after the third attempt.
-    argv: [...chat, '--retries', '9'],
+    // On a slow machine the service may start only after the third attempt, so more retries are allowed.
+    argv: [...chatArgv, '--retries', '9'],
     url: () => `http://127.0.0.1:${lateService.port}`,
     during: async (command) => {
-      lateService.server = await startLate(command, lateService.port)
+      await command.waitUntil(() => command.err().split('trying again').length >= 3)
+      lateService.server = await serve(respondWith(okResponse), { port: lateService.port })
       await command.ended
       await lateService.server.close()
     },
     code: 0,
-    out: okText,
+    out: okOutput,
     err: [/^(parley: .*connection refused; trying again in .*\n){2,9}$/],
-    check: () => {
-      if (lateService.server?.requests.length !== 1) throw new Error('one request was expected')
-    },
+    check: () => expect(lateService.server?.requests).toHaveLength(1),
   },
   {
     name: 'N17: parley reports that nothing was sent if SIGINT interrupts the TLS handshake',
@@ -266,41 +254,41 @@ faults('N: connecting, nothing is sent (needs openssl)', [
   {
     name: 'S05: parley trusts the certificate of --cacert',
     url: secure,
-    argv: [...chat, '--cacert', selfSigned.path],
+    argv: [...chatArgv, '--cacert', selfSigned.path],
     listen: { tls: () => selfSigned },
-    script: answering(ok),
+    script: respondWith(okResponse),
     code: 0,
-    out: okText,
+    out: okOutput,
     reqs: 1,
   },
   {
     name: 'S05: parley trusts NODE_EXTRA_CA_CERTS in addition to --cacert',
     url: secure,
-    argv: [...chat, '--cacert', elsewhere.path],
+    argv: [...chatArgv, '--cacert', elsewhere.path],
     env: { NODE_EXTRA_CA_CERTS: selfSigned.path },
     listen: { tls: () => selfSigned },
-    script: answering(ok),
+    script: respondWith(okResponse),
     code: 0,
-    out: okText,
+    out: okOutput,
     reqs: 1,
   },
   {
     name: 'S05: parley exits with 3 if the file of --cacert has no certificate',
     url: secure,
-    argv: [...chat, '--cacert', import.meta.filename],
+    argv: [...chatArgv, '--cacert', import.meta.filename],
     code: 3,
     err: ['--cacert', 'has no PEM certificate'],
   },
   ...[[], ['--quiet']].map(
-    (flags): Row => ({
+    (flags): FaultRow => ({
       name: `S04, S06: parley warns if the environment disables certificate verification${flags.join() && ', also with --quiet'}`,
       url: secure,
-      argv: [...chat, ...flags],
+      argv: [...chatArgv, ...flags],
       env: { NODE_TLS_REJECT_UNAUTHORIZED: '0' },
       listen: { tls: () => selfSigned },
-      script: answering(ok),
+      script: respondWith(okResponse),
       code: 0,
-      out: okText,
+      out: okOutput,
       reqs: 1,
       err: [/^parley: NODE_TLS_REJECT_UNAUTHORIZED=0 .*\n$/],
     }),

@@ -1,30 +1,25 @@
 import { message } from '../harness/run.ts'
 import { response, type Script } from '../harness/server.ts'
-import { answering } from './answers.ts'
-import { chat, chatAndEvents, faultsInside, type Row } from './rows.ts'
+import { respondWith } from './answers.ts'
+import { chatArgv, type FaultRow, forChatAndSend, testNetworkFaults } from './rows.ts'
 
 const type = (value: string) => [`content-type: ${value}`]
 const page = '<!doctype html><html><head><title>Please log in</title></head><body>A page</body></html>'
-const json = (body: string | Uint8Array): Script => answering(response(body))
+const json = (body: string | Uint8Array): Script => respondWith(response(body))
 const quoted = (bytes: number[]) =>
   Buffer.concat([Buffer.from('{"content":[{"type":"text","text":"'), Buffer.from(bytes), Buffer.from('"}]}')])
 const odd =
   '{ "content":[{"type":"text","text":"a"}], "b":12345678901234567890, "n":1.10, "n":-0, "e":1e400, "__proto__":{"x":1},"constructor":2 }\n'
-const refusedWith = (text: string, code = 4): Partial<Row> & { code: number } => ({
-  code,
-  reqs: 1,
-  err: [`the service says: ${text}\n`],
-})
 
-faultsInside('R: response content', [
+testNetworkFaults('R: parley reads odd response content', [
   {
     name: 'R11: parley names the content type and the title of a login page',
-    script: answering(response(page, '200 OK', type('text/html'))),
+    script: respondWith(response(page, '200 OK', type('text/html'))),
     code: 8,
     reqs: 1,
     err: ['text/html', 'Please log in'],
   },
-  ...chatAndEvents({
+  ...forChatAndSend({
     name: 'R12: parley exits with 8 on HTML with the content type of JSON',
     script: json(page),
     code: 8,
@@ -47,30 +42,45 @@ faultsInside('R: response content', [
     reqs: 1,
     err: ['the answer is empty'],
   },
-  ...chatAndEvents({
+  ...forChatAndSend({
     name: 'R15: parley prints only the title of an HTML page with status 502',
-    script: answering(response(page.replace('Please log in', 'Bad gateway'), '502 Bad', type('text/html'))),
+    script: respondWith(response(page.replace('Please log in', 'Bad gateway'), '502 Bad', type('text/html'))),
     flags: ['--retries', '0'],
     code: 7,
     reqs: 1,
     err: [/answered 502 Bad\n(.*\n)? {2}the service says: Bad gateway\n$/],
   }),
-  ...[
-    ['{}', ''],
-    [`{"message":"${'m'.repeat(2 ** 20 - 20)}"}`, `${'m'.repeat(499)}…`],
-    [`{"message":"${'m'.repeat(2 ** 21)}"}`, ''],
-    ['{"error":{"message":"a\\u001b[31m\\n::add-mask::\\u0085\\r\\nb"}}', 'a^[[31m ::add-mask::\\u0085 b'],
-  ].flatMap(([body = '', words = '']) =>
-    chatAndEvents({
-      name: `R16: parley exits with 4 on a 400 with the body ${body.slice(0, 50)}`,
-      script: answering(response(body, '400 Bad Request')),
-      ...refusedWith(words),
-      ...(words === '' ? { err: [/answered 400 Bad Request\n/] } : {}),
+  ...(
+    [
+      ['prints the status of a 400 with the body {}', '{}', 'answered 400 Bad Request\n'],
+      [
+        'prints 500 characters of the message of an error body of 1 MiB',
+        `{"message":"${'m'.repeat(2 ** 20 - 20)}"}`,
+        `the service says: ${'m'.repeat(499)}…\n`,
+      ],
+      [
+        'prints the status of a 400 with a body of 2 MiB',
+        `{"message":"${'m'.repeat(2 ** 21)}"}`,
+        'answered 400 Bad Request\n',
+      ],
+      [
+        'escapes control characters in the message of an error body',
+        '{"error":{"message":"a\\u001b[31m\\n::add-mask::\\u0085\\r\\nb"}}',
+        'the service says: a^[[31m ::add-mask::\\u0085 b\n',
+      ],
+    ] as const
+  ).flatMap(([rule, body, message]) =>
+    forChatAndSend({
+      name: `R16: parley ${rule}`,
+      script: respondWith(response(body, '400 Bad Request')),
+      code: 4,
+      reqs: 1,
+      err: [message],
     }),
   ),
   {
     name: 'R18: parley reads every answer as UTF-8, whatever charset the content type names',
-    script: answering(
+    script: respondWith(
       response(Buffer.from(message('é'), 'latin1'), '200 OK', type('application/json; charset=iso-8859-1')),
     ),
     code: 0,
@@ -79,8 +89,8 @@ faultsInside('R: response content', [
     err: ['parley: some bytes of the answer are not UTF-8, and became \ufffd'],
   },
   {
-    name: 'R18: parley exits with 8 and saves an answer in UTF-16',
-    script: answering(
+    name: 'R18: parley exits with 8 and saves the response if it is in UTF-16',
+    script: respondWith(
       response(Buffer.from(message('é€'), 'utf16le'), '200 OK', type('application/json; charset=utf-16')),
     ),
     code: 8,
@@ -88,8 +98,8 @@ faultsInside('R: response content', [
     err: ['the answer', 'is saved as'],
   },
   {
-    name: 'R19: parley replaces bytes that are not UTF-8 and prints a warning',
-    argv: [...chat, '-q'],
+    name: 'R19: parley replaces bytes that are not UTF-8 and prints a warning, even with -q',
+    argv: [...chatArgv, '-q'],
     script: json(quoted([0x61, 0xff])),
     code: 0,
     out: 'a\ufffd\n',
@@ -98,7 +108,7 @@ faultsInside('R: response content', [
   },
   {
     name: 'R19: parley prints bytes that are not UTF-8 unchanged with --raw',
-    argv: [...chat, '--raw'],
+    argv: [...chatArgv, '--raw'],
     script: json(quoted([0x61, 0xff])),
     code: 0,
     out: quoted([0x61, 0xff]),
@@ -113,8 +123,8 @@ faultsInside('R: response content', [
     reqs: 1,
   },
   {
-    name: 'R23: parley prints odd numbers, duplicate and strange keys unchanged with --raw (chat)',
-    argv: [...chat, '--raw'],
+    name: 'R23: parley prints large numbers and duplicate keys unchanged with --raw',
+    argv: [...chatArgv, '--raw'],
     script: json(odd),
     code: 0,
     out: odd,
@@ -134,15 +144,15 @@ faultsInside('R: response content', [
     out: 'hi\n',
     reqs: 1,
   },
-  ...chatAndEvents({
+  ...forChatAndSend({
     name: 'R27: parley exits with 8 if text follows the JSON',
     script: json('{"content":[],"data":[]} x'),
     code: 8,
     reqs: 1,
   }),
   ...['{"choices":[]}', '{"content":[{"type":"text","text":5}]}'].map(
-    (body): Row => ({
-      name: `R28: parley exits with 8 on the unknown shape ${body}`,
+    (body): FaultRow => ({
+      name: `R28: parley exits with 8 on the response ${body}, which has no known shape`,
       script: json(body),
       code: 8,
       reqs: 1,

@@ -3,39 +3,39 @@ import { symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect } from 'vitest'
 import { message } from '../harness/run.ts'
-import { response, type Script, type ScriptedServer } from '../harness/server.ts'
-import { answering, delta, ok, okText, sseHead, stop } from './answers.ts'
-import type { RunningCommand } from './launch.ts'
-import { chat, faultsOnce, stream } from './rows.ts'
+import { response, type Script } from '../harness/server.ts'
+import { messageStop, okOutput, okResponse, respondWith, sseHead, textDelta } from './answers.ts'
+import { chatArgv, streamArgv, testFaultsOnce } from './rows.ts'
 
-const broken = answering(`${sseHead}${delta('begun')}event: error\ndata: {"error":{"message":"gone"}}\n\n`)
+const broken = respondWith(
+  `${sseHead}${textDelta('begun')}event: error\ndata: {"error":{"message":"gone"}}\n\n`,
+)
 const inCwd = (folder: string, name: string) => join(folder, 'cwd', name)
-const pause = (milliseconds: number) => new Promise((resolve) => setTimeout(resolve, milliseconds))
 
-/** Sends each answer in two halves, the second after both requests have arrived. */
-const interleaved = (): Script => {
+/** Answers two requests at the same time: sends the second half of each stream after both requests. */
+const interleaveStreams = (): Script => {
   const waiting: (() => void)[] = []
   return (socket, _, count) => {
     const letter = count === 1 ? 'a' : 'b'
-    socket.write(sseHead + delta(letter.repeat(1000)))
-    waiting.push(() => socket.end(delta(letter.repeat(1000)) + stop))
+    socket.write(sseHead + textDelta(letter.repeat(1000)))
+    waiting.push(() => socket.end(textDelta(letter.repeat(1000)) + messageStop))
     if (waiting.length === 2) for (const finish of waiting) finish()
   }
 }
 
-faultsOnce('F: answer files', [
+testFaultsOnce('F: parley writes whole answer files', [
   {
-    name: 'F01: parley keeps one whole answer if two runs write the same -o file',
+    name: 'F01: one whole answer remains if two runs write the same -o file',
     shell: 'run() { parley chat hi --stream -o a.txt; }; run & one=$!; run & wait $! && wait $one',
-    script: interleaved(),
+    script: interleaveStreams(),
     code: 0,
     reqs: 2,
     files: ['cwd/a.txt'],
     check: ({ ending }) => expect(ending.files.get('cwd/a.txt')).toMatch(/^(a{2000}|b{2000})\n$/),
   },
   {
-    name: 'F02: parley does not open a FIFO named FILE.part (needs FIFOs)',
-    argv: [...stream, '-o', 'a.txt'],
+    name: 'F02: parley -o FILE saves the received text under another name if FILE.part is a FIFO (needs FIFOs)',
+    argv: [...streamArgv, '-o', 'a.txt'],
     prepare: (folder) => void spawnSync('mkfifo', [inCwd(folder, 'a.txt.part')]),
     script: broken,
     code: 8,
@@ -45,7 +45,7 @@ faultsOnce('F: answer files', [
   },
   {
     name: 'F20: parley exits with 11 at once if nothing reads the FIFO of -o (needs FIFOs)',
-    argv: [...stream, '-o', 'pipe'],
+    argv: [...streamArgv, '-o', 'pipe'],
     prepare: (folder) => void spawnSync('mkfifo', [inCwd(folder, 'pipe')]),
     code: 11,
     err: ['pipe: nobody reads this pipe'],
@@ -53,15 +53,15 @@ faultsOnce('F: answer files', [
   {
     name: 'F21: parley writes the answer into a FIFO that has a reader',
     shell: 'mkfifo pipe; cat pipe > got & parley chat hi -o pipe && wait',
-    script: answering(ok),
+    script: respondWith(okResponse),
     code: 0,
     reqs: 1,
     files: ['cwd/got'],
-    check: ({ ending }) => expect(ending.files.get('cwd/got')).toBe(okText),
+    check: ({ ending }) => expect(ending.files.get('cwd/got')).toBe(okOutput),
   },
   {
-    name: 'F03: parley does not follow a symbolic link named FILE.part (needs symbolic links)',
-    argv: [...stream, '-o', 'a.txt'],
+    name: 'F03: parley -o FILE does not write through a symbolic link named FILE.part (needs symbolic links)',
+    argv: [...streamArgv, '-o', 'a.txt'],
     prepare(folder) {
       writeFileSync(inCwd(folder, 'victim'), 'mine')
       symlinkSync('victim', inCwd(folder, 'a.txt.part'))
@@ -74,8 +74,8 @@ faultsOnce('F: answer files', [
     check: ({ ending }) => expect(ending.files.get('cwd/victim')).toBe('mine'),
   },
   {
-    name: 'F04: parley keeps an earlier FILE.part and the old FILE',
-    argv: [...stream, '-o', 'a.txt', '-q'],
+    name: 'F04: parley -o FILE changes neither an existing FILE.part nor the old FILE if the stream fails',
+    argv: [...streamArgv, '-o', 'a.txt', '-q'],
     prepare(folder) {
       for (const name of ['a.txt', 'a.txt.part']) writeFileSync(inCwd(folder, name), 'old')
     },
@@ -87,18 +87,18 @@ faultsOnce('F: answer files', [
     check: ({ ending }) => expect([...ending.files.values()]).toEqual(['old', 'old', 'begun']),
   },
   {
-    name: 'F05: parley leaves no file if a signal precedes the first text',
-    argv: [...stream, '-o', 'a.txt'],
-    script: answering(sseHead),
+    name: 'F05: parley -o leaves no file if SIGTERM arrives before the first text',
+    argv: [...streamArgv, '-o', 'a.txt'],
+    script: respondWith(sseHead),
     signal: { name: 'SIGTERM', at: 'request' },
     code: 'SIGTERM',
     reqs: 1,
     err: ['interrupted'],
   },
   {
-    name: 'F06: parley keeps the received text and names its file if a signal follows',
-    argv: [...stream, '-o', 'a.txt'],
-    script: answering(sseHead + delta('begun')),
+    name: 'F06: parley -o saves the received text and names its file if SIGTERM ends the stream',
+    argv: [...streamArgv, '-o', 'a.txt'],
+    script: respondWith(sseHead + textDelta('begun')),
     signal: { name: 'SIGTERM', at: 'file' },
     code: 'SIGTERM',
     reqs: 1,
@@ -112,7 +112,7 @@ const describeTurn = ({ role, parts }: { role: string; parts: { text: string }[]
   `${role}: ${parts[0]?.text}`
 const parseSentTurns = (request = '') => parseTurns(request.slice(request.indexOf('\r\n\r\n')))
 
-/** Answers with the number of turns and the last turn of the request. */
+/** Answers with the number of turns in the request, and the last turn. */
 const echo =
   (wait = 0): Script =>
   (socket, request) => {
@@ -120,14 +120,11 @@ const echo =
     setTimeout(() => socket.write(response(message(`${turns.length} ${turns.at(-1)}`))), wait)
   }
 
-const hasThread = (text: string) => (folder: string) => writeFileSync(inCwd(folder, 't.json'), text)
+const writeThread = (text: string) => (folder: string) => writeFileSync(inCwd(folder, 't.json'), text)
 const threadOf = (files: Map<string, string>) => files.get('cwd/t.json') ?? ''
-async function firstRequest({ child }: RunningCommand, { requests }: ScriptedServer): Promise<void> {
-  while (requests.length === 0 && child.exitCode === null) await pause(20)
-}
 
-/** Answers both requests after the second has arrived. */
-function echoLate(): Script {
+/** Answers two requests after the second has arrived. */
+function echoBothLate(): Script {
   const answers: (() => void)[] = []
   return (socket, request, count) => {
     answers.push(() => socket.write(response(message(`to ${parseSentTurns(request).at(-1)}`))))
@@ -135,9 +132,9 @@ function echoLate(): Script {
   }
 }
 
-faultsOnce('F: conversations', [
+testFaultsOnce('F: parley loses no turn of a conversation', [
   {
-    name: 'F10: six concurrent runs of one --thread see all earlier turns, and lose none',
+    name: 'F10: six concurrent runs with one --thread file send all earlier turns, and no turn is lost',
     shell: 'for i in 1 2 3 4 5 6; do parley chat "q$i" --thread t.json -q & done; wait',
     script: echo(50),
     code: 0,
@@ -153,7 +150,7 @@ faultsOnce('F: conversations', [
   },
   {
     name: 'F11: parley ignores the lock of a killed run after a few seconds',
-    argv: [...chat, '--thread', 't.json'],
+    argv: [...chatArgv, '--thread', 't.json'],
     prepare: (folder) => writeFileSync(inCwd(folder, 't.json.parley-lock'), ''),
     script: echo(),
     code: 0,
@@ -161,20 +158,20 @@ faultsOnce('F: conversations', [
     reqs: 1,
     err: ['another parley locked t.json; waiting until it ends, or a few seconds if it was killed'],
     files: ['cwd/t.json'],
-    atLeast: 4,
+    minSeconds: 4,
   },
   {
-    name: 'F12: parley adds turns to a thread, keeps its other text unchanged, and saves no flags',
+    name: 'F12: parley --thread adds turns to the file, keeps its other text unchanged, and saves no flags',
     argv: [
-      ...[...chat, '--thread', 't.json', '--max-output-tokens', '7', '--stream', '--stream-via', 'body'],
+      ...[...chatArgv, '--thread', 't.json', '--max-output-tokens', '7', '--stream', '--stream-via', 'body'],
       ...['--set', 'seed=9', '--set', 'contents[]={"role":"user","parts":[{"text":"extra"}]}'],
     ],
-    prepare: hasThread(
+    prepare: writeThread(
       '{ "z": 1.50, "contents" : [{"role":"user","parts":[{"text":"a"}],"id":1e2}], "seed":1 }',
     ),
-    script: answering(ok),
+    script: respondWith(okResponse),
     code: 0,
-    out: okText,
+    out: okOutput,
     reqs: 1,
     files: ['cwd/t.json'],
     check({ ending, server }) {
@@ -187,15 +184,15 @@ faultsOnce('F: conversations', [
     },
   },
   {
-    name: 'F13: parley adds nothing to a thread if the run lost its lock file while it was suspended',
+    name: 'F13: parley exits with 11 and adds nothing to a thread if it lost the lock while it was suspended',
     shell: `parley chat one --thread t.json & one=$!
       until [ -e requested ]; do sleep 0.1; done; kill -STOP $one
       parley chat two --thread t.json -q; kill -CONT $one; wait $one`,
-    // The answers arrive while the first run is stopped.
-    script: echoLate(),
-    during: async (command, server) => {
-      await firstRequest(command, server)
-      writeFileSync(join(command.cwd, 'requested'), '')
+    // The answers arrive while the first run is suspended.
+    script: echoBothLate(),
+    during: async ({ cwd, waitUntil }, server) => {
+      await waitUntil(() => server.requests.length > 0)
+      writeFileSync(join(cwd, 'requested'), '')
     },
     code: 11,
     out: 'to user: two\nto user: one\n',
@@ -206,9 +203,9 @@ faultsOnce('F: conversations', [
       expect(parseTurns(threadOf(ending.files))).toEqual(['user: two', 'model: to user: two']),
   },
   {
-    name: 'F16: parley removes the lock and keeps the thread if SIGINT ends the run',
-    argv: [...chat, '--thread', 't.json'],
-    prepare: hasThread('{"contents":[]}'),
+    name: 'F16: parley removes the lock file and does not change the thread if SIGINT ends the run',
+    argv: [...chatArgv, '--thread', 't.json'],
+    prepare: writeThread('{"contents":[]}'),
     script: () => {},
     signal: { name: 'SIGINT', at: 'request' },
     code: 'SIGINT',
@@ -217,7 +214,7 @@ faultsOnce('F: conversations', [
     check: ({ ending }) => expect(threadOf(ending.files)).toBe('{"contents":[]}'),
   },
   {
-    name: 'F17, F18: parley waits until --deadline while another run uses the conversation, and sends nothing',
+    name: 'F17, F18: parley exits with 11 at the deadline if another run locks the conversation, and sends nothing',
     shell: `parley chat one --thread t.json & until [ -e t.json.parley-lock ]; do sleep 0.1; done
       parley chat two --thread t.json --deadline 1; code=$?; kill %1; wait; exit $code`,
     script: () => {},

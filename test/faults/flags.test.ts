@@ -2,33 +2,33 @@ import { execFileSync } from 'node:child_process'
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect } from 'vitest'
-import { answering, ok, okText } from './answers.ts'
-import { chat, faults, type Row } from './rows.ts'
+import { okOutput, okResponse, respondWith } from './answers.ts'
+import { chatArgv, type FaultRow, testFaults } from './rows.ts'
 
-const good = { script: answering(ok), code: 0, out: okText, reqs: 1 } satisfies Partial<Row>
-const refused = { code: 2, err: ['parley: '] } satisfies Partial<Row>
+const good = { script: respondWith(okResponse), code: 0, out: okOutput, reqs: 1 } satisfies Partial<FaultRow>
+const refused = { code: 2, err: ['parley: '] } satisfies Partial<FaultRow>
 
 /** Returns shell commands that write a profile file with one profile, `default`. */
 const profile = (values: string) =>
   `mkdir -m 700 conf; (umask 077; echo '{"profiles":{"default":${values}}}' > conf/config.json);
     export PARLEY_CONFIG_DIR=$PWD/conf;`
 
-faults('P: durations and yes-or-no settings', [
+testFaults('P: parley reads durations and yes-or-no settings', [
   ...['--deadline 1500ms', '--timeout 1.5 --retries 0'].map(
-    (flags): Row => ({
-      name: `P50: parley accepts the duration in ${flags}`,
-      argv: [...chat, ...flags.split(' ')],
+    (flags): FaultRow => ({
+      name: `P50: parley waits for the duration of ${flags}`,
+      argv: [...chatArgv, ...flags.split(' ')],
       script: () => {},
       code: 10,
       reqs: 1,
-      atLeast: 1.45,
+      minSeconds: 1.45,
     }),
   ),
   ...['10 years', '1h30m', ''].map(
-    (value): Row => ({
+    (value): FaultRow => ({
       ...refused,
-      name: `P50: parley rejects ${JSON.stringify(value)} as a duration`,
-      argv: [...chat, `--timeout=${value}`],
+      name: `P50: parley exits with 2 for the duration ${JSON.stringify(value)}`,
+      argv: [...chatArgv, `--timeout=${value}`],
       err: [
         `parley: --timeout${value && ` ${value}:`} must be a duration such as 500ms, 10s, 2m or 1h; a bare number is seconds\n`,
       ],
@@ -37,7 +37,7 @@ faults('P: durations and yes-or-no settings', [
   {
     ...good,
     name: 'P51: parley reads "Yes" in the environment as yes',
-    argv: [...chat, '--dry-run'],
+    argv: [...chatArgv, '--dry-run'],
     env: { PARLEY_STREAM: 'Yes' },
     script: () => {},
     reqs: 0,
@@ -59,7 +59,7 @@ const shows = (body: string) => (out: Buffer) => {
 }
 const hi = '{"contents":[{"role":"user","parts":[{"text":"hi"}]}]'
 
-faults('P: chat --system, --temperature and -f -', [
+testFaults('P: parley reads the values of --system, --temperature and -f -', [
   {
     name: 'P52: parley sends --system as the system instruction',
     argv: [...dry, 'hi', '--system', 'Be brief.', '--no-stdin'],
@@ -67,7 +67,7 @@ faults('P: chat --system, --temperature and -f -', [
     out: shows(`${hi},"systemInstruction":{"parts":[{"text":"Be brief."}]}}`),
   },
   {
-    name: 'P52: parley reads the file of --system @FILE, and @@ as a literal @',
+    name: 'P52: parley reads the file of --system @FILE, and @@FILE as the text @FILE',
     shell: `printf '@@a "b"' > s; parley chat hi --dry-run --no-stdin --system @s;
       parley chat hi --dry-run --no-stdin --system @@s`,
     code: 0,
@@ -84,8 +84,8 @@ faults('P: chat --system, --temperature and -f -', [
     ),
   },
   ...(['chat', 'image'] as const).map(
-    (command): Row => ({
-      name: `P54: parley detects an image on -f - by its bytes (${command})`,
+    (command): FaultRow => ({
+      name: `P54: parley ${command} -f - detects an image on stdin by its bytes`,
       argv: [command, 'hi', '-f', '-', '--dry-run', '-m', 'm'],
       stdin: Buffer.from('89504e470d0a1a0a0000000d49484452', 'hex'),
       code: 0,
@@ -96,15 +96,15 @@ faults('P: chat --system, --temperature and -f -', [
   ),
   {
     ...refused,
-    name: 'P54: parley rejects two readers of stdin',
-    argv: [...chat, '-f', '-', '-f', '-'],
+    name: 'P54: parley exits with 2 if two flags -f - read stdin',
+    argv: [...chatArgv, '-f', '-', '-f', '-'],
     stdin: 'x',
     err: ['stdin can be read only once'],
   },
   {
     ...refused,
-    name: 'P54: parley rejects -f - if stdin is neither text nor an image',
-    argv: [...chat, '-f', '-'],
+    name: 'P54: parley exits with 2 for -f - if stdin is neither text nor an image',
+    argv: [...chatArgv, '-f', '-'],
     stdin: Buffer.from('a\xff\0', 'latin1'),
     err: ['stdin: neither UTF-8 text nor an image'],
   },
@@ -112,10 +112,10 @@ faults('P: chat --system, --temperature and -f -', [
 
 const makeFifo = (folder: string) => execFileSync('mkfifo', [join(folder, 'cwd/pipe')])
 
-faults('P: @FILE and FIFOs', [
+testFaults('P: parley reads @FILE and FIFOs', [
   {
     ...refused,
-    name: 'P55: parley rejects an @FILE that is not UTF-8 text',
+    name: 'P55: parley exits with 2 for an @FILE that is not UTF-8 text',
     shell: "printf 'a\\377' > b; parley events send --message @b",
     err: ['parley: @b: not UTF-8 text on line 1'],
     files: ['cwd/b'],
@@ -124,8 +124,8 @@ faults('P: @FILE and FIFOs', [
     ['chat', 'hi', '--system', '@@missing.txt'],
     ['events', 'send', '--message', '@@missing.txt'],
   ].map(
-    (argv): Row => ({
-      name: `P55: parley reads @@ as a literal @ (${argv[0]})`,
+    (argv): FaultRow => ({
+      name: `P55: parley reads @@FILE as the text @FILE (${argv[0]})`,
       argv: [...argv, '--dry-run', '--no-stdin'],
       code: 0,
       out: (out) => out.includes('"text":"@missing.txt"'),
@@ -136,13 +136,13 @@ faults('P: @FILE and FIFOs', [
     ['chat', 'hi', '--cacert', 'pipe'],
     ['policy', 'check', 'pipe'],
   ].map(
-    (argv): Row => ({
+    (argv): FaultRow => ({
       name: `P56: parley exits with 9 at the deadline if nothing writes to a FIFO: ${argv.join(' ')} (needs FIFOs)`,
       argv: [...argv, '--deadline', '1', '--no-stdin'],
       prepare: makeFifo,
       code: 9,
       err: [/^parley: the deadline passed while @?pipe was read\n {2}nothing was sent\n$/],
-      atLeast: 0.9,
+      minSeconds: 0.9,
     }),
   ),
   {
@@ -156,8 +156,8 @@ faults('P: @FILE and FIFOs', [
     name: 'P56: parley prints a hint and reads a FIFO whose writer is late (needs FIFOs)',
     argv: ['chat', 'hi', '-f', 'pipe', '--deadline', '1m', '--no-stdin'],
     prepare: makeFifo,
-    during: async ({ cwd, child, err }) => {
-      while (err() === '' && child.exitCode === null) await new Promise((resolve) => setTimeout(resolve, 10))
+    during: async ({ cwd, err, waitUntil }) => {
+      await waitUntil(() => err() !== '')
       await writeFile(join(cwd, 'pipe'), 'from the pipe\n')
     },
     err: ['parley: waiting for pipe\n'],
@@ -165,33 +165,29 @@ faults('P: @FILE and FIFOs', [
   },
 ])
 
-faults('P: hints before anything is sent', [
+testFaults('P: parley prints hints for wrong arguments', [
   ...[
-    ['chat', '-H=Cookie: secretword', '-H takes no =: its value is a separate argument'],
-    ['chat', '--quiet=true', '--quiet takes no value'],
+    ['-H=Cookie: secretword', '-H takes no =: its value is a separate argument'],
+    ['--quiet=true', '--quiet takes no value'],
   ].map(
-    ([command = '', flag = '', message = '']): Row => ({
+    ([flag = '', message = '']): FaultRow => ({
       code: 2,
-      name: `P57: parley rejects the = in ${command} ${flag}`,
-      argv: [...command.split(' '), flag, 'hi'],
+      name: `P57: parley exits with 2 for the = in chat ${flag}`,
+      argv: [...chatArgv, flag],
       err: [`parley: ${message}\n`, /^(?!.*secretword)/s],
     }),
   ),
   ...[['chat'], ['image', '-m', 'm'], ['events', 'send']].map(
-    (argv): Row => ({
+    (argv): FaultRow => ({
       ...refused,
-      name: `P59: parley rejects a prompt of ${argv[0]} that begins with a hyphen: '${'-what is it?'}'`,
+      name: `P59: parley ${argv[0]} names -- if a word begins with a hyphen and has a blank`,
       argv: [...argv, '-what is it?'],
-      err: [
-        '-what is it?'.includes(' ')
-          ? 'words that begin with a hyphen go after --\n'
-          : "--help' lists the flags\n",
-      ],
+      err: ['words that begin with a hyphen go after --\n'],
     }),
   ),
   {
     ...refused,
-    name: 'P60: parley rejects -v without a command',
+    name: 'P60: parley exits with 2 for -v without a command',
     argv: ['-v'],
     err: ["parley: no command was given: 'parley --help' lists the commands; -V prints the version\n"],
   },

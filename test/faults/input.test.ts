@@ -3,53 +3,47 @@ import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect } from 'vitest'
 import { copyProgramForNobody } from '../harness/process.ts'
-import { answering, ok, okText, receipt, receiptText } from './answers.ts'
-import { chat, events, faults, faultsInside, type Row } from './rows.ts'
-import { onTerminal, quote } from './terminal.ts'
+import { okOutput, okResponse, respondWith, sendOutput, sendResponse } from './answers.ts'
+import { chatArgv, type FaultRow, sendArgv, testFaults, testNetworkFaults } from './rows.ts'
+import { quoteForShell, terminalCommand } from './terminal.ts'
 
-const good = { script: answering(ok), code: 0, out: okText, reqs: 1 } satisfies Partial<Row>
+const good = { script: respondWith(okResponse), code: 0, out: okOutput, reqs: 1 } satisfies Partial<FaultRow>
 const send = ['events', 'send']
-const refusedInput = { code: 2, err: ['parley: '] } satisfies Partial<Row>
-/** An open pipe without input, which ends after parley has announced that it waits for stdin. */
-const hinted = {
-  stdin: { open: true },
-  during: async ({ child, err }) => {
-    while (err() === '' && child.exitCode === null) await new Promise((resolve) => setTimeout(resolve, 10))
-    child.stdin?.end()
-  },
-  err: ['waiting for stdin (--no-stdin skips it)'],
-} satisfies Partial<Row>
-
-const expectPrompt = (text: string): Pick<Row, 'check'> => ({
+const refusedInput = { code: 2, err: ['parley: '] } satisfies Partial<FaultRow>
+const expectPrompt = (text: string): Pick<FaultRow, 'check'> => ({
   check: ({ server }) => {
     const { contents } = JSON.parse(server.requests[0]?.split('\r\n\r\n')[1] ?? '')
-    const sent = contents[0].parts.map((part: { text: string }) => part.text).join('|')
-    if (sent !== text) throw new Error(`sent: ${JSON.stringify(sent).slice(0, 200)}`)
+    expect(contents[0].parts).toEqual([{ text }])
   },
 })
 
-const expectBody = (text: string): Pick<Row, 'check'> => ({
+const expectBody = (text: string): Pick<FaultRow, 'check'> => ({
   check: ({ server }) => expect(server.requests[0]?.split('\r\n\r\n')[1]).toBe(text),
 })
 
-faults('P: stdin and event input', [
-  ...[['chat'], send].flatMap((argv): Row[] => [
-    { ...refusedInput, name: `P01: parley rejects /dev/null as stdin (${argv[0]})`, argv, err: ['empty'] },
+testFaults('P: parley reads stdin and files of flags', [
+  ...[['chat'], send].flatMap((argv): FaultRow[] => [
     {
       ...refusedInput,
-      name: `P02: parley rejects a closed stdin (${argv[0]})`,
+      name: `P01: parley exits with 2 if stdin is empty (${argv[0]})`,
+      argv,
+      err: ['empty'],
+    },
+    {
+      ...refusedInput,
+      name: `P02: parley exits with 2 if stdin is closed (${argv[0]})`,
       shell: `parley ${argv.join(' ')} <&-`,
       err: ['empty'],
     },
     {
       name: `P03: parley exits with 2 and a hint if stdin is a terminal (${argv[0]})`,
-      shell: onTerminal(`NO_COLOR=1 parley ${argv.join(' ')} 2>&1`),
+      shell: terminalCommand(`NO_COLOR=1 parley ${argv.join(' ')} 2>&1`),
       code: 2,
       out: (out) => /^parley: no (prompt: add|events: give) .*\r\n$/.test(out.toString()),
     },
     {
       ...refusedInput,
-      name: `P08: parley names the line of stdin that is not UTF-8 (${argv[0]})`,
+      name: `P08: parley exits with 2 and names the line of stdin that is not UTF-8 (${argv[0]})`,
       argv,
       stdin: Buffer.from('ab\xff', 'latin1'),
       err: ['on line 1'],
@@ -66,28 +60,33 @@ faults('P: stdin and event input', [
     name: 'P04: parley waits for a slow writer to stdin',
     shell: '(sleep 1; echo one; sleep 1; echo two) | parley chat',
     ...expectPrompt('one\ntwo\n'),
-    atLeast: 2,
+    minSeconds: 2,
   },
   {
     name: 'P05: parley does not wait for an idle pipe with --no-stdin (events)',
-    either: 'a run with an empty stdin ends, too',
-    argv: [...events, '--no-stdin'],
+    either: 'without stdin, the run does not wait either',
+    argv: [...sendArgv, '--no-stdin'],
     stdin: { open: true },
-    script: answering(receipt),
+    script: respondWith(sendResponse),
     code: 0,
-    out: receiptText,
+    out: sendOutput,
     reqs: 1,
   },
   {
     ...good,
     name: 'P05: parley does not wait for an idle pipe with --no-stdin (chat)',
-    argv: [...chat, '--no-stdin'],
+    argv: [...chatArgv, '--no-stdin'],
     stdin: { open: true },
   },
   {
     ...good,
     name: 'P05: parley prints a hint while it waits for an idle pipe (chat)',
-    ...hinted,
+    stdin: { open: true },
+    during: async ({ child, err, waitUntil }) => {
+      await waitUntil(() => err() !== '')
+      child.stdin?.end()
+    },
+    err: ['waiting for stdin (--no-stdin skips it)'],
   },
   {
     ...good,
@@ -98,7 +97,7 @@ faults('P: stdin and event input', [
   },
   {
     ...good,
-    name: 'P10: parley keeps NUL, CRLF and a missing last newline',
+    name: 'P10: parley sends NUL, CRLF and a missing last newline of stdin unchanged',
     argv: ['chat'],
     stdin: 'a\0b\r\nc',
     ...expectPrompt('a\0b\r\nc'),
@@ -106,9 +105,9 @@ faults('P: stdin and event input', [
   {
     name: 'P14: parley sends an unknown event type with --no-validate',
     argv: [...send, '--event', '{"type":"user.strange"}', '--no-validate'],
-    script: answering(receipt),
+    script: respondWith(sendResponse),
     code: 0,
-    out: receiptText,
+    out: sendOutput,
     reqs: 1,
     ...expectBody('{"events":[{"type":"user.strange"}]}'),
   },
@@ -121,17 +120,15 @@ faults('P: stdin and event input', [
   {
     name: 'P15: parley reads a FIFO given as @FILE',
     shell: 'mkfifo pipe; (echo from the pipe > pipe &); parley events send --message @pipe',
-    script: answering(receipt),
+    script: respondWith(sendResponse),
     code: 0,
-    out: receiptText,
+    out: sendOutput,
     reqs: 1,
-    check: ({ server }) => {
-      if (!server.requests[0]?.includes('from the pipe')) throw new Error('the FIFO was not read')
-    },
+    check: ({ server }) => expect(server.requests[0]).toContain('from the pipe'),
   },
   {
     name: 'P15: parley exits with 11 if @FILE cannot be read (needs another user)',
-    shell: `chmod 0 secret; ${copyProgramForNobody().map(quote).join(' ')} events send --message @secret
+    shell: `chmod 0 secret; ${copyProgramForNobody().map(quoteForShell).join(' ')} events send --message @secret
       code=$?; chmod 600 secret; exit $code`,
     env: { NODE_OPTIONS: '' },
     prepare: (folder) => {
@@ -144,7 +141,7 @@ faults('P: stdin and event input', [
   },
   {
     ...refusedInput,
-    name: 'P16: parley rejects two readers of stdin: -i - -',
+    name: 'P16: parley exits with 2 if both -i - and the word - read stdin',
     argv: ['chat', '-i', '-', '-'],
     stdin: 'x',
   },
@@ -154,24 +151,29 @@ const messageOf = (...texts: string[]) =>
   JSON.stringify({
     events: [{ type: 'user.message', content: texts.map((text) => ({ type: 'text', text })) }],
   })
-const received = { script: answering(receipt), code: 0, out: receiptText, reqs: 1 } satisfies Partial<Row>
+const received = {
+  script: respondWith(sendResponse),
+  code: 0,
+  out: sendOutput,
+  reqs: 1,
+} satisfies Partial<FaultRow>
 
-faults('P: piped text with words, deadlines and sizes', [
+testFaults('P: parley combines stdin with words and deadlines', [
   {
     ...received,
-    name: 'P20: parley sends words and a pipe as two blocks of one message',
-    argv: events,
+    name: 'P20: parley sends words and piped text as two blocks of one message',
+    argv: sendArgv,
     stdin: 'diff\n',
     ...expectBody(messageOf('hi', 'diff\n')),
   },
-  ...[['chat'], chat, send, events].map(
-    (argv): Row => ({
+  ...[['chat'], chatArgv, send, sendArgv].map(
+    (argv): FaultRow => ({
       name: `P21: parley exits with 9 at the deadline while it waits for stdin: ${argv.join(' ')}`,
       argv: [...argv, '--deadline', '1', '-q'],
       stdin: { open: true },
       code: 9,
       err: [/^parley: the deadline passed while stdin was read\n {2}nothing was sent\n$/],
-      atLeast: 0.9,
+      minSeconds: 0.9,
     }),
   ),
   {
@@ -181,12 +183,12 @@ faults('P: piped text with words, deadlines and sizes', [
     code: 10,
     reqs: 1,
     err: ['the deadline passed'],
-    atLeast: 4.9,
+    minSeconds: 4.9,
   },
   ...[['chat'], send].map(
-    (argv): Row => ({
+    (argv): FaultRow => ({
       ...refusedInput,
-      name: `P24: parley rejects 5,000 nested lists (${argv[0]})`,
+      name: `P24: parley exits with 2 on 5,000 nested lists in stdin (${argv[0]})`,
       argv: [...argv, '-i', '-'],
       stdin: `{"a":${'['.repeat(5000)}${']'.repeat(5000)}}`,
       err: ['stdin: not valid JSON: line 1, column 1005: nested more than 1000 deep'],
@@ -209,33 +211,30 @@ const ids: [id: string, value: string, path?: string][] = [
   ['L08', '-x', '-x'],
 ]
 
-/** Values that are also tried as a model, which goes through the same check and encoding. */
+/** Values that are also tried as the name of a model, because it is encoded like a session id. */
 const models = new Set(['..', 'a\rb', 'a/b', 'a?x=1', 'é', '-x'])
 
-const isIn = (path: string) => ({
-  check: ({ server }: { server: { requests: string[] } }) => {
-    const target = server.requests[0]?.split(' ')[1]
-    if (!target?.includes(path)) throw new Error(`the target was ${target}`)
-  },
+const expectPath = (path: string): Pick<FaultRow, 'check'> => ({
+  check: ({ server }) => expect(server.requests[0]?.split(' ')[1]).toContain(path),
 })
 
-faultsInside('L: addresses and ids', [
-  ...ids.flatMap(([id, value, path]): Row[] => {
+testNetworkFaults('L: parley checks and encodes ids and addresses', [
+  ...ids.flatMap(([id, value, path]): FaultRow[] => {
     const shown = JSON.stringify(value).slice(0, 20)
-    const refused = { code: 2, err: ['parley: '] } satisfies Partial<Row>
+    const refused = { code: 2, err: ['parley: '] } satisfies Partial<FaultRow>
     if (path === undefined) {
       return [
         {
           ...refused,
-          name: `${id}: parley rejects the session id ${shown}`,
-          argv: [...events, `--session=${value}`],
+          name: `${id}: parley exits with 2 for the session id ${shown}`,
+          argv: [...sendArgv, `--session=${value}`],
         },
         ...(models.has(value)
           ? [
               {
                 ...refused,
-                name: `L09: parley rejects the model ${shown}`,
-                argv: [...chat, `--model=${value}`],
+                name: `L09: parley exits with 2 for the model ${shown}`,
+                argv: [...chatArgv, `--model=${value}`],
               },
             ]
           : []),
@@ -244,35 +243,35 @@ faultsInside('L: addresses and ids', [
     return [
       {
         name: `${id}: parley sends the session id ${shown} as one path segment`,
-        argv: [...events, `--session=${value}`],
-        script: answering(receipt),
+        argv: [...sendArgv, `--session=${value}`],
+        script: respondWith(sendResponse),
         code: 0,
-        out: receiptText,
+        out: sendOutput,
         reqs: 1,
-        ...isIn(`/v1/sessions/${path}/events`),
+        ...expectPath(`/v1/sessions/${path}/events`),
       },
       ...(models.has(value)
         ? [
             {
               ...good,
               name: `L09: parley sends the model ${shown} as one path segment`,
-              argv: [...chat, `--model=${value}`],
-              ...isIn(`/models/${path}:gen`),
+              argv: [...chatArgv, `--model=${value}`],
+              ...expectPath(`/models/${path}:gen`),
             },
           ]
         : []),
     ]
   }),
   {
-    name: 'L02: parley rejects an empty session id',
-    argv: [...events, '--session='],
+    name: 'L02: parley exits with 2 for an empty session id',
+    argv: [...sendArgv, '--session='],
     code: 2,
     env: { PARLEY_SESSION: '' },
   },
   ...['http://127.0.0.1:1/?a=b', 'http://user:secretword@127.0.0.1:1/', 'gateway.example'].map(
-    (address, index): Row => ({
-      name: `L11, L12: parley rejects the address ${JSON.stringify(address)}`,
-      argv: index % 2 === 0 ? chat : events,
+    (address, index): FaultRow => ({
+      name: `L11, L12: parley exits with 3 for the address ${JSON.stringify(address)}`,
+      argv: index % 2 === 0 ? chatArgv : sendArgv,
       url: () => address,
       code: 3,
       err: [
@@ -283,45 +282,48 @@ faultsInside('L: addresses and ids', [
   ),
   {
     ...good,
-    name: 'L13: parley accepts a host in upper case and a path with a trailing slash',
+    name: 'L13: parley accepts a base URL with an upper-case host and a trailing slash',
     url: ({ port }) => `http://LOCALHOST:${port}/a/b/`,
-    ...isIn('/a/b/alpha_cli/'),
+    ...expectPath('/a/b/alpha_cli/'),
   },
   {
     name: 'L14: parley accepts port 1, which browsers refuse',
-    argv: [...chat, '--retries', '0'],
+    argv: [...chatArgv, '--retries', '0'],
     url: () => 'http://127.0.0.1:1',
     code: 9,
     err: ['parley: 127.0.0.1:1: connection refused\n'],
   },
 ])
 
-faultsInside('H: headers', [
-  ...['X: a\r\nY: b', 'nothing', 'X: a\u0085', 'Host: x', `X: ${'x'.repeat(65_536)}`].map(
-    (line): Row => ({
-      name: `${line.length > 65_536 ? 'H04' : 'H01'}: parley rejects -H ${JSON.stringify(line).slice(0, 30)}`,
-      argv: [...chat, '-H', line],
+const invalidHeaders: [id: string, line: string, shown?: string][] = [
+  ['H01', 'X: a\r\nY: b'],
+  ['H01', 'nothing'],
+  ['H01', 'X: a\u0085'],
+  ['H01', 'Host: x'],
+  ['H04', `X: ${'x'.repeat(65_536)}`, 'with a value of 64 KiB'],
+]
+
+testNetworkFaults('H: parley checks and sends the headers of -H', [
+  ...invalidHeaders.map(
+    ([id, line, shown = JSON.stringify(line)]): FaultRow => ({
+      name: `${id}: parley exits with 2 for -H ${shown}`,
+      argv: [...chatArgv, '-H', line],
       code: 2,
       err: ['header'],
     }),
   ),
   {
     ...good,
-    name: 'H03: parley sends -H authorization instead of the secret',
-    argv: [...chat, '-H', 'authorization: Bearer mine', '-H', 'X-Trace: 1'],
-    check: ({ server }) => {
-      const lines = server.requests[0]?.match(/^authorization: .*/gim)
-      if (lines?.join() !== 'authorization: Bearer mine') throw new Error(lines?.join())
-    },
+    name: 'H03: parley sends the value of -H authorization instead of the access token',
+    argv: [...chatArgv, '-H', 'authorization: Bearer mine', '-H', 'X-Trace: 1'],
+    check: ({ server }) =>
+      expect(server.requests[0]?.match(/^authorization: .*/gim)).toEqual(['authorization: Bearer mine']),
   },
   {
     ...good,
-    name: 'H05: parley omits a header for -H NAME: and does not run the command of an omitted credential',
-    argv: [...chat, '-H', 'authorization:', '-H', 'Content-Type:', '-H', 'x-a:'],
+    name: 'H05: parley omits the header of -H NAME: and does not run the command for an omitted secret',
+    argv: [...chatArgv, '-H', 'authorization:', '-H', 'Content-Type:', '-H', 'x-a:'],
     env: { PARLEY_ACCESS_TOKEN: '', PARLEY_ACCESS_TOKEN_COMMAND: 'touch ran; echo x' },
-    check: ({ server }) => {
-      const sent = server.requests[0]?.match(/^(authorization|content-type|x-a):.*/gim)
-      if (sent) throw new Error(sent.join())
-    },
+    check: ({ server }) => expect(server.requests[0]).not.toMatch(/^(authorization|content-type|x-a):/im),
   },
 ])

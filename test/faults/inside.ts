@@ -4,23 +4,32 @@ import { Readable, Writable } from 'node:stream'
 import type { Host } from '../../src/context.ts'
 import type { main } from '../../src/main.ts'
 import { createSteadyClock } from '../harness/clock.ts'
-import { type Ending, environment, type Launch, readFiles, releaseFolder } from './launch.ts'
+import {
+  type CommandResult,
+  createEnvironment,
+  type LaunchOptions,
+  readRunFiles,
+  recycleFolder,
+} from './launch.ts'
 
 const require = createRequire(import.meta.url)
 const names = require('./preload.cjs') as { mapNames(): void; unmapNames(): void }
 names.unmapNames()
 
-/** Restores the real name lookup for other test files. */
+/** Restores the real name lookup, because other test files run in the same process. */
 export const { unmapNames } = names
 
-/** Runs the built code in this process, as `launch` does in a separate one. */
-export async function runInside({ argv, stdin, env }: Launch, folder: string): Promise<Ending> {
+/** Runs the built program in this process, which is faster than `launchParley` in a separate process. */
+export async function runInProcess(
+  { argv, stdin, env }: LaunchOptions,
+  folder: string,
+): Promise<CommandResult> {
   names.mapNames()
   const program = require('../../dist/main.cjs') as { main: typeof main }
-  const [out, err] = [collector(), collector()]
+  const [out, err] = [createCollector(), createCollector()]
   const host: Host = {
-    // The connect timeout uses real time, so a busy machine could exceed the default.
-    env: environment(folder, { PARLEY_CONNECT_TIMEOUT: '10m', ...env }),
+    // A busy machine could exceed the default, because the connect timeout uses real time.
+    env: createEnvironment(folder, { PARLEY_CONNECT_TIMEOUT: '10m', ...env }),
     cwd: join(folder, 'cwd'),
     platform: process.platform,
     uid: process.getuid?.(),
@@ -32,18 +41,18 @@ export async function runInside({ argv, stdin, env }: Launch, folder: string): P
   const start = performance.now()
   const code = await program.main(argv, host)
   const seconds = (performance.now() - start) / 1000
-  const files = readFiles(folder)
-  releaseFolder(folder)
-  return { code, out: out.bytes(), err: err.bytes().toString(), seconds, memory: 0, files }
+  const files = readRunFiles(folder)
+  recycleFolder(folder)
+  return { code, out: out.bytes(), err: err.bytes().toString(), seconds, peakMiB: 0, files }
 }
 
-function open(stdin: Launch['stdin']): Readable {
+function open(stdin: LaunchOptions['stdin']): Readable {
   if (stdin === undefined) return Readable.from([])
   const isWhole = typeof stdin === 'string' || stdin instanceof Uint8Array
   return isWhole ? Readable.from([Buffer.from(stdin as string)]) : new Readable({ read() {} })
 }
 
-function collector(): { end: Host['stdout']; bytes(): Buffer } {
+function createCollector(): { end: Host['stdout']; bytes(): Buffer } {
   const chunks: Buffer[] = []
   const stream = new Writable({
     write(chunk: Buffer, _, done) {

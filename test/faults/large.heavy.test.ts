@@ -5,89 +5,87 @@ import { gzipSync } from 'node:zlib'
 import { expect } from 'vitest'
 import { message } from '../harness/run.ts'
 import { response } from '../harness/server.ts'
-import { answering, closing, delta, makeHead, ok, okText, receipt, receiptText, sseHead } from './answers.ts'
-import { chat, endsEarly, faultsOnce, type Row } from './rows.ts'
+import {
+  formatHead,
+  okOutput,
+  okResponse,
+  respondAndClose,
+  respondWith,
+  sendOutput,
+  sendResponse,
+  sseHead,
+  textDelta,
+} from './answers.ts'
+import { chatArgv, type FaultRow, testFaultsOnce, unfinishedStream } from './rows.ts'
 
-const open = makeHead('200 OK', 'connection: close')
+const open = formatHead('200 OK', 'connection: close')
 const long = message('x'.repeat(24 * 2 ** 20))
 /** 200 MiB of zeros, compressed. */
 const bomb = gzipSync(Buffer.alloc(200 * 2 ** 20))
 
-function flood(socket: Socket, block: Uint8Array, start = ''): void {
-  socket.write(open + start)
-  const pump = () => {
-    while (!socket.destroyed && socket.write(block));
-  }
-  socket.on('drain', pump)
-  pump()
-}
-
-/** Answers of the wrong kind that contain one text of 140 MiB. */
+/** Answers that are no usable text although they contain one text of 140 MiB. */
 const hugeTexts: {
-  name: string
+  what: string
   head: string
   tail: string
   flags?: string[]
   code: 7 | 8
-  memory: number
+  maxMiB: number
 }[] = [
   {
-    name: 'an error envelope',
+    what: 'an error body with status 200',
     head: '{"type":"error","error":{"type":"api_error","message":"',
     tail: '"}}',
     code: 7,
-    memory: 700,
+    maxMiB: 700,
   },
-  { name: 'an answer of an unknown shape', head: '{"output":"', tail: '"}', code: 8, memory: 700 },
+  { what: 'an answer of an unknown shape', head: '{"output":"', tail: '"}', code: 8, maxMiB: 700 },
   {
-    name: 'an answer that does not match the schema',
+    what: 'an answer that does not match the schema',
     head: '{"content":[{"type":"text","text":"',
     tail: '"}]}',
     flags: ['--schema', 'schema.json'],
     code: 8,
-    memory: 1600,
+    maxMiB: 1600,
   },
 ]
 
-function sendHuge(socket: Socket, head: string, tail: string): void {
-  const block = Buffer.alloc(2 ** 20, 'x')
-  let left = 140
+/** Sends a body of `head`, a number of mebibytes, and `tail`, as fast as the client reads. */
+function sendMebibytes(socket: Socket, count: number, head: string, tail = ''): void {
+  const mebibyte = Buffer.alloc(2 ** 20, 'x')
+  let left = count
   socket.write(`${open}${head}`)
-  const pump = () => {
-    while (left-- > 0) if (!socket.write(block)) return
-    socket.off('drain', pump).end(tail)
+  const writeMore = () => {
+    while (!socket.destroyed && left-- > 0) if (!socket.write(mebibyte)) return
+    if (!socket.destroyed) socket.off('drain', writeMore).end(tail)
   }
-  socket.on('drain', pump)
-  pump()
+  socket.on('drain', writeMore)
+  writeMore()
 }
 
-const good = { script: answering(ok), code: 0, out: okText, reqs: 1 } satisfies Partial<Row>
-const received = { script: answering(receipt), code: 0, out: receiptText, reqs: 1 } satisfies Partial<Row>
-const nothing = { code: 2, err: ['parley: '] } satisfies Partial<Row>
-const send = ['events', 'send']
-const started = sseHead + delta('so far')
-const line = `{"type":"user.message","content":[{"type":"text","text":"${'x'.repeat(40)}"}]}`
-const manyEvents = (command: string) => `yes '${line}' | head -n 200000 | ${command}`
+const refusedInput = { code: 2, err: ['parley: '] } satisfies Partial<FaultRow>
+const started = sseHead + textDelta('so far')
+const messageLine = `{"type":"user.message","content":[{"type":"text","text":"${'x'.repeat(40)}"}]}`
 
-faultsOnce('R: large responses', [
+testFaultsOnce('R: parley reads large responses in limited memory', [
   {
-    name: 'R34: parley limits memory for a gzip bomb',
-    script: answering(response(bomb, '200 OK', ['content-encoding: gzip'])),
+    name: 'R34: parley decompresses a response of 200 MiB in limited memory',
+    script: respondWith(response(bomb, '200 OK', ['content-encoding: gzip'])),
     code: 8,
     reqs: 1,
     err: ['is not JSON'],
-    memory: 150,
+    maxMiB: 150,
   },
   ...hugeTexts.map(
-    ({ name, code, memory, head, tail, flags = [] }): Row => ({
-      name: `R35: parley limits memory for a text of 140 MiB in ${name}`,
-      script: (socket) => sendHuge(socket, head, tail),
-      argv: [...chat, ...flags],
+    ({ what, code, maxMiB, head, tail, flags = [] }): FaultRow => ({
+      name: `R35: parley reads a text of 140 MiB in ${what} in limited memory`,
+      script: (socket) => sendMebibytes(socket, 140, head, tail),
+      argv: [...chatArgv, ...flags],
       prepare: (folder) => writeFileSync(join(folder, 'cwd/schema.json'), '{"type":"object"}'),
       files: ['cwd/schema.json'],
       code,
       reqs: 1,
-      memory,
+      maxMiB,
     }),
   ),
   {
@@ -100,68 +98,70 @@ faultsOnce('R: large responses', [
     code: 0,
     out: 'paid\n',
     reqs: 1,
-    memory: 150,
+    maxMiB: 150,
   },
   {
-    name: 'R36: parley exits with 8 if a body exceeds 512 MiB',
-    script: (socket) => {
-      flood(socket, Buffer.alloc(2 ** 20, 'x'), '{"content":"')
-    },
-    argv: [...chat, '-o', 'answer.txt'],
+    name: 'R36: parley exits with 8 if a response exceeds 512 MiB',
+    script: (socket) => sendMebibytes(socket, Infinity, '{"content":"'),
+    argv: [...chatArgv, '-o', 'answer.txt'],
     code: 8,
     reqs: 1,
     files: ['cwd/answer.txt.part'],
     err: ['longer than 512 MiB'],
   },
   {
-    name: 'R38: parley prints 24 MB of known length to a slow reader although FIN follows',
+    name: 'R38: parley prints all of 24 MB to a slow reader although the server has closed the connection',
     shell: 'set -o pipefail; parley chat hi --raw | (sleep 1; cat)',
-    script: closing(response(long)),
+    script: respondAndClose(response(long)),
     code: 0,
     out: (out) => out.equals(Buffer.from(`${long}`)),
     reqs: 1,
-    memory: 170,
+    maxMiB: 170,
   },
   {
-    ...endsEarly,
-    name: 'E09: parley exits with 8 on an event line of 100 MB',
+    ...unfinishedStream,
+    name: 'E09: parley exits with 8 on a stream whose event has a line of 100 MB',
     script: (socket) => {
       socket.write(`${started}data: `)
       for (let i = 0; i < 100; i++) socket.write('x'.repeat(2 ** 20))
     },
     err: ['more than 64 MiB'],
-    memory: 250,
+    maxMiB: 250,
   },
 ])
 
-faultsOnce('P: large input', [
+testFaultsOnce('P: parley reads large input in limited memory', [
   {
-    ...good,
-    name: 'P06: parley sends 100 MB from stdin in less than six times that memory',
+    script: respondWith(okResponse),
+    code: 0,
+    out: okOutput,
+    reqs: 1,
+    name: 'P06: parley sends 100 MiB from stdin in less than six times that memory',
     argv: ['chat'],
     stdin: 'x'.repeat(100 * 2 ** 20),
-    memory: 550,
-    check: ({ server }) => {
-      if ((server.requests[0]?.length ?? 0) < 100 * 2 ** 20) throw new Error('the body was cut')
-    },
+    maxMiB: 550,
+    check: ({ server }) => expect(server.requests[0]?.length).toBeGreaterThan(100 * 2 ** 20),
   },
   {
-    ...nothing,
-    name: 'P22: parley rejects stdin of more than 512 MiB',
+    ...refusedInput,
+    name: 'P22: parley exits with 2 if stdin is longer than 512 MiB',
     shell: 'head -c 600000000 /dev/zero | parley chat',
     err: ['stdin: longer than 512 MiB, the most that parley reads'],
   },
   {
-    ...received,
-    name: 'P23: parley events send -i - sends 200,000 events with limited memory',
-    shell: manyEvents('parley events send -i -'),
-    memory: 230,
+    script: respondWith(sendResponse),
+    code: 0,
+    out: sendOutput,
+    reqs: 1,
+    name: 'P23: parley sends 200,000 events from stdin in limited memory',
+    shell: `yes '${messageLine}' | head -n 200000 | parley events send -i -`,
+    maxMiB: 230,
     check: ({ server }) => expect(server.requests[0]?.length).toBeGreaterThan(19_000_000),
   },
   {
-    ...nothing,
-    name: 'P25: parley prints only the first problems of 130,000 invalid lines',
-    argv: send,
+    ...refusedInput,
+    name: 'P25: parley exits with 2 and prints only the first problems of 130,000 invalid events',
+    argv: ['events', 'send'],
     stdin: '{"type":"constructor"}\n'.repeat(130_000),
     err: [
       "line 1: type: unknown event type 'constructor'",

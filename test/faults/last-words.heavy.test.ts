@@ -1,13 +1,13 @@
 import type { Socket } from 'node:net'
 import { response, type Script } from '../harness/server.ts'
-import { answering, delta, event, sseHead } from './answers.ts'
-import { events, faultsOnce, type Row, stream } from './rows.ts'
+import { respondWith, sseEvent, sseHead, textDelta } from './answers.ts'
+import { type FaultRow, sendArgv, streamArgv, testFaultsOnce } from './rows.ts'
 
-/** Returns the part of a row that SIGINT ends in this phase with this message. */
+/** Returns the fields of a row that SIGINT ends at this point with this message. */
 const endsBySigint = (
-  at: NonNullable<Row['signal']>['at'],
+  at: NonNullable<FaultRow['signal']>['at'],
   message: string,
-): Partial<Row> & Pick<Row, 'code'> => ({
+): Partial<FaultRow> & Pick<FaultRow, 'code'> => ({
   signal: { name: 'SIGINT', at },
   code: 'SIGINT',
   err: [`parley: interrupted${message}\n`],
@@ -23,10 +23,10 @@ const thinking = { id: 't', type: 'agent.thinking' }
 const thought = 't\tagent.thinking\t\t\n'
 
 /**
- * Simulates a session whose first list is empty and whose later lists contain `listed`. Its stream sends
- * `live` after a message was sent.
+ * Simulates a session. The first list is empty, later lists contain `listed`. The stream sends `live` once a
+ * message is posted.
  */
-function session(listed: object[], live: object[] = []): Script {
+function simulateSession(listed: object[], live: object[] = []): Script {
   let open: Socket | undefined
   let lists = 0
   return (socket, request) => {
@@ -35,14 +35,14 @@ function session(listed: object[], live: object[] = []): Script {
       socket.write(sseHead)
     } else if (request.startsWith('POST')) {
       socket.write(list(message))
-      open?.write(live.map((each) => event(each, 'message')).join(''))
+      open?.write(live.map((each) => sseEvent(each, 'message')).join(''))
     } else socket.write(list(...(lists++ > 0 ? listed : [])))
   }
 }
 
 const followCommand = (argv: string) => `to follow it again: parley events follow ${argv}`
 
-faultsOnce('G: the last message after SIGINT', [
+testFaultsOnce('G: parley reports after SIGINT whether something was sent', [
   {
     ...endsBySigint('request', ''),
     name: 'G21: parley prints only "interrupted" if SIGINT ends the wait for a list',
@@ -54,7 +54,7 @@ faultsOnce('G: the last message after SIGINT', [
     ...endsBySigint('out', `: the session continues; ${followCommand("-s 'a b'")}`),
     name: 'G23: parley prints the command that follows the session again if SIGINT ends events follow',
     argv: ['events', 'follow', '-s', 'a b'],
-    script: session([thinking]),
+    script: simulateSession([thinking]),
     out: thought,
     reqs: 3,
     conns: 3,
@@ -66,7 +66,7 @@ faultsOnce('G: the last message after SIGINT', [
     ),
     name: 'G24: parley reports an idle session if SIGINT ends events follow --stay',
     argv: ['events', 'follow', '--session=-x', '--stay'],
-    script: session([idle]),
+    script: simulateSession([idle]),
     out: 'i\tsession.status_idle\t\tend_turn\n',
     reqs: 3,
     conns: 3,
@@ -77,8 +77,8 @@ faultsOnce('G: the last message after SIGINT', [
       `: the event was accepted; the session continues; ${followCommand('-s sesn_1 --history')}`,
     ),
     name: 'G25: parley reports the accepted event and the follow command if SIGINT ends events send --follow',
-    argv: [...events, '--follow'],
-    script: session([], [message, thinking]),
+    argv: [...sendArgv, '--follow'],
+    script: simulateSession([], [message, thinking]),
     out: thought,
     reqs: 3,
     conns: 3,
@@ -86,27 +86,27 @@ faultsOnce('G: the last message after SIGINT', [
   {
     ...endsBySigint('request', ': nothing was sent'),
     name: 'G26: parley reports that nothing was sent if SIGINT ends events send --follow before it sends the event',
-    argv: [...events, '--follow'],
+    argv: [...sendArgv, '--follow'],
     script: () => {},
     reqs: 1,
   },
   {
     ...endsBySigint('request', `: ${mayBeAccepted}`),
-    name: 'G27: parley reports that the request may have arrived if SIGINT arrives during the response',
-    argv: events,
+    name: 'G27: parley reports that the event may have been accepted if SIGINT arrives during the response',
+    argv: sendArgv,
     script: (socket) => void socket.write('HTTP/1.1 200 OK\r\ncontent-length: 99\r\n\r\n{"da'),
     reqs: 1,
   },
   ...(
     [
-      [events, { sent: 'unknown', safeToRetry: false, retry: 'look-first' }],
+      [sendArgv, { sent: 'unknown', safeToRetry: false, retry: 'look-first' }],
       [['chat', 'hi'], { sent: 'unknown', safeToRetry: false, retry: 'later' }],
     ] as const
   ).map(
-    ([argv, fields]): Row => ({
+    ([argv, fields]): FaultRow => ({
       signal: { name: 'SIGINT', at: 'request' },
       code: 'SIGINT',
-      name: `G33: parley prints the delivery state as JSON if SIGINT ends ${argv[0]} with --errors json`,
+      name: `G33: parley ${argv[0]} --errors json prints a JSON error with sent and retry if SIGINT ends the run`,
       argv: [...argv, '--errors', 'json'],
       script: () => {},
       reqs: 1,
@@ -128,9 +128,9 @@ faultsOnce('G: the last message after SIGINT', [
       'file',
       ': the answer was cut off; the received data is saved as a^[[31m.txt.part; t^[[31m ::x was not created',
     ),
-    name: 'G29: parley escapes file names in the message after SIGINT',
-    argv: [...stream, '-o', 'a\x1b[31m.txt', '--thread', 't\x1b[31m\n::x'],
-    script: answering(sseHead + delta('begun')),
+    name: 'G29: parley escapes control characters of file names in the message after SIGINT',
+    argv: [...streamArgv, '-o', 'a\x1b[31m.txt', '--thread', 't\x1b[31m\n::x'],
+    script: respondWith(sseHead + textDelta('begun')),
     reqs: 1,
     files: ['cwd/a\x1b[31m.txt.part'],
   },

@@ -7,77 +7,80 @@ import { homeVariables, temporaryFolder } from '../harness/run.ts'
 const parley = join(import.meta.dirname, '../../bin/parley.cjs')
 const preload = join(import.meta.dirname, 'preload.cjs')
 
-/** Secrets in every run's environment. Only the service may receive them. */
-export const canaries = { token: 'canary-token-5f3a9c', key: 'canary-key-77b1e0' }
+/** Secrets in the environment of every run. Only the service may receive them. */
+export const canarySecrets = { token: 'canary-token-5f3a9c', key: 'canary-key-77b1e0' }
 
-export interface Launch {
+export interface LaunchOptions {
   argv: string[]
-  /** Command line for bash, used instead of `argv`. `parley` is on its PATH. */
+  /** Command line for bash, which runs instead of `argv`. It may use `parley` as a command. */
   shell?: string
-  /** Content of stdin. `open` is a pipe without input or end. If omitted, stdin is /dev/null. */
+  /** Content of stdin. `{ open: true }` is a pipe without input or end. If omitted, stdin is /dev/null. */
   stdin?: string | Uint8Array | { open: true }
   env?: Record<string, string>
 }
 
-export interface Ending {
+export interface CommandResult {
   code: number | NodeJS.Signals
   out: Buffer
   err: string
   seconds: number
-  /** Peak memory in MiB. */
-  memory: number
-  /** Contents of the files in the run's folders afterwards, by path from `home`, `cwd` or `tmp`. */
+  peakMiB: number
+  /** Contents of the files after the run, by their path in the run's folder, such as `cwd/a.txt`. */
   files: Map<string, string>
 }
 
 export interface RunningCommand {
-  folder: string
   cwd: string
   child: ChildProcess
   out(): Buffer
   err(): string
-  ended: Promise<Ending>
+  ended: Promise<CommandResult>
+  /** Waits until the condition is true or the command has ended. */
+  waitUntil(isReached: () => boolean): Promise<void>
 }
 
-/** Compile cache shared by all processes, so that each starts faster. */
+export const pause = (milliseconds: number) => new Promise((resolve) => setTimeout(resolve, milliseconds))
+
+/** Folder of compiled code that all processes share, so that each starts faster. */
 const cache = temporaryFolder()
 
 /**
- * Time limit for a run that hangs; other runs never need as much. In a proof it is shorter than the time
- * limit of the proof.
+ * Time after which a hanging run is killed. In a proof it is shorter than the time limit of the proof, so no
+ * process remains.
  */
 const hardStopMs = process.env.TEST_PROOF ? 12_000 : 120_000
 
-/** Folders of earlier runs for later ones. Creating and removing folders can take longer than a run. */
+/** Unchanged folders of earlier runs, for reuse. Creating and removing folders can take longer than a run. */
 const unchangedFolders: string[] = []
 
-/** Makes an empty home, working and temporary folder. */
-export function makeFolders(): string {
+/** Returns a folder with an empty home, working and temporary folder. */
+export function makeRunFolder(): string {
   const unchanged = unchangedFolders.pop()
   if (unchanged !== undefined) return unchanged
   const folder = temporaryFolder()
   for (const name of ['home', 'cwd', 'tmp', 'bin']) mkdirSync(join(folder, name))
-  // Windows has no shell that would use the link, and links need a privilege there.
+  // On Windows no row uses a shell, so the link is not needed. Creating it would need a privilege there.
   if (process.platform !== 'win32') symlinkSync(parley, join(folder, 'bin/parley'))
   return folder
 }
 
-/**
- * Returns the environment of a run: the common one of all tests, the secrets above, and the given variables.
- */
-export const environment = (folder: string, more: Launch['env']): Record<string, string | undefined> => ({
+/** Returns the environment of a run: the environment of all tests, secrets, and the given variables. */
+export const createEnvironment = (
+  folder: string,
+  more: LaunchOptions['env'],
+): Record<string, string | undefined> => ({
   ...childEnvironment,
   PATH: join(folder, 'bin') + delimiter + childEnvironment.PATH,
   ...homeVariables(join(folder, 'home')),
   TMPDIR: join(folder, 'tmp'),
-  PARLEY_ACCESS_TOKEN: canaries.token,
-  PARLEY_API_KEY: canaries.key,
+  PARLEY_ACCESS_TOKEN: canarySecrets.token,
+  PARLEY_API_KEY: canarySecrets.key,
   PARLEY_SESSION: 'sesn_1',
   ...more,
 })
 
-/** Starts the built command in a folder of `makeFolders`. */
-export function launch({ argv, shell, stdin, env }: Launch, folder: string): RunningCommand {
+/** Starts the built program in a folder from `makeRunFolder`. */
+export function launchParley({ argv, shell, stdin, env }: LaunchOptions, folder: string): RunningCommand {
   const start = performance.now()
   const cwd = join(folder, 'cwd')
   const [command, args] =
@@ -90,7 +93,7 @@ export function launch({ argv, shell, stdin, env }: Launch, folder: string): Run
     env: {
       NODE_OPTIONS: `--require ${JSON.stringify(preload)}`,
       TEST_PEAK: join(folder, 'peak'),
-      ...environment(folder, { XDG_CACHE_HOME: cache, LOCALAPPDATA: cache, ...env }),
+      ...createEnvironment(folder, { XDG_CACHE_HOME: cache, LOCALAPPDATA: cache, ...env }),
     },
   })
   child.stdin?.on('error', () => {})
@@ -109,7 +112,7 @@ export function launch({ argv, shell, stdin, env }: Launch, folder: string): Run
 
   const out = () => Buffer.concat(chunks.out)
   const err = () => Buffer.concat(chunks.err).toString()
-  const ended = new Promise<Ending>((resolve) => {
+  const ended = new Promise<CommandResult>((resolve) => {
     let seconds = 0
     child.once('exit', () => {
       seconds = (performance.now() - start) / 1000
@@ -117,27 +120,30 @@ export function launch({ argv, shell, stdin, env }: Launch, folder: string): Run
     child.once('close', (code, signal) => {
       clearTimeout(timer)
       endGroup()
-      const files = readFiles(folder)
+      const files = readRunFiles(folder)
       resolve({
         code: code ?? signal ?? -1,
         out: out(),
         err: err(),
         seconds,
-        memory: readPeak(folder),
+        peakMiB: readPeakMiB(folder),
         files,
       })
       removeFolder(folder)
     })
   })
-  return { folder, cwd, child, out, err, ended }
+  const waitUntil = async (isReached: () => boolean) => {
+    while (!isReached() && child.exitCode === null && child.signalCode === null) await pause(10)
+  }
+  return { cwd, child, out, err, ended, waitUntil }
 }
 
-/** Retries, because Windows locks the folder of a process for a moment after its end. */
+/** Removes a folder. Retries, because Windows locks the folder of a process for a moment after its end. */
 export const removeFolder = (folder: string) =>
   rmSync(folder, { recursive: true, force: true, maxRetries: 5 })
 
-/** Removes the folder of a run that has ended, unless the run and its preparation have changed nothing. */
-export function releaseFolder(folder: string): void {
+/** Keeps the folder of a run for a later run if nothing in it has changed. Otherwise removes it. */
+export function recycleFolder(folder: string): void {
   const isUnchanged = ['home', 'cwd', 'tmp'].every((name) => {
     const path = join(folder, name)
     const mode = statSync(path, { throwIfNoEntry: false })?.mode ?? 0
@@ -147,7 +153,7 @@ export function releaseFolder(folder: string): void {
   else removeFolder(folder)
 }
 
-function readPeak(folder: string): number {
+function readPeakMiB(folder: string): number {
   try {
     return Number(readFileSync(join(folder, 'peak'), 'utf8')) / 1024
   } catch {
@@ -155,7 +161,8 @@ function readPeak(folder: string): number {
   }
 }
 
-export function readFiles(folder: string): Map<string, string> {
+/** Returns the contents of the files in the folder of a run, by path, such as `cwd/a.txt`. */
+export function readRunFiles(folder: string): Map<string, string> {
   const files = ['home', 'cwd', 'tmp'].flatMap((place) =>
     readdirSync(join(folder, place), { recursive: true, withFileTypes: true, encoding: 'utf8' })
       // Compiled code is not a result of the run.

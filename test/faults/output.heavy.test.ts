@@ -4,18 +4,28 @@ import { join } from 'node:path'
 import { expect } from 'vitest'
 import { message } from '../harness/run.ts'
 import { response } from '../harness/server.ts'
-import { answering, closing, delta, ok, okText, receipt, sseHead } from './answers.ts'
-import { faultsOnce, type Row, stream } from './rows.ts'
+import {
+  okOutput,
+  okResponse,
+  respondAndClose,
+  respondWith,
+  sendResponse,
+  sseHead,
+  textDelta,
+} from './answers.ts'
+import { pause } from './launch.ts'
+import { type FaultRow, streamArgv, testFaultsOnce } from './rows.ts'
 
-const small = (command: string) =>
+/** Returns a shell command that runs `command` with a folder `small`, a disk of 64 KiB. */
+const withSmallDisk = (command: string) =>
   `mkdir small; unshare -m sh -c 'mount -t tmpfs -o size=64k none small && ${command}'`
 const megabyte = message('x'.repeat(2 ** 20))
-const lines = (count: number) => Array.from({ length: count }, (_, i) => delta(`line ${i}\n`)).join('')
+const lines = (count: number) => Array.from({ length: count }, (_, i) => textDelta(`line ${i}\n`)).join('')
 
-/** Streams text until the client disconnects. */
+/** Streams text until the client disconnects, then calls `onClose`. */
 const endless = (onClose: () => void) => (socket: Socket) => {
   socket.write(sseHead + lines(10))
-  const timer = setInterval(() => socket.write(delta('more\n')), 20)
+  const timer = setInterval(() => socket.write(textDelta('more\n')), 20)
   socket.on('close', () => {
     clearInterval(timer)
     onClose()
@@ -23,18 +33,18 @@ const endless = (onClose: () => void) => (socket: Socket) => {
 }
 let hasLeft = false
 
-/** Shell commands that print and remove the saved answer. */
-const takeSavedAnswer = 'cat "$TMPDIR"/parley-*.txt; rm "$TMPDIR"/parley-*.txt'
+/** Shell commands that print the saved answer and remove its file. */
+const printSavedAnswer = 'cat "$TMPDIR"/parley-*.txt; rm "$TMPDIR"/parley-*.txt'
 
-/** Shell commands that print the length of the saved body, and remove it. */
-const takeSavedBody = 'cat "$TMPDIR"/parley-* | wc -c; rm "$TMPDIR"/parley-*'
+/** Shell commands that print the length of the saved body and remove its file. */
+const printSavedLength = 'cat "$TMPDIR"/parley-* | wc -c; rm "$TMPDIR"/parley-*'
 
-/** Shell commands that print the length of the answer in the saved results, and remove the results. */
-const takeSavedResult = `grep -o '"text":"x*"' "$TMPDIR"/parley-*.ndjson | wc -c; rm "$TMPDIR"/parley-*.ndjson`
+/** Shell commands that print the length of the answer in the saved results and remove their file. */
+const printSavedResultLength = `grep -o '"text":"x*"' "$TMPDIR"/parley-*.ndjson | wc -c; rm "$TMPDIR"/parley-*.ndjson`
 
-faultsOnce('O: output', [
+testFaultsOnce('O: parley saves or prints each answer if an output fails', [
   {
-    name: 'O01: parley exits with 0 if the reader leaves early',
+    name: 'O01: parley exits with 0 if the reader of stdout leaves during a stream',
     shell: 'parley chat hi --stream | head -1; echo $PIPESTATUS',
     script: endless(() => {
       hasLeft = true
@@ -43,14 +53,15 @@ faultsOnce('O: output', [
     out: 'line 0\n0\n',
     reqs: 1,
     err: [/^$/],
+    // The connection must be closed, so this wait does not end with the command.
     during: async () => {
-      while (!hasLeft) await new Promise((resolve) => setTimeout(resolve, 10))
+      while (!hasLeft) await pause(10)
     },
   },
   {
-    name: 'O02: parley exits with 0 if the reader leaves before the first output',
+    name: 'O02: parley exits with 0 if the reader of stdout leaves before the first output',
     shell: 'parley chat hi | true; echo $PIPESTATUS',
-    script: answering(ok),
+    script: respondWith(okResponse),
     code: 0,
     out: '0\n',
     reqs: 1,
@@ -58,25 +69,25 @@ faultsOnce('O: output', [
   {
     name: 'O03: parley reports that the event was accepted if stdout is full',
     shell: 'parley events send hi > /dev/full',
-    script: answering(receipt),
+    script: respondWith(sendResponse),
     code: 11,
     reqs: 1,
     err: ['stdout: no space left', 'the event was accepted, only the output failed'],
   },
   {
     name: 'O04: parley saves the answer if stdout is full',
-    shell: `parley chat hi > /dev/full; echo $?; ${takeSavedAnswer}`,
-    script: answering(ok),
+    shell: `parley chat hi > /dev/full; echo $?; ${printSavedAnswer}`,
+    script: respondWith(okResponse),
     code: 0,
-    out: `11\n${okText.trim()}`,
+    out: `11\n${okOutput.trim()}`,
     reqs: 1,
     err: ['stdout: no space left on the disk; the received data is saved as '],
   },
-  ...['', '--stream'].map(
-    (flag): Row => ({
-      name: `O04: parley saves the whole of a long answer if stdout is full ${flag}`.trim(),
-      shell: `parley chat hi ${flag} > /dev/full; echo $?; cat "$TMPDIR"/parley-*.txt | wc -c; rm "$TMPDIR"/parley-*`,
-      script: answering(response(message('x'.repeat(5 * 2 ** 20)))),
+  ...['chat', 'chat --stream'].map(
+    (command): FaultRow => ({
+      name: `O04: parley ${command} saves the whole answer of 5 MiB if stdout is full`,
+      shell: `parley ${command} hi > /dev/full; echo $?; ${printSavedLength}`,
+      script: respondWith(response(message('x'.repeat(5 * 2 ** 20)))),
       code: 0,
       out: `11\n${5 * 2 ** 20}\n`,
       err: ['is saved as '],
@@ -85,17 +96,17 @@ faultsOnce('O: output', [
   ),
   {
     name: 'O04: parley saves the answer if the disk of -o is full',
-    shell: `${small('parley chat hi -o small/answer')}; (${takeSavedAnswer}) | wc -c`,
-    script: answering(response(megabyte)),
+    shell: `${withSmallDisk('parley chat hi -o small/answer')}; (${printSavedAnswer}) | wc -c`,
+    script: respondWith(response(megabyte)),
     code: 0,
     out: '1048577\n',
     reqs: 1,
     err: ['no space left on the disk; the received data is saved as '],
   },
   {
-    name: 'O04: parley exits with 11 and names ulimit -f if a file exceeds that limit',
+    name: 'O04: parley exits with 11 and names ulimit -f if the file of -o exceeds this limit',
     shell: '(ulimit -f 1; parley chat hi -o answer)',
-    script: answering(response(megabyte)),
+    script: respondWith(response(megabyte)),
     code: 11,
     reqs: 1,
     err: [
@@ -103,19 +114,19 @@ faultsOnce('O: output', [
     ],
   },
   {
-    name: 'O16: parley saves a result of a batch if the disk of stdout accepts only a part of it',
-    shell: `echo '"hi"' > in; ${small('parley chat --batch in > small/r')}; echo $?; rm in; ${takeSavedResult}`,
-    script: answering(response(message('x'.repeat(100_000)))),
+    name: 'O16: parley saves a result of a batch if stdout accepts only a part of the line',
+    shell: `echo '"hi"' > in; ${withSmallDisk('parley chat --batch in > small/r')}; echo $?; rm in; ${printSavedResultLength}`,
+    script: respondWith(response(message('x'.repeat(100_000)))),
     code: 0,
     out: '11\n100010\n',
     reqs: 1,
     err: ['parley: stdout: no space left on the disk; the received data is saved as ', '  to resume: '],
   },
   ...['> small/r', '-o small/r'].map(
-    (target): Row => ({
-      name: `O17: parley saves the rest of the body of api if the disk accepts only a part, with ${target}`,
-      shell: `${small(`parley api gateway /v1/m --set a=1 ${target}`)}; echo $?; ${takeSavedBody}`,
-      script: answering(response('x'.repeat(100_000))),
+    (target): FaultRow => ({
+      name: `O17: parley api ${target} saves the rest of the body if the disk accepts only a part`,
+      shell: `${withSmallDisk(`parley api gateway /v1/m --set a=1 ${target}`)}; echo $?; ${printSavedLength}`,
+      script: respondWith(response('x'.repeat(100_000))),
       code: 0,
       out: (out) => /^11\n\d+\n$/.test(out.toString()),
       reqs: 1,
@@ -126,41 +137,46 @@ faultsOnce('O: output', [
       },
     }),
   ),
-  ...['/dev/full', '>(true)'].flatMap((target): Row[] => [
+  ...(
+    [
+      ['full', '/dev/full'],
+      ['a pipe without a reader', '>(true)'],
+    ] as const
+  ).flatMap(([what, target]): FaultRow[] => [
     {
-      name: `O06: parley prints the answer if stderr is ${target}`,
+      name: `O06: parley prints the answer if stderr is ${what}`,
       shell: `parley chat hi -v 2> ${target}`,
-      script: answering(ok),
+      script: respondWith(okResponse),
       code: 0,
-      out: okText,
+      out: okOutput,
       reqs: 1,
     },
     {
-      name: `O06: parley exits with 4 on a 400 if stderr is ${target}`,
+      name: `O06: parley exits with 4 on a 400 if stderr is ${what}`,
       shell: `parley chat hi -v 2> ${target}`,
-      script: answering(response('{}', '400 Bad')),
+      script: respondWith(response('{}', '400 Bad')),
       code: 4,
       reqs: 1,
     },
   ]),
   {
-    name: 'O06: the message of a cut begins on a new line if stdout and stderr are the same pipe',
+    name: 'O06: parley prints the message of a cut stream on a new line if stdout and stderr are one pipe',
     shell: 'parley chat hi --stream 2>&1 | cat',
-    script: closing(sseHead + delta('so far')),
+    script: respondAndClose(sseHead + textDelta('so far')),
     code: 0,
     out: (out) => out.toString().startsWith('so far\nparley: the stream ended early'),
     reqs: 1,
   },
   {
-    name: 'O06: parley saves the answer if stdout is closed',
+    name: 'O06: parley chat exits with 11 and saves the answer if stdout is closed',
     shell: 'parley chat hi >&-',
-    script: answering(ok),
+    script: respondWith(okResponse),
     code: 11,
     err: ['stdout: it was closed when parley started; the received data is saved as '],
     reqs: 1,
   },
   {
-    name: 'O06: events run sends nothing if stdout is closed',
+    name: 'O06: parley events run exits with 11 and sends nothing if stdout is closed',
     shell: 'parley events run -s sesn_1 hi >&-',
     code: 11,
     err: ['nothing was sent'],
@@ -171,26 +187,26 @@ faultsOnce('O: output', [
 const endsBySigint = (
   at: 'connection' | 'request' | 'out',
   message: string,
-): Partial<Row> & Pick<Row, 'code'> => ({
+): Partial<FaultRow> & Pick<FaultRow, 'code'> => ({
   signal: { name: 'SIGINT', at },
   code: 'SIGINT',
   err: [`parley: interrupted: ${message}\n`],
 })
 
-faultsOnce('G: signals', [
+testFaultsOnce('G: parley ends by signals', [
   {
     ...endsBySigint('out', 'the answer was cut off'),
     name: 'G01: parley prints the text so far if SIGINT ends a stream',
-    argv: stream,
-    script: answering(sseHead + delta('begun')),
+    argv: streamArgv,
+    script: respondWith(sseHead + textDelta('begun')),
     out: 'begun\n',
     reqs: 1,
   },
   {
     ...endsBySigint('out', 'the answer was cut off'),
     name: 'G04: parley prints the text so far if SIGHUP ends a stream',
-    argv: stream,
-    script: answering(sseHead + delta('begun')),
+    argv: streamArgv,
+    script: respondWith(sseHead + textDelta('begun')),
     signal: { name: 'SIGHUP', at: 'out' },
     code: 'SIGHUP',
     out: 'begun\n',
@@ -198,14 +214,14 @@ faultsOnce('G: signals', [
   },
   {
     ...endsBySigint('request', 'the request was sent; it may have been carried out'),
-    name: 'G05: parley ends by SIGINT if a second one follows at once',
+    name: 'G05: parley ends by SIGINT if a second SIGINT follows at once',
     signal: { name: 'SIGINT', at: 'request', again: true },
     script: () => {},
     err: [],
     reqs: 1,
   },
   {
-    name: 'G01: SIGINT ends parley and the shell loop that runs it',
+    name: 'G01: SIGINT ends parley and the shell loop that runs parley',
     shell: 'for i in 1 2 3; do parley chat hi; echo next; done; echo over',
     script: () => {},
     signal: { name: 'SIGINT', at: 'request', toGroup: true },
@@ -214,14 +230,13 @@ faultsOnce('G: signals', [
     err: ['interrupted'],
   },
   {
-    name: 'G01: parley ends by SIGINT while stdout is blocked',
+    name: 'G01: parley ends by SIGINT while the reader of stdout does not read',
     shell: `parley chat hi --stream > >(sleep 3) & pid=$!
       until [ -e requested ]; do sleep 0.1; done; kill -INT $pid; wait $pid`,
-    script: answering(sseHead + delta('x'.repeat(2 ** 22))),
-    during: async (command, server) => {
-      while (server.requests.length === 0 && command.child.exitCode === null)
-        await new Promise((resolve) => setTimeout(resolve, 10))
-      writeFileSync(join(command.cwd, 'requested'), '')
+    script: respondWith(sseHead + textDelta('x'.repeat(2 ** 22))),
+    during: async ({ cwd, waitUntil }, server) => {
+      await waitUntil(() => server.requests.length > 0)
+      writeFileSync(join(cwd, 'requested'), '')
     },
     files: ['cwd/requested'],
     code: 130,
@@ -239,7 +254,7 @@ faultsOnce('G: signals', [
   {
     name: 'G08: parley returns its exit code in a pipeline with pipefail',
     shell: 'set -o pipefail; parley chat hi | tee copy',
-    script: answering(response('{}', '402 Pay')),
+    script: respondWith(response('{}', '402 Pay')),
     code: 5,
     reqs: 1,
     files: ['cwd/copy'],

@@ -1,5 +1,5 @@
-// Preloaded into the command under test: simulates name lookups, slows its clock down on a busy machine, and
-// records the peak memory.
+// Node loads this file before a tested process of parley. It simulates name lookups, slows the clock down on
+// a busy machine, and records the peak memory.
 const dns = require('node:dns')
 const { readFileSync, writeFileSync } = require('node:fs')
 const { isIP } = require('node:net')
@@ -8,7 +8,7 @@ const lookups = {}
 const { lookup } = dns
 
 function lookUp(name, options, callback) {
-  // A server looks up the host that it listens on.
+  // A server of the tests also looks up its host, with other arguments. It gets the real lookup.
   if (isIP(name) || typeof options === 'function') return lookup(name, options, callback)
   lookups[name] = (lookups[name] ?? 0) + 1
   const fail = (code) =>
@@ -43,7 +43,7 @@ if (TEST_PEAK) {
   })
 }
 
-/** Returns the peak memory in KiB. Node's own figure includes the size of the parent process. */
+/** Returns the peak memory in KiB from Linux, because Node's own figure includes the parent process. */
 function readPeak() {
   try {
     return /^VmHWM:\s+(\d+)/m.exec(readFileSync('/proc/self/status', 'utf8'))[1]

@@ -1,6 +1,6 @@
 import type { Reporter, TestModule } from 'vitest/node'
 
-/** Summarizes what the rows proved, and lists the reasons of rows that pass without their fault. */
+/** Prints how many rows fail without their fault, and why the other rows pass. */
 export default class ProofReport implements Reporter {
   onTestRunEnd(modules: readonly TestModule[]): void {
     const tests = modules.flatMap((module) => [...module.children.allTests()])

@@ -1,12 +1,20 @@
 import { answerWithoutFault } from '../harness/faultless.ts'
-import type { Row } from './rows.ts'
+import type { FaultRow } from './rows.ts'
 
-/** A part of a row that may be its fault. */
-export type Fault = 'signal' | 'during' | 'service' | 'address' | 'files' | 'environment' | 'stdin' | 'words'
+/** Part of a row that may contain its fault. */
+export type FaultSource =
+  | 'signal'
+  | 'during'
+  | 'service'
+  | 'address'
+  | 'files'
+  | 'environment'
+  | 'stdin'
+  | 'words'
 
-/** Returns the parts of a row that may be its fault, the most likely one first. */
-export function listFaults(row: Row): Fault[] {
-  const has: Record<Fault, boolean> = {
+/** Returns the parts of a row that may contain its fault, the most likely part first. */
+export function listFaultSources(row: FaultRow): FaultSource[] {
+  const has: Record<FaultSource, boolean> = {
     signal: row.signal !== undefined,
     during: row.during !== undefined,
     service: row.script !== undefined || row.listen !== undefined,
@@ -16,26 +24,26 @@ export function listFaults(row: Row): Fault[] {
     stdin: row.stdin !== undefined,
     words: row.argv !== undefined || row.shell !== undefined,
   }
-  return (Object.keys(has) as Fault[]).filter((fault) => has[fault])
+  return (Object.keys(has) as FaultSource[]).filter((fault) => has[fault])
 }
 
 /**
- * Returns the row without one of its faults: the service answers well with `text`, the file is missing, or no
- * signal is sent.
+ * Returns the row without the fault in one of its parts. For example, the service answers correctly with
+ * `text`, no file is prepared, or no signal is sent.
  */
-export function removeFault(row: Row, fault: Fault, text = 'ok'): Row {
-  const well = { script: answerWithoutFault(text) }
+export function removeFault(row: FaultRow, fault: FaultSource, text = 'ok'): FaultRow {
+  const correct = { script: answerWithoutFault(text) }
   switch (fault) {
-    // The signal interrupted a wait, mostly for a service that never answers. Without it the service must
+    // Most signals end the wait for a service that never answers. Without the signal, the service must
     // answer.
     case 'signal':
-      return without({ ...row, ...well }, 'signal', 'listen')
+      return without({ ...row, ...correct }, 'signal', 'listen')
     case 'during':
-      return without({ ...row, ...well }, 'during')
+      return without({ ...row, ...correct }, 'during')
     case 'service':
-      return without({ ...row, ...well }, 'listen')
+      return without({ ...row, ...correct }, 'listen')
     case 'address':
-      return without({ ...row, ...well }, 'url', 'envOf', 'listen')
+      return without({ ...row, ...correct }, 'url', 'envOf', 'listen')
     case 'files':
       return without(row, 'prepare')
     case 'environment':
@@ -45,20 +53,20 @@ export function removeFault(row: Row, fault: Fault, text = 'ok'): Row {
     case 'words': {
       const { argv, shell = '' } = row
       const words = argv ?? /parley (\S+)(?: (\S+))?/.exec(shell)?.slice(1) ?? []
-      const plain = { ...row, ...well, argv: plainWords(words) }
+      const plain = { ...row, ...correct, argv: getCorrectArgv(words) }
       return without(plain, 'signal', 'during', 'listen', 'url', 'envOf', 'prepare', 'env', 'stdin', 'shell')
     }
   }
 }
 
-function without(row: Row, ...names: (keyof Row)[]): Row {
+function without(row: FaultRow, ...names: (keyof FaultRow)[]): FaultRow {
   const left = { ...row }
   for (const name of names) delete left[name]
   return left
 }
 
-/** Returns correct arguments for the command that the row runs. */
-function plainWords([command = '', sub = '']: string[]): string[] {
+/** Returns correct arguments for the same command. */
+function getCorrectArgv([command = '', sub = '']: string[]): string[] {
   if (command === 'image') return ['image', 'a fox', '-m', 'painter']
   if (command === 'api') return ['api', 'gateway', '/v1/models']
   if (command !== 'events') return ['chat', 'hi']

@@ -1,11 +1,13 @@
+import { expect } from 'vitest'
 import { response, type Script } from '../harness/server.ts'
-import { answering, delta, ok, okText, receipt, receiptText, sseHead } from './answers.ts'
-import { chat, chatAndEvents, events, faultsInside, type Row, stream } from './rows.ts'
+import { okOutput, okResponse, respondWith, sendOutput, sendResponse, sseHead, textDelta } from './answers.ts'
+import { chatArgv, type FaultRow, forChatAndSend, sendArgv, streamArgv, testNetworkFaults } from './rows.ts'
 
+/** Returns an error response with the message "no". */
 const refusal = (status: string, ...headers: string[]) => response('{"error":"no"}', status, headers)
 const slow = (...headers: string[]) => refusal('429 Too Many Requests', ...headers)
 const done = response('{"content":"ok","data":[]}')
-const once = (first: Uint8Array): Script => answering(first, done)
+const once = (first: Uint8Array): Script => respondWith(first, done)
 
 /** The three forms of an HTTP date. */
 const dates: Record<string, (date: Date) => string> = {
@@ -21,49 +23,52 @@ const dates: Record<string, (date: Date) => string> = {
   },
 }
 
-const retried = { code: 0, reqs: 2, err: [/^parley: .*; trying again in .*\n/] } satisfies Partial<Row>
-const final = (status: string, code: number, ...headers: string[]) => ({
-  script: answering(refusal(status, ...headers)),
+const retried = { code: 0, reqs: 2, err: [/^parley: .*; trying again in .*\n/] } satisfies Partial<FaultRow>
+/**
+ * Fields of a row whose single response has this status, and which expects this exit code without a retry.
+ */
+const notRetried = (status: string, code: number, ...headers: string[]) => ({
+  script: respondWith(refusal(status, ...headers)),
   code,
   reqs: 1,
 })
 
-faultsInside('T: retry rules', [
-  ...chatAndEvents({
+testNetworkFaults('T: parley retries only what is safe to retry', [
+  ...forChatAndSend({
     ...retried,
     name: 'T01: parley waits for the time of Retry-After after a 429',
     script: once(slow('retry-after: 1')),
     flags: ['-v'],
     err: ['trying again in 1.0 s'],
-    atLeast: 1,
+    minSeconds: 1,
   }),
   ...Object.entries(dates).map(
-    ([form, write]): Row => ({
+    ([form, write]): FaultRow => ({
       ...retried,
-      name: `T02: parley waits until a Retry-After date in the form ${form}`,
-      argv: events,
+      name: `T02: parley waits until the date of a Retry-After in the format ${form}`,
+      argv: sendArgv,
       script: (socket, _, count) => {
         const date = write(new Date(Date.now() + 2500))
-        socket.write(count === 1 ? slow(`retry-after: ${date}`) : receipt)
+        socket.write(count === 1 ? slow(`retry-after: ${date}`) : sendResponse)
       },
-      out: receiptText,
-      atLeast: 1.4,
+      out: sendOutput,
+      minSeconds: 1.4,
     }),
   ),
-  ...chatAndEvents({
-    name: 'T05: parley exits with 6 at once if Retry-After exceeds what a timer can wait',
-    ...final('429 No', 6, 'retry-after: 99999999999'),
+  ...forChatAndSend({
+    name: 'T05: parley exits with 6 at once if Retry-After exceeds the maximum time of a timer',
+    ...notRetried('429 No', 6, 'retry-after: 99999999999'),
     err: ['99999999999 s'],
   }),
-  ...chatAndEvents({
+  ...forChatAndSend({
     name: 'T06: parley exits with 6 at once and reports retryAfter if Retry-After exceeds the maximum wait',
-    ...final('429 No', 6, 'retry-after: 3600'),
+    ...notRetried('429 No', 6, 'retry-after: 3600'),
     flags: ['--errors', 'json'],
     err: ['"retryAfter":3600', '"sent":"yes"', '"safeToRetry":true', '"attempts":1'],
   }),
-  ...chatAndEvents({
+  ...forChatAndSend({
     name: 'T08: parley exits with 6 after the last retry if every response is a 429',
-    script: answering(slow()),
+    script: respondWith(slow()),
     flags: ['--retries', '1'],
     code: 6,
     reqs: 2,
@@ -77,57 +82,52 @@ faultsInside('T: retry rules', [
   },
   {
     name: 'T10: parley does not retry a 503 without Retry-After (events)',
-    argv: events,
-    ...final('503 Busy', 7),
+    argv: sendArgv,
+    ...notRetried('503 Busy', 7),
     err: ['may have been accepted'],
   },
-  ...chatAndEvents({
-    name: 'T13: exits with 3 on a 401 and names the source of the secret',
-    ...final('401 No', 3),
+  ...forChatAndSend({
+    name: 'T13: parley exits with 3 on a 401 and names the source of the secret',
+    ...notRetried('401 No', 3),
     err: [/PARLEY_(ACCESS_TOKEN|API_KEY)/],
   }),
-  { name: 'T13: parley exits with 5 on a 402', ...final('402 Pay', 5) },
+  { name: 'T13: parley exits with 5 on a 402', ...notRetried('402 Pay', 5) },
   {
     name: 'T14: parley does not retry a 500 with x-should-retry: true (events)',
-    argv: events,
-    ...final('500 Oh', 7, 'x-should-retry: true'),
+    argv: sendArgv,
+    ...notRetried('500 Oh', 7, 'x-should-retry: true'),
   },
-  ...chatAndEvents({
+  ...forChatAndSend({
     ...retried,
-    name: 'T16: parley sends the same bytes in every attempt',
+    name: 'T16: parley retries with the same bytes',
     script: once(slow()),
-    check: ({ server }) => {
-      const [first, second] = server.requests
-      if (first !== second) throw new Error(`${first}\nis not\n${second}`)
-    },
+    check: ({ server }) => expect(server.requests[1]).toBe(server.requests[0]),
   }),
   {
     ...retried,
     name: 'T17: parley sends an event from stdin again after a 429',
     argv: ['events', 'send'],
     stdin: '{"type":"user.message","content":[{"type":"text","text":"once"}]}\n',
-    script: answering(slow(), receipt),
-    out: receiptText,
+    script: respondWith(slow(), sendResponse),
+    out: sendOutput,
     check: ({ server }) => {
-      for (const request of server.requests) {
-        if (
-          !request.endsWith('{"events":[{"type":"user.message","content":[{"type":"text","text":"once"}]}]}')
+      for (const request of server.requests)
+        expect(request).toContain(
+          '{"events":[{"type":"user.message","content":[{"type":"text","text":"once"}]}]}',
         )
-          throw new Error(request)
-      }
     },
   },
-  ...chatAndEvents({
-    name: 'T18: parley exits with 6 before a wait that would pass the deadline',
-    script: answering(slow('retry-after: 1')),
+  ...forChatAndSend({
+    name: 'T18: parley exits with 6 before a wait that would exceed the deadline',
+    script: respondWith(slow('retry-after: 1')),
     flags: ['--deadline', '2', '--retries', '9'],
     code: 6,
     reqs: 2,
     err: ['past the deadline'],
   }),
-  ...chatAndEvents({
+  ...forChatAndSend({
     name: 'T19: parley reports that nothing was accepted if SIGINT ends the wait after a 429',
-    script: answering(slow('retry-after: 30')),
+    script: respondWith(slow('retry-after: 30')),
     signal: { name: 'SIGINT', at: 'err' },
     code: 'SIGINT',
     reqs: 1,
@@ -135,8 +135,8 @@ faultsInside('T: retry rules', [
   }),
   {
     name: 'T21: parley does not restart a stream that breaks after its first text',
-    argv: stream,
-    script: (socket) => void socket.end(sseHead + delta('begun')),
+    argv: streamArgv,
+    script: (socket) => void socket.end(sseHead + textDelta('begun')),
     code: 8,
     out: 'begun\n',
     reqs: 1,
@@ -148,19 +148,19 @@ faultsInside('T: retry rules', [
     script: (socket, _, count) => {
       if (count === 1) socket.write(refusal('500 Oh'))
       else if (count === 2) socket.resetAndDestroy()
-      else socket.write(receipt)
+      else socket.write(sendResponse)
     },
     code: 0,
-    out: receiptText,
+    out: sendOutput,
     reqs: 3,
     err: [/^(parley: .*trying again.*\n){2}$/],
   },
   {
     ...retried,
     name: 'T26: parley prints no notices of retries with --quiet',
-    argv: [...chat, '--quiet'],
-    script: answering(slow(), ok),
-    out: okText,
+    argv: [...chatArgv, '--quiet'],
+    script: respondWith(slow(), okResponse),
+    out: okOutput,
     err: [/^$/],
   },
 ])

@@ -1,12 +1,12 @@
 import type { Socket } from 'node:net'
 import { response } from '../harness/server.ts'
-import { answering, closing, makeHead, ok, okText, resetting } from './answers.ts'
-import { chat, chatAndEvents, faultsInside, type Row } from './rows.ts'
+import { formatHead, okOutput, okResponse, respondAndClose, respondAndReset, respondWith } from './answers.ts'
+import { chatArgv, type FaultRow, forChatAndSend, testNetworkFaults } from './rows.ts'
 
 const big = 'x'.repeat(20 * 1024 * 1024)
-const upload = { argv: ['chat'], stdin: big } satisfies Partial<Row>
+const upload = { argv: ['chat'], stdin: big } satisfies Partial<FaultRow>
 
-/** Calls `act` after the first megabyte of a request. */
+/** Calls `act` once a megabyte of a request has arrived. */
 const onMegabyte = (act: (socket: Socket) => void) => (socket: Socket) => {
   let size = 0
   const count = (chunk: Buffer) => {
@@ -18,27 +18,28 @@ const onMegabyte = (act: (socket: Socket) => void) => (socket: Socket) => {
   socket.on('data', count)
 }
 
-const drip = (socket: Socket, bytes: string) => {
+/** Writes the bytes ten times per second until the client closes the connection. */
+const writeRepeatedly = (socket: Socket, bytes: string) => {
   const timer = setInterval(() => socket.write(bytes), 100)
   socket.on('close', () => clearInterval(timer))
 }
 
-faultsInside('U: the request is sent and not answered', [
-  ...chatAndEvents({
+testNetworkFaults('U: parley reports a request that was sent and not answered', [
+  ...forChatAndSend({
     name: 'U01: parley exits with 10, without a retry, if FIN follows the request',
-    script: closing(),
+    script: respondAndClose(),
     code: 10,
     reqs: 1,
     err: ['was closed'],
   }),
-  ...chatAndEvents({
+  ...forChatAndSend({
     name: 'U02: parley exits with 10, without a retry, if RST follows the request',
-    script: resetting(),
+    script: respondAndReset(),
     code: 10,
     reqs: 1,
     err: ['was reset'],
   }),
-  ...chatAndEvents({
+  ...forChatAndSend({
     name: 'U03: parley exits with 10 if the server closes the connection without reading',
     listen: { onConnection: (socket) => void socket.end() },
     flags: ['--retries', '0'],
@@ -46,45 +47,45 @@ faultsInside('U: the request is sent and not answered', [
     conns: 1,
     err: ['the connection was closed without an answer'],
   }),
-  ...chatAndEvents({
-    name: 'U05: parley exits with 10 after --timeout if no response head arrives',
+  ...forChatAndSend({
+    name: 'U05: parley exits with 10 after --timeout if no response arrives',
     script: () => {},
     flags: ['--timeout', '3'],
     code: 10,
     reqs: 1,
     err: ['no byte arrived for 3 s'],
-    atLeast: 3,
+    minSeconds: 3,
   }),
-  ...chatAndEvents({
+  ...forChatAndSend({
     name: 'U05: parley exits with 10 after --timeout if interim responses never end',
-    script: (socket) => drip(socket, 'HTTP/1.1 103 Early Hints\r\nlink: <x>\r\n\r\n'),
+    script: (socket) => writeRepeatedly(socket, 'HTTP/1.1 103 Early Hints\r\nlink: <x>\r\n\r\n'),
     flags: ['--timeout', '3'],
     code: 10,
     reqs: 1,
-    atLeast: 3,
+    minSeconds: 3,
   }),
-  ...chatAndEvents({
+  ...forChatAndSend({
     name: 'U09: parley exits with 8 at the deadline if a body arrives byte by byte',
     script: (socket) => {
-      socket.write(makeHead('200 OK', 'content-length: 1000'))
-      drip(socket, ' ')
+      socket.write(formatHead('200 OK', 'content-length: 1000'))
+      writeRepeatedly(socket, ' ')
     },
     flags: ['--deadline', '3', '--timeout', '3'],
     code: 8,
     reqs: 1,
     err: ['the deadline passed'],
-    atLeast: 3,
+    minSeconds: 3,
   }),
   {
     name: 'U09: parley exits with 10 if the deadline passes before the response',
-    argv: [...chat, '--deadline', '3'],
+    argv: [...chatArgv, '--deadline', '3'],
     script: () => {},
     code: 10,
     reqs: 1,
     err: ['the deadline passed', 'the request was sent'],
-    atLeast: 3,
+    minSeconds: 3,
   },
-  ...chatAndEvents({
+  ...forChatAndSend({
     name: 'U12: parley opens a new connection for each attempt',
     script: (socket, _, count) => {
       if (count > 1) return void socket.write(response('{"content":"ok","data":[]}'))
@@ -96,13 +97,13 @@ faultsInside('U: the request is sent and not answered', [
     conns: 2,
     err: ['trying again'],
   }),
-  ...chatAndEvents({
-    name: 'U14: parley skips an unrequested 100',
-    script: answering(`HTTP/1.1 100 Continue\r\n\r\n${response('{"content":"ok","data":[]}')}`),
+  ...forChatAndSend({
+    name: 'U14: parley skips an unrequested 100 Continue',
+    script: respondWith(`HTTP/1.1 100 Continue\r\n\r\n${response('{"content":"ok","data":[]}')}`),
     code: 0,
     reqs: 1,
   }),
-  ...chatAndEvents({
+  ...forChatAndSend({
     name: 'U15: parley reports that the request may have arrived if SIGINT ends the run before the response',
     script: () => {},
     signal: { name: 'SIGINT', at: 'request' },
@@ -113,20 +114,20 @@ faultsInside('U: the request is sent and not answered', [
     ],
   }),
   {
-    name: 'U17: parley retries with --retry-unknown after a connection without an answer',
-    argv: [...chat, '--retry-unknown'],
-    script: (socket, _, count) => void (count < 3 ? socket.destroy() : socket.write(ok)),
+    name: 'U17: parley retries with --retry-unknown if the connection closes without a response',
+    argv: [...chatArgv, '--retry-unknown'],
+    script: (socket, _, count) => void (count < 3 ? socket.destroy() : socket.write(okResponse)),
     code: 0,
-    out: okText,
+    out: okOutput,
     reqs: 3,
     err: [/^(parley: .*; trying again in .*\n){2}$/],
   },
   {
-    name: 'U18: parley exits with 10 if the retry is refused but the first request was sent',
-    argv: [...chat, '--retry-unknown', '--retries', '1'],
+    name: 'U18: parley exits with 10 if the first request was sent and the retry cannot connect',
+    argv: [...chatArgv, '--retry-unknown', '--retries', '1'],
     script: () => {},
-    during: async (_, server) => {
-      while (server.requests.length === 0) await new Promise((resolve) => setTimeout(resolve, 10))
+    during: async ({ waitUntil }, server) => {
+      await waitUntil(() => server.requests.length > 0)
       await server.close()
     },
     code: 10,
@@ -135,8 +136,8 @@ faultsInside('U: the request is sent and not answered', [
   },
 ])
 
-// A separate group, because each of these rows keeps the process busy.
-faultsInside('U: the request is sent in part and not answered', [
+// Each upload keeps this process busy. In a separate group, the uploads do not delay the rows above.
+testNetworkFaults('U: parley reports an upload that was interrupted', [
   {
     ...upload,
     name: 'U04: parley exits with 10, without a retry, if RST interrupts an upload of 20 MB',
@@ -155,16 +156,16 @@ faultsInside('U: the request is sent in part and not answered', [
   },
   {
     ...upload,
-    name: 'U08: parley exits with 10 after --timeout if the server reads nothing of 20 MB',
+    name: 'U08: parley exits with 10 after --timeout if the server does not read an upload of 20 MB',
     argv: ['chat', '--timeout', '3'],
     listen: { onConnection: (socket) => void socket.pause() },
     code: 10,
     conns: 1,
-    atLeast: 3,
+    minSeconds: 3,
   },
   {
     ...upload,
-    name: 'U11: parley exits with 3 if a 401 and FIN interrupt the upload',
+    name: 'U11: parley exits with 3 if the server answers 401 during an upload and closes the connection',
     listen: { onConnection: onMegabyte((socket) => socket.end(response('{"error":"who?"}', '401 No'))) },
     code: 3,
     conns: 1,

@@ -3,8 +3,8 @@ import type { Socket } from 'node:net'
 import { join } from 'node:path'
 import { expect } from 'vitest'
 import { response, type Script } from '../harness/server.ts'
-import { event, makeHead, resetting, sseHead } from './answers.ts'
-import { faultsInside, type Row } from './rows.ts'
+import { formatHead, respondAndReset, sseEvent, sseHead } from './answers.ts'
+import { type FaultRow, testNetworkFaults } from './rows.ts'
 
 const follow = ['events', 'follow']
 const sendAndFollow = ['events', 'send', 'go on', '--follow']
@@ -20,35 +20,38 @@ const isPost = (request: string) => request.startsWith('POST')
 const kindOf = (request: string) => (isStream(request) ? 'stream' : isPost(request) ? 'post' : 'list')
 
 interface Service {
-  /** Answers to the lists, in this order. The last one repeats. */
+  /** Responses to the list requests, in this order. The last response repeats. */
   lists: (Buffer | string)[]
-  /** Answers a request for the stream. `count` is the number of the stream, from 1. */
+  /**
+   * Answers a stream request. `count` is the number of the stream, from 1. Default: the stream stays empty.
+   */
   stream?(socket: Socket, count: number): void
-  receipt?: Buffer
+  /** Response to posted events. */
+  posted?: Buffer
 }
 
 /**
- * Simulates a session service. Without `stream`, its streams stay empty. One row may run on several servers
- * at once.
+ * Simulates a session service. A row may run against several servers at once, so the script counts the
+ * requests of each server and has no state.
  */
-function session({ lists, stream, receipt = list({ id: 'sent_1', type: 'user.message' }) }: Service): Script {
+function session({ lists, stream, posted = list({ id: 'sent_1', type: 'user.message' }) }: Service): Script {
   return (socket, request, _, requests) => {
     const count = requests.filter((each) => kindOf(each) === kindOf(request)).length
-    const answers = { list: lists[Math.min(count, lists.length) - 1], post: receipt, stream: sseHead }
+    const responses = { list: lists[Math.min(count, lists.length) - 1], post: posted, stream: sseHead }
     if (stream && isStream(request)) stream(socket, count)
-    else socket.write(answers[kindOf(request)] ?? '')
+    else socket.write(responses[kindOf(request)] ?? '')
   }
 }
 
 const streaming =
   (...events: object[]) =>
   (socket: Socket) =>
-    void socket.write(sseHead + events.map((value) => event(value, 'message')).join(''))
+    void socket.write(sseHead + events.map((value) => sseEvent(value, 'message')).join(''))
 
-/** Fields of a row that may differ. By default a row exits with 0. */
-type Expected = Omit<Row, 'name' | 'argv' | 'script' | 'code'> & { code?: Row['code'] }
+/** Fields of a row other than its name, command and service. Default exit code: 0. */
+type Expected = Omit<FaultRow, 'name' | 'argv' | 'script' | 'code'> & { code?: FaultRow['code'] }
 
-const row = (name: string, argv: string[], service: Service | Script, expected: Expected): Row => ({
+const row = (name: string, argv: string[], service: Service | Script, expected: Expected): FaultRow => ({
   name,
   argv,
   script: typeof service === 'function' ? service : session(service),
@@ -56,17 +59,17 @@ const row = (name: string, argv: string[], service: Service | Script, expected: 
   ...expected,
 })
 
-const follows = (name: string, service: Service | Script, expected: Expected): Row =>
+const follows = (name: string, service: Service | Script, expected: Expected): FaultRow =>
   row(name, follow, service, expected)
 
-faultsInside('Y: responses that are not a session', [
+testNetworkFaults('Y: parley rejects responses that are not an event stream', [
   follows(
-    'Y01: parley exits with 8, without a retry, if the stream is HTML',
+    'Y01: parley exits with 8, without a retry, if a stream request gets an HTML page',
     { lists: [list()], stream: (socket) => void socket.write(html) },
     { code: 8, reqs: 2, err: ['is not a stream of events: it is text/html', 'Sign in'] },
   ),
   follows(
-    'Y01: parley exits with 8 at once if the stream is text/plain and never ends',
+    'Y01: parley exits with 8 at once if a stream request gets text/plain without end',
     {
       lists: [list()],
       stream: (socket) => {
@@ -78,7 +81,7 @@ faultsInside('Y: responses that are not a session', [
     { code: 8, reqs: 2, err: ['is not a stream of events: it is text/plain'] },
   ),
   follows(
-    'Y02: parley exits with 4 if a not_found_error answers the request for a stream',
+    'Y02: parley exits with 4 if a stream request gets a not_found_error',
     {
       lists: [list()],
       stream: (socket) =>
@@ -92,26 +95,26 @@ const old = [{ id: 'm0', type: 'user.message', content: 'before' }, say('old', '
 const sent = { id: 'sent_1', type: 'user.message', content: 'go on' }
 const ended = 'i1\tsession.status_idle\t\tend_turn\n'
 
-/** The number of lists depends on the timing, so only the posts are counted. */
-const postsOnce: Row['check'] = ({ server }) => expect(server.requests.filter(isPost)).toHaveLength(1)
+/** Checks the number of posts only, because the number of list requests depends on the timing. */
+const postsOnce: FaultRow['check'] = ({ server }) => expect(server.requests.filter(isPost)).toHaveLength(1)
 
 const running = { id: 'r', type: 'session.status_running' }
 
-faultsInside('Y: following', [
+testNetworkFaults('Y: parley follows a session with odd events', [
   row(
-    'Y28: parley skips keep-alive data in a stream',
+    'Y28: parley skips the keep-alive data ping, null and 17 in a stream',
     sendAndFollow,
     {
       lists: [list(...old), list(...old, sent, say('new', 'new'), done('i1'))],
       stream: (socket) =>
         void socket.write(
-          `${sseHead}${event('ping')}${event('null')}event: heartbeat\ndata: 17\n\n${[sent, say('new', 'new'), done('i1')].map((value) => event(value)).join('')}`,
+          `${sseHead}${sseEvent('ping')}${sseEvent('null')}event: heartbeat\ndata: 17\n\n${[sent, say('new', 'new'), done('i1')].map((value) => sseEvent(value)).join('')}`,
         ),
     },
     { out: `new\n${ended}`, reqs: expect.any(Number), check: postsOnce },
   ),
   follows(
-    'Y45: parley keeps the order of a list with a single time out of order',
+    'Y45: parley keeps the order of a list in which a single time is out of order',
     {
       lists: [
         list(
@@ -124,7 +127,7 @@ faultsInside('Y: following', [
     { reqs: 4 },
   ),
   row(
-    'Y44: parley replies once to a tool use that event_ids contains twice',
+    'Y44: events confirm replies once to a tool use that event_ids contains twice',
     ['events', 'confirm', '--allow'],
     { lists: [] },
     {
@@ -139,8 +142,9 @@ faultsInside('Y: following', [
 
 const use = (id: string) => ({ id, type: 'agent.tool_use', name: 'bash', input: {} })
 const waits = (reason: unknown) => ({ id: 'i', type: 'session.status_idle', stop_reason: reason })
-/** A session whose idle event has `event_ids` without a type, and lists only one of two tool uses. */
+/** A session with two tool uses. The stop reason of its idle event names one of them, but has no type. */
 const typeless = session({ lists: [list(use('t1'), use('t2'), waits({ event_ids: ['t1'] }))] })
+/** A session with two tool uses. The stop reason of its idle event has a type, but names neither tool use. */
 const unlisted = session({ lists: [list(use('t1'), use('t2'), waits({ type: 'requires_action' }))] })
 
 const allowAll = (folder: string) =>
@@ -149,9 +153,9 @@ const allowAll = (folder: string) =>
     '{"rules":[{"tool":"*","decision":"allow"}],"default":{"decision":"allow"}}',
   )
 
-faultsInside('Y: tool uses of an idle event', [
+testNetworkFaults('Y: parley replies only to the tool uses that an idle event names', [
   row(
-    'Y80: parley treats the tool uses in event_ids as waiting if the stop reason has no type (confirm --pending)',
+    'Y80: confirm --pending replies to the tool uses in event_ids if the stop reason has no type',
     ['events', 'confirm', '--pending', '--allow'],
     typeless,
     {
@@ -162,7 +166,7 @@ faultsInside('Y: tool uses of an idle event', [
     },
   ),
   row(
-    'Y81: parley sends no reply and names the unanswered tool uses if event_ids is missing (confirm --pending)',
+    'Y81: confirm --pending sends no reply and prints the unanswered tool uses if event_ids is missing',
     ['events', 'confirm', '--pending', '--allow'],
     unlisted,
     {
@@ -172,7 +176,7 @@ faultsInside('Y: tool uses of an idle event', [
     },
   ),
   row(
-    'Y81: parley sends no reply and names the unanswered tool uses if event_ids is missing (run)',
+    'Y81: events run sends no reply and prints the unanswered tool uses if event_ids is missing',
     ['events', 'run', '--policy', 'allow.json'],
     unlisted,
     { prepare: allowAll, files: ['cwd/allow.json'], code: 12, reqs: 4, err: ['t1: bash {}', 't2: bash {}'] },
@@ -192,7 +196,9 @@ const newestFirst = [
 ]
 const refused = 'HTTP/1.1 500 No\r\ncontent-length: 0\r\n\r\n'
 
-/** Returns pages with a tenth of the requested limit, as the service does. */
+/**
+ * Answers with pages that have a tenth of the requested number of events, because services may send fewer.
+ */
 const paging =
   (...events: object[]): Script =>
   (socket, request) => {
@@ -208,7 +214,7 @@ const many = Array.from({ length: 40 }, (_, i) =>
 const a = page({ next_page: 'p1' }, { id: 'a', type: 't' })
 const b = page({ next_page: 'p2' }, { id: 'b', type: 't' })
 
-faultsInside('Y: order, limit and errors of lists', [
+testNetworkFaults('Y: parley reads lists with an odd order, limit or error', [
   row(
     'Y10: parley exits with 8 if the pages of a list repeat',
     ['events', 'list', '--ids'],
@@ -216,46 +222,47 @@ faultsInside('Y: order, limit and errors of lists', [
     { code: 8, out: 'a\nb\n', reqs: 3, err: ['does not end: its pages repeat'] },
   ),
   row(
-    'Y83: parley lists the newest events if the service ignores the order but not the limit',
+    'Y83: events list prints the newest events although the service ignores the requested order',
     ['events', 'list', '--order', 'desc', '--limit', '2', '--ids'],
     paging(...messages(1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12)),
     { out: 'm12\nm11\n', reqs: 2 },
   ),
   row(
-    'Y84: parley stops at --limit before an invalid event',
+    'Y84: events list prints --limit events although the next event is invalid',
     ['events', 'list', '--order', 'asc', '--limit', '1', '--ids'],
     { lists: [list({ id: 'a', type: 't' }, { id: 'b' })] },
     { out: 'a\n', reqs: 1 },
   ),
   row(
-    'Y85: parley prints the first page of a list if the second page fails',
+    'Y85: events list prints the first page and exits with 7 if the second page fails',
     ['events', 'list', '--ids', '--retries', '0'],
     { lists: [a, refused] },
     { code: 7, out: 'a\n', reqs: 2 },
   ),
   row(
-    'Y85: parley prints the first page with --raw if RST cuts the second one',
+    'Y85: events list --raw prints the first page and exits with 8 if RST cuts the second page',
     ['events', 'list', '--raw', '--retries', '0'],
     (socket, request, count, requests) => {
       const start = '{"data":[{"id":"b",\n"type":"t","n":1.0},{"id":"c"'
       if (count === 1) socket.write(page({ next_page: 'p1' }, { id: 'a', type: 't' }))
-      else resetting(makeHead('200 OK', 'content-length: 900') + start)(socket, request, count, requests)
+      else
+        respondAndReset(formatHead('200 OK', 'content-length: 900') + start)(socket, request, count, requests)
     },
     { code: 8, out: '{"id":"a","type":"t"}\n', reqs: 2 },
   ),
   row(
-    'Y85: parley prints the error body of the first page with --raw',
+    'Y85: events list --raw prints the error body if the first page fails',
     ['events', 'list', '--raw', '--retries', '0'],
     { lists: [response('{"error":{"message":"boom"}}', '500 Oh')] },
     { code: 7, out: '{"error":{"message":"boom"}}', reqs: 1 },
   ),
   follows(
-    'Y86: parley reads a history that is sorted newest first with a time 5 ms out of order',
+    'Y86: parley reads a history that is sorted newest first although one time is 5 ms out of order',
     { lists: [list(...newestFirst.map((value, i) => at([4, 3.995, 4, 1][i] ?? 0, value)))] },
     { reqs: 3 },
   ),
   row(
-    'Y87: parley requests pages of 100 if parley, not the service, filters by type',
+    'Y87: events list --type requests pages of 100 if the service does not filter by type',
     ['events', 'list', '--type', 'agent.message', '--order', 'asc', '--limit', '3', '--ids'],
     paging(...many),
     {
@@ -273,15 +280,15 @@ const gone = '{"type":"error","error":{"type":"not_found_error","message":"the s
 const busy = '{"type":"error","error":{"type":"overloaded_error","message":"come back"}}'
 const message0 = { id: 'm', type: 'user.message', content: 'x' }
 
-/** Sends these streams in this order, and ends each one. The last one repeats. */
+/** Answers stream requests with these streams in order, and ends each stream. The last stream repeats. */
 const streams =
   (...texts: string[]) =>
   (socket: Socket, count: number) =>
     void socket.end(sseHead + texts[Math.min(count, texts.length) - 1])
 
-faultsInside('Y: errors in a stream', [
+testNetworkFaults('Y: parley reads errors in a stream', [
   follows(
-    'Y88: parley exits with 4 on a not_found_error in a stream, as bare JSON',
+    'Y88: parley exits with 4 if a stream contains a not_found_error as bare JSON',
     { lists: [list(message0)], stream: streams(`${gone}\n`) },
     {
       code: 4,
@@ -291,9 +298,9 @@ faultsInside('Y: errors in a stream', [
   ),
   ...[sendAndFollow, ['events', 'run', 'go on', '--no-stdin']].map((argv) =>
     row(
-      `Y88: parley exits with 4 on a not_found_error in the stream and reports the event as sent (${argv[1]})`,
+      `Y88: events ${argv[1]} exits with 4 and reports the event as sent if the stream has a not_found_error`,
       [...argv, '--errors', 'json'],
-      { lists: [list(message0)], stream: streams(event(gone, 'error')) },
+      { lists: [list(message0)], stream: streams(sseEvent(gone, 'error')) },
       {
         code: 4,
         reqs: 3,
@@ -305,26 +312,26 @@ faultsInside('Y: errors in a stream', [
     'Y89: parley prints a temporary error of a stream and retries',
     {
       lists: [list(message0), list(message0), list(message0, done('i1'))],
-      stream: streams(event(busy, 'error'), event('out of order', 'error'), ''),
+      stream: streams(sseEvent(busy, 'error'), sseEvent('out of order', 'error'), ''),
     },
     { out: ended, reqs: expect.any(Number), err: ['ended with an error: come back; trying again'] },
   ),
 ])
 
-faultsInside('Y: empty sessions', [
+testNetworkFaults('Y: parley waits for the events of an empty session', [
   follows(
     'Y102: parley announces that it waits for the first event of an empty session',
     { lists: [list(), list(), list(done('i1'))], stream: streaming(done('i1')) },
     { out: ended, reqs: 4, err: ['sesn_1 has no events yet: waiting for its first event'] },
   ),
   row(
-    'Y103: parley exits with 2 if a session without events is to be resumed (run)',
+    'Y103: events run without a task exits with 2 if the session has no events',
     ['events', 'run'],
     { lists: [list()] },
     {
       code: 2,
       reqs: 7,
-      atLeast: 5,
+      minSeconds: 5,
       err: ['sesn_1 has no events yet\n  to give it a task: parley events run TASK -s sesn_1'],
     },
   ),
@@ -333,7 +340,7 @@ faultsInside('Y: empty sessions', [
 const withoutIds = (...events: object[]) => events.map((value) => ({ ...value, id: undefined }))
 const turn1 = [{ type: 'user.message', content: 'go on' }, { ...running }, say('', 'old'), done('')]
 
-faultsInside('Y: reconnecting, and events without ids', [
+testNetworkFaults('Y: parley reads events without ids', [
   row(
     'Y108: parley prints new events without ids even if they equal earlier ones',
     [...sendAndFollow, '--raw'],
@@ -343,7 +350,7 @@ faultsInside('Y: reconnecting, and events without ids', [
         list(...withoutIds(...turn1, ...turn1.map((value, i) => (i === 2 ? say('', 'new') : value)))),
       ],
       stream: streaming(...withoutIds(turn1[0] ?? {}, running, say('', 'new'), done(''))),
-      receipt: response('', '202 Accepted'),
+      posted: response('', '202 Accepted'),
     },
     {
       out: `${withoutIds(running, say('', 'new'), done(''))
@@ -357,7 +364,7 @@ faultsInside('Y: reconnecting, and events without ids', [
 const numbered = Array.from({ length: 150 }, (_, i) =>
   i === 149 ? done('i1') : { id: `r${i}`, type: 'session.status_running' },
 )
-/** Lists at most `limit` events (100 by default, 1,000 at most), without a sign that there are more. */
+/** Lists the first `limit` events (at most 1,000), without a field that shows whether more events follow. */
 const withoutNextPage =
   (...events: object[]): Script =>
   (socket, request) => {
@@ -367,15 +374,15 @@ const withoutNextPage =
     socket.write(page({}, ...events.slice(0, limit)))
   }
 
-faultsInside('Y: lists that may be incomplete', [
+testNetworkFaults('Y: parley does not rely on lists that may be incomplete', [
   row(
-    'Y109: parley requests more events from a list that does not say whether it is complete, and prints each once',
+    'Y109: events list requests more events and prints each once if a list does not show whether it is complete',
     ['events', 'list', '--ids'],
     withoutNextPage(...numbered),
     { out: numbered.map(({ id }) => `${id}\n`).join(''), reqs: 2 },
   ),
   row(
-    'Y110: parley sends nothing if a list ends after 1,000 events without a sign of completeness',
+    'Y110: parley sends nothing if a list of 1,000 events does not show whether it is complete',
     [...sendAndFollow, '--errors', 'json'],
     withoutNextPage(
       ...Array.from({ length: 1200 }, (_, i) => ({ id: `r${i}`, type: 'session.status_running' })),
@@ -387,23 +394,23 @@ faultsInside('Y: lists that may be incomplete', [
     },
   ),
   row(
-    'Y110: parley sends nothing if a list has more but names no usable next page',
+    'Y110: parley sends nothing if a list has more events but no cursor of the next page',
     [...sendAndFollow, '--errors', 'json'],
     { lists: [page({ has_more: true, last_seq: 1 }, { seq: 1, type: 't' })] },
     { code: 8, reqs: 1, err: ['has more items, but no cursor for the next page', '"sent":"no"'] },
   ),
 ])
 
-faultsInside('Y: an unavailable service', [
+testNetworkFaults('Y: parley waits for an unavailable service', [
   row(
-    'Y30: parley sends nothing if the session cannot be followed',
+    'Y30: events send --follow exits with 9 and sends nothing if the session cannot be followed',
     [...sendAndFollow, '--errors', 'json', '--retries', '0'],
     (socket, request) =>
       isStream(request) ? void socket.resetAndDestroy() : void socket.write(list(...old)),
     { code: 9, reqs: 2, err: ['the session cannot be followed', '"sent":"no"'] },
   ),
   row(
-    'Y31: parley reconnects if the service fails after it has answered once',
+    'Y31: events follow reconnects if the service becomes unavailable after its first response',
     [...follow, '--retries', '0'],
     {
       lists: [
@@ -418,7 +425,7 @@ faultsInside('Y: an unavailable service', [
     { listen: {}, out: ended, reqs: 9, err: ['502 Bad Gateway; trying again'] },
   ),
   row(
-    'Y32: parley runs the command of a secret again once after a 401 (needs sh)',
+    'Y32: events follow runs the secret command once more after a 401 (needs sh)',
     [...follow, '--retries', '0'],
     {
       lists: [
@@ -434,13 +441,11 @@ faultsInside('Y: an unavailable service', [
       out: ended,
       reqs: 7,
       files: ['cwd/runs'],
-      check: ({ ending }) => {
-        if (ending.files.get('cwd/runs') !== 'run\nrun\n') throw new Error(ending.files.get('cwd/runs'))
-      },
+      check: ({ ending }) => expect(ending.files.get('cwd/runs')).toBe('run\nrun\n'),
     },
   ),
   row(
-    'Y33: parley exits with 15 if the deadline passes while the session works',
+    'Y33: events send --follow exits with 15 if the deadline passes while the session works',
     [...sendAndFollow, '--deadline', '3', '--errors', 'json'],
     { lists: [list(...old)], stream: streaming(sent, say('new', 'new')) },
     {

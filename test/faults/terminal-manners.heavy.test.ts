@@ -2,37 +2,39 @@ import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect } from 'vitest'
 import { configFolder } from '../harness/run.ts'
-import { answering, ok } from './answers.ts'
-import { faultsOnce, type Row } from './rows.ts'
-import { onTerminal } from './terminal.ts'
+import { okResponse, respondWith } from './answers.ts'
+import { type FaultRow, testFaultsOnce } from './rows.ts'
+import { terminalCommand } from './terminal.ts'
 
 const profileFile = `home/${configFolder}/config.json`
 
 /** Answers after the terminal has shown that parley waits. */
-function answerAfterSpinner(): Pick<Row, 'script' | 'during'> {
+function answerAfterSpinner(): Pick<FaultRow, 'script' | 'during'> {
   let answer = () => {}
   return {
     script: (...request) => {
-      answer = () => answering(ok)(...request)
+      answer = () => respondWith(okResponse)(...request)
     },
-    during: async ({ out, child }) => {
-      while (!out().includes('waiting for the answer') && child.exitCode === null)
-        await new Promise((resolve) => setTimeout(resolve, 20))
+    during: async ({ out, waitUntil }) => {
+      await waitUntil(() => out().includes('waiting for the answer'))
       answer()
     },
   }
 }
+
 const noToolUses =
   'parley: no tool uses: give their ids, --pending, or events as JSON through a pipe or with -i FILE'
 
-faultsOnce('V: output for a person', [
-  ...[
-    ['NO_COLOR=1', '', false],
-    ['', '', true],
-  ].map(
-    ([env, flag, isColored]): Row => ({
-      name: `V41: parley obeys the color settings in the spinner: ${env || flag || 'no setting'}`,
-      shell: onTerminal(`stty cols 80 rows 24; TERM=xterm ${env} parley chat hi ${flag}`),
+testFaultsOnce('V: parley prints readable output on a terminal', [
+  ...(
+    [
+      ['NO_COLOR=1', 'has no colors with NO_COLOR=1', false],
+      ['', 'has colors without a color setting', true],
+    ] as const
+  ).map(
+    ([env, rule, isColored]): FaultRow => ({
+      name: `V41: the spinner of parley ${rule}`,
+      shell: terminalCommand(`stty cols 80 rows 24; TERM=xterm ${env} parley chat hi`),
       ...answerAfterSpinner(),
       code: 0,
       out: (out) => {
@@ -45,9 +47,9 @@ faultsOnce('V: output for a person', [
   ),
   ...['', 'KITTY_WINDOW_ID=1'].flatMap((env) =>
     ['', '--preview'].map(
-      (flag): Row => ({
-        name: `V42: parley prints no picture on a terminal that shows only text: ${env || 'no variable'} ${flag}`,
-        shell: onTerminal(`TERM=dumb ${env} parley image fox --profile demo ${flag} 2>err`),
+      (flag): FaultRow => ({
+        name: `V42: parley image${flag && ` ${flag}`} prints no picture on a terminal without graphics${env && `, even with ${env}`}`,
+        shell: terminalCommand(`TERM=dumb ${env} parley image fox --profile demo ${flag} 2>err`),
         code: 0,
         out: 'fox.png\r\n',
         files: ['cwd/err', 'cwd/fox.png'],
@@ -59,9 +61,9 @@ faultsOnce('V: output for a person', [
     ),
   ),
   ...['--allow', '--deny'].map(
-    (verdict): Row => ({
-      name: `V43: parley rejects confirm ${verdict} without ids on a terminal`,
-      shell: onTerminal(`NO_COLOR=1 parley events confirm ${verdict} 2>&1`),
+    (verdict): FaultRow => ({
+      name: `V43: events confirm ${verdict} exits with 2 without ids on a terminal`,
+      shell: terminalCommand(`NO_COLOR=1 parley events confirm ${verdict} 2>&1`),
       code: 2,
       out: `${noToolUses}\r\n`,
     }),
@@ -74,8 +76,8 @@ faultsOnce('V: output for a person', [
       ['chat hi -q', undefined, ''],
     ] as const
   ).map(
-    ([command, variables, token]): Row => ({
-      name: `V44: parley names the variables that the command of --curl needs: ${command}${token && ' with a token'}`,
+    ([command, variables, token]): FaultRow => ({
+      name: `V44: parley ${command} --curl ${variables ? `prints that the curl command needs ${variables}` : 'prints no note'}${token && ' if the token is set'}`,
       argv: [...command.replaceAll(':', ': ').split(/ (?!x)/), '--curl', '--no-stdin'],
       env: { PARLEY_ACCESS_TOKEN: token, PARLEY_API_KEY: '' },
       code: 0,
@@ -89,15 +91,12 @@ faultsOnce('V: output for a person', [
       ['chat', 'hi', '--profile', 'demo'],
       ['config', 'list', '--profile', 'demo'],
     ].map(
-      (argv): Row => ({
-        name: `V45: parley runs the demo profile although the profile file contains ${JSON.stringify(content)} (${argv[0]})`,
+      (argv): FaultRow => ({
+        name: `V45: parley ${argv[0]} --profile demo works although the profile file contains ${content}`,
         argv: [...argv, '-q'],
         prepare: (folder) => {
           mkdirSync(join(folder, 'home', configFolder), { recursive: true, mode: 0o700 })
-          writeFileSync(join(folder, profileFile), content, {
-            encoding: 'latin1',
-            mode: 0o600,
-          })
+          writeFileSync(join(folder, profileFile), content, { mode: 0o600 })
         },
         code: 0,
         out: (out) => out.length > 0,

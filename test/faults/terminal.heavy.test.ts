@@ -1,32 +1,32 @@
 import { message } from '../harness/run.ts'
 import { response } from '../harness/server.ts'
-import { answering, delta, sseHead, stop } from './answers.ts'
-import { chat, chatAndEvents, faultsOnce, type Row } from './rows.ts'
-import { onTerminal } from './terminal.ts'
+import { messageStop, respondWith, sseHead, textDelta } from './answers.ts'
+import { chatArgv, type FaultRow, forChatAndSend, testFaultsOnce } from './rows.ts'
+import { terminalCommand } from './terminal.ts'
 
-const hostile: [id: string, what: string, raw: string, shown: string][] = [
-  ['V01', 'OSC 52', '\x1b]52;c;ZXZpbA==\x07', '^[]52;c;ZXZpbA==^G'],
-  ['V01', 'CSI', 'a\x1b[2J\x1b[31mb', 'a^[[2J^[[31mb'],
-  ['V03', 'C1', 'a\u009b31m\u009dx\u0090b', 'a\\u009b31m\\u009dx\\u0090b'],
+const hostileTexts: [id: string, what: string, raw: string, shown: string][] = [
+  ['V01', 'an OSC 52 sequence', '\x1b]52;c;ZXZpbA==\x07', '^[]52;c;ZXZpbA==^G'],
+  ['V01', 'CSI sequences', 'a\x1b[2J\x1b[31mb', 'a^[[2J^[[31mb'],
+  ['V03', 'C1 control characters', 'a\u009b31m\u009dx\u0090b', 'a\\u009b31m\\u009dx\\u0090b'],
   ['V04', 'CR, BS, DEL, NUL, BEL, SO, SI', 'a\rb\bc\x7fd\0e\x07f\x0eg\x0fh', 'a^Mb^Hc^?d^@e^Gf^Ng^Oh'],
-  ['V05', 'bidi', 'a\u202eb\u2066c', 'a\\u202eb\\u2066c'],
+  ['V05', 'bidirectional control characters', 'a\u202eb\u2066c', 'a\\u202eb\\u2066c'],
 ]
 
-faultsOnce('V: terminal safety', [
-  ...hostile.flatMap(([id, what, raw, shown]): Row[] => [
+testFaultsOnce('V: parley escapes remote text on a terminal', [
+  ...hostileTexts.flatMap(([id, what, raw, shown]): FaultRow[] => [
     {
-      name: `${id}: parley prints ${what} safely on a terminal`,
-      shell: onTerminal('parley chat hi --no-markdown 2>err'),
-      script: answering(response(message(raw))),
+      name: `${id}: parley shows ${what} as visible text on a terminal`,
+      shell: terminalCommand('parley chat hi --no-markdown 2>err'),
+      script: respondWith(response(message(raw))),
       code: 0,
       out: `${shown.replaceAll('\n', '\r\n')}\r\n`,
       reqs: 1,
       files: ['cwd/err'],
     },
     {
-      name: `${id}: parley prints ${what} safely on a terminal if a stream splits it into characters`,
-      shell: onTerminal('parley chat hi --stream --no-markdown 2>err'),
-      script: answering(sseHead + [...raw].map(delta).join('') + stop),
+      name: `${id}: parley shows ${what} as visible text on a terminal if a stream sends single characters`,
+      shell: terminalCommand('parley chat hi --stream --no-markdown 2>err'),
+      script: respondWith(sseHead + [...raw].map(textDelta).join('') + messageStop),
       code: 0,
       out: `${shown.replaceAll('\n', '\r\n')}\r\n`,
       reqs: 1,
@@ -34,23 +34,23 @@ faultsOnce('V: terminal safety', [
     },
     {
       name: `V10: parley prints ${what} unchanged into a pipe`,
-      script: answering(response(message(raw))),
+      script: respondWith(response(message(raw))),
       code: 0,
       out: `${raw}\n`,
       reqs: 1,
     },
   ]),
-  ...chatAndEvents({
-    name: 'V06: parley escapes a hostile message of the service',
-    script: answering(
+  ...forChatAndSend({
+    name: 'V06: parley escapes control characters and line breaks in the message of an error body',
+    script: respondWith(
       response(JSON.stringify({ message: '\x1b[2J\n::add-mask::x\r\n##vso[x]\u009b' }), '400 Bad'),
     ),
     code: 4,
     reqs: 1,
     err: ['  the service says: ^[[2J ::add-mask::x ##vso[x]\\u009b\n'],
   }),
-  ...chatAndEvents({
-    name: 'V07: parley escapes hostile header values',
+  ...forChatAndSend({
+    name: 'V07: parley escapes control characters in header values',
     script: (socket) =>
       void socket.write(
         Buffer.from(
@@ -62,8 +62,8 @@ faultsOnce('V: terminal safety', [
     reqs: 1,
     err: ['answered 401 No', 'request id: a\\u009bb\n'],
   }),
-  ...chatAndEvents({
-    name: 'V07: parley escapes and redacts hostile header values with -v',
+  ...forChatAndSend({
+    name: 'V07: parley -v escapes control characters in header values and redacts cookies',
     flags: ['-v', '--retries', '0'],
     script: (socket) =>
       void socket.write(
@@ -77,9 +77,9 @@ faultsOnce('V: terminal safety', [
     err: [/^(?!.*secretword)/s, /^< x-a: /m],
   }),
   {
-    name: 'V09: parley escapes control characters of --raw on a terminal',
-    shell: onTerminal('parley chat hi --raw 2>err'),
-    script: answering(response('{"content":[],"x":"\u009b\u007f\u202e"}')),
+    name: 'V09: parley --raw prints control characters as JSON escapes on a terminal',
+    shell: terminalCommand('parley chat hi --raw 2>err'),
+    script: respondWith(response('{"content":[],"x":"\u009b\u007f\u202e"}')),
     code: 0,
     out: '{"content":[],"x":"\\u009b\\u007f\\u202e"}\r\n',
     reqs: 1,
@@ -87,26 +87,26 @@ faultsOnce('V: terminal safety', [
   },
   {
     name: 'V11: parley escapes a profile name in a message',
-    argv: [...chat, '--profile', 'a\x1b[2J\n::x'],
+    argv: [...chatArgv, '--profile', 'a\x1b[2J\n::x'],
     code: 3,
     err: ['^[[2J ::x'],
   },
   {
-    name: 'V14: parley ends a partial line before it prints the message of SIGINT',
-    shell: onTerminal(
+    name: 'V14: parley ends a partial line of the answer before the message after SIGINT',
+    shell: terminalCommand(
       'parley chat hi --stream --no-markdown --color never & until grep -q half seen; do sleep 0.1; done; kill -INT $!; wait $!',
       'seen',
     ),
     files: ['cwd/seen'],
-    script: answering(sseHead + delta('half a line')),
+    script: respondWith(sseHead + textDelta('half a line')),
     code: 130,
     out: 'half a line\r\nparley: interrupted: the answer was cut off\r\n',
     reqs: 1,
   },
   {
     name: 'V16: parley redacts secrets in the output of -v',
-    argv: [...chat, '-v', '-H', 'Cookie: secretword', '-H', 'X-Api-Key: secretword'],
-    script: answering(
+    argv: [...chatArgv, '-v', '-H', 'Cookie: secretword', '-H', 'X-Api-Key: secretword'],
+    script: respondWith(
       response(message('ok'), '200 OK', [
         'set-cookie: secretword',
         'location: https://u:secretword@h/?a=1&key=secretword&token=secretword#access_token=secretword',
@@ -120,22 +120,20 @@ faultsOnce('V: terminal safety', [
   },
   {
     name: 'V17: parley redacts the token in an error message of the service',
-    script: answering(response('{"message":"bad canary-token-5f3a9c"}', '401 No')),
+    script: respondWith(response('{"message":"bad canary-token-5f3a9c"}', '401 No')),
     code: 3,
     reqs: 1,
     err: ['bad [redacted]'],
   },
-  ...[['America/St_Johns', '2026-01-01 (UTC-03:30)', '16:04:56']].map(
-    ([zone, day, time]): Row => ({
-      name: `V61: parley prints times of the local time zone ${zone}`,
-      shell: onTerminal(`stty cols 80; TZ=${zone} parley events list --color never 2>err`),
-      script: answering(
-        response('{"data":[{"id":"e","type":"t","processed_at":"2026-01-01T19:34:56.789Z","content":"x"}]}'),
-      ),
-      code: 0,
-      out: `ID  TYPE  TIME      TEXT\r\n${day}\r\ne   t     ${time}  x\r\n`,
-      reqs: 1,
-      files: ['cwd/err'],
-    }),
-  ),
+  {
+    name: 'V61: parley prints times in the time zone of TZ on a terminal',
+    shell: terminalCommand('stty cols 80; TZ=America/St_Johns parley events list --color never 2>err'),
+    script: respondWith(
+      response('{"data":[{"id":"e","type":"t","processed_at":"2026-01-01T19:34:56.789Z","content":"x"}]}'),
+    ),
+    code: 0,
+    out: 'ID  TYPE  TIME      TEXT\r\n2026-01-01 (UTC-03:30)\r\ne   t     16:04:56  x\r\n',
+    reqs: 1,
+    files: ['cwd/err'],
+  },
 ])

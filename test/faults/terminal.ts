@@ -1,5 +1,7 @@
-/** Returns a bash command that runs `command` on a new terminal, prints its output, and logs it. */
-export const onTerminal = (command: string, log = '/dev/null'): string =>
-  `script -qefc ${quote(command)} ${log} </dev/null`
+/**
+ * Returns a bash command that runs `command` on a new terminal, and copies the terminal's output to `log`.
+ */
+export const terminalCommand = (command: string, log = '/dev/null'): string =>
+  `script -qefc ${quoteForShell(command)} ${log} </dev/null`
 
-export const quote = (text: string) => `'${text.replaceAll("'", "'\\''")}'`
+export const quoteForShell = (text: string) => `'${text.replaceAll("'", "'\\''")}'`

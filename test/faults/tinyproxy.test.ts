@@ -8,11 +8,12 @@ import { expect, onTestFinished, test } from 'vitest'
 import { start } from '../harness/process.ts'
 import { temporaryFolder } from '../harness/run.ts'
 import { serve } from '../harness/server.ts'
-import { answering, ok, okText } from './answers.ts'
+import { okOutput, okResponse, respondWith } from './answers.ts'
+import { pause } from './launch.ts'
 
 /**
- * Address of this machine's name. Only this loopback name can be resolved by a proxy and does not bypass the
- * proxy.
+ * Address of this machine's name on loopback. parley uses no proxy for localhost, and tinyproxy cannot
+ * resolve invented names, so the test needs this name.
  */
 const ownAddress = await lookup(hostname()).catch(() => undefined)
 
@@ -46,19 +47,19 @@ async function startTinyproxy(): Promise<{ port: number; log(): string }> {
   writeFileSync(configuration, `${lines.join('\n')}\n`)
   const child = spawn('tinyproxy', ['-d', '-c', configuration], { stdio: 'ignore' })
   onTestFinished(() => void child.kill())
-  while (!(await isListening(port))) await new Promise((resolve) => setTimeout(resolve, 20))
+  while (!(await isListening(port))) await pause(20)
   return { port, log: () => readFileSync(log, 'utf8') }
 }
 
 test('X01, X03: parley tunnels through tinyproxy and exits with 3 if it rejects the password (needs tinyproxy and a name on loopback)', async () => {
   const proxy = await startTinyproxy()
-  const server = await serve(answering(ok), { host: ownAddress?.address ?? '' })
+  const server = await serve(respondWith(okResponse), { host: ownAddress?.address ?? '' })
   onTestFinished(() => server.close())
   const argv = ['chat', 'hi', '--allow-http', '--base-url', `http://${hostname()}:${server.port}`]
   const env = (credentials: string) => ({ HTTP_PROXY: `http://${credentials}127.0.0.1:${proxy.port}` })
 
   const fine = await start(argv, { env: env('user:p%61ss@') }).ended
-  expect(fine).toMatchObject({ code: 0, out: okText })
+  expect(fine).toMatchObject({ code: 0, out: okOutput })
   expect(proxy.log()).toContain(`CONNECT ${hostname()}:${server.port} HTTP/1.1`)
   expect(proxy.log()).not.toContain('canary')
 

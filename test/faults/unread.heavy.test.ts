@@ -1,39 +1,42 @@
 import type { Socket } from 'node:net'
 import { join } from 'node:path'
-import { answering, delta, sseHead } from './answers.ts'
-import { faultsOnce, type Row } from './rows.ts'
-import { quote } from './terminal.ts'
+import { respondWith, sseHead, textDelta } from './answers.ts'
+import { type FaultRow, testFaultsOnce } from './rows.ts'
+import { quoteForShell } from './terminal.ts'
 
 const unread = join(import.meta.dirname, 'unread.py')
 
-/** Sends more text than any terminal buffers, without end. */
-const much = (socket: Socket) =>
-  void socket.write(sseHead + Array.from({ length: 2000 }, () => delta('x'.repeat(500))).join(''))
+/** Sends more text than a terminal buffers. The stream does not end. */
+const sendMuch = (socket: Socket) =>
+  void socket.write(sseHead + Array.from({ length: 2000 }, () => textDelta('x'.repeat(500))).join(''))
+
+/** Reasons why the terminal accepts no output: its buffer is full, or its output was stopped (Ctrl-S). */
+const states = { full: 'with a full buffer', stopped: 'whose output is stopped' }
 
 const row = (
   id: string,
-  how: 'full' | 'stopped',
+  state: keyof typeof states,
   signal: string,
-  more: Partial<Row> & { words: string },
-): Row => ({
-  name: `${id}: parley ends by ${signal} on a ${how} terminal that nobody reads: ${more.words}`,
-  shell: `python3 ${quote(unread)} ${how} ${signal} parley ${more.words}`,
+  words: string,
+  more: Partial<FaultRow> = {},
+): FaultRow => ({
+  name: `${id}: parley ${words} ends by ${signal} on a terminal ${states[state]}`,
+  shell: `python3 ${quoteForShell(unread)} ${state} ${signal} parley ${words}`,
   code: 0,
   out: `ran, ${signal}\n`,
   ...more,
 })
 
-faultsOnce('G: a terminal that nobody reads', [
+testFaultsOnce('G: parley ends by a signal on a terminal that accepts no output', [
   ...['SIGTERM', 'SIGINT', 'SIGHUP'].flatMap((signal) => [
-    row('G10', 'full', signal, { words: 'chat hi --stream', script: much, reqs: 1 }),
-    row('G10', 'stopped', signal, { words: 'chat hi --stream', script: much, reqs: 1 }),
+    row('G10', 'full', signal, 'chat hi --stream', { script: sendMuch, reqs: 1 }),
+    row('G10', 'stopped', signal, 'chat hi --stream', { script: sendMuch, reqs: 1 }),
   ]),
-  row('G11', 'stopped', 'SIGTERM', { words: 'chat hi --stream', script: answering(sseHead), reqs: 1 }),
-  row('G11', 'stopped', 'SIGTERM', { words: 'chat hi', script: () => {}, reqs: 1 }),
-  row('G12', 'stopped', 'SIGTERM', { words: 'chat --help' }),
-  row('G12', 'stopped', 'SIGTERM', { words: 'chat --no-such-flag' }),
-  row('G12', 'stopped', 'SIGTERM', { words: 'config init' }),
-  row('G12', 'stopped', 'SIGTERM', { words: 'config set accessToken' }),
+  row('G11', 'stopped', 'SIGTERM', 'chat hi --stream', { script: respondWith(sseHead), reqs: 1 }),
+  row('G11', 'stopped', 'SIGTERM', 'chat hi', { script: () => {}, reqs: 1 }),
+  ...['chat --help', 'chat --no-such-flag', 'config init', 'config set accessToken'].map((words) =>
+    row('G12', 'stopped', 'SIGTERM', words),
+  ),
 ])
 
 /** Shell commands that open a full pipe without a reader on descriptor 3. */
@@ -44,22 +47,25 @@ try:
     while True: os.write(3, bytes(4096))
 except BlockingIOError: os.set_blocking(3, True)'`
 
-/** Shell commands that remove the saved answer and preserve the exit code. */
+/** Shell commands that remove the saved answer and keep the exit code. */
 const removeSavedAnswer = 'code=$?; rm -f "$TMPDIR"/parley-*.txt; exit $code'
 
-/** On a slow machine the deadline may pass before the first write. */
-const lateCodes = [8, 9, 10, 11]
+/**
+ * Exit codes of a passed deadline. On a slow machine the deadline may pass in an earlier phase than the
+ * output.
+ */
+const deadlineCodes = [8, 9, 10, 11]
 
-faultsOnce('O: a pipe that nobody reads', [
+testFaultsOnce('O: parley exits at the deadline if nobody reads its output', [
   {
-    name: 'O11: parley exits at the deadline if stdout is a full pipe',
+    name: 'O11: parley exits at the deadline if stdout is a full pipe without a reader',
     shell: `${fullPipe}; parley chat hi --profile demo --deadline 3 >&3; ${removeSavedAnswer}`,
-    code: lateCodes,
+    code: deadlineCodes,
     err: ['the deadline passed'],
   },
   {
-    name: 'O14: parley exits at the deadline if stdout and stderr are a full pipe',
+    name: 'O14: parley exits at the deadline if stdout and stderr are a full pipe without a reader',
     shell: `${fullPipe}; parley chat hi --profile demo --deadline 3 -v >&3 2>&3; ${removeSavedAnswer}`,
-    code: lateCodes,
+    code: deadlineCodes,
   },
 ])

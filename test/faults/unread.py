@@ -1,4 +1,5 @@
-# Runs a command on a terminal that nobody reads, sends it a signal once it is idle, and prints how it ended.
+# Runs a command on a terminal that nobody reads, and sends it a signal once it is idle. Prints whether the
+# command was still running, and its signal or exit code.
 import os, pty, signal, sys, termios, time
 
 how, name, command = sys.argv[1], sys.argv[2], sys.argv[3:]
@@ -22,7 +23,7 @@ def read_fields(path):
         return file.read().rsplit(')', 1)[1].split()
 
 
-# A thread that waits for a processor or a disk is not asleep.
+# A thread that waits for a processor or a disk is not asleep, so it does not count as idle.
 def is_asleep():
     threads = os.listdir(f'/proc/{child}/task')
     return all(read_fields(f'/proc/{child}/task/{thread}/stat')[0] == 'S' for thread in threads)
@@ -45,7 +46,7 @@ while is_running() and time.monotonic() - since < 0.5:
     time.sleep(0.05)
 was_running = is_running()
 os.kill(child, getattr(signal, name))
-# A write to a terminal that nobody reads would block for ever, so a slow machine may take seconds.
+# A blocked write to the terminal would never end, so a limit of seconds detects it even on a slow machine.
 limit = time.monotonic() + 5
 while is_running() and time.monotonic() < limit:
     time.sleep(0.01)

@@ -1,13 +1,13 @@
 import { expect } from 'vitest'
 import type { ScriptedServer } from '../harness/server.ts'
 
-/** Result of one run. With `--errors json` the last line of stderr is JSON. */
 interface RunResult {
   code: number | string
+  /** Stderr. Its last line is JSON, because the runs have `--errors json`. */
   err: string
 }
 
-/** One run and the requests that it sent. */
+/** Run with its JSON error, and the requests that it sent. */
 interface Attempt extends RunResult {
   error: { retry?: string; deadline?: boolean; message?: string }
   requests: readonly string[]
@@ -15,10 +15,7 @@ interface Attempt extends RunResult {
 
 const maxRuns = 2
 
-/**
- * Runs a command like a script written from `parley help exit-codes`: it repeats the command if `retry` is
- * `later`.
- */
+/** Repeats a failed command if `retry` is `later`, as `parley help exit-codes` recommends for scripts. */
 export async function runWithRetries(
   run: () => Promise<RunResult>,
   server: ScriptedServer,
@@ -27,24 +24,27 @@ export async function runWithRetries(
   for (let count = 1; count <= maxRuns; count++) {
     const before = server.requests.length
     const { code, err } = await run()
-    const { error } = code === 0 ? { error: {} } : lastLine(err)
+    const { error } = code === 0 ? { error: {} } : parseLastLine(err)
     attempts.push({ code, err, error, requests: server.requests.slice(before) })
     if (error.retry !== 'later') break
   }
   return attempts
 }
 
-const lastLine = (text: string): Pick<Attempt, 'error'> => JSON.parse(text.trimEnd().split('\n').at(-1) ?? '')
+const parseLastLine = (text: string): Pick<Attempt, 'error'> =>
+  JSON.parse(text.trimEnd().split('\n').at(-1) ?? '')
 
-/** Checks that `retry` matches the exit code, and that no request was repeated that may have arrived. */
-export function checkRetries(argv: readonly string[], attempts: readonly Attempt[]): void {
+/**
+ * Checks that `retry` matches the exit code, and that no event was sent again that may have been accepted.
+ */
+export function checkRetryFields(argv: readonly string[], attempts: readonly Attempt[]): void {
   const [first] = attempts as [Attempt]
   const { error, err } = first
   expect(listAllowedRetries(argv, first), err).toContain(error.retry)
   expect(error.deadline ?? false, err).toBe(/\bdeadline\b/.test(error.message ?? ''))
   for (const { code, requests } of attempts.slice(0, -1)) {
-    // After exit code 6 a repetition is safe, because the service refused the request.
-    if (isForEvents(argv) && code !== 6) expect(requests.filter(isPost)).toEqual([])
+    // After exit code 6 the event may be sent again, because the service refused the request.
+    if (mustNotBeRepeated(argv) && code !== 6) expect(requests.filter(isPost)).toEqual([])
   }
 }
 
@@ -52,12 +52,12 @@ function listAllowedRetries(
   argv: readonly string[],
   { code, err, error, requests }: Attempt,
 ): (string | undefined)[] {
-  const mayHaveArrived = isForEvents(argv) && (requests.length === 0 || requests.some(isPost))
+  const mayHaveArrived = mustNotBeRepeated(argv) && (requests.length === 0 || requests.some(isPost))
   switch (code) {
     case 0:
       return [undefined]
     case 6:
-      // An error with status 200 does not prove that the service refused the request.
+      // The service may have accepted an event although its response with status 200 contains an error.
       return [mayHaveArrived && err.includes('"status":200') ? 'look-first' : 'later']
     case 9:
       return [isPermanent.test(error.message ?? '') ? 'never' : 'later']
@@ -76,7 +76,7 @@ function listAllowedRetries(
     case 15:
       return [argv.includes('follow') || argv.includes('--batch') ? 'later' : 'never']
     default:
-      // Neither an error with status 200 nor one in the session's stream proves that no event was accepted.
+      // The service may have accepted an event before an error with status 200, or in the session's stream.
       return [mayHaveArrived && /"status":200|the stream of events ended/.test(err) ? 'look-first' : 'never']
   }
 }
@@ -87,7 +87,7 @@ const isPermanent =
 
 const isPost = (request: string) => request.startsWith('POST ')
 
-/** Returns whether the command sends events or another request that must not be repeated. */
-const isForEvents = (argv: readonly string[]): boolean =>
+/** Returns whether the command sends an event or another POST, which may act twice if it is repeated. */
+const mustNotBeRepeated = (argv: readonly string[]): boolean =>
   (argv.includes('events') && ['send', 'confirm', 'run'].some((name) => argv.includes(name))) ||
   (argv.includes('api') && ['-X', '-i', '--set'].some((flag) => argv.includes(flag)))

@@ -4,17 +4,16 @@ import { vi } from 'vitest'
 import { realTimers, type Timers } from '../../src/timers.ts'
 
 /**
- * Creates a clock that advances only while the whole program waits. The clock then jumps to the end of the
- * wait that is due first.
+ * Creates a clock that stops while code runs. As soon as all code waits, the clock jumps to the end of the
+ * shortest wait, so waits take no real time.
  */
 export function createClock(): Timers {
   return createVirtualClock(1_700_000_000_000, setImmediate)
 }
 
 /**
- * Creates a clock like `createClock` for a run that also loads code, uses files, or starts commands and
- * threads. The clock stops during these activities. So a run with a command that never ends needs another
- * clock.
+ * Creates a clock like `createClock` that also stops while code is loaded, files are used, or commands and
+ * threads run. A command that never ends would stop the clock forever, so such a run needs another clock.
  */
 export function createIdleClock(): Timers {
   return createVirtualClock(Date.now(), async (act) => {
@@ -28,9 +27,9 @@ export function createIdleClock(): Timers {
 }
 
 /**
- * Creates a clock of real time, or of a multiple of real time, that slows down on a busy machine. In two
- * seconds of this clock, the process gets at least a hundred turns of the event loop. If the clock is faster
- * than real time, the process gets at least 500 turns in two real seconds.
+ * Creates a clock of real time, or of a multiple of real time, that slows down on a busy machine. So a
+ * timeout passes only after the event loop had enough turns to read what has arrived: at least a hundred
+ * turns in two seconds of real time, or 500 turns if the clock is faster than real time.
  */
 export function createSteadyClock(times = 1): Timers {
   const tick = times === 1 ? 10 : 2
@@ -52,7 +51,7 @@ export function createSteadyClock(times = 1): Timers {
 
   return {
     ...realTimers,
-    // As on a real system, the monotonic clock and the wall clock have different zero points.
+    // As on a real system, the monotonic clock and the wall clock start at different values.
     now: () => passed,
     wallTime: () => start + passed,
     wait(milliseconds, signal) {
@@ -67,8 +66,8 @@ export function createSteadyClock(times = 1): Timers {
 }
 
 /**
- * Commands whose output was not yet read to its end. Some versions of Node remove a command from the list of
- * active resources when it exits, so Node's list is not enough.
+ * Commands whose output was not yet read to its end. Some versions of Node list a command as active only
+ * until it exits, so Node's list is not enough.
  */
 const commands = new Set<ChildProcess>()
 
@@ -78,15 +77,15 @@ subscribe('child_process', (event) => {
   command.once('close', () => commands.delete(command))
 })
 
-/** Active file operations and threads, by Node's names of their resources. */
+/** Node's resource names of active file operations and threads. */
 const filesAndThreads = /^(FSReq|Worker|MessagePort)/
 
-/** Returns whether an activity stops the clock. A command without a process id did not start. */
+/** Returns whether a command, thread or file operation is active. A command without an id has not started. */
 const isActive = (): boolean =>
   [...commands].some(({ pid }) => pid !== undefined) ||
   process.getActiveResourcesInfo().some((name) => filesAndThreads.test(name))
 
-/** Creates a virtual clock. `whenAllWait` calls its argument when nothing is active. */
+/** Creates a virtual clock. `whenAllWait` calls its argument once no code is active. */
 function createVirtualClock(start: number, whenAllWait: (act: () => void) => unknown): Timers {
   const due: Wait[] = []
   let now = start
@@ -116,7 +115,7 @@ interface Wait {
   end(): void
 }
 
-/** Adds a wait to the list, which is sorted by time. */
+/** Adds a wait to the list at its place in the order of time. */
 function addWait(
   due: Wait[],
   { at, signal }: { at: number; signal: AbortSignal | undefined },

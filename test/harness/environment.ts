@@ -14,10 +14,7 @@ import { join } from 'node:path'
 
 declare module 'vitest' {
   interface ProvidedContext {
-    /**
-     * Environment in which the tests were started. npm needs this environment, which may contain a proxy or a
-     * certificate.
-     */
+    /** Environment in which the tests were started. npm needs it, because it may contain a proxy. */
     outside: NodeJS.ProcessEnv
   }
 }
@@ -31,19 +28,20 @@ const testVariables =
   /^(TEST|VITEST|NODE_ENV$|_*STRYKER|MUTANTS_|PROOF_|TORTURE|SOAK_|BATCH_RUNS$|FOLLOW_RUNS$)/
 
 /**
- * Gives every test the same environment, and one temporary folder in which other users can write. Builds the
- * program if its sources are newer than the build. Returns a function that removes the folder. vitest starts
- * its workers afterwards, so the workers and their child processes inherit the environment.
+ * Sets the environment of all tests and creates their temporary folder, in which other users can write.
+ * vitest starts its workers afterwards, so they inherit the environment. Returns a function that removes the
+ * folder.
  */
 export default function setUp(): () => void {
-  // StrykerJS has rewritten the sources, and cannot build them.
+  // StrykerJS has changed the sources, and the changed sources cannot be built.
   if (process.env.MUTANTS_TESTS === undefined) buildIfOld()
   for (const name of Object.keys(process.env)) {
     if (!machineVariables.test(name) && !testVariables.test(name)) delete process.env[name]
   }
   process.env.TZ = 'UTC'
   process.umask(0o022)
-  // On macOS the path of the temporary folder has a symbolic link, and parley prints the real path of a file.
+  // On macOS the temporary folder is a symbolic link, but parley prints real paths, so tests need the real
+  // path.
   const folder = mkdtempSync(join(realpathSync.native(findFastFolder()), 'parley-tests-'))
   chmodSync(folder, 0o1777)
   process.env.TMPDIR = folder
@@ -51,12 +49,13 @@ export default function setUp(): () => void {
   return () => rmSync(folder, { recursive: true, force: true, maxRetries: 10 })
 }
 
-/** Free space in shared memory that the tests need, in bytes. */
-const neededSpace = 4 * 2 ** 30
+/** Free space that the tests need in their temporary folder. */
+const neededBytes = 4 * 2 ** 30
 
 /**
- * Returns the folder of shared memory, in which creating and flushing a file takes a tenth of the time. The
- * folder must allow programs to run. If TMPDIR is set, returns the default temporary folder.
+ * Returns the folder of shared memory, in which creating and flushing a file takes a tenth of the time.
+ * Returns the default temporary folder if TMPDIR is set, or if the fast folder is too small or cannot contain
+ * programs.
  */
 function findFastFolder(): string {
   const folder = '/dev/shm'
@@ -64,12 +63,10 @@ function findFastFolder(): string {
   const isSuitable = /^\S+ \/dev\/shm tmpfs rw(?!\S*,noexec)/m.test(readFileSync('/proc/mounts', 'utf8'))
   if (!isSuitable) return tmpdir()
   const { bavail, bsize } = statfsSync(folder)
-  return bavail * bsize < neededSpace ? tmpdir() : folder
+  return bavail * bsize < neededBytes ? tmpdir() : folder
 }
 
-/**
- * Builds the program if its sources are newer than `dist`, because tests that start a process run `dist`.
- */
+/** Builds the program if its sources are newer than `dist`, because tests that start a process use `dist`. */
 function buildIfOld(): void {
   const root = join(import.meta.dirname, '../..')
   const sources = ['src', 'package.json', 'rolldown.config.ts'].map((name) => join(root, name))
@@ -77,7 +74,7 @@ function buildIfOld(): void {
     execFileSync(process.execPath, [join(root, 'src/build/bundle.js')], { stdio: 'inherit' })
 }
 
-/** Returns the time of the last change of a file, in folders at any depth. Returns 0 if there is no file. */
+/** Returns the time of the last change of any file in these files and folders, or 0 if there is no file. */
 function findNewestTime(paths: readonly string[]): number {
   const times = paths.map((path) => {
     const stat = statSync(path, { throwIfNoEntry: false })

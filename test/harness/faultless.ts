@@ -1,12 +1,12 @@
 import type { Socket } from 'node:net'
-import { delta, event, sseHead, stop } from '../faults/answers.ts'
+import { messageStop, sseEvent, sseHead, textDelta } from '../faults/answers.ts'
 import { message } from './run.ts'
 import { response, type Script } from './server.ts'
 
-/** PNG image of one white pixel, in base64. */
+/** PNG image of one pixel, in base64. */
 const pixel = 'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAAAAAA6fptVAAAACklEQVR4nGP4DwABAQEAsTjS9wAAAABJRU5ErkJggg=='
 
-/** Returns the script of a server that acts as both services and never fails. */
+/** Returns the script of a server that answers every request of both services correctly with `text`. */
 export function answerWithoutFault(text: string): Script {
   const done = { id: 'sevt_3', type: 'session.status_idle', stop_reason: { type: 'end_turn' } }
   const said = { id: 'sevt_2', type: 'agent.message', content: [{ type: 'text', text }] }
@@ -30,8 +30,8 @@ export function answerWithoutFault(text: string): Script {
         ),
       )
       for (const each of open)
-        each.write([asked, said, done].map((value) => event(value, 'message')).join(''))
-    } else if (path.includes('alt=sse')) socket.end(sseHead + delta(text) + stop)
+        each.write([asked, said, done].map((value) => sseEvent(value, 'message')).join(''))
+    } else if (path.includes('alt=sse')) socket.end(sseHead + textDelta(text) + messageStop)
     else if (path.startsWith('/api/image')) socket.write(response(image))
     else socket.write(response(path.includes('generateContent') ? message(text) : '{"data":[]}'))
   }

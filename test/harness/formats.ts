@@ -15,7 +15,6 @@ const retry = z.enum(['never', 'later', 'look-first'])
 const anObject = z.looseObject({})
 const resume = z.array(text)
 
-/** Fields of a failure. */
 const failure: Fields = {
   kind,
   exit: whole,
@@ -36,7 +35,7 @@ const failure: Fields = {
   body: z.optional(z.unknown()),
 }
 
-/** Fields of every format that `parley help formats` lists, except a policy. */
+/** Fields of the output formats in `parley help formats`. */
 export const formats: Record<'failure' | 'report' | 'line' | 'audit', Fields> = {
   failure: { format: z.optional(z.literal(1)), ...failure },
   report: {
@@ -111,7 +110,7 @@ export type FormatName = keyof typeof formats
 /** Creates a schema that accepts exactly the fields of a format. */
 export const createFormatSchema = (name: FormatName) => z.strictObject(formats[name])
 
-/** Returns the JSON objects of a text, one per line. Other lines are prompts, or were cut by a test. */
+/** Returns the JSON objects of a text, one per line. Skips other lines, such as questions to a person. */
 const parseLines = (text: string): object[] =>
   text.split('\n').flatMap((line) => {
     const value = tryParseJson(line)
@@ -120,14 +119,13 @@ const parseLines = (text: string): object[] =>
 
 const isFile = (path: string) => statSync(path, { throwIfNoEntry: false })?.isFile() === true
 
-/** Returns the last value of a flag. */
-function lastValue(argv: readonly string[], flag: string): string | undefined {
+function getLastValue(argv: readonly string[], flag: string): string | undefined {
   const at = argv.lastIndexOf(flag)
   const attached = argv.findLast((word) => word.startsWith(`${flag}=`))
   return at >= 0 ? argv[at + 1] : attached?.slice(flag.length + 1)
 }
 
-/** Throws if output for programs has an unknown field or lacks a required field. */
+/** Throws if the JSON output of a run has an unknown field, or lacks a required field. */
 export function requireFormats(
   argv: readonly string[],
   { code, out, err, cwd }: { code: number; out: string; err: string; cwd: string },
@@ -140,18 +138,18 @@ export function requireFormats(
         `${form} of ${argv.join(' ')}: ${JSON.stringify(parsed.error.issues)} in ${JSON.stringify(value)}`,
       )
   }
-  if (lastValue(argv, '--errors') === 'json' && code !== 0)
+  if (getLastValue(argv, '--errors') === 'json' && code !== 0)
     for (const line of parseLines(err)) if ('error' in line) check('failure', line.error)
-  const report = lastValue(argv, '--report')
+  const report = getLastValue(argv, '--report')
   if (report && code !== 2 && code !== 11 && isFile(resolve(cwd, report)))
     check('report', JSON.parse(readFileSync(resolve(cwd, report), 'utf8')))
-  const isBatch = lastValue(argv, '--batch') !== undefined && !argv.includes('--dry-run')
+  const isBatch = getLastValue(argv, '--batch') !== undefined && !argv.includes('--dry-run')
   if (isBatch && !argv.includes('--help'))
     for (const line of parseLines(out)) {
       check('line', line)
       if ('error' in line) check('failure', line.error)
     }
-  const audit = lastValue(argv, '--audit')
+  const audit = getLastValue(argv, '--audit')
   if (audit && code !== 2 && code !== 11 && isFile(resolve(cwd, audit)))
     for (const line of parseLines(readFileSync(resolve(cwd, audit), 'utf8'))) check('audit', line)
 }

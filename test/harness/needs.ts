@@ -5,7 +5,7 @@ import { canRun, canRunAsNobody, isRoot } from './process.ts'
 
 const isPosix = process.platform !== 'win32'
 
-/** On Windows, only some users may create links. */
+/** Returns whether this user may create symbolic links. On Windows, only some users may. */
 function canLink(): boolean {
   const folder = mkdtempSync(join(tmpdir(), 'parley-link-'))
   try {
@@ -20,7 +20,7 @@ function canLink(): boolean {
 
 const hasCommand = (name: string) => canRun('sh', '-c', `command -v ${name}`)
 
-/** Requirements in titles other than names of commands. */
+/** Checks of requirements. A requirement without a check is the name of a command. */
 const needs: Record<string, () => boolean> = {
   Windows: () => !isPosix,
   Linux: () => process.platform === 'linux',

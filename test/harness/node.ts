@@ -3,10 +3,10 @@ import { existsSync, mkdirSync } from 'node:fs'
 import { isAbsolute, join, resolve } from 'node:path'
 
 /**
- * Returns the path of a version of Node (`24`, `20.19.0`), from this process, from npm or from a given path.
- * Throws if npm cannot install it.
+ * Returns the path of a version of Node (`24`, `20.19.0`), which npm installs if needed. A path is returned
+ * as it is.
  */
-export function findNode(version: string, env = process.env): string {
+export function installNode(version: string, env = process.env): string {
   if (isAbsolute(version)) return version
   if (`${process.versions.node}.`.startsWith(`${version}.`)) return process.execPath
   const folder = resolve(`node_modules/.cache/node-${version}`)

@@ -4,17 +4,17 @@ import { childEnvironment } from './environment.ts'
 import { credentials, homeVariables, temporaryFolder } from './run.ts'
 
 interface ProcessOptions {
-  /** Variables in addition to PATH, HOME and credentials. `undefined` removes a variable. */
+  /** Variables in addition to the default ones. The value `undefined` removes a variable. */
   env?: Record<string, string | undefined>
   stdin?: string
   cwd?: string
-  /** Runs as the user nobody. File modes do not limit root. Only root can switch to that user. */
+  /** True to run as the user nobody if the tests run as root, because file modes do not limit root. */
   isNobody?: boolean
-  /** Command that runs parley's command line, such as `unshare -m`. */
+  /** Command that starts parley, such as `unshare -m`. */
   within?: string[]
-  /** Shell code that runs before parley in the same process, such as `umask 0`. */
+  /** Shell command that changes the process before parley starts in it, such as `umask 0`. */
   before?: string
-  /** Command that runs instead of Node with the built program. */
+  /** Command that runs instead of the built program. */
   program?: string[]
 }
 
@@ -40,14 +40,14 @@ const asNobody = ['setpriv', '--clear-groups', `--reuid=${nobodyId}`, `--regid=$
 export const canRun = (command: string, ...words: string[]): boolean =>
   spawnSync(command, words, { stdio: 'ignore' }).status === 0
 
-/** Folder for compiled code, separate from the files of a test. */
+/** Folder of compiled code that all processes share, so that each starts faster. */
 const cache = temporaryFolder()
 
 let copy = ''
 
 /**
- * Returns the command that runs a copy of the program as the user nobody. That user may not be able to read
- * the built folder.
+ * Returns the command that runs the program as the user nobody. That user may not have access to the built
+ * files, so the program is copied first.
  */
 export function copyProgramForNobody(): string[] {
   if (!isRoot) return [process.execPath, binary]
@@ -60,8 +60,8 @@ export function copyProgramForNobody(): string[] {
 }
 
 /**
- * Returns whether the user nobody can run the program. Node and the temporary folder must be readable. A
- * container must allow switching the user.
+ * Returns whether the user nobody can run the program. This fails if Node's folder is not readable for this
+ * user, or if a container does not allow switching the user.
  */
 export function canRunAsNobody(): boolean {
   const [command = '', ...words] = copyProgramForNobody()

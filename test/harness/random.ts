@@ -1,6 +1,6 @@
 /**
- * Returns a generator of pseudo-random numbers that depend only on the given texts. Repeating a failed run
- * needs only the same texts.
+ * Returns a generator of pseudo-random numbers. Equal texts give equal numbers, so a failed run can be
+ * repeated.
  */
 export function createRandom(seeds: readonly string[]): () => number {
   let state = 0x811c9dc5

@@ -1,7 +1,7 @@
 import { CliError } from '../../src/errors.ts'
 import type { HttpResponse } from '../../src/wire/exchange.ts'
 
-/** Returns a response with a JSON body, unless the headers name another type. */
+/** Returns a response with this body. Default content type: JSON. */
 export function createResponse(
   status: number,
   text: string,
@@ -19,7 +19,7 @@ export function createResponse(
   }
 }
 
-/** Yields the text, then breaks the connection. */
+/** Yields the text, then fails like a connection that breaks. */
 export async function* breakOff(text: string): AsyncGenerator<Uint8Array> {
   yield Buffer.from(text)
   throw new CliError('response', 'the connection broke off', { sent: 'yes', isCutOff: true })

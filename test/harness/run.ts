@@ -12,10 +12,7 @@ import { createSteadyClock } from './clock.ts'
 import { requireFormats } from './formats.ts'
 
 export interface RunOptions {
-  /**
-   * Content of stdin, which is then a pipe. The elements of an array arrive one by one. If omitted, stdin is
-   * a terminal.
-   */
+  /** Content of stdin. The elements of an array arrive one by one. */
   stdin?: string | Uint8Array | (string | Uint8Array)[] | AsyncIterable<string>
   /** Kind of stdin. Default: a pipe if `stdin` is set, otherwise a terminal. */
   stdinKind?: Host['stdin']['kind']
@@ -39,11 +36,11 @@ export interface RunOptions {
   platform?: NodeJS.Platform
   /** Clock of the run. Default: a clock that is 50 times as fast as real time. */
   timers?: Host['timers']
-  /** Receives the function that a signal calls. */
+  /** Gets the function that parley runs on a signal, so a test can simulate the signal. */
   onSignal?: Host['onSignal']
-  /** Receives the function that an uncaught error would call. */
+  /** Gets the function that parley runs on an uncaught error. */
   onCrash?: Host['onCrash']
-  /** Receives the function that an empty event loop would call. */
+  /** Gets the function that parley runs if the event loop is empty. */
   detectEarlyExit?: Host['detectEarlyExit']
   interceptInterrupt?: Host['interceptInterrupt']
   /** Default: there is no pager. */
@@ -56,7 +53,7 @@ interface Ended {
   out: string
   err: string
   outBytes: Uint8Array
-  /** Requests that the run sent, in order. */
+  /** Requests in order. `text` is the body. */
   requests: (HttpRequest & { text: string })[]
 }
 
@@ -70,22 +67,16 @@ export const credentials = {
 
 export const temporaryFolder = () => mkdtempSync(join(tmpdir(), 'parley-test-'))
 
-/** Empty folders of earlier runs, for reuse. Creating and removing a folder can take longer than a run. */
+/** Empty folders of earlier runs, for reuse, because creating a folder can take longer than a run. */
 const emptyFolders: string[] = []
 
-/**
- * Mode of a file that only its owner can use. Windows has no modes for other users, so Node reports 0666
- * there.
- */
+/** Mode of a file that only its owner can use. On Windows Node always reports 0666. */
 export const ownerOnlyMode = process.platform === 'win32' ? 0o666 : 0o600
 
 /** Path of the folder of the profile file in a home folder. */
 export const configFolder = process.platform === 'darwin' ? 'Library/Preferences/parley' : '.config/parley'
 
-/**
- * Returns the variables that locate the home folder. On Windows, separate variables locate the folders of
- * settings and caches.
- */
+/** Returns the variables for a home folder. Windows has separate variables for settings and caches. */
 export const homeVariables = (home: string) => ({
   HOME: home,
   XDG_CACHE_HOME: join(home, '.cache'),
@@ -94,7 +85,8 @@ export const homeVariables = (home: string) => ({
 })
 
 /**
- * Runs parley in this process, in an isolated environment. Throws if output for programs has a wrong format.
+ * Runs parley in this process, with its own home folder and environment. Throws if JSON output does not have
+ * the documented fields.
  */
 export async function run(argv: string[], options: RunOptions = {}): Promise<Ended> {
   const requests: Ended['requests'] = []
@@ -148,7 +140,7 @@ function printIfTestFails(
   argv: string[],
   { code, err, requests }: Pick<Ended, 'code' | 'err' | 'requests'>,
 ): void {
-  // There is no current test in a hook or in a concurrent test.
+  // In a hook or in a concurrent test there is no current test, and onTestFailed would throw.
   if (TestRunner.getCurrentTest() === undefined) return
   onTestFailed(() => {
     const lines = requests.map(({ method, url, text }) => `${method} ${url} ${text.slice(0, maxShown)}`)
@@ -179,10 +171,10 @@ function createCollector(isTerminal: boolean): { end: StdStream; bytes(): Uint8A
   return { end: { isTerminal, open: () => stream, writeSync: () => 0 }, bytes: () => Buffer.concat(chunks) }
 }
 
-/** Creates a clock that is faster than real time, for runs that wait. */
+/** Creates a clock that is faster than real time, so that waits of a run are short. */
 export const createFastClock = (times = 50): Host['timers'] => createSteadyClock(times)
 
-/** Returns an exchange that always returns the same response. */
+/** Returns a network replacement that answers every request with the same response. */
 export function answering(
   body: string | Uint8Array | (string | Uint8Array)[],
   { status = 200, headers = {} }: { status?: number; headers?: Record<string, string> } = {},
@@ -196,7 +188,7 @@ export function answering(
   })
 }
 
-/** Returns a text in the documented message form. */
+/** Returns the body of a chat response with this answer. */
 export const message = (text: string, more: object = {}) =>
   JSON.stringify({
     id: 'msg_1',

@@ -4,7 +4,7 @@ import { createServer as createTlsServer } from 'node:tls'
 export interface ScriptedServer {
   url: string
   port: number
-  /** Complete requests as text, with every byte. */
+  /** Complete requests, as text. */
   requests: string[]
   connections: number
   /** Arrival time of each request, in milliseconds of `performance.now`. */
@@ -16,18 +16,18 @@ export interface ScriptedServer {
   close(): Promise<void>
 }
 
-/** Answers a complete request, which is the last of `requests`. `count` is its number, from 1. */
+/** Answers a complete request. `count` is its number, from 1. `requests` ends with this request. */
 export type Script = (socket: Socket, request: string, count: number, requests: readonly string[]) => void
 
 export interface ServeOptions {
   host?: string
   port?: number
   tls?: { key: string; cert: string }
-  /** Called for each connection with its number from 1. Default: reads requests from the connection. */
+  /** Handles a connection, whose number starts from 1. Default: reads requests and calls the script. */
   onConnection?(socket: Socket, count: number): void
 }
 
-/** Starts a server on loopback. The script writes the answer to each request, byte for byte. */
+/** Starts a server on loopback. The script writes the bytes of the response to each request. */
 export async function serve(faultyScript: Script, options: ServeOptions = {}): Promise<ScriptedServer> {
   const isFaultless = process.env.TEST_PROOF === 'answers'
   const script = isFaultless ? (await import('./faultless.ts')).answerWithoutFault('ok') : faultyScript
@@ -107,7 +107,7 @@ function createRequestReader(): (chunk: Buffer) => string[] {
   }
 }
 
-/** Formats a complete response with Content-Length, as JSON unless a header names another type. */
+/** Formats a complete response with Content-Length. Default content type: JSON. */
 export function response(body: string | Uint8Array, status = '200 OK', headers: string[] = []): Buffer {
   const hasType = headers.some((header) => /^content-type:/i.test(header))
   const lines = [
@@ -120,9 +120,8 @@ export function response(body: string | Uint8Array, status = '200 OK', headers: 
 }
 
 /**
- * Resets a connection after its written bytes were read, because a reset discards unread bytes. A reader in
- * this process (`isSameProcess`) gets fifty turns of the event loop to read, a reader in another process half
- * a second.
+ * Resets a connection after the client had time to read the written bytes, because a reset discards unread
+ * bytes. A client in this process gets fifty turns of the event loop, another process half a second.
  */
 export async function resetWhenRead(socket: Socket, isSameProcess = false): Promise<void> {
   for (let turn = 0; turn < 50; turn++)
@@ -130,7 +129,7 @@ export async function resetWhenRead(socket: Socket, isSameProcess = false): Prom
   socket.resetAndDestroy()
 }
 
-/** Returns the environment that makes a server the address of both services. */
+/** Returns the variables that set the address of both services to this server. */
 export const envFor = (server: ScriptedServer) => ({
   PARLEY_BASE_URL: server.url,
   PARLEY_AGENTS_URL: server.url,

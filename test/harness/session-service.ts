@@ -8,7 +8,7 @@ import { createIdleClock } from './clock.ts'
 import { breakOff, createResponse } from './responses.ts'
 import { type RunOptions, run, temporaryFolder } from './run.ts'
 
-/** An event of a session. The service adds an id and a time, unless they are given. */
+/** Event of a session. The service adds an id and a time if they are missing. */
 export type Event = { type: string } & Record<string, unknown>
 
 /** Creates a signal that a test triggers by hand. */
@@ -29,7 +29,7 @@ export function createSignal() {
 }
 type Signal = ReturnType<typeof createSignal>
 
-/** A time: milliseconds after an event by the service's clock, or a signal that the test triggers. */
+/** Time of an action: milliseconds after an event happens, or a signal that the test triggers. */
 type When = number | 'never' | Signal
 
 /** Times at which the service shows an event. */
@@ -42,7 +42,7 @@ interface Visibility {
   processed?: When
 }
 
-/** Event of a script: a plain event, or an event with times from `shown`. */
+/** Event of a script, with the times of `shown` or without them. */
 type Step = Event | ShownEvent
 export type Steps = readonly Step[]
 interface ShownEvent extends Visibility {
@@ -50,14 +50,15 @@ interface ShownEvent extends Visibility {
   after?: number | Signal
 }
 
-/** Returns an event with the times at which it happens and is shown. */
+/** Returns an event with the time at which it happens, and the times at which lists and streams show it. */
 export const shown = (event: Event, how: Visibility & Pick<ShownEvent, 'after'>): ShownEvent => ({
   event,
   ...how,
 })
 
 /**
- * Failure of a request. After a `reset`, the client cannot detect whether the service received the request.
+ * Failure of a request. After `reset` the client cannot detect whether the service received the request,
+ * after `unreachable` it did not. `stall` never answers, `cut` sends a part of the body.
  */
 export type Fault =
   | 'unreachable'
@@ -66,13 +67,11 @@ export type Fault =
   | 'cut'
   | { status: number; error?: string; headers?: Record<string, string>; body?: string }
 
-/**
- * Behaviour of the service for some requests. The first rule that matches a request applies. Without `nth`
- * and `when`, a rule matches every request.
- */
+/** Reaction of the service to some requests. The first rule that matches a request applies. */
 interface Rule {
-  /** Number of the request among all requests of its kind, from 1. */
+  /** Number of the request among all requests of its kind, from 1. Default: every request. */
   nth?: number
+  /** Further condition. Default: the rule always applies. */
   when?(): boolean
   /** Called when the request arrives. */
   act?(): void
@@ -87,21 +86,17 @@ export interface PostRule extends Rule {
   /** The service accepts the events although the request fails. */
   isAccepted?: boolean
   /**
-   * Content of the response. Default: the posted events as the service shows them. `cut`: the response is
-   * cut.
+   * Content of the response, or `cut` for a part of it. Default: the posted events as the service shows them.
    */
   response?: 'events' | 'other ids' | 'no data' | 'empty' | 'cut'
   /** Time at which the service shows the posted events. */
   posted?: Visibility
-  /**
-   * Steps that follow the posted events, each a millisecond after the step before, unless a step has another
-   * time.
-   */
+  /** Events that follow the posted events. Default time: a millisecond after the event before. */
   next?: Steps | ((posted: readonly Event[]) => Steps)
 }
 
 interface ListRule extends Rule {
-  /** Number of the page to which the rule applies, from 1. Other pages are unchanged. */
+  /** Number of the page to which the rule applies, from 1. Default: 1. */
   page?: number
   /** Content of the list instead of the events of the session. */
   events?: readonly Event[]
@@ -109,41 +104,34 @@ interface ListRule extends Rule {
 }
 
 interface StreamRule extends Rule {
-  /** First events of the stream. `cutAfter` then cuts the stream at once, not at the next event. */
+  /** First events of the stream. With them, `cutAfter` cuts the stream at once, not at the next event. */
   events?: readonly Event[]
-  /**
-   * Earlier events that the stream repeats at its start: all, or this number of the last events. Default:
-   * none.
-   */
+  /** Earlier events with which the stream starts: all, or this number of the last events. Default: none. */
   replay?: 'all' | number
   omits?(event: Event): boolean
   repeats?(event: Event): boolean
-  /**
-   * Number of events after which the stream is cut, and how: end of the body, reset, or an incomplete event.
-   */
+  /** Number of events after which the stream is cut. */
   cutAfter?: number
+  /** Kind of the cut: end of the body (default), reset, or half of an event and a reset. */
   cut?: 'end' | 'reset' | 'half'
   /** Formats an event for the stream. Default: as one server-sent event. */
   frame?(event: Event): string
 }
 
-/** Description of everything that happens in a session, and of the part that the service shows. */
+/** Everything that happens in a session, and the part of it that the service shows. */
 export interface SessionScript {
-  /**
-   * Clock of the run. The default clock stops while a command runs, so a test of a command that must time out
-   * needs another clock.
-   */
+  /** Clock of the run. The default clock stops while a command runs, so a command never times out with it. */
   timers?: Timers
   /** Events before the command. */
   history?: Steps
-  /** Rules for posted events, or a function that returns the rule for some posted events. */
+  /** Rules for posted events, or a function that returns the rule for the events of one request. */
   posts?: readonly PostRule[] | ((posted: readonly Event[]) => PostRule)
-  /** Rules for lists. `nth` counts how often a list was read; all its pages count as one. */
+  /** Rules for lists. `nth` counts lists, not their pages. */
   lists?: readonly ListRule[]
   streams?: readonly StreamRule[]
   /** Default visibility of events. The history is listed at once. */
   defaultVisibility?: Visibility
-  /** Events have no ids. */
+  /** True if events have no ids. */
   hasNoIds?: boolean
   list?: {
     form?: 'next_page' | 'has_more' | 'array'
@@ -167,7 +155,7 @@ interface RecordedRequest {
   events: Event[]
 }
 
-/** Number of requests after which the program seems to send requests without end. */
+/** Number of requests after which a run fails, because it seems to send requests without end. */
 const maxRequests = 2000
 
 interface HistoryEntry extends Visibility {
@@ -176,9 +164,9 @@ interface HistoryEntry extends Visibility {
 }
 
 /**
- * Creates a session service in memory, and a folder in which parley runs. Time advances only while the whole
- * program waits, so a delay of seconds takes no real time. The history is always complete and in order,
- * whatever lists and streams show.
+ * Creates a session service in memory, and a folder in which parley runs. Its clock advances only while all
+ * code waits, so a delay of seconds takes no real time. The history is always complete and in order, whatever
+ * lists and streams show.
  */
 export function createSessionService(script: SessionScript) {
   const { timers = createIdleClock(), latencyMs = 10 } = script
@@ -190,7 +178,7 @@ export function createSessionService(script: SessionScript) {
   const [events, posts]: [Event[], Event[][]] = [[], []]
   const counts = new Map<string, number>()
   const streams = new Set<(entry: HistoryEntry) => void>()
-  /** Content of list pages, by the cursor of the next page. */
+  /** Lists that have a next page, by the cursor of this page. The page starts at the event `from`. */
   const pages = new Map<string, { events: Event[]; from: number; number: number }>()
 
   function isDue({ at }: HistoryEntry, when: When = 0): boolean {
@@ -235,8 +223,8 @@ export function createSessionService(script: SessionScript) {
     return counts.get(kind) as number
   }
 
-  /** Returns the rule for a request and runs its effects. */
-  function begin<R extends Rule>(rules: readonly R[] = [], getNumber: (rule: R) => number): Partial<R> {
+  /** Returns the rule for a request, calls its `act` and adds its events. */
+  function applyRule<R extends Rule>(rules: readonly R[] = [], getNumber: (rule: R) => number): Partial<R> {
     const rule = rules.find((each) => {
       const nth = getNumber(each)
       return nth > 0 && (each.nth ?? nth) === nth && (each.when?.() ?? true)
@@ -246,11 +234,11 @@ export function createSessionService(script: SessionScript) {
     return rule ?? {}
   }
 
-  function takePost(events: Event[]): HttpResponse | Promise<HttpResponse> {
+  function answerPost(events: Event[]): HttpResponse | Promise<HttpResponse> {
     const nth = count('post')
     const nthOfType = count(`post ${events[0]?.type}`)
     const { posts: rules } = script
-    const rule = begin<PostRule>(typeof rules === 'function' ? [rules(events)] : rules, ({ type }) =>
+    const rule = applyRule<PostRule>(typeof rules === 'function' ? [rules(events)] : rules, ({ type }) =>
       type === undefined ? nth : type === events[0]?.type ? nthOfType : 0,
     )
     const { fault, isAccepted = fault === undefined, response = 'events', posted, next = [] } = rule
@@ -267,13 +255,13 @@ export function createSessionService(script: SessionScript) {
     return createResponse(200, response === 'no data' ? '{"data":[]}' : text)
   }
 
-  function takeList(query: URLSearchParams): HttpResponse | Promise<HttpResponse> {
+  function answerList(query: URLSearchParams): HttpResponse | Promise<HttpResponse> {
     const { form = 'next_page', pageSize = 100, overlap = 0, ignores = [] } = script.list ?? {}
     const cursor = query.get('page') ?? query.get('after_id')
     const isFirst = cursor === null
     const nth = isFirst ? count('list') : (counts.get('list') ?? 0)
     const asked = pages.get(cursor ?? '') ?? { events: [], from: 0, number: 1 }
-    const rule = begin<ListRule>(script.lists, ({ page = 1 }) => (page === asked.number ? nth : 0))
+    const rule = applyRule<ListRule>(script.lists, ({ page = 1 }) => (page === asked.number ? nth : 0))
     if (rule.fault) return fail(rule.fault)
     let { events } = asked
     if (isFirst) {
@@ -295,9 +283,9 @@ export function createSessionService(script: SessionScript) {
     return createResponse(200, JSON.stringify({ data, ...(isMore ? more : none) }))
   }
 
-  function takeStream(): HttpResponse | Promise<HttpResponse> {
+  function answerStream(): HttpResponse | Promise<HttpResponse> {
     const nth = count('stream')
-    const rule = begin<StreamRule>(script.streams, () => nth)
+    const rule = applyRule<StreamRule>(script.streams, () => nth)
     if (rule.fault) return fail(rule.fault)
     const { cutAfter = Infinity, cut = 'end', frame = createFrame, replay = 0 } = rule
     const queue: HistoryEntry[] = (rule.events ?? []).map((event) => ({ event, at: timers.now() }))
@@ -350,7 +338,7 @@ export function createSessionService(script: SessionScript) {
     return { ...createResponse(200, '', { 'content-type': 'text/event-stream' }), body: bytes(), close }
   }
 
-  function takeSession(id: string): HttpResponse | Promise<HttpResponse> {
+  function answerSession(id: string): HttpResponse | Promise<HttpResponse> {
     const last = history.findLast(({ event }) => /^session\.(status_|deleted)|^user\./.test(event.type))
     const status = last?.event.type.replace('session.status_', '') ?? 'idle'
     const session = script.session?.() ?? {
@@ -379,14 +367,14 @@ export function createSessionService(script: SessionScript) {
     onSent?.()
     await timers.wait(latencyMs)
     const answer = async () => {
-      if (kind === 'post') return takePost(posted)
-      if (kind === 'list') return takeList(query)
-      return kind === 'stream' ? takeStream() : takeSession(id)
+      if (kind === 'post') return answerPost(posted)
+      if (kind === 'list') return answerList(query)
+      return kind === 'stream' ? answerStream() : answerSession(id)
     }
-    return request.deadline?.race(answer(), failLate) ?? answer()
+    return request.deadline?.race(answer(), createDeadlineFailure) ?? answer()
   }
 
-  // parley starts after the history, so the history is listed at once.
+  // The history is older than the run, so lists contain it at once.
   add(script.history ?? [], { listed: 0 })
 
   return {
@@ -400,18 +388,18 @@ export function createSessionService(script: SessionScript) {
     events,
     /** Posted events, by request. */
     posts,
-    /** Adds events now, such as events of another client. */
+    /** Adds events now. Tests use it for events of another client. */
     add: (...steps: Step[]) => void add(steps),
-    /** Writes a file into the command's folder: text or JSON. */
+    /** Writes a file into the folder of the run. A value that is not a text becomes JSON. */
     write: (name: string, value: unknown) =>
       writeFileSync(join(getFolder(), name), typeof value === 'string' ? value : JSON.stringify(value)),
-    /** Reads a file of JSON lines from the command's folder. */
+    /** Reads a file of JSON lines from the folder of the run. */
     lines: (name: string): Record<string, unknown>[] =>
       readFileSync(join(getFolder(), name), 'utf8')
         .split('\n')
         .filter((line) => line !== '')
         .map((line) => JSON.parse(line)),
-    /** Runs parley on the session, in the same folder each time. */
+    /** Runs parley on the session. All runs use the same folder, so a later run resumes. */
     run: (argv: string[], options: RunOptions = {}) =>
       run(argv, {
         cwd: getFolder(),
@@ -447,13 +435,13 @@ function fail(fault: Fault): HttpResponse | Promise<HttpResponse> {
   )
 }
 
-/** Returns the failure of a request that was sent before its deadline. */
-function failLate({ limitText }: Deadline): CliError {
+/** Returns the failure of a request that was sent and whose deadline passed before the response. */
+function createDeadlineFailure({ limitText }: Deadline): CliError {
   const details = limitText === undefined ? { deadline: true } : {}
   return new CliError('unknown', limitText ?? 'the deadline passed', details)
 }
 
-/** Events that scripts often contain. */
+// Events that scripts often contain.
 export const says = (text: string, more: object = {}): Event => ({
   type: 'agent.message',
   content: [{ type: 'text', text }],

@@ -1,6 +1,6 @@
 import { beforeEach } from 'vitest'
 
-/** Returns the requirements in a title, such as `(needs zsh, jq and FIFOs)`. */
+/** Returns the requirements of a title, such as zsh and FIFOs in `(needs zsh and FIFOs)`. */
 const findNeeds = (title: string): string[] =>
   [...title.matchAll(/\(needs ([^()]+)\)/g)].flatMap(([, list = '']) => list.split(/, | and /))
 

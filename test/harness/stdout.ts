@@ -2,11 +2,10 @@ import { Writable } from 'node:stream'
 import type { StdStream } from '../../src/io/output.ts'
 
 /**
- * Creates a stdout that accepts this number of writes. Later writes fail with the error code. Without a code,
- * they never end.
+ * Creates a stdout that accepts some writes. Later writes fail with the error code, or never end without it.
  */
-export function createFailingStdout(accepted: number, code?: string): StdStream {
-  let left = accepted
+export function createFailingStdout(acceptedWrites: number, code?: string): StdStream {
+  let left = acceptedWrites
   const stream = new Writable({
     write(_chunk, _encoding, done) {
       if (left-- > 0) done()

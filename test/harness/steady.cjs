@@ -1,5 +1,5 @@
-// Replaces the clock of a tested process by real time that slows down on a busy machine: the process gets at
-// least fifty turns of the event loop per second. Waits under half a second are unchanged.
+// Replaces the clock of a tested process by real time that slows down on a busy machine. So a timeout passes
+// only after the event loop had at least fifty turns per second. Waits under half a second are unchanged.
 const { performance } = require('node:perf_hooks')
 
 const [start, wait] = [Date.now(), setTimeout]

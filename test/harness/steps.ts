@@ -2,9 +2,8 @@ import { type Profiler, Session } from 'node:inspector'
 import { expect } from 'vitest'
 
 /**
- * Counts the work of the program instead of its time: how often each block of code ran, and how much text
- * built-in functions searched. vitest must load this file before the program (vitest.config.ts, setupFiles),
- * because code that was compiled before has no counters.
+ * Connection to V8, which counts how often each block of code runs. vitest loads this file before the program
+ * (`setupFiles` in vitest.config.ts), because V8 does not count code that was compiled earlier.
  */
 const session = new Session()
 session.connect()
@@ -29,15 +28,16 @@ function takeSteps(): number {
   return ranges.reduce((sum, { count }) => sum + count, 0)
 }
 
-/** Number of searched characters and bytes. */
+/** Number of characters and bytes that built-in functions have searched since the last reset. */
 let searched = 0
 
 type Native = (this: unknown, ...values: unknown[]) => unknown
 
-/** Returns the amount of text that a call searches, from its arguments and its result. */
+/** Measures the text that a call searches. The result is a function of the call's result. */
 type SizeOf = (self: unknown, values: unknown[]) => (result: unknown) => number
 
-function watch(owner: object, name: string, measure: SizeOf): () => void {
+/** Replaces a built-in function by one that also counts. Returns a function that restores it. */
+function countSearches(owner: object, name: string, measure: SizeOf): () => void {
   const native = Reflect.get(owner, name) as Native
   Reflect.set(owner, name, function (this: unknown, ...values: unknown[]) {
     const toSize = measure(this, values)
@@ -88,7 +88,9 @@ const natives: [owner: object, names: string[], SizeOf][] = [
 async function countWork(work: () => unknown) {
   takeSteps()
   searched = 0
-  const stops = natives.flatMap(([owner, names, measure]) => names.map((name) => watch(owner, name, measure)))
+  const stops = natives.flatMap(([owner, names, measure]) =>
+    names.map((name) => countSearches(owner, name, measure)),
+  )
   try {
     await work()
   } finally {
@@ -98,18 +100,18 @@ async function countWork(work: () => unknown) {
 }
 
 /**
- * Length of the shorter text. Even a pattern of six characters occurs in it more than 1,000 times, because a
- * text with fewer levels is never nested too deep.
+ * Length of the shorter text. A pattern of six characters occurs in it over 1,000 times, so both texts exceed
+ * the maximum depth of nested JSON and take the same path through the code.
  */
 const small = 2 ** 13
 const times = 4
 
 /**
- * Expects that a text of four times the length needs about four times the steps. Quadratic code would need
- * sixteen times the steps.
+ * Expects at most eight times the steps for a text of four times the length. Linear code needs four times the
+ * steps, quadratic code sixteen times.
  */
 export async function expectLinearWork(read: (size: number) => unknown): Promise<void> {
-  // Runs the code once before, because some steps are needed only the first time.
+  // The first run has additional steps, such as compiling schemas, so it is not measured.
   await read(64)
   const before = await countWork(() => read(small))
   const after = await countWork(() => read(small * times))

@@ -8,10 +8,10 @@ type Reaction = string | (() => void)
 const program = { NODE: process.execPath, PARLEY: binary }
 
 /**
- * Runs a command at a terminal and types the answers. Each answer waits until its question is on the screen.
- * Returns the text of the screen and the exit code.
+ * Runs a command on a new terminal, and types each answer once its question is on the screen. Returns the
+ * text of the screen and the exit code.
  */
-export async function typeAtTerminal(
+export async function runAtTerminal(
   command: string,
   cwd: string,
   answers: [question: string, reaction: Reaction][],

@@ -1,11 +1,11 @@
 import { expect, test } from 'vitest'
 import { credentials, temporaryFolder } from '../harness/run.ts'
 import { envFor, serve } from '../harness/server.ts'
-import { typeAtTerminal } from '../harness/typing.ts'
+import { runAtTerminal } from '../harness/typing.ts'
 
 const sendsEvent = '"$NODE" "$PARLEY" events send -s sesn_1'
 
-test.each<[string, string, Parameters<typeof typeAtTerminal>[2]]>([
+test.each<[string, string, Parameters<typeof runAtTerminal>[2]]>([
   ['the pipe on stdin', `sleep 60 | ${sendsEvent} "Delete it"`, [['waiting for stdin', '\x03']]],
   [
     'the pipe that -i /dev/stdin names',
@@ -21,7 +21,7 @@ test.each<[string, string, Parameters<typeof typeAtTerminal>[2]]>([
   const event = '{"type":"user.message","content":[{"type":"text","text":"Delete it"}]}'
   const env = { ...credentials, ...envFor(server), EVENT: event }
   // The signal and the end of the input arrive in random order, so the command runs eight times.
-  const runs = Array.from({ length: 8 }, () => typeAtTerminal(command, temporaryFolder(), [...answers], env))
+  const runs = Array.from({ length: 8 }, () => runAtTerminal(command, temporaryFolder(), [...answers], env))
   const screens = (await Promise.all(runs)).map(({ screen }) => screen.slice(screen.indexOf('^C') + 2).trim())
   expect(new Set(screens)).toEqual(new Set(['parley: interrupted: nothing was sent']))
   expect(server.requests).toEqual([])
@@ -37,7 +37,7 @@ test('G31: Ctrl-C sends no request for an unfinished line of a batch (needs scri
     ['written', '\x03'],
   ]
   const command = `${before} | "$NODE" "$PARLEY" chat --batch /dev/stdin`
-  const runs = Array.from({ length: 48 }, () => typeAtTerminal(command, temporaryFolder(), [...typed], env))
+  const runs = Array.from({ length: 48 }, () => runAtTerminal(command, temporaryFolder(), [...typed], env))
   for (const { screen } of await Promise.all(runs))
     expect(screen).toMatch(/\^C.*parley: interrupted: 0 ok · 0 failed/s)
   expect(server.requests).toEqual([])

@@ -7,18 +7,18 @@ import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest'
 import manifest from '../../package.json' with { type: 'json' }
 import { topics } from '../../src/cli/topics.ts'
 import { meetsRequirement } from '../harness/needs.ts'
-import { findNode } from '../harness/node.ts'
+import { installNode } from '../harness/node.ts'
 import { npm, pack } from '../harness/npm.ts'
 import { execute, start } from '../harness/process.ts'
 import { message, temporaryFolder } from '../harness/run.ts'
 import { envFor, response, serve } from '../harness/server.ts'
-import { typeAtTerminal } from '../harness/typing.ts'
+import { runAtTerminal } from '../harness/typing.ts'
 
 /** Versions of Node to test. `npm run test:compat` sets all supported versions and some that are too old. */
 const versions = process.env.TEST_NODES?.split(' ') ?? [process.versions.node]
 const tooOld = process.env.TEST_OLD_NODES?.split(' ') ?? []
 
-const nodeOf = (version: string) => findNode(version, inject('outside'))
+const nodeOf = (version: string) => installNode(version, inject('outside'))
 
 const prefix = temporaryFolder()
 const installed = join(prefix, 'node_modules/parley-cli')
@@ -274,7 +274,7 @@ describe.each(versions)('packed package on Node %s', (version) => {
   test('the packed program prompts and lays out text on a terminal (needs script)', async () => {
     const shown = async (words: string, answers: [string, string][] = [], also = {}) => {
       const command = `stty cols 80 rows 24; ${program.map((word) => `'${word}'`).join(' ')} ${words}`
-      const { code, screen } = await typeAtTerminal(command, cwd, answers, { ...env, ...also })
+      const { code, screen } = await runAtTerminal(command, cwd, answers, { ...env, ...also })
       expect(code, screen).toBe(0)
       return screen
     }

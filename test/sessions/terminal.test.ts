@@ -3,7 +3,7 @@ import type { Exchange } from '../../src/wire/exchange.ts'
 import { answering, type RunOptions, run, temporaryFolder } from '../harness/run.ts'
 import { envFor, response, serve } from '../harness/server.ts'
 import { createSessionService, endTurn, running, userSays } from '../harness/session-service.ts'
-import { typeAtTerminal } from '../harness/typing.ts'
+import { runAtTerminal } from '../harness/typing.ts'
 
 const session = 'sesn_011CZkZAtmR3yMPDzynEDxu7'
 const message = { id: 'm', type: 'user.message', content: 'go on' }
@@ -143,7 +143,7 @@ test('G20: Ctrl-C at a prompt prints that nothing was sent (needs script)', asyn
   try {
     const env = { ...envFor(server), PARLEY_API_KEY: 'k' }
     const command = `"$NODE" "$PARLEY" events confirm --pending -s s1`
-    const { screen } = await typeAtTerminal(command, temporaryFolder(), [['[y/n/s/q] ', '\x03']], env)
+    const { screen } = await runAtTerminal(command, temporaryFolder(), [['[y/n/s/q] ', '\x03']], env)
     expect(screen).toContain('parley: interrupted: nothing was sent')
     expect(server.requests).toHaveLength(1)
   } finally {

@@ -2,16 +2,14 @@ import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { configFolder, temporaryFolder } from '../harness/run.ts'
-import { typeAtTerminal } from '../harness/typing.ts'
+import { runAtTerminal } from '../harness/typing.ts'
 
 const set = '"$NODE" "$PARLEY" config set accessToken'
 const saved = (cwd: string) => join(cwd, configFolder, 'config.json')
 
 test('config set hides a typed secret and then restores the echo of the terminal (needs script)', async () => {
   const cwd = temporaryFolder()
-  const { code, screen } = await typeAtTerminal(`${set}; stty -a`, cwd, [
-    ['(not shown): ', 'canaryy\x7f-1\r'],
-  ])
+  const { code, screen } = await runAtTerminal(`${set}; stty -a`, cwd, [['(not shown): ', 'canaryy\x7f-1\r']])
   expect(code).toBe(0)
   expect(screen).toMatch(/ echo /)
   expect(screen).toMatch(/ icanon /)
@@ -21,7 +19,7 @@ test('config set hides a typed secret and then restores the echo of the terminal
 
 test('config set prints a prompt without control codes if stderr is not a terminal (needs script)', async () => {
   const cwd = temporaryFolder()
-  const { code, screen } = await typeAtTerminal(`${set} 2>&1 | cat`, cwd, [['(not shown): ', 'canary-1\r']])
+  const { code, screen } = await runAtTerminal(`${set} 2>&1 | cat`, cwd, [['(not shown): ', 'canary-1\r']])
   expect({ code, screen }).toEqual({ code: 0, screen: 'accessToken (not shown): \r\n' })
   expect(JSON.parse(readFileSync(saved(cwd), 'utf8')).profiles.default.accessToken).toBe('canary-1')
 })
@@ -30,7 +28,7 @@ const after = `echo "code $?"; stty -a`
 
 test('Ctrl-C during the prompt for a secret restores the terminal and saves nothing (needs script)', async () => {
   const cwd = temporaryFolder()
-  const ended = await typeAtTerminal(`${set}; ${after}`, cwd, [['(not shown): ', 'canary\x03']])
+  const ended = await runAtTerminal(`${set}; ${after}`, cwd, [['(not shown): ', 'canary\x03']])
   expectRestored(ended.screen, 'code 130')
   expect(existsSync(saved(cwd))).toBe(false)
 })
@@ -39,7 +37,7 @@ test('a signal during the prompt for a secret restores the terminal (needs scrip
   const cwd = temporaryFolder()
   const kill = () => process.kill(Number(readFileSync(join(cwd, 'pid'), 'utf8')), 'SIGTERM')
   const command = `sh -c 'echo $$ > pid; exec "$@"' sh ${set}; ${after}`
-  const ended = await typeAtTerminal(command, cwd, [['(not shown): ', kill]])
+  const ended = await runAtTerminal(command, cwd, [['(not shown): ', kill]])
   expectRestored(ended.screen, 'code 143')
 })
 
@@ -53,7 +51,7 @@ function expectRestored(screen: string, code: string): void {
 
 test('V40: Ctrl-Z at the prompt for a secret restores the terminal, and fg prompts again (needs bash, script)', async () => {
   const cwd = temporaryFolder()
-  const { screen } = await typeAtTerminal('PS1=[shell] exec bash --norc --noprofile -i', cwd, [
+  const { screen } = await runAtTerminal('PS1=[shell] exec bash --norc --noprofile -i', cwd, [
     ['[shell]', `${set}\r`],
     ['(not shown): ', 'canary-0\x1a'],
     ['Stopped', 'stty -a; fg\r'],

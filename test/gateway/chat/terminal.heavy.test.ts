@@ -1,8 +1,8 @@
 import { afterEach, describe, expect, test } from 'vitest'
-import { delta, event, sseHead, stop } from '../../faults/answers.ts'
+import { messageStop, sseEvent, sseHead, textDelta } from '../../faults/answers.ts'
 import { credentials, temporaryFolder } from '../../harness/run.ts'
 import { envFor, type ScriptedServer, serve } from '../../harness/server.ts'
-import { typeAtTerminal } from '../../harness/typing.ts'
+import { runAtTerminal } from '../../harness/typing.ts'
 
 let server: ScriptedServer | undefined
 afterEach(() => server?.close())
@@ -18,7 +18,7 @@ async function stream(begin: string, steps: Step[], argv = '--stream') {
   })
   const env = { ...credentials, ...envFor(server), NO_COLOR: '1' }
   const command = `stty cols 60 rows 24; printf '{}' > schema.json; "$NODE" "$PARLEY" chat hi ${argv}`
-  return typeAtTerminal(
+  return runAtTerminal(
     command,
     temporaryFolder(),
     steps.map(([shown, events]) => [shown, () => send(events)]),
@@ -26,7 +26,7 @@ async function stream(begin: string, steps: Step[], argv = '--stream') {
   )
 }
 
-const ended = `${event({ type: 'message_delta', delta: { stop_reason: 'end_turn' } })}${stop}`
+const ended = `${sseEvent({ type: 'message_delta', delta: { stop_reason: 'end_turn' } })}${messageStop}`
 
 /** Returns the lines of the final screen. A rewritten line has its last text. */
 const linesOf = (screen: string) =>
@@ -38,16 +38,16 @@ const linesOf = (screen: string) =>
 
 describe('spinner (needs script)', () => {
   test('chat --stream shows a spinner until the first text, also after the first bytes of a stream', async () => {
-    const { screen } = await stream(sseHead, [['waiting for the answer ·', delta('Done.') + ended]])
+    const { screen } = await stream(sseHead, [['waiting for the answer ·', textDelta('Done.') + ended]])
     expect(linesOf(screen)).toContain('Done.')
     expect(screen.slice(screen.indexOf('Done.'))).not.toContain('waiting')
   })
 
   test('chat --stream shows a spinner until a table is complete', async () => {
-    const row = delta('|a|b|\n|-|-|\n|1|2|\n')
-    const { screen } = await stream(sseHead + delta('Look:\n\n'), [
+    const row = textDelta('|a|b|\n|-|-|\n|1|2|\n')
+    const { screen } = await stream(sseHead + textDelta('Look:\n\n'), [
       ['Look:', row],
-      ['waiting for the rest', delta('|33|44|\n\nThat is all.') + ended],
+      ['waiting for the rest', textDelta('|33|44|\n\nThat is all.') + ended],
     ])
     const lines = linesOf(screen)
     const start = lines.indexOf('Look:')
@@ -58,8 +58,8 @@ describe('spinner (needs script)', () => {
   test.each([['-o answer.txt'], ['--schema schema.json']])(
     'chat --stream %s shows a spinner until the answer is complete',
     async (flags) => {
-      const steps: Step[] = [['waiting for the answer ·', delta('1}') + ended]]
-      const { screen, code } = await stream(sseHead + delta('{"a":'), steps, `--stream ${flags}`)
+      const steps: Step[] = [['waiting for the answer ·', textDelta('1}') + ended]]
+      const { screen, code } = await stream(sseHead + textDelta('{"a":'), steps, `--stream ${flags}`)
       expect(code).toBe(0)
       expect(linesOf(screen).join('\n')).not.toContain('waiting')
     },

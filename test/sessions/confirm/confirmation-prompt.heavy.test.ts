@@ -3,12 +3,12 @@ import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { credentials, temporaryFolder } from '../../harness/run.ts'
 import { envFor, response, serve } from '../../harness/server.ts'
-import { typeAtTerminal } from '../../harness/typing.ts'
+import { runAtTerminal } from '../../harness/typing.ts'
 
 /** Prompts a person about two tool uses. Returns the sent events. */
 async function confirmTwo(
   command: string,
-  answers: (cwd: string) => Parameters<typeof typeAtTerminal>[2],
+  answers: (cwd: string) => Parameters<typeof runAtTerminal>[2],
 ): Promise<{ code: unknown; screen: string; events: { result: string; deny_message?: string }[] }> {
   const cwd = temporaryFolder()
   const waiting = ['t1', 't2'].map((id) => ({ id, type: 'agent.tool_use', name: 'bash', input: {} }))
@@ -24,7 +24,7 @@ async function confirmTwo(
     join(cwd, 'confirm'),
     'NO_COLOR=1 exec "$NODE" "$PARLEY" events confirm -s s --pending $MORE > out',
   )
-  const { code, screen } = await typeAtTerminal(command, cwd, answers(cwd), {
+  const { code, screen } = await runAtTerminal(command, cwd, answers(cwd), {
     ...credentials,
     ...envFor(server),
   })
