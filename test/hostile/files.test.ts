@@ -25,12 +25,13 @@ const modeOf = (path: string): string => (lstatSync(path).mode & 0o777).toString
 
 const custom = (id: string): Event => ({ id, type: 'agent.custom_tool_use', name: 'count', input: {} })
 
-describe('audit file that changes while a command runs (needs sh)', () => {
-  test.each([
-    ['removed', 'rm a.ndjson'],
-    ['replaced', 'cp a.ndjson b.ndjson; mv b.ndjson a.ndjson'],
-    ['made shorter', ': > a.ndjson'],
-  ])('events run stops with 11 if its audit file is %s: %s', async (what, command) => {
+test.each([
+  ['removed', 'rm a.ndjson'],
+  ['replaced', 'cp a.ndjson b.ndjson; mv b.ndjson a.ndjson'],
+  ['made shorter', ': > a.ndjson'],
+])(
+  'events run exits with 11 and replies no more if its audit file is %s while a command runs (needs sh)',
+  async (change, command) => {
     const cwd = temporaryFolder()
     const service = createAgentService({ rounds: [[custom('c1'), custom('c2')]] })
     const argv = ['events', 'run', 'go', '-s', 's1', '--no-stdin', '--audit', 'a.ndjson']
@@ -38,40 +39,47 @@ describe('audit file that changes while a command runs (needs sh)', () => {
     const { code, err } = await run([...argv, '--tool', tool], { cwd, exchange: service.exchange })
     expect(code).toBe(11)
     expect(err).toContain(
-      `the audit file a.ndjson: it was ${what} while this run wrote it: restore the file, or `,
+      `the audit file a.ndjson: it was ${change} while this run wrote it: restore the file, or `,
     )
     expect([service.posts, readFileSync(join(cwd, 'runs'), 'utf8')]).toEqual([0, 'ran\n'])
-  })
-})
-
-/** Command line and lock file of each kind of run, in a folder with a batch of three lines. */
-const locking: Record<string, { argv: string[]; lock: string }> = {
-  'a thread': { argv: ['chat', 'hi', '--thread', 'notes'], lock: 'notes.parley-lock' },
-  results: { argv: ['chat', '--batch', 'in', '--results', 'notes'], lock: 'notes.parley-lock' },
-  'resumed results': {
-    argv: ['chat', '--batch', 'in', '--results', 'notes', '--resume'],
-    lock: 'notes.parley-lock',
   },
-  'an audit': {
-    argv: ['events', 'run', 'go', '-s', 's1', '--no-stdin', '--audit', 'notes'],
-    lock: getLockPath('notes'),
-  },
-}
+)
 
-function withBatch(): string {
+/** Commands that lock the file `notes`, and the path of the lock file. */
+const lockingCommands: [command: string, argv: string[], lock: string][] = [
+  ['chat --thread', ['chat', 'hi', '--thread', 'notes'], 'notes.parley-lock'],
+  ['chat --batch --results', ['chat', '--batch', 'in', '--results', 'notes'], 'notes.parley-lock'],
+  [
+    'chat --batch --results --resume',
+    ['chat', '--batch', 'in', '--results', 'notes', '--resume'],
+    'notes.parley-lock',
+  ],
+  [
+    'events run --audit',
+    ['events', 'run', 'go', '-s', 's1', '--no-stdin', '--audit', 'notes'],
+    getLockPath('notes'),
+  ],
+]
+
+/** Returns a folder with the file `in`, a batch of three lines. */
+function makeBatchFolder(): string {
   const cwd = temporaryFolder()
   writeFileSync(join(cwd, 'in'), '"one"\n"two"\n"three"\n')
   return cwd
 }
 
-/** Makes the clock of lock files advance with each reading, so a waiting run soon reaches its limit. */
+/** Makes the clock of lock files advance with each reading, so that a run does not wait long for a lock. */
 function speedUpLocks(): void {
   let now = 0
   const clock = vi.spyOn(performance, 'now').mockImplementation(() => (now += 300))
   onTestFinished(() => clock.mockRestore())
 }
 
-const obstacles: [what: string, make: (path: string) => void, inspect: (path: string) => unknown][] = [
+const filesThatAreNoLocks: [
+  what: string,
+  make: (path: string) => void,
+  inspect: (path: string) => unknown,
+][] = [
   [
     'a folder with files',
     (path) => {
@@ -84,11 +92,11 @@ const obstacles: [what: string, make: (path: string) => void, inspect: (path: st
   ['a FIFO (needs FIFOs)', (path) => execFileSync('mkfifo', [path]), (path) => lstatSync(path).isFIFO()],
 ]
 
-describe.each(Object.entries(locking))('lock file of %s', (_, { argv, lock }) => {
-  test.each(obstacles)(
-    'parley sends nothing if %s has the name of its lock file',
+describe.each(lockingCommands)('lock file of %s', (command, argv, lock) => {
+  test.each(filesThatAreNoLocks)(
+    `${command} exits with 11 and sends nothing if %s has the name of its lock file`,
     async (_, make, inspect) => {
-      const cwd = withBatch()
+      const cwd = makeBatchFolder()
       make(join(cwd, lock))
       const before = inspect(join(cwd, lock))
       speedUpLocks()
@@ -100,8 +108,8 @@ describe.each(Object.entries(locking))('lock file of %s', (_, { argv, lock }) =>
     },
   )
 
-  test('parley waits for a lock file that is updated, and replaces one that is not', async () => {
-    const cwd = withBatch()
+  test(`${command} waits while another run updates the lock file, and replaces an abandoned lock file`, async () => {
+    const cwd = makeBatchFolder()
     const path = join(cwd, lock)
     writeFileSync(path, '')
     speedUpLocks()
@@ -109,8 +117,7 @@ describe.each(Object.entries(locking))('lock file of %s', (_, { argv, lock }) =>
     const beating = setInterval(() => utimesSync(path, ++beats, beats), 1)
     onTestFinished(() => clearInterval(beating))
     const running = run(argv, { cwd })
-    // The lock file is updated before each check. A hundred checks would suffice to replace an abandoned lock
-    // file.
+    // A hundred checks without an update would suffice to replace the lock file.
     while (beats < 300) await new Promise((resolve) => setTimeout(resolve, 5))
     expect(existsSync(path)).toBe(true)
     clearInterval(beating)
@@ -121,14 +128,14 @@ describe.each(Object.entries(locking))('lock file of %s', (_, { argv, lock }) =>
   })
 })
 
-describe('lock file that another run takes (needs files replaced while open)', () => {
+describe('parley stops if another run takes its lock file (needs files replaced while open)', () => {
   const takeOver = (path: string) => {
     writeFileSync(`${path}.new`, '')
     renameSync(`${path}.new`, path)
   }
 
-  test('a batch exits with 11 and sends nothing more if another run takes its lock file', async () => {
-    const cwd = withBatch()
+  test('a batch exits with 11 and sends no further line if another run takes its lock file', async () => {
+    const cwd = makeBatchFolder()
     const path = join(cwd, 'notes.parley-lock')
     const exchange: Exchange = async (request) => {
       takeOver(path)
@@ -152,7 +159,7 @@ describe('lock file that another run takes (needs files replaced while open)', (
     expect(existsSync(join(cwd, path))).toBe(true)
   })
 
-  test('chat --thread saves its answer and adds nothing if another run has added a turn meanwhile', async () => {
+  test('chat --thread exits with 11 and saves its answer elsewhere if another run took the lock and added a turn', async () => {
     const cwd = temporaryFolder()
     const thread = '{"contents":[{"role":"user","parts":[{"text":"theirs"}]}]}'
     const exchange: Exchange = async (request) => {
@@ -170,7 +177,7 @@ describe('lock file that another run takes (needs files replaced while open)', (
     )
   })
 
-  test('a chat without an answer exits with 10 if it loses the lock of its thread before the next attempt', async () => {
+  test('chat --thread exits with 10 and does not retry if another run took the lock after the first attempt', async () => {
     const cwd = temporaryFolder()
     const exchange: Exchange = async (_, onSent) => {
       onSent?.()
@@ -188,13 +195,14 @@ describe('lock file that another run takes (needs files replaced while open)', (
   })
 })
 
-describe('profile file that others can write (needs POSIX files and sh)', () => {
+describe('parley runs no secret command that another user may have written (needs POSIX files and sh)', () => {
   const profile = JSON.stringify({
     profiles: { default: { baseUrl: 'https://a.test', accessTokenCommand: 'touch ran; echo secret' } },
   })
-  const bare = { PARLEY_BASE_URL: '', PARLEY_ACCESS_TOKEN: '' }
+  /** Environment without address and token, so that parley reads the profile file. */
+  const emptyVariables = { PARLEY_BASE_URL: '', PARLEY_ACCESS_TOKEN: '' }
 
-  function home(mode = 0o600): { cwd: string; folder: string; path: string } {
+  function makeHome(mode = 0o600): { cwd: string; folder: string; path: string } {
     const cwd = temporaryFolder()
     const folder = join(cwd, configFolder)
     mkdirSync(folder, { recursive: true, mode: 0o700 })
@@ -204,72 +212,76 @@ describe('profile file that others can write (needs POSIX files and sh)', () => 
     return { cwd, folder, path }
   }
 
-  async function expectNoRun(cwd: string, place: string, env = {}): Promise<void> {
-    const { code, err, requests } = await run(['chat', 'hi'], { cwd, env: { ...bare, ...env } })
+  async function expectNoRun(cwd: string, writablePath: string): Promise<void> {
+    const { code, err, requests } = await run(['chat', 'hi'], { cwd, env: emptyVariables })
     expect([code, requests, existsSync(join(cwd, 'ran'))]).toEqual([3, [], false])
-    expect(err).toContain(`is not run: others can write ${place}; check that`)
+    expect(err).toContain(`is not run: others can write ${writablePath}; check that`)
   }
-
-  test('parley does not run a secret command from a profile file of mode 0666', async () => {
-    const { cwd, path } = home(0o666)
-    await expectNoRun(cwd, path)
-  })
 
   test.each([
     ['chat', 'hi', '--dry-run', '-q'],
     ['config', 'set', 'timeout', '5'],
-  ])('%s %s warns about a profile file that others can write, and does not change it', async (...argv) => {
-    const { cwd, path } = home(0o666)
-    const { err } = await run(argv, { cwd, env: bare })
-    expect(err).toContain(`${path}: others have access to it; 'chmod 600' removes the access`)
-    expect([readFileSync(path, 'utf8'), modeOf(path)]).toEqual([profile, '666'])
-    await expectNoRun(cwd, path)
-  })
+  ])(
+    '%s %s warns about a profile file of mode 0666, does not change it and runs no command in it',
+    async (...argv) => {
+      const { cwd, path } = makeHome(0o666)
+      const { err } = await run(argv, { cwd, env: emptyVariables })
+      expect(err).toContain(`${path}: others have access to it; 'chmod 600' removes the access`)
+      expect([readFileSync(path, 'utf8'), modeOf(path)]).toEqual([profile, '666'])
+      await expectNoRun(cwd, path)
+    },
+  )
 
-  test('config set exits with 3 if others can write the profile file, and says what to check', async () => {
-    const { cwd, path } = home(0o666)
-    const { code, err } = await run(['config', 'set', 'timeout', '5'], { cwd, env: bare })
+  test('config set exits with 3 if others can write the profile file, and names what to check', async () => {
+    const { cwd, path } = makeHome(0o666)
+    const { code, err } = await run(['config', 'set', 'timeout', '5'], { cwd, env: emptyVariables })
     expect([code, readFileSync(path, 'utf8')]).toEqual([3, profile])
     expect(err).toContain(`${path}: others can write to it; check that its commands are your own`)
   })
 
   test('parley does not run a secret command if others can write the folder of the profile file', async () => {
-    const { cwd, folder } = home()
+    const { cwd, folder } = makeHome()
     chmodSync(folder, 0o777)
     await expectNoRun(cwd, folder)
   })
 
   test.each([
-    ['the target of a link', (target: string) => chmodSync(join(target, 'real.json'), 0o666), 'real.json'],
-    ['the folder of the target', (target: string) => chmodSync(target, 0o777), ''],
-  ])('parley does not run a secret command if others can write %s', async (_, allowWriting, place) => {
-    const { cwd, path } = home()
-    const target = join(cwd, 'target')
-    mkdirSync(target, { mode: 0o700 })
-    renameSync(path, join(target, 'real.json'))
-    symlinkSync(join(target, 'real.json'), path)
-    allowWriting(target)
-    // The message names the link if others can write its target.
-    await expectNoRun(cwd, place === '' ? target : path)
+    ['the target', (target: string) => chmodSync(join(target, 'real.json'), 0o666), 'link'],
+    ['the folder of the target', (target: string) => chmodSync(target, 0o777), 'target folder'],
+  ])(
+    'parley does not run a secret command if the profile file is a link and others can write %s',
+    async (_, allowWriting, named) => {
+      const { cwd, path } = makeHome()
+      const target = join(cwd, 'target')
+      mkdirSync(target, { mode: 0o700 })
+      renameSync(path, join(target, 'real.json'))
+      symlinkSync(join(target, 'real.json'), path)
+      allowWriting(target)
+      await expectNoRun(cwd, named === 'link' ? path : target)
+    },
+  )
+
+  test('parley runs a secret command if only the owner can write the profile file', async () => {
+    const { cwd } = makeHome(0o644)
+    const exchange = answering(message('ok'))
+    expect((await run(['chat', 'hi'], { cwd, env: emptyVariables, exchange })).code).toBe(0)
   })
 
-  test('parley runs a secret command if only the owner can write the profile file, or if it is mounted', async () => {
-    const { cwd } = home(0o644)
-    const answer = { cwd, env: bare, exchange: answering(message('ok')) }
-    expect((await run(['chat', 'hi'], answer)).code).toBe(0)
+  test('parley runs a secret command from a profile file that Kubernetes mounts through links', async () => {
+    const cwd = temporaryFolder()
     const mounted = join(cwd, 'mounted')
     mkdirSync(join(mounted, '..2026'), { recursive: true })
     writeFileSync(join(mounted, '..2026/config.json'), profile)
     symlinkSync('..2026', join(mounted, '..data'))
     symlinkSync('..data/config.json', join(mounted, 'config.json'))
     chmodSync(mounted, 0o1777)
-    const env = { ...bare, PARLEY_CONFIG_DIR: mounted }
-    expect((await run(['chat', 'hi'], { ...answer, env })).code).toBe(0)
+    const env = { ...emptyVariables, PARLEY_CONFIG_DIR: mounted }
+    expect((await run(['chat', 'hi'], { cwd, env, exchange: answering(message('ok')) })).code).toBe(0)
   })
 })
 
-/** Flags that write a whole file, each with the other arguments of its command. */
-const writing: Record<string, string[]> = {
+/** Command lines whose last argument, a file to write, is missing. */
+const writingCommands: Record<string, string[]> = {
   'chat -o': ['chat', 'hi', '-o'],
   'chat --thread': ['chat', 'hi', '--thread'],
   'chat --report': ['chat', 'hi', '--report'],
@@ -280,27 +292,27 @@ const writing: Record<string, string[]> = {
   'events run --audit': ['events', 'run', 'go', '-s', 's1', '--no-stdin', '--audit'],
 }
 
-describe.each(Object.entries(writing))('%s and symbolic links (needs symbolic links)', (_, argv) => {
-  test.each([
-    ['to a file', 'victim'],
-    ['to nothing', 'nowhere'],
-  ])('parley exits with 11 for an output that is a link %s', async (__, target) => {
-    const cwd = temporaryFolder()
-    writeFileSync(join(cwd, 'in'), '"a"\n')
-    writeFileSync(join(cwd, 'victim'), '')
-    mkdirSync(join(cwd, 'folder'))
-    symlinkSync('victim', join(cwd, 'second'))
-    symlinkSync(target, join(cwd, 'out'))
-    const { code, err, requests } = await run([...argv, 'out'], { cwd })
-    expect([code, requests, readlinkSync(join(cwd, 'out'))]).toEqual([11, [], target])
-    expect(err).toContain('out: ')
-    expect(readFileSync(join(cwd, 'victim'), 'utf8')).toBe('')
-    expect(readdirSync(cwd).sort()).toEqual(['folder', 'in', 'out', 'second', 'victim'])
-    expect(readdirSync(join(cwd, 'folder'))).toEqual([])
-  })
-})
+describe.each(Object.entries(writingCommands))(
+  '%s and symbolic links (needs symbolic links)',
+  (command, argv) => {
+    test.each([
+      ['a file', 'victim'],
+      ['a missing file', 'nowhere'],
+    ])(`${command} exits with 11 before sending if its file is a symbolic link to %s`, async (_, target) => {
+      const cwd = temporaryFolder()
+      writeFileSync(join(cwd, 'in'), '"a"\n')
+      writeFileSync(join(cwd, 'victim'), '')
+      symlinkSync(target, join(cwd, 'out'))
+      const { code, err, requests } = await run([...argv, 'out'], { cwd })
+      expect([code, requests, readlinkSync(join(cwd, 'out'))]).toEqual([11, [], target])
+      expect(err).toContain('out: ')
+      expect(readFileSync(join(cwd, 'victim'), 'utf8')).toBe('')
+      expect(readdirSync(cwd).sort()).toEqual(['in', 'out', 'victim'])
+    })
+  },
+)
 
-test('an output may be in a linked folder (needs symbolic links)', async () => {
+test('chat writes files of -o, --thread and --report through a symbolic link to a folder (needs symbolic links)', async () => {
   const cwd = temporaryFolder()
   mkdirSync(join(cwd, 'real'))
   symlinkSync('real', join(cwd, 'linked'))
@@ -311,12 +323,12 @@ test('an output may be in a linked folder (needs symbolic links)', async () => {
 
 test.each(['chat -o', 'events run -o'])(
   '%s exits with 11 before sending if only another user can replace its file (needs POSIX files)',
-  async (kind) => {
+  async (command) => {
     const cwd = temporaryFolder()
     chmodSync(cwd, 0o1777)
     writeFileSync(join(cwd, 'out'), '')
     chmodSync(join(cwd, 'out'), 0o666)
-    const argv = [...(writing[kind] ?? []), 'out']
+    const argv = [...(writingCommands[command] ?? []), 'out']
     const { code, err, requests } = await run(argv, { cwd, uid: (process.getuid?.() ?? 0) + 1 })
     expect([code, requests]).toEqual([11, []])
     expect(err).toContain('out: only its owner can replace it in this folder\n')
@@ -325,35 +337,24 @@ test.each(['chat -o', 'events run -o'])(
   },
 )
 
-describe('mode of a replaced file (needs POSIX files)', () => {
-  const modeAfter = async (argv: string[], mode: number, owner?: number) => {
-    const cwd = temporaryFolder()
-    const path = join(cwd, 'out')
-    writeFileSync(path, '')
-    if (owner !== undefined) chownSync(path, owner, owner)
-    chmodSync(path, mode)
-    const exchange = argv[0] === 'image' ? answering(image) : answering(message('ok'))
-    expect((await run([...argv, 'out'], { cwd, exchange })).code).toBe(0)
-    const { uid, mode: after } = lstatSync(path)
-    expect(uid).toBe(process.getuid?.())
-    return after & 0o7777
-  }
-  const image = JSON.stringify({
-    candidates: [{ content: { parts: [{ inlineData: { mimeType: 'image/png', data: 'iVBORw0KGgo=' } }] } }],
-  })
-  const kinds = ['chat -o']
+/** Replaces a file with this mode by `chat -o`, and returns the mode of the new file. */
+async function replaceFile(mode: number, owner?: number): Promise<number> {
+  const cwd = temporaryFolder()
+  const path = join(cwd, 'out')
+  writeFileSync(path, '')
+  if (owner !== undefined) chownSync(path, owner, owner)
+  chmodSync(path, mode)
+  const { code } = await run(['chat', 'hi', '-o', 'out'], { cwd, exchange: answering(message('ok')) })
+  const { uid, mode: after } = lstatSync(path)
+  expect([code, uid]).toEqual([0, process.getuid?.()])
+  return after & 0o7777
+}
 
-  test.each(kinds)('%s keeps the mode of a replaced file without its special bits', async (kind) => {
-    expect(await modeAfter(writing[kind] ?? [], 0o6755)).toBe(0o755)
-    expect(await modeAfter(writing[kind] ?? [], 0o1600)).toBe(0o600)
-  })
+test('chat -o keeps the mode of a replaced file without its special bits (needs POSIX files)', async () => {
+  expect(await replaceFile(0o6755)).toBe(0o755)
+  expect(await replaceFile(0o1600)).toBe(0o600)
+})
 
-  const isRoot = process.getuid?.() === 0
-  test.skipIf(!isRoot).each(kinds)(
-    '%s gives a file of another user the default mode (needs root)',
-    async (kind) => {
-      const fresh = kind === 'chat --thread' ? 0o600 : 0o666 & ~process.umask()
-      expect(await modeAfter(writing[kind] ?? [], 0o4777, 65534)).toBe(fresh)
-    },
-  )
+test('chat -o replaces a file of another user by a file with the default mode (needs root)', async () => {
+  expect(await replaceFile(0o4777, 65534)).toBe(0o666 & ~process.umask())
 })

@@ -1,40 +1,42 @@
 import { describe, test } from 'vitest'
 import {
+  expectNoCrash,
   loneSurrogate,
   longTexts,
   oddTexts,
   partialInputs,
   prototypeNames,
-  runWithText,
-  units,
+  repeatedTexts,
   wholeInputs,
 } from './places.ts'
 
-const mebibyte = (unit: string | Buffer) => Buffer.alloc(2 ** 20, unit)
+const fillMebibyte = (text: string | Buffer) => Buffer.alloc(2 ** 20, text)
 
-/** Returns all texts in npm run test:night, and otherwise a third of them, a different third for each input. */
-const choose = <T>(texts: readonly T[], place: number): T[] =>
-  texts.filter((_, index) => process.env.TEST_TIMES !== undefined || (index + place) % 3 === 0)
+/** Returns all texts in `npm run test:night`. Otherwise returns a third of them, depending on the input. */
+const choose = <T>(texts: readonly T[], inputIndex: number): T[] =>
+  texts.filter((_, index) => process.env.TEST_TIMES !== undefined || (index + inputIndex) % 3 === 0)
 
-const numberPlaces = <T>(places: Record<string, T>) =>
-  Object.entries(places).map(([name, place], index) => [name, place, index] as const)
+const addIndexes = <T>(inputs: Record<string, T>) =>
+  Object.entries(inputs).map(([name, input], index) => [name, input, index] as const)
 
-describe.each(numberPlaces(wholeInputs))('P40: %s', (name, place, index) => {
-  test.each(choose(units, index))(`P40: parley does not crash (exit 1) on 1 MiB of %j as ${name}`, (unit) =>
-    runWithText(place, mebibyte(unit)),
+describe.each(addIndexes(wholeInputs))('P40: %s', (name, input, index) => {
+  test.each(choose(repeatedTexts, index))(
+    `P40: parley does not crash (exit 1) on 1 MiB of %j as ${name}`,
+    (text) => expectNoCrash(input, fillMebibyte(text)),
   )
   test(`P40: parley does not crash (exit 1) on 1 MiB of lone surrogates as ${name}`, () =>
-    runWithText(place, mebibyte(loneSurrogate)))
+    expectNoCrash(input, fillMebibyte(loneSurrogate)))
   test.each(
     choose([...oddTexts, ...longTexts, ...prototypeNames], index).map((text) => [text.slice(0, 60), text]),
-  )(`P40: parley does not crash (exit 1) on odd JSON as ${name}: %s`, (_, text) => runWithText(place, text))
+  )(`P40: parley does not crash (exit 1) on odd JSON as ${name}: %s`, (_, text) => expectNoCrash(input, text))
 })
 
-describe.each(numberPlaces(partialInputs))('P41: %s', (name, place, index) => {
-  test.each(choose(units, index))(`P41: parley does not crash (exit 1) on 1 MiB of %j as ${name}`, (unit) =>
-    runWithText(place, mebibyte(unit)),
+describe.each(addIndexes(partialInputs))('P41: %s', (name, input, index) => {
+  test.each(choose(repeatedTexts, index))(
+    `P41: parley does not crash (exit 1) on 1 MiB of %j as ${name}`,
+    (text) => expectNoCrash(input, fillMebibyte(text)),
   )
   test.each(prototypeNames)(`P41: parley does not crash (exit 1) on the word %j as ${name}`, (word) =>
-    runWithText(place, word),
+    expectNoCrash(input, word),
   )
 })

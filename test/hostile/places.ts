@@ -4,10 +4,7 @@ import { expect } from 'vitest'
 import { imageAnswer } from '../gateway/image/image.ts'
 import { answering, message, type RunOptions, run, temporaryFolder } from '../harness/run.ts'
 
-/**
- * Input that reaches a parser: the command that reads it, and the files, environment and responses that contain
- * the text.
- */
+/** Returns the command that parses a text, and the files, variables and responses that contain the text. */
 export type ParserInput = (text: Buffer) => { argv: string[]; options: RunOptions }
 
 const send = ['events', 'send', '-s', 'sesn_1']
@@ -15,13 +12,14 @@ const list = ['events', 'list', '-s', 'sesn_1']
 const image = ['image', 'a fox', '-m', 'painter', '-q']
 const confirm = ['events', 'confirm', '-s', 'sesn_1', '--allow']
 
-/** Folder of runs that write nothing. */
+/** Folder that all runs share which write nothing. */
 const cwd = temporaryFolder()
 
-/** Answer that suits every request. */
-const anything = answering('{"content":[],"data":[]}')
+/** Network in which every request gets an empty answer. */
+const emptyAnswers = answering('{"content":[],"data":[]}')
 
-const answered =
+/** Input in the body of a response. */
+const inResponse =
   (
     argv: string[],
     body: (text: Buffer) => string | Buffer,
@@ -32,20 +30,22 @@ const answered =
     options: { exchange: answering(body(text), options), cwd: argv === image ? temporaryFolder() : cwd },
   })
 
-const piped =
+/** Input on stdin. */
+const onStdin =
   (argv: string[]): ParserInput =>
   (text) => ({
     argv,
-    options: { stdin: text, exchange: anything, cwd: argv[0] === 'image' ? temporaryFolder() : cwd },
+    options: { stdin: text, exchange: emptyAnswers, cwd: argv[0] === 'image' ? temporaryFolder() : cwd },
   })
 
+/** Input in a file of the working folder. */
 const inFile =
   (argv: string[], path: string, folder = '.'): ParserInput =>
   (text) => {
     const cwd = temporaryFolder()
     mkdirSync(join(cwd, folder), { recursive: true, mode: 0o700 })
     writeFileSync(join(cwd, folder, path), text, { mode: 0o600 })
-    return { argv, options: { cwd, exchange: anything, env: { PARLEY_CONFIG_DIR: join(cwd, 'config') } } }
+    return { argv, options: { cwd, exchange: emptyAnswers, env: { PARLEY_CONFIG_DIR: join(cwd, 'config') } } }
   }
 
 const asIs = (text: Buffer) => text
@@ -53,36 +53,36 @@ const json = (text: Buffer) => JSON.stringify(text.toString())
 const eventStream = { headers: { 'content-type': 'text/event-stream' } }
 const html = { status: 500, headers: { 'content-type': 'text/html' } }
 
-/** Inputs that consist of the whole text. */
+/** Inputs that consist of the hostile text alone. */
 export const wholeInputs: Record<string, ParserInput> = {
-  'a chat answer': answered(['chat', 'hi'], asIs),
-  'a stream': answered(['chat', 'hi'], asIs, eventStream),
-  'the data of a stream': answered(['chat', 'hi'], (text) => `data: ${text}\n\n`, eventStream),
-  'the rest of a streamed array': answered(['chat', 'hi'], (text) => `[${text}`),
-  'an image answer': answered(image, asIs),
-  'an event list': answered(list, asIs),
-  'the response to events': answered([...send, 'hi'], asIs),
-  'an HTML error page': answered(['chat', 'hi', '--retries', '0'], asIs, html),
-  'an error body with --errors json': answered(['chat', 'hi', '--errors', 'json'], asIs, { status: 400 }),
-  'an error body for events send': answered([...send, 'hi'], asIs, { status: 400 }),
-  'stdin of chat': piped(['chat']),
-  'stdin of chat -i': piped(['chat', '-i', '-']),
-  'stdin of events send with words': piped([...send, 'hi']),
-  'stdin of image': piped(['image', '-m', 'painter', '--raw']),
-  'stdin of events send': piped(send),
-  'stdin of events send --interrupt': piped([...send, '-i', '-', '--interrupt']),
-  'stdin of events confirm': piped(confirm),
+  'a chat answer': inResponse(['chat', 'hi'], asIs),
+  'a stream': inResponse(['chat', 'hi'], asIs, eventStream),
+  'the data of a stream': inResponse(['chat', 'hi'], (text) => `data: ${text}\n\n`, eventStream),
+  'the rest of a streamed array': inResponse(['chat', 'hi'], (text) => `[${text}`),
+  'an image answer': inResponse(image, asIs),
+  'an event list': inResponse(list, asIs),
+  'the response to events': inResponse([...send, 'hi'], asIs),
+  'an HTML error page': inResponse(['chat', 'hi', '--retries', '0'], asIs, html),
+  'an error body with --errors json': inResponse(['chat', 'hi', '--errors', 'json'], asIs, { status: 400 }),
+  'an error body for events send': inResponse([...send, 'hi'], asIs, { status: 400 }),
+  'stdin of chat': onStdin(['chat']),
+  'stdin of chat -i': onStdin(['chat', '-i', '-']),
+  'stdin of events send with words': onStdin([...send, 'hi']),
+  'stdin of image': onStdin(['image', '-m', 'painter', '--raw']),
+  'stdin of events send': onStdin(send),
+  'stdin of events send --interrupt': onStdin([...send, '-i', '-', '--interrupt']),
+  'stdin of events confirm': onStdin(confirm),
   'the value of --event': (text) => ({
     argv: [...send, '--event', text.toString()],
-    options: { exchange: anything },
+    options: { exchange: emptyAnswers },
   }),
   'the value of --set': (text) => ({
     argv: ['chat', 'hi', '--set', `a=${text}`],
-    options: { exchange: anything },
+    options: { exchange: emptyAnswers },
   }),
   'the path of --set': (text) => ({
     argv: ['chat', 'hi', '--set', `${text}=1`],
-    options: { exchange: anything },
+    options: { exchange: emptyAnswers },
   }),
   'the file of -H @FILE': inFile(['chat', 'hi', '-H', '@header'], 'header'),
   'the file of -f': inFile(['chat', 'hi', '-f', 'file'], 'file'),
@@ -90,58 +90,63 @@ export const wholeInputs: Record<string, ParserInput> = {
   'the profile file': inFile(['chat', 'hi'], 'config.json', 'config'),
 }
 
-/** Inputs that contain the text inside another text. */
+/** Inputs with the hostile text inside a valid text, such as a field of JSON. */
 export const partialInputs: Record<string, ParserInput> = {
-  "an answer's text": answered(['chat', 'hi'], (text) => message(text.toString())),
-  "an answer's stop reason": answered(['chat', 'hi'], (text) =>
+  "an answer's text": inResponse(['chat', 'hi'], (text) => message(text.toString())),
+  "an answer's stop reason": inResponse(['chat', 'hi'], (text) =>
     message('a', { stop_reason: text.toString() }),
   ),
-  "an image's text": answered(image, (text) => imageAnswer({ text: text.toString() })),
-  "an image's MIME type": answered(image, (text) =>
+  "an image's text": inResponse(image, (text) => imageAnswer({ text: text.toString() })),
+  "an image's MIME type": inResponse(image, (text) =>
     imageAnswer({ inlineData: { mimeType: text.toString(), data: 'AAAA' } }),
   ),
-  "an image's data": answered(image, (text) =>
+  "an image's data": inResponse(image, (text) =>
     imageAnswer({ inlineData: { mimeType: 'image/png', data: text.toString() } }),
   ),
-  "an event's text": answered(
+  "an event's text": inResponse(
     list,
     (text) => `{"data":[{"type":"agent.message","content":[{"type":"text","text":${json(text)}}]}]}`,
   ),
-  "an event's type": answered(list, (text) => `{"data":[{"id":${json(text)},"type":${json(text)}}]}`),
-  "an error's message": answered(['chat', 'hi'], (text) => `{"error":{"message":${json(text)}}}`, {
+  "an event's type": inResponse(list, (text) => `{"data":[{"id":${json(text)},"type":${json(text)}}]}`),
+  "an error's message": inResponse(['chat', 'hi'], (text) => `{"error":{"message":${json(text)}}}`, {
     status: 400,
   }),
-  "an error's type": answered(
+  "an error's type": inResponse(
     [...send, 'hi'],
     (text) => `{"type":"error","error":{"type":${json(text)},"message":"no"}}`,
   ),
   'the type of an event to send': (text) => ({
     argv: send,
-    options: { exchange: anything, stdin: `{"type":${json(text)},"content":[]}\n{"type":"user.interrupt"}` },
+    options: {
+      exchange: emptyAnswers,
+      stdin: `{"type":${json(text)},"content":[]}\n{"type":"user.interrupt"}`,
+    },
   }),
   'the type of a content block to send': (text) => ({
     argv: send,
-    options: { exchange: anything, stdin: `{"type":"user.message","content":[{"type":${json(text)}}]}` },
+    options: { exchange: emptyAnswers, stdin: `{"type":"user.message","content":[{"type":${json(text)}}]}` },
   }),
   'a field of a body': (text) => ({
     argv: ['chat', '-i', '-', '--set', 'a.b=1'],
     options: {
-      exchange: anything,
+      exchange: emptyAnswers,
       stdin: `{${json(text)}:${json(text)},"contents":[{"role":${json(text)}}]}`,
     },
   }),
 }
 
-/** Runs the command, which must end without a bug and with a short stderr. */
-export async function runWithText(place: ParserInput, text: string | Buffer): Promise<void> {
-  const { argv, options } = place(Buffer.from(text as string))
+/**
+ * Runs a command with a hostile text. Throws if the exit code is 1 (a bug) or stderr is longer than 2.5 MB.
+ */
+export async function expectNoCrash(input: ParserInput, text: string | Buffer): Promise<void> {
+  const { argv, options } = input(Buffer.from(text as string))
   const { code, err } = await run(argv, options)
   expect(code, err.slice(0, 500)).not.toBe(1)
   expect(err.length).toBeLessThan(2_500_000)
 }
 
-/** Texts that are repeated to a long hostile text. */
-export const units = [
+/** Short texts that are hostile if they are repeated. */
+export const repeatedTexts = [
   ...['[', '{', '}', '{"a":', '"', '\\', '\\"', ',', ':', '0', '[],', '{"type":5},', '5\n', '{"type":"x"}\n'],
   ...['<title', '<', 'data:image/', 'data:image/png;base64,', '(', '![](', '='],
   ...['\r', '\n', '\0', ' ', '\u2028', '\u202e', '🦜', '\u001b['],

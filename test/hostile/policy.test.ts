@@ -2,7 +2,8 @@ import { expect, test } from 'vitest'
 import { createPolicyPauser, decideByPolicy } from '../../src/sessions/policy/policy.ts'
 import { readPolicy } from '../../src/sessions/policy/policy-file.ts'
 
-const starry = (decision: string, count: number) =>
+/** Returns a policy whose rules have a pattern that is slow to match. */
+const createSlowPolicy = (decision: string, count: number) =>
   JSON.stringify({
     rules: Array.from({ length: count }, () => ({
       tool: 'bash',
@@ -12,23 +13,23 @@ const starry = (decision: string, count: number) =>
   })
 
 test.each([
-  ['a command of 3 MiB, and rules that deny', 'deny', 10, 3 * 2 ** 20],
-  ['a command of 98,000 characters, and rules that allow', 'allow', 1000, 98_000],
+  ['10 deny rules with a command of 3 MiB', 'deny', 10, 3 * 2 ** 20],
+  ['1,000 allow rules with a command of 98,000 characters', 'allow', 1000, 98_000],
 ])(
-  'policy check pauses regularly so that the process stays responsive: %s',
+  'the policy pauses at least every 4 Mi characters while it compares %s, so that the process responds',
   async (_, decision, count, length) => {
-    const policy = await readPolicy(starry(decision, count), 'policy.json')
+    const policy = await readPolicy(createSlowPolicy(decision, count), 'policy.json')
     const input = { command: 'a'.repeat(length) }
     const call = { name: 'bash', input, inputText: JSON.stringify(input), isMcp: false, isUnclear: false }
     let pauses = 0
-    const pace = createPolicyPauser(async () => void pauses++)
-    expect(await decideByPolicy({ ...policy, pauser: pace }, call)).toEqual({ decision: 'ask' })
+    const pauser = createPolicyPauser(async () => void pauses++)
+    expect(await decideByPolicy({ ...policy, pauser }, call)).toEqual({ decision: 'ask' })
     // One pause per 4 Mi characters, at most one rule earlier or later.
     expect(pauses).toBeGreaterThanOrEqual(Math.floor((count * length) / (2 ** 22 + length)))
     let left = 2
-    const ending = createPolicyPauser(async () => {
+    const failingPauser = createPolicyPauser(async () => {
       if (left-- === 0) throw new Error('over')
     })
-    await expect(decideByPolicy({ ...policy, pauser: ending }, call)).rejects.toThrow('over')
+    await expect(decideByPolicy({ ...policy, pauser: failingPauser }, call)).rejects.toThrow('over')
   },
 )

@@ -13,8 +13,10 @@ const use = (more: object = {}): Event => ({
 })
 const waits: Event = { id: 'i', type: 'session.status_idle', stop_reason: { event_ids: ['t1'] } }
 
-/** Runs `events confirm` with a person who answers y. The session shows each list in turn, then the last one again. */
-async function sayYes(lists: Event[][]) {
+/**
+ * Runs `events confirm` with a person who answers y. Each list request gets the next list, then the last one.
+ */
+async function confirmWithYes(lists: Event[][]) {
   let count = 0
   const ended = await run(['events', 'confirm', '-s', 's', '--pending'], {
     typed: 'y\n',
@@ -29,17 +31,14 @@ async function sayYes(lists: Event[][]) {
 }
 
 test.each<[string, Event[], number]>([
-  ['terminated', [use(), waits, { type: 'session.status_terminated' }], 0],
-  ['shown under another tool', [use(), waits, use({ name: 'write' })], 12],
-])(
-  'events confirm does not post an answer y if the tool use was %s after the question',
-  async (_, latest, expected) => {
-    const { code, posts, err } = await sayYes([[use(), waits], latest])
-    expect({ code, posts }, err).toEqual({ code: expected, posts: 0 })
-  },
-)
+  ['the session was terminated', [use(), waits, { type: 'session.status_terminated' }], 0],
+  ['the list has another tool name', [use(), waits, use({ name: 'write' })], 12],
+])('events confirm does not send the answer y if %s after the question', async (_, latest, expected) => {
+  const { code, posts, err } = await confirmWithYes([[use(), waits], latest])
+  expect({ code, posts }, err).toEqual({ code: expected, posts: 0 })
+})
 
-test('events confirm says that the answer y was not sent if it then cannot read the list', async () => {
+test('events confirm prints that the answer y was not sent if the list request after the question fails', async () => {
   let lists = 0
   const { code, err } = await run(['events', 'confirm', '-s', 's', '--pending', '--retries', '0'], {
     typed: 'y\n',
@@ -55,7 +54,7 @@ test('events confirm says that the answer y was not sent if it then cannot read 
   expect(err).toContain('answered 503; your answer to t1 was not sent\n')
 })
 
-describe('text in a question that imitates rows of parley', () => {
+describe('text of a tool use cannot imitate a question', () => {
   const imitatedRows = [
     '| MCP server: github',
     '| tool: ls',
@@ -67,13 +66,13 @@ describe('text in a question that imitates rows of parley', () => {
     (index === 0 ? [30, 66, 70, 74, 76] : [74]).map((blanks) => `x${' '.repeat(blanks)}${row}`),
   )
 
-  test.each(['name', 'mcp_server_name', 'key', 'value'])(
-    "the %s of a tool use cannot imitate a row of parley's question",
-    async (place) => {
+  test.each(['name', 'mcp_server_name', 'input key', 'input value'])(
+    'the %s of a tool use cannot imitate a row of the question of events confirm',
+    async (field) => {
       for (const text of padded) {
-        const more = place === 'key' ? { input: { [text]: 1 } } : { input: { a: text } }
-        const event = use(place.includes('name') ? { type: 'agent.mcp_tool_use', [place]: text } : more)
-        const { err } = await sayYes([[event, waits]])
+        const more = field === 'input key' ? { input: { [text]: 1 } } : { input: { a: text } }
+        const event = use(field.includes('name') ? { type: 'agent.mcp_tool_use', [field]: text } : more)
+        const { err } = await confirmWithYes([[event, waits]])
         const rows = err.split('\n').filter((row) => imitatedRows.some((each) => row.trim().startsWith(each)))
         expect(rows).toEqual([])
       }
@@ -81,9 +80,9 @@ describe('text in a question that imitates rows of parley', () => {
   )
 
   test.each([[['bash']], [{ toString: 'bash' }], [null], [0]])(
-    'events confirm rejects the tool name %j',
+    'events confirm exits with 2 for the tool name %j',
     async (name) => {
-      const { code, posts } = await sayYes([[use({ name }), waits]])
+      const { code, posts } = await confirmWithYes([[use({ name }), waits]])
       expect({ code, posts }).toEqual({ code: 2, posts: 0 })
     },
   )

@@ -1,22 +1,21 @@
 import { expect, test } from 'vitest'
 import { answering, message, run } from '../harness/run.ts'
-import { prototypeNames, runWithText } from './places.ts'
+import { expectNoCrash, prototypeNames } from './places.ts'
 
-test.each([
-  ['content-encoding', 'chat'],
-  ['content-type', 'chat'],
-  ['retry-after', 'chat'],
-])('P42: parley handles any word in the header %s', async (name, command) => {
-  for (const word of prototypeNames) {
-    for (const status of [200, 400]) {
-      const exchange = answering(message('a'), { status, headers: { [name]: word } })
-      await runWithText(() => ({ argv: [command, 'hi'], options: { exchange } }), '')
+test.each(['content-encoding', 'content-type', 'retry-after'])(
+  'P42: parley does not crash on names of prototypes in the header %s',
+  async (name) => {
+    for (const word of prototypeNames) {
+      for (const status of [200, 400]) {
+        const exchange = answering(message('a'), { status, headers: { [name]: word } })
+        await expectNoCrash(() => ({ argv: ['chat', 'hi'], options: { exchange } }), '')
+      }
     }
-  }
-})
+  },
+)
 
 test.each(prototypeNames.slice(0, -1))(
-  'P42: the command-line argument %s is an unknown name, not a bug',
+  'P42: parley exits with 2 or 3 for the unknown name %s on the command line',
   async (word) => {
     const cases = [
       [word],
