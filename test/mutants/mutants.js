@@ -1,5 +1,5 @@
-// Mutates the pure modules with StrykerJS and prints the mutants that no test detects: npm run proof:mutants
-// [module...]
+// npm run proof:mutants [MODULE...]: changes the pure modules with StrykerJS, and prints the changes that no
+// test detects.
 
 import { execFileSync, spawnSync } from 'node:child_process'
 import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
@@ -12,7 +12,7 @@ const modules = JSON.parse(readFileSync('test/mutants/modules.json', 'utf8'))
 const wanted = process.argv.slice(2)
 const names = wanted.length > 0 ? wanted : Object.keys(modules)
 
-// Stryker has its own packages, so that npm ci does not install them for everybody.
+// Stryker is installed in its own folder, because only this proof needs its many packages.
 if (!existsSync(stryker)) {
   const packages = ['core', 'vitest-runner'].map((name) => `@stryker-mutator/${name}@${version}`)
   const flags = ['--no-save', '--legacy-peer-deps', '--ignore-scripts', '--silent']
@@ -24,13 +24,13 @@ for (const name of names) {
   const score = mutate(name, modules[name])
   const isFine = score >= floor
   if (!isFine) process.exitCode = 1
-  const said = `${score?.toFixed(1)} % of the covered changes are noticed`
-  process.stdout.write(`${name}: ${said} (floor ${floor})${isFine ? '' : ': TOO FEW'}\n`)
+  const result = `${score?.toFixed(1)} % of the covered changes are detected`
+  process.stdout.write(`${name}: ${result} (minimum ${floor} %)${isFine ? '' : ': TOO FEW'}\n`)
 }
 
 /**
- * Returns the percentage of covered mutants that are detected. `equal` lists mutants without an effect, with
- * the reason.
+ * Returns the percentage of covered mutants that tests detect. Mutants in `equal` do not count, because they
+ * have no effect.
  */
 function mutate(name, { files, tests, equal = {} }) {
   const report = `${home}/${name}.json`
@@ -44,7 +44,7 @@ function mutate(name, { files, tests, equal = {} }) {
     reporters: ['json'],
     jsonReporter: { fileName: report },
     concurrency: 2,
-    // Stryker cannot read the file with this version of TypeScript, and vitest does not need it.
+    // Stryker cannot read tsconfig.json with this version of TypeScript, and vitest does not need the file.
     tsconfigFile: 'none.json',
     tempDirName: `${home}/sandbox`,
     timeoutMS: 30_000,
@@ -58,32 +58,33 @@ function mutate(name, { files, tests, equal = {} }) {
     env,
     stdio: ['ignore', 'ignore', 'inherit'],
   })
-  // The report is missing if no test could be loaded.
+  // Without a report, Stryker could not load the tests.
   if (status !== 0 || !existsSync(report)) return undefined
   const { files: found, testFiles } = JSON.parse(readFileSync(report, 'utf8'))
   const count = Object.values(testFiles).flatMap(({ tests }) => tests).length
   const mutants = Object.entries(found).flatMap(([file, { source, mutants }]) =>
-    mutants.map((mutant) => ({ file, ...mutant, text: mutatedLine(source, mutant) })),
+    mutants.map((mutant) => ({ file, ...mutant, text: formatMutant(source, mutant) })),
   )
   const covered = mutants.filter(({ status }) => ['Killed', 'Timeout', 'Survived'].includes(status))
-  // If vitest cannot list the tests of a file, none of them fails.
-  const unnoticed = covered.filter(
+  // A static mutant may break a test file while it loads. Stryker then reports fewer completed tests instead
+  // of a failure, so fewer tests count as a detection.
+  const undetected = covered.filter(
     (mutant) => mutant.status === 'Survived' && !(mutant.static && mutant.testsCompleted < count),
   )
-  const survivors = unnoticed.filter(({ text }) => !Object.hasOwn(equal, text))
+  const survivors = undetected.filter(({ text }) => !Object.hasOwn(equal, text))
   for (const { file, location, text } of survivors)
     process.stdout.write(`  ${file}:${location.start.line}: ${text}\n`)
-  const excused = unnoticed.filter(({ text }) => Object.hasOwn(equal, text))
+  const excused = undetected.filter(({ text }) => Object.hasOwn(equal, text))
   const stale = Object.keys(equal).filter((text) => !excused.some((mutant) => mutant.text === text))
   for (const text of stale) {
     process.exitCode = 1
-    process.stdout.write(`  ${name}: no survivor any more, so take it out of "equal": ${text}\n`)
+    process.stdout.write(`  ${name}: tests detect this change, so remove it from "equal": ${text}\n`)
   }
   const counted = covered.length - excused.length
   return (100 * (counted - survivors.length)) / counted
 }
 
-/** Returns the files of a pattern: `{a,b}.ts`, or `*.ts` for all of a folder. */
+/** Returns the files of a pattern such as `{a,b}.ts` or `*.ts`. */
 function expand(pattern) {
   const folder = dirname(pattern)
   if (pattern === `${folder}/*.ts`) return readdirSync(folder).map((name) => join(folder, name))
@@ -91,8 +92,8 @@ function expand(pattern) {
   return names === undefined ? [pattern] : names.split(',').map((name) => `${before}${name}${after}`)
 }
 
-/** Returns the mutated lines as one line. */
-function mutatedLine(source, { location: { start, end }, replacement }) {
+/** Returns the mutated lines as one line, by which `equal` names a mutant. */
+function formatMutant(source, { location: { start, end }, replacement }) {
   const lines = source.split('\n')
   const before = lines[start.line - 1].slice(0, start.column - 1)
   const after = lines[end.line - 1].slice(end.column - 1)

@@ -15,11 +15,11 @@ const argv = [
 
 const refusal = (status: string) => response('{}', status, ['retry-after: 0'])
 
-const answers = (socket: Socket, answer: Buffer) => socket.write(answer)
+const answerCompletely = (socket: Socket, answer: Buffer) => socket.write(answer)
 
-/** Reactions to a line's request, with the upper limit of their share in thousandths. */
+/** Reactions to a request. A random number of up to 1,000 selects the first reaction with a larger number. */
 const reactions: [below: number, act: (socket: Socket, answer: Buffer) => void][] = [
-  [900, answers],
+  [900, answerCompletely],
   [940, (socket) => socket.write(response('{}', '500 Oops'))],
   [943, (socket) => socket.write(refusal('429 Slow'))],
   [945, (socket) => socket.write(refusal('503 Away'))],
@@ -27,52 +27,36 @@ const reactions: [below: number, act: (socket: Socket, answer: Buffer) => void][
   [1000, (socket, answer) => socket.end(answer.subarray(0, -3))],
 ]
 
-interface Soaked {
-  /** Content of the results file. */
-  text: string
-  /** Number of complete answers to each line. */
-  answered: Map<string, number>
-  requests: number
-  killed: number
-  wrong: string[]
-}
-
 /**
- * Runs a batch that is killed at random and resumed until no line is left. Returns the differences between
- * the results and the server's answers.
+ * Runs a batch, kills it at random times and resumes it until no line is left. Returns each violation: a line
+ * without exactly one result, or more repeated answers than a kill can explain.
  */
-export async function soakBatch(lines: number, kills: number, random: () => number): Promise<string[]> {
-  const { text, answered, requests, killed, wrong } = await runToEnd(lines, kills, random)
-  wrong.push(...findDifferences(text, lines))
-  const twice = [...answered.values()].reduce((sum, times) => sum + times - 1, 0)
-  if (twice > killed * concurrency) wrong.push(`${twice} were answered twice after ${killed} kills`)
-  process.stdout.write(
-    `soak: ${lines} lines, ${requests} requests, ${killed} kills, ${twice} answered twice\n`,
-  )
-  return wrong
-}
-
-async function runToEnd(lines: number, kills: number, random: () => number): Promise<Soaked> {
+export async function killAndResumeBatch(
+  lines: number,
+  kills: number,
+  random: () => number,
+): Promise<string[]> {
   const cwd = temporaryFolder()
   const input = Array.from(
     { length: lines },
     (_, at) => `{"id":"id-${at}","prompt":"line-${at} needs an answer"}\n`,
   )
   writeFileSync(join(cwd, 'in.ndjson'), input.join(''))
-  const answered = new Map<string, number>()
+  /** Number of complete answers to each line. */
+  const answers = new Map<string, number>()
   let onRequest = () => {}
   const server = await serve((socket, request) => {
     const line = /line-\d+/.exec(request)?.[0] ?? ''
     const number = random() * 1000
-    const act = reactions.find(([below]) => number < below)?.[1] ?? answers
-    if (act === answers) answered.set(line, (answered.get(line) ?? 0) + 1)
+    const act = reactions.find(([below]) => number < below)?.[1] ?? answerCompletely
+    if (act === answerCompletely) answers.set(line, (answers.get(line) ?? 0) + 1)
     act(socket, response(message(line)))
     onRequest()
   })
 
-  const wrong: string[] = []
+  const violations: string[] = []
   let killed = 0
-  for (let round = 0; round < maxRounds && wrong.length === 0; round++) {
+  for (let round = 0; round < maxRounds && violations.length === 0; round++) {
     const { child, ended } = start(argv, { cwd, env: envFor(server) })
     let untilKill = round < kills ? Math.ceil(random() * (lines / kills)) : Infinity
     onRequest = () => {
@@ -81,17 +65,24 @@ async function runToEnd(lines: number, kills: number, random: () => number): Pro
     const { code, signal, err } = await ended
     if (code === 0) break
     if (signal) killed++
-    // The last failure was a cut answer (8), no answer (10) or a 500 (7).
-    else if (![7, 8, 10].includes(code ?? 0)) wrong.push(`exit ${code}: ${err}`)
+    // The first failed line got a 500 (7), a cut answer (8) or no answer (10).
+    else if (![7, 8, 10].includes(code ?? 0)) violations.push(`exit ${code}: ${err}`)
   }
   await server.close()
-  const text = readFileSync(join(cwd, 'results.ndjson'), 'utf8')
-  return { text, answered, requests: server.requests.length, killed, wrong }
+  violations.push(...findWrongResults(readFileSync(join(cwd, 'results.ndjson'), 'utf8'), lines))
+  // A kill loses at most the answers to the concurrent requests.
+  const twice = [...answers.values()].reduce((sum, times) => sum + times - 1, 0)
+  if (twice > killed * concurrency) violations.push(`${twice} were answered twice after ${killed} kills`)
+  const { length: requests } = server.requests
+  process.stdout.write(
+    `soak: ${lines} lines, ${requests} requests, ${killed} kills, ${twice} answered twice\n`,
+  )
+  return violations
 }
 
-function findDifferences(text: string, lines: number): string[] {
+function findWrongResults(text: string, lines: number): string[] {
   const results = text.split('\n')
-  const wrong = results.pop() === '' ? [] : ['the last line is torn']
+  const wrong = results.pop() === '' ? [] : ['the last line is incomplete']
   const ok = new Map<string, number>()
   for (const line of results) {
     const { id, ok: isOk, text } = JSON.parse(line)

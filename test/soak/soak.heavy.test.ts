@@ -4,18 +4,20 @@ import { createSteadyClock } from '../harness/clock.ts'
 import { createRandom } from '../harness/random.ts'
 import { message, run } from '../harness/run.ts'
 import { response, type ScriptedServer, serve } from '../harness/server.ts'
-import { soakBatch } from './batch.ts'
+import { killAndResumeBatch } from './batch.ts'
 
-// `npm run soak` sets 2,000 runs.
+// `npm run soak` sets SOAK_RUNS to 2,000.
 const runs = Number(process.env.SOAK_RUNS ?? 150)
 const seed = process.env.SOAK_SEED ?? process.env.TEST_SEED ?? '1'
 const concurrency = 16
 
-/** Results of the requests on the server, in order, by the mark of the run. */
-type Verdict = 'taken' | 'refused' | 'failed'
-const ledger = new Map<string, Verdict[]>()
+/** What the server did with a request. Only `executed` has an effect. */
+type Effect = 'executed' | 'refused' | 'failed'
 
-/** Marks of runs that never get an answer. Only their timeout is short. */
+/** Effects of the requests of each run, in order. The prompt of a run is its key: `mark-7`. */
+const effectsByRun = new Map<string, Effect[]>()
+
+/** Keys of runs that never get an answer. Their timeout is short, so that they end soon. */
 const unanswered = new Set<string>()
 
 const random = createRandom([seed])
@@ -27,60 +29,61 @@ const streamed = response(
   ['content-type: text/event-stream'],
 )
 
-/** Responses of different length to accepted events. */
-const receipts = [
+/** Possible responses to accepted events. */
+const acceptedResponses = [
   response('{"data":[{"id":"e1","type":"user.message"}]}'),
   response('{"data":[]}'),
   response('{}'),
   response('', '202 Accepted'),
 ]
 
-/** Reactions to a complete request. A failure may follow the execution of the request. */
-const reactions: Record<string, { verdict: Verdict; act(socket: Socket, answer: Buffer): void }> = {
-  answers: { verdict: 'taken', act: (socket, answer) => socket.write(answer) },
-  resets: { verdict: 'taken', act: (socket) => socket.resetAndDestroy() },
-  closes: { verdict: 'taken', act: (socket) => socket.end() },
-  'cuts its head': { verdict: 'taken', act: (socket) => socket.end('HTTP/1.1 200 OK\r\ncontent-') },
-  'cuts its body': { verdict: 'taken', act: (socket, answer) => socket.end(answer.subarray(0, -3)) },
+/** Reactions to a request. A server may execute a request and then fail to answer. */
+const reactions: Record<string, { effect: Effect; act(socket: Socket, answer: Buffer): void }> = {
+  answers: { effect: 'executed', act: (socket, answer) => socket.write(answer) },
+  resets: { effect: 'executed', act: (socket) => socket.resetAndDestroy() },
+  closes: { effect: 'executed', act: (socket) => socket.end() },
+  'cuts its head': { effect: 'executed', act: (socket) => socket.end('HTTP/1.1 200 OK\r\ncontent-') },
+  'cuts its body': { effect: 'executed', act: (socket, answer) => socket.end(answer.subarray(0, -3)) },
   'answers a page': {
-    verdict: 'taken',
+    effect: 'executed',
     act: (socket) => socket.write(response('<html>', '200 OK', ['content-type: text/html'])),
   },
   'is rate-limited': {
-    verdict: 'refused',
+    effect: 'refused',
     act: (socket) => socket.write(response('{}', '429 Slow', ['retry-after: 0'])),
   },
   'is unavailable': {
-    verdict: 'refused',
+    effect: 'refused',
     act: (socket) => socket.write(response('{}', '503 Away', ['retry-after: 0'])),
   },
-  'refuses it': { verdict: 'refused', act: (socket) => socket.write(response('{}', '400 No')) },
-  'fails with 500': { verdict: 'failed', act: (socket) => socket.write(response('{}', '500 Oops')) },
-  'fails with 503': { verdict: 'failed', act: (socket) => socket.write(response('{}', '503 Oops')) },
+  'refuses it': { effect: 'refused', act: (socket) => socket.write(response('{}', '400 No')) },
+  'fails with 500': { effect: 'failed', act: (socket) => socket.write(response('{}', '500 Oops')) },
+  'fails with 503': { effect: 'failed', act: (socket) => socket.write(response('{}', '503 Oops')) },
 }
 
-const stall: (typeof reactions)[string] = { verdict: 'taken', act: () => {} }
+const stall: (typeof reactions)[string] = { effect: 'executed', act: () => {} }
 
 function respondAtRandom(socket: Socket, request: string): void {
   const mark = /mark-\d+/.exec(request)?.[0] ?? ''
-  const { verdict, act } = unanswered.has(mark)
+  const { effect, act } = unanswered.has(mark)
     ? stall
     : (reactions[random() < 0.3 ? 'answers' : pick(Object.keys(reactions))] as (typeof reactions)[string])
-  ledger.set(mark, [...(ledger.get(mark) ?? []), verdict])
-  if (request.includes('/events')) act(socket, pick(receipts))
+  effectsByRun.set(mark, [...(effectsByRun.get(mark) ?? []), effect])
+  if (request.includes('/events')) act(socket, pick(acceptedResponses))
   else act(socket, request.includes('alt=sse') ? streamed : response(message('Hi')))
 }
 
-async function soakOnce(mark: string, server: ScriptedServer) {
+/** Runs a random command, and returns its result and the server's records. */
+async function runAtRandom(mark: string, server: ScriptedServer) {
   const words = pick([['chat'], ['chat', '--stream'], ['events', 'send', '-s', 's']])
   const isUnanswered = random() < 0.06
   if (isUnanswered) unanswered.add(mark)
   const timeout = isUnanswered ? '1' : '10m'
   const argv = [...words, mark, '--errors', 'json', '--timeout', timeout, '--retries', '2']
-  // Some runs find no server.
+  // In some runs no server listens.
   const url = random() < 0.05 ? 'http://127.0.0.1:2' : server.url
   const env = { PARLEY_BASE_URL: url, PARLEY_AGENTS_URL: url }
-  // If this process stalls, so does its server. A real clock would take the pause for the end of a stream.
+  // If this process pauses, its server pauses too. With a real clock, parley could time out meanwhile.
   const ended = await run(argv, { exchange: 'network', env, timers: createSteadyClock() })
   const error = ended.code === 0 ? undefined : JSON.parse(ended.err).error
   return {
@@ -88,38 +91,43 @@ async function soakOnce(mark: string, server: ScriptedServer) {
     isEvent: words[0] === 'events',
     code: ended.code,
     error,
-    verdicts: ledger.get(mark) ?? [],
+    effects: effectsByRun.get(mark) ?? [],
   }
 }
 
-/** Returns the differences between a run's report and the server's records. */
-function findDifferences({ isEvent, code, error, verdicts }: Awaited<ReturnType<typeof soakOnce>>): string[] {
-  const last = verdicts.at(-1)
-  const mayRepeat = verdicts.slice(0, -1)
+/** Returns the contradictions between the output of a run and the server's records. */
+function findContradictions({
+  isEvent,
+  code,
+  error,
+  effects,
+}: Awaited<ReturnType<typeof runAtRandom>>): string[] {
+  const last = effects.at(-1)
+  const retried = effects.slice(0, -1)
   return [
-    ...(code === 0 && last !== 'taken' ? ['done, but not taken'] : []),
-    ...(error?.sent === 'no' && verdicts.length > 0 ? ['"not sent", but it arrived'] : []),
-    ...(error?.sent === 'yes' && verdicts.length === 0 ? ['"sent", but nothing arrived'] : []),
-    ...(isEvent && mayRepeat.some((verdict) => verdict !== 'refused') ? ['an event was sent again'] : []),
-    ...(verdicts.filter((verdict) => verdict === 'taken').length > 1 ? ['taken twice'] : []),
-    ...(isEvent && error?.safeToRetry && verdicts.some((verdict) => verdict !== 'refused')
-      ? ['"run it again", but it may have been taken']
+    ...(code === 0 && last !== 'executed' ? ['exit 0, but the request was not executed'] : []),
+    ...(error?.sent === 'no' && effects.length > 0 ? ['sent is no, but a request arrived'] : []),
+    ...(error?.sent === 'yes' && effects.length === 0 ? ['sent is yes, but no request arrived'] : []),
+    ...(isEvent && retried.some((effect) => effect !== 'refused') ? ['an event was sent again'] : []),
+    ...(effects.filter((effect) => effect === 'executed').length > 1 ? ['executed twice'] : []),
+    ...(isEvent && error?.safeToRetry && effects.some((effect) => effect !== 'refused')
+      ? ['safeToRetry is true, but the request may have been executed']
       : []),
     ...([6, 9].includes(code) && last !== undefined && last !== 'refused'
-      ? [`exit ${code}, but it may have been taken`]
+      ? [`exit ${code}, but the request may have been executed`]
       : []),
     ...([1, 2, 3, 11].includes(code) ? [`exit ${code}`] : []),
   ]
 }
 
 test(
-  `${runs} runs against a server with random failures report what the server recorded`,
+  `${runs} runs against a server that fails at random report correctly what was sent`,
   async () => {
     const server = await serve(respondAtRandom)
-    const ended: Awaited<ReturnType<typeof soakOnce>>[] = []
+    const ended: Awaited<ReturnType<typeof runAtRandom>>[] = []
     let next = 0
     const work = async () => {
-      while (next < runs) ended.push(await soakOnce(`mark-${next++}`, server))
+      while (next < runs) ended.push(await runAtRandom(`mark-${next++}`, server))
     }
     await Promise.all(Array.from({ length: concurrency }, work))
     await server.close()
@@ -129,22 +137,22 @@ test(
     process.stdout.write(
       `soak: ${runs} runs, seed ${seed}, ${server.requests.length} requests; ${shares.join(', ')}\n`,
     )
-    const wrong = ended.flatMap((one) =>
-      findDifferences(one).map((what) => `${one.mark}: ${what}: ${JSON.stringify(one)}`),
+    const contradictions = ended.flatMap((one) =>
+      findContradictions(one).map((what) => `${one.mark}: ${what}: ${JSON.stringify(one)}`),
     )
-    expect(wrong).toEqual([])
+    expect(contradictions).toEqual([])
     expect(ended).toHaveLength(runs)
   },
   runs * 2_000,
 )
 
-// A run after a kill waits 5 s for the lock of the file.
+// After a kill, the next run waits 5 s for the lock of the results file, so there are few kills.
 const kills = Math.ceil(runs / 150)
 
 test(
-  `a batch of ${runs * 5} lines that is killed ${kills} times answers each line once`,
+  `a batch of ${runs * 5} lines that is killed ${kills} times and resumed has one result for each line`,
   async () => {
-    expect(await soakBatch(runs * 5, kills, random)).toEqual([])
+    expect(await killAndResumeBatch(runs * 5, kills, random)).toEqual([])
   },
   60_000 + runs * 600,
 )

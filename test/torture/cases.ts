@@ -6,15 +6,15 @@ import { message } from '../harness/run.ts'
 import { response, type ScriptedServer, serve } from '../harness/server.ts'
 import { bash } from '../harness/session-service.ts'
 import { createAgentService } from '../sessions/run/agent-service.ts'
-import type { Ended } from './strace.ts'
+import type { ProcessResult } from './strace.ts'
 
 /** Files of a run's folder. */
-export interface Files {
+export interface RunFiles {
   read(name: string): string | undefined
   names(): string[]
 }
 
-/** A service that a run calls, with its requests. */
+/** Service that a run calls. */
 interface Service {
   port: number
   env: Record<string, string>
@@ -23,38 +23,38 @@ interface Service {
   close(): Promise<void> | void
 }
 
-export interface Observation {
-  ended: Ended
-  files: Files
+export interface RunObservation {
+  ended: ProcessResult
+  files: RunFiles
   service: Service
 }
 
-/** A run that writes files, and the guarantees that hold even if it fails. */
-export interface Case {
+/** Command that writes files, and the guarantees that hold even if a write fails. */
+export interface TortureCase {
   name: string
   argv: string[]
-  /** Serves on a port, or on any free port if it is 0. Some file names contain the port. */
+  /** Starts the service on this port, or on a free port if it is 0. */
   serve(port: number): Promise<Service>
   /** Files before the run. */
   before?: Record<string, string>
   /** Arguments that resume after a failure. Default: the same arguments. */
   again?: string[]
-  /** Returns true if nothing is left to resume, so that the same command would start new work. */
-  isOver?(seen: Observation): boolean
+  /** Returns whether the work is done. Then no next run is checked, because it would start new work. */
+  isDone?(seen: RunObservation): boolean
   /** Expected exit codes of the next run. Default: 0. */
   nextCodes?: number[]
-  /** Throws if the run broke a guarantee. */
-  check(seen: Observation): void
-  /** Returns the recorded answers. Their prompts must not be sent again. */
-  recordedIn?(seen: Observation): string[]
-  /** Throws if the next run, which has no fault, breaks a guarantee. */
-  checkNext(seen: Observation, recorded: readonly string[]): void
+  /** Throws if the run with the fault broke a guarantee. */
+  check(seen: RunObservation): void
+  /** Returns the answers in the results file, whose prompts the next run must not send again. */
+  listRecordedAnswers?(seen: RunObservation): string[]
+  /** Throws if the next run, which has no fault, broke a guarantee. */
+  checkNext(seen: RunObservation, recorded: readonly string[]): void
 }
 
 const answer = 'the answer'
 
-/** Creates a gateway that answers a prompt with a text that contains it. */
-async function gateway(port: number, body: (prompt: string) => string): Promise<Service> {
+/** Starts a gateway that answers each prompt with this body. */
+async function startGateway(port: number, body: (prompt: string) => string): Promise<Service> {
   const prompts: string[] = []
   const server: ScriptedServer = await serve(
     (socket, request) => {
@@ -73,22 +73,22 @@ async function gateway(port: number, body: (prompt: string) => string): Promise<
   }
 }
 
-const chatting = (port: number) => gateway(port, (prompt) => message(`${answer} to ${prompt}`))
+const startChatService = (port: number) => startGateway(port, (prompt) => message(`${answer} to ${prompt}`))
 
 function requireThat(holds: boolean, what: string): asserts holds {
   if (!holds) throw new Error(what)
 }
 
-/** Checks that a file is complete: either the old content or the new one. */
-const requireOldOrNew = (found: string | undefined, ...allowed: (string | undefined)[]) =>
-  requireThat(allowed.includes(found), `between old and new: ${JSON.stringify(found)}`)
+/** Throws if a file is incomplete, so that its content is none of the allowed texts. */
+const requireOneOf = (content: string | undefined, ...allowed: string[]) =>
+  requireThat(content !== undefined && allowed.includes(content), `incomplete: ${JSON.stringify(content)}`)
 
-/** Checks that a paid answer is printed, saved in a file, or reported as lost. */
-function checkPaidAnswer({ ended, files, service }: Observation): void {
+/** Throws if a received answer is not printed, saved in a file, or reported as lost. */
+function requirePaidAnswer({ ended, files, service }: RunObservation): void {
   if (service.received().length === 0 || ended.signal !== null) return
   const texts = [ended.out, ...files.names().map((name) => files.read(name) ?? '')]
   const isReported = /could not be kept|not kept|could not be saved/.test(ended.err)
-  requireThat(texts.some((text) => text.includes(answer)) || isReported, 'a paid answer is gone')
+  requireThat(texts.some((text) => text.includes(answer)) || isReported, 'a paid answer is lost')
 }
 
 const conversation = JSON.stringify({
@@ -107,7 +107,7 @@ const isJson = (text: string) => {
   }
 }
 
-/** Returns the lines of a file. The last line may be incomplete. */
+/** Parses a file of JSON lines. Throws if a line other than the last line is incomplete. */
 function parseLines(text: string): Record<string, unknown>[] {
   const lines = text.split('\n')
   const torn = lines.pop() ?? ''
@@ -122,8 +122,9 @@ function parseLines(text: string): Record<string, unknown>[] {
 
 const prompts = ['p1', 'p2', 'p3', 'p4']
 
-const results = (text: string | undefined) =>
-  parseLines(text ?? '').filter((line) => line.ok === true) as { text: string }[]
+/** Returns the answers in a results file. */
+const listAnswers = (text: string | undefined) =>
+  parseLines(text ?? '').flatMap((line) => (line.ok === true ? [String(line.text)] : []))
 
 const image = JSON.stringify({
   candidates: [
@@ -134,11 +135,11 @@ const image = JSON.stringify({
   ],
 })
 
-const isPicture = (text: string | undefined) =>
+const isExpectedImage = (text: string | undefined) =>
   text !== undefined && Buffer.from(text, 'latin1').equals(png())
 
-/** Serves an agent that requests two tool uses, one after the other. */
-async function agent(port: number): Promise<Service> {
+/** Starts a session service whose agent requests two tool uses, one after the other. */
+async function startSessionService(port: number): Promise<Service> {
   const service = createAgentService({ rounds: [[bash('t1')], [bash('t2')]] })
   const server = await startEmulatorServer({
     port,
@@ -160,27 +161,27 @@ async function agent(port: number): Promise<Service> {
   }
 }
 
-/** Path of the profile file in a run's folder. */
-const profiles = 'home/.config/parley/config.json'
+/** Path of the profile file in the folder of a run. */
+const profileFile = 'home/.config/parley/config.json'
 
-const earlier = '{"command":"chat","exit":0,"kind":null,"sent":"yes","usage":null}\n'
+const earlierReport = '{"command":"chat","exit":0,"kind":null,"sent":"yes","usage":null}\n'
 
-export const cases: Case[] = [
+export const tortureCases: TortureCase[] = [
   {
     name: 'chat -o',
     argv: ['chat', 'hi', '-o', 'out'],
-    serve: chatting,
+    serve: startChatService,
     before: { 'cwd/out': 'old' },
     check(seen) {
-      requireOldOrNew(seen.files.read('cwd/out'), 'old', `${answer} to hi\n`)
-      checkPaidAnswer(seen)
+      requireOneOf(seen.files.read('cwd/out'), 'old', `${answer} to hi\n`)
+      requirePaidAnswer(seen)
     },
-    checkNext: ({ files }) => requireOldOrNew(files.read('cwd/out'), `${answer} to hi\n`),
+    checkNext: ({ files }) => requireOneOf(files.read('cwd/out'), `${answer} to hi\n`),
   },
   {
     name: 'chat --thread',
     argv: ['chat', 'three', '--thread', 'talk'],
-    serve: chatting,
+    serve: startChatService,
     before: { 'cwd/talk': conversation },
     check(seen) {
       const { contents } = JSON.parse(seen.files.read('cwd/talk') ?? 'null')
@@ -189,7 +190,7 @@ export const cases: Case[] = [
         'turns are lost',
       )
       requireThat(contents.length === 2 || contents.length === 4, `${contents.length} turns`)
-      checkPaidAnswer(seen)
+      requirePaidAnswer(seen)
     },
     checkNext({ files }) {
       const { contents } = JSON.parse(files.read('cwd/talk') ?? 'null')
@@ -202,35 +203,33 @@ export const cases: Case[] = [
   {
     name: 'image',
     argv: ['image', 'a fox', '-m', 'painter', '-o', 'made/'],
-    serve: (port) => gateway(port, () => image),
+    serve: (port) => startGateway(port, () => image),
     check({ ended, files, service }) {
       const names = files.names().filter((name) => name.endsWith('.png'))
       requireThat(
-        names.every((name) => isPicture(files.read(name))),
-        'a picture is not whole',
+        names.every((name) => isExpectedImage(files.read(name))),
+        'an image is incomplete',
       )
       const isPaid = service.received().length > 0 && ended.signal === null
-      requireThat(!isPaid || names.length > 0 || /could not be/.test(ended.err), 'a paid picture is gone')
+      requireThat(!isPaid || names.length > 0 || /could not be/.test(ended.err), 'a paid image is lost')
     },
     checkNext: ({ files }) =>
       requireThat(
-        files.names().some((name) => name.startsWith('cwd/made/') && isPicture(files.read(name))),
-        'no picture',
+        files.names().some((name) => name.startsWith('cwd/made/') && isExpectedImage(files.read(name))),
+        'the image is missing',
       ),
   },
   {
     name: 'chat --batch --results',
     argv: ['chat', '--batch', 'lines', '--results', 'results', '--concurrency', '1'],
-    serve: chatting,
+    serve: startChatService,
     before: { 'cwd/lines': prompts.map((prompt) => `${JSON.stringify(prompt)}\n`).join('') },
     again: ['chat', '--batch', 'lines', '--results', 'results', '--resume'],
-    check(seen) {
-      checkPaidAnswer(seen)
-    },
-    recordedIn: ({ files }) => results(files.read('cwd/results')).map(({ text }) => text),
+    check: requirePaidAnswer,
+    listRecordedAnswers: ({ files }) => listAnswers(files.read('cwd/results')),
     checkNext({ files, service }, recorded) {
-      const texts = results(files.read('cwd/results')).map(({ text }) => text)
-      requireThat([...new Set(texts)].length === prompts.length, 'a line has no result')
+      const answers = listAnswers(files.read('cwd/results'))
+      requireThat(new Set(answers).size === prompts.length, 'a line has no result')
       const twice = prompts.filter(
         (prompt) => service.received().filter((received) => received === prompt).length > 1,
       )
@@ -243,19 +242,19 @@ export const cases: Case[] = [
   {
     name: '--report',
     argv: ['chat', 'hi', '--report', 'report'],
-    serve: chatting,
-    before: { 'cwd/report': earlier },
+    serve: startChatService,
+    before: { 'cwd/report': earlierReport },
     check(seen) {
       const text = seen.files.read('cwd/report')
-      requireThat(text === undefined || isJson(text), 'half a report')
+      requireThat(text === undefined || isJson(text), 'the report is incomplete')
       const { signal, code } = seen.ended
       const exit = text === undefined ? undefined : JSON.parse(text).exit
-      const isOld = text === earlier
+      const isOld = text === earlierReport
       requireThat(
         signal !== null || isOld || exit === undefined || exit === code,
-        `the report says ${exit}, the run ${code}`,
+        `the report has exit ${exit}, but the exit code is ${code}`,
       )
-      checkPaidAnswer(seen)
+      requirePaidAnswer(seen)
     },
     checkNext: ({ files }) =>
       requireThat(JSON.parse(files.read('cwd/report') ?? 'null')?.exit === 0, 'no report'),
@@ -263,10 +262,10 @@ export const cases: Case[] = [
   {
     name: 'events run --audit',
     argv: ['events', 'run', '-s', 's1', 'go', '--policy', 'policy', '--audit', 'audit', '--deadline', '20'],
-    // A reply or task of unknown delivery is left to a person.
+    // parley does not send a reply or task again that may have arrived. Then the next run exits with 10.
     nextCodes: [0, 10],
-    isOver: ({ files }) => (files.read('cwd/audit') ?? '').includes('"event":"done"'),
-    serve: agent,
+    isDone: ({ files }) => (files.read('cwd/audit') ?? '').includes('"event":"done"'),
+    serve: startSessionService,
     before: { 'cwd/policy': '{"rules":[],"default":{"decision":"allow"}}' },
     check: ({ files }) => void parseLines(files.read('cwd/audit') ?? ''),
     checkNext({ files, service }) {
@@ -280,25 +279,25 @@ export const cases: Case[] = [
     argv: ['config', 'set', 'chatModel', 'm2'],
     serve: async () => ({ port: 0, env: {}, received: () => [], close() {} }),
     before: {
-      [profiles]: JSON.stringify({
+      [profileFile]: JSON.stringify({
         version: 1,
         profiles: { default: { chatModel: 'm1', baseUrl: 'https://one.test' } },
       }),
     },
     check({ files }) {
-      const { default: kept } = JSON.parse(files.read(profiles) ?? 'null').profiles
+      const { default: kept } = JSON.parse(files.read(profileFile) ?? 'null').profiles
       requireThat(kept.baseUrl === 'https://one.test', 'a setting is lost')
-      requireThat(['m1', 'm2'].includes(kept.chatModel), 'a setting is neither old nor new')
+      requireThat(['m1', 'm2'].includes(kept.chatModel), 'a setting has neither its old nor its new value')
     },
     checkNext({ files }) {
-      const { default: kept } = JSON.parse(files.read(profiles) ?? 'null').profiles
-      requireThat(kept.chatModel === 'm2' && kept.baseUrl === 'https://one.test', 'not set')
+      const { default: kept } = JSON.parse(files.read(profileFile) ?? 'null').profiles
+      requireThat(kept.chatModel === 'm2' && kept.baseUrl === 'https://one.test', 'the setting is missing')
     },
   },
 ]
 
-/** Creates the folders and files of a run. */
-export function prepare(folder: string, before: Case['before'] = {}): Files {
+/** Creates the folders and files of a run. The result reads the folder when it is called. */
+export function prepareFolder(folder: string, before: TortureCase['before'] = {}): RunFiles {
   for (const name of ['cwd', 'home', 'tmp']) mkdirSync(join(folder, name), { recursive: true, mode: 0o700 })
   for (const [name, text] of Object.entries(before)) {
     mkdirSync(join(folder, name, '..'), { recursive: true, mode: 0o700 })

@@ -1,4 +1,4 @@
-// Makes the names of files the same in each run. They usually contain random numbers and the time.
+// Replaces random numbers and the time in file names, so that a fault can be injected into a named file.
 let count = 0
 
 crypto.randomUUID = () => `00000000-0000-4000-8000-${String(count++).padStart(12, '0')}`

@@ -34,39 +34,38 @@ const failures: Record<string, string[]> = {
   mkdir: ['ENOSPC', 'EIO'],
 }
 
-/** A system call of a run on a file in the run's folder. */
-export interface Call {
+/** System call that may change a file in the folder of a run. */
+export interface SystemCall {
   name: string
-  /** Relative to the run's folder. */
+  /** Path in the folder of the run. */
   file: string
   /** Number among the calls of this name on this file, from 1. */
   number: number
 }
 
-/** A fault that is injected into a call: an error, or a kill at this call. */
-export interface Fault {
-  call: Call
+/** Fault of a system call: an error code such as ENOSPC, or SIGKILL at this call. */
+export interface InjectedFault {
+  call: SystemCall
   what: string
 }
 
-export interface Run {
+export interface RunSettings {
   folder: string
   argv: string[]
   env: Record<string, string>
 }
 
-export interface Ended {
+export interface ProcessResult {
   code: number | null
   signal: NodeJS.Signals | null
   out: string
   err: string
 }
 
-/** File names are random by default, but a fault is injected into a named file. */
 const fixedNames = join(import.meta.dirname, 'fixed-names.cjs')
 
-/** Runs the built program, under strace if a fault is injected or the calls are traced. */
-async function start({ folder, argv, env }: Run, strace: string[] = []): Promise<Ended> {
+/** Runs the built program, under strace if strace has arguments. */
+async function start({ folder, argv, env }: RunSettings, strace: string[] = []): Promise<ProcessResult> {
   const words = [process.execPath, binary, ...argv]
   const [command = '', ...rest] = strace.length > 0 ? ['strace', ...strace, ...words] : words
   const child = spawn(command, rest, {
@@ -76,7 +75,8 @@ async function start({ folder, argv, env }: Run, strace: string[] = []): Promise
       HOME: join(folder, 'home'),
       TMPDIR: join(folder, 'tmp'),
       NODE_DISABLE_COMPILE_CACHE: '1',
-      // With one thread, the order of the calls is always the same.
+      // With one thread, the calls are always in the same order, so the number of a call always means the
+      // same call.
       UV_THREADPOOL_SIZE: '1',
       ...(strace.length > 0 ? { NODE_OPTIONS: `--require ${JSON.stringify(fixedNames)}` } : {}),
       ...env,
@@ -95,16 +95,16 @@ async function start({ folder, argv, env }: Run, strace: string[] = []): Promise
   })
 }
 
-export const runWithoutFault = (run: Run): Promise<Ended> => start(run)
+export const runWithoutFault = (run: RunSettings): Promise<ProcessResult> => start(run)
 
-/** Runs the program and returns its calls that may change files in its folder. */
-export async function traceCalls(run: Run): Promise<{ ended: Ended; calls: Call[] }> {
+/** Runs the program, and returns the system calls that may change files in its folder. */
+export async function traceCalls(run: RunSettings): Promise<{ ended: ProcessResult; calls: SystemCall[] }> {
   const log = join(run.folder, 'calls')
   const ended = await start(run, ['-f', '-y', '-qq', '-s', '0', '-o', log, '-e', `trace=${changing.join()}`])
   return { ended, calls: findCalls(readFileSync(log, 'utf8'), run.folder) }
 }
 
-function findCalls(log: string, folder: string): Call[] {
+function findCalls(log: string, folder: string): SystemCall[] {
   const counts = new Map<string, number>()
   return log
     .replaceAll(/AT_FDCWD<[^>]*>/g, '')
@@ -112,9 +112,9 @@ function findCalls(log: string, folder: string): Call[] {
     .flatMap((line) => {
       const [, name = '', args = ''] = /^\d+ +(\w+)\((.*)/.exec(line) ?? []
       const paths = [...args.matchAll(/["<](\/[^">]*)[">]/g)].map(([, path = '']) => path)
-      const own = paths.find((path) => path.startsWith(`${folder}/`))
-      if (own === undefined) return []
-      const file = own.slice(folder.length + 1)
+      const path = paths.find((path) => path.startsWith(`${folder}/`))
+      if (path === undefined) return []
+      const file = path.slice(folder.length + 1)
       const key = `${name} ${file}`
       const number = (counts.get(key) ?? 0) + 1
       counts.set(key, number)
@@ -123,14 +123,14 @@ function findCalls(log: string, folder: string): Call[] {
     })
 }
 
-export const listFaults = (call: Call): Fault[] =>
+export const listPossibleFaults = (call: SystemCall): InjectedFault[] =>
   [...(failures[call.name] ?? []), 'SIGKILL'].map((what) => ({ call, what }))
 
 /** Runs the program and injects a fault into one call. */
 export async function runWithFault(
-  run: Run,
-  { call: { name, file, number }, what }: Fault,
-): Promise<Ended & { isInjected: boolean }> {
+  run: RunSettings,
+  { call: { name, file, number }, what }: InjectedFault,
+): Promise<ProcessResult & { isInjected: boolean }> {
   const log = join(run.folder, 'calls')
   const how = what === 'SIGKILL' ? 'signal=KILL' : `error=${what}`
   const ended = await start(run, [

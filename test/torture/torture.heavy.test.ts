@@ -3,45 +3,51 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, describe, expect, test } from 'vitest'
 import { createRandom } from '../harness/random.ts'
-import { type Case, cases, type Observation, prepare } from './cases.ts'
-import { type Fault, listFaults, runWithFault, runWithoutFault, traceCalls } from './strace.ts'
+import { prepareFolder, type RunObservation, type TortureCase, tortureCases } from './cases.ts'
+import {
+  type InjectedFault,
+  listPossibleFaults,
+  runWithFault,
+  runWithoutFault,
+  traceCalls,
+} from './strace.ts'
 
-/** Number of calls per case that get a fault. npm run proof:torture tests all. */
+/** Number of faults per case. `npm run proof:torture` tests all faults. */
 const wanted = process.env.TORTURE === 'all' ? Number.POSITIVE_INFINITY : Number(process.env.TORTURE ?? 2)
 const seed = process.env.TORTURE_SEED ?? String(Date.now() % 100_000)
 const random = createRandom([seed])
 
-/**
- * Port of each case. The names of temporary files contain the port, so all runs of a case use the same one.
- */
+/** Port of each case. Names of temporary files contain the port, so all runs of a case need the same port. */
 const ports = new Map<string, number>()
 
 const counts = { calls: 0, faults: 0, missed: 0 }
 
-/** Returns whether help exit-codes documents the exit code, other than the code of a bug. */
-const isPromised = (code: number | null) => code === null || code === 0 || (code >= 2 && code <= 15)
+/**
+ * Returns whether `parley help exit-codes` documents the exit code. Code 1 means a bug, so it does not count.
+ */
+const isDocumented = (code: number | null) => code === null || code === 0 || (code >= 2 && code <= 15)
 
-function chooseFaults(faults: Fault[]): Fault[] {
+function chooseFaults(faults: InjectedFault[]): InjectedFault[] {
   if (wanted === Number.POSITIVE_INFINITY) return faults
   return Array.from(
     { length: Math.min(wanted, faults.length) },
-    () => faults[Math.floor(random() * faults.length)] as Fault,
+    () => faults[Math.floor(random() * faults.length)] as InjectedFault,
   )
 }
 
-/** Creates the folder and service of a case, and removes them afterwards. */
-async function within<T>(
-  each: Case,
+/** Calls `act` with the folder and service of a case, and removes them afterwards. */
+async function withFolderAndService<T>(
+  each: TortureCase,
   act: (world: {
     folder: string
     run: (argv: string[]) => { folder: string; argv: string[]; env: Record<string, string> }
-    see: (ended: Observation['ended']) => Observation
+    see: (ended: RunObservation['ended']) => RunObservation
   }) => Promise<T>,
 ): Promise<T> {
   const folder = mkdtempSync(join(tmpdir(), 'torture-'))
   const service = await each.serve(ports.get(each.name) ?? 0)
   ports.set(each.name, service.port)
-  const files = prepare(folder, each.before)
+  const files = prepareFolder(folder, each.before)
   try {
     return await act({
       folder,
@@ -54,8 +60,8 @@ async function within<T>(
   }
 }
 
-async function checkAfterFault(each: Case, fault: Fault): Promise<void> {
-  await within(each, async ({ run, see }) => {
+async function checkAfterFault(each: TortureCase, fault: InjectedFault): Promise<void> {
+  await withFolderAndService(each, async ({ run, see }) => {
     const ended = await runWithFault(run(each.argv), fault)
     if (!ended.isInjected) {
       counts.missed++
@@ -66,13 +72,13 @@ async function checkAfterFault(each: Case, fault: Fault): Promise<void> {
     const { call, what } = fault
     const where = `${what} at ${call.name} ${call.number} of ${call.file}: exit ${ended.code ?? ended.signal}\n${ended.out}${ended.err}`
     try {
-      expect(isPromised(ended.code), 'an undocumented exit code').toBe(true)
+      expect(isDocumented(ended.code), 'an undocumented exit code').toBe(true)
       const seen = see(ended)
       each.check(seen)
-      const recorded = each.recordedIn?.(seen) ?? []
+      const recorded = each.listRecordedAnswers?.(seen) ?? []
       const left = seen.files.names().filter((name) => /\/\.parley-/.test(name))
       if (what !== 'SIGKILL' && call.name !== 'unlink') expect(left, 'a temporary file is left').toEqual([])
-      if (each.isOver?.(seen)) return
+      if (each.isDone?.(seen)) return
       const next = await runWithoutFault(run(each.again ?? each.argv))
       expect(each.nextCodes ?? [0], `the next run: ${next.err}`).toContain(next.code)
       each.checkNext(see(next), recorded)
@@ -88,13 +94,13 @@ afterAll(() => {
   process.stdout.write(`torture: ${what}\n`)
 })
 
-describe('a write that fails or is killed loses no file content, and the next run works (needs strace)', () => {
-  for (const each of cases)
-    test(each.name, async () => {
-      const { ended, calls } = await within(each, ({ run }) => traceCalls(run(each.argv)))
+describe('a failed system call loses no content (needs strace)', () => {
+  for (const each of tortureCases)
+    test(`${each.name} loses no content if a system call fails or the run is killed, and the next run works`, async () => {
+      const { ended, calls } = await withFolderAndService(each, ({ run }) => traceCalls(run(each.argv)))
       expect(ended.code, ended.err).toBe(0)
       counts.calls += calls.length
-      const faults = chooseFaults(calls.flatMap(listFaults))
+      const faults = chooseFaults(calls.flatMap(listPossibleFaults))
       const broken: string[] = []
       for (const fault of faults) {
         counts.faults++
