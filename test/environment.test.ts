@@ -83,33 +83,27 @@ test('events list repeats the day if the UTC offset changes during the day', asy
   ])
 })
 
-describe.each([
-  ['in a pipe', [], 'NO_COLOR= FORCE_COLOR=1', true],
-  ['in a pipe', [], 'FORCE_COLOR=3', true],
-  ['in a pipe', [], 'CLICOLOR=1', false],
-  ['in a pipe', [], 'NO_COLOR=1 FORCE_COLOR=1', false],
-  ['on a terminal', ['stderr'], '', true],
-  ['on a terminal', ['stderr'], 'FORCE_COLOR=0', false],
-  ['on a terminal', ['stderr'], 'NO_COLOR=1', false],
-  ['on a terminal', ['stderr'], 'CLICOLOR=0', false],
-  ['on a terminal', ['stderr'], 'TERM=dumb', false],
-] as const)('V12: colours %s', (where, tty, variables, isColored) => {
-  const env = Object.fromEntries(
-    variables
-      .split(' ')
-      .filter(Boolean)
-      .map((each) => each.split('=')),
-  )
-
-  test(`V12: stderr ${where} ${isColored ? 'has' : 'has no'} colour with "${variables}"`, async () => {
-    for (const argv of [
-      ['chat', 'hi', '--usage'],
-      ['chat', '--no-such-flag'],
-      ['chat', 'hi', '-m', '..'],
-    ]) {
-      const { err } = await run(argv, { exchange: answering(message('ok')), env, tty: [...tty], stdin: '' })
-      expect(err).not.toBe('')
-      expect(/\x1b\[\d+m/.test(err), `${argv.join(' ')}: ${err}`).toBe(isColored)
-    }
-  })
+test.each([
+  ['in a pipe', 'NO_COLOR= FORCE_COLOR=1', 'colour'],
+  ['in a pipe', 'FORCE_COLOR=3', 'colour'],
+  ['in a pipe', 'CLICOLOR=1', 'no colour'],
+  ['in a pipe', 'NO_COLOR=1 FORCE_COLOR=1', 'no colour'],
+  ['on a terminal', '', 'colour'],
+  ['on a terminal', 'FORCE_COLOR=0', 'no colour'],
+  ['on a terminal', 'NO_COLOR=1', 'no colour'],
+  ['on a terminal', 'CLICOLOR=0', 'no colour'],
+  ['on a terminal', 'TERM=dumb', 'no colour'],
+])('V12: stderr %s with the variables "%s" has %s', async (where, variables, expected) => {
+  const assignments = variables.split(' ').filter(Boolean)
+  const env = Object.fromEntries(assignments.map((each) => each.split('=')))
+  for (const argv of [
+    ['chat', 'hi', '--usage'],
+    ['chat', '--no-such-flag'],
+    ['chat', 'hi', '-m', '..'],
+  ]) {
+    const tty: 'stderr'[] = where === 'on a terminal' ? ['stderr'] : []
+    const { err } = await run(argv, { exchange: answering(message('ok')), env, tty, stdin: '' })
+    expect(err).not.toBe('')
+    expect(/\x1b\[\d+m/.test(err), `${argv.join(' ')}: ${err}`).toBe(expected === 'colour')
+  }
 })

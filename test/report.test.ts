@@ -228,13 +228,13 @@ test('F30: --report writes nothing and keeps an earlier report if another flag n
 })
 
 test.each([
-  ['folder', 'it is not a regular file'],
-  ['link', 'it is not a regular file'],
-  ['nowhere/r.json', 'no such file or folder'],
+  ['a-folder', 'it is not a regular file'],
+  ['a-link', 'it is not a regular file'],
+  ['missing-folder/r.json', 'no such file or folder'],
 ])('--report %s exits with 11 and sends nothing (needs symbolic links)', async (name, why) => {
   const cwd = temporaryFolder()
-  mkdirSync(join(cwd, 'folder'))
-  symlinkSync('elsewhere', join(cwd, 'link'))
+  mkdirSync(join(cwd, 'a-folder'))
+  symlinkSync('elsewhere', join(cwd, 'a-link'))
   const ended = await run(['chat', 'hi', '--report', name], { cwd })
   expect(ended).toMatchObject({ code: 11, out: '', requests: [] })
   expect(ended.err).toBe(`parley: --report ${name}: ${why}\n  nothing was sent\n`)

@@ -78,17 +78,17 @@ describe('help without the pager', () => {
     expect([shown.length, out]).toEqual([1, isHelp])
   })
 
-  test.each([[0], [undefined], [130]])(
-    'help is not printed again after the user left the pager with exit code %s',
-    async (code) => {
-      const runPager = async () => code
-      const ended = await run(['help', 'ci'], { ...terminal, runPager })
-      expect([ended.code, ended.out]).toEqual([0, ''])
-    },
-  )
+  test.each([
+    ['with exit code 0', 0],
+    ['with exit code 130', 130],
+    ['by a signal', undefined],
+  ])('help is not printed again after the pager ends %s', async (_, code) => {
+    const runPager = async () => code
+    const env = { PAGER: 'pg' }
+    const ended = await run(['help', 'ci'], { tty: ['stdout'], columns: 80, rows: 24, env, runPager })
+    expect([ended.code, ended.out]).toEqual([0, ''])
+  })
 })
-
-const terminal = { tty: ['stdout' as const], columns: 80, rows: 24, env: { PAGER: 'pg' } }
 
 test('the pager has the terminal and reads the whole text (needs script)', async () => {
   const folder = temporaryFolder()
