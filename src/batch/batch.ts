@@ -31,7 +31,6 @@ export interface BatchLineHandlers {
 
 const defaultConcurrency = 8
 
-/** Sends the requests of a batch, or prints them with `--dry-run`. Throws a `CliError`. */
 export async function runBatch(
   outerContext: Context,
   options: BatchOptions,

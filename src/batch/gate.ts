@@ -7,9 +7,7 @@ export interface BatchLimits {
   concurrency: number
   /** `retry.deadline` is a monotonic time in milliseconds, or Infinity. */
   retry: RetryPolicy
-  /** Value of `--max-total-tokens`, or Infinity without the flag. */
   maxTokens: number
-  /** Returns the limit of `--max-failed`, or Infinity without the flag. */
   getMaxFailed(): number
 }
 
@@ -125,8 +123,7 @@ export interface FailedRequest {
   random: number
 }
 
-/** Longest wait that parley accepts from Retry-After. */
-const maxPauseMs = 3_600_000
+const maxRetryAfterMs = 3_600_000
 /** After pauses of this total length without a success, the batch ends. */
 const maxFailedPausesMs = 300_000
 /** Longest time after a pause in which answers add no slot. */
@@ -256,7 +253,7 @@ function requireAllowedWait(
   failedMs: number,
 ): void {
   const isLate = now + waitMs > deadlineMs
-  const tooLong = waitMs > maxPauseMs ? 'more than an hour' : isLate && 'past the deadline'
+  const tooLong = waitMs > maxRetryAfterMs ? 'more than an hour' : isLate && 'past the deadline'
   const because =
     failedMs >= maxFailedPausesMs
       ? 'no request succeeded in 5 minutes of pauses'

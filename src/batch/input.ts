@@ -102,11 +102,9 @@ export class BatchTally implements BatchUsage {
 
 export interface BatchInput {
   tally: BatchTally
-  /** Throws a `CliError` for an invalid line or a failed read. */
   lines: AsyncIterable<BatchLine>
 }
 
-/** Opens a file, or stdin for `-`. Throws a `CliError`. */
 export async function openBatchSource({ input, host }: Context, name: string): Promise<BatchSource> {
   if (name === '') throw usageError('--batch needs a file, or - for stdin')
   if (name === '-') {
@@ -229,7 +227,6 @@ const notJsonHint = 'jq -R . converts each line of plain text to JSON'
 
 type CreatedLine = { line: BatchLine; isDone: boolean } | BadLine
 
-/** Returns `undefined` for a blank line. */
 async function createLine(
   raw: RawLine,
   prepare: PrepareBatchLine,

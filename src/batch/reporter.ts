@@ -114,7 +114,6 @@ export class BatchReporter {
     this.#last = { index, at: host.timers.now() }
   }
 
-  /** `until` is the monotonic end of the pause, and `slots` the maximum concurrency after the pause. */
   onPause(error: CliError, until: number, slots: number): void {
     this.#pausedUntil = until
     const wait = ((until - this.#context.host.timers.now()) / 1000).toFixed(1)

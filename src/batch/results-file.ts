@@ -12,7 +12,6 @@ import type { BatchLineRegistry } from './line-registry.ts'
 
 export class EarlierResults {
   results = 0
-  /** Tokens of all results. Answers without a token count add nothing. */
   tokens = 0
   isPartial = false
   /** Number of lines that are not results. */

@@ -47,7 +47,6 @@ export interface BatchOutcome {
  */
 const minReportedExtensionMs = 1000
 
-/** Requests lines concurrently. Writes each result as soon as its request ends. */
 export class BatchRun implements BatchState {
   gate
   readonly waiting: BatchLine[] = []
@@ -66,7 +65,6 @@ export class BatchRun implements BatchState {
   #hasReportedMissingTokens = false
   /** True if repeating a failed line may pay for its answer twice. */
   mayDuplicate = false
-  /** Results that stdout has not accepted yet. */
   readonly #unprintedResults: ShortLivedSet<string> = new ShortLivedSet()
   /**
    * Number of pending requests, reads and retry delays. When one of them ends, the loop of `runToEnd`

@@ -11,7 +11,6 @@ export interface BodyFlags extends PromptFlags {
   set?: string[]
 }
 
-/** Converts flags to parts of a request body. Throws a usage error if a value of `--set` is invalid. */
 export const createBodyParts = (
   { set = [], temperature, maxOutputTokens }: BodyFlags,
   { system }: Pick<ArgumentInputs, 'system'>,

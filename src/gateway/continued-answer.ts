@@ -10,7 +10,6 @@ import { createTextWithinLimit } from '../wire/json/body-text.ts'
 import { createJsonAssignment, editJson } from '../wire/json/edit.ts'
 import { createResponseError } from '../wire/problem/problem.ts'
 
-/** The part of an answer that one response contains. */
 export interface AnswerPart extends AnswerOutcome {
   hasContent: boolean
 }

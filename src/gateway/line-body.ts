@@ -59,10 +59,6 @@ interface LineReading<T> {
   requireNext: ContinuationCheck
 }
 
-/**
- * Returns the functions that build, preview and send the requests of a batch. Throws a usage error if a
- * flag is invalid.
- */
 export async function createBatchLineSender(
   outer: Context,
   settings: ResolvedSettings,
@@ -91,7 +87,6 @@ export async function createBatchLineSender(
     context,
     retry: { repeat: endpoint.repeat, retries, retryUnknown },
     preview: async (request: BatchLineRequest) => void (await caller.preview(endpoint, createParts(request))),
-    /** Builds the request of an input line. Throws a usage error if the line is invalid. */
     async build(line: ParsedBatchLine): Promise<BatchLineRequest> {
       if (line.model !== undefined) encodePathSegment('model', line.model)
       return {

@@ -50,16 +50,11 @@ export async function openConversation(context: Context, name: string) {
 
   const given = await read()
   return {
-    /** `undefined` if the file is missing or empty. */
     stored: given && { text: given.body, name },
     /** Model of the last run. The file has it as the field `model`, which parley never sends in a body. */
     model: given?.model,
-    /** Throws a `CliError` if another run has taken over the lock of the file. */
     requireLock,
     unchangedNote: `${toOneLine(name)} ${given ? 'is unchanged' : 'was not created'}`,
-    /**
-     * Adds the question and the answer, and sets the model and the instruction. Other fields stay unchanged.
-     */
     async addTurn({ question, answer, role, system, model }: Turn): Promise<void> {
       let isAdded = false
       const hooks = { onInterrupt: () => (isAdded ? undefined : 'the answer is not in the thread') }

@@ -25,10 +25,6 @@ import {
 } from '../line-body.ts'
 import { type ChatOptions, chooseChatModel, loadSchemaModule } from './chat.ts'
 
-/**
- * Returns the functions that prepare and preview the chat requests of a batch. Throws a `CliError` if a
- * flag or an input is invalid.
- */
 export async function prepareChatLines(
   context: Context,
   settings: ResolvedSettings,

@@ -30,7 +30,6 @@ export interface ImageDestinationOptions {
   replaces: boolean
 }
 
-/** Throws a `CliError` if images cannot be saved in the destination. */
 export async function openImageDestination(
   context: Context,
   { output, name, replaces }: ImageDestinationOptions,

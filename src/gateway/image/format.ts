@@ -2,7 +2,6 @@ import { detectMimeType } from '../../io/file-content.ts'
 
 const extensions = ['png', 'jpg', 'webp', 'gif', 'avif', 'bmp', 'tiff', 'heic']
 
-/** Other extensions of the same formats, with the extension that parley uses. */
 const canonicalExtensions = new Map([
   ['jpeg', 'jpg'],
   ['jpe', 'jpg'],

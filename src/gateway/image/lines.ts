@@ -25,10 +25,6 @@ import { chooseImageModel, type ImageOptions } from './image.ts'
 import { createImageName, readPromptOfBody } from './name.ts'
 import { saveImages } from './saving.ts'
 
-/**
- * Returns the functions that prepare and preview the image requests of a batch. Throws a `CliError` if a flag
- * or an input is invalid.
- */
 export async function prepareImageLines(
   context: Context,
   settings: ResolvedSettings,
