@@ -72,31 +72,29 @@ describe('parley redacts secrets in a text', () => {
   )
 })
 
-describe('parley redacts secrets in base64', () => {
-  test.each(['canary-secret', 'canary-secret1', 'canary-secret12', '~~~???>>>~?~>', 'abcde'])(
-    'K41: parley redacts %s in base64 at any offset',
-    (secret) => {
-      const { redact } = createSecrets(secret)
-      for (const form of ['base64', 'base64url'] as const) {
-        for (const before of ['', 'x', 'xy', 'me:', 'a longer name:']) {
-          for (const after of ['', '.', '..', '...']) {
-            const encoded = Buffer.from(before + secret + after).toString(form)
-            expect(redact(`<${encoded}> <${encoded}>`)).toBe('<[redacted]> <[redacted]>')
-          }
+test.each(['canary-secret', 'canary-secret1', 'canary-secret12', '~~~???>>>~?~>', 'abcde'])(
+  'K41: parley redacts %s in base64 at any offset',
+  (secret) => {
+    const { redact } = createSecrets(secret)
+    for (const form of ['base64', 'base64url'] as const) {
+      for (const before of ['', 'x', 'xy', 'me:', 'a longer name:']) {
+        for (const after of ['', '.', '..', '...']) {
+          const encoded = Buffer.from(before + secret + after).toString(form)
+          expect(redact(`<${encoded}> <${encoded}>`)).toBe('<[redacted]> <[redacted]>')
         }
       }
-    },
-  )
-
-  test('parley leaves the base64 of other words unchanged', () => {
-    const { redact } = createSecrets('canary-secret', 'abcd')
-    for (const other of ['some words', 'canary-secre', 'abc']) {
-      const encoded = Buffer.from(other).toString('base64')
-      expect(redact(`<${encoded}>`)).toBe(`<${encoded}>`)
     }
-    // Fewer than six characters of base64 could be part of any text.
-    expect(redact(Buffer.from('x:abcd.').toString('base64'))).toBe(Buffer.from('x:abcd.').toString('base64'))
-  })
+  },
+)
+
+test('parley leaves the base64 of other words unchanged', () => {
+  const { redact } = createSecrets('canary-secret', 'abcd')
+  for (const other of ['some words', 'canary-secre', 'abc']) {
+    const encoded = Buffer.from(other).toString('base64')
+    expect(redact(`<${encoded}>`)).toBe(`<${encoded}>`)
+  }
+  // Fewer than six characters of base64 could be part of any text.
+  expect(redact(Buffer.from('x:abcd.').toString('base64'))).toBe(Buffer.from('x:abcd.').toString('base64'))
 })
 
 test.each([
@@ -167,23 +165,21 @@ describe('parley redacts secrets in a long text', () => {
   })
 })
 
-describe('parley redacts secrets in an address', () => {
-  test.each([
-    ['see https://u:p@h.test/ and ftp://u@h', 'see https://[redacted]@h.test/ and ftp://[redacted]@h'],
-    ['git+ssh-1.x://u:p@h', 'git+ssh-1.x://[redacted]@h'],
-    ['//u:p@h \\\\u:p@h', '//[redacted]@h \\\\[redacted]@h'],
-    ['HTTPS://u:p@ss@h', 'HTTPS://[redacted]@h'],
-    ['https://h/a@b https://h?a@b https://h#a@b', 'https://h/a@b https://h?a@b https://h#a@b'],
-    ['https://h and a@b', 'https://h and a@b'],
-    ['https://us"er:p@h', 'https://[redacted]@h'],
-    ['?key=abc&x=1&access_token=abc', '?key=[redacted]&x=1&access_token=[redacted]'],
-    ['?a.b-c_secret=abc#client-Password=abc', '?a.b-c_secret=[redacted]#client-Password=[redacted]'],
-    ['?X-Amz-Signature=ab"c', '?X-Amz-Signature=[redacted]"c'],
-    [`?key=ab'c&key=ab\\c&key=ab c`, `?key=[redacted]'c&key=[redacted]\\c&key=[redacted] c`],
-    ['?keys=abc&key= key=abc', '?keys=abc&key= key=abc'],
-  ])('parley redacts only passwords and keys of the addresses in: %s', (text, shown) => {
-    expect(createSecrets().redact(text)).toBe(shown)
-  })
+test.each([
+  ['see https://u:p@h.test/ and ftp://u@h', 'see https://[redacted]@h.test/ and ftp://[redacted]@h'],
+  ['git+ssh-1.x://u:p@h', 'git+ssh-1.x://[redacted]@h'],
+  ['//u:p@h \\\\u:p@h', '//[redacted]@h \\\\[redacted]@h'],
+  ['HTTPS://u:p@ss@h', 'HTTPS://[redacted]@h'],
+  ['https://h/a@b https://h?a@b https://h#a@b', 'https://h/a@b https://h?a@b https://h#a@b'],
+  ['https://h and a@b', 'https://h and a@b'],
+  ['https://us"er:p@h', 'https://[redacted]@h'],
+  ['?key=abc&x=1&access_token=abc', '?key=[redacted]&x=1&access_token=[redacted]'],
+  ['?a.b-c_secret=abc#client-Password=abc', '?a.b-c_secret=[redacted]#client-Password=[redacted]'],
+  ['?X-Amz-Signature=ab"c', '?X-Amz-Signature=[redacted]"c'],
+  [`?key=ab'c&key=ab\\c&key=ab c`, `?key=[redacted]'c&key=[redacted]\\c&key=[redacted] c`],
+  ['?keys=abc&key= key=abc', '?keys=abc&key= key=abc'],
+])('parley redacts only passwords and keys of the addresses in: %s', (text, shown) => {
+  expect(createSecrets().redact(text)).toBe(shown)
 })
 
 test('parley redacts secrets inside of a JSON value, and the JSON stays valid', () => {

@@ -78,32 +78,30 @@ describe('an output name with a backslash at its end is a folder only on Windows
   })
 })
 
-describe('parley waits for a file that another process has open on Windows', () => {
-  test('on Windows parley retries to replace a file that another process has open', async () => {
-    const { cwd, env } = createWindows(failing('renameSync', { code: 'EBUSY', times: 3 }))
-    const argv = ['chat', 'x', '-o', 'a.txt', '-q', '--report', 'r.json']
-    const ended = await execute(argv, {
-      cwd,
-      env: { ...env, ...(await serving((socket) => socket.end(answer))) },
-    })
-    expect(ended).toMatchObject({ code: 0, err: '' })
-    expect(readFileSync(join(cwd, 'a.txt'), 'utf8')).toBe('Hi\n')
-    expect(existsSync(join(cwd, 'r.json'))).toBe(true)
+test('on Windows parley retries to replace a file that another process has open', async () => {
+  const { cwd, env } = createWindows(failing('renameSync', { code: 'EBUSY', times: 3 }))
+  const argv = ['chat', 'x', '-o', 'a.txt', '-q', '--report', 'r.json']
+  const ended = await execute(argv, {
+    cwd,
+    env: { ...env, ...(await serving((socket) => socket.end(answer))) },
   })
-
-  test.each([
-    [3, 0, ''],
-    [100, 3, 'permission denied'],
-  ])(
-    'on Windows parley waits for a lock file that is busy %i times, up to a limit',
-    async (times, code, err) => {
-      const { cwd, env } = createWindows(failing('openSync', { code: 'EPERM', times, end: '.parley-lock' }))
-      const ended = await execute(['config', 'set', 'timeout', '5'], { cwd, env })
-      expect(ended.code).toBe(code)
-      expect(ended.err).toContain(err)
-    },
-  )
+  expect(ended).toMatchObject({ code: 0, err: '' })
+  expect(readFileSync(join(cwd, 'a.txt'), 'utf8')).toBe('Hi\n')
+  expect(existsSync(join(cwd, 'r.json'))).toBe(true)
 })
+
+test.each([
+  [3, 0, ''],
+  [100, 3, 'permission denied'],
+])(
+  'on Windows parley waits for a lock file that is busy %i times, up to a limit',
+  async (times, code, err) => {
+    const { cwd, env } = createWindows(failing('openSync', { code: 'EPERM', times, end: '.parley-lock' }))
+    const ended = await execute(['config', 'set', 'timeout', '5'], { cwd, env })
+    expect(ended.code).toBe(code)
+    expect(ended.err).toContain(err)
+  },
+)
 
 test('image copies an image if the file system has no hard links', async () => {
   const { cwd, env } = createWindows(failing('linkSync', { code: 'EISDIR', times: 1 }))

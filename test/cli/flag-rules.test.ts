@@ -7,13 +7,9 @@ import { declareRequestFlags } from '../../src/cli/flags.ts'
 import type { CommandEntry } from '../../src/commands/command.ts'
 import { run, temporaryFolder } from '../harness/run.ts'
 
-const confirm = ['events', 'confirm', '-s', 's', 't1']
-
 test.each([
   ['events run hi -s s --tool-timeout 5', '--tool-timeout works only with --tool'],
-  [`${confirm.join(' ')} --allow --message no`, '--message works only with --deny'],
   ['chat hi --max-failed 0', '--max-failed works only with --batch'],
-  ['chat hi --schema-retries 1', '--schema-retries works only with --schema'],
   ['image hi --share 1/2', '--share works only with --batch'],
   ['chat --batch b.nd --resume', '--resume works only with --results'],
   ['chat --batch b.nd --stream', '--stream has no effect with --batch'],
@@ -23,7 +19,8 @@ test.each([
   ['image hi --raw -o a.png', '--output has no effect with --raw'],
   ['policy check p.json --fail-on-deny', '--fail-on-deny works only with EVENTS or --session'],
   ['policy check p.json --header a:b', '--header works only with --session'],
-])('parley exits with 2 if a flag of the command line has no effect: %s', async (line, expectedText) => {
+  ['events send hi -s s --raw --ids', '--raw and --ids exclude each other'],
+])('parley exits with 2 if one of the flags would have no effect: %s', async (line, expectedText) => {
   const cwd = temporaryFolder()
   writeFileSync(join(cwd, 'b.nd'), '"a"\n')
   writeFileSync(join(cwd, 's.json'), '{}')

@@ -20,76 +20,72 @@ const image = ['image', 'a fox', '-m', 'm']
 const send = ['events', 'send', '-s', 'sesn_1', '--no-stdin']
 const task = ['events', 'run', 'hi', '-s', 'sesn_1', '--no-stdin']
 
-describe('F30: one file as the value of two flags', () => {
-  test.each<[argv: string[], expectedText: string, text?: string]>([
-    [[...chat, '--thread', 'a', '--report', 'a'], '--thread and --report', thread],
-    [[...chat, '-o', 'a', '--report', 'a'], '-o and --report'],
-    [[...chat, '-o', 'a', '--thread', 'a'], '-o and --thread', thread],
-    [['chat', '-i', 'a', '--no-stdin', '-o', 'a'], '-i and -o', '{"contents":[]}'],
-    [[...chat, '--system', '@a', '-o', 'a'], '--system and -o', 'Be brief.'],
-    [[...chat, '-H', '@a', '--report', 'a'], '-H and --report', 'x-a: b'],
-    [['chat', '--batch', 'a', '--results', 'a'], '--batch and --results', '"hi"\n'],
-    [['chat', '--batch', 'b', '--results', 'a', '--resume', '--report', 'a'], '--results and --report', ''],
-    [[...image, '-f', 'a', '-o', 'a'], '-f and -o', 'GIF89a'],
-    [[...send, '--message', '@a', '--report', 'a'], '--message and --report', 'hi'],
-    [[...send, '-i', 'a', '--report', 'a'], '-i and --report', events],
-    [[...task, '--policy', 'a', '--audit', 'a'], '--policy and --audit', policy],
-    [['policy', 'check', 'b', 'a', '--report', 'a'], 'EVENTS and --report', ''],
-    [['api', 'gateway', '/v1/m', '-i', 'a', '-o', 'a'], '-i and -o', '{}'],
-  ])(
-    'F30: parley exits with 2 and changes nothing if two flags name one file: %j',
-    async (argv, expectedText, text) => {
-      const cwd = folderWith(text)
-      writeFileSync(join(cwd, 'b'), '"hi"\n')
-      const ended = await run(argv, { cwd })
-      expect(ended).toMatchObject({ code: 2, out: '', requests: [] })
-      expect(ended.err).toBe(`parley: ${expectedText} are the same file\n`)
-      expect(existsSync(join(cwd, 'a')) ? readFileSync(join(cwd, 'a'), 'utf8') : undefined).toBe(text)
-    },
-  )
+test.each<[argv: string[], expectedText: string, text?: string]>([
+  [[...chat, '--thread', 'a', '--report', 'a'], '--thread and --report', thread],
+  [[...chat, '-o', 'a', '--report', 'a'], '-o and --report'],
+  [[...chat, '-o', 'a', '--thread', 'a'], '-o and --thread', thread],
+  [['chat', '-i', 'a', '--no-stdin', '-o', 'a'], '-i and -o', '{"contents":[]}'],
+  [[...chat, '--system', '@a', '-o', 'a'], '--system and -o', 'Be brief.'],
+  [[...chat, '-H', '@a', '--report', 'a'], '-H and --report', 'x-a: b'],
+  [['chat', '--batch', 'a', '--results', 'a'], '--batch and --results', '"hi"\n'],
+  [['chat', '--batch', 'b', '--results', 'a', '--resume', '--report', 'a'], '--results and --report', ''],
+  [[...image, '-f', 'a', '-o', 'a'], '-f and -o', 'GIF89a'],
+  [[...send, '--message', '@a', '--report', 'a'], '--message and --report', 'hi'],
+  [[...send, '-i', 'a', '--report', 'a'], '-i and --report', events],
+  [[...task, '--policy', 'a', '--audit', 'a'], '--policy and --audit', policy],
+  [['policy', 'check', 'b', 'a', '--report', 'a'], 'EVENTS and --report', ''],
+  [['api', 'gateway', '/v1/m', '-i', 'a', '-o', 'a'], '-i and -o', '{}'],
+])(
+  'F30: parley exits with 2 and changes nothing if two flags name one file: %j',
+  async (argv, expectedText, text) => {
+    const cwd = folderWith(text)
+    writeFileSync(join(cwd, 'b'), '"hi"\n')
+    const ended = await run(argv, { cwd })
+    expect(ended).toMatchObject({ code: 2, out: '', requests: [] })
+    expect(ended.err).toBe(`parley: ${expectedText} are the same file\n`)
+    expect(existsSync(join(cwd, 'a')) ? readFileSync(join(cwd, 'a'), 'utf8') : undefined).toBe(text)
+  },
+)
 
-  test('F30: parley exits with 2 if -o names the file of --thread by another path', async () => {
-    const cwd = folderWith(thread)
-    mkdirSync(join(cwd, 'folder'))
-    symlinkSync('a', join(cwd, 'link'))
-    symlinkSync('.', join(cwd, 'here'))
-    const ended = await run([...chat, '-o', 'folder/../a', '--thread', 'a'], { cwd })
-    expect(ended).toMatchObject({ code: 2, requests: [] })
-    expect(readFileSync(join(cwd, 'a'), 'utf8')).toBe(thread)
-    const fresh = await run([...chat, '-o', 'here/new', '--thread', join(cwd, 'new')], { cwd })
-    expect(fresh).toMatchObject({ code: 2, requests: [] })
-  })
-
-  test('F30: parley exits with 2 if a flag names the profile file', async () => {
-    const cwd = temporaryFolder()
-    const path = join(cwd, configFolder, 'config.json')
-    mkdirSync(join(path, '..'), { recursive: true, mode: 0o700 })
-    writeFileSync(path, '{"profiles":{}}', { mode: 0o600 })
-    for (const flag of ['-o', '--report', '--thread']) {
-      const ended = await run([...chat, flag, path], { cwd })
-      expect(ended).toMatchObject({ code: 2, requests: [] })
-      expect(ended.err).toBe(`parley: the profile file and ${flag} are the same file\n`)
-    }
-    expect(readFileSync(path, 'utf8')).toBe('{"profiles":{}}')
-  })
+test('F30: parley exits with 2 if -o names the file of --thread by another path', async () => {
+  const cwd = folderWith(thread)
+  mkdirSync(join(cwd, 'folder'))
+  symlinkSync('a', join(cwd, 'link'))
+  symlinkSync('.', join(cwd, 'here'))
+  const ended = await run([...chat, '-o', 'folder/../a', '--thread', 'a'], { cwd })
+  expect(ended).toMatchObject({ code: 2, requests: [] })
+  expect(readFileSync(join(cwd, 'a'), 'utf8')).toBe(thread)
+  const fresh = await run([...chat, '-o', 'here/new', '--thread', join(cwd, 'new')], { cwd })
+  expect(fresh).toMatchObject({ code: 2, requests: [] })
 })
 
-describe('F30: accepted uses of one file by two flags', () => {
-  test.each<[why: string, argv: string[], text?: string]>([
-    ['if both flags read the file', [...chat, '-f', 'a', '-f', 'a', '--system', '@a'], 'notes'],
-    ['if -o replaces a file of -f', [...chat, '-f', 'a', '-o', 'a'], 'notes'],
-    ['if a later -o replaces the first one', [...chat, '-o', 'a', '-o', 'b', '--thread', 'a'], thread],
-    ['if one of the flags is -o -', [...chat, '-o', '-', '--thread', 'a'], thread],
-  ])('F30: parley accepts one file for two flags %s', async (_, argv, text) => {
-    const cwd = folderWith(text)
-    expect(await run(argv, { cwd, exchange: answering(message('ok')) })).toMatchObject({ code: 0 })
-  })
+test('F30: parley exits with 2 if a flag names the profile file', async () => {
+  const cwd = temporaryFolder()
+  const path = join(cwd, configFolder, 'config.json')
+  mkdirSync(join(path, '..'), { recursive: true, mode: 0o700 })
+  writeFileSync(path, '{"profiles":{}}', { mode: 0o600 })
+  for (const flag of ['-o', '--report', '--thread']) {
+    const ended = await run([...chat, flag, path], { cwd })
+    expect(ended).toMatchObject({ code: 2, requests: [] })
+    expect(ended.err).toBe(`parley: the profile file and ${flag} are the same file\n`)
+  }
+  expect(readFileSync(path, 'utf8')).toBe('{"profiles":{}}')
+})
 
-  test('F30: image --force may replace the image that -f names', async () => {
-    const cwd = folderWith('GIF89a', 'a.gif')
-    const ended = await run([...image, '-f', 'a.gif', '-o', 'a.gif', '--force'], { cwd })
-    expect(ended.code).toBe(0)
-  })
+test.each<[why: string, argv: string[], text?: string]>([
+  ['if both flags read the file', [...chat, '-f', 'a', '-f', 'a', '--system', '@a'], 'notes'],
+  ['if -o replaces a file of -f', [...chat, '-f', 'a', '-o', 'a'], 'notes'],
+  ['if a later -o replaces the first one', [...chat, '-o', 'a', '-o', 'b', '--thread', 'a'], thread],
+  ['if one of the flags is -o -', [...chat, '-o', '-', '--thread', 'a'], thread],
+])('F30: parley accepts one file for two flags %s', async (_, argv, text) => {
+  const cwd = folderWith(text)
+  expect(await run(argv, { cwd, exchange: answering(message('ok')) })).toMatchObject({ code: 0 })
+})
+
+test('F30: image --force may replace the image that -f names', async () => {
+  const cwd = folderWith('GIF89a', 'a.gif')
+  const ended = await run([...image, '-f', 'a.gif', '-o', 'a.gif', '--force'], { cwd })
+  expect(ended.code).toBe(0)
 })
 
 describe('F30: link to a missing file (needs POSIX files)', () => {

@@ -1,89 +1,78 @@
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { describe, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
 import { answering, message, run, temporaryFolder } from '../harness/run.ts'
 
 const long = '123456789'.repeat(40)
 
-describe('numbers on the command line', () => {
-  test.each([
-    ['--temperature', '1e-3', '"temperature":1e-3'],
-    ['--temperature', '.5', '"temperature":0.5'],
-    ['--temperature', '-.5', '"temperature":-0.5'],
-    ['--max-output-tokens', long, `"maxOutputTokens":${long}`],
-    ['--max-output-tokens', '0', '"maxOutputTokens":0'],
-  ])(
-    'P53: %s %s sends the number as typed, with words, with a body and in a batch',
-    async (flag, value, field) => {
-      const cwd = temporaryFolder()
-      writeFileSync(join(cwd, 'body.json'), '{"contents": [], "x": 1.10}')
-      writeFileSync(join(cwd, 'lines'), '"hi"\n')
-      for (const argv of [
-        ['chat', 'hi'],
-        ['image', 'hi', '-m', 'a'],
-        ['chat', '-i', 'body.json'],
-        ['chat', '--batch', 'lines'],
-      ]) {
-        const { code, requests } = await run([...argv, flag, value], { cwd })
-        // With 0 tokens, the demo answers without text.
-        const isCut = value === '0' && flag === '--max-output-tokens' && argv[0] === 'chat'
-        expect([code, requests.length]).toEqual([isCut ? 8 : 0, 1])
-        expect(requests[0]?.text).toContain(field)
-      }
-    },
-  )
-
-  test.each(['0', long])('--max-iterations %s sends the number as typed', async (value) => {
-    const { code, requests } = await run(
-      ['events', 'send', '-s', 's', '--outcome', 'x', '--max-iterations', value, '--rubric', 'y'],
-      { stdin: '' },
-    )
-    expect(code).toBe(0)
-    expect(requests[0]?.text).toContain(`"max_iterations":${value}`)
-    expect(requests[0]?.text).toContain('"rubric":{"type":"text","content":"y"}')
-  })
-
-  test.each([[`generationConfig.maxOutputTokens=${long}`], ['generationConfig.maxOutputTokens=1e400']])(
-    'chat sends a number of any size that --set puts into a body: %s',
-    async (assignment) => {
-      const { code, requests } = await run(['chat', 'x', '--set', assignment], {
-        exchange: answering(message('Hi')),
-      })
-      expect(code).toBe(0)
-      expect(requests[0]?.text).toContain(assignment.replace(/^.*\.(\w+)=/, '"$1":'))
-    },
-  )
-
-  test.each([
-    ['generationConfig.maxOutputTokens=1.5', 'generationConfig.maxOutputTokens: must be a whole number'],
-    ['generationConfig.temperature=hot', 'generationConfig.temperature: must be a number'],
-  ])(
-    'chat exits with 2 if a number in a body breaks a rule of the specification: %s',
-    async (assignment, expectedText) => {
-      const ended = await run(['chat', 'x', '--set', assignment])
-      expect(ended).toMatchObject({ code: 2, requests: [] })
-      expect(ended.err).toContain(expectedText)
-    },
-  )
-
-  test.each([
-    ['chat x --temperature', 'hot', 'not a number'],
-    ['chat x --max-output-tokens', '1.5', 'not a whole number'],
-    ['events list -s s --limit', '0', 'not a whole number of 1 or more'],
-    ['chat x --retries', '1.5', '--retries 1.5: must be a whole number'],
-    ['chat x --retries', long, ': must be at most 100'],
-  ])('parley exits with 2 for an invalid number of a flag: %s %s', async (command, value, expectedText) => {
-    const ended = await run([...command.split(' '), value])
-    expect(ended).toMatchObject({ code: 2, out: '', requests: [] })
-    expect(ended.err).toContain(expectedText)
-  })
-})
-
-test.each(['send hello', 'run hello'])(
-  'events %s exits with 2 if --raw and --ids are given together',
-  async (command) => {
-    const ended = await run(['events', ...command.split(' '), '-s', 's', '--raw', '--ids'])
-    expect(ended).toMatchObject({ code: 2, out: '', requests: [] })
-    expect(ended.err).toContain('--raw and --ids')
+test.each([
+  ['--temperature', '1e-3', '"temperature":1e-3'],
+  ['--temperature', '.5', '"temperature":0.5'],
+  ['--temperature', '-.5', '"temperature":-0.5'],
+  ['--max-output-tokens', long, `"maxOutputTokens":${long}`],
+  ['--max-output-tokens', '0', '"maxOutputTokens":0'],
+])(
+  'P53: %s %s sends the number as typed, with words, with a body and in a batch',
+  async (flag, value, field) => {
+    const cwd = temporaryFolder()
+    writeFileSync(join(cwd, 'body.json'), '{"contents": [], "x": 1.10}')
+    writeFileSync(join(cwd, 'lines'), '"hi"\n')
+    for (const argv of [
+      ['chat', 'hi'],
+      ['image', 'hi', '-m', 'a'],
+      ['chat', '-i', 'body.json'],
+      ['chat', '--batch', 'lines'],
+    ]) {
+      const { code, requests } = await run([...argv, flag, value], { cwd })
+      // With 0 tokens, the demo answers without text.
+      const isCut = value === '0' && flag === '--max-output-tokens' && argv[0] === 'chat'
+      expect([code, requests.length]).toEqual([isCut ? 8 : 0, 1])
+      expect(requests[0]?.text).toContain(field)
+    }
   },
 )
+
+test.each(['0', long])('--max-iterations %s sends the number as typed', async (value) => {
+  const { code, requests } = await run(
+    ['events', 'send', '-s', 's', '--outcome', 'x', '--max-iterations', value, '--rubric', 'y'],
+    { stdin: '' },
+  )
+  expect(code).toBe(0)
+  expect(requests[0]?.text).toContain(`"max_iterations":${value}`)
+  expect(requests[0]?.text).toContain('"rubric":{"type":"text","content":"y"}')
+})
+
+test.each([[`generationConfig.maxOutputTokens=${long}`], ['generationConfig.maxOutputTokens=1e400']])(
+  'chat sends a number of any size that --set puts into a body: %s',
+  async (assignment) => {
+    const { code, requests } = await run(['chat', 'x', '--set', assignment], {
+      exchange: answering(message('Hi')),
+    })
+    expect(code).toBe(0)
+    expect(requests[0]?.text).toContain(assignment.replace(/^.*\.(\w+)=/, '"$1":'))
+  },
+)
+
+test.each([
+  ['generationConfig.maxOutputTokens=1.5', 'generationConfig.maxOutputTokens: must be a whole number'],
+  ['generationConfig.temperature=hot', 'generationConfig.temperature: must be a number'],
+])(
+  'chat exits with 2 if a number in a body breaks a rule of the specification: %s',
+  async (assignment, expectedText) => {
+    const ended = await run(['chat', 'x', '--set', assignment])
+    expect(ended).toMatchObject({ code: 2, requests: [] })
+    expect(ended.err).toContain(expectedText)
+  },
+)
+
+test.each([
+  ['chat x --temperature', 'hot', 'not a number'],
+  ['chat x --max-output-tokens', '1.5', 'not a whole number'],
+  ['events list -s s --limit', '0', 'not a whole number of 1 or more'],
+  ['chat x --retries', '1.5', '--retries 1.5: must be a whole number'],
+  ['chat x --retries', long, ': must be at most 100'],
+])('parley exits with 2 for an invalid number of a flag: %s %s', async (command, value, expectedText) => {
+  const ended = await run([...command.split(' '), value])
+  expect(ended).toMatchObject({ code: 2, out: '', requests: [] })
+  expect(ended.err).toContain(expectedText)
+})

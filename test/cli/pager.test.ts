@@ -1,6 +1,6 @@
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { describe, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
 import type { Host } from '../../src/context.ts'
 import { type RunOptions, run, temporaryFolder } from '../harness/run.ts'
 import { runAtTerminal } from '../harness/typing.ts'
@@ -28,66 +28,62 @@ async function runPaged(argv: string[], world: RunOptions = {}, code: number | u
 
 const isHelp = expect.stringContaining('parley chat')
 
-describe('long help on a terminal goes through the pager', () => {
-  test.each([['help ci'], ['chat --help'], ['events send -h'], ['--help'], ['help']])(
-    'parley %s shows long help in the pager',
-    async (words) => {
-      const { code, out, err, shown } = await runPaged(words.split(' '))
-      expect([code, out, err]).toEqual([0, '', ''])
-      const printed = await run([...words.split(' '), '--no-pager'], { tty: ['stdout'], columns: 80 })
-      expect(shown).toMatchObject([{ text: 'pg', input: printed.out }])
-    },
-  )
+test.each([['help ci'], ['chat --help'], ['events send -h'], ['--help'], ['help']])(
+  'parley %s shows long help in the pager',
+  async (words) => {
+    const { code, out, err, shown } = await runPaged(words.split(' '))
+    expect([code, out, err]).toEqual([0, '', ''])
+    const printed = await run([...words.split(' '), '--no-pager'], { tty: ['stdout'], columns: 80 })
+    expect(shown).toMatchObject([{ text: 'pg', input: printed.out }])
+  },
+)
 
-  test.each<[env: Record<string, string>, pager: string, less: string]>([
-    [{ PARLEY_PAGER: 'more -d', PAGER: 'pg' }, 'more -d', 'FRX'],
-    [{ PAGER: 'less -S | cat', LESS: '-i' }, 'less -S | cat', '-i'],
-    [{ LESS: '' }, 'pg', ''],
-  ])('PARLEY_PAGER precedes PAGER, and parley sets LESS only if it is unset: %j', async (env, text, less) => {
-    const { shown } = await runPaged(['help', 'ci'], { env })
-    expect(shown).toMatchObject([{ text, env: { LESS: less } }])
-  })
+test.each<[env: Record<string, string>, pager: string, less: string]>([
+  [{ PARLEY_PAGER: 'more -d', PAGER: 'pg' }, 'more -d', 'FRX'],
+  [{ PAGER: 'less -S | cat', LESS: '-i' }, 'less -S | cat', '-i'],
+  [{ LESS: '' }, 'pg', ''],
+])('PARLEY_PAGER precedes PAGER, and parley sets LESS only if it is unset: %j', async (env, text, less) => {
+  const { shown } = await runPaged(['help', 'ci'], { env })
+  expect(shown).toMatchObject([{ text, env: { LESS: less } }])
 })
 
-describe('help without the pager', () => {
-  test.each<[why: string, argv: string, world: RunOptions]>([
-    ['with --no-pager', 'help ci --no-pager', {}],
-    ['if PARLEY_PAGER is empty', 'help ci', { env: { PARLEY_PAGER: '' } }],
-    ['if PAGER is cat', 'help ci', { env: { PAGER: 'cat' } }],
-    ['on a dumb terminal', 'help ci', { env: { TERM: 'dumb' } }],
-    ['in a pipe', 'help ci', { tty: [] }],
-    ['on Windows if no variable names a pager', 'help ci', { env: { PAGER: undefined }, platform: 'win32' }],
-    ['with --json', 'help chat --json', {}],
-    ['for a group without a subcommand', 'events', { rows: 5 }],
-  ])('help does not use the pager %s', async (_, argv, world) => {
-    const { code, out, shown } = await runPaged(argv.split(' '), world)
-    expect([code, shown, out.length > 500]).toEqual([0, [], true])
-  })
+test.each<[why: string, argv: string, world: RunOptions]>([
+  ['with --no-pager', 'help ci --no-pager', {}],
+  ['if PARLEY_PAGER is empty', 'help ci', { env: { PARLEY_PAGER: '' } }],
+  ['if PAGER is cat', 'help ci', { env: { PAGER: 'cat' } }],
+  ['on a dumb terminal', 'help ci', { env: { TERM: 'dumb' } }],
+  ['in a pipe', 'help ci', { tty: [] }],
+  ['on Windows if no variable names a pager', 'help ci', { env: { PAGER: undefined }, platform: 'win32' }],
+  ['with --json', 'help chat --json', {}],
+  ['for a group without a subcommand', 'events', { rows: 5 }],
+])('help does not use the pager %s', async (_, argv, world) => {
+  const { code, out, shown } = await runPaged(argv.split(' '), world)
+  expect([code, shown, out.length > 500]).toEqual([0, [], true])
+})
 
-  test('parley prints help without the pager if the text and the next prompt fit on the terminal', async () => {
-    const rows = (await readCommandHelp('chat')).trimEnd().split('\n').length + 1
-    expect((await runPaged(['chat', '--help'], { rows })).shown).toEqual([])
-    expect((await runPaged(['chat', '--help'], { rows: rows - 1 })).shown).toHaveLength(1)
-    // Lines that are wider than the terminal need several rows, but color codes need none.
-    expect((await runPaged(['chat', '--help'], { rows, columns: 60 })).shown).toHaveLength(1)
-    expect((await runPaged(['chat', '--help', '--color', 'always'], { rows })).shown).toEqual([])
-  })
+test('parley prints help without the pager if the text and the next prompt fit on the terminal', async () => {
+  const rows = (await readCommandHelp('chat')).trimEnd().split('\n').length + 1
+  expect((await runPaged(['chat', '--help'], { rows })).shown).toEqual([])
+  expect((await runPaged(['chat', '--help'], { rows: rows - 1 })).shown).toHaveLength(1)
+  // Lines that are wider than the terminal need several rows, but color codes need none.
+  expect((await runPaged(['chat', '--help'], { rows, columns: 60 })).shown).toHaveLength(1)
+  expect((await runPaged(['chat', '--help', '--color', 'always'], { rows })).shown).toEqual([])
+})
 
-  test.each([1, 127])('help is printed on stdout if the pager fails with exit code %i', async (code) => {
-    const { out, shown } = await runPaged(['help', 'ci'], {}, code)
-    expect([shown.length, out]).toEqual([1, isHelp])
-  })
+test.each([1, 127])('help is printed on stdout if the pager fails with exit code %i', async (code) => {
+  const { out, shown } = await runPaged(['help', 'ci'], {}, code)
+  expect([shown.length, out]).toEqual([1, isHelp])
+})
 
-  test.each([
-    ['with exit code 0', 0],
-    ['with exit code 130', 130],
-    ['by a signal', undefined],
-  ])('help is not printed again after the pager ends %s', async (_, code) => {
-    const runPager = async () => code
-    const env = { PAGER: 'pg' }
-    const ended = await run(['help', 'ci'], { tty: ['stdout'], columns: 80, rows: 24, env, runPager })
-    expect([ended.code, ended.out]).toEqual([0, ''])
-  })
+test.each([
+  ['with exit code 0', 0],
+  ['with exit code 130', 130],
+  ['by a signal', undefined],
+])('help is not printed again after the pager ends %s', async (_, code) => {
+  const runPager = async () => code
+  const env = { PAGER: 'pg' }
+  const ended = await run(['help', 'ci'], { tty: ['stdout'], columns: 80, rows: 24, env, runPager })
+  expect([ended.code, ended.out]).toEqual([0, ''])
 })
 
 test('the pager has the terminal and reads the whole text (needs script)', async () => {
