@@ -19,7 +19,7 @@ import { describe, expect, onTestFinished, test, vi } from 'vitest'
 import { CliError } from '../../src/errors.ts'
 import type { Exchange } from '../../src/wire/exchange.ts'
 import { answering, configFolder, message, run, temporaryFolder } from '../harness/run.ts'
-import { createAgentService, type Event, getLockPath } from '../sessions/run/agent-service.ts'
+import { createAgentService, type Event, getLockPath } from '../harness/session-service.ts'
 
 const modeOf = (path: string): string => (lstatSync(path).mode & 0o777).toString(8)
 

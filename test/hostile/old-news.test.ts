@@ -4,7 +4,7 @@ import { describe, expect, test } from 'vitest'
 import type { Exchange } from '../../src/wire/exchange.ts'
 import { createIdleClock } from '../harness/clock.ts'
 import { run, temporaryFolder } from '../harness/run.ts'
-import { type AgentService, createAgentService, type Event } from '../sessions/run/agent-service.ts'
+import { type AgentService, createAgentService, type Event } from '../harness/session-service.ts'
 
 const clock = createIdleClock()
 

@@ -4,7 +4,7 @@ import { expect, test } from 'vitest'
 import { start } from '../harness/process.ts'
 import { createRandom } from '../harness/random.ts'
 import { temporaryFolder } from '../harness/run.ts'
-import { getLockPath } from '../sessions/run/agent-service.ts'
+import { getLockPath } from '../harness/session-service.ts'
 
 const random = createRandom([process.env.SOAK_SEED ?? process.env.TEST_SEED ?? '1'])
 const kills = Number(process.env.SOAK_DEMO_KILLS ?? 3)

@@ -5,7 +5,7 @@ import { Writable } from 'node:stream'
 import { describe, expect, test } from 'vitest'
 import { createIdleClock } from '../harness/clock.ts'
 import { answering, message, type RunOptions, run, temporaryFolder } from '../harness/run.ts'
-import { type AgentScript, createAgentService } from '../sessions/run/agent-service.ts'
+import { type AgentScript, createAgentService } from '../harness/session-service.ts'
 
 /** Creates a stdout that accepts no bytes. */
 const unread = () => asEnd(new Writable({ write() {} }))

@@ -4,8 +4,7 @@ import { startEmulatorServer } from '../../src/emulator/listen.ts'
 import { png } from '../gateway/image/image.ts'
 import { message } from '../harness/run.ts'
 import { response, type ScriptedServer, serve } from '../harness/server.ts'
-import { bash } from '../harness/session-service.ts'
-import { createAgentService } from '../sessions/run/agent-service.ts'
+import { bash, createAgentService } from '../harness/session-service.ts'
 import type { ProcessResult } from './strace.ts'
 
 /** Files of a run's folder. */

@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { createEmulator } from '../../../src/emulator/emulator.ts'
 import {
+  atTerminal,
   bash,
   createSessionService,
   custom,
@@ -10,7 +11,6 @@ import {
   says,
   waitsFor,
 } from '../../harness/session-service.ts'
-import { atTerminal } from '../run/agent-service.ts'
 
 const confirmation = (id: string, result = 'allow', reason?: string): Event => ({
   type: 'user.tool_confirmation',

@@ -4,8 +4,7 @@ import { Writable } from 'node:stream'
 import { describe, expect, test } from 'vitest'
 import type { Exchange } from '../../../src/wire/exchange.ts'
 import { answering, run, temporaryFolder } from '../../harness/run.ts'
-import { bash } from '../../harness/session-service.ts'
-import { createAgentService } from '../run/agent-service.ts'
+import { bash, createAgentService } from '../../harness/session-service.ts'
 
 const idleFor = (ids: string[]) => ({
   id: 'idle',

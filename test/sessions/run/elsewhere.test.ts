@@ -1,8 +1,19 @@
 import { existsSync, mkdirSync, readFileSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
-import { bash, custom, endTurn, interrupt, says, userSays, waitsFor } from '../../harness/session-service.ts'
-import { always, atTerminal, type Event, openAgent } from './agent-service.ts'
+import {
+  always,
+  atTerminal,
+  bash,
+  custom,
+  type Event,
+  endTurn,
+  interrupt,
+  openAgent,
+  says,
+  userSays,
+  waitsFor,
+} from '../../harness/session-service.ts'
 
 const soon = () => new Promise((resolve) => setTimeout(resolve, 1))
 const confirms = (result: string): Event => ({ type: 'user.tool_confirmation', tool_use_id: 't1', result })

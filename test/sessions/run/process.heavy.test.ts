@@ -1,10 +1,43 @@
 import { spawnSync } from 'node:child_process'
 import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { expect, test } from 'vitest'
+import { expect, onTestFinished, test } from 'vitest'
+import { startEmulatorServer } from '../../../src/emulator/listen.ts'
 import { execute, start } from '../../harness/process.ts'
-import { bash, custom, says } from '../../harness/session-service.ts'
-import { argv, countReplies, serve } from './served-agent.ts'
+import {
+  type AgentScript,
+  type AgentService,
+  always,
+  bash,
+  createAgentService,
+  custom,
+  says,
+} from '../../harness/session-service.ts'
+
+/** Serves a session on a port, and creates a folder with a policy that allows everything. */
+async function serve(script: AgentScript) {
+  const service = createAgentService(script)
+  const { exchange } = service
+  const server = await startEmulatorServer({ port: 0, host: '127.0.0.1', exchange, onRequest() {} })
+  onTestFinished(() => {
+    server.close()
+    server.closeAllConnections()
+  })
+  const { cwd } = service
+  service.write('p.json', always('allow'))
+  const env = {
+    PARLEY_AGENTS_URL: `http://127.0.0.1:${server.port}`,
+    XDG_CACHE_HOME: join(cwd, 'cache'),
+    NODE_OPTIONS: `--require ${JSON.stringify(join(import.meta.dirname, '../../harness/steady.cjs'))}`,
+  }
+  return { service, cwd, env }
+}
+
+const argv = ['events', 'run', '-s', 's1', '--policy', 'p.json', '--audit', 'a.ndjson']
+
+/** Returns the ids of tool uses, each with its number of replies. */
+const countReplies = ({ acceptedReplies }: AgentService) =>
+  [...acceptedReplies].map(([id, answers]) => `${id} ${answers.length}`)
 
 const readState = (pid: string) =>
   spawnSync('ps', ['-o', 'stat=', '-p', pid], { encoding: 'utf8' }).stdout.trim()

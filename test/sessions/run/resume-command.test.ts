@@ -1,9 +1,16 @@
 import { execFileSync } from 'node:child_process'
 import { describe, expect, test } from 'vitest'
 import type { RunOptions } from '../../harness/run.ts'
-import { bash, createSessionService, waitsFor } from '../../harness/session-service.ts'
+import {
+  always,
+  bash,
+  createSessionService,
+  createSignalOptions,
+  type Event,
+  openAgent,
+  waitsFor,
+} from '../../harness/session-service.ts'
 import { createFailingStdout } from '../../harness/stdout.ts'
-import { always, createSignalOptions, type Event, openAgent } from './agent-service.ts'
 
 /** Runs a task, after which the session cannot be read. `printed` are the words of the resume command. */
 async function stop(words: string[], { root = [] as string[], env = {} } = {}) {

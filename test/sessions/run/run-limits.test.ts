@@ -5,7 +5,9 @@ import { createEmulator } from '../../../src/emulator/emulator.ts'
 import { createSteadyClock } from '../../harness/clock.ts'
 import { createFastClock, type RunOptions, run } from '../../harness/run.ts'
 import {
+  always,
   createSessionService,
+  createSignalOptions,
   custom,
   type Event,
   endTurn,
@@ -19,7 +21,6 @@ import {
   userSays,
   waitsFor,
 } from '../../harness/session-service.ts'
-import { always, createSignalOptions } from './agent-service.ts'
 
 const usage = (tokens: number, cents?: number) => ({
   input_tokens: tokens,

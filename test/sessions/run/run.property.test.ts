@@ -1,8 +1,7 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { scaleRuns } from '../../harness/property-runs.ts'
-import { bash, custom } from '../../harness/session-service.ts'
-import { type Outcome, openAgent } from './agent-service.ts'
+import { bash, custom, type Outcome, openAgent } from '../../harness/session-service.ts'
 
 const policy = {
   rules: [

@@ -7,15 +7,20 @@ import { realTimers, type Timers } from '../../../src/timers.ts'
 import type { Exchange } from '../../../src/wire/exchange.ts'
 import { ownerOnlyMode, run, temporaryFolder } from '../../harness/run.ts'
 import {
+  always,
+  atTerminal,
   bash,
   createSessionService,
   custom,
+  type Event,
   endTurn,
+  getLockPath,
+  type Outcome,
+  openAgent,
   running,
   says,
   waitsFor,
 } from '../../harness/session-service.ts'
-import { always, atTerminal, type Event, getLockPath, type Outcome, openAgent } from './agent-service.ts'
 
 const allowStatus = { tool: 'bash', input: { command: 'git status' }, decision: 'allow' }
 const denyRm = { tool: 'bash', input: { command: '*rm *' }, decision: 'deny', reason: 'no deleting' }

@@ -11,8 +11,14 @@ import { join } from 'node:path'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { realTimers } from '../../../src/timers.ts'
 import type { RunOptions } from '../../harness/run.ts'
-import { bash, custom, waitsFor } from '../../harness/session-service.ts'
-import { type AgentScript, createSignalOptions, openAgent } from './agent-service.ts'
+import {
+  type AgentScript,
+  bash,
+  createSignalOptions,
+  custom,
+  openAgent,
+  waitsFor,
+} from '../../harness/session-service.ts'
 
 /** Creates an agent on a real clock, and a function that runs parley on it. */
 function open(script: AgentScript) {

@@ -2,8 +2,20 @@ import { existsSync, readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import type { RunOptions } from '../../harness/run.ts'
-import { bash, custom, endTurn, interrupt, running, says, userSays } from '../../harness/session-service.ts'
-import { always, atTerminal, getLockPath, type Outcome, openAgent } from './agent-service.ts'
+import {
+  always,
+  atTerminal,
+  bash,
+  custom,
+  endTurn,
+  getLockPath,
+  interrupt,
+  type Outcome,
+  openAgent,
+  running,
+  says,
+  userSays,
+} from '../../harness/session-service.ts'
 
 const resumedText =
   'the audit file shows that an earlier run sent this task: this run continues the session and does not send the task again'
@@ -120,7 +132,7 @@ describe('Y134: repeated events run', () => {
       const { code, err } = await agent.runTask([...words, '--schema', 'number.json', '--deadline', '60'])
       return { code, words: /^ {2}parley events run ('.*?') -s/m.exec(err)?.[1] }
     }
-    const interruptTurn = () => [interrupt, endTurn].forEach(agent.add)
+    const interruptTurn = () => agent.add(interrupt, endTurn)
     expect(await runTask(['Go on'])).toEqual({ code: 15, words: undefined })
     interruptTurn()
     const isInterrupted = { code: 15, words: "'Go on, please'" }

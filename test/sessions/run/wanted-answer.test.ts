@@ -3,9 +3,19 @@ import { basename, join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { realTimers } from '../../../src/timers.ts'
 import { type RunOptions, temporaryFolder } from '../../harness/run.ts'
-import { bash, endTurn, interrupt, running, says, userSays } from '../../harness/session-service.ts'
+import {
+  type AgentScript,
+  always,
+  bash,
+  type Event,
+  endTurn,
+  interrupt,
+  openAgent,
+  running,
+  says,
+  userSays,
+} from '../../harness/session-service.ts'
 import { createFailingStdout } from '../../harness/stdout.ts'
-import { type AgentScript, always, type Event, openAgent } from './agent-service.ts'
 
 const stops = (type: string, more: object = {}): Event => ({
   type: 'session.status_idle',
