@@ -9,22 +9,21 @@ import { type ResolvedSettings, readSettings } from '../settings/resolve.ts'
 import type { WorkHooks } from '../work-tracker.ts'
 import type { BatchOptions } from './flags.ts'
 import {
-  type BatchInput,
   type BatchLineCall,
   type BatchSource,
-  type BatchTally,
+  BatchTally,
   openBatchSource,
   type PrepareBatchLine,
   readBatchInput,
 } from './input.ts'
 import { BatchLineRegistry } from './line-registry.ts'
 import { addStatusLine, type BatchContext, BatchReporter } from './reporter.ts'
-import { EarlierResults, openResultsFile, type SavedFilesCheck } from './results-file.ts'
+import { openResultsFile, type ResultsFileOptions } from './results-file.ts'
 import { type BatchOutcome, BatchRun } from './run.ts'
 
 export interface BatchLineHandlers {
   prepare: PrepareBatchLine
-  hasFiles?: SavedFilesCheck
+  hasFiles?: ResultsFileOptions['hasFiles']
   preview(call: BatchLineCall): Promise<void>
   retry: Omit<RetryPolicy, 'deadline'>
 }
@@ -57,15 +56,22 @@ interface Batch {
 }
 
 async function preview(context: BatchContext, { options, handlers, source }: Batch): Promise<void> {
-  const input = await readBatchInput(source, handlers.prepare, new BatchLineRegistry(), options.share)
-  for await (const { call } of input.lines) await handlers.preview(call)
-  requireLine(context, input, source)
+  const tally = new BatchTally()
+  const lines = await readBatchInput(source, {
+    prepare: handlers.prepare,
+    registry: new BatchLineRegistry(),
+    tally,
+    share: options.share,
+  })
+  for await (const { call } of lines) await handlers.preview(call)
+  requireLine(context, tally, source)
 }
 
 async function requestLines(context: BatchContext, { options, handlers, source }: Batch): Promise<void> {
   const { host, deadline, tracker } = context
   const { concurrency = defaultConcurrency, maxTotalTokens: maxTokens = Infinity, maxFailed } = options
   const registry = new BatchLineRegistry()
+  const tally = new BatchTally()
   const saved = new FallbackFile(context, 'ndjson')
   // The results file is opened before the input is read, because its results show which lines are finished.
   // If the input is invalid, a cleanup removes a new file again.
@@ -76,12 +82,15 @@ async function requestLines(context: BatchContext, { options, handlers, source }
           name: options.results,
           isResumed: options.resume,
           registry,
+          tally,
           hasFiles: handlers.hasFiles,
         })
-  const input = await readBatchInput(source, handlers.prepare, registry, options.share)
-  const { tally } = input
-  const { tokens: earlierTokens, isPartial } = results?.earlier ?? new EarlierResults()
-  Object.assign(tally, { tokens: earlierTokens, earlierTokens, isPartial })
+  const lines = await readBatchInput(source, {
+    prepare: handlers.prepare,
+    registry,
+    tally,
+    share: options.share,
+  })
   const reporter = new BatchReporter(context, tally, { isResumable: results !== undefined, saved })
   const noteRequestsNotInInput = () =>
     reporter.noteRequestsNotInInput(options.results ?? '', registry.countRequestsNotInInput())
@@ -96,7 +105,7 @@ async function requestLines(context: BatchContext, { options, handlers, source }
   const save = (text: string) => {
     if (!saved.write(`${text}\n`)) unsaved += `${text}\n`
   }
-  const run = new BatchRun(input, { limits, timers: host.timers, reporter, results, save })
+  const run = new BatchRun({ lines, tally, limits, timers: host.timers, reporter, results, save })
   const hooks: WorkHooks = {
     save: createSaveHooks({
       savePart() {
@@ -118,7 +127,7 @@ async function requestLines(context: BatchContext, { options, handlers, source }
     const stop = addSavedResults(outcome.stop, { part: saved.part, unsaved, options, tally })
     throwFailure({ ...outcome, stop }, options, tally, tracker.sent)
   })
-  requireLine(context, input, source)
+  requireLine(context, tally, source)
 }
 
 /**
@@ -144,8 +153,12 @@ function handleInterrupt({ host, messages, cleanups }: BatchContext, run: BatchR
   }
 }
 
-function requireLine({ flags, messages }: BatchContext, { tally }: BatchInput, { name }: BatchSource): void {
-  if (tally.hasLine) return
+function requireLine(
+  { flags, messages }: BatchContext,
+  { hasLine }: BatchTally,
+  { name }: BatchSource,
+): void {
+  if (hasLine) return
   const empty = `${name}: it has no line with a request, so nothing was sent`
   if (flags.failOnEmpty) throw usageError(empty)
   messages.note(empty)

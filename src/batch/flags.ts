@@ -1,13 +1,13 @@
 import { InvalidArgumentError, Option } from 'commander'
 import { FileFlag, type FlagRules, parsePositiveCount } from '../argv/flags.ts'
-import type { BatchLineShare } from './input.ts'
 
 export interface BatchOptions {
   batch?: string
   concurrency?: number
   results?: string
   resume?: boolean
-  share?: BatchLineShare
+  /** Every `of`th line, starting with the line number `start`. */
+  share?: { start: number; of: number }
   maxFailed?: MaxFailed
   maxTotalTokens?: number
 }
@@ -47,7 +47,7 @@ export const batchFlagConstraints: FlagRules = {
   '--usage': { excludes: ['--batch'] },
 }
 
-function parseShare(value: string): BatchLineShare {
+function parseShare(value: string): BatchOptions['share'] {
   const [, start = 0, of = 0] = (/^0*([1-9]\d*)\/0*([1-9]\d*)$/.exec(value) ?? []).map(Number)
   if (start < 1 || start > of) throw new InvalidArgumentError('not a share such as 1/3, 2/3 or 3/3')
   return { start, of }

@@ -16,6 +16,7 @@ import { openReadableFile, readStream } from '../io/input.ts'
 import { toAbsolutePath } from '../io/paths.ts'
 import { type RawLine, splitLines } from '../io/raw-lines.ts'
 import { describeJsonError } from '../wire/json/parse.ts'
+import type { BatchOptions } from './flags.ts'
 import { type BatchLineId, type ParsedBatchLine, parseBatchLine } from './line-form.ts'
 import type { BatchLineRegistry } from './line-registry.ts'
 
@@ -74,12 +75,6 @@ export interface BatchSource {
   close(): void
 }
 
-/** Value of `--share I/N`: every `of`th line (N), starting with line number `start` (I). */
-export interface BatchLineShare {
-  start: number
-  of: number
-}
-
 /** Counts of a batch. With `--share`, only the lines of the share count. */
 export class BatchTally implements BatchUsage {
   /** Number of lines. `undefined` until the end of a pipe. */
@@ -98,11 +93,6 @@ export class BatchTally implements BatchUsage {
   /** True if an answer of this or an earlier run has no token count, so `tokens` is a minimum. */
   isPartial = false
   hasAnswer = false
-}
-
-export interface BatchInput {
-  tally: BatchTally
-  lines: AsyncIterable<BatchLine>
 }
 
 export async function openBatchSource({ input, host }: Context, name: string): Promise<BatchSource> {
@@ -136,6 +126,13 @@ export function decodeBatchLine({ bytes }: RawLine): { text: string } | { proble
   return { text: Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString().trim() }
 }
 
+interface BatchReading {
+  prepare: PrepareBatchLine
+  registry: BatchLineRegistry
+  tally: BatchTally
+  share?: BatchOptions['share'] | undefined
+}
+
 /**
  * Reads the lines of a batch. Checks a whole file first, and throws a usage error that lists every invalid
  * line. Also checks the lines of other shares: an invalid line stops every share, and a duplicate gets the
@@ -143,11 +140,8 @@ export function decodeBatchLine({ bytes }: RawLine): { text: string } | { proble
  */
 export async function readBatchInput(
   source: BatchSource,
-  prepare: PrepareBatchLine,
-  registry: BatchLineRegistry,
-  { start, of }: BatchLineShare = { start: 1, of: 1 },
-): Promise<BatchInput> {
-  const tally = new BatchTally()
+  { prepare, registry, tally, share: { start, of } = { start: 1, of: 1 } }: BatchReading,
+): Promise<AsyncIterable<BatchLine>> {
   const bad: BadLine[] = []
   const refuse = () => invalidLinesError(bad, source.name)
   async function* read(): AsyncGenerator<BatchLine, void, undefined> {
@@ -171,7 +165,7 @@ export async function readBatchInput(
     tally.total = total
   }
 
-  if (!source.isRepeatable) return { tally, lines: read() }
+  if (!source.isRepeatable) return read()
   const checked: CheckedLines = { numbers: [], fingerprints: [], duplicates: new Map() }
   for await (const { index, hash } of read()) {
     checked.numbers.push(index)
@@ -179,7 +173,7 @@ export async function readBatchInput(
     if (hash.includes('#')) checked.duplicates.set(index, hash)
   }
   if (bad.length > 0) throw refuse()
-  return { tally, lines: rereadLines(source, prepare, tally, checked) }
+  return rereadLines(source, prepare, tally, checked)
 }
 
 /** Numbers and fingerprints of the checked lines. Fingerprints take a fraction of the memory of hashes. */

@@ -5,46 +5,42 @@ import { AppendedFile } from '../io/appended-file.ts'
 import { acquireLock, type FileLock } from '../io/lock.ts'
 import { toAbsolutePath } from '../io/paths.ts'
 import { splitLines } from '../io/raw-lines.ts'
-import { addFileToSummary, type Summary } from '../summary.ts'
+import { addFileToSummary } from '../summary.ts'
 import { maxTextLength } from '../wire/json/body-text.ts'
 import { isObject, tryParseJson } from '../wire/json/parse.ts'
+import type { BatchTally } from './input.ts'
 import type { BatchLineRegistry } from './line-registry.ts'
 
-export class EarlierResults {
-  results = 0
-  tokens = 0
-  isPartial = false
-  /** Number of lines that are not results. */
-  otherLines = 0
-  /** Offset of an incomplete result at the end of the file, in bytes. */
-  tornAt: number | undefined
+interface EarlierRuns {
+  registry: BatchLineRegistry
+  tally: BatchTally
+  /** Returns whether the images that a result names still exist. Only `image` has this check. */
+  hasFiles?(result: Record<string, unknown>): boolean
 }
 
-/** Returns whether the images that a result names still exist. Only `image` has this check. */
-export type SavedFilesCheck = (result: Record<string, unknown>) => boolean
-
-export interface ResultsFileOptions {
+export interface ResultsFileOptions extends EarlierRuns {
   name: string
   isResumed: boolean | undefined
-  registry: BatchLineRegistry
-  hasFiles?: SavedFilesCheck | undefined
 }
 
+export type ResultsFile = Awaited<ReturnType<typeof openResultsFile>>
+
 /**
- * Opens and locks the results file. With `--resume`, adds its results to the registry and removes an
- * incomplete last result. Throws a `CliError` of kind `file`.
+ * Opens and locks the results file. With `--resume`, adds its results to the registry and its tokens to the
+ * tally, and removes an incomplete last result. Throws a `CliError` of kind `file`.
  */
 export async function openResultsFile(
   { host, deadline, messages, summary, cleanups }: Context,
-  { name, isResumed = false, registry, hasFiles }: ResultsFileOptions,
-): Promise<ResultsFile> {
+  { name, isResumed = false, ...earlierRuns }: ResultsFileOptions,
+) {
   const path = toAbsolutePath(host, name)
   const refusal = isResumed ? undefined : 'it already exists; --resume continues it'
   const open = () => new AppendedFile({ path, name, refusal })
   let file = open()
   let held: FileLock | undefined
   try {
-    held = await acquireLock(path, { name, deadline, messages })
+    const lock = await acquireLock(path, { name, deadline, messages })
+    held = lock
     // A run that ends without a result removes its new file. If that happened while this run waited for the
     // lock, the file is created again.
     if (isResumed && file.findChange() !== undefined) {
@@ -52,18 +48,45 @@ export async function openResultsFile(
       file = open()
       former.close()
     }
-    const earlier = isResumed
-      ? await readEarlierResults(file.read(), registry, hasFiles)
-      : new EarlierResults()
-    // A file without any result is not a results file, so the run fails and does not change the file.
-    if (earlier.results === 0 && earlier.otherLines > 0)
-      throw new CliError('file', `${name}: it contains no batch results to resume; give another file`)
-    if (earlier.tornAt === undefined) file.completeLastLine()
-    else file.truncate(earlier.tornAt)
-    const results = new ResultsFile({ file, lock: held, earlier, path, name, isResumed, summary })
-    if (earlier.results > 0) addFileToSummary(summary, name)
-    cleanups.add(results.close)
-    return results
+    if (isResumed) {
+      const { count, otherLines, tornAt } = await readEarlierResults(file.read(), earlierRuns)
+      // A file without any result is not a results file, so the run fails and does not change the file.
+      if (count === 0 && otherLines > 0)
+        throw new CliError('file', `${name}: it contains no batch results to resume; give another file`)
+      if (tornAt === undefined) file.completeLastLine()
+      else file.truncate(tornAt)
+      if (count > 0) addFileToSummary(summary, name)
+    }
+
+    /** Throws a `CliError` if another process has taken over, removed, replaced or truncated the file. */
+    function requireOwned(): void {
+      file.requireUnchanged()
+      lock.requireHeld()
+    }
+
+    /** Appends a whole line, or nothing. Throws a `CliError` if writing fails. */
+    function write(line: string): void {
+      requireOwned()
+      const { size } = file
+      try {
+        file.append(`${line}\n`)
+      } catch (error) {
+        file.truncate(size)
+        throw error
+      }
+      addFileToSummary(summary, name)
+    }
+
+    /** Removes a new file that is still empty. */
+    function close(): void {
+      const isUntouched = file.findChange() === undefined && lock.isHeld()
+      if (file.size === 0 && !isResumed && isUntouched) rmSync(path, { force: true })
+      file.close()
+      lock.release()
+    }
+
+    cleanups.add(close)
+    return { requireOwned, write, close }
   } catch (error) {
     // Removes a new file only with the lock. Without the lock, another run may be using the file.
     if (held && !isResumed) rmSync(path, { force: true })
@@ -73,61 +96,14 @@ export async function openResultsFile(
   }
 }
 
-interface OpenedResults {
-  file: AppendedFile
-  lock: FileLock
-  earlier: EarlierResults
-  path: string
-  name: string
-  isResumed: boolean
-  summary: Summary
-}
-
-export class ResultsFile {
-  readonly earlier: EarlierResults
-  readonly #opened: OpenedResults
-
-  constructor(opened: OpenedResults) {
-    this.earlier = opened.earlier
-    this.#opened = opened
-  }
-
-  /** Throws a `CliError` if another process has taken over, removed, replaced or truncated the file. */
-  requireOwned(): void {
-    this.#opened.file.requireUnchanged()
-    this.#opened.lock.requireHeld()
-  }
-
-  /** Appends a whole line, or nothing. Throws a `CliError` if writing fails. */
-  write(line: string): void {
-    this.requireOwned()
-    const { file, summary, name } = this.#opened
-    const { size } = file
-    try {
-      file.append(`${line}\n`)
-    } catch (error) {
-      file.truncate(size)
-      throw error
-    }
-    addFileToSummary(summary, name)
-  }
-
-  /** Removes a new file that is still empty. */
-  readonly close = (): void => {
-    const { file, lock, path, isResumed } = this.#opened
-    const isUntouched = file.findChange() === undefined && lock.isHeld()
-    if (file.size === 0 && !isResumed && isUntouched) rmSync(path, { force: true })
-    file.close()
-    lock.release()
-  }
-}
-
 export async function readEarlierResults(
   chunks: AsyncIterable<Uint8Array>,
-  registry: BatchLineRegistry,
-  hasFiles?: SavedFilesCheck,
-): Promise<EarlierResults> {
-  const earlier = new EarlierResults()
+  { registry, tally, hasFiles }: EarlierRuns,
+): Promise<{ count: number; otherLines: number; tornAt: number | undefined }> {
+  let count = 0
+  let otherLines = 0
+  /** Offset of an incomplete result at the end of the file, in bytes. */
+  let tornAt: number | undefined
   let end = 0
   for await (const lines of splitLines(chunks, maxTextLength)) {
     for (const line of lines) {
@@ -135,18 +111,19 @@ export async function readEarlierResults(
       const result = text === undefined ? undefined : readResult(text, hasFiles)
       if (result) {
         registry.addResult(result)
-        earlier.results++
-        earlier.tokens += result.tokens ?? 0
-        if (result.tokens === null) earlier.isPartial = true
-      } else if (!line.isWhole && text !== undefined && isIncompleteResult(text)) earlier.tornAt = end
-      else earlier.otherLines++
+        count++
+        tally.tokens += result.tokens ?? 0
+        if (result.tokens === null) tally.isPartial = true
+      } else if (!line.isWhole && text !== undefined && isIncompleteResult(text)) tornAt = end
+      else otherLines++
       end = line.end
     }
   }
-  return earlier
+  tally.earlierTokens = tally.tokens
+  return { count, otherLines, tornAt }
 }
 
-function readResult(text: string, hasFiles: SavedFilesCheck = () => true) {
+function readResult(text: string, hasFiles: EarlierRuns['hasFiles'] = () => true) {
   const line = tryParseJson(text)
   if (!isObject(line) || typeof line.hash !== 'string' || typeof line.ok !== 'boolean') return undefined
   const { id, hash, ok, usage } = line

@@ -16,7 +16,7 @@ import {
   recordRequestEnd,
   recordRequestStart,
 } from './gate.ts'
-import type { BatchInput, BatchLine, BatchLineAnswer } from './input.ts'
+import type { BatchLine, BatchLineAnswer, BatchTally } from './input.ts'
 import type { BatchReporter } from './reporter.ts'
 import { formatFailedResult, formatSuccessfulResult } from './result.ts'
 import type { ResultsFile } from './results-file.ts'
@@ -27,6 +27,8 @@ interface LineFailure {
 }
 
 export interface BatchRunOptions {
+  lines: AsyncIterable<BatchLine>
+  tally: BatchTally
   limits: BatchLimits
   timers: Timers
   reporter: Pick<BatchReporter, 'write' | 'describe' | 'note' | 'onResult' | 'onRetry' | 'onPause'>
@@ -73,9 +75,9 @@ export class BatchRun implements BatchState {
   #pending = 0
   #wake = () => {}
 
-  constructor({ lines, tally }: BatchInput, options: BatchRunOptions) {
-    this.#lines = lines[Symbol.asyncIterator]()
-    this.tally = tally
+  constructor(options: BatchRunOptions) {
+    this.#lines = options.lines[Symbol.asyncIterator]()
+    this.tally = options.tally
     this.limits = options.limits
     this.gate = createRequestGate(options.limits.concurrency)
     this.#options = options

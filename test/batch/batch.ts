@@ -1,10 +1,5 @@
 import type { BatchLimits } from '../../src/batch/gate.ts'
-import {
-  type BatchLine,
-  type BatchLineAnswer,
-  type BatchTally,
-  readBatchInput,
-} from '../../src/batch/input.ts'
+import { type BatchLine, type BatchLineAnswer, BatchTally, readBatchInput } from '../../src/batch/input.ts'
 import { BatchLineRegistry } from '../../src/batch/line-registry.ts'
 import { type ResultsFile, readEarlierResults } from '../../src/batch/results-file.ts'
 import { type BatchOutcome, BatchRun, type BatchRunOptions } from '../../src/batch/run.ts'
@@ -80,24 +75,25 @@ export async function play(
   const timers = options.timers ?? createClock()
   const concurrency = options.concurrency ?? 8
   const registry = new BatchLineRegistry()
-  const earlier = await readEarlierResults(streamOf(file?.text ?? ''), registry)
-  const lines = await readBatchInput(sourceOf(input), preparing(ask), registry)
+  const tally = new BatchTally()
+  const { tornAt } = await readEarlierResults(streamOf(file?.text ?? ''), { registry, tally })
+  const lines = await readBatchInput(sourceOf(input), { prepare: preparing(ask), registry, tally })
   let out = ''
   // Removes an incomplete result at the end, as `openResultsFile` does.
-  if (file) file.text = Buffer.from(file.text).subarray(0, earlier.tornAt).toString()
+  if (file) file.text = Buffer.from(file.text).subarray(0, tornAt).toString()
   const notes: string[] = []
   const pauses: Played['pauses'] = []
   const retried: number[] = []
   const saved: string[] = []
-  const { tally } = lines
-  Object.assign(tally, { tokens: earlier.tokens, earlierTokens: earlier.tokens })
   const print: Pick<BatchRunOptions['reporter'], 'write'> = stdout ?? {
     async write(text) {
       out += `${text}\n`
     },
   }
   const written = results ?? (file && appendTo(file))
-  const run = new BatchRun(lines, {
+  const run = new BatchRun({
+    lines,
+    tally,
     limits: {
       maxTokens: Infinity,
       getMaxFailed: () => Infinity,

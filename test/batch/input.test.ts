@@ -1,15 +1,20 @@
 import { describe, expect, test } from 'vitest'
-import { type PrepareBatchLine, readBatchInput } from '../../src/batch/input.ts'
+import { type BatchSource, BatchTally, type PrepareBatchLine, readBatchInput } from '../../src/batch/input.ts'
 import { BatchLineRegistry } from '../../src/batch/line-registry.ts'
 import { BatchLineUsage } from '../../src/content/tokens.ts'
 import { type CliError, createUsageErrorFromProblems } from '../../src/errors.ts'
 import { collect, prepare, sourceOf } from './pieces.ts'
 
-const linesOf = async (text: string) =>
-  collect((await readBatchInput(sourceOf(text), prepare, new BatchLineRegistry())).lines)
+const read = (source: BatchSource, make = prepare, registry = new BatchLineRegistry()) =>
+  readBatchInput(source, { prepare: make, registry, tally: new BatchTally() })
 
-const check = async (text: string, make: PrepareBatchLine = prepare, registry = new BatchLineRegistry()) =>
-  readBatchInput(sourceOf(text, { isRepeatable: true }), make, registry)
+const linesOf = async (text: string) => collect(await read(sourceOf(text)))
+
+const check = async (text: string, make: PrepareBatchLine = prepare, registry = new BatchLineRegistry()) => {
+  const tally = new BatchTally()
+  const source = sourceOf(text, { isRepeatable: true })
+  return { tally, lines: await readBatchInput(source, { prepare: make, registry, tally }) }
+}
 
 const refusal = (text: string, make?: PrepareBatchLine): Promise<CliError> =>
   check(text, make).then(
@@ -97,8 +102,7 @@ describe("check of a batch's input", () => {
       }
     }
     const source = sourceOf(endless(), { isRepeatable: true, name: 'it' })
-    const checking = async () => readBatchInput(source, prepare, new BatchLineRegistry())
-    await expect(checking()).rejects.toThrow('it: more than 1000 problems')
+    await expect(read(source)).rejects.toThrow('it: more than 1000 problems')
     expect(made).toBeLessThan(1100)
   })
 })
@@ -119,11 +123,10 @@ describe('second read of a checked file', () => {
       made++
       return prepare(form)
     }
-    const input = await readBatchInput(source, counting, registry)
     const lines: { index: number; hash: string }[] = []
     let failed: CliError | undefined
     try {
-      for await (const line of input.lines) lines.push(line)
+      for await (const line of await read(source, counting, registry)) lines.push(line)
     } catch (error) {
       failed = error as CliError
     }

@@ -1,6 +1,7 @@
 import { existsSync, readFileSync, renameSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
 import { describe, expect, test } from 'vitest'
+import { BatchTally } from '../../src/batch/input.ts'
 import { BatchLineRegistry } from '../../src/batch/line-registry.ts'
 import { openResultsFile, type ResultsFileOptions, readEarlierResults } from '../../src/batch/results-file.ts'
 import type { Context } from '../../src/context.ts'
@@ -27,6 +28,7 @@ const open = (
     name: basename(path),
     isResumed: true,
     registry: new BatchLineRegistry(),
+    tally: new BatchTally(),
     ...options,
   })
 }
@@ -76,8 +78,9 @@ describe('a batch writes its results file', () => {
     })
     file.write(line(1))
     file.close()
-    const next = await open(path)
-    expect(next.earlier.results).toBe(1)
+    const registry = new BatchLineRegistry()
+    const next = await open(path, { registry })
+    expect(isDone(registry, 1)).toBe(true)
     next.close()
   })
 
@@ -107,8 +110,9 @@ describe('--resume reads the results of earlier runs', () => {
     ]
     writeFileSync(path, lines.map((each) => `${each}\n`).join(''))
     const registry = new BatchLineRegistry()
-    const file = await open(path, { registry })
-    expect(file.earlier).toMatchObject({ results: 6, tokens: 60 })
+    const tally = new BatchTally()
+    const file = await open(path, { registry, tally })
+    expect(tally).toMatchObject({ tokens: 60, earlierTokens: 60 })
     expect([1, 2, 3, 4, 5].map((index) => isDone(registry, index))).toEqual([true, true, false, false, false])
     file.write(line(5))
     file.close()
@@ -158,13 +162,13 @@ describe('--resume reads the results of earlier runs', () => {
     ]
     const registry = new BatchLineRegistry()
     const bytes = Buffer.from([line(1), ...strange, line(3), ''].join('\n'), 'latin1')
-    expect(await readEarlierResults(streamOf(bytes, 1000), registry)).toEqual({
-      results: 2,
+    const tally = new BatchTally()
+    expect(await readEarlierResults(streamOf(bytes, 1000), { registry, tally })).toEqual({
+      count: 2,
       otherLines: strange.length,
-      isPartial: false,
-      tokens: 20,
       tornAt: undefined,
     })
+    expect(tally).toMatchObject({ tokens: 20, isPartial: false })
     expect([1, 2, 3].map((index) => isDone(registry, index))).toEqual([true, false, true])
   })
 
@@ -174,7 +178,8 @@ describe('--resume reads the results of earlier runs', () => {
     )
     const failed = '{"hash":"f","ok":false,"usage":{"totalTokens":4}}'
     const all = [...odd, failed, ''].join('\n')
-    const { tokens, isPartial } = await readEarlierResults(streamOf(all), new BatchLineRegistry())
-    expect({ tokens, isPartial }).toEqual({ tokens: 4, isPartial: true })
+    const tally = new BatchTally()
+    await readEarlierResults(streamOf(all), { registry: new BatchLineRegistry(), tally })
+    expect(tally).toMatchObject({ tokens: 4, isPartial: true })
   })
 })
