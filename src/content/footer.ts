@@ -29,12 +29,11 @@ export function printWarningsAndFooter(
   printAnswerFooter(context, outcome.summary, showsUsage)
 }
 
-const damagedText = 'some bytes of the answer are not UTF-8, and became \ufffd'
-
-export function listAnswerWarnings(outcome: AnswerOutcome): string[] {
-  const cut = describeCutAnswer(outcome)
-  return [...(outcome.isDamaged ? [damagedText] : []), ...(cut === undefined ? [] : [cut])]
-}
+export const listAnswerWarnings = (outcome: AnswerOutcome): string[] =>
+  [
+    outcome.isDamaged ? 'some bytes of the answer are not UTF-8, and became \ufffd' : undefined,
+    describeCutAnswer(outcome),
+  ].filter((warning) => warning !== undefined)
 
 /**
  * `anything` accepts every answer. `text` requires text. `uncut` also rejects a text that was cut or
@@ -64,24 +63,11 @@ export function describeCutAnswer({
   const explanation = stopMessage ? `: ${toOneLine(stopMessage, 300)}` : ''
   const reasons = [
     ...(isStopped ? [`${describeStop(stopReason)}${explanation}`] : []),
-    ...(isAssumed ? [assumedEnd] : []),
+    ...(isAssumed
+      ? ['the service did not end the stream: parley stopped reading after 15 s of silence']
+      : []),
   ]
   return reasons.join('; ') || undefined
-}
-
-const assumedEnd = 'the service did not end the stream: parley stopped reading after 15 s of silence'
-
-/**
- * Returns a function that warns of each kind of defect once, and names the first line that has the defect.
- */
-export function createAnswerDefectWarner({ messages }: Pick<Context, 'messages'>) {
-  const printed = new Set<string>()
-  return (line: number, { isAssumed, isDamaged }: Pick<AnswerOutcome, 'isAssumed' | 'isDamaged'>): void => {
-    for (const defect of [...(isDamaged ? [damagedText] : []), ...(isAssumed ? [assumedEnd] : [])]) {
-      if (!printed.has(defect)) messages.warn(`line ${line}: ${defect}`)
-      printed.add(defect)
-    }
-  }
 }
 
 const describeStop = (reason: string): string =>

@@ -1,5 +1,5 @@
 import { buildRequestBody, type MessagePart } from '../content/body.ts'
-import { createAnswerDefectWarner, listAnswerWarnings } from '../content/footer.ts'
+import { listAnswerWarnings } from '../content/footer.ts'
 import type { ArgumentInputs } from '../content/prompt.ts'
 import type { AnswerSchema } from '../content/schema/schema.ts'
 import { addAnswerUsage, type BatchLineUsage } from '../content/tokens.ts'
@@ -79,7 +79,6 @@ export async function createBatchLineSender(
   const context = { ...outer, flags: { ...outer.flags, raw: false } }
   const caller = createServiceCaller(context, settings, true)
   const withFreshSecret = createSecretRenewal(caller.dropPrintedSecrets)
-  const warnLine = createAnswerDefectWarner(outer)
   const { family, retries } = settings.values
   const { retryUnknown = false } = outer.flags
   const createParts = ({ model, body }: BatchLineRequest) => ({ params: { family, model }, body })
@@ -96,7 +95,7 @@ export async function createBatchLineSender(
     },
     countAnswer: ({ spent }: RunningBatchLine, summary: AnswerSummary) =>
       addAnswerUsage(spent, context.summary, summary),
-    async receive<T>({ model, line: { index, spent }, answer, reader, requireNext }: LineReading<T>) {
+    async receive<T>({ model, line: { spent }, answer, reader, requireNext }: LineReading<T>) {
       const send = <R>(body: Uint8Array, read: (response: ReadableResponse) => Promise<R>) =>
         withFreshSecret(() => {
           spent.attempts++
@@ -105,7 +104,6 @@ export async function createBatchLineSender(
       try {
         const value = await answer.receive(send, reader, { requireNext, isRepeated: true })
         const { end } = answer
-        warnLine(index, end)
         const { model, stopReason } = end.summary
         return { value, model, stopReason, warning: listAnswerWarnings(end).join('; ') || undefined }
       } catch (error) {

@@ -106,7 +106,6 @@ describe('end of an answer on a connection that stays open', () => {
     expect(await runAgainst(['chat', ...batch], text)).toMatchObject({
       code: 0,
       out: expect.stringContaining(`"text":"Hi","stopReason":"STOP","warning":"${warning}"`),
-      err: expect.stringContaining(`line 1: ${warning}`),
     })
     expect(await runAgainst(['chat', ...batch, '--fail-on-cut'], text)).toMatchObject({
       code: 8,
@@ -115,7 +114,7 @@ describe('end of an answer on a connection that stays open', () => {
     const one = await runAgainst(['image', 'fox'], [event(chunk(part, 'STOP'))])
     expect(one).toMatchObject({ code: 0, out: 'fox.png\n', err: `parley: ${warning}\n` })
     const many = await runAgainst(['image', ...batch], [event(chunk(part, 'STOP'))])
-    expect(many).toMatchObject({ code: 0, err: expect.stringContaining(`line 1: ${warning}`) })
+    expect(many.code).toBe(0)
     expect(JSON.parse(many.out)).toMatchObject({ ok: true, warning })
   })
 
