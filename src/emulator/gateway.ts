@@ -24,9 +24,7 @@ const readTexts = ({ contents = [] }: GenerateRequest): string[] =>
  */
 export function composeEmulatedAnswer(request: GenerateRequest, model: string, fixed?: string) {
   const texts = readTexts(request)
-  const promptText = texts.at(-1)?.trim() ?? ''
-  const prompt = promptText.replace(/\s+/g, ' ')
-  const quote = shortenQuote(prompt)
+  const quote = shortenQuote((texts.at(-1) ?? '').trim().replace(/\s+/g, ' '))
   const inputTokens = Math.max(1, estimateTokens(texts.join(' ')))
   const echo = quote === '' ? 'The body has no text in contents[].parts[].text.' : `You said: “${quote}”.`
   const prose = `${greeting} ${echo} ${notice}`
@@ -34,40 +32,16 @@ export function composeEmulatedAnswer(request: GenerateRequest, model: string, f
   const whole =
     fixed ?? (isObject(schema) ? createJsonSample(schema) : createJsonSampleForPrompt(texts)) ?? prose
   const limit = Math.max(request.generationConfig?.maxOutputTokens ?? Infinity, 0) * 4
-  const limited = takeTextStart(whole, limit)
-  const part = choosePart(limited, promptText, request)
+  const text = takeTextStart(whole, limit)
   return {
     id: createRandomId('msg'),
     model,
-    isCut: limited.length < whole.length,
-    ...part,
+    text,
+    isCut: text.length < whole.length,
     inputTokens,
-    outputTokens: Math.max(1, estimateTokens(part.text)),
+    outputTokens: Math.max(1, estimateTokens(text)),
   }
 }
-
-/**
- * A prompt with words such as `in 3 parts` gets an answer in parts. The client requests each part with a
- * token.
- */
-function choosePart(whole: string, prompt: string, request: GenerateRequest) {
-  const [, number = '1'] = /\bin (\d{1,2}) parts\b/i.exec(prompt) ?? []
-  const all = number === '1' ? [whole] : splitWords(whole)
-  const count = Math.max(1, Math.min(Number(number), maxParts, all.length))
-  const tokenOf = (index: number) => (index === 0 ? undefined : `part-${index + 1}-of-${count}`)
-  const { continuationToken: given } = request as { continuationToken?: string }
-  const index = Array.from({ length: count }, (_, at) => tokenOf(at)).indexOf(given)
-  const startOf = (at: number) => Math.floor((all.length * at) / count)
-  return {
-    text: all.slice(startOf(index), startOf(index + 1)).join(''),
-    hasWrongToken: index < 0,
-    /** Only the native form of an answer supports parts. */
-    isPart: count > 1,
-    next: index + 1 < count ? tokenOf(index + 1) : undefined,
-  }
-}
-
-const maxParts = 64
 
 /** Creates the documented response of the chat endpoint (src/wire/README.md: gateway, 2.3). */
 export function toMessageResponse(answer: EmulatedAnswer): EmulatedResponse {
@@ -102,10 +76,7 @@ export function toMessageStreamResponse(answer: EmulatedAnswer): EmulatedRespons
   return toEventStreamResponse(events.map((event) => ({ event: event.type, data: JSON.stringify(event) })))
 }
 
-/** Creates a response in the native form, with `candidates` (src/wire/README.md: gateway, 2.2). */
-export const toNativeResponse = (answer: EmulatedAnswer): EmulatedResponse =>
-  toJsonResponse(createNativeChunk(answer, answer.text, true))
-
+/** Streams the answer in the native form, with `candidates` (src/wire/README.md: gateway, 2.2). */
 export function toNativeStreamResponse(answer: EmulatedAnswer): EmulatedResponse {
   const pieces = splitWords(answer.text)
   const chunks = pieces.map((text, index) => createNativeChunk(answer, text, index === pieces.length - 1))
@@ -113,9 +84,8 @@ export function toNativeStreamResponse(answer: EmulatedAnswer): EmulatedResponse
 }
 
 function createNativeChunk(answer: EmulatedAnswer, text: string, isLast: boolean) {
-  const { inputTokens, outputTokens, isCut, next, model } = answer
-  const reason = next === undefined ? (isCut ? 'MAX_TOKENS' : 'STOP') : 'CONTINUATION'
-  const end = isLast ? { finishReason: reason, continuationToken: next } : {}
+  const { inputTokens, outputTokens, isCut, model } = answer
+  const end = isLast ? { finishReason: isCut ? 'MAX_TOKENS' : 'STOP' } : {}
   return {
     candidates: [{ content: { role: 'model', parts: [{ text }] }, index: 0, ...end }],
     usageMetadata: {
