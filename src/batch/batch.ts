@@ -92,6 +92,9 @@ async function requestLines(context: BatchContext, { options, handlers, source }
     share: options.share,
   })
   const reporter = new BatchReporter(context, tally, { isResumable: results !== undefined, saved })
+  const noteRequestsNotInInput = () =>
+    reporter.noteRequestsNotInInput(options.results ?? '', registry.countRequestsNotInInput())
+  if (source.isRepeatable) noteRequestsNotInInput()
   const limits = {
     concurrency,
     retry: { ...handlers.retry, deadline: deadline.atMs },
@@ -117,6 +120,9 @@ async function requestLines(context: BatchContext, { options, handlers, source }
     const endInterrupt = handleInterrupt(context, run)
     const outcome = await run.runToEnd().finally(() => reporter.end())
     await endInterrupt()
+    // Results of requests that are not in the input are reported here, because the requests of a pipe are
+    // known only after its last line.
+    if (!source.isRepeatable && tally.total !== undefined) noteRequestsNotInInput()
     reporter.note(reporter.describeSummary(outcome.stop))
     const stop = addSavedResults(outcome.stop, { part: saved.part, unsaved, options, tally })
     throwFailure({ ...outcome, stop }, options, tally, tracker.sent)

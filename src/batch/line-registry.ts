@@ -47,6 +47,10 @@ export class BatchLineRegistry {
     return { hash, isDone }
   }
 
+  countRequestsNotInInput(): number {
+    return this.#requests.countNegative()
+  }
+
   #addId(id: BatchLineId, request: number): void {
     const fingerprint = getIdFingerprint(id)
     const entry = this.#ids.get(fingerprint)
@@ -81,6 +85,10 @@ class FingerprintMap {
     this.#keys[slot] = key
     this.#values[slot] = value
     if (this.#count > this.#keys.length * 0.75) this.#grow()
+  }
+
+  countNegative(): number {
+    return this.#values.reduce((count, value) => (value < 0 ? count + 1 : count), 0)
   }
 
   #findSlot(key: number): number {

@@ -84,6 +84,13 @@ export class BatchReporter {
     await output.flush()
   }
 
+  noteRequestsNotInInput(name: string, requests: number): void {
+    if (requests > 0)
+      this.note(
+        `${name} has results of ${count(requests)} request${requests === 1 ? ' that is' : 's that are'} not in the input`,
+      )
+  }
+
   note(message: string): void {
     this.#context.messages.note(message)
   }

@@ -33,6 +33,7 @@ describe('hashes and ids of batch lines', () => {
       ['c', false],
       ['d', false],
     ])
+    expect(registry.countRequestsNotInInput()).toBe(1)
   })
 
   test('a batch finds the 600 finished lines among 1,200', () => {
