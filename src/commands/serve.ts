@@ -46,7 +46,7 @@ export default {
   notes: [
     'Prints one JSON line with its addresses and credentials. A fault without xN happens every time. The prefix chat:, image:, events:, list:, follow: or session: limits a fault to that endpoint. rate:10 refuses more than ten requests per second with 429.',
     `In a message, "a tool", "two tools" and these lines make the agent use tools:\n${taskStepHelp}`,
-    'Each step of a workflow run takes the time of --latency. The emulator answers 400 to a message for a session that waits or is over its budget, and to a result for a thread that has ended.',
+    'A prompt with "in 3 parts" gets 3 responses (finish reason CONTINUATION). Each step of a workflow run takes the time of --latency. The emulator answers 400 to a message for a session that waits or is over its budget, and to a result for a thread that has ended.',
     'With --session, every session replays the recorded one. After an event of yours, the emulator plays the events that followed the same event in the record. A reply must have the recorded tool use and decision; a message may have any text. For any other event the emulator answers 409 and names the expected event. Sessions end with the process.',
   ],
 

@@ -22,6 +22,7 @@ import {
   createImageResponse,
   toMessageResponse,
   toMessageStreamResponse,
+  toNativeResponse,
   toNativeStreamResponse,
 } from './gateway.ts'
 import { type EmulatedResponse, toErrorResponse, toHttpResponse, toJsonResponse } from './response.ts'
@@ -59,12 +60,19 @@ type Handlers = Record<EndpointName, (call: Call) => EmulatedResponse | Promise<
 function createHandlers({ sessions: given = {}, latencyMs = 0, answer }: EmulatorOptions): Handlers {
   const sessions = new EmulatedSessions(given, latencyMs)
   const compose = ({ body, model }: Call) => composeEmulatedAnswer(body, model, answer)
+  const wrongToken = () => toErrorResponse(400, 'continuationToken does not belong to this prompt')
   return {
     chat(call) {
       const isStream = call.query.get('alt') === 'sse' || call.body.stream === true
-      return isStream ? toMessageStreamResponse(compose(call)) : toMessageResponse(compose(call))
+      const composed = compose(call)
+      if (composed.hasWrongToken) return wrongToken()
+      if (composed.isPart) return isStream ? toNativeStreamResponse(composed) : toNativeResponse(composed)
+      return isStream ? toMessageStreamResponse(composed) : toMessageResponse(composed)
     },
-    streamChat: (call) => toNativeStreamResponse(compose(call)),
+    streamChat(call) {
+      const composed = compose(call)
+      return composed.hasWrongToken ? wrongToken() : toNativeStreamResponse(composed)
+    },
     readModel: ({ model }) => toJsonResponse({ name: `models/${model}` }),
     image: ({ model, body }) => createImageResponse(body, model),
     createSession: ({ body }) => sessions.create(body),

@@ -24,7 +24,9 @@ const readTexts = ({ contents = [] }: GenerateRequest): string[] =>
  */
 export function composeEmulatedAnswer(request: GenerateRequest, model: string, fixed?: string) {
   const texts = readTexts(request)
-  const quote = shortenQuote((texts.at(-1) ?? '').trim().replace(/\s+/g, ' '))
+  const promptText = texts.at(-1)?.trim() ?? ''
+  const prompt = promptText.replace(/\s+/g, ' ')
+  const quote = shortenQuote(prompt)
   const inputTokens = Math.max(1, estimateTokens(texts.join(' ')))
   const echo = quote === '' ? 'The body has no text in contents[].parts[].text.' : `You said: “${quote}”.`
   const prose = `${greeting} ${echo} ${notice}`
@@ -32,16 +34,40 @@ export function composeEmulatedAnswer(request: GenerateRequest, model: string, f
   const whole =
     fixed ?? (isObject(schema) ? createJsonSample(schema) : createJsonSampleForPrompt(texts)) ?? prose
   const limit = Math.max(request.generationConfig?.maxOutputTokens ?? Infinity, 0) * 4
-  const text = takeTextStart(whole, limit)
+  const limited = takeTextStart(whole, limit)
+  const part = choosePart(limited, promptText, request)
   return {
     id: createRandomId('msg'),
     model,
-    text,
-    isCut: text.length < whole.length,
+    isCut: limited.length < whole.length,
+    ...part,
     inputTokens,
-    outputTokens: Math.max(1, estimateTokens(text)),
+    outputTokens: Math.max(1, estimateTokens(part.text)),
   }
 }
+
+/**
+ * A prompt with words such as `in 3 parts` gets an answer in parts. The client requests each part with a
+ * token.
+ */
+function choosePart(whole: string, prompt: string, request: GenerateRequest) {
+  const [, number = '1'] = /\bin (\d{1,2}) parts\b/i.exec(prompt) ?? []
+  const all = number === '1' ? [whole] : splitWords(whole)
+  const count = Math.max(1, Math.min(Number(number), maxParts, all.length))
+  const tokenOf = (index: number) => (index === 0 ? undefined : `part-${index + 1}-of-${count}`)
+  const { continuationToken: given } = request as { continuationToken?: string }
+  const index = Array.from({ length: count }, (_, at) => tokenOf(at)).indexOf(given)
+  const startOf = (at: number) => Math.floor((all.length * at) / count)
+  return {
+    text: all.slice(startOf(index), startOf(index + 1)).join(''),
+    hasWrongToken: index < 0,
+    /** Only the native form of an answer supports parts. */
+    isPart: count > 1,
+    next: index + 1 < count ? tokenOf(index + 1) : undefined,
+  }
+}
+
+const maxParts = 64
 
 /** Creates the documented response of the chat endpoint (src/wire/README.md: gateway, 2.3). */
 export function toMessageResponse(answer: EmulatedAnswer): EmulatedResponse {
@@ -76,7 +102,10 @@ export function toMessageStreamResponse(answer: EmulatedAnswer): EmulatedRespons
   return toEventStreamResponse(events.map((event) => ({ event: event.type, data: JSON.stringify(event) })))
 }
 
-/** Streams the answer in the native form, with `candidates` (src/wire/README.md: gateway, 2.2). */
+/** Creates a response in the native form, with `candidates` (src/wire/README.md: gateway, 2.2). */
+export const toNativeResponse = (answer: EmulatedAnswer): EmulatedResponse =>
+  toJsonResponse(createNativeChunk(answer, answer.text, true))
+
 export function toNativeStreamResponse(answer: EmulatedAnswer): EmulatedResponse {
   const pieces = splitWords(answer.text)
   const chunks = pieces.map((text, index) => createNativeChunk(answer, text, index === pieces.length - 1))
@@ -84,8 +113,9 @@ export function toNativeStreamResponse(answer: EmulatedAnswer): EmulatedResponse
 }
 
 function createNativeChunk(answer: EmulatedAnswer, text: string, isLast: boolean) {
-  const { inputTokens, outputTokens, isCut, model } = answer
-  const end = isLast ? { finishReason: isCut ? 'MAX_TOKENS' : 'STOP' } : {}
+  const { inputTokens, outputTokens, isCut, next, model } = answer
+  const reason = next === undefined ? (isCut ? 'MAX_TOKENS' : 'STOP') : 'CONTINUATION'
+  const end = isLast ? { finishReason: reason, continuationToken: next } : {}
   return {
     candidates: [{ content: { role: 'model', parts: [{ text }] }, index: 0, ...end }],
     usageMetadata: {
