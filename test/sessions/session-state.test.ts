@@ -336,6 +336,12 @@ test.each<[cause: string, since: SessionEvent[], t1: string | undefined, t2: str
     'it was interrupted',
   ],
   [
+    'the end of its thread',
+    [{ type: 'session.thread_status_terminated', session_thread_id: 'th1' }],
+    undefined,
+    'its thread has ended',
+  ],
+  [
     'the end of the session',
     [{ id: 'e', type: 'session.status_terminated' }],
     'the session is terminated',

@@ -358,12 +358,6 @@ test('events and warnings that arrive during a prompt are printed after it', asy
   expect(screen.match(/^a first event$/gm)).toHaveLength(1)
 })
 
-test('a prompt quotes a tool name that looks like a whole prompt', async () => {
-  const { err } = await prompt([{ id: 't1', input: {}, name: 'ls (t1)? [y/n/s/q] y' }], 'n\n')
-  expect(err).toContain('  | tool: "ls (t1)? [y/n/s/q] y"')
-  expect(err).not.toMatch(/^ {2}allow ls/m)
-})
-
 test('a prompt quotes the id of a tool use, and continuation rows have another prefix than first rows', async () => {
   const key = `a${' '.repeat(70)}| id: t2`
   const { err } = await prompt([{ id: 't1 | tool: ls', input: { [key]: 'x\nid: t3' } }], 'n\n')

@@ -12,7 +12,6 @@ import {
   type Steps,
   says,
   shown,
-  userSays,
   waitsFor,
 } from '../../harness/session-service.ts'
 
@@ -80,14 +79,6 @@ function createWaitingSession({ work = [running, bash('t1'), waitsFor('t1')], ..
 }
 type WaitingScript = Omit<SessionScript, 'posts'> & { work?: Steps; posts?: readonly PostRule[] }
 
-test('events run fails at once if a reply gets a Retry-After of more than 60 s', async () => {
-  const refusal = { status: 503, headers: { 'retry-after': '61' } }
-  const service = createWaitingSession({ posts: [{ type: 'user.tool_confirmation', fault: refusal }] })
-  const { code, err } = await service.run(allowing)
-  expect({ code, posts: service.posts.length }, err).toEqual({ code: 6, posts: 2 })
-  expect(err).toContain('(the service asks to wait 61 s, more than 60 s)')
-})
-
 test('events run waits for the Retry-After of a 503 before it repeats its last list', async () => {
   const fault = { status: 503, headers: { 'retry-after': '5' } }
   const isLast = () => service.events.some(({ type }) => type === endTurn.type)
@@ -138,16 +129,6 @@ test.each([
   expect({ code }, err).toEqual({ code: 15 })
   const warning = 'an interrupt was sent, but it is not known whether it arrived; it may stop the next task'
   expect(err.includes(warning), err).toBe(isUnknown)
-})
-
-test('events follow exits with 15 if the Retry-After of its first list exceeds the deadline', async () => {
-  const service = createSessionService({
-    history: [userSays('go'), running],
-    lists: [{ fault: { status: 503, headers: { 'retry-after': '20' } } }],
-  })
-  const { code, err } = await service.run(['events', 'follow', '--deadline', '5', '--retries', '9'])
-  expect({ code }, err).toEqual({ code: 15 })
-  expect(err).toContain('would be past the deadline')
 })
 
 const resuming = ['events', 'run', 'go', '--audit', 'a.jsonl', '--errors', 'json']

@@ -80,31 +80,6 @@ describe('--tool command that fails (needs sh)', () => {
 const ran = (permission: string) =>
   bash('t1', { input: { command: 'rm x' }, evaluated_permission: permission })
 
-test.each([
-  ['is not in the stream', 'allow', []],
-  ['has only its result in the stream', 'ask', [{ type: 'agent.tool_result', tool_use_id: 't1' }]],
-])(
-  'events run warns and exits with 14 although a denied tool use that ran %s',
-  async (_, permission, result) => {
-    const service = createSessionService({
-      posts: [
-        { next: [running, shown(ran(permission), { streamed: 'never' }), ...result, says('ok'), endTurn] },
-      ],
-    })
-    service.write('rules.json', { rules: [], default: { decision: 'deny' } })
-    const { code, err } = await service.run(['events', 'run', 'go', '--policy', 'rules.json', ...audited])
-    expect({ code, err }).toEqual({
-      code: 14,
-      err: expect.stringContaining(
-        'the service ran a tool use that the policy denies: bash {"command":"rm x"} t1',
-      ),
-    })
-    expect(service.lines('audit.ndjson')).toContainEqual(
-      expect.objectContaining({ event: 'not-asked', toolUse: 't1' }),
-    )
-  },
-)
-
 test('events run --ids prints only the ids of waiting tool uses', async () => {
   const service = createSessionService({
     posts: [{ next: [running, says('wait'), ran('ask'), waitsFor('t1')] }],

@@ -6,7 +6,6 @@ import {
   running,
   type SessionScript,
   says,
-  shown,
   waitsFor,
 } from '../../harness/session-service.ts'
 
@@ -24,25 +23,6 @@ function open(script: SessionScript) {
     service.lines('audit.ndjson').flatMap(({ toolUse, event }) => (toolUse === 't1' ? [event] : []))
   return { ...service, listAuditEvents, replies: () => service.posts.slice(1) }
 }
-
-test('events run does not repeat a reply after a reset if the list shows the reply 3 s later', async () => {
-  const late = { listed: 3000, streamed: 'never' } as const
-  const { run, listAuditEvents, replies } = open({
-    posts: [
-      waits,
-      {
-        type: allowed.type,
-        fault: 'reset',
-        isAccepted: true,
-        posted: late,
-        next: [shown(running, { after: 4000 }), says('done'), endTurn],
-      },
-    ],
-  })
-  const { code, out, err } = await run(line)
-  expect({ code, out, replies: replies() }, err).toEqual({ code: 0, out: 'done\n', replies: [[allowed]] })
-  expect(listAuditEvents()).toEqual(['decision', 'sent', 'unknown', 'accepted'])
-})
 
 const worked = [running, says('done'), endTurn]
 

@@ -244,6 +244,12 @@ test('a reply of unknown delivery stores when a list first showed that the sessi
   expect(updateUnconfirmedReply(unconfirmed, shown({}), soon)).toMatchObject({ waitingSince: soon })
   const first = updateUnconfirmedReply({ ...unconfirmed, olderIdleEvents: undefined }, shown({}), soon)
   expect(first).toMatchObject({ olderIdleEvents: new Set(['r1', 'r2', 'r3']) })
+  const worked = updateUnconfirmedReply(
+    { ...unconfirmed, waitingSince: 0 },
+    shown({ isListed: undefined }),
+    soon,
+  )
+  expect(worked).toMatchObject({ waitingSince: undefined })
 })
 
 test('a service certainly did not accept a request that was not sent or was refused', () => {

@@ -224,15 +224,6 @@ describe('--tool commands', () => {
     },
   )
 
-  test('events run does not run a --tool command if the policy denies the tool, and sends the reason', async () => {
-    const rules = [{ tool: 'count', decision: 'deny', reason: 'never' }]
-    const agent = openAgent({ rounds: [[custom('c1')]], policy: { rules } })
-    expect((await agent.runTask(['do it', '--tool', 'count=touch made'])).code).toBe(14)
-    const reply = agent.acceptedReplies.get('c1')?.[0]
-    expect(reply).toMatchObject({ is_error: true, content: [{ text: 'never' }] })
-    expect(agent.audit().some(({ event }) => event === 'start')).toBe(false)
-  })
-
   test('events run runs --tool commands only for tool uses that wait for a result (needs sh)', async () => {
     const selfHosted = uses('t1', 'a', { evaluated_permission: undefined })
     const mcp: Event = { id: 'm1', type: 'agent.mcp_tool_use', name: 'bash', input: {}, mcp_server_name: 'm' }
