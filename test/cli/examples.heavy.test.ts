@@ -4,7 +4,7 @@ import { createServer } from 'node:net'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { childEnvironment } from '../harness/environment.ts'
-import { binary, type Started, start } from '../harness/process.ts'
+import { binary, type StartedProcess, start } from '../harness/process.ts'
 import { temporaryFolder } from '../harness/run.ts'
 import { commandNames, findExamples, readHelp } from './pages.ts'
 
@@ -12,7 +12,7 @@ const event = '{"type":"user.message","content":[{"type":"text","text":"hi"}]}'
 
 describe('examples of the help pages (needs sh)', () => {
   const cwd = temporaryFolder()
-  let server: Started
+  let server: StartedProcess
   let env: Record<string, string> = {}
 
   beforeAll(async () => {

@@ -18,7 +18,7 @@ import {
   type Event,
   endTurn,
   running,
-  type Steps,
+  type ScriptEvents,
   says,
   waitsFor,
 } from '../harness/session-service.ts'
@@ -43,7 +43,7 @@ interface Row {
   /** Files in addition to `files`. */
   files?: Record<string, string>
   /** Events before the command. */
-  history?: Steps
+  history?: ScriptEvents
   /** The clock runs fast while a `--tool` command runs, so only the exit code and the posts are compared. */
   isTimed?: boolean
   /** The flag makes the command line a usage error. */
@@ -99,7 +99,7 @@ const unanswered: Exchange = async () => {
 const beta = 'files-api-2025-04-14'
 const terminal: Row = { tty: ['stdout'] }
 const countTask = (value: string, ...more: string[]): Row => ({ line: 'events run count', more, value })
-const waiting: Steps = [bash('t1'), waitsFor('t1')]
+const waiting: ScriptEvents = [bash('t1'), waitsFor('t1')]
 const count: Event = { id: 'c1', type: 'agent.custom_tool_use', name: 'count', input: {} }
 
 /** Sends one request at a time, because concurrent requests have a different order in each run. */
@@ -301,7 +301,7 @@ const spent: Event = {
 }
 
 /** Steps of the agent after posted events: the task "bash" or "count" requests that tool. */
-function react(posted: readonly Event[]): Steps {
+function react(posted: readonly Event[]): ScriptEvents {
   const text = JSON.stringify(posted)
   if (text.includes('"bash"')) return [running, ...waiting]
   if (text.includes('"count"')) return [running, count, waitsFor('c1')]

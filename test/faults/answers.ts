@@ -37,7 +37,6 @@ export const formatHead = (status: string, ...headers: string[]) =>
 /** Status line and headers of an event stream, which ends with its connection. */
 export const sseHead = 'HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n'
 
-/** Formats a server-sent event. */
 export const sseEvent = (value: unknown, name = '') =>
   `${name ? `event: ${name}\n` : ''}data: ${typeof value === 'string' ? value : JSON.stringify(value)}\n\n`
 

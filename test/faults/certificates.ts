@@ -3,7 +3,7 @@ import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { temporaryFolder } from '../harness/run.ts'
 
-export interface Certificate {
+interface Certificate {
   key: string
   cert: string
   /** Path of the file that contains `cert`. */

@@ -65,24 +65,24 @@ const goAway = Buffer.from('000000040000000000000008070000000000000000000000000d
 testNetworkFaults('U: parley reports only what the response proves', [
   ...unreadable,
   ...rowsWithoutProof({
-    name: 'U24: parley reports that the request may have arrived if the server answers with an SSH banner',
+    name: 'U24: events send reports that the event may have been accepted if the server answers with an SSH banner',
     script: respondAndClose('SSH-2.0-OpenSSH_9\r\n'),
     err: ['not valid HTTP'],
   }),
   ...rowsWithoutProof({
-    name: 'U25: parley reports that the request may have arrived if the server answers with an HTTP/2 GOAWAY frame',
+    name: 'U25: events send reports that the event may have been accepted after an HTTP/2 GOAWAY frame',
     script: respondAndClose(goAway),
   }),
   ...rowsWithoutProof({
-    name: 'U26: parley reports that the request may have arrived after an unrequested 101',
+    name: 'U26: events send reports that the event may have been accepted after an unrequested 101',
     script: respondWith('HTTP/1.1 101 Switching Protocols\r\nupgrade: x\r\nconnection: upgrade\r\n\r\n'),
   }),
   ...rowsWithoutProof({
-    name: 'U27: parley reports that the request may have arrived if the server answers with HTML without a head',
+    name: 'U27: events send reports that the event may have been accepted after HTML without HTTP headers',
     script: respondAndClose(login),
   }),
   ...rowsWithoutProof({
-    name: 'U28: parley reports that the request may have arrived after a login page with status 200',
+    name: 'U28: events send reports that the event may have been accepted after a login page with status 200',
     script: respondWith(response(login, '200 OK', html)),
     err: ['is not JSON', 'Please log in'],
   }),
@@ -93,7 +93,7 @@ testNetworkFaults('U: parley reports only what the response proves', [
     ] as const
   ).flatMap(([type, kind]) =>
     rowsWithoutProof({
-      name: `U30: parley reports that the request may have arrived after ${type} with status 200`,
+      name: `U30: events send reports that the event may have been accepted after a ${type} with status 200`,
       script: respondWith(response(envelope(type))),
       kind,
       err: ['no luck'],
@@ -113,7 +113,7 @@ testNetworkFaults('U: parley reports only what the response proves', [
     err: ['interrupted: the request was sent; it may have been carried out'],
   },
   {
-    name: 'U33: parley exits with 10 and prints no warning if a list request gets no response',
+    name: 'U33: events list exits with 10 and prints no warning if it gets no response',
     argv: ['events', 'list', ...noRetry],
     script: respondAndClose(),
     code: 10,

@@ -179,7 +179,7 @@ testFaults('N: parley sends nothing if it cannot connect (needs openssl)', [
     ...notSent,
     name: 'N09: parley exits with 9 and names --cacert if the certificate is self-signed',
     url: secure,
-    listen: { tls: () => selfSigned },
+    listen: { tls: selfSigned },
     err: [
       /^parley: localhost:\d+: its certificate comes from an unknown authority: --cacert FILE trusts it\n {2}nothing/,
     ],
@@ -189,7 +189,7 @@ testFaults('N: parley sends nothing if it cannot connect (needs openssl)', [
     name: 'N10: parley exits with 9 and reports an expired certificate',
     url: secure,
     argv: [...chatArgv, '--cacert', expired.path],
-    listen: { tls: () => expired },
+    listen: { tls: expired },
     err: [/^parley: localhost:\d+: its certificate has expired/],
   },
   {
@@ -197,37 +197,35 @@ testFaults('N: parley sends nothing if it cannot connect (needs openssl)', [
     name: 'N11: parley exits with 9 and reports a certificate for another host',
     url: secure,
     argv: [...chatArgv, '--cacert', elsewhere.path],
-    listen: { tls: () => elsewhere },
+    listen: { tls: elsewhere },
     err: [/^parley: localhost:\d+: its certificate is for another host$/m],
   },
   {
     ...notSent,
-    name: 'N13: parley exits with 9 and suggests http:// if the port does not use TLS',
+    name: 'N13: parley exits with 9 and suggests http:// if the port of an https:// address does not use TLS',
     url: secure,
     listen: { onConnection: (socket) => void socket.once('data', () => socket.end(okResponse)) },
     conns: 1,
     err: ['http://', 'nothing was sent'],
   },
   ...forChatAndSend({
-    name: 'N14: parley exits with 10 and suggests https:// if the port uses TLS',
+    name: 'N14: parley exits with 10 and suggests https:// if the port of an http:// address uses TLS',
     url: ({ port }) => `http://localhost:${port}`,
-    listen: { tls: () => selfSigned },
+    listen: { tls: selfSigned },
     code: 10,
     err: ['should the address begin with https://?'],
   }),
-  ...[chatArgv, sendArgv].map(
-    (argv): FaultRow => ({
-      name: `N15: parley sends the request at most once if RST follows the connection (${argv[0]})`,
-      argv: [...argv, ...noRetry],
-      listen: { onConnection: (socket) => void socket.resetAndDestroy() },
-      conns: 1,
-      // The reset may arrive before the request is written (9) or afterwards (10).
-      code: [9, 10],
-      err: [
-        /reset before it was ready\n {2}nothing was sent\n|was reset\n {2}(the request was sent|the event may)/,
-      ],
-    }),
-  ),
+  ...forChatAndSend({
+    name: 'N15: parley sends the request at most once if RST follows the connection',
+    flags: noRetry,
+    listen: { onConnection: (socket) => void socket.resetAndDestroy() },
+    conns: 1,
+    // The reset may arrive before the request is written (9) or afterwards (10).
+    code: [9, 10],
+    err: [
+      /reset before it was ready\n {2}nothing was sent\n|was reset\n {2}(the request was sent|the event may)/,
+    ],
+  }),
   {
     name: 'N16: parley retries refused connections until the service is up',
     // On a slow machine the service may start only after the third attempt, so more retries are allowed.
@@ -255,7 +253,7 @@ testFaults('N: parley sends nothing if it cannot connect (needs openssl)', [
     name: 'S05: parley trusts the certificate of --cacert',
     url: secure,
     argv: [...chatArgv, '--cacert', selfSigned.path],
-    listen: { tls: () => selfSigned },
+    listen: { tls: selfSigned },
     script: respondWith(okResponse),
     code: 0,
     out: okOutput,
@@ -266,7 +264,7 @@ testFaults('N: parley sends nothing if it cannot connect (needs openssl)', [
     url: secure,
     argv: [...chatArgv, '--cacert', elsewhere.path],
     env: { NODE_EXTRA_CA_CERTS: selfSigned.path },
-    listen: { tls: () => selfSigned },
+    listen: { tls: selfSigned },
     script: respondWith(okResponse),
     code: 0,
     out: okOutput,
@@ -285,7 +283,7 @@ testFaults('N: parley sends nothing if it cannot connect (needs openssl)', [
       url: secure,
       argv: [...chatArgv, ...flags],
       env: { NODE_TLS_REJECT_UNAUTHORIZED: '0' },
-      listen: { tls: () => selfSigned },
+      listen: { tls: selfSigned },
       script: respondWith(okResponse),
       code: 0,
       out: okOutput,

@@ -26,7 +26,7 @@ testNetworkFaults('R: parley reads odd response content', [
     reqs: 1,
   }),
   {
-    name: 'R13: parley reads JSON without a content type (chat)',
+    name: 'R13: parley chat reads JSON without a content type',
     script: (socket) => {
       const body = message('hi')
       socket.write(`HTTP/1.1 200 OK\r\ncontent-length: ${body.length}\r\n\r\n${body}`)
@@ -36,7 +36,7 @@ testNetworkFaults('R: parley reads odd response content', [
     reqs: 1,
   },
   {
-    name: 'R14: parley exits with 8 on an empty body (chat)',
+    name: 'R14: parley chat exits with 8 on an empty body',
     script: json(''),
     code: 8,
     reqs: 1,
@@ -138,7 +138,7 @@ testNetworkFaults('R: parley reads odd response content', [
     reqs: 1,
   },
   {
-    name: 'R26: parley skips a byte order mark (chat)',
+    name: 'R26: parley chat skips a byte order mark',
     script: json(`\ufeff${message('hi')}`),
     code: 0,
     out: 'hi\n',

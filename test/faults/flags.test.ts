@@ -36,7 +36,7 @@ testFaults('P: parley reads durations and yes-or-no settings', [
   ),
   {
     ...good,
-    name: 'P51: parley reads "Yes" in the environment as yes',
+    name: 'P51: parley accepts "Yes" as the value of a yes-or-no variable',
     argv: [...chatArgv, '--dry-run'],
     env: { PARLEY_STREAM: 'Yes' },
     script: () => {},
@@ -120,13 +120,10 @@ testFaults('P: parley reads @FILE and FIFOs', [
     err: ['parley: @b: not UTF-8 text on line 1'],
     files: ['cwd/b'],
   },
-  ...[
-    ['chat', 'hi', '--system', '@@missing.txt'],
-    ['events', 'send', '--message', '@@missing.txt'],
-  ].map(
-    (argv): FaultRow => ({
-      name: `P55: parley reads @@FILE as the text @FILE (${argv[0]})`,
-      argv: [...argv, '--dry-run', '--no-stdin'],
+  ...['chat hi --system', 'events send --message'].map(
+    (command): FaultRow => ({
+      name: `P55: parley ${command} reads @@FILE as the text @FILE`,
+      argv: [...command.split(' '), '@@missing.txt', '--dry-run', '--no-stdin'],
       code: 0,
       out: (out) => out.includes('"text":"@missing.txt"'),
     }),
@@ -180,7 +177,7 @@ testFaults('P: parley prints hints for wrong arguments', [
   ...[['chat'], ['image', '-m', 'm'], ['events', 'send']].map(
     (argv): FaultRow => ({
       ...refused,
-      name: `P59: parley ${argv[0]} names -- if a word begins with a hyphen and has a blank`,
+      name: `P59: parley ${argv[0]} exits with 2 and suggests -- if a word begins with a hyphen and has a blank`,
       argv: [...argv, '-what is it?'],
       err: ['words that begin with a hyphen go after --\n'],
     }),

@@ -31,22 +31,22 @@ const coded = (encoding: string, body: Uint8Array) =>
 testNetworkFaults('R: parley detects incomplete and invalid responses', [
   {
     ...cut,
-    name: 'R01: parley exits with 8 if FIN cuts the body at half its length (chat)',
+    name: 'R01: parley chat exits with 8 if FIN cuts the body at half its length',
     script: respondAndClose(cutAt),
   },
   {
     ...cutReceipt,
-    name: 'R01: parley reports that the event was accepted if FIN cuts the response at half its length (events)',
+    name: 'R01: parley events send reports that the event was accepted if FIN cuts the response at half its length',
     script: respondAndClose(halfReceipt),
   },
   {
     ...cut,
-    name: 'R02: parley exits with 8 if RST cuts the body at half its length (chat)',
+    name: 'R02: parley chat exits with 8 if RST cuts the body at half its length',
     script: respondAndReset(cutAt),
   },
   {
     ...cutReceipt,
-    name: 'R02: parley reports that the event was accepted if RST cuts the response at half its length (events)',
+    name: 'R02: parley events send reports that the event was accepted if RST cuts the response at half its length',
     script: respondAndReset(halfReceipt),
   },
   ...[respondAndClose, respondAndReset].flatMap((end): FaultRow[] => [
@@ -74,14 +74,14 @@ testNetworkFaults('R: parley detects incomplete and invalid responses', [
     script: respondAndClose(`${open}{"data":[{"id"`),
   },
   {
-    name: 'R07: parley exits with 8 if the body is longer than its Content-Length (chat)',
+    name: 'R07: parley chat exits with 8 if the body is longer than its Content-Length',
     script: respondWith(`${formatHead('200 OK', 'content-length: 40')}${hi}`),
     code: 8,
     reqs: 1,
   },
   {
     ...cutReceipt,
-    name: 'R07: parley reports that the event was accepted if the response is longer than its Content-Length (events)',
+    name: 'R07: parley events send reports that the event was accepted if the response is longer than its Content-Length',
     script: respondWith(`${formatHead('200 OK', 'content-length: 10')}{"data":[],"more":"than that"}`),
   },
   ...forChatAndSend({

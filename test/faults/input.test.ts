@@ -25,31 +25,31 @@ testFaults('P: parley reads stdin and files of flags', [
   ...[['chat'], send].flatMap((argv): FaultRow[] => [
     {
       ...refusedInput,
-      name: `P01: parley exits with 2 if stdin is empty (${argv[0]})`,
+      name: `P01: parley ${argv.join(' ')} exits with 2 if stdin is empty`,
       argv,
       err: ['empty'],
     },
     {
       ...refusedInput,
-      name: `P02: parley exits with 2 if stdin is closed (${argv[0]})`,
+      name: `P02: parley ${argv.join(' ')} exits with 2 if stdin is closed`,
       shell: `parley ${argv.join(' ')} <&-`,
       err: ['empty'],
     },
     {
-      name: `P03: parley exits with 2 and a hint if stdin is a terminal (${argv[0]})`,
+      name: `P03: parley ${argv.join(' ')} exits with 2 and a hint if stdin is a terminal`,
       shell: terminalCommand(`NO_COLOR=1 parley ${argv.join(' ')} 2>&1`),
       code: 2,
       out: (out) => /^parley: no (prompt: add|events: give) .*\r\n$/.test(out.toString()),
     },
     {
       ...refusedInput,
-      name: `P08: parley exits with 2 and names the line of stdin that is not UTF-8 (${argv[0]})`,
+      name: `P08: parley ${argv.join(' ')} exits with 2 and names the line of stdin that is not UTF-8`,
       argv,
       stdin: Buffer.from('ab\xff', 'latin1'),
       err: ['on line 1'],
     },
     {
-      name: `P11: parley exits with 11 if stdin is a folder (${argv[0]})`,
+      name: `P11: parley ${argv.join(' ')} exits with 11 if stdin is a folder`,
       shell: `parley ${argv.join(' ')} </`,
       code: 11,
       err: ['it is a folder'],
@@ -63,7 +63,7 @@ testFaults('P: parley reads stdin and files of flags', [
     minSeconds: 2,
   },
   {
-    name: 'P05: parley does not wait for an idle pipe with --no-stdin (events)',
+    name: 'P05: parley events send does not wait for an idle pipe with --no-stdin',
     either: 'without stdin, the run does not wait either',
     argv: [...sendArgv, '--no-stdin'],
     stdin: { open: true },
@@ -74,13 +74,13 @@ testFaults('P: parley reads stdin and files of flags', [
   },
   {
     ...good,
-    name: 'P05: parley does not wait for an idle pipe with --no-stdin (chat)',
+    name: 'P05: parley chat does not wait for an idle pipe with --no-stdin',
     argv: [...chatArgv, '--no-stdin'],
     stdin: { open: true },
   },
   {
     ...good,
-    name: 'P05: parley prints a hint while it waits for an idle pipe (chat)',
+    name: 'P05: parley chat prints a hint while it waits for an idle pipe',
     stdin: { open: true },
     during: async ({ child, err, waitUntil }) => {
       await waitUntil(() => err() !== '')
@@ -188,7 +188,7 @@ testFaults('P: parley combines stdin with words and deadlines', [
   ...[['chat'], send].map(
     (argv): FaultRow => ({
       ...refusedInput,
-      name: `P24: parley exits with 2 on 5,000 nested lists in stdin (${argv[0]})`,
+      name: `P24: parley ${argv.join(' ')} exits with 2 on 5,000 nested lists in stdin`,
       argv: [...argv, '-i', '-'],
       stdin: `{"a":${'['.repeat(5000)}${']'.repeat(5000)}}`,
       err: ['stdin: not valid JSON: line 1, column 1005: nested more than 1000 deep'],

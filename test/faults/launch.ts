@@ -2,9 +2,9 @@ import { type ChildProcess, spawn } from 'node:child_process'
 import { mkdirSync, readdirSync, readFileSync, rmSync, statSync, symlinkSync } from 'node:fs'
 import { delimiter, join, relative } from 'node:path'
 import { childEnvironment } from '../harness/environment.ts'
+import { binary } from '../harness/process.ts'
 import { homeVariables, temporaryFolder } from '../harness/run.ts'
 
-const parley = join(import.meta.dirname, '../../bin/parley.cjs')
 const preload = join(import.meta.dirname, 'preload.cjs')
 
 /** Secrets in the environment of every run. Only the service may receive them. */
@@ -60,7 +60,7 @@ export function makeRunFolder(): string {
   const folder = temporaryFolder()
   for (const name of ['home', 'cwd', 'tmp', 'bin']) mkdirSync(join(folder, name))
   // On Windows no row uses a shell, so the link is not needed. Creating it would need a privilege there.
-  if (process.platform !== 'win32') symlinkSync(parley, join(folder, 'bin/parley'))
+  if (process.platform !== 'win32') symlinkSync(binary, join(folder, 'bin/parley'))
   return folder
 }
 
@@ -84,10 +84,10 @@ export function launchParley({ argv, shell, stdin, env }: LaunchOptions, folder:
   const start = performance.now()
   const cwd = join(folder, 'cwd')
   const [command, args] =
-    shell === undefined ? [process.execPath, [parley, ...argv]] : ['bash', ['-c', shell]]
+    shell === undefined ? [process.execPath, [binary, ...argv]] : ['bash', ['-c', shell]]
   const child = spawn(command, args, {
     cwd,
-    // Windows opens a window for a detached process.
+    // A detached process has its own process group, which can be killed. On Windows it would open a window.
     detached: process.platform !== 'win32',
     stdio: [stdin === undefined ? 'ignore' : 'pipe', 'pipe', 'pipe'],
     env: {

@@ -44,7 +44,7 @@ testNetworkFaults('D: parley follows no redirect (needs openssl)', [
     name: 'D04: parley does not follow a redirect from https to http',
     url: ({ port }) => `https://gateway.test:${port}`,
     argv: [...chatArgv, '--cacert', certificate.path],
-    listen: { tls: () => certificate },
+    listen: { tls: certificate },
     script: redirect(`http://127.0.0.1:${other.port}/`),
     ...otherIsUnused,
     code: 4,

@@ -26,7 +26,7 @@ const secure = ({ port }: ScriptedServer) => `https://gateway.test:${port}`
 const plain = ({ port }: ScriptedServer) => `http://gateway.test:${port}`
 const toSecure = {
   argv: [...chatArgv, '--cacert', certificate.path],
-  listen: { tls: () => certificate },
+  listen: { tls: certificate },
   url: secure,
 } satisfies Partial<FaultRow>
 const toPlain = { argv: [...chatArgv, '--allow-http'], url: plain } satisfies Partial<FaultRow>
@@ -254,7 +254,7 @@ testNetworkFaults('X: parley connects through proxies (needs openssl)', [
   },
   {
     ...toSecure,
-    name: 'X21: parley prints no password if a proxy without a scheme refuses connections',
+    name: 'X21: parley prints no password of a proxy address without a scheme if the proxy refuses connections',
     argv: [...toSecure.argv, ...noRetry],
     env: { ALL_PROXY: 'user:secretword@127.0.0.1:1' },
     code: 9,

@@ -76,12 +76,12 @@ testNetworkFaults('T: parley retries only what is safe to retry', [
   }),
   {
     ...retried,
-    name: 'T10: parley retries a 503 without Retry-After (chat)',
+    name: 'T10: parley chat retries a 503 without Retry-After',
     script: once(refusal('503 Busy')),
     out: 'ok\n',
   },
   {
-    name: 'T10: parley does not retry a 503 without Retry-After (events)',
+    name: 'T10: parley events send does not retry a 503 without Retry-After',
     argv: sendArgv,
     ...notRetried('503 Busy', 7),
     err: ['may have been accepted'],
@@ -93,7 +93,7 @@ testNetworkFaults('T: parley retries only what is safe to retry', [
   }),
   { name: 'T13: parley exits with 5 on a 402', ...notRetried('402 Pay', 5) },
   {
-    name: 'T14: parley does not retry a 500 with x-should-retry: true (events)',
+    name: 'T14: parley events send does not retry a 500 with x-should-retry: true',
     argv: sendArgv,
     ...notRetried('500 Oh', 7, 'x-should-retry: true'),
   },

@@ -4,7 +4,6 @@ import { afterAll, describe, expect, test } from 'vitest'
 import { meetsRequirement } from '../harness/needs.ts'
 import { type Script, type ScriptedServer, type ServeOptions, serve } from '../harness/server.ts'
 import { isInProofShare } from '../harness/share.ts'
-import type { Certificate } from './certificates.ts'
 import { runInProcess, unmapNames } from './inside.ts'
 import {
   type CommandResult,
@@ -25,8 +24,7 @@ export interface FaultRow extends Partial<LaunchOptions> {
   name: string
   /** Answers each request. If omitted, the server closes every connection. */
   script?: Script
-  /** Address, TLS and connection handler of the server. The certificate is made only if the row runs. */
-  listen?: Omit<ServeOptions, 'tls'> & { tls?: () => Certificate }
+  listen?: ServeOptions
   /** Base URL of both services. Default: the address of the server. */
   url?(server: ScriptedServer): string
   /** Environment variables that depend on the server. */
@@ -79,8 +77,8 @@ export const testFaults = (group: string, rows: readonly FaultRow[]): void =>
   runRows(group, rows, ({ name }) => /^[A-Z]+\d+/.exec(name)?.[0] ?? name)
 
 /**
- * Tests rows like `testFaults`, but rows that differ only in the bytes of the server. So `npm run test:all`
- * needs a separate process only for each command and exit code, not for each id.
+ * Tests rows that differ only in the bytes that the server sends. So `npm run test:all` starts a separate
+ * process for each command and exit code, and not for each id.
  */
 export const testNetworkFaults = (group: string, rows: readonly FaultRow[]): void =>
   runRows(group, rows, ({ argv = chatArgv, code }) =>
@@ -217,9 +215,8 @@ interface Stage {
 }
 
 async function setUp(row: FaultRow): Promise<Stage> {
-  const { tls, ...listen } = row.listen ?? {}
   const refuse: Script = (socket) => void socket.destroy()
-  const server = await serve(row.script ?? refuse, { ...listen, ...(tls ? { tls: tls() } : {}) })
+  const server = await serve(row.script ?? refuse, row.listen)
   const folder = makeRunFolder()
   row.prepare?.(folder)
   const url = row.url?.(server) ?? server.url
@@ -378,11 +375,11 @@ export const unfinishedStream = {
   err: ['the stream ended early'],
 } satisfies Partial<FaultRow>
 
-/** Returns the same row for `chat` and for `events send`. */
+/** Returns the same row for `chat` and for `events send`. The titles name the command. */
 export const forChatAndSend = (row: Omit<FaultRow, 'argv'> & { flags?: string[] }): FaultRow[] =>
   [chatArgv, sendArgv].map((argv) => ({
     ...(argv === chatArgv && row.code === 0 ? { out: 'ok\n' } : {}),
     ...row,
-    name: `${row.name} (${argv[0]})`,
+    name: row.name.replace(': parley', `: parley ${argv.slice(0, -1).join(' ')}`),
     argv: [...argv, ...(row.flags ?? [])],
   }))

@@ -17,7 +17,6 @@ interface Emulator {
   child: ChildProcess
   port: number
   log(): string
-  /** Returns the peak memory so far. */
   getPeakMiB(): number
 }
 
@@ -30,7 +29,6 @@ afterAll(() => {
 /** Returns the emulator without flags that several tests share, because each start takes time. */
 const getSharedEmulator = (): Promise<Emulator> => (shared ??= startEmulator())
 
-/** Starts the built `parley serve`. */
 async function startEmulator(argv: string[] = []): Promise<Emulator> {
   const env = { ...childEnvironment, HOME: temporaryFolder() }
   const words = [binary, 'serve', '--access-token', token, '--api-key', token, ...argv]

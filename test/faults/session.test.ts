@@ -26,7 +26,6 @@ interface Service {
    * Answers a stream request. `count` is the number of the stream, from 1. Default: the stream stays empty.
    */
   stream?(socket: Socket, count: number): void
-  /** Response to posted events. */
   posted?: Buffer
 }
 
@@ -155,7 +154,7 @@ const allowAll = (folder: string) =>
 
 testNetworkFaults('Y: parley replies only to the tool uses that an idle event names', [
   row(
-    'Y80: confirm --pending replies to the tool uses in event_ids if the stop reason has no type',
+    'Y80: events confirm --pending replies to the tool uses in event_ids if the stop reason has no type',
     ['events', 'confirm', '--pending', '--allow'],
     typeless,
     {
@@ -166,7 +165,7 @@ testNetworkFaults('Y: parley replies only to the tool uses that an idle event na
     },
   ),
   row(
-    'Y81: confirm --pending sends no reply and prints the unanswered tool uses if event_ids is missing',
+    'Y81: events confirm --pending sends no reply and prints the unanswered tool uses if event_ids is missing',
     ['events', 'confirm', '--pending', '--allow'],
     unlisted,
     {

@@ -66,7 +66,7 @@ function listAllowedRetries(
       return [mayHaveArrived ? 'look-first' : 'later']
     case 8:
       if (mayHaveArrived) return ['look-first']
-      // The type of the error decides.
+      // Only the type of the error decides whether a repetition may help.
       if (err.includes('ended with an error')) return ['later', 'never']
       return [
         /broke off|ended early|is not JSON|is not a stream of events|the answer is empty/.test(err)

@@ -36,7 +36,7 @@ const failure: Fields = {
 }
 
 /** Fields of the output formats in `parley help formats`. */
-export const formats: Record<'failure' | 'report' | 'line' | 'audit', Fields> = {
+export const formatFields: Record<'failure' | 'report' | 'line' | 'audit', Fields> = {
   failure: { format: z.optional(z.literal(1)), ...failure },
   report: {
     format: z.literal(1),
@@ -105,10 +105,10 @@ export const formats: Record<'failure' | 'report' | 'line' | 'audit', Fields> = 
   },
 }
 
-export type FormatName = keyof typeof formats
+export type FormatName = keyof typeof formatFields
 
 /** Creates a schema that accepts exactly the fields of a format. */
-export const createFormatSchema = (name: FormatName) => z.strictObject(formats[name])
+export const createFormatSchema = (name: FormatName) => z.strictObject(formatFields[name])
 
 /** Returns the JSON objects of a text, one per line. Skips other lines, such as questions to a person. */
 const parseLines = (text: string): object[] =>

@@ -25,7 +25,7 @@ interface Ended {
   err: string
 }
 
-export interface Started {
+export interface StartedProcess {
   child: ChildProcess
   ended: Promise<Ended>
 }
@@ -69,7 +69,7 @@ export function canRunAsNobody(): boolean {
 }
 
 /** Starts the built program. */
-export function start(argv: string[], options: ProcessOptions = {}): Started {
+export function start(argv: string[], options: ProcessOptions = {}): StartedProcess {
   const cwd = options.cwd ?? temporaryFolder()
   const parley = options.program ?? (options.isNobody ? copyProgramForNobody() : [process.execPath, binary])
   const program = [...(options.within ?? []), ...parley, ...argv]

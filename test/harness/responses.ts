@@ -20,7 +20,7 @@ export function createResponse(
 }
 
 /** Yields the text, then fails like a connection that breaks. */
-export async function* breakOff(text: string): AsyncGenerator<Uint8Array> {
+export async function* createCutBody(text: string): AsyncGenerator<Uint8Array> {
   yield Buffer.from(text)
   throw new CliError('response', 'the connection broke off', { sent: 'yes', isCutOff: true })
 }

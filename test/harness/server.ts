@@ -9,7 +9,6 @@ export interface ScriptedServer {
   connections: number
   /** Arrival time of each request, in milliseconds of `performance.now`. */
   times: number[]
-  /** Open sockets. */
   sockets: Set<Socket>
   /** Stops accepting connections. */
   stop(): void

@@ -7,7 +7,7 @@ import { CliError } from '../../src/errors.ts'
 import { realTimers, type Timers } from '../../src/timers.ts'
 import type { Exchange, HttpRequest, HttpResponse } from '../../src/wire/exchange.ts'
 import { createIdleClock } from './clock.ts'
-import { breakOff, createResponse } from './responses.ts'
+import { createCutBody, createResponse } from './responses.ts'
 import { type RunOptions, run, temporaryFolder } from './run.ts'
 
 /** Event of a session. The service adds an id and a time if they are missing. */
@@ -46,7 +46,7 @@ interface Visibility {
 
 /** Event of a script, with the times of `shown` or without them. */
 type Step = Event | ShownEvent
-export type Steps = readonly Step[]
+export type ScriptEvents = readonly Step[]
 interface ShownEvent extends Visibility {
   event: Event
   after?: number | Signal
@@ -62,7 +62,7 @@ export const shown = (event: Event, how: Visibility & Pick<ShownEvent, 'after'>)
  * Failure of a request. After `reset` the client cannot detect whether the service received the request,
  * after `unreachable` it did not. `stall` never answers, `cut` sends a part of the body.
  */
-export type Fault =
+export type RequestFault =
   | 'unreachable'
   | 'reset'
   | 'stall'
@@ -78,8 +78,8 @@ interface Rule {
   /** Called when the request arrives. */
   act?(): void
   /** Events of other clients or of the agent that happen when the request arrives. */
-  before?: Steps
-  fault?: Fault
+  before?: ScriptEvents
+  fault?: RequestFault
 }
 
 export interface PostRule extends Rule {
@@ -94,7 +94,7 @@ export interface PostRule extends Rule {
   /** Time at which the service shows the posted events. */
   posted?: Visibility
   /** Events that follow the posted events. Default time: a millisecond after the event before. */
-  next?: Steps | ((posted: readonly Event[]) => Steps)
+  next?: ScriptEvents | ((posted: readonly Event[]) => ScriptEvents)
 }
 
 interface ListRule extends Rule {
@@ -125,7 +125,7 @@ export interface SessionScript {
   /** Clock of the run. The default clock stops while a command runs, so a command never times out with it. */
   timers?: Timers
   /** Events before the command. */
-  history?: Steps
+  history?: ScriptEvents
   /** Rules for posted events, or a function that returns the rule for the events of one request. */
   posts?: readonly PostRule[] | ((posted: readonly Event[]) => PostRule)
   /** Rules for lists. `nth` counts lists, not their pages. */
@@ -145,7 +145,7 @@ export interface SessionScript {
   /** Latency of each request, in milliseconds. Default: 10. */
   latencyMs?: number
   /** Answer to `GET /v1/sessions/{id}`. Default: the session's id and status. */
-  session?(): object | Fault
+  session?(): object | RequestFault
 }
 
 interface RecordedRequest {
@@ -153,7 +153,6 @@ interface RecordedRequest {
   /** Milliseconds since the service was created, by its clock. */
   at: number
   query: URLSearchParams
-  /** The posted events. */
   events: Event[]
 }
 
@@ -206,13 +205,13 @@ export function createSessionService(script: SessionScript) {
 
   const toShown = (step: Step) => ('event' in step ? (step as ShownEvent) : { event: step as Event })
 
-  const add = (steps: Steps, how: Visibility = {}) =>
+  const add = (steps: ScriptEvents, how: Visibility = {}) =>
     steps.map((step) => {
       const { event, after: _, ...own } = toShown(step)
       return record(event, { ...how, ...own })
     })
 
-  async function play(steps: Steps): Promise<void> {
+  async function play(steps: ScriptEvents): Promise<void> {
     for (const step of steps) {
       const { after = 1 } = toShown(step) as ShownEvent
       await (typeof after === 'number' ? timers.wait(after) : after.triggered)
@@ -252,7 +251,7 @@ export function createSessionService(script: SessionScript) {
     if (fault) return fail(fault)
     const named = accepted.map((event, index) => ({ ...event, id: `receipt_${nth}_${index}` }))
     const text = JSON.stringify({ data: response === 'other ids' ? named : accepted })
-    if (response === 'cut') return { ...createResponse(200, ''), body: breakOff(text.slice(0, 30)) }
+    if (response === 'cut') return { ...createResponse(200, ''), body: createCutBody(text.slice(0, 30)) }
     if (response === 'empty') return createResponse(202, '')
     return createResponse(200, response === 'no data' ? '{"data":[]}' : text)
   }
@@ -414,7 +413,7 @@ export function createSessionService(script: SessionScript) {
   }
 }
 
-const isFault = (value: object | Fault): value is Fault =>
+const isFault = (value: object | RequestFault): value is RequestFault =>
   typeof value === 'string' || typeof (value as { status?: unknown }).status === 'number'
 
 const createFrame = (event: Event) => `event: ${event.type}\ndata: ${JSON.stringify(event)}\n\n`
@@ -424,11 +423,11 @@ function readPosted({ body }: HttpRequest): Event[] {
   return text === '' ? [] : (JSON.parse(text) as { events: Event[] }).events
 }
 
-function fail(fault: Fault): HttpResponse | Promise<HttpResponse> {
+function fail(fault: RequestFault): HttpResponse | Promise<HttpResponse> {
   if (fault === 'unreachable') throw new CliError('not-sent', 'the connection was refused', { sent: 'no' })
   if (fault === 'reset') throw new CliError('unknown', 'the connection was reset', { sent: 'unknown' })
   if (fault === 'stall') return new Promise(() => {})
-  if (fault === 'cut') return { ...createResponse(200, ''), body: breakOff('{"data":[') }
+  if (fault === 'cut') return { ...createResponse(200, ''), body: createCutBody('{"data":[') }
   const { status, error = 'api_error', headers, body } = fault
   return createResponse(
     status,

@@ -60,8 +60,7 @@ interface Scenario {
 
 /** Runs `events run` with three waiting tool uses, while another client acts once. */
 async function runWithOtherClient({ ids, act, when, echoes }: Scenario): Promise<Outcome> {
-  // parley lists again after a second. Only then it finds events that the stream omits, so the clock is
-  // moved.
+  // If the stream omits the event, only a list shows it. parley lists again after a second, so time must pass.
   let passed = 0
   const timers = { ...clock, now: () => clock.now() + passed, wallTime: () => clock.wallTime() + passed }
   const service = createAgentService({
@@ -115,7 +114,7 @@ describe.each(actions)('events run after another client %s (needs sh)', (what, i
     [false, ', which the stream omits'],
   ])('stream shows the event: %s', (echoes, omitted) => {
     test(`events run sends no reply and runs no command after another client ${what}${omitted}`, async () => {
-      // The other client acts after every fourth response, with the other kind of stream at other responses.
+      // The other client acts after response 1, 5, 9 and so on, or after 3, 7, 11 if the stream omits the event.
       for (let when = echoes ? 1 : 3, responses = when; when <= responses; when += 4) {
         const ended = await runWithOtherClient({ ids, act, when, echoes })
         expect({ when, wrong: ended.wrong }, ended.err).toEqual({ when, wrong: [] })

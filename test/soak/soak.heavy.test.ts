@@ -11,7 +11,7 @@ const runs = Number(process.env.SOAK_RUNS ?? 150)
 const seed = process.env.SOAK_SEED ?? process.env.TEST_SEED ?? '1'
 const concurrency = 16
 
-/** What the server did with a request. Only `executed` has an effect. */
+/** Result of a request on the server. Only `executed` has an effect. */
 type Effect = 'executed' | 'refused' | 'failed'
 
 /** Effects of the requests of each run, in order. The prompt of a run is its key: `mark-7`. */

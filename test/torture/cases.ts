@@ -295,7 +295,7 @@ export const tortureCases: TortureCase[] = [
   },
 ]
 
-/** Creates the folders and files of a run. The result reads the folder when it is called. */
+/** Creates the folders and files of a run. Returns access to the files, also to those that the run creates. */
 export function prepareFolder(folder: string, before: TortureCase['before'] = {}): RunFiles {
   for (const name of ['cwd', 'home', 'tmp']) mkdirSync(join(folder, name), { recursive: true, mode: 0o700 })
   for (const [name, text] of Object.entries(before)) {

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import {
   createSessionService,
   endTurn,
-  type Fault,
+  type RequestFault,
   running,
   says,
   shown,
@@ -42,7 +42,7 @@ test('events follow exits with 0 by the list if every stream delivers an error e
   expect([code, out], err).toEqual([0, ''])
 })
 
-test.each<[string, Fault]>([
+test.each<[string, RequestFault]>([
   ['a 404', { status: 404 }],
   ['a 400', { status: 400 }],
   ['a 500', { status: 500 }],
@@ -56,7 +56,7 @@ test.each<[string, Fault]>([
 
 test('events run exits with 8 if its second stream is refused and the list shows that the session works', async () => {
   const posts = [{ next: [running, shown(says('done'), { after: 3_600_000 })] }]
-  const streams = [{ nth: 1, cutAfter: 1 }, { fault: { status: 400 } as Fault }]
+  const streams = [{ nth: 1, cutAfter: 1 }, { fault: { status: 400 } as RequestFault }]
   const service = createSessionService({ posts, streams })
   const { code, err } = await service.run(runLast)
   expect(code, err).toBe(8)

@@ -10,7 +10,7 @@ import {
   createSessionService,
   type Event,
   endTurn,
-  type Fault,
+  type RequestFault,
   type SessionScript,
   says,
 } from '../../harness/session-service.ts'
@@ -243,7 +243,7 @@ describe('events follow after failures', () => {
     },
   )
 
-  test.each<[string, Fault]>([
+  test.each<[string, RequestFault]>([
     ['the second page of the list does not arrive', 'stall'],
     ['the service is unreachable after the first page', 'unreachable'],
   ])(

@@ -6,8 +6,8 @@ import {
   endTurn,
   interrupt,
   running,
+  type ScriptEvents,
   type SessionScript,
-  type Steps,
   says,
   shown,
   userSays,
@@ -28,7 +28,7 @@ const confirms = (id: string, result: 'allow' | 'deny'): Event => ({
  * Creates a session with the events `next` after a task. Streams deliver events at once, lists contain them
  * after three seconds.
  */
-function afterTask(next: Steps, more: SessionScript = {}) {
+function afterTask(next: ScriptEvents, more: SessionScript = {}) {
   const service = createSessionService({
     history: [userSays('before'), running, says('earlier'), endTurn],
     posts: [{ type: 'user.message', next }],
@@ -41,7 +41,7 @@ function afterTask(next: Steps, more: SessionScript = {}) {
 const runArguments = ['events', 'run', 'do it', '--last', '--policy', 'allow.json']
 const typesOf = (posts: Event[][]) => posts.flat().map(({ type }) => type)
 
-test.each<[string, Steps, boolean, number, string]>([
+test.each<[string, ScriptEvents, boolean, number, string]>([
   [
     'allows no tool use after an interrupt of another client',
     [running, bash('t1'), late(waitsFor('t1')), interrupt, endTurn],

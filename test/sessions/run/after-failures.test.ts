@@ -8,8 +8,8 @@ import {
   endTurn,
   type PostRule,
   running,
+  type ScriptEvents,
   type SessionScript,
-  type Steps,
   says,
   shown,
   waitsFor,
@@ -77,7 +77,7 @@ function createWaitingSession({ work = [running, bash('t1'), waitsFor('t1')], ..
   service.write('allow.json', { rules: [], default: { decision: 'allow' } })
   return service
 }
-type WaitingScript = Omit<SessionScript, 'posts'> & { work?: Steps; posts?: readonly PostRule[] }
+type WaitingScript = Omit<SessionScript, 'posts'> & { work?: ScriptEvents; posts?: readonly PostRule[] }
 
 test('events run waits for the Retry-After of a 503 before it repeats its last list', async () => {
   const fault = { status: 503, headers: { 'retry-after': '5' } }

@@ -14,8 +14,8 @@ import {
   interrupt,
   type PostRule,
   running,
+  type ScriptEvents,
   type SessionScript,
-  type Steps,
   says,
   shown,
   userSays,
@@ -45,7 +45,7 @@ interface Script extends Omit<SessionScript, 'posts'> {
 }
 
 /** Creates a session whose agent sends `work` after the task, until an interrupt ends the turn. */
-function open(work: Steps, { posts = [], isQueued = false, ...script }: Script = {}) {
+function open(work: ScriptEvents, { posts = [], isQueued = false, ...script }: Script = {}) {
   const service = createSessionService({
     session: () => ({ status: 404 }),
     ...script,
@@ -160,7 +160,7 @@ describe('events run that reaches a limit', () => {
     expect([again.code, service.countInterrupts()], again.err).toEqual([15, 2])
   })
 
-  test.each<[string, Steps, boolean, number, number, string]>([
+  test.each<[string, ScriptEvents, boolean, number, number, string]>([
     ['the turn ends by itself', [soFar, used(200), endTurn], false, 0, 0, '; the agent has already finished'],
     [
       'the session works again after an idle event',

@@ -5,7 +5,7 @@ import {
   type Event,
   endTurn,
   running,
-  type Steps,
+  type ScriptEvents,
   says,
   shown,
   userSays,
@@ -18,10 +18,10 @@ const threadStatus = (status: string, more: object = {}, thread: object = inThre
   ...more,
 })
 const threadWaits = threadStatus('idle', { stop_reason: { type: 'requires_action', event_ids: ['t1'] } })
-const childWaits: Steps = [running, threadStatus('running'), bash('t1', inThread), threadWaits]
+const childWaits: ScriptEvents = [running, threadStatus('running'), bash('t1', inThread), threadWaits]
 
 /** Runs a command that sends a task to a session with these next events. Measures the time of the service. */
-async function follow(next: Steps, argv: string[]) {
+async function follow(next: ScriptEvents, argv: string[]) {
   const service = createSessionService({
     posts: [{ next }],
     history: [userSays('x'), says('before'), endTurn],
@@ -56,7 +56,7 @@ test('events run exits with 12 and names the open tool use of a child thread if 
 
 const other = { session_thread_id: 'th2' }
 const minutes = (event: Event, count: number) => shown(event, { after: count * 60_000 })
-test.each<[string, Steps, Steps]>([
+test.each<[string, ScriptEvents, ScriptEvents]>([
   [
     'a tool of the main thread runs',
     [bash('t2', { evaluated_permission: 'allow' })],

@@ -7,8 +7,8 @@ import {
   endTurn,
   interrupt,
   running,
+  type ScriptEvents,
   type SessionScript,
-  type Steps,
   says,
   shown,
   userSays,
@@ -28,14 +28,14 @@ const terminated = threadStatus('terminated')
 const allow = (id: string): Event => ({ type: 'user.tool_confirmation', tool_use_id: id, result: 'allow' })
 
 /** Events after which a child thread waits for a reply to t1 while the session runs. */
-const childWaits: Steps = [
+const childWaits: ScriptEvents = [
   running,
   { type: 'session.thread_created', ...inThread, agent_name: 'helper', workflow_run_id: null },
   threadStatus('running'),
   bash('t1', inThread),
   threadWaits('t1'),
 ]
-const done: Steps = [
+const done: ScriptEvents = [
   threadStatus('running'),
   threadStatus('idle', { stop_reason: { type: 'end_turn' } }),
   says('done'),
@@ -56,7 +56,7 @@ function open(script: SessionScript) {
     replies: () => service.posts.slice(1),
   }
 }
-const task = (next: Steps) => ({ type: 'user.message', next })
+const task = (next: ScriptEvents) => ({ type: 'user.message', next })
 const runArguments = ['events', 'run', 'do it', '--last', '--policy', 'allow.json', '--audit', 'audit.ndjson']
 
 describe('tool use of a child thread that waits while the session runs', () => {
@@ -70,7 +70,7 @@ describe('tool use of a child thread that waits while the session runs', () => {
     })
   })
 
-  test.each<[string, { isAccepted: boolean; next?: Steps }, number]>([
+  test.each<[string, { isAccepted: boolean; next?: ScriptEvents }, number]>([
     ['was accepted although the response is a 500', { isAccepted: true, next: done }, 0],
     ['may have been lost, because the response is a 500', { isAccepted: false, next: [] }, 10],
   ])('events run does not repeat a reply to a child thread that %s', async (_, outcome, expected) => {
@@ -119,7 +119,7 @@ describe('tool use of a child thread that waits while the session runs', () => {
     expect({ code, out }, err).toEqual({ code: 12, out: 't1\n' })
   })
 
-  test.each<[string, Steps]>([
+  test.each<[string, ScriptEvents]>([
     ['the thread continued without a reply', [threadStatus('running')]],
     ['an interrupt of the thread', [{ ...interrupt, ...inThread }]],
     ['an interrupt of all threads', [interrupt]],
@@ -221,7 +221,7 @@ describe('warnings about refused tool uses and failed servers', () => {
       type: 'session.error',
       error: { type: 'model_overloaded_error', message: 'gave up', retry_status: { type: status } },
     })
-    const isWarned = async (...steps: Steps) => {
+    const isWarned = async (...steps: ScriptEvents) => {
       const service = open({ posts: [task([running, ...steps, endTurn])] })
       const { code, err } = await service.run([...argv, '--last'])
       expect({ code }, err).toEqual({ code: 0 })

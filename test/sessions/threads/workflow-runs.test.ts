@@ -6,8 +6,8 @@ import {
   endTurn,
   interrupt,
   running,
+  type ScriptEvents,
   type SessionScript,
-  type Steps,
   says,
   shown,
   userSays,
@@ -31,9 +31,9 @@ const stops = (type: string): Event => ({ type: 'session.status_idle', stop_reas
 /** Delays an event by two minutes. */
 const later = (event: Event) => shown(event, { after: 120_000 })
 
-const starts: Steps = [running, created('w1'), says('I started a run'), endTurn]
+const starts: ScriptEvents = [running, created('w1'), says('I started a run'), endTurn]
 
-function open(next: Steps, more: SessionScript = {}) {
+function open(next: ScriptEvents, more: SessionScript = {}) {
   const service = createSessionService({ posts: [{ type: 'user.message', next }], ...more })
   service.write('allow.json', { rules: [], default: { decision: 'allow' } })
   const report = () => service.lines('report.json')[0] as Record<string, never>
@@ -146,7 +146,7 @@ describe('a session may stay idle after its last workflow run', () => {
   })
 })
 
-test.each<[string, Steps, number]>([
+test.each<[string, ScriptEvents, number]>([
   ['after the session was terminated', [running, created('w1'), { type: 'session.status_terminated' }], 13],
   ['after an interrupt', [...starts, interrupt], 15],
   ['after an interrupt while the session worked', [running, created('w1'), interrupt, endTurn], 15],
