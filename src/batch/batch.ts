@@ -21,7 +21,7 @@ import { addStatusLine, type BatchContext, BatchReporter } from './reporter.ts'
 import { openResultsFile, type ResultsFileOptions } from './results-file.ts'
 import { type BatchOutcome, BatchRun } from './run.ts'
 
-export interface BatchLineHandlers {
+interface BatchLineHandlers {
   prepare: PrepareBatchLine
   hasFiles?: ResultsFileOptions['hasFiles']
   preview(call: BatchLineCall): Promise<void>

@@ -26,7 +26,7 @@ export interface BatchState {
   limits: BatchLimits
 }
 
-export type BatchStep =
+type BatchStep =
   | { do: 'start'; line: BatchLine }
   /** Waits until this monotonic time, or until a running request, a read or a retry delay ends. */
   | { do: 'wait'; until: number }
@@ -115,7 +115,7 @@ interface Outage {
   readonly isTesting: boolean
 }
 
-export interface FailedRequest {
+interface FailedRequest {
   error: CliError
   index: number
   now: number

@@ -91,7 +91,7 @@ export class BatchTally implements BatchUsage {
   tokens = 0
   earlierTokens = 0
   /** True if an answer of this or an earlier run has no token count, so `tokens` is a minimum. */
-  isPartial = false
+  hasUncountedAnswer = false
   hasAnswer = false
 }
 

@@ -222,9 +222,9 @@ export function formatBatchSummary(tally: BatchTally, left: number, seconds: num
 
 const joinFields = (...fields: (string | false)[]): string => fields.filter((field) => field).join(' · ')
 
-function describeTokens({ tokens, earlierTokens, isPartial }: BatchTally): string {
+function describeTokens({ tokens, earlierTokens, hasUncountedAnswer }: BatchTally): string {
   if (tokens === 0) return ''
-  const atLeast = isPartial ? 'at least ' : ''
+  const atLeast = hasUncountedAnswer ? 'at least ' : ''
   if (earlierTokens === 0) return `${atLeast}${formatTokenCount(tokens)}`
   return `${atLeast}${formatTokenCount(tokens - earlierTokens)} in this run, ${count(tokens)} in all`
 }

@@ -113,7 +113,7 @@ export async function readEarlierResults(
         registry.addResult(result)
         count++
         tally.tokens += result.tokens ?? 0
-        if (result.tokens === null) tally.isPartial = true
+        if (result.tokens === null) tally.hasUncountedAnswer = true
       } else if (!line.isWhole && text !== undefined && isIncompleteResult(text)) tornAt = end
       else otherLines++
       end = line.end

@@ -14,7 +14,7 @@ export interface AnswerOutcome {
    * True if the service did not end the stream. The answer then counts as complete, because the service
    * stayed silent.
    */
-  isAssumed: boolean
+  isEndAssumed: boolean
 }
 
 /** Stop reasons of a complete answer. Any other reason causes a warning. */
@@ -56,14 +56,14 @@ export function describeUnmetRequirement(
 
 export function describeCutAnswer({
   summary,
-  isAssumed,
-}: Pick<AnswerOutcome, 'summary'> & { isAssumed?: boolean }): string | undefined {
+  isEndAssumed,
+}: Pick<AnswerOutcome, 'summary'> & { isEndAssumed?: boolean }): string | undefined {
   const { stopReason, stopMessage } = summary
   const isStopped = stopReason !== undefined && !normalStopReasons.includes(stopReason)
   const explanation = stopMessage ? `: ${toOneLine(stopMessage, 300)}` : ''
   const reasons = [
     ...(isStopped ? [`${describeStop(stopReason)}${explanation}`] : []),
-    ...(isAssumed
+    ...(isEndAssumed
       ? ['the service did not end the stream: parley stopped reading after 15 s of silence']
       : []),
   ]

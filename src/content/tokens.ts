@@ -33,7 +33,7 @@ export function readTokenUsage(summary: AnswerSummary): AnswerTokenCounts | unde
 
 export interface BatchUsage {
   tokens: number
-  isPartial: boolean
+  hasUncountedAnswer: boolean
 }
 
 /** Usage of one line of a batch, including retries and answers that failed a check. */
@@ -60,7 +60,7 @@ export function addAnswerUsage(spent: BatchLineUsage, run: Summary, summary: Ans
   spent.answers++
   const total = usage?.totalTokens ?? undefined
   if (total === undefined) spent.answersWithoutUsage++
-  spent.batch.isPartial ||= total === undefined
+  spent.batch.hasUncountedAnswer ||= total === undefined
   spent.batch.tokens += total ?? 0
   addToSums(spent.usage, usage)
 }

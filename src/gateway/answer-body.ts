@@ -2,7 +2,7 @@ import { schedule, type Timers } from '../timers.ts'
 import type { HttpResponse } from '../wire/exchange.ts'
 import type { AnswerDecoder } from '../wire/gateway/answer-decoder.ts'
 
-export interface AnswerBodyConsumer {
+interface AnswerBodyConsumer {
   /** Passes a chunk to the decoder. Afterwards `readAnswerBody` checks whether the decoder found the end. */
   onChunk(chunk: Uint8Array): void | Promise<void>
   /**
@@ -20,21 +20,21 @@ const maxRestMs = 1000
 
 /**
  * Reads a body up to the answer's end, which `decoder` detects. Ignores failures after the answer's end.
- * `isAssumed` is true if the service sent no end, and the answer counts as complete because of the silence.
+ * `isEndAssumed` is true if the service sent no end, and the answer counts as complete because of the silence.
  */
 export async function readAnswerBody(
   response: HttpResponse,
   decoder: Pick<AnswerDecoder, 'progress' | 'contentCount'>,
   { onChunk, readsToEnd, timers }: AnswerBodyConsumer,
-): Promise<{ isAssumed: boolean }> {
+): Promise<{ isEndAssumed: boolean }> {
   let isFinished = false
   let isConsuming = false
-  let isAssumed = false
+  let isEndAssumed = false
   /** Milliseconds since the last content of the answer. Comments of the stream are not content. */
   let silenceMs = 0
   let stopTimer = () => {}
   function assumeEnd(): void {
-    isAssumed = true
+    isEndAssumed = true
     response.close()
   }
   let waitingSince = timers.now()
@@ -57,7 +57,7 @@ export async function readAnswerBody(
         if (silenceMs >= maxSilenceMs) assumeEnd()
         else if (isSettled) stopTimer = schedule(timers, maxSilenceMs - silenceMs, assumeEnd)
       }
-      if (isAssumed) break
+      if (isEndAssumed) break
       waitingSince = timers.now()
     }
   } catch (error) {
@@ -65,5 +65,5 @@ export async function readAnswerBody(
   } finally {
     stopTimer()
   }
-  return { isAssumed }
+  return { isEndAssumed }
 }

@@ -35,7 +35,7 @@ const maxRequests = 64
  */
 export class ContinuedAnswer {
   /** The last part, combined with the token counts, other content and defects of all parts. */
-  end: AnswerOutcome = { summary: {}, otherContent: new Set(), isDamaged: false, isAssumed: false }
+  end: AnswerOutcome = { summary: {}, otherContent: new Set(), isDamaged: false, isEndAssumed: false }
   attempts = 0
   isWhole = false
   #body: Uint8Array
@@ -90,7 +90,7 @@ export class ContinuedAnswer {
       summary: { ...summary, ...usage },
       otherContent: new Set([...earlier.otherContent, ...part.otherContent]),
       isDamaged: earlier.isDamaged || part.isDamaged,
-      isAssumed: earlier.isAssumed || part.isAssumed,
+      isEndAssumed: earlier.isEndAssumed || part.isEndAssumed,
     }
     this.#parts++
     this.isWhole = !isEmpty && !needsContinuation(summary)

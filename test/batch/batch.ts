@@ -44,7 +44,7 @@ interface Played extends BatchOutcome {
 export function answerOf({ call, spent }: BatchLine, tokens?: number): BatchLineAnswer {
   spent.attempts++
   spent.answers++
-  spent.batch.isPartial ||= tokens === undefined
+  spent.batch.hasUncountedAnswer ||= tokens === undefined
   if (tokens === undefined) spent.answersWithoutUsage++
   else {
     spent.batch.tokens += tokens

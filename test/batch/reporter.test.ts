@@ -9,7 +9,7 @@ const none = {
   skipped: 0,
   tokens: 0,
   earlierTokens: 0,
-  isPartial: false,
+  hasUncountedAnswer: false,
   hasAnswer: false,
   hasLine: true,
 }
@@ -50,7 +50,7 @@ test.each([
   ],
   [
     'the tokens of this run and of all runs',
-    { ...tally, earlierTokens: 79, isPartial: true },
+    { ...tally, earlierTokens: 79, hasUncountedAnswer: true },
     0,
     40,
     '380 ok · 4 failed (3 service, 1 refused) · 1,000 already done · at least 1,234,488 tokens in this run, 1,234,567 in all · 40 s',

@@ -168,7 +168,7 @@ describe('--resume reads the results of earlier runs', () => {
       otherLines: strange.length,
       tornAt: undefined,
     })
-    expect(tally).toMatchObject({ tokens: 20, isPartial: false })
+    expect(tally).toMatchObject({ tokens: 20, hasUncountedAnswer: false })
     expect([1, 2, 3].map((index) => isDone(registry, index))).toEqual([true, false, true])
   })
 
@@ -180,6 +180,6 @@ describe('--resume reads the results of earlier runs', () => {
     const all = [...odd, failed, ''].join('\n')
     const tally = new BatchTally()
     await readEarlierResults(streamOf(all), { registry: new BatchLineRegistry(), tally })
-    expect(tally).toMatchObject({ tokens: 4, isPartial: true })
+    expect(tally).toMatchObject({ tokens: 4, hasUncountedAnswer: true })
   })
 })

@@ -16,7 +16,7 @@ const none = {
   skipped: 0,
   tokens: 0,
   earlierTokens: 0,
-  isPartial: false,
+  hasUncountedAnswer: false,
   hasAnswer: false,
 }
 

@@ -5,7 +5,7 @@ import { validatorOptions } from './validator-options.ts'
 
 type Problems = string[]
 
-export interface SchemaValidator {
+interface SchemaValidator {
   problems: Problems
   validate(value: unknown): Problems
 }

@@ -130,7 +130,7 @@ export async function openAnswerOutput(context: Context, printing: AnswerPrintOp
 
       if (!hasOutput) waiting.show('waiting for the answer')
       try {
-        const { isAssumed } = await readAnswerBody(
+        const { isEndAssumed } = await readAnswerBody(
           response,
           { progress, contentCount },
           { onChunk, readsToEnd, timers },
@@ -143,7 +143,7 @@ export async function openAnswerOutput(context: Context, printing: AnswerPrintOp
         // `--raw` may print the body unchanged. The printed answer is then not damaged, even if its decoded
         // text is.
         const isDamaged = decoder.isDamaged() && !(isRaw && decoder.isVerbatim())
-        return { summary, hasContent: decoder.hasContent(), otherContent, isAssumed, isDamaged }
+        return { summary, hasContent: decoder.hasContent(), otherContent, isEndAssumed, isDamaged }
       } catch (error) {
         if (readTokenUsage(summary)) addAnswerToSummary(context.summary, summary)
         if (!hasEarlierParts && !(error instanceof OutputClosed)) await print()

@@ -159,7 +159,7 @@ class ReceivedParts implements BatchLineAnswerReader<LineContent | SchemaMismatc
       decoder.push(chunk)
     }
     try {
-      const { isAssumed } = await readAnswerBody(response, decoder, {
+      const { isEndAssumed } = await readAnswerBody(response, decoder, {
         onChunk,
         readsToEnd: () => true,
         timers,
@@ -173,7 +173,7 @@ class ReceivedParts implements BatchLineAnswerReader<LineContent | SchemaMismatc
         summary,
         hasContent: decoder.hasContent(),
         otherContent,
-        isAssumed,
+        isEndAssumed,
         isDamaged: decoder.isDamaged(),
       }
     } catch (error) {

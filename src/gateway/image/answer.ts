@@ -12,7 +12,7 @@ import { createResponseError, isErrorEnvelope } from '../../wire/problem/problem
 import { readAnswerBody } from '../answer-body.ts'
 import type { AnswerPart } from '../continued-answer.ts'
 
-export interface ImageReaderOptions {
+interface ImageReaderOptions {
   /** Called for a failed part only if its token counts are known. */
   onSummary(summary: AnswerSummary): void
   /**
@@ -168,9 +168,9 @@ export async function readImagePart(
   }
   const readsToEnd = () => printer !== undefined || keepsConnection
   let broken: CliError | undefined
-  let isAssumed = false
+  let isEndAssumed = false
   try {
-    ;({ isAssumed } = await readAnswerBody(response, decoder, {
+    ;({ isEndAssumed } = await readAnswerBody(response, decoder, {
       onChunk,
       readsToEnd,
       timers: host.timers,
@@ -190,7 +190,7 @@ export async function readImagePart(
     otherContent: decoder.otherContent,
     bytes: decoder.unread(),
     failure: broken,
-    isAssumed,
+    isEndAssumed,
     // `--raw` prints the received bytes unchanged, so damage of the decoded text does not matter.
     isDamaged: !printer && decoder.isDamaged(),
     isPrinted: printer !== undefined && writer.failure === undefined,

@@ -22,7 +22,7 @@ export interface ImageDestination {
   save(bytes: Uint8Array, extension: string): Promise<string | undefined>
 }
 
-export interface ImageDestinationOptions {
+interface ImageDestinationOptions {
   /** Value of `-o`: a file, a folder with a slash at its end, or `-`. */
   output: string | undefined
   /** Name for the files in a folder, without number and extension. */
