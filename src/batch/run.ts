@@ -18,8 +18,7 @@ import {
 } from './gate.ts'
 import type { BatchLine, BatchLineAnswer, BatchTally } from './input.ts'
 import type { BatchReporter } from './reporter.ts'
-import { formatFailedResult, formatSuccessfulResult } from './result.ts'
-import type { ResultsFile } from './results-file.ts'
+import { formatFailedResult, formatSuccessfulResult, type ResultsFile } from './results-file.ts'
 
 interface LineFailure {
   index: number

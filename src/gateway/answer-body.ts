@@ -20,7 +20,7 @@ const maxRestMs = 1000
 
 /**
  * Reads a body up to the answer's end, which `decoder` detects. Ignores failures after the answer's end.
- * `isEndAssumed` is true if the service sent no end, and the answer counts as complete because of the silence.
+ * `isEndAssumed` is true if the service sent no end, but stayed silent, so that the answer counts as complete.
  */
 export async function readAnswerBody(
   response: HttpResponse,

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { formatFailedResult, formatSuccessfulResult } from '../../src/batch/result.ts'
+import { formatFailedResult, formatSuccessfulResult } from '../../src/batch/results-file.ts'
 
 describe('a batch formats results as lines', () => {
   const seconds = 1.5
