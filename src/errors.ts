@@ -150,17 +150,12 @@ export const createDeadlineErrorBeforeSending = (message: string): CliError =>
   })
 
 /**
- * Returns a failure of kind `stopped` if the deadline ended a follower or a batch: during a write to stdout,
- * or during a request, for which `isCut` returns true. Returns any other error unchanged.
+ * Returns a failure of kind `stopped` if the deadline ended a follower or a batch during a write to stdout.
+ * Returns any other error unchanged.
  */
-export function convertDeadlineFailure(
-  error: unknown,
-  isCut: (error: CliError) => boolean = () => false,
-): unknown {
-  if (!(error instanceof CliError)) return error
-  const { kind, message, details } = error
-  const isStop = (kind === 'file' && details.deadline) || isCut(error)
-  return isStop ? new CliError('stopped', message, { ...details, retry: 'later' }) : error
+export function convertDeadlineFailure(error: unknown): unknown {
+  const isStop = error instanceof CliError && error.kind === 'file' && error.details.deadline
+  return isStop ? new CliError('stopped', error.message, { ...error.details, retry: 'later' }) : error
 }
 
 /** After this number of problems, a check may stop. */

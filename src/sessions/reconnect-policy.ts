@@ -1,5 +1,4 @@
 import type { Deadline } from '../deadline.ts'
-import type { SentStatus } from '../delivery-state.ts'
 import { CliError } from '../errors.ts'
 import type { ServiceCaller } from '../http/call.ts'
 import { computeBackoffMs, findLongWaitFailure, isTransientFailure, type RetryRules } from '../http/retry.ts'
@@ -16,12 +15,13 @@ export function requireTimeLeft(deadline: Deadline): void {
   if (deadline.hasPassed) throw createFollowDeadlineError()
 }
 
-export const createFollowDeadlineError = (sent: SentStatus = 'yes') =>
-  new CliError('stopped', 'the deadline passed while parley followed the session', {
-    sent,
-    retry: 'later',
-    deadline: true,
-  })
+/**
+ * The failure has no `sent`, so reports show whether the whole run sent anything. The delivery of the last
+ * request does not matter, because that request only read the session.
+ */
+export const createFollowDeadlineError = (
+  message = 'the deadline passed while parley followed the session',
+) => new CliError('stopped', message, { retry: 'later', deadline: true })
 
 interface Access {
   context: { host: { timers: Timers }; messages: { note(line: string): void } }

@@ -12,7 +12,7 @@ const start = Date.UTC(2026, 0, 1)
 const tooLate = {
   kind: 'stopped',
   message: 'the deadline passed while parley followed the session',
-  details: { sent: 'yes', retry: 'later', deadline: true },
+  details: { retry: 'later', deadline: true },
 }
 
 /** Creates a policy with a deadline, and a clock that advances only during waits. Records waits and notes. */

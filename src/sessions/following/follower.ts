@@ -54,22 +54,11 @@ export async function openFollower(access: SessionAccess, options: FollowOptions
     return follower
   } catch (error) {
     follower.close()
-    throw convertOpenFailure(error, access)
+    if (!(error instanceof CliError) || error.kind === 'file') throw convertDeadlineFailure(error)
+    requireTimeLeft(access.parts.deadline)
+    // The wait before the next attempt would be past the deadline.
+    throw error.details.deadline ? createFollowDeadlineError(error.message) : error
   }
-}
-
-/**
- * After the deadline, the failure reports whether this run sent anything. The delivery of the last request
- * does not matter, because the request only reads the session.
- */
-function convertOpenFailure(error: unknown, { context, parts }: SessionAccess): unknown {
-  const { sent } = context.tracker
-  if (error instanceof CliError && error.kind !== 'file' && parts.deadline.hasPassed)
-    return createFollowDeadlineError(sent)
-  const failure = convertDeadlineFailure(error, ({ details }) => !!details.deadline)
-  return failure instanceof CliError && failure.details.deadline
-    ? failure.with({ sent, consequence: undefined })
-    : failure
 }
 
 interface FollowProgress {
