@@ -71,7 +71,9 @@ export class SeenEvents {
 
   isNew(item: EventItem): boolean {
     const identity = getEventIdentity(item)
-    return !this.log.has(identity) && !(this.#sent?.isInStream && this.#listedBefore.has(identity))
+    return (
+      !this.log.has(identity) && !(this.#sent?.search === 'in stream' && this.#listedBefore.has(identity))
+    )
   }
 
   /** `overlapsLastList` requires two events of the last list. */
@@ -120,7 +122,7 @@ export class SeenEvents {
     }
     sent?.addProgress(item.event)
     if (sent?.matchOnce(logItem)) {
-      sent.isInStream = true
+      if (sent.search === 'open') sent.search = 'in stream'
       for (const each of [...this.#drainListedBefore(), ...(this.#streamedBefore?.splice(0) ?? [])])
         this.#append(each)
       this.#append(logItem, true)
@@ -139,8 +141,8 @@ export class SeenEvents {
   addList(items: readonly EventItem[]): EventItem[] {
     const list = withIdentities(items)
     const newItems = this.#addHeldBack(list, this.#addListed(list))
-    const isComplete = !this.#sent || this.#sent.isInList || this.#sent.mayAppearLater
-    if (isComplete && !this.isWorkPending) this.#listEnd = list.slice(-2).map(({ identity }) => identity)
+    if ((!this.#sent || this.#sent.search === 'over') && !this.isWorkPending)
+      this.#listEnd = list.slice(-2).map(({ identity }) => identity)
     const streamed = this.#streamedBefore?.splice(0) ?? []
     // The stream delivered these events in the right order, so they are added as events of the stream.
     for (const { identity } of streamed) this.#listedBefore.delete(identity)
@@ -150,14 +152,14 @@ export class SeenEvents {
   #addListed(list: readonly IdentifiedEvent[]): IdentifiedEvent[] {
     const sent = this.#sent
     for (const { event } of list) sent?.addProgress(event)
-    if (!sent || sent.isInList || sent.mayAppearLater) return this.#addInListOrder(list)
+    if (!sent || sent.search === 'over') return this.#addInListOrder(list)
     const start = list.findIndex((item) => sent.isFirstSent(item, !this.log.has(item.identity)))
     const hasLater = list.some(({ identity }) => identity === sent.firstLaterEvent)
     if (start < 0 && !hasLater) {
       this.#addListedBefore(list)
       return []
     }
-    sent.isInList = true
+    sent.search = 'over'
     const earlier = this.#addInListOrder(this.#drainListedBefore())
     const newItems = this.#addInListOrder(list)
     // The list omits the sent events but contains a later event. Any new event may be later than the sent
@@ -186,14 +188,14 @@ export class SeenEvents {
   endSearchPhase(): void {
     const sent = this.#sent
     if (sent && !sent.stopSeekingIds()) {
-      if (sent.wasBusy && this.task.showsClientEvents) sent.mayAppearLater = true
+      if (sent.wasBusy && this.task.showsClientEvents) sent.search = 'over'
       else this.#sent = undefined
     }
     this.#listedBefore.clear()
   }
 
   get isMissingSentEvents(): boolean {
-    return this.#sent?.isNoneFound ?? false
+    return this.#sent?.search === 'open'
   }
 
   get isSearching(): boolean {
@@ -295,12 +297,15 @@ function withIdentities(items: readonly EventItem[], counts = new Map<string, nu
  * A list or stream may contain other ids, so the search later compares the content.
  */
 class SentEvents {
-  isInStream = false
-  /** A list has contained a sent event or a later event, so the list is up to date. */
-  isInList = false
+  /**
+   * - `open`: neither the stream nor a list has contained a sent event
+   * - `in stream`: the stream has delivered a sent event, but the list may lag behind
+   * - `over`: a list has contained a sent event or a later event, so the list is up to date. Or the search
+   *   took too long, and the sent events may appear later
+   */
+  search: 'open' | 'in stream' | 'over' = 'open'
   /** Identity of the first event after the sent events. A list with this event is up to date. */
   firstLaterEvent: string | undefined
-  mayAppearLater = false
   /** A new event has the type of a sent event. It may be the sent event with other content. */
   hasSimilar = false
   readonly wasBusy: boolean
@@ -318,10 +323,6 @@ class SentEvents {
     this.wasBusy = wasBusy
     for (const event of sent) this.#add(event.id ?? getComparableEventText(event), 1)
     this.#missingCount = sent.filter(startsAgentWork).length
-  }
-
-  get isNoneFound(): boolean {
-    return !this.isInStream && !this.isInList && !this.mayAppearLater
   }
 
   get isMissing(): boolean {
@@ -356,7 +357,7 @@ class SentEvents {
   }
 
   get seeksIds(): boolean {
-    return this.isNoneFound && this.#sent.some(({ id = '' }) => this.#wanted.has(id))
+    return this.search === 'open' && this.#sent.some(({ id = '' }) => this.#wanted.has(id))
   }
 
   /** Continues the search by content. Returns false if it already compares content. */
