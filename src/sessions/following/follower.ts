@@ -4,7 +4,7 @@ import type { RequestParts } from '../../http/request.ts'
 import { formatTimeAgo, printProgressLines } from '../../io/progress-lines.ts'
 import { quoteWords } from '../../io/shell-quote.ts'
 import type { EventItem } from '../../wire/sessions/events-page.ts'
-import { isToolUse, type SessionEvent, stopsSession } from '../../wire/sessions/session-event.ts'
+import { type SessionEvent, stopsSession } from '../../wire/sessions/session-event.ts'
 import { laggingListDelaysMs, listEvents, listEventsOldestFirst } from '../listing/event-list.ts'
 import { readSessionResource } from '../read-session.ts'
 import { createFollowDeadlineError, ReconnectPolicy, requireTimeLeft } from '../reconnect-policy.ts'
@@ -61,15 +61,9 @@ export async function openFollower(access: SessionAccess, options: FollowOptions
   }
 }
 
-interface FollowProgress {
-  events: number
-  toolUses: number
-  last: { type: string; at: number } | undefined
-}
-
 /** Reads the list and the stream of a session, and emits each new event once. */
 export class Follower {
-  readonly #progress: FollowProgress = { events: 0, toolUses: 0, last: undefined }
+  #lastNewEvent: { type: string; at: number } | undefined
   readonly #access: SessionAccess
   readonly #followsForever: boolean
   readonly #stopProgressLines: () => void
@@ -105,7 +99,7 @@ export class Follower {
       : printProgressLines(context, (time) =>
           this.state.isEmpty
             ? `still waiting for the first event ${time}`
-            : `still at work ${time}: ${describeProgress(this.#progress, context.host.timers.now())}`,
+            : `still at work ${time}: ${this.#describeLastEvent()}`,
         )
   }
 
@@ -159,7 +153,8 @@ export class Follower {
       } else if (effect.do === 'show') {
         if (effect.items.some(({ event }) => stopsSession(event))) polls = 0
         if (effect.items.length > 0) this.#reconnectPolicy = new ReconnectPolicy(this.#access)
-        this.#updateProgress(effect.items)
+        const [last] = effect.items.slice(-1)
+        if (last) this.#lastNewEvent = { type: last.event.type, at: timers.now() }
         yield effect.items
         // The time that the caller takes for the batch does not count as silence of the service.
         this.#reconnectPolicy.recordResponse()
@@ -250,12 +245,10 @@ export class Follower {
     return openEventStream(caller, { ...parts, isSingle }, context.host.timers)
   }
 
-  #updateProgress(items: readonly EventItem[]): void {
-    for (const { event } of items) {
-      this.#progress.events++
-      if (isToolUse(event)) this.#progress.toolUses++
-      this.#progress.last = { type: event.type, at: this.#access.context.host.timers.now() }
-    }
+  #describeLastEvent(): string {
+    const last = this.#lastNewEvent
+    if (!last) return 'no event yet'
+    return `the last event was ${last.type}, ${formatTimeAgo(last.at, this.#access.context.host.timers.now())}`
   }
 
   async #readList(deadline = this.#access.parts.deadline): Promise<EventItem[]> {
@@ -376,11 +369,4 @@ function createEmptySessionError({ context, parts }: SessionAccess): CliError {
   return new CliError('usage', `${parts.params.session} has no events yet`, {
     consequence: `to give it a task: ${command}`,
   })
-}
-
-function describeProgress({ events, toolUses, last }: FollowProgress, now: number): string {
-  if (!last) return 'no event yet'
-  const count = (number: number, what: string) => `${number} ${what}${number === 1 ? '' : 's'}`
-  const when = formatTimeAgo(last.at, now)
-  return `${count(events, 'event')}, ${count(toolUses, 'tool use')}; the last was ${last.type}, ${when}`
 }
