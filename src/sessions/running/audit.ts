@@ -301,7 +301,7 @@ function readReplyLine(entry: Record<string, unknown>): ReplyAuditLine | undefin
   const { event, time, rest: lastIdleEvent, result } = entry
   if (event === 'end') {
     const sent = SessionEvent.safeParse(result).data
-    // A line of an earlier version of parley has no result, so the command counts as still executing.
+    // Without a result, the command counts as still executing.
     return sent && { event, result: { text: readEventText(sent), isError: sent.is_error === true } }
   }
   if (event === 'sent') {

@@ -22,7 +22,7 @@ export async function findEarlierTask(run: SessionRun): Promise<ReadonlySet<stri
   if (!earlier || (task && task.hash !== earlier.hash)) return undefined
   const whenWaiting = () => context.messages.note('looking for the task in the session, for up to 30 s')
   const ids = await pollEventList(run, {
-    read: (list) => findTaskInList(list, earlier, task?.events),
+    read: (list) => findTaskInList(list, earlier),
     whenWaiting,
   })
   if (!ids) {

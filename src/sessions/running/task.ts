@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import type { EventItem } from '../../wire/sessions/events-page.ts'
-import type { SessionEvent } from '../../wire/sessions/session-event.ts'
+import { isClientEvent, type SessionEvent } from '../../wire/sessions/session-event.ts'
 import * as z from '../../wire/zod.ts'
 import { getComparableEventText } from '../following/seen-events.ts'
 
@@ -28,24 +28,24 @@ export interface AuditedTask {
 
 /**
  * Facts about the event list before the task was sent. A later run needs these facts to find the task in the
- * list. `marks` are the fingerprints of the task's events, for a later run without a task. `alike` is the
- * number of events that already had these fingerprints, and `last` is the id of the last event.
+ * list. `marks` are the fingerprints of the task's events. `alike` is the number of events that already had
+ * these fingerprints, and `last` is the id of the last event.
  */
 export const EventListSnapshot = z.buildOnFirstUse(() =>
-  z.object({ alike: z.number(), last: z.optional(z.string()), marks: z.optional(z.array(z.string())) }),
+  z.object({ alike: z.number(), last: z.optional(z.string()), marks: z.array(z.string()) }),
 )
 export type EventListSnapshot = z.infer<ReturnType<typeof EventListSnapshot>>
 
 /**
- * Returns the task after a line of the audit file. A line of an earlier version of parley has no `known`. The
- * default is `alike: Infinity`, with which no listed event counts as the task.
+ * Returns the task after a line of the audit file. If another program has changed the line, `known` may be
+ * missing. The default has no fingerprints, so no listed event counts as the task.
  */
 export function applyTaskAuditLine(
   task: AuditedTask | undefined,
   {
     event,
     hash,
-    known = { alike: Infinity },
+    known = { alike: 0, marks: [] },
   }: { event: unknown; hash: string; known?: EventListSnapshot | undefined },
 ): AuditedTask | undefined {
   if (event === 'sent') return { hash, is: 'posting', known }
@@ -69,7 +69,6 @@ const getFingerprint = (event: SessionEvent): string =>
 export class TaskEventCounter {
   readonly known: EventListSnapshot
   readonly #fingerprints: ReadonlySet<string>
-  readonly #types: ReadonlySet<string>
   /** The last `user.message` in the list has the fingerprint of a message of the task. */
   endsWithTask = false
   showsClients = false
@@ -77,13 +76,12 @@ export class TaskEventCounter {
   constructor(marks: string[] = []) {
     this.known = { alike: 0, last: undefined, marks }
     this.#fingerprints = new Set(marks)
-    this.#types = new Set(marks.map((mark) => mark.slice(0, mark.lastIndexOf(' '))))
   }
 
   /** Returns whether the event has the fingerprint of an event of the task, and counts it if so. */
   add({ event }: EventItem): boolean {
     const { known } = this
-    const isAlike = this.#types.has(event.type) && this.#fingerprints.has(getFingerprint(event))
+    const isAlike = isClientEvent(event) && this.#fingerprints.has(getFingerprint(event))
     if (isAlike) known.alike++
     this.showsClients ||= event.type.startsWith('user.')
     if (event.type === 'user.message') this.endsWithTask = isAlike
@@ -94,14 +92,13 @@ export class TaskEventCounter {
 
 /**
  * Returns the event ids of an earlier run's task in a list, or `undefined` if the list does not prove that
- * the task arrived. `events` are the events of the task if the user gave the task again.
+ * the task arrived.
  */
 export async function findTaskInList(
   list: AsyncIterable<readonly EventItem[]>,
   { is, known }: AuditedTask,
-  events: readonly SessionEvent[] | undefined,
 ): Promise<ReadonlySet<string> | undefined> {
-  const counter = new TaskEventCounter(events ? getTaskFingerprints(events) : known.marks)
+  const counter = new TaskEventCounter(known.marks)
   let isLater = known.last === undefined
   let isPast = false
   const ids = new Set<string>()
@@ -112,8 +109,6 @@ export async function findTaskInList(
       isPast ||= isLater
       isLater ||= item.event.id === known.last
     }
-  // Without `known.marks`, which earlier versions of parley did not write, only `events` identify the task.
-  // If both are missing, the task cannot be found.
-  const isHidden = !counter.showsClients || (!events && !known.marks)
-  return counter.known.alike > known.alike || (is === 'accepted' && isPast && isHidden) ? ids : undefined
+  const isHidden = is === 'accepted' && isPast && !counter.showsClients
+  return counter.known.alike > known.alike || isHidden ? ids : undefined
 }

@@ -174,8 +174,8 @@ test.each<[title: string, lines: string[], mayHaveArrived: boolean]>([
 test('Audit.add appends a line to the file, and updates the task and the time of the interrupt', async () => {
   const { audit, read } = await open()
   expect(audit).toMatchObject({ task: undefined, interruptAt: undefined })
-  audit.add({ toolUse: null, event: 'sent', task: 'h1', known: { alike: 1 } })
-  expect(audit.task).toEqual({ hash: 'h1', is: 'posting', known: { alike: 1 } })
+  audit.add({ toolUse: null, event: 'sent', task: 'h1', known: { alike: 1, marks: [] } })
+  expect(audit.task).toEqual({ hash: 'h1', is: 'posting', known: { alike: 1, marks: [] } })
   audit.add({ toolUse: null, event: 'accepted', task: 'h1' })
   expect(audit.task?.is).toBe('accepted')
   audit.add({ toolUse: null, event: 'interrupt' })
@@ -183,7 +183,7 @@ test('Audit.add appends a line to the file, and updates the task and the time of
   const head = `{"time":"${time}","session":"s1","toolUse":null`
   expect(read()).toBe(
     [
-      `${head},"task":"h1","event":"sent","known":{"alike":1}}\n`,
+      `${head},"task":"h1","event":"sent","known":{"alike":1,"marks":[]}}\n`,
       `${head},"task":"h1","event":"accepted"}\n`,
       `${head},"event":"interrupt"}\n`,
     ].join(''),
