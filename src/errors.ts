@@ -153,7 +153,7 @@ export const createDeadlineErrorBeforeSending = (message: string): CliError =>
  * Returns a failure of kind `stopped` if the deadline ended a follower or a batch during a write to stdout.
  * Returns any other error unchanged.
  */
-export function convertDeadlineFailure(error: unknown): unknown {
+export function convertDeadlineFailure<T>(error: T): T | CliError {
   const isStop = error instanceof CliError && error.kind === 'file' && error.details.deadline
   return isStop ? new CliError('stopped', error.message, { ...error.details, retry: 'later' }) : error
 }

@@ -41,7 +41,7 @@ export async function runTask(context: Context, plan: RunPlan): Promise<CommandR
   const audit = await Audit.open(context, target, auditPath)
   const run = new SessionRun({ ...context, output: ignoreClosedReader(context.output) }, plan, audit)
   const end = await context.tracker.during(run, () => execute(run))
-  return { ...end, failure: end.failure && run.explain(end.failure) }
+  return { ...end, failure: end.failure && run.correctSent(end.failure) }
 }
 
 /**
@@ -68,14 +68,14 @@ async function execute(run: SessionRun): Promise<CommandResult> {
   }
   const follower = task
     ? await openFollowerBeforeSending(run, { onFirstListPage })
-    : await run.addResumeToFailure(openFollower(run, { onFirstListPage, needsEvents: true, earlierTaskIds }))
+    : await openFollower(run, { onFirstListPage, needsEvents: true, earlierTaskIds })
   const limits = new LimitEnforcer(run, follower, meter)
   const responder = new ToolUseResponder(run, follower)
   try {
     await limits.begin(task !== undefined)
     if (!task && !earlierTaskIds?.size) await follower.verifyStop()
     if (counter.endsWithTask && !audit.hasFile) await confirmRepetition(run)
-    if (task) await run.addResumeToFailure(sendTask(run, task, { known: counter.known, follower }))
+    if (task) await sendTask(run, task, { known: counter.known, follower })
     run.follower = follower
     limits.startQueries()
     const failure = await follow(run, { follower, responder, denials, limits, incidents })
@@ -132,7 +132,7 @@ async function follow(run: SessionRun, work: FollowedWork): Promise<CliError | u
   const saver = createAnswerSaver(wanted, follower)
   try {
     const failure = await context.tracker.during(createSaveHooks(saver), async () => {
-      const interrupted = await run.addResumeToFailure(followUntilIdle(run, work))
+      const interrupted = await followUntilIdle(run, work)
       if (interrupted) return interrupted
       if (task.otherTask && !task.answer) return run.createOtherClientError(task.otherTask)
       if (task.otherTask)
@@ -146,7 +146,7 @@ async function follow(run: SessionRun, work: FollowedWork): Promise<CliError | u
       const isInTranscript = !wanted.isStdoutReserved && !wanted.file
       if (task.answer && hasRedactedContent(task.answer) && !isInTranscript)
         context.messages.warn('the service has redacted a part of the answer')
-      await run.addResumeToFailure(printOrSaveAnswer(context, wanted, answer.text))
+      await printOrSaveAnswer(context, wanted, answer.text)
       return undefined
     })
     if (failure) return addSavedPartToFailure(failure, saver.savePart())

@@ -121,11 +121,15 @@ export class SessionRun implements SessionAccess, WorkHooks {
     return this.taskState === 'continued' && !state ? resume : `the session ${what}; ${resume}`
   }
 
+  explain(error: CliError): CliError {
+    return this.correctSent(this.#addCommand(convertDeadlineFailure(error)))
+  }
+
   /**
    * Sets `sent` to the state of this run. A failure about events of an earlier run or another client has
    * `sent: 'yes'`, although this run may have sent nothing.
    */
-  explain(error: CliError): CliError {
+  correctSent(error: CliError): CliError {
     return error.details.sent === 'yes' ? error.with({ sent: this.context.tracker.sent }) : error
   }
 
@@ -144,20 +148,12 @@ export class SessionRun implements SessionAccess, WorkHooks {
     return this.createInterruptedError(`${this.session} was interrupted: ${why}`)
   }
 
-  async addResumeToFailure<T>(work: Promise<T>): Promise<T> {
-    try {
-      return await work
-    } catch (failure) {
-      const error = convertDeadlineFailure(failure)
-      throw error instanceof CliError ? this.#addCommand(error) : error
-    }
-  }
-
   /** Adds the resume command to a failure. The failure then does not suggest sending the task again. */
   #addCommand(error: CliError): CliError {
+    if (this.taskState === 'unsent') return error
     const isAudited = this.audit.hasFile
     const resume = this.createResumeCommand()
-    if (this.context.deadline.hasPassed && error.kind === 'not-sent' && this.taskState !== 'unsent') {
+    if (this.context.deadline.hasPassed && error.kind === 'not-sent') {
       const retry = isAudited ? 'later' : 'never'
       return new CliError('stopped', error.message, { sent: 'yes', retry, deadline: true, resume })
     }
@@ -186,7 +182,8 @@ export class SessionRun implements SessionAccess, WorkHooks {
     const { pending, retry = 'never' } = error.details
     // `pending` means that the service refused a reply, which does not undo the task.
     if (pending) return error.with({ ...known, consequence: taskAcceptedText, resume })
-    if (error.kind === 'file' || error.kind === 'unexpected')
+    if (error.kind === 'unexpected') return error.with({ ...known, resume })
+    if (error.kind === 'file')
       return error.with({
         ...known,
         consequence: `${taskAcceptedText}; its events: ${inspectCommand}`,

@@ -1,7 +1,7 @@
 import { openAnswerDestination } from '../../content/saved-answer.ts'
 import { type AnswerSchema, createAnswerSchema } from '../../content/schema/schema.ts'
 import type { Context } from '../../context.ts'
-import { type CliError, usageError } from '../../errors.ts'
+import { type CliError, toFailure, usageError } from '../../errors.ts'
 import { createAnswerPrinter } from '../../io/answer-printer.ts'
 import type { ReceivedPartSaver } from '../../io/file-output.ts'
 import type { ResolvedSettings } from '../../settings/resolve.ts'
@@ -66,8 +66,8 @@ export const hasSeparateAnswerOutput = ({ schema, file, isStdoutReserved }: Want
   schema !== undefined || file !== undefined || isStdoutReserved
 
 /**
- * Checks the answer. Returns the text to print, or a failure if there is no text or if it does not match the
- * schema. Throws a `CliError` if the check takes too long.
+ * Checks the answer. Returns the text to print, or a failure if there is no text, if it does not match the
+ * schema, or if the check takes too long.
  */
 export async function checkAnswer(
   wanted: WantedAnswer,
@@ -78,7 +78,9 @@ export async function checkAnswer(
     const problem = answer ? 'the answer has no text' : 'the agent gave no answer'
     return { failure: createResponseError(problem).with({ sent: 'yes' }) }
   }
-  const checked = await wanted.schema?.check(text, undefined)
+  const checked = await wanted.schema
+    ?.check(text, undefined)
+    .catch((error: unknown) => ({ failure: toFailure(error) }))
   return checked && 'failure' in checked ? checked : { text: checked?.json ?? text }
 }
 
