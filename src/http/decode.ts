@@ -35,46 +35,44 @@ async function* limitLength(body: Body, maxBytes: number): AsyncGenerator<Uint8A
   }
 }
 
-async function* decode(response: HttpResponse, coding: string): AsyncGenerator<Uint8Array> {
+async function* decode({ body }: HttpResponse, coding: string): AsyncGenerator<Uint8Array> {
   const create = decoders.get(coding)
   if (!create) {
-    yield* response.body
+    yield* body
     throw unreadableError(`its encoding, ${coding}, is unknown`)
   }
-  const chunks = response.body[Symbol.asyncIterator]()
-  const { done, value: start } = await chunks.next()
-  if (done) return
+  const chunks = body[Symbol.asyncIterator]()
+  const first = await chunks.next()
+  if (first.done) return
   const [zlib, { Readable }] = await Promise.all([import('node:zlib'), import('node:stream')])
-  const decoder = create(zlib, start[0] ?? 0)
+  const decoder = create(zlib, first.value[0] ?? 0)
+  const source = Readable.from(joinChunks(first.value, chunks))
   /** Compressed chunks, to pass on if decompressing fails. Not needed once the reader got decompressed data. */
   let received: Uint8Array[] | undefined = []
-  let size = 0
-  const source = Readable.from(
-    prepend(start, chunks, (chunk) => {
-      size += chunk.length
-      if (size > maxTextLength) received = undefined
-      received?.push(chunk)
-    }),
-  )
-  source.on('error', (error) => decoder.destroy(error))
+  const keep = (chunk: Uint8Array) => received?.push(chunk)
+  source.on('error', (error) => decoder.destroy(error)).pipe(decoder)
+  source.on('data', keep)
   try {
-    for await (const chunk of source.pipe(decoder)) {
+    for await (const chunk of decoder) {
       received = undefined
       yield chunk
     }
   } catch (error) {
-    if (!received) throw toUnreadableError(error)
-    let failure: unknown = source.errored ?? error
-    try {
-      if (!source.errored) for await (const _ of source) yield* received.splice(0)
-    } catch (cut) {
-      failure = cut
+    source.pause().off('data', keep)
+    if (received) {
+      yield* received
+      yield* source
     }
-    yield* received
-    throw toUnreadableError(failure)
+    throw toUnreadableError(source.errored ?? error)
   } finally {
     source.destroy()
+    void chunks.return?.()
   }
+}
+
+async function* joinChunks(first: Uint8Array, chunks: AsyncIterator<Uint8Array>) {
+  yield first
+  yield* { [Symbol.asyncIterator]: () => chunks }
 }
 
 const decoders = new Map<string, (zlib: Zlib, first: number) => Transform>([
@@ -84,23 +82,6 @@ const decoders = new Map<string, (zlib: Zlib, first: number) => Transform>([
   ['deflate', (zlib, first) => ((first & 15) === 8 ? zlib.createInflate() : zlib.createInflateRaw())],
   ['br', (zlib) => zlib.createBrotliDecompress()],
 ])
-
-async function* prepend(
-  start: Uint8Array,
-  rest: AsyncIterator<Uint8Array>,
-  onChunk: (chunk: Uint8Array) => void,
-): AsyncGenerator<Uint8Array> {
-  try {
-    onChunk(start)
-    yield start
-    for (let next = await rest.next(); !next.done; next = await rest.next()) {
-      onChunk(next.value)
-      yield next.value
-    }
-  } finally {
-    await rest.return?.()
-  }
-}
 
 const unreadableError = (why: string) => createResponseError(`the answer cannot be read: ${why}`)
 
