@@ -28,16 +28,15 @@ export const loadMarkdownPrinter = () => import('./markdown/printer.ts')
 
 export async function createAnswerPrinter(
   { flags, host, output }: AnswerLayout,
-  options: { isMarkdown: boolean; isStreamed?: boolean; waiting?: Spinner },
+  options: { isMarkdown: boolean; waiting?: Spinner },
 ): Promise<AnswerPrinter> {
-  const { isMarkdown, isStreamed = false, waiting } = options
+  const { isMarkdown, waiting } = options
   if (!isMarkdown) return createTextPrinter(output)
   const isColoured = wantsColour(flags.color, host.env, output.isTerminal)
   const columns = () => host.stdout.columns || Infinity
   return new (await loadMarkdownPrinter()).MarkdownPrinter(output, {
     columns,
     isColoured,
-    isStreamed,
     waiting,
   })
 }

@@ -52,7 +52,7 @@ export async function openAnswerOutput(context: Context, printing: AnswerPrintOp
   const waiting = createSpinner(context)
   const output = file ?? waiting.wrapOutput(context.output)
   const raw = createRawPrinter(output)
-  const printer = await createAnswerPrinter({ ...context, output }, { isMarkdown, isStreamed, waiting })
+  const printer = await createAnswerPrinter({ ...context, output }, { isMarkdown, waiting })
   const shown = isRaw ? raw : printer
   const text = new AnswerText()
   let received: AnswerDecoder | undefined

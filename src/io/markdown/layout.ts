@@ -1,120 +1,330 @@
-import type { MarkedToken, Token, Tokens } from 'marked'
-import { measureWidth, type Span, type StyledLine, spanStyles, wrapLine } from '../spans.ts'
+import { type Span, type StyledLine, spanStyles, wrapLine } from '../spans.ts'
 import { layOutInlineTokens, trimLineEnd } from './inline.ts'
-import { type FencedCode, readBlockTokens, removeIndent } from './source.ts'
-import { layOutTable } from './table.ts'
+import {
+  type MarkdownLineStart,
+  maxLayoutDepth,
+  mayBeDelimiterRow,
+  parseMarkdownLineStart,
+} from './line-start.ts'
+import { OpenListItems } from './list-items.ts'
+import { createBlankSpan, MarkdownPage } from './page.ts'
+import { ParagraphPrinter } from './paragraph.ts'
+import {
+  closesFence,
+  countIndent,
+  type FencedCode,
+  maxBlockLength,
+  readInlineTokens,
+  readOpeningFence,
+  removeIndent,
+} from './source.ts'
+import { isDelimiterRow, layOutTable, maxTableLength } from './table.ts'
 
-export interface LayoutSpace {
-  columns: number
-  depth: number
+export interface MarkdownSpace {
+  columns(): number
+  isColoured: boolean
 }
 
-/** Quotes and list items below this level are not indented further, because each level narrows every line. */
-export const maxLayoutDepth = 12
-const maxRuleColumns = 80
-const bar: Span = { text: '│ ', sgr: spanStyles.frame }
-const bullets = ['•', '◦', '▪']
-
-export function createListItemMarker(
-  { mark, box }: { mark: string; box: string },
-  number: number,
-  depth: number,
-): StyledLine {
-  const bullet = mark.length > 1 ? `${number}${mark.slice(-1)}` : bullets[depth % bullets.length]
-  return [{ text: `${bullet} ${box}`, sgr: spanStyles.marker }]
+interface HeldRows {
+  /** A `row` becomes the header of a table if a delimiter row follows. */
+  kind: 'row' | 'table'
+  text: string
+  indent: number
+  /** The header had no pipe at its start, so it was already printed as text. */
+  isHeaderPrinted?: boolean
 }
 
-/** Several blank lines between two blocks become one. */
-export function layOutBlocks(tokens: readonly Token[], space: LayoutSpace): StyledLine[] {
-  const lines: StyledLine[] = []
-  let needsBlankLine = false
-  for (const token of tokens as readonly MarkedToken[]) {
-    if (token.type !== 'space') {
-      if (needsBlankLine && lines.length > 0) lines.push([])
-      lines.push(...layOutBlock(token, space))
+/**
+ * Lays out Markdown while it arrives: paragraphs and list items word by word, quotes line by line, tables when
+ * they are complete. The layout depends only on the text, not on the pieces in which it arrives. An underlined
+ * heading becomes a paragraph and a rule, because the paragraph is printed before its underline arrives. HTML
+ * is printed as text.
+ */
+export class MarkdownLayout {
+  readonly #space: MarkdownSpace
+  readonly #depth: number
+  readonly #page: MarkdownPage
+  readonly #items = new OpenListItems()
+  /**
+   * The received part of the current line. Empty if this part is already printed as text of a paragraph.
+   */
+  #line = ''
+  #isInText = false
+  #textLine = ''
+  #flow: ParagraphPrinter | undefined
+  #held: HeldRows | undefined
+  #code: FencedCode | undefined
+  #quote: MarkdownLayout | undefined
+  /** Bullets of list items whose text has not arrived. */
+  #lead: StyledLine | undefined
+
+  /** `depth` is the number of quotes around the text. */
+  constructor(space: MarkdownSpace, depth = 0) {
+    this.#space = space
+    this.#depth = depth
+    this.#page = new MarkdownPage(space.isColoured)
+  }
+
+  add(text: string): void {
+    const [rest = '', ...lines] = text.split('\n')
+    this.#addToLine(rest)
+    for (const line of lines) {
+      this.#endLine()
+      this.#addToLine(line)
     }
-    needsBlankLine = endsWithBlankLine(token.raw)
   }
-  return lines
-}
 
-const endsWithBlankLine = (raw: string): boolean => /\n[ \t]*\n$/.test(raw)
-
-function layOutBlock(token: MarkedToken, space: LayoutSpace): StyledLine[] {
-  const { columns, depth } = space
-  const wrapAll = (inner: readonly Token[], sgr: string) =>
-    layOutInlineTokens(inner, sgr).flatMap((line) => wrapLine(line, columns))
-  switch (token.type) {
-    case 'heading':
-      return wrapAll(token.tokens, spanStyles.headings[token.depth - 1] ?? spanStyles.bold)
-    case 'paragraph':
-      return wrapAll(token.tokens, '')
-    case 'text':
-      return wrapAll([token], '')
-    case 'hr':
-      return [[{ text: '─'.repeat(Math.max(3, Math.min(columns, maxRuleColumns))), sgr: spanStyles.frame }]]
-    case 'code':
-      return layOutCode(token)
-    case 'blockquote':
-      if (depth >= maxLayoutDepth) break
-      return layOutQuote(token, narrowSpace(space, [bar])).map((line) => prefixLine([bar], line))
-    case 'list':
-      if (depth >= maxLayoutDepth) break
-      return token.items.flatMap((item, index) => {
-        const lines = layOutItem(item, Number(token.start) + index, space)
-        return index < token.items.length - 1 && endsWithBlankLine(item.raw) ? [...lines, []] : lines
-      })
-    case 'table':
-      return layOutTable(token.raw, columns)
+  end(): void {
+    if (this.#line !== '') this.#endLine()
+    this.#endBlock()
   }
-  return layOutVerbatim(token.raw)
+
+  takeText(): string {
+    return this.#page.takeText()
+  }
+
+  /** Returns a phrase for the part that waits for more text, or `undefined` if everything is printed. */
+  describeHeldPart(): string | undefined {
+    if (this.#page.isInRow || (this.#line === '' && !this.#held)) return undefined
+    return this.#held || /^[ \t]*\|/.test(this.#line) ? ' of the table' : ''
+  }
+
+  #addToLine(text: string): void {
+    if (text === '') return
+    if (this.#isInText) {
+      if (this.#textLine.length <= maxBlockLength) this.#textLine += text
+      this.#flow?.add(text)
+    } else {
+      this.#line += text
+      const needsWholeLine = this.#code || this.#quote || this.#held?.kind === 'table'
+      if (!needsWholeLine) this.#startLine(false)
+    }
+  }
+
+  #endLine(): void {
+    const line = this.#line
+    if (this.#isInText) this.#flow?.add('\n')
+    else if (this.#code) {
+      if (closesFence(this.#code, line)) this.#code = undefined
+      else this.#print([layOutCodeLine(removeIndent(line, this.#code.indent))])
+    } else if (line.trim() === '') {
+      this.#endBlock()
+      this.#page.separate()
+    } else {
+      this.#startLine(true)
+      if (this.#isInText) this.#flow?.add('\n')
+    }
+    this.#isInText = false
+    this.#line = ''
+  }
+
+  #endBlock(): void {
+    const held = this.#held
+    this.#held = undefined
+    if (held?.kind === 'row') this.#addToParagraph(`${held.text}\n`)
+    else if (held) this.#printTable(held)
+    this.#flow?.end()
+    this.#flow = undefined
+    this.#quote?.end()
+    this.#printQuotedRows()
+    this.#quote = undefined
+    if (this.#lead) this.#print([[]])
+  }
+
+  #startLine(isWhole: boolean): void {
+    this.#line = this.#line.replace(manyBlanks, (text) => text.slice(0, maxBlockLength))
+    if (this.#quote && this.#addToQuote(this.#quote)) return
+    if (this.#held && !this.#leavesHeld(this.#held, isWhole)) return
+    if (this.#flow && isHeader(this.#textLine) && mayBeDelimiterRow(this.#line)) {
+      if (!isWhole) return
+      if (isDelimiterRow(this.#line)) {
+        this.#startTable(this.#textLine, countIndent(this.#line), true)
+        return
+      }
+    }
+    const start = this.#readStart(isWhole)
+    if (start) this.#beginBlock(start)
+  }
+
+  #readStart(isWhole: boolean): MarkdownLineStart | undefined {
+    return parseMarkdownLineStart(this.#line, {
+      isWhole,
+      hasText: this.#flow !== undefined,
+      isInList: !this.#items.isEmpty,
+      codeIndent: this.#items.sourceIndent + 4,
+    })
+  }
+
+  /** Returns false after adding the line to the held rows, and true if the line does not belong to them. */
+  #leavesHeld(held: HeldRows, isWhole: boolean): boolean {
+    if (held.kind === 'row') {
+      if (!isWhole && mayBeDelimiterRow(this.#line)) return false
+      this.#held = undefined
+      if (!isWhole || !isDelimiterRow(this.#line)) {
+        this.#addToParagraph(`${held.text}\n`)
+        return true
+      }
+      this.#startTable(held.text, held.indent)
+      return false
+    }
+    const isRow = this.#isPlainText()
+    if (isRow) this.#addRow(held)
+    else this.#endBlock()
+    return !isRow
+  }
+
+  /** Returns whether the whole line is text that starts no other block. */
+  #isPlainText(): boolean {
+    const { markers, kind } = this.#readStart(true) as MarkdownLineStart
+    return markers.length === 0 && ['text', 'row', 'code'].includes(kind)
+  }
+
+  /** Each part of a table over the maximum length repeats the header. */
+  #addRow(table: HeldRows): void {
+    const line = `${removeIndent(this.#line, this.#items.sourceIndent)}\n`
+    if (table.text.length + line.length > maxTableLength) {
+      this.#printTable(table)
+      this.#page.separate()
+      table.isHeaderPrinted = false
+      table.text = `${table.text.split('\n', 2).join('\n')}\n`
+    }
+    table.text += line
+  }
+
+  #printTable({ text, isHeaderPrinted = false }: HeldRows): void {
+    this.#print(layOutTable(text, this.#countColumns(), isHeaderPrinted))
+  }
+
+  /** Returns false if the line does not belong to the quote. A line without `>` may continue a paragraph. */
+  #addToQuote(quote: MarkdownLayout): boolean {
+    const { kind, indent, markers, text } = this.#readStart(true) as MarkdownLineStart
+    const isQuoted = kind === 'quote' && markers.length === 0
+    if (isQuoted) quote.add(`${removeQuoteMark(text, indent)}\n`)
+    else if (quote.#hasOpenText() && this.#isPlainText()) quote.add(`${this.#line}\n`)
+    else {
+      this.#endBlock()
+      return false
+    }
+    this.#printQuotedRows()
+    return true
+  }
+
+  #hasOpenText(): boolean {
+    const quote = this.#quote
+    if (quote) return quote.#hasOpenText()
+    return this.#flow !== undefined || this.#held?.kind === 'row'
+  }
+
+  #printQuotedRows(): void {
+    const quote = this.#quote
+    const rows = quote ? quote.#page.takeRows() : []
+    this.#print(rows.map((row) => (row === '' ? trimLineEnd([bar]) : [bar, { text: row, sgr: '' }])))
+  }
+
+  #beginBlock({ kind, indent, markers, text }: MarkdownLineStart): void {
+    const continuesText = this.#flow && markers.length === 0 && (kind === 'text' || kind === 'row')
+    const isFirstText = this.#lead && markers.length === 0 && this.#items.contains(indent)
+    if (!continuesText && !isFirstText) {
+      this.#endBlock()
+      this.#leaveText(indent)
+    }
+    if (!continuesText && markers.length === 0) this.#items.endClosedLists()
+    for (const marker of markers) this.#lead = this.#items.open(marker, this.#takeLead())
+    const textIndent = markers.at(-1)?.textIndent ?? indent
+    if (kind === 'text') {
+      if (text !== '') this.#addToParagraph(text)
+      this.#isInText = text !== ''
+      this.#textLine = text
+    } else if (kind === 'fence') {
+      if (this.#lead) this.#print([[]])
+      this.#code = { mark: readOpeningFence(text) as string, indent: textIndent }
+    } else if (kind === 'heading') this.#print(layOutHeading(text, this.#countColumns()))
+    else if (kind === 'rule') this.#print([layOutRule(this.#countColumns())])
+    else if (kind === 'code')
+      this.#print([layOutCodeLine(removeIndent(this.#line, this.#items.sourceIndent + 4))])
+    else if (kind === 'row') this.#held = { kind: 'row', text, indent: textIndent }
+    else if (this.#depth < maxLayoutDepth) this.#beginQuote(removeQuoteMark(text, textIndent))
+    else this.#print([[{ text, sgr: '' }]])
+  }
+
+  #beginQuote(text: string): void {
+    const columns = () => Math.max(1, this.#countColumns() - bar.text.length)
+    this.#quote = new MarkdownLayout({ columns, isColoured: this.#space.isColoured }, this.#depth + 1)
+    this.#quote.add(`${text}\n`)
+    this.#printQuotedRows()
+  }
+
+  #leaveText(indent: number): void {
+    this.#flow?.end()
+    this.#flow = undefined
+    this.#items.leave(indent)
+  }
+
+  #takeLead(): StyledLine {
+    const lead = this.#lead ?? [createBlankSpan(this.#items.indent)]
+    this.#lead = undefined
+    return lead
+  }
+
+  #addToParagraph(text: string): void {
+    const { indent } = this.#items
+    this.#flow ??= new ParagraphPrinter({
+      page: this.#page,
+      lead: this.#takeLead(),
+      indent,
+      columns: () => this.#countColumns(),
+    })
+    this.#flow.add(text)
+  }
+
+  #startTable(header: string, indent: number, isHeaderPrinted = false): void {
+    this.#leaveText(indent)
+    this.#held = { kind: 'table', text: `${header}\n`, indent, isHeaderPrinted }
+    this.#addRow(this.#held)
+  }
+
+  #countColumns(): number {
+    return Math.max(1, this.#space.columns() - this.#items.indent)
+  }
+
+  #print(lines: readonly StyledLine[]): void {
+    if (lines.length > 0) this.#page.print(lines, this.#items.indent, this.#takeLead())
+  }
 }
 
-/** Prints the first line of a GitHub alert, such as `[!NOTE]`, as a bold label. */
-function layOutQuote({ text, tokens }: Tokens.Blockquote, space: LayoutSpace): StyledLine[] {
-  const [line, kind] = /^\[!(NOTE|TIP|IMPORTANT|WARNING|CAUTION)\][ \t]*(?:\n|$)/i.exec(text) ?? []
-  if (line === undefined || kind === undefined) return layOutBlocks(tokens, space)
-  const label = kind[0]?.toUpperCase() + kind.slice(1).toLowerCase()
-  return [
-    [{ text: label, sgr: spanStyles.bold }],
-    ...layOutBlocks(readBlockTokens(text.slice(line.length)), space),
-  ]
+const manyBlanks = new RegExp(`^\\s{${maxBlockLength},}`)
+
+const isHeader = (line: string): boolean => line.length <= maxBlockLength && line.includes('|')
+
+const bar: Span = { text: '│ ', sgr: spanStyles.frame }
+
+/** `indent` is the column of the `>`. The text after it keeps its indentation, with spaces instead of tabs. */
+function removeQuoteMark(line: string, indent: number): string {
+  const text = line.slice(1)
+  const columns = countIndent(text, indent + 1)
+  return ' '.repeat(Math.max(0, columns - 1)) + text.trimStart()
 }
 
-const prefixLine = (lead: StyledLine, line: StyledLine): StyledLine =>
-  line.length > 0 ? [...lead, ...line] : trimLineEnd(lead)
-
-const narrowSpace = (space: LayoutSpace, lead: StyledLine): LayoutSpace => ({
-  ...space,
-  columns: Math.max(1, space.columns - measureWidth(lead)),
-  depth: space.depth + 1,
-})
-
-function layOutItem(item: Tokens.ListItem, number: number, space: LayoutSpace): StyledLine[] {
-  const [mark = '-'] = /[-*+]|\d+[.)]/.exec(item.raw) ?? []
-  const [first, ...rest] = item.tokens as MarkedToken[]
-  const box = first?.type === 'checkbox' ? first.raw : ''
-  const marker = createListItemMarker({ mark, box }, number, space.depth)
-  const later: Span = { text: ' '.repeat(measureWidth(marker)), sgr: '' }
-  const [line = [], ...lines] = layOutBlocks(box === '' ? item.tokens : rest, narrowSpace(space, marker))
-  return [prefixLine(marker, line), ...lines.map((each) => prefixLine([later], each))]
+function layOutHeading(line: string, columns: number): StyledLine[] {
+  const [mark = ''] = /^#+/.exec(line) ?? []
+  const text = line.slice(mark.length).trim()
+  const last = text.split(/[ \t]/).at(-1) ?? ''
+  const title = /^#+$/.test(last) ? text.slice(0, -last.length) : text
+  const tokens = readInlineTokens(title.trimEnd())
+  const style = spanStyles.headings[mark.length - 1] ?? spanStyles.bold
+  return layOutInlineTokens(tokens, style).flatMap((row) => wrapLine(row, columns))
 }
 
-const layOutCode = ({ text }: Tokens.Code): StyledLine[] => text.trimEnd().split('\n').map(layOutCodeLine)
+const maxRuleColumns = 80
 
-export const layOutFencedLine = ({ indent }: FencedCode, line: string): StyledLine =>
-  layOutCodeLine(removeIndent(line, indent))
+const layOutRule = (columns: number): StyledLine => [
+  { text: '─'.repeat(Math.max(3, Math.min(columns, maxRuleColumns))), sgr: spanStyles.frame },
+]
 
-export const layOutCodeLine = (line: string): StyledLine =>
+const layOutCodeLine = (line: string): StyledLine =>
   line === ''
     ? []
     : [
         { text: '  ', sgr: '' },
         { text: line, sgr: spanStyles.code },
       ]
-
-const layOutVerbatim = (raw: string): StyledLine[] =>
-  raw
-    .trimEnd()
-    .split('\n')
-    .map((text) => [{ text, sgr: '' }])

@@ -1,9 +1,11 @@
-import { maxLayoutDepth } from './layout.ts'
 import { countIndent, fencePattern, maxBlockLength, readOpeningFence } from './source.ts'
+
+/** Quotes and list items below this level are not indented further, because each level narrows every line. */
+export const maxLayoutDepth = 12
 
 type LineKind = 'text' | 'fence' | 'heading' | 'rule' | 'quote' | 'row' | 'code'
 
-interface ListMarker {
+export interface ListMarker {
   mark: string
   /** Checkbox of a task list item, such as `[x] `. */
   box: string
@@ -71,7 +73,7 @@ export function parseMarkdownLineStart(line: string, context: LineContext): Mark
 }
 
 /** Underline of a heading. The line above has the text of the heading. */
-export const headingUnderlinePattern = /^(?:={2,}|-{2,})[ \t]*$/
+const headingUnderlinePattern = /^(?:={2,}|-{2,})[ \t]*$/
 const mayBeRule = /^([-*_=])[ \t]*(?:\1[ \t]*)*$/
 const isRule = /^([-*_])[ \t]*(?:\1[ \t]*){2,}$/
 const boxPattern = /^\[[ xX]\][ \t]+(?=\S)/

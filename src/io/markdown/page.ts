@@ -1,19 +1,16 @@
-import type { Output } from '../output.ts'
 import { addColours, type Span, type StyledLine } from '../spans.ts'
 import { trimLineEnd } from './inline.ts'
 
 export const createBlankSpan = (count: number): Span => ({ text: ' '.repeat(count), sgr: '' })
 
 export class MarkdownPage {
-  readonly #output: Output
   readonly #isColoured: boolean
   #text = ''
   #needsBlankLine = false
   #isEmpty = true
   #isInRow = false
 
-  constructor(output: Output, isColoured: boolean) {
-    this.#output = output
+  constructor(isColoured: boolean) {
     this.#isColoured = isColoured
   }
 
@@ -48,16 +45,16 @@ export class MarkdownPage {
     this.#isInRow = false
   }
 
-  async write(): Promise<void> {
+  takeText(): string {
     const text = this.#text
     this.#text = ''
-    if (text !== '') await this.#output.write(text)
+    return text
   }
 
-  /** Returns true if text was written to a terminal. The cursor is then at the start of a line. */
-  writeNow(): boolean {
-    const isBroken = this.#text !== '' && this.#output.isTerminal
-    this.write().catch(() => {})
-    return isBroken
+  /** Returns the finished rows, and keeps an unfinished row. */
+  takeRows(): string[] {
+    const rows = this.#text.split('\n')
+    this.#text = rows.pop() ?? ''
+    return rows
   }
 }

@@ -1,28 +1,7 @@
-import { getDefaults, Lexer, type MarkedToken, type Token, Tokenizer } from 'marked'
-import { escapeControls } from '../escape.ts'
+import { getDefaults, Lexer, type Token, Tokenizer } from 'marked'
 
 /** In characters. Longer blocks are printed verbatim, because the lexer is quadratic in the worst case. */
 export const maxBlockLength = 4000
-
-/** Collects received text. Control characters are escaped before parsing, also in a pipe. */
-export class MarkdownBuffer {
-  #added = ''
-
-  add(text: string): void {
-    this.#added += text
-  }
-
-  /**
-   * Returns the text that can be parsed. A carriage return or half a surrogate pair at the end waits for more
-   * text.
-   */
-  drain(isEnd: boolean): string {
-    const text = this.#added
-    const end = isEnd || !/[\r\ud800-\udbff]$/.test(text) ? text.length : text.length - 1
-    this.#added = text.slice(end)
-    return escapeControls(text.slice(0, end).replaceAll('\r\n', '\n'))
-  }
-}
 
 /** Ignores reference links, because the definition of a link may be in text that has not arrived. */
 class SourceTokenizer extends Tokenizer {
@@ -30,18 +9,6 @@ class SourceTokenizer extends Tokenizer {
 }
 
 const createLexer = () => new Lexer({ ...getDefaults(), tokenizer: new SourceTokenizer() })
-
-/** Deeper quotes and list items overflow the stack of the lexer. */
-const tooDeep = /^(?:[ \t]*(?:>|[-*+]|\d{1,9}[.)])){50}/m
-
-export function readBlockTokens(text: string): MarkedToken[] {
-  try {
-    if (!tooDeep.test(text)) return createLexer().lex(text) as MarkedToken[]
-  } catch {
-    // A parser error must not end a run whose answer was paid for, so the text is printed verbatim.
-  }
-  return [{ type: 'html', raw: text, text, block: true, pre: false }]
-}
 
 export function readInlineTokens(text: string): Token[] {
   try {

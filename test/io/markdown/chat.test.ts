@@ -33,11 +33,6 @@ describe('Markdown answer', () => {
     expect(withoutColours(out)).toBe(laidOut)
   })
 
-  test('chat on a terminal lays out an underlined heading, because it waits for the whole answer', async () => {
-    const { out } = await run(['chat', 'hi'], { ...onTerminal, exchange: answering(message('Title\n===')) })
-    expect(out).toBe('\x1b[1;4;35mTitle\x1b[0m\n')
-  })
-
   test('chat --markdown escapes control characters in a pipe', async () => {
     const world = { exchange: answering(message('a\x1b[2J\u202eb')) }
     expect(await run(['chat', 'hi', '--markdown'], world)).toMatchObject({ out: 'a^[[2J\\u202eb\n' })

@@ -20,9 +20,8 @@ test('Markdown layout prints the same text, whatever the pieces in which it arri
     cutOffsets,
     columns,
     fc.boolean(),
-    fc.boolean(),
-    async (text, where, columns, isColoured, isStreamed) => {
-      const options = { columns, isColoured, isStreamed }
+    async (text, where, columns, isColoured) => {
+      const options = { columns, isColoured }
       const whole = await print(text, options)
       expect((await printPieces(cutAt(text, where), options)).join('')).toBe(whole)
       expect((await printPieces([...text], options)).join('')).toBe(whole)
@@ -54,9 +53,8 @@ describe('letters in Markdown layout', () => {
     const property = fc.asyncProperty(
       createTextArbitrary(words, marksWithoutLanguage).filter(keepsLetterOrder),
       columns,
-      fc.boolean(),
-      async (text, columns, isStreamed) => {
-        expect(removeNonLetters(await print(text, { columns, isStreamed }))).toBe(removeNonLetters(text))
+      async (text, columns) => {
+        expect(removeNonLetters(await print(text, { columns }))).toBe(removeNonLetters(text))
       },
     )
     await fc.assert(property, scaleRuns(1000))

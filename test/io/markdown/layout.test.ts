@@ -75,12 +75,14 @@ describe('Markdown layout formats blocks', () => {
     ['7. a\n8. b', '7. a\n8. b\n'],
     ['- [x] done\n- [ ] open\n- [y] text\n1. [x] both', '• [x] done\n• [ ] open\n• [y] text\n1. [x] both\n'],
     ['- [x] done\n\n- [ ] open\n', '• [x] done\n\n• [ ] open\n'],
-    ['- > [x] quoted\n\n> - [x] done', '• │ [x] quoted\n\n│ ◦ [x] done\n'],
+    ['- > [x] quoted\n\n> - [x] done', '• │ [x] quoted\n\n│ • [x] done\n'],
     ['- a\nlazy\n\nover', '• a\n  lazy\n\nover\n'],
     ['- \n- b', '•\n• b\n'],
     ['> a\n> b\n>\n> > c\n\nd', '│ a\n│ b\n│\n│ │ c\n\nd\n'],
     ['- > a\n  > b\n- c', '• │ a\n  │ b\n• c\n'],
-    ['> - a\n>   - b', '│ ◦ a\n│   ▪ b\n'],
+    ['> - a\n>   - b', '│ • a\n│   ◦ b\n'],
+    ['> a\nlazy\n> - b\nlazy\n- c', '│ a\n│ lazy\n│ • b\n│   lazy\n• c\n'],
+    ['> # a\nb\n\n> |a|\n> |-|\n> |1|\nc', '│ a\nb\n\n│ a\n│ ─\n│ 1\nc\n'],
     ['a\n\n\n\nb\n\n', 'a\n\nb\n'],
     ['a\n- b\n\nc\n# d\n> e', 'a\n• b\n\nc\nd\n│ e\n'],
     ['***\n- - -\n\n--', `${rule}\n${rule}\n\n--\n`],
@@ -104,17 +106,6 @@ describe('Markdown layout formats blocks', () => {
 })
 
 test.each([
-  ['Title\n===', '<1;4;35>Title</>\n'],
-  ['Part\n---\ntext', '<1;35>Part</>\ntext\n'],
-  ['- Item\n  ---\n- b', '<36>• </><1;35>Item</>\n<36>• </>b\n'],
-  ['> [!NOTE]\n> text', '<2>│ </><1>Note</>\n<2>│ </>text\n'],
-  ['a\nb\n===', `a\nb\n<2>${'─'.repeat(80)}</>\n`],
-])('Markdown layout of a whole answer formats underlined headings and alerts: %j', async (text, shown) => {
-  const options = { isColoured: true, isStreamed: false, columns: 80 }
-  expect(tagColours(await print(text, options))).toBe(shown)
-})
-
-test.each([
   ['Makefile:\n\n\tall:\n\t\tcc *.c -o a*b\n', 'Makefile:\n\n  all:\n  \tcc *.c -o a*b\n'],
   ['> a\n>\n>\t\tcode b*c*', '│ a\n│\n│     code b*c*\n'],
   ['- a\n\t- b\n\t\t- c\n- d', '• a\n  ◦ b\n    ▪ c\n• d\n'],
@@ -126,7 +117,7 @@ test.each([
 ])(
   'Markdown layout expands a tab in an indentation to the next multiple of four columns: %j',
   async (text, shown) => {
-    for (const isStreamed of [false, true]) expect(await print(text, { isStreamed })).toBe(shown)
+    expect(await print(text)).toBe(shown)
   },
 )
 
@@ -137,7 +128,7 @@ test.each([
   ['1. a\n\ntext\n\n1. b\n1) c', '1. a\n\ntext\n\n1. b\n1) c\n'],
   ['> 3. a\n> 3. b', '│ 3. a\n│ 4. b\n'],
 ])('Markdown layout numbers the items of a list from its first number: %j', async (text, shown) => {
-  for (const isStreamed of [false, true]) expect(await print(text, { isStreamed })).toBe(shown)
+  expect(await print(text)).toBe(shown)
 })
 
 test.each([
@@ -146,7 +137,7 @@ test.each([
   ['a list item of 130 columns and a word that does not fit', `- ${'a'.repeat(130)} ${'b'.repeat(28)}`, 52],
   ['a word of exactly two rows', `${'a'.repeat(160)} b`, 80],
 ])('Markdown layout prints a word after %s on its last row if it fits', async (_, text, lastRow) => {
-  const [line = ''] = (await print(text, { columns: 80, isStreamed: false })).split('\n')
+  const [line = ''] = (await print(text, { columns: 80 })).split('\n')
   expect(line.length % 80 || 80).toBe(lastRow % 80 || 80)
 })
 
@@ -256,16 +247,19 @@ describe('Markdown layout aligns the columns of a table', () => {
 describe('Markdown blocks over 4,000 characters', () => {
   const long = `${'word '.repeat(799)}word`
 
-  test('Markdown layout prints a quote over 4,000 characters in parts', async () => {
+  test('Markdown layout prints a quote over 4,000 characters line by line', async () => {
     const text = `> ${long.slice(7)}\n> **x**\n`
     const shown = `\x1b[2m│ \x1b[0m${long.slice(7)}\n\x1b[2m│ \x1b[0m\x1b[1mx\x1b[0m\n`
     expect(await print(text, { isColoured: true })).toBe(shown)
     expect((await printPieces(text.match(/.{1,700}/gs) ?? [], { isColoured: true })).join('')).toBe(shown)
   })
 
-  test('Markdown layout prints a quote of 60 levels verbatim', async () => {
-    const text = `${'> '.repeat(60)}*x*\n`
-    expect(await print(`${text}\n*z*`, { columns: 20, isColoured: true })).toBe(`${text}\n\x1b[3mz\x1b[0m\n`)
+  test('Markdown layout prints the text of a quote from the 13th level verbatim', async () => {
+    const bar = '\x1b[2m│ \x1b[0m'
+    const rest = `${'> '.repeat(48)}*x*`
+    const text = `${'> '.repeat(12)}${rest}\n\n*z*`
+    const shown = `${bar.repeat(12)}${rest}\n\n\x1b[3mz\x1b[0m\n`
+    expect(await print(text, { columns: 20, isColoured: true })).toBe(shown)
   })
 
   test.each([

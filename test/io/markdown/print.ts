@@ -22,7 +22,6 @@ export async function printPieces(
   }
   const printer = new MarkdownPrinter(output, {
     isColoured: false,
-    isStreamed: true,
     columns: typeof columns === 'number' ? () => columns : columns,
     ...options,
   })

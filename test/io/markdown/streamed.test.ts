@@ -17,7 +17,6 @@ function open(columns = Number.POSITIVE_INFINITY) {
   }
   const printer = new MarkdownPrinter(output, {
     isColoured: false,
-    isStreamed: true,
     columns: () => columns,
     waiting: { show: (text) => void spinners.push(text), stop() {}, wrapOutput: (each) => each },
   })

@@ -1,0 +1,65 @@
+import { measureWidth, type StyledLine, spanStyles } from '../spans.ts'
+import { type ListMarker, maxLayoutDepth } from './line-start.ts'
+
+const bullets = ['•', '◦', '▪']
+
+interface ListItem {
+  /** A line with at least this indentation belongs to the item. */
+  minIndent: number
+  /** Columns before the text of the item in the source. `indent` counts the columns on the terminal. */
+  sourceIndent: number
+  indent: number
+}
+
+/** The list items around the current line, from the outermost to the innermost. */
+export class OpenListItems {
+  readonly #items: ListItem[] = []
+  /** For each level, the sign and the number of the last item in the open list. */
+  readonly #lists: { sign: string; number: number }[] = []
+
+  get indent(): number {
+    return this.#items.at(-1)?.indent ?? 0
+  }
+
+  get sourceIndent(): number {
+    return this.#items.at(-1)?.sourceIndent ?? 0
+  }
+
+  get isEmpty(): boolean {
+    return this.#items.length === 0
+  }
+
+  contains(indent: number): boolean {
+    return indent >= (this.#items.at(-1)?.minIndent ?? 0)
+  }
+
+  /** Closes the items to which a line with this indentation does not belong. */
+  leave(indent: number): void {
+    while (!this.contains(indent)) this.#items.pop()
+  }
+
+  /** The next item at a closed level begins a new list. */
+  endClosedLists(): void {
+    this.#lists.length = this.#items.length
+  }
+
+  /** `lead` is the text before the marker. Returns the text before the content of the item. */
+  open({ mark, box, indent, textIndent }: ListMarker, lead: StyledLine): StyledLine {
+    if (this.#items.length >= maxLayoutDepth) this.#items.pop()
+    const level = this.#items.length
+    const sign = mark.slice(-1)
+    const isNumbered = mark !== sign
+    const last = this.#lists[level]
+    // By CommonMark, only the number of the first item counts. The numbers of later items follow from it.
+    const number = last?.sign === sign ? last.number + 1 : isNumbered ? Number.parseInt(mark, 10) : 1
+    this.#lists.splice(level, Infinity, { sign, number })
+    const bullet = isNumbered ? `${number}${sign}` : bullets[level % bullets.length]
+    const start = [...lead, { text: `${bullet} ${box}`, sgr: spanStyles.marker }]
+    this.#items.push({
+      minIndent: Math.min(textIndent, indent + 2),
+      sourceIndent: textIndent,
+      indent: measureWidth(start),
+    })
+    return start
+  }
+}
