@@ -6,7 +6,7 @@ import { meetsRequirement } from '../harness/needs.ts'
 import { response, type ScriptedServer, serve } from '../harness/server.ts'
 import { okOutput, okResponse, respondWith } from './answers.ts'
 import { makeCertificate } from './certificates.ts'
-import { chatArgv, type FaultRow, forChatAndSend, sendArgv, testFaults } from './rows.ts'
+import { chatArgv, chatSuccess, type FaultRow, forChatAndSend, sendArgv, testFaults } from './rows.ts'
 
 const noRetry = ['--retries', '0']
 /** Base URL of a port that no program uses. */
@@ -254,10 +254,7 @@ testFaults('N: parley sends nothing if it cannot connect (needs openssl)', [
     url: secure,
     argv: [...chatArgv, '--cacert', selfSigned.path],
     listen: { tls: selfSigned },
-    script: respondWith(okResponse),
-    code: 0,
-    out: okOutput,
-    reqs: 1,
+    ...chatSuccess,
   },
   {
     name: 'S05: parley trusts NODE_EXTRA_CA_CERTS in addition to --cacert',
@@ -265,10 +262,7 @@ testFaults('N: parley sends nothing if it cannot connect (needs openssl)', [
     argv: [...chatArgv, '--cacert', elsewhere.path],
     env: { NODE_EXTRA_CA_CERTS: selfSigned.path },
     listen: { tls: selfSigned },
-    script: respondWith(okResponse),
-    code: 0,
-    out: okOutput,
-    reqs: 1,
+    ...chatSuccess,
   },
   {
     name: 'S05: parley exits with 3 if the file of --cacert has no certificate',
@@ -284,10 +278,7 @@ testFaults('N: parley sends nothing if it cannot connect (needs openssl)', [
       argv: [...chatArgv, ...flags],
       env: { NODE_TLS_REJECT_UNAUTHORIZED: '0' },
       listen: { tls: selfSigned },
-      script: respondWith(okResponse),
-      code: 0,
-      out: okOutput,
-      reqs: 1,
+      ...chatSuccess,
       err: [/^parley: NODE_TLS_REJECT_UNAUTHORIZED=0 .*\n$/],
     }),
   ),

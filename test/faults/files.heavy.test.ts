@@ -5,7 +5,7 @@ import { expect } from 'vitest'
 import { message } from '../harness/run.ts'
 import { response, type Script } from '../harness/server.ts'
 import { messageStop, okOutput, okResponse, respondWith, sseHead, textDelta } from './answers.ts'
-import { chatArgv, streamArgv, testFaultsOnce } from './rows.ts'
+import { chatArgv, chatSuccess, streamArgv, testFaultsOnce } from './rows.ts'
 
 const broken = respondWith(
   `${sseHead}${textDelta('begun')}event: error\ndata: {"error":{"message":"gone"}}\n\n`,
@@ -169,10 +169,7 @@ testFaultsOnce('F: parley loses no turn of a conversation', [
     prepare: writeThread(
       '{ "z": 1.50, "contents" : [{"role":"user","parts":[{"text":"a"}],"id":1e2}], "seed":1 }',
     ),
-    script: respondWith(okResponse),
-    code: 0,
-    out: okOutput,
-    reqs: 1,
+    ...chatSuccess,
     files: ['cwd/t.json'],
     check({ ending, server }) {
       expect(server.requests[0]).toContain('"maxOutputTokens"')

@@ -2,11 +2,7 @@ import { execFileSync } from 'node:child_process'
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect } from 'vitest'
-import { okOutput, okResponse, respondWith } from './answers.ts'
-import { chatArgv, type FaultRow, testFaults } from './rows.ts'
-
-const good = { script: respondWith(okResponse), code: 0, out: okOutput, reqs: 1 } satisfies Partial<FaultRow>
-const refused = { code: 2, err: ['parley: '] } satisfies Partial<FaultRow>
+import { chatArgv, chatSuccess, type FaultRow, testFaults, usageError } from './rows.ts'
 
 /** Returns shell commands that write a profile file with one profile, `default`. */
 const profile = (values: string) =>
@@ -26,7 +22,7 @@ testFaults('P: parley reads durations and yes-or-no settings', [
   ),
   ...['10 years', '1h30m', ''].map(
     (value): FaultRow => ({
-      ...refused,
+      ...usageError,
       name: `P50: parley exits with 2 for the duration ${JSON.stringify(value)}`,
       argv: [...chatArgv, `--timeout=${value}`],
       err: [
@@ -35,7 +31,7 @@ testFaults('P: parley reads durations and yes-or-no settings', [
     }),
   ),
   {
-    ...good,
+    ...chatSuccess,
     name: 'P51: parley accepts "Yes" as the value of a yes-or-no variable',
     argv: [...chatArgv, '--dry-run'],
     env: { PARLEY_STREAM: 'Yes' },
@@ -95,14 +91,14 @@ testFaults('P: parley reads the values of --system, --temperature and -f -', [
     }),
   ),
   {
-    ...refused,
+    ...usageError,
     name: 'P54: parley exits with 2 if two flags -f - read stdin',
     argv: [...chatArgv, '-f', '-', '-f', '-'],
     stdin: 'x',
     err: ['stdin can be read only once'],
   },
   {
-    ...refused,
+    ...usageError,
     name: 'P54: parley exits with 2 for -f - if stdin is neither text nor an image',
     argv: [...chatArgv, '-f', '-'],
     stdin: Buffer.from('a\xff\0', 'latin1'),
@@ -114,20 +110,18 @@ const makeFifo = (folder: string) => execFileSync('mkfifo', [join(folder, 'cwd/p
 
 testFaults('P: parley reads @FILE and FIFOs', [
   {
-    ...refused,
+    ...usageError,
     name: 'P55: parley exits with 2 for an @FILE that is not UTF-8 text',
     shell: "printf 'a\\377' > b; parley events send --message @b",
     err: ['parley: @b: not UTF-8 text on line 1'],
     files: ['cwd/b'],
   },
-  ...['chat hi --system', 'events send --message'].map(
-    (command): FaultRow => ({
-      name: `P55: parley ${command} reads @@FILE as the text @FILE`,
-      argv: [...command.split(' '), '@@missing.txt', '--dry-run', '--no-stdin'],
-      code: 0,
-      out: (out) => out.includes('"text":"@missing.txt"'),
-    }),
-  ),
+  {
+    name: 'P55: events send --message reads @@FILE as the text @FILE',
+    argv: ['events', 'send', '--message', '@@missing.txt', '--dry-run', '--no-stdin'],
+    code: 0,
+    out: (out) => out.includes('"text":"@missing.txt"'),
+  },
   ...[
     ['chat', 'hi', '-f', 'pipe'],
     ['chat', 'hi', '--cacert', 'pipe'],
@@ -149,7 +143,7 @@ testFaults('P: parley reads @FILE and FIFOs', [
     err: ['the deadline passed while /dev/fd/63 was read'],
   },
   {
-    ...good,
+    ...chatSuccess,
     name: 'P56: parley prints a hint and reads a FIFO whose writer is late (needs FIFOs)',
     argv: ['chat', 'hi', '-f', 'pipe', '--deadline', '1m', '--no-stdin'],
     prepare: makeFifo,
@@ -176,14 +170,14 @@ testFaults('P: parley prints hints for wrong arguments', [
   ),
   ...[['chat'], ['image', '-m', 'm'], ['events', 'send']].map(
     (argv): FaultRow => ({
-      ...refused,
+      ...usageError,
       name: `P59: parley ${argv[0]} exits with 2 and suggests -- if a word begins with a hyphen and has a blank`,
       argv: [...argv, '-what is it?'],
       err: ['words that begin with a hyphen go after --\n'],
     }),
   ),
   {
-    ...refused,
+    ...usageError,
     name: 'P60: parley exits with 2 for -v without a command',
     argv: ['-v'],
     err: ["parley: no command was given: 'parley --help' lists the commands; -V prints the version\n"],

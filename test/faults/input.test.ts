@@ -3,13 +3,19 @@ import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect } from 'vitest'
 import { copyProgramForNobody } from '../harness/process.ts'
-import { okOutput, okResponse, respondWith, sendOutput, sendResponse } from './answers.ts'
-import { chatArgv, type FaultRow, sendArgv, testFaults, testNetworkFaults } from './rows.ts'
+import {
+  chatArgv,
+  chatSuccess,
+  type FaultRow,
+  sendArgv,
+  sendSuccess,
+  testFaults,
+  testNetworkFaults,
+  usageError,
+} from './rows.ts'
 import { quoteForShell, terminalCommand } from './terminal.ts'
 
-const good = { script: respondWith(okResponse), code: 0, out: okOutput, reqs: 1 } satisfies Partial<FaultRow>
 const send = ['events', 'send']
-const refusedInput = { code: 2, err: ['parley: '] } satisfies Partial<FaultRow>
 const expectPrompt = (text: string): Pick<FaultRow, 'check'> => ({
   check: ({ server }) => {
     const { contents } = JSON.parse(server.requests[0]?.split('\r\n\r\n')[1] ?? '')
@@ -24,13 +30,13 @@ const expectBody = (text: string): Pick<FaultRow, 'check'> => ({
 testFaults('P: parley reads stdin and files of flags', [
   ...[['chat'], send].flatMap((argv): FaultRow[] => [
     {
-      ...refusedInput,
+      ...usageError,
       name: `P01: parley ${argv.join(' ')} exits with 2 if stdin is empty`,
       argv,
       err: ['empty'],
     },
     {
-      ...refusedInput,
+      ...usageError,
       name: `P02: parley ${argv.join(' ')} exits with 2 if stdin is closed`,
       shell: `parley ${argv.join(' ')} <&-`,
       err: ['empty'],
@@ -42,7 +48,7 @@ testFaults('P: parley reads stdin and files of flags', [
       out: (out) => /^parley: no (prompt: add|events: give) .*\r\n$/.test(out.toString()),
     },
     {
-      ...refusedInput,
+      ...usageError,
       name: `P08: parley ${argv.join(' ')} exits with 2 and names the line of stdin that is not UTF-8`,
       argv,
       stdin: Buffer.from('ab\xff', 'latin1'),
@@ -56,7 +62,7 @@ testFaults('P: parley reads stdin and files of flags', [
     },
   ]),
   {
-    ...good,
+    ...chatSuccess,
     name: 'P04: parley waits for a slow writer to stdin',
     shell: '(sleep 1; echo one; sleep 1; echo two) | parley chat',
     ...expectPrompt('one\ntwo\n'),
@@ -67,19 +73,16 @@ testFaults('P: parley reads stdin and files of flags', [
     either: 'without stdin, the run does not wait either',
     argv: [...sendArgv, '--no-stdin'],
     stdin: { open: true },
-    script: respondWith(sendResponse),
-    code: 0,
-    out: sendOutput,
-    reqs: 1,
+    ...sendSuccess,
   },
   {
-    ...good,
+    ...chatSuccess,
     name: 'P05: parley chat does not wait for an idle pipe with --no-stdin',
     argv: [...chatArgv, '--no-stdin'],
     stdin: { open: true },
   },
   {
-    ...good,
+    ...chatSuccess,
     name: 'P05: parley chat prints a hint while it waits for an idle pipe',
     stdin: { open: true },
     during: async ({ child, err, waitUntil }) => {
@@ -89,14 +92,14 @@ testFaults('P: parley reads stdin and files of flags', [
     err: ['waiting for stdin (--no-stdin skips it)'],
   },
   {
-    ...good,
+    ...chatSuccess,
     name: 'P09: parley drops a byte order mark on stdin',
     argv: ['chat'],
     stdin: '\ufeffhi',
     ...expectPrompt('hi'),
   },
   {
-    ...good,
+    ...chatSuccess,
     name: 'P10: parley sends NUL, CRLF and a missing last newline of stdin unchanged',
     argv: ['chat'],
     stdin: 'a\0b\r\nc',
@@ -105,10 +108,7 @@ testFaults('P: parley reads stdin and files of flags', [
   {
     name: 'P14: parley sends an unknown event type with --no-validate',
     argv: [...send, '--event', '{"type":"user.strange"}', '--no-validate'],
-    script: respondWith(sendResponse),
-    code: 0,
-    out: sendOutput,
-    reqs: 1,
+    ...sendSuccess,
     ...expectBody('{"events":[{"type":"user.strange"}]}'),
   },
   {
@@ -120,10 +120,7 @@ testFaults('P: parley reads stdin and files of flags', [
   {
     name: 'P15: parley reads a FIFO given as @FILE',
     shell: 'mkfifo pipe; (echo from the pipe > pipe &); parley events send --message @pipe',
-    script: respondWith(sendResponse),
-    code: 0,
-    out: sendOutput,
-    reqs: 1,
+    ...sendSuccess,
     check: ({ server }) => expect(server.requests[0]).toContain('from the pipe'),
   },
   {
@@ -140,7 +137,7 @@ testFaults('P: parley reads stdin and files of flags', [
     err: ['secret: permission denied'],
   },
   {
-    ...refusedInput,
+    ...usageError,
     name: 'P16: parley exits with 2 if both -i - and the word - read stdin',
     argv: ['chat', '-i', '-', '-'],
     stdin: 'x',
@@ -151,16 +148,10 @@ const messageOf = (...texts: string[]) =>
   JSON.stringify({
     events: [{ type: 'user.message', content: texts.map((text) => ({ type: 'text', text })) }],
   })
-const received = {
-  script: respondWith(sendResponse),
-  code: 0,
-  out: sendOutput,
-  reqs: 1,
-} satisfies Partial<FaultRow>
 
 testFaults('P: parley combines stdin with words and deadlines', [
   {
-    ...received,
+    ...sendSuccess,
     name: 'P20: parley sends words and piped text as two blocks of one message',
     argv: sendArgv,
     stdin: 'diff\n',
@@ -187,7 +178,7 @@ testFaults('P: parley combines stdin with words and deadlines', [
   },
   ...[['chat'], send].map(
     (argv): FaultRow => ({
-      ...refusedInput,
+      ...usageError,
       name: `P24: parley ${argv.join(' ')} exits with 2 on 5,000 nested lists in stdin`,
       argv: [...argv, '-i', '-'],
       stdin: `{"a":${'['.repeat(5000)}${']'.repeat(5000)}}`,
@@ -221,18 +212,17 @@ const expectPath = (path: string): Pick<FaultRow, 'check'> => ({
 testNetworkFaults('L: parley checks and encodes ids and addresses', [
   ...ids.flatMap(([id, value, path]): FaultRow[] => {
     const shown = JSON.stringify(value).slice(0, 20)
-    const refused = { code: 2, err: ['parley: '] } satisfies Partial<FaultRow>
     if (path === undefined) {
       return [
         {
-          ...refused,
+          ...usageError,
           name: `${id}: parley exits with 2 for the session id ${shown}`,
           argv: [...sendArgv, `--session=${value}`],
         },
         ...(models.has(value)
           ? [
               {
-                ...refused,
+                ...usageError,
                 name: `L09: parley exits with 2 for the model ${shown}`,
                 argv: [...chatArgv, `--model=${value}`],
               },
@@ -244,16 +234,13 @@ testNetworkFaults('L: parley checks and encodes ids and addresses', [
       {
         name: `${id}: parley sends the session id ${shown} as one path segment`,
         argv: [...sendArgv, `--session=${value}`],
-        script: respondWith(sendResponse),
-        code: 0,
-        out: sendOutput,
-        reqs: 1,
+        ...sendSuccess,
         ...expectPath(`/v1/sessions/${path}/events`),
       },
       ...(models.has(value)
         ? [
             {
-              ...good,
+              ...chatSuccess,
               name: `L09: parley sends the model ${shown} as one path segment`,
               argv: [...chatArgv, `--model=${value}`],
               ...expectPath(`/models/${path}:gen`),
@@ -281,7 +268,7 @@ testNetworkFaults('L: parley checks and encodes ids and addresses', [
     }),
   ),
   {
-    ...good,
+    ...chatSuccess,
     name: 'L13: parley accepts a base URL with an upper-case host and a trailing slash',
     url: ({ port }) => `http://LOCALHOST:${port}/a/b/`,
     ...expectPath('/a/b/alpha_cli/'),
@@ -313,14 +300,14 @@ testNetworkFaults('H: parley checks and sends the headers of -H', [
     }),
   ),
   {
-    ...good,
+    ...chatSuccess,
     name: 'H03: parley sends the value of -H authorization instead of the access token',
     argv: [...chatArgv, '-H', 'authorization: Bearer mine', '-H', 'X-Trace: 1'],
     check: ({ server }) =>
       expect(server.requests[0]?.match(/^authorization: .*/gim)).toEqual(['authorization: Bearer mine']),
   },
   {
-    ...good,
+    ...chatSuccess,
     name: 'H05: parley omits the header of -H NAME: and does not run the command for an omitted secret',
     argv: [...chatArgv, '-H', 'authorization:', '-H', 'Content-Type:', '-H', 'x-a:'],
     env: { PARLEY_ACCESS_TOKEN: '', PARLEY_ACCESS_TOKEN_COMMAND: 'touch ran; echo x' },

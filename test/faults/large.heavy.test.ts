@@ -5,18 +5,16 @@ import { gzipSync } from 'node:zlib'
 import { expect } from 'vitest'
 import { message } from '../harness/run.ts'
 import { response } from '../harness/server.ts'
+import { formatHead, respondAndClose, respondWith, sseHead, textDelta } from './answers.ts'
 import {
-  formatHead,
-  okOutput,
-  okResponse,
-  respondAndClose,
-  respondWith,
-  sendOutput,
-  sendResponse,
-  sseHead,
-  textDelta,
-} from './answers.ts'
-import { chatArgv, type FaultRow, testFaultsOnce, unfinishedStream } from './rows.ts'
+  chatArgv,
+  chatSuccess,
+  type FaultRow,
+  sendSuccess,
+  testFaultsOnce,
+  unfinishedStream,
+  usageError,
+} from './rows.ts'
 
 const open = formatHead('200 OK', 'connection: close')
 const long = message('x'.repeat(24 * 2 ** 20))
@@ -63,7 +61,6 @@ function sendMebibytes(socket: Socket, count: number, head: string, tail = ''): 
   writeMore()
 }
 
-const refusedInput = { code: 2, err: ['parley: '] } satisfies Partial<FaultRow>
 const started = sseHead + textDelta('so far')
 const messageLine = `{"type":"user.message","content":[{"type":"text","text":"${'x'.repeat(40)}"}]}`
 
@@ -132,10 +129,7 @@ testFaultsOnce('R: parley reads large responses in limited memory', [
 
 testFaultsOnce('P: parley reads large input in limited memory', [
   {
-    script: respondWith(okResponse),
-    code: 0,
-    out: okOutput,
-    reqs: 1,
+    ...chatSuccess,
     name: 'P06: parley sends 100 MiB from stdin in less than six times that memory',
     argv: ['chat'],
     stdin: 'x'.repeat(100 * 2 ** 20),
@@ -143,23 +137,20 @@ testFaultsOnce('P: parley reads large input in limited memory', [
     check: ({ server }) => expect(server.requests[0]?.length).toBeGreaterThan(100 * 2 ** 20),
   },
   {
-    ...refusedInput,
+    ...usageError,
     name: 'P22: parley exits with 2 if stdin is longer than 512 MiB',
     shell: 'head -c 600000000 /dev/zero | parley chat',
     err: ['stdin: longer than 512 MiB, the most that parley reads'],
   },
   {
-    script: respondWith(sendResponse),
-    code: 0,
-    out: sendOutput,
-    reqs: 1,
+    ...sendSuccess,
     name: 'P23: parley sends 200,000 events from stdin in limited memory',
     shell: `yes '${messageLine}' | head -n 200000 | parley events send -i -`,
     maxMiB: 230,
     check: ({ server }) => expect(server.requests[0]?.length).toBeGreaterThan(19_000_000),
   },
   {
-    ...refusedInput,
+    ...usageError,
     name: 'P25: parley exits with 2 and prints only the first problems of 130,000 invalid events',
     argv: ['events', 'send'],
     stdin: '{"type":"constructor"}\n'.repeat(130_000),

@@ -14,7 +14,7 @@ import {
   textDelta,
 } from './answers.ts'
 import { pause } from './launch.ts'
-import { type FaultRow, streamArgv, testFaultsOnce } from './rows.ts'
+import { chatSuccess, type FaultRow, streamArgv, testFaultsOnce } from './rows.ts'
 
 /** Returns a shell command that runs `command` with a folder `small`, a disk of 64 KiB. */
 const withSmallDisk = (command: string) =>
@@ -146,10 +146,7 @@ testFaultsOnce('O: parley saves or prints each answer if an output fails', [
     {
       name: `O06: parley prints the answer if stderr is ${what}`,
       shell: `parley chat hi -v 2> ${target}`,
-      script: respondWith(okResponse),
-      code: 0,
-      out: okOutput,
-      reqs: 1,
+      ...chatSuccess,
     },
     {
       name: `O06: parley exits with 4 on a 400 if stderr is ${what}`,

@@ -1,8 +1,8 @@
 import { afterAll, expect } from 'vitest'
 import { response, serve } from '../harness/server.ts'
-import { okOutput, okResponse, respondWith } from './answers.ts'
+import { respondWith } from './answers.ts'
 import { makeCertificate } from './certificates.ts'
-import { chatArgv, type FaultRow, forChatAndSend, testNetworkFaults } from './rows.ts'
+import { chatArgv, chatSuccess, type FaultRow, forChatAndSend, testNetworkFaults } from './rows.ts'
 
 /** A server that must not get a connection. */
 const other = await serve(() => {})
@@ -103,28 +103,19 @@ testNetworkFaults('S: parley sends secrets only over encrypted or local connecti
     name: 'S01: parley allows plain http to another machine with --allow-http',
     ...named('gateway.test'),
     argv: [...chatArgv, '--allow-http'],
-    script: respondWith(okResponse),
-    code: 0,
-    out: okOutput,
-    reqs: 1,
+    ...chatSuccess,
   },
   ...['127.0.0.1', 'localhost'].map(
     (name): FaultRow => ({
       name: `S02: parley allows plain http to the loopback host ${name}`,
       ...named(name),
-      script: respondWith(okResponse),
-      code: 0,
-      out: okOutput,
-      reqs: 1,
+      ...chatSuccess,
     }),
   ),
   {
     name: 'S02: parley allows plain http to the loopback host [::1]',
     listen: { host: '::1' },
-    script: respondWith(okResponse),
-    code: 0,
-    out: okOutput,
-    reqs: 1,
+    ...chatSuccess,
     check: ({ server }) => expect(server.requests[0]).toContain(`host: [::1]:${server.port}\r\n`),
   },
 ])

@@ -1,9 +1,9 @@
 import { connect } from 'node:net'
 import { afterAll, expect } from 'vitest'
 import { type Script, type ScriptedServer, serve } from '../harness/server.ts'
-import { okOutput, okResponse, respondAndClose, respondWith } from './answers.ts'
+import { okOutput, okResponse, respondAndClose } from './answers.ts'
 import { makeCertificate } from './certificates.ts'
-import { chatArgv, type FaultRow, sendArgv, testNetworkFaults } from './rows.ts'
+import { chatArgv, chatSuccess, type FaultRow, sendArgv, testNetworkFaults } from './rows.ts'
 
 const certificate = makeCertificate('DNS:gateway.test,DNS:localhost')
 
@@ -30,7 +30,6 @@ const toSecure = {
   url: secure,
 } satisfies Partial<FaultRow>
 const toPlain = { argv: [...chatArgv, '--allow-http'], url: plain } satisfies Partial<FaultRow>
-const fine = { script: respondWith(okResponse), code: 0, out: okOutput, reqs: 1 } satisfies Partial<FaultRow>
 
 /**
  * Returns a row with its own proxy. The row fails if the proxy receives another request than CONNECT, or if
@@ -95,7 +94,7 @@ const rows = await Promise.all([
   ...['HTTPS_PROXY', 'ALL_PROXY', 'all_proxy'].map((variable) =>
     makeProxyRow({
       ...toSecure,
-      ...fine,
+      ...chatSuccess,
       name: `X01: parley uses the proxy of ${variable} for https`,
       variable,
     }),
@@ -103,21 +102,21 @@ const rows = await Promise.all([
   ...['HTTP_PROXY', 'ALL_PROXY', 'all_proxy'].map((variable) =>
     makeProxyRow({
       ...toPlain,
-      ...fine,
+      ...chatSuccess,
       name: `X01, X09: parley uses the proxy of ${variable} for http through CONNECT`,
       variable,
     }),
   ),
   makeProxyRow({
     ...toSecure,
-    ...fine,
+    ...chatSuccess,
     name: 'X01: parley does not use HTTP_PROXY for https',
     variable: 'HTTP_PROXY',
     isUnused: true,
   }),
   makeProxyRow({
     ...toPlain,
-    ...fine,
+    ...chatSuccess,
     name: 'X01: parley does not use HTTPS_PROXY for http',
     variable: 'HTTPS_PROXY',
     isUnused: true,
@@ -125,20 +124,20 @@ const rows = await Promise.all([
   ...['NO_PROXY', 'no_proxy'].map((name) =>
     makeProxyRow({
       ...toSecure,
-      ...fine,
+      ...chatSuccess,
       name: `X01: parley does not use the proxy for a host in ${name}`,
       env: { [name]: 'gateway.test' },
       isUnused: true,
     }),
   ),
   makeProxyRow({
-    ...fine,
+    ...chatSuccess,
     name: 'X01: parley does not use the proxy for loopback addresses',
     isUnused: true,
   }),
   makeProxyRow({
     ...toSecure,
-    ...fine,
+    ...chatSuccess,
     name: 'X02: parley sends proxy credentials to the proxy only',
     credentials: 'user:p%40ss@',
   }),

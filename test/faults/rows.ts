@@ -4,6 +4,7 @@ import { afterAll, describe, expect, test } from 'vitest'
 import { meetsRequirement } from '../harness/needs.ts'
 import { type Script, type ScriptedServer, type ServeOptions, serve } from '../harness/server.ts'
 import { isInProofShare } from '../harness/share.ts'
+import { okOutput, okResponse, respondWith, sendOutput, sendResponse } from './answers.ts'
 import { runInProcess, unmapNames } from './inside.ts'
 import {
   type CommandResult,
@@ -365,6 +366,25 @@ function checkStderr(err: string): void {
 export const chatArgv = ['chat', 'hi']
 export const streamArgv = ['chat', 'hi', '--stream']
 export const sendArgv = ['events', 'send', 'hi']
+
+/** Fields of a row in which the service answers "ok" and `chat` prints the answer. */
+export const chatSuccess = {
+  script: respondWith(okResponse),
+  code: 0,
+  out: okOutput,
+  reqs: 1,
+} satisfies Partial<FaultRow>
+
+/** Fields of a row in which the service accepts an event and `events send` prints its response. */
+export const sendSuccess = {
+  script: respondWith(sendResponse),
+  code: 0,
+  out: sendOutput,
+  reqs: 1,
+} satisfies Partial<FaultRow>
+
+/** Expected result of wrong arguments or input: nothing is sent. */
+export const usageError = { code: 2, err: ['parley: '] } satisfies Partial<FaultRow>
 
 /** Expected result of a stream with the text "so far" that ends without a sign that it is complete. */
 export const unfinishedStream = {

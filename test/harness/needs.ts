@@ -48,7 +48,6 @@ const needs: Record<string, () => boolean> = {
 
 const known = new Map<string, boolean>()
 
-/** Returns whether this system meets a requirement. */
 export function meetsRequirement(need: string): boolean {
   let isThere = known.get(need)
   if (isThere === undefined) {

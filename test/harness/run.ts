@@ -21,7 +21,6 @@ export interface RunOptions {
   env?: Record<string, string | undefined>
   /** Output streams that are terminals. Default: none. */
   tty?: ('stdout' | 'stderr')[]
-  /** Width of the terminals, in columns. */
   columns?: number
   /** Height of stdout in rows, if it is a terminal. */
   rows?: number
