@@ -6,83 +6,36 @@ import { type CliError, describeFileError, OutputClosed } from '../errors.ts'
 import {
   addSavedPartToFailure,
   type FileOutput,
-  openFileOutput,
   type SavedPart,
   writeFileAtomically,
 } from '../io/file-output.ts'
 
 /**
- * Saves a paid answer next to its output file `file`. Without a file, or if saving there fails, saves the
- * answer in the temporary folder. The returned failure names the saved file. If the answer cannot be saved,
- * the failure contains the answer itself (an image in base64).
+ * Adds the name of the file in which `saveReceived` saved a paid answer. If the answer cannot be saved, the
+ * returned failure contains the answer itself (an image in base64).
  */
-export function saveAnswerAfterFailure(
+export const saveAnswerAfterFailure = (
   context: Pick<Context, 'host'>,
   failure: CliError,
   bytes: Uint8Array,
   extension = 'bin',
-  file?: Pick<FileOutput, 'savePart'>,
-): CliError {
-  return addSavedPartToFailure(failure, saveNearby(context, bytes, extension, file))
-}
+  file?: FileOutput,
+): CliError => addSavedPartToFailure(failure, saveReceived(context, bytes, extension, file))
 
-export interface AnswerDestination {
-  /**
-   * File of `-o`, or `undefined` for stdout. After a failed write, `write` only collects the text, so that
-   * the caller can read the rest of the answer. `commit` then throws the failure.
-   */
-  file: Omit<FileOutput, 'savePart' | 'discard'> | undefined
-  /**
-   * Saves the text that was written to the file, or `content` if no text was written. Returns `undefined` if
-   * both are empty. Does not throw. Synchronous, because signal handlers call it.
-   */
-  save(content: Uint8Array | string, extension: string): SavedPart | undefined
-}
-
-export async function openAnswerDestination(
-  context: Context,
-  name: string | undefined,
-): Promise<AnswerDestination> {
-  if (name === undefined) {
-    const save: AnswerDestination['save'] = (content, extension) =>
-      isEmpty(content) ? undefined : saveNearby(context, content, extension)
-    return { file: undefined, save }
-  }
-  const file = await openFileOutput(name, context)
-  const pieces: Buffer[] = []
-  let failure: unknown
-  const fail = (error: unknown) => {
-    failure = error
-    file.discard()
-  }
-  return {
-    file: {
-      ...file,
-      async write(chunk) {
-        pieces.push(Buffer.from(chunk as Uint8Array))
-        if (!failure) await file.write(chunk).catch(fail)
-      },
-      async commit() {
-        if (!failure) await file.commit().catch(fail)
-        if (failure) throw failure
-      },
-    },
-    save(content, extension) {
-      const written = pieces.splice(0)
-      const isWritten = written.length > 0
-      const [whole, kind] = isWritten ? [Buffer.concat(written), 'txt'] : [content, extension]
-      const isDelivered = file.isDirect && isWritten && !failure
-      return isDelivered || isEmpty(whole) ? file.savePart() : saveNearby(context, whole, kind, file)
-    },
-  }
-}
-
-function saveNearby(
+/**
+ * Saves a received answer next to its output file `file`. Without a file, or if saving there fails, saves it
+ * in the temporary folder. Returns `undefined` for an empty answer. Does not throw. Synchronous, because
+ * signal handlers call it.
+ */
+export function saveReceived(
   { host }: Pick<Context, 'host'>,
   content: Uint8Array | string,
   extension: string,
-  file?: Pick<FileOutput, 'savePart'>,
-): SavedPart {
+  file?: FileOutput,
+): SavedPart | undefined {
+  // A failed write may have left only a part of the answer in the file, so the whole answer is written again.
+  file?.discard()
+  if (isEmpty(content)) return undefined
   const part = file?.savePart(content)
   return part?.name === undefined ? saveInTemporaryFolder(host, content, extension) : part
 }

@@ -20,7 +20,7 @@ const maxRestMs = 1000
 
 /**
  * Reads a body up to the answer's end, which `decoder` detects. Ignores failures after the answer's end.
- * `isEndAssumed` is true if the service sent no end, but stayed silent, so that the answer counts as complete.
+ * `isEndAssumed` is true if the service sent no end, and the answer counts as complete after a silence.
  */
 export async function readAnswerBody(
   response: HttpResponse,

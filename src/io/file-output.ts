@@ -42,8 +42,8 @@ export interface FileOutput extends Output {
   commit(): Promise<void>
   /**
    * Saves the received part as `FILE.part`, or as `FILE.part-2` and so on if that name is taken. If nothing
-   * was written yet, saves `unwritten`. Returns `undefined` if there is nothing to save. Does not throw.
-   * Synchronous, because signal handlers call it.
+   * was written yet, saves `unwritten`. Returns `undefined` for a device or a pipe, and if there is nothing
+   * to save. Does not throw. Synchronous, because signal handlers call it.
    */
   savePart(unwritten?: Uint8Array | string): SavedPart | undefined
   discard(): void
@@ -149,13 +149,11 @@ function openDevice(path: string): Writable {
 }
 
 function createDirectSink(stream: Writable, name: string, deadline: Deadline): Sink {
-  let hasWritten = false
   let failure: Error | undefined
   stream.on('error', (error) => {
     failure ??= error
   })
   const finish = (begin: (done: (error?: Error | null) => void) => void) => {
-    hasWritten = true
     const work = new Promise<void>((resolve, reject) =>
       begin((error) => (error ? reject(failure ?? error) : resolve())),
     )
@@ -164,7 +162,7 @@ function createDirectSink(stream: Writable, name: string, deadline: Deadline): S
   return {
     write: (chunk) => finish((done) => stream.write(chunk, done)),
     commit: () => finish((done) => stream.end(done)),
-    savePart: () => (hasWritten && !stream.writableFinished ? { outcome: 'is not saved' } : undefined),
+    savePart: () => undefined,
     discard: () => void stream.destroy(),
   }
 }

@@ -6,14 +6,14 @@ import {
   printAnswerFooter,
   printWarningsAndFooter,
 } from '../../content/footer.ts'
-import { type AnswerDestination, AnswerWriter } from '../../content/saved-answer.ts'
+import { AnswerWriter, saveReceived } from '../../content/saved-answer.ts'
 import type { AnswerSchema, SchemaMismatch } from '../../content/schema/schema.ts'
 import { addAnswerToSummary, readTokenUsage } from '../../content/tokens.ts'
 import type { Context } from '../../context.ts'
 import { CliError, joinFailures, OutputClosed } from '../../errors.ts'
 import type { ReadableResponse } from '../../http/call.ts'
 import { createAnswerPrinter } from '../../io/answer-printer.ts'
-import type { SavedPart } from '../../io/file-output.ts'
+import type { FileOutput, SavedPart } from '../../io/file-output.ts'
 import { createRawPrinter } from '../../io/raw-printer.ts'
 import { createSpinner } from '../../io/spinner.ts'
 import type { HttpResponse } from '../../wire/exchange.ts'
@@ -24,7 +24,7 @@ import { readAnswerBody } from '../answer-body.ts'
 import type { AnswerPart } from '../continued-answer.ts'
 
 export interface AnswerPrintOptions {
-  destination: AnswerDestination
+  file: FileOutput | undefined
   isMarkdown: boolean
   returnsText: boolean
   isStreamed: boolean
@@ -41,8 +41,7 @@ export type AnswerOutput = Awaited<ReturnType<typeof openAnswerOutput>>
  * the mismatch.
  */
 export async function openAnswerOutput(context: Context, printing: AnswerPrintOptions) {
-  const { destination, isMarkdown, schema, isStreamed, requirement, returnsText, showsUsage } = printing
-  const { file, save } = destination
+  const { file, isMarkdown, schema, isStreamed, requirement, returnsText, showsUsage } = printing
   const {
     flags,
     cleanups,
@@ -93,7 +92,7 @@ export async function openAnswerOutput(context: Context, printing: AnswerPrintOp
   }
 
   function addRaw(data: Uint8Array | string): void {
-    if (!file) writer.queue(data)
+    writer.queue(data)
     if (!writer.failure) raw.add(data)
   }
 
@@ -152,7 +151,7 @@ export async function openAnswerOutput(context: Context, printing: AnswerPrintOp
         // is not saved.
         hasUnreadContent = !(error instanceof CliError && error.details.isCutOff)
         if (isErrorAnswer(error)) received = undefined
-        throw writer.failure && !file ? joinFailures(writer.failure, error) : error
+        throw writer.failure ? joinFailures(writer.failure, error) : error
       } finally {
         waiting.stop()
       }
@@ -194,8 +193,11 @@ export async function openAnswerOutput(context: Context, printing: AnswerPrintOp
     },
 
     savePart(): SavedPart | undefined {
-      if (isRaw) return file ? save('', 'txt') : writer.part
-      return save(writer.failure || schema ? text.read() : unprinted.join(''), 'txt')
+      if (isRaw) return writer.part
+      // A pipe or device, like stdout, has received the printed text.
+      const isPrinted = !file || file.isDirect
+      const content = isPrinted && !writer.failure && !schema ? unprinted.join('') : text.read()
+      return saveReceived(context, content, 'txt', file)
     },
 
     /**
@@ -208,7 +210,7 @@ export async function openAnswerOutput(context: Context, printing: AnswerPrintOp
       const bytes = received.unread()
       const start = Buffer.from(bytes.subarray(0, maxBlockLength)).toString().trimStart()
       if (start === '' || start[0] === '<') return undefined
-      return save(bytes, /^[[{]/.test(start) ? 'json' : 'txt')
+      return saveReceived(context, bytes, /^[[{]/.test(start) ? 'json' : 'txt', file)
     },
 
     close(): void {

@@ -1,12 +1,12 @@
 import { buildRequestBody } from '../../content/body.ts'
 import { readPromptInputs } from '../../content/prompt.ts'
-import { openAnswerDestination } from '../../content/saved-answer.ts'
+import { saveReceived } from '../../content/saved-answer.ts'
 import type { SchemaMismatch } from '../../content/schema/schema.ts'
 import type { Context } from '../../context.ts'
 import { usageError } from '../../errors.ts'
 import { createServiceCaller } from '../../http/call.ts'
 import { loadMarkdownPrinter } from '../../io/answer-printer.ts'
-import { createSaveHooks } from '../../io/file-output.ts'
+import { createSaveHooks, openFileOutput } from '../../io/file-output.ts'
 import { ignoreClosedReader } from '../../io/output.ts'
 import { readSettings } from '../../settings/resolve.ts'
 import type { Settings } from '../../settings/schemas.ts'
@@ -49,8 +49,7 @@ export async function runChat(context: Context, options: ChatOptions, words: str
   const isMarkdown = markdown && !schema && !context.flags.raw && fileName === undefined
   if (options.thread !== undefined && given)
     throw usageError(`--thread and ${given.name} both give a body: use only one of them`)
-  const destination = await openAnswerDestination(context, fileName)
-  const { file } = destination
+  const file = fileName === undefined ? undefined : await openFileOutput(fileName, context)
   const conversation =
     options.thread === undefined
       ? undefined
@@ -77,7 +76,7 @@ export async function runChat(context: Context, options: ChatOptions, words: str
   const caller = createServiceCaller(context, settings)
   if (await caller.preview(endpoint, parts)) return
   const printOptions: AnswerPrintOptions = {
-    destination,
+    file,
     isMarkdown,
     returnsText: conversation !== undefined,
     isStreamed: via !== undefined,
@@ -125,9 +124,10 @@ export async function runChat(context: Context, options: ChatOptions, words: str
     return answer.receive(send, reader, { requireNext: createDeadlineCheck(context) })
   }
   const saving = createSaveHooks(
+    context.flags.raw ? file : undefined,
     { savePart: () => answerOutput?.savePart() },
     { savePart: () => answerOutput?.saveUndecoded() },
-    { savePart: () => mismatch && destination.save(mismatch.text, 'txt') },
+    { savePart: () => mismatch && saveReceived(context, mismatch.text, 'txt', file) },
   )
   const hooks: WorkHooks = {
     save: saving.save,

@@ -129,7 +129,7 @@ async function follow(run: SessionRun, work: FollowedWork): Promise<CliError | u
   const { follower, limits, denials, responder } = work
   const { task } = follower
   const { wanted } = run.plan
-  const saver = createAnswerSaver(wanted, follower)
+  const saver = createAnswerSaver(context, wanted, follower)
   try {
     const failure = await context.tracker.during(createSaveHooks(saver), async () => {
       const interrupted = await followUntilIdle(run, work)

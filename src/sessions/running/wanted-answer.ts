@@ -1,9 +1,9 @@
-import { openAnswerDestination } from '../../content/saved-answer.ts'
+import { saveReceived } from '../../content/saved-answer.ts'
 import { type AnswerSchema, createAnswerSchema } from '../../content/schema/schema.ts'
 import type { Context } from '../../context.ts'
 import { type CliError, toFailure, usageError } from '../../errors.ts'
 import { createAnswerPrinter } from '../../io/answer-printer.ts'
-import type { ReceivedPartSaver } from '../../io/file-output.ts'
+import { openFileOutput, type ReceivedPartSaver } from '../../io/file-output.ts'
 import type { ResolvedSettings } from '../../settings/resolve.ts'
 import { addFileToSummary } from '../../summary.ts'
 import { createListAppendAssignment, editJson } from '../../wire/json/edit.ts'
@@ -31,7 +31,7 @@ export async function readAnswerFlags(
     isStdoutReserved: isLast || (schemaName !== undefined && name === undefined),
     ids,
     schema: schemaName === undefined ? undefined : await readSchema(context, settings, schemaName),
-    ...(await openAnswerDestination(context, name)),
+    file: name === undefined ? undefined : await openFileOutput(name, context),
     name,
     markdown: settings.values.markdown,
   }
@@ -107,13 +107,14 @@ export async function printOrSaveAnswer(
  * because it does not match the schema.
  */
 export const createAnswerSaver = (
-  { file, save, schema, isStdoutReserved }: WantedAnswer,
+  context: Context,
+  { file, schema, isStdoutReserved }: WantedAnswer,
   { task, state }: Follower,
 ): ReceivedPartSaver => ({
   savePart() {
     const isAnswer = schema || (isStdoutReserved && !task.isInterrupted && !task.otherTask)
     const isSaved = file || (isAnswer && state.stop?.kind === 'done')
-    return save(isSaved ? getText(task.answer) : '', 'txt')
+    return saveReceived(context, isSaved ? getText(task.answer) : '', 'txt', file)
   },
 })
 
