@@ -14,7 +14,6 @@ import {
 } from './settings/resolve.ts'
 import { endpoints } from './wire/endpoints.ts'
 import { readBody } from './wire/exchange.ts'
-import { isObject } from './wire/json/parse.ts'
 import { readListPage } from './wire/page.ts'
 import { createUnexpectedBodyFailure } from './wire/problem/problem.ts'
 
@@ -64,12 +63,11 @@ export async function checkProfile(context: Context, session?: string): Promise<
     return `reachable: the gateway did not refuse the token (status ${status}); to ask the model: ${chat}`
   })
   await check('session service', 'agentsUrl', async () => {
-    const named = session || context.host.env.PARLEY_SESSION
     try {
-      await checkKey(context, settings, caller, named)
+      await checkKey(context, settings, caller, session || context.host.env.PARLEY_SESSION)
       return 'ok: the key was accepted'
     } catch (error) {
-      return describeRefusal(error, named)
+      return describeMissingList(error, settings)
     }
   })
   if (first) throw first
@@ -92,7 +90,7 @@ async function checkToken({ values }: ResolvedSettings, caller: ServiceCaller): 
     const failure = toFailure(error)
     const { kind, message, details } = failure
     const { status = 0 } = details
-    const isRefusal = (kind === 'refused' && status >= 400) || kind === 'rate-limited'
+    const isRefusal = (kind === 'refused' && status >= 400) || status === 429
     if (isRefusal && !isWebPage(details.body)) return status
     if (status === 0 || kind === 'credentials' || kind === 'payment') throw error
     throw failure.with({}, `${message}, which does not show whether the token is accepted`)
@@ -120,14 +118,15 @@ async function checkKey(
   )
 }
 
-/** Returns a line for a failure that does not concern the key. Throws any other failure. */
-function describeRefusal(error: unknown, session: string | undefined): string {
+/**
+ * Returns a line for a 404 or 405 of the session service. The service may lack the session or the list, or the
+ * address may be wrong. Throws any other failure, and a 404 with a web page, which a web server sends.
+ */
+function describeMissingList(error: unknown, settings: ResolvedSettings): string {
   const { status, body } = error instanceof CliError ? error.details : {}
-  // The session service answers 404 with JSON for an unknown session. A web server at a wrong address answers
-  // 404 with a web page.
-  if (session && status === 404 && isObject(body)) return 'ok: the key was accepted, no such session'
-  if (session || (status !== 404 && status !== 405) || isWebPage(body)) throw error
-  return `not tried: the service does not list sessions (${status}): name a session with -s or PARLEY_SESSION`
+  if ((status !== 404 && status !== 405) || isWebPage(body)) throw error
+  const advice = '-s or PARLEY_SESSION names an existing session to try the key with'
+  return `reachable, but a ${status} does not show whether the key is accepted; ${advice}: ${describe(error as CliError, settings)}`
 }
 
 const maxPageStartBytes = 1024

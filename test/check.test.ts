@@ -34,6 +34,9 @@ async function checkServer(script: Script, flags: string[] = [], env: Record<str
   return { ...ended, received: server.requests, results: resultsOf(ended.out) }
 }
 
+const reachableWithoutProof = (status: string) =>
+  `reachable, but a ${status} does not show whether the key is accepted; -s or PARLEY_SESSION names an existing session to try the key with: the session service answered ${status} No: no`
+
 const reachable = (status = 404) =>
   `reachable: the gateway did not refuse the token (status ${status}); to ask the model: parley chat 'Say hello'`
 
@@ -53,6 +56,11 @@ test.each<[status: string, code: number, result: string | RegExp, body?: string]
   ['400 No', 0, reachable(400)],
   ['404 No', 0, reachable(404)],
   ['429 No', 0, reachable(429)],
+  [
+    '503 No\r\nRetry-After: 120',
+    6,
+    'failed: the gateway answered 503 No, which does not show whether the token is accepted: no',
+  ],
   ['401 No', 3, /^failed: the gateway answered 401 No: no; the refused secret is from PARLEY_ACCESS_TOKEN/],
   ['402 No', 5, 'failed: the gateway answered 402 No: no'],
   [
@@ -86,7 +94,11 @@ test.each([
     3,
     /^failed: the session service answered 401 No: no; the refused secret is from PARLEY_API_KEY: /,
   ],
-  ['404 No', 0, /^not tried: the service does not list sessions \(404\): name a session with -s or PARLEY_/],
+  ...['404', '405'].map((status): [string, number, RegExp] => [
+    `${status} No`,
+    0,
+    new RegExp(`^${reachableWithoutProof(status)}; the URL was .*/v1/sessions[?]limit=1, from agentsUrl`),
+  ]),
   ['500 No', 7, /^failed: the session service answered 500 No: no$/],
   [
     '200 Web page',
@@ -126,10 +138,12 @@ test.each<[flags: string[], env: Record<string, string>]>([
 test.each([
   [
     0,
-    'a 404 for an unknown session',
+    'a 404 with JSON, which any server may send',
     '404 No',
-    '{"type":"error","error":{"type":"not_found_error"}}',
-    'ok: the key was accepted, no such session',
+    '{"error":{"message":"no such route"}}',
+    new RegExp(
+      `^${reachableWithoutProof('404')} such route; .*the URL was .*/events[?]limit=1, from agentsUrl`,
+    ),
   ],
   [
     4,
