@@ -52,12 +52,12 @@ testNetworkFaults('R: parley detects incomplete and invalid responses', [
   ...[respondAndClose, respondAndReset].flatMap((end): FaultRow[] => [
     {
       ...cut,
-      name: `R03: parley exits with 8 if ${end === respondAndClose ? 'FIN' : 'RST'} cuts a chunked body (chat)`,
+      name: `R03: parley chat exits with 8 if ${end === respondAndClose ? 'FIN' : 'RST'} cuts a chunked body`,
       script: end(formatHead('200 OK', 'transfer-encoding: chunked') + encodeChunks(half)),
     },
     {
       ...cutReceipt,
-      name: `R03: parley reports that the event was accepted if ${end === respondAndClose ? 'FIN' : 'RST'} cuts a chunked response (events)`,
+      name: `R03: parley events send reports that the event was accepted if ${end === respondAndClose ? 'FIN' : 'RST'} cuts a chunked response`,
       script: end(formatHead('200 OK', 'transfer-encoding: chunked') + encodeChunks('{"data":[')),
     },
   ]),

@@ -77,25 +77,27 @@ function speedUpLocks(): void {
 
 const filesThatAreNoLocks: [
   what: string,
+  requirement: string,
   make: (path: string) => void,
   inspect: (path: string) => unknown,
 ][] = [
   [
     'a folder with files',
+    '',
     (path) => {
       mkdirSync(path)
       writeFileSync(join(path, 'mine'), '')
     },
     (path) => readdirSync(path),
   ],
-  ['a file with content', (path) => writeFileSync(path, 'mine'), (path) => readFileSync(path, 'utf8')],
-  ['a FIFO (needs FIFOs)', (path) => execFileSync('mkfifo', [path]), (path) => lstatSync(path).isFIFO()],
+  ['a file with content', '', (path) => writeFileSync(path, 'mine'), (path) => readFileSync(path, 'utf8')],
+  ['a FIFO', ' (needs FIFOs)', (path) => execFileSync('mkfifo', [path]), (path) => lstatSync(path).isFIFO()],
 ]
 
 describe.each(lockingCommands)('lock file of %s', (command, argv, lock) => {
   test.each(filesThatAreNoLocks)(
-    `${command} exits with 11 and sends nothing if %s has the name of its lock file`,
-    async (_, make, inspect) => {
+    `${command} exits with 11 and sends nothing if %s has the name of its lock file%s`,
+    async (_, __, make, inspect) => {
       const cwd = makeBatchFolder()
       make(join(cwd, lock))
       const before = inspect(join(cwd, lock))
