@@ -2,8 +2,8 @@ import { getSystemErrorMap } from 'node:util'
 import { Option } from 'commander'
 import { appendFlagValue, FileFlag, parseWholeNumber, TextFlag } from '../argv/flags.ts'
 import type { Context } from '../context.ts'
-import { createEmulator, faultEndpoints } from '../emulator/emulator.ts'
-import { faultKinds, parseFaults } from '../emulator/faults.ts'
+import { createEmulator } from '../emulator/emulator.ts'
+import { faultKinds } from '../emulator/faults.ts'
 import { formatServerUrl, startEmulatorServer } from '../emulator/listen.ts'
 import { parseRecordedEvents } from '../emulator/sessions/replay.ts'
 import { taskStepHelp } from '../emulator/sessions/task.ts'
@@ -64,7 +64,7 @@ export default {
       host: { timers },
       input,
     } = context
-    const { strict = false, latency } = options
+    const { fault, latency, strict } = options
     const credentials = {
       accessToken: options.accessToken ?? crypto.randomUUID(),
       apiKey: options.apiKey ?? crypto.randomUUID(),
@@ -78,17 +78,14 @@ export default {
     const exchange = createEmulator(
       {
         credentials,
-        faults: parseFaults(options.fault ?? [], faultEndpoints),
+        faults: fault,
         latencyMs: latency,
         answer: answer === undefined ? undefined : await input.readFlagValue(answer, '--answer'),
-        sessions: {
-          onlyCreated: strict,
-          warn: log,
-          record:
-            session === undefined
-              ? undefined
-              : parseRecordedEvents(await input.readText(session, '--session'), session),
-        },
+        warn: log,
+        record:
+          session === undefined
+            ? undefined
+            : parseRecordedEvents(await input.readText(session, '--session'), session),
         isStrict: strict,
       },
       timers.now,

@@ -9,14 +9,7 @@ import { documentedBetas } from '../wire/sessions/betas.ts'
 import type { SendEventsBody } from '../wire/sessions/send-events.ts'
 import type { CreateSessionBody } from '../wire/sessions/session-requests.ts'
 import { takeTextStart } from '../wire/text-start.ts'
-import {
-  consumeFault,
-  createRateLimiter,
-  type FaultSettings,
-  loginPageResponse,
-  parseFaults,
-  toFaultResponse,
-} from './faults.ts'
+import { createFaultSource } from './faults.ts'
 import {
   composeEmulatedAnswer,
   createImageResponse,
@@ -28,17 +21,13 @@ import {
 import { type EmulatedResponse, toErrorResponse, toHttpResponse, toJsonResponse } from './response.ts'
 import { EmulatedSessions, type EmulatedSessionsOptions } from './sessions/sessions.ts'
 
-export interface EmulatorOptions {
+export interface EmulatorOptions extends EmulatedSessionsOptions {
   /** If omitted, the emulator accepts any credential. */
   credentials?: { accessToken?: string; apiKey?: string }
-  faults?: FaultSettings
-  /** Delay of each response, and of each reaction of an agent. */
-  latencyMs?: number
+  /** Values of `--fault`. */
+  faults?: readonly string[]
   /** If omitted, the emulator composes an answer from the prompt. */
   answer?: string | undefined
-  sessions?: EmulatedSessionsOptions
-  /** Also refuse valid requests that a service may refuse, such as a message without content. */
-  isStrict?: boolean
 }
 
 interface Route {
@@ -57,8 +46,8 @@ interface Call extends Route {
 
 type Handlers = Record<EndpointName, (call: Call) => EmulatedResponse | Promise<EmulatedResponse>>
 
-function createHandlers({ sessions: given = {}, latencyMs = 0, answer }: EmulatorOptions): Handlers {
-  const sessions = new EmulatedSessions(given, latencyMs)
+function createHandlers({ answer, ...options }: EmulatorOptions): Handlers {
+  const sessions = new EmulatedSessions(options)
   const compose = ({ body, model }: Call) => composeEmulatedAnswer(body, model, answer)
   const wrongToken = () => toErrorResponse(400, 'continuationToken does not belong to this prompt')
   return {
@@ -85,38 +74,23 @@ function createHandlers({ sessions: given = {}, latencyMs = 0, answer }: Emulato
   }
 }
 
-const faultNames: Record<EndpointName, string> = {
-  chat: 'chat',
-  streamChat: 'chat',
-  readModel: 'chat',
-  image: 'image',
-  createSession: 'session',
-  readSession: 'session',
-  updateSession: 'session',
-  listSessions: 'session',
-  sendEvents: 'events',
-  listEvents: 'list',
-  followEvents: 'follow',
-}
-
-export const faultEndpoints = [...new Set(Object.values(faultNames))]
-
-/** Emulates both services as src/wire/README.md describes them. `now`: monotonic milliseconds. */
+/**
+ * Emulates both services as src/wire/README.md describes them. `now`: monotonic milliseconds. Throws a usage
+ * error for an invalid fault.
+ */
 export function createEmulator(options: EmulatorOptions, now = () => performance.now()): Exchange {
-  const { faults: { faults, rate } = parseFaults([], []), latencyMs = 0 } = options
+  const { faults = [], latencyMs = 0 } = options
   const handlers = createHandlers(options)
-  const takeToken = rate === Infinity ? () => true : createRateLimiter(rate, now)
+  const takeFault = createFaultSource(faults, now)
 
   return async ({ method, url, headers: given, body: bytes }) => {
     if (latencyMs > 0) await new Promise((resolve) => setTimeout(resolve, latencyMs))
     const route = findRoute(method, url)
     if (!route) return toHttpResponse(toErrorResponse(404, 'no endpoint has this path and method'))
-    if (!takeToken()) return toHttpResponse(toFaultResponse(429, 'too many requests a second'))
-    const fault = consumeFault(faults, faultNames[route.name])
+    const fault = takeFault(route.name)
     if (fault === 'reset') throw new CliError('unknown', 'the emulator reset the connection')
     if (fault === 'stall') return new Promise(() => {})
-    if (fault === 'html') return toHttpResponse(loginPageResponse)
-    if (typeof fault === 'number') return toHttpResponse(toFaultResponse(fault))
+    if (typeof fault === 'object') return toHttpResponse(fault)
     const lower = Object.entries(given).map(([name, value]) => [name.toLowerCase(), value])
     const headers: Record<string, string> = Object.fromEntries(lower)
     const value = bytes && tryParseJson(Buffer.from(bytes).toString())

@@ -1,9 +1,10 @@
 import { usageError } from '../errors.ts'
+import type { EndpointName } from '../wire/endpoints.ts'
 import { type EmulatedResponse, toErrorResponse } from './response.ts'
 
 export const faultKinds = ['reset', 'cut', 'stall', 'html'] as const
 
-export interface Fault {
+interface Fault {
   /** If omitted, the fault applies to every endpoint. */
   endpoint?: string
   /** Name of the fault, or the HTTP status of the response. */
@@ -13,17 +14,47 @@ export interface Fault {
 
 const faultPattern = new RegExp(`^(?:([a-z]+):)?(${faultKinds.join('|')}|[45]\\d\\d)(?:x(0*[1-9]\\d*))?$`)
 
-export type FaultSettings = ReturnType<typeof parseFaults>
-
-/** Parses the values of `--fault`. `rate`: requests per second, or Infinity. Throws a usage error. */
-export function parseFaults(specs: readonly string[], endpoints: readonly string[]) {
-  const isRate = (spec: string) => /^rate:\d*[1-9]\d*$/.test(spec)
-  const faults = specs.filter((spec) => !isRate(spec)).map((spec) => parseFault(spec, endpoints))
-  const rates = specs.filter(isRate).map((spec) => Number(spec.slice('rate:'.length)))
-  return { faults, rate: Math.min(...rates) }
+/** Names of the endpoints in the values of `--fault`. */
+const faultNames: Record<EndpointName, string> = {
+  chat: 'chat',
+  streamChat: 'chat',
+  readModel: 'chat',
+  image: 'image',
+  createSession: 'session',
+  readSession: 'session',
+  updateSession: 'session',
+  listSessions: 'session',
+  sendEvents: 'events',
+  listEvents: 'list',
+  followEvents: 'follow',
 }
 
-function parseFault(spec: string, endpoints: readonly string[]): Fault {
+const endpoints = [...new Set(Object.values(faultNames))]
+
+/**
+ * Parses the values of `--fault`. Throws a usage error. The returned function takes the fault of the next
+ * request, if any: an error response, or a break of the connection. `now`: monotonic milliseconds.
+ */
+export function createFaultSource(specs: readonly string[], now: () => number) {
+  const isRate = (spec: string) => /^rate:\d*[1-9]\d*$/.test(spec)
+  const faults = specs.filter((spec) => !isRate(spec)).map(parseFault)
+  const rates = specs.filter(isRate).map((spec) => Number(spec.slice('rate:'.length)))
+  const takeToken = rates.length === 0 ? () => true : createRateLimiter(Math.min(...rates), now)
+
+  return (name: EndpointName): EmulatedResponse | 'reset' | 'cut' | 'stall' | undefined => {
+    if (!takeToken()) return toFaultResponse(429, 'too many requests a second')
+    const fault = faults.find(
+      ({ remainingRequests, endpoint }) =>
+        remainingRequests > 0 && (endpoint === undefined || endpoint === faultNames[name]),
+    )
+    if (!fault) return undefined
+    fault.remainingRequests--
+    if (fault.kind === 'html') return loginPageResponse
+    return typeof fault.kind === 'number' ? toFaultResponse(fault.kind) : fault.kind
+  }
+}
+
+function parseFault(spec: string): Fault {
   const found = faultPattern.exec(spec.toLowerCase())
   const [, endpoint, kind, times] = found ?? []
   if (!found || (endpoint !== undefined && !endpoints.includes(endpoint))) {
@@ -38,22 +69,12 @@ function parseFault(spec: string, endpoints: readonly string[]): Fault {
   }
 }
 
-export function consumeFault(faults: Fault[], endpoint: string): Fault['kind'] | undefined {
-  const fault = faults.find(
-    ({ remainingRequests, endpoint: only }) =>
-      remainingRequests > 0 && (only === undefined || only === endpoint),
-  )
-  if (!fault) return undefined
-  fault.remainingRequests--
-  return fault.kind
-}
-
 /** A 429 has a Retry-After of one second, because `--fault rate:N` counts requests per second. */
-export const toFaultResponse = (status: number, why = `--fault requested a ${status}`): EmulatedResponse =>
+const toFaultResponse = (status: number, why = `--fault requested a ${status}`): EmulatedResponse =>
   toErrorResponse(status, why, status === 429 ? { 'retry-after': '1' } : undefined)
 
 /** Response of a captive portal: a public network answers every request with its login page. */
-export const loginPageResponse: EmulatedResponse = {
+const loginPageResponse: EmulatedResponse = {
   status: 200,
   contentType: 'text/html',
   pieces: ['<!doctype html><html><head><title>Please log in</title></head><body>A web page.</body></html>'],
@@ -61,9 +82,9 @@ export const loginPageResponse: EmulatedResponse = {
 
 /**
  * Creates a token bucket of `rate` tokens, which refills within a second. The returned function takes a
- * token, or returns false if the bucket is empty. `now`: monotonic milliseconds.
+ * token, or returns false if the bucket is empty.
  */
-export function createRateLimiter(rate: number, now: () => number): () => boolean {
+function createRateLimiter(rate: number, now: () => number): () => boolean {
   let left = rate
   let last = now()
 

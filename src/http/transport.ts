@@ -52,7 +52,7 @@ async function createDemo(context: Context): Promise<Exchange> {
     import('../emulator/emulator.ts'),
     import('./demo-sessions.ts'),
   ])
-  const exchange = createEmulator({ sessions: { store: openDemoSessions(context) } })
+  const exchange = createEmulator({ store: openDemoSessions(context) })
   let isAnnounced = false
   return (request) => {
     // A command that only reads prints no reminder, so a pipeline such as `events list | events confirm`

@@ -156,7 +156,7 @@ describe('the emulated agent starts threads and workflow runs', () => {
   // With a store, the emulated agent acts at once and also works in the background.
   beforeEach(() => {
     const store = { read: () => [], change: async (change: () => unknown) => void change() }
-    exchange = createEmulator({ sessions: { store } })
+    exchange = createEmulator({ store })
   })
   const post = (text: string) => parley('events', 'send', '--message', text)
   const reply = (fields: object) => parley('events', 'send', '--event', JSON.stringify(fields))

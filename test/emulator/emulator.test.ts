@@ -1,6 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { createEmulator, type EmulatorOptions, faultEndpoints } from '../../src/emulator/emulator.ts'
-import { parseFaults } from '../../src/emulator/faults.ts'
+import { createEmulator, type EmulatorOptions } from '../../src/emulator/emulator.ts'
 import { type HttpRequest, readBody } from '../../src/wire/exchange.ts'
 import { run } from '../harness/run.ts'
 
@@ -92,7 +91,7 @@ test.each([['query'], ['body']])(
   async (via) => {
     const argv = ['chat', 'Say hello', '--stream', '--stream-via', via]
     const whole = await run(argv, { exchange: createEmulator({}) })
-    const exchange = createEmulator({ faults: parseFaults(['chat:cutx1'], faultEndpoints) })
+    const exchange = createEmulator({ faults: ['chat:cutx1'] })
     const ended = await run(argv, { exchange })
     expect(ended.code).toBe(8)
     expect(ended.out).toMatch(/^Hello from/)

@@ -1,13 +1,12 @@
 import { expect, test } from 'vitest'
-import { createEmulator, faultEndpoints } from '../../src/emulator/emulator.ts'
-import { parseFaults } from '../../src/emulator/faults.ts'
+import { createEmulator } from '../../src/emulator/emulator.ts'
 import { run } from '../harness/run.ts'
 
 const chat = ['chat', 'Say hello', '--retries', '0']
 
 test('serve --fault rate:4 accepts four requests at once, then answers 429 until time has passed', async () => {
   let now = 0
-  const exchange = createEmulator({ faults: parseFaults(['rate:4'], faultEndpoints) }, () => now)
+  const exchange = createEmulator({ faults: ['rate:4'] }, () => now)
   const sendChats = async (count: number) => {
     const codes: number[] = []
     for (let i = 0; i < count; i++) codes.push((await run(chat, { exchange })).code)

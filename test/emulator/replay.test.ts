@@ -27,8 +27,7 @@ async function record(cwd: string, text = task) {
   return { ended, out }
 }
 
-const play = (out: string): Exchange =>
-  createEmulator({ sessions: { record: parseRecordedEvents(out, 'session.ndjson') } })
+const play = (out: string): Exchange => createEmulator({ record: parseRecordedEvents(out, 'session.ndjson') })
 
 const linesOf = (out: string) =>
   out

@@ -17,11 +17,13 @@ export interface SessionStore {
 }
 
 export interface EmulatedSessionsOptions {
+  /** Delay of each response, and of each reaction of an agent. */
+  latencyMs?: number
   /**
-   * Respond with 404 to an unknown session id. If omitted, the first request with an id creates the
-   * session.
+   * Respond with 404 to an unknown session id, whose first request otherwise creates the session. Also refuse
+   * valid requests that a service may refuse, such as a message without content.
    */
-  onlyCreated?: boolean
+  isStrict?: boolean
   /** Receives a line about each request that a real service would probably refuse. */
   warn?(line: string): void
   /** Events of a recorded session, which every session replays. */
@@ -37,11 +39,9 @@ const storePollIntervalMs = 200
 export class EmulatedSessions {
   readonly #sessions = new Map<string, EmulatedSession>()
   readonly #options: EmulatedSessionsOptions
-  readonly #latencyMs: number
 
-  constructor(options: EmulatedSessionsOptions, latencyMs: number) {
+  constructor(options: EmulatedSessionsOptions) {
     this.#options = options
-    this.#latencyMs = latencyMs
   }
 
   create({ initial_events: events = [], ...fields }: CreateSessionBody): Promise<EmulatedResponse> {
@@ -105,17 +105,17 @@ export class EmulatedSessions {
 
   #withSession(id: string, use: (session: EmulatedSession) => EmulatedResponse): EmulatedResponse {
     this.#refresh()
-    const { record, warn, onlyCreated } = this.#options
+    const { record, warn, isStrict } = this.#options
     const isKnown = this.#sessions.has(id)
-    if (!isKnown && onlyCreated) return toErrorResponse(404, `unknown session ${id}`)
+    if (!isKnown && isStrict) return toErrorResponse(404, `unknown session ${id}`)
     if (!isKnown && !record) warn?.(`created the unknown session ${id}: --strict refuses it`)
     return use(this.#getSession(id))
   }
 
   #getSession(id: string): EmulatedSession {
-    const { record, store } = this.#options
+    const { record, store, latencyMs } = this.#options
     // The store is locked only during a change, so the agent of a stored session reacts without a delay.
-    const schedule = (act: () => void) => void (store ? act() : setTimeout(act, this.#latencyMs))
+    const schedule = (act: () => void) => void (store ? act() : setTimeout(act, latencyMs))
     const session =
       this.#sessions.get(id) ?? (record ? new ReplaySession(id, record) : new AgentSession(id, schedule))
     this.#sessions.set(id, session)
