@@ -165,14 +165,27 @@ interface HistoryEntry extends Visibility {
 }
 
 /**
- * Creates a session service in memory, and a folder in which parley runs. Its clock advances only while all
- * code waits, so a delay of seconds takes no real time. The history is always complete and in order, whatever
- * lists and streams show.
+ * Creates a session service in memory, and a folder with the policy `allow.json` in which parley runs. Its
+ * clock advances only while all code waits, so a delay of seconds takes no real time. The history is always
+ * complete and in order, whatever lists and streams show.
  */
 export function createSessionService(script: SessionScript) {
   const { timers = createIdleClock(), latencyMs = 10 } = script
   let folder: string | undefined
-  const getFolder = () => (folder ??= temporaryFolder())
+  function getFolder(): string {
+    if (folder === undefined) {
+      folder = temporaryFolder()
+      write('allow.json', always('allow'))
+    }
+    return folder
+  }
+  const write = (name: string, value: unknown) =>
+    writeFileSync(join(getFolder(), name), typeof value === 'string' ? value : JSON.stringify(value))
+  const lines = (name: string): Record<string, unknown>[] =>
+    readFileSync(join(getFolder(), name), 'utf8')
+      .split('\n')
+      .filter((line) => line !== '')
+      .map((line) => JSON.parse(line))
   const start = timers.now()
   const history: HistoryEntry[] = []
   const requests: RecordedRequest[] = []
@@ -392,14 +405,15 @@ export function createSessionService(script: SessionScript) {
     /** Adds events now. Tests use it for events of another client. */
     add: (...steps: Step[]) => void add(steps),
     /** Writes a file into the folder of the run. A value that is not a text becomes JSON. */
-    write: (name: string, value: unknown) =>
-      writeFileSync(join(getFolder(), name), typeof value === 'string' ? value : JSON.stringify(value)),
+    write,
     /** Reads a file of JSON lines from the folder of the run. */
-    lines: (name: string): Record<string, unknown>[] =>
-      readFileSync(join(getFolder(), name), 'utf8')
-        .split('\n')
-        .filter((line) => line !== '')
-        .map((line) => JSON.parse(line)),
+    lines,
+    report: () => lines('report.json')[0] as Record<string, unknown>,
+    /** Returns the events about a tool use in the file `audit.ndjson`. */
+    auditOf: (id: string) =>
+      lines('audit.ndjson').flatMap(({ toolUse, event }) => (toolUse === id ? [event] : [])),
+    /** Returns the posted events without the first request. */
+    replies: () => posts.slice(1),
     /** Runs parley on the session. All runs use the same folder, so a later run resumes. */
     run: (argv: string[], options: RunOptions = {}) =>
       run(argv, {
@@ -459,6 +473,12 @@ export const endTurn: Event = { type: 'session.status_idle', stop_reason: { type
 export const waitsFor = (...ids: string[]): Event => ({
   type: 'session.status_idle',
   stop_reason: { type: 'requires_action', event_ids: ids },
+})
+export const confirms = (id: string, result: 'allow' | 'deny' = 'allow', deny_message?: string): Event => ({
+  type: 'user.tool_confirmation',
+  tool_use_id: id,
+  result,
+  ...(deny_message === undefined ? {} : { deny_message }),
 })
 export const bash = (id: string, more: object = {}): Event => ({
   id,

@@ -61,16 +61,6 @@ function createScripted(
 }
 
 describe('events follow prints events until the session stops', () => {
-  test('events follow exits with 12 and names all open tool uses if the idle event has no valid id', async () => {
-    const shown = [usesTool('toolu_1'), idle('b', { event_ids: [5, null] })]
-    const service = createScripted([shown], [[[], 'stay']])
-    const { code, err } = await service.events('follow')
-    expect(code).toBe(12)
-    expect(err).toContain('toolu_1: bash')
-    const listed = await service.events('list')
-    expect(listed.out).toContain('b\tsession.status_idle\t\trequires_action\n')
-  })
-
   test.each<[number, string, Event[], string]>([
     [0, 'the turn has ended', [say('a', 'hi'), done('b')], ''],
     [
@@ -263,15 +253,6 @@ describe('events follow after failures', () => {
         fault === 'stall' ? 'the deadline passed while parley followed the session' : 'past the deadline',
       )
       expect(error.hints).toBeUndefined()
-    },
-  )
-
-  test.each([['list'], ['follow']])(
-    'events %s exits with 6 for a rate limit error with status 200',
-    async (...argv) => {
-      const fault = { status: 200, error: 'rate_limit_error' }
-      const service = createSessionService({ posts: [{ fault }], lists: [{ fault }] })
-      expect(await service.run(['events', ...argv])).toMatchObject({ code: 6, out: '' })
     },
   )
 

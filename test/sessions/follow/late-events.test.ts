@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest'
 import {
   bash,
+  confirms,
   createSessionService,
   type Event,
   endTurn,
@@ -18,25 +19,18 @@ import {
 const late = (event: Event) => shown(event, { streamed: 'never', listed: 3_000 })
 
 const terminated: Event = { type: 'session.status_terminated' }
-const confirms = (id: string, result: 'allow' | 'deny'): Event => ({
-  type: 'user.tool_confirmation',
-  tool_use_id: id,
-  result,
-})
 
 /**
  * Creates a session with the events `next` after a task. Streams deliver events at once, lists contain them
  * after three seconds.
  */
 function afterTask(next: ScriptEvents, more: SessionScript = {}) {
-  const service = createSessionService({
+  return createSessionService({
     history: [userSays('before'), running, says('earlier'), endTurn],
     posts: [{ type: 'user.message', next }],
     defaultVisibility: { listed: 3_000 },
     ...more,
   })
-  service.write('allow.json', { rules: [], default: { decision: 'allow' } })
-  return service
 }
 const runArguments = ['events', 'run', 'do it', '--last', '--policy', 'allow.json']
 const typesOf = (posts: Event[][]) => posts.flat().map(({ type }) => type)

@@ -62,7 +62,6 @@ test('after a reset, events run finds its reply in the list, although no list is
       },
     ],
   })
-  service.write('allow.json', { rules: [], default: { decision: 'allow' } })
   const argv = ['events', 'run', 'go', '--last', '--policy', 'allow.json', '--audit', 'a.jsonl']
   const { code, out, err } = await service.run(argv)
   expect({ code, out }, err).toEqual({ code: 0, out: 'done\n' })
@@ -73,9 +72,7 @@ const allowing = ['events', 'run', 'go', '--policy', 'allow.json', '--audit', 'a
 /** Creates a session whose agent waits for a reply to t1 after the task, or sends the events of `work`. */
 function createWaitingSession({ work = [running, bash('t1'), waitsFor('t1')], ...script }: WaitingScript) {
   const posts = [{ type: 'user.message', next: work }, ...(script.posts ?? [])]
-  const service = createSessionService({ ...script, posts })
-  service.write('allow.json', { rules: [], default: { decision: 'allow' } })
-  return service
+  return createSessionService({ ...script, posts })
 }
 type WaitingScript = Omit<SessionScript, 'posts'> & { work?: ScriptEvents; posts?: readonly PostRule[] }
 

@@ -80,7 +80,6 @@ async function runUntilLate(
       return fault
     },
   } satisfies SessionScript)
-  service.write('allow.json', { rules: [], default: { decision: 'allow' } })
   const { code, err } = await service.run(['events', 'run', 'do it', '--policy', 'allow.json', ...flags])
   const end = service.timers.now()
   const secondsAfter = { task: (end - at.task) / 1000, interrupt: (end - at.interrupt) / 1000 }
@@ -92,23 +91,23 @@ const rows = (['lists', 'streams', ...early] as const).flatMap((kind) =>
 )
 
 test.each(rows)(
-  'events run ends within 31 s of its interrupt at a limit, although its %s %s',
+  'events run ends within 31 s of its interrupt at a limit, and at its deadline, although its %s %s',
   async (kind, problem) => {
     const since = early.includes(kind) ? 'task' : 'interrupt'
-    const flags = ['--max-total-tokens', '10', '--deadline', '1h']
-    const { code, err, failed, secondsAfter } = await runUntilLate(kind, problem, since, flags)
-    expect({ code, hasFailed: failed > 0 }, err).toEqual({ code: 15, hasFailed: true })
-    expect(secondsAfter.interrupt, err).toBeLessThan(32)
-    expect(err).toMatch(/\nparley: the run used 1,000 tokens, and --max-total-tokens is 10;/)
-    expect(err).not.toContain('deadline passed')
+    const atLimit = ['--max-total-tokens', '10', '--deadline', '1h']
+    const limited = await runUntilLate(kind, problem, since, atLimit)
+    expect({ code: limited.code, hasFailed: limited.failed > 0 }, limited.err).toEqual({
+      code: 15,
+      hasFailed: true,
+    })
+    expect(limited.secondsAfter.interrupt, limited.err).toBeLessThan(32)
+    expect(limited.err).toMatch(/\nparley: the run used 1,000 tokens, and --max-total-tokens is 10;/)
+    expect(limited.err).not.toContain('deadline passed')
+
+    const limits: Partial<Record<Kind, string>> = { interrupts: '10', 'session queries': '10000' }
+    const limit = limits[kind] === undefined ? [] : ['--max-total-tokens', limits[kind]]
+    const late = await runUntilLate(kind, problem, 'task', ['--deadline', '20', ...limit])
+    expect({ code: late.code, hasFailed: late.failed > 0 }, late.err).toEqual({ code: 15, hasFailed: true })
+    expect(late.secondsAfter.task, late.err).toBeLessThan(22)
   },
 )
-
-test.each(rows)('events run ends at its deadline, although its %s %s', async (kind, problem) => {
-  const limits: Partial<Record<Kind, string>> = { interrupts: '10', 'session queries': '10000' }
-  const limit = limits[kind] === undefined ? [] : ['--max-total-tokens', limits[kind]]
-  const flags = ['--deadline', '20', ...limit]
-  const { code, err, failed, secondsAfter } = await runUntilLate(kind, problem, 'task', flags)
-  expect({ code, hasFailed: failed > 0 }, err).toEqual({ code: 15, hasFailed: true })
-  expect(secondsAfter.task, err).toBeLessThan(22)
-})

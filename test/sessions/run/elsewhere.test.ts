@@ -5,8 +5,8 @@ import {
   always,
   atTerminal,
   bash,
+  confirms,
   custom,
-  type Event,
   endTurn,
   interrupt,
   openAgent,
@@ -16,7 +16,6 @@ import {
 } from '../../harness/session-service.ts'
 
 const soon = () => new Promise((resolve) => setTimeout(resolve, 1))
-const confirms = (result: string): Event => ({ type: 'user.tool_confirmation', tool_use_id: 't1', result })
 const replaced = 'the service sent it with two different inputs'
 
 /** Returns run options for a person who never answers. `act` is called 5 s after the tool use waits. */
@@ -84,7 +83,7 @@ describe('reply of another client', () => {
       const agent = openAgent({
         rounds: [[bash('t1')]],
         outcome: () => 'loses',
-        onPost: () => agent.answer(confirms(theirs)),
+        onPost: () => agent.answer(confirms('t1', theirs)),
         policy: always(ours),
       })
       const { code, err } = await agent.runTask(['go'])
@@ -101,7 +100,7 @@ describe('reply of another client', () => {
       history: [bash('t1'), waitsFor('t1')],
       rounds: [[says('x')]],
       onList(count) {
-        if (count === 3 && !isLate) agent.answer(confirms('deny'))
+        if (count === 3 && !isLate) agent.answer(confirms('t1', 'deny'))
         isLate ||= count === 3
         return undefined
       },

@@ -1,10 +1,10 @@
 import { describe, expect, test } from 'vitest'
 import {
   bash,
+  confirms,
   createSessionService,
   endTurn,
   running,
-  type SessionScript,
   says,
   waitsFor,
 } from '../../harness/session-service.ts'
@@ -13,17 +13,7 @@ const line = ['events', 'run', 'go', '--last', '--policy', 'allow.json', '--audi
 
 /** The agent accepts the task and waits for a reply to t1. */
 const waits = { type: 'user.message', next: [running, bash('t1'), waitsFor('t1')] }
-const allowed = { type: 'user.tool_confirmation', tool_use_id: 't1', result: 'allow' }
-
-function open(script: SessionScript) {
-  const service = createSessionService(script)
-  service.write('allow.json', { rules: [], default: { decision: 'allow' } })
-  /** Returns the events about t1 in the audit file. */
-  const listAuditEvents = () =>
-    service.lines('audit.ndjson').flatMap(({ toolUse, event }) => (toolUse === 't1' ? [event] : []))
-  return { ...service, listAuditEvents, replies: () => service.posts.slice(1) }
-}
-
+const allowed = confirms('t1')
 const worked = [running, says('done'), endTurn]
 
 describe('confirmation that gets a 500', () => {
@@ -33,7 +23,7 @@ describe('confirmation that gets a 500', () => {
 
   test('after a 500, events run continues if the session no longer waits, although the list hides the confirmation', async () => {
     const hidden = { listed: 'never', streamed: 'never' } as const
-    const { run, replies, requests } = open({
+    const { run, replies, requests } = createSessionService({
       posts: [waits, { ...fails, isAccepted: true, posted: hidden, next: worked }],
     })
     const { code, out, err } = await run(line)
@@ -42,7 +32,7 @@ describe('confirmation that gets a 500', () => {
   })
 
   test('Y52: after a 500, events run repeats a confirmation 5 s after a newer idle event lists the tool use', async () => {
-    const service = open({
+    const service: ReturnType<typeof createSessionService> = createSessionService({
       posts: [
         waits,
         { ...fails, act: () => void service.timers.wait(2000).then(() => service.add(waitsFor('t1'))) },
@@ -60,7 +50,7 @@ describe('confirmation that gets a 500', () => {
   })
 
   test('events run exits with 10 and a resume command 30 s after a 500 without a newer idle event', async () => {
-    const service = open({ posts: [waits, fails, again] })
+    const service = createSessionService({ posts: [waits, fails, again] })
     const { run, replies, requests } = service
     const first = await run([...line, ...report, '--deadline', '10m'])
     expect({ code: first.code, replies: replies() }, first.err).toEqual({ code: 10, replies: [[allowed]] })
@@ -82,8 +72,8 @@ describe('confirmation that gets a 500', () => {
   })
 
   test('events run replies to other tool uses while the delivery of a reply is unknown', async () => {
-    const other = { ...allowed, tool_use_id: 't2' }
-    const service = open({
+    const other = confirms('t2')
+    const service: ReturnType<typeof createSessionService> = createSessionService({
       posts: [
         waits,
         {

@@ -5,11 +5,12 @@ import { describe, expect, test } from 'vitest'
 import { createEmulator } from '../../../src/emulator/emulator.ts'
 import { realTimers, type Timers } from '../../../src/timers.ts'
 import type { Exchange } from '../../../src/wire/exchange.ts'
-import { ownerOnlyMode, run, temporaryFolder } from '../../harness/run.ts'
+import { ownerOnlyMode, type RunOptions, run, temporaryFolder } from '../../harness/run.ts'
 import {
   always,
   atTerminal,
   bash,
+  confirms,
   createSessionService,
   custom,
   type Event,
@@ -38,55 +39,39 @@ const askAll = always('ask')
 const uses = (id: string, command = 'git status', more: object = {}) =>
   bash(id, { input: { command }, ...more })
 const resultOf = (id: string): Event => ({ type: 'agent.tool_result', tool_use_id: id, content: 'gone' })
-const allows = (id: string): Event => ({ type: 'user.tool_confirmation', tool_use_id: id, result: 'allow' })
 
 /** Returns the id and the decision of each accepted reply. */
 const repliesTo = ({ acceptedReplies }: ReturnType<typeof openAgent>) =>
   [...acceptedReplies].map(([id, [reply]]) => [id, reply?.result])
 
-const listPostedReplies = (requests: { method: string; text: string }[]) =>
-  requests
-    .filter(({ method }) => method === 'POST')
-    .flatMap(({ text }) => JSON.parse(text).events as Event[])
-    .filter(({ type }) => type !== 'user.message')
-
-test('events run sends the task once, replies to tool uses by the policy, and ends with the turn', async () => {
-  const task = 'use bash {"command":"git status"}\nthen use mcp github create_issue {"title":"Fix it"}'
+test('events run sends the task once, allows and denies tool uses by the policy, and exits with 14 after denials', async () => {
+  const uses = 'use bash {"command":"rm -rf x"}\nuse bash {"command":"git status"}\nuse other {}'
   const agent = openAgent({ rounds: [], policy })
-  const { code, out, requests } = await agent.runTask([task], { exchange: createEmulator({}) })
-  expect(code).toBe(0)
-  expect(listPostedReplies(requests).map(({ type, result }) => [type, result])).toEqual([
-    ['user.tool_confirmation', 'allow'],
-    ['user.tool_confirmation', 'allow'],
-  ])
-  expect(out).toMatch(/The emulated agent is done\.\n.*\n.*end_turn\n$/)
-  expect(agent.audit().map(({ event, decision, rule }) => [event, decision, rule])).toEqual(
-    [0, 2].flatMap((rule) => [
-      ['decision', 'allow', rule],
-      ['sent', undefined, undefined],
-      ['accepted', undefined, undefined],
-    ]),
-  )
-  const [first] = agent.audit()
-  expect(first).toMatchObject({ session: 's1', name: 'bash', input: { command: 'git status' }, by: 'rule' })
-  expect(statSync(join(agent.cwd, 'a.ndjson')).mode & 0o777).toBe(ownerOnlyMode)
-})
-
-test('events run sends the reason of each denial, follows the turn to its end, and exits with 14', async () => {
-  const task = 'use bash {"command":"rm -rf x"}\nuse bash {"command":"git status"}\nuse other {}'
-  const agent = openAgent({ rounds: [], policy })
-  const { code, err, requests } = await agent.runTask([task], { exchange: createEmulator({}) })
+  const task = `${uses}\nthen use mcp github create_issue {"title":"Fix it"}`
+  const { code, out, err, requests } = await agent.runTask([task], { exchange: createEmulator({}) })
   expect(code).toBe(14)
-  expect(listPostedReplies(requests).map(({ tool_use_id: _, ...answer }) => answer)).toEqual([
-    { type: 'user.tool_confirmation', result: 'deny', deny_message: 'no deleting' },
-    { type: 'user.tool_confirmation', result: 'allow' },
-    { type: 'user.tool_confirmation', result: 'deny', deny_message: 'not in CI' },
+  const posts = requests.filter(({ method }) => method === 'POST').map(({ text }) => JSON.parse(text).events)
+  expect(posts.map((events: Event[]) => events.map(({ type, result }) => result ?? type))).toEqual([
+    ['user.message'],
+    ['deny', 'allow', 'deny'],
+    ['allow'],
   ])
-  expect(requests.filter(({ method }) => method === 'POST')).toHaveLength(2)
+  const denial = { type: 'user.tool_confirmation', result: 'deny' }
+  expect(posts[1][0]).toMatchObject({ ...denial, deny_message: 'no deleting' })
+  expect(posts[1][2]).toMatchObject({ ...denial, deny_message: 'not in CI' })
+  expect(out).toMatch(/The emulated agent is done\.\n.*\n.*end_turn\n$/)
   expect(err).toContain('s1 finished with 2 tool uses denied\n')
-  expect(err).toContain('deny bash {"command":"rm -rf x"}')
-  expect(err).toContain('(rules[1]: no deleting)')
-  expect(agent.audit().flatMap(({ by }) => by ?? [])).toEqual(['rule', 'rule', 'default'])
+  expect(err).toMatch(/deny bash {"command":"rm -rf x"} \S+ \(rules\[1\]: no deleting\)/)
+  const audit = agent.audit()
+  expect(audit.flatMap(({ by, rule }) => (by ? [rule ?? by] : []))).toEqual([1, 0, 'default', 2])
+  expect(audit.slice(-3).map(({ event }) => event)).toEqual(['decision', 'sent', 'accepted'])
+  expect(audit[1]).toMatchObject({
+    session: 's1',
+    name: 'bash',
+    input: { command: 'git status' },
+    by: 'rule',
+  })
+  expect(statSync(join(agent.cwd, 'a.ndjson')).mode & 0o777).toBe(ownerOnlyMode)
 })
 
 test('events run without a terminal leaves a tool use open, exits with 12 and prints the confirm command', async () => {
@@ -267,7 +252,7 @@ describe('denied tool use that the service ran', () => {
     [14, 'before the run, because it needed no confirmation', old(denied('allow')), []],
     [14, 'before the run, although no client confirmed it', old(denied(), resultOf('t1')), []],
     [0, 'before the last task', [...old(denied('allow')), ...old()], []],
-    [0, 'after another client allowed it', [], [denied(), allows('t1'), resultOf('t1')]],
+    [0, 'after another client allowed it', [], [denied(), confirms('t1'), resultOf('t1')]],
   ])(
     'Y61: events run exits with %i if a tool use that the policy denies ran %s',
     async (exit, _, history, round) => {
@@ -290,7 +275,8 @@ describe('Y90: id with two inputs', () => {
   const selfHosted = { evaluated_permission: undefined }
   const allowBash = { rules: [{ tool: 'bash', decision: 'allow' }], default: { decision: 'allow' } }
 
-  test.each<[string, Parameters<typeof openAgent>[0], string[]]>([
+  test.each<[string, Parameters<typeof openAgent>[0], string[], RunOptions?]>([
+    ['although a person types y', { rounds: [twice()], policy: askAll }, ['do it'], atTerminal('y\n')],
     [
       'although a rule allows it',
       { rounds: [twice(selfHosted), [uses('t2')]], policy: allowBash },
@@ -306,24 +292,21 @@ describe('Y90: id with two inputs', () => {
       { history: [...twice(), waitsFor('t1')], rounds: [], policy: allowBash },
       [],
     ],
-  ])('events run leaves an id with two inputs open and exits with 12, %s', async (_, script, words) => {
-    const agent = openAgent(script)
-    const { code } = await agent.runTask(words)
-    const isMade = existsSync(join(agent.cwd, 'made'))
-    expect({ code, posts: agent.posts, isMade }).toEqual({ code: 12, posts: 0, isMade: false })
-  })
+  ])(
+    'events run leaves an id with two inputs open and exits with 12, %s',
+    async (_, script, words, world) => {
+      const agent = openAgent(script)
+      const { code, err } = await agent.runTask(words, world)
+      expect(err).toContain('t1 is not answered: the service sent it with two different inputs')
+      const isMade = existsSync(join(agent.cwd, 'made'))
+      expect({ code, posts: agent.posts, isMade }).toEqual({ code: 12, posts: 0, isMade: false })
+    },
+  )
 
   test('events run denies an id with two inputs if a rule denies one of them', async () => {
     const agent = openAgent({ rounds: [twice()], policy })
     expect((await agent.runTask()).code).toBe(14)
     expect(repliesTo(agent)).toEqual([['t1', 'deny']])
-  })
-
-  test('events run does not prompt about an id with two inputs, and prints why', async () => {
-    const agent = openAgent({ rounds: [twice()], policy: askAll })
-    const { code, err } = await agent.runTask(undefined, atTerminal('y\n'))
-    expect({ code, posts: agent.posts }).toEqual({ code: 12, posts: 0 })
-    expect(err).toContain('t1 is not answered: the service sent it with two different inputs')
   })
 })
 
@@ -425,7 +408,7 @@ describe('reply of unknown delivery', () => {
       rounds: [[uses('t1'), uses('t2')]],
       outcome: () => outcomes.shift() ?? 'takes',
       onPost() {
-        if (agent.posts === 1) agent.answer(allows('t1'))
+        if (agent.posts === 1) agent.answer(confirms('t1'))
       },
       policy,
     })
@@ -513,7 +496,7 @@ describe('audit file of an earlier run', () => {
     expect({ code, posts: agent.posts }).toEqual({ code: 11, posts: 0 })
     expect(err).toContain('the audit file a.ndjson: a line is not an audit line; name another file')
     expect([readFileSync(file, 'utf8'), statSync(file).mode]).toEqual([text, mode])
-    expect(readdirSync(agent.cwd).sort()).toEqual(['.cache', 'a.ndjson', 'p.json'])
+    expect(readdirSync(agent.cwd).sort()).toEqual(['.cache', 'a.ndjson', 'allow.json', 'p.json'])
   })
 
   test('Y58: events run sends "effect unknown" as the result of a command that an earlier run did not finish', async () => {
@@ -573,7 +556,7 @@ test('events run without a task exits with 14 if the last task has a denied tool
   expect(await denied.run(later)).toMatchObject({ code: 14, err })
   const open = openAgent({ rounds: [[uses('t1')]], policy: askAll })
   expect((await open.runTask()).code).toBe(12)
-  open.answer(allows('t1'))
+  open.answer(confirms('t1'))
   expect((await open.run(later)).code).toBe(0)
 })
 

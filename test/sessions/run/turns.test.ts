@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import {
   bash,
+  confirms,
   createSessionService,
   createSignal,
   type Event,
@@ -14,15 +15,7 @@ import {
   waitsFor,
 } from '../../harness/session-service.ts'
 
-const allow = { rules: [], default: { decision: 'allow' } }
-const confirms = (id: string): Event => ({ type: 'user.tool_confirmation', tool_use_id: id, result: 'allow' })
 const task = ['events', 'run', 'do it', '--last', '--deadline', '300']
-
-function createService(script: SessionScript) {
-  const service = createSessionService(script)
-  service.write('allow.json', allow)
-  return service
-}
 
 describe('allowed tool use that then waits for its result', () => {
   const results = [{ type: 'agent.tool_result', tool_use_id: 't1' }, says('the answer'), endTurn]
@@ -35,7 +28,9 @@ describe('allowed tool use that then waits for its result', () => {
     ['the receipt is lost', { fault: 'reset', isAccepted: true, next: [waitsFor('t1')] }],
     ['the stream shows the next idle event after the receipt', { next: [waitsFor('t1')] }],
   ])('events run sends the result of an allowed tool use if %s', async (_, rule) => {
-    const service = createService({ posts: [begins, { type: 'user.tool_confirmation', ...rule }, ends] })
+    const service = createSessionService({
+      posts: [begins, { type: 'user.tool_confirmation', ...rule }, ends],
+    })
     const { code, out, err } = await service.run(withCommand)
     expect([code, out], err).toEqual([0, 'the answer\n'])
     expect(service.posts.map(([event]) => event?.type)).toEqual([
@@ -54,7 +49,7 @@ describe('task that is queued behind the turn of another client', () => {
   test('events run waits for its queued task, which starts 20 s after the turn of another client', async () => {
     const processed = createSignal()
     const [first = running, ...others] = ours
-    const service = createService({
+    const service = createSessionService({
       history,
       posts: [
         {
@@ -81,7 +76,7 @@ describe('task that is queued behind the turn of another client', () => {
 
   test("events run with a queued task exits with 8 if only another client's turn has a message", async () => {
     const other = [bash('t1'), waitsFor('t1'), confirms('t1'), running, ...theirs]
-    const service = createService({
+    const service = createSessionService({
       history,
       posts: [
         { posted: { processed: 20_000 }, next: [...other, shown(running, { after: 20_000 }), endTurn] },
@@ -92,7 +87,10 @@ describe('task that is queued behind the turn of another client', () => {
   })
 
   test('events run exits with 15 at the deadline if a queued task gets no turn', async () => {
-    const service = createService({ history, posts: [{ posted: { processed: 'never' }, next: theirs }] })
+    const service = createSessionService({
+      history,
+      posts: [{ posted: { processed: 'never' }, next: theirs }],
+    })
     const { code, out } = await service.run(task)
     expect([code, out]).toEqual([15, ''])
   })
@@ -104,7 +102,7 @@ describe('events run that is resumed while the list lags', () => {
   const lag = { listed: 3_000 }
 
   test('events run --audit prints the answer to its task when resumed, although the list lags', async () => {
-    const service = createService({
+    const service = createSessionService({
       history: before.map((event, i) => (i > 1 ? shown(event, { listed: 1_500 }) : event)),
       posts: [{ next: [shown(running, { after: 5_000 }), ...now.slice(1)] }],
       defaultVisibility: lag,
@@ -117,7 +115,7 @@ describe('events run that is resumed while the list lags', () => {
   })
 
   test('events run without --audit prints no older answer when resumed while the session works', async () => {
-    const service = createService({
+    const service = createSessionService({
       history: [...before, shown(userSays('do it'), lag), shown(running, lag)],
       lists: [
         {
@@ -134,7 +132,7 @@ describe('events run that is resumed while the list lags', () => {
 
   /** Runs a task until its deadline, and then executes the resume command of the report. */
   async function resume(script: SessionScript) {
-    const service = createService({ history: before, ...script })
+    const service = createSessionService({ history: before, ...script })
     const cut = await service.run(['events', 'run', 'do it', '--last', '--report', 'r', '--deadline', '0.05'])
     expect([cut.code, service.posts.length], cut.err).toEqual([15, 1])
     const [{ resume: command }] = service.lines('r') as [{ resume: string[] }]
@@ -170,7 +168,7 @@ describe('events run that is resumed while the list lags', () => {
 
 test('events run without a task replies only to the unanswered tool uses of the last idle event', async () => {
   const history = [userSays('before'), running, bash('t1'), bash('t2'), waitsFor('t1', 't2'), confirms('t1')]
-  const service = createService({ history, posts: [{ next: [running, says('the answer'), endTurn] }] })
+  const service = createSessionService({ history, posts: [{ next: [running, says('the answer'), endTurn] }] })
   const followed = await service.run(['events', 'follow', '--deadline', '60'])
   expect([followed.code, followed.err]).toEqual([12, expect.stringContaining('t2')])
   const { code, out } = await service.run('events run --last --policy allow.json --deadline 60'.split(' '))

@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import {
   bash,
+  confirms,
   createSessionService,
   custom,
   type Event,
@@ -8,7 +9,6 @@ import {
   interrupt,
   running,
   type ScriptEvents,
-  type SessionScript,
   says,
   shown,
   userSays,
@@ -25,7 +25,6 @@ const threadStatus = (status: string, more: object = {}): Event => ({
 const threadWaits = (...ids: string[]) =>
   threadStatus('idle', { stop_reason: { type: 'requires_action', event_ids: ids } })
 const terminated = threadStatus('terminated')
-const allow = (id: string): Event => ({ type: 'user.tool_confirmation', tool_use_id: id, result: 'allow' })
 
 /** Events after which a child thread waits for a reply to t1 while the session runs. */
 const childWaits: ScriptEvents = [
@@ -42,31 +41,19 @@ const done: ScriptEvents = [
   endTurn,
 ]
 
-function open(script: SessionScript) {
-  const service = createSessionService(script)
-  service.write('allow.json', { rules: [], default: { decision: 'allow' } })
-  const report = () => service.lines('report.json')[0]
-  const listAuditEvents = (id: string) =>
-    service.lines('audit.ndjson').flatMap(({ toolUse, event }) => (toolUse === id ? [event] : []))
-  return {
-    ...service,
-    report,
-    listAuditEvents,
-    posts: () => service.posts,
-    replies: () => service.posts.slice(1),
-  }
-}
 const task = (next: ScriptEvents) => ({ type: 'user.message', next })
 const runArguments = ['events', 'run', 'do it', '--last', '--policy', 'allow.json', '--audit', 'audit.ndjson']
 
 describe('tool use of a child thread that waits while the session runs', () => {
   test('events run replies to a waiting child thread while the main thread works', async () => {
-    const service = open({ posts: [task(childWaits), { type: 'user.tool_confirmation', next: done }] })
+    const service = createSessionService({
+      posts: [task(childWaits), { type: 'user.tool_confirmation', next: done }],
+    })
     const { code, out, err } = await service.run([...runArguments, '--deadline', '1h'])
     expect({ code, out, replies: service.replies() }, err).toEqual({
       code: 0,
       out: 'done\n',
-      replies: [[allow('t1')]],
+      replies: [[confirms('t1')]],
     })
   })
 
@@ -75,13 +62,15 @@ describe('tool use of a child thread that waits while the session runs', () => {
     ['may have been lost, because the response is a 500', { isAccepted: false, next: [] }, 10],
   ])('events run does not repeat a reply to a child thread that %s', async (_, outcome, expected) => {
     const fails = { type: 'user.tool_confirmation', fault: { status: 500 }, ...outcome } as const
-    const service = open({ posts: [task([...childWaits, shown(endTurn, { after: 20_000 })]), fails] })
+    const service = createSessionService({
+      posts: [task([...childWaits, shown(endTurn, { after: 20_000 })]), fails],
+    })
     const { code, err } = await service.run([...runArguments, '--deadline', '1h'])
-    expect({ code, replies: service.replies() }, err).toEqual({ code: expected, replies: [[allow('t1')]] })
+    expect({ code, replies: service.replies() }, err).toEqual({ code: expected, replies: [[confirms('t1')]] })
   })
 
   test('events run sends the result of an allowed tool use if the child thread waits for it again', async () => {
-    const service = open({
+    const service = createSessionService({
       posts: [
         task(childWaits),
         { type: 'user.tool_confirmation', next: [threadStatus('running'), threadWaits('t1')] },
@@ -92,19 +81,19 @@ describe('tool use of a child thread that waits while the session runs', () => {
     expect({ code, out, replies: service.replies() }, err).toMatchObject({
       code: 0,
       out: 'done\n',
-      replies: [[allow('t1')], [{ tool_use_id: 't1', content: [{ text: 'out\n' }] }]],
+      replies: [[confirms('t1')], [{ tool_use_id: 't1', content: [{ text: 'out\n' }] }]],
     })
   })
 
   test('events confirm --pending replies to a waiting child thread', async () => {
-    const service = open({ history: [userSays('x'), ...childWaits] })
+    const service = createSessionService({ history: [userSays('x'), ...childWaits] })
     const { code, err } = await service.run(['events', 'confirm', '--pending', '--allow'])
-    expect({ code, posts: service.posts() }, err).toEqual({ code: 0, posts: [[allow('t1')]] })
+    expect({ code, posts: service.posts }, err).toEqual({ code: 0, posts: [[confirms('t1')]] })
   })
 
   test('events follow prints that a child thread waits for a reply, and continues until the session is idle', async () => {
-    const service = open({ history: [userSays('x'), ...childWaits] })
-    void service.timers.wait(20_000).then(() => service.add(allow('t1'), ...(done as Event[])))
+    const service = createSessionService({ history: [userSays('x'), ...childWaits] })
+    void service.timers.wait(20_000).then(() => service.add(confirms('t1'), ...(done as Event[])))
     const { code, out, err } = await service.run(['events', 'follow'])
     expect({ code }, err).toEqual({ code: 0 })
     expect(out).toContain('done\n')
@@ -113,7 +102,7 @@ describe('tool use of a child thread that waits while the session runs', () => {
   })
 
   test('events follow exits with 12 if the session is idle while a child thread waits for a reply', async () => {
-    const service = open({ history: [userSays('x'), ...childWaits] })
+    const service = createSessionService({ history: [userSays('x'), ...childWaits] })
     void service.timers.wait(60_000).then(() => service.add(says('one more'), endTurn))
     const { code, out, err } = await service.run(['events', 'follow', '--ids'])
     expect({ code, out }, err).toEqual({ code: 12, out: 't1\n' })
@@ -124,9 +113,9 @@ describe('tool use of a child thread that waits while the session runs', () => {
     ['an interrupt of the thread', [{ ...interrupt, ...inThread }]],
     ['an interrupt of all threads', [interrupt]],
     ['the end of the thread', [terminated]],
-    ['a reply of another client', [allow('t1')]],
+    ['a reply of another client', [confirms('t1')]],
   ])('events run and events confirm send no reply to a child thread after %s', async (_, next) => {
-    const service = open({ posts: [task([...childWaits, ...next, says('done'), endTurn])] })
+    const service = createSessionService({ posts: [task([...childWaits, ...next, says('done'), endTurn])] })
     await service.run(runArguments)
     expect(service.replies()).toEqual([])
     const pending = await service.run(['events', 'confirm', '--pending', '--allow'])
@@ -136,7 +125,7 @@ describe('tool use of a child thread that waits while the session runs', () => {
 
 describe('end of a thread', () => {
   test('events run starts no command for a thread that has ended', async () => {
-    const service = open({
+    const service = createSessionService({
       posts: [task([running, custom('t1', inThread), threadWaits('t1'), terminated, says('done'), endTurn])],
     })
     const { code, out, err } = await service.run([...runArguments, '--tool', 'count=echo ran > ran'])
@@ -146,7 +135,7 @@ describe('end of a thread', () => {
 })
 
 test('events run posts each tool result in its own request, and all confirmations in one request', async () => {
-  const service = open({
+  const service = createSessionService({
     posts: [
       task([running, custom('t1'), custom('t2'), bash('t3'), bash('t4'), waitsFor('t1', 't2', 't3', 't4')]),
       {
@@ -186,7 +175,7 @@ describe('warnings about refused tool uses and failed servers', () => {
   const argv = [...runArguments, '-q', '--report', 'report.json']
 
   test('events run warns with -q about a tool use that the service refused, and counts it in the report', async () => {
-    const service = open({ posts: [task([running, refused, says('done'), endTurn])] })
+    const service = createSessionService({ posts: [task([running, refused, says('done'), endTurn])] })
     const { code, err } = await service.run(argv)
     expect({ code, replies: service.replies() }, err).toEqual({ code: 0, replies: [] })
     expect(err).toMatch(/warning.*refused.*bash.*t1|refused.*t1/)
@@ -195,7 +184,7 @@ describe('warnings about refused tool uses and failed servers', () => {
   })
 
   test('events run warns once about an MCP server that failed for good, and not about a server that is retried', async () => {
-    const service = open({
+    const service = createSessionService({
       posts: [
         task([
           running,
@@ -222,7 +211,7 @@ describe('warnings about refused tool uses and failed servers', () => {
       error: { type: 'model_overloaded_error', message: 'gave up', retry_status: { type: status } },
     })
     const isWarned = async (...steps: ScriptEvents) => {
-      const service = open({ posts: [task([running, ...steps, endTurn])] })
+      const service = createSessionService({ posts: [task([running, ...steps, endTurn])] })
       const { code, err } = await service.run([...argv, '--last'])
       expect({ code }, err).toEqual({ code: 0 })
       const { warnings } = service.report() as { warnings: { sessionErrors: number } }
@@ -237,7 +226,7 @@ describe('warnings about refused tool uses and failed servers', () => {
   })
 
   test('--errors json prints each warning on its own line', async () => {
-    const service = open({
+    const service = createSessionService({
       posts: [task([running, refused, fails('github', 'terminal'), says('done'), endTurn])],
     })
     const { err } = await service.run([...argv, '--errors', 'json'])
@@ -254,9 +243,74 @@ test('events run marks a redacted part of a message, and warns about the part wi
     type: 'agent.message',
     content: [{ type: 'redacted' }, { type: 'text', text: 'the rest' }],
   }
-  const service = open({ posts: [task([running, answer, endTurn])] })
+  const service = createSessionService({ posts: [task([running, answer, endTurn])] })
   const shownAll = await service.run(['events', 'run', 'do it'])
   expect(shownAll.out).toContain('[redacted]the rest\n')
   const last = await service.run([...runArguments, '-q'])
   expect(last).toMatchObject({ code: 0, out: 'the rest\n', err: expect.stringContaining('redacted') })
+})
+
+/** Runs a command that sends a task to a session with these next events. Measures the time of the service. */
+async function follow(next: ScriptEvents, argv: string[]) {
+  const service = createSessionService({
+    posts: [{ next }],
+    history: [userSays('x'), says('before'), endTurn],
+  })
+  const start = service.timers.now()
+  const { code, err } = await service.run(argv)
+  return { code, err, seconds: Math.floor((service.timers.now() - start) / 1000), posts: service.posts }
+}
+const withDeadline = ['--deadline', '1h']
+const runTask = ['events', 'run', 'do it', ...withDeadline]
+const send = ['events', 'send', 'do it', '--follow', ...withDeadline]
+
+test.each([
+  ['run', runTask],
+  ['send --follow', send],
+])(
+  'events %s exits with 12 if a child thread waits for a reply and nothing happens for 30 s',
+  async (_, argv) => {
+    const { code, err, seconds, posts } = await follow(childWaits, argv)
+    expect({ code, posts: posts.length }, err).toEqual({ code: 12, posts: 1 })
+    expect(seconds).toBeLessThan(60)
+    expect(err).toContain('t1')
+  },
+)
+
+test('events run exits with 12 and names the open tool use of a child thread if the idle event lists no ids', async () => {
+  const idle = threadStatus('idle', { stop_reason: { type: 'requires_action' } })
+  const { code, err, posts } = await follow([running, bash('t1', inThread), idle], runTask)
+  expect({ code, posts: posts.length }, err).toEqual({ code: 12, posts: 1 })
+  expect(err).toContain('t1')
+})
+
+const other = { session_thread_id: 'th2' }
+const minutes = (event: Event, count: number) => shown(event, { after: count * 60_000 })
+test.each<[string, ScriptEvents, ScriptEvents]>([
+  [
+    'a tool of the main thread runs',
+    [bash('t2', { evaluated_permission: 'allow' })],
+    [minutes({ type: 'agent.tool_result', tool_use_id: 't2' }, 10)],
+  ],
+  [
+    'a model request of the main thread is open',
+    [{ type: 'span.model_request_start', id: 'q1' }],
+    [minutes({ type: 'span.model_request_end', model_request_start_id: 'q1' }, 10)],
+  ],
+  ['another thread works', [threadStatus('running', other)], [minutes(threadStatus('idle', other), 10)]],
+])('events run does not exit, although a child thread waits for a reply, while %s', async (_, work, end) => {
+  const { code, err, seconds } = await follow([...childWaits, ...work, ...end], runTask)
+  expect({ code }, err).toEqual({ code: 12 })
+  expect(seconds).toBeGreaterThan(600)
+  expect(seconds).toBeLessThan(660)
+})
+
+test('events run does not exit if the child thread that waits for a reply continues within 30 s', async () => {
+  const next = [
+    shown(threadStatus('running'), { after: 25_000 }),
+    shown(says('done'), { after: 25_000 }),
+    endTurn,
+  ]
+  const { code, err } = await follow([...childWaits, ...next], runTask)
+  expect({ code }, err).toEqual({ code: 0 })
 })

@@ -5,6 +5,7 @@ import {
   type Event,
   endTurn,
   interrupt,
+  type PostRule,
   running,
   type ScriptEvents,
   type SessionScript,
@@ -33,12 +34,8 @@ const later = (event: Event) => shown(event, { after: 120_000 })
 
 const starts: ScriptEvents = [running, created('w1'), says('I started a run'), endTurn]
 
-function open(next: ScriptEvents, more: SessionScript = {}) {
-  const service = createSessionService({ posts: [{ type: 'user.message', next }], ...more })
-  service.write('allow.json', { rules: [], default: { decision: 'allow' } })
-  const report = () => service.lines('report.json')[0] as Record<string, never>
-  return { ...service, report, replies: () => service.posts.slice(1) }
-}
+const open = (next: ScriptEvents, more: SessionScript = {}) =>
+  createSessionService({ posts: [{ type: 'user.message', next }], ...more })
 const runArguments = ['events', 'run', 'do it', '--last', '--report', 'report.json']
 const followed = [
   ['send --follow', ['events', 'send', 'do it', '--follow']],
@@ -168,40 +165,26 @@ test('events run warns with -q about a workflow run that failed, and counts it i
   expect(service.report()).toMatchObject({ warnings: { failedWorkflowRuns: 1 } })
 })
 
-describe('a run at its limit does not wait for open workflow runs', () => {
-  const spent = (tokens: number): Event => ({
-    type: 'session.usage',
-    usage: { input_tokens: tokens, output_tokens: 0 },
-  })
-  const limitWarnings = ['review-w1 (w1)', 'may continue to spend', 'budget']
-
-  test('events run at a limit warns that open workflow runs may continue to spend, and counts them', async () => {
-    const service = open([running, created('w1'), spent(1000)], {
-      posts: [
-        { type: 'user.message', next: [running, created('w1'), spent(1000)] },
-        { type: 'user.interrupt', next: [endTurn] },
-      ],
-    })
+const spent: Event = { type: 'session.usage', usage: { input_tokens: 1000, output_tokens: 0 } }
+const hidden = { listed: 'never', streamed: 'never' } as const
+test.each<[string, ScriptEvents, PostRule]>([
+  ['a working session', [running, created('w1'), spent], { next: [endTurn] }],
+  ['an idle session, although the list hides the interrupt,', [...starts, later(spent)], { posted: hidden }],
+])(
+  'events run at a limit interrupts %s once, and warns that open workflow runs may continue to spend',
+  async (_, next, rule) => {
+    const posts = [
+      { type: 'user.message', next },
+      { type: 'user.interrupt', ...rule },
+    ]
+    const service = createSessionService({ posts })
     const { code, err } = await service.run([...runArguments, '-q', '--max-total-tokens', '10'])
     expect({ code, replies: service.replies() }, err).toEqual({ code: 15, replies: [[interrupt]] })
-    for (const words of limitWarnings) expect(err).toContain(words)
-    expect(service.report()).toMatchObject({ exit: 15, warnings: { openWorkflowRuns: 1 } })
-  })
-
-  test('events run at a limit interrupts an idle session once, and does not wait until the interrupt is listed', async () => {
-    const hidden = { listed: 'never', streamed: 'never' } as const
-    const service = open([], {
-      posts: [
-        { type: 'user.message', next: [...starts, later(spent(1000))] },
-        { type: 'user.interrupt', posted: hidden },
-      ],
-    })
-    const { code, err } = await service.run([...runArguments, '-q', '--max-total-tokens', '10'])
-    expect({ code, replies: service.replies() }, err).toEqual({ code: 15, replies: [[interrupt]] })
-    for (const words of limitWarnings) expect(err).toContain(words)
+    for (const words of ['review-w1 (w1)', 'may continue to spend', 'budget']) expect(err).toContain(words)
     expect(err).not.toContain('is not idle yet')
-  })
-})
+    expect(service.report()).toMatchObject({ exit: 15, warnings: { openWorkflowRuns: 1 } })
+  },
+)
 
 test('events follow exits with 12 for a waiting tool use only after the open workflow run has ended', async () => {
   const service = createSessionService({
