@@ -57,7 +57,7 @@ function parseMaxFailed(value: string): MaxFailed {
   const [, number, sign] = /^(\d+)(%?)$/.exec(value) ?? []
   const isPercentage = sign === '%'
   if (number === undefined || (isPercentage && Number(number) > 100))
-    throw new InvalidArgumentError('neither a whole number nor a percentage such as 5%')
+    throw new InvalidArgumentError('neither a whole number nor a percentage of at most 100%, such as 5%')
   const max = Number(number)
   return {
     text: value,

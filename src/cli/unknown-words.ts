@@ -51,7 +51,11 @@ function describeFlag({ command, words: [word = ''] }: UnknownWordError): string
   const start = `unknown flag '${name}'`
   if (/\s/.test(name)) return `${start}; words that begin with a hyphen go after --`
   const [first] = Object.keys(command.entry.group ?? {})
-  const longName = name.replace(/^-+/, '--')
+  // parley's flags are spelled `--max-tokens`; other tools have `--max_tokens` and `--maxTokens`.
+  const longName = name
+    .replace(/^-+/, '--')
+    .replaceAll('_', '-')
+    .replace(/(?<=[a-z])[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)
   if (command.longFlags.includes(longName)) return `${start} (did you mean ${longName}?)`
   const hint =
     findUnknownNameHint([...command.words, name].join(' ')) ??
