@@ -104,7 +104,9 @@ function runRows(group: string, rows: readonly FaultRow[], getSort: (row: FaultR
   const inProcess = firsts.map((row) => rename(row, 'in a separate process'))
   if (inProcess.length > 0) testFaultsOnce(group, inProcess, runInSlot)
   const failing = rows.filter((row) => row.code !== 0 && !needsProcess(row))
-  const wrapped = failing.map((row) => rename(row, 'a wrapper script repeats it only if retry is later'))
+  const wrapped = failing.map((row) =>
+    rename(row, 'a wrapper script repeats the command only if retry is later'),
+  )
   if (wrapped.length > 0) testFaultsOnce(group, wrapped, runWrapped)
 }
 
