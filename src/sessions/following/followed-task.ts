@@ -7,12 +7,17 @@ import {
 
 /** An event of a `SessionLog`. To save memory, `event` may have only its type and ids. */
 export interface LoggedEvent {
+  readonly identity: string
   event: SessionEvent
   readonly isFromThisProcess: boolean
   /** parley sent the event, but no list or stream has contained it yet. */
   readonly isUnseen: boolean
   /** False for a reply to a tool use that did not wait for a reply. */
   hasEffect: boolean
+  /** Number of the last list that contained the event; 0 if no list did. */
+  listedBy: number
+  /** Position in the log; -1 before the event is added. */
+  index: number
 }
 
 /**

@@ -22,14 +22,6 @@ export interface IdentifiedEvent extends EventItem {
   identity: string
 }
 
-interface Entry extends LoggedEvent {
-  readonly identity: string
-  /** Number of the last list that contained the event; 0 if no list did. */
-  listedBy: number
-  /** Position in the log; -1 before the event is added. */
-  index: number
-}
-
 /**
  * Stores the events of a session in order, and computes the session's state and the answer from them.
  *
@@ -41,13 +33,13 @@ interface Entry extends LoggedEvent {
 export class SessionLog {
   readonly state = new SessionState()
   readonly task = new FollowedTask()
-  #entries: Entry[] = []
+  #entries: LoggedEvent[] = []
   /** The value is `undefined` if the log has dropped the event. */
-  readonly #byIdentity = new Map<string, Entry | undefined>()
+  readonly #byIdentity = new Map<string, LoggedEvent | undefined>()
   #listCount = 0
   /** The messages that may be the answer, with content, and the tasks between them. */
-  #messages: Entry[] = []
-  #lastStop: Entry | undefined
+  #messages: LoggedEvent[] = []
+  #lastStop: LoggedEvent | undefined
 
   has(identity: string): boolean {
     return this.#byIdentity.has(identity)
@@ -85,7 +77,7 @@ export class SessionLog {
   ): IdentifiedEvent[] {
     this.#listCount++
     const newItems: IdentifiedEvent[] = []
-    const listed: Entry[] = []
+    const listed: LoggedEvent[] = []
     /** The log has the known events in the list's order, and the new events belong at its end. */
     let isInOrder = true
     let last = -1
@@ -109,7 +101,7 @@ export class SessionLog {
     if (isInOrder && newItems.length === 0) return newItems
     if (isInOrder && last === this.#entries.length - 1) {
       const entries = listed.slice(-newItems.length)
-      for (const [i, item] of newItems.entries()) this.#append(item, entries[i] as Entry)
+      for (const [i, item] of newItems.entries()) this.#append(item, entries[i] as LoggedEvent)
       return newItems
     }
     for (const { event, text } of newItems) if (isToolUse(event)) this.state.addToolUse(event, text)
@@ -121,7 +113,7 @@ export class SessionLog {
     return newItems
   }
 
-  #append(item: IdentifiedEvent, entry: Entry): void {
+  #append(item: IdentifiedEvent, entry: LoggedEvent): void {
     this.#dropRepeatedWork(entry)
     entry.index = this.#entries.push(entry) - 1
     this.#byIdentity.set(entry.identity, entry)
@@ -130,7 +122,7 @@ export class SessionLog {
     this.#addToTask(entry)
   }
 
-  #addToTask(entry: Entry): void {
+  #addToTask(entry: LoggedEvent): void {
     const { event, index, isUnseen } = entry
     const isFollowedTask = this.task.add(entry)
     if (isFollowedTask) this.task.isBehindOtherTask = this.task.hasOwnTask && this.#isBusyBefore(index)
@@ -142,7 +134,7 @@ export class SessionLog {
   }
 
   /** To save memory, drops the last entry if it and the next entry only show that the agent works. */
-  #dropRepeatedWork(next: Entry): void {
+  #dropRepeatedWork(next: LoggedEvent): void {
     const last = this.#entries.at(-1)
     if (last?.event !== sharedWork || !last.listedBy || !next.listedBy || !isOfAgent(next.event)) return
     this.#entries.pop()
@@ -162,7 +154,7 @@ export class SessionLog {
   #isBusyBefore(index: number): boolean {
     const before = this.#entries.slice(0, index)
     const last = before.findLast(({ event }) => stopsSession(event) || isRunningEvent(event))
-    const isOthers = ({ event, isFromThisProcess }: Entry) =>
+    const isOthers = ({ event, isFromThisProcess }: LoggedEvent) =>
       !isFromThisProcess && isTaskEvent(event) && event.processed_at
     return last !== undefined && isRunningEvent(last.event) && before.some(isOthers)
   }
@@ -171,7 +163,7 @@ export class SessionLog {
    * Between two tasks, only two messages keep their content: the last message and the last listed message.
    * Either may be the answer, because a later list may contain a task between them.
    */
-  #addMessage(entry: Entry): void {
+  #addMessage(entry: LoggedEvent): void {
     const [before, last] = [this.#messages.at(-2), this.#messages.at(-1)]
     if (last && isMainThreadAgentMessage(last.event)) {
       if (last.listedBy === 0 || entry.listedBy > 0) dropContent(this.#messages.pop())
@@ -185,15 +177,15 @@ export class SessionLog {
    * An unlisted event that this process sent instead stays after the listed event that precedes it. Newly
    * listed events may be a reaction to the sent event.
    */
-  #sortByList(listed: readonly Entry[]): void {
+  #sortByList(listed: readonly LoggedEvent[]): void {
     const known = listed.filter(({ index }) => index >= 0)
     const start = known.reduce((first, { index }) => Math.min(first, index), Infinity)
-    const isListed = ({ listedBy }: Entry) => listedBy === this.#listCount
+    const isListed = ({ listedBy }: LoggedEvent) => listedBy === this.#listCount
     const ordered = this.#entries.slice(0, start === Infinity ? 0 : start)
-    const before = new Map<Entry, Entry[]>()
-    const after = new Map<Entry, Entry[]>()
-    let others: Entry[] = []
-    let previous: Entry | undefined
+    const before = new Map<LoggedEvent, LoggedEvent[]>()
+    const after = new Map<LoggedEvent, LoggedEvent[]>()
+    let others: LoggedEvent[] = []
+    let previous: LoggedEvent | undefined
     for (const entry of this.#entries.slice(ordered.length)) {
       if (isListed(entry)) {
         if (others.length > 0) before.set(entry, others)
@@ -206,7 +198,7 @@ export class SessionLog {
         else ordered.push(entry)
       } else others.push(entry)
     }
-    const add = (entries: readonly Entry[] = []) => {
+    const add = (entries: readonly LoggedEvent[] = []) => {
       for (const entry of entries) entry.index = ordered.push(entry) - 1
     }
     for (const entry of listed) {
@@ -235,7 +227,7 @@ const createEntry = (
   isFromThisProcess: boolean,
   listedBy: number,
   isUnseen = false,
-): Entry => ({
+): LoggedEvent => ({
   identity,
   event: pickFields(event),
   isFromThisProcess,
@@ -276,11 +268,11 @@ function pickFields(event: SessionEvent): SessionEvent {
   return /^(agent\.|session\.status_)/.test(type) ? sharedWork : sharedOther
 }
 
-function restoreContent(entry: Entry | undefined, message: SessionEvent): void {
+function restoreContent(entry: LoggedEvent | undefined, message: SessionEvent): void {
   if (entry) entry.event = message
 }
 
-function dropContent(entry: Entry | undefined): void {
+function dropContent(entry: LoggedEvent | undefined): void {
   if (entry && isMainThreadAgentMessage(entry.event))
     entry.event = { id: entry.event.id, type: entry.event.type }
 }

@@ -25,7 +25,15 @@ function createFinder() {
   return async (items: readonly EventItem[], isListed: boolean) => {
     for (const { event, text } of items) {
       state.add(event, text)
-      task.add({ event, isFromThisProcess: false, isUnseen: false, hasEffect: true })
+      task.add({
+        event,
+        isFromThisProcess: false,
+        isUnseen: false,
+        hasEffect: true,
+        identity: '',
+        listedBy: 0,
+        index: -1,
+      })
     }
     await denials.add(items, state)
     return denials.drainUnapproved(state, task, isListed).map(({ use }) => use.id)
