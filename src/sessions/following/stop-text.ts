@@ -81,6 +81,7 @@ export function createBudgetError(
   return new CliError('stuck', `${session} stopped: budget_reached, its budget${cap} is used up`, {
     sent: 'yes',
     problems: hints,
+    resume: context.tracker.getResumeCommand(),
   })
 }
 

@@ -28,7 +28,6 @@ interface FollowAndPrintOptions {
   onBatch?: ((items: readonly EventItem[]) => Promise<void>) | undefined
   /** Earlier incidents. If omitted, only new ones count. */
   incidents?: SessionIncidents
-  resume?: () => readonly string[]
 }
 
 export const sessionNotContinuedText = 'the session did not continue after its last workflow run had ended'
@@ -42,7 +41,7 @@ export async function followAndPrint(
   follower: Follower,
   options: FollowAndPrintOptions,
 ): Promise<void> {
-  const { session, ids = false, markdown, followsForever = false, onBatch, resume } = options
+  const { session, ids = false, markdown, followsForever = false, onBatch } = options
   const isStdoutReserved = ids || options.isStdoutReserved === true
   const { state } = follower
   const { incidents = new SessionIncidents(context) } = options
@@ -94,7 +93,7 @@ export async function followAndPrint(
   if (stop?.kind === 'waiting') throw await createWaitingError(context, session, state, stop.ids)
   if (stop?.kind !== 'stuck' && stop?.kind !== 'ended') return
   if (stop.kind === 'stuck' && stop.reason === 'budget_reached')
-    throw createBudgetError(context, session, stop).with({ resume: resume && [...resume()] })
+    throw createBudgetError(context, session, stop)
   const category = stop.kind === 'stuck' && stop.category ? ` (${stop.category})` : ''
   throw new CliError('stuck', `${session} stopped: ${stop.reason}${category}`, {
     sent: 'yes',

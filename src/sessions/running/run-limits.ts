@@ -301,7 +301,6 @@ export class LimitEnforcer {
     return new CliError('stopped', `${this.#updateExcess()}${more}`, {
       sent: 'yes',
       retry: 'never',
-      resume: this.#run.createResumeCommand(),
       ...details,
     })
   }

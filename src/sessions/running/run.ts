@@ -195,7 +195,6 @@ async function followUntilIdle(run: SessionRun, work: FollowedWork): Promise<Cli
           reportUnapproved(false)
           responder.update()
         },
-        resume: () => run.createResumeCommand(),
       })
     } catch (error) {
       failure = error
