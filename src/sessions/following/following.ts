@@ -92,11 +92,10 @@ const maxSilenceMs = 30_000
 
 /**
  * Time limits of the search for sent events. The follower first searches by the ids that the service returned
- * for them. After `idSearchMs`, it searches by content. If an older event has the same content, the search by
- * content starts after `ambiguousIdSearchMs`. After `maxSearchMs`, every new event counts as later than the
- * sent events.
+ * for them. After `idSearchMs`, it searches by content, which an older event may share if a list shows it
+ * late. After `maxSearchMs`, every new event counts as later than the sent events.
  */
-const [idSearchMs, ambiguousIdSearchMs, maxSearchMs] = [1_000, 3_000, 10_000]
+const [idSearchMs, maxSearchMs] = [3_000, 10_000]
 
 const maxStartDelayMs = 5_000
 
@@ -209,7 +208,7 @@ function listen(before: FollowState, now: number): FollowStep {
   const { idleCountsAt = now + silenceAfterIdleMs, polls, ...others } = updateTimes(before, now)
   const { seen, searchingSince = now, stoppedSince } = others
   const state = { ...others, idleCountsAt, polls }
-  const searchLimitMs = getSearchLimitMs(seen)
+  const searchLimitMs = seen.seeksIds ? idSearchMs : maxSearchMs
   if (now - searchingSince > searchLimitMs) {
     seen.endSearchPhase()
     return { state, effect: readList }
@@ -226,11 +225,6 @@ function listen(before: FollowState, now: number): FollowStep {
     state: { ...state, pollAt },
     effect: { do: 'listen', maxMs: Math.min(pollAt - now, pause, searchLeft) },
   }
-}
-
-function getSearchLimitMs({ seeksIds, isAmbiguous }: SeenEvents): number {
-  if (!seeksIds) return maxSearchMs
-  return isAmbiguous ? ambiguousIdSearchMs : idSearchMs
 }
 
 function updateTimes(state: FollowState, now: number): FollowState {

@@ -1,7 +1,6 @@
 import { createHash } from 'node:crypto'
 import type { EventItem } from '../../wire/sessions/events-page.ts'
 import {
-  isClientEvent,
   isEventPiece,
   readEventText,
   type SessionEvent,
@@ -24,8 +23,6 @@ export class SeenEvents {
   readonly #earlierCounts = new Map<string, number>()
   /** `undefined` before parley sends events, and after a search that did not find them. */
   #sent: SentEvents | undefined
-  /** An older event equals a sent event, so only an id identifies the sent event. */
-  isAmbiguous = false
   /** New events of lists that did not contain the sent events yet, by identity. */
   readonly #listedBefore = new Map<string, IdentifiedEvent>()
   /**
@@ -35,7 +32,6 @@ export class SeenEvents {
   #streamedBefore: IdentifiedEvent[] | undefined
   /** Events of the stream that are not emitted yet, because the list may have others before them. */
   readonly #heldBack = new Map<string, EventItem>()
-  readonly #earlierClientDigests = new Set<string>()
   /**
    * Identities of the two newest events of the last list. A list that does not contain the sent events yet
    * does not count.
@@ -44,7 +40,6 @@ export class SeenEvents {
 
   addEarlier(items: readonly EventItem[]): void {
     for (const item of withIdentities(items, this.#earlierCounts)) {
-      if (isClientEvent(item.event)) this.#earlierClientDigests.add(hash(getComparableEventText(item.event)))
       if (this.log.has(item.identity)) this.addRepeated(item)
       else this.log.append(item, { isListed: true })
     }
@@ -54,9 +49,6 @@ export class SeenEvents {
   /** `events`: the sent events. If the service returned ids for them, they have these ids. */
   addSent(events: readonly SessionEvent[]): void {
     const { isIdle, isEmpty } = this.state
-    this.isAmbiguous = events.some((event) =>
-      this.#earlierClientDigests.has(hash(getComparableEventText(event))),
-    )
     this.#sent = new SentEvents(events, !isIdle && !isEmpty)
     this.#listedBefore.clear()
     this.#streamedBefore = []
