@@ -45,8 +45,6 @@ interface CommonFields {
   readonly idleCountsAt?: number
   /** Monotonic time of the next list, while sent events are missing or the session is stopped. */
   readonly pollAt?: number
-  /** Number of lists since the stream was opened. It determines the pause before the next list. */
-  readonly polls: number
   readonly stoppedSince?: number
   readonly searchingSince?: number
 }
@@ -99,7 +97,8 @@ const [idSearchMs, maxSearchMs] = [3_000, 10_000]
 
 const maxStartDelayMs = 5_000
 
-const searchPausesMs = [100, 250, 500, 1_000]
+/** Pause between lists while sent events are missing or the session is stopped. */
+const searchPauseMs = 250
 
 /** Pause between lists while the session works on another client's task first. */
 const queuedPauseMs = 5_000
@@ -114,7 +113,7 @@ const show = (items: EventItem[]): FollowEffect => ({ do: 'show', items })
 
 /** The caller must open the stream before it sends events, so that the stream delivers every later event. */
 export function computeFirstFollowStep(seen: SeenEvents, followsForever: boolean): FollowStep {
-  const tracking = { seen, followsForever, polls: 0 }
+  const tracking = { seen, followsForever }
   return seen.isMissingSentEvents
     ? { state: { ...tracking, is: 'current' }, effect: show([]) }
     : { state: { ...tracking, is: 'joining', listenMs: [] }, effect: readList }
@@ -147,7 +146,7 @@ export function computeNextFollowStep(
       // Neither the old nor the new stream delivers the events between them, so the follower reads the list.
       seen.addConnection()
       return {
-        state: { ...state, is: 'joining', listenMs: reconnectPausesMs, idleCountsAt: undefined, polls: 0 },
+        state: { ...state, is: 'joining', listenMs: reconnectPausesMs, idleCountsAt: undefined },
         effect: readList,
       }
     case 'failed':
@@ -171,7 +170,7 @@ function addList(
     if (seen.mayBeIdle && isIdle) seen.state.addIdleResource(isTerminated)
     seen.state.addSilence()
   }
-  const state = { ...before, polls: before.polls + 1, pollAt: undefined }
+  const state = { ...before, pollAt: undefined }
   const found =
     state.is === 'comparing' && list.some((item) => getEventIdentity(item) === getEventIdentity(state.item))
   return { state: found ? { ...state, is: 'current' } : state, effect: show(fresh) }
@@ -205,9 +204,9 @@ function continueFollowing(state: FollowState, now: number): FollowStep {
 
 /** While sent events are missing or the session is stopped, the follower also reads the list. */
 function listen(before: FollowState, now: number): FollowStep {
-  const { idleCountsAt = now + silenceAfterIdleMs, polls, ...others } = updateTimes(before, now)
+  const { idleCountsAt = now + silenceAfterIdleMs, ...others } = updateTimes(before, now)
   const { seen, searchingSince = now, stoppedSince } = others
-  const state = { ...others, idleCountsAt, polls }
+  const state = { ...others, idleCountsAt }
   const searchLimitMs = seen.seeksIds ? idSearchMs : maxSearchMs
   if (now - searchingSince > searchLimitMs) {
     seen.endSearchPhase()
@@ -217,8 +216,7 @@ function listen(before: FollowState, now: number): FollowStep {
   const pause = (state.is === 'joining' && state.listenMs[0]) || maxSilenceMs
   const isPolling = seen.isSearching || stoppedSince !== undefined
   if (!isPolling) return { state, effect: { do: 'listen', maxMs: pause } }
-  const wait = seen.isQueued ? queuedPauseMs : (searchPausesMs[polls % searchPausesMs.length] ?? maxSilenceMs)
-  const pollAt = state.pollAt ?? now + wait
+  const pollAt = state.pollAt ?? now + (seen.isQueued ? queuedPauseMs : searchPauseMs)
   if (pollAt <= now) return { state, effect: readList }
   const searchLeft = seen.isSearching ? searchLimitMs - (now - searchingSince) + 1 : Infinity
   return {

@@ -165,7 +165,7 @@ describe('requests of a follower', () => {
     [
       'emits only the events after the sent event if the list contains it',
       { past: 'done0', sent: 'ask1', lists: ['done0 say1 ask1 say2'], stream: 'say1 say2 done1' },
-      'silence of 100, list, say2, done1, silence of 100, end at 200',
+      'silence of 250, list, say2, done1, silence of 0, end at 250',
     ],
   ])('a follower %s', (_, script, steps) => {
     expect(follow(script).join(', ')).toBe(steps)
@@ -242,7 +242,7 @@ describe('events that a follower prints', () => {
     [
       'a late idle event, and ends if no work on the queued message starts within 5 s',
       { past: 'run0', sent: 'ask1', stream: '- - - queued1 done0' },
-      'done0 end at 5900',
+      'done0 end at 5750',
     ],
     [
       'a second event that equals the sent event',
@@ -448,12 +448,12 @@ describe('follower of a running session', () => {
   const table: Record<State, Record<Kind, string>> = {
     searching: {
       list: 'current: emit nothing',
-      event: 'current: listen for 100 ms',
+      event: 'current: listen for 250 ms',
       silence: 'current: read the list',
       ended: 'current: open another stream',
       opened: 'joining: read the list',
       failed: 'current: open another stream',
-      shown: 'current: listen for 100 ms',
+      shown: 'current: listen for 250 ms',
     },
     joining: {
       list: 'joining: emit say1 say2',
@@ -501,10 +501,10 @@ describe('follower of a running session', () => {
 
 describe('follower on special inputs', () => {
   const event = (word: string): FollowEffectResult => ({ is: 'event', item: toItem(word) })
-  test('a follower that searches for the sent event reads the list after 100 ms, even if events keep arriving', () => {
+  test('a follower that searches for the sent event reads the list after 250 ms, even if events keep arriving', () => {
     const { state } = computeNextFollowStep(states.searching('run1'), event('say7'), 0)
-    expect(describeStep(computeNextFollowStep(state, event('say8'), 60))).toBe('current: listen for 40 ms')
-    expect(describeStep(computeNextFollowStep(state, event('say8'), 100))).toBe('current: read the list')
+    expect(describeStep(computeNextFollowStep(state, event('say8'), 60))).toBe('current: listen for 190 ms')
+    expect(describeStep(computeNextFollowStep(state, event('say8'), 250))).toBe('current: read the list')
   })
 
   test('a follower finds a sent event with another id by its content after 3 s', () => {
