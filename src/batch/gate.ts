@@ -50,7 +50,7 @@ export function decideBatchStep(state: BatchState, now: number): BatchStep {
   // complete.
   if (tally.tokens >= limits.maxTokens) return { do: 'finish', because: createTokenLimitError(tally, limits) }
   if (canStartRequest(gate, now)) return { do: 'start', line }
-  const isFull = gate.inFlight >= gate.slots || gate.outage?.isTesting
+  const isFull = gate.inFlight >= gate.slots || gate.outage === 'testing'
   return { do: 'wait', until: isFull ? Infinity : gate.pause.until }
 }
 
@@ -106,13 +106,8 @@ export interface RequestGate {
   readonly failedPauses: { readonly count: number; readonly totalMs: number }
   /** Numbers of the lines that failed with the class `outage` since the last answer. */
   readonly consecutiveFailures: readonly number[]
-  readonly outage: Outage | undefined
-}
-
-/** State of an outage. parley sends only one request at a time, to test whether the service works again. */
-interface Outage {
-  readonly tests: number
-  readonly isTesting: boolean
+  /** In an outage, only one request at a time tests whether the service works again. */
+  readonly outage: 'paused' | 'testing' | undefined
 }
 
 interface FailedRequest {
@@ -143,12 +138,12 @@ export const createRequestGate = (concurrency: number): RequestGate => ({
 })
 
 export const canStartRequest = ({ inFlight, slots, pause, outage }: RequestGate, now: number): boolean =>
-  inFlight < slots && now >= pause.until && !outage?.isTesting
+  inFlight < slots && now >= pause.until && outage !== 'testing'
 
 export const recordRequestStart = (gate: RequestGate): RequestGate => ({
   ...gate,
   inFlight: gate.inFlight + 1,
-  outage: gate.outage && { ...gate.outage, tests: gate.outage.tests + 1, isTesting: true },
+  outage: gate.outage && 'testing',
 })
 
 export const recordRequestEnd = (gate: RequestGate): RequestGate => ({ ...gate, inFlight: gate.inFlight - 1 })
@@ -207,15 +202,19 @@ export function recordRefusal(gate: RequestGate, pauseNumber: number, refusal: F
     answers: 0,
     consecutiveFailures: [],
     outage: undefined,
-    ...newPause(gate, now, lengthMs, failedPauses.count + 1),
+    ...newPause(gate, now, lengthMs),
   }
 }
 
 const getRetryAfterMs = ({ error }: FailedRequest) => (error.details.retryAfter ?? 0) * 1000
 
-const newPause = ({ pause, failedPauses }: RequestGate, now: number, lengthMs: number, count: number) => ({
+const newPause = (
+  { pause, failedPauses: { count, totalMs } }: RequestGate,
+  now: number,
+  lengthMs: number,
+) => ({
   pause: { number: pause.number + 1, from: now, until: now + lengthMs },
-  failedPauses: { count, totalMs: failedPauses.totalMs + lengthMs },
+  failedPauses: { count: count + 1, totalMs: totalMs + lengthMs },
 })
 
 /**
@@ -239,12 +238,8 @@ export function recordOutageFailure(
   if (!changesPause) return outage ? gate : { ...gate, consecutiveFailures }
   const waitMs = getRetryAfterMs(failed)
   requireAllowedWait(failed, waitMs, failedPauses.totalMs)
-  const tests = outage?.tests ?? 0
-  return {
-    ...gate,
-    outage: { tests, isTesting: false },
-    ...newPause(gate, now, Math.max(waitMs, computeBackoffMs(testBackoff, tests)), failedPauses.count),
-  }
+  const lengthMs = Math.max(waitMs, computeBackoffMs(testBackoff, failedPauses.count))
+  return { ...gate, outage: 'paused', ...newPause(gate, now, lengthMs) }
 }
 
 function requireAllowedWait(
