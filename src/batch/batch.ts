@@ -124,7 +124,7 @@ async function requestLines(context: BatchContext, { options, handlers, source }
     // known only after its last line.
     if (!source.isRepeatable && tally.total !== undefined) noteRequestsNotInInput()
     reporter.note(reporter.describeSummary(outcome.stop))
-    const stop = addSavedResults(outcome.stop, { part: saved.part, unsaved, options, tally })
+    const stop = addSavedResults(outcome.stop, { part: saved.part, unsaved }, options, tally)
     throwFailure({ ...outcome, stop }, options, tally, tracker.sent)
   })
   requireLine(context, tally, source)
@@ -164,10 +164,14 @@ function requireLine(
   messages.note(empty)
 }
 
-function addSavedResults(stop: unknown, { part, unsaved, options, tally }: SavedResults): unknown {
+function addSavedResults(
+  stop: unknown,
+  { part, unsaved }: { part: SavedPart | undefined; unsaved: string },
+  { results }: BatchOptions,
+  { ok, failed, savedElsewhere }: BatchTally,
+): unknown {
   if (!part) return stop
-  const { results } = options
-  const areAllSaved = tally.ok + tally.failed === tally.savedElsewhere
+  const areAllSaved = ok + failed === savedElsewhere
   const resumeText =
     results !== undefined
       ? `append the saved results to ${results}, then run the same command with --resume`
@@ -178,13 +182,6 @@ function addSavedResults(stop: unknown, { part, unsaved, options, tally }: Saved
     ...(part.name === undefined ? {} : { consequence: `to resume: ${resumeText}` }),
     ...(unsaved === '' ? {} : { answer: unsaved }),
   })
-}
-
-interface SavedResults {
-  part: SavedPart | undefined
-  unsaved: string
-  options: BatchOptions
-  tally: BatchTally
 }
 
 function throwFailure(

@@ -7,6 +7,7 @@ import { formatNumber, formatTokenUsage, readTokenUsage } from './tokens.ts'
 /** Facts that are known when the response has ended. */
 export interface AnswerOutcome {
   summary: AnswerSummary
+  /** Kinds of content that are not text, such as `a function call`. */
   otherContent: ReadonlySet<string>
   /** True if some bytes were not valid UTF-8 and became U+FFFD. */
   isDamaged: boolean

@@ -42,9 +42,6 @@ export interface RunningBatchLine {
   spent: BatchLineUsage
 }
 
-/** Throws a `CliError` if the batch allows no further request for the same answer. */
-export type ContinuationCheck = () => void
-
 export interface BatchLineAnswerReader<T> extends AnswerPartReader<T> {
   addReceived(failure: CliError): CliError | undefined
 }
@@ -56,7 +53,8 @@ interface LineReading<T> {
   line: RunningBatchLine
   answer: ContinuedAnswer
   reader: BatchLineAnswerReader<T>
-  requireNext: ContinuationCheck
+  /** Throws a `CliError` if the batch allows no further request for the same answer. */
+  requireNext(): void
 }
 
 export async function createBatchLineSender(

@@ -18,7 +18,6 @@ import {
   type BatchLineAnswerReader,
   type BatchLineRequest,
   type BatchLineSender,
-  type ContinuationCheck,
   createBatchLineSender,
   type ParsedBatchLine,
   type RunningBatchLine,
@@ -73,7 +72,7 @@ class ChatLine {
     this.#rules = rules
   }
 
-  async send(line: RunningBatchLine, requireNext: ContinuationCheck) {
+  async send(line: RunningBatchLine, requireNext: () => void) {
     const { schema } = this.#rules
     let count = 0
     const query = (body: Uint8Array) => this.#query(count++, body, line, requireNext)
@@ -86,7 +85,7 @@ class ChatLine {
     return this.#answers.at(-1)?.addReceived(failure)
   }
 
-  async #query(index: number, body: Uint8Array, line: RunningBatchLine, requireNext: ContinuationCheck) {
+  async #query(index: number, body: Uint8Array, line: RunningBatchLine, requireNext: () => void) {
     const { model } = this
     const { [index]: known, [index - 1]: previous } = this.#answers
     if (known?.mismatch) return known.mismatch
@@ -105,7 +104,7 @@ class ChatLine {
  * Throws the failure of an answer that did not match the schema, if the token limit or the deadline of the
  * batch allows no further request.
  */
-function requireRetry(mismatch: SchemaMismatch | undefined, requireNext: ContinuationCheck): void {
+function requireRetry(mismatch: SchemaMismatch | undefined, requireNext: () => void): void {
   if (!mismatch) return
   try {
     requireNext()

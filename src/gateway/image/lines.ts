@@ -14,7 +14,6 @@ import { parseReceivedBody } from '../../wire/received-json.ts'
 import { ContinuedAnswer, joinResponseBodies } from '../continued-answer.ts'
 import {
   type BatchLineAnswerReader,
-  type ContinuationCheck,
   createBatchLineSender,
   type ParsedBatchLine,
   type RunningBatchLine,
@@ -45,7 +44,7 @@ export async function prepareImageLines(
       let reader: BatchLineAnswerReader<ImageLineContent> | undefined
       return {
         ...request,
-        async send(line: RunningBatchLine, requireNext: ContinuationCheck) {
+        async send(line: RunningBatchLine, requireNext: () => void) {
           const name = `${String(line.index).padStart(6, '0')}-${createImageName(prompt)}`
           const countAnswer = (summary: AnswerSummary) => caller.countAnswer(line, summary)
           // The destination is checked before the request, because an answer that cannot be saved would cost
