@@ -3,6 +3,7 @@ import { createEmulator } from '../../../src/emulator/emulator.ts'
 import {
   atTerminal,
   bash,
+  confirms,
   createSessionService,
   custom,
   type Event,
@@ -12,12 +13,6 @@ import {
   waitsFor,
 } from '../../harness/session-service.ts'
 
-const confirmation = (id: string, result = 'allow', reason?: string): Event => ({
-  type: 'user.tool_confirmation',
-  tool_use_id: id,
-  result,
-  ...(reason === undefined ? {} : { deny_message: reason }),
-})
 const waitsWith = (reason: object): Event => ({ type: 'session.status_idle', stop_reason: reason })
 const both = ['stdout', 'stderr'] as ('stdout' | 'stderr')[]
 
@@ -44,7 +39,7 @@ describe('events confirm with ids or with events', () => {
   test('events confirm replies to all given ids in one request, and to a repeated id once', async () => {
     const { confirm, posts } = open()
     expect((await confirm(['t1', 't2', 't1', '--deny', '--message', 'no'])).code).toBe(0)
-    expect(posts).toEqual([[confirmation('t1', 'deny', 'no'), confirmation('t2', 'deny', 'no')]])
+    expect(posts).toEqual([[confirms('t1', 'deny', 'no'), confirms('t2', 'deny', 'no')]])
   })
 
   const mcp = bash('t2', { type: 'agent.mcp_tool_use' })
@@ -64,7 +59,7 @@ describe('events confirm with ids or with events', () => {
     async (_, stdin) => {
       const { pipe, posts } = open()
       const { code, err } = await pipe(stdin, '--allow')
-      expect({ code, posts }).toEqual({ code: 0, posts: [['t1', 't2', 't4'].map((id) => confirmation(id))] })
+      expect({ code, posts }).toEqual({ code: 0, posts: [['t1', 't2', 't4'].map((id) => confirms(id))] })
       expect(err).toContain('t3 is an agent.custom_tool_use: it needs a result')
       expect(err).toContain('m1 cannot be confirmed: its type is agent.message')
     },
@@ -73,7 +68,7 @@ describe('events confirm with ids or with events', () => {
   test('Q01: events confirm replies only to the listed tool uses on stdin if the stop reason has no type', async () => {
     const { pipe, posts } = open()
     expect((await pipe([bash('t1'), bash('t2'), waitsWith({ event_ids: ['t1'] })], '--allow')).code).toBe(0)
-    expect(posts).toEqual([[confirmation('t1')]])
+    expect(posts).toEqual([[confirms('t1')]])
   })
 
   test('Q02: if the idle event lists no ids, events confirm replies only to tool uses that the user names', async () => {
@@ -89,7 +84,7 @@ describe('events confirm with ids or with events', () => {
     expect(pending.err).toContain('to answer one: parley events confirm -s s1 ID --allow')
     expect((await pipe(events, '--allow')).code).toBe(2)
     expect((await confirm(['t2', '--allow'])).code).toBe(0)
-    expect(posts).toEqual([[confirmation('t2')]])
+    expect(posts).toEqual([[confirms('t2')]])
   })
 
   const one = '{"type":"user.tool_confirmation", "tool_use_id":"t1","result":"allow","n":1.10}'
@@ -154,7 +149,7 @@ describe('events confirm with ids or with events', () => {
         expect(ended.err).toContain(said)
       }
       await pipe(events, '--deny')
-      expect(posts).toEqual([[confirmation('t1', 'deny'), confirmation('t2', 'deny')]])
+      expect(posts).toEqual([[confirms('t1', 'deny'), confirms('t2', 'deny')]])
     },
   )
 
@@ -177,12 +172,12 @@ describe('prompts of events confirm', () => {
     [
       'accepts no with a reason',
       'n  not on a Friday \nno\ny\n',
-      [confirmation('t1', 'deny', 'not on a Friday'), confirmation('t2', 'deny'), confirmation('t3')],
+      [confirms('t1', 'deny', 'not on a Friday'), confirms('t2', 'deny'), confirms('t3')],
     ],
     [
       'appears again after any other input',
       '\ny es\nyy\ns q\nn\nn\nn\n',
-      ['t1', 't2', 't3'].map((id) => confirmation(id, 'deny')),
+      ['t1', 't2', 't3'].map((id) => confirms(id, 'deny')),
     ],
   ])('V64: a prompt of events confirm %s', async (_, typed, expected) => {
     const { prompt, posts } = open()
@@ -192,7 +187,7 @@ describe('prompts of events confirm', () => {
   })
 
   test.each([
-    ['skips one of three tool uses', 's\ny\nn\n', [[confirmation('t2'), confirmation('t3', 'deny')]], ['t1']],
+    ['skips one of three tool uses', 's\ny\nn\n', [[confirms('t2'), confirms('t3', 'deny')]], ['t1']],
     ['skips two tool uses and quits', 's\nskip\nquit\n', [], ['t1', 't2', 't3']],
   ])(
     'V65: events confirm sends the other replies and exits with 12 if the person %s',
@@ -211,21 +206,21 @@ describe('prompts of events confirm', () => {
   test('V65: events confirm prompts again if the reason for a denial is too long', async () => {
     const { prompt, posts } = open()
     const { err } = await prompt(`n ${'x'.repeat(10_001)}\nn ${'x'.repeat(10_000)}\n`, 't1')
-    expect(posts).toEqual([[confirmation('t1', 'deny', 'x'.repeat(10_000))]])
+    expect(posts).toEqual([[confirms('t1', 'deny', 'x'.repeat(10_000))]])
     expect(err).toContain('the reason has more than 10000 characters\n')
   })
 
   test('V66: events confirm ID reads the tool use from the session and prompts about it', async () => {
     const { prompt, posts } = open()
     const { code, err, requests } = await prompt('y\nn\n', 't2', 't1', 't2')
-    expect({ code, posts }).toEqual({ code: 0, posts: [[confirmation('t2'), confirmation('t1', 'deny')]] })
+    expect({ code, posts }).toEqual({ code: 0, posts: [[confirms('t2'), confirms('t1', 'deny')]] })
     expect(err).toContain('  | id: t2\n  | tool: bash\n  | command: ls\n')
     expect(requests.map(({ method }) => method)).toEqual(['GET', 'GET', 'POST'])
   })
 
   test('V66: events confirm exits with 2 for ids that are unknown to the session or need no confirmation', async () => {
     const history = [bash('t1'), bash('t2'), waitsFor('t1', 't2'), custom('c1'), { ...says('hi'), id: 'm1' }]
-    const { prompt, posts, add } = open([...history, confirmation('t2', 'deny')])
+    const { prompt, posts, add } = open([...history, confirms('t2', 'deny')])
     const { code, err } = await prompt('y\ny\ny\n', 't1', 't9', 'c1', 'm1', 't2')
     expect({ code, posts }).toEqual({ code: 2, posts: [] })
     expect(err.split('\n')).toEqual([
@@ -252,7 +247,7 @@ describe('prompts of events confirm', () => {
     [
       'was denied elsewhere',
       two,
-      [...two, confirmation('t1', 'deny')],
+      [...two, confirms('t1', 'deny')],
       0,
       isClosed('it already has the answer deny'),
     ],
@@ -277,7 +272,7 @@ describe('prompts of events confirm', () => {
     async (_, first, latest, expected, said) => {
       const { prompt, posts } = open([], { lists: [{ nth: 1, events: first }, { events: latest }] })
       const { code, err } = await prompt('y\ny\n', '--pending')
-      expect({ code, posts }).toEqual({ code: expected, posts: [[confirmation('t2')]] })
+      expect({ code, posts }).toEqual({ code: expected, posts: [[confirms('t2')]] })
       expect(err).toContain(said)
     },
   )
@@ -301,7 +296,7 @@ describe('prompts of events confirm', () => {
     const { prompt, posts, write } = open([rm, waitsFor('t1')])
     write('record.json', [bash('t1', { input: { command: 'git status' } }), waitsFor('t1')])
     const { code, err } = await prompt('n\n', '-i', 'record.json')
-    expect({ code, posts }).toEqual({ code: 0, posts: [[confirmation('t1', 'deny')]] })
+    expect({ code, posts }).toEqual({ code: 0, posts: [[confirms('t1', 'deny')]] })
     expect(err).toContain('command: rm -rf /\n')
     expect(err).not.toContain('git status')
     write('record.json', [bash('t9'), waitsFor('t9')])
@@ -328,13 +323,13 @@ describe('prompts of events confirm', () => {
     expect((await confirm([], atTerminal('y\n', ['stdout']))).code).toBe(2)
     expect(posts).toEqual([])
     expect((await prompt('y\n')).code).toBe(0)
-    expect(posts).toEqual([[confirmation('t1')]])
+    expect(posts).toEqual([[confirms('t1')]])
   })
 
   test('events confirm --pending leaves a tool use without a name open, and exits with 12', async () => {
     const { prompt, posts } = open([bash('t1'), bash('t2', { name: undefined }), waitsFor('t1', 't2')])
     const { code, err } = await prompt('y\ny\n', '--pending')
-    expect({ code, posts }).toEqual({ code: 12, posts: [[confirmation('t1')]] })
+    expect({ code, posts }).toEqual({ code: 12, posts: [[confirms('t1')]] })
     expect(err).toContain('t2 is not answered: its tool has no name')
     expect(err).toMatch(/s1 waits for an answer\n {2}t2: /)
   })

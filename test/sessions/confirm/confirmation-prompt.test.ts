@@ -4,13 +4,7 @@ import { Writable } from 'node:stream'
 import { describe, expect, test } from 'vitest'
 import type { Exchange } from '../../../src/wire/exchange.ts'
 import { answering, run, temporaryFolder } from '../../harness/run.ts'
-import { bash, createAgentService } from '../../harness/session-service.ts'
-
-const idleFor = (ids: string[]) => ({
-  id: 'idle',
-  type: 'session.status_idle',
-  stop_reason: { type: 'requires_action', event_ids: ids },
-})
+import { bash, createAgentService, waitsFor } from '../../harness/session-service.ts'
 
 /** Creates an exchange with a session that lists this page of events and accepts posts. */
 const listing = (page: string): Exchange => {
@@ -22,7 +16,7 @@ const listing = (page: string): Exchange => {
 async function prompt(uses: { id: string; [field: string]: unknown }[], typed: string, columns?: number) {
   const data = [
     ...uses.map((use) => ({ type: 'agent.tool_use', name: 'bash', ...use })),
-    idleFor(uses.map(({ id }) => id)),
+    waitsFor(...uses.map(({ id }) => id)),
   ]
   const deep = `${'['.repeat(500)}${']'.repeat(500)}`
   const ended = await run(['events', 'confirm', '-s', 's', '--pending'], {
@@ -96,7 +90,7 @@ test.each([
   ['is in the input twice', '{"command":"ls","command":"rm"}', '  "command": "ls",'],
 ])('a prompt shows a command as JSON if it %s', async (_, input, row) => {
   const page = JSON.stringify({
-    data: [{ id: 't1', type: 'agent.tool_use', name: 'bash', input: 'INPUT' }, idleFor(['t1'])],
+    data: [{ id: 't1', type: 'agent.tool_use', name: 'bash', input: 'INPUT' }, waitsFor('t1')],
   }).replace('"INPUT"', input)
   const { err } = await run(['events', 'confirm', '-s', 's', '--pending'], {
     typed: 'n\n',
@@ -181,7 +175,7 @@ test('V26: events confirm sends nothing and exits with 12 if stdin ends before t
 const unusualPage = `{"data":[{"id":"t1","type":"agent.mcp_tool_use","name":"read","na\\u006de":"rm","mcp_server_name":"files",
   "input":{"path":"/etc","n":12345678901234567890.10,"p\\u0061th":"\\u0072m",  "e":[ ], "o":{
   },"__proto__":{"a":1e2}},"input":[1]},
-  ${JSON.stringify(idleFor(['t1']))}]}`
+  ${JSON.stringify(waitsFor('t1'))}]}`
 
 test('V46: a prompt shows duplicate keys, long numbers and every input of a tool use', async () => {
   const cwd = temporaryFolder()
@@ -250,7 +244,7 @@ describe('G34: events run and events confirm that end at the second of two promp
 
   async function promptTwice(argv: string[], waits: boolean, isSignalled: boolean) {
     const service = createAgentService({ rounds: [[bash('t1'), bash('t2')]] })
-    const history = [bash('t1'), bash('t2'), idleFor(['t1', 't2'])]
+    const history = [bash('t1'), bash('t2'), waitsFor('t1', 't2')]
     const list = listing(JSON.stringify({ data: history }))
     let clean: (exit: number) => string = () => ''
     let said = ''

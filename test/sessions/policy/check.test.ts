@@ -4,7 +4,7 @@ import { Writable } from 'node:stream'
 import { stripVTControlCharacters } from 'node:util'
 import { describe, expect, test } from 'vitest'
 import { answering, type RunOptions, run, temporaryFolder } from '../../harness/run.ts'
-import type { Event } from '../../harness/session-service.ts'
+import { confirms, bash as createBash, type Event, waitsFor } from '../../harness/session-service.ts'
 
 const rules = {
   rules: [
@@ -16,25 +16,17 @@ const rules = {
   default: { decision: 'deny', reason: 'not in CI' },
 }
 
-const bash = (id: string, command: string, more: object = {}): Event => ({
-  id,
-  type: 'agent.tool_use',
-  name: 'bash',
-  input: { command },
-  ...more,
-})
-const createIdle = (...ids: string[]): Event => ({
-  type: 'session.status_idle',
-  stop_reason: ids.length > 0 ? { type: 'requires_action', event_ids: ids } : { type: 'end_turn' },
-})
+/** Returns a tool use without a permission. */
+const bash = (id: string, command: string, more: object = {}): Event =>
+  createBash(id, { input: { command }, evaluated_permission: undefined, ...more })
 
 /** Events with tool uses that were allowed, denied or answered with a result, and with waiting tool uses. */
 const session: Event[] = [
   bash('t1', 'git status'),
-  { type: 'user.tool_confirmation', tool_use_id: 't1', result: 'allow' },
+  confirms('t1'),
   { type: 'agent.tool_result', tool_use_id: 't1' },
   bash('t2', 'rm -rf x'),
-  { type: 'user.tool_confirmation', tool_use_id: 't2', result: 'deny', deny_message: 'no' },
+  confirms('t2', 'deny', 'no'),
   bash('t3', 'ls', { evaluated_permission: 'allow' }),
   bash('t4', 'pwd'),
   { type: 'agent.tool_result', tool_use_id: 't4' },
@@ -42,7 +34,7 @@ const session: Event[] = [
   { type: 'user.custom_tool_result', custom_tool_use_id: 'c1', content: [] },
   bash('t5', 'x', { evaluated_permission: 'deny' }),
   bash('t6', 'y', { evaluated_permission: 'ask' }),
-  createIdle('m1'),
+  waitsFor('m1'),
   {
     id: 'm1',
     type: 'agent.mcp_tool_use',
@@ -50,7 +42,7 @@ const session: Event[] = [
     name: 'create_issue',
     input: { n: 1, title: 'a\tb' },
   },
-  createIdle('m1'),
+  waitsFor('m1'),
 ]
 const lines = (events: object[]) => events.map((event) => `${JSON.stringify(event)}\n`).join('')
 

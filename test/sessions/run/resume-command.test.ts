@@ -10,7 +10,6 @@ import {
   openAgent,
   waitsFor,
 } from '../../harness/session-service.ts'
-import { createFailingStdout } from '../../harness/stdout.ts'
 
 /** Runs a task, after which the session cannot be read. `printed` are the words of the resume command. */
 async function stop(words: string[], { root = [] as string[], env = {} } = {}) {
@@ -80,15 +79,6 @@ describe('resume command of events run', () => {
     expect(err).toContain('fill in the [redacted] words')
     expect(err).not.toContain('canary')
     expect((await stop(['x', '-s', 's1'])).err).not.toContain('fill in')
-  })
-
-  test('events run on a full disk reports that the task was accepted, and a command that lists its events', async () => {
-    const world = { stdout: createFailingStdout(0, 'ENOSPC') }
-    const { code, err } = await openAgent({ rounds: [] }).runTask(['go'], world)
-    expect(code).toBe(11)
-    expect(err).toMatch(
-      /^parley: stdout: no space left on the disk\n {2}the task was accepted; its events: parley events list -s s1\n {2}to resume:\n/,
-    )
   })
 
   test('Y159: events run prints and reports the confirm command and the resume command if tool uses wait', async () => {

@@ -349,6 +349,9 @@ test('events run --last saves the answer if stdout fails', async () => {
   const files = readdirSync(TMPDIR).filter((name) => name.startsWith('parley-'))
   const saved = files.map((name) => readFileSync(join(TMPDIR, name), 'utf8'))
   expect({ code, saved }, err).toEqual({ code: 11, saved: ['the paid answer'] })
+  expect(err).toMatch(
+    /^parley: stdout: no space left on the disk.*\n {2}the task was accepted; .*\n {2}to resume:\n/,
+  )
 })
 
 test.each([
