@@ -1,4 +1,4 @@
-import { type AnswerOutcome, describeCutAnswer } from '../content/footer.ts'
+import { type AnswerOutcome, describeCutAnswer } from '../content/answer-checks.ts'
 import { readTokenUsage } from '../content/tokens.ts'
 import type { Context } from '../context.ts'
 import { CliError } from '../errors.ts'

@@ -1,5 +1,5 @@
+import { listAnswerWarnings } from '../content/answer-checks.ts'
 import { buildRequestBody, type MessagePart } from '../content/body.ts'
-import { listAnswerWarnings } from '../content/footer.ts'
 import type { ArgumentInputs } from '../content/prompt.ts'
 import type { AnswerSchema } from '../content/schema/schema.ts'
 import { addAnswerUsage, type BatchLineUsage } from '../content/tokens.ts'

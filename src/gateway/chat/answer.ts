@@ -3,12 +3,11 @@ import {
   type AnswerRequirement,
   describeCutAnswer,
   describeUnmetRequirement,
-  printAnswerFooter,
-  printWarningsAndFooter,
-} from '../../content/footer.ts'
+} from '../../content/answer-checks.ts'
 import { AnswerWriter, saveReceived } from '../../content/saved-answer.ts'
 import type { AnswerSchema, SchemaMismatch } from '../../content/schema/schema.ts'
 import { addAnswerToSummary, readTokenUsage } from '../../content/tokens.ts'
+import { printUsageLine, printWarningsAndUsageLine } from '../../content/usage-line.ts'
 import type { Context } from '../../context.ts'
 import { CliError, joinFailures, OutputClosed } from '../../errors.ts'
 import type { ReadableResponse } from '../../http/call.ts'
@@ -168,7 +167,7 @@ export async function openAnswerOutput(context: Context, printing: AnswerPrintOp
         response.accept()
         const checked = await schema.check(answer.text, describeCutAnswer(end))
         if ('failure' in checked) {
-          printAnswerFooter(context, end.summary, showsUsage)
+          printUsageLine(context, end.summary, showsUsage)
           return { ...checked, failure: response.fail(checked.failure) }
         }
         answer.text = checked.json
@@ -179,7 +178,7 @@ export async function openAnswerOutput(context: Context, printing: AnswerPrintOp
       await writer.attempt(() => shown.end())
       requirePrinted()
       if (missing !== undefined) {
-        printAnswerFooter(context, end.summary, showsUsage)
+        printUsageLine(context, end.summary, showsUsage)
         // Without text, the body is saved only if it has other content.
         hasUnreadContent = end.otherContent.size > 0
         if (!hasUnreadContent) received = undefined
@@ -188,7 +187,7 @@ export async function openAnswerOutput(context: Context, printing: AnswerPrintOp
       await file?.commit()
       if (!isRaw && end.otherContent.has('another candidate'))
         context.messages.warn('the answer has more candidates than the printed one; --raw prints them all')
-      printWarningsAndFooter(context, end, showsUsage)
+      printWarningsAndUsageLine(context, end, showsUsage)
       return answer
     },
 

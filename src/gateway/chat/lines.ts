@@ -1,4 +1,8 @@
-import { type AnswerRequirement, describeCutAnswer, describeUnmetRequirement } from '../../content/footer.ts'
+import {
+  type AnswerRequirement,
+  describeCutAnswer,
+  describeUnmetRequirement,
+} from '../../content/answer-checks.ts'
 import { readArgumentInputs } from '../../content/prompt.ts'
 import type { AnswerSchema, SchemaMismatch } from '../../content/schema/schema.ts'
 import { readTokenUsage } from '../../content/tokens.ts'

@@ -1,8 +1,8 @@
 import { buildRequestBody } from '../../content/body.ts'
-import { printWarningsAndFooter } from '../../content/footer.ts'
 import { readPromptInputs } from '../../content/prompt.ts'
 import { saveAnswerAfterFailure } from '../../content/saved-answer.ts'
 import { addAnswerToSummary } from '../../content/tokens.ts'
+import { printWarningsAndUsageLine } from '../../content/usage-line.ts'
 import type { Context } from '../../context.ts'
 import { usageError } from '../../errors.ts'
 import { createServiceCaller, type ReadableResponse } from '../../http/call.ts'
@@ -79,7 +79,7 @@ export async function runImage(context: Context, flags: ImageOptions, words: str
       if (destination) await context.tracker.during(lostImages, save)
     } finally {
       printTexts(context, texts.splice(0))
-      printWarningsAndFooter(context, answer.end, options.usage)
+      printWarningsAndUsageLine(context, answer.end, options.usage)
     }
     if (failure) throw failure
   }

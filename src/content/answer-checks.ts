@@ -1,8 +1,5 @@
-import type { Context } from '../context.ts'
 import { toOneLine } from '../io/escape.ts'
 import type { AnswerSummary } from '../wire/gateway/answer-forms.ts'
-import type { TokenCount } from '../wire/token-count.ts'
-import { formatNumber, formatTokenUsage, readTokenUsage } from './tokens.ts'
 
 /** Facts that are known when the response has ended. */
 export interface AnswerOutcome {
@@ -20,15 +17,6 @@ export interface AnswerOutcome {
 
 /** Stop reasons of a complete answer. Any other reason causes a warning. */
 const normalStopReasons = ['end_turn', 'stop_sequence', 'tool_use', 'STOP', 'stop']
-
-export function printWarningsAndFooter(
-  context: Context,
-  outcome: AnswerOutcome,
-  showsUsage: boolean | undefined,
-): void {
-  for (const warning of listAnswerWarnings(outcome)) context.messages.warn(warning)
-  printAnswerFooter(context, outcome.summary, showsUsage)
-}
 
 export const listAnswerWarnings = (outcome: AnswerOutcome): string[] =>
   [
@@ -56,18 +44,14 @@ export function describeUnmetRequirement(
 }
 
 export function describeCutAnswer({
-  summary,
+  summary: { stopReason, stopMessage },
   isEndAssumed,
 }: Pick<AnswerOutcome, 'summary'> & { isEndAssumed?: boolean }): string | undefined {
-  const { stopReason, stopMessage } = summary
-  const isStopped = stopReason !== undefined && !normalStopReasons.includes(stopReason)
-  const explanation = stopMessage ? `: ${toOneLine(stopMessage, 300)}` : ''
-  const reasons = [
-    ...(isStopped ? [`${describeStop(stopReason)}${explanation}`] : []),
-    ...(isEndAssumed
-      ? ['the service did not end the stream: parley stopped reading after 15 s of silence']
-      : []),
-  ]
+  const reasons: string[] = []
+  if (stopReason !== undefined && !normalStopReasons.includes(stopReason))
+    reasons.push(describeStop(stopReason) + (stopMessage ? `: ${toOneLine(stopMessage, 300)}` : ''))
+  if (isEndAssumed)
+    reasons.push('the service did not end the stream: parley stopped reading after 15 s of silence')
   return reasons.join('; ') || undefined
 }
 
@@ -75,34 +59,3 @@ const describeStop = (reason: string): string =>
   /^max_?tokens$/i.test(reason)
     ? 'the answer was cut at the output limit (--max-output-tokens)'
     : `the answer was stopped: ${toOneLine(reason, 100)}`
-
-export function printAnswerFooter(
-  context: Context,
-  answer: AnswerSummary,
-  showsUsage: boolean | undefined,
-): void {
-  const { host, flags, messages, summary } = context
-  if (flags.verbose && answer.id !== undefined)
-    messages.note(`the id of the answer: ${toOneLine(answer.id, 200)}`)
-  if (showsUsage || host.stderr.isTerminal)
-    messages.printFooter(describeUsage(answer, (host.timers.now() - summary.firstRequestMs) / 1000))
-}
-
-function describeUsage(summary: AnswerSummary, seconds: number): string {
-  const { model, stopReason, cacheReadInputTokens, cacheCreationInputTokens, reasoningTokens } = summary
-  const count = (tokens: TokenCount | undefined, what: string) =>
-    tokens ? `${formatNumber(tokens)} ${what}` : undefined
-  const fields = [
-    model,
-    stopReason,
-    ...formatTokenUsage(readTokenUsage(summary) ?? {}),
-    count(cacheReadInputTokens, 'cached'),
-    count(cacheCreationInputTokens, 'written to the cache'),
-    count(reasoningTokens, 'for thoughts'),
-    `${seconds.toFixed(1)} s`,
-  ]
-  return fields
-    .filter((field) => field !== undefined)
-    .map((field) => toOneLine(field, 100))
-    .join(' · ')
-}
