@@ -9,22 +9,14 @@ import {
   openSync,
   read,
   readSync,
-  type Stats,
   truncateSync,
   writeFileSync,
 } from 'node:fs'
 import { promisify } from 'node:util'
 import { CliError, hasErrorCode, toFileFailure } from '../errors.ts'
+import { findFileKindProblem } from './paths.ts'
 
 const newline = 0x0a
-
-const symbolicLinkProblem = 'it is a symbolic link: give the path of the file'
-
-function findKindProblem(stat: Stats | undefined): string | undefined {
-  if (!stat || stat.isFile()) return undefined
-  if (stat.isSymbolicLink()) return symbolicLinkProblem
-  return stat.isDirectory() ? 'it is a folder' : 'it is not a regular file'
-}
 
 interface AppendedFileOptions {
   path: string
@@ -55,12 +47,13 @@ export class AppendedFile {
     try {
       this.#file = openSync(path, refusal === undefined ? flags : flags | O_EXCL, 0o600)
     } catch (error) {
-      if (hasErrorCode(error, 'ELOOP')) throw failure(symbolicLinkProblem)
-      if (refusal === undefined || !hasErrorCode(error, 'EEXIST')) throw toFileFailure(error, name)
-      throw failure(findKindProblem(lstatSync(path, { throwIfNoEntry: false })) ?? refusal)
+      if (!hasErrorCode(error, 'ELOOP', 'EEXIST')) throw toFileFailure(error, name)
+      const found = this.#attempt(() => lstatSync(path, { throwIfNoEntry: false }))
+      const problem = findFileKindProblem(found) ?? refusal
+      throw problem === undefined ? toFileFailure(error, name) : failure(problem)
     }
     // Windows opens a folder without an error, so the kind is checked here.
-    const problem = findKindProblem(fstatSync(this.#file))
+    const problem = findFileKindProblem(fstatSync(this.#file))
     if (problem === undefined) return
     closeSync(this.#file)
     throw failure(problem)

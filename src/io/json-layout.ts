@@ -1,4 +1,4 @@
-import { findEndOfJsonValue, skipBlanks } from '../wire/json/scanner.ts'
+import { listJsonTokens } from '../wire/json/scanner.ts'
 import { escapeControlsInJson } from './escape.ts'
 
 /**
@@ -10,20 +10,17 @@ export function* formatJsonLines(json: string): Generator<string> {
   let line = ''
   let depth = 0
   let before = ''
-  for (let place = skipBlanks(json, 0); place < json.length; ) {
-    const mark = json.charAt(place)
-    const isEnd = mark === '}' || mark === ']'
+  for (const token of listJsonTokens(json)) {
+    const isEnd = token === '}' || token === ']'
     const isOpened = before === '{' || before === '['
     if (isEnd) depth--
     if (isEnd ? !isOpened : isOpened || before === ',') {
       yield line
       line = '  '.repeat(depth)
     }
-    if (mark === '{' || mark === '[') depth++
-    const end = ',:{}[]'.includes(mark) ? place + 1 : findEndOfJsonValue(json, place)
-    line += formatToken(json.slice(place, end))
-    before = mark
-    place = skipBlanks(json, end)
+    if (token === '{' || token === '[') depth++
+    line += formatToken(token)
+    before = token
   }
   yield line
 }

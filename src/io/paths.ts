@@ -1,4 +1,13 @@
-import { accessSync, constants, existsSync, lstatSync, readlinkSync, realpathSync, statSync } from 'node:fs'
+import {
+  accessSync,
+  constants,
+  existsSync,
+  lstatSync,
+  readlinkSync,
+  realpathSync,
+  type Stats,
+  statSync,
+} from 'node:fs'
 import { basename, dirname, isAbsolute, join, resolve } from 'node:path'
 import { CliError, toFileFailure, usageError } from '../errors.ts'
 
@@ -86,6 +95,13 @@ export function findOutputTarget(host: FileSystemHost, name: string, replaces = 
   }
 }
 
+/** Returns why a file that exists is not a regular file. */
+export function findFileKindProblem(stat: Stats | undefined): string | undefined {
+  if (!stat || stat.isFile()) return undefined
+  if (stat.isSymbolicLink()) return 'it is a symbolic link: give the path of the file'
+  return stat.isDirectory() ? 'it is a folder' : 'it is not a regular file'
+}
+
 /** Returns the reason why parley must not write to `path`. Throws the errors of the file system. */
 export function findReplaceProblem(
   path: string,
@@ -93,10 +109,7 @@ export function findReplaceProblem(
   replaces: boolean,
 ): string | undefined {
   const found = lstatSync(path, { throwIfNoEntry: false })
-  if (!found) return undefined
-  if (found.isSymbolicLink())
-    return 'it is a symbolic link, and parley does not write to the target of a link: give the path of the file'
-  if (!found.isFile()) return 'it is not a regular file'
+  if (!found?.isFile()) return findFileKindProblem(found)
   if (!replaces) return 'it already exists (--force replaces it)'
   // In a shared folder such as /tmp, anybody can create a file. Only the owner of the file or of the folder
   // can replace the file.

@@ -570,7 +570,7 @@ export function getToolUseFingerprint(
   const inputs = (given.length > 0 ? given : ['{}']).map((input) =>
     isJsonDeeperThan(input, maxToolInputDepth)
       ? input
-      : [parseWithSourceTexts(input), [...listNamesAndScalars(input)].sort()],
+      : [parseWithSourceTexts(input), listNamesAndScalars(input).sort()],
   )
   const whole = JSON.stringify([type, server ?? null, name, inputs], (_, value) =>
     isObject(value) ? Object.fromEntries(Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1))) : value,

@@ -11,7 +11,7 @@ import {
 import paths, { dirname } from 'node:path'
 import type { Context, ProcessInfo } from '../context.ts'
 import { CliError, describeFileError, hasErrorCode } from '../errors.ts'
-import { listLinkChain } from '../io/paths.ts'
+import { findFileKindProblem, listLinkChain } from '../io/paths.ts'
 import { describeJsonError, formatFieldPath } from '../wire/json/parse.ts'
 import * as z from '../wire/zod.ts'
 
@@ -130,8 +130,8 @@ function readProtected(
   if (file === undefined) return undefined
   try {
     const stat = fstatSync(file)
-    if (!stat.isFile())
-      throw createProfileFileError(path, stat.isDirectory() ? 'it is a folder' : 'it is not a regular file')
+    const problem = findFileKindProblem(stat)
+    if (problem !== undefined) throw createProfileFileError(path, problem)
     const isOtherUsers = uid !== undefined && stat.uid !== uid && stat.uid !== 0
     if (isOtherUsers) throw unreadableError(path, `it belongs to another user (uid ${stat.uid})`)
     if (uid !== undefined && (stat.mode & othersPermissionBits) !== 0)

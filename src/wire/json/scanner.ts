@@ -129,36 +129,38 @@ export function* listJsonChildren(validJson: string, start: number): Generator<J
 export const findJsonChild = (validJson: string, start: number, key: string): JsonChild | undefined =>
   [...listJsonChildren(validJson, start)].findLast(({ name }) => name === key)
 
+/** Yields each bracket, colon and comma, and the source text of each name and scalar. */
+export function* listJsonTokens(validJson: string): Generator<string> {
+  for (let place = skipBlanks(validJson, 0); place < validJson.length; ) {
+    const end = isMark(validJson.charAt(place)) ? place + 1 : findEndOfJsonValue(validJson, place)
+    yield validJson.slice(place, end)
+    place = skipBlanks(validJson, end)
+  }
+}
+
+const isMark = (token: string): boolean => '{}[]:,'.includes(token)
+
 /**
  * Lists the names and scalars of a value in a form that can be compared: strings lose unneeded escapes, and
  * other scalars keep their source text.
  */
-export function* listNamesAndScalars(validJson: string): Generator<string> {
-  for (let place = 0; place < validJson.length; place++) {
-    if (/[\s[\]{},:]/.test(validJson.charAt(place))) continue
-    const end = findEndOfJsonValue(validJson, place)
-    const token = validJson.slice(place, end)
-    yield token.startsWith('"') ? JSON.stringify(JSON.parse(token)) : token
-    place = end - 1
-  }
-}
+export const listNamesAndScalars = (validJson: string): string[] =>
+  [...listJsonTokens(validJson)]
+    .filter((token) => !isMark(token))
+    .map((token) => (token.startsWith('"') ? JSON.stringify(JSON.parse(token)) : token))
 
 /**
  * Parses JSON, but returns numbers, `true`, `false` and `null` as their source text, because `JSON.parse`
  * rounds long numbers. Strings get a leading quote, so that they differ from these texts.
  */
-export function parseWithSourceTexts(validJson: string): unknown {
-  const parts: string[] = []
-  for (let place = 0; place < validJson.length; ) {
-    const char = validJson.charAt(place)
-    const isToken = !/[\s[\]{},:]/.test(char)
-    const end = isToken ? findEndOfJsonValue(validJson, place) : place + 1
-    const token = validJson.slice(place, end)
-    parts.push(!isToken ? token : char === '"' ? `"\\"${token.slice(1)}` : `"${token}"`)
-    place = end
-  }
-  return JSON.parse(parts.join(''))
-}
+export const parseWithSourceTexts = (validJson: string): unknown =>
+  JSON.parse(
+    [...listJsonTokens(validJson)]
+      .map((token) =>
+        isMark(token) ? token : token.startsWith('"') ? `"\\"${token.slice(1)}` : `"${token}"`,
+      )
+      .join(''),
+  )
 
 /** Returns whether a value is nested deeper than `maxDepth`. The text need not be valid JSON. */
 export function isJsonDeeperThan(text: string, maxDepth: number): boolean {
