@@ -29,7 +29,7 @@ const defaults = [1_800_000, 13_000_000]
  * flag gets its default again, because V8 does not use its code cache while a flag differs. The version
  * tag of that cache shows which value is the default.
  */
-export function runWithoutOptimizingParser(work: () => void): void {
+function runWithoutOptimizingParser(work: () => void): void {
   const tag = cachedDataVersionTag()
   setFlagsFromString('--wasm-tiering-budget=1000000000')
   work()

@@ -4,7 +4,7 @@ import type { Output, StdStream } from './output.ts'
 import type { Spinner } from './spinner.ts'
 import { wantsColour } from './style.ts'
 
-export interface AnswerPrinter {
+interface AnswerPrinter {
   /** Adds a piece of the answer, which may end inside a line break or a surrogate pair. */
   add(text: string): void
   write(): Promise<void>

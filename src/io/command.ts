@@ -17,14 +17,14 @@ export interface ShellCommand {
   deadline: Deadline
 }
 
-export interface ShellCommandOptions {
+interface ShellCommandOptions {
   /** Reading `cwd` throws if the current folder was removed. The command runs nevertheless. */
   host: { readonly cwd: string; platform: NodeJS.Platform; env: ShellCommand['env'] }
   /** While the command runs, the set contains a function that kills the command. */
   cleanups: ShortLivedSet<() => void>
 }
 
-export interface ShellCommandResult {
+interface ShellCommandResult {
   stdout: Buffer
   stderr: string
   /** Reason of a failure, as the end of a sentence: `failed with exit code 1`. */

@@ -34,7 +34,7 @@ export interface Stdin {
   suspend?(): void
 }
 
-export interface InputReaderOptions {
+interface InputReaderOptions {
   /** Reading `cwd` throws if the current folder was removed, so it is read only for relative names. */
   host: { readonly cwd: string; readonly platform: NodeJS.Platform; stdin: Stdin; timers: Timers }
   flags: {
@@ -47,7 +47,7 @@ export interface InputReaderOptions {
 }
 
 /** Text from stdin has no name. */
-export type FileContent = { name?: string; text: string } | { mimeType: string; base64: string }
+type FileContent = { name?: string; text: string } | { mimeType: string; base64: string }
 
 export interface AcceptedFileKinds {
   mimeTypes: RegExp

@@ -1,4 +1,4 @@
-export type PictureProtocol = 'kitty' | 'iterm2'
+type PictureProtocol = 'kitty' | 'iterm2'
 
 type Environment = Readonly<Record<string, string | undefined>>
 

@@ -30,7 +30,7 @@ export class InputEnded extends CliError {
   }
 }
 
-export interface PrompterOptions {
+interface PrompterOptions {
   host: { stdin: Stdin; stderr: StdStream; env: Readonly<Record<string, string | undefined>> }
   messages: Pick<MessagePrinter, 'hold' | 'release'>
   /** While a question is open, the set contains a function that restores the terminal. */

@@ -4,7 +4,7 @@ import { createBlankSpan, type MarkdownPage } from './page.ts'
 import { ParagraphSplitter } from './segments.ts'
 import { readInlineTokens } from './source.ts'
 
-export interface ParagraphPrinterOptions {
+interface ParagraphPrinterOptions {
   page: MarkdownPage
   /** Text at the start of the first row, such as the bullet of a list item. */
   lead: StyledLine

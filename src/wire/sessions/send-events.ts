@@ -5,7 +5,7 @@ import { type SendableEventType, sendableEventTypes } from './event-types.ts'
 
 const notEmpty = z.buildOnFirstUse(() => z.minLength(1, 'must not be empty'))
 
-export const ToolUseId = z.buildOnFirstUse(() => z.string().check(notEmpty(), z.maxLength(128)))
+const ToolUseId = z.buildOnFirstUse(() => z.string().check(notEmpty(), z.maxLength(128)))
 
 /** In characters, as in the specification (src/wire/README.md: session events, 8), and as zod counts. */
 export const maxDenyMessageLength = 10_000
