@@ -25,7 +25,7 @@ import {
   formatProfileFlag,
   type UncheckedSetting,
 } from '../settings/resolve.ts'
-import { parseSettingInput } from '../settings/setting-input.ts'
+import { describeUnencryptedAddress, parseSettingInput } from '../settings/setting-input.ts'
 import {
   findSettingName,
   formatSettingValue,
@@ -121,13 +121,16 @@ export const configCommands = {
       const unknown = name === 'betas' && validate ? describeUndocumentedBeta(value as string[]) : undefined
       if (unknown !== undefined) throw usageError(`${name}: ${unknown}`)
       let replaced: string[] = []
+      let warning: string | undefined
       const profile = await changeProfile(context, (values) => {
+        warning = describeUnencryptedAddress([name, value], values, context.flags.profile)
         replaced = findReplacedSettings(name).filter((other) => Object.hasOwn(values, other))
         return addProfileValue(values, name, value)
       })
       // A new profile may be a misspelled name, so a note names it. The default profile needs no values.
       if (profile.isNew && profile.name !== defaultProfileName)
         context.messages.note(`the profile '${profile.name}', chosen by ${profile.chosenBy}, is new`)
+      if (warning !== undefined) context.messages.warn(warning)
       if (hadQuotes) context.messages.note(`the quotes around the value of ${name} were removed`)
       for (const other of replaced) context.messages.note(`${other} was removed: ${name} replaces it`)
     },
@@ -177,7 +180,12 @@ export const configCommands = {
       const sources = { flags: flags.settings, profile, env: host.env }
       const rows = effective
         ? [
-            ['profile', name, chosenBy, findProfilePath(host) ?? ''],
+            [
+              'profile',
+              name,
+              chosenBy,
+              name === demoProfileName ? 'built in' : (findProfilePath(host) ?? ''),
+            ],
             ...chooseSettingValues(sources).map((each) => [
               each.setting,
               formatForDisplay(each),
@@ -254,15 +262,16 @@ export const configCommands = {
       if (name === demoProfileName)
         throw usageError(`the profile ${demoProfileName} is built in and cannot be deleted`)
       if (!yes && !(await confirmDeletion(context, name))) return context.messages.note('nothing was deleted')
-      let wasCurrent = false
+      let next: string | undefined
       await changeProfileFile(context, (file) => {
         const { [name]: values, ...profiles } = file.profiles ?? {}
         if (findProfileValues(file, name) === undefined) throw createUnknownProfileError(file, name)
-        wasCurrent = chooseProfileName(file, { named: undefined, env: {} }).name === name
-        return { ...file, current: wasCurrent ? undefined : file.current, profiles }
+        const isCurrent = chooseProfileName(file, { named: undefined, env: {} }).name === name
+        if (isCurrent) next = Object.keys(profiles).length > 0 ? 'use NAME' : 'init'
+        return { ...file, current: isCurrent ? undefined : file.current, profiles }
       })
-      if (wasCurrent)
-        context.messages.note(`'${name}' was the current profile; 'parley config use NAME' chooses another`)
+      if (next !== undefined)
+        context.messages.note(`'${name}' was the current profile; 'parley config ${next}' sets another`)
       if (context.host.env.PARLEY_PROFILE === name)
         context.messages.note('PARLEY_PROFILE still names the deleted profile: unset it or change it')
     },

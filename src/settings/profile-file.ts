@@ -100,18 +100,19 @@ function isWritableByOthers(path: string, uid: number): boolean {
 
 /** Returns the parsed JSON instead of zod's copy, because the copy would not have a key `__proto__`. */
 function parseProfiles(bytes: Uint8Array, path: string): ProfileFile {
+  const malformed = (why: string) =>
+    createProfileFileError(path, `${why}; correct the file, or move it away and run 'parley config init'`)
   let text = ''
   let content: unknown
   try {
     text = new TextDecoder('utf-8', { fatal: true }).decode(bytes)
     content = JSON.parse(text)
   } catch (error) {
-    if (!(error instanceof SyntaxError)) throw createProfileFileError(path, 'not UTF-8 text')
-    throw createProfileFileError(path, `not valid JSON: ${describeJsonError(text)}`)
+    if (!(error instanceof SyntaxError)) throw malformed('not UTF-8 text')
+    throw malformed(`not valid JSON: ${describeJsonError(text)}`)
   }
   const issue = ProfileFile().safeParse(content).error?.issues[0]
-  if (issue)
-    throw createProfileFileError(path, `${formatFieldPath(issue.path) || 'the file'}: ${issue.message}`)
+  if (issue) throw malformed(`${formatFieldPath(issue.path) || 'the file'}: ${issue.message}`)
   return content as ProfileFile
 }
 

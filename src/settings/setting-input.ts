@@ -1,3 +1,5 @@
+import { isUnencryptedRemote } from '../wire/address.ts'
+import type { ProfileValues } from './profiles.ts'
 import { getSettingSchema } from './schemas.ts'
 import { getSettingDefinition, type SettingName } from './table.ts'
 
@@ -37,4 +39,17 @@ function removeAddedPath(name: SettingName, address: unknown): string | undefine
   const { origin, pathname } = new URL(String(address))
   const at = pathname.search(ownPath)
   return at < 0 ? undefined : `${origin}${pathname.slice(0, at)}`
+}
+
+/** Returns a warning for an address that requests refuse. `profile` is the value of `--profile`. */
+export function describeUnencryptedAddress(
+  [name, value]: [name: SettingName, value: unknown],
+  { allowHttp }: ProfileValues,
+  profile: string | undefined,
+): string | undefined {
+  const flag = profile ? ` --profile ${profile}` : ''
+  const isAddress = value !== undefined && Object.hasOwn(addedPaths, name)
+  return isAddress && !allowHttp && isUnencryptedRemote(String(value))
+    ? `http to another machine is not encrypted, so requests fail unless allowHttp is set: 'parley config set allowHttp true${flag}'`
+    : undefined
 }

@@ -3,7 +3,6 @@ import type { CliError } from '../errors.ts'
 import { toOneLine } from '../io/escape.ts'
 import type { Prompter } from '../io/question.ts'
 import { createLineWrapper } from '../io/wrapping.ts'
-import { isUnencryptedRemote } from '../wire/address.ts'
 import { readProfiles, requireProfilePath } from './profile-file.ts'
 import {
   addProfileValue,
@@ -14,8 +13,15 @@ import {
   requireChangeableProfile,
 } from './profiles.ts'
 import { addressSettings, secretSettings } from './resolve.ts'
-import { parseSettingInput } from './setting-input.ts'
-import { getSettingDefinition, isSecretSetting, maskSettingValue, type SettingName } from './table.ts'
+import { describeUnencryptedAddress, parseSettingInput } from './setting-input.ts'
+import {
+  getSettingDefinition,
+  getSettingVariable,
+  isSecretSetting,
+  maskSettingValue,
+  type SettingName,
+  settingNames,
+} from './table.ts'
 
 /**
  * Prompts for each setting. Returns true if the profile then has the address of a service. Throws a usage
@@ -41,8 +47,8 @@ export async function setUpProfile(context: Context, prompter: Prompter): Promis
     const current = values[setting] ?? getDefault(setting, values)
     const value = await promptForSetting(setting, { current, prompter, print })
     if (value !== undefined) answers.push([setting, value])
-    if (isAddress(setting) && value !== undefined && !values.allowHttp && isUnencryptedRemote(String(value)))
-      print('http to another machine is not encrypted, so parley refuses it unless allowHttp is set.')
+    const warning = describeUnencryptedAddress([setting, value], values, flags.profile)
+    if (warning !== undefined) print(warning)
     return (value ?? current) !== undefined
   }
   const consequence = 'nothing was changed'
@@ -68,10 +74,13 @@ export async function setUpProfile(context: Context, prompter: Prompter): Promis
     const flag = flags.profile ? ` --profile ${name}` : ''
     messages.note(`saved: 'parley config list --effective${flag}' shows the settings`)
   }
+  const variables = flags.profile ? [] : settingNames.map(getSettingVariable).filter((each) => host.env[each])
+  if (variables.length > 0)
+    messages.note(
+      `the environment overrides the profile: ${variables.join(', ')}; --profile ${name} uses the profile's values`,
+    )
   return services.some(({ service }) => values[addressSettings[service]] !== undefined)
 }
-
-const isAddress = (setting: SettingName) => setting === 'baseUrl' || setting === 'agentsUrl'
 
 const margin = '  '
 

@@ -96,6 +96,7 @@ describe('content of the profile file', () => {
         expect(ended.err).toMatch(/^parley: [^\n]*\n$/)
         expect(ended.err).toContain(`${path}: `)
         expect(ended.err).toContain(expectedText)
+        expect(ended.err).toContain("; correct the file, or move it away and run 'parley config init'")
         expect(ended.err).not.toContain('canary')
       }
       expect(readFileSync(path, 'latin1')).toBe(text)

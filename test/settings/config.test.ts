@@ -231,6 +231,15 @@ describe('config manages several profiles', () => {
     expect(file().profiles).toEqual({})
   })
 
+  test.each([
+    ['config init, if no profile is left', {}, "'parley config init' sets another"],
+    ['config use, if other profiles are left', { other: {} }, "'parley config use NAME' sets another"],
+  ])('config delete of the current profile names %s', async (_, others, hint) => {
+    const { env } = world({ profiles: { default: work, ...others } })
+    const ended = await run(['config', 'delete', 'default', '--yes'], { env, stdin: '' })
+    expect(ended).toMatchObject({ code: 0, err: `parley: 'default' was the current profile; ${hint}\n` })
+  })
+
   test('parley exits with 3 and suggests the nearest profile for an unknown name', async () => {
     const { env } = world({ profiles: { work } })
     for (const argv of [
@@ -313,6 +322,8 @@ describe('precedence of settings', () => {
       ]),
     )
     expect(ended).toMatchObject({ code: 0, err: '' })
+    const demo = await run(['config', 'list', '--effective', '--profile', 'demo'], also({}))
+    expect(demo.out).toMatch(/^profile\tdemo\t--profile\tbuilt in$/m)
   })
 })
 
@@ -366,6 +377,19 @@ describe('config init prompts for settings and saves them', () => {
     expect(ended.out).toContain('gateway: ')
   })
 
+  test.each([
+    [[], 'the environment overrides the profile: PARLEY_BASE_URL; --profile default uses'],
+    [['--profile', 'work'], undefined],
+  ])('config init names the variables that override the profile: %j', async (flags, note) => {
+    const { also } = world()
+    const typed = 'https://a.test\nt-1\r\n\n\n\nn\n'
+    const options = { ...also({ PARLEY_BASE_URL: 'https://env.test' }), typed }
+    const ended = await run(['config', 'init', ...flags], options)
+    expect(ended.code).toBe(0)
+    if (note) expect(ended.err).toContain(note)
+    else expect(ended.err).not.toContain('overrides')
+  })
+
   test('config init saves nothing if the input ends before the last answer', async () => {
     const { env, path } = world()
     const ended = await run(['config', 'init'], { env, typed: 'https://a.test\n' })
@@ -379,13 +403,20 @@ describe('config init prompts for settings and saves them', () => {
   })
 
   test.each([
-    ['warns about plain http to another machine', 'http://a.test', true],
-    ['does not warn about plain http to the same machine', 'http://127.0.0.1:1', false],
-    ['does not warn about https', 'https://a.test', false],
-  ])('config init %s', async (_, address, isWarned) => {
+    ['a warning about plain http to another machine', 'http://a.test', true],
+    ['no warning about plain http to the same machine', 'http://127.0.0.1:1', false],
+    ['no warning about https', 'https://a.test', false],
+  ])('config init and config set: %s', async (_, address, isWarned) => {
     const { env } = world()
+    const warning =
+      "http to another machine is not encrypted, so requests fail unless allowHttp is set: 'parley config set allowHttp true'"
     const { err } = await run(['config', 'init'], { env, typed: `${address}\n` })
-    expect(err.includes('  http to another machine is not encrypted, so')).toBe(isWarned)
+    expect(err.includes(`  ${warning}\n`)).toBe(isWarned)
+    const set = ['config', 'set', 'baseUrl', address]
+    const warned = { code: 0, err: isWarned ? `parley: ${warning}\n` : '' }
+    expect(await run(set, { env })).toMatchObject(warned)
+    await run(['config', 'set', 'allowHttp', 'true'], { env })
+    expect(await run(set, { env })).toMatchObject({ code: 0, err: '' })
   })
 
   test('config init exits with 2 without a terminal, and writes nothing without answers', async () => {
