@@ -141,6 +141,6 @@ function describe({ kind, message, details }: CliError, settings: ResolvedSettin
   const { serviceMessage, problems = [], consequence } = details
   const words = [message, ...problems.slice(0, 3), ...(serviceMessage ? [serviceMessage] : [])].join(': ')
   if (details.status !== undefined && consequence !== undefined) return `${words}; ${consequence}`
-  const hint = `'parley config list${formatProfileFlag(settings)} --effective' shows the address and names that were used`
+  const hint = `'parley config list${formatProfileFlag(settings)} --effective' shows the address and other settings in use`
   return kind === 'not-sent' || kind === 'refused' ? `${words}; ${hint}` : words
 }

@@ -117,8 +117,8 @@ function describeBug(error: unknown): string {
 
 /**
  * Returns a `CliError` unchanged. Any code may run out of file descriptors (EMFILE, ENFILE), which is a
- * failure of kind `file`. Every other error is a bug. `state` may end with a command to copy, so it comes
- * last in the message.
+ * failure of kind `file`. Every other error is a bug. `state` describes what was sent and saved. It may end
+ * with a command to copy, so it comes last in the message.
  */
 export function toFailure(error: unknown, state?: string): CliError {
   if (error instanceof CliError) return error

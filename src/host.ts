@@ -56,7 +56,10 @@ export function createProcessHost(): Host {
   }
 }
 
-/** In a long run, V8's young generation would grow to 128 MiB. Its limit costs 2 to 8 % of processor time. */
+/**
+ * Without a limit, V8's young generation grows to 128 MiB in a long run. The limit costs 2 to 8 % of
+ * processor time.
+ */
 function limitYoungGeneration(cleanups: RunContext['cleanups']): void {
   setGrowthFactor(1)
   // V8 rejects compiled code that was stored with other flags, so the default is restored before parley

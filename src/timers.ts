@@ -9,7 +9,7 @@ export interface Timers {
   wallTime(): number
   /** Also resolves when the signal is aborted. */
   wait(milliseconds: number, signal?: AbortSignal): Promise<void>
-  /** Retries vary their waits with this number from 0 to 1. */
+  /** Returns a number from 0 to 1, which varies the delays between retries. */
   random(): number
 }
 

@@ -7,7 +7,7 @@ import { envFor, response, type Script, serve } from './harness/server.ts'
 const check = ['config', 'check']
 const refusing = response('{"type":"error","error":{"type":"authentication_error","message":"no"}}', '401 No')
 const page = '{"data":[],"has_more":false}'
-const advice = "'parley config list --effective' shows the address and names that were used"
+const advice = "'parley config list --effective' shows the address and other settings in use"
 
 /** Returns the result line of each service, by name. */
 const resultsOf = (out: string): Record<string, string> =>

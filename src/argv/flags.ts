@@ -63,7 +63,7 @@ export function toJsonNumber(value: string): string {
 
 /** Checks a number for the body of a request. The number may have any length. */
 export function toJsonInteger(value: string): string {
-  if (!isInteger.test(value)) throw new Error('not a whole number, such as 0 or 800')
+  if (!isInteger.test(value)) throw new Error('not a whole number such as 0 or 800')
   return value
 }
 

@@ -9,8 +9,8 @@ import type { BatchLineId } from './line-form.ts'
 const [ok, failed] = [-1, -2]
 
 /**
- * Value in `#ids` of an id that an input line has. The value of an id that only the results contain is a part
- * of its request's fingerprint, which is positive.
+ * Value in `#ids` for the id of an input line. An id that only the results contain has a positive value: a
+ * part of its request's fingerprint.
  */
 const inInput = -1
 

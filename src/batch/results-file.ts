@@ -149,7 +149,7 @@ const isIncompleteResult = (text: string): boolean =>
 
 const decoder = new TextDecoder()
 
-/** Also removes the byte order mark that some editors add. */
+/** Decodes UTF-8, and removes the byte order mark that some editors add. */
 const decodeText = (bytes: Uint8Array): string => decoder.decode(bytes)
 
 type ResultLine = Pick<BatchLine, 'index' | 'id' | 'hash' | 'seconds'> & {

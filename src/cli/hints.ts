@@ -61,7 +61,10 @@ const hints: readonly (readonly [names: string, text: string])[] = [
   ['--silent', '-q prints only errors and important warnings'],
   ['--debug, --log, --log-level', '-v prints the headers of requests and responses, timings and retries'],
   ['--proxy', 'HTTPS_PROXY, HTTP_PROXY and ALL_PROXY name the proxy'],
-  ['-k, --insecure, --no-verify-ssl', '--cacert FILE adds CA certificates; no flag disables their check'],
+  [
+    '-k, --insecure, --no-verify-ssl',
+    "--cacert FILE trusts additional CA certificates; no flag turns off the check of the service's certificate",
+  ],
   ['--json-schema, --response-format', '--schema FILE requires JSON that matches'],
   ['--parallel, --jobs, --workers', '--concurrency N limits the concurrent requests of a batch'],
   ['--out, --outfile', '-o FILE writes the result of chat, image, api and events run to a file'],

@@ -180,7 +180,7 @@ class Program implements HelpSource {
   }
 }
 
-/** Throws an `UnknownWordError` for an unknown word. Otherwise returns no text to print before the help. */
+/** Throws an `UnknownWordError` for an unknown word. Otherwise returns an empty text for the help. */
 function refuseWord(command: ParleyCommand, words: readonly string[] = command.args): string {
   if (words[0]?.startsWith('-') === false) throw new UnknownWordError(command, words)
   return ''

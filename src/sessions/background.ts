@@ -84,8 +84,8 @@ export class BackgroundWork {
   }
 
   /**
-   * At least one workflow run can continue without replies. An idle run cannot. A run with a waiting thread
-   * can only if another of its threads works.
+   * At least one workflow run can continue without replies. An idle run cannot continue. A run with a thread
+   * that waits for a reply can continue only if another of its threads works.
    */
   get canContinue(): boolean {
     const findRuns = (threads: Iterable<string>) =>

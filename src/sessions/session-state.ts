@@ -98,8 +98,8 @@ class OrderedState {
   /** Work in progress in the main thread: `modelRequest`, and ids of tool uses that the service runs. */
   protected readonly activeWork = new Set<string>()
   /**
-   * The service has sent an idle event after the agent's work. The session then counts as working until the
-   * next idle event.
+   * The service has sent an idle event after the agent's work. So the session counts as working until the
+   * next idle event, even if no event shows work.
    */
   sendsIdleEvents = false
   protected idle: ReturnType<typeof readStopReason> | undefined

@@ -24,7 +24,7 @@ export const settingDefinitions = {
   accessToken: { type: 'secret', about: "the gateway's bearer token" },
   accessTokenCommand: {
     type: 'text',
-    about: 'a shell command that prints the bearer token on its first line, within --timeout, at most 60 s',
+    about: 'a shell command that prints the bearer token on its first line, within --timeout and 60 s',
     printsSecret: 'accessToken',
   },
   agentsUrl: { type: 'address', about: "the session service's address" },
@@ -32,7 +32,7 @@ export const settingDefinitions = {
   apiKeyCommand: {
     type: 'text',
     about:
-      "a shell command that prints the session service's key on its first line, within --timeout, at most 60 s",
+      "a shell command that prints the session service's key on its first line, within --timeout and 60 s",
     printsSecret: 'apiKey',
   },
   agentsAuth: {

@@ -47,7 +47,7 @@ export const endpoints = {
     request: async () => (await import('./sessions/session-requests.ts')).CreateSessionBody,
   },
   readSession: { ...get, path: '/v1/sessions/{session}' },
-  /** parley never calls this endpoint. It only prints a `parley api` command that raises or removes a budget. */
+  /** parley only prints a `parley api` command for this endpoint, which raises or removes a budget. */
   updateSession: {
     ...post,
     path: '/v1/sessions/{session}',

@@ -22,7 +22,7 @@ const limited = (retryAfter?: number) =>
   failure('rate-limited', retryAfter === undefined ? {} : { retryAfter })
 
 type GateEvent = [
-  /** Start of a request, its success or failure, or a 429 with this Retry-After. */
+  /** A number is a 429 with this Retry-After, `undefined` a 429 without one. */
   what: 'start' | 'success' | 'failure' | number | undefined,
   pauseNumber: number,
   now: number,
@@ -149,7 +149,7 @@ describe('concurrency of a batch', () => {
     expect(lengths).toEqual([250, 1000, 1000, 4000, 4000, 8000, 4000])
   })
 
-  test('a batch adds one concurrent request after as many answers as run at once, up to --concurrency', () => {
+  test('a batch adds a slot after as many answers as it has slots, up to --concurrency', () => {
     let gate = play([
       [1, 0, 0],
       [1, 1, 1000],
@@ -166,7 +166,7 @@ describe('concurrency of a batch', () => {
   test.each([
     ['does not raise its concurrency after answers to requests that started before a pause', 2, 0, 9000, 4],
     ['does not raise its concurrency right after a pause', 2, 1, 3999, 4],
-    ['raises its concurrency when a pause is over for as long as the pause lasted', 2, 1, 4000, 5],
+    ['raises its concurrency once the time since a pause equals the length of the pause', 2, 1, 4000, 5],
     ['does not raise its concurrency in the first minute after a longer pause', 1000, 1, 1_059_999, 4],
     ['raises its concurrency a minute after a pause at the latest', 1000, 1, 1_060_000, 5],
   ])('a batch %s', (_, retryAfter, pauseNumber, now, slots) => {
@@ -463,7 +463,7 @@ describe('outage of the service during a batch', () => {
       [1, 2, 3, 4, 5, 6, 7, 8],
       true,
     ],
-    ['detects no outage after one failed line less than run at once', 8, [1, 2, 3, 4, 5, 6, 7], false],
+    ['detects no outage if fewer lines in a row fail than run at once', 8, [1, 2, 3, 4, 5, 6, 7], false],
     ['detects an outage after four failed lines in a row with a concurrency of two', 2, [1, 2, 3, 4], true],
     ['detects no outage after three failed lines in a row with a concurrency of two', 2, [1, 2, 3], false],
     ['detects no outage if the same three lines fail twice', 4, [1, 2, 3, 3, 2, 1], false],

@@ -127,7 +127,7 @@ test('B06: a batch with few descriptors lowers its concurrency and finishes (nee
 test('B07: a deleted current folder is not reported as a bug (needs POSIX files)', async () => {
   const before = 'mkdir gone && cd gone && rmdir ../gone'
   const demo = ['--profile', 'demo', '--no-stdin']
-  // Commands that need no file of that folder work.
+  // Commands that need no file of the deleted folder work.
   for (const argv of [
     ['chat', 'hi', ...demo],
     ['config', 'list'],

@@ -55,7 +55,7 @@ test.each([
   ['chat hi --image a.png', "-f FILE adds an image to a request, and 'parley image' creates an image"],
   ['chat hi --access-token canary', "'parley config set accessToken', or PARLEY_ACCESS_TOKEN"],
   ['events follow --since 1h', '--limit N prints the newest N events'],
-  ['chat hi --insecure', '--cacert FILE adds CA certificates'],
+  ['chat hi --insecure', '--cacert FILE trusts additional CA certificates'],
   ['-p hi', 'as in: parley chat "Say hello"'],
   ['--json', "--raw prints the service's JSON"],
   ['config ls', "'parley config list' prints the values of a profile"],

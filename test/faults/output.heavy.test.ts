@@ -53,7 +53,7 @@ testFaultsOnce('O: parley saves or prints each answer if an output fails', [
     out: 'line 0\n0\n',
     reqs: 1,
     err: [/^$/],
-    // The connection must be closed, so this wait does not end with the command.
+    // Waits even after the command has ended, so the row fails if parley does not close the connection.
     during: async () => {
       while (!hasLeft) await pause(10)
     },

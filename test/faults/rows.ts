@@ -231,8 +231,8 @@ async function runInThisProcess(row: FaultRow): Promise<void> {
   const { server, folder, argv, env } = await setUp(row)
   try {
     const ending = await runInProcess({ ...row, argv, env }, folder)
-    // An open connection would keep a separate process alive, so each connection must end. A server with
-    // `onConnection` does not read, so it never detects the end.
+    // parley must close every connection, because an open one would keep a real process running. A server
+    // with `onConnection` does not read, so it never detects the close.
     while (!row.listen?.onConnection && server.sockets.size > 0) await pause(5)
     checkResult(row, ending, server)
     row.check?.({ ending, server })

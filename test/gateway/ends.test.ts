@@ -18,7 +18,7 @@ const sse = 'text/event-stream'
 
 /**
  * Runs parley against a service that sends these chunks and then keeps the connection open for ten minutes.
- * Before each comment, the service waits for 3 s.
+ * Before each SSE comment, the service waits for 3 s.
  */
 async function runAgainst(argv: string[], pieces: (string | Uint8Array)[], type = sse) {
   const cwd = temporaryFolder()

@@ -59,8 +59,8 @@ export const shown = (event: Event, how: Visibility & Pick<ShownEvent, 'after'>)
 })
 
 /**
- * Failure of a request. After `reset` the client cannot detect whether the service received the request,
- * after `unreachable` it did not. `stall` never answers, `cut` sends a part of the body.
+ * Failure of a request. After `reset`, the client cannot detect whether the service received the request.
+ * After `unreachable`, the service has not received it. `stall` never answers. `cut` breaks off a body.
  */
 export type RequestFault =
   | 'unreachable'
@@ -106,7 +106,7 @@ interface ListRule extends Rule {
 }
 
 interface StreamRule extends Rule {
-  /** First events of the stream. With them, `cutAfter` cuts the stream at once, not at the next event. */
+  /** First events of the stream. If set, a cut follows the last event directly and needs no next event. */
   events?: readonly Event[]
   /** Earlier events with which the stream starts: all, or this number of the last events. Default: none. */
   replay?: 'all' | number
@@ -192,7 +192,7 @@ export function createSessionService(script: SessionScript) {
   const [events, posts]: [Event[], Event[][]] = [[], []]
   const counts = new Map<string, number>()
   const streams = new Set<(entry: HistoryEntry) => void>()
-  /** Lists that have a next page, by the cursor of this page. The page starts at the event `from`. */
+  /** Lists that have a next page, by the cursor of their next page, which starts at the event `from`. */
   const pages = new Map<string, { events: Event[]; from: number; number: number }>()
 
   function isDue({ at }: HistoryEntry, when: When = 0): boolean {

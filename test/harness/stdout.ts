@@ -1,9 +1,7 @@
 import { Writable } from 'node:stream'
 import type { StdStream } from '../../src/io/output.ts'
 
-/**
- * Creates a stdout that accepts some writes. Later writes fail with the error code, or never end without it.
- */
+/** Creates a stdout that accepts some writes. Later writes fail with `code`, or never end without `code`. */
 export function createFailingStdout(acceptedWrites: number, code?: string): StdStream {
   let left = acceptedWrites
   const stream = new Writable({

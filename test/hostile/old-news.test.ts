@@ -130,7 +130,7 @@ describe.each(actions)('events run after another client %s (needs sh)', (what, i
       if (!ids.includes('t1') || ids.length > 1) expect(left.map(({ toolUse }) => toolUse)).toContain('c2')
       for (const { toolUse, reason } of left)
         expect(err).toMatch(
-          new RegExp(`${toolUse} is not answered by this run: ${reason}(; its command has run)?\n`),
+          new RegExp(`${toolUse} is not answered by this run: ${reason}(; its --tool command has run)?\n`),
         )
     })
   })

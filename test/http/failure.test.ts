@@ -127,20 +127,30 @@ describe('--errors json', () => {
 
   test.each<[string, string[], Exchange[], object]>([
     [
-      'a chat without an answer',
+      'false after a chat without an answer',
       ['chat', 'x'],
       [unanswered],
       { exit: 10, retry: 'later', safeToRetry: false },
     ],
     [
-      'a chat that was refused after an answer that did not match',
+      'false after a chat that was refused after an answer that did not match',
       ['chat', 'x', '--retries', '0', '--schema', 's', '--schema-retries', '1'],
       [answering(message('{}')), status(429)],
       { exit: 6, retry: 'later', safeToRetry: false },
     ],
-    ['a refused chat', ['chat', 'x', '--retries', '0'], [status(429)], { retry: 'later', safeToRetry: true }],
-    ['a list', ['events', 'list', '-s', 's', '--retries', '0'], [status(502)], { safeToRetry: true }],
-  ])('safeToRetry is true only if nothing may be billed twice: %s', async (_, argv, answers, known) => {
+    [
+      'true after a refused chat',
+      ['chat', 'x', '--retries', '0'],
+      [status(429)],
+      { retry: 'later', safeToRetry: true },
+    ],
+    [
+      'true after a list request',
+      ['events', 'list', '-s', 's', '--retries', '0'],
+      [status(502)],
+      { safeToRetry: true },
+    ],
+  ])('safeToRetry is %s', async (_, argv, answers, known) => {
     const cwd = temporaryFolder()
     writeFileSync(join(cwd, 's'), '{"required":["n"]}')
     const exchange = answerInOrder(...answers)

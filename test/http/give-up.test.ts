@@ -107,7 +107,7 @@ test('--timeout ends an upload that makes no progress', async () => {
   }
 })
 
-test('a connection that closes without an answer suggests https:// only before the first answer of the address', async () => {
+test('if a connection closes without an answer, parley suggests https:// unless the address has answered before', async () => {
   for (const [answers, suggestion] of [
     [[], ' (should the address begin with https://?)'],
     [[response('', '500 Oops')], ''],

@@ -104,7 +104,7 @@ describe('consequences of a status', () => {
     ['payment', 200, 'never', 'look-first', 'end'],
     ['response', 200, 'never', 'look-first', 'continue'],
   ])(
-    'an error of kind "%s" in a response with status %i is not retried, does not pause a batch, and may hide an accepted event',
+    'parley does not retry after an error of kind "%s" in a response with status %i, and an event may have been accepted',
     (...row) => {
       const [kind, status, chat, send, others] = row
       const error = new CliError(kind, 'x', { status, errorIn: 'body' })

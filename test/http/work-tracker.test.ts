@@ -339,7 +339,7 @@ test('an interrupt saves the received data of nested work, the innermost first, 
   })
 })
 
-test('a later call without a message keeps the message of the last accepted request', () => {
+test('an interrupt reports the last accepted request that has a message', () => {
   const tracker = new WorkTracker()
   open(tracker, { changesData: true })
   tracker.beginCall(event).confirm('the task was accepted')

@@ -81,7 +81,7 @@ const dated = `# Changes\n\n## 1.10.0 - 2026-11-21\n\n- This.\n\n## 1.1.0 - 2026
 
 test.each<[rule: string, ref: string, version: string, changes: string, notes?: string]>([
   ['takes its notes from CHANGELOG.md', 'refs/tags/v1.10.0', '1.10.0', dated, '\n- This.\n\n'],
-  ['may have an older version', 'refs/tags/v1.1.0', '1.1.0', dated, '\n- That.\n'],
+  ['may be older than the newest version in CHANGELOG.md', 'refs/tags/v1.1.0', '1.1.0', dated, '\n- That.\n'],
   ['needs the tag of its version', 'refs/tags/v1.10.0', '1.1.0', dated],
   ['needs a tag, not a branch', 'refs/heads/v1.1.0', '1.1.0', dated],
   ['needs a version of three numbers', 'refs/tags/v1.1', '1.1', dated],

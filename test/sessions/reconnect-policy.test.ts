@@ -44,7 +44,7 @@ function createPolicy(deadlineMs: number, { hasNewSecrets = false } = {}) {
   return { policy, pass, attempted, notes, deadline, attempt }
 }
 
-/** Passes a failure to the policy several times, the last time at `now`. Returns the last decision. */
+/** Passes a failure to the policy `times` times at the time `now`. Returns the last decision. */
 function decide(error: CliError, { times = 1, now = 0 } = {}) {
   const { policy, pass } = createPolicy(Infinity, { hasNewSecrets: true })
   pass(now)

@@ -159,7 +159,7 @@ test('a stuck session has the message of its last error as the reason, if the er
   expect(state.stop).toEqual(stuck('retries_exhausted'))
 })
 
-test('the state of a session that reached its budget has the last budget of the service', () => {
+test('the stop of a session that reached its budget contains the last budget that the service sent', () => {
   const budget = { amount: 250n, currency: 'USD' }
   expect(after('usage1 say1 budget1').stop).toEqual(stuck('budget_reached', { budget }))
 })
@@ -205,7 +205,7 @@ test("only a client's reply to the named tool use counts as a reply", () => {
   ])
 })
 
-test('a service is known to send idle events after one that ends a turn, but not after one for a waiting tool use', () => {
+test('`sendsIdleEvents` is true after an idle event that ends a turn, but not after an idle event for a waiting tool use', () => {
   expect(after('message1 say1 idle1').sendsIdleEvents).toBe(true)
   expect(after('use1 idle1').sendsIdleEvents).toBe(false)
 })

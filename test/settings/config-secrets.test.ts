@@ -314,7 +314,7 @@ describe('secret commands (needs sh)', () => {
     ['echo canary; echo "no\x1b[31m such item" >&2; exit 4', 'failed with exit code 4: no^[[31m such item\n'],
     ['true', 'printed nothing\n'],
   ])(
-    'parley exits with 3 and prints the escaped stderr of a secret command that fails: %s',
+    'parley exits with 3 and prints why the secret command gave no secret, but not its stdout: %s',
     async (command, failWithText) => {
       const ended = await run(['chat', 'x'], from(command))
       expect(ended).toMatchObject({ code: 3, out: '', requests: [] })

@@ -9,7 +9,7 @@ import { temporaryFolder } from '../harness/run.ts'
 /** Commands that start processes which never end by themselves. One process ignores signals. */
 const member = (rest: string) => `sh -c 'echo $$ >> pids; ${rest}'`
 const children = `${member('trap "" TERM HUP; sleep 300; sleep 300')} & ${member('exec sleep 300')}`
-/** The same commands and one more process, whose parent has ended. */
+/** The commands of `children`, and one more process whose parent has ended. */
 const family = `(${member('exec sleep 300')} &); ${children}`
 
 const world = (command: string) => {

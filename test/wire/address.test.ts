@@ -82,7 +82,7 @@ test.each([
   ['local[host', false],
   ['local]host', false],
   ['', false],
-])('S03: the host %s is a loopback address: %j', (host, is) => expect(isLoopbackHost(host)).toBe(is))
+])('S03: isLoopbackHost(%j) returns %j', (host, is) => expect(isLoopbackHost(host)).toBe(is))
 
 test.each([
   ['http://h.test', true],
@@ -91,4 +91,4 @@ test.each([
   ['http://[::1]/', false],
   // URL parses this host as 127.0.0.1.
   ['http://0x7f.1', false],
-])('a request to %s is unencrypted: %j', (address, is) => expect(isUnencryptedRemote(address)).toBe(is))
+])('isUnencryptedRemote(%j) returns %j', (address, is) => expect(isUnencryptedRemote(address)).toBe(is))

@@ -33,7 +33,7 @@ test.each<[text: string, texts: string[], hasNextField: boolean, next: object | 
   ['{"data":[{"id":"a"}],"has_more":true,"last_id":""}', ['{"id":"a"}'], true, after('a')],
   ['{"data":[{"id":"a"}],"has_more":true,"last_id":{}}', ['{"id":"a"}'], true, after('a')],
   ['{"data":[],"next_page":null,"has_more":true,"last_id":"z"}', [], true, after('z')],
-])('the list page %s has the items %j, a field about the next page: %j, and the next page %j', (...row) => {
+])('readListPage(%s) returns the items %j, hasNextField %j and the next page %j', (...row) => {
   const [text, texts, hasNextField, next] = row
   const read = page(text)
   expect(read).toMatchObject({ texts, hasNextField, data: texts.map((each) => JSON.parse(each)) })
@@ -48,7 +48,7 @@ test.each([
     'the list has more items, but no cursor for the next page',
   ]),
   ['{"data":[],"has_more":true}', 'the list has more items, but no cursor for the next page'],
-])('the list page %s does not name its next page: %s', (text, message) => {
+])('next() after the list page %s throws "%s"', (text, message) => {
   const read = page(text)
   expect(read.hasNextField).toBe(true)
   expect(() => read.next()).toThrow(message)

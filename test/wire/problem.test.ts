@@ -229,7 +229,7 @@ test.each<[body: unknown, is: boolean]>([
   [{ message: 'm', status: 500 }, true],
   ['message', false],
   [undefined, false],
-])('R86: %j is an error body: %j', (body, is) => expect(isErrorEnvelope(body)).toBe(is))
+])('R86: isErrorEnvelope(%j) returns %j', (body, is) => expect(isErrorEnvelope(body)).toBe(is))
 
 test.each<[names: string[], kind: string]>([
   [[], 'response'],
@@ -316,7 +316,7 @@ test.each<[body: string, contentType: string, read: object]>([
   ['"a', '', odd('the answer is not JSON', { body: '"a' })],
   ['words', 'text/plain', odd('the answer (text/plain) is not JSON', { body: 'words', says: 'words' })],
   ['a {', '', odd('the answer is not JSON', { body: 'a {', says: 'a {' })],
-])('the answer %s of type %j is read as %j', (body, contentType, read) => {
+])('the answer %j with the content type %j is read as %j', (body, contentType, read) => {
   expect(failureOf(() => parseReceivedBody(body, contentType))).toEqual(read)
 })
 

@@ -169,7 +169,7 @@ test.each([
   ['pings', false],
   ['xping', false],
   ['', false],
-])('an event named %j with text is a keep-alive: %j', (event, isKept) => {
+])("isKeepAlive('words', %j) returns %j", (event, isKept) => {
   expect(isKeepAlive('words', event)).toBe(isKept)
   expect(isKeepAlive('{}', event)).toBe(false)
 })

@@ -74,7 +74,10 @@ export class ConfirmationPrompt {
     return decisions
   }
 
-  /** Withdraws the question about a tool use. Before `ask` returns, the decision is withdrawn too. */
+  /**
+   * Closes the question about a tool use. If the person has already answered it and `ask` has not returned
+   * yet, drops the answer too.
+   */
   withdraw(id: string): void {
     this.#withdrawn.add(id)
     this.#decisions.delete(id)

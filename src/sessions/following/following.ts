@@ -111,7 +111,10 @@ const readList = { do: 'list', delayMs: 0 } as const
 
 const show = (items: EventItem[]): FollowEffect => ({ do: 'show', items })
 
-/** The caller must open the stream before it sends events, so that the stream delivers every later event. */
+/**
+ * If events that the caller sent are missing, the follower starts with the stream alone, so the caller must
+ * open the stream before it sends them. Otherwise the follower starts with the list.
+ */
 export function computeFirstFollowStep(seen: SeenEvents, followsForever: boolean): FollowStep {
   const tracking = { seen, followsForever }
   return seen.isMissingSentEvents

@@ -298,7 +298,7 @@ class SentEvents {
   search: 'open' | 'in stream' | 'over' = 'open'
   /** Identity of the first event after the sent events. A list with this event is up to date. */
   firstLaterEvent: string | undefined
-  /** A new event has the type of a sent event. It may be the sent event with other content. */
+  /** An unmatched new event has the type of a sent event. The service may have changed its id or content. */
   hasSimilar = false
   readonly wasBusy: boolean
   readonly #sent: readonly SessionEvent[]

@@ -148,8 +148,8 @@ export class SessionLog {
   }
 
   /**
-   * Returns whether the session still worked on another client's task. Services without `processed_at` in
-   * client events do not queue tasks, so the result is then false.
+   * Returns whether the session still worked on another client's task before the event at `index`. Services
+   * without `processed_at` in client events do not queue tasks, so the result is then false.
    */
   #isBusyBefore(index: number): boolean {
     const before = this.#entries.slice(0, index)
@@ -174,8 +174,8 @@ export class SessionLog {
 
   /**
    * Puts listed events in the list's order. An unlisted event stays before the listed event that follows it.
-   * An unlisted event that this process sent instead stays after the listed event that precedes it. Newly
-   * listed events may be a reaction to the sent event.
+   * An unlisted event of this process stays after the listed event before it, because newly listed events may
+   * react to the event of this process.
    */
   #sortByList(listed: readonly LoggedEvent[]): void {
     const known = listed.filter(({ index }) => index >= 0)

@@ -206,8 +206,8 @@ export class Audit {
         known: EventListSnapshot().safeParse(known).data,
       })
     if (event === 'interrupt') this.interruptAt = Date.parse(String(time))
-    // An interrupt does not affect a task that is sent later. A refusal without a tool use and a task is the
-    // refusal of the interrupt.
+    // An interrupt does not affect a task that is sent later. A `refused` line with neither a tool use nor a
+    // task means that the service refused the interrupt.
     if (isOfTask ? event === 'sent' : event === 'refused' && toolUse === null) this.interruptAt = undefined
   }
 

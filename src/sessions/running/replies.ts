@@ -163,7 +163,7 @@ export class ReplySender {
     const hasRun = this.#getReply(id).is === 'has-result'
     this.record(use, { event: 'answered-elsewhere' }, { reason })
     this.judgements.delete(id)
-    if (hasRun) messages.warn(`${id} is not answered by this run: ${reason}; its command has run`)
+    if (hasRun) messages.warn(`${id} is not answered by this run: ${reason}; its --tool command has run`)
     else messages.note(`${id} is not answered by this run: ${reason}`)
   }
 

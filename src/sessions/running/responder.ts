@@ -142,7 +142,8 @@ export class ToolUseResponder {
       await this.#execute(command.use)
       await this.#replies.post(this.#createResultReply(command.use))
     }
-    // Comes last, because the replies above may lead to an idle event that shows whether these arrived.
+    // The replies above may lead to an idle event that shows whether the unconfirmed replies arrived, so this
+    // check comes last.
     await this.#replies.confirmArrival(unconfirmed)
   }
 

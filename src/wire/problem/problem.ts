@@ -63,8 +63,8 @@ export function isErrorEnvelope(body: unknown): boolean {
   const value = Array.isArray(body) ? body[0] : body
   if (!isObject(value)) return false
   const type = readField(value, 'type')
-  // A `session.error` event has the field `error`, but it is an event, so values with a type need more than
-  // that field.
+  // A `session.error` event also has the field `error`. So in a value with a type, this field alone does not
+  // prove an error body.
   if (typeof type !== 'string') return looksLikeError(value)
   const isProblem =
     type.endsWith('_error') || (type.includes(':') && typeof readField(value, 'title') === 'string')

@@ -36,8 +36,8 @@ export function readEventsPage(text: string) {
 
 /**
  * Reads an event of the stream. `name` is the value of the `event:` line, which is the only sign of some
- * errors. Throws a `CliError`: a permanent error has the kind of its type, any other error has the kind
- * `response`.
+ * errors. Throws a `CliError` if the stream sends an error. An error that a retry cannot fix has the kind
+ * `credentials`, `refused` or `payment`, by its type. Any other error has the kind `response`.
  */
 export function readEventItem(data: string, name = ''): EventItem {
   const value = name === 'error' ? readErrorEvent(data) : parseReceived(data, 'an event of the stream')

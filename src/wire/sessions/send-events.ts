@@ -7,7 +7,10 @@ const notEmpty = z.buildOnFirstUse(() => z.minLength(1, 'must not be empty'))
 
 const ToolUseId = z.buildOnFirstUse(() => z.string().check(notEmpty(), z.maxLength(128)))
 
-/** In characters, as in the specification (src/wire/README.md: session events, 8), and as zod counts. */
+/**
+ * The specification gives the limit in characters (src/wire/README.md: session events, 8). zod counts code
+ * points.
+ */
 export const maxDenyMessageLength = 10_000
 
 export const DenyMessage = z.buildOnFirstUse(() => z.string().check(z.maxLength(maxDenyMessageLength)))

@@ -81,7 +81,7 @@ export function createScenarioService(scenario: Scenario, timers: Timers) {
         },
       }
     }),
-    // The service has no session resource.
+    // The service does not support GET /v1/sessions/{id}, so the response has neither an id nor a status.
     session: () => ({ data: [] }),
   })
 

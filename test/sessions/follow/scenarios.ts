@@ -211,9 +211,9 @@ const behaviour = ({ maxLag, maxLate, mayOmitUserEvents, maySendComments }: Scen
 })
 
 /**
- * Generates sessions that get a message. Excludes cases that no client can distinguish: If streams omit the
- * message, the first list is complete. If the response has no id, the events that the first list omits have
- * no equal message.
+ * Generates sessions that get a message. Excludes cases in which no client can find the message. If streams
+ * omit the message, the first list is complete. If the response has no id, the first list omits no older
+ * message with the same content.
  */
 export const sendScenarios = (limits: ScenarioLimits): fc.Arbitrary<Scenario> =>
   fc.record(behaviour(limits)).map(({ past: history, list, ending, afters, listing, ...rest }) => {

@@ -137,7 +137,7 @@ test.each<Row>([
 
 test.each([
   [
-    'with a star matches every character',
+    'with a star matches any text, also a line break and ..',
     { tool: 'bash', input: { command: '*rm *' } },
     bash('a;\n../rm -r'),
     true,
@@ -235,8 +235,8 @@ function isPlainMatch(pattern: string, text: string, isNarrow: boolean): boolean
 }
 
 /**
- * Creates a pattern and a text: the pattern with other texts instead of its stars, and perhaps one more
- * character.
+ * Creates a pattern and a text that matches it or almost matches it. The text is the pattern with each star
+ * replaced, and perhaps with one more character.
  */
 const nearly = fc
   .tuple(

@@ -118,7 +118,7 @@ test.each<['equals' | 'differs from', title: string, lines: string[]]>([
     [decided({ a: 1, b: 2 }), decided({ a: 1 }), decided({ a: 1, b: 2 })],
   ],
   ['equals', 'another input in a line that is not a decision', [use('sent', { input: { a: 1 } })]],
-])('a tool use %s the decided tool use in an audit file with %s', async (expected, _, lines) => {
+])('a tool use %s the recorded tool use if the audit file has %s', async (expected, _, lines) => {
   const text = '{"id":"t1","type":"agent.tool_use","name":"bash","input":{"a":1,"b":2}}'
   const toolUse = readToolUse({ text }) as ParsedToolUse
   const isDifferent = await readAudit(lines, (audit) => audit.differsFromDecidedToolUse(toolUse))

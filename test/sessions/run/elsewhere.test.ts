@@ -136,7 +136,7 @@ describe('reply of another client', () => {
     agent.write('acted', '')
     const { code, err } = await ended
     expect({ code, posts: agent.posts }, err).toEqual({ code: 0, posts: 0 })
-    expect(err).toContain('c1 is not answered by this run: it has a result; its command has run')
+    expect(err).toContain('c1 is not answered by this run: it has a result; its --tool command has run')
   })
 })
 

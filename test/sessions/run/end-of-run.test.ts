@@ -49,7 +49,7 @@ describe('--tool command that fails (needs sh)', () => {
   test.each([
     ['fails', 'exit 3'],
     ['prints more than 1 MiB', 'head -c 1100000 /dev/zero'],
-  ])('events run warns with -q, and counts in the report, that a --tool command %s', async (_, command) => {
+  ])('events run warns even with -q that a --tool command %s, and counts the failure', async (_, command) => {
     const service = open()
     const { code, out, err } = await service.run([...line(command), '-q'])
     expect({ code, out }, err).toEqual({ code: 0, out: 'done\n' })

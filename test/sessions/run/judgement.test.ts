@@ -109,7 +109,7 @@ test.each([
   [builtIn, 'with a command', 'deny', 'command'],
   [builtIn, 'with a command', 'ask', 'service'],
   [mcp, 'with a command', 'allow', 'service'],
-])('an %s %s and with the permission %s is executed by: %s', (type, command, permission, executor) => {
+])('an %s %s and with the permission %s has the executor %j', (type, command, permission, executor) => {
   const name = command === 'with a command' ? 'x' : 'y'
   const use = read(`"name":"${name}","evaluated_permission":${JSON.stringify(permission)}`, type)
   expect(getToolUseExecutor(use, new Map([['x', 'echo']]))).toBe(executor)

@@ -532,7 +532,7 @@ test('Y62: events run leaves a tool use open if its id has a colon or a dot, and
   expect([...agent.acceptedReplies.keys()]).toEqual(['t2', 'call:1.x'])
 })
 
-test('after a deadline or with an open tool use, the JSON error of events run has "retry": "later" and "sent"', async () => {
+test('after a deadline or with an open tool use, events run reports "retry": "later" and whether this run sent anything', async () => {
   async function getFailure(agent: ReturnType<typeof openAgent>, words: string[]) {
     const { err } = await agent.runTask([...words, '--errors', 'json', '--report', 'r.json'])
     const { exit, sent, retry } = JSON.parse(err.trim().split('\n').at(-1) ?? '').error

@@ -64,12 +64,12 @@ test('TaskEventCounter counts the listed events that equal an event of the task,
   expect(counter.known).toEqual({ ...none, alike: 2, last: 'e1' })
 })
 
-test.each<[known: unknown, isKnown: boolean]>([
-  [{ alike: 0, marks: [] }, true],
-  [{ alike: 0 }, false],
-  [{ alike: '1', marks: [] }, false],
-  [{ alike: 1, last: 5, marks: [] }, false],
-  [{ alike: 1, marks: [5] }, false],
-])('the `known` field %j of an audit file is valid: %j', (known, isKnown) => {
-  expect(EventListSnapshot().safeParse(known).success).toBe(isKnown)
+test.each<[known: unknown, verb: 'is' | 'is not']>([
+  [{ alike: 0, marks: [] }, 'is'],
+  [{ alike: 0 }, 'is not'],
+  [{ alike: '1', marks: [] }, 'is not'],
+  [{ alike: 1, last: 5, marks: [] }, 'is not'],
+  [{ alike: 1, marks: [5] }, 'is not'],
+])('%j %s a valid `known` field of an audit file', (known, verb) => {
+  expect(EventListSnapshot().safeParse(known).success).toBe(verb === 'is')
 })

@@ -226,7 +226,7 @@ test.each<[title: string, limits: Limits, events: object[], message: string | un
     [createUsageEvent(9, 9, '150')],
     'the run cost $1.50, and --max-cost is 1.509',
   ],
-])('events run exceeds a limit as soon as the certain usage reaches it: %s', (_, limits, events, message) => {
+])('events run compares only the known usage with its limits: %s', (_, limits, events, message) => {
   expect(createMeter(events, limits).describeExceededLimit()).toBe(message)
 })
 

@@ -153,7 +153,7 @@ test('events send exits with 1 and the place of the bug if reading a response th
   expect(err).toContain('TypeError at receipt.test.ts:')
 })
 
-/** Returns the steps of events send in order, and its failure. */
+/** Reads a receipt. Returns what `readReceipt` printed and reported, in order, and its failure. */
 async function read(response: Response, flags: { raw?: boolean } = {}) {
   const steps: string[] = []
   const output = { isTerminal: false, write: async (text: unknown) => void steps.push(`out ${text}`) }

@@ -168,14 +168,11 @@ test.each([
   ['an image', [{ inlineData: { data: 'x' } }]],
   ['a text', [{ text: 'a' }]],
   ['an image with a text', [{ text: 'a' }, { inlineData: { data: 'x' } }]],
-])(
-  'an answer of one value with %s and a finish reason is complete, and counts as one piece of content',
-  (_, parts) => {
-    const reader = new AnswerReader()
-    reader.addEvent(native({ content: { parts }, ...stop }))
-    expect([reader.contentCount, reader.progress()]).toEqual([1, 'settled'])
-  },
-)
+])('an answer of one value with %s and a finish reason is complete, and contentCount is 1', (_, parts) => {
+  const reader = new AnswerReader()
+  reader.addEvent(native({ content: { parts }, ...stop }))
+  expect([reader.contentCount, reader.progress()]).toEqual([1, 'settled'])
+})
 
 test('an end marker ends an answer', () => {
   const reader = new AnswerReader()
@@ -254,7 +251,7 @@ describe('content of an answer other than text', () => {
       [{ content: [{ type: 'x', output: 'a' }] }, native({ content: { parts: [{ output: 'a' }] } })],
       ['something else'],
     ],
-  ])('E34: the events %j contain, in addition to text: %j', (values, otherContent) => {
+  ])('E34: the content other than text in the events %j is %j', (values, otherContent) => {
     const reader = new AnswerReader()
     for (const value of values) reader.addEvent(value)
     expect([...reader.otherContent]).toEqual(otherContent)

@@ -57,7 +57,7 @@ describe('long string in an answer, kept as bytes', () => {
     expect([text.length < cut, bytesOf(JSON.parse(text)).length]).toEqual([true, cut])
   })
 
-  test('a long string without an end stays in the JSON text', () => {
+  test('a long string without a closing quote stays in the JSON text', () => {
     const body = `{"a":"${x(cut)}`
     expect(shorten(body).text).toBe(body)
   })

@@ -102,7 +102,7 @@ describe('answer in the message form', () => {
     [Object.create({ content: [] }), false],
     [['content'], false],
     ['content', false],
-  ])('%j is an answer in the message form: %j', (value, is) => expect(isMessageAnswer(value)).toBe(is))
+  ])('isMessageAnswer(%j) returns %j', (value, is) => expect(isMessageAnswer(value)).toBe(is))
 })
 
 const event = (type: string, fields: object = {}) => ({ type, ...fields })
@@ -178,7 +178,7 @@ describe('event of a message stream', () => {
     [{ type: ['ping'] }, false],
     [['ping'], false],
     [null, false],
-  ])('%j is an event of a message stream: %j', (value, is) => expect(isMessageEvent(value)).toBe(is))
+  ])('isMessageEvent(%j) returns %j', (value, is) => expect(isMessageEvent(value)).toBe(is))
 })
 
 test.each([

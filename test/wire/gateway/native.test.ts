@@ -192,15 +192,15 @@ test.each<[part: object, has: Piece]>([
   [{ text: 'a', thought: true, thoughtSignature: 'b' }, { otherContent: ['thoughts'] }],
 ])('the native part %j is read as %j', (part, has) => read(parts({}, part, {}), { ...open, ...has }))
 
-test.each<[candidate: object, hasOther: boolean]>([
-  [{ content: { text: 'a' } }, true],
-  [{ content: { text: 'a', parts: [] } }, true],
-  [{ content: { role: 'model', parts: null } }, false],
-  [{ content: null, output: 'a' }, false],
-  [{ content: { role: 'model' }, output: 'a' }, false],
-  [{ safetyRatings: [] }, false],
-])('the native candidate %j has content in an unknown field: %j', (candidate, hasOther) =>
-  read({ candidates: [candidate] }, { ...open, otherContent: hasOther ? ['something else'] : [] }),
+test.each<[candidate: object, verb: 'has' | 'does not have']>([
+  [{ content: { text: 'a' } }, 'has'],
+  [{ content: { text: 'a', parts: [] } }, 'has'],
+  [{ content: { role: 'model', parts: null } }, 'does not have'],
+  [{ content: null, output: 'a' }, 'does not have'],
+  [{ content: { role: 'model' }, output: 'a' }, 'does not have'],
+  [{ safetyRatings: [] }, 'does not have'],
+])('the native candidate %j %s content in an unknown field', (candidate, verb) =>
+  read({ candidates: [candidate] }, { ...open, otherContent: verb === 'has' ? ['something else'] : [] }),
 )
 
 test.each([
@@ -224,4 +224,4 @@ test.each([
   [Object.create({ candidates: [] }), false],
   [['candidates'], false],
   [null, false],
-])('%j is a native answer: %j', (value, is) => expect(isNativeAnswer(value)).toBe(is))
+])('isNativeAnswer(%j) returns %j', (value, is) => expect(isNativeAnswer(value)).toBe(is))

@@ -88,7 +88,7 @@ describe('edit of a JSON body', () => {
     ['{}', ['["\\""]=1'], '{"\\"":1}'],
     ['{}', ['["5"]=1', 'a["5"]=2'], '{"5":1,"a":{"5":2}}'],
   ])(
-    '%j with --set %j changes only the assigned path and keeps the rest byte for byte',
+    'in the body %j, the --set flags %j change only the assigned paths and keep the rest byte for byte',
     (text, sets, edited) => {
       expect(editJson(text, sets.map(parseSetFlag))).toBe(edited)
     },

@@ -25,7 +25,7 @@ test.each([
   [undefined, false],
   ['{}', false],
   [1, false],
-])('%j is a JSON object: %j', (value, is) => expect(isObject(value)).toBe(is))
+])('isObject(%j) returns %j', (value, is) => expect(isObject(value)).toBe(is))
 
 test.each([
   [['events', 2, 'content', 0, 'text'], 'events[2].content[0].text'],

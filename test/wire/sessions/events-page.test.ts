@@ -21,16 +21,13 @@ test.each<[text: string, events: object[], hasNextField: boolean, next?: object]
   [`[${first}]`, [{ id: 'a', type: 'x' }], false],
   [`{"data":[${first}],"next_page":"p"}`, [{ id: 'a', type: 'x' }], true, { name: 'page', value: 'p' }],
   ['{"data":[{"type":"x","id":5,"n":12345678901234567890}]}', [{ type: 'x' }], false],
-])(
-  'the events page %s has the events %j, a field about the next page: %j, and the next page %j',
-  (...row) => {
-    const [text, events, hasNextField, next] = row
-    const page = readEventsPage(text)
-    expect(page).toMatchObject({ items: events.map((event) => ({ event })), hasNextField })
-    expect(page.next()).toEqual(next)
-    for (const { text: own } of page.items) expect(text).toContain(own)
-  },
-)
+])('readEventsPage(%s) returns the events %j, hasNextField %j and the next page %j', (...row) => {
+  const [text, events, hasNextField, next] = row
+  const page = readEventsPage(text)
+  expect(page).toMatchObject({ items: events.map((event) => ({ event })), hasNextField })
+  expect(page.next()).toEqual(next)
+  for (const { text: own } of page.items) expect(text).toContain(own)
+})
 
 test.each([
   ['5', 'must be an object'],
@@ -72,7 +69,7 @@ test.each([
   ['{"id":"a"}', 'an event of the stream: type: is missing'],
   ['5', 'an event of the stream: must be an object'],
   ['null', 'an event of the stream: must be an object'],
-])('the stream data %s is not an event: %s', (data, message) => {
+])('the stream data %s is rejected with the message "%s"', (data, message) => {
   expect(failureOf(() => readEventItem(data))).toMatchObject({ kind: 'response', message })
 })
 
@@ -87,7 +84,7 @@ test.each<[data: string, name: string, kind: string, isPermanent: boolean, says:
   ['{"error":{"type":"overloaded_error","message":"m"}}', '', 'response', false, 'm'],
   ['{"error":{"type":"odd"},"request_id":"r1"}', 'x', 'response', false, undefined],
 ])(
-  'the error %s in a stream event named %j has the kind "%s" and is permanent: %j',
+  'the error %s in a stream event named %j becomes a failure of kind %s with isPermanent %j',
   (data, name, kind, isPermanent, says) => {
     const failure = failureOf(() => readEventItem(data, name))
     expect(failure).toMatchObject({
@@ -110,7 +107,7 @@ test.each<[kind: FailureKind, status: number | undefined, isPermanent: boolean |
   ['refused', 200, false, false],
   ['service', 200, true, false],
   ['response', 200, true, false],
-])('a failure of kind %s with status %s and isPermanent %s is a permanent service error: %j', (...row) => {
+])('isPermanentServiceError for kind %s, status %s and isPermanent %s returns %j', (...row) => {
   const [kind, status, isPermanent, is] = row
   expect(isPermanentServiceError(new CliError(kind, 'x', { status, isPermanent }))).toBe(is)
 })

@@ -119,14 +119,14 @@ test.each(['event_start', 'event_delta'])(
 )
 
 test.each([
-  ['session.status_idle', true],
-  ['session.status_terminated', true],
-  ['session.deleted', true],
-  ['session.status_running', false],
-  ['session.deleted_x', false],
-  ['x_session.deleted', false],
-  ['agent.message', false],
-])('the event %s stops the session: %j', (type, is) => {
-  expect(stopsSession(event({ type }))).toBe(is)
+  ['session.status_idle', 'stops'],
+  ['session.status_terminated', 'stops'],
+  ['session.deleted', 'stops'],
+  ['session.status_running', 'does not stop'],
+  ['session.deleted_x', 'does not stop'],
+  ['x_session.deleted', 'does not stop'],
+  ['agent.message', 'does not stop'],
+])('the event %s %s the session', (type, verb) => {
+  expect(stopsSession(event({ type }))).toBe(verb === 'stops')
   expect(isEventPiece(event({ type }))).toBe(false)
 })
