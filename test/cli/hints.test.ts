@@ -30,7 +30,7 @@ test.each([
     "it was removed; 'parley config check' requests no answer, 'parley chat Hello' does",
   ],
   ['chat hi --max_tokens 5', '--max-output-tokens N limits the length of an answer'],
-  ['chat hi -k', '--cacert FILE adds CA certificates'],
+  ['chat hi -k', '--cacert FILE trusts additional CA certificates'],
   ['chat hi --endpoint-url https://a.test', "--base-url URL sets the gateway's address"],
   ['chat hi --append-system-prompt x', '--system TEXT instructs the model'],
   ['chat hi --seed 1', '--set PATH=VALUE sets any field of the body'],
