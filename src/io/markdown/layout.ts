@@ -167,16 +167,10 @@ export class MarkdownLayout {
       this.#startTable(held.text, held.indent)
       return false
     }
-    const isRow = this.#isPlainText()
+    const isRow = isPlainText(this.#readStart(true) as MarkdownLineStart)
     if (isRow) this.#addRow(held)
     else this.#endBlock()
     return !isRow
-  }
-
-  /** Returns whether the whole line is text that starts no other block. */
-  #isPlainText(): boolean {
-    const { markers, kind } = this.#readStart(true) as MarkdownLineStart
-    return markers.length === 0 && ['text', 'row', 'code'].includes(kind)
   }
 
   /** Each part of a table over the maximum length repeats the header. */
@@ -197,10 +191,10 @@ export class MarkdownLayout {
 
   /** Returns false if the line does not belong to the quote. A line without `>` may continue a paragraph. */
   #addToQuote(quote: MarkdownLayout): boolean {
-    const { kind, indent, markers, text } = this.#readStart(true) as MarkdownLineStart
-    const isQuoted = kind === 'quote' && markers.length === 0
-    if (isQuoted) quote.add(`${removeQuoteMark(text, indent)}\n`)
-    else if (quote.#hasOpenText() && this.#isPlainText()) quote.add(`${this.#line}\n`)
+    const start = this.#readStart(true) as MarkdownLineStart
+    const isQuoted = start.kind === 'quote' && start.markers.length === 0
+    if (isQuoted) quote.add(`${removeQuoteMark(start.text, start.indent)}\n`)
+    else if (quote.#hasOpenText() && isPlainText(start)) quote.add(`${this.#line}\n`)
     else {
       this.#endBlock()
       return false
@@ -295,6 +289,10 @@ export class MarkdownLayout {
 const manyBlanks = new RegExp(`^\\s{${maxBlockLength},}`)
 
 const isHeader = (line: string): boolean => line.length <= maxBlockLength && line.includes('|')
+
+/** Returns whether a line starts no block, so it may continue a table or a paragraph. */
+const isPlainText = ({ kind, markers }: MarkdownLineStart): boolean =>
+  markers.length === 0 && ['text', 'row', 'code'].includes(kind)
 
 const bar: Span = { text: '│ ', sgr: spanStyles.frame }
 
