@@ -124,6 +124,14 @@ export function createPrompter({ host, messages, cleanups, deadline }: PrompterO
             isInPaste = marksPastes && name === 'paste-start'
         }
         input.on('keypress', readMark)
+        // On a resize, Node erases as many rows above the cursor as the answer had before. A terminal that has
+        // reflowed the answer into fewer rows would lose the text above. This listener runs before Node's
+        // listener and keeps the smaller count, so that at worst a copy of the answer stays on the screen.
+        const limitErasedRows = () => {
+          const { prevRows = 0 } = prompted as { prevRows?: number }
+          Object.assign(prompted, { prevRows: Math.min(prevRows, prompted.getCursorPos().rows) })
+        }
+        output.on('resize', limitErasedRows)
         const prompted = createInterface({
           input,
           output,
@@ -152,6 +160,7 @@ export function createPrompter({ host, messages, cleanups, deadline }: PrompterO
         })
         prompted.once('close', () => {
           input.off('keypress', readMark)
+          output.off('resize', limitErasedRows)
           input.off('end', end)
           end()
         })

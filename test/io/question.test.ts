@@ -9,12 +9,19 @@ import { realTimers } from '../../src/timers.ts'
 function createTerminal(suspend?: () => void) {
   const keys = new PassThrough()
   const screen = { text: '', isRaw: false }
-  const stream = new Writable({
-    write(chunk, _, done) {
-      screen.text += chunk
-      done()
-    },
-  })
+  const stream = Object.assign(
+    new Writable({
+      write(chunk, _, done) {
+        screen.text += chunk
+        done()
+      },
+    }),
+    { columns: 80 },
+  )
+  const resize = (columns: number) => {
+    stream.columns = columns
+    stream.emit('resize')
+  }
   const cleanups = new ShortLivedSet<() => unknown>()
   const prompter = createPrompter({
     host: {
@@ -34,7 +41,7 @@ function createTerminal(suspend?: () => void) {
     deadline: new Deadline(realTimers),
   })
   const shows = (text: string) => expect.poll(() => screen.text).toContain(text)
-  return { keys, screen, cleanups, prompter, shows }
+  return { keys, screen, stream, cleanups, prompter, shows, resize }
 }
 
 test('a question that parley withdraws gets no answer, and the typed text answers no later question', async () => {
@@ -110,4 +117,21 @@ test('Ctrl-Z suspends parley in the normal terminal mode, drops the typed text a
   expect(after).toMatch(/^\x1b\[\?2004h.*one\? /s)
   keys.write('yes\r')
   expect(await answer).toBe('yes')
+})
+
+test('a wider terminal erases nothing above a question that then needs fewer rows', async () => {
+  const { keys, screen, stream, prompter, shows, resize } = createTerminal()
+  const answer = prompter.prompt('one? ')
+  await shows('one? ')
+  resize(20)
+  // Node counts the rows of an answer only if each key arrives alone.
+  for (const key of `n ${'a'.repeat(40)}`) keys.write(key)
+  await shows(`n ${'a'.repeat(30)}`)
+  screen.text = ''
+  resize(100)
+  expect(screen.text).toContain('one? n aaa')
+  expect(screen.text).not.toMatch(/\x1b\[\d*A/)
+  keys.write('\r')
+  await answer
+  expect(stream.listenerCount('resize')).toBe(0)
 })
