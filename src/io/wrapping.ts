@@ -3,8 +3,12 @@ import type { StdStream } from './output.ts'
 /** Below this width, the terminal itself wraps lines. */
 const minColumns = 20
 
-/** A command in quotes, or up to the end of the message. People copy commands, so they are not wrapped. */
-const command = /'parley .*?'(?=[).,:;]*(?: |$))|(?<=^| )parley .*$/g
+/**
+ * A command in quotes, or up to a semicolon or the end of the message. People copy commands, so they are not
+ * wrapped. Elsewhere "parley" is a word of a sentence.
+ */
+const command =
+  /'parley .*?'(?=[).,:;]*(?: |$))|(?<=^|: )parley (?:api|chat|config|events|help|image|sessions) .*?(?=; |$)/g
 
 const keptBlank = '\ue000'
 

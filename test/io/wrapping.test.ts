@@ -1,5 +1,7 @@
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import { answering, run } from '../harness/run.ts'
+import { answering, run, temporaryFolder } from '../harness/run.ts'
 
 const columns = 44
 const terminal = { tty: ['stdout', 'stderr'] as ('stdout' | 'stderr')[], columns, env: { NO_COLOR: '1' } }
@@ -25,6 +27,17 @@ test('V69: parley does not wrap a command in a message, so that users can copy i
   expect(err).toMatch(/^ *.*'--profile demo'/m)
   expect(err).toMatch(/^ *.*'parley config init'/m)
   for (const line of err.trimEnd().split('\n')) expect(line.length).toBeLessThanOrEqual(columns)
+})
+
+test('V69: parley wraps the words after its own name in a sentence, and after a command', async () => {
+  const cwd = temporaryFolder()
+  writeFileSync(join(cwd, 'notes.txt'), 'mine')
+  const { err } = await run(['chat', 'hi', '--report', 'notes.txt'], { ...terminal, cwd })
+  expect(joined(err)).toContain('it is neither empty nor a report, so parley does not replace it')
+  const hint = await run(['chat', '-s', 'x'], terminal)
+  expect(hint.err).toContain('parley events list -s ID')
+  for (const line of [...err.split('\n'), ...hint.err.split('\n')])
+    expect(line.length).toBeLessThanOrEqual(columns)
 })
 
 test("V69: parley indents each line of the service's message, so that only parley's lines start at the left", async () => {
