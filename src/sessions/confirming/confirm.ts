@@ -15,7 +15,7 @@ import {
 } from '../sending/given-events.ts'
 import { createSessionAccess, type SessionAccess, type SessionOptions } from '../session.ts'
 import { needsClientResult, SessionState, type ToolUse } from '../session-state.ts'
-import { ConfirmationPrompt, canPrompt } from './confirmation-prompt.ts'
+import { ConfirmationPrompt, canPrompt, describePromptObstacle } from './confirmation-prompt.ts'
 import { hasToolName } from './shown-tool-use.ts'
 
 export interface ConfirmOptions extends SessionOptions, EventDeliveryOptions {
@@ -117,7 +117,7 @@ async function askAndSend(
   const { context, parts } = access
   const { pending, follow } = options
   if (!canPrompt(context))
-    throw usageError('give --allow or --deny: without a terminal, parley cannot prompt')
+    throw usageError(`give --allow or --deny: ${describePromptObstacle(context, '-i FILE or --pending')}`)
   const prompted = await readSessionRecord(access)
   const uses =
     named.length > 0 ? requireNamed(access, prompted, named) : await requireListed(access, prompted, options)

@@ -31,6 +31,13 @@ interface PersonDecision {
 export const canPrompt = ({ input, host }: Context): boolean =>
   input.stdinKind === 'terminal' && host.stderr.isTerminal
 
+/** Returns why `canPrompt` is false. `ways` names the input that leaves stdin to the person. */
+export function describePromptObstacle({ input, host }: Context, ways: string): string {
+  if (!host.stderr.isTerminal) return 'without a terminal, parley cannot prompt'
+  if (!input.readsStdin) return 'with --no-stdin, parley cannot prompt'
+  return `stdin is not a terminal, so parley cannot prompt; to be prompted, use ${ways}`
+}
+
 export class ConfirmationPrompt {
   readonly #context: Context
   readonly #inspectCommand: string

@@ -4,7 +4,7 @@ import { CliError } from '../../errors.ts'
 import { runCommand } from '../../io/command.ts'
 import { toOneLine } from '../../io/escape.ts'
 import type { SessionEvent } from '../../wire/sessions/session-event.ts'
-import { ConfirmationPrompt, canPrompt } from '../confirming/confirmation-prompt.ts'
+import { ConfirmationPrompt, canPrompt, describePromptObstacle } from '../confirming/confirmation-prompt.ts'
 import type { Follower } from '../following/follower.ts'
 import { laggingListDelaysMs } from '../listing/event-list.ts'
 import { formatBriefName } from '../plain-name.ts'
@@ -229,7 +229,11 @@ export class ToolUseResponder {
     if (!host.stderr.isTerminal) return
     const lacksExecutor = staysOpen && decision === 'allow'
     const shown = lacksExecutor ? 'ask' : decision
-    const why = lacksExecutor ? 'no --tool command executes this tool' : reason
+    const obstacle =
+      this.#needsPrompt(judgement) && !canPrompt(this.#run.context)
+        ? describePromptObstacle(this.#run.context, 'words or -i FILE for the task')
+        : undefined
+    const why = lacksExecutor ? 'no --tool command executes this tool' : (reason ?? obstacle)
     const who =
       by === 'person' || shown === 'ask' ? '' : messages.style.dim(` (${describeDecider(judgement)})`)
     const tool = formatBriefName(use.name)

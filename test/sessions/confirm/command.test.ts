@@ -116,6 +116,26 @@ describe('events confirm with ids or with events', () => {
       one,
       'the input already has the decisions: leave out --allow and --deny',
     ],
+    [
+      'recorded events without a decision',
+      [],
+      JSON.stringify([bash('t1'), waitsFor('t1')]),
+      'give --allow or --deny: without a terminal, parley cannot prompt',
+    ],
+    [
+      'recorded events on stdin of a terminal without a decision',
+      [],
+      JSON.stringify([bash('t1'), waitsFor('t1')]),
+      'stdin is not a terminal, so parley cannot prompt; to be prompted, use -i FILE or --pending',
+      { tty: both },
+    ],
+    [
+      '--no-stdin and ids without a decision',
+      ['t1', '--no-stdin'],
+      '',
+      'with --no-stdin, parley cannot prompt',
+      { tty: both },
+    ],
     ['a value that is not an event', ['--allow'], '"text"', 'events[0]: is not an event'],
     ['ids and --pending', ['t1', '--pending', '--allow'], '', 'exclude each other'],
     ['a message with --allow', ['t1', '--allow', '--message', 'x'], '', '--message works only with --deny'],
@@ -125,11 +145,18 @@ describe('events confirm with ids or with events', () => {
       '',
       "unknown flag '--policy': 'parley events run' has this flag; without a task, it answers",
     ],
-  ])('Q04: events confirm exits with 2 and sends nothing for %s', async (_, argv, stdin, said) => {
-    const { code, out, err, requests } = await open().pipe(stdin, ...argv)
-    expect({ code, out, requests }).toEqual({ code: 2, out: '', requests: [] })
-    expect(err).toContain(said)
-  })
+  ])(
+    'Q04: events confirm exits with 2 and sends nothing for %s',
+    async (_, argv, stdin, said, options: { tty?: typeof both } = {}) => {
+      const { code, out, err, requests } = await open().confirm(argv, {
+        stdinKind: 'pipe',
+        stdin,
+        ...options,
+      })
+      expect({ code, out, requests }).toEqual({ code: 2, out: '', requests: [] })
+      expect(err).toContain(said)
+    },
+  )
 
   test.each([
     ['inputs', { input: { command: 'rm' } }],

@@ -88,6 +88,19 @@ test('events run without a terminal leaves a tool use open, exits with 12 and pr
 })
 
 describe('prompts of events run', () => {
+  test('events run on a terminal with a piped task gives the reason why it does not prompt', async () => {
+    const agent = openAgent({ rounds: [[uses('t1', 'ls')]], policy: askAll })
+    const { code, err } = await agent.runTask(['-'], {
+      stdin: 'do it',
+      tty: ['stderr'],
+      env: { NO_COLOR: '1' },
+    })
+    expect(code).toBe(12)
+    expect(err).toContain(
+      '· bash stays open: stdin is not a terminal, so parley cannot prompt; to be prompted, use words or -i FILE for the task\n',
+    )
+  })
+
   test('events run prompts a person on a terminal, and prints each decision with its rule', async () => {
     const rounds = [[uses('t1', 'ls'), uses('t2')], [uses('t3', 'pwd')]]
     const agent = openAgent({ rounds, policy: { rules: [allowStatus] } })
