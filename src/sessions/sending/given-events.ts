@@ -149,7 +149,7 @@ export function createGivenEventsCheck() {
       const { rangeProblems } = check
       const warnings = rangeProblems
         .slice(0, maxWarnings)
-        .map((problem) => `${name}: ${describe(problem)}, or the service may refuse it`)
+        .map((problem) => `${name}: ${describe(problem)}; parley sends it, but the service may refuse it`)
       return rangeProblems.length > maxWarnings ? [...warnings, `${name}: more such values follow`] : warnings
     },
   }

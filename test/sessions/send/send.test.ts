@@ -255,7 +255,9 @@ describe('checks of events against the specification', () => {
   ])('events send sends %s and warns about it, also with --quiet', async (_, argv, said) => {
     const { code, err, requests } = await send([...argv, '-q'])
     expect({ code, count: requests.length }).toEqual({ code: 0, count: 1 })
-    expect(err).toBe(`parley: the events: events[0].${said}, or the service may refuse it\n`)
+    expect(err).toBe(
+      `parley: the events: events[0].${said}; parley sends it, but the service may refuse it\n`,
+    )
     expect((await send([...argv, '--no-validate'])).err).toBe('')
   })
 
