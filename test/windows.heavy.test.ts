@@ -68,7 +68,11 @@ describe('an output name with a backslash at its end is a folder only on Windows
     const argv = ['image', 'a fox', '-m', 'painter', '-o', 'pics\\']
     expect(await run(argv, { platform: 'win32' })).toMatchObject({ code: 0, out: 'pics\\a-fox.png\n' })
     const ended = await run(['chat', 'x', '-o', 'pics\\'], { platform: 'win32', exchange })
-    expect(ended).toMatchObject({ code: 11, requests: [], err: 'parley: pics\\: it is a folder\n' })
+    expect(ended).toMatchObject({
+      code: 11,
+      requests: [],
+      err: 'parley: pics\\: it is a folder: name a file in it\n',
+    })
   })
 
   test('on other systems an output that ends with a backslash is a file (needs POSIX files)', async () => {

@@ -76,13 +76,18 @@ export interface FileSystemHost {
  * which no file can be created, and, if `replaces` is false, for an existing file. A device, a pipe or an
  * open descriptor passes: then `isDirect` is true, and parley writes to it without a temporary file.
  */
-export function findOutputTarget(host: FileSystemHost, name: string, replaces = true) {
+export function findOutputTarget(
+  host: FileSystemHost,
+  name: string,
+  { replaces = true, folderHint = 'name a file in it' } = {},
+) {
   if (name === '') throw usageError('a file must have a name')
   const path = toAbsolutePath(host, name)
   const failure = (why: string) => new CliError('file', `${name}: ${why}`)
   try {
     const stat = statSync(path, { throwIfNoEntry: false })
-    if (stat?.isDirectory() || endsInSeparator(name, host.platform)) throw failure('it is a folder')
+    if (stat?.isDirectory() || endsInSeparator(name, host.platform))
+      throw failure(`it is a folder: ${folderHint}`)
     const isDirect = (stat !== undefined && !stat.isFile()) || isDescriptorPath(path)
     const obstacle = isDirect ? undefined : findReplaceProblem(path, host.uid, replaces)
     if (obstacle) throw failure(obstacle)

@@ -176,7 +176,7 @@ testFaultsOnce('F: parley loses no turn of a conversation', [
       expect(parseSentTurns(server.requests[0])).toEqual(['user: a', 'user: hi', 'user: extra'])
       expect(parseTurns(threadOf(ending.files))).toEqual(['user: a', 'user: hi', 'model: ok'])
       expect(threadOf(ending.files)).toMatch(
-        /^\{ "z": 1\.50, "contents" : \[\{"role":"user","parts":\[\{"text":"a"\}\],"id":1e2\},.*\], "seed":1,"model":"alpha-2\.5-pro" \}$/s,
+        /^\{ "z": 1\.50, "contents" : \[\{"role":"user","parts":\[\{"text":"a"\}\],"id":1e2\},.*\], "seed":1,"model":"alpha-2\.5-pro" \}\n$/s,
       )
     },
   },

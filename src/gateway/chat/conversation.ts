@@ -30,8 +30,8 @@ export async function openConversation(context: Context, name: string) {
 
   const read = async () => {
     if (!existsSync(target)) return undefined
-    const text = decodeUtf8(await input.readFile(target), name)
-    if (text.trim() === '') return undefined
+    const text = decodeUtf8(await input.readFile(target), name).trimEnd()
+    if (text === '') return undefined
     const thread = tryParseJson(text)
     if (!isObject(thread)) return { text, body: text, model: undefined }
     requireConversation(thread, name)
@@ -71,7 +71,10 @@ export async function openConversation(context: Context, name: string) {
         // If this process was suspended, another process may have taken the lock and added turns, which this
         // write would remove.
         requireLock()
-        writeFileAtomically(target, thread, { mode: 0o600, uid: context.host.uid })
+        writeFileAtomically(target, Buffer.concat([thread, Buffer.from('\n')]), {
+          mode: 0o600,
+          uid: context.host.uid,
+        })
         isAdded = true
       }
       try {

@@ -9,6 +9,7 @@ import {
   writeLargeFileAtomically,
 } from '../../io/file-output.ts'
 import { endsInSeparator, findOutputTarget, findReplaceProblem, toAbsolutePath } from '../../io/paths.ts'
+import { quoteForShell } from '../../io/shell-quote.ts'
 import type { Timers } from '../../timers.ts'
 import { hasWrongImageExtension } from './format.ts'
 
@@ -81,8 +82,9 @@ async function createFileDestination(
   replaces: boolean,
 ): Promise<ImageDestination> {
   const { host, messages, cleanups } = context
+  const folderHint = `-o ${quoteForShell(`${name}/`)} saves images in it`
   const findRegularFile = () => {
-    const { path, isDirect } = findOutputTarget(host, name, replaces)
+    const { path, isDirect } = findOutputTarget(host, name, { replaces, folderHint })
     if (isDirect) throw new CliError('file', `${name}: it is not a regular file`)
     return path
   }

@@ -255,7 +255,9 @@ describe('chat reads and writes files', () => {
     ['--thread', 'no/t.json', 11],
     ['--thread', '.', 11],
   ])('chat %s %j, which cannot be written, sends nothing and exits with %i', async (flag, name, code) => {
-    expect(await run(['chat', 'x', flag, name])).toMatchObject({ code, out: '', requests: [] })
+    const ended = await run(['chat', 'x', flag, name])
+    expect(ended).toMatchObject({ code, out: '', requests: [] })
+    if (name === '.') expect(ended.err).toBe('parley: .: it is a folder: name a file in it\n')
   })
 
   test('chat -o keeps the mode of the file that it replaces, and --thread creates its file with mode 0600', async () => {
@@ -400,19 +402,22 @@ describe('chat reads and writes files', () => {
     ],
     [
       '{"model":null,"contents":[],"generationConfig":{"x":1e2}}',
-      '{"model":"alpha-2.5-pro","contents":[…],"generationConfig":{"x":1e2}}',
+      '{"model":"alpha-2.5-pro","contents":[…],"generationConfig":{"x":1e2}}\n',
     ],
-    ['{\n  "contents": [],\n  "model": "m"\n}', '{\n  "contents": […],\n  "model": "m"\n}'],
-  ])('--thread adds a turn to the body %j and keeps its other text', async (body, after) => {
-    const cwd = temporaryFolder()
-    writeFileSync(join(cwd, 't.json'), body)
-    const { code, requests } = await run(['chat', 'x', '--thread', 't.json'], { cwd })
-    expect(code).toBe(0)
-    expect(JSON.parse(requests[0]?.text ?? '')).not.toHaveProperty('model')
-    const saved = readFileSync(join(cwd, 't.json'), 'utf8')
-    expect(JSON.parse(saved).contents).toHaveLength(2)
-    expect(saved.replace(/("contents": ?\[).*\]}\]/, '$1…]')).toBe(after)
-  })
+    ['{\n  "contents": [],\n  "model": "m"\n}', '{\n  "contents": […],\n  "model": "m"\n}\n'],
+  ])(
+    '--thread adds a turn to the body %j, keeps its other text, and ends it with a line break',
+    async (body, after) => {
+      const cwd = temporaryFolder()
+      writeFileSync(join(cwd, 't.json'), body)
+      const { code, requests } = await run(['chat', 'x', '--thread', 't.json'], { cwd })
+      expect(code).toBe(0)
+      expect(JSON.parse(requests[0]?.text ?? '')).not.toHaveProperty('model')
+      const saved = readFileSync(join(cwd, 't.json'), 'utf8')
+      expect(JSON.parse(saved).contents).toHaveLength(2)
+      expect(saved.replace(/("contents": ?\[).*\]}\]/, '$1…]')).toBe(after)
+    },
+  )
 
   test('chat -o prints the name of its file, and keeps FILE.part of an earlier answer', async () => {
     const cwd = temporaryFolder()

@@ -120,7 +120,9 @@ describe('checks of a target before a request', () => {
           files: ['pics'],
         })
       }
-      expect((await image(['x', '-o', 'pics'], { cwd })).err).toBe('parley: pics: it is a folder\n')
+      expect((await image(['x', '-o', 'pics'], { cwd })).err).toBe(
+        'parley: pics: it is a folder: -o pics/ saves images in it\n',
+      )
     },
   )
 })
