@@ -45,7 +45,7 @@ function describeFlag(flag: Option, command: string) {
     const { commandFlag = getSettingFlag(name), command: only = command } = getSettingDefinition(name)
     return [long, short].includes(commandFlag) && only === command
   })
-  const [, variable] = /environment (\w+)/.exec(description) ?? []
+  const [, variable] = /variable (PARLEY_\w+)/.exec(description) ?? []
   return {
     flag: long,
     short: short ?? null,

@@ -29,7 +29,7 @@ export class UnknownWordError extends Error {
 const findFlagName = (word: string) => settingNames.find((name) => getSettingFlag(name) === word) ?? word
 
 const generalFlagsNote = "Shared flags: --profile NAME, -q and others: see 'parley help settings'."
-const requestFlagsNote = `Shared flags: --profile NAME, --raw, --dry-run, --curl, -H, -q, -v, and each setting (--timeout, --base-url): see 'parley help settings'.`
+const requestFlagsNote = `Shared flags: --profile NAME, --raw, --dry-run, --curl, -H, -q, -v, and a flag for each setting, such as --timeout: see 'parley help settings'.`
 
 const helpFlag = ['-h, --help', 'print this help'] as const
 

@@ -64,10 +64,15 @@ export const configCommands = {
 
   check: {
     parameters: () => [
-      new Option('-s, --session <id>', 'a session to try the key with (environment PARLEY_SESSION)'),
+      new Option(
+        '-s, --session <id>',
+        "a session to try the session service's key with (variable PARLEY_SESSION)",
+      ),
     ],
     notes: [
-      'Prints one line per service: ok, reachable, failed, or not tried, with the reason. From the gateway, parley requests the model by GET, which costs nothing. 401, 402 and 403 are failures. A redirect, a web page and a 5xx are failures too, because they do not show whether the token is accepted. After any other status, the gateway is reachable and did not refuse the token; only a chat shows that the model answers. From the session service, parley requests one event of the session that -s names or, without -s, one session. After a 404, the service is reachable, but nothing shows that it accepts the key. The exit code is that of the first failure. A service that sends nothing for 30 s, or for --timeout, has failed. --raw, --dry-run and --curl do not apply.',
+      'Prints one line per service: ok, reachable, failed, or not tried, with the reason. The exit code is that of the first failure. A service that sends nothing for 30 s, or for --timeout, has failed. --raw, --dry-run and --curl do not apply.',
+      'From the gateway, parley requests the model by GET, which costs nothing. 401, 402, 403 and 407 are failures. A redirect, a web page, 408, 425 and a 5xx are failures too, because they do not show whether the gateway accepts the token. Any other status counts as reachable: the gateway did not refuse the token. Only a chat shows that the model answers.',
+      'From the session service, parley requests one event of the session that -s names or, without -s, one session. If the session service answers 404 or 405, it is reachable, but nothing shows that it accepts the key.',
     ],
     examples: ['parley config check', 'parley config check -s sesn_1'],
     async run(context, { session }: { session?: string }) {
@@ -79,7 +84,10 @@ export const configCommands = {
   set: {
     parameters: () => [
       new SettingArgument(),
-      new Argument('[value]', 'its value; a secret is read from stdin or a hidden prompt'),
+      new Argument(
+        '[value]',
+        'its value; leave it out for a secret, which parley reads from stdin or a hidden prompt',
+      ),
       new Option('--no-validate', 'accept undocumented betas'),
     ],
     examples: [

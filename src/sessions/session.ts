@@ -19,7 +19,7 @@ export interface SessionOptions extends BetaOptions {
 }
 
 export const createSessionFlags = ({
-  sessionHelp = 'the session (environment PARLEY_SESSION)',
+  sessionHelp = 'the session (variable PARLEY_SESSION)',
   noValidateHelp,
 }: {
   sessionHelp?: string

@@ -22,8 +22,8 @@ export default {
   ],
 
   notes: [
-    "Waits for the first event if the session has none. Ends when the session stops and every workflow run has ended. Exit 0: the agent finished. 12: tool uses are waiting ('parley events confirm'). 13: the session was terminated or is stuck. 15: the --deadline passed.",
-    'A child thread of the session can wait for tool uses while the session is still running. If no other thread is running and no event arrives for 30 s, the exit code is 12.',
+    "Waits for the first event if the session has none. Ends when the session is idle and every workflow run has ended, when it waits for tool uses, or when it cannot continue. Exit 0: the agent finished. 12: tool uses are waiting ('parley events confirm'). 13: the session was terminated or cannot continue (for example, its budget is used up), or the outcome was not reached. 15: the time limit of the setting deadline (flag --deadline) passed.",
+    'A child thread of the session can wait for tool uses while the session is still running. If no thread is working and no event arrives for 30 s, the command ends with exit code 12.',
   ],
 
   examples: [

@@ -19,10 +19,14 @@ export default {
   parameters: () => [
     ...createSessionFlags(),
     new Option('--type <type>', 'only events of this type, repeatable').argParser(appendFlagValue),
-    new Option('--order <order>', 'oldest or newest first').choices(['asc', 'desc']),
-    new Option('--limit <n>', 'only the newest N events; with --order asc, the oldest N').argParser(
-      parsePositiveCount,
-    ),
+    new Option(
+      '--order <order>',
+      "asc: oldest first; desc: newest first; without it, the service's order",
+    ).choices(['asc', 'desc']),
+    new Option(
+      '--limit <n>',
+      'only the newest N events (oldest first, or newest first with --order desc); with --order asc, the oldest N',
+    ).argParser(parsePositiveCount),
     new Option('--ids', 'print ids only'),
   ],
 

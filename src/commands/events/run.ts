@@ -15,14 +15,22 @@ import type { CommandModule } from '../command.ts'
 export default {
   parameters: () => [
     new Argument('[task...]', 'the task; without a task or other events, continue the session'),
-    ...createSessionFlags({ noValidateHelp: 'accept any JSON as events, and undocumented betas' }),
-    new FileFlag('-i, --input <file>', 'events as JSON, or - for stdin'),
-    new Option('--after <id>', 'resume after this event; printed in resume commands'),
-    new FileFlag('--policy <file>', 'allow and deny tool uses by these rules'),
-    new FileFlag('--audit <file>', 'record decisions; rerun the same command to resume', 'updates'),
-    new Option('--tool <name=command>', 'execute a tool with a shell command, repeatable').argParser(
-      appendFlagValue,
+    ...createSessionFlags({ noValidateHelp: 'accept undocumented betas, and any JSON as events' }),
+    new FileFlag('-i, --input <file>', 'events as JSON from a file, or - for stdin'),
+    new Option(
+      '--after <id>',
+      'continue after this event; the resume command that parley prints contains it',
     ),
+    new FileFlag('--policy <file>', "rules for tool uses; see 'parley help policy'"),
+    new FileFlag(
+      '--audit <file>',
+      'record decisions; after a kill, the same command continues the task and does not send it again',
+      'updates',
+    ),
+    new Option(
+      '--tool <name=command>',
+      'execute tool NAME by this shell command, with the input on stdin; repeatable',
+    ).argParser(appendFlagValue),
     new Option('--tool-timeout <seconds>', 'longest time for a --tool command (default 600)'),
     new Option('--fail-on-tool-error', 'exit 14 if a --tool command failed or timed out'),
     new Option('--max-total-tokens <n>', 'interrupt the session after N tokens of this run').argParser(
@@ -30,22 +38,22 @@ export default {
     ),
     new Option(
       '--max-cost <amount>',
-      'interrupt the session when this run reaches this cost at list prices, such as 2.50',
+      "interrupt the session after this cost of this run, such as 2.50 (list prices, the service's currency)",
     ).argParser(parseAmount),
     ...createEventFlags({ isInHelp: false }),
     createFailOnEmptyFlag(),
     new Option('--ids', 'print only the ids of waiting tool uses'),
     new Option('--last', "print only the agent's answer"),
-    new FileFlag('-o, --output <file>', 'write the whole answer to a file, replacing it', 'writes'),
-    new FileFlag('--schema <file>', 'print JSON that matches this JSON Schema, or exit 8'),
+    new FileFlag('-o, --output <file>', 'write the answer to a file; replace an existing file', 'writes'),
+    new FileFlag('--schema <file>', 'require JSON that matches this schema, or exit 8'),
   ],
 
   notes: [
-    "The event flags of 'parley events send --help' work here, too.",
-    'The answer is the last message of the main thread after the task, once the session is idle (exit 0 or 14). --schema tells the agent the required form, and checks only the answer.',
-    'Each run sends its task, so start one run per session at a time (in CI: a concurrency group). On one machine, a second run waits until the first has ended. After a kill, the same command with --audit resumes an unfinished task.',
-    "Limits, footer and report count the usage since this command started, even if it resumes a run; the report's sessionUsage and sessionCost count the whole session. A service reports usage after each model request, so a run can exceed its limit before parley interrupts it.",
-    "'parley help policy' describes the rules. Exit 12: tool uses are waiting. (If only child threads wait, the run ends after 30 s without an event.) 14: something was denied, or a --tool command failed with --fail-on-tool-error. 15: a deadline, limit or interrupt stopped the run. 9: the deadline passed before the task was sent; run it again.",
+    "The flags from --message to --event of 'parley events send' work here, too.",
+    "The answer is the agent's last message in the main thread after the task, once the session is idle (exit 0 or 14). --schema adds the schema to the task; only the answer must match it.",
+    'Start one run per session at a time (in CI: use a concurrency group), because each run sends its task. On one machine, a second run waits for the first.',
+    'Limits, footer and report count only the usage of this command, not of a run that it resumes. In the report, sessionUsage and sessionCost count the whole session. Usage is known only after a model request, so a run can exceed a limit.',
+    'Exit 12: tool uses are waiting (if they wait in child threads only: after 30 s without an event). 14: a tool use was denied or, with --fail-on-tool-error, a --tool command failed. 15: a deadline, limit or interrupt stopped the run. 9: the deadline passed before the task was sent; run it again.',
   ],
 
   printsLines: true,

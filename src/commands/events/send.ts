@@ -15,12 +15,18 @@ type SendOptions = SessionOptions & EventInputOptions & EventDeliveryOptions
 
 export default {
   parameters: () => [
-    new Argument('[message...]', 'a message; piped text follows it or replaces the word -'),
-    ...createSessionFlags({ noValidateHelp: 'accept any JSON as events, and undocumented betas' }),
-    new FileFlag('-i, --input <file>', 'events as JSON, or - for stdin: a body, a list, or one per line'),
+    new Argument('[message...]', 'the message text; piped text is added after it, or replaces an argument -'),
+    ...createSessionFlags({ noValidateHelp: 'accept undocumented betas, and any JSON as events' }),
+    new FileFlag(
+      '-i, --input <file>',
+      'events from a file, or - for stdin, as JSON: a request body, a list, or one event per line',
+    ),
     ...createEventFlags(),
     createFailOnEmptyFlag(),
-    new Option('--ids', 'print the ids of the sent events; with --follow, the ids of waiting tool uses'),
+    new Option(
+      '--ids',
+      'print the ids of the sent events or, with --follow, the ids of waiting tool uses instead',
+    ),
     new Option('--follow', 'then follow the session until it stops'),
   ],
 

@@ -15,11 +15,11 @@ export default {
       '--tool <name=command>',
       "a tool and its command, as for 'events run'; the command is not executed; repeatable",
     ).argParser(appendFlagValue),
-    new Option('--fail-on-deny', 'exit 14 unless the policy allows every tool use'),
+    new Option('--fail-on-deny', 'exit 14 if the policy denies or asks about a tool use'),
   ],
 
   notes: [
-    "Checks the file and its examples. For each tool use in EVENTS, prints the decision and its rule. If an allow rule names the tool but does not match, also prints why it does not match. EVENTS is the output of 'parley events list --raw' or 'follow --raw', or a page of the service's event list.",
+    "Checks the policy file and the examples in its rules. For each tool use in EVENTS, prints the decision and its rule. If an allow rule names the tool but does not match, also prints why it does not match. EVENTS is the output of 'parley events list --raw' or 'follow --raw', or a page of the service's event list.",
     "--raw prints one JSON line per tool use. 'parley help policy' describes the rules.",
   ],
 

@@ -9,10 +9,15 @@ export default {
     new Option('--agent <id>', 'the agent'),
     new Option('--environment <id>', 'the environment'),
     new Option('--title <text>', 'a title'),
-    new FileFlag('-i, --input <file>', 'a request body, from a file or - for stdin; flags set fields of it'),
+    new FileFlag(
+      '-i, --input <file>',
+      'a request body, from a file or - for stdin; --agent, --environment and --title replace its fields',
+    ),
     ...createBetaFlags(),
   ],
-  notes: ['Prints the id of the new session. The specification does not describe this request.'],
+  notes: [
+    "Prints the id of the new session. This request is not in the service's specification, so a service may reject it.",
+  ],
   examples: [
     'parley sessions create --agent agent_1 --environment env_1',
     'parley sessions create --agent agent_1 --environment env_1 --title Nightly',

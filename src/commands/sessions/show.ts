@@ -5,11 +5,11 @@ import type { CommandModule } from '../command.ts'
 
 export default {
   parameters: () => [
-    new Argument('[session]', "the session (environment PARLEY_SESSION): 'parley sessions list' lists ids"),
+    new Argument('[session]', "the session (variable PARLEY_SESSION); 'parley sessions list' lists ids"),
     ...createBetaFlags(),
   ],
   notes: [
-    "Reads the session, and its events to show the tool uses for which it waits. --raw prints the service's answer only.",
+    'Reads the session, then its events. The events show the tool uses for which the session waits. --raw prints only the session as the service sent it, without tool uses.',
   ],
   examples: ['parley sessions show sesn_1'],
   run: (context, options: BetaOptions, words) => showSession(context, { ...options, session: words[0] }),

@@ -20,9 +20,9 @@ const flags: [name: string, value: string, about: string][] = [
   ['custom-tool-result', '<id=text>', 'the result of custom tool use ID; ID=@FILE reads it from a file'],
   ['custom-tool-error', '<id=text>', 'the error of custom tool use ID; ID=@FILE reads it from a file'],
   ['outcome', '<text>', 'an outcome to work toward, or @FILE'],
-  ['rubric', '<text>', "criteria for the outcome, or @FILE (its format is not in the service's spec)"],
+  ['rubric', '<text>', 'criteria for the outcome, or @FILE; the specification does not show their JSON form'],
   ['max-iterations', '<n>', 'maximum attempts at the outcome'],
-  ['system', '<text>', 'privileged context, sent last, or @FILE'],
+  ['system', '<text>', 'privileged context, or @FILE; sent after the other events'],
   ['event', '<json>', 'any event, sent unchanged, or @FILE'],
 ]
 
