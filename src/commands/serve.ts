@@ -36,7 +36,7 @@ export default {
       '--fault <spec>',
       `simulate failures, repeatable: 429x2, chat:500, 402, ${faultKinds.join(', ')}, or rate:10`,
     ).argParser(appendFlagValue),
-    new Option('--latency <ms>', 'wait before each answer, in milliseconds or as 500ms or 2s')
+    new Option('--latency <ms>', 'wait before each answer: 500ms or 2s')
       .argParser(parseMilliseconds)
       .default(0),
     new TextFlag('--answer <text>', 'the answer to every prompt, or @FILE'),
@@ -44,10 +44,10 @@ export default {
   ],
 
   notes: [
-    'Prints one JSON line with its addresses and credentials. A fault without xN happens every time. The prefix chat:, image:, events:, list:, follow: or session: limits a fault to that endpoint. rate:10 refuses more than ten requests per second with 429.',
-    `In a message, "a tool", "two tools" and these lines make the agent use tools:\n${taskStepHelp}`,
-    'A prompt with "in 3 parts" gets 3 responses (finish reason CONTINUATION). Each step of a workflow run takes the time of --latency. The emulator answers 400 to a message for a session that waits or is over its budget, and to a result for a thread that has ended.',
-    'With --session, every session replays the recorded one. After an event of yours, the emulator plays the events that followed the same event in the record. A reply must have the recorded tool use and decision; a message may have any text. For any other event the emulator answers 409 and names the expected event. Sessions end with the process.',
+    'Prints one JSON line with its addresses and credentials. --fault reset breaks the connection before the answer, cut in the middle of it; stall never answers; html answers with a login page. 429x2 happens twice, a fault without xN every time. The prefix chat:, image:, events:, list:, follow: or session: limits a fault to that endpoint. rate:10 answers 429 to over 10 requests per second.',
+    `These texts in a message control the agent: "a tool", "two tools" and:\n${taskStepHelp}`,
+    'A prompt with "in 3 parts" gets 3 responses (finish reason CONTINUATION). The events of a workflow run come at intervals of --latency. The emulator answers 400 to a message if the session waits or is over its budget, and 409 to a reply if its tool use no longer waits.',
+    'With --session, every session replays the recorded one. When you send an event, the emulator finds it in the recording and plays the events after it. A reply must have the recorded tool use and decision; a message may have any text. For any other event the emulator answers 409 and names the expected event.',
   ],
 
   examples: [

@@ -86,7 +86,7 @@ test('a replay lists the recorded events up to the next client event (needs sh)'
   const more = await send('more')
   expect(more).toMatchObject({
     code: 4,
-    err: expect.stringContaining('events[0]: the record has no further event'),
+    err: expect.stringContaining('events[0]: the recording has no further event'),
   })
 })
 

@@ -119,7 +119,7 @@ function withContent(event: EmulatedEvent, sent: ClientEvent): EmulatedEvent {
 
 function describeExpected(record: readonly EmulatedEvent[], at: number): string {
   const event = record[at]
-  if (!event) return 'the record has no further event'
+  if (!event) return 'the recording has no further event'
   const { type, tool_use_id: id, custom_tool_use_id: custom, result } = JSON.parse(event.text)
   const words = [type, id ?? custom, result].filter((word) => typeof word === 'string')
   return `expected ${words.join(' ')}, event ${at + 1} of ${record.length} recorded events`

@@ -32,11 +32,11 @@ export const taskStepHelp = [
   '  use mcp github create_issue {"title":"x"}   a tool of an MCP server',
   '  use custom deploy {"env":"test"}            a custom tool, run by the client',
   '  say {"text":"{\\"verdict\\":\\"ok\\"}"}           no tool, only this answer',
-  '"run" instead of "use" needs no answer; "then use" waits for earlier answers.',
   '  thread use bash {}                          in a child thread',
   '  refuse bash {}                              the service refuses it',
   '  fail github {}                              an MCP server fails permanently',
-  '  start ci {"phases":["a"],"result":"error"}  workflow run "ci"',
+  '  start ci {"phases":["a"],"result":"error"}  starts a workflow run named "ci"',
+  'With "run" instead of "use", a tool needs no approval. "then use" starts only after you have answered the earlier tool uses.',
 ].join('\n')
 
 /**
