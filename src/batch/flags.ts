@@ -20,7 +20,7 @@ interface MaxFailed {
 
 export const createBatchTopicFlags = (): Option[] => [
   new Option('--concurrency <n>', 'maximum concurrent requests (default 8)').argParser(parsePositiveCount),
-  new FileFlag('--results <file>', 'append results to a file instead of printing them', 'updates'),
+  new FileFlag('--results <file>', 'write results to a new file; with --resume, append', 'updates'),
   new Option('--resume', 'continue an earlier run with these --results'),
   new Option(
     '--share <i/n>',

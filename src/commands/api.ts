@@ -21,7 +21,7 @@ export default {
   ],
 
   notes: [
-    'Prints the body of the answer byte for byte, whatever its status; the exit code reflects the status. parley retries a GET after transient failures, other methods only if nothing was sent, or with --retry-unknown.',
+    'Prints the body of the answer byte for byte, whatever its status; the exit code reflects the status. parley retries GET, HEAD and OPTIONS after transient failures. It retries other methods only if the service accepted nothing, or with --retry-unknown.',
   ],
 
   examples: [

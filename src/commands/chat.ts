@@ -7,7 +7,7 @@ import { createPromptFlags } from '../gateway/prompt-flags.ts'
 import { documentedModels } from '../wire/gateway/models.ts'
 import type { CommandModule } from './command.ts'
 
-const notSpecified = '(an undocumented field)'
+const notSpecified = '(undocumented by the gateway)'
 
 export default {
   parameters: () => [
@@ -31,7 +31,7 @@ export default {
   ],
 
   notes: [
-    `Documented models: ${documentedModels.join(', ')}. The names start with the value of the setting family (default alpha). parley also accepts any other name.`,
+    `Documented models: ${documentedModels.join(', ')}. The names start with the value of the setting "family" (default alpha). parley also accepts any other name.`,
     'A long answer can take several requests (finish reason CONTINUATION), and each bills the prompt. parley sends up to 64 requests and sums their usage.',
     'With --thread or --report, parley reads the whole answer even if the reader of stdout ends early (| head -1).',
   ],

@@ -24,7 +24,8 @@ export const settingDefinitions = {
   accessToken: { type: 'secret', about: "the gateway's bearer token" },
   accessTokenCommand: {
     type: 'text',
-    about: 'a shell command that prints the bearer token on its first line, within --timeout and 60 s',
+    about:
+      'a shell command whose first output line is the bearer token; it may take up to --timeout, at most 60 s',
     printsSecret: 'accessToken',
   },
   agentsUrl: { type: 'address', about: "the session service's address" },
@@ -32,7 +33,7 @@ export const settingDefinitions = {
   apiKeyCommand: {
     type: 'text',
     about:
-      "a shell command that prints the session service's key on its first line, within --timeout and 60 s",
+      "a shell command whose first output line is the session service's key; it may take up to --timeout, at most 60 s",
     printsSecret: 'apiKey',
   },
   agentsAuth: {
@@ -78,7 +79,7 @@ export const settingDefinitions = {
   },
   failOnCut: {
     type: 'toggle',
-    about: 'in chat, exit with 8 if an answer was cut off or stopped',
+    about: 'in chat, exit with 8 if an answer was cut off or filtered',
     default: false,
     commandFlag: '--fail-on-cut',
   },

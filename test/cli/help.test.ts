@@ -54,7 +54,7 @@ test('help accepts shared flags before and after its name', async () => {
 test('chat --help names the documented models and the setting family', async () => {
   const { out } = await run(['chat', '--help'])
   expect(out).toContain('alpha-3-pro-preview')
-  expect(out).toMatch(/start\s+with\s+the\s+value\s+of\s+the\s+setting\s+family/)
+  expect(out).toMatch(/start\s+with\s+the\s+value\s+of\s+the\s+setting\s+"family"/)
 })
 
 test.each([
