@@ -88,7 +88,7 @@ export function describeDelivery(state: DeliveryState, rules: DeliveryRules): De
     },
     sent: { sent: 'unknown', isRepeatable: !isOnce, interrupted, failed: uncertain },
     answered: {
-      // Without a receipt, the answer to an event may come from a gateway instead of the service.
+      // An answer without a receipt may come from a gateway, so the service may not have received the event.
       sent: isProvedByReceipt ? 'unknown' : 'yes',
       isRepeatable: !isOnce,
       interrupted: isOnce ? interrupted : 'the answer was cut off',

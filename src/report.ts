@@ -33,7 +33,7 @@ export class RunReport {
     this.writeSync(end)
   }
 
-  /** For signal handlers, which cannot wait. No effect before `open`. */
+  /** Writes the report synchronously, because signal handlers cannot wait. No effect before `open`. */
   writeSync(end: RunOutcome): void {
     const write = this.#write
     this.#write = undefined

@@ -12,8 +12,8 @@ export class Secrets {
   }
 
   /**
-   * Replaces secrets, and passwords and keys in URLs. Cuts the result to `maxLength` UTF-16 units only after
-   * that, because a secret that was cut could not be found. Reads the text in blocks and only as far as
+   * Replaces secrets, and passwords and keys in URLs. Cuts only the redacted text to `maxLength` UTF-16
+   * units, because parley could not find a secret that was cut. Reads the text in blocks and only as far as
    * needed, so a long text needs little memory.
    */
   readonly redact = (text: string, maxLength = Infinity): string => {
@@ -120,7 +120,7 @@ const blockLength = 256 * 1024
 /** Maximum length of one escaped UTF-16 unit. JSON within JSON escapes a unit several times. */
 const maxEscapeLength = 64
 
-/** In UTF-16 units. At the end of a block, a longer secret in a URL may be missed. */
+/** Maximum UTF-16 units of a secret in a URL. At the end of a block, a longer secret may be missed. */
 const maxAddressPartLength = 4096
 
 /** Maximum lengths of each text of a failure, and of all texts of its body together, in UTF-16 units. */
@@ -251,7 +251,7 @@ function findBase64Parts(secret: string): string[] {
 }
 
 /**
- * Returns true if the name has a word such as `key` or `token`, which some harmless headers have, too. A
+ * Returns true if the name has a word such as `key` or `token`, even though some harmless headers match. A
  * value that looks like a credential is secret under any name.
  */
 export function isSecretHeader(name: string, value: string): boolean {

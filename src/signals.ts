@@ -28,7 +28,7 @@ export function endProcessOnSignal(clean: (exit: number) => string, stderr: StdS
   }
 }
 
-/** The next signal ends the process at once. */
+/** After this call, the next signal ends the process at once. */
 export function removeSignalHandlers(): void {
   for (const signal of signals) process.removeAllListeners(signal)
 }
@@ -69,8 +69,8 @@ export function suspendProcess(): void {
 }
 
 /**
- * Windows has no signals: `kill` would end the process at once with exit code 1. The first process of a
- * container is not ended by a signal that it sends to itself. There, the handlers are called directly.
+ * Sends a signal to this process, except in two cases. On Windows, `kill` would end the process at once with
+ * exit code 1. The first process of a container cannot end itself by a signal.
  */
 function raise(signal: (typeof signals)[number]): void {
   if (process.platform !== 'win32' && process.pid !== 1) process.kill(process.pid, signal)

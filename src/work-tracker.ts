@@ -25,8 +25,8 @@ export interface WorkHooks {
   onInterrupt?(): string | undefined
   getResumeCommand?(): string[] | undefined
   /**
-   * Describes what a second run of the same command would do. `mayDuplicate`: it may repeat a request that
-   * was carried out. Returns `undefined` if it would start from the beginning.
+   * Describes a second run of the same command. `mayDuplicate`: that run may repeat a request that was
+   * carried out. Returns `undefined` if that run would start from the beginning.
    */
   describeRerun?(): { mayDuplicate: boolean } | undefined
   explain?(failure: CliError): CliError

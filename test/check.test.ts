@@ -126,7 +126,7 @@ test('config check exits with 4 if both services answer 404 with a web page, as 
 test.each<[flags: string[], env: Record<string, string>]>([
   [['-s', 'sesn_1'], {}],
   [[], { PARLEY_SESSION: 'sesn_1' }],
-])('config check checks the key by reading one event of the session: %j %j', async (flags, env) => {
+])('config check with the flags %j and variables %j reads one event to check the key', async (flags, env) => {
   const { received, results, ...ended } = await checkServer(answer(), flags, env)
   expect(ended).toMatchObject({ code: 0, err: '' })
   expect(results['session service']).toBe('ok: the key was accepted')

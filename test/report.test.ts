@@ -258,10 +258,14 @@ test('a successful run exits with 11 if its report cannot be written at the end'
   }
 })
 
-test('--report after -- is part of the prompt and writes no report, and a report contains no secret', async () => {
+test('--report after -- is part of the prompt, so chat writes no report', async () => {
   const cwd = temporaryFolder()
   expect((await run(['chat', '--', 'hi', '--report', 'r.json'], { cwd })).code).toBe(0)
   expect(readdirSync(cwd)).toEqual([])
+})
+
+test('a report contains no secret', async () => {
+  const cwd = temporaryFolder()
   const exchange = answering('no', { status: 400, headers: { 'request-id': 'canary-token-0123456789' } })
   await run(['chat', 'hi', '--report', 'r.json'], { cwd, exchange })
   expect(read(cwd).requestId).toBe('[redacted]')
@@ -315,7 +319,7 @@ function prepare() {
 const signal = { message: 'interrupted: x', kept: 'a.part' }
 const interruption = { exit: 143, signal }
 
-test('a signal writes no report before the run starts, and a run writes only one report', async () => {
+test('a signal writes no report before the run starts, and the report of a run is never replaced', async () => {
   const { cwd, report } = prepare()
   report.writeSync(interruption)
   expect(readdirSync(cwd)).toEqual([])

@@ -73,7 +73,7 @@ describe('parley redacts secrets in a text', () => {
 })
 
 test.each(['canary-secret', 'canary-secret1', 'canary-secret12', '~~~???>>>~?~>', 'abcde'])(
-  'K41: parley redacts %s in base64 at any offset',
+  'K41: parley redacts the secret %s in base64 at any offset',
   (secret) => {
     const { redact } = createSecrets(secret)
     for (const form of ['base64', 'base64url'] as const) {
@@ -93,7 +93,7 @@ test('parley leaves the base64 of other words unchanged', () => {
     const encoded = Buffer.from(other).toString('base64')
     expect(redact(`<${encoded}>`)).toBe(`<${encoded}>`)
   }
-  // Fewer than six characters of base64 could be part of any text.
+  // Fewer than six characters of base64 occur in many texts by chance, so parley does not redact them.
   expect(redact(Buffer.from('x:abcd.').toString('base64'))).toBe(Buffer.from('x:abcd.').toString('base64'))
 })
 

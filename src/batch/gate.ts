@@ -79,7 +79,7 @@ export const createTokenLimitError = ({ tokens }: BatchState['tally'], { maxToke
  */
 export function classifyLineFailure(failure: CliError): 'refused' | 'outage' | 'line' | 'all' | 'not sent' {
   const { kind, details } = failure
-  // An unexpected error may be a bug in parley that loses the paid answer of every other line, too.
+  // An unexpected error may be a bug that also loses the paid answers of other lines, so the batch stops.
   if (kind === 'unexpected') return 'all'
   const consequence = getBatchConsequence(failure)
   if (consequence === 'wait') return 'refused'
@@ -234,7 +234,7 @@ export function recordOutageFailure(
   const changesPause = outage
     ? pauseNumber === pause.number
     : consecutiveFailures.length >= Math.max(minOutageFailures, gate.slots)
-  // In an outage, only the request that tests the service counts.
+  // In an outage, only a failure of the request that tests the service changes the pause.
   if (!changesPause) return outage ? gate : { ...gate, consecutiveFailures }
   const waitMs = getRetryAfterMs(failed)
   requireAllowedWait(failed, waitMs, failedPauses.totalMs)

@@ -3,8 +3,8 @@ import { usageError } from '../errors.ts'
 import type { BatchLineId } from './line-form.ts'
 
 /**
- * Values in `#requests` of a request that only the results contain. The value of a request in the input is
- * the number of its lines, which is positive.
+ * Values in `#requests` for a request that only the results contain. They are negative, because the value of
+ * a request in the input is the number of its lines.
  */
 const [ok, failed] = [-1, -2]
 
@@ -114,7 +114,7 @@ class FingerprintMap {
  */
 const getFingerprint = (hex: string): number => Number.parseInt(hex.slice(0, 13), 16)
 
-/** Hashes only a text that is not a digest: a hash with a suffix (`#2`), or a hash that a user has edited. */
+/** A hash with a suffix (`#2`), or one that a user has edited, is not a digest, so it is hashed first. */
 const getHashFingerprint = (hash: string): number =>
   getFingerprint(/^[0-9a-f]{32}$/.test(hash) ? hash : digest('sha256', hash))
 

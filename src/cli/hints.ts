@@ -1,6 +1,6 @@
 import { documentedModels } from '../wire/gateway/models.ts'
 
-const models = `-m NAME or 'parley config set chatModel NAME' sets the model for chat, imageModel the model for images; documented for chat: ${documentedModels.join(', ')}`
+const models = `-m NAME sets the model of one command; 'parley config set chatModel NAME' sets the default of chat, and imageModel the default of image; documented for chat: ${documentedModels.join(', ')}`
 
 const sessions = "'parley sessions list' lists the sessions, 'parley sessions create' creates one"
 
@@ -9,8 +9,8 @@ const token = `'parley config set accessToken', or PARLEY_ACCESS_TOKEN`
 const key = `'parley config set apiKey', or PARLEY_API_KEY`
 
 /**
- * Commands and flags of other tools and of earlier versions of parley. The text of a flag must be true for
- * every command, unless the row names the command. Names of topics and of commands in groups need no row,
+ * Hints for commands and flags of other tools and of earlier versions of parley. The hint for a flag must be
+ * true for every command, unless the row names the command. Names of topics and of commands in groups need no row,
  * because `unknown-words.ts` finds them.
  */
 const hints: readonly (readonly [names: string, text: string])[] = [

@@ -135,7 +135,7 @@ export const configCommands = {
         replaced = findReplacedSettings(name).filter((other) => Object.hasOwn(values, other))
         return addProfileValue(values, name, value)
       })
-      // A new profile may be a misspelled name, so a note names it. The default profile needs no values.
+      // The name of a new profile may be misspelled, so a note names it. The default profile needs no note.
       if (profile.isNew && profile.name !== defaultProfileName)
         context.messages.note(`the profile '${profile.name}', chosen by ${profile.chosenBy}, is new`)
       if (warning !== undefined) context.messages.warn(warning)

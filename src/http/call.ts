@@ -84,8 +84,8 @@ export function createServiceCaller(context: Context, settings: ResolvedSettings
       const { retry, consequence } = failure.details
       return failure.with({
         delivery: call.state(),
-        // A batch needs `mayDuplicate` to report whether a rerun may cost twice. It prints no response, so its
-        // failures do not keep one in memory.
+        // A batch needs `mayDuplicate` to report whether a rerun may cost twice. Responses would only fill
+        // the memory, because a batch prints none.
         ...(isBatch ? { response: undefined, mayDuplicate: outcome.mayDuplicate } : {}),
         sent: outcome.sent,
         retry: retry ?? getRetryAdvice(failure, outcome),

@@ -175,6 +175,6 @@ export function describeSettingFix(
   return `${list}the URL was ${url}, from ${address}`
 }
 
-/** Redirects and web pages come from a server in front of the service, or mean that the address is wrong. */
+/** A redirect or a web page comes from another server, so the message names the address of the request. */
 const isRedirectOrPage = ({ kind, details: { status = 0, body } }: CliError): boolean =>
   (status >= 300 && status < 400) || (kind === 'response' && typeof body === 'string' && /^\s*</.test(body))

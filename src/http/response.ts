@@ -46,7 +46,7 @@ const toFinite = (seconds: number) => Math.min(seconds, Number.MAX_SAFE_INTEGER)
 
 const maxErrorBodyBytes = 1024 * 1024
 
-/** Also for a 3xx, which is an error, because parley follows no redirect. */
+/** Reads a response as a failure. A 3xx is a failure, too, because parley follows no redirect. */
 export async function readErrorResponse(
   response: HttpResponse,
   { service }: Endpoint,

@@ -37,7 +37,7 @@ interface StatusRow {
   kind: FailureKind
   delivery: DeliveryState
   isTransient?: true
-  /** A request is retried if its rule is at least as permissive. If omitted, no request is retried. */
+  /** Only a request whose rule is at least as permissive is retried. If omitted, no request is retried. */
   requiredRule?: RepeatRule
   /** Other requests of a batch: `wait` pauses them, `end` ends the batch. By default they continue. */
   otherCalls?: 'wait' | 'end'

@@ -134,8 +134,8 @@ export class InputReader {
       const base64 = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString('base64')
       return { mimeType, base64 }
     }
-    // A file without NUL is probably text in another character set, and so is UTF-16. For text, the usage
-    // error of `decodeUtf8` names the invalid line.
+    // A UTF-16 file, or a file without NUL, is probably text in another character set. `decodeUtf8` then
+    // throws a usage error that names the invalid line.
     if (!mimeType && (!bytes.includes(0) || isUtf16(bytes))) decodeUtf8(bytes, name)
     const kind = mimeType === undefined ? '' : `: it is ${mimeType}`
     throw usageError(`${name}: neither UTF-8 text nor ${description}${kind}`)

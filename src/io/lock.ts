@@ -81,8 +81,8 @@ const staleAfterMs = 4000
 const waitingNoteDelayMs = 2000
 
 /**
- * If more time passes between two checks, this process was suspended and could not observe the lock. So only
- * this time counts.
+ * Maximum time that counts between two checks of a lock. If more time passes, this process was suspended and
+ * could not observe the lock.
  */
 const maxCountedStepMs = 500
 

@@ -23,7 +23,7 @@ export interface StdStream {
   open(): Writable
   /**
    * Writes as much as the descriptor accepts at once, and returns the number of bytes. Returns 0 if the
-   * stream is open.
+   * caller must write through the stream, for example because the stream is open.
    */
   writeSync(bytes: Uint8Array): number
 }

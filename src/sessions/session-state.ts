@@ -214,7 +214,8 @@ export class SessionState extends OrderedState {
 
   /**
    * Marks a tool use as finished if the service ran it without a confirmation and sent the result. Returns
-   * whether it did. The mark survives `restart`, so the caller can drop the result to save memory.
+   * whether the tool use was marked. The mark survives `restart`, so the caller can drop the result to save
+   * memory.
    */
   finishToolUse(id: string): boolean {
     const use = this.#toolUses.get(id)
@@ -473,8 +474,8 @@ export class SessionState extends OrderedState {
   }
 
   /**
-   * A tool use that the last idle event lists still waits. The session then stays idle after a reply to
-   * another tool use, because some services send the next idle event only after the last reply.
+   * True if a tool use of the last idle event still waits. A reply to another tool use leaves the session
+   * idle, because some services send the next idle event only after the last reply.
    */
   get #hasWaiting(): boolean {
     return !isStuck(this.idle?.type) && this.#hasUnansweredListed

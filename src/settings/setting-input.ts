@@ -19,7 +19,7 @@ interface SettingInput {
  * variables.
  */
 export function parseSettingInput(name: SettingName, typed: string): SettingInput {
-  // In a shell command, quotes have a meaning, so they stay.
+  // The value may be a shell command that prints a secret. Its quotes stay, because the shell needs them.
   const [, , inner] = (!getSettingDefinition(name).printsSecret && /^\s*(["'])(.*)\1\s*$/s.exec(typed)) || []
   const parsed = getSettingSchema(name).safeParse(inner ?? typed)
   if (!parsed.success) return { problem: parsed.error.issues[0]?.message }

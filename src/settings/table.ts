@@ -9,11 +9,9 @@ interface SettingDefinition {
    */
   type: string | readonly string[]
   default?: unknown
-  /** Name of the secret that the command in this setting prints. The setting then has no flag. */
+  /** Name of the secret that the command in this setting prints. Such a setting has no flag. */
   printsSecret?: 'accessToken' | 'apiKey'
-  /**
-   * Set if only some commands have the flag. Otherwise, every request command has the flag of the setting.
-   */
+  /** The setting's flag, if only some commands have the flag. If omitted, every request command has it. */
   commandFlag?: string
   /** The only command with `commandFlag`, if another command has the same flag for another setting. */
   command?: string

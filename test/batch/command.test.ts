@@ -723,7 +723,7 @@ test('B09: "attempts" of a batch result is the number of requests for its line',
 })
 
 describe('tokens of failed answers', () => {
-  // The schema check runs in a thread on the real clock.
+  // The schema check runs in a thread, so a fast test clock could exceed its time limit.
   const inTime = { timers: realTimers }
   const cut = message('cut', { stop_reason: 'max_tokens' })
   const schema = (cwd: string) => writeFileSync(join(cwd, 's.json'), '{"type":"object"}')

@@ -22,7 +22,7 @@ const refusal = (text: string, make?: PrepareBatchLine): Promise<CliError> =>
     (error) => error,
   )
 
-test('a batch line has a number, an id, a hash of its model and body, and #2 if it repeats a request', async () => {
+test('a batch line has a number, an id and a hash, and the hash of a repeated request ends with #2', async () => {
   const lines = await linesOf('"a"\n\n{"id":"x","prompt":"a"}\n{"prompt":"a","model":"m"}\n"b"\n')
   const common = { call: expect.anything(), spent: expect.any(BatchLineUsage), seconds: 0, failures: 0 }
   const hash = expect.stringMatching(/^[0-9a-f]{32}$/)

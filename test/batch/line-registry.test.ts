@@ -53,7 +53,7 @@ describe('hashes and ids of batch lines', () => {
     },
   )
 
-  test('a batch rejects an id of two lines, and an id that belongs to another request in the results', () => {
+  test('a batch rejects an id that two lines share, or that belongs to another request in the results', () => {
     const registry = new BatchLineRegistry()
     registry.addResult({ id: 'one', hash: 'a', isOk: true })
     registry.addResult({ id: 'two', hash: 'b', isOk: false })

@@ -119,7 +119,7 @@ describe('--resume reads the results of earlier runs', () => {
     expect(readFileSync(path, 'utf8')).toBe([...lines, line(5), ''].join('\n'))
   })
 
-  test('--resume removes an incomplete last result, but keeps one without its line break', async () => {
+  test('--resume removes an incomplete last result, but keeps a complete one without a line break', async () => {
     const lengths = Array.from({ length: 11 }, (_, at) => at * 7)
     for (const length of [...lengths, line(2).length])
       for (const before of ['', `${line(1)}\n`]) {

@@ -183,7 +183,7 @@ describe('B13: outage during a batch', () => {
     const { tally, stop, tried } = await runThroughOutage(reset)
     expect(stop).toBeUndefined()
     expect(tally.failures).toEqual({ unknown: tried.length })
-    // Seven more requests were running when the eighth failed.
+    // Eight failures start the outage, seven requests still run then, and five lines test the service.
     expect(tried.length).toBeLessThanOrEqual(8 + 7 + 5)
     expect(new Set(tried).size).toBe(tried.length)
     expect(tally.ok + tally.failed).toBe(1250)

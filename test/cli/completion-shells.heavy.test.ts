@@ -14,7 +14,7 @@ interface Shell {
   forget: string
   /** Command that loads the output of `parley completion`. */
   load: string
-  /** Path where the shell looks for the completion script after the command `find`. */
+  /** Path of the completion script. The shell finds the script after the command `find`. */
   file: string
   find: string
   /** Command that prints the flags that ~/script offers after $WORDS. */

@@ -81,7 +81,7 @@ test.each([
   ['help list', "'parley help events list'"],
   ['chat hi --timeot 3', '(did you mean --timeout?)'],
   ['chat hi --tokn=canary', "unknown flag '--tokn'"],
-])("P62: the message for an unknown flag or command names parley's own: %s", async (line, message) => {
+])('P62: the message for an unknown flag or command suggests a known one: %s', async (line, message) => {
   const text = await usageError(line.split(' '))
   expect(text).toContain(message)
   expect(text).not.toContain('canary')

@@ -8,7 +8,7 @@ const policy = '{"rules":[],"default":{"decision":"deny"}}'
 const thread = '{"contents":[]}'
 const events = '{"events":[{"type":"user.interrupt"}]}'
 
-/** Creates a folder with one file, which two arguments of a command line name. */
+/** Creates a folder with one file. Two arguments of the tested command line name this file. */
 function folderWith(text: string | undefined, name = 'a') {
   const cwd = temporaryFolder()
   if (text !== undefined) writeFileSync(join(cwd, name), text)

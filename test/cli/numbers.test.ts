@@ -6,14 +6,14 @@ import { answering, message, run, temporaryFolder } from '../harness/run.ts'
 const long = '123456789'.repeat(40)
 
 test.each([
-  ['--temperature', '1e-3', '"temperature":1e-3'],
-  ['--temperature', '.5', '"temperature":0.5'],
-  ['--temperature', '-.5', '"temperature":-0.5'],
-  ['--max-output-tokens', long, `"maxOutputTokens":${long}`],
-  ['--max-output-tokens', '0', '"maxOutputTokens":0'],
+  ['--temperature 1e-3', '--temperature', '1e-3', '"temperature":1e-3'],
+  ['--temperature .5', '--temperature', '.5', '"temperature":0.5'],
+  ['--temperature -.5', '--temperature', '-.5', '"temperature":-0.5'],
+  ['--max-output-tokens with 360 digits', '--max-output-tokens', long, `"maxOutputTokens":${long}`],
+  ['--max-output-tokens 0', '--max-output-tokens', '0', '"maxOutputTokens":0'],
 ])(
-  'P53: %s %s sends the number as typed, with words, with a body and in a batch',
-  async (flag, value, field) => {
+  'P53: %s sends the number as typed, with words, with a body and in a batch',
+  async (_, flag, value, field) => {
     const cwd = temporaryFolder()
     writeFileSync(join(cwd, 'body.json'), '{"contents": [], "x": 1.10}')
     writeFileSync(join(cwd, 'lines'), '"hi"\n')
@@ -32,7 +32,10 @@ test.each([
   },
 )
 
-test.each(['0', long])('--max-iterations %s sends the number as typed', async (value) => {
+test.each([
+  ['0', '0'],
+  ['with 360 digits', long],
+])('--max-iterations %s sends the number as typed', async (_, value) => {
   const { code, requests } = await run(
     ['events', 'send', '-s', 's', '--outcome', 'x', '--max-iterations', value, '--rubric', 'y'],
     { stdin: '' },
@@ -42,9 +45,12 @@ test.each(['0', long])('--max-iterations %s sends the number as typed', async (v
   expect(requests[0]?.text).toContain('"rubric":{"type":"text","content":"y"}')
 })
 
-test.each([[`generationConfig.maxOutputTokens=${long}`], ['generationConfig.maxOutputTokens=1e400']])(
-  'chat sends a number of any size that --set puts into a body: %s',
-  async (assignment) => {
+test.each([
+  ['of 360 digits', `generationConfig.maxOutputTokens=${long}`],
+  ['1e400', 'generationConfig.maxOutputTokens=1e400'],
+])(
+  'chat sends the number %s as typed if --set puts the number into a request body',
+  async (_, assignment) => {
     const { code, requests } = await run(['chat', 'x', '--set', assignment], {
       exchange: answering(message('Hi')),
     })

@@ -39,7 +39,7 @@ test.each([
   ['-f -', ['chat', 'x', '-f', '-']],
   ['--batch -', ['chat', '--batch', '-', '--results', 'r.ndjson']],
   ['--message @-', ['events', 'send', '-s', 's', '--message', '@-']],
-])('P03: parley exits with 2 and reads nothing if stdin is a terminal: %s', async (reader, argv) => {
+])('P03: parley exits with 2 and reads nothing if %s would read from a terminal', async (reader, argv) => {
   const cwd = temporaryFolder()
   const err = `parley: ${reader} reads stdin, which is a terminal: use a pipe or < FILE\n`
   expect(await run(argv, { cwd, typed: 'Hi' })).toMatchObject({ code: 2, out: '', err, requests: [] })

@@ -203,7 +203,7 @@ test('--thread with --schema stores only the question and the matching answer', 
   expect(readFileSync(join(cwd, 't.json'), 'utf8')).toBe(before)
 })
 
-test('a batch with --schema has the JSON of each matching answer in its result, or the failure', async () => {
+test('a batch with --schema writes the JSON of a matching answer to the result, and otherwise the failure', async () => {
   const ended = await run(['chat', '--batch', '-', '--schema', 's.json', '--concurrency', '1'], {
     cwd: folderWith(person),
     stdin: '"a"\n"b"\n',

@@ -7,21 +7,21 @@ import { createJsonSample } from '../../src/emulator/sample.ts'
 import { realTimers } from '../../src/timers.ts'
 import { run, temporaryFolder } from '../harness/run.ts'
 
-test.each([[[]], [['--stream']], [['--stream', '--stream-via', 'path']]])(
-  'serve --answer replaces the answer to a chat with the flags %j',
-  async (flags) => {
+test.each(['chat', 'chat --stream', 'chat --stream --stream-via path'])(
+  'serve --answer replaces the answer to %s',
+  async (command) => {
     const exchange = createEmulator({ answer: '{"verdict":"pass"}' })
-    const argv = ['chat', 'Review this', ...flags]
+    const argv = [...command.split(' '), 'Review this']
     expect(await run(argv, { exchange })).toMatchObject({ code: 0, out: '{"verdict":"pass"}\n' })
   },
 )
 
 describe('prompt for an answer in parts', () => {
-  test.each([[[]], [['--stream']], [['--stream', '--stream-via', 'path']]])(
-    'the emulator sends the answer to a prompt with "in 3 parts" in 3 responses, also with the flags %j',
-    async (flags) => {
+  test.each(['chat', 'chat --stream', 'chat --stream --stream-via path'])(
+    'the emulator splits the answer to %s into 3 responses if the prompt contains "in 3 parts"',
+    async (command) => {
       const exchange = createEmulator({ answer: 'One two three four five.' })
-      const ended = await run(['chat', 'Count in 3 parts', ...flags], { exchange })
+      const ended = await run([...command.split(' '), 'Count in 3 parts'], { exchange })
       expect(ended).toMatchObject({ code: 0, out: 'One two three four five.\n', err: '' })
       const tokens = ended.requests.map(({ text }) => JSON.parse(text).continuationToken)
       expect(tokens).toEqual([undefined, 'part-2-of-3', 'part-3-of-3'])

@@ -153,7 +153,7 @@ test.each(['use bash {"a":', 'fail a b {}', 'start a {"phases":"b"}'])(
 )
 
 describe('the emulated agent starts threads and workflow runs', () => {
-  // With a store, the emulated agent acts at once and also works in the background.
+  // With a store, the emulated agent finishes its work before it answers a request, so no test has to wait.
   beforeEach(() => {
     const store = { read: () => [], change: async (change: () => unknown) => void change() }
     exchange = createEmulator({ store })

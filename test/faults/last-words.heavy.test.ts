@@ -3,7 +3,7 @@ import { response, type Script } from '../harness/server.ts'
 import { respondWith, sseEvent, sseHead, textDelta } from './answers.ts'
 import { type FaultRow, sendArgv, streamArgv, testFaultsOnce } from './rows.ts'
 
-/** Returns the fields of a row that SIGINT ends at this point with this message. */
+/** Returns the fields of a row: SIGINT ends the run at this point, and parley prints this message. */
 const endsBySigint = (
   at: NonNullable<FaultRow['signal']>['at'],
   message: string,

@@ -45,8 +45,8 @@ export const pause = (milliseconds: number) => new Promise((resolve) => setTimeo
 const cache = temporaryFolder()
 
 /**
- * Time after which a hanging run is killed. In a proof it is shorter than the time limit of the proof, so no
- * process remains.
+ * Time after which a hanging run is killed. With TEST_PROOF, it is shorter than the time limit of a test, so
+ * no process outlives its test.
  */
 const hardStopMs = process.env.TEST_PROOF ? 12_000 : 120_000
 

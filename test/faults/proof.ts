@@ -34,8 +34,8 @@ export function listFaultSources(row: FaultRow): FaultSource[] {
 export function removeFault(row: FaultRow, fault: FaultSource, text = 'ok'): FaultRow {
   const correct = { script: answerWithoutFault(text) }
   switch (fault) {
-    // Most signals end the wait for a service that never answers. Without the signal, the service must
-    // answer.
+    // In most rows with a signal, the service never answers. Without the signal, such a run would not end, so
+    // the service answers.
     case 'signal':
       return without({ ...row, ...correct }, 'signal', 'listen')
     case 'during':

@@ -103,7 +103,7 @@ const rows = await Promise.all([
     makeProxyRow({
       ...toPlain,
       ...chatSuccess,
-      name: `X01, X09: parley uses the proxy of ${variable} for http through CONNECT`,
+      name: `X01, X09: parley sends http through a CONNECT tunnel of the proxy of ${variable}`,
       variable,
     }),
   ),

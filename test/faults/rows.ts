@@ -71,8 +71,8 @@ type Code = CommandResult['code']
 
 /**
  * Tests each row in this process, or in a separate process if the row needs one. `npm run test:all` also
- * tests the first row of each id in a separate process. That shows that all output is written, that nothing
- * keeps the process alive, and that its exit code is the code of main().
+ * tests the first row of each id in a separate process. Only a process shows that all output is written, that
+ * nothing keeps the process alive, and that its exit code is the code of main().
  */
 export const testFaults = (group: string, rows: readonly FaultRow[]): void =>
   runRows(group, rows, ({ name }) => /^[A-Z]+\d+/.exec(name)?.[0] ?? name)
@@ -123,7 +123,8 @@ export function testFaultsOnce(group: string, rows: readonly FaultRow[], how?: t
 }
 
 /**
- * Returns the title of a row. If this system lacks a requirement, the title names it, which skips the test.
+ * Returns the title of a row. If this system lacks a requirement, the title names the requirement, which
+ * skips the test.
  */
 function createTitle(row: FaultRow): string {
   const missing = listNeeds(row).find((need) => !meetsRequirement(need))
@@ -241,7 +242,7 @@ async function runInThisProcess(row: FaultRow): Promise<void> {
   }
 }
 
-/** Runs a row as a wrapper script would, which repeats the command if its failure has `retry: later`. */
+/** Runs a row like a wrapper script: repeats the command if its failure has `retry: later`. */
 async function runWrapped(row: FaultRow): Promise<void> {
   const { server, folder, argv, env } = await setUp(row)
   const jsonArgv = argv.includes('--errors') ? argv : ['--errors', 'json', ...argv]
@@ -261,8 +262,8 @@ async function runWrapped(row: FaultRow): Promise<void> {
 }
 
 /**
- * Maximum number of concurrent processes. Proofs have no limit, because a wait for a slot would count towards
- * their time limit.
+ * Maximum number of concurrent processes. `npm run proof:faults` has no maximum, because a wait for a slot
+ * would count towards the time limit of a test.
  */
 const maxProcesses = process.env.TEST_PROOF ? Infinity : 5
 let processes = 0
@@ -286,7 +287,7 @@ async function runInNewProcess(row: FaultRow): Promise<void> {
   try {
     if (row.signal) await interrupt(command, server, row.signal)
     const [ending] = await Promise.all([command.ended, row.during?.(command, server)])
-    // The requests have arrived, but this process reads them only in its next turn.
+    // The requests have arrived, but this process reads them only in the next turn of its event loop.
     await pause(0)
     checkResult(row, ending, server)
     row.check?.({ ending, server })

@@ -51,8 +51,8 @@ except BlockingIOError: os.set_blocking(3, True)'`
 const removeSavedAnswer = 'code=$?; rm -f "$TMPDIR"/parley-*.txt; exit $code'
 
 /**
- * Exit codes of a passed deadline. On a slow machine the deadline may pass in an earlier phase than the
- * output.
+ * Exit codes after a passed deadline. On a slow machine, the deadline may pass before parley prints, with
+ * another code.
  */
 const deadlineCodes = [8, 9, 10, 11]
 

@@ -41,7 +41,7 @@ async function runSaving(argv: string[], exchange: Exchange, stdout?: StdStream)
   const cwd = temporaryFolder()
   writeFileSync(join(cwd, 's'), 'true')
   const env = { TMPDIR: cwd, PARLEY_IMAGE_MODEL: 'm' }
-  // The schema check runs in a thread on the real clock.
+  // The schema check runs in a thread, so a fast test clock could exceed its time limit.
   const timers = realTimers
   const ended = await run(argv, { cwd, env, exchange, timers, ...(stdout ? { stdout } : {}) })
   const read = (name: string) => readFileSync(join(cwd, name), 'utf8')
@@ -58,13 +58,13 @@ test.each([
   ['zst', 'its encoding, zst, is unknown', ['chat', 'x']],
   ['gzip', 'it cannot be decompressed', ['chat', 'x', '--stream']],
   ['gzip', 'it cannot be decompressed', ['image', 'x']],
-])('an answer that is labelled as %s by mistake is saved as received: %s', async (coding, why, argv) => {
+])('an answer with a wrong Content-Encoding %s is saved as received ("%s")', async (coding, why, argv) => {
   const ended = await runSaving(argv, labelledAs(coding))
   expect([ended.code, ended.out, ended.saved]).toEqual([8, '', [plainBody]])
   expect(ended.err).toContain(`the answer cannot be read: ${why}; the received data is saved as`)
 })
 
-test('an answer that is labelled as gzip by mistake is printed with --raw, and is in the result of a batch', async () => {
+test('an answer with a wrong Content-Encoding gzip is printed with --raw, and is in the result of a batch', async () => {
   const raw = await runSaving(['chat', 'x', '--raw'], labelledAs('gzip'))
   expect([raw.code, raw.out, raw.saved]).toEqual([8, plainBody, []])
   const batch = await run(['chat', '--batch', '-'], { stdin: '"x"\n', exchange: labelledAs('gzip') })
@@ -140,7 +140,7 @@ test.each([
     'a native answer',
     '{"candidates":[{"content":{"parts":[{"text":"paid"}]}}],"error":{"type":"api_error","message":"half"}}',
   ],
-])('chat exits with 7 and saves a body with an error and %s', async (_, body) => {
+])('chat exits with 7 and saves a body that contains both an error and %s', async (_, body) => {
   const ended = await runSaving(['chat', 'x', '--retries', '0'], answering(body))
   expect([ended.code, ended.out, ended.saved]).toEqual([7, '', [body]])
   expect(ended.err).toContain('the service says: half')

@@ -60,8 +60,8 @@ export function copyProgramForNobody(): string[] {
 }
 
 /**
- * Returns whether the user nobody can run the program. This fails if Node's folder is not readable for this
- * user, or if a container does not allow switching the user.
+ * Returns whether the user nobody can run the program. Returns false if this user may not read Node's
+ * folder, or if a container does not allow switching the user.
  */
 export function canRunAsNobody(): boolean {
   const [command = '', ...words] = copyProgramForNobody()

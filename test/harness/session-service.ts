@@ -122,7 +122,7 @@ interface StreamRule extends Rule {
 
 /** Everything that happens in a session, and the part of it that the service shows. */
 export interface SessionScript {
-  /** Clock of the run. The default clock stops while a command runs, so a command never times out with it. */
+  /** Clock of the run. The default clock stops while a command runs, so it never ends a command. */
   timers?: Timers
   /** Events before the command. */
   history?: ScriptEvents
@@ -192,7 +192,7 @@ export function createSessionService(script: SessionScript) {
   const [events, posts]: [Event[], Event[][]] = [[], []]
   const counts = new Map<string, number>()
   const streams = new Set<(entry: HistoryEntry) => void>()
-  /** Lists that have a next page, by the cursor of their next page, which starts at the event `from`. */
+  /** Next pages by their cursor. A page starts at the event of `events` with the index `from`. */
   const pages = new Map<string, { events: Event[]; from: number; number: number }>()
 
   function isDue({ at }: HistoryEntry, when: When = 0): boolean {

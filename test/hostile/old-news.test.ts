@@ -60,7 +60,7 @@ interface Scenario {
 
 /** Runs `events run` with three waiting tool uses, while another client acts once. */
 async function runWithOtherClient({ ids, act, when, echoes }: Scenario): Promise<Outcome> {
-  // If the stream omits the event, only a list shows it. parley lists again after a second, so time must pass.
+  // If the stream omits the event, only a list shows it. parley lists again after 1 s, so time must pass.
   let passed = 0
   const timers = { ...clock, now: () => clock.now() + passed, wallTime: () => clock.wallTime() + passed }
   const service = createAgentService({
@@ -110,11 +110,12 @@ async function runWithOtherClient({ ids, act, when, echoes }: Scenario): Promise
 
 describe.each(actions)('events run after another client %s (needs sh)', (what, ids, act) => {
   describe.each([
-    [true, ''],
-    [false, ', which the stream omits'],
-  ])('stream shows the event: %s', (echoes, omitted) => {
+    ['shows', ''],
+    ['omits', ', which the stream omits'],
+  ])('stream that %s the event', (verb, omitted) => {
+    const echoes = verb === 'shows'
     test(`events run sends no reply and runs no command after another client ${what}${omitted}`, async () => {
-      // The other client acts after response 1, 5, 9 and so on, or after 3, 7, 11 if the stream omits the event.
+      // The other client acts after response 1, 5, 9, ... or, if the stream omits the event, 3, 7, 11, ...
       for (let when = echoes ? 1 : 3, responses = when; when <= responses; when += 4) {
         const ended = await runWithOtherClient({ ids, act, when, echoes })
         expect({ when, wrong: ended.wrong }, ended.err).toEqual({ when, wrong: [] })
@@ -126,7 +127,7 @@ describe.each(actions)('events run after another client %s (needs sh)', (what, i
       const { wrong, audit, err } = await runWithOtherClient({ ids, act, when: 'in a command', echoes })
       expect(wrong, err).toEqual([])
       const left = audit.filter(({ event }) => event === 'answered-elsewhere')
-      // The run has replied to t1 before the command, so a denial of t1 has no effect.
+      // The run replied to t1 before it started the command, so another client's denial of t1 has no effect.
       if (!ids.includes('t1') || ids.length > 1) expect(left.map(({ toolUse }) => toolUse)).toContain('c2')
       for (const { toolUse, reason } of left)
         expect(err).toMatch(

@@ -12,7 +12,7 @@ const list = ['events', 'list', '-s', 'sesn_1']
 const image = ['image', 'a fox', '-m', 'painter', '-q']
 const confirm = ['events', 'confirm', '-s', 'sesn_1', '--allow']
 
-/** Folder that all runs share which write nothing. */
+/** Shared folder of all runs that write no files. */
 const cwd = temporaryFolder()
 
 /** Network in which every request gets an empty answer. */

@@ -24,7 +24,7 @@ test.each([
     let pauses = 0
     const pauser = createPolicyPauser(async () => void pauses++)
     expect(await decideByPolicy({ ...policy, pauser }, call)).toEqual({ decision: 'ask' })
-    // One pause per 4 Mi characters, at most one rule earlier or later.
+    // The policy pauses only between rules, so a pause comes after at most 4 Mi characters and one rule.
     expect(pauses).toBeGreaterThanOrEqual(Math.floor((count * length) / (2 ** 22 + length)))
     let left = 2
     const failingPauser = createPolicyPauser(async () => {

@@ -237,7 +237,7 @@ test("--raw prints the received part of a failure's body", async () => {
 })
 
 test.each([[[]], [['--errors', 'json']]])(
-  'a refused connection does not hide that an earlier attempt got a 500, with the flags %j',
+  'with the flags %j, a refused connection does not hide that an earlier attempt got a 500',
   async (flags) => {
     const server = await serve((socket) => {
       server.stop()

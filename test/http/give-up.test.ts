@@ -64,7 +64,7 @@ test('--timeout does not end an upload that makes progress, however long it take
     onConnection: (socket) =>
       socket.on('data', (chunk) => {
         size += chunk.length
-        // The system buffers data on both sides, so parley has sent more than the server has read.
+        // The clock advances by 1 ms for each 16 KiB that the server reads, so the upload is slow.
         const step = chunk.length / 2 ** 14
         vi.advanceTimersByTime(step)
         passed += step

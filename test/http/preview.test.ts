@@ -72,7 +72,7 @@ describe.each([
   })
 })
 
-test('--curl reports that curl cannot reach the demo, and asks for no secret', async () => {
+test('--curl with the demo profile prints only a note that curl cannot send the request', async () => {
   const { code, err } = await run(['chat', 'x', '--curl', '--profile', 'demo'])
   expect({ code, err }).toEqual({
     code: 0,

@@ -134,7 +134,7 @@ test.each<[location: string | undefined, target: string]>([
   ['https://user:secret@h.test/a', ', to https://h.test/a:'],
   ['//user:se@cret@h.test\\x@y/z', ', to //h.test\\y/z:'],
   ['/a', ', to /a:'],
-])('the message about a redirect to %s names its target without credentials', async (location, target) => {
+])('a 302 to %j is reported as "redirect not followed%s", without credentials', async (location, target) => {
   const { message, status } = await fetchFailureOf(302, location === undefined ? {} : { location })
   expect({ message, status }).toEqual({ message: `redirect not followed${target} 302`, status: 302 })
 })
@@ -175,7 +175,7 @@ test.each<[body: string | Uint8Array, shown: unknown]>([
   expect((await fetchFailureOf(400, {}, body)).body).toEqual(shown)
 })
 
-test.each([0, 1])('parley reads 1 MiB of an error body, in chunks of 512 KiB plus %i bytes', async (more) => {
+test.each([0, 1])('parley reads only 1 MiB of an error body, in chunks of 512 KiB + %i B', async (more) => {
   const mebibyte = 1024 * 1024
   const piece = mebibyte / 2 + more
   let given = 0

@@ -193,7 +193,7 @@ test.each<[what: string, chat: RetryAdvice, event: RetryAdvice, error: CliError,
     'done',
   ],
   ['a file that cannot be written', 'never', 'never', new CliError('file', 'x'), 'done'],
-])('after %s, `retry` of a chat is "%s" and of an event "%s"', (_, chat, send, error, state) => {
+])('after %s, `retry` is "%s" for a chat and "%s" for an event', (_, chat, send, error, state) => {
   expect([chatRules, event].map((rules) => getRetryAdvice(error, describeDelivery(state, rules)))).toEqual([
     chat,
     send,

@@ -25,7 +25,7 @@ function open(tracker: WorkTracker, hooks: WorkHooks): () => Promise<void> {
   }
 }
 
-test('the result of an attempt replaces "sent", but does not lower the delivery state of an earlier attempt', () => {
+test('the result of an attempt replaces its state "sent", but never lowers the delivery state of an earlier attempt', () => {
   const tracker = new WorkTracker()
   const call = tracker.beginCall(event)
   const reachState = (state: DeliveryState) => {
@@ -348,9 +348,9 @@ test('an interrupt reports the last accepted request that has a message', () => 
 })
 
 test.each<[what: string, error: Error, hooks: WorkHooks]>([
-  ['a CliError', new CliError('file', 'full'), {}],
-  ['any other error', new Error('no CliError'), { describeRerun: () => ({ mayDuplicate: true }) }],
-])('work that does not explain its failures throws %s unchanged', async (_, error, hooks) => {
+  ['a CliError without hooks', new CliError('file', 'full'), {}],
+  ['an unexpected error', new Error('no CliError'), { describeRerun: () => ({ mayDuplicate: true }) }],
+])('the tracker rethrows %s of its work unchanged', async (_, error, hooks) => {
   const work = new WorkTracker().during(hooks, async () => {
     throw error
   })

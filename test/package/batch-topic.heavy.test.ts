@@ -205,7 +205,7 @@ describe('the batch of help kubernetes works as printed', () => {
       expect(await run(index)).toMatchObject({ code: 0 })
     expect(requested.toSorted((one, other) => one - other)).toEqual(indexes)
     expect(read(job, 'out/0.ndjson').map(({ index }) => index)).toEqual([1, 11, 21])
-    // A pod that runs again finds its results.
+    // A pod that runs again finds its results, so it sends no request.
     expect(await run(0)).toMatchObject({ code: 0 })
     expect(requested).toHaveLength(count)
     await close()

@@ -23,7 +23,7 @@ const policyBlocks = await readTopicBlocks('policy')
 const under = (topic: string, wanted: string): string[] =>
   (blocks[topic] ?? []).filter(({ heading }) => heading === wanted).map(({ text }) => text)
 
-/** Creates a job with notes, and a gateway that follows the script. */
+/** Creates a job with a file of notes, and a gateway that follows the script. */
 async function jobWith(
   script: Script,
 ): Promise<{ job: Job; requests: string[]; variables: Record<string, string> }> {

@@ -36,7 +36,7 @@ const announced: [RegExp, string][] = [
 const shells = {
   bash: ['bash'],
   dash: ['dash'],
-  // Like a person's interactive zsh, in which `#` starts no comment.
+  // A person's interactive zsh, which does not treat `#` as a comment.
   'zsh -i': ['zsh', '-f', '-i', '+o', 'promptsp', '+o', 'promptcr'],
   'bash -eo pipefail': ['bash', '-eo', 'pipefail'],
 }
@@ -112,7 +112,7 @@ async function paste(shell: string, flags: string[]): Promise<{ out: string; err
       PS2: '',
     },
     stdio: ['pipe', 'pipe', 'pipe', 'pipe'],
-    // Without a terminal, and in a process group that can be ended as a whole.
+    // A detached shell has no terminal, and the test can kill its whole process group.
     detached: true,
   })
   onTestFinished(() => {

@@ -176,7 +176,7 @@ describe('sessions create if the body does not end after the session', () => {
 test.each<[string, ReturnType<typeof answering>, number]>([
   ['an HTML page', answering('<html>'), 8],
   ['a status 500', answering('{}', { status: 500 }), 7],
-])('sessions create prints that the session may have been created after %s', async (_, exchange, code) => {
+])('after %s, sessions create prints that the session may have been created', async (_, exchange, code) => {
   const beta = ['--beta', 'files-api-2025-04-14']
   const argv = ['sessions', 'create', '--agent', 'a', '--environment', 'e', ...beta]
   const ended = await run(argv, { exchange })

@@ -48,7 +48,7 @@ test('K33: the time limit of a secret command ends all its processes (needs ps)'
      const wait = setTimeout
      globalThis.setTimeout = (act, time, ...more) => {
        if (time < 55_000 || time > 60_000) return wait(act, time, ...more)
-       // The minute ends when all processes have started.
+       // Simulates the limit of a minute: calls act when all processes have started.
        const minute = setInterval(() => {
          if (!existsSync('pids') || readFileSync('pids', 'utf8').split('\\n').length < 4) return
          clearInterval(minute)

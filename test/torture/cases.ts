@@ -38,7 +38,7 @@ export interface TortureCase {
   before?: Record<string, string>
   /** Arguments that resume after a failure. Default: the same arguments. */
   again?: string[]
-  /** Returns whether the work is done. Then no next run is checked, because it would start new work. */
+  /** Returns whether the work is done. If so, the test skips the next run, which would start new work. */
   isDone?(seen: RunObservation): boolean
   /** Expected exit codes of the next run. Default: 0. */
   nextCodes?: number[]
@@ -261,7 +261,7 @@ export const tortureCases: TortureCase[] = [
   {
     name: 'events run --audit',
     argv: ['events', 'run', '-s', 's1', 'go', '--policy', 'policy', '--audit', 'audit', '--deadline', '20'],
-    // parley does not send a reply or task again that may have arrived. Then the next run exits with 10.
+    // If a reply or task may have arrived, parley does not send it again, and the next run exits with 10.
     nextCodes: [0, 10],
     isDone: ({ files }) => (files.read('cwd/audit') ?? '').includes('"event":"done"'),
     serve: startSessionService,

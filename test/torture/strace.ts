@@ -39,7 +39,7 @@ export interface SystemCall {
   name: string
   /** Path in the folder of the run. */
   file: string
-  /** Number among the calls of this name on this file, from 1. */
+  /** Position among the calls of this name on this file, counted from 1. */
   number: number
 }
 

@@ -53,7 +53,7 @@ test.each<[address: string, problem: string | undefined]>([
   ['https://h.test/a\\b', 'must not contain a backslash'],
   ['https://h.test"', 'must not contain quotes or angle brackets'],
   ['“https://h.test”', 'must not contain quotes or angle brackets'],
-])('the problem of the address %j is: %s', (address, problem) =>
+])('findAddressProblem(%j) returns %j', (address, problem) =>
   expect(findAddressProblem(address)).toBe(problem),
 )
 

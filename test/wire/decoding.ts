@@ -26,7 +26,7 @@ export function decodeAnswer(contentType: string, pieces: Uint8Array[]) {
     return { ...result(), failure: '' }
   } catch (error) {
     if (!(error instanceof CliError)) throw error
-    // Of a verbatim body, the bytes that were printed before the failure depend on the split.
+    // How much of a verbatim body is printed before a failure depends on the split, so `raw` is not compared.
     return { ...result(), raw: decoder.isVerbatim() ? '' : result().raw, failure: error.message }
   }
 }

@@ -84,7 +84,7 @@ test.each([
   ['objects', `${'{"error":'.repeat(5000)}"deep"${'}'.repeat(5000)}`],
   ['arrays in an error', `{"error":{"message":"m","details":${'['.repeat(100_000)}${']'.repeat(100_000)}}}`],
   ['JSON in JSON', [...Array(12)].reduce<string>((text) => JSON.stringify({ message: text }), 'x')],
-])('R90: deeply nested %s in an error body are not reported as a bug', async (_, body) => {
+])('R90: parley reports no bug for an error body with deeply nested %s', async (_, body) => {
   for (const [, argv] of [endpoints[0], endpoints[2]]) {
     for (const status of [400, 200]) {
       for (const flags of [[], ['--errors', 'json']]) {

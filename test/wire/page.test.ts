@@ -68,7 +68,7 @@ test.each<[text: string, message: string, serviceMessage?: string]>([
   ['[{"type":"error","error":{"message":"later"}}]', 'the service answered with an error', 'later'],
   ['{"title":"no list"}', 'the service answered with an error', 'no list'],
   ['{"code":0,"message":"nothing here"}', "the list has no field 'data'", 'nothing here'],
-])('%j is not a list page: %s', (text, message, serviceMessage) => {
+])('readListPage(%j) fails with the message "%s"', (text, message, serviceMessage) => {
   let failure: unknown
   try {
     page(text)

@@ -97,7 +97,7 @@ test.each<[body: unknown, message: string | undefined]>([
   [`<${x(41)}:message>a</message>`, undefined],
   [5, undefined],
   [null, undefined],
-])('the error body %j has the message %j', (body, message) => {
+])('the message of readErrorBody(%j) is %j', (body, message) => {
   expect(readErrorBody(body).message).toBe(message)
 })
 
@@ -112,7 +112,7 @@ test.each<[title: string, body: unknown, message: string | undefined]>([
   ['a stream that continues', `data: {"message":"m"}\n\n${x(64 * 1024)}`, 'm'],
   ['a message in XML', `<message>${x(10_001)}</message>`, x(10_000)],
   ['XML whose message comes late', `<${x(64 * 1024)}><message>a</message>`, undefined],
-])('only the start of a long error body is read: %s', (_, body, message) => {
+])('readErrorBody() reads only the start of a long body: %s', (_, body, message) => {
   expect(readErrorBody(body).message === message).toBe(true)
 })
 
@@ -334,7 +334,7 @@ test.each<[text: string, read: object]>([
     odd('the list is not JSON', { says: 'Sign in', body: ' \n<title>Sign in</title>' }),
   ],
   ['words <title>Sign in</title>', odd('the list is not JSON')],
-])('the list body %s is read as %j', (text, read) => {
+])('the list body %j is read as %j', (text, read) => {
   expect(failureOf(() => parseReceived(text, 'the list'))).toEqual(read)
 })
 

@@ -61,7 +61,7 @@ export default {
     const missing = new Set(types?.filter((type) => !knownEventTypes.includes(type)))
     let count = 0
     for await (const items of await list()) {
-      // A second page means that the list may be long, so V8 gets less memory.
+      // From the second page on, the list may be long, so V8 gets less memory for new objects.
       if (count > 0 && items.length > 0) host.limitYoungGeneration?.(cleanups)
       const events = items.map(({ event }) => event)
       for (const { type } of events) missing.delete(type)

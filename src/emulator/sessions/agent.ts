@@ -136,8 +136,8 @@ export class AgentSession extends EmulatedSession {
   }
 
   /**
-   * Returns an error response for a message while the session waits or is over its budget, and for a reply
-   * whose tool use is unknown, does not wait or needs another type of reply.
+   * Returns an error response for a message if the session waits or is over its budget. Also refuses a reply
+   * if its tool use is unknown, does not wait or needs another type of reply.
    */
   #checkEvents(parameters: readonly ClientEvent[]): EmulatedResponse | undefined {
     const all = this.#stored.agent.threads.map(({ waiting }) => new Set(waiting))

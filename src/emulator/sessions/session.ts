@@ -21,8 +21,8 @@ export abstract class EmulatedSession {
   }
 
   /**
-   * Returns an error response if an event is invalid; then the session accepts none of the events. `fields`
-   * replace fields of the session.
+   * Accepts the events. If one event is invalid, accepts none and returns an error response. `fields` replace
+   * fields of the session.
    */
   abstract accept(parameters: readonly ClientEvent[], fields?: object): EmulatedResponse | undefined
   abstract describe(): { id: string; created_at: string } & Record<string, unknown>

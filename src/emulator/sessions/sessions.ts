@@ -114,7 +114,7 @@ export class EmulatedSessions {
 
   #getSession(id: string): EmulatedSession {
     const { record, store, latencyMs } = this.#options
-    // The store is locked only during a change, so the agent of a stored session reacts without a delay.
+    // A later reaction would change the store without its lock, so a stored agent reacts at once.
     const schedule = (act: () => void) => void (store ? act() : setTimeout(act, latencyMs))
     const session =
       this.#sessions.get(id) ?? (record ? new ReplaySession(id, record) : new AgentSession(id, schedule))

@@ -46,7 +46,7 @@ export class SeenEvents {
     this.#listEnd = [...this.#listEnd, ...items.slice(-2).map(getEventIdentity)].slice(-2)
   }
 
-  /** `events`: the sent events. If the service returned ids for them, they have these ids. */
+  /** Starts the search for the sent events. They have ids if the response of the service had ids. */
   addSent(events: readonly SessionEvent[]): void {
     const { isIdle, isEmpty } = this.state
     this.#sent = new SentEvents(events, !isIdle && !isEmpty)
@@ -86,7 +86,10 @@ export class SeenEvents {
     return isEnd && this.state.pending.every((id) => identities.includes(id)) && !identities.some(isDigest)
   }
 
-  /** Returns true if a tool use differs from the earlier tool use with the same id for the first time. */
+  /**
+   * Adds a repeated event. Returns true if the event is a tool use that is the first to differ from the
+   * earlier tool use with the same id.
+   */
   addRepeated({ event, text }: EventItem): boolean {
     this.#sent?.addProgress(event)
     return this.state.addRepeated(event, text)
@@ -198,7 +201,7 @@ export class SeenEvents {
     return this.#sent?.seeksIds ?? false
   }
 
-  /** A stop of the session may be older than the sent events, because no event shows work on them. */
+  /** No event shows work on the sent events yet, so a stop of the session may be older than these events. */
   get isWorkPending(): boolean {
     return this.#sent?.isWorkPending ?? false
   }

@@ -37,7 +37,7 @@ export class SessionLog {
   /** The value is `undefined` if the log has dropped the event. */
   readonly #byIdentity = new Map<string, LoggedEvent | undefined>()
   #listCount = 0
-  /** The messages that may be the answer, with content, and the tasks between them. */
+  /** Messages that may be the answer, with their content, and the tasks between these messages. */
   #messages: LoggedEvent[] = []
   #lastStop: LoggedEvent | undefined
 
@@ -105,7 +105,7 @@ export class SessionLog {
       return newItems
     }
     for (const { event, text } of newItems) if (isToolUse(event)) this.state.addToolUse(event, text)
-    // In the new order, the answer may be a message that has lost its content, so the content is restored.
+    // In the new order, the answer may be a message whose content the log has dropped. The list restores it.
     for (const { event, identity } of list)
       if (isMainThreadAgentMessage(event)) restoreContent(this.#byIdentity.get(identity), event)
     this.#sortByList(listed)

@@ -72,7 +72,7 @@ export async function followAndPrint(
       context.messages.warn(
         'the service does not show that it has worked on the sent events: an answer may come later',
       )
-    // A resumed run may print nothing. Without the note, a script could take that for the agent's answer.
+    // A resumed run may print nothing. Without the note, a script could take no output for an empty answer.
     if (onBatch && !hasNewEvents && !isStdoutReserved) {
       const command = formatSessionCommand(context, 'list', session)
       context.messages.note(`nothing new has happened; to see the earlier events: ${command}`)

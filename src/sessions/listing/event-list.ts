@@ -17,13 +17,14 @@ export interface EventListQuery {
 }
 
 /**
- * Minimum page size of a list with a type or an order. If the service ignores these, parley needs more events
- * than the limit to filter or sort them itself.
+ * Minimum page size if the request has a type or an order. A service may ignore these. parley then filters or
+ * sorts the events, so it needs more events than the limit.
  */
 const minPageSize = 100
 
 /**
- * A list of exactly one of these lengths may be only a first page, unless the service says that it is whole.
+ * A list of exactly one of these lengths may be only a first page, unless the response shows that no other
+ * page follows.
  */
 const commonPageSizes = [100, 200, 250, 500, 1000]
 

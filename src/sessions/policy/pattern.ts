@@ -12,7 +12,7 @@ interface Range {
   to: number
 }
 
-/** Returns the last offset to which a star that begins at an offset can extend. */
+/** Returns the largest offset at which a star can end if it begins at `offset`. */
 type StarEndFinder = (offset: number) => number
 
 /**

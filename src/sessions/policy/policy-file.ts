@@ -92,7 +92,7 @@ function findWrongExamples(rule: PolicyRule, { match = [], miss = [] }: RuleForm
       return matchesRule(rule, call) === isWanted ? [] : [describe(index)]
     })
   return [
-    ...check(match, true, (index) => `match[${index}]: the rule does not match it`),
-    ...check(miss, false, (index) => `miss[${index}]: the rule matches it`),
+    ...check(match, true, (index) => `match[${index}]: the rule does not match this example`),
+    ...check(miss, false, (index) => `miss[${index}]: the rule matches this example`),
   ]
 }

@@ -33,7 +33,7 @@ export interface AuditEntry extends Partial<Omit<ReturnType<typeof toAuditFields
   task?: string
   known?: EventListSnapshot
   result?: SessionEvent
-  /** Id of the last idle event before a reply was sent. The file has it in the field `rest`. */
+  /** Id of the last idle event before a reply was sent. The audit file stores this id in the field `rest`. */
   lastIdleEvent?: string | undefined
 }
 

@@ -45,7 +45,7 @@ export class DenialCollector {
       const { id = '', type } = event
       if (this.#deniedByEarlierRuns.has(id)) continue
       if (stopsSession(event)) {
-        // A list may add an older idle event late, which does not show whether newer tool uses ran.
+        // A list may add an older idle event late. Only the last idle event shows which tool uses ran.
         if (event.id !== undefined && id !== state.lastStop?.id) continue
         this.#lastStop = event
         this.#addRunBefore(event)
@@ -53,8 +53,7 @@ export class DenialCollector {
         const use = readToolUse({ text })
         const judgement = use && use.permission !== 'deny' ? await judgeToolUse(use, this.#rules) : undefined
         if (judgement?.decision === 'deny') this.#notRun.set(id, judgement)
-        // The stream may omit a tool use and deliver its result. The list then adds the tool use after the
-        // result.
+        // If the stream omitted the tool use, a list adds it only after its result, so the tool use has run.
         if (state.getAnswer(id)) this.#addRun(id)
       } else if (type.startsWith('agent.')) this.#addRun(getAnsweredToolUseId(event))
     }
@@ -68,9 +67,9 @@ export class DenialCollector {
   }
 
   /**
-   * Adds the tool uses that ran before an idle event: the service did not wait for a confirmation
-   * (`evaluated_permission` is `allow`), and the event does not list them as waiting. If the session waits
-   * for replies and the event lists no tool use, any tool use may wait, so none is added.
+   * Adds the tool uses that ran before an idle event. The service allowed them (`evaluated_permission` is
+   * `allow`), and the event does not list them as waiting. If the session waits for replies and the event
+   * lists no tool use, any tool use may wait, so none is added.
    */
   #addRunBefore(stop: SessionEvent): void {
     const { type, eventIds } = readStopReason(stop)

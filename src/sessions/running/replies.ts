@@ -127,7 +127,7 @@ export class ReplySender {
 
   /**
    * Reads the newest events and returns the tool uses for which the session still waits. Throws a `CliError`
-   * if the session cannot be read. The caller must then take no step.
+   * if the session cannot be read, so that the caller runs no command and posts no reply.
    */
   async filterWaiting<T extends { use: ParsedToolUse }>(items: readonly T[], isForced = false): Promise<T[]> {
     if (items.length > 0) await this.refresh(isForced)
@@ -174,8 +174,8 @@ export class ReplySender {
   }
 
   /**
-   * Posts all confirmations in one request, and each result in a separate request. A service that refuses one
-   * event refuses the whole request. Throws a `CliError`.
+   * Posts all confirmations in one request. Posts each result separately, because a service refuses a whole
+   * request if it refuses one event. Throws a `CliError`.
    */
   async post(replies: readonly Reply[]): Promise<void> {
     const isConfirmation = ({ event }: Reply) => event.type === 'user.tool_confirmation'
@@ -295,7 +295,7 @@ export class ReplySender {
     return !this.isStopped && this.#follower.state.answerable.some(isDue)
   }
 
-  /** Returns the milliseconds until no request can arrive any more, and no list can lag. */
+  /** Returns the time for polling the list. Later, no request can still arrive, and no list lags. */
   #getMaxPollMs(uses: readonly ParsedToolUse[]): number {
     const now = this.#run.context.host.timers.wallTime()
     const ends = uses.map(({ id }) => {

@@ -43,7 +43,7 @@ import type { ToolResult } from '../reply-events.ts'
  * - The time of the idle event is more than 30 s after the request was sent, and these 30 s have passed.
  * - The list contains all idle events that were known when the request was sent, and then this idle event.
  *   The request may still arrive later than this event. So parley also waits until 30 s after the request.
- *   The service must list the events of clients, because it would then list the reply, too.
+ *   The condition applies only if the service lists client events, because it would then list the reply, too.
  *
  * In case 2, parley sends a reply twice if the service accepts it, does not list it, and lists the tool use
  * again. The same happens if a request arrives more than 5 s after its connection broke, and the session

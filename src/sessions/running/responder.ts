@@ -290,7 +290,7 @@ export class ToolUseResponder {
   /** Warns about a command that ran when an earlier run was killed, because that run could not warn. */
   #warnOfInterrupted(use: ParsedToolUse): void {
     if (this.#replies.getUnpostedResult(use.id) !== interruptedCommandResult) return
-    const what = `an earlier run ended while its command ran: ${interruptedCommandResult.text}`
+    const what = `an earlier run ended while the command ran: ${interruptedCommandResult.text}`
     this.#run.context.messages.warn(describeFailure(use, what))
   }
 }

@@ -196,7 +196,8 @@ export class SessionRun implements SessionAccess, WorkHooks {
       consequence: taskAcceptedText,
       resume,
     })
-    // If the run does not follow the session yet, the failure is about the response to the task.
+    // If the run does not follow the session yet, the failure is about the response to the task. So its
+    // message does not mention following.
     return this.follower ? unfollowed : unfollowed.with({}, error.message)
   }
 }

@@ -79,7 +79,7 @@ export async function openFollowerBeforeSending(
     return await openFollower(access, options)
   } catch (error) {
     if (!(error instanceof CliError)) throw error
-    // A failure before any request is not about the session, so the message stays.
+    // A failure before any request is not about the session, so it stays unchanged.
     if (error.details.delivery === undefined && !error.details.deadline) throw error
     const kind = error.kind === 'unknown' || error.kind === 'stopped' ? 'not-sent' : error.kind
     const { status, consequence } = error.details

@@ -22,7 +22,7 @@ const flags: [name: string, value: string, about: string][] = [
   ['outcome', '<text>', 'an outcome to work toward, or @FILE'],
   ['rubric', '<text>', 'criteria for the outcome, or @FILE; the specification does not show their JSON form'],
   ['max-iterations', '<n>', 'maximum attempts at the outcome'],
-  ['system', '<text>', 'privileged context, or @FILE; sent after the other events'],
+  ['system', '<text>', 'a privileged system message, or @FILE; sent after the other events'],
   ['event', '<json>', 'any event, sent unchanged, or @FILE'],
 ]
 

@@ -67,8 +67,8 @@ export function readEventsOfBody(body: Uint8Array): SessionEvent[] {
 }
 
 /**
- * Returns the sent events with the ids of the receipt (the response to the request). If the types of the
- * events differ, returns the events of the receipt. If these have no ids, returns the sent events.
+ * Returns the sent events with the ids of the receipt (the response to the request). If the types differ,
+ * returns the events of the receipt, or the sent events if the receipt has no ids.
  */
 export function addIdsFromReceipt(
   given: readonly SessionEvent[],

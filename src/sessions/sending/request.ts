@@ -81,9 +81,7 @@ export async function createNonEmptyEventsBody(
   return body
 }
 
-/**
- * Reads the events of `-i` or stdin. `piped` is text from stdin that is added to the message of the words.
- */
+/** Reads the events of `-i` or stdin. `piped` is text from stdin, which is added to the given message. */
 async function readInputEvents(
   context: Context,
   { input: path }: EventInputOptions,

@@ -128,7 +128,7 @@ function chooseDecoder(start: string, reading: BodyReading): BodyDecoder {
 /** Receives content as soon as it is decoded, so a later failure does not lose it. */
 interface AnswerSink {
   text(text: string): void
-  /** Receives the data of each event as a line, or the bytes of another body, for `--raw`. */
+  /** Receives the data of each stream event as a line, or the bytes of any other body, for `--raw`. */
   raw?: ((raw: Uint8Array | string) => void) | undefined
   images?: ImageFinder
 }

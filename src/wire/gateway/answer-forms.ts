@@ -173,8 +173,8 @@ const toContent = (value: unknown): unknown => (typeof value === 'string' ? { pa
 
 export interface NativePiece extends AnswerPiece {
   /**
-   * `first` is the candidate that parley prints. A field is true until the finish reason of its candidates,
-   * and absent if the chunk has no such candidate.
+   * `first`: the candidate that parley prints. `others`: all other candidates. A field is true until its
+   * candidates have a finish reason, and absent if the chunk has no such candidate.
    */
   isUnfinished: { first?: boolean; others?: boolean }
   /** Token counts of the whole answer up to this chunk, not of this chunk alone. */

@@ -37,14 +37,14 @@ export class AnswerReader {
   readonly #isStreamed: boolean
   #hasEnded = false
   #isKnown = false
-  /** True if the body may end here. In native chunks, the last chunk of each candidate had a finish reason. */
+  /** True if the body may end here. A native body may end when each candidate has a finish reason. */
   #isFinished = false
   readonly #isUnfinished: NativePiece['isUnfinished'] = {}
   #finishReasonCount = 0
 
   /**
-   * `isStreamed` is true if a stream was requested. Then a single native body may be the first chunk of a cut
-   * stream, so it does not end the answer.
+   * `isStreamed` is true if a stream was requested. A single native body then does not end the answer,
+   * because the body may be the first chunk of a cut stream.
    */
   constructor(isStreamed = false) {
     this.#isStreamed = isStreamed

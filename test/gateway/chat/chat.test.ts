@@ -352,7 +352,7 @@ describe('chat reads and writes files', () => {
       [['--fail-on-cut'], answering(message('half', { stop_reason: 'max_tokens' })), 8],
       [[], answering('{}', { status: 400 }), 4],
     ] as const) {
-      // The schema check runs in a thread on the real clock.
+      // The schema check runs in a thread, so a fast test clock could exceed its time limit.
       const ended = await run([...argv, ...more], { cwd, exchange, timers: realTimers })
       expect(ended.code).toBe(code)
       expect(ended.err).toMatch(/^parley: .*; t\.json is unchanged$/m)

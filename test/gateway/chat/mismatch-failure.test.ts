@@ -17,7 +17,7 @@ const paid = message('no JSON', { usage: { input_tokens: 60, output_tokens: 40 }
 
 const cut = new CliError('response', 'the answer broke off', { isCutOff: true })
 
-/** Answers with `paid`, and then by `next`. */
+/** Answers the first request with `paid`, and later requests by `next`. */
 function answeringOnce(next: Exchange): Exchange {
   let count = 0
   return (...call) => (count++ === 0 ? answering(paid)(...call) : next(...call))

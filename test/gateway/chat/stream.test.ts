@@ -47,7 +47,7 @@ test.each([
   ['a chunk with a line break', `${chunk(first)}\n`],
   ['a chunk inside a field response', `{"response":${chunk(first)}}`],
 ])(
-  'E46: with --stream, %s without a finish reason is a complete answer only as application/json',
+  'E46: with --stream, %s without a finish reason is a complete answer only with the type application/json',
   async (_, body) => {
     const headers = { 'content-type': 'text/plain' }
     const exchange = answering(body, { headers })

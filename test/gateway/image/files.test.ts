@@ -52,7 +52,7 @@ describe('names of image files', () => {
     expect(again.read('fox.png')).toEqual(png(1))
   })
 
-  test('image skips names of links and folders if it chooses a name, also with --force (needs symbolic links)', async () => {
+  test('image never chooses the name of a link or folder, even with --force (needs symbolic links)', async () => {
     const cwd = folderWith({ victim: 'mine', 'fox-3.png': 'old' })
     symlinkSync('victim', join(cwd, 'fox.png'))
     mkdirSync(join(cwd, 'fox-2.png'))

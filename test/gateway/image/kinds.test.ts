@@ -24,7 +24,7 @@ describe('image formats', () => {
     ['an archive with an image type', zip, 'image/png'],
     ['SVG with an unknown type', svg, 'image/x-unknown'],
   ])(
-    'I08: image exits with 8 and saves the bytes in the temporary folder (I09) for %s',
+    'I08: image exits with 8 and saves the bytes in the temporary folder if the answer has %s (I09)',
     async (_, bytes, mimeType) => {
       const ended = await image(['x'], parts(inline(bytes, mimeType)))
       expect(ended).toMatchObject({ code: 8, out: '', files: [] })

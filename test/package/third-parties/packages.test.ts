@@ -3,7 +3,7 @@ import { buildProject, type Project, randomExport } from './project.ts'
 
 const withLeaf = (name: string) => ({ code: `import leaf from 'leaf'\nexport default ['${name}', leaf]` })
 
-test('two versions of a package are two declared packages, and one version in two folders is one', async () => {
+test('the licence file lists each version of a package once, even if two folders have the same version', async () => {
   const { titles, licences } = await buildProject({
     prints: ['@scope/one', 'two', 'three'],
     packages: {
@@ -20,7 +20,7 @@ test('two versions of a package are two declared packages, and one version in tw
   expect(licences.match(/The licence of .*/g)).toEqual(all.map((title) => `The licence of ${title}`))
 })
 
-test('a package without code in the bundle is not declared, whatever its licence', async () => {
+test('the licence file omits a package without code in the bundle, whatever its licence', async () => {
   const { titles, licences } = await buildProject({
     prints: ['kept', 'passed'],
     packages: {
@@ -42,6 +42,6 @@ test.each<[string, Omit<Project, 'prints'>]>([
     'odd 1.0.0: the licence GPL-3.0-only is not allowed',
     { packages: { 'node_modules/odd': { license: 'GPL-3.0-only' } } },
   ],
-])('a build fails if the licence of a package is not allowed or missing: %s', async (message, project) => {
+])('a build fails if the licence of a package is missing or not allowed: %s', async (message, project) => {
   await expect(buildProject({ prints: ['odd'], ...project })).rejects.toThrow(message)
 })

@@ -8,7 +8,7 @@ import { readDeclaration } from './declared.ts'
 export interface Project {
   /** Packages that `main.js` imports and prints. */
   prints: string[]
-  /** Packages by folder, each with its differences from version 1.0.0 with an allowed licence. */
+  /** Packages by folder. A missing field has its default, such as version 1.0.0 and an allowed licence. */
   packages: Record<string, { version?: string; code?: string; license?: string; text?: false }>
 }
 

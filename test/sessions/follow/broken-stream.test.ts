@@ -29,7 +29,7 @@ test.each(Object.entries(brokenFrames))(
   },
 )
 
-test('events follow exits with 0 by the list if every stream delivers an error event', async () => {
+test('events follow exits with 0 if the list shows an idle session, although every stream delivers an error event', async () => {
   const history = [
     userSays('go'),
     ...work.map((step) => ('event' in step ? { ...step, listed: 1_000, after: 0 } : step)),

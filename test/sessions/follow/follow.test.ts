@@ -155,7 +155,7 @@ describe('Y240: list that is read at an idle event', () => {
   })
 
   test.each<[string, (Event[] | number)[], Event, number, boolean]>([
-    ['warns if the list cannot be read at the end', [[], 500], done('r'), 0, true],
+    ['warns if the list cannot be read after the end of the turn', [[], 500], done('r'), 0, true],
     ['does not warn about a list that can be read later', [[], 500, [sent, done('r')]], done('r'), 0, false],
     [
       'does not warn about the list of a deleted session',
@@ -373,18 +373,18 @@ describe('events list prints the events of every page', () => {
   })
 
   test.each([
-    [[], 2500, 0],
-    [['--limit', '1200'], 1200, 0],
-    [['--type', 'agent.message'], 1250, 1],
+    ['--order desc', 2500, 0],
+    ['--order desc --limit 1200', 1200, 0],
+    ['--order desc --type agent.message', 1250, 1],
   ])(
-    'events list --order desc prints a long list from its end if the service ignores the order, with the flags %j',
+    'events list %s prints a long list from its end if the service ignores the order',
     async (flags, count, last) => {
       const events = Array.from({ length: 2500 }, (_, i) => ({
         ...(i % 2 === 0 ? say(`e${i}`, 'x') : done(`e${i}`)),
         processed_at: new Date(i * 1000).toISOString(),
       }))
       const page = answering(JSON.stringify({ data: events }))
-      const { out } = await run(['events', 'list', '--order', 'desc', '--ids', ...flags], {
+      const { out } = await run(['events', 'list', '--ids', ...flags.split(' ')], {
         ...world,
         exchange: page,
       })

@@ -104,7 +104,7 @@ const interruptCases = interrupts.map(
     [isInterrupted ? 'counts' : 'does not count', describeScript(script), isInterrupted, script] as const,
 )
 test.each(interruptCases)(
-  'the session %s as interrupted after: %s',
+  'the session %s as interrupted after these events: %s',
   (_counts, _events, isInterrupted, script) => {
     expect(read(script).isInterrupted).toBe(isInterrupted)
   },
@@ -137,7 +137,7 @@ const endCases = ends.map(
     [mayBeDone ? 'may' : 'cannot', describeScript(script), mayBeDone, script, sent] as const,
 )
 test.each(endCases)(
-  'the agent %s have finished the task after: %s',
+  'the agent %s have finished the task after these events: %s',
   (_may, _events, mayBeDone, script, sent) => {
     const task = read(script, sent)
     expect(task.mayBeDone).toBe(mayBeDone)

@@ -163,7 +163,7 @@ describe('requests of a follower', () => {
       'silence of 30000, list, silence of 250, list, say2, done1, silence of 0, end at 30250',
     ],
     [
-      'emits only the events after the sent event if the list contains it',
+      'emits only the events after the sent event if the list contains the sent event',
       { past: 'done0', sent: 'ask1', lists: ['done0 say1 ask1 say2'], stream: 'say1 say2 done1' },
       'silence of 250, list, say2, done1, silence of 0, end at 250',
     ],

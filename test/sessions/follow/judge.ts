@@ -6,7 +6,7 @@ import { getSentId, type Scenario } from './scenarios.ts'
 export function readIds(out: string, isRaw: boolean, events: readonly object[]): string[] {
   const lines = out.split('\n').slice(0, -1)
   if (!isRaw) return lines.map((line) => line.split('\t')[0] ?? '')
-  // The service never shows the sent event as processed.
+  // The service shows `processed_at: null` in the sent event, so a printed line may contain this field.
   const shown = events.flatMap((event) => [event, { ...event, processed_at: null }])
   const texts = new Set(shown.map((event) => JSON.stringify(event)))
   return lines

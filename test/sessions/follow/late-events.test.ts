@@ -58,7 +58,7 @@ test.each<[string, ScriptEvents, boolean, number, string]>([
     '',
   ],
   [
-    'does not keep events run waiting if it is for an answered tool use',
+    'does not keep events run waiting if its tool use is answered',
     [
       running,
       bash('t1'),
@@ -73,7 +73,7 @@ test.each<[string, ScriptEvents, boolean, number, string]>([
     'the answer\n',
   ],
 ])(
-  'an idle event that only lists contain, three seconds late, %s',
+  'an idle event that no stream delivers and that lists contain after 3 s %s',
   async (_, next, hasPolicy, expected, answer) => {
     const service = afterTask(next)
     const argv = hasPolicy ? runArguments : runArguments.slice(0, 4)

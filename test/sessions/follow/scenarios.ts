@@ -9,7 +9,7 @@ export interface GeneratedStream {
   replay: 'all' | number
   /** Number of frames after which the stream is cut. */
   cutAfter: number
-  /** A cut ends the body, breaks it, or breaks it within a frame. */
+  /** A cut ends the body, resets the connection, or resets the connection within a frame. */
   cut: 'end' | 'reset' | 'half'
   /** Indexes of the frames that are sent twice. */
   twice: readonly number[]

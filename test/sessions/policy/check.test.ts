@@ -202,7 +202,7 @@ describe('policy check of recorded events', () => {
     expect(table.out).toContain(reason)
   })
 
-  test('policy check explains the rule of which only a * does not match, if several allow rules do not match', async () => {
+  test('if no allow rule matches, policy check explains the rule that fails only because of its *', async () => {
     const rules = ['npm test', 'git *'].map((command) => ({
       tool: 'bash',
       input: { command },
@@ -262,7 +262,7 @@ describe('usage errors of policy check', () => {
       'an example that its rule does not match',
       ['p.json'],
       { 'p.json': JSON.stringify({ rules: [example] }) },
-      'rules[0].examples.match[0]: the rule does not match it',
+      'rules[0].examples.match[0]: the rule does not match this example',
     ],
     ['a missing file name', [], {}, 'the argument <file> is missing'],
     [

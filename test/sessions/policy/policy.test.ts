@@ -52,7 +52,7 @@ test.each([
     call('x', JSON.parse('{"__proto__":"ab","constructor":"b"}')),
   ],
   [
-    'dots that are not a parent folder by *',
+    'dots that are not a parent folder with its *',
     { tool: 'x', input: { p: 'a/*' } },
     call('x', { p: 'a/b..c/...' }),
   ],
@@ -74,7 +74,7 @@ test.each<Row>([
   ...[...';|&$()<>`\\!{}%^\'"#~*?[]'].map(
     (char) =>
       [
-        `a text with ${char} by *`,
+        `the character ${char} with its *`,
         { tool: 'bash', input: { command: 'git *' } },
         bash(`git a${char}b`),
       ] as Row,
@@ -82,7 +82,7 @@ test.each<Row>([
   ...['\n', '\r', '\u2028', '\u0000', '\u001b', '\u202e', '\u200b'].map(
     (char) =>
       [
-        `a text with U+${char.charCodeAt(0).toString(16)} by *`,
+        `the character U+${char.charCodeAt(0).toString(16)} with its *`,
         { tool: 'bash', input: { command: 'git *' } },
         bash(`git a${char}b`),
       ] as Row,
@@ -99,7 +99,7 @@ test.each<Row>([
     '-I../x',
     'a/x..',
     'a/..x',
-  ].map((path) => [`the path ${path} by *`, { tool: 'x', input: { p: '*' } }, call('x', { p: path })] as Row),
+  ].map((path) => [`${path} with its *`, { tool: 'x', input: { p: '*' } }, call('x', { p: path })] as Row),
   [
     'a .. that starts in the rule and ends in the text',
     { tool: 'x', input: { p: 'a/.*' } },
@@ -117,7 +117,7 @@ test.each<Row>([
   ],
   ['an input without the field of the rule', { tool: 'x', input: { a: '**' } }, call('x', {})],
   ['an input with one more empty field', { tool: 'x', input: { a: '**' } }, call('x', { a: 1, b: {} })],
-  ['a value that is not text, by *', { tool: 'x', input: { n: '*' } }, call('x', { n: 5 })],
+  ['a value that is not text with its *', { tool: 'x', input: { n: '*' } }, call('x', { n: 5 })],
   ['an input that is not an object', { tool: 'x', input: {} }, call('x', 'text')],
   ['an input that is null', { tool: 'x', input: {} }, call('x', null)],
   ['a field of the JavaScript prototype', { tool: 'x', input: { 'constructor.name': '**' } }, call('x', {})],
@@ -130,7 +130,7 @@ test.each<Row>([
   ['an MCP tool of an unknown server', { tool: '*', server: '**' }, call('x', {}, { isMcp: true })],
   ['an unclear input', { tool: '**' }, call('x', {}, { isUnclear: true })],
 ])('an allow rule does not match %s', async (_, rule, about) => {
-  // An example is never unclear. It belongs to an MCP tool only if it has a server.
+  // An example has no unclear input, and only a server makes it an MCP call. Other calls cannot be examples.
   const isExample = !about.isUnclear && about.isMcp === (about.server !== undefined)
   expect(await isAllowed(isExample ? { ...rule, ...createExample(about, false) } : rule, about)).toBe(false)
 })
@@ -152,13 +152,13 @@ test.each([
   ['without a server matches an MCP tool', { tool: 'x' }, call('x', {}, { isMcp: true }), true],
   ['matches an unclear input', { tool: 'x' }, call('x', {}, { isUnclear: true }), true],
   [
-    'for an element of a list matches a text instead of the list',
+    'for args[0] also matches if args is a text, not a list',
     { tool: 'run', input: { 'args[0]': 'rm*' } },
     call('run', { args: 'rm -rf' }),
     true,
   ],
   [
-    'for a nested field matches a text instead of the object',
+    'for args.name also matches if args is a text, not an object',
     { tool: 'run', input: { 'args.name': 'rm*' } },
     call('run', { args: 'rm -rf' }),
     true,
@@ -259,7 +259,7 @@ test.each([
     fc.property(nearly, ({ pattern, text }) => {
       expect(createPatternMatcher(pattern, reach)(text)).toBe(isPlainMatch(pattern, text, reach === 'narrow'))
     }),
-    // This text would match only if a narrow star matched `;`.
+    // A wrong matcher that lets a narrow `*` match `;` would accept this text.
     { numRuns: 1000, examples: [[{ pattern: '**a*b*b', text: 'a;bab' }]] },
   )
 })
@@ -320,12 +320,12 @@ test.each([
   [
     'an example that its rule does not match',
     '{"rules":[{"tool":"x","decision":"allow","examples":{"match":[{"name":"y"}]}}]}',
-    'rules[0].examples.match[0]: the rule does not match it',
+    'rules[0].examples.match[0]: the rule does not match this example',
   ],
   [
     'a counterexample that its rule matches',
     '{"rules":[{"tool":"x*","decision":"allow","examples":{"miss":[{"name":"xy"}]}}]}',
-    'rules[0].examples.miss[0]: the rule matches it',
+    'rules[0].examples.miss[0]: the rule matches this example',
   ],
 ])('parley refuses a policy with %s', async (_, text, problem) => {
   await expect(readPolicy(text, 'policy.json')).rejects.toMatchObject({ kind: 'usage' })

@@ -101,7 +101,7 @@ test.each<[title: string, denial: string, lines: string[]]>([
   ['a posted denial', 'deny bash t1 (default)', [denied(), use('sent'), use('accepted')]],
   ['a denial and a later allow', 'none', [denied(), use('decision', { decision: 'allow' })]],
   ['a denial and the reply of another client', 'none', [denied(), use('answered-elsewhere')]],
-])('the denial in an audit file with %s is: %s', async (_, denial, lines) => {
+])('with %s in the audit file, the denial of the tool use is "%s"', async (_, denial, lines) => {
   expect(await readAudit(lines, (audit) => audit.denied.get('t1') ?? 'none')).toBe(denial)
 })
 
@@ -155,21 +155,18 @@ test.each<[title: string, lines: string[], task: object | undefined]>([
 
 const interruptLine = line({ event: 'interrupt' })
 
-test.each<[title: string, lines: string[], mayHaveArrived: boolean]>([
-  ['only a reply', [use('sent')], false],
-  ['an interrupt', [interruptLine], true],
-  ['a refused interrupt', [interruptLine, line({ event: 'refused' })], false],
-  ['an interrupt and a refused reply', [interruptLine, use('refused')], true],
-  ['an interrupt and a refused task', [interruptLine, task('refused')], true],
-  ['an interrupt and a later task', [interruptLine, task('sent')], false],
-  ['an interrupt and a later task of unknown delivery', [interruptLine, task('unknown')], true],
-])(
-  'an interrupt counts until it is refused or a later task is sent: an audit file with %s',
-  async (_, lines, mayHaveArrived) => {
-    const begunAt = mayHaveArrived ? Date.parse(time) : undefined
-    expect(await readAudit(lines, (audit) => audit.interruptAt)).toBe(begunAt)
-  },
-)
+test.each<['is set' | 'is not set', title: string, lines: string[]]>([
+  ['is not set', 'only a reply', [use('sent')]],
+  ['is set', 'an interrupt', [interruptLine]],
+  ['is not set', 'a refused interrupt', [interruptLine, line({ event: 'refused' })]],
+  ['is set', 'an interrupt and a refused reply', [interruptLine, use('refused')]],
+  ['is set', 'an interrupt and a refused task', [interruptLine, task('refused')]],
+  ['is not set', 'an interrupt and a later task', [interruptLine, task('sent')]],
+  ['is set', 'an interrupt and a later task of unknown delivery', [interruptLine, task('unknown')]],
+])('Audit.interruptAt %s if the audit file has %s', async (expected, _, lines) => {
+  const begunAt = expected === 'is set' ? Date.parse(time) : undefined
+  expect(await readAudit(lines, (audit) => audit.interruptAt)).toBe(begunAt)
+})
 
 test('Audit.add appends a line to the file, and updates the task and the time of the interrupt', async () => {
   const { audit, read } = await open()
@@ -242,7 +239,7 @@ test('events run restricts a new or existing audit file to its owner (needs POSI
   }
 })
 
-test('without --audit, events run records nothing but locks the session', async () => {
+test('without --audit, events run records nothing, but still locks the session', async () => {
   const cwd = temporaryFolder()
   const audit = await openIn(cwd, undefined)
   expect([...audit.replies, audit.task, audit.interruptAt]).toEqual(Array(2).fill(undefined))

@@ -21,9 +21,9 @@ type Kind = 'lists' | 'streams' | 'replies' | 'interrupts' | 'session queries'
 const early: readonly Kind[] = ['replies', 'interrupts', 'session queries']
 
 /**
- * Runs a task on a session that does not end its turn. Requests of one kind fail from the task or the
- * interrupt on. `failed` is the number of these requests. `secondsAfter` has the times from the task and from
- * the interrupt to the end of the run.
+ * Runs a task on a session that does not end its turn. All requests of one kind fail after the task or after
+ * the interrupt, and `failed` counts them. `secondsAfter` has the seconds from the task and from the
+ * interrupt to the end of the run.
  */
 async function runUntilLate(
   kind: Kind,

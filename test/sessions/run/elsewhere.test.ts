@@ -127,7 +127,7 @@ describe('reply of another client', () => {
     expect(err).toContain('another client sent a user.message')
   })
 
-  test('events run warns that a command ran if another client replies meanwhile (needs sh)', async () => {
+  test('events run warns that its command has run if another client replies during the command (needs sh)', async () => {
     const agent = openAgent({ rounds: [[custom('c1')]] })
     const tool = 'count=echo x >> runs; until [ -e acted ]; do sleep 0.01; done'
     const ended = agent.runTask(['go', '--tool', tool])
@@ -199,10 +199,10 @@ describe('tool use that differs from its audit lines (needs sh)', () => {
       undefined,
       { type: 'agent.tool_use', evaluated_permission: 'allow' },
     ],
-    ['a kill that followed its command', 'another input', 'end', { input: { env: 'PROD' } }],
-    ['a kill during its command', 'another name', 'start', { name: 'other' }],
+    ['a kill after the tool command', 'another input', 'end', { input: { env: 'PROD' } }],
+    ['a kill during the tool command', 'another name', 'start', { name: 'other' }],
   ])(
-    'after %s, a tool use that now has %s stays open in each rerun of events run',
+    'after %s, no rerun of events run answers a tool use that now has %s',
     async (_when, _what, event, fields) => {
       const agent = await openAfter(event)
       change(agent, 'c1', fields)

@@ -94,7 +94,7 @@ test('a reply in any state gets its documented next state when a run resumes', (
   )
 })
 
-test('the next step is to decide for a deciding reply, to post a result, and to poll for an unconfirmed reply', () => {
+test('getNextReplyStep returns "decide" if deciding, "post" with a result, "poll" if unconfirmed, otherwise undefined', () => {
   expect(Object.fromEntries(names.map((name) => [name, getNextReplyStep(states[name])]))).toEqual({
     deciding: 'decide',
     'left-open': undefined,
@@ -240,7 +240,7 @@ test('only an unknown idle event closes a reply whose sending time is unknown', 
   expect(updateUnconfirmedReply(unknown, shown({ isListed: false }), soon).is).toBe('closed')
 })
 
-test('a reply of unknown delivery stores when a list first showed that the session waits for it again', () => {
+test('an unconfirmed reply stores when a list first showed that the session still waits for a reply', () => {
   expect(updateUnconfirmedReply(unconfirmed, shown({}), soon)).toMatchObject({ waitingSince: soon })
   const first = updateUnconfirmedReply({ ...unconfirmed, olderIdleEvents: undefined }, shown({}), soon)
   expect(first).toMatchObject({ olderIdleEvents: new Set(['r1', 'r2', 'r3']) })

@@ -38,7 +38,7 @@ const limit = ['--max-total-tokens', '100']
 const audited = [...limit, '--audit', 'a.ndjson']
 
 interface Script extends Omit<SessionScript, 'posts'> {
-  /** Rules that precede the default, by which an interrupt ends the turn. */
+  /** Rules that come before the default rules. By default, an interrupt ends the turn. */
   posts?: PostRule[]
   /** If true, the task is queued, so an idle event does not end it. */
   isQueued?: boolean
@@ -137,7 +137,7 @@ describe('events run that reaches a limit', () => {
     expect(service.listAuditEvents()).toEqual(['sent', 'accepted', 'interrupt', 'refused', 'done'])
   })
 
-  test('events run interrupts again if the session becomes idle and works again during the Retry-After', async () => {
+  test('events run interrupts again if the session becomes idle and works again during the wait for Retry-After', async () => {
     const work = [soFar, request(200), shown(endTurn, { after: 5_000 }), running, request(50)]
     const service = open(work, { posts: [firstInterrupt({ fault: limited })], isQueued: true })
     const { code, err } = await service.runTask(audited)
@@ -171,7 +171,7 @@ describe('events run that reaches a limit', () => {
       '',
     ],
   ])(
-    'events run over its limit warns with -q, and interrupts the session only while it works: %s',
+    'events run over its limit warns even with -q, and interrupts only a working session (%s)',
     async (_, work, isQueued, expected, count, end) => {
       const service = open(work, { isQueued })
       const { code, out, err } = await service.runTask([...limit, '--last', '-q'])
@@ -301,7 +301,7 @@ describe('events run that reaches a limit', () => {
     ['during', 'to resume:', 'look-first'],
     ['after', 'the session was sent an interrupt; to resume:', 'never'],
   ] as const)(
-    'a signal %s the interrupt of events run prints a resume command with the same limit, and advises against a rerun',
+    'after a signal %s its interrupt, events run prints a resume command with the same limit, and `retry` is not "later"',
     async (moment, words, expected) => {
       let printed = ''
       const signal = (now: string) => {

@@ -146,7 +146,7 @@ describe('prompts of events run', () => {
     expect(repliesTo(agent).map(([, result]) => result)).toEqual(['allow', 'allow', 'allow', 'deny', 'deny'])
   })
 
-  test('a deny rule overrides the key a, by which a person always allows a call', async () => {
+  test('a deny rule denies a tool use without a prompt, even after a person pressed a (always allow)', async () => {
     const agent = openAgent({
       rounds: [[uses('t1', 'ls')], [uses('t2', 'ls; rm -r x')]],
       policy: { rules: [denyRm] },
@@ -241,7 +241,7 @@ describe('--tool commands', () => {
       ...agent.timers,
       now: () => agent.timers.now() + (hasBegun() ? 100_000 : 0),
       async wait(milliseconds, signal) {
-        // The deadline can pass before parley waits for it. The test clock would wait until the command ends.
+        // If the deadline has passed, the wait ends at once. The test clock would wait for the command.
         if (milliseconds < 0) return realTimers.wait(0, signal)
         const isDeadline = milliseconds > 50_000 && milliseconds <= 100_000
         if (!isDeadline) return agent.timers.wait(milliseconds, signal)
@@ -517,7 +517,7 @@ describe('audit file of an earlier run', () => {
     const { code, err } = await agent.runTask(['--tool', 'count=touch made', '-q', '--report', 'r.json'])
     expect(code).toBe(0)
     expect(err).toBe(
-      'parley: the tool use c1 failed (count): an earlier run ended while its command ran: interrupted, effect unknown\n',
+      'parley: the tool use c1 failed (count): an earlier run ended while the command ran: interrupted, effect unknown\n',
     )
     expect(agent.lines('r.json')[0]?.toolUses).toMatchObject({ run: 0, failedCommands: 1, open: 0 })
     const reply = agent.acceptedReplies.get('c1')?.[0]

@@ -116,7 +116,7 @@ test('Y133: events run posts nothing and starts no further command after it lost
 test.each([
   ['with a lock', '.cache'],
   ['without a lock (needs POSIX files)', 'p.json'],
-])('Y133: events run %s posts nothing after a signal has begun its cleanup', async (_, cache) => {
+])('Y133: events run %s posts nothing after a signal has started the cleanup', async (_, cache) => {
   const agent = openAgent({ rounds: [[bash('t1')]] })
   const { options, sendSignal } = createSignalOptions((text) => {
     if (text.includes('agent.tool_use')) sendSignal()

@@ -255,7 +255,7 @@ function dieAt(at: number, { exchange, cwd, timers }: ReturnType<typeof openAgen
   const now = () => {
     const hasGrown = readSize() > size
     size = readSize()
-    // A run that has removed its lock file only prints why it ended.
+    // Once the lock file is removed, the dead run only prints why it ended, so the clock no longer throws.
     if (!isDead || existsSync(join(cwd, getLockPath('a.ndjson')))) live(hasGrown)
     return timers.now()
   }
@@ -279,7 +279,7 @@ function dieAt(at: number, { exchange, cwd, timers }: ReturnType<typeof openAgen
   }
 }
 
-test('Y136: events run that was killed at any request or audit line sends nothing twice in a rerun (needs sh)', async () => {
+test('Y136: after a kill at any request or audit line, a rerun of events run sends nothing twice (needs sh)', async () => {
   const words = ['go', '--tool', 'count=echo $PARLEY_TOOL_USE_ID >> runs']
   const ends: string[] = []
   for (let at = 0; ; at++) {

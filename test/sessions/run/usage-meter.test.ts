@@ -80,12 +80,12 @@ const rows: Record<string, Row> = {
     now: [request(1, 1, '5'), request(1, 1)],
     run: { tokens: { totalTokens: 4 }, cost: undefined },
   },
-  'a token count that did not grow since the task is zero': {
+  'if a token total did not grow since the task, the token count of the run is zero': {
     past: [task, createUsageEvent(10, 5, '7')],
     now: [createUsageEvent(10, 9, '7')],
     run: { tokens: { inputTokens: 0, outputTokens: 4, totalTokens: 4 }, cost: usd(0) },
   },
-  'a token count that became less since the task is unknown': {
+  'if a token total became less since the task, the token count of the run is unknown': {
     past: [task, createUsageEvent(10, 5, '7')],
     now: [createUsageEvent(5, 9, '6')],
     run: { tokens: { outputTokens: 4, totalTokens: 4 }, cost: undefined },
@@ -184,7 +184,7 @@ test('the usage before a task is subtracted from the usage after the task', () =
 
 const startedTurn = [task, createUsageEvent(10, 5), says]
 test.each<[title: string, past: object[], queried: object | undefined, total: number | undefined]>([
-  ['all usage of a session that has not worked', [], undefined, 50],
+  ['all usage of a session that had not worked before the run', [], undefined, 50],
   ['nothing in a started turn if the service returns no usage', startedTurn, undefined, undefined],
   ['the usage since the service returned a first total', startedTurn, usage(20, 5), 25],
   ['nothing if the service returns less usage than before', startedTurn, usage(9, 5), undefined],
@@ -233,7 +233,7 @@ test.each<[title: string, limits: Limits, events: object[], message: string | un
 const bothLimits = { maxTotalTokens: 1, maxCost: '1' }
 const problem = 'cannot be enforced: the service does not report the usage of the run'
 test.each<[title: string, limits: Limits, events: object[], warning: string | undefined]>([
-  ['no limit', {}, [says], undefined],
+  ['no warning without a limit', {}, [says], undefined],
   ['usage without a cost', bothLimits, [says, createUsageEvent(9, 9)], `--max-cost ${problem}`],
   ['no usage', bothLimits, [says], `--max-total-tokens and --max-cost ${problem}`],
 ])(

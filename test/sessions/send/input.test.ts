@@ -71,7 +71,7 @@ describe('stdin next to words', () => {
   })
 
   test.each(['{"type":"error","text":"x"}', '"events": [', '[1]', 'events'])(
-    'events send prints no note about events if stdin next to words is other text: %s',
+    'events send prints no note if stdin next to words does not look like events: %s',
     async (stdin) => {
       expect((await send(['what is this?'], { stdin })).err).not.toContain('looks like events')
     },

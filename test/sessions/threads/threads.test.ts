@@ -58,7 +58,7 @@ describe('tool use of a child thread that waits while the session runs', () => {
   })
 
   test.each<[string, { isAccepted: boolean; next?: ScriptEvents }, number]>([
-    ['was accepted although the response is a 500', { isAccepted: true, next: done }, 0],
+    ['the service accepted although it answered 500', { isAccepted: true, next: done }, 0],
     ['may have been lost, because the response is a 500', { isAccepted: false, next: [] }, 10],
   ])('events run does not repeat a reply to a child thread that %s', async (_, outcome, expected) => {
     const fails = { type: 'user.tool_confirmation', fault: { status: 500 }, ...outcome } as const
@@ -250,7 +250,7 @@ test('events run marks a redacted part of a message, and warns about the part wi
   expect(last).toMatchObject({ code: 0, out: 'the rest\n', err: expect.stringContaining('redacted') })
 })
 
-/** Runs a command that sends a task to a session with these next events. Measures the time of the service. */
+/** Runs a command that sends a task. The service then adds the events `next`, and measures the seconds. */
 async function follow(next: ScriptEvents, argv: string[]) {
   const service = createSessionService({
     posts: [{ next }],

@@ -219,15 +219,12 @@ test.each<[type: string, body: string, progress: AnswerProgress]>([
   [ndjson, `${lastChunk}\n`, 'settled'],
   [ndjson, `${lastChunk}{`, 'finished'],
   [json, 'words', 'open'],
-])(
-  'before the end of an answer of type "%s", after the bytes %j, its progress is "%s"',
-  (type, body, progress) => {
-    const decoder = createAnswerDecoder(type, { text: () => undefined })
-    expect(decoder.isVerbatim()).toBe(false)
-    decoder.push(Buffer.from(body))
-    expect(decoder.progress()).toBe(progress)
-  },
-)
+])('a decoder for "%s" that has received %j has the progress "%s"', (type, body, progress) => {
+  const decoder = createAnswerDecoder(type, { text: () => undefined })
+  expect(decoder.isVerbatim()).toBe(false)
+  decoder.push(Buffer.from(body))
+  expect(decoder.progress()).toBe(progress)
+})
 
 test.each([true, false])('the decoder reads an answer after 2 MiB of blanks (isRaw %j)', (isRaw) => {
   const blanks = Buffer.alloc(64 * 1024, ' \t\r\n')

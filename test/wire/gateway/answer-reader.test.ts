@@ -31,7 +31,7 @@ test.each<[title: string, steps: Step[], summary?: AnswerSummary]>([
     { stopReason: 'STOP' },
   ],
   [
-    'more chunks may follow native chunks with two finish reasons',
+    'after a second finish reason, a native answer may still have more chunks',
     [
       [native(candidate('a', stop)), 'a', 'settled'],
       [native(candidate('b')), 'b', 'open'],
@@ -78,7 +78,7 @@ test.each<[title: string, steps: Step[], summary?: AnswerSummary]>([
     ],
   ],
   [
-    'an answer without the printed candidate is finished by the finish reason of another candidate',
+    'another candidate finishes an answer that lacks the candidate to print',
     [[native(candidate('b', { index: 1, ...stop })), '', 'finished']],
   ],
   [

@@ -58,7 +58,7 @@ describe('base64 text of several chunks', () => {
     'QU\xffD',
     'QUJD\nA!QQ',
   ])(
-    'a long text that ends in %j is decoded, or keeps everything but its line breaks if it is not base64',
+    'a text that ends in %j is decoded if it is base64; otherwise only its line breaks change places',
     (end) => {
       for (const start of ['', 'QU\nJD\r\n', long, `QU\nJD${long}`, long + long, `${long + long}QUJD`]) {
         const { decoded, left, around } = decode(start + end)

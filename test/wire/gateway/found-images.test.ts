@@ -121,7 +121,7 @@ describe('failure in an answer with images', () => {
     ['words', 'ERROR', { parseFailure: undefined, shapeFailure: failure, streamError: failure }],
     [error, undefined, { parseFailure: undefined, shapeFailure: failure, streamError: undefined }],
   ])(
-    'the first failure of the value %j in the event %j is recorded, and a later one is not',
+    'recordFailure() with the value %j and the event %j keeps only the first failure',
     (value, event, found) => {
       const finder = new ImageFinder()
       finder.recordFailure(failure, value, event)
@@ -179,7 +179,7 @@ describe('data URI in a text', () => {
     [`[a] b](${uri})`, '[a] b]()', [`${png} ${data}`]],
     [`[a]b(${uri})`, '[a]b()', [`${png} ${data}`]],
     [`[a](${uri})[b](${uri})`, '[a]()[b]()', [`${png} ${data}`, `${png} ${data}`]],
-  ])('data URIs are extracted from the text %s', (text, rest, images = []) => {
+  ])('data URIs are extracted from the text %j', (text, rest, images = []) => {
     const split = extractDataUris(text)
     expect({ text: split.text, images: split.images.map(shown) }).toEqual({ text: rest, images })
   })

@@ -49,7 +49,7 @@ test.each([
   ['^"\\u00e9\\u00g"', wrongText],
   ['[{"a":^[', 'nested more than 2 deep'],
   ['[[],[],[^{', 'nested more than 2 deep'],
-])('the JSON syntax error of %s is: %s', (marked, reason) => {
+])('the JSON syntax error at the mark ^ in %j is "%s"', (marked, reason) => {
   expect(findJsonSyntaxError(marked.replace('^', ''), 2)).toEqual({ offset: marked.indexOf('^'), reason })
 })
 

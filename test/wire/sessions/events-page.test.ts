@@ -60,7 +60,7 @@ test.each<[data: string, name: string | undefined, text: string]>([
     '',
     '{"type":"session.error","error":{"message":"m"}}',
   ],
-])('the stream data %j with the name %s is an event', (data, name, text) => {
+])('the stream data %j with the event name %j is an event', (data, name, text) => {
   expect(readEventItem(data, name)).toEqual({ event: JSON.parse(data), text })
 })
 
