@@ -110,7 +110,7 @@ export async function main(argv: string[], outer: Host): Promise<number> {
   }
 
   async function end(thrown: CliError, lastStep = () => {}): Promise<number> {
-    // A failed write does not have the delivery state of the run, so the tracker adds its fields.
+    // The failure of a write lacks the delivery state of the run, so parley adds the fields of the tracker.
     const { sent = tracker.sent, mayDuplicate = tracker.mayDuplicate } = thrown.details
     const failure = thrown.with({ sent, mayDuplicate })
     const { exitCode } = failure

@@ -21,7 +21,7 @@ test('the example of help policy has the rules that its text describes', async (
   expect(fallback).toEqual({ decision: 'deny', reason: 'not in CI' })
 })
 
-test('help ci, help gitlab and README.md retry the exit codes that help exit-codes marks as "later"', async () => {
+test('the scripts in help ci, help gitlab and README.md retry the exit codes that help exit-codes marks as "later"', async () => {
   const readme = readFileSync(join(import.meta.dirname, '../../README.md'), 'utf8')
   const table = (await readHelp('exit-codes')).matchAll(/^ {2}(\d+)(?:(?!\n {2}\S)[^[])*\[later/gm)
   const later = [...table].map(([, exit]) => Number(exit))

@@ -158,7 +158,7 @@ test.each([
   ).toEqual([exit, 'yes', 'look-first', fix])
 })
 
-test('after a reply of unknown delivery, events run prints a confirm command, after which a rerun continues', async () => {
+test('after a reply of unknown delivery, events run prints a confirm command, and a rerun continues after it', async () => {
   const service = createWaitingSession({
     posts: [
       { type: 'user.tool_confirmation', nth: 1, fault: 'reset' },
