@@ -19,8 +19,8 @@ import {
   type JudgementRules,
   judgeToolUse,
   type ParsedToolUse,
+  parseToolUse,
   readToolFlags,
-  readToolUse,
 } from '../running/judgement.ts'
 import { listRecordedEvents, readGivenEvents } from '../sending/given-events.ts'
 import { createSessionRequestDefaults, type SessionOptions } from '../session.ts'
@@ -106,7 +106,7 @@ class RecordedToolUses {
 
   *[Symbol.iterator](): Generator<ParsedToolUse> {
     for (const [key, text] of this.#texts) {
-      const use = readToolUse({ text, isContradicted: this.#contradicted.has(key) })
+      const use = parseToolUse({ text, isContradicted: this.#contradicted.has(key) })
       if (use) yield use
     }
   }

@@ -14,7 +14,7 @@ import {
   type Judgement,
   type JudgementRules,
   judgeToolUse,
-  readToolUse,
+  parseToolUse,
 } from './judgement.ts'
 
 /**
@@ -50,7 +50,7 @@ export class DenialCollector {
         this.#lastStop = event
         this.#addRunBefore(event)
       } else if (/^agent\.(mcp_)?tool_use$/.test(type)) {
-        const use = readToolUse({ text })
+        const use = parseToolUse({ text })
         const judgement = use && use.permission !== 'deny' ? await judgeToolUse(use, this.#rules) : undefined
         if (judgement?.decision === 'deny') this.#notRun.set(id, judgement)
         // If the stream omitted the tool use, a list adds it only after its result, so the tool use has run.

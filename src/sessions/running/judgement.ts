@@ -23,7 +23,7 @@ export interface ParsedToolUse extends ToolCall {
 type ListedToolUse = Pick<ToolUse, 'text' | 'isContradicted' | 'wantsResult' | 'permission'>
 
 /** Returns `undefined` if parley no longer has the text of the tool use's event. */
-export function readToolUse(toolUse: ListedToolUse | undefined): ParsedToolUse | undefined {
+export function parseToolUse(toolUse: ListedToolUse | undefined): ParsedToolUse | undefined {
   if (toolUse?.text === undefined) return undefined
   const { text, isContradicted = false } = toolUse
   const event = SessionEvent.parse(JSON.parse(text))

@@ -11,7 +11,7 @@ import { ReconnectPolicy } from '../reconnect-policy.ts'
 import type { ToolResult } from '../reply-events.ts'
 import { SessionState } from '../session-state.ts'
 import type { AuditEntry } from './audit.ts'
-import { type Judgement, type ParsedToolUse, readToolUse, toAuditFields } from './judgement.ts'
+import { type Judgement, type ParsedToolUse, parseToolUse, toAuditFields } from './judgement.ts'
 import { pollEventList, postEventsOnce } from './posting.ts'
 import {
   applyReplyAuditLine,
@@ -83,10 +83,10 @@ export class ReplySender {
    */
   findToolUse(id: string): ParsedToolUse | undefined {
     const toolUse = this.#follower.state.getToolUse(id)
-    const use = readToolUse(toolUse)
+    const use = parseToolUse(toolUse)
     if (!toolUse || !use || use.isContradicted || !this.#run.audit.differsFromDecidedToolUse(use)) return use
     toolUse.isContradicted = true
-    return readToolUse(toolUse)
+    return parseToolUse(toolUse)
   }
 
   /** Returns whether an earlier run recorded another client's answer, and no run began to post a reply. */

@@ -18,7 +18,7 @@ import { describeToolUse, toAuditFields } from './judgement.ts'
 import type { RunPlan } from './plan.ts'
 import { ToolUseResponder } from './responder.ts'
 import { LimitEnforcer } from './run-limits.ts'
-import { findEarlierTask, sendTask } from './sent-task.ts'
+import { findEarlierTaskIds, sendTask } from './sent-task.ts'
 import { describeOtherClientTask, SessionRun } from './session-run.ts'
 import { getTaskFingerprints, TaskEventCounter } from './task.ts'
 import { UsageMeter } from './usage-meter.ts'
@@ -50,7 +50,7 @@ export async function runTask(context: Context, plan: RunPlan): Promise<CommandR
  */
 async function execute(run: SessionRun): Promise<CommandResult> {
   const { context, audit, plan } = run
-  const foundIds = await findEarlierTask(run)
+  const foundIds = await findEarlierTaskIds(run)
   const task = foundIds ? undefined : plan.task
   if (!task) run.taskState = 'continued'
   // Without a task and --after, a run follows the session's last task, even if another client sent it.

@@ -14,7 +14,7 @@ import { type EventListSnapshot, findTaskInList } from './task.ts'
  * Returns `undefined` if there is no such task. Waits until the event list contains the task, because only
  * messages after the task can be the answer. Throws a `CliError` after 30 s.
  */
-export async function findEarlierTask(run: SessionRun): Promise<ReadonlySet<string> | undefined> {
+export async function findEarlierTaskIds(run: SessionRun): Promise<ReadonlySet<string> | undefined> {
   const { audit, context, parts } = run
   const { task, after } = run.plan
   if (after !== undefined) return findEvent(run, after)

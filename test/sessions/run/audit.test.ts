@@ -4,7 +4,7 @@ import { expect, test } from 'vitest'
 import type { Context } from '../../../src/context.ts'
 import { Deadline } from '../../../src/deadline.ts'
 import { Audit, readAuditEntries } from '../../../src/sessions/running/audit.ts'
-import { type ParsedToolUse, readToolUse } from '../../../src/sessions/running/judgement.ts'
+import { type ParsedToolUse, parseToolUse } from '../../../src/sessions/running/judgement.ts'
 import { createSteadyClock } from '../../harness/clock.ts'
 import { homeVariables, ownerOnlyMode, temporaryFolder } from '../../harness/run.ts'
 
@@ -120,7 +120,7 @@ test.each<['equals' | 'differs from', title: string, lines: string[]]>([
   ['equals', 'another input in a line that is not a decision', [use('sent', { input: { a: 1 } })]],
 ])('a tool use %s the recorded tool use if the audit file has %s', async (expected, _, lines) => {
   const text = '{"id":"t1","type":"agent.tool_use","name":"bash","input":{"a":1,"b":2}}'
-  const toolUse = readToolUse({ text }) as ParsedToolUse
+  const toolUse = parseToolUse({ text }) as ParsedToolUse
   const isDifferent = await readAudit(lines, (audit) => audit.differsFromDecidedToolUse(toolUse))
   expect(isDifferent).toBe(expected === 'differs from')
 })

@@ -7,7 +7,7 @@ import {
   getToolUseExecutor,
   judgeToolUse,
   type ParsedToolUse,
-  readToolUse,
+  parseToolUse,
 } from '../../../src/sessions/running/judgement.ts'
 
 const custom = 'agent.custom_tool_use'
@@ -16,7 +16,7 @@ const mcp = 'agent.mcp_tool_use'
 
 /** Reads a tool use whose event has these fields as source text. */
 const read = (fields: string, type = builtIn, isContradicted?: boolean) =>
-  readToolUse({ text: `{"id":"u1","type":"${type}",${fields}}`, isContradicted }) as ParsedToolUse
+  parseToolUse({ text: `{"id":"u1","type":"${type}",${fields}}`, isContradicted }) as ParsedToolUse
 
 test('a tool use has all fields of its event, and the source text of its input', () => {
   const fields = '"name":"x", "mcp_server_name":"s", "input": {"a": 1.0}, "evaluated_permission":"ask"'
@@ -36,7 +36,7 @@ test('a tool use has all fields of its event, and the source text of its input',
 })
 
 test('a tool use is not read if the JSON of its event is missing', () => {
-  expect(readToolUse({ text: undefined })).toBeUndefined()
+  expect(parseToolUse({ text: undefined })).toBeUndefined()
 })
 
 test.each<[rule: string, fields: string, expected: Partial<ParsedToolUse>]>([
