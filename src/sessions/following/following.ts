@@ -16,7 +16,8 @@ import { getEventIdentity, type SeenEvents } from './seen-events.ts'
  * - current: the follower emits each new event of the stream at once.
  *
  * After sending events, the follower searches the list and the stream for them. Until it finds them, it holds
- * back all new events, because these may be earlier than the sent events.
+ * back all new events, because these may be earlier than the sent events. If only an earlier stream contained
+ * the sent events, the comparison also waits until the list contains them.
  *
  * The follower ends after an idle event, if the stream has ended or stays silent for `silenceAfterIdleMs`. If
  * the service has not started to work on the sent events, the follower first waits up to `maxStartDelayMs`.
@@ -175,7 +176,9 @@ function addList(
   }
   const state = { ...before, pollAt: undefined }
   const found =
-    state.is === 'comparing' && list.some((item) => getEventIdentity(item) === getEventIdentity(state.item))
+    state.is === 'comparing' &&
+    !seen.isHoldingBack &&
+    list.some((item) => getEventIdentity(item) === getEventIdentity(state.item))
   return { state: found ? { ...state, is: 'current' } : state, effect: show(fresh) }
 }
 

@@ -56,16 +56,18 @@ export class SeenEvents {
     for (const event of events) this.log.addAccepted(event)
   }
 
-  /** A new stream may omit the sent events, so only the list then shows which events are older. */
+  /**
+   * A new stream may omit the sent events or start with events before them. So only the list then shows which
+   * events are older.
+   */
   addConnection(): void {
     this.#streamedBefore = undefined
+    if (this.#sent?.search === 'in stream') this.#sent.search = 'in earlier stream'
   }
 
   isNew(item: EventItem): boolean {
     const identity = getEventIdentity(item)
-    return (
-      !this.log.has(identity) && !(this.#sent?.search === 'in stream' && this.#listedBefore.has(identity))
-    )
+    return !this.log.has(identity) && (this.isMissingSentEvents || !this.#listedBefore.has(identity))
   }
 
   /** `overlapsLastList` requires two events of the last list. */
@@ -102,6 +104,10 @@ export class SeenEvents {
     return newItem && !isHeld ? [newItem] : []
   }
 
+  get isHoldingBack(): boolean {
+    return this.#heldBack.size > 0
+  }
+
   release(): EventItem[] {
     const items = [...this.#heldBack.values()]
     this.#heldBack.clear()
@@ -127,7 +133,7 @@ export class SeenEvents {
       this.#streamedBefore?.push(logItem)
       return undefined
     }
-    if (sent) sent.firstLaterEvent ??= logItem.identity
+    if (sent && sent.search !== 'in earlier stream') sent.firstLaterEvent ??= logItem.identity
     this.#append(logItem)
     return logItem
   }
@@ -161,11 +167,17 @@ export class SeenEvents {
     // events, so all new events are returned.
     if (start < 0) return [...earlier, ...newItems]
     const old = new Set(list.slice(0, start).map(({ identity }) => identity))
+    for (const identity of old) this.#heldBack.delete(identity)
     return newItems.filter(({ identity }) => !old.has(identity))
   }
 
-  /** A list with one held-back event shows the order of all held-back events, so all of them are emitted. */
+  /**
+   * A list with one held-back event shows the order of all held-back events, so all of them are emitted. But
+   * if only an earlier stream delivered the sent events, held-back events may be older than them. These stay
+   * held back until a list contains the sent events.
+   */
   #addHeldBack(list: readonly IdentifiedEvent[], newItems: IdentifiedEvent[]): EventItem[] {
+    if (this.#sent?.search === 'in earlier stream') return newItems
     if (!list.some(({ identity }) => this.#heldBack.has(identity))) return newItems
     const newIdentities = new Set(newItems.map(({ identity }) => identity))
     const listed = new Set(list.map(({ identity }) => identity))
@@ -295,10 +307,11 @@ class SentEvents {
   /**
    * - `open`: neither the stream nor a list has contained a sent event
    * - `in stream`: the stream has delivered a sent event, but the list may lag behind
+   * - `in earlier stream`: the same, but parley has connected again, and the new stream may repeat older events
    * - `over`: a list has contained a sent event or a later event, so the list is up to date. Or the search
    *   took too long, and the sent events may appear later
    */
-  search: 'open' | 'in stream' | 'over' = 'open'
+  search: 'open' | 'in stream' | 'in earlier stream' | 'over' = 'open'
   /** Identity of the first event after the sent events. A list with this event is up to date. */
   firstLaterEvent: string | undefined
   /** An unmatched new event has the type of a sent event. The service may have changed its id or content. */

@@ -235,6 +235,21 @@ describe('events that a follower prints', () => {
       'say1 say2 done1 end at 30000',
     ],
     [
+      'no event before the sent event if a second stream repeats it and the list lags',
+      {
+        past: 'ask0',
+        sent: 'ask1',
+        lists: ['ask0', 'ask0 run0 done0', 'ask0 run0 done0 ask1 run1 say1 done1'],
+        stream: 'ask1 | run0 done0 run1 say1 done1',
+      },
+      'run1 say1 done1 end at 250',
+    ],
+    [
+      'the events of a second stream within 1.75 s if the list lags',
+      { past: 'ask0', sent: 'ask1', stream: 'ask1 | run1 say1 done1' },
+      'run1 say1 done1 end at 1750',
+    ],
+    [
       'the events before and after a queued message is processed',
       { past: 'run0', sent: 'ask1', stream: 'queued1 say0 done0 run1 ask1 say1 done1' },
       'say0 done0 run1 say1 done1 end at 200',
