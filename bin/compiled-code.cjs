@@ -112,7 +112,7 @@ function writeCode(file, script, origin) {
   try {
     const code = script.createCachedData()
     const bytes = Buffer.concat([code, code, origin])
-    if (bytes.length > maxFileBytes) throw new Error('it would not be read')
+    if (bytes.length > maxFileBytes) throw new Error('the code is longer than parley reads')
     fs.writeFileSync(descriptor, bytes)
   } catch (error) {
     fs.rmSync(file)

@@ -138,7 +138,7 @@ test.each<[flags: string[], env: Record<string, string>]>([
 test.each([
   [
     0,
-    'a 404 with JSON, which any server may send',
+    'a 404 with JSON, and reports the service as reachable, not as ok',
     '404 No',
     '{"error":{"message":"no such route"}}',
     new RegExp(

@@ -39,7 +39,7 @@ describe.each(zones)('time zone %s', (zone, date, offset, time) => {
     return run(argv, { exchange, env, tty: ['stdout', 'stderr'], columns: 20 })
   }
 
-  test(`events list shows times, day and offset of ${zone} on 20 columns`, async () => {
+  test(`on a terminal with 20 columns, events list shows times, day and UTC offset of ${zone}`, async () => {
     const event = { id: 'sevt_1', type: 'x', processed_at: '2026-01-01T16:44:56Z', content: 'hi' }
     const { out } = await runThere(['events', 'list'], event)
     const lines = out.split('\n').slice(0, -1)
@@ -88,7 +88,7 @@ test.each([
   ['in a pipe', 'FORCE_COLOR=3', 'colour'],
   ['in a pipe', 'CLICOLOR=1', 'no colour'],
   ['in a pipe', 'NO_COLOR=1 FORCE_COLOR=1', 'no colour'],
-  ['on a terminal', 'no such variable', 'colour'],
+  ['on a terminal', 'no variable for colour', 'colour'],
   ['on a terminal', 'FORCE_COLOR=0', 'no colour'],
   ['on a terminal', 'NO_COLOR=1', 'no colour'],
   ['on a terminal', 'CLICOLOR=0', 'no colour'],

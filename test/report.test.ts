@@ -149,7 +149,7 @@ test('--report of an image batch lists the images and the file of --results', as
   expect(read(cwd)).toMatchObject({ files: ['r.ndjson'], counts: { skipped: 2 } })
 })
 
-test('--report lists up to 1,000 files, and has null for more', () => {
+test('--report lists at most 1,000 files, and has null instead of a longer list', () => {
   const summary = new Summary(0)
   for (let index = 0; index < 1000; index++) addFileToSummary(summary, `${index}.png`)
   addFileToSummary(summary, '0.png')
@@ -231,7 +231,7 @@ test.each([
   ['a-folder', 'it is not a regular file'],
   ['a-link', 'it is not a regular file'],
   ['missing-folder/r.json', 'no such file or folder'],
-])('--report %s exits with 11 and sends nothing (needs symbolic links)', async (name, why) => {
+])('parley sends nothing if it cannot write the report to %s (needs symbolic links)', async (name, why) => {
   const cwd = temporaryFolder()
   mkdirSync(join(cwd, 'a-folder'))
   symlinkSync('elsewhere', join(cwd, 'a-link'))
@@ -296,7 +296,7 @@ test.each([
   expect(readFileSync(join(cwd, 'a.part'), 'utf8')).toBe(saved)
 })
 
-test('--report has exit 11 if stdout was closed from the start (needs sh)', async () => {
+test('the report has the exit code 11 if stdout was closed from the start (needs sh)', async () => {
   const cwd = temporaryFolder()
   const ended = await execute(['chat', '--profile', 'demo', 'hi', '--report', 'r.json'], {
     cwd,
@@ -335,7 +335,7 @@ test('a signal writes no report before the run starts, and the report of a run i
   expect(read(cwd).exit).toBe(143)
 })
 
-test('a run that succeeds, fails early or is interrupted fails if its report cannot be written', async () => {
+test('parley reports a failure if a report cannot be written after a success, an early failure or an interrupt', async () => {
   const why = '--report r.json: it is not a regular file'
   const { cwd, report, tracker } = prepare()
   await report.open()
@@ -367,7 +367,7 @@ test('F31: --report replaces a report of up to 16 MiB and keeps a longer file', 
   expect(() => createReportWriter('r.json', source)).toThrow('it is neither empty nor a report')
 })
 
-test('each value of a run is in its field of the report', async () => {
+test('the report has a separate field for each value of a run', async () => {
   const { cwd, summary, tracker, secrets, report } = prepare()
   secrets.add('canary-token')
   Object.assign(summary, {

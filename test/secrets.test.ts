@@ -108,7 +108,7 @@ test.each([
   ['each of several starts of a secret', 'canary… canary-s…', '[redacted]… [redacted]…'],
   ['only the second of two starts in a row', 'canacanar…', 'cana[redacted]…'],
   ['no start of a secret that continues as another word', 'canary, it is…', 'canary, it is…'],
-])('before an ellipsis that cuts a text, parley redacts %s', (_, text, shown) => {
+])('before the ellipsis of a shortened text, parley redacts %s', (_, text, shown) => {
   expect(createSecrets('canary-secret').redact(text)).toBe(shown)
 })
 
@@ -260,7 +260,7 @@ describe('parley redacts secrets in headers', () => {
 describe('parley redacts secrets in a failure', () => {
   const redactFailure = (failure: CliError) => createSecrets('known-secret', '123456').redactFailure(failure)
 
-  test('parley redacts every text of a failure', () => {
+  test('parley redacts secrets in every text of a failure', () => {
     const failure = new CliError('refused', 'no known-secret', {
       status: 400,
       serviceMessage: 'a known-secret',
@@ -283,7 +283,7 @@ describe('parley redacts secrets in a failure', () => {
     expect(redactFailure(new CliError('usage', 'x')).details).toEqual({})
   })
 
-  test('parley shortens the texts and the body of a failure, but not an answer that is saved in no file', () => {
+  test('parley shortens the texts and the body of a failure, but not an answer that no file contains', () => {
     const long = `known-secret${' x'.repeat(2 ** 20)}`
     const details = { serviceMessage: long, answer: long, body: { a: long, b: long }, resume: [long] }
     const { message, details: shown } = redactFailure(new CliError('refused', long, details))

@@ -66,7 +66,7 @@ function chooseLine({ gate, waiting, next }: BatchState): BatchLine | undefined 
 export const createTokenLimitError = ({ tokens }: BatchState['tally'], { maxTokens }: BatchLimits) =>
   new CliError(
     'stopped',
-    `the answers took ${formatTokenCount(tokens)}, and --max-total-tokens is ${maxTokens}`,
+    `the answers used ${formatTokenCount(tokens)}, and --max-total-tokens is ${maxTokens}`,
   )
 
 /**

@@ -14,7 +14,8 @@ const idNames = ['custom_id', 'key']
 const bodyNames = ['body', 'params', 'request']
 const ignoredNames = ['method', 'url']
 
-const expected = 'it must be a prompt in quotes, {"prompt"}, a body with "contents", or {"custom_id","body"}'
+const expected =
+  'it must be a prompt in quotes, an object with "prompt", a body with "contents", or an object with "custom_id" and "body"'
 
 /**
  * Parses the JSON of a line. Throws a `SyntaxError` if it is not JSON, and a usage error for another form.

@@ -117,7 +117,7 @@ export class BatchReporter {
   onPause(error: CliError, until: number, slots: number): void {
     this.#pausedUntil = until
     const wait = ((until - this.#context.host.timers.now()) / 1000).toFixed(1)
-    this.note(`${error.message}; all requests wait ${wait} s, then ${slots} at a time`)
+    this.note(`${error.message}; all requests wait ${wait} s, then at most ${slots} run at a time`)
   }
 
   onRetry(index: number, failure: CliError, waitMs: number): void {

@@ -4,7 +4,7 @@ import { exitCodes } from '../errors.ts'
 import { getSettingDefinition, getSettingFlag, getSettingVariable, settingNames } from '../settings/table.ts'
 import { isSharedFlag } from './flags.ts'
 import { loadAllCommands } from './loaded-commands.ts'
-import { type ParleyCommand, UnknownWordError } from './parley-command.ts'
+import { type ParleyCommand, UnknownNameError } from './parley-command.ts'
 import { readExitCodeDescriptions } from './topic-texts.ts'
 import { topics } from './topics.ts'
 
@@ -12,7 +12,7 @@ export async function describeCommandForPrograms(words: readonly string[]): Prom
   const [root] = (await loadAllCommands()) as [ParleyCommand]
   const command = words.reduce((group, word) => {
     const named = group.commands.find((child) => child.name() === word)
-    if (!named) throw new UnknownWordError(group, [word])
+    if (!named) throw new UnknownNameError(group, [word])
     return named as ParleyCommand
   }, root)
   const exits = readExitCodeDescriptions()

@@ -65,7 +65,10 @@ const hints: readonly (readonly [names: string, text: string])[] = [
     '-k, --insecure, --no-verify-ssl',
     "--cacert FILE trusts additional CA certificates; no flag turns off the check of the service's certificate",
   ],
-  ['--json-schema, --response-format', '--schema FILE requires JSON that matches'],
+  [
+    '--json-schema, --response-format',
+    '--schema FILE requires an answer in JSON that matches the schema in FILE',
+  ],
   ['--parallel, --jobs, --workers', '--concurrency N limits the concurrent requests of a batch'],
   ['--out, --outfile', '-o FILE writes the result of chat, image, api and events run to a file'],
   ['--max-tokens', '--max-output-tokens N limits the length of an answer, in chat and image'],

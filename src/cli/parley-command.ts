@@ -14,7 +14,7 @@ import {
 import { isKnownFlag } from './hints.ts'
 
 /** Thrown if the first of `words` is an unknown word or flag. `Program` adds a suggestion to the message. */
-export class UnknownWordError extends Error {
+export class UnknownNameError extends Error {
   readonly command: ParleyCommand
   readonly words: readonly string[]
 
@@ -121,7 +121,7 @@ export class ParleyCommand extends Command {
 
   private checkWords({ operands, unknown }: { operands: string[]; unknown: string[] }): void {
     const isGroup = this.commands.length > 0
-    if (unknown.length > 0 && (!isGroup || operands.length === 0)) throw new UnknownWordError(this, unknown)
+    if (unknown.length > 0 && (!isGroup || operands.length === 0)) throw new UnknownNameError(this, unknown)
     if (isGroup) return
     const all = this.registeredArguments
     const { length: most } = all
@@ -131,7 +131,7 @@ export class ParleyCommand extends Command {
       const taken = this.given.find(({ value = '' }) => argChoices.includes(value))
       if (taken && word && !argChoices.includes(word))
         throw usageError(
-          `${taken.flag} took '${taken.value}' as its value, but it is the <${argument.name()}>`,
+          `'${taken.value}' was read as the value of ${taken.flag}, but is the argument <${argument.name()}>: give ${taken.flag} a value`,
         )
       // commander reports a missing argument first, which would hide an invalid word before it.
       if (word !== undefined) argument.parseArg?.(word, undefined)
@@ -200,8 +200,8 @@ function checkAttachedValue(word: string, command: ParleyCommand): void {
   const option = options.find(({ short }) => short === word.slice(0, 2))
   if (!option || word.startsWith('--')) return
   if (word[2] === '=') throw usageError(`${option.short} takes no =: its value is a separate argument`)
-  if (isKnownFlag(`-${name}`, command.longFlags)) throw new UnknownWordError(command, [name])
-  if (/\s/.test(word) && !(option instanceof HeaderFlag)) throw new UnknownWordError(command, [word])
+  if (isKnownFlag(`-${name}`, command.longFlags)) throw new UnknownNameError(command, [name])
+  if (/\s/.test(word) && !(option instanceof HeaderFlag)) throw new UnknownNameError(command, [word])
 }
 
 /** Shortens commander's message for an invalid value. */

@@ -14,7 +14,7 @@ import {
   readSharedFlags,
 } from './flags.ts'
 import { helpLayoutOptions, printHelp, wrapHelp } from './help-text.ts'
-import { ParleyCommand, UnknownWordError } from './parley-command.ts'
+import { ParleyCommand, UnknownNameError } from './parley-command.ts'
 import { describeUnknownWord } from './unknown-words.ts'
 
 interface ProgramOptions {
@@ -91,7 +91,7 @@ class Program implements HelpSource {
 
   #explain(error: unknown): unknown {
     if (error instanceof CommanderError) return usageError(error.message)
-    if (!(error instanceof UnknownWordError)) return error
+    if (!(error instanceof UnknownNameError)) return error
     return usageError(describeUnknownWord(error, this.#isHelpCommand))
   }
 
@@ -180,9 +180,9 @@ class Program implements HelpSource {
   }
 }
 
-/** Throws an `UnknownWordError` for an unknown word. Otherwise returns an empty text for the help. */
+/** Throws an `UnknownNameError` for an unknown word. Otherwise returns an empty text for the help. */
 function refuseWord(command: ParleyCommand, words: readonly string[] = command.args): string {
-  if (words[0]?.startsWith('-') === false) throw new UnknownWordError(command, words)
+  if (words[0]?.startsWith('-') === false) throw new UnknownNameError(command, words)
   return ''
 }
 

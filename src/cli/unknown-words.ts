@@ -1,11 +1,11 @@
 import { suggestSpelling } from '../argv/spelling.ts'
 import { commandEntries } from './command-tree.ts'
 import { findUnknownNameHint } from './hints.ts'
-import type { UnknownWordError } from './parley-command.ts'
+import type { UnknownNameError } from './parley-command.ts'
 import { isTopic, topics } from './topics.ts'
 
 /** `isHelp`: the word follows `parley help`, so it may also be a topic. */
-export function describeUnknownWord(unknown: UnknownWordError, isHelp: boolean): string {
+export function describeUnknownWord(unknown: UnknownNameError, isHelp: boolean): string {
   const { command, words } = unknown
   const [word = '', ...rest] = words
   if (word.startsWith('-')) return describeFlag(unknown)
@@ -45,7 +45,7 @@ function suggestNames(word: string, names: string[]): string {
   return begun.length > 0 ? ` (did you mean ${begun.join(' or ')}?)` : suggestSpelling(word, names)
 }
 
-function describeFlag({ command, words: [word = ''] }: UnknownWordError): string {
+function describeFlag({ command, words: [word = ''] }: UnknownNameError): string {
   // The text after = may be a secret, so the message omits it.
   const name = word.startsWith('--') ? word.replace(/=.*/s, '') : word
   const start = `unknown flag '${name}'`

@@ -10,10 +10,7 @@ export default {
     new Argument('<service>', 'the service').choices(['gateway', 'agents']),
     new Argument('<path>', 'a path such as /v1/sessions, with the query'),
     new Option('-X, --method <method>', 'the method (default: GET, or POST with a body)').choices(methods),
-    new FileFlag(
-      '-i, --input <file>',
-      'the body, from a file or - for stdin; without it, a pipe is not read',
-    ),
+    new FileFlag('-i, --input <file>', 'the body: a file, or - for stdin (a pipe is read only with -)'),
     new Option('--set <path=value>', 'set any field of the JSON body, repeatable').argParser(appendFlagValue),
     new FileFlag('-o, --output <file>', 'write a complete answer to a file, replacing the file', 'writes'),
     new Option('--include', 'print the status line and headers before the body'),

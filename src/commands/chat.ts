@@ -58,7 +58,9 @@ export default {
       return runChat(context, options, words)
     }
     if (options.thread !== undefined)
-      throw usageError('--thread works with one conversation, --batch with many requests')
+      throw usageError(
+        '--thread and --batch exclude each other: --thread continues one conversation, --batch sends separate requests',
+      )
     if (options.output !== undefined)
       throw usageError('-o is for one answer: use --results FILE with --batch')
     const { runBatch } = await import('../batch/batch.ts')

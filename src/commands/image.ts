@@ -11,7 +11,7 @@ export default {
     new Option('-m, --model <name>', 'the model (default: the setting imageModel)'),
     ...createPromptFlags('add a reference image or a text'),
     new FileFlag('-o, --output <file>', 'a file, a folder (ending in /), or - for stdout', 'writes'),
-    new Option('--force', 'replace the file of the first image'),
+    new Option('--force', 'replace an existing file at -o FILE (further images always get new names)'),
     new Option('--preview', 'show the images on a terminal'),
     new Option('--no-preview', 'do not show the images'),
     new Option('--usage', 'show model, tokens and seconds, even in a pipe'),

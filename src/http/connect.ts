@@ -91,7 +91,8 @@ async function openRoute(url: URL, { proxy, ca, signal, meanwhile }: Route): Pro
     })
     destroyOn(signal, socket)
     socket.on('error', () => {})
-    // Loading code would delay the connection, so it starts after the connection attempt.
+    // Loading code first would delay the connection, so parley loads it once the connection attempt has
+    // begun.
     setImmediate(() => {
       meanwhile()
       // Reading all certificates takes as long as connecting, so parley reads them while it connects. The

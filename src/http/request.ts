@@ -105,7 +105,7 @@ function joinHeaders([name, before]: Header, value: string): Header {
     !isCookie &&
     (/^content-type$|version$/i.test(name) || [before, value].some((each) => isSecretHeader(name, each)))
   )
-    throw usageError(`the header ${name} is given twice`)
+    throw usageError(`the header ${name} is given twice: give it once`)
   return [name, [before, value].filter((each) => each !== '').join(isCookie ? '; ' : ', ')]
 }
 

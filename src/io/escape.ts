@@ -30,4 +30,4 @@ export function toOneLine(text: string, maxLength = 500): string {
 }
 
 /** Disables the commands that CI runners accept anywhere in a line: `##[…]`, and `##vso[…]` of Azure. */
-export const disableHashCommands = (text: string): string => text.replace(/##(?=[a-z]*\[)/gi, '# #')
+export const disableInlineCiCommands = (text: string): string => text.replace(/##(?=[a-z]*\[)/gi, '# #')

@@ -1,5 +1,5 @@
 import { type CliError, maxCountedProblems } from '../errors.ts'
-import { disableHashCommands, escapeControls, escapeControlsInJson, toOneLine } from './escape.ts'
+import { disableInlineCiCommands, escapeControls, escapeControlsInJson, toOneLine } from './escape.ts'
 import { quoteWords } from './shell-quote.ts'
 import type { Style } from './style.ts'
 
@@ -48,7 +48,7 @@ export function renderGithubAnnotation(
     .filter((line) => line !== undefined)
     .join('\n')
   const title = `${command}: ${kind} (exit ${exitCode})`.replace(/[%\r\n:,]/g, percentCode)
-  return `::error title=${title}::${disableHashCommands(text).replace(/[%\r\n]/g, percentCode)}\n`
+  return `::error title=${title}::${disableInlineCiCommands(text).replace(/[%\r\n]/g, percentCode)}\n`
 }
 
 const percentCode = (char: string) => `%${char.charCodeAt(0).toString(16).toUpperCase().padStart(2, '0')}`

@@ -185,7 +185,7 @@ export class InputReader {
       if (name !== word) note(`${asText}; ${asFile}`)
       else
         throw usageError(
-          `${quoteForShell(word)} is a file, but words are sent as text: ${asFile}. To send the name, quote it with other words`,
+          `${quoteForShell(word)} is a file, but words are sent as text: ${asFile}. To send the name as text, quote it together with other words`,
         )
     }
   }

@@ -1,5 +1,5 @@
 import { Writable } from 'node:stream'
-import { disableHashCommands } from './escape.ts'
+import { disableInlineCiCommands } from './escape.ts'
 import type { StdStream } from './output.ts'
 
 /**
@@ -8,7 +8,7 @@ import type { StdStream } from './output.ts'
  */
 export function disableCiCommands(text: string, isAtStart = true): string {
   const marked = text.replace(/[\r\n]+(?=[^\r\n])/g, '$&| ')
-  return disableHashCommands(`${isAtStart && /^[^\r\n]/.test(marked) ? '| ' : ''}${marked}`)
+  return disableInlineCiCommands(`${isAtStart && /^[^\r\n]/.test(marked) ? '| ' : ''}${marked}`)
 }
 
 /**

@@ -255,7 +255,7 @@ describe('batch whose requests the service refuses', () => {
     const argv = [...batch, '--concurrency', '4', '--retries', '0']
     const ended = await run(argv, { cwd: folderWith(12), exchange, timers })
     expect([ended.code, indexes(parseResults(ended.out)), ended.requests.length]).toEqual([0, upTo(12), 16])
-    expect(ended.err.match(/all requests wait 2\.0 s, then 2 at a time/g)).toHaveLength(1)
+    expect(ended.err.match(/all requests wait 2\.0 s, then at most 2 run at a time/g)).toHaveLength(1)
     expect(parseResults(ended.out).map(({ attempts }) => attempts)).toEqual([2, 2, 2, 2, ...Array(8).fill(1)])
   })
 })
@@ -631,9 +631,9 @@ describe('results file without a final line break', () => {
 
   test.each([
     ['JSON that starts like a result', '{"index":1,"id":"precious"}'],
-    ['torn JSON that is not a result', '{"index":{"a":1},"doc":"prec'],
+    ['an incomplete JSON line that is not a result', '{"index":{"a":1},"doc":"prec'],
     ['plain text', 'precious'],
-  ])('B11: --resume keeps %s at the end of the results file', async (_, last) => {
+  ])('B11: --resume does not remove %s from the end of the results file', async (_, last) => {
     const cwd = folderWith(2)
     const file = join(cwd, 'r.ndjson')
     writeFileSync(file, last)
@@ -766,7 +766,7 @@ describe('tokens of failed answers', () => {
         exchange: answering(answer),
       })
       expect([second.code, second.requests]).toEqual([15, []])
-      expect(second.err).toMatch(/the answers took 40 tokens/)
+      expect(second.err).toMatch(/the answers used 40 tokens/)
     },
   )
 

@@ -50,14 +50,14 @@ test('a batch reuses connections and never opens more than its concurrency', asy
 describe('servers that close idle connections', () => {
   test.each<[string, Script]>([
     [
-      'closes each connection as announced',
+      'sends connection: close and closes each connection at once',
       (socket, request) => socket.end(answerTo(request, ['connection: close'])),
     ],
     [
-      'announces to close a connection and closes it late',
+      'sends connection: close and closes each connection late',
       (socket, request) => void socket.write(answerTo(request, ['connection: close'])),
     ],
-    ['closes each connection unannounced', (socket, request) => socket.end(answerTo(request))],
+    ['closes each connection without connection: close', (socket, request) => socket.end(answerTo(request))],
   ])('a batch sends each line once if the server %s', async (_, script) => {
     const { code, err, server, maxOpen } = await runBatch(24, 4, script)
     expect([code, server.requests.length, countsPerLine(server)], err).toEqual([0, 24, [1]])

@@ -111,7 +111,7 @@ describe('continuation of a batch line that fails', () => {
   )
 })
 
-test('--resume requests a batch line with half an answer from the start', async () => {
+test('--resume requests the whole answer again if an earlier batch received only its first half', async () => {
   const { cwd, code } = await runBatch(['x'], [], answerInOrder(piece('Half', continued('t1')), noAnswer))
   expect(code).toBe(10)
   const argv = ['chat', '--batch', 'in', '--results', 'r', '--resume']

@@ -102,7 +102,7 @@ describe('concurrency of a batch', () => {
     ],
     ['a 429 without Retry-After pauses for half a second', [[undefined, 0, 0]], [4, 500]],
     [
-      'pauses without Retry-After double',
+      'a second 429 without Retry-After doubles the pause',
       [
         [undefined, 0, 0],
         [undefined, 1, 500],
@@ -133,7 +133,7 @@ describe('concurrency of a batch', () => {
     expect([actual, pause.until]).toEqual([slots, until])
   })
 
-  test('pauses of a batch without Retry-After grow to 8 s and vary by half', () => {
+  test('without Retry-After, the pauses of a batch double up to 8 s, and up to half of each is random', () => {
     let gate = createRequestGate(8)
     const lengths: number[] = []
     for (let now = 0; lengths.length < 7; now = gate.pause.until) {
@@ -149,7 +149,7 @@ describe('concurrency of a batch', () => {
     expect(lengths).toEqual([250, 1000, 1000, 4000, 4000, 8000, 4000])
   })
 
-  test('a batch adds a slot after as many answers as it has slots, up to --concurrency', () => {
+  test('a batch with N slots adds a slot after N answers, up to --concurrency', () => {
     let gate = play([
       [1, 0, 0],
       [1, 1, 1000],
@@ -189,7 +189,7 @@ describe('pauses that end a batch', () => {
     expect(end(10, { deadlineMs: 9999 })).toThrow('the service asks to wait 10 s, past the deadline')
   })
 
-  test('the failure that ends a batch has the Retry-After, and names the deadline if the deadline ended it', () => {
+  test('the failure that ends a batch contains Retry-After and shows whether the deadline ended the batch', () => {
     const detailsOf = (retryAfter: number, deadline: number) => {
       try {
         end(retryAfter, { deadlineMs: deadline })()
@@ -225,7 +225,7 @@ describe('pauses that end a batch', () => {
     },
   )
 
-  test('a refusal after one pause of 5 minutes ends a batch, but not after two shorter pauses far apart', () => {
+  test('a refusal ends a batch after one pause of 5 minutes, but not after two shorter pauses that are far apart', () => {
     const createPause = (extensionSeconds: number) =>
       play([
         [1, 0, 0],
@@ -233,7 +233,7 @@ describe('pauses that end a batch', () => {
       ])
     const refuseAgain = (gate: RequestGate) =>
       recordRefusal(gate, 1, { ...base, error: limited(1), now: gate.pause.until })
-    // Creates a pause of 300 s and one of 299.999 s.
+    // The second refusal comes 0.5 s after the first, so the pauses last 300 s and 299.999 s.
     expect(() => refuseAgain(createPause(299.5))).toThrow('5 minutes')
     expect(refuseAgain(createPause(299.499)).pause.until).toBe(300_999)
     const apart = play([
@@ -287,7 +287,7 @@ describe('the gate decides the next step of a batch', () => {
     do: 'finish',
     because: expect.objectContaining({
       kind: 'stopped',
-      message: 'the answers took 10 tokens, and --max-total-tokens is 10',
+      message: 'the answers used 10 tokens, and --max-total-tokens is 10',
     }),
   }
 
@@ -510,7 +510,7 @@ describe('outage of the service during a batch', () => {
     ['an answer', true, 1, 1000],
     ['an answer that is an error', false, 1, 1000],
     ['an answer to an earlier request', true, 0, 10],
-  ])('an outage ends with %s, and the batch resumes all lines', (_, isOk, pauseNumber, now) => {
+  ])('%s ends an outage, and the batch resumes all lines', (_, isOk, pauseNumber, now) => {
     const outage = recordRequestStart(afterFailures(4, 1, 2, 3, 4))
     const gate = recordRequestEnd(recordAnswer(outage, pauseNumber, { isOk, now }))
     expect([hasOutage(gate), gate.slots, canStartRequest(gate, now)]).toEqual([false, 4, true])

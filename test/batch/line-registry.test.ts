@@ -10,7 +10,7 @@ describe('hashes and ids of batch lines', () => {
     expect(hashes).toEqual(['a', 'b', 'a#2', 'a#3'])
   })
 
-  test('the last result of a hash decides whether its batch line is finished', () => {
+  test('the last result with the hash of a batch line decides whether the line is finished', () => {
     const registry = new BatchLineRegistry()
     const results: [hash: string, isOk: boolean][] = [
       ['a', true],

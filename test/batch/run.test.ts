@@ -347,7 +347,7 @@ describe('deadline of a batch', () => {
     const timers = createClock()
     const results: string[] = []
     const ask: Ask = (line) => timers.wait(2000).then(() => end(line))
-    // The line is still being written when its request ends.
+    // Writing the result takes from the deadline (1 s) to 6 s, so the request ends (at 2 s) during the write.
     const write = (text: string) => {
       results.push(text)
       return timers.wait(5000)

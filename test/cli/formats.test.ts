@@ -49,7 +49,7 @@ test.each<[string, string[], object]>([
   ],
   ['a run', ['events', 'run', 'use a {}', '-s', 's', '--no-stdin', '--policy', 'p', '--audit', 'a'], {}],
   ['a run that waits', ['events', 'run', 'use a {}', '-s', 's', '--no-stdin', '--audit', 'a'], {}],
-])('the output of %s matches its format', async (_, argv, world) => {
+])('the output of %s has the fields that "parley help formats" documents', async (_, argv, world) => {
   const cwd = temporaryFolder()
   writeFileSync(join(cwd, 'p'), '{"rules":[],"default":{"decision":"deny"}}')
   const line = [...argv, '--errors', 'json', '--report', 'r']

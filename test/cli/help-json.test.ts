@@ -103,7 +103,7 @@ test('a program can build a valid command line of every command from help --json
       env,
       stdin: '',
     })
-    // If the run fails, a value is wrong, not the form of the command line.
+    // A run may fail because of a made-up value, but not because of the form of the command line.
     expect([0, 2, 3, 11], `${command.command}: ${err}`).toContain(code)
     expect(err, command.command).not.toMatch(/unknown flag|too many arguments|is missing|needs a value/)
   }

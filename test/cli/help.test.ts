@@ -7,7 +7,7 @@ import { binary, execute, start } from '../harness/process.ts'
 import { run, temporaryFolder } from '../harness/run.ts'
 
 test.each([[], ['--help'], ['-h'], ['--help', '-q'], ['help'], ['-q', 'help']].map((argv) => [argv]))(
-  'parley %j prints help on stdout and exits with 0',
+  'parley with the arguments %j prints help on stdout and exits with 0',
   async (argv) => {
     const ended = await run(argv)
     expect(ended).toMatchObject({ code: 0, err: '' })
@@ -63,12 +63,12 @@ test.each([
   [['-q', '-V']],
   [['-q', '--version']],
   [['--version', '--color', 'never']],
-])('parley %j prints only the version number', async (argv) => {
+])('parley with the arguments %j prints only the version number', async (argv) => {
   expect((await run(argv)).out).toMatch(/^\d+\.\d+\.\d+\n$/)
 })
 
 test.each([[['-q', '--version']], [['--help']]])(
-  'parley %j exits with 11 if the disk is full, and with 0 if the reader closes stdout (needs /dev/full)',
+  'parley with the arguments %j exits with 11 if the disk is full, and with 0 if the reader closes stdout (needs /dev/full)',
   async (argv) => {
     const full = await execute(argv, { before: 'exec > /dev/full' })
     expect(full).toMatchObject({ code: 11, err: 'parley: stdout: no space left on the disk\n' })

@@ -46,7 +46,10 @@ test.each([
   ['api agents /x -F a=b', '--set PATH=VALUE sets a field of the JSON body'],
   ['api agents /x --field a=b', '--set PATH=VALUE sets a field of the JSON body'],
   ['api agents /x --jq .', 'parley api … | jq .'],
-  ['api -i agents /v1/sessions', "--input took 'agents' as its value, but it is the <service>"],
+  [
+    'api -i agents /v1/sessions',
+    "'agents' was read as the value of --input, but is the argument <service>: give --input a value",
+  ],
   ['sessions view s1', "'parley sessions show ID'"],
   ['sessions new', "'parley sessions create' creates a session"],
   ['events stream', "'parley events follow' prints events as they happen"],
@@ -194,7 +197,7 @@ test('P62: events send rejects a first word that looks like a session id', async
 })
 
 test.each([[['sesn_2', '-s', 'sesn_1']], [['sesn_2 is down']]])(
-  'events send accepts a message that begins with a session id, if it has blanks or -s is given: %j',
+  'events send accepts a message that begins with a session id if the message has blanks or -s is given: %j',
   async (words) => {
     const env = { PARLEY_SESSION: 'sesn_1' }
     const ended = await run(['events', 'send', ...words, '--dry-run', '--no-stdin'], { env })

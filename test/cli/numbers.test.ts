@@ -12,7 +12,7 @@ test.each([
   ['--max-output-tokens with 360 digits', '--max-output-tokens', long, `"maxOutputTokens":${long}`],
   ['--max-output-tokens 0', '--max-output-tokens', '0', '"maxOutputTokens":0'],
 ])(
-  'P53: %s sends the number as typed, with words, with a body and in a batch',
+  'P53: %s keeps its exact number in a request from words, from -i FILE or from --batch',
   async (_, flag, value, field) => {
     const cwd = temporaryFolder()
     writeFileSync(join(cwd, 'body.json'), '{"contents": [], "x": 1.10}')

@@ -14,7 +14,7 @@ test('help policy lists exactly the characters that * of an allow rule does not 
   for (const text of ['a b', 'a..b', 'x/y.z']) expect(matchesStar(text), text).toBe(true)
 })
 
-test('the example of help policy has the rules that its text describes', async () => {
+test('the example in help policy has the rules that the text of help policy describes', async () => {
   const [example = ''] = (await readTopicBlocks('policy')).map(({ text }) => text)
   const { rules, default: fallback } = JSON.parse(example)
   expect(rules.map(({ decision }: { decision: string }) => decision)).toEqual(['allow', 'allow', 'deny'])

@@ -35,7 +35,7 @@ test('image prints the image as base64 on stderr if it can be saved nowhere', as
   expect(ended.err).toMatch(/\n {2}the answer:\n {2}\| iVBORw0KGgo/)
 })
 
-test('chat saves the answer as FILE.part if a folder has taken the name of -o', async () => {
+test('chat -o FILE saves the answer as FILE.part if FILE has become a folder', async () => {
   const cwd = temporaryFolder()
   const ended = await run(['chat', 'hi', '-o', 'a.txt', '--errors', 'json'], {
     cwd,

@@ -26,16 +26,16 @@ describe('words that name a file, next to -f', () => {
       code: 2,
       out: '',
       requests: [],
-      err: `parley: ${word} is a file, but words are sent as text: -f ${word} adds the file. To send the name, quote it with other words\n`,
+      err: `parley: ${word} is a file, but words are sent as text: -f ${word} adds the file. To send the name as text, quote it together with other words\n`,
     })
   })
 
   test.each([
-    ['any word if there is no -f', ['chat', 'Compare', 'b.md']],
-    ['the name of a folder', ['chat', '-f', 'a.md', 'src', 'Compare']],
-    ['the name of a missing file', ['chat', '-f', 'a.md', 'c.md', 'Compare']],
-    ['a longer text that contains the name of a file', ['chat', '-f', 'a.md', 'Compare b.md']],
-  ])('chat sends words as text: %s', async (_, argv) => {
+    ['it names a file, but -f is not given', ['chat', 'Compare', 'b.md']],
+    ['it names a folder', ['chat', '-f', 'a.md', 'src', 'Compare']],
+    ['it names a missing file', ['chat', '-f', 'a.md', 'c.md', 'Compare']],
+    ['it is a longer text that contains the name of a file', ['chat', '-f', 'a.md', 'Compare b.md']],
+  ])('chat sends a word as text if %s', async (_, argv) => {
     expect(await run(argv, { cwd: folder() })).toMatchObject({ code: 0, err: '', requests: [{}] })
   })
 })

@@ -140,14 +140,14 @@ describe('chat sends a JSON body with the edits of flags', () => {
 
 test.each([
   [
-    'a duplicate key (the last one counts)',
+    'a duplicate key, of which the last one counts',
     '{"a":{"b":{},"\\u0062":{ }}}',
     'a.b.c=1',
     '{"a":{"b":{},"\\u0062":{"c":1 }}}',
   ],
   ['a __proto__ key', '{"__proto__": {"a":1}, "b":[]}', '__proto__.a=2', '{"__proto__": {"a":2}, "b":[]}'],
   ['brackets in strings', '{"}]\\"":"[{\\\\","x":[ ]}', 'x[]=1', '{"}]\\"":"[{\\\\","x":[1 ]}'],
-])('P31: --set edits only its own path in a body with %s', async (_, body, assignment, sent) => {
+])('P31: --set changes only the assigned value in a body with %s', async (_, body, assignment, sent) => {
   const { requests, code } = await run(['chat', '-i', '-', '--set', assignment], { stdin: body })
   expect({ code, texts: requests.map(({ text }) => text) }).toEqual({ code: 0, texts: [sent] })
 })

@@ -137,7 +137,7 @@ test('the message about a cut answer with --schema names the output limit before
   expect(ended.err).toMatch(/^parley: the answer was cut at the output limit .*; the answer is not JSON/)
 })
 
-test('--stream with --schema prints an answer only after its check, and saves a broken answer', async () => {
+test('--stream with --schema prints an answer only after its check, and saves a cut-off answer as FILE.part', async () => {
   const delta = (text: string) =>
     `data: ${JSON.stringify({ type: 'content_block_delta', delta: { type: 'text_delta', text } })}\n\n`
   const streaming = (...events: string[]) =>
@@ -357,7 +357,7 @@ test('--schema stops the check of an answer after 10 s or at the deadline', asyn
   expect(dead.err).toContain('the deadline passed while the answer was checked')
 })
 
-test('a batch still checks the next answer after the schema check of an answer took too long', async () => {
+test('a batch checks the next answer although the schema check of the previous answer took too long', async () => {
   const ended = await run(['chat', '--batch', '-', '--schema', 's.json', '--concurrency', '1'], {
     ...expireFirstCheck(long, '"aaa"'),
     stdin: '"a"\n"b"\n',
@@ -425,12 +425,18 @@ test('--schema of the built program checks the answer in a worker thread and the
   await server.close()
 })
 
-test('--schema-retries needs --schema, a missing schema file exits with 11, and --dry-run shows the schema', async () => {
+test('--schema-retries exits with 2 without --schema', async () => {
   const alone = await run(['chat', 'hi', '--schema-retries', '1'])
   expect(alone).toMatchObject({ code: 2, requests: [] })
   expect(alone.err).toContain('--schema-retries works only with --schema')
+})
+
+test('--schema exits with 11 and sends nothing if the schema file is missing', async () => {
   const missing = await run(['chat', 'hi', '--schema', 'nowhere'])
   expect(missing).toMatchObject({ code: 11, requests: [] })
+})
+
+test('--dry-run shows the schema of --schema, and sends nothing', async () => {
   const preview = await ask(fitting, person, '--dry-run')
   expect(preview).toMatchObject({ code: 0, requests: [] })
   expect(preview.out).toContain('fits this JSON Schema')

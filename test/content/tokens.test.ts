@@ -66,7 +66,7 @@ describe('total tokens of an answer', () => {
       39,
       '· 34 tokens in · 5 out ·',
     ],
-  ])('parley counts the total tokens of an answer with %s', async (_, body, total, footer) => {
+  ])('parley counts the total tokens if the answer has %s', async (_, body, total, footer) => {
     const cwd = temporaryFolder()
     const exchange = answering(body)
     const { code, err } = await run(['chat', 'x', '--usage', '--report', 'r'], { cwd, exchange })

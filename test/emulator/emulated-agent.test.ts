@@ -99,7 +99,7 @@ describe('the emulated agent continues after a reply', () => {
     expect(ended.out).toContain(`The emulated agent ${expectedText}.\n`)
   })
 
-  test('the emulator refuses a confirmation of a custom tool use and accepts no event', async () => {
+  test('the emulator refuses a confirmation of a custom tool use and adds no event to the session', async () => {
     await send('use custom deploy {}')
     const before = await listed()
     const [use] = await usesOf()

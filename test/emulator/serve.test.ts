@@ -197,7 +197,7 @@ test('serve logs that it created an unknown session, and answers 400 to a reply 
   served.child.kill()
   await once(served.child, 'close')
   expect(served.log.slice(0, 3).map((line) => line.slice(line.indexOf(' ') + 1))).toEqual([
-    'created the unknown session sesn_typo: --strict refuses it',
+    'created the session sesn_typo, which did not exist; --strict refuses unknown sessions',
     'POST /v1/sessions/sesn_typo/events 400',
     'POST /v1/sessions 200',
   ])

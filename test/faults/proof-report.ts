@@ -1,6 +1,9 @@
 import type { Reporter, TestModule } from 'vitest/node'
 
-/** Prints how many rows fail without their fault, and why the other rows pass. */
+/**
+ * Prints how many fault tests fail when they are repeated without their fault, as they must, and why the
+ * others still pass.
+ */
 export default class ProofReport implements Reporter {
   onTestRunEnd(modules: readonly TestModule[]): void {
     const tests = modules.flatMap((module) => [...module.children.allTests()])

@@ -31,7 +31,7 @@ const odd = '{"constructor":{"__proto__":1},"__proto__":{"toString":2}}'
 testNetworkFaults('E: parley reads streams in the native format of the gateway', [
   {
     ...whole,
-    name: 'E30: parley prints the text that follows a function call with a finishReason',
+    name: 'E30: after a chunk with a function call and a finishReason, parley prints the text of the next chunk',
     script: (socket) => {
       socket.write(sseHead + finished(call))
       setTimeout(() => socket.end(sseEvent(part('so ')) + finished('far')), 100)
@@ -82,7 +82,7 @@ testNetworkFaults('E: parley reads streams in the native format of the gateway',
   ...['ping', '{}'].map(
     (data): FaultRow => ({
       ...whole,
-      name: `E36: parley skips the keep-alive data ${data} in a text stream`,
+      name: `E36: parley skips the keep-alive data "${data}" in a text stream`,
       script: respondAndClose(
         `${sseHead}data: ${data}\n\n${textDelta('so far')}data: ${data}\n\n${messageStop}`,
       ),

@@ -26,7 +26,7 @@ afterAll(() => {
   for (const child of children) child.kill('SIGKILL')
 })
 
-/** Returns the emulator without flags that several tests share, because each start takes time. */
+/** Returns the emulator that several tests share, because each start takes time. It has no extra flags. */
 const getSharedEmulator = (): Promise<Emulator> => (shared ??= startEmulator())
 
 async function startEmulator(argv: string[] = []): Promise<Emulator> {

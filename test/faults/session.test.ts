@@ -101,7 +101,7 @@ const running = { id: 'r', type: 'session.status_running' }
 
 testNetworkFaults('Y: parley follows a session with odd events', [
   row(
-    'Y28: parley skips the keep-alive data ping, null and 17 in a stream',
+    'Y28: parley skips the keep-alive data "ping", "null" and "17" in a stream',
     sendAndFollow,
     {
       lists: [list(...old), list(...old, sent, say('new', 'new'), done('i1'))],

@@ -93,7 +93,7 @@ describe('end of an answer on a connection that stays open', () => {
     },
   )
 
-  test('a stream without an end is complete 15 s after a finish reason, with a warning', async () => {
+  test('a stream without an end marker counts as complete 15 s after a finish reason, with a warning', async () => {
     const warning = 'the service did not end the stream: parley stopped reading after 15 s of silence'
     const text = [event(chunk({ text: 'Hi' }, 'STOP'))]
     const plain = await runAgainst([...stream, '-q'], [event(chunk({ text: 'Hi' })), ...text])
@@ -120,7 +120,7 @@ describe('end of an answer on a connection that stays open', () => {
 
   const stop = chunk({ text: 'Hi' }, 'STOP')
 
-  test('chat counts stream comments that keep a connection open as silence', async () => {
+  test('chat counts the keep-alive comments of a stream as silence', async () => {
     const alive = [...Array.from({ length: 100 }, () => ': alive\n\n'), event(chunk({ text: ' lost' }))]
     expect(await runAgainst(stream, [event(stop), ...alive])).toMatchObject({ code: 0, out: 'Hi\n' })
   })

@@ -274,7 +274,7 @@ describe('a signal while an answer arrives', () => {
   test.each([
     ['chat', []],
     ['chat --stream', ['--stream']],
-  ])('after a signal, %s -o saves no events without text', async (_, flags) => {
+  ])('after a signal, %s -o saves no file if the received events contain no text', async (_, flags) => {
     expect(await interrupt(flags, head, sse)).toEqual({})
   })
 

@@ -106,7 +106,10 @@ interface ListRule extends Rule {
 }
 
 interface StreamRule extends Rule {
-  /** First events of the stream. If set, a cut follows the last event directly and needs no next event. */
+  /**
+   * Events that the stream delivers first. If set, the stream is cut right after event number `cutAfter`. If
+   * omitted, the cut waits until a further event is due.
+   */
   events?: readonly Event[]
   /** Earlier events with which the stream starts: all, or this number of the last events. Default: none. */
   replay?: 'all' | number

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto'
 
 const [wanted = 1, of = 1] = (process.env.PROOF_SHARE ?? '').split('/').filter(Boolean).map(Number)
 
-/** Note of a test that another share runs. The list of skipped tests omits this test. */
+/** Skip note for tests that run in another shard. The list of skipped tests omits tests with this note. */
 export const outsideShareNote = 'not in this share'
 
 /**

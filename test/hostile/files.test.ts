@@ -82,7 +82,7 @@ const filesThatAreNoLocks: [
   inspect: (path: string) => unknown,
 ][] = [
   [
-    'a folder with files',
+    'a non-empty folder',
     '',
     (path) => {
       mkdirSync(path)
@@ -339,7 +339,7 @@ test.each(['chat -o', 'events run -o'])(
   },
 )
 
-/** Replaces a file with this mode by `chat -o`, and returns the mode of the new file. */
+/** Lets `chat -o` overwrite a file that has this mode. Returns the mode of the file afterwards. */
 async function replaceFile(mode: number, owner?: number): Promise<number> {
   const cwd = temporaryFolder()
   const path = join(cwd, 'out')

@@ -123,7 +123,7 @@ describe.each(actions)('events run after another client %s (needs sh)', (what, i
       }
     })
 
-    test(`events run writes answered-elsewhere if another client ${what}${omitted} during a command`, async () => {
+    test(`events run records answered-elsewhere in the audit file if another client ${what}${omitted} during a command`, async () => {
       const { wrong, audit, err } = await runWithOtherClient({ ids, act, when: 'in a command', echoes })
       expect(wrong, err).toEqual([])
       const left = audit.filter(({ event }) => event === 'answered-elsewhere')

@@ -125,7 +125,7 @@ test('parley accepts a compressed body of exactly the maximum size and rejects a
 })
 
 test.each([1, 3, 64 * 1024])(
-  'api prints a long body that cannot be decompressed as received, in chunks of %d bytes',
+  'api prints a long body unchanged if parley cannot decompress it (chunk size in bytes: %d)',
   async (size) => {
     const body = Buffer.from(text.repeat(size))
     const { code, out } = await runApi('gzip', body, size)
@@ -154,7 +154,7 @@ test('the reader gets the bytes that arrived before a reset if none of them can 
   }
 })
 
-test('if the connection breaks in a compressed body, the failure is the error of the connection', async () => {
+test('parley reports the connection error if the connection breaks in a compressed body', async () => {
   const body = async function* () {
     yield gzipSync(text).subarray(0, 20)
     throw new CliError('response', 'the connection was reset')
@@ -162,7 +162,7 @@ test('if the connection breaks in a compressed body, the failure is the error of
   await expect(readBody(decompressBody(response(body())).body)).rejects.toThrow('the connection was reset')
 })
 
-test.each(['gzip', 'gzip, gzip'])('a reader that stops early closes a body in %s', async (coding) => {
+test.each(['gzip', 'gzip, gzip'])('if a reader stops early, parley closes the %s body', async (coding) => {
   let isClosed = false
   const body = async function* () {
     try {

@@ -27,7 +27,7 @@ const list = async (session = 'sesn_1') =>
     .filter((line) => line !== '')
     .map((line) => JSON.parse(line))
 
-test('a later process continues a demo session with the printed confirm command', async () => {
+test('the printed confirm command continues a demo session in a later process', async () => {
   const sent = await send('use bash {"command":"ls"}\nthen use deploy {}')
   expect(sent.code).toBe(12)
   expect(sent.err).toContain('--profile demo')

@@ -211,7 +211,7 @@ describe('--errors json', () => {
     ['api agents /v1/x --paginate', 'yes'],
     ['api agents /v1/x', 'yes'],
     ['chat x --dry-run', 'no'],
-  ])('if stdout is on a full disk, --errors json of "%s" has `sent` "%s"', async (argv, sent) => {
+  ])('if the disk of stdout is full, the JSON error of "%s" contains "sent": "%s"', async (argv, sent) => {
     const cwd = temporaryFolder()
     writeFileSync(join(cwd, 'p.json'), '{"rules":[]}')
     const use = { type: 'agent.tool_use', id: 'toolu_1', name: 'bash', input: {} }
@@ -237,7 +237,7 @@ test("--raw prints the received part of a failure's body", async () => {
 })
 
 test.each([[[]], [['--errors', 'json']]])(
-  'with the flags %j, a refused connection does not hide that an earlier attempt got a 500',
+  'if the connection of a retry is refused, the message also names the 500 of the earlier attempt: flags %j',
   async (flags) => {
     const server = await serve((socket) => {
       server.stop()

@@ -17,7 +17,7 @@ describe.each<[host: string, isThisMachine: boolean]>([
     expect([code, requests.length]).toEqual(isHere ? [0, 1] : [3, 0])
   })
 
-  test(`parley reaches ${host} ${isHere ? 'directly' : 'through the proxy'}`, async () => {
+  test(`with ALL_PROXY set, parley connects to ${host} ${isHere ? 'directly' : 'through the proxy'}`, async () => {
     const argv = ['chat', 'hi', '--base-url', `https://${host}:${closed.port}`, '--retries', '0']
     const env = { ALL_PROXY: 'no-proxy-at-all' }
     const { code, err } = await run(argv, { env, exchange: 'network' })

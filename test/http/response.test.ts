@@ -134,17 +134,20 @@ test.each<[location: string | undefined, target: string]>([
   ['https://user:secret@h.test/a', ', to https://h.test/a:'],
   ['//user:se@cret@h.test\\x@y/z', ', to //h.test\\y/z:'],
   ['/a', ', to /a:'],
-])('a 302 to %j is reported as "redirect not followed%s", without credentials', async (location, target) => {
-  const { message, status } = await fetchFailureOf(302, location === undefined ? {} : { location })
-  expect({ message, status }).toEqual({ message: `redirect not followed${target} 302`, status: 302 })
-})
+])(
+  'a 302 with the Location %j is reported as "redirect not followed%s", without credentials',
+  async (location, target) => {
+    const { message, status } = await fetchFailureOf(302, location === undefined ? {} : { location })
+    expect({ message, status }).toEqual({ message: `redirect not followed${target} 302`, status: 302 })
+  },
+)
 
 test.each<[argv: string[], status: number, statusText: string, message: string]>([
   [['chat', 'x'], 400, '', 'the gateway answered 400'],
   [['chat', 'x'], 400, 'Bad Request', 'the gateway answered 400 Bad Request'],
   [['events', 'list', '-s', 's'], 399, '', 'redirect not followed: 399'],
   [['events', 'list', '-s', 's'], 404, '', 'the session service answered 404'],
-])('the message of %j for the response "%i %s" is "%s"', async (argv, status, statusText, message) => {
+])('parley with %j reports the response "%i %s" as "%s"', async (argv, status, statusText, message) => {
   const exchange: Exchange = async (request) => ({
     ...(await answering('{}', { status })(request)),
     statusText,

@@ -186,7 +186,7 @@ test.each<[what: string, chat: RetryAdvice, event: RetryAdvice, error: CliError,
     'answered',
   ],
   [
-    'a receipt that is cut off',
+    'an acknowledgment that is cut off',
     'later',
     'look-first',
     new CliError('response', 'x', { isCutOff: true }),
@@ -248,7 +248,7 @@ describe('decision about another attempt', () => {
 
   test.each<[string, Partial<RetryPolicy>, CliError, boolean]>([
     [
-      'an event without an answer is never retried',
+      'a request that sends an event is never retried if it got no response',
       { repeat: 'unaccepted', retryUnknown: true },
       unanswered,
       false,

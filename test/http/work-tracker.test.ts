@@ -50,7 +50,7 @@ test('the result of an attempt replaces its state "sent", but never lowers the d
 })
 
 describe('delivery of a whole run', () => {
-  test('`sent` of a run that changes something ignores requests that only read', () => {
+  test('in a run that changes data, `sent` ignores requests that only read', () => {
     const tracker = new WorkTracker()
     open(tracker, { changesData: true })
     const list = tracker.beginCall(listRules)
@@ -66,7 +66,7 @@ describe('delivery of a whole run', () => {
     expect(tracker.sent).toBe('yes')
   })
 
-  test('a run that only reads counts as sent after one completed request, and does not report "nothing was sent"', () => {
+  test('a run that only reads has `sent` "yes" after one completed request, and never reports "nothing was sent"', () => {
     for (const isToChange of [false, true]) {
       const tracker = new WorkTracker()
       if (isToChange) open(tracker, { changesData: true })
@@ -175,7 +175,7 @@ describe('failure of a piece of work', () => {
     expect(bug).toMatchObject({ kind: 'unexpected', details: { resume: ['again'], sent: 'unknown' } })
   })
 
-  test('if a run can be resumed, `mayDuplicate` of its failure describes the rerun', async () => {
+  test('if a failed run can be resumed, `mayDuplicate` is that of the resume command, not of this run', async () => {
     const tracker = new WorkTracker()
     const call = tracker.beginCall(event)
     call.confirm()
@@ -339,7 +339,7 @@ test('an interrupt saves the received data of nested work, the innermost first, 
   })
 })
 
-test('an interrupt reports the last accepted request that has a message', () => {
+test('after an interrupt, the failure has the message of the last accepted request with a message', () => {
   const tracker = new WorkTracker()
   open(tracker, { changesData: true })
   tracker.beginCall(event).confirm('the task was accepted')
@@ -348,9 +348,13 @@ test('an interrupt reports the last accepted request that has a message', () => 
 })
 
 test.each<[what: string, error: Error, hooks: WorkHooks]>([
-  ['a CliError without hooks', new CliError('file', 'full'), {}],
-  ['an unexpected error', new Error('no CliError'), { describeRerun: () => ({ mayDuplicate: true }) }],
-])('the tracker rethrows %s of its work unchanged', async (_, error, hooks) => {
+  ['a CliError of work that has no hooks', new CliError('file', 'full'), {}],
+  [
+    'an unexpected error of work',
+    new Error('no CliError'),
+    { describeRerun: () => ({ mayDuplicate: true }) },
+  ],
+])('the work tracker rethrows unchanged %s', async (_, error, hooks) => {
   const work = new WorkTracker().during(hooks, async () => {
     throw error
   })

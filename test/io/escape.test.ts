@@ -1,5 +1,10 @@
 import { describe, expect, test } from 'vitest'
-import { disableHashCommands, escapeControls, escapeControlsInJson, toOneLine } from '../../src/io/escape.ts'
+import {
+  disableInlineCiCommands,
+  escapeControls,
+  escapeControlsInJson,
+  toOneLine,
+} from '../../src/io/escape.ts'
 
 test.each([
   ['C0 control characters as caret notation', '\0\x07\x08\x0b\r\x1b\x1f', '^@^G^H^K^M^[^_'],
@@ -50,5 +55,5 @@ test.each([
   ['##[[x]', '# #[[x]'],
   ['## [x] #[x] ##vso.x[y] ##1[x] ##vso', '## [x] #[x] ##vso.x[y] ##1[x] ##vso'],
 ])('parley disables the runner commands of GitHub and Azure in %j', (text, shown) => {
-  expect(disableHashCommands(text)).toBe(shown)
+  expect(disableInlineCiCommands(text)).toBe(shown)
 })

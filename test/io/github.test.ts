@@ -73,7 +73,7 @@ test.each(hostile)(
   },
 )
 
-test('--errors github prints a vertical bar before the lines of a process that fails or that a signal ends (needs signals)', async () => {
+test('--errors github prints a vertical bar before each line of stderr if parley fails or a signal ends parley (needs signals)', async () => {
   const cwd = temporaryFolder()
   const failed = await execute(['chat', 'hi', '--errors', 'github', '-i', 'nowhere'], { cwd })
   expect(failed).toMatchObject({ code: 11 })

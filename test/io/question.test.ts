@@ -119,7 +119,7 @@ test('Ctrl-Z suspends parley in the normal terminal mode, drops the typed text a
   expect(await answer).toBe('yes')
 })
 
-test('a wider terminal erases nothing above a question that then needs fewer rows', async () => {
+test('a question that needs fewer rows because the terminal got wider erases nothing above the question', async () => {
   const { keys, screen, stream, prompter, shows, resize } = createTerminal()
   const answer = prompter.prompt('one? ')
   await shows('one? ')

@@ -29,7 +29,7 @@ test('V69: parley does not wrap a command in a message, so that users can copy i
   for (const line of err.trimEnd().split('\n')) expect(line.length).toBeLessThanOrEqual(columns)
 })
 
-test('V69: parley wraps the words after its own name in a sentence, and after a command', async () => {
+test('V69: a sentence is wrapped even if it contains the word parley or a whole command', async () => {
   const cwd = temporaryFolder()
   writeFileSync(join(cwd, 'notes.txt'), 'mine')
   const { err } = await run(['chat', 'hi', '--report', 'notes.txt'], { ...terminal, cwd })

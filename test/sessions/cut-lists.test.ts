@@ -7,19 +7,16 @@ test.each<[string, string[], string]>([
   ['events list', ['events', 'list', '--ids'], 'e1\ne2\ne3\ne4\ne5\n'],
   ['events run', ['events', 'run', '--last'], 'two\n'],
   ['events follow --history', ['events', 'follow', '--history', '--ids'], ''],
-])(
-  '%s requests a page of a list again if it was cut, and prints each event once',
-  async (_, argv, expected) => {
-    const cuts = new Set([1, 2])
-    const service = createSessionService({
-      history,
-      list: { pageSize: 3 },
-      lists: [1, 2].map((page) => ({ page, fault: 'cut', when: () => cuts.delete(page) })),
-    })
-    const { code, out, err } = await service.run([...argv, '--deadline', '60'])
-    expect({ code, out, cuts: cuts.size }, err).toEqual({ code: 0, out: expected, cuts: 0 })
-  },
-)
+])('%s requests a cut page of a list again, and prints each event once', async (_, argv, expected) => {
+  const cuts = new Set([1, 2])
+  const service = createSessionService({
+    history,
+    list: { pageSize: 3 },
+    lists: [1, 2].map((page) => ({ page, fault: 'cut', when: () => cuts.delete(page) })),
+  })
+  const { code, out, err } = await service.run([...argv, '--deadline', '60'])
+  expect({ code, out, cuts: cuts.size }, err).toEqual({ code: 0, out: expected, cuts: 0 })
+})
 
 test('events list exits with 8 if every response is cut, also after the retries', async () => {
   const service = createSessionService({ history, lists: [{ fault: 'cut' }] })

@@ -149,7 +149,7 @@ test('a failed outcome no longer counts after a message or a new outcome of a cl
     expect(after(`outcome1 missed1 ${word} done1`).stop, word).toEqual(isDone)
 })
 
-test('a stuck session has the message of its last error as the reason, if the error has a message', () => {
+test('the reason of a stuck session is the message of the last error, if that error has a message', () => {
   const why = 'out of order'
   expect(after('error1 refusal1').stop).toEqual(stuck('refusal', { why }))
   expect(after('error1 unknown1').stop).toEqual(stuck('a_new_reason', { why }))
@@ -353,13 +353,13 @@ test.each<[cause: string, since: SessionEvent[], t1: string | undefined, t2: str
     'the session does not wait for it any more',
     undefined,
   ],
-])('a tool use needs no reply after %s, and the state gives the reason', (_, since, t1, t2) => {
+])('after %s, a tool use needs no reply, and findClosedReason() returns the reason', (_, since, t1, t2) => {
   const state = new SessionState()
   for (const event of [use, other, waits('i1', 't1', 't2'), ...since]) state.add(event)
   expect([state.findClosedReason('t1'), state.findClosedReason('t2')]).toEqual([t1, t2])
 })
 
-test('an allowed tool use waits for its result if a later idle event lists it', () => {
+test('an allowed tool use waits for a result if a later idle event lists the tool use again', () => {
   const state = new SessionState()
   for (const event of [use, waits('i1', 't1'), answer, waits('i2', 't1')]) state.add(event, 'text')
   expect(state.answerable).toEqual(['t1'])

@@ -22,7 +22,7 @@ test.each([
   expect(readError(err)).toMatchObject({ retry: 'later', safeToRetry: true })
 })
 
-test('events run reconnects if a web page replaces a later stream', async () => {
+test('events run reconnects again if a reconnect returns a web page instead of a stream', async () => {
   const service = createSessionService({
     posts: [{ next: [running, shown(says('done'), { after: 10_000 }), endTurn] }],
     streams: [

@@ -54,7 +54,7 @@ describe('config set rejects or corrects values that cannot work', () => {
     },
   )
 
-  test('requests send the undocumented beta of a profile, because config set --no-validate has confirmed it', async () => {
+  test('events send sends an undocumented beta that config set --no-validate saved in the profile', async () => {
     const { env, file, also } = world()
     const set = ['config', 'set', '--no-validate', 'betas', 'managed-agents-2026-04-01,new-1']
     expect(await run(set, { env })).toMatchObject({ code: 0, err: '' })
@@ -162,7 +162,7 @@ describe('config manages several profiles', () => {
     ['--profile', ['--profile', 'tpyo'], {}],
     ['PARLEY_PROFILE', [], { PARLEY_PROFILE: 'tpyo' }],
   ])(
-    'config set reports a new profile that %s names, because the name may be misspelled',
+    'config set reports that the profile of %s is new, because its name may be misspelled',
     async (source, flags, variables) => {
       const { also, file } = world({ profiles: { work } })
       const set = (value: string) => run(['config', 'set', ...flags, 'timeout', value], also(variables))
@@ -269,7 +269,7 @@ describe('config manages several profiles', () => {
     expect((await run(['config', 'set', '--profile', 'a b', 'timeout', '1'], { env })).code).toBe(2)
   })
 
-  test("config path prints the file's path, and --profile may precede the command", async () => {
+  test('config path prints the path of the file to which --profile NAME config set writes', async () => {
     const { env, path, file } = world()
     expect((await run(['config', 'path'], { env })).out).toBe(`${path}\n`)
     await run(['--profile', 'x', 'config', 'set', 'timeout', '1'], { env })
@@ -306,7 +306,7 @@ describe('precedence of settings', () => {
     })
   })
 
-  test('config list --effective shows the end of the token in use and its source', async () => {
+  test('config list --effective shows the last characters of the token, and the source of each value', async () => {
     const { also, path } = world({ profiles })
     const ended = await run(
       ['config', 'list', '--effective'],
@@ -380,7 +380,7 @@ describe('config init prompts for settings and saves them', () => {
   test.each([
     [[], 'the environment overrides the profile: PARLEY_BASE_URL; --profile default uses'],
     [['--profile', 'work'], undefined],
-  ])('config init names the variables that override the profile: %j', async (flags, note) => {
+  ])('config init warns about overriding variables only without --profile: flags %j', async (flags, note) => {
     const { also } = world()
     const typed = 'https://a.test\nt-1\r\n\n\n\nn\n'
     const options = { ...also({ PARLEY_BASE_URL: 'https://env.test' }), typed }
@@ -406,7 +406,7 @@ describe('config init prompts for settings and saves them', () => {
     ['a warning about plain http to another machine', 'http://a.test', true],
     ['no warning about plain http to the same machine', 'http://127.0.0.1:1', false],
     ['no warning about https', 'https://a.test', false],
-  ])('config init and config set: %s', async (_, address, isWarned) => {
+  ])('config init and config set print %s', async (_, address, isWarned) => {
     const { env } = world()
     const warning =
       "http to another machine is not encrypted, so requests fail unless allowHttp is set: 'parley config set allowHttp true'"

@@ -58,7 +58,7 @@ test.each(cases)(
 )
 
 test.each(endpoints.slice(0, 2))(
-  'R87: %s prints the text of a 200 that is not an answer, and --errors json has its body',
+  'R87: %s prints the text of a 200 that is not an answer, and --errors json prints the body',
   async (_, argv) => {
     const exchange = answering('upstream connect error', { headers: { 'content-type': 'text/plain' } })
     expect((await run([...argv], { exchange })).err).toContain('the service says: upstream connect error\n')

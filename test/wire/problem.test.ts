@@ -62,10 +62,6 @@ test.each<[body: unknown, message: string | undefined]>([
   [{ loc: ['a'] }, undefined],
   [[[[[['m']]]]], 'm'],
   [[[[[[['m']]]]]], undefined],
-  [nested(5), 'm'],
-  [nested(6), undefined],
-  [inJson(2), 'm'],
-  [inJson(3), '{"message":"m"}'],
   [{ message: '{"message":"in JSON"}' }, 'in JSON'],
   [{ message: ' [{"msg":"in JSON"}]' }, 'in JSON'],
   [{ message: '{"a":1}' }, '{"a":1}'],
@@ -101,6 +97,16 @@ test.each<[body: unknown, message: string | undefined]>([
   expect(readErrorBody(body).message).toBe(message)
 })
 
+test('readErrorBody() finds a message inside at most five error objects', () => {
+  expect(readErrorBody(nested(5)).message).toBe('m')
+  expect(readErrorBody(nested(6)).message).toBeUndefined()
+})
+
+test('readErrorBody() parses JSON inside a message at most twice', () => {
+  expect(readErrorBody(inJson(2)).message).toBe('m')
+  expect(readErrorBody(inJson(3)).message).toBe('{"message":"m"}')
+})
+
 test.each<[title: string, body: unknown, message: string | undefined]>([
   ['a message', { message: x(64 * 1024 + 1) }, x(64 * 1024)],
   ['plain text', x(64 * 1024 + 1), x(64 * 1024)],
@@ -112,7 +118,7 @@ test.each<[title: string, body: unknown, message: string | undefined]>([
   ['a stream that continues', `data: {"message":"m"}\n\n${x(64 * 1024)}`, 'm'],
   ['a message in XML', `<message>${x(10_001)}</message>`, x(10_000)],
   ['XML whose message comes late', `<${x(64 * 1024)}><message>a</message>`, undefined],
-])('readErrorBody() reads only the start of a long body: %s', (_, body, message) => {
+])('readErrorBody() reads only the start of a long body with %s', (_, body, message) => {
   expect(readErrorBody(body).message === message).toBe(true)
 })
 
@@ -260,7 +266,9 @@ test.each<[names: string[], kind: string]>([
   [['5000'], 'response'],
   [['1500'], 'response'],
   [['50x'], 'response'],
-])('R85: an error named %j has the kind %s', (names, kind) => expect(findFailureKind(names)).toBe(kind))
+])('R85: an error with the names %j has the kind %s', (names, kind) =>
+  expect(findFailureKind(names)).toBe(kind),
+)
 
 const stream = 'data: {"a":1}\n\ndata: {"error":{"type":"billing_error","message":"m"}}\n\n'
 
@@ -334,7 +342,7 @@ test.each<[text: string, read: object]>([
     odd('the list is not JSON', { says: 'Sign in', body: ' \n<title>Sign in</title>' }),
   ],
   ['words <title>Sign in</title>', odd('the list is not JSON')],
-])('the list body %j is read as %j', (text, read) => {
+])('the response body %j of a list is read as %j', (text, read) => {
   expect(failureOf(() => parseReceived(text, 'the list'))).toEqual(read)
 })
 

@@ -152,7 +152,7 @@ describe('an answer is read the same for every split', () => {
       return bytes.subarray(0, bytes.length - (torn > 20 ? torn - 20 : 0))
     })
 
-  test('an answer has the same text, raw bytes, details and end for every split', () => {
+  test('an answer has the same text, raw bytes, details and end however it is split', () => {
     const property = fc.property(type, body, places, (contentType, bytes, where) => {
       const whole = decodeAnswer(contentType, [bytes])
       expect(decodeAnswer(contentType, cut(bytes, where))).toEqual(whole)

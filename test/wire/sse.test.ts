@@ -77,7 +77,7 @@ const bare: [text: string, reading: Reading][] = [
 ]
 
 test.each([...framed, ...bare])(
-  'server-sent events and JSON objects without framing are read from %j',
+  'the SSE decoder reads the events and the bare JSON objects in %j',
   (marked, reading) => {
     const text = marked.replaceAll('|', '')
     expectReading(Buffer.from(text), reading)

@@ -12,7 +12,10 @@ export default {
     new Option('--deny', 'deny the tool uses'),
     new TextFlag('--message <text>', 'reason for the denial, or @FILE'),
     new Option('--pending', 'answer all waiting tool uses; the default on a terminal'),
-    new FileFlag('-i, --input <file>', 'recorded events or ready confirmations, from a file or - for stdin'),
+    new FileFlag(
+      '-i, --input <file>',
+      'file with recorded events, or with user.tool_confirmation events to send unchanged; - for stdin',
+    ),
     new Option(
       '--ids',
       'print the ids of the sent events or, with --follow, the ids of waiting tool uses instead',

@@ -108,7 +108,8 @@ export class EmulatedSessions {
     const { record, warn, isStrict } = this.#options
     const isKnown = this.#sessions.has(id)
     if (!isKnown && isStrict) return toErrorResponse(404, `unknown session ${id}`)
-    if (!isKnown && !record) warn?.(`created the unknown session ${id}: --strict refuses it`)
+    if (!isKnown && !record)
+      warn?.(`created the session ${id}, which did not exist; --strict refuses unknown sessions`)
     return use(this.#getSession(id))
   }
 

@@ -55,8 +55,9 @@ export async function openAnswerOutput(context: Context, printing: AnswerPrintOp
   const text = new AnswerText()
   let received: AnswerDecoder | undefined
   /**
-   * Text that is not printed yet. Streamed text is printed at once. Other text waits until more text is
-   * streamed or the answer ends. Thus stdout is still empty if the request for the next part fails.
+   * Text that is not printed yet. Text from a stream is printed as it arrives. Text from a response that is
+   * not a stream waits until a later part streams text or the answer ends, so that stdout is still empty if
+   * the request for the next part fails.
    */
   let unprinted: string[] = []
   let hasOutput = false
@@ -186,7 +187,9 @@ export async function openAnswerOutput(context: Context, printing: AnswerPrintOp
       }
       await file?.commit()
       if (!isRaw && end.otherContent.has('another candidate'))
-        context.messages.warn('the answer has more candidates than the printed one; --raw prints them all')
+        context.messages.warn(
+          'the answer has several candidates, and only the first is printed; --raw prints them all',
+        )
       printWarningsAndUsageLine(context, end, showsUsage)
       return answer
     },

@@ -57,7 +57,9 @@ export async function openConversation(context: Context, name: string) {
     unchangedNote: `${toOneLine(name)} ${given ? 'is unchanged' : 'was not created'}`,
     async addTurn({ question, answer, role, system, model }: Turn): Promise<void> {
       let isAdded = false
-      const hooks = { onInterrupt: () => (isAdded ? undefined : 'the answer is not in the thread') }
+      const hooks = {
+        onInterrupt: () => (isAdded ? undefined : 'the answer was not added to the --thread file'),
+      }
       const add = async () => {
         if (answer.trim() === '')
           return messages.note(`${name}: the answer has no text, so nothing was added`)
@@ -82,7 +84,7 @@ export async function openConversation(context: Context, name: string) {
       } catch (error) {
         const failure = new CliError('file', toFileFailure(error, name).message, {
           sent: 'yes',
-          consequence: 'the answer is not in the thread',
+          consequence: 'the answer was not added to the --thread file',
         })
         throw saveAnswerAfterFailure(context, failure, Buffer.from(answer), 'txt')
       } finally {

@@ -111,7 +111,7 @@ export class ConfirmationPrompt {
     for (const [index, use] of uses.entries()) {
       if (this.#withdrawn.has(use.id)) continue
       if (use.fingerprint !== undefined && this.#alwaysAllowed.has(use.fingerprint)) {
-        this.#context.messages.note(`${use.id} is allowed, because you always allow this call`)
+        this.#context.messages.note(`${use.id} is allowed, because you chose to always allow this call`)
         this.#decisions.set(use.id, { decision: 'allow' })
         continue
       }

@@ -26,8 +26,8 @@ export class SeenEvents {
   /** New events of lists that did not contain the sent events yet, by identity. */
   readonly #listedBefore = new Map<string, IdentifiedEvent>()
   /**
-   * New events of the stream until it delivers the sent events. `undefined` if the stream was opened after
-   * the events were sent.
+   * New events that the stream delivered before the sent events. `undefined` if the stream was opened only
+   * after the events were sent.
    */
   #streamedBefore: IdentifiedEvent[] | undefined
   /** Events of the stream that are not emitted yet, because the list may have others before them. */

@@ -159,7 +159,7 @@ function findMismatch(rule: PolicyRule, call: ToolCall): (() => string) | undefi
 }
 
 function describeFieldMismatch({ source, pattern }: InputFieldPattern, value: unknown): string {
-  if (value === undefined) return `the rule's input field '${source}' is missing in the input`
+  if (value === undefined) return `the input has no field '${source}', which the rule checks`
   if (typeof value !== 'string') return `'${source}' is not a text`
   if (!createPatternMatcher(pattern, 'any')(value)) return `'${source}' is not '${pattern}'`
   const found = findPartsExcludedFromStar(value).filter((stop) => !pattern.includes(stop))

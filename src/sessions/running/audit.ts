@@ -165,7 +165,10 @@ export class Audit {
 
   requireLocks(): void {
     if (this.#isClosed)
-      throw new CliError('file', `this run no longer works on ${this.#session}, so it sends nothing more`)
+      throw new CliError(
+        'file',
+        `this run has already ended its work on ${this.#session}, so it sends nothing more`,
+      )
     for (const lock of this.#locks) lock.requireHeld()
   }
 

@@ -25,8 +25,8 @@ import type { ToolResult } from '../reply-events.ts'
  *     anything else                                  -> unconfirmed
  *
  * A new run calls `applyReplyAuditLine` for each line of the audit file. Any line may follow any other,
- * because most changes after a list add no line. If the session waits for the tool use, the run then calls
- * `resumeReplyState`:
+ * because parley writes no line for most state changes that it derives from an event list. If the session
+ * waits for the tool use, the run then calls `resumeReplyState`:
  *
  *     executing        -> has-result, with the result "interrupted, effect unknown"
  *     posting, closed  -> unconfirmed, because the session waits although a reply was sent

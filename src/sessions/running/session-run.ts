@@ -4,7 +4,7 @@ import { formatResumeLines } from '../../io/failure.ts'
 import type { WorkHooks } from '../../work-tracker.ts'
 import type { FollowedTask } from '../following/followed-task.ts'
 import type { Follower } from '../following/follower.ts'
-import { explainUnfollowedSession } from '../sending/delivery.ts'
+import { explainFollowFailure } from '../sending/delivery.ts'
 import type { SessionAccess } from '../session.ts'
 import { createResumeCommand } from '../session-command.ts'
 import type { Audit } from './audit.ts'
@@ -14,7 +14,7 @@ import { computeShortSha256 } from './task.ts'
 type OtherTask = NonNullable<FollowedTask['otherTask']>
 
 export const auditResumeHint =
-  'the same command with the same --audit continues the session as soon as its event list contains the task'
+  "to continue, run the same command with the same --audit again; it waits until the session's event list contains the task"
 
 export const taskAcceptedText = 'the task was accepted'
 
@@ -191,7 +191,7 @@ export class SessionRun implements SessionAccess, WorkHooks {
       })
     // With an audit file, the same command resumes the run, so a script may retry after a transient failure.
     const canRetryLater = this.audit.hasFile && retry !== 'never'
-    const unfollowed = explainUnfollowedSession(error, {
+    const unfollowed = explainFollowFailure(error, {
       retry: canRetryLater ? 'later' : 'look-first',
       consequence: taskAcceptedText,
       resume,

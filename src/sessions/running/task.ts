@@ -37,8 +37,8 @@ export const EventListSnapshot = z.buildOnFirstUse(() =>
 export type EventListSnapshot = z.infer<ReturnType<typeof EventListSnapshot>>
 
 /**
- * Returns the task after a line of the audit file. If another program has changed the line, `known` may be
- * missing. The default has no fingerprints, so no listed event counts as the task.
+ * Applies a line of the audit file to the task, and returns the result. `known` may be missing if another
+ * program has changed the line. Its default has no fingerprints, so no listed event counts as the task.
  */
 export function applyTaskAuditLine(
   task: AuditedTask | undefined,

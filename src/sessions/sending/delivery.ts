@@ -59,7 +59,8 @@ export async function deliverEvents(
       await followAndPrint(context, follower, { session, ids, markdown })
     } else {
       await printReceipt(context, listed, ids)
-      // After replies to tool uses, others may still wait, so only a task gets this note.
+      // A reply to a tool use may not lead to an answer yet, because other tool uses may still wait for
+      // replies. So this note is printed only if a task was sent.
       if (context.output.isTerminal && !ids && !context.flags.raw && readEventsOfBody(body).some(isTaskEvent))
         context.messages.note(`to see the answer: ${command}`)
     }
@@ -129,14 +130,14 @@ function explainAfterAcceptance(
     const named = ids.length > 0 ? `; ids: ${ids.join(', ')}` : ''
     return error.with({ ...known, consequence: `${accepted}, only the output failed${named}` })
   }
-  if (isGone(error)) return explainUnfollowedSession(error, { retry: 'never', consequence: accepted })
+  if (isGone(error)) return explainFollowFailure(error, { retry: 'never', consequence: accepted })
   const hint = `${accepted}; to follow the session: ${command}`
   const { consequence = hint } = error.details
   if (error.kind === 'stopped') return error.with({ ...known, consequence })
   // A failure of kind `response` may be about the response to the sent events. The message "could not be
   // followed" would then be wrong.
   if (error.kind === 'response') return error.with({ sent: 'yes', retry: 'look-first', consequence })
-  return explainUnfollowedSession(error, { retry: 'look-first', consequence: hint })
+  return explainFollowFailure(error, { retry: 'look-first', consequence: hint })
 }
 
 /**
@@ -145,7 +146,7 @@ function explainAfterAcceptance(
  * kind may suggest to repeat the command. If the service refused a secret, the fix for the secret is added to
  * the consequence.
  */
-export function explainUnfollowedSession(error: CliError, more: FailureDetails): CliError {
+export function explainFollowFailure(error: CliError, more: FailureDetails): CliError {
   const { response: _, retryAfter: __, ...details } = error.details
   const isFinal = isPermanentServiceError(error)
   const message = isFinal ? error.message : `the session could not be followed: ${error.message}`

@@ -150,7 +150,9 @@ export function createGivenEventsCheck() {
       const warnings = rangeProblems
         .slice(0, maxWarnings)
         .map((problem) => `${name}: ${describe(problem)}; parley sends it, but the service may refuse it`)
-      return rangeProblems.length > maxWarnings ? [...warnings, `${name}: more such values follow`] : warnings
+      return rangeProblems.length > maxWarnings
+        ? [...warnings, `${name}: the service may also refuse other values`]
+        : warnings
     },
   }
 }

@@ -48,7 +48,7 @@ export function parseSetFlag(source: string): JsonAssignment {
       `--set ${source}: must have the form PATH=VALUE, with a path such as a.b, a[0], a[] or a["x.y"]`,
     )
   }
-  if (path.length > maxPathLength) throw usageError(`--set: its path has more than ${maxPathLength} steps`)
+  if (path.length > maxPathLength) throw usageError(`--set: the path has more than ${maxPathLength} steps`)
   const create = brackets ? createListAppendAssignment : createJsonAssignment
   return { ...create(path, isJson(value) ? value : JSON.stringify(value)), source: `--set ${source}` }
 }

@@ -122,7 +122,7 @@ describe('chat sends a prompt and prints the answer', () => {
     const exchange = answering(JSON.stringify({ candidates: texts }))
     const ended = await run(['chat', 'x', '-q'], { exchange })
     expect(ended).toMatchObject({ code: 0, out: 'first\n' })
-    expect(ended.err).toContain('the answer has more candidates than the printed one')
+    expect(ended.err).toContain('the answer has several candidates, and only the first is printed')
     expect((await run(['chat', 'x', '--raw'], { exchange })).err).toBe('')
   })
 })
@@ -301,7 +301,7 @@ describe('chat reads and writes files', () => {
   test.each([
     ['chat', []],
     ['chat --stream', ['--stream']],
-  ])('O10: %s writes --thread and --report although the reader of stdout has closed it', async (_, more) => {
+  ])('O10: %s writes the files of --thread and --report although stdout is closed', async (_, more) => {
     const cwd = temporaryFolder()
     const stream = new Writable({
       write: (_chunk, _encoding, done) => done(Object.assign(new Error('gone'), { code: 'EPIPE' })),

@@ -95,7 +95,7 @@ describe('events confirm with ids or with events', () => {
     ['a body, byte for byte', body, body],
     ['a list', `[${one},${two}]`, listOfTwo],
     ['one event per line', `${one}\n\n${two}\n`, listOfTwo],
-  ])('Q03: events confirm sends confirmations on stdin unchanged: %s', async (_, stdin, sent) => {
+  ])('Q03: events confirm sends confirmations from stdin unchanged: %s', async (_, stdin, sent) => {
     const { code, requests } = await open().pipe(stdin)
     expect({ code, sent: requests.map(({ text }) => text) }).toEqual({ code: 0, sent: [sent] })
   })
@@ -197,7 +197,7 @@ describe('events confirm with ids or with events', () => {
 describe('prompts of events confirm', () => {
   test.each([
     [
-      'accepts no with a reason',
+      'accepts the answers "n" and "no", and a reason after "n"',
       'n  not on a Friday \nno\ny\n',
       [confirms('t1', 'deny', 'not on a Friday'), confirms('t2', 'deny'), confirms('t3')],
     ],

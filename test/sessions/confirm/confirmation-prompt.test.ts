@@ -265,7 +265,7 @@ describe('G34: events run and events confirm that end at the second of two promp
     return { code: ended.code, posted, said: said.trimStart(), err: screen.getText() }
   }
 
-  test('events run sends the first of two answers if stdin ends, but not if a signal ends parley', async () => {
+  test('if stdin ends at the second of two prompts, events run sends the first answer, but not if a signal ends parley there', async () => {
     const { code, posted, said, err } = await endAtSecond(['events', 'run', 'go'], false)
     expect({ code, posted, said: said.replace(/ --after \w+$/m, '') }).toEqual({
       code: 12,
@@ -276,7 +276,7 @@ describe('G34: events run and events confirm that end at the second of two promp
     expect(err).not.toContain('was not sent')
   })
 
-  test('events confirm sends the first of two answers if stdin ends, but not if a signal ends parley', async () => {
+  test('if stdin ends at the second of two prompts, events confirm sends the first answer, but not if a signal ends parley there', async () => {
     const { code, posted, said, err } = await endAtSecond(['events', 'confirm', '--pending'], true)
     expect({ code, posted, said }).toEqual({
       code: 12,

@@ -121,14 +121,17 @@ describe('Y240: list that is read at an idle event', () => {
   test.each([
     ['send --follow', ['send', 'go', '--follow'], 'r\tsession.status_idle\t\tend_turn\nnew\n'],
     ['run --last', ['run', 'go', '--last'], 'new\n'],
-  ])('events %s prints the events that the stream omitted once a list shows them', async (_, words, out) => {
-    const service = createScripted(
-      [[], [sent], [sent, say('c', 'new'), done('r')]],
-      [[[sent, done('r')], 'stay']],
-    )
-    expect(await service.events(...words)).toMatchObject({ code: 0, out })
-    expect(service.countLists()).toBe(3)
-  })
+  ])(
+    'events %s prints the events that the stream omitted as soon as a list shows them',
+    async (_, words, out) => {
+      const service = createScripted(
+        [[], [sent], [sent, say('c', 'new'), done('r')]],
+        [[[sent, done('r')], 'stay']],
+      )
+      expect(await service.events(...words)).toMatchObject({ code: 0, out })
+      expect(service.countLists()).toBe(3)
+    },
+  )
 
   test('events follow reads a long list from its newest event back to the known events', async () => {
     const service: ReturnType<typeof createSessionService> = createSessionService({
@@ -148,7 +151,7 @@ describe('Y240: list that is read at an idle event', () => {
     expect(new Set(lists.slice(6))).toEqual(new Set(['order=desc']))
   })
 
-  test('events send --follow reads the list again for 5 s if it does not show the idle event', async () => {
+  test('events send --follow repeats the list request for 5 s if the list lacks the idle event', async () => {
     const service = createScripted([[]], [[[sent, done('r')], 'stay']])
     expect(await service.events('send', 'go', '--follow')).toMatchObject({ code: 0 })
     expect(service.countLists()).toBe(8)
@@ -204,7 +207,7 @@ describe('events follow after failures', () => {
 
   test.each([
     [
-      '15 while the list is requested',
+      '15 during the request for the list',
       'lists',
       ['follow'],
       {
@@ -214,10 +217,10 @@ describe('events follow after failures', () => {
         message: 'the deadline passed while parley followed the session',
       },
     ],
-    ['15 while the stream is requested', 'streams', ['follow'], { exit: 15, kind: 'stopped' }],
+    ['15 during the request for the stream', 'streams', ['follow'], { exit: 15, kind: 'stopped' }],
     ['9 for an event that was not sent', 'streams', ['send', 'x', '--follow'], { exit: 9, sent: 'no' }],
   ])(
-    'Y215: a deadline that passes before parley has read the session exits with %s',
+    'Y215: if the deadline passes before parley has read the session, the exit code is %s',
     async (_, silent, argv, expected) => {
       const service = createSessionService({ [silent]: [{ fault: 'stall' }] })
       const { code, err } = await service.run(['events', ...argv, '--deadline', '60', '--errors', 'json'])
@@ -284,7 +287,7 @@ test.each([
   ['follow', ['follow', '--history'], [say('a', 'one'), say('b', 'two'), done('i')]],
   ['run', ['run', 'go on', '--no-stdin'], [say('b', 'two'), done('i')]],
 ])(
-  'events %s --raw prints no body of a failed list or stream that it requests again',
+  'events %s --raw does not print the error bodies of list and stream requests that parley repeats',
   async (_, argv, printed) => {
     const isRun = argv[0] === 'run'
     const before = [say('a', 'one'), ...(isRun ? [done('i0')] : [])]

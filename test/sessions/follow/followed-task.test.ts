@@ -154,7 +154,7 @@ test.each<[string | null, string]>([
 })
 
 test.each<[about: string, script: string, sent: string, id: string | undefined]>([
-  ['the id in the list', 'a1 t2* a2', 't1', 't2'],
+  ['the id in the list, even if the response has another id', 'a1 t2* a2', 't1', 't2'],
   ['the id in the response until the list contains the task', 'a1 h1', 't1', 't1'],
   ['the id in the response if the list contains only the task of another client', 't3 a1', 't1', 't1'],
   ['the id of the last task in the response if two tasks were sent', 'a1', 't1 t2', 't2'],

@@ -32,7 +32,7 @@ const world = (service: ScenarioService, timers: Timers) => ({
 })
 
 describe.each(worlds)('service where %s', (condition, limits) => {
-  test(`events send --follow prints every event after the sent one once, and ends at the next idle event, if ${condition}`, async () => {
+  test(`events send --follow prints each later event exactly once and ends at the next idle event, even if ${condition}`, async () => {
     const property = fc.asyncProperty(sendScenarios(limits), fc.boolean(), async (scenario, isRaw) => {
       const clock = createClock()
       const service = createScenarioService(scenario, clock)

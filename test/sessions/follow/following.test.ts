@@ -129,7 +129,7 @@ describe('requests of a follower', () => {
   test.each<[string, Script, string]>([
     ['ends if the session is idle', { past: 'say1 done1' }, 'list, silence of 200, end at 200'],
     [
-      'takes events before the first streamed event from the list',
+      'reads from the list the events that precede the first streamed event',
       { past: 'run1', lists: ['run1', 'run1 say1 say2'], stream: 'say2 say3 done1' },
       'list, list, say1, say2, say3, done1, silence of 200, end at 200',
     ],
@@ -148,12 +148,12 @@ describe('requests of a follower', () => {
       'list, list, list after 250, list after 500, list after 1000, say2, done1, silence of 0, end at 1750',
     ],
     [
-      'opens another stream and reads the list after the stream has failed',
+      'opens another stream and reads the list if the stream fails',
       { past: 'run1', lists: ['run1', 'run1', 'run1 say1 done1'], stream: '! say1 done1' },
       'list, connect, list, list, say1, done1, silence of 200, end at 200',
     ],
     [
-      'reads the list again if it omits the sent event that the stream contained',
+      'reads the list again if the list omits the sent event that the stream contained',
       {
         past: 'run0',
         sent: 'ask1',
@@ -220,7 +220,7 @@ describe('events that a follower prints', () => {
 
   test.each<[string, Script, string]>([
     [
-      'all events until the session is terminated if the user gave --stay',
+      'all events until the session is terminated, if --stay is set',
       { past: 'done1', stays: true, lists: ['done1 run1'], stream: 'done2 gone1' },
       'run1 done2 gone1 end at 1750',
     ],
@@ -371,7 +371,7 @@ describe('sent events in lists', () => {
     expect(news.slice(0, -1).flat()).toEqual([])
   })
 
-  test('a streamed event is not new if a list without the sent event contained it', () => {
+  test('an event is not new if a list contained it before any list contained the sent event', () => {
     const seenEvents = createSeenEvents('run0', 'ask1')
     stream(seenEvents, 'ask1')
     expect(seenEvents.isSearching).toBe(false)
@@ -401,7 +401,7 @@ describe('sent events in lists', () => {
     expect(seenEvents.state.getToolUse('use1')?.isContradicted).toBe(true)
   })
 
-  test('a follower counts events without ids that have equal content', () => {
+  test('if a list has one more event without an id than before, a follower emits it although equal events exist', () => {
     const seenEvents = createSeenEvents('say say')
     expect(list(seenEvents, 'say say say')).toEqual(['say'])
     expect(list(seenEvents, 'say say say done')).toEqual(['done'])
@@ -410,7 +410,7 @@ describe('sent events in lists', () => {
   })
 })
 
-test('a message of another client is not the task, and a message before the task is not the answer', () => {
+test('only an agent message after the task is its answer, even if another client sends a message later', () => {
   const seenEvents = createSeenEvents('run0', 'ask1')
   stream(seenEvents, 'say0 ask1')
   expect(seenEvents.task.answer).toBeUndefined()
@@ -502,7 +502,7 @@ describe('follower of a running session', () => {
     }),
   )
   test.each(rows)(
-    'after %s in the state "%s", a follower has the state "%s" and the next step is: %s',
+    'after %s in state "%s", a follower is in state "%s" and its next step is "%s"',
     (_, state, nextState, step, input) => {
       expect(describeStep(computeNextFollowStep(states[state]('run1'), news[input], 0))).toBe(
         `${nextState}: ${step}`,
@@ -519,7 +519,7 @@ describe('follower on special inputs', () => {
     expect(describeStep(computeNextFollowStep(state, event('say8'), 250))).toBe('current: read the list')
   })
 
-  test('a follower finds a sent event with another id by its content after 3 s', () => {
+  test('after 3 s, a follower finds the sent event by content if the list has it under another id', () => {
     const searched = computeNextFollowStep(states.searching('run1'), event('ask7'), 0)
     const listed = computeNextFollowStep(searched.state, toList('run1 ask7'), 3_000)
     const late = computeNextFollowStep(listed.state, { is: 'shown' }, 3_001)
@@ -588,7 +588,7 @@ describe('follower of a session that has stopped', () => {
     },
   )
 
-  test('after a cut, a follower listens for 250 ms before it reads the list, and twice as long each next time', () => {
+  test('after a stream is reopened, a follower listens for 250 ms before it reads the list, and doubles this time before each further list', () => {
     let turn = computeNextFollowStep(states.current('run1'), news.opened, 0)
     const pauses: string[] = []
     for (let lists = 0; lists < 4; lists++) {
@@ -635,7 +635,7 @@ test.each(['streamed', 'listed'])(
   },
 )
 
-test("an older message is the answer if a list shows another client's task after it", () => {
+test("if a list shows another client's task before the last message, the message before that task is the answer", () => {
   const seenEvents = createSeenEvents('', 'ask1')
   stream(seenEvents, 'ask1 say1 say2 say3')
   expect(list(seenEvents, 'ask1 say1 say2 ask2 say3')).toEqual(['ask2'])
@@ -668,7 +668,7 @@ describe('list that is read from its newest event backwards', () => {
     expect(seenEvents.overlapsLastList(toItems('run1 ask1 use0'))).toBe(true)
   })
 
-  test('the events since the last list have the same effect as the whole list', () => {
+  test('a list of only the events since the last list has the same effect as the whole list', () => {
     const seenEvents = createSeenEvents('ask1 run1')
     stream(seenEvents, 'say2 done1')
     const newest = toItems('done1 say2 say1 run1 ask1')

@@ -71,7 +71,7 @@ async function openWaiting() {
 const _listed = (event: Event) => shown(event, { streamed: 'never' })
 
 describe("refresh of a followed session's state", () => {
-  test('a refresh applies an interrupt from the stream that the follower has not emitted yet', async () => {
+  test('a refresh of the session state includes a streamed interrupt before the follower emits it', async () => {
     const { session, follower } = await openWaiting()
     session.add(interrupt, endTurn)
     await follower.refresh()

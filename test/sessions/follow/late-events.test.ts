@@ -37,14 +37,14 @@ const typesOf = (posts: Event[][]) => posts.flat().map(({ type }) => type)
 
 test.each<[string, ScriptEvents, boolean, number, string]>([
   [
-    'allows no tool use after an interrupt of another client',
+    'does not make events run allow a tool use after an interrupt of another client',
     [running, bash('t1'), late(waitsFor('t1')), interrupt, endTurn],
     true,
     15,
     '',
   ],
   [
-    'allows no tool use of a terminated session',
+    'does not make events run allow a tool use of a terminated session',
     [running, bash('t1'), late(waitsFor('t1')), terminated],
     true,
     13,
@@ -72,15 +72,12 @@ test.each<[string, ScriptEvents, boolean, number, string]>([
     0,
     'the answer\n',
   ],
-])(
-  'an idle event that no stream delivers and that lists contain after 3 s %s',
-  async (_, next, hasPolicy, expected, answer) => {
-    const service = afterTask(next)
-    const argv = hasPolicy ? runArguments : runArguments.slice(0, 4)
-    const { code, out } = await service.run([...argv, '--deadline', '60'])
-    expect([code, out, typesOf(service.posts)]).toEqual([expected, answer, ['user.message']])
-  },
-)
+])('an idle event that appears only in lists, 3 s late, %s', async (_, next, hasPolicy, expected, answer) => {
+  const service = afterTask(next)
+  const argv = hasPolicy ? runArguments : runArguments.slice(0, 4)
+  const { code, out } = await service.run([...argv, '--deadline', '60'])
+  expect([code, out, typesOf(service.posts)]).toEqual([expected, answer, ['user.message']])
+})
 
 test.each([1, 2, 3])(
   'events run sends no reply after an interrupt if the stream is cut after %i events and the list lags',
@@ -92,7 +89,7 @@ test.each([1, 2, 3])(
   },
 )
 
-test('events run exits with 14 for a denial after a message of another client that the list contains late', async () => {
+test('events run exits with 14 for a denied tool use even if an earlier message appears late in the list', async () => {
   const service = createSessionService({
     history: [userSays('before'), running],
     lists: [

@@ -202,7 +202,7 @@ describe('policy check of recorded events', () => {
     expect(table.out).toContain(reason)
   })
 
-  test('if no allow rule matches, policy check explains the rule that fails only because of its *', async () => {
+  test('if no allow rule matches, policy check explains the rule whose * alone does not match', async () => {
     const rules = ['npm test', 'git *'].map((command) => ({
       tool: 'bash',
       input: { command },

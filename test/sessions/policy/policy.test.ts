@@ -52,7 +52,7 @@ test.each([
     call('x', JSON.parse('{"__proto__":"ab","constructor":"b"}')),
   ],
   [
-    'dots that are not a parent folder with its *',
+    'dots that are not a parent folder where the rule has a *',
     { tool: 'x', input: { p: 'a/*' } },
     call('x', { p: 'a/b..c/...' }),
   ],
@@ -74,7 +74,7 @@ test.each<Row>([
   ...[...';|&$()<>`\\!{}%^\'"#~*?[]'].map(
     (char) =>
       [
-        `the character ${char} with its *`,
+        `a command that has the character ${char} where the rule has a *`,
         { tool: 'bash', input: { command: 'git *' } },
         bash(`git a${char}b`),
       ] as Row,
@@ -82,7 +82,7 @@ test.each<Row>([
   ...['\n', '\r', '\u2028', '\u0000', '\u001b', '\u202e', '\u200b'].map(
     (char) =>
       [
-        `the character U+${char.charCodeAt(0).toString(16)} with its *`,
+        `a command that has U+${char.charCodeAt(0).toString(16)} where the rule has a *`,
         { tool: 'bash', input: { command: 'git *' } },
         bash(`git a${char}b`),
       ] as Row,
@@ -99,7 +99,14 @@ test.each<Row>([
     '-I../x',
     'a/x..',
     'a/..x',
-  ].map((path) => [`${path} with its *`, { tool: 'x', input: { p: '*' } }, call('x', { p: path })] as Row),
+  ].map(
+    (path) =>
+      [
+        `the path ${path} where the rule has a *`,
+        { tool: 'x', input: { p: '*' } },
+        call('x', { p: path }),
+      ] as Row,
+  ),
   [
     'a .. that starts in the rule and ends in the text',
     { tool: 'x', input: { p: 'a/.*' } },
@@ -117,7 +124,7 @@ test.each<Row>([
   ],
   ['an input without the field of the rule', { tool: 'x', input: { a: '**' } }, call('x', {})],
   ['an input with one more empty field', { tool: 'x', input: { a: '**' } }, call('x', { a: 1, b: {} })],
-  ['a value that is not text with its *', { tool: 'x', input: { n: '*' } }, call('x', { n: 5 })],
+  ['a value that is not text where the rule has a *', { tool: 'x', input: { n: '*' } }, call('x', { n: 5 })],
   ['an input that is not an object', { tool: 'x', input: {} }, call('x', 'text')],
   ['an input that is null', { tool: 'x', input: {} }, call('x', null)],
   ['a field of the JavaScript prototype', { tool: 'x', input: { 'constructor.name': '**' } }, call('x', {})],
@@ -137,7 +144,7 @@ test.each<Row>([
 
 test.each([
   [
-    'with a star matches any text, also a line break and ..',
+    'with a star matches any text, including line breaks and ".."',
     { tool: 'bash', input: { command: '*rm *' } },
     bash('a;\n../rm -r'),
     true,

@@ -94,7 +94,7 @@ test('events run waits for the Retry-After of a 503 before it repeats its last l
   expect([second - first >= 5_000, third - second >= 5_000]).toEqual([true, true])
 })
 
-test('after its interrupt at a limit, events run reports that its reply without a response may have arrived', async () => {
+test('events run that interrupts at a limit reports that a reply without a response may have arrived', async () => {
   const service: ReturnType<typeof createSessionService> = createWaitingSession({
     posts: [
       { type: 'user.tool_confirmation', fault: 'stall', act: () => service.add(running, spent) },
@@ -136,7 +136,7 @@ test.each([
   ['list', 'events run', 402, 5, resuming],
   ['stream', 'events run', 401, 3, resuming],
   ['list', 'events send --follow', 401, 3, ['events', 'send', 'go', '--follow', '--errors', 'json']],
-])('if a %s of %s gets a %i after the task, the exit code is %i', async (kind, _, status, exit, argv) => {
+])('if a %s call by %s after a task gets a %i, the exit code is %i', async (kind, _, status, exit, argv) => {
   const isSent = () => service.posts.length > 0
   const rule = { when: isSent, fault: { status } }
   const service: ReturnType<typeof createSessionService> = createSessionService({
@@ -190,7 +190,7 @@ const acceptedBehind503 = (): readonly PostRule[] => [
   { fault: { status: 400 } },
 ]
 
-test('a task that is refused after a 503 may have been accepted, and a rerun with --audit resumes it', async () => {
+test('a rerun with --audit resumes a task that the service may have accepted despite a 503 and a later refusal', async () => {
   const service = createSessionService({ posts: acceptedBehind503() })
   const argv = ['events', 'run', 'go', '--last', '--audit', 'a.jsonl', '--deadline', '1h']
   const refused = await service.run([...argv, '--errors', 'json'])

@@ -101,7 +101,7 @@ test.each<[title: string, denial: string, lines: string[]]>([
   ['a posted denial', 'deny bash t1 (default)', [denied(), use('sent'), use('accepted')]],
   ['a denial and a later allow', 'none', [denied(), use('decision', { decision: 'allow' })]],
   ['a denial and the reply of another client', 'none', [denied(), use('answered-elsewhere')]],
-])('with %s in the audit file, the denial of the tool use is "%s"', async (_, denial, lines) => {
+])('from an audit file with %s, parley restores this denial of a tool use: %s', async (_, denial, lines) => {
   expect(await readAudit(lines, (audit) => audit.denied.get('t1') ?? 'none')).toBe(denial)
 })
 
@@ -147,7 +147,7 @@ test.each<[title: string, lines: string[], task: object | undefined]>([
   ['a task whose hash is not a text', [task('sent', { known, task: 5 })], undefined],
   ['a task of another session', [task('sent', { known, session: 's2' })], undefined],
 ])(
-  'the task to resume is the last sent task that was neither refused nor done: an audit file with %s',
+  'events run resumes the last sent task that was neither refused nor done: audit file with %s',
   async (_, lines, state) => {
     expect(await readAudit(lines, (audit) => audit.task)).toEqual(state)
   },

@@ -91,7 +91,7 @@ const rows = (['lists', 'streams', ...early] as const).flatMap((kind) =>
 )
 
 test.each(rows)(
-  'events run ends within 31 s of its interrupt at a limit, and at its deadline, although its %s %s',
+  'if %s %s, events run still ends within 31 s of an interrupt at a limit, or at the deadline',
   async (kind, problem) => {
     const since = early.includes(kind) ? 'task' : 'interrupt'
     const atLimit = ['--max-total-tokens', '10', '--deadline', '1h']

@@ -15,7 +15,7 @@ const createIdle = (ids: string[]) =>
   createItem({ type: 'session.status_idle', stop_reason: { type: 'requires_action', event_ids: ids } })
 
 /**
- * Returns a function that adds events, and returns the ids of the denied tool uses that now count as run.
+ * Returns a function that adds events, and returns the ids of the denied tool uses that now count as executed.
  * `isListed`: the list contains the events.
  */
 function createFinder() {
@@ -42,7 +42,7 @@ function createFinder() {
 
 const result = (id: string) => createItem({ type: 'agent.tool_result', tool_use_id: id })
 
-test('a denied tool use counts as run after its result, or after an idle event if the service allowed it', async () => {
+test('a denied tool use counts as executed after its result, or after an idle event if the service allowed it', async () => {
   const find = createFinder()
   expect(await find([use('a1', 'allow'), use('a2', 'allow'), use('a3', 'allow')], true)).toEqual([])
   expect(await find([use('b1', 'ask'), use('b2', 'ask')], true)).toEqual([])
@@ -62,11 +62,11 @@ test.each<['counts' | 'does not count', when: string, items: EventItem[]]>([
   ['does not count', 'the service denied it, although its result arrived', [use('u1', 'deny'), result('u1')]],
   ['does not count', 'only a delta of its result arrived', [use('u1', 'ask'), delta]],
   ['counts', 'its result arrived first', [result('u1'), use('u1', 'ask')]],
-])('a denied tool use %s as run if %s', async (expected, _, items) => {
+])('a denied tool use %s as executed if %s', async (expected, _, items) => {
   expect(await createFinder()(items, true)).toEqual(expected === 'counts' ? ['u1'] : [])
 })
 
-test('Y91: a denied tool use without an id counts as run at the end of the turn, but not before', async () => {
+test('Y91: a denied tool use without an id counts as executed at the end of the turn, but not before', async () => {
   const withoutId = (permission: string) =>
     createItem({ ...use('', permission).event, id: undefined } as never)
   expect(await createFinder()([withoutId('allow'), ended], true)).toEqual([''])

@@ -35,7 +35,7 @@ test('a tool use has all fields of its event, and the source text of its input',
   })
 })
 
-test('a tool use is not read if the JSON of its event is missing', () => {
+test('parseToolUse returns undefined if the JSON of the event is missing', () => {
   expect(parseToolUse({ text: undefined })).toBeUndefined()
 })
 

@@ -21,7 +21,7 @@ describe('confirmation that gets a 500', () => {
   const again = { type: allowed.type, next: worked }
   const report = ['--report', 'report.json']
 
-  test('after a 500, events run continues if the session no longer waits, although the list hides the confirmation', async () => {
+  test('if a confirmation gets a 500 and lists hide it, events run continues once the session no longer waits', async () => {
     const hidden = { listed: 'never', streamed: 'never' } as const
     const { run, replies, requests } = createSessionService({
       posts: [waits, { ...fails, isAccepted: true, posted: hidden, next: worked }],
@@ -49,7 +49,7 @@ describe('confirmation that gets a 500', () => {
     expect(second?.at).toBeGreaterThan(7000)
   })
 
-  test('events run exits with 10 and a resume command 30 s after a 500 without a newer idle event', async () => {
+  test('if no idle event follows a reply that got a 500, events run exits with 10 and a resume command after 30 s', async () => {
     const service = createSessionService({ posts: [waits, fails, again] })
     const { run, replies, requests } = service
     const first = await run([...line, ...report, '--deadline', '10m'])

@@ -232,7 +232,7 @@ test.each(rows.map(([name, more, list, now, after]) => [name, after, more, list,
   },
 )
 
-test('only an unknown idle event closes a reply whose sending time is unknown', () => {
+test('only an idle event that is new to the run closes a reply whose sending time is unknown', () => {
   const reply = applyReplyAuditLine(states.deciding, lines.unknown)
   const unknown = resumeReplyState(reply, before) as UnconfirmedReply
   const late = { ...known, idleAt: Number.MAX_SAFE_INTEGER }

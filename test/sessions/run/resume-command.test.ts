@@ -137,10 +137,10 @@ describe('Y230: repetition of an interrupted run', () => {
 
   const audit = ['--audit', 'a.ndjson']
   test.each<[string, string[], Event[][], string, number]>([
-    ['does not resume a run without --audit', ['go'], [[bash('t1')]], 'never', 12],
-    ['resumes a run with --audit until the run has ended', ['go', ...audit], [[bash('t1')]], 'later', 12],
-    ['resumes a run with --audit until its task is done', ['go', ...audit], [], 'later', 0],
-  ])('after a signal to events run, the same command %s', async (_, words, rounds, retry, code) => {
+    ['without --audit does not resume the earlier run', ['go'], [[bash('t1')]], 'never', 12],
+    ['with --audit resumes the earlier run until it ends', ['go', ...audit], [[bash('t1')]], 'later', 12],
+    ['with --audit resumes the earlier run until its task is done', ['go', ...audit], [], 'later', 0],
+  ])('after a signal, a rerun of events run %s', async (_, words, rounds, retry, code) => {
     expect((await signal('at work', words, rounds))[0]).toBe(retry)
     expect(await signal('at the end', words, rounds)).toEqual(['never', code])
   })

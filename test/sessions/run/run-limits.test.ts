@@ -171,7 +171,7 @@ describe('events run that reaches a limit', () => {
       '',
     ],
   ])(
-    'events run over its limit warns even with -q, and interrupts only a working session (%s)',
+    'if a run exceeds its limit, events run warns even with -q, and interrupts the session only if it still works: %s',
     async (_, work, isQueued, expected, count, end) => {
       const service = open(work, { isQueued })
       const { code, out, err } = await service.runTask([...limit, '--last', '-q'])
@@ -217,7 +217,7 @@ describe('events run that reaches a limit', () => {
     expect(isStarted, err).toEqual([true, false])
   })
 
-  test('events run ends a --tool command 30 s after its interrupt, even if --tool-timeout is longer', async () => {
+  test('at a limit, events run ends a --tool command 30 s after the interrupt, even if --tool-timeout is longer', async () => {
     // The default clock stops while a command runs, so the 30 s would never pass.
     const timers = createSteadyClock(50)
     let interruptedAt = Infinity
@@ -237,7 +237,7 @@ describe('events run that reaches a limit', () => {
     expect((timers.now() - interruptedAt) / 1000, err).toBeLessThan(60)
   })
 
-  test('events run does not repeat a refused reply after its limit (needs sh)', async () => {
+  test('events run does not repeat a refused reply after a limit is reached (needs sh)', async () => {
     const service: ReturnType<typeof open> = open([custom('c1'), waitsFor('c1')], {
       posts: [
         {
@@ -301,7 +301,7 @@ describe('events run that reaches a limit', () => {
     ['during', 'to resume:', 'look-first'],
     ['after', 'the session was sent an interrupt; to resume:', 'never'],
   ] as const)(
-    'after a signal %s its interrupt, events run prints a resume command with the same limit, and `retry` is not "later"',
+    'if a signal arrives %s the interrupt that events run sends at a limit, the resume command keeps the limit and `retry` is not "later"',
     async (moment, words, expected) => {
       let printed = ''
       const signal = (now: string) => {

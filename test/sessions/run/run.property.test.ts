@@ -11,7 +11,9 @@ const policy = {
   ],
 }
 
-/** Tool uses by the expected reply. */
+/**
+ * Creates one tool use per case. The key names the reply that parley should give, or the special case.
+ */
 const uses = {
   allow: (id: string) => bash(id),
   deny: (id: string) => bash(id, { name: 'rm' }),

@@ -134,7 +134,7 @@ describe('prompts of events run', () => {
       ' allow sh (t5)? [',
     ])
     expect(err).toContain('  y allow, n deny, n REASON deny with a reason, a always allow this same call, s')
-    expect(err).toContain('parley: t3 is allowed, because you always allow this call\n')
+    expect(err).toContain('parley: t3 is allowed, because you chose to always allow this call\n')
     const decisions = agent.audit().filter(({ event }) => event === 'decision')
     expect(decisions.map(({ toolUse, decision, by }) => `${toolUse} ${decision} ${by}`)).toEqual([
       't1 allow person',
@@ -289,24 +289,20 @@ describe('Y90: id with two inputs', () => {
   const allowBash = { rules: [{ tool: 'bash', decision: 'allow' }], default: { decision: 'allow' } }
 
   test.each<[string, Parameters<typeof openAgent>[0], string[], RunOptions?]>([
-    ['although a person types y', { rounds: [twice()], policy: askAll }, ['do it'], atTerminal('y\n')],
+    ['a person types y', { rounds: [twice()], policy: askAll }, ['do it'], atTerminal('y\n')],
+    ['a rule allows it', { rounds: [twice(selfHosted), [uses('t2')]], policy: allowBash }, ['do it']],
     [
-      'although a rule allows it',
-      { rounds: [twice(selfHosted), [uses('t2')]], policy: allowBash },
-      ['do it'],
-    ],
-    [
-      'although --tool allows it',
+      '--tool allows it',
       { rounds: [twice(selfHosted)], policy: askAll },
       ['do it', '--tool', 'bash=touch made'],
     ],
     [
-      'if both inputs precede the run',
+      'both inputs precede the run',
       { history: [...twice(), waitsFor('t1')], rounds: [], policy: allowBash },
       [],
     ],
   ])(
-    'events run leaves an id with two inputs open and exits with 12, %s',
+    'events run does not answer a tool use whose id appears with two inputs, and exits with 12, even if %s',
     async (_, script, words, world) => {
       const agent = openAgent(script)
       const { code, err } = await agent.runTask(words, world)
@@ -498,9 +494,9 @@ describe('audit file of an earlier run', () => {
 
   const slog = '{"time":"2026-01-01T00:00:00Z","level":"INFO","msg":"x"}'
   test.each([
-    ['a policy', JSON.stringify(always('allow'))],
+    ['a policy file', JSON.stringify(always('allow'))],
     ['a log whose last line is not an audit line', line('sent') + slog],
-  ])('Y97: events run --audit exits with 11 and changes neither content nor mode of %s', async (_, text) => {
+  ])('Y97: events run exits with 11 and leaves the --audit file unchanged if it is %s', async (_, text) => {
     const agent = openWith(text)
     const file = join(agent.cwd, 'a.ndjson')
     chmodSync(file, 0o644)

@@ -26,7 +26,7 @@ const marks = getTaskFingerprints([task])
 const posting = { is: 'posting', known: { alike: 1, last: 'e1', marks } } as const
 const accepted = { is: 'accepted', known: { alike: 0, marks } } as const
 test.each<[proof: string, title: string, Omit<AuditedTask, 'hash'>, list: SessionEvent[]]>([
-  ['proves', 'has one more equal event than before the task', posting, [task, old, task]],
+  ['proves', 'has one more event equal to the task than before', posting, [task, old, task]],
   ['does not prove', 'is empty', accepted, []],
   ['does not prove', 'has only another message', accepted, [other]],
   ['proves', 'has new events, but none of clients', accepted, [{ type: 'agent.message', id: 'e2' }]],

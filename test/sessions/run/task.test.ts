@@ -84,7 +84,7 @@ test.each([
   ],
   ['events send', 409, bash('t1'), 'if tool uses wait for an answer: parley events confirm -s s1 --pending'],
 ])(
-  '%s prints the command that answers the waiting tool uses if the service refuses its task with %i',
+  '%s prints how to answer the waiting tool uses if a task is refused with status %i',
   async (command, status, use, hint) => {
     const words = command.split(' ')
     const refuse = (): Outcome => ({ status })
@@ -159,7 +159,7 @@ describe('Y135: task of unknown delivery', () => {
     const first = await agent.runTask(['go'])
     expect([first.code, agent.taskLines()]).toEqual([10, ['sent', 'unknown']])
     expect(first.err).toContain(
-      '  the task may have been accepted: the same command with the same --audit continues the session as soon as its event list contains the task\n',
+      "  the task may have been accepted: to continue, run the same command with the same --audit again; it waits until the session's event list contains the task\n",
     )
     const second = await agent.runTask(['go'])
     expect(second).toMatchObject({ code: 0, err: expect.stringContaining(resumedText) })

@@ -64,7 +64,7 @@ const rows: Record<string, Row> = {
     now: [createUsageEvent(40, 10)],
     run: {},
   },
-  'a message with a usage field reports no usage': {
+  'the usage field of a message does not count as usage of the run': {
     now: [{ ...says, usage: usage(9, 9), model_usage: usage(9, 9) }],
     run: {},
   },
@@ -110,7 +110,7 @@ const rows: Record<string, Row> = {
     now: [request(3, 4), { type: 'span.model_request_end', is_error: true }, says, request(5, 6)],
     run: {},
   },
-  'model requests do not count if the session sends usage events': {
+  'the usage of model requests is ignored if the session sends usage events': {
     now: [request(3, 4), createUsageEvent(40, 10, '1'), request(5, 6)],
     run: { tokens: { inputTokens: 40, outputTokens: 10, totalTokens: 50 }, cost: usd(1) },
   },
@@ -198,7 +198,7 @@ test.each<[title: string, past: object[], queried: object | undefined, total: nu
 
 const requests = [request(1, 2), request(5, 6)]
 test.each<[title: string, limits: Limits, events: object[], message: string | undefined]>([
-  ['any usage without a limit', {}, [createUsageEvent(9, 9, '900')], undefined],
+  ['any usage if no limit is set', {}, [createUsageEvent(9, 9, '900')], undefined],
   ['unknown usage', { maxTotalTokens: 1 }, [says], undefined],
   ['model requests below the limit', { maxTotalTokens: 15 }, requests, undefined],
   [
@@ -226,30 +226,30 @@ test.each<[title: string, limits: Limits, events: object[], message: string | un
     [createUsageEvent(9, 9, '150')],
     'the run cost $1.50, and --max-cost is 1.509',
   ],
-])('events run compares only the known usage with its limits: %s', (_, limits, events, message) => {
+])('events run compares the known usage with each limit: %s', (_, limits, events, message) => {
   expect(createMeter(events, limits).describeExceededLimit()).toBe(message)
 })
 
 const bothLimits = { maxTotalTokens: 1, maxCost: '1' }
 const problem = 'cannot be enforced: the service does not report the usage of the run'
 test.each<[title: string, limits: Limits, events: object[], warning: string | undefined]>([
-  ['no warning without a limit', {}, [says], undefined],
+  ['no limit, no warning', {}, [says], undefined],
   ['usage without a cost', bothLimits, [says, createUsageEvent(9, 9)], `--max-cost ${problem}`],
   ['no usage', bothLimits, [says], `--max-total-tokens and --max-cost ${problem}`],
 ])(
-  'events run warns about each limit for which the service reports no usage: %s',
+  'events run warns only about limits for which the service reports no usage: %s',
   (_, limits, events, warning) => {
     expect(createMeter(events, limits).limitWarning).toBe(warning)
   },
 )
 
-test('events run warns that a limit cannot be enforced only after the agent has worked in this run', () => {
+test('before the agent works in this run, events run does not warn that a limit cannot be enforced', () => {
   const meter = createMeter([says], { maxTotalTokens: 1 })
   meter.startRun(true)
   expect(meter.limitWarning).toBe(undefined)
 })
 
-test('--max-cost and --max-total-tokens are limits of events run', () => {
+test('a usage meter has limits only if --max-cost or --max-total-tokens is set', () => {
   const limits = [{}, { maxCost: '1' }, { maxTotalTokens: 1 }]
   expect(limits.map((each) => new UsageMeter(each).hasLimits)).toEqual([false, true, true])
 })

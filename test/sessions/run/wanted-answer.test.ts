@@ -168,7 +168,7 @@ describe('events run --last prints only the last answer', () => {
         /s1 was interrupted: another/,
       ],
     ])(
-      "events run --last reports another client's message after the task and %s",
+      'if another client sends a message after the task, events run --last reports that message and %s',
       async (_, round, exit, answer, message) => {
         const { code, out, err } = await runOn({ rounds: [[...round, endTurn]], echoes }, ['do it', '--last'])
         expect({ code, out }).toEqual({ code: exit, out: answer })

@@ -31,7 +31,7 @@ describe('stdin next to event flags', () => {
     ['text', 'the log'],
     ['a line that is not JSON', `${given}\n{`],
   ])(
-    'Q21: events send exits with 2 and sends nothing if stdin next to an event flag is %s',
+    'Q21: events send with an event flag exits with 2 and sends nothing if stdin contains %s',
     async (_, stdin) => {
       const { code, err, requests } = await send(['--message', 'hi'], { stdin })
       expect({ code, requests }).toEqual({ code: 2, requests: [] })
@@ -71,7 +71,7 @@ describe('stdin next to words', () => {
   })
 
   test.each(['{"type":"error","text":"x"}', '"events": [', '[1]', 'events'])(
-    'events send prints no note if stdin next to words does not look like events: %s',
+    'events send with words prints no note if stdin does not look like events: %s',
     async (stdin) => {
       expect((await send(['what is this?'], { stdin })).err).not.toContain('looks like events')
     },

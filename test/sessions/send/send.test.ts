@@ -308,7 +308,7 @@ describe('checks of events against the specification', () => {
     expect(ended.err).toContain(said)
   })
 
-  test('events send sends 2,000 lines of events, or nothing and names the line if line 1,999 is invalid', async () => {
+  test('events send sends 2,000 lines of events; if line 1,999 is invalid, it names the line and sends nothing', async () => {
     const lines = Array.from(
       { length: 2000 },
       (_, i) => `{"type":"user.message","content":[{"type":"text","text":"${i}"}]}`,

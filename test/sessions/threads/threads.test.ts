@@ -58,9 +58,9 @@ describe('tool use of a child thread that waits while the session runs', () => {
   })
 
   test.each<[string, { isAccepted: boolean; next?: ScriptEvents }, number]>([
-    ['the service accepted although it answered 500', { isAccepted: true, next: done }, 0],
-    ['may have been lost, because the response is a 500', { isAccepted: false, next: [] }, 10],
-  ])('events run does not repeat a reply to a child thread that %s', async (_, outcome, expected) => {
+    ['if the service accepts the reply but answers 500', { isAccepted: true, next: done }, 0],
+    ['if the reply may be lost, because the response is a 500', { isAccepted: false, next: [] }, 10],
+  ])('events run does not repeat a reply to a child thread %s', async (_, outcome, expected) => {
     const fails = { type: 'user.tool_confirmation', fault: { status: 500 }, ...outcome } as const
     const service = createSessionService({
       posts: [task([...childWaits, shown(endTurn, { after: 20_000 })]), fails],
@@ -69,7 +69,7 @@ describe('tool use of a child thread that waits while the session runs', () => {
     expect({ code, replies: service.replies() }, err).toEqual({ code: expected, replies: [[confirms('t1')]] })
   })
 
-  test('events run sends the result of an allowed tool use if the child thread waits for it again', async () => {
+  test('events run sends the result of an allowed tool use if the child thread waits for the tool use again', async () => {
     const service = createSessionService({
       posts: [
         task(childWaits),

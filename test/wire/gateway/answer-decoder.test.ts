@@ -226,7 +226,7 @@ test.each<[type: string, body: string, progress: AnswerProgress]>([
   expect(decoder.progress()).toBe(progress)
 })
 
-test.each([true, false])('the decoder reads an answer after 2 MiB of blanks (isRaw %j)', (isRaw) => {
+test.each([true, false])('with isRaw %j, the decoder reads an answer after 2 MiB of blanks', (isRaw) => {
   const blanks = Buffer.alloc(64 * 1024, ' \t\r\n')
   const leading = Array<Buffer>(32).fill(blanks)
   for (const [type, body, text] of [
@@ -324,14 +324,14 @@ test('if the service sends a text instead of an answer, the failure contains the
 })
 
 test.each<[what: string, bytes: string, text: string, isDamaged: boolean]>([
-  ['UTF-8', '61c3a9e78b90f09fa68a', 'aé狐🦊', false],
+  ['valid UTF-8', '61c3a9e78b90f09fa68a', 'aé狐🦊', false],
   ['U+FFFD in the text', 'c3a9efbfbdf09fa68aefbfbd', 'é\ufffd🦊\ufffd', false],
   ['an invalid byte', 'c3a9ffc3a9', 'é\ufffdé', true],
   ['a continuation byte at the start', 'a961', '\ufffda', true],
   ['a continuation byte after U+FFFD', 'efbfbda9', '\ufffd\ufffd', true],
   ['an incomplete character in the text', 'f09fa661', '\ufffda', true],
   ['an incomplete character before U+FFFD', 'f09fefbfbd', '\ufffd\ufffd', true],
-])('the decoder reports invalid bytes however the answer is split: %s', (_, hex, text, isDamaged) => {
+])('however an answer is split, only invalid UTF-8 counts as damage: %s', (_, hex, text, isDamaged) => {
   const content = Buffer.from(hex, 'hex')
   for (const [start, end] of [
     ['{"content":"', '"}'],

@@ -40,7 +40,7 @@ test.each<[title: string, steps: Step[], summary?: AnswerSummary]>([
     { stopReason: 'OTHER' },
   ],
   [
-    'more chunks may follow a finish reason without text',
+    'a chunk with usage may follow the chunk with the finish reason',
     [
       [native(stop), '', 'finished'],
       [{ usageMetadata: {} }, '', 'finished'],
@@ -56,7 +56,7 @@ test.each<[title: string, steps: Step[], summary?: AnswerSummary]>([
     { stopReason: 'STOP' },
   ],
   [
-    'a blocked prompt is a finished answer',
+    'an answer that reports a blocked prompt is finished',
     [[{ promptFeedback: { blockReason: 'x' } }, '', 'finished']],
     { stopReason: 'x' },
   ],
@@ -78,7 +78,7 @@ test.each<[title: string, steps: Step[], summary?: AnswerSummary]>([
     ],
   ],
   [
-    'another candidate finishes an answer that lacks the candidate to print',
+    'an answer without the candidate to print is finished if another candidate is finished',
     [[native(candidate('b', { index: 1, ...stop })), '', 'finished']],
   ],
   [
@@ -102,7 +102,7 @@ test.each<[title: string, steps: Step[], summary?: AnswerSummary]>([
     { model: 'm', stopReason: 's', ...counted, outputTokens: 9 },
   ],
   [
-    'an event without a type has its name as type',
+    'the SSE event name becomes the type of an event without a type',
     [
       [{ delta: { text: 'a' } }, 'a', 'open', 'content_block_delta'],
       [{ type: 5, delta: { text: 'b' } }, 'b', 'open', 'content_block_delta'],
@@ -114,7 +114,7 @@ test.each<[title: string, steps: Step[], summary?: AnswerSummary]>([
     ],
   ],
   [
-    'whole messages are finished if the last one has a stop reason',
+    'an answer in several whole messages is finished if a message has a stop reason',
     [
       [{ content: 'a' }, 'a', 'open'],
       [{ content: 'b' }, 'b', 'open'],
@@ -134,7 +134,7 @@ test.each<[title: string, steps: Step[], summary?: AnswerSummary]>([
     ],
   ],
   [
-    'a single value of an unknown form needs no end marker',
+    'an answer that is one JSON value of an unknown form needs no end marker',
     [
       [{ type: 'ping' }, '', 'open'],
       [{ b64_json: 'x' }, '', 'finished'],
@@ -144,7 +144,7 @@ test.each<[title: string, steps: Step[], summary?: AnswerSummary]>([
     ],
   ],
   [
-    'a value that is not an envelope stays unchanged',
+    'an answer inside an object that is not an envelope is not read',
     [
       [{ response: 'a', code: 0 }, '', 'finished'],
       [{ type: 'x', response: native(candidate('a')) }, '', 'finished'],
@@ -251,7 +251,7 @@ describe('content of an answer other than text', () => {
       [{ content: [{ type: 'x', output: 'a' }] }, native({ content: { parts: [{ output: 'a' }] } })],
       ['something else'],
     ],
-  ])('E34: the content other than text in the events %j is %j', (values, otherContent) => {
+  ])('E34: the events %j have this non-text content: %j', (values, otherContent) => {
     const reader = new AnswerReader()
     for (const value of values) reader.addEvent(value)
     expect([...reader.otherContent]).toEqual(otherContent)

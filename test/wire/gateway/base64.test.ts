@@ -58,7 +58,7 @@ describe('base64 text of several chunks', () => {
     'QU\xffD',
     'QUJD\nA!QQ',
   ])(
-    'a text that ends in %j is decoded if it is base64; otherwise only its line breaks change places',
+    'a text that ends in %j is decoded if it is base64; otherwise it keeps all characters except line breaks',
     (end) => {
       for (const start of ['', 'QU\nJD\r\n', long, `QU\nJD${long}`, long + long, `${long + long}QUJD`]) {
         const { decoded, left, around } = decode(start + end)

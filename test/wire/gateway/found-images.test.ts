@@ -92,7 +92,7 @@ describe('texts around images', () => {
     expect(find(...values)).toEqual({ images, texts, reasons: [] }),
   )
 
-  test('a message next to the finish reason of an image answer is a reason, not a text of the answer', () => {
+  test('finishMessage and blockReasonMessage of an image answer are reasons, not texts of the answer', () => {
     const value = {
       candidates: [{ finishMessage: 'a' }, { finishMessage: 5 }],
       promptFeedback: { blockReasonMessage: 'b' },
@@ -121,7 +121,7 @@ describe('failure in an answer with images', () => {
     ['words', 'ERROR', { parseFailure: undefined, shapeFailure: failure, streamError: failure }],
     [error, undefined, { parseFailure: undefined, shapeFailure: failure, streamError: undefined }],
   ])(
-    'recordFailure() with the value %j and the event %j keeps only the first failure',
+    'ImageFinder keeps only the first failure that recordFailure() gets for the value %j and the event name %j',
     (value, event, found) => {
       const finder = new ImageFinder()
       finder.recordFailure(failure, value, event)
@@ -130,13 +130,16 @@ describe('failure in an answer with images', () => {
     },
   )
 
-  test('the first unreadable value of an answer is recorded, but a bug is reported as a bug', () => {
+  test('ImageFinder records the failure of the first unreadable value in an answer', () => {
     const finder = new ImageFinder()
     for (const each of [failure, createResponseError('later')])
       finder.tryRead(() => {
         throw each
       })
     expect(finder).toMatchObject({ parseFailure: failure, cutFailure: undefined, hasImages: false })
+  })
+
+  test('ImageFinder records a bug as a failure of kind "unexpected"', () => {
     const withBug = new ImageFinder()
     withBug.recordFailure(new TypeError('a bug'), open)
     expect(withBug.parseFailure).toMatchObject({ kind: 'unexpected' })

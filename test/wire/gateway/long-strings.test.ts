@@ -29,7 +29,7 @@ describe('long string in an answer, kept as bytes', () => {
       [true, false, true, false, false],
     ],
     [
-      'long strings with an escape stay in the JSON text',
+      'a long string with an escape stays in the JSON text, and is not kept as separate bytes',
       [`${x(cut)}\\n`, `\\"${x(cut)}`, `${x(cut)}\\\\`, x(cut)],
       [true, true, true, false],
     ],

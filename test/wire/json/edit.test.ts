@@ -29,7 +29,7 @@ test.each<[source: string, path: (string | number)[], end?: number]>([
   ['a["x"', ['a'], 1],
   ['a"b', ['a'], 1],
   ['a[0=1', ['a'], 1],
-])('the path at the start of the --set text %j is %j', (source, path, end = source.length) => {
+])('parley reads the path at the start of --set %j as %j', (source, path, end = source.length) => {
   expect(readFieldPath(source)).toEqual({ path, end })
 })
 
@@ -52,7 +52,7 @@ describe('assignment of --set', () => {
       source,
       `--set ${source}: ${form}`,
     ]),
-    [`a${'.a'.repeat(1000)}=1`, '--set: its path has more than 1000 steps'],
+    [`a${'.a'.repeat(1000)}=1`, '--set: the path has more than 1000 steps'],
   ])('the assignment %j is rejected by --set', (source, message) => {
     expect(() => parseSetFlag(source)).toThrow(new CliError('usage', message))
   })
@@ -61,7 +61,7 @@ describe('assignment of --set', () => {
     expect(parseSetFlag(`a${'.a'.repeat(999)}=1`).path).toHaveLength(1000)
   })
 
-  test('messages about the body field of a flag name the path of the field', () => {
+  test('a message about a flag contains the path of the body field that the flag sets', () => {
     expect(createJsonAssignment(['a', 'b'], '1')).toEqual({ path: ['a', 'b'], json: '1', source: 'a.b' })
     expect(createListAppendAssignment(['a'], '1')).toEqual({ path: ['a', undefined], json: '1', source: 'a' })
   })

@@ -42,7 +42,7 @@ describe('tokens of JSON', () => {
     [6, ['"', '\\', '[', 'x']],
     [3, ['"\\"', '"', '{', '}', ']', ',', '\n', ':']],
   ])(
-    'the JSON scanner finds the tokens outside of strings for any split of up to %i pieces of %j',
+    'the JSON scanner finds the tokens outside of strings in texts of up to %i pieces from %j, however split',
     (maxPieces, pieces) => {
       const wrong = smallTexts(pieces, maxPieces).filter((text) =>
         [[...text], ...cutsOf(text)].some((each) => walkOver(each) !== scanByCharacter(text)),

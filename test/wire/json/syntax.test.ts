@@ -14,7 +14,7 @@ describe('JSON syntax check', () => {
     ['words', ['true', 'false', 'null', 'True', 'x'], 2],
     ['blanks', [' ', '\t', '\n', '\r', '\v', '\u00a0', '\ufeff', '[1]'], 3],
   ])(
-    'the JSON syntax check rejects exactly the texts that JSON.parse rejects: every short text of %s',
+    'for all short texts made of %s, the JSON syntax check agrees with JSON.parse',
     (_, pieces, maxPieces) => {
       const wrong = smallTexts(pieces, maxPieces).filter(
         (text) => (findJsonSyntaxError(text, 9) === undefined) !== isJson(text),

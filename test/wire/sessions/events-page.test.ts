@@ -69,7 +69,7 @@ test.each([
   ['{"id":"a"}', 'an event of the stream: type: is missing'],
   ['5', 'an event of the stream: must be an object'],
   ['null', 'an event of the stream: must be an object'],
-])('the stream data %s is rejected with the message "%s"', (data, message) => {
+])('the stream data `%s` is rejected with the message "%s"', (data, message) => {
   expect(failureOf(() => readEventItem(data))).toMatchObject({ kind: 'response', message })
 })
 
@@ -84,7 +84,7 @@ test.each<[data: string, name: string, kind: string, isPermanent: boolean, says:
   ['{"error":{"type":"overloaded_error","message":"m"}}', '', 'response', false, 'm'],
   ['{"error":{"type":"odd"},"request_id":"r1"}', 'x', 'response', false, undefined],
 ])(
-  'the error %s in a stream event named %j becomes a failure of kind %s with isPermanent %j',
+  'the error data %j in a stream event named %j becomes a failure of kind %s with isPermanent %j',
   (data, name, kind, isPermanent, says) => {
     const failure = failureOf(() => readEventItem(data, name))
     expect(failure).toMatchObject({

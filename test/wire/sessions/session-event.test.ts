@@ -65,7 +65,7 @@ describe('stop reason of a session', () => {
     [null, {}],
     [undefined, {}],
     [['a'], {}],
-  ])('the stop reason is read from %j', (reason, read) =>
+  ])('the stop_reason %j is read as %j', (reason, read) =>
     expect(readStopReason(event({ stop_reason: reason }))).toEqual(read),
   )
 
