@@ -51,7 +51,7 @@ writeFileSync(
   peakReporter,
   `const { readFileSync, writeFileSync } = require('node:fs')
   const peak = () => /VmHWM:\\s+(\\d+)/.exec(readFileSync('/proc/self/status', 'utf8'))[1]
-  process.on('exit', () => writeFileSync(process.env.PEAK_FILE, measurePeakMiB()))`,
+  process.on('exit', () => writeFileSync(process.env.PEAK_FILE, peak()))`,
 )
 
 /** Runs a command to its end. Returns the milliseconds. Throws if the command fails. */
