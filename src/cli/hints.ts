@@ -19,6 +19,10 @@ const hints: readonly (readonly [names: string, text: string])[] = [
   ['models, model', models],
   ['ask', "'parley chat PROMPT' asks a model"],
   ['session, events create, events new, events sessions', sessions],
+  [
+    'events help, sessions help, config help, policy help',
+    "'parley help COMMAND' prints the help of a command",
+  ],
   ['events wait', "'parley events follow' ends once the session is idle"],
   [
     'events tail, events watch, events logs, events stream',
@@ -41,6 +45,8 @@ const hints: readonly (readonly [names: string, text: string])[] = [
     '-p, --prompt, --message',
     'the prompt, the message or the task is an argument without a flag, as in: parley chat "Say hello"; --profile NAME selects a profile',
   ],
+  ['events send -m, events run -m', 'the message is an argument without a flag: parley events send "Hello"'],
+  ['--print', 'every command prints its result and ends, so no flag is needed'],
   ['-t, --temp', '--temperature N sets the temperature of an answer, if the model accepts one'],
   [
     '--format, --output-format',
@@ -92,6 +98,7 @@ const hints: readonly (readonly [names: string, text: string])[] = [
   ],
   ['--max-turns, --max-budget-usd, --budget', '--deadline, --max-cost and --max-total-tokens limit a run'],
   ['events list -n', '--limit N prints the newest N events'],
+  ['events list -f', "'parley events follow' prints events as they happen"],
   ['-n', 'a request has one answer; --batch FILE sends many requests; --limit N limits a list of events'],
   ['-c, --continue', 'chat --thread FILE continues a conversation; events send or run continues a session'],
   ['--access-token, --token', `${noFlag} ${token}`],
@@ -122,7 +129,8 @@ const hints: readonly (readonly [names: string, text: string])[] = [
     '-s, --session',
     '-s ID names a session, as in: parley events list -s ID; without a flag: parley sessions show ID; --system TEXT instructs the model of chat',
   ],
-  ['-a, --attachment, --attach', '-f FILE adds a file'],
+  ['sessions create -a', '--agent ID names the agent'],
+  ['-a, --attachment, --attach', '-f FILE adds a file to the prompt of chat and image'],
   [
     'api -f, api -F, api --field, api --raw-field',
     '--set PATH=VALUE sets a field of the JSON body, -i FILE gives the whole body',

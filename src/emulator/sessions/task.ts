@@ -60,7 +60,7 @@ export function parseTaskSteps(texts: readonly string[]): TaskStep[][] {
 
 const describeUnknownStep = (line: string) =>
   `The emulated agent does not understand “${shortenQuote(line.trim())}”. ` +
-  "A step starts with use, thread use, run, say, refuse, start or fail, and ends with JSON: see 'parley serve --help'."
+  "A step is a line of its own. It starts with use, thread use, run, say, refuse, start or fail, and ends with JSON: see 'parley serve --help'."
 
 const say = (text: string): TaskStep => ({
   type: 'agent.message',

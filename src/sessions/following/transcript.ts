@@ -64,7 +64,7 @@ export async function followAndPrint(
         context.messages.note(describeSession(state, options, context.host.timers.wallTime()))
       hasPrintedStart = true
       incidents.add(items)
-      reportOpenWork(context, state, { session, reported, isAnswered: onBatch !== undefined })
+      reportOpenWork(context, state, { session, reported, isAnswered: onBatch !== undefined, followsForever })
       await onBatch?.(items)
       if (ids && followsForever) await printWaiting(context, state, printed)
     }
@@ -72,8 +72,9 @@ export async function followAndPrint(
       context.messages.warn(
         'the service does not show that it has worked on the sent events: an answer may come later',
       )
-    // A resumed run may print nothing. Without the note, a script could take no output for an empty answer.
-    if (onBatch && !hasNewEvents && !isStdoutReserved) {
+    // Without the note, a script could take no output for an empty answer. On a terminal, the first note shows
+    // whether the session is idle.
+    if ((onBatch || !context.host.stderr.isTerminal) && !hasNewEvents && !isStdoutReserved) {
       const command = formatSessionCommand(context, 'list', session)
       context.messages.note(`nothing new has happened; to see the earlier events: ${command}`)
     }
@@ -105,14 +106,16 @@ export async function followAndPrint(
 function reportOpenWork(
   context: Context,
   state: SessionState,
-  { session, reported, isAnswered }: { session: string; reported: Set<string>; isAnswered: boolean },
+  options: { session: string; reported: Set<string>; isAnswered: boolean; followsForever: boolean },
 ): void {
+  const { session, reported, isAnswered, followsForever } = options
   for (const run of state.isWaitingForRuns ? state.openRuns : []) {
     if (!reported.has(run.id))
       context.messages.note(`waiting for the workflow run ${describeWorkflowRun(run)} to end`)
     reported.add(run.id)
   }
-  if (isAnswered || state.stop) return
+  // Without `followsForever`, the failure at the end of the command names the tool uses of a stopped session.
+  if (isAnswered || (state.stop && !followsForever)) return
   for (const id of state.answerable) {
     const command = `${formatSessionCommand(context, 'confirm', session)} --pending`
     if (!reported.has(id))

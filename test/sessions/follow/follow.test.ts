@@ -108,6 +108,23 @@ describe('events follow prints events until the session stops', () => {
     expect(raw.out).toBe([...past, ...live].map((event) => `${JSON.stringify(event)}\n`).join(''))
   })
 
+  test('events follow in a pipe says on stderr that an idle session has nothing new', async () => {
+    const { code, out, err } = await createScripted([[say('a', 'hi'), done('b')]], [[[], 'end']]).events(
+      'follow',
+      '-s',
+      's1',
+    )
+    expect({ code, out }).toEqual({ code: 0, out: '' })
+    expect(err).toContain('nothing new has happened; to see the earlier events: parley events list -s s1')
+  })
+
+  test('events follow --stay prints how to answer the tool uses of an idle session', async () => {
+    const waiting = idle('b', { type: 'requires_action', event_ids: ['toolu_1'] })
+    const scripted = createScripted([[usesTool('toolu_1'), waiting]], [[[], 'stay']])
+    const { err } = await scripted.events('follow', '-s', 's1', '--stay', '--deadline', '5s')
+    expect(err).toContain('toolu_1 waits for an answer; to answer: parley events confirm -s s1 --pending')
+  })
+
   test('events send --follow sends a header from stdin in every request', async () => {
     const service = createScripted([[]], [[[sent, done('a')], 'stay']])
     const argv = ['events', 'send', 'x', '--follow', '-H', '@-']
