@@ -166,14 +166,18 @@ async function* readPages(
       async ({ body }) => readEventsPage(new TextDecoder().decode(await readBody(body))),
     )
   const detector = createEndlessListDetector('the list of events')
-  /** Texts of the last page's events by id. If the next page repeats such an event, parley drops the copy. */
+  /** Texts of the last page's events by id. If this page or the next repeats an event, parley drops the copy. */
   let last = new Map<string, string>()
   const dropRepeated = (items: EventItem[]) => {
     const before = last
     last = new Map()
-    for (const { event, text } of items) if (event.id !== undefined) last.set(event.id, text)
-    // Removes previews of events (`event_start`, `event_delta`), because the list also has the whole events.
-    return items.filter(({ event, text }) => !isEventPiece(event) && before.get(event.id ?? '') !== text)
+    return items.filter(({ event, text }) => {
+      const { id } = event
+      const isRepeated = id !== undefined && (before.get(id) === text || last.get(id) === text)
+      if (id !== undefined) last.set(id, text)
+      // Removes previews of events (`event_start`, `event_delta`), because the list also has the whole events.
+      return !isEventPiece(event) && !isRepeated
+    })
   }
   for (let cursor: PageCursor | undefined; ; ) {
     const isFirst = cursor === undefined
