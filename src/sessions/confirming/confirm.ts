@@ -51,7 +51,7 @@ export async function confirmToolUses(
       if (allow || deny) throw usageError('the input already has the decisions: leave out --allow and --deny')
       return send(given.body)
     }
-    uses = requirePending(access, given.record, options)
+    uses = await requireListed(access, given.record, options)
   }
   if (!allow && !deny) return askAndSend(access, uses, { ...options, pending }, send)
   if (pending) uses = await requireListed(access, await readSessionRecord(access), options)
@@ -174,24 +174,17 @@ async function readSessionRecord({ context, caller, parts }: SessionAccess): Pro
  * waits for replies without listing tool uses, because the user must then name the tool uses.
  */
 async function requireListed(
-  access: SessionAccess,
-  record: SessionRecord,
-  options: ConfirmOptions,
-): Promise<PendingToolUse[]> {
-  const { state } = record
-  if (state.unlisted.length > 0)
-    throw await createWaitingError(access.context, access.parts.params.session, state, state.unlisted)
-  return requirePending(access, record, options)
-}
-
-function requirePending(
   { context, parts }: SessionAccess,
   record: SessionRecord,
   { allow, deny }: ConfirmOptions,
-): PendingToolUse[] {
-  const uses = record.listConfirmable(context, parts.params.session, { isPrompted: !allow && !deny })
+): Promise<PendingToolUse[]> {
+  const { session } = parts.params
+  const { unlisted, pending } = record.state
+  if (unlisted.length > 0)
+    throw (await createWaitingError(context, session, record.state, unlisted)).with({ sent: 'no' })
+  const uses = record.listConfirmable(context, session, { isPrompted: !allow && !deny })
   if (uses.length > 0) return uses
-  const isWaiting = record.state.pending.length > 0
+  const isWaiting = pending.length > 0
   throw usageError(isWaiting ? 'no waiting tool use can be confirmed' : 'no tool use waits for an answer')
 }
 
