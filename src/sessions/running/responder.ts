@@ -49,13 +49,16 @@ export class ToolUseResponder {
     this.#replies = new ReplySender(run, follower)
     const countOf = (decision: Decision) =>
       this.judgements.filter((judgement) => judgement.decision === decision).length
-    run.context.summary.figures.toolUses = () => ({
-      allowed: countOf('allow'),
-      denied: countOf('deny'),
-      run: this.#commandCount,
-      failedCommands: run.audit.failedCommands.size,
-      open: follower.state.answerable.length,
-    })
+    run.context.summary.figures.toolUses = () => {
+      const { stop, answerable } = follower.state
+      return {
+        allowed: countOf('allow'),
+        denied: countOf('deny'),
+        run: this.#commandCount,
+        failedCommands: run.audit.failedCommands.size,
+        open: (stop?.kind === 'waiting' ? stop.ids : answerable).length,
+      }
+    }
   }
 
   /** The decisions of this run, except about tool uses for which the session no longer waited. */

@@ -87,3 +87,13 @@ test('events run --ids prints only the ids of waiting tool uses', async () => {
   const { code, out } = await service.run(['events', 'run', 'go', '--ids'])
   expect({ code, out }).toEqual({ code: 12, out: 't1\n' })
 })
+
+test('the report of events run counts the tool uses that may wait if the idle event lists no ids', async () => {
+  const silent = { type: 'session.status_idle', stop_reason: { type: 'requires_action' } }
+  const service = createSessionService({ posts: [{ next: [running, ran('ask'), silent] }] })
+  const { code, err } = await service.run(['events', 'run', 'go', ...audited])
+  expect({ code, toolUses: service.report().toolUses }, err).toMatchObject({
+    code: 12,
+    toolUses: { open: 1 },
+  })
+})
