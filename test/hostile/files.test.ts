@@ -45,6 +45,16 @@ test.each([
   },
 )
 
+test('events run exits with 11 and prints that nothing was sent if its audit file is removed before the task', async () => {
+  const cwd = temporaryFolder()
+  const onList = () => void rmSync(join(cwd, 'a.ndjson'), { force: true })
+  const service = createAgentService({ rounds: [], onList })
+  const argv = ['events', 'run', 'go', '-s', 's1', '--no-stdin', '--audit', 'a.ndjson']
+  const { code, err } = await run(argv, { cwd, exchange: service.exchange })
+  expect({ code, tasks: service.tasks }, err).toEqual({ code: 11, tasks: 0 })
+  expect(err).toContain('\n  nothing was sent\n')
+})
+
 /** Commands that lock the file `notes`, and the path of the lock file. */
 const lockingCommands: [command: string, argv: string[], lock: string][] = [
   ['chat --thread', ['chat', 'hi', '--thread', 'notes'], 'notes.parley-lock'],

@@ -102,7 +102,7 @@ export class Audit {
       return audit
     } catch (error) {
       audit.close()
-      throw toFileFailure(error, name)
+      throw toFileFailure(error, name).with({ consequence: 'nothing was sent' })
     }
   }
 

@@ -102,6 +102,8 @@ export async function sendTask(
     if (!(error instanceof CliError) || run.taskState !== 'unsent') throw error
     if (audit.task?.is === 'posting' && audit.task.hash === hash)
       throw error.with({ consequence: `the task may have been accepted: ${auditResumeHint}` })
+    if (error.kind === 'file' && run.context.tracker.sent === 'no')
+      throw error.with({ consequence: 'nothing was sent' })
     throw explainRefusedTask(run, error, events, follower)
   }
 }

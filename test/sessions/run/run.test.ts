@@ -489,7 +489,9 @@ describe('audit file of an earlier run', () => {
     const argv = ['events', 'run', 'x', '-s', 's1', '--audit', long]
     const { code, err, requests } = await run(argv, { cwd: temporaryFolder(), stdin: '' })
     expect({ code, requests }).toEqual({ code: 11, requests: [] })
-    expect(err).toContain(`the lock of the audit file, ${getLockPath(long)}: the name is too long`)
+    expect(err).toContain(
+      `the lock of the audit file, ${getLockPath(long)}: the name is too long\n  nothing was sent\n`,
+    )
   })
 
   const slog = '{"time":"2026-01-01T00:00:00Z","level":"INFO","msg":"x"}'
@@ -503,7 +505,9 @@ describe('audit file of an earlier run', () => {
     const { mode } = statSync(file)
     const { code, err } = await agent.runTask([])
     expect({ code, posts: agent.posts }).toEqual({ code: 11, posts: 0 })
-    expect(err).toContain('the audit file a.ndjson: a line is not an audit line; name another file')
+    expect(err).toContain(
+      'the audit file a.ndjson: a line is not an audit line; name another file\n  nothing was sent\n',
+    )
     expect([readFileSync(file, 'utf8'), statSync(file).mode]).toEqual([text, mode])
     expect(readdirSync(agent.cwd).sort()).toEqual(['.cache', 'a.ndjson', 'allow.json', 'p.json'])
   })
