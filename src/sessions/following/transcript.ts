@@ -30,7 +30,8 @@ interface FollowAndPrintOptions {
   incidents?: SessionIncidents
 }
 
-export const sessionNotContinuedText = 'the session did not continue after its last workflow run had ended'
+export const missingAnswerText =
+  'the answer may be missing: the session did not continue after its last workflow run had ended'
 
 /**
  * Follows a session until it stops, and prints its events. Throws a `CliError`: of kind `waiting` or `stuck`
@@ -78,7 +79,7 @@ export async function followAndPrint(
       const command = formatSessionCommand(context, 'list', session)
       context.messages.note(`nothing new has happened; to see the earlier events: ${command}`)
     }
-    if (state.lacksIdleEvent) context.messages.warn(`${sessionNotContinuedText}: the answer may be missing`)
+    if (state.lacksIdleEvent) context.messages.warn(missingAnswerText)
     if (ids) await printWaiting(context, state, printed)
     await printHeld()
     await context.output.flush()

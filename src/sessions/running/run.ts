@@ -9,7 +9,7 @@ import { hasRedactedContent } from '../../wire/sessions/session-event.ts'
 import { canPrompt } from '../confirming/confirmation-prompt.ts'
 import { type Follower, openFollower } from '../following/follower.ts'
 import { SessionIncidents } from '../following/incidents.ts'
-import { followAndPrint, sessionNotContinuedText } from '../following/transcript.ts'
+import { followAndPrint, missingAnswerText } from '../following/transcript.ts'
 import { openFollowerBeforeSending } from '../sending/delivery.ts'
 import type { SessionState } from '../session-state.ts'
 import { Audit } from './audit.ts'
@@ -220,7 +220,7 @@ function checkEnd(run: SessionRun, { follower, limits }: FollowedWork): CliError
   // Without the last list, the answer may lack a message that the stream omitted.
   const problem = listFailure
     ? `the answer may be incomplete: the list of events could not be read after the session stopped: ${listFailure.message}`
-    : follower.state.lacksIdleEvent && `the agent gave no answer: ${sessionNotContinuedText}`
+    : follower.state.lacksIdleEvent && missingAnswerText
   if (problem && hasSeparateAnswerOutput(run.plan.wanted)) {
     const known = { sent: 'yes', retry: 'later', resume: run.createResumeCommand() } as const
     throw new CliError('response', problem, { ...listFailure?.details, ...known })

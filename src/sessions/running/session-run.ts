@@ -196,9 +196,9 @@ export class SessionRun implements SessionAccess, WorkHooks {
       consequence: taskAcceptedText,
       resume,
     })
-    // If the run does not follow the session yet, the failure is about the response to the task. So its
-    // message does not mention following.
-    return this.follower ? unfollowed : unfollowed.with({}, error.message)
+    // Before the run follows the session, the failure is about the response to the task. After the session
+    // has stopped, it is about the answer. So its message then does not mention following.
+    return this.follower && !this.follower.state.stop ? unfollowed : unfollowed.with({}, error.message)
   }
 }
 
