@@ -36,6 +36,8 @@ class Program implements HelpSource {
   readonly #host: Host
   readonly #options: ProgramOptions
   #help = ''
+  /** The innermost group that the command line names. */
+  #group: ParleyCommand | undefined
   /** False for a group without a subcommand, whose help is printed without a pager. */
   #isHelpRequested = true
   /** True if `parley help` shows the help of a command, so that an unknown word may be a misspelled topic. */
@@ -85,7 +87,8 @@ class Program implements HelpSource {
       if (!(error instanceof CommanderError) || (error.exitCode !== 0 && error.code !== 'commander.help'))
         throw error
       this.#isHelpRequested = error.code !== 'commander.help'
-      if (!this.#isHelpRequested && words.some(isFlagExceptHelp)) throw usageError(noCommand)
+      const isRoot = !this.#group?.parent
+      if (!this.#isHelpRequested && isRoot && words.some(isFlagExceptHelp)) throw usageError(noCommand)
     }
   }
 
@@ -128,6 +131,7 @@ class Program implements HelpSource {
   }
 
   #openGroup(group: ParleyCommand): void {
+    this.#group = group
     group.enablePositionalOptions()
     // Declaring flags takes time. A group needs the request flags only if one precedes the name of a command,
     // which is rare.

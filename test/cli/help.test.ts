@@ -20,6 +20,20 @@ test('a command group without a subcommand prints its help', async () => {
   expect(await run(['config'])).toMatchObject({ code: 0, err: '' })
 })
 
+test.each([
+  ...['--profile demo', '-q', '-v', '--errors json', '--no-pager', '--no-stdin'].map(
+    (flag) => `events ${flag}`,
+  ),
+  ...['sessions', 'config', 'policy'].map((group) => `${group} --profile demo`),
+  '-q events',
+])('parley %s prints the help of the group and exits with 0', async (words) => {
+  const argv = words.split(' ')
+  const [group = ''] = argv.filter((word) => /^[a-z]+$/.test(word) && word !== 'demo' && word !== 'json')
+  const { out } = await run([group])
+  expect(out).toMatch(`Usage: parley ${group} <command>`)
+  expect(await run(argv)).toMatchObject({ code: 0, out, err: '' })
+})
+
 test('help COMMAND and COMMAND --help print the same text', async () => {
   const flag = await run(['events', 'send', '--help'])
   expect(flag.out).toContain('--interrupt-thread <id>')
