@@ -71,7 +71,7 @@ describe('an output name with a backslash at its end is a folder only on Windows
     expect(ended).toMatchObject({
       code: 11,
       requests: [],
-      err: 'parley: pics\\: it is a folder: name a file in it\n',
+      err: 'parley: pics\\: it is a folder: name a file in it\n  nothing was sent\n',
     })
   })
 

@@ -51,6 +51,9 @@ export interface FileOutput extends Output {
   readonly savedNote: string | undefined
 }
 
+/** Commands open their output before they send anything. */
+const consequence = 'nothing was sent'
+
 /**
  * Opens a file, a device or a pipe for output. An existing file of the user keeps its mode. A write to a
  * device or a pipe fails at the deadline. Throws a `CliError` of kind `file` if the file cannot be written.
@@ -59,7 +62,7 @@ export async function openFileOutput(
   name: string,
   { host, deadline }: { host: FileSystemHost; deadline: Deadline },
 ): Promise<FileOutput> {
-  const { path: target, stat: existing, isDirect } = findOutputTarget(host, name)
+  const { path: target, stat: existing, isDirect } = findOutputTarget(host, name, { consequence })
   const sink = isDirect
     ? createDirectSink(existing?.isFIFO() ? await openPipe(target, name) : openDevice(target), name, deadline)
     : createFileSink(target, name, host.uid)
@@ -85,7 +88,7 @@ function createFileSink(target: string, name: string, uid: number | undefined): 
   try {
     new TemporaryFile(target, { uid }).remove()
   } catch (error) {
-    throw toFileFailure(error, name)
+    throw toFileFailure(error, name).with({ consequence })
   }
   let file: TemporaryFile | undefined
   const begin = () => {
@@ -135,6 +138,7 @@ async function openPipe(path: string, name: string): Promise<Writable> {
     throw new CliError(
       'file',
       `${name}: ${isUnread ? 'nobody reads this pipe; start its reader first' : describeFileError(error)}`,
+      { consequence },
     )
   }
 }

@@ -71,6 +71,12 @@ export interface FileSystemHost {
   uid?: number
 }
 
+interface OutputTargetOptions {
+  replaces?: boolean
+  folderHint?: string
+  consequence?: string | undefined
+}
+
 /**
  * Checks that parley can write to a file. Throws a `CliError` of kind `file` for a link, for a path at
  * which no file can be created, and, if `replaces` is false, for an existing file. A device, a pipe or an
@@ -79,7 +85,7 @@ export interface FileSystemHost {
 export function findOutputTarget(
   host: FileSystemHost,
   name: string,
-  { replaces = true, folderHint = 'name a file in it' } = {},
+  { replaces = true, folderHint = 'name a file in it', consequence }: OutputTargetOptions = {},
 ) {
   if (name === '') throw usageError('a file must have a name')
   const path = toAbsolutePath(host, name)
@@ -96,7 +102,7 @@ export function findOutputTarget(
     if (stat) accessSync(path, constants.W_OK)
     return { path, stat, isDirect }
   } catch (error) {
-    throw toFileFailure(error, name)
+    throw toFileFailure(error, name).with({ consequence })
   }
 }
 

@@ -318,6 +318,7 @@ describe.each(Object.entries(writingCommands))(
       const { code, err, requests } = await run([...argv, 'out'], { cwd })
       expect([code, requests, readlinkSync(join(cwd, 'out'))]).toEqual([11, [], target])
       expect(err).toContain('out: ')
+      if (argv.includes('-o')) expect(err).toContain('\n  nothing was sent\n')
       expect(readFileSync(join(cwd, 'victim'), 'utf8')).toBe('')
       expect(readdirSync(cwd).sort()).toEqual(['in', 'out', 'victim'])
     })

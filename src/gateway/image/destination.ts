@@ -83,12 +83,12 @@ async function createFileDestination(
 ): Promise<ImageDestination> {
   const { host, messages, cleanups } = context
   const folderHint = `-o ${quoteForShell(`${name}/`)} saves images in it`
-  const findRegularFile = () => {
-    const { path, isDirect } = findOutputTarget(host, name, { replaces, folderHint })
-    if (isDirect) throw new CliError('file', `${name}: it is not a regular file`)
+  const findRegularFile = (consequence?: string) => {
+    const { path, isDirect } = findOutputTarget(host, name, { replaces, folderHint, consequence })
+    if (isDirect) throw new CliError('file', `${name}: it is not a regular file`, { consequence })
     return path
   }
-  findRegularFile()
+  findRegularFile('nothing was sent')
   async function createNamed(bytes: Uint8Array): Promise<string> {
     if (!(await writeLargeFileAtomically(findRegularFile(), { bytes, replaces, uid: host.uid, cleanups })))
       throw new CliError('file', `${name}: it was created meanwhile, so parley does not overwrite it`)

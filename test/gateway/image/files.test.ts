@@ -82,7 +82,7 @@ describe('checks of a target before a request', () => {
     const cwd = folderWith({ 'a.png': 'mine' })
     const refused = await image(['x', '-o', 'a.png'], { cwd })
     expect(refused).toMatchObject({ code: 11, out: '', requests: [], files: ['a.png'] })
-    expect(refused.err).toBe('parley: a.png: it already exists (--force replaces it)\n')
+    expect(refused.err).toBe('parley: a.png: it already exists (--force replaces it)\n  nothing was sent\n')
     expect(refused.read('a.png').toString()).toBe('mine')
     const forced = await image(['x', '-o', 'a.png', '--force'], { cwd })
     expect(forced).toMatchObject({ code: 0, out: 'a.png\n', files: ['a.png'] })
@@ -121,7 +121,7 @@ describe('checks of a target before a request', () => {
         })
       }
       expect((await image(['x', '-o', 'pics'], { cwd })).err).toBe(
-        'parley: pics: it is a folder: -o pics/ saves images in it\n',
+        'parley: pics: it is a folder: -o pics/ saves images in it\n  nothing was sent\n',
       )
     },
   )
