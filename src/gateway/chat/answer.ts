@@ -110,6 +110,7 @@ export async function openAnswerOutput(context: Context, printing: AnswerPrintOp
       const { summary, contentCount, otherContent } = decoder
       received = decoder
       let failure: unknown
+      let hasBodyEnded = false
 
       async function onChunk(chunk: Uint8Array): Promise<void> {
         const count = unprinted.length
@@ -135,6 +136,7 @@ export async function openAnswerOutput(context: Context, printing: AnswerPrintOp
           { onChunk, readsToEnd, timers },
         )
         if (failure) throw failure
+        hasBodyEnded = true
         decoder.end()
         if (hasOutput || file) await print()
         requirePrinted()
@@ -145,7 +147,9 @@ export async function openAnswerOutput(context: Context, printing: AnswerPrintOp
         return { summary, hasContent: decoder.hasContent(), otherContent, isEndAssumed, isDamaged }
       } catch (error) {
         if (readTokenUsage(summary)) addAnswerToSummary(context.summary, summary)
-        if (!hasEarlierParts && !(error instanceof OutputClosed)) await print()
+        // If parley decoded the text only at the end of the body, the text is saved instead of printed.
+        const isUnstreamed = hasBodyEnded && !hasOutput && !isStreamed && !isRaw
+        if (!hasEarlierParts && !isUnstreamed && !(error instanceof OutputClosed)) await print()
         breakLine()
         // A body that was cut may contain only events without content, such as `message_start`. Such a body
         // is not saved.

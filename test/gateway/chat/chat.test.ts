@@ -1,5 +1,5 @@
 import { execFile } from 'node:child_process'
-import { chmodSync, existsSync, lstatSync, readFileSync, writeFileSync } from 'node:fs'
+import { chmodSync, existsSync, lstatSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { Writable } from 'node:stream'
 import { promisify } from 'node:util'
@@ -435,10 +435,13 @@ describe('chat reads and writes files', () => {
 describe('chat refuses a JSON body that does not have one complete answer', () => {
   test.each(['', '\n'])('chat exits with 8 if the body has two answers, separated by %j', async (gap) => {
     const exchange = answering(message('one') + gap + message('two'))
-    expect(await run(['chat', 'x'], { exchange })).toMatchObject({
-      code: 8,
-      err: expect.stringContaining('the service sent a second answer after the first'),
-    })
+    const TMPDIR = temporaryFolder()
+    const { code, out, err } = await run(['chat', 'x'], { exchange, env: { TMPDIR } })
+    const [name = ''] = readdirSync(TMPDIR)
+    expect([code, out, readFileSync(join(TMPDIR, name), 'utf8')]).toEqual([8, '', 'one'])
+    expect(err).toContain(
+      `the service sent a second answer after the first; the received data is saved as ${join(TMPDIR, name)}\n`,
+    )
   })
 
   test('chat exits with 8 for an answer without a stop reason only with --fail-on-cut', async () => {
