@@ -1,4 +1,4 @@
-import { detectMimeType } from '../../io/file-content.ts'
+import { detectMimeType, tryDecodeUtf8 } from '../../io/file-content.ts'
 
 const extensions = ['png', 'jpg', 'webp', 'gif', 'avif', 'bmp', 'tiff', 'heic']
 
@@ -18,18 +18,37 @@ function getExtension(mimeType: string): string | undefined {
   return extensions.find((extension) => extension === normalizeExtension(name))
 }
 
+interface ImageFormat {
+  extension: string
+  /** End of a warning, if the image may be damaged. */
+  problem: string | undefined
+}
+
 /**
- * Returns the file extension for the format of the bytes. If the format is unknown, returns the extension for
- * the MIME type, or `undefined` if that is unknown, too.
+ * Returns the format of the bytes. If it is unknown, returns the format that the MIME type declares. Returns
+ * `undefined` for a text, for a file that is not an image, and if both formats are unknown.
  */
-export async function findImageExtension(bytes: Uint8Array, mimeType = ''): Promise<string | undefined> {
+export async function detectImageFormat(bytes: Uint8Array, mimeType = ''): Promise<ImageFormat | undefined> {
   const declaredType = mimeType.replace(/;.*/s, '').trim().toLowerCase()
   const found = await detectMimeType(bytes)
   const isPlain = found === undefined || found === 'application/xml'
-  if (declaredType === 'image/svg+xml' && isPlain) return 'svg'
+  if (declaredType === 'image/svg+xml' && isPlain) return { extension: 'svg', problem: undefined }
   // The detected type has precedence over the declared type, so a file that is not an image never gets an
   // image extension.
-  return getExtension(found ?? declaredType)
+  const extension = found === undefined && isText(bytes) ? undefined : getExtension(found ?? declaredType)
+  return extension === undefined ? undefined : { extension, problem: findProblem(bytes, found) }
+}
+
+const isText = (bytes: Uint8Array): boolean => !bytes.includes(0) && tryDecodeUtf8(bytes) !== undefined
+
+const endMarkers: Record<string, string> = { 'image/png': 'IEND', 'image/jpeg': '\xff\xd9' }
+
+function findProblem({ buffer, byteOffset, length }: Uint8Array, type: string | undefined) {
+  if (type === undefined) return 'its format is unknown, so the image may be damaged'
+  const marker = endMarkers[type]
+  // Other data may follow the end of an image.
+  const isCut = marker && Buffer.from(buffer, byteOffset, length).lastIndexOf(marker, undefined, 'latin1') < 0
+  return isCut ? 'the image has no end marker, so it may be cut off' : undefined
 }
 
 export function hasWrongImageExtension(name: string, extension: string): boolean {

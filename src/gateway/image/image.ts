@@ -33,6 +33,7 @@ export interface ImageOptions extends BodyFlags {
 }
 
 export async function runImage(context: Context, flags: ImageOptions, words: string[]): Promise<void> {
+  const { warn } = context.messages
   const options = flags.output === '/dev/stdout' ? { ...flags, output: '-' } : flags
   const settings = await readSettings(context)
   const { values } = settings
@@ -55,7 +56,7 @@ export async function runImage(context: Context, flags: ImageOptions, words: str
     file: destination?.file,
     onSummary: (summary) => addAnswerToSummary(context.summary, summary),
     async save(images, earlier) {
-      if (destination) await saveImages(context, images, { destination, earlier, onSaved })
+      if (destination) await saveImages(context, images, { destination, earlier, warn, onSaved })
     },
   })
   const { texts } = reading.findings

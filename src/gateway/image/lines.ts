@@ -19,10 +19,10 @@ import {
   type RunningBatchLine,
 } from '../line-body.ts'
 import { createImageReader, readImagePart } from './answer.ts'
-import { type ImageDestination, openImageDestination } from './destination.ts'
+import { openImageDestination } from './destination.ts'
 import { chooseImageModel, type ImageOptions } from './image.ts'
 import { createImageName, readPromptOfBody } from './name.ts'
-import { saveImages } from './saving.ts'
+import { type ImageSaveOptions, saveImages } from './saving.ts'
 
 export async function prepareImageLines(
   context: Context,
@@ -42,6 +42,8 @@ export async function prepareImageLines(
       const prompt = 'prompt' in input ? input.prompt : await readPromptOfBody(request.body)
       const answer = new ContinuedAnswer(request.body)
       let reader: BatchLineAnswerReader<ImageLineContent> | undefined
+      const warnings: string[] = []
+      const warn = (message: string) => void warnings.push(message)
       return {
         ...request,
         async send(line: RunningBatchLine, requireNext: () => void) {
@@ -53,10 +55,11 @@ export async function prepareImageLines(
             openImageDestination(lineContext, { output: folder, name, replaces: options.force ?? false })
           reader ??= context.flags.raw
             ? openRawReader(lineContext, countAnswer)
-            : openReader(lineContext, { destination: await choose(), countAnswer })
+            : openReader(lineContext, { destination: await choose(), warn, countAnswer })
           const { model } = request
           const { value, ...facts } = await caller.receive({ model, line, answer, reader, requireNext })
-          return { ...facts, content: value }
+          const warning = [facts.warning ?? [], warnings].flat().join('; ') || undefined
+          return { ...facts, warning, content: value }
         },
         addReceived: (failure: CliError) => reader?.addReceived(failure),
       }
@@ -95,13 +98,13 @@ type CountAnswer = (summary: AnswerSummary) => void
 
 function openReader(
   context: Context,
-  { destination, countAnswer }: { destination: ImageDestination; countAnswer: CountAnswer },
+  { countAnswer, ...saving }: Pick<ImageSaveOptions, 'destination' | 'warn'> & { countAnswer: CountAnswer },
 ): BatchLineAnswerReader<ImageLineContent> {
   const files: string[] = []
   const onSaved = async (path: string) => void files.push(path)
   const reading = createImageReader(context, {
     onSummary: countAnswer,
-    save: (images, earlier) => saveImages(context, images, { destination, earlier, onSaved }),
+    save: (images, earlier) => saveImages(context, images, { ...saving, earlier, onSaved }),
     keepsConnection: true,
   })
   const { links, texts } = reading.findings

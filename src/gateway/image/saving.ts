@@ -7,11 +7,12 @@ import { decodeBase64 } from '../../wire/gateway/base64.ts'
 import type { FoundImage } from '../../wire/gateway/found-images.ts'
 import { createResponseError } from '../../wire/problem/problem.ts'
 import type { ImageDestination } from './destination.ts'
-import { findImageExtension } from './format.ts'
+import { detectImageFormat } from './format.ts'
 
 export interface ImageSaveOptions {
   destination: ImageDestination
   earlier?: number
+  warn(message: string): void
   onSaved(path: string, image: { bytes: Uint8Array; extension: string }): Promise<void>
 }
 
@@ -60,16 +61,16 @@ function summarize(failures: CliError[], count: number): CliError {
 async function saveImage(
   context: Context,
   found: FoundImage,
-  { destination, onSaved, count }: ImageSaveOptions & { count: number },
+  { destination, onSaved, warn, count }: ImageSaveOptions & { count: number },
 ): Promise<void> {
   const { mimeType } = found
   const bytes = await decode(context, found)
-  const extension = await findImageExtension(bytes, mimeType).catch((error: unknown) => {
+  const format = await detectImageFormat(bytes, mimeType).catch((error: unknown) => {
     throw saveAnswerAfterFailure(context, toFailure(error), bytes)
   })
   if (count > destination.maxImages)
-    throw saveAnswerAfterFailure(context, tooManyError(count), bytes, extension)
-  if (extension === undefined) {
+    throw saveAnswerAfterFailure(context, tooManyError(count), bytes, format?.extension)
+  if (!format) {
     const declared = mimeType ? ` (declared as ${mimeType})` : ''
     throw saveAnswerAfterFailure(
       context,
@@ -77,11 +78,13 @@ async function saveImage(
       bytes,
     )
   }
+  const { extension, problem } = format
   const path = await destination.save(bytes, extension).catch(async (error: unknown) => {
     throw error instanceof OutputClosed
       ? error
       : saveAnswerAfterFailure(context, toFailure(error), bytes, extension)
   })
+  if (problem !== undefined) warn(`${path ?? 'stdout'}: ${problem}`)
   if (path === undefined) return
   addFileToSummary(context.summary, path)
   await onSaved(path, { bytes, extension })

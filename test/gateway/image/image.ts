@@ -25,8 +25,8 @@ export const parts = (...all: object[]) => ({ exchange: answering(imageAnswer(..
 export const png = (shade = 0): Buffer =>
   Buffer.from(encode({ width: 1, height: 1, channels: 3, data: new Uint8Array([shade, shade, shade]) }))
 
-/** First bytes of other image formats, enough for their detection. */
-export const jpeg = Buffer.from('ffd8ffe000104a46494600010100000100010000', 'hex')
+/** First bytes of other image formats, enough for their detection, and the end marker of a JPEG. */
+export const jpeg = Buffer.from('ffd8ffe000104a46494600010100000100010000ffd9', 'hex')
 export const gif = Buffer.from('GIF89a\x01\0\x01\0\0\0\0;', 'latin1')
 export const webp = Buffer.from(
   'RIFF\x1a\0\0\0WEBPVP8L\x0d\0\0\0/\0\0\0\x10\x07\x10\x11\x11\x88\x88\xfe\x07\0',

@@ -4,7 +4,7 @@ import { gif, image, inline, jpeg, parts, png, svg, webp, zip } from './image.ts
 describe('image formats', () => {
   test.each([
     ['a PNG', 'png', png(), 'image/png'],
-    ['a PNG without a MIME type', 'png', Buffer.from('\x89PNG\r\n\x1a\n and no more', 'latin1'), ''],
+    ['a PNG without a MIME type', 'png', png(), ''],
     ['a JPEG', 'jpg', jpeg, 'image/jpeg'],
     ['a GIF', 'gif', gif, 'image/gif'],
     ['a WebP', 'webp', webp, 'image/webp'],
@@ -13,7 +13,6 @@ describe('image formats', () => {
     ['a HEIC', 'heic', Buffer.from('\0\0\0\x18ftypheic\0\0\0\0mif1heic', 'latin1'), 'image/heic'],
     ['a TIFF', 'tiff', Buffer.from('II*\0\x08\0\0\0\0\0\0\0\0\0', 'latin1'), 'image/tiff'],
     ['a BMP', 'bmp', Buffer.from('BM\x1a\0\0\0\0\0\0\0\x1a\0\0\0', 'latin1'), 'image/bmp'],
-    ['unknown bytes of the MIME type image/jpg', 'jpg', Buffer.from('unknown bytes'), 'image/jpg'],
   ])('I08: image saves %s with the extension %s', async (_, extension, bytes, mimeType) => {
     const ended = await image(['x'], parts(inline(bytes, mimeType)))
     expect(ended).toMatchObject({ code: 0, out: `x.${extension}\n`, err: '', files: [`x.${extension}`] })
@@ -23,6 +22,9 @@ describe('image formats', () => {
     ['unknown bytes and no type', Buffer.from('who knows'), ''],
     ['an archive with an image type', zip, 'image/png'],
     ['SVG with an unknown type', svg, 'image/x-unknown'],
+    ['SVG with the type of a PNG', svg, 'image/png'],
+    ['a text with the type of a PNG', Buffer.from('no image today'), 'image/png'],
+    ['a web page with the type of a JPEG', Buffer.from('<!doctype html><p>é'), 'image/jpeg'],
   ])(
     'I08: image exits with 8 and saves the bytes in the temporary folder if the answer has %s (I09)',
     async (_, bytes, mimeType) => {
@@ -32,6 +34,24 @@ describe('image formats', () => {
       expect(ended.err).toContain(ended.saved[0])
     },
   )
+
+  const unknown = 'its format is unknown, so the image may be damaged'
+  const cut = 'the image has no end marker, so it may be cut off'
+  test.each([
+    ['bytes of no known format', 'png', Buffer.alloc(500), 'image/png', unknown],
+    ['bytes of no known format', 'jpg', Buffer.from([1, 0, 2]), 'image/jpg', unknown],
+    ['the first half of a PNG', 'png', png().subarray(0, 40), 'image/png', cut],
+    ['a JPEG without its end', 'jpg', jpeg.subarray(0, -2), 'image/jpeg', cut],
+  ])('image saves %s as .%s with a warning', async (_, extension, bytes, mimeType, problem) => {
+    const world = parts(inline(bytes, mimeType))
+    const err = `parley: x.${extension}: ${problem}\n`
+    expect(await image(['x', '-q'], world)).toMatchObject({ code: 0, out: `x.${extension}\n`, err })
+    const printed = await image(['x', '-q', '-o', '-'], world)
+    expect([printed.code, printed.err]).toEqual([0, `parley: stdout: ${problem}\n`])
+    const batch = await image(['--batch', '-'], { ...world, stdin: '"x"\n' })
+    const warning = `000001-x.${extension}: ${problem}`
+    expect(JSON.parse(batch.out)).toMatchObject({ ok: true, files: [`000001-x.${extension}`], warning })
+  })
 
   test('image -o FILE keeps the name, and prints a note if its extension does not match the format', async () => {
     const wrong = await image(['x', '-o', 'a.jpg'])
