@@ -51,6 +51,10 @@ export async function confirmToolUses(
       if (allow || deny) throw usageError('the input already has the decisions: leave out --allow and --deny')
       return send(given.body)
     }
+    if (given.record.state.unlisted.length > 0)
+      throw usageError(
+        'the last idle event of the input does not name the tool uses that wait: give their ids, or --pending to see which may wait',
+      )
     uses = await requireListed(access, given.record, options)
   }
   if (!allow && !deny) return askAndSend(access, uses, { ...options, pending }, send)

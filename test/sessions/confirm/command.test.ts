@@ -78,11 +78,13 @@ describe('events confirm with ids or with events', () => {
       waitsWith({ type: 'requires_action' }),
     ]
     const { confirm, pipe, posts } = open(events)
-    for (const { code, err } of [await confirm(['--pending', '--allow']), await pipe(events, '--allow')]) {
-      expect({ code, posts }).toEqual({ code: 12, posts: [] })
-      expect(err).toContain('t1: bash {"command":"ls"}')
-      expect(err).toContain('to answer one: parley events confirm -s s1 ID --allow')
-    }
+    const pending = await confirm(['--pending', '--allow'])
+    expect({ code: pending.code, posts }).toEqual({ code: 12, posts: [] })
+    expect(pending.err).toContain('t1: bash {"command":"ls"}')
+    expect(pending.err).toContain('to answer one: parley events confirm -s s1 ID --allow')
+    const piped = await pipe(events, '--allow')
+    expect({ code: piped.code, posts }).toEqual({ code: 2, posts: [] })
+    expect(piped.err).toContain('does not name the tool uses that wait: give their ids, or --pending')
     expect((await confirm(['t2', '--allow'])).code).toBe(0)
     expect(posts).toEqual([[confirms('t2')]])
   })
