@@ -96,8 +96,8 @@ export class BatchReporter {
   }
 
   /**
-   * Returns the failure as an object with the fields of `--errors json`. Redacts secrets, except in a paid
-   * answer whose only copy is this result.
+   * Returns the failure as an object with the fields of `--errors json`. Redacts secrets. A paid answer whose
+   * only copy is this result keeps its length.
    */
   describe(error: CliError): object {
     const { status = 0, answer, body, kept } = error.details
@@ -105,7 +105,7 @@ export class BatchReporter {
     const { secrets } = this.#context
     if (!isPaid || kept !== undefined) return createFailureRecord(secrets.redactFailure(error))
     const shown = secrets.redactFailure(error.with({ answer: undefined, body: undefined }))
-    return { ...createFailureRecord(shown), body: answer ?? body }
+    return { ...createFailureRecord(shown), body: secrets.redactValue(answer ?? body) }
   }
 
   onResult(index: number): void {

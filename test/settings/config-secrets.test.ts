@@ -108,6 +108,23 @@ describe('places where a secret must not be', () => {
     }
   })
 
+  test.each([
+    '{"type":"error","error":{"type":"authentication_error","message":"no canary-secret"}}',
+    '{"error":{"message":"{\\"a\\":\\"no canary-secret\\"}"}}',
+    '{"code":500,"msg":"no canary-secret"}',
+    '{"promptFeedback":{"blockReason":"no canary-secret"}}',
+    'no canary-secret',
+  ])('a failed line of a batch does not contain a token that a 200 repeats: %s', async (body) => {
+    const ended = await run(['chat', '--batch', '-'], {
+      stdin: '"x"\n',
+      env: { PARLEY_ACCESS_TOKEN: 'canary-secret' },
+      exchange: answering(body),
+    })
+    expect(JSON.parse(ended.out)).toMatchObject({ ok: false, error: { status: 200 } })
+    expect(JSON.stringify(JSON.parse(ended.out).error.body)).toContain('no [redacted]')
+    expect(ended.out + ended.err).not.toContain('canary')
+  })
+
   test('K07, G07: parley reports an uncaught error with its kind and position, never with its content', async () => {
     const cwd = temporaryFolder()
     const thrower = join(cwd, 'throw.mjs')
