@@ -109,7 +109,7 @@ export function createServiceCaller(context: Context, settings: ResolvedSettings
       const { status } = response
       const addFacts = <E>(failure: E): E | CliError =>
         failure instanceof CliError ? addResponseDetails(failure, head, { status, attempts }) : failure
-      if (status >= 300) throw addFacts(await readErrorResponse(response, endpoint, head))
+      if (status >= 300) throw addFacts(await readErrorResponse(response, endpoint, head, deadline))
       call.reach('answered')
       const answer: ReadableResponse = {
         ...response,

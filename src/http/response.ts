@@ -1,3 +1,4 @@
+import type { Deadline } from '../deadline.ts'
 import { CliError } from '../errors.ts'
 import { serviceNames } from '../settings/resolve.ts'
 import type { Endpoint } from '../wire/endpoints.ts'
@@ -44,16 +45,18 @@ function parseHttpDate(text = ''): number | undefined {
 
 const toFinite = (seconds: number) => Math.min(seconds, Number.MAX_SAFE_INTEGER)
 
-const maxErrorBodyBytes = 1024 * 1024
+/** Limits for reading an error body, because it may never end. The status has already decided the failure. */
+const [maxErrorBodyBytes, maxErrorBodyMs] = [1024 * 1024, 10_000]
 
 /** Reads a response as a failure. A 3xx is a failure, too, because parley follows no redirect. */
 export async function readErrorResponse(
   response: HttpResponse,
   { service }: Endpoint,
   { retryAfter }: FailureHeaders,
+  deadline: Deadline,
 ): Promise<CliError> {
   const { status, statusText, headers } = response
-  const bytes = await readErrorBytes(response)
+  const bytes = await readErrorBytes(response, deadline.narrow(maxErrorBodyMs))
   const body = parseJsonOrText(bytes)
   const problem = readErrorBody(body)
   // The address may have a user name and a password, which no message may show.
@@ -71,13 +74,16 @@ export async function readErrorResponse(
   })
 }
 
-/** If the body is cut, returns the received part, because the status is the failure to report. */
-async function readErrorBytes(response: HttpResponse): Promise<Uint8Array> {
+/** Returns the received part if the body is cut or the deadline passes. */
+async function readErrorBytes({ body, close }: HttpResponse, deadline: Deadline): Promise<Uint8Array> {
   const start = createBodyCollector(maxErrorBodyBytes)
+  const cancel = deadline.onPass(close)
   try {
-    for await (const chunk of response.body) if (start.add(chunk) >= maxErrorBodyBytes) break
+    for await (const chunk of body) if (start.add(chunk) >= maxErrorBodyBytes) break
   } catch (error) {
     if (!(error instanceof CliError)) throw error
+  } finally {
+    cancel()
   }
   return start.bytes()
 }

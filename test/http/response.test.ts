@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { CliError } from '../../src/errors.ts'
 import type { Exchange } from '../../src/wire/exchange.ts'
+import { createClock } from '../harness/clock.ts'
 import { answering, message, run } from '../harness/run.ts'
 
 const now = Date.UTC(2026, 0, 1)
@@ -190,6 +191,22 @@ test.each([0, 1])('parley reads only 1 MiB of an error body, in chunks of 512 Ki
   })
   const { code, out } = await run(['api', 'agents', '/v1/x'], { exchange })
   expect({ code, length: out.length, given }).toEqual({ code: 4, length: mebibyte, given: piece })
+})
+
+test('parley reads an error body that never ends for 10 s', async () => {
+  const clock = createClock()
+  let isClosed = false
+  const exchange: Exchange = async (request) => ({
+    ...(await answering('', { status: 400 })(request)),
+    body: (async function* () {
+      for (; !isClosed; await clock.wait(300)) yield Buffer.from('x')
+    })(),
+    close() {
+      isClosed = true
+    },
+  })
+  const { err } = await run(['chat', 'x', '--errors', 'json'], { exchange, timers: clock })
+  expect(JSON.parse(err).error).toMatchObject({ status: 400, body: 'x'.repeat(34) })
 })
 
 const broken = (error: Error): Exchange => {
