@@ -90,6 +90,11 @@ export class Secrets {
     return redactInner(whole, 0)
   }
 
+  /** Returns true also for a header with a harmless name whose value contains a secret. */
+  isSecretHeader(name: string, value: string): boolean {
+    return isSecretHeader(name, value) || this.redact(value) !== value
+  }
+
   redactHeaders(headers: Record<string, string>): Record<string, string> {
     const shown = Object.entries(headers).map(([name, value]) => {
       const isSecret = isSecretHeader(name, value)
@@ -224,7 +229,7 @@ function findWord(word: string, { text, starts }: SearchText, widened?: RegExp):
 /** A service may cut its message inside a secret and add an ellipsis. Finds such a part of the secret. */
 function findCutWord(word: string, text: string): SecretRange[] {
   const begin = word.slice(0, minSecretLength)
-  return [...text.matchAll(/…/g)].flatMap(({ index: end }) => {
+  return [...text.matchAll(/…|\.{3}/g)].flatMap(({ index: end }) => {
     const before = text.slice(Math.max(0, end - word.length), end)
     for (let at = before.indexOf(begin); at >= 0; at = before.indexOf(begin, at + 1))
       if (word.startsWith(before.slice(at))) return { start: end - before.length + at, end }

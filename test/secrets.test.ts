@@ -101,6 +101,7 @@ test.each([
   ['the start of a secret', 'no canar… here', 'no [redacted]… here'],
   ['four characters of a secret', 'no cana… here', 'no [redacted]… here'],
   ['no start of fewer than four characters', 'no can… here', 'no can… here'],
+  ['the start of a secret before three dots', 'no canary-s... here', 'no [redacted]... here'],
   ['a whole secret', 'no canary-secret…', 'no [redacted]…'],
   ['a secret without its last character', 'canary-secre…', '[redacted]…'],
   ['only the start of a secret, no other word', 'a… canary… b… c', 'a… [redacted]… b… c'],

@@ -30,9 +30,10 @@ export const createRequestFlags = () => [
   new Option('--raw', "print the service's exact JSON"),
   new Option('--dry-run', 'send nothing; print the request as JSON'),
   new Option('--curl', 'send nothing; print the request as a curl command'),
-  new HeaderFlag('-H, --header <line>', "extra request header 'NAME: VALUE' or @FILE, repeatable").argParser(
-    appendFlagValue,
-  ),
+  new HeaderFlag(
+    '-H, --header <line>',
+    "extra header 'NAME: VALUE', 'NAME: @FILE' or @FILE, repeatable",
+  ).argParser(appendFlagValue),
   new Option('--retry-unknown', 'chat, image, api: also retry a request that was sent but not answered'),
   new Option('--no-stdin', 'never read stdin'),
   new FileFlag('--report <file>', 'write a JSON report of the run, even if it fails', 'writes'),

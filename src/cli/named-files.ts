@@ -1,6 +1,6 @@
 import { statSync } from 'node:fs'
 import type { Option } from 'commander'
-import { FileArgument, FileFlag, TextFlag } from '../argv/flags.ts'
+import { FileArgument, FileFlag, HeaderFlag, TextFlag } from '../argv/flags.ts'
 import type { Host } from '../context.ts'
 import { isDescriptorPath, resolveRealPath, toAbsolutePath } from '../io/paths.ts'
 import { findProfilePath } from '../settings/profile-file.ts'
@@ -59,7 +59,8 @@ const findFlags = (given: GivenFlag[], host: Host): NamedFile[] =>
 
 function getFileName(option: Option, value = ''): string | undefined {
   if (option instanceof FileFlag) return value
-  const text = option.flags.includes('=') ? value.slice(value.indexOf('=') + 1) : value
+  const name = option instanceof HeaderFlag ? /^[^@:]*:\s*/ : option.flags.includes('=') ? /^[^=]*=/ : ''
+  const text = value.replace(name, '')
   return option instanceof TextFlag && /^@(?!@)/.test(text) ? text.slice(1) : undefined
 }
 

@@ -4,7 +4,7 @@ import { usageError } from '../errors.ts'
 import { escapeControlsInJson, unsafeCharacters } from '../io/escape.ts'
 import { tryDecodeUtf8 } from '../io/file-content.ts'
 import { quoteForShell, quoteShellWord } from '../io/shell-quote.ts'
-import { isSecretHeader, type Secrets } from '../secrets.ts'
+import type { Secrets } from '../secrets.ts'
 import { demoProfileName } from '../settings/profiles.ts'
 import type { ResolvedSettings } from '../settings/resolve.ts'
 import { getSettingVariable } from '../settings/table.ts'
@@ -28,12 +28,16 @@ export async function previewRequest(
     refusePlainHttp(settings, request.endpoint.service)
     const own =
       setting && settings.origins[setting]?.source !== 'environment' ? [getSettingVariable(setting)] : []
-    const variables = [...own, ...findSecretNames(request.headers).map(variableFor)]
+    const secretNames = Object.entries(request.headers)
+      .filter(([name, value]) => secrets.isSecretHeader(name, value))
+      .map(([name]) => name)
+    const variables = [...own, ...secretNames.map(variableFor)]
     if (settings.profile.name === demoProfileName)
       messages.note('curl cannot send this request, because the demo has no network address')
     else if (variables.length > 0) messages.note(`set ${variables.join(' and ')} before running the command`)
-    const shown = { ...request, url: secrets.redact(request.url) }
-    await output.write(toCurl(shown, getSettingVariable(setting ?? 'accessToken'), isTerminal))
+    const shown = { ...request, url: secrets.redact(request.url), secretNames }
+    const variable = getSettingVariable(setting ?? 'accessToken')
+    await output.write(toCurl(shown, settings, { variable, isTerminal }))
   } else {
     const json = toDryRun(request, secrets, isBatch)
     await output.write(isTerminal ? escapeForTerminal(json) : json)
@@ -76,20 +80,27 @@ const maxArgumentBytes = 100 * 1024
  * printf writes a long body, because its arguments may have any length. For a terminal, control characters
  * become escapes that bash and zsh support.
  */
-function toCurl(request: PreparedRequest, variable: string, isTerminal: boolean): string {
-  const { method, url, headers, body, credential, removedHeaders } = request
+function toCurl(
+  request: PreparedRequest & { secretNames: string[] },
+  { values, origins }: ResolvedSettings,
+  { variable, isTerminal }: { variable: string; isTerminal: boolean },
+): string {
+  const { method, url, headers, body, credential, removedHeaders, secretNames } = request
   const quote = isTerminal ? (text: string) => quoteForShell(text, unsafeCharacters) : quoteShellWord
   const how = method === 'HEAD' ? '--head' : `--request ${method}`
   const lines = [`curl --silent --show-error ${how} ${quote(url)}`]
   if (/[[\]{}]/.test(url)) lines.push('--globoff')
+  const { cacert, connectTimeout, deadline } = values
+  if (cacert !== undefined) lines.push(`--cacert ${quote(cacert)}`)
+  if (origins.connectTimeout?.source !== 'default') lines.push(`--connect-timeout ${connectTimeout}`)
+  if (deadline > 0) lines.push(`--max-time ${deadline}`)
   for (const [name, value] of Object.entries(headers)) {
-    if (isSecretHeader(name, value)) continue
-    lines.push(`--header ${quote(`${name}: ${value}`)}`)
+    if (!secretNames.includes(name)) lines.push(`--header ${quote(`${name}: ${value}`)}`)
   }
   for (const name of removedHeaders) lines.push(`--header '${name.replaceAll("'", "'\\''")}:'`)
   const secrets = [
     ...(credential ? [`${credential.header}: ${credential.prefix}$${variable}`] : []),
-    ...findSecretNames(headers).map((name) => `${name.replaceAll(/[$`]/g, '\\$&')}: $${variableFor(name)}`),
+    ...secretNames.map((name) => `${name.replaceAll(/[$`]/g, '\\$&')}: $${variableFor(name)}`),
   ]
   if (secrets.length > 0) lines.push('--header @-')
   const text = quote(toShellText(body ?? new Uint8Array()))
@@ -109,8 +120,5 @@ function toShellText(body: Uint8Array): string {
   if (!isUtf8(body) || body.includes(0)) throw usageError('--curl: the body is not text; --dry-run shows it')
   return Buffer.from(body).toString()
 }
-
-const findSecretNames = (headers: PreparedRequest['headers']) =>
-  Object.keys(headers).filter((name) => isSecretHeader(name, headers[name] ?? ''))
 
 const variableFor = (name: string): string => name.toUpperCase().replace(/^\d|\W/g, '_')

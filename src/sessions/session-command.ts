@@ -136,10 +136,10 @@ function toArgs({ flag, value }: CommandLineFlag): string[] {
  * read the same stdin again.
  */
 function redactHeader(line: string): string {
-  if (line === '@-') return 'NAME: [redacted]'
   const colon = line.indexOf(':')
   const name = line.slice(0, Math.max(colon, 0))
-  return name !== '' && !line.startsWith('@') && isSecretHeader(name, line.slice(colon + 1).trim())
-    ? `${name}: [redacted]`
-    : line
+  const value = line.slice(colon + 1).trim()
+  if (value === '@-') return `${name || 'NAME'}: [redacted]`
+  const isInFile = line.startsWith('@') || /^@(?!@)/.test(value)
+  return name !== '' && !isInFile && isSecretHeader(name, value) ? `${name}: [redacted]` : line
 }

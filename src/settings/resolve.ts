@@ -33,7 +33,7 @@ interface SettingSources {
 }
 
 export async function readSettings(context: Context): Promise<ResolvedSettings> {
-  const { host, flags, deadline, input } = context
+  const { host, flags, deadline } = context
   const profile = await readProfile(context, true)
   const { baseUrl, agentsUrl } = flags.settings
   const address = baseUrl ?? agentsUrl
@@ -44,15 +44,20 @@ export async function readSettings(context: Context): Promise<ResolvedSettings> 
   const resolved = resolveSettings({ flags: flags.settings, profile, env: host.env })
   deadline.moveTo(computeDeadline(context.summary.startMs, resolved))
   // Headers are the first input that is read, so no other input takes the stdin of `-H @-`.
-  const lines = (flags.header ?? []).map((value) => readHeaderLine(value, input))
+  const lines = (flags.header ?? []).map((value) => readHeaderLine(value, context))
   return { ...resolved, headers: await Promise.all(lines) }
 }
 
-async function readHeaderLine(value: string, input: Context['input']): Promise<string> {
-  const line = (await input.readFlagValue(value, '--header')).trimEnd()
-  if (!/[\r\n]/.test(line)) return line
-  const isFile = value.startsWith('@') && !value.startsWith('@@')
-  throw usageError(`${isFile ? value : '--header'}: has several lines. Repeat -H, with one header each`)
+/** Reads the file of `@FILE` or `NAME: @FILE`. Registers the header's value in the file as a secret. */
+async function readHeaderLine(given: string, { input, secrets }: Context): Promise<string> {
+  const [name = ''] = /^[^@:]*:\s*/.exec(given) ?? []
+  const value = given.slice(name.length)
+  const line = (name + (await input.readFlagValue(value, '--header'))).trimEnd()
+  const isFile = /^@(?!@)/.test(value)
+  if (/[\r\n]/.test(line))
+    throw usageError(`${isFile ? value : '--header'}: has several lines. Repeat -H, with one header each`)
+  if (isFile) secrets.add(line.slice(line.indexOf(':') + 1).trim())
+  return line
 }
 
 /** Returns `Infinity` for a run without a deadline. */

@@ -27,6 +27,7 @@ test.each<[argv: string[], expectedText: string, text?: string]>([
   [['chat', '-i', 'a', '--no-stdin', '-o', 'a'], '-i and -o', '{"contents":[]}'],
   [[...chat, '--system', '@a', '-o', 'a'], '--system and -o', 'Be brief.'],
   [[...chat, '-H', '@a', '--report', 'a'], '-H and --report', 'x-a: b'],
+  [[...chat, '-H', 'X-A: @a', '--report', 'a'], '-H and --report', 'b'],
   [['chat', '--batch', 'a', '--results', 'a'], '--batch and --results', '"hi"\n'],
   [['chat', '--batch', 'b', '--results', 'a', '--resume', '--report', 'a'], '--results and --report', ''],
   [[...image, '-f', 'a', '-o', 'a'], '-f and -o', 'GIF89a'],

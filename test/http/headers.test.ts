@@ -65,6 +65,41 @@ test.each(['X-A: 1\nX-B: 2', 'X-A: 1\r\nX-B: 2\r\n'])(
   },
 )
 
+describe("a header's value from a file", () => {
+  const cwd = temporaryFolder()
+  writeFileSync(join(cwd, 'line'), 'X-Assertion: canary-assertion\n')
+  writeFileSync(join(cwd, 'value'), 'canary-assertion\n')
+
+  test.each(['@line', 'X-Assertion: @value', 'X-Assertion:@value'])(
+    'parley sends the value of -H "%s" and prints it nowhere',
+    async (line) => {
+      const send = (...flags: string[]) =>
+        run(['chat', 'hi', '-H', line, ...flags], {
+          cwd,
+          exchange: answering('{"error":{"message":"not canary-assertion"}}', { status: 400 }),
+        })
+      for (const flags of [['-v'], ['--errors', 'json'], ['--curl'], ['--dry-run']]) {
+        const { out, err, requests } = await send(...flags)
+        expect(out + err).not.toContain('canary-assertion')
+        for (const { headers } of requests)
+          expect(headers).toMatchObject({ 'X-Assertion': 'canary-assertion' })
+      }
+      expect((await send('--curl')).out).toContain('"X-Assertion: $X_ASSERTION"')
+    },
+  )
+
+  test('-H "NAME: @@TEXT" sends @TEXT', async () => {
+    const { requests } = await withHeaders('X-A: @@b', 'X-B: c@d')
+    expect(requests[0]?.headers).toMatchObject({ 'X-A': '@b', 'X-B': 'c@d' })
+  })
+
+  test('-H names a file that is missing, and nothing is sent', async () => {
+    const { code, err, requests } = await withHeaders('X-A: @none')
+    expect({ code, requests }).toEqual({ code: 11, requests: [] })
+    expect(err).toContain('none: no such file or folder')
+  })
+})
+
 test('the header User-Agent has the name and the version of parley', async () => {
   const { requests } = await run(['chat', 'hi'])
   expect(requests[0]?.headers).toMatchObject({ 'User-Agent': `parley-cli/${version}` })

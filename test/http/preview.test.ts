@@ -101,6 +101,15 @@ test('H05: --dry-run and --curl omit a header that -H removes', async () => {
   expect(refused).toMatchObject({ code: 3, err: 'parley: the gateway answered 401\n' })
 })
 
+test('--curl has the certificates and time limits that parley would use', async () => {
+  const flags = ['--cacert', "it's.pem", '--connect-timeout', '500ms', '--deadline', '2m']
+  const { out } = await run(['chat', 'x', '--curl', ...flags])
+  expect(out).toContain(
+    " \\\n  --cacert 'it'\\''s.pem' \\\n  --connect-timeout 0.5 \\\n  --max-time 120 \\\n",
+  )
+  expect((await run(['chat', 'x', '--curl'])).out).not.toMatch(/--(cacert|connect|max)/)
+})
+
 test('V21: --dry-run escapes control characters on a terminal, and prints exact JSON in a pipe', async () => {
   const spaced = body.replace('{', '{\r').replace('[', '\r\n[')
   const [shown, piped] = [

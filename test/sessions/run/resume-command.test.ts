@@ -79,6 +79,8 @@ describe('resume command of events run', () => {
     expect(err).toContain('fill in the [redacted] words')
     expect(err).not.toContain('canary')
     expect((await stop(['x', '-s', 's1'])).err).not.toContain('fill in')
+    const file = ['--header', 'X-Api-Key: @s.json']
+    expect((await stop(['x', '-s', 's1', ...file])).printed.slice(-2)).toEqual(file)
   })
 
   test('Y159: events run prints and reports the confirm command and the resume command if tool uses wait', async () => {
