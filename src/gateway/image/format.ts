@@ -1,4 +1,4 @@
-import { detectMimeType, tryDecodeUtf8 } from '../../io/file-content.ts'
+import { detectMimeType } from '../../io/file-content.ts'
 
 const extensions = ['png', 'jpg', 'webp', 'gif', 'avif', 'bmp', 'tiff', 'heic']
 
@@ -26,7 +26,7 @@ interface ImageFormat {
 
 /**
  * Returns the format of the bytes. If it is unknown, returns the format that the MIME type declares. Returns
- * `undefined` for a text, for a file that is not an image, and if both formats are unknown.
+ * `undefined` for a web page, for a file that is not an image, and if both formats are unknown.
  */
 export async function detectImageFormat(bytes: Uint8Array, mimeType = ''): Promise<ImageFormat | undefined> {
   const declaredType = mimeType.replace(/;.*/s, '').trim().toLowerCase()
@@ -35,20 +35,19 @@ export async function detectImageFormat(bytes: Uint8Array, mimeType = ''): Promi
   if (declaredType === 'image/svg+xml' && isPlain) return { extension: 'svg', problem: undefined }
   // The detected type has precedence over the declared type, so a file that is not an image never gets an
   // image extension.
-  const extension = found === undefined && isText(bytes) ? undefined : getExtension(found ?? declaredType)
+  const extension = found === undefined && isMarkup(bytes) ? undefined : getExtension(found ?? declaredType)
   return extension === undefined ? undefined : { extension, problem: findProblem(bytes, found) }
 }
 
-const isText = (bytes: Uint8Array): boolean => !bytes.includes(0) && tryDecodeUtf8(bytes) !== undefined
-
-const endMarkers: Record<string, string> = { 'image/png': 'IEND', 'image/jpeg': '\xff\xd9' }
+/** Returns whether the bytes are a web page or XML, such as the login page of a proxy. */
+const isMarkup = (bytes: Uint8Array): boolean =>
+  /^(?:\xef\xbb\xbf)?\s*</.test(Buffer.from(bytes.subarray(0, 1000)).toString('latin1'))
 
 function findProblem({ buffer, byteOffset, length }: Uint8Array, type: string | undefined) {
   if (type === undefined) return 'its format is unknown, so the image may be damaged'
-  const marker = endMarkers[type]
-  // Other data may follow the end of an image.
-  const isCut = marker && Buffer.from(buffer, byteOffset, length).lastIndexOf(marker, undefined, 'latin1') < 0
-  return isCut ? 'the image has no end marker, so it may be cut off' : undefined
+  // Other data may follow the end of an image, so the marker is searched, not expected at the end.
+  const isCut = type === 'image/png' && Buffer.from(buffer, byteOffset, length).lastIndexOf('IEND') < 0
+  return isCut ? 'the PNG has no end, so it may be cut off' : undefined
 }
 
 export function hasWrongImageExtension(name: string, extension: string): boolean {

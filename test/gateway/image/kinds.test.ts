@@ -23,7 +23,6 @@ describe('image formats', () => {
     ['an archive with an image type', zip, 'image/png'],
     ['SVG with an unknown type', svg, 'image/x-unknown'],
     ['SVG with the type of a PNG', svg, 'image/png'],
-    ['a text with the type of a PNG', Buffer.from('no image today'), 'image/png'],
     ['a web page with the type of a JPEG', Buffer.from('<!doctype html><p>é'), 'image/jpeg'],
   ])(
     'I08: image exits with 8 and saves the bytes in the temporary folder if the answer has %s (I09)',
@@ -36,12 +35,12 @@ describe('image formats', () => {
   )
 
   const unknown = 'its format is unknown, so the image may be damaged'
-  const cut = 'the image has no end marker, so it may be cut off'
+  const cut = 'the PNG has no end, so it may be cut off'
   test.each([
     ['bytes of no known format', 'png', Buffer.alloc(500), 'image/png', unknown],
     ['bytes of no known format', 'jpg', Buffer.from([1, 0, 2]), 'image/jpg', unknown],
     ['the first half of a PNG', 'png', png().subarray(0, 40), 'image/png', cut],
-    ['a JPEG without its end', 'jpg', jpeg.subarray(0, -2), 'image/jpeg', cut],
+    ['a text', 'jpg', Buffer.from('unknown bytes'), 'image/jpg', unknown],
   ])('image saves %s as .%s with a warning', async (_, extension, bytes, mimeType, problem) => {
     const world = parts(inline(bytes, mimeType))
     const err = `parley: x.${extension}: ${problem}\n`
