@@ -120,12 +120,13 @@ async function checkKey(
 
 /**
  * Returns a line for a 404 or 405 of the session service. The service may lack the session or the list, or the
- * address may be wrong. Throws any other failure, and a 404 with a web page, which a web server sends.
+ * address may be wrong. Throws any other failure. Also throws if the body is a web page, because then a web
+ * server has answered and not the session service.
  */
 function describeMissingList(error: unknown, settings: ResolvedSettings): string {
   const { status, body } = error instanceof CliError ? error.details : {}
   if ((status !== 404 && status !== 405) || isWebPage(body)) throw error
-  const advice = '-s or PARLEY_SESSION names an existing session to try the key with'
+  const advice = 'to test the key, name an existing session with -s or PARLEY_SESSION'
   return `reachable, but a ${status} does not show whether the key is accepted; ${advice}: ${describe(error as CliError, settings)}`
 }
 

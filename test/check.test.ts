@@ -35,7 +35,7 @@ async function checkServer(script: Script, flags: string[] = [], env: Record<str
 }
 
 const reachableWithoutProof = (status: string) =>
-  `reachable, but a ${status} does not show whether the key is accepted; -s or PARLEY_SESSION names an existing session to try the key with: the session service answered ${status} No: no`
+  `reachable, but a ${status} does not show whether the key is accepted; to test the key, name an existing session with -s or PARLEY_SESSION: the session service answered ${status} No: no`
 
 const reachable = (status = 404) =>
   `reachable: the gateway did not refuse the token (status ${status}); to ask the model: parley chat 'Say hello'`

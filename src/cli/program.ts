@@ -174,7 +174,10 @@ class Program implements HelpSource {
     }
   }
 
-  /** The report could overwrite one of the files, so it is disabled first. */
+  /**
+   * Throws a usage error if two flags or arguments name the same file. The file of the report may be one of
+   * them, so no report is written then.
+   */
   async #requireDistinctFiles(path: ParleyCommand[]): Promise<void> {
     const { describeFileConflict } = await import('./named-files.ts')
     const conflict = describeFileConflict(path, this.#host)

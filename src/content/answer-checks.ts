@@ -9,8 +9,8 @@ export interface AnswerOutcome {
   /** True if some bytes were not valid UTF-8 and became U+FFFD. */
   isDamaged: boolean
   /**
-   * True if the service did not end the stream. The answer then counts as complete, because the service
-   * stayed silent.
+   * True if the service left the stream open but stayed silent, so that parley assumed that the answer is
+   * complete.
    */
   isEndAssumed: boolean
 }

@@ -13,7 +13,7 @@ interface SettingDefinition {
   printsSecret?: 'accessToken' | 'apiKey'
   /** The setting's flag, if only some commands have the flag. If omitted, every request command has it. */
   commandFlag?: string
-  /** The only command with `commandFlag`, if another command has the same flag for another setting. */
+  /** The command of `commandFlag`. Only needed if the flag sets something else in another command, like `-m`. */
   command?: string
 }
 

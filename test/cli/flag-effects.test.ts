@@ -498,7 +498,7 @@ test.each(
     return [`${each.command} ${each.flag}`.trim(), needs, each] as const
   }),
 )(
-  '%s changes the exit code, the output, a request or a file%s',
+  '%s has an effect on the exit code, the output, a request or a file%s',
   async (_name, _needs, { command, flag, row, isGroup }) => {
     if (!row) throw new Error('no row: give this flag one')
     const base = [...split(row.line ?? lines[command] ?? command), ...split(row.more)].filter(Boolean)

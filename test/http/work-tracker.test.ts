@@ -339,7 +339,7 @@ test('an interrupt saves the received data of nested work, the innermost first, 
   })
 })
 
-test('after an interrupt, the failure has the message of the last accepted request with a message', () => {
+test('an interrupt keeps the message of an accepted request although a later accepted request has none', () => {
   const tracker = new WorkTracker()
   open(tracker, { changesData: true })
   tracker.beginCall(event).confirm('the task was accepted')

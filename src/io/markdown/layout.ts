@@ -83,7 +83,10 @@ export class MarkdownLayout {
     return this.#page.takeText()
   }
 
-  /** Returns a phrase for the part that waits for more text, or `undefined` if everything is printed. */
+  /**
+   * Returns the end of the message 'waiting for the rest': ' of the table', or an empty text. Returns
+   * `undefined` if all text is printed.
+   */
   describeHeldPart(): string | undefined {
     if (this.#page.isInRow || (this.#line === '' && !this.#held)) return undefined
     return this.#held || /^[ \t]*\|/.test(this.#line) ? ' of the table' : ''

@@ -31,7 +31,7 @@ interface PersonDecision {
 export const canPrompt = ({ input, host }: Context): boolean =>
   input.stdinKind === 'terminal' && host.stderr.isTerminal
 
-/** Returns why `canPrompt` is false. `ways` names the input that leaves stdin to the person. */
+/** Returns why parley cannot prompt. `ways` names the arguments or flags that can replace stdin. */
 export function describePromptObstacle({ input, host }: Context, ways: string): string {
   if (!host.stderr.isTerminal) return 'without a terminal, parley cannot prompt'
   if (!input.readsStdin) return 'with --no-stdin, parley cannot prompt'

@@ -23,7 +23,7 @@ export class SeenEvents {
   readonly #earlierCounts = new Map<string, number>()
   /** `undefined` before parley sends events, and after a search that did not find them. */
   #sent: SentEvents | undefined
-  /** New events of lists that did not contain the sent events yet, by identity. */
+  /** New events, by identity, from lists that do not contain a sent event yet. */
   readonly #listedBefore = new Map<string, IdentifiedEvent>()
   /**
    * New events that the stream delivered before the sent events. `undefined` if the stream was opened only

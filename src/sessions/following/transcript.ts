@@ -115,7 +115,8 @@ function reportOpenWork(
       context.messages.note(`waiting for the workflow run ${describeWorkflowRun(run)} to end`)
     reported.add(run.id)
   }
-  // Without `followsForever`, the failure at the end of the command names the tool uses of a stopped session.
+  // If the session has stopped, the failure at the end of the command names the tool uses, unless the command
+  // follows forever.
   if (isAnswered || (state.stop && !followsForever)) return
   for (const id of state.answerable) {
     const command = `${formatSessionCommand(context, 'confirm', session)} --pending`

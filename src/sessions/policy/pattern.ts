@@ -54,7 +54,7 @@ function findEnds(
   let start = -1
   for (const { from, to } of starts)
     for (;;) {
-      // Skips matches that end inside the last range, because the star after them cannot extend further.
+      // Skips a match that ends inside the last range: the star after it would end where that range ends.
       const least = Math.max(from, (ends.at(-1)?.to ?? 0) - literal.length + 1)
       if (start < least) start = text.indexOf(literal, least)
       if (start < 0) return ends

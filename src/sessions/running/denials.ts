@@ -53,7 +53,7 @@ export class DenialCollector {
         const use = parseToolUse({ text })
         const judgement = use && use.permission !== 'deny' ? await judgeToolUse(use, this.#rules) : undefined
         if (judgement?.decision === 'deny') this.#notRun.set(id, judgement)
-        // If the stream omitted the tool use, a list adds it only after its result, so the tool use has run.
+        // The stream may have omitted the tool use. If the list already shows its result, it has run.
         if (state.getAnswer(id)) this.#addRun(id)
       } else if (type.startsWith('agent.')) this.#addRun(getAnsweredToolUseId(event))
     }

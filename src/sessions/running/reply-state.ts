@@ -118,7 +118,7 @@ export function resumeReplyState(reply: ReplyState, idleEvents: ReadonlySet<stri
 
 interface ListEvidence {
   isListed: boolean | undefined
-  /** The service lists the events of clients, so it lists each reply that has arrived. */
+  /** True if the service lists the events of clients. Then a reply that is not listed has not arrived. */
   showsClients: boolean
   idleEvents: ReadonlySet<string>
   /** Time of the last idle event by the service's clock, in milliseconds since the epoch. */

@@ -84,8 +84,8 @@ export async function openFollowerBeforeSending(
     if (error.details.delivery === undefined && !error.details.deadline) throw error
     const kind = error.kind === 'unknown' || error.kind === 'stopped' ? 'not-sent' : error.kind
     const { status, consequence } = error.details
-    // `consequence` contains the fix: for a refused secret the secret's source, for a 404 the command that
-    // lists the sessions.
+    // In these two cases, `consequence` tells the user what to do: it names the source of the refused secret,
+    // or the command that lists the sessions.
     const fix = isSecretRefusal(status) || status === 404 ? consequence : undefined
     const isPastDeadline = error.kind === 'stopped' && error.details.deadline
     const message = isPastDeadline
@@ -118,7 +118,7 @@ export function explainRefusedTask(
   return error.with({ consequence: `if tool uses wait for an answer: ${command} --pending` })
 }
 
-/** Adds to a failure that the service accepted the events. Otherwise, the user could send them again. */
+/** States in a failure that the service has accepted the events, so that the user does not send them again. */
 function explainAfterAcceptance(
   error: CliError,
   { command, listed }: { command: string; listed: readonly SessionEvent[] },

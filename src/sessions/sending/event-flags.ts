@@ -21,9 +21,9 @@ const flags: [name: string, value: string, about: string][] = [
   ['custom-tool-error', '<id=text>', 'the error of custom tool use ID; ID=@FILE reads it from a file'],
   ['outcome', '<text>', 'an outcome to work toward, or @FILE'],
   ['rubric', '<text>', 'criteria for the outcome, or @FILE; the specification does not show their JSON form'],
-  ['max-iterations', '<n>', 'maximum attempts at the outcome'],
+  ['max-iterations', '<n>', 'maximum attempts to reach the outcome'],
   ['system', '<text>', 'a privileged system message, or @FILE; sent after the other events'],
-  ['event', '<json>', 'any event, sent unchanged, or @FILE'],
+  ['event', '<json>', 'any event as JSON, or @FILE; sent unchanged'],
 ]
 
 export const eventFlagNames: readonly string[] = flags.map(([name]) => name)

@@ -13,7 +13,7 @@ export const sendableEventTypes = [
 
 export type SendableEventType = (typeof sendableEventTypes)[number]
 
-/** The service may send other types, too (src/wire/README.md: public clients, 4 and 10). */
+/** The service may also send other types (src/wire/README.md: public clients, 4 and 10). */
 const serviceEventTypes = [
   'agent.message',
   'agent.thinking',

@@ -66,7 +66,7 @@ test.each([
   ['query', '/alpha_cli/v1beta/models/alpha-2.5-pro:generateContent?alt=sse', undefined],
   ['path', '/alpha_cli/v1beta/models/alpha-2.5-pro:streamGenerateContent?alt=sse', undefined],
   ['body', '/alpha_cli/v1beta/models/alpha-2.5-pro:generateContent', true],
-])('--stream-via %s requests %s', async (via, path, field) => {
+])('with --stream-via %s, chat --stream sends its request to %s', async (via, path, field) => {
   const { requests, code } = await run(['chat', 'x', '--stream', '--stream-via', via])
   expect(code).toBe(0)
   expect(requests[0]?.url).toBe(`https://gateway.test${path}`)

@@ -254,7 +254,7 @@ describe('Markdown blocks over 4,000 characters', () => {
     expect((await printPieces(text.match(/.{1,700}/gs) ?? [], { isColoured: true })).join('')).toBe(shown)
   })
 
-  test('Markdown layout prints the text of a quote from the 13th level verbatim', async () => {
+  test('Markdown layout prints text verbatim if it is nested in 13 or more quotes', async () => {
     const bar = '\x1b[2m│ \x1b[0m'
     const rest = `${'> '.repeat(48)}*x*`
     const text = `${'> '.repeat(12)}${rest}\n\n*z*`

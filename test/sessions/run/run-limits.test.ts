@@ -171,7 +171,7 @@ describe('events run that reaches a limit', () => {
       '',
     ],
   ])(
-    'if a run exceeds its limit, events run warns even with -q, and interrupts the session only if it still works: %s',
+    'events run warns about an exceeded limit even with -q, and interrupts only an agent that still works: %s',
     async (_, work, isQueued, expected, count, end) => {
       const service = open(work, { isQueued })
       const { code, out, err } = await service.runTask([...limit, '--last', '-q'])
