@@ -1,18 +1,8 @@
 import { describe, expect, test } from 'vitest'
+import { BatchTally } from '../../src/batch/input.ts'
 import { formatBatchProgress, formatBatchSummary } from '../../src/batch/reporter.ts'
 
-const none = {
-  ok: 0,
-  failed: 0,
-  savedElsewhere: 0,
-  failures: {},
-  skipped: 0,
-  tokens: 0,
-  earlierTokens: 0,
-  hasUncountedAnswer: false,
-  hasAnswer: false,
-  hasLine: true,
-}
+const none = { ...new BatchTally(), hasLine: true }
 
 const tally = {
   ...none,

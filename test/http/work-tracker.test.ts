@@ -87,15 +87,17 @@ describe('delivery of a whole run', () => {
 function startRun(rules: DeliveryRules = event) {
   const tracker = new WorkTracker()
   const callsByName = new Map<string, TrackedCall>()
-  return {
-    tracker,
-    begin: (name: string, options?: Parameters<typeof tracker.beginCall>[1]) =>
-      void callsByName.set(name, tracker.beginCall(rules, options)),
-    end(name: string, state: DeliveryState) {
-      callsByName.get(name)?.reach(state)
-      callsByName.get(name)?.end()
-    },
+  const begin = (name: string, options?: Parameters<typeof tracker.beginCall>[1]) =>
+    void callsByName.set(name, tracker.beginCall(rules, options))
+  const end = (name: string, state: DeliveryState) => {
+    callsByName.get(name)?.reach(state)
+    callsByName.get(name)?.end()
   }
+  const complete = (name: string, state: DeliveryState) => {
+    begin(name)
+    end(name, state)
+  }
+  return { tracker, begin, end, complete }
 }
 
 describe('message of an interrupted run', () => {
@@ -236,12 +238,10 @@ describe('`retry` of an interrupted run', () => {
     ['a chat was answered, and the next chat refused', 'later', chatRules, 'done', 'refused'],
     ['an answer was cut off, and the next chat refused', 'later', chatRules, 'answered', 'refused'],
   ])('if a run was interrupted, and %s, `retry` is "%s"', (_, retry, rules, first, then) => {
-    const { tracker, begin, end } = startRun(rules)
+    const { tracker, complete } = startRun(rules)
     open(tracker, { changesData: true })
-    begin('a')
-    end('a', first)
-    begin('b')
-    end('b', then)
+    complete('a', first)
+    complete('b', then)
     expect(tracker.retry).toBe(retry)
   })
 
@@ -250,10 +250,9 @@ describe('`retry` of an interrupted run', () => {
       ['done', 'never'],
       ['sent', 'look-first'],
     ] as const) {
-      const { tracker, begin, end } = startRun()
+      const { tracker, begin, end, complete } = startRun()
       open(tracker, { changesData: true })
-      begin('a')
-      end('a', first)
+      complete('a', first)
       for (const name of ['b', 'c', 'd']) {
         begin(name)
         expect(tracker.retry).toBe(retry)
@@ -300,10 +299,9 @@ describe('repetition that may send or bill something twice', () => {
     ['the service accepted an event', 'may', event, 'done', 'refused'],
     ['the run only read lists', 'cannot', listRules, 'done', 'sent'],
   ])('if %s, a repetition of the run %s send or bill something twice', (_, verb, rules, first, then) => {
-    const { tracker, begin, end } = startRun(rules)
+    const { tracker, begin, end, complete } = startRun(rules)
     if (rules !== listRules) open(tracker, { changesData: true })
-    begin('a')
-    end('a', first)
+    complete('a', first)
     begin('b')
     expect(tracker.mayDuplicate).toBe(rules !== listRules && first !== 'refused')
     end('b', then)
@@ -319,9 +317,8 @@ describe('repetition that may send or bill something twice', () => {
   })
 
   test('a resumed run may send or bill something twice only if the resume command repeats a request', () => {
-    const { tracker, begin, end } = startRun()
-    begin('a')
-    end('a', 'done')
+    const { tracker, complete } = startRun()
+    complete('a', 'done')
     open(tracker, { describeRerun: () => ({ mayDuplicate: false }) })
     expect(tracker.mayDuplicate).toBe(false)
     open(tracker, { describeRerun: () => ({ mayDuplicate: true }) })

@@ -1,7 +1,6 @@
 import { execFile } from 'node:child_process'
 import { chmodSync, existsSync, lstatSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { Writable } from 'node:stream'
 import { promisify } from 'node:util'
 import { describe, expect, test } from 'vitest'
 import { realTimers } from '../../../src/timers.ts'
@@ -16,6 +15,7 @@ import {
   temporaryFolder,
 } from '../../harness/run.ts'
 import { envFor, response, serve } from '../../harness/server.ts'
+import { createFailingStdout } from '../../harness/stdout.ts'
 
 /** Returns the request body that a run sent. */
 const sent = (ended: Awaited<ReturnType<typeof run>>) => JSON.parse(ended.requests[0]?.text ?? '')
@@ -304,10 +304,7 @@ describe('chat reads and writes files', () => {
     ['chat --stream', ['--stream']],
   ])('O10: %s writes the files of --thread and --report although stdout is closed', async (_, more) => {
     const cwd = temporaryFolder()
-    const stream = new Writable({
-      write: (_chunk, _encoding, done) => done(Object.assign(new Error('gone'), { code: 'EPIPE' })),
-    })
-    const stdout = { isTerminal: false, open: () => stream, writeSync: () => 0 }
+    const stdout = createFailingStdout(0, 'EPIPE')
     const exchange = more.includes('--stream') ? undefined : answering(message('Uno'))
     const ask = (...flags: string[]) => run(['chat', 'One', ...more, ...flags], { cwd, stdout, exchange })
     const ended = await ask('--thread', 't.json', '--report', 'r.json')

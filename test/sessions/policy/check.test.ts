@@ -1,10 +1,10 @@
 import { existsSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { Writable } from 'node:stream'
 import { stripVTControlCharacters } from 'node:util'
 import { describe, expect, test } from 'vitest'
 import { answering, type RunOptions, run, temporaryFolder } from '../../harness/run.ts'
 import { confirms, bash as createBash, type Event, waitsFor } from '../../harness/session-service.ts'
+import { createFailingStdout } from '../../harness/stdout.ts'
 
 const rules = {
   rules: [
@@ -158,10 +158,7 @@ describe('policy check of recorded events', () => {
   })
 
   test('policy check --fail-on-deny exits with 14 if the reader of stdout closes it', async () => {
-    const stream = new Writable({
-      write: (_chunk, _encoding, done) => done(Object.assign(new Error('gone'), { code: 'EPIPE' })),
-    })
-    const stdout = { isTerminal: false, open: () => stream, writeSync: () => 0 }
+    const stdout = createFailingStdout(0, 'EPIPE')
     const { code, err } = await check(['p.json', 'e.ndjson', '--fail-on-deny'], { stdout })
     expect({ code, err }).toMatchObject({ code: 14, err: expect.stringContaining('does not allow 5 of 8') })
     expect(await check(['p.json', 'e.ndjson'], { stdout })).toMatchObject({ code: 0, err: '' })
