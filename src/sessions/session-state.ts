@@ -12,6 +12,7 @@ import {
   isOfMainThread,
   isReplyType,
   isToolUse,
+  isUserEvent,
   readEventError,
   readStopDetails,
   readStopReason,
@@ -181,7 +182,7 @@ export class SessionState extends OrderedState {
       }
       for (const id of this.background.interrupt(event)) this.interrupted.add(id)
     }
-    if (type === 'user.interrupt' ? isOfMainThread(event) : type.startsWith('user.') && hasEffect)
+    if (type === 'user.interrupt' ? isOfMainThread(event) : isUserEvent(event) && hasEffect)
       this.isHalted = type === 'user.interrupt'
     this.background.add(event)
     if (type === 'session.thread_status_idle') this.#waitForResults(readStopReason(event).eventIds)
@@ -453,7 +454,7 @@ export class SessionState extends OrderedState {
       // The session already waits for the result of this tool use, so a confirmation is not its answer.
       if (!isResult && awaitingResult.has(id)) continue
       const earlier = answers.get(id)
-      const isReply = event.type.startsWith('user.') || earlier?.isReply === true
+      const isReply = isUserEvent(event) || earlier?.isReply === true
       const decision = isResult ? earlier?.decision : event.result
       answers.set(id, { isReply, isShown: isShown || earlier?.isShown === true, isResult, decision })
       open.delete(id)

@@ -48,7 +48,7 @@ export function describeUnencryptedAddress(
   profile: string | undefined,
 ): string | undefined {
   const flag = profile ? ` --profile ${profile}` : ''
-  const isAddress = value !== undefined && Object.hasOwn(addedPaths, name)
+  const isAddress = value !== undefined && getSettingDefinition(name).type === 'address'
   return isAddress && !allowHttp && isUnencryptedRemote(String(value))
     ? `http to another machine is not encrypted, so requests fail unless allowHttp is set: 'parley config set allowHttp true${flag}'`
     : undefined

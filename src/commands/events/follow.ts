@@ -39,7 +39,7 @@ export default {
     const session = parts.params.session
     const { markdown } = settings.values
     const print = createEventPrinter(context, { isStdoutReserved: ids, markdown })
-    const following = { onFirstListPage: hasHistory ? print : undefined, followsForever }
+    const following = { onEarlierEvents: hasHistory ? print : undefined, followsForever }
     const follower = await openFollower({ context, caller, parts }, following)
     try {
       const { state } = follower

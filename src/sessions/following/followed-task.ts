@@ -1,5 +1,6 @@
 import {
   isOfMainThread,
+  isUserEvent,
   readStopReason,
   type SessionEvent,
   stopsSession,
@@ -211,8 +212,6 @@ export const isRunningEvent = ({ type }: SessionEvent): boolean => type === 'ses
 function endsWork(event: SessionEvent): boolean {
   return stopsSession(event) && readStopReason(event).type !== 'requires_action'
 }
-
-const isUserEvent = ({ type }: SessionEvent): boolean => type.startsWith('user.')
 
 /** Returns whether an event gives the agent new work. A reply to a tool use does not. */
 export const isTaskEvent = ({ type }: SessionEvent): boolean =>

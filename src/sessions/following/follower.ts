@@ -22,7 +22,7 @@ import { SeenEvents } from './seen-events.ts'
 import { describeWaitingToolUses } from './stop-text.ts'
 
 export interface FollowOptions {
-  onFirstListPage?: ((items: readonly EventItem[], state: SessionState) => Promise<void>) | undefined
+  onEarlierEvents?: ((items: readonly EventItem[], state: SessionState) => Promise<void>) | undefined
   /** Continue after the session stops, until it is terminated or deleted. */
   followsForever?: boolean
   /** Throw a usage error if the session has no events. */
@@ -107,7 +107,7 @@ export class Follower {
     return this.#seen.isWorkPending
   }
 
-  async open({ onFirstListPage, needsEvents = false, earlierTaskIds }: FollowOptions): Promise<void> {
+  async open({ onEarlierEvents, needsEvents = false, earlierTaskIds }: FollowOptions): Promise<void> {
     const { caller, parts, context } = this.#access
     if (earlierTaskIds) this.task.setEarlierTaskIds(earlierTaskIds)
     for (const wait of laggingListDelaysMs) {
@@ -117,7 +117,7 @@ export class Follower {
         // The list has a second page, so it is long. A smaller young generation of V8 then saves memory.
         if (!this.state.isEmpty && items.length > 0) context.host.limitYoungGeneration?.(context.cleanups)
         this.#seen.addEarlier(items)
-        await onFirstListPage?.(items, this.state)
+        await onEarlierEvents?.(items, this.state)
       }
       if (!needsEvents || !this.state.isEmpty) break
     }

@@ -1,6 +1,7 @@
 import type { EventItem } from '../../wire/sessions/events-page.ts'
 import {
   getAnsweredToolUseId,
+  isClientEvent,
   isReplyType,
   isToolUse,
   type SessionEvent,
@@ -263,7 +264,7 @@ function pickFields(event: SessionEvent): SessionEvent {
     const { tool_use_id, custom_tool_use_id, mcp_tool_use_id, result } = event
     return { id, type, session_thread_id, tool_use_id, custom_tool_use_id, mcp_tool_use_id, result }
   }
-  if (/^(user|system)\.|^session\.status_running$/.test(type))
+  if (isClientEvent(event) || type === 'session.status_running')
     return { id, type, session_thread_id, processed_at: event.processed_at }
   return /^(agent\.|session\.status_)/.test(type) ? sharedWork : sharedOther
 }

@@ -323,7 +323,7 @@ export class ReplySender {
     const isUnknown = seen.unlisted.length > 0 || !seen.isIdle || seen.pendingInThreads.includes(use.id)
     const shown = {
       isListed: isUnknown ? undefined : seen.answerable.includes(use.id),
-      showsClients: this.#follower.task.showsClientEvents,
+      showsClientEvents: this.#follower.task.showsClientEvents,
       idleEvents: seen.stopIds,
       idleAt: parseTimestamp(seen.lastStop?.processed_at),
     }

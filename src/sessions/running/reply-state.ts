@@ -119,7 +119,7 @@ export function resumeReplyState(reply: ReplyState, idleEvents: ReadonlySet<stri
 interface ListEvidence {
   isListed: boolean | undefined
   /** True if the service lists the events of clients. Then a reply that is not listed has not arrived. */
-  showsClients: boolean
+  showsClientEvents: boolean
   idleEvents: ReadonlySet<string>
   /** Time of the last idle event by the service's clock, in milliseconds since the epoch. */
   idleAt: number
@@ -155,7 +155,7 @@ export function updateUnconfirmedReply(
   if (!shown.isListed) return { ...reply, is: 'closed' }
   const waitingSince = reply.waitingSince ?? now
   // After `maxDeliveryMs`, a request that has not arrived never will.
-  const isSure = isNew || (shown.showsClients && now >= reply.sent.at + maxDeliveryMs)
+  const isSure = isNew || (shown.showsClientEvents && now >= reply.sent.at + maxDeliveryMs)
   return isSure && now - waitingSince >= maxLagMs ? allowRepeat(reply) : { ...more, waitingSince }
 }
 

@@ -60,15 +60,15 @@ async function execute(run: SessionRun): Promise<CommandResult> {
   context.summary.figures.warnings.deniedButRan = () => denials.unapprovedCount
   const incidents = new SessionIncidents(context)
   const counter = new TaskEventCounter(task && getTaskFingerprints(task.events))
-  const onFirstListPage = async (items: readonly EventItem[], state: SessionState) => {
+  const onEarlierEvents = async (items: readonly EventItem[], state: SessionState) => {
     for (const { event } of items) meter.add(event)
     if (!task) await denials.add(items, state)
     if (!task) incidents.addEarlier(items, earlierTaskIds)
     for (const item of items) counter.add(item)
   }
   const follower = task
-    ? await openFollowerBeforeSending(run, { onFirstListPage })
-    : await openFollower(run, { onFirstListPage, needsEvents: true, earlierTaskIds })
+    ? await openFollowerBeforeSending(run, { onEarlierEvents })
+    : await openFollower(run, { onEarlierEvents, needsEvents: true, earlierTaskIds })
   const limits = new LimitEnforcer(run, follower, meter)
   const responder = new ToolUseResponder(run, follower)
   try {

@@ -1,4 +1,5 @@
 import { CliError } from '../../errors.ts'
+import { isUserEvent } from '../../wire/sessions/session-event.ts'
 import type { Follower } from '../following/follower.ts'
 import { formatBriefName } from '../plain-name.ts'
 import { explainRefusedTask } from '../sending/delivery.ts'
@@ -57,13 +58,13 @@ async function findEvent(run: SessionRun, id: string): Promise<ReadonlySet<strin
   const found = await pollEventList(run, {
     whenWaiting,
     async read(list) {
-      let [isListed, showsClients] = [false, false]
+      let [isListed, showsClientEvents] = [false, false]
       for await (const items of list)
         for (const { event } of items) {
           isListed ||= event.id === id
-          showsClients ||= event.type.startsWith('user.')
+          showsClientEvents ||= isUserEvent(event)
         }
-      return isListed ? new Set([id]) : showsClients ? undefined : new Set<string>()
+      return isListed ? new Set([id]) : showsClientEvents ? undefined : new Set<string>()
     },
   })
   if (found) return found

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import type { EventItem } from '../../wire/sessions/events-page.ts'
-import { isClientEvent, type SessionEvent } from '../../wire/sessions/session-event.ts'
+import { isClientEvent, isUserEvent, type SessionEvent } from '../../wire/sessions/session-event.ts'
 import * as z from '../../wire/zod.ts'
 import { getComparableEventText } from '../following/seen-events.ts'
 
@@ -71,7 +71,7 @@ export class TaskEventCounter {
   readonly #fingerprints: ReadonlySet<string>
   /** The last `user.message` in the list has the fingerprint of a message of the task. */
   endsWithTask = false
-  showsClients = false
+  showsClientEvents = false
 
   constructor(marks: string[] = []) {
     this.known = { alike: 0, last: undefined, marks }
@@ -83,7 +83,7 @@ export class TaskEventCounter {
     const { known } = this
     const isAlike = isClientEvent(event) && this.#fingerprints.has(getFingerprint(event))
     if (isAlike) known.alike++
-    this.showsClients ||= event.type.startsWith('user.')
+    this.showsClientEvents ||= isUserEvent(event)
     if (event.type === 'user.message') this.endsWithTask = isAlike
     known.last = event.id
     return isAlike
@@ -109,6 +109,6 @@ export async function findTaskInList(
       isPast ||= isLater
       isLater ||= item.event.id === known.last
     }
-  const isHidden = is === 'accepted' && isPast && !counter.showsClients
+  const isHidden = is === 'accepted' && isPast && !counter.showsClientEvents
   return counter.known.alike > known.alike || isHidden ? ids : undefined
 }

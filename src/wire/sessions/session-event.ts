@@ -127,6 +127,8 @@ export const isEventPiece = ({ id, type }: SessionEvent): boolean =>
 export const isOfMainThread = ({ session_thread_id: thread }: SessionEvent): boolean =>
   thread === undefined || thread === null || thread === ''
 
+export const isUserEvent = ({ type }: SessionEvent): boolean => type.startsWith('user.')
+
 export const isClientEvent = ({ type }: { type: string }): boolean => /^(user|system)\./.test(type)
 
 export const stopsSession = (event: SessionEvent): boolean =>

@@ -113,7 +113,7 @@ const before = new Set(['r1', 'r2'])
 const unconfirmed: UnconfirmedReply = { is: 'unconfirmed', sent, olderIdleEvents: before }
 const shown = (more: Partial<ListEvidence>): ListEvidence => ({
   isListed: true,
-  showsClients: false,
+  showsClientEvents: false,
   idleEvents: new Set(['r1', 'r2', 'r3']),
   idleAt: Number.NaN,
   ...more,
@@ -171,14 +171,14 @@ const rows: [string, Partial<UnconfirmedReply>, Partial<ListEvidence>, number, s
   [
     "has clients' events, and an idle event that was unknown when the reply was sent 30 s ago",
     { waitingSince: sent.at },
-    { ...known, showsClients: true },
+    { ...known, showsClientEvents: true },
     sent.at + 30 * second,
     'deciding',
   ],
   [
     "has clients' events, and an idle event that was unknown when the reply was sent only 29 s ago",
     { waitingSince: sent.at },
-    { ...known, showsClients: true },
+    { ...known, showsClientEvents: true },
     sent.at + 29 * second,
     'unconfirmed',
   ],
