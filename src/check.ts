@@ -97,10 +97,6 @@ async function checkToken({ values }: ResolvedSettings, caller: ServiceCaller): 
   }
 }
 
-/**
- * Requests one event of the session or, without `session`, one session. Throws a `CliError` if the answer
- * is not a list.
- */
 async function checkKey(
   context: Context,
   settings: ResolvedSettings,

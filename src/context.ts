@@ -28,7 +28,6 @@ export interface Host extends ProcessInfo {
   stderr: StdStream
   /** If omitted, parley uses the network or, for the demo profile, the emulator. */
   exchange?: Exchange
-  /** Throws a usage error for arguments that are not UTF-8. */
   checkArguments?(argv: string[]): void
   timers: Timers
   /**
@@ -36,16 +35,10 @@ export interface Host extends ProcessInfo {
    * returned text on stderr. The signal then ends the process.
    */
   onSignal?(clean: (exit: number) => string): void
-  /** The first SIGINT calls `act` instead of ending the process; a later one ends it. */
+  /** The first SIGINT calls `act` instead of ending the process. A later SIGINT ends the process. */
   interceptInterrupt?(act: () => void): InterceptedInterrupt
-  /**
-   * If the event loop becomes empty, calls `report` and ends the process with exit code 1. The returned
-   * function cancels the call.
-   */
   detectEarlyExit?(report: () => void): () => void
-  /** Ends the process after this time, even with unwritten output. `Infinity` has no effect. */
   exitAfter?(milliseconds: number): void
-  /** After an uncaught error, ends the process with the exit code that `report` returns. */
   onCrash?(report: (error: unknown) => Promise<number>): void
   /**
    * Returns the exit code of the pager, or `undefined` if a signal ended it. The cleanup of the run also ends
@@ -59,9 +52,7 @@ export interface Host extends ProcessInfo {
 }
 
 export interface InterceptedInterrupt {
-  /** The next SIGINT ends the process. */
   release(): void
-  /** Sends SIGINT to this process. Never resolves. */
   raise(): Promise<never>
 }
 
@@ -120,9 +111,8 @@ export async function createContext(host: Host, flags: SharedFlags, run: RunCont
   return { ...run, host, flags, input, output: createOutput(host.stdout, deadline), messages }
 }
 
-/** Result of a command: its failure, and a last step that runs after parley has written the report. */
 export interface CommandResult {
   failure?: CliError | undefined
-  /** Synchronous. Not called if the report could not be written. */
+  /** Synchronous. Called after parley has written the report. Not called if writing the report failed. */
   lastStep?: (() => void) | undefined
 }

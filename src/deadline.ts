@@ -44,7 +44,6 @@ export class Deadline {
     return this.passed !== undefined
   }
 
-  /** Returns a deadline after `ms`, or earlier if this deadline passes first. */
   narrow(ms = Infinity, limitText?: string): Deadline {
     return new Deadline(this.#timers, this.#timers.now() + ms, { outer: this, limitText })
   }
@@ -87,7 +86,6 @@ export class Deadline {
     cancel()
   }
 
-  /** Throws the error that `createError` returns if the deadline passes first. */
   async race<T>(work: Promise<T>, createError: (passed: Deadline) => Error): Promise<T> {
     let cancel = () => {}
     const end = new Promise<never>((_, reject) => {

@@ -34,17 +34,16 @@ export interface DeliveryRules {
    * other response may come from a gateway.
    */
   isProvedByReceipt?: boolean
-  /** Message if there is no receipt. Default: "the event may have been accepted". */
   missingReceiptText?: string
   inspectCommand?: string | undefined
 }
 
-/** A field of errors and reports. `unknown`: bytes were sent, and no answer arrived. */
+/** Value of the field `sent` in errors and reports. `unknown`: bytes were sent, and no answer arrived. */
 export type SentStatus = 'no' | 'unknown' | 'yes'
 
 /**
- * A field of errors and reports, for scripts that run the same command again. `look-first`: only after a
- * check, because the work may be done already and must not be done twice.
+ * Value of the field `retry` in errors and reports, for scripts that run the same command again.
+ * `look-first`: only after a check, because the work may be done already and must not be done twice.
  */
 export type RetryAdvice = 'never' | 'later' | 'look-first'
 

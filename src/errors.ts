@@ -22,7 +22,6 @@ export const exitCodes = {
 
 export type FailureKind = keyof typeof exitCodes
 
-/** Names of headers are in lower case. */
 interface RawResponse {
   status: number
   statusText: string
@@ -48,7 +47,7 @@ export interface FailureDetails {
   isPermanent?: boolean
 
   status?: number
-  /** Seconds. */
+  /** Seconds until the next attempt, as the service requests. */
   retryAfter?: number
   requestId?: string
   /** Message of the service, unescaped. */
@@ -61,7 +60,6 @@ export interface FailureDetails {
   response?: RawResponse
 
   consequence?: string
-  /** Set if there is more than one problem. */
   problems?: string[]
   /** Ids of the tool uses for which the session waits. */
   pending?: string[]
@@ -71,7 +69,6 @@ export interface FailureDetails {
   session?: string
   /** The received answer; base64 for an image. If `kept` names no file, the message contains the answer. */
   answer?: string
-  /** Files with the received data, which parley saved after the failure. */
   kept?: SavedFiles
 }
 
@@ -130,7 +127,6 @@ export function toFailure(error: unknown, state?: string): CliError {
   })
 }
 
-/** Joins the messages of two failures, unless the deadline caused both failures. */
 export const joinFailures = (output: unknown, answer: unknown): unknown =>
   output instanceof CliError && answer instanceof CliError && answer !== output && !answer.details.deadline
     ? output.with({}, `${output.message}; ${answer.message}`)
@@ -158,7 +154,6 @@ export function convertDeadlineFailure<T>(error: T): T | CliError {
   return isStop ? new CliError('stopped', error.message, { ...error.details, retry: 'later' }) : error
 }
 
-/** After this number of problems, a check may stop. */
 export const maxCountedProblems = 1000
 
 export function createUsageErrorFromProblems(name: string, problems: string[]): CliError {

@@ -63,7 +63,7 @@ export function createProcessHost(): Host {
 function limitYoungGeneration(cleanups: RunContext['cleanups']): void {
   setGrowthFactor(1)
   // V8 rejects compiled code that was stored with other flags, so the default is restored before parley
-  // stores it.
+  // stores compiled code.
   cleanups.add(restoreYoungGeneration)
 }
 

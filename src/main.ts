@@ -15,7 +15,6 @@ import { WorkTracker } from './work-tracker.ts'
 
 export { createProcessHost } from './host.ts'
 
-/** Minimum time for the last write, even after the deadline. */
 const finalWriteGraceMs = 1000
 
 /** Returns the exit code. Never throws. */
@@ -78,7 +77,6 @@ export async function main(argv: string[], outer: Host): Promise<number> {
     host.exitAfter?.(getWriteDeadline() - host.timers.now())
   }
 
-  /** Monotonic milliseconds; Infinity without a deadline. */
   function getWriteDeadline(): number {
     return Math.max(deadline.atMs, host.timers.now() + finalWriteGraceMs)
   }
@@ -163,7 +161,6 @@ async function findStaticText(argv: string[]): Promise<string | undefined> {
   return findCompletionScript(shell)
 }
 
-/** Calls all cleanups. Returns true if one of them left the cursor at the start of a line. */
 function cleanUp(cleanups: ShortLivedSet<() => unknown>): boolean {
   let isAtStart = false
   for (const clean of cleanups) {

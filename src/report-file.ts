@@ -18,7 +18,6 @@ export interface RunOutcome {
 }
 
 export interface ReportSource {
-  /** File names are relative to `cwd`. */
   host: { readonly cwd: string; timers: Timers }
   summary: Summary
   tracker: WorkTracker

@@ -13,7 +13,6 @@ export class RunReport {
     if (!hasFlag(argv, '--dry-run') && !hasFlag(argv, '--curl')) this.#name = findFlagValue(argv, '--report')
   }
 
-  /** Removes an earlier report. Throws a `CliError` if the file cannot be written. */
   async open(): Promise<void> {
     const name = this.#name
     this.disable()
@@ -22,7 +21,7 @@ export class RunReport {
     this.#write = createReportWriter(name, this.#source)
   }
 
-  /** Turns the report off. No effect after `open`. */
+  /** Has no effect after `open`. */
   disable(): void {
     this.#name = undefined
   }
@@ -33,7 +32,7 @@ export class RunReport {
     this.writeSync(end)
   }
 
-  /** Writes the report synchronously, because signal handlers cannot wait. No effect before `open`. */
+  /** Synchronous, because signal handlers call it. Has no effect before `open`. */
   writeSync(end: RunOutcome): void {
     const write = this.#write
     this.#write = undefined

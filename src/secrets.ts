@@ -1,6 +1,5 @@
 import { CliError } from './errors.ts'
 
-/** Redacts secrets in text for stderr, reports and previews. */
 export class Secrets {
   readonly #secrets = new Map<string, Secret>()
   #maxSecretLength = 0
@@ -90,7 +89,6 @@ export class Secrets {
     return redactInner(whole, 0)
   }
 
-  /** Returns true also for a header with a harmless name whose value contains a secret. */
   isSecretHeader(name: string, value: string): boolean {
     return isSecretHeader(name, value) || this.redact(value) !== value
   }
@@ -119,7 +117,7 @@ export class Secrets {
   }
 }
 
-/** In UTF-16 units. */
+/** Maximum length of a block, in UTF-16 units. */
 const blockLength = 256 * 1024
 
 /** Maximum length of one escaped UTF-16 unit. JSON within JSON escapes a unit several times. */
@@ -155,7 +153,6 @@ const addressSecrets = [
   /([?&#][\w.-]*(?:key|token|secret|password|signature)=)[^\s&#"'\\]+/gi,
 ]
 
-/** Finds a secret in plain text, with escapes, and inside base64. */
 class Secret {
   readonly #word: string
   readonly #words: ReadonlySet<string>

@@ -28,7 +28,6 @@ export function endProcessOnSignal(clean: (exit: number) => string, stderr: StdS
   }
 }
 
-/** After this call, the next signal ends the process at once. */
 export function removeSignalHandlers(): void {
   for (const signal of signals) process.removeAllListeners(signal)
 }

@@ -28,9 +28,8 @@ type WarningCounts = {
 }
 
 interface SessionFigures {
-  /** During this run. */
   run?: UsageAndCost
-  /** Since the session's creation. */
+  /** Usage since the session's creation. */
   session?: UsageAndCost
   toolUses?(): ToolUseCounts
   readonly warnings: WarningCounts
@@ -51,9 +50,8 @@ export class Summary {
   /** A number of the service that parley could not read is `null`. */
   readonly usage: Record<string, number | null> = {}
   readonly figures: SessionFigures = { warnings: {} }
-  /** `undefined` if there are too many files to list. */
   files: Set<string> | undefined = new Set()
-  /** For a batch: lines by outcome, and failed lines by kind of failure. */
+  /** Counts of a batch: lines by outcome, and failed lines by kind of failure. */
   counts: (() => { counts: object; failures: object }) | undefined
 
   constructor(startMs: number) {
@@ -85,7 +83,6 @@ export function addAnswerFacts(summary: Summary, { id, model, stopReason, usage 
   addToSums(summary.usage, usage)
 }
 
-/** A sum is `null` if one of its numbers is `null`. */
 export function addToSums(sums: Record<string, number | null>, counts: object = {}): void {
   for (const [name, count] of Object.entries<number | null | undefined>({ ...counts })) {
     const { [name]: before = 0 } = sums

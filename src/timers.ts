@@ -1,4 +1,3 @@
-/** Tests replace the clocks and the random numbers. */
 export interface Timers {
   /** Monotonic milliseconds. Deadlines, pauses and durations use this clock. */
   now(): number

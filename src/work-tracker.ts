@@ -35,7 +35,6 @@ export interface WorkHooks {
 /** A request with all its attempts. It lasts from the first attempt to the response or failure. */
 export type TrackedCall = ReturnType<typeof createCall>
 
-/** Tracks the work and the calls of a run, and describes their state if the run fails or a signal ends it. */
 export class WorkTracker {
   readonly #hooks: WorkHooks[] = []
   /** The latest call that changes data, and the calls that were in progress when it began. */
@@ -130,7 +129,6 @@ export class WorkTracker {
     return [...this.#inProgress].filter((call) => call.getOutcome().mayDuplicate).length
   }
 
-  /** A second run of the same command may repeat a request that was carried out or billed. */
   get mayDuplicate(): boolean {
     if (this.unansweredCount > 0) return true
     return this.#describeRerun()?.mayDuplicate ?? this.#mayDuplicate
@@ -184,7 +182,6 @@ function createCall(rules: DeliveryRules, { onAccepted, onEnd }: CallEvents) {
       stateBefore = state
     },
     reach,
-    /** Records that the request was carried out. If a signal ends parley later, parley prints `message`. */
     confirm(message?: string) {
       reach('done')
       if (message !== undefined) onAccepted(message)

@@ -76,7 +76,7 @@ test.each<[status: string, code: number, result: string | RegExp, body?: string]
     ' <!doctype html><p>Sign in</p>',
   ],
 ])(
-  'if a GET of the model answers %s, config check exits with %i',
+  'if a GET of the model answers %j, config check exits with %i',
   async (status, code, result, body = '{"error":{"type":"authentication_error","message":"no"}}') => {
     const script = answer({ model: response(body, status) })
     const ended = await checkServer(script, ['--retries', '0'])
@@ -107,7 +107,7 @@ test.each([
     '<title>Sign in</title>',
   ],
 ])(
-  'C29: if the session list answers %s, config check exits with %i',
+  'C29: if the session list answers %j, config check exits with %i',
   async (status, code, result, body = '{"error":{"type":"authentication_error","message":"no"}}') => {
     const ended = await checkServer(answer({ list: response(body, status) }), ['--retries', '0'])
     expect(ended.code).toBe(code)
@@ -199,7 +199,7 @@ test.each([
     /^failed: PARLEY_BASE_URL: plain http to gateway\.test would not be encrypted/,
   ],
 ])(
-  'C29: config check exits with 3 if a chat could not send its token: %j (needs sh)',
+  'C29: config check exits with 3 if chat could not send a token with the settings %j (needs sh)',
   async (env, result) => {
     const ended = await run(check, { env: { ...env, PARLEY_AGENTS_URL: '' }, stdin: '' })
     expect(ended).toMatchObject({ code: 3, requests: [] })

@@ -319,7 +319,7 @@ function prepare() {
 const signal = { message: 'interrupted: x', kept: 'a.part' }
 const interruption = { exit: 143, signal }
 
-test('a signal writes no report before the run starts, and the report of a run is never replaced', async () => {
+test('a signal writes a report only after the run has started, and no later write replaces this report', async () => {
   const { cwd, report } = prepare()
   report.writeSync(interruption)
   expect(readdirSync(cwd)).toEqual([])
@@ -367,7 +367,7 @@ test('F31: --report replaces a report of up to 16 MiB and keeps a longer file', 
   expect(() => createReportWriter('r.json', source)).toThrow('it is neither empty nor a report')
 })
 
-test('the report has a separate field for each value of a run', async () => {
+test('--report has the model, session, usage, cost, files and counts of a run, with secrets redacted', async () => {
   const { cwd, summary, tracker, secrets, report } = prepare()
   secrets.add('canary-token')
   Object.assign(summary, {

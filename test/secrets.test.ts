@@ -36,9 +36,9 @@ describe('parley redacts secrets in a text', () => {
     ['JSON with escaped slashes', json.replaceAll('/', '\\/')],
     ['JSON escapes', encode((char) => `\\u${codeOf(char, 16).padStart(4, '0')}`)],
     ['JSON escapes in capitals', encode((char) => `\\u${codeOf(char, 16).padStart(4, '0').toUpperCase()}`)],
-    ['a URL', encodeURIComponent(secret)],
-    ['a URL in small letters', encodeURIComponent(secret).replace(/%../g, (code) => code.toLowerCase())],
-    ['a URL in JSON', encodeURIComponent(secret).replaceAll('%', '\\u0025')],
+    ['percent-encoding', encodeURIComponent(secret)],
+    ['lower-case percent-encoding', encodeURIComponent(secret).replace(/%../g, (code) => code.toLowerCase())],
+    ['percent-encoding in JSON', encodeURIComponent(secret).replaceAll('%', '\\u0025')],
     ['percent-encoding of every character', encode((char) => `%${codeOf(char, 16)}`)],
     ['numeric HTML entities', encode((char) => `&#${codeOf(char, 10)};`)],
     ['numeric HTML entities with zeros', encode((char) => `&#${codeOf(char, 10).padStart(7, '0')};`)],
@@ -47,7 +47,7 @@ describe('parley redacts secrets in a text', () => {
     ['named HTML entities', 'ca&sol;n&quot;&lt;a&gt;&amp;r&apos;y\\'],
     ['named HTML entities in capitals', 'ca&SOL;n&QUOT;&LT;a&GT;&AMP;r&APOS;y\\'],
     ['HTML entities in JSON', 'ca\\u0026sol;n\\u0026quot;&lt;a&gt;&amp;r&apos;y\\\\'],
-    ['a URL with a plain backslash', `ca%2Fn%22%3Ca%3E%26r'y\\`],
+    ['percent-encoding with a plain backslash', `ca%2Fn%22%3Ca%3E%26r'y\\`],
   ])('parley redacts a secret that is encoded as %s', (_, text) => {
     const { redact } = createSecrets(secret)
     expect(redact(`<${text}>`)).toBe('<[redacted]>')
@@ -125,7 +125,7 @@ describe('parley redacts secrets in a long text', () => {
     ['in JSON', json, '[redacted]'],
     ['in a URL', url, '[redacted]'],
     ['as a password', 'https://user:pass@host', 'https://[redacted]@host'],
-  ])('parley redacts a secret that crosses the boundary of two blocks, %s', (_, encoded, shown) => {
+  ])('parley redacts a secret that crosses the boundary of two blocks of text: %s', (_, encoded, shown) => {
     const { redact } = createSecrets(secret)
     const step = Math.ceil(encoded.length / 10)
     for (let before = 0; before < encoded.length + step; before += step) {
@@ -134,7 +134,7 @@ describe('parley redacts secrets in a long text', () => {
     }
   })
 
-  test('parley redacts overlapping secrets at the boundary of two blocks as one', () => {
+  test('parley redacts overlapping secrets at the boundary of two blocks of text as one', () => {
     const { redact } = createSecrets('abcdef', 'defghi', 'ghijkl')
     for (let before = 0; before <= 12; before += 3) {
       const start = ' '.repeat(block - before)
@@ -153,7 +153,7 @@ describe('parley redacts secrets in a long text', () => {
         )
   })
 
-  test('redaction reads a text only as far as parley prints it', () => {
+  test('redaction does not read all of a long text that parley cuts', () => {
     let read = 0
     const text = Object.assign(Object('x'.repeat(2 ** 22)), {
       slice(start: number, end: number) {
@@ -284,7 +284,7 @@ describe('parley redacts secrets in a failure', () => {
     expect(redactFailure(new CliError('usage', 'x')).details).toEqual({})
   })
 
-  test('parley shortens the texts and the body of a failure, but not an answer that no file contains', () => {
+  test('parley shortens the texts and the body of a failure, but not an answer that is saved in no file', () => {
     const long = `known-secret${' x'.repeat(2 ** 20)}`
     const details = { serviceMessage: long, answer: long, body: { a: long, b: long }, resume: [long] }
     const { message, details: shown } = redactFailure(new CliError('refused', long, details))
@@ -310,7 +310,7 @@ describe('parley redacts secrets in a failure', () => {
     expect(JSON.stringify(details.body).length).toBeLessThan(2 ** 22)
   })
 
-  test("parley shows 200 levels of a failure's body, and its numbers as numbers", () => {
+  test("parley shows 200 nested levels of a failure's body, with unquoted numbers, and … for deeper levels", () => {
     const nested = (levels: number, inner: unknown) => {
       let value = inner
       for (let level = levels; level > 0; level--) value = level % 2 === 0 ? [value] : { a: value }

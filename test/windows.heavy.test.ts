@@ -64,7 +64,7 @@ describe('the profile file on Windows is in APPDATA', () => {
 describe('an output name with a backslash at its end is a folder only on Windows', () => {
   const exchange = answering(message('Hi'))
 
-  test('on Windows an output that ends with a backslash is a folder', async () => {
+  test('on Windows parley treats an -o value that ends with a backslash as a folder', async () => {
     const argv = ['image', 'a fox', '-m', 'painter', '-o', 'pics\\']
     expect(await run(argv, { platform: 'win32' })).toMatchObject({ code: 0, out: 'pics\\a-fox.png\n' })
     const ended = await run(['chat', 'x', '-o', 'pics\\'], { platform: 'win32', exchange })
@@ -75,7 +75,7 @@ describe('an output name with a backslash at its end is a folder only on Windows
     })
   })
 
-  test('on other systems an output that ends with a backslash is a file (needs POSIX files)', async () => {
+  test('on POSIX parley treats an -o value that ends with a backslash as a file (needs POSIX files)', async () => {
     const cwd = temporaryFolder()
     expect((await run(['chat', 'x', '-o', 'odd\\'], { cwd, exchange, platform: 'linux' })).code).toBe(0)
     expect(readdirSync(cwd)).toEqual(['odd\\'])
@@ -98,7 +98,7 @@ test.each([
   [3, 0, ''],
   [100, 3, 'permission denied'],
 ])(
-  'on Windows parley waits for a lock file that is busy %i times, up to a limit',
+  'on Windows parley retries up to a limit if opening its lock file fails with EPERM %i times',
   async (times, code, err) => {
     const { cwd, env } = createWindows(failing('openSync', { code: 'EPERM', times, end: '.parley-lock' }))
     const ended = await execute(['config', 'set', 'timeout', '5'], { cwd, env })
@@ -107,7 +107,7 @@ test.each([
   },
 )
 
-test('image copies an image if the file system has no hard links', async () => {
+test('parley image saves its image with a copy if the file system has no hard links', async () => {
   const { cwd, env } = createWindows(failing('linkSync', { code: 'EISDIR', times: 1 }))
   const argv = ['image', 'a fox', '--profile', 'demo', '-q']
   expect(await execute(argv, { cwd, env })).toMatchObject({ code: 0, out: 'a-fox.png\n', err: '' })
@@ -122,7 +122,7 @@ test('on Windows parley reads a pipe on stdin although Node does not report it a
   expect(out).toContain('piped text')
 })
 
-test('on Windows an EOF error of stdout counts as a reader that closed the pipe', async () => {
+test('on Windows parley exits with 0 if stdout fails with EOF, because the reader closed the pipe', async () => {
   const { env } = createWindows(failing('writeSync', { code: 'EOF', times: 1, end: '1' }))
   expect(await execute(['--version'], { env })).toMatchObject({ code: 0, out: '', err: '' })
 })
@@ -151,7 +151,7 @@ describe('a signal ends parley on Windows with its exit code', () => {
     expect(readdirSync(cwd)).toEqual(['preload.cjs'])
   })
 
-  test('on Windows the first SIGINT of a batch waits for the running requests and exits with 130', async () => {
+  test('on Windows a batch finishes its running requests after the first SIGINT and exits with 130', async () => {
     const { cwd, env } = createWindows(sendSignal('SIGINT'))
     writeFileSync(join(cwd, 'in.ndjson'), '"a"\n"b"\n')
     let release = () => {}
@@ -168,13 +168,13 @@ describe('a signal ends parley on Windows with its exit code', () => {
   })
 })
 
-describe('a secret command runs in cmd.exe on Windows', () => {
+describe('accessTokenCommand runs in cmd.exe on Windows', () => {
   const withSecretCommand = async (command: string, more: Record<string, string> = {}) => {
     const pointed = await serving((socket) => socket.end(answer))
     return { ...pointed, PARLEY_ACCESS_TOKEN: '', PARLEY_ACCESS_TOKEN_COMMAND: command, ...more }
   }
 
-  test('on Windows a secret command runs in cmd.exe (needs Windows)', async () => {
+  test('on Windows accessTokenCommand runs in cmd.exe (needs Windows)', async () => {
     const ended = await execute(['chat', 'x'], { env: await withSecretCommand('echo token-1& echo more') })
     expect(ended).toMatchObject({ code: 0, out: 'Hi\n', err: '' })
     const failed = await execute(['chat', 'x'], {
@@ -184,7 +184,7 @@ describe('a secret command runs in cmd.exe on Windows', () => {
     expect(failed.err).toContain('failed with exit code 5: no such item')
   })
 
-  test('on Windows the command of a secret does not get PARLEY_API_KEY, not even in lower case (needs Windows)', async () => {
+  test('on Windows accessTokenCommand gets no PARLEY_API_KEY, not even in lower case (needs Windows)', async () => {
     const env = await withSecretCommand('echo [%PARLEY_API_KEY%][%OWN%] 1>&2& exit 1', {
       OWN: 'kept',
       PARLEY_API_KEY: '',
@@ -194,7 +194,7 @@ describe('a secret command runs in cmd.exe on Windows', () => {
     expect(ended.err).not.toContain('canary')
   })
 
-  test('on Windows parley ends all processes of a secret command (needs taskkill)', async () => {
+  test('on Windows parley ends all processes of accessTokenCommand (needs taskkill)', async () => {
     const cwd = temporaryFolder()
     const family = join(cwd, 'family.cjs')
     writeFileSync(

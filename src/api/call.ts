@@ -31,7 +31,6 @@ interface ApiRequest {
   parts: RequestParts
 }
 
-/** Implements `parley api`: sends one request and prints the body of its response byte for byte. */
 export async function callApi(context: Context, options: ApiOptions, words: string[]): Promise<void> {
   const settings = await readSettings(context)
   const { endpoint, parts } = await readRequest(context, settings, words, options)

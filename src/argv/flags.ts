@@ -1,6 +1,5 @@
 import { Argument, Option } from 'commander'
 
-/** With `updates`, the run reads the file and then writes it. */
 export class FileFlag extends Option {
   readonly use: 'reads' | 'writes' | 'updates'
 
@@ -61,7 +60,6 @@ export function toJsonNumber(value: string): string {
   return json
 }
 
-/** Checks a number for the body of a request. The number may have any length. */
 export function toJsonInteger(value: string): string {
   if (!isInteger.test(value)) throw new Error('not a whole number such as 0 or 800')
   return value

@@ -3,7 +3,6 @@ import { closest, distance } from 'fastest-levenshtein'
 /** Longer words are not compared, because comparing them takes long and they are rarely misspellings. */
 const maxWordLength = 100
 
-/** Returns ` (did you mean x?)`, or an empty text. */
 export function suggestSpelling(word: string, candidates: readonly string[]): string {
   if (word.length > maxWordLength) return ''
   const candidate = closest(word, candidates)

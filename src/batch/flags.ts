@@ -36,7 +36,10 @@ export const createBatchTopicFlags = (): Option[] => [
 
 /** Hides all flags except `--batch` in the help of a command, because `parley help batch` lists them. */
 export const createBatchFlags = (): Option[] => [
-  new FileFlag('--batch <file>', "one request per line of a file, or - for stdin: 'parley help batch'"),
+  new FileFlag(
+    '--batch <file>',
+    "send one request per line of a file (- for stdin); see 'parley help batch'",
+  ),
   ...createBatchTopicFlags().map((flag) => flag.hideHelp()),
 ]
 

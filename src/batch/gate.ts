@@ -13,7 +13,6 @@ export interface BatchLimits {
 
 export interface BatchState {
   gate: RequestGate
-  /** Lines that wait for a retry. */
   waiting: readonly BatchLine[]
   /** The next line of the input. `awaited`: parley is reading it. `none`: the input has ended. */
   next: BatchLine | 'awaited' | 'none'
@@ -119,7 +118,6 @@ interface FailedRequest {
 }
 
 const maxRetryAfterMs = 3_600_000
-/** After pauses of this total length without a success, the batch ends. */
 const maxFailedPausesMs = 300_000
 /** Longest time after a pause in which answers add no slot. */
 const maxBurstMs = 60_000

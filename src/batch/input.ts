@@ -75,7 +75,7 @@ export interface BatchSource {
   close(): void
 }
 
-/** Counts of a batch. With `--share`, only the lines of the share count. */
+/** With `--share`, only the lines of the share count. */
 export class BatchTally implements BatchUsage {
   /** Number of lines. `undefined` until the end of a pipe. */
   total?: number
@@ -118,7 +118,6 @@ export async function openBatchSource({ input, host }: Context, name: string): P
 const maxLineMebibytes = 64
 const maxLineBytes = maxLineMebibytes * 1024 * 1024
 
-/** Returns the text of a line without surrounding blanks, or a description of its problem. */
 export function decodeBatchLine({ bytes }: RawLine): { text: string } | { problem: string } {
   if (!bytes) return { problem: `it is longer than ${maxLineMebibytes} MiB` }
   if (!isUtf8(bytes)) return { problem: `it is not UTF-8 text: ${describeUtf8Fix(bytes)}` }
@@ -176,7 +175,7 @@ export async function readBatchInput(
   return rereadLines(source, prepare, tally, checked)
 }
 
-/** Numbers and fingerprints of the checked lines. Fingerprints take a fraction of the memory of hashes. */
+/** Fingerprints take a fraction of the memory of hashes. */
 interface CheckedLines {
   numbers: number[]
   fingerprints: number[]

@@ -114,7 +114,7 @@ class FingerprintMap {
  */
 const getFingerprint = (hex: string): number => Number.parseInt(hex.slice(0, 13), 16)
 
-/** A hash with a suffix (`#2`), or one that a user has edited, is not a digest, so it is hashed first. */
+/** A hash with a suffix (`#2`), or a hash that a user has edited, is not a digest, so it is hashed first. */
 const getHashFingerprint = (hash: string): number =>
   getFingerprint(/^[0-9a-f]{32}$/.test(hash) ? hash : digest('sha256', hash))
 

@@ -60,13 +60,11 @@ export async function openResultsFile(
       if (count > 0) addFileToSummary(summary, name)
     }
 
-    /** Throws a `CliError` if another process has taken over, removed, replaced or truncated the file. */
     function requireOwned(): void {
       file.requireUnchanged()
       lock.requireHeld()
     }
 
-    /** Appends a whole line, or nothing. Throws a `CliError` if writing fails. */
     function write(line: string): void {
       requireOwned()
       const { size } = file
@@ -79,7 +77,6 @@ export async function openResultsFile(
       addFileToSummary(summary, name)
     }
 
-    /** Removes a new file that is still empty. */
     function close(): void {
       const isUntouched = file.findChange() === undefined && lock.isHeld()
       if (file.size === 0 && !isResumed && isUntouched) rmSync(path, { force: true })

@@ -31,7 +31,7 @@ export interface BatchRunOptions {
   limits: BatchLimits
   timers: Timers
   reporter: Pick<BatchReporter, 'write' | 'describe' | 'note' | 'onResult' | 'onRetry' | 'onPause'>
-  /** Destination of the results. Without it, or if writing fails, results are printed on stdout. */
+  /** If omitted, or if writing fails, results are printed on stdout. */
   results?: Pick<ResultsFile, 'write' | 'requireOwned'> | undefined
   /** Saves a result that stdout did not accept. Synchronous, because signal handlers call it. */
   save(text: string): void
@@ -64,7 +64,6 @@ export class BatchRun implements BatchState {
   readonly #retryAbort = new AbortController()
   #pauseCause: CliError | undefined
   #hasReportedMissingTokens = false
-  /** True if repeating a failed line may pay for its answer twice. */
   mayDuplicate = false
   readonly #unprintedResults: ShortLivedSet<string> = new ShortLivedSet()
   /**
@@ -147,9 +146,6 @@ export class BatchRun implements BatchState {
     })
   }
 
-  /**
-   * Waits until `until`, the deadline, or the end of a pending operation. Throws if none of them can occur.
-   */
   async #waitForEvent(now: number, until: number): Promise<void> {
     if (this.#pending === 0 && until === Infinity) throw new Error('the batch has nothing to wait for')
     const at = this.phase === 'cancelled' ? until : Math.min(until, this.limits.retry.deadline)
@@ -356,7 +352,6 @@ export class BatchRun implements BatchState {
   }
 }
 
-/** Sorts failures that a later run may avoid before all others, and then by line number. */
 const compareFailures = (one: LineFailure, other: LineFailure): number =>
   Number(mayPass(other)) - Number(mayPass(one)) || one.index - other.index
 

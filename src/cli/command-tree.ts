@@ -7,7 +7,6 @@ const createConfigEntry = (name: keyof typeof configCommands, summary: string): 
   load: async () => ({ default: (await import('../commands/config.ts')).configCommands[name] }),
 })
 
-/** parley loads the module of a command only when the command is called. */
 export const commandEntries: Record<string, CommandEntry> = {
   chat: {
     summary: 'ask a model and print the answer',
@@ -22,7 +21,7 @@ export const commandEntries: Record<string, CommandEntry> = {
   events: {
     summary: 'send events to an agent session and read them',
     notes: [
-      "-s ID or PARLEY_SESSION names a session: 'parley sessions list' lists them, and 'parley sessions create' creates one. With '--profile demo' any name is a session.",
+      "-s ID or PARLEY_SESSION names a session: 'parley sessions list' lists them, and 'parley sessions create' creates one. With '--profile demo', any name works.",
     ],
     group: {
       send: {
@@ -66,7 +65,7 @@ export const commandEntries: Record<string, CommandEntry> = {
         load: () => import('../commands/sessions/create.ts'),
       },
       show: {
-        summary: 'show the status and usage of a session, and the tool uses for which it waits',
+        summary: 'show the status, usage and waiting tool uses of a session',
         requests: 'reads',
         load: () => import('../commands/sessions/show.ts'),
       },
@@ -78,10 +77,10 @@ export const commandEntries: Record<string, CommandEntry> = {
     load: () => import('../commands/api.ts'),
   },
   policy: {
-    summary: 'try rules for tool uses',
+    summary: 'test rules for tool uses',
     group: {
       check: {
-        summary: 'try a policy on recorded or live tool uses',
+        summary: 'test a policy on recorded or live tool uses',
         requests: 'reads',
         load: () => import('../commands/policy/check.ts'),
       },
@@ -92,7 +91,7 @@ export const commandEntries: Record<string, CommandEntry> = {
     group: {
       init: createConfigEntry('init', 'prompt for everything a profile needs'),
       check: {
-        ...createConfigEntry('check', 'try the addresses and credentials of a profile'),
+        ...createConfigEntry('check', 'test the addresses and credentials of a profile'),
         requests: 'reads',
         without: ['--raw', '--dry-run', '--curl'],
       },

@@ -20,7 +20,7 @@ export const createGeneralFlags = () => [
   new Option('-q, --quiet', 'print only errors and important warnings on stderr'),
   new Option(
     '--errors <form>',
-    'json: print failures as one JSON line on stderr; github: also as GitHub Actions annotations',
+    'json: print each failure as a JSON line on stderr; github: also print GitHub Actions annotations',
   ).choices(['json', 'github']),
   new Option('--color <when>', 'auto, always or never').choices(['auto', 'always', 'never']),
   new Option('--no-pager', 'print long help without a pager'),
@@ -108,7 +108,6 @@ export function readSharedFlags(
   }
 }
 
-/** Throws a usage error if a given flag lacks a required flag, or if another flag excludes it. */
 export function checkFlagRules(given: readonly CommandLineFlag[], flagRules: FlagRules = {}): void {
   const has = (flag: string) => given.some((each) => each.flag === flag)
   for (const { flag } of given) {

@@ -5,7 +5,6 @@ import type { Style } from '../io/style.ts'
 
 const minDescriptionColumns = 20
 
-/** A description gets its own lines if it would be too narrow next to its term. */
 export const helpLayoutOptions: Partial<Help> = {
   minWidthToWrap: minDescriptionColumns,
   formatItem(term, termWidth, description, helper) {
@@ -28,7 +27,6 @@ export function wrapHelp(text: string, width: number | undefined, { bold }: Pick
     .replace(heading, (words) => bold(words))
 }
 
-/** On a terminal, a long text goes through the pager unless `isPaged` is false. */
 export async function printHelp(
   context: Pick<Context, 'host' | 'cleanups'>,
   text: string,

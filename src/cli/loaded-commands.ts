@@ -2,7 +2,7 @@ import { rootCommandEntry } from './command-tree.ts'
 import { declareRequestFlags } from './flags.ts'
 import { ParleyCommand } from './parley-command.ts'
 
-/** Loads the modules of all commands. Returns `parley` first, and each group before its commands. */
+/** Returns `parley` first, and each group before its commands. */
 export function loadAllCommands(): Promise<ParleyCommand[]> {
   const root = new ParleyCommand('parley').option('-V, --version', 'print the version')
   root.entry = rootCommandEntry

@@ -29,7 +29,7 @@ export class UnknownNameError extends Error {
 const findFlagName = (word: string) => settingNames.find((name) => getSettingFlag(name) === word) ?? word
 
 const generalFlagsNote = "Shared flags: --profile NAME, -q and others: see 'parley help settings'."
-const requestFlagsNote = `Shared flags: --profile NAME, --raw, --dry-run, --curl, -H, -q, -v, and a flag for each setting, such as --timeout: see 'parley help settings'.`
+const requestFlagsNote = `Shared flags: --profile NAME, --raw, --dry-run, --curl, -H, -q, -v, and flags for most settings, such as --timeout: see 'parley help settings'.`
 
 const helpFlag = ['-h, --help', 'print this help'] as const
 
@@ -204,7 +204,6 @@ function checkAttachedValue(word: string, command: ParleyCommand): void {
   if (/\s/.test(word) && !(option instanceof HeaderFlag)) throw new UnknownNameError(command, [word])
 }
 
-/** Shortens commander's message for an invalid value. */
 function shortenParseErrors(parameter: Option | Argument, name: string): void {
   const { parseArg, argChoices } = parameter
   if (!parseArg || parseArg === appendFlagValue) return

@@ -24,7 +24,7 @@ const generatedLists: Record<string, () => Row[]> = {
   variables: () => [
     ...settingNames.map((name): Row => [getSettingVariable(name), getSettingDefinition(name).about]),
     ['PARLEY_PROFILE', 'the current profile'],
-    ['PARLEY_SESSION', 'the default session for events send, confirm, run, list and follow'],
+    ['PARLEY_SESSION', "the default session for the events commands, 'sessions show' and 'config check'"],
     ['PARLEY_CONFIG_DIR', 'the folder of the profile file'],
     ['HTTPS_PROXY, HTTP_PROXY', 'the proxy; also ALL_PROXY, and NO_PROXY for hosts without a proxy'],
     ['NODE_EXTRA_CA_CERTS', "a file of CA certificates, in addition to the system's"],
@@ -51,7 +51,7 @@ function describeSetting(name: SettingName): string {
 /** The build copies the topics next to the program. */
 const readTopic = (name: TopicName) => readFileSync(join(import.meta.dirname, `topics/${name}.txt`), 'utf8')
 
-/** Reads the topic `exit-codes`. The keys are the kinds of failures. */
+/** The keys are the kinds of failures. */
 export function readExitCodeDescriptions(): Map<string | undefined, string | undefined> {
   const rows = readTopic('exit-codes').replace(/\n {9,}/g, ' ')
   const found = rows.matchAll(/^ {2}\d+ +(\S+) +(.*?)(?: \[.*\])?$/gm)

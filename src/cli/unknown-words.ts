@@ -28,7 +28,6 @@ export function describeUnknownWord(unknown: UnknownNameError, isHelp: boolean):
   return `${start}${near || list}${mayBePrompt ? '; to ask a model, put chat before the prompt' : ''}`
 }
 
-/** Finds commands of that name in other groups, or a topic. */
 function suggestFromOtherGroups(typed: string, isHelp: boolean): string | undefined {
   const groups = Object.keys(commandEntries).filter((name) =>
     Object.hasOwn(commandEntries[name]?.group ?? {}, typed),
@@ -38,7 +37,6 @@ function suggestFromOtherGroups(typed: string, isHelp: boolean): string | undefi
   return !isHelp && isTopic(typed) ? `'parley help ${typed}' prints this topic as text` : undefined
 }
 
-/** Suggests names that begin with the word, otherwise the most similar name. */
 function suggestNames(word: string, names: string[]): string {
   const letters = word.replace(/^-+/, '')
   const begun = letters.length > 2 ? names.filter((name) => name.startsWith(word)) : []

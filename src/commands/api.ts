@@ -8,17 +8,17 @@ const methods = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS']
 export default {
   parameters: () => [
     new Argument('<service>', 'the service').choices(['gateway', 'agents']),
-    new Argument('<path>', 'a path such as /v1/sessions, with the query'),
+    new Argument('<path>', 'a path such as /v1/sessions, with any query string'),
     new Option('-X, --method <method>', 'the method (default: GET, or POST with a body)').choices(methods),
-    new FileFlag('-i, --input <file>', 'the body: a file, or - for stdin (a pipe is read only with -)'),
+    new FileFlag('-i, --input <file>', 'the body: a file, or - for stdin (parley reads stdin only with -)'),
     new Option('--set <path=value>', 'set any field of the JSON body, repeatable').argParser(appendFlagValue),
-    new FileFlag('-o, --output <file>', 'write a complete answer to a file, replacing the file', 'writes'),
+    new FileFlag('-o, --output <file>', 'write the complete response to a file, replacing it', 'writes'),
     new Option('--include', 'print the status line and headers before the body'),
     new Option('--paginate', 'GET: print the items of all pages, one per line'),
   ],
 
   notes: [
-    'Prints the body of the answer byte for byte, whatever its status; the exit code reflects the status. parley retries GET, HEAD and OPTIONS after transient failures. It retries other methods only if the service accepted nothing, or with --retry-unknown.',
+    'Prints the response body byte for byte, whatever the status; the exit code reflects the status. parley retries GET, HEAD and OPTIONS after transient failures. It retries other methods only if the service did not accept the request, or with --retry-unknown.',
   ],
 
   examples: [

@@ -11,20 +11,24 @@ const notSpecified = '(undocumented by the gateway)'
 
 export default {
   parameters: () => [
-    new Argument('[prompt...]', 'the prompt; stdin is appended, or replaces the word -'),
-    new Option('-m, --model <name>', 'the model (default: the setting chatModel, else alpha-2.5-pro)'),
+    new Argument('[prompt...]', "the prompt; stdin is appended, or inserted at '-'"),
+    new Option('-m, --model <name>', 'model (default: chatModel setting, or alpha-2.5-pro)'),
     new TextFlag('--system <text>', `instructions, or @FILE ${notSpecified}`),
     ...createPromptFlags('add a text, image, audio, video or PDF file', ` ${notSpecified}`),
     new Option('--stream', 'print the answer as it arrives'),
     new Option('--no-stream', 'wait for the whole answer'),
     new Option('--fail-on-cut', 'exit 8 if the answer was cut off or filtered'),
     new FileFlag('-o, --output <file>', 'write the complete answer to a file, replacing it', 'writes'),
-    new FileFlag('--thread <file>', 'continue the conversation in a file, with its model', 'updates'),
+    new FileFlag(
+      '--thread <file>',
+      "start or continue the conversation in a file, with the file's model unless -m is given",
+      'updates',
+    ),
     new FileFlag('--schema <file>', 'print JSON that matches this JSON Schema, or exit 8'),
     new Option('--schema-retries <n>', 'retry up to N times if the answer does not match').argParser(
       parseWholeNumber,
     ),
-    new Option('--markdown', 'lay out Markdown (default: on a terminal)'),
+    new Option('--markdown', 'render Markdown (default: on a terminal)'),
     new Option('--no-markdown', 'print the text verbatim'),
     new Option('--usage', 'show model, tokens and seconds, even in a pipe'),
     ...createBatchFlags(),
@@ -33,7 +37,7 @@ export default {
   notes: [
     `Documented models: ${documentedModels.join(', ')}. The names start with the value of the setting "family" (default alpha). parley also accepts any other name.`,
     'A long answer can take several requests (finish reason CONTINUATION), and each bills the prompt. parley sends up to 64 requests and sums their usage.',
-    'With --thread or --report, parley reads the whole answer even if the reader of stdout ends early (| head -1).',
+    'With --thread or --report, parley reads the whole answer even if the reader of stdout exits early (| head -1).',
   ],
 
   flagRules: {

@@ -37,7 +37,6 @@ import {
 import { describeUndocumentedBeta } from '../wire/sessions/betas.ts'
 import type { CommandModule } from './command.ts'
 
-/** Code that prompts or sends requests is imported only when a command needs it. */
 export const configCommands = {
   init: {
     notes: [
@@ -66,13 +65,13 @@ export const configCommands = {
     parameters: () => [
       new Option(
         '-s, --session <id>',
-        "a session to try the session service's key with (variable PARLEY_SESSION)",
+        "a session for testing the session service's key (variable PARLEY_SESSION)",
       ),
     ],
     notes: [
-      'Prints one line per service: ok, reachable, failed, or not tried, with the reason. The exit code is that of the first failure. A service that sends nothing for 30 s, or for --timeout, has failed. --raw, --dry-run and --curl do not apply.',
+      'Prints one line per service: ok, reachable, failed, or not tried, with the reason. The exit code is that of the first failure. A service fails if it sends nothing for 30 s; --timeout sets another limit. --raw, --dry-run and --curl do not apply.',
       'From the gateway, parley requests the model by GET, which costs nothing. 401, 402, 403 and 407 are failures. A redirect, a web page, 408, 425 and a 5xx are failures too, because they do not show whether the gateway accepts the token. Any other status counts as reachable: the gateway did not refuse the token. Only a chat shows that the model answers.',
-      'From the session service, parley requests one event of the session that -s names or, without -s, one session. If the session service answers 404 or 405, it is reachable, but nothing shows that it accepts the key.',
+      'From the session service, parley requests one event of the session that -s names or, without -s, one session. If the session service answers 404 or 405, it is reachable, but the status does not show whether it accepts the key.',
     ],
     examples: ['parley config check', 'parley config check -s sesn_1'],
     async run(context, { session }: { session?: string }) {
@@ -86,7 +85,7 @@ export const configCommands = {
       new SettingArgument(),
       new Argument(
         '[value]',
-        'its value; leave it out for a secret, which parley reads from stdin or a hidden prompt',
+        'its value; omit it for a secret, which parley reads from stdin or a hidden prompt',
       ),
       new Option('--no-validate', 'accept undocumented betas'),
     ],
@@ -178,7 +177,7 @@ export const configCommands = {
   },
 
   list: {
-    parameters: () => [new Option('--effective', 'list every value that applies, and its source')],
+    parameters: () => [new Option('--effective', 'list the values in effect, and the source of each')],
     notes: ['In a pipe the columns are separated by tabs.'],
     examples: ['parley config list', 'parley config list --effective'],
     async run(context, { effective }: { effective?: boolean }) {
@@ -242,7 +241,6 @@ export const configCommands = {
 
   profiles: {
     examples: ['parley config profiles'],
-    /** On a terminal, a star marks the current profile. */
     async run(context) {
       const { host, flags, messages, output } = context
       const file = await readProfiles(context.host, context.messages)
@@ -308,7 +306,6 @@ async function readValue(context: Context, name: SettingName): Promise<string> {
   return withPrompter(context, (prompter) => prompter.prompt(`${name} (not shown): `, { isHidden: true }))
 }
 
-/** Throws a `CliError` if stdin is not a terminal or the profile does not exist. */
 async function confirmDeletion(context: Context, name: string): Promise<boolean> {
   const { input } = context
   const file = await readProfiles(context.host, context.messages)

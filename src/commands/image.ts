@@ -7,8 +7,8 @@ import type { CommandModule } from './command.ts'
 
 export default {
   parameters: () => [
-    new Argument('[prompt...]', 'the prompt; stdin is appended, or replaces the word -'),
-    new Option('-m, --model <name>', 'the model (default: the setting imageModel)'),
+    new Argument('[prompt...]', "the prompt; stdin is appended, or inserted at '-'"),
+    new Option('-m, --model <name>', 'model (default: imageModel setting)'),
     ...createPromptFlags('add a reference image or a text'),
     new FileFlag('-o, --output <file>', 'a file, a folder (ending in /), or - for stdout', 'writes'),
     new Option('--force', 'replace an existing file at -o FILE (further images always get new names)'),

@@ -1,7 +1,6 @@
 import { toOneLine } from '../io/escape.ts'
 import type { AnswerSummary } from '../wire/gateway/answer-forms.ts'
 
-/** Facts that are known when the response has ended. */
 export interface AnswerOutcome {
   summary: AnswerSummary
   /** Kinds of content that are not text, such as `a function call`. */

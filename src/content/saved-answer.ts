@@ -103,7 +103,6 @@ export class FallbackFile {
     }
   }
 
-  /** `undefined` before the first write. */
   get part(): SavedPart | undefined {
     const failed = `could not be saved in ${this.#problem}`
     if (this.#file === undefined) return this.#problem === undefined ? undefined : { outcome: failed }
@@ -131,7 +130,6 @@ export class AnswerWriter {
     this.#saved = new FallbackFile(context, extension)
   }
 
-  /** Stores a chunk until `attempt` has written it. After a failed write, saves the chunk at once. */
   queue(chunk: Uint8Array | string): void {
     if (this.failure) this.#saved.write(chunk)
     else this.#queued.push(chunk)

@@ -24,7 +24,6 @@ import { EmulatedSessions, type EmulatedSessionsOptions } from './sessions/sessi
 export interface EmulatorOptions extends EmulatedSessionsOptions {
   /** If omitted, the emulator accepts any credential. */
   credentials?: { accessToken?: string; apiKey?: string }
-  /** Values of `--fault`. */
   faults?: readonly string[]
   /** If omitted, the emulator composes an answer from the prompt. */
   answer?: string | undefined

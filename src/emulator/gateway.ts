@@ -18,10 +18,6 @@ export const shortenQuote = (text: string): string =>
 const readTexts = ({ contents = [] }: GenerateRequest): string[] =>
   contents.map(({ parts = [] }) => parts.map(({ text = '' }) => text).join(' '))
 
-/**
- * Answers with `fixed` if given, with JSON if the request has a schema, otherwise with a quote of the
- * prompt.
- */
 export function composeEmulatedAnswer(request: GenerateRequest, model: string, fixed?: string) {
   const texts = readTexts(request)
   const promptText = texts.at(-1)?.trim() ?? ''

@@ -21,7 +21,7 @@ const timeoutsMs = {
   connectionsCheckingInterval: 500,
 }
 
-/** Starts an HTTP server. If `exchange` throws, the server closes or resets the connection. */
+/** If `exchange` throws, the server closes or resets the connection. */
 export async function startEmulatorServer({ port, host, exchange, onRequest }: ServerOptions) {
   const server = createServer(timeoutsMs, async (request, response) => {
     let status: number | undefined
@@ -42,7 +42,6 @@ export async function startEmulatorServer({ port, host, exchange, onRequest }: S
   return Object.assign(server, { port: (server.address() as AddressInfo).port })
 }
 
-/** A server that listens on all interfaces gets a URL with the loopback address. */
 export function formatServerUrl(host: string, port: number): string {
   const name = host === '0.0.0.0' ? '127.0.0.1' : host === '::' ? '::1' : host
   return `http://${isIP(name) === 6 ? `[${name}]` : name}:${port}`

@@ -6,7 +6,6 @@ export interface EmulatedResponse {
   status: number
   contentType: string
   headers?: Record<string, string>
-  /** Parts of the body, which are sent one by one. */
   pieces: Iterable<string> | AsyncIterable<string>
   /** Ends a stream of events, which would otherwise wait for the next event. */
   close?(): void

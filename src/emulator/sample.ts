@@ -5,7 +5,6 @@ const [maxValues, maxDepth, maxSampleTextLength] = [10_000, 100, 1000]
 
 const schemaHeading = 'JSON Schema:\n'
 
-/** Uses the schema in the last text with a schema. Returns `undefined` if no text has a schema. */
 export function createJsonSampleForPrompt(texts: readonly string[]): string | undefined {
   const withSchema = texts.findLast((text) => text.includes(schemaHeading))
   if (withSchema === undefined) return undefined
@@ -13,7 +12,7 @@ export function createJsonSampleForPrompt(texts: readonly string[]): string | un
   return isObject(schema) ? createJsonSample(schema) : undefined
 }
 
-/** Creates JSON that matches a JSON Schema, if the schema needs no keywords other than those below. */
+/** Creates JSON that matches a JSON Schema, if the schema needs no keywords other than the keywords below. */
 export function createJsonSample(schema: object): string {
   let left = maxValues
   const createValue = (part: unknown, depth = 0): unknown => {

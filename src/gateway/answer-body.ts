@@ -13,14 +13,14 @@ interface AnswerBodyConsumer {
   timers: Timers
 }
 
-/** After this silence, a stream that may be complete counts as complete. */
 const maxSilenceMs = 15_000
 
 const maxRestMs = 1000
 
 /**
- * Reads a body up to the answer's end, which `decoder` detects. Ignores failures after the answer's end.
- * `isEndAssumed` is true if the service sent no end, and the answer counts as complete after a silence.
+ * Reads a body up to the end of the answer, which `decoder` detects. Ignores failures after that end.
+ * `isEndAssumed` is true if the service sent no end. The answer then counts as complete after a silence of
+ * `maxSilenceMs`.
  */
 export async function readAnswerBody(
   response: HttpResponse,

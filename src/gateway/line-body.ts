@@ -31,12 +31,11 @@ interface SharedLineParts {
 }
 
 /**
- * Stands for the prompt in the sample body. No flag or text file can contain a NUL, so the placeholder occurs
- * nowhere else in the body.
+ * Placeholder for the prompt in the sample body. No flag or text file can contain a NUL, so the placeholder
+ * occurs nowhere else in the body.
  */
 const placeholder = 'the prompt\0'
 
-/** The line whose answer is requested, and the counters for its requests and tokens. */
 export interface RunningBatchLine {
   index: number
   spent: BatchLineUsage
@@ -53,7 +52,6 @@ interface LineReading<T> {
   line: RunningBatchLine
   answer: ContinuedAnswer
   reader: BatchLineAnswerReader<T>
-  /** Throws a `CliError` if the batch allows no further request for the same answer. */
   requireNext(): void
 }
 

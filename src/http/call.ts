@@ -150,7 +150,6 @@ export function createServiceCaller(context: Context, settings: ResolvedSettings
   return {
     open,
     dropPrintedSecrets: credentials.dropPrintedSecrets,
-    /** With `--dry-run` or `--curl`, prints the request and returns true. */
     async preview(endpoint: Endpoint, parts: RequestParts) {
       if (!dryRun && !curl) return false
       const { previewRequest } = await import('./preview.ts')
@@ -238,7 +237,7 @@ function createCallRules(
   }
 }
 
-/** The details are those of the earlier failure, because its attempt sent the request. */
+/** The result has the details of the earlier failure, because its attempt sent the request. */
 const joinEarlier = (failure: CliError, earlier: CliError): CliError =>
   earlier.with({ deadline: failure.details.deadline }, `${failure.message}; before that, ${earlier.message}`)
 

@@ -64,7 +64,7 @@ export function createConnectionPool(options: ConnectOptions, closers?: ShortLiv
         throw error
       }
     },
-    /** Keeps the connection for later requests, or closes it. The response must be complete. */
+    /** The response must be complete. */
     release(connection: Connection): void {
       if (!closers || connection.failuresBefore !== failures) {
         closeConnection(connection)

@@ -38,10 +38,6 @@ export function createCredentialProvider(context: Context, settings: ResolvedSet
       printedSecrets.clear()
       return hasAny
     },
-    /**
-     * Throws a `CliError` of kind `credentials` if the address or the secret is missing, or the secret does
-     * not belong to that address.
-     */
     async addTo(request: PreparedRequest): Promise<HttpRequest> {
       const { endpoint, credential, headers } = request
       const { service } = endpoint

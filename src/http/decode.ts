@@ -47,7 +47,10 @@ async function* decode({ body }: HttpResponse, coding: string): AsyncGenerator<U
   const [zlib, { Readable }] = await Promise.all([import('node:zlib'), import('node:stream')])
   const decoder = create(zlib, first.value[0] ?? 0)
   const source = Readable.from(joinChunks(first.value, chunks))
-  /** Compressed chunks, to pass on if decompressing fails. Not needed once the reader got decompressed data. */
+  /**
+   * Compressed chunks, which the reader gets if decompressing fails. `undefined` after the first decompressed
+   * data.
+   */
   let received: Uint8Array[] | undefined = []
   const keep = (chunk: Uint8Array) => received?.push(chunk)
   source.on('error', (error) => decoder.destroy(error)).pipe(decoder)

@@ -13,10 +13,6 @@ interface ExchangeOptions {
   /** Maximum time without data from the service; 0 for no limit. */
   timeoutMs: number
   connections: ConnectionPool
-  /**
-   * Contains, for each request in progress, a function that closes its connection. The end of the run calls
-   * these functions.
-   */
   closers: ShortLivedSet<() => void>
 }
 
@@ -257,7 +253,7 @@ class ChunkQueue implements AsyncIterable<Uint8Array>, AsyncIterator<Uint8Array,
   readonly #pause: (isPaused: boolean) => void
   readonly #onAbandon: () => void
   #arrived: Uint8Array[] = []
-  /** In reverse order, because removing the last element is faster than removing the first. */
+  /** Chunks in reverse order, because removing the last element is faster than removing the first. */
   #taken: Uint8Array[] = []
   #size = 0
   #isFull = false

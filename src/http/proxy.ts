@@ -4,7 +4,7 @@ import { findAddressProblem, isLoopbackHost } from '../wire/address.ts'
 import { waitForSocket } from './socket.ts'
 
 export interface HttpProxy {
-  /** Without user name and password, so messages may show the URL. */
+  /** URL without user name and password, so messages may show it. */
   url: URL
   authorization?: string
   variable: string
@@ -24,7 +24,10 @@ export function findProxy(url: URL, env: Env): HttpProxy | undefined {
   return parseProxy(env[variable] as string, variable)
 }
 
-/** Accepted as an HTTP proxy, as in curl. The port is required, because any word could be a host. */
+/**
+ * Matches a proxy without a scheme, which parley, like curl, uses as an HTTP proxy. The port is required,
+ * because any word could be a host.
+ */
 const hostAndPort = /^(?:[^\s/]*@)?(?:\[[\da-f:.]+\]|[\w.-]+):\d+\/?$/i
 
 function parseProxy(given: string, variable: string): HttpProxy {

@@ -122,7 +122,6 @@ export function encodePathSegment(name: string, value = ''): string {
 /** `-H` cannot set these headers, because parley or undici sets them, or undici refuses to send them. */
 const forbidden = /^(host|content-length|transfer-encoding|connection|keep-alive|upgrade|expect)$/i
 
-/** Parses the `NAME: VALUE` or `NAME:` of `-H`. Throws a usage error for an invalid or forbidden header. */
 export function parseHeader(line: string): Header {
   const colon = line.indexOf(':')
   const name = line.slice(0, Math.max(colon, 0))

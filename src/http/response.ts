@@ -8,7 +8,7 @@ import { readErrorBody } from '../wire/problem/problem.ts'
 import { findKindOfStatus } from './retry.ts'
 
 export interface FailureHeaders {
-  /** In seconds. */
+  /** Seconds until the next attempt. */
   retryAfter: number | undefined
   requestId: string | undefined
 }
@@ -48,7 +48,7 @@ const toFinite = (seconds: number) => Math.min(seconds, Number.MAX_SAFE_INTEGER)
 /** Limits for reading an error body, because it may never end. The status has already decided the failure. */
 const [maxErrorBodyBytes, maxErrorBodyMs] = [1024 * 1024, 10_000]
 
-/** Reads a response as a failure. A 3xx is a failure, too, because parley follows no redirect. */
+/** A 3xx is a failure, too, because parley follows no redirect. */
 export async function readErrorResponse(
   response: HttpResponse,
   { service }: Endpoint,

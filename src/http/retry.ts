@@ -39,7 +39,10 @@ interface StatusRow {
   isTransient?: true
   /** Only a request whose rule is at least as permissive is retried. If omitted, no request is retried. */
   requiredRule?: RepeatRule
-  /** Other requests of a batch: `wait` pauses them, `end` ends the batch. By default they continue. */
+  /**
+   * Effect on the other requests of a batch: `wait` pauses them, `end` ends the batch. If omitted, they
+   * continue.
+   */
   otherCalls?: 'wait' | 'end'
 }
 
@@ -132,7 +135,7 @@ export interface RetryPolicy {
   retries: number
   /** Also retries a request that was sent but not answered. */
   retryUnknown: boolean
-  /** In milliseconds of the monotonic clock, or Infinity. */
+  /** Milliseconds of the monotonic clock, or Infinity. */
   deadline: number
 }
 
@@ -147,7 +150,7 @@ export function canRetry(
   return requiredRule === 'always' && retryUnknown && repeat === 'failed' && !error.details.isCutOff
 }
 
-/** From the strictest to the most permissive. */
+/** Rules from the strictest to the most permissive. */
 const repeatRules: readonly RepeatRule[] = ['unaccepted', 'failed', 'always']
 
 /**
@@ -162,10 +165,6 @@ export function isTransientFailure(error: CliError): boolean {
 
 export const retryWaitsMs = { first: 500, longest: 8000 }
 
-/**
- * Each wait is twice as long as the wait before, up to `longest`. `random` is from 0 to 1, and 0 halves the
- * wait.
- */
 export const computeBackoffMs = (
   { first, longest }: typeof retryWaitsMs,
   earlierWaits: number,
@@ -180,10 +179,7 @@ export function findLongWaitFailure(error: CliError, waitMs: number): CliError |
   return error.with({}, `${error.message} (${why})`)
 }
 
-/**
- * Returns the milliseconds until the next attempt, or the failure that ends the call. `attempt` counts from
- * 1; `random` is from 0 to 1.
- */
+/** `attempt` counts from 1; `random` is from 0 to 1. */
 export function decideRetry(
   policy: RetryPolicy,
   error: CliError,

@@ -98,7 +98,6 @@ export function findSocketError(socket: Socket): Error | null {
   return error.code === 'EPIPE' ? null : Object.assign(error, { code: 'ECONNRESET' })
 }
 
-/** Throws if the socket fails or closes before the event. */
 export async function waitForSocket(socket: Socket, event: string): Promise<void> {
   let settle = () => {}
   try {

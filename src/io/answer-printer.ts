@@ -41,7 +41,6 @@ export async function createAnswerPrinter(
   })
 }
 
-/** Escapes control characters on a terminal. In a pipe the text stays unchanged. */
 function createTextPrinter(output: Output): AnswerPrinter {
   /**
    * Line breaks at the end of the received text, or half a surrogate pair. Both are printed only if more text

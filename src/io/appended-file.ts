@@ -36,7 +36,6 @@ export class AppendedFile {
   readonly #file: number
   #size = 0
 
-  /** Creates a missing file with mode 0600. */
   constructor({ path, name, refusal }: AppendedFileOptions) {
     this.#path = path
     this.#name = name
@@ -120,7 +119,7 @@ export class AppendedFile {
     if (length > 0 && last[0] !== newline) this.append('\n')
   }
 
-  /** No effect on Windows, which has no file modes. */
+  /** Has no effect on Windows, which has no file modes. */
   restrictToOwner(): void {
     if (!constants.O_NOFOLLOW) return
     this.#attempt(() => {

@@ -50,7 +50,6 @@ function ensureOwned(folder: string, { platform, uid }: CacheEnvironment): void 
   if (platform !== 'win32' && (stat.mode & 0o077) !== 0) chmodSync(folder, 0o700)
 }
 
-/** Does nothing if the folder exists. */
 export function makePrivateFolder(path: string): void {
   try {
     mkdirSync(path, 0o700)

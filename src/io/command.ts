@@ -20,7 +20,6 @@ export interface ShellCommand {
 interface ShellCommandOptions {
   /** Reading `cwd` throws if the current folder was removed. The command runs nevertheless. */
   host: { readonly cwd: string; platform: NodeJS.Platform; env: ShellCommand['env'] }
-  /** While the command runs, the set contains a function that kills the command. */
   cleanups: ShortLivedSet<() => void>
 }
 
@@ -37,7 +36,6 @@ const maxStdoutBytes = 2 ** 20
 
 const maxStderrBytes = 8192
 
-/** Kills the command at the deadline, or if its output exceeds `maxStdoutBytes`. */
 export async function runCommand(
   { text, env, input, isGroupLeader, deadline }: ShellCommand,
   { host, cleanups }: ShellCommandOptions,
@@ -138,7 +136,7 @@ function end(child: ChildProcess, isLeader: boolean, { platform, env }: ShellCom
   if (!isEnded) child.kill()
 }
 
-/** Sends TERM, and KILL 100 ms later. Returns false if `sh` cannot be run. */
+/** Returns false if `sh` cannot be run. */
 function endGroup(pid: number): boolean {
   const script = 'kill -s TERM -- "$1"; sleep 0.1; kill -s KILL -- "$1"'
   return spawnSync('sh', ['-c', script, 'sh', `-${pid}`], { stdio: 'ignore' }).error === undefined

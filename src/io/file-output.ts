@@ -173,7 +173,6 @@ function createDirectSink(stream: Writable, name: string, deadline: Deadline): S
 
 export type ReceivedPartSaver = Pick<FileOutput, 'savePart'>
 
-/** Returns hooks that save the received parts if the work fails or a signal ends it. */
 export const createSaveHooks = (...savers: (ReceivedPartSaver | undefined)[]) => ({
   save: () =>
     savers
@@ -201,7 +200,6 @@ const writeTo = promisify(writeFile)
 interface FileMode {
   /** Id of the user. A target that this user owns keeps its mode. `undefined` on Windows. */
   uid?: number | undefined
-  /** Default: the mode that the system gives to new files. */
   mode?: number
 }
 
@@ -238,7 +236,7 @@ export class TemporaryFile {
     writeFileSync(this.#file, content)
   }
 
-  /** Moves the file to `target`. Synchronous. On Windows, retries transient errors. */
+  /** Synchronous. On Windows, retries transient errors. */
   replace(target: string): void {
     this.#close()
     for (let pause = 10; ; pause *= 2) {
@@ -253,7 +251,7 @@ export class TemporaryFile {
     }
   }
 
-  /** Gives the file the second name `path`. Returns `false` if `path` exists already. Synchronous. */
+  /** Synchronous. Returns `false` if `path` exists already. */
   link(path: string): boolean {
     try {
       try {
@@ -323,7 +321,6 @@ interface LargeFile {
   bytes: Uint8Array
   replaces: boolean
   uid: number | undefined
-  /** While the file is incomplete, the set contains a function that removes the file. */
   cleanups: ShortLivedSet<() => void>
 }
 

@@ -46,7 +46,6 @@ interface InputReaderOptions {
   note(line: string): void
 }
 
-/** Text from stdin has no name. */
 type FileContent = { name?: string; text: string } | { mimeType: string; base64: string }
 
 export interface AcceptedFileKinds {
@@ -155,7 +154,6 @@ export class InputReader {
     return this.readText('-', reader, { kinds, onIdle })
   }
 
-  /** Prints a note and returns an empty text if stdin is blank. */
   async readPipedAddition(reader: string, kinds?: AcceptedFileKinds): Promise<string> {
     const text = await this.readPipedText(reader, kinds)
     if (text === undefined) return ''
@@ -255,7 +253,6 @@ const emptyStdinError = () => usageError('stdin is empty (--fail-on-empty)')
 
 type OpenStream = (stop: AbortSignal) => Readable | Promise<Readable>
 
-/** Yields the chunks of a stream. Prints the note if the first chunk takes longer than 2 s. */
 async function* read(
   open: OpenStream,
   name: string,
@@ -279,7 +276,6 @@ async function* read(
   }
 }
 
-/** Yields the chunks of a stream. After the last chunk, lets a pending signal end the process. */
 export async function* readStream(...stream: Parameters<typeof read>): AsyncGenerator<Uint8Array> {
   yield* read(...stream)
   await yieldToSignals()

@@ -49,7 +49,6 @@ export class FileLock {
     return stat?.ino === this.#inode && stat.size === 0n
   }
 
-  /** Throws a `CliError` if the lock was lost, for example while this process was suspended. */
   readonly requireHeld = (): void => {
     if (!this.isHeld()) throw new CliError('file', `${this.#name}: another parley process took over its lock`)
   }
@@ -75,7 +74,6 @@ export class FileLock {
   }
 }
 
-/** A lock without a change for this time counts as the lock of a killed process. */
 const staleAfterMs = 4000
 
 const waitingNoteDelayMs = 2000
@@ -131,10 +129,6 @@ export async function acquireLock(
   }
 }
 
-/**
- * Returns `undefined` if the file exists. On Windows, EPERM may mean that a removed file still has this name,
- * so EPERM is an error only after `waitingNoteDelayMs`.
- */
 function tryCreate(path: string, waited: number): number | undefined {
   try {
     return openSync(path, 'wx', 0o600)

@@ -57,7 +57,10 @@ export function createOutput(stdout: StdStream, deadline?: Deadline): Output {
     })
   }
 
-  /** Not a closure in `write`, because a closure would keep each chunk in memory until the program pauses. */
+  /**
+   * This function is not a closure in `write`, because a closure would keep each chunk in memory until the
+   * program pauses.
+   */
   const createCallback = (resolve: () => void) => (error?: Error | null) => {
     if (error) failure ??= error
     resolve()
@@ -89,10 +92,6 @@ export function createOutput(stdout: StdStream, deadline?: Deadline): Output {
   }
 }
 
-/**
- * Drops text instead of throwing `OutputClosed` if the reader has closed the output, so that the command
- * continues.
- */
 export function ignoreClosedReader(output: Output): Output {
   let isReaderClosed = false
   const attempt = async (act: () => Promise<void>) => {

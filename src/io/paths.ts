@@ -29,7 +29,6 @@ function realPath(path: string): string {
 
 const maxLinks = 40
 
-/** Returns the path and, if it is a symbolic link, the target of each link in turn. */
 export function listLinkChain(path: string): string[] {
   const places = [path]
   try {
@@ -106,14 +105,13 @@ export function findOutputTarget(
   }
 }
 
-/** Returns why a file that exists is not a regular file. */
 export function findFileKindProblem(stat: Stats | undefined): string | undefined {
   if (!stat || stat.isFile()) return undefined
   if (stat.isSymbolicLink()) return 'it is a symbolic link: give the path of the file'
   return stat.isDirectory() ? 'it is a folder' : 'it is not a regular file'
 }
 
-/** Returns the reason why parley must not write to `path`. Throws the errors of the file system. */
+/** Throws the errors of the file system. */
 export function findReplaceProblem(
   path: string,
   uid: number | undefined,

@@ -2,7 +2,6 @@ type PictureProtocol = 'kitty' | 'iterm2'
 
 type Environment = Readonly<Record<string, string | undefined>>
 
-/** If the terminal is unknown and the user requests pictures, returns the protocol of iTerm2. */
 export function findPictureProtocol(env: Environment, isWanted = false): PictureProtocol | undefined {
   const { TERM = '', TERM_PROGRAM = '', LC_TERMINAL, KITTY_WINDOW_ID, TMUX } = env
   // tmux and screen do not forward pictures, so no picture is shown.

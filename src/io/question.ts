@@ -18,7 +18,7 @@ export interface Prompter {
 
 interface QuestionOptions {
   isHidden?: boolean
-  /** If true, the answer has all lines of a pasted text. Otherwise it is the first line. */
+  /** If true, the answer has all lines of a pasted text. Otherwise the answer is its first line. */
   takesLines?: boolean
   /** Aborting rejects `prompt` with the signal's reason and drops the typed part of the answer. */
   signal?: AbortSignal | undefined
@@ -33,7 +33,6 @@ export class InputEnded extends CliError {
 interface PrompterOptions {
   host: { stdin: Stdin; stderr: StdStream; env: Readonly<Record<string, string | undefined>> }
   messages: Pick<MessagePrinter, 'hold' | 'release'>
-  /** While a question is open, the set contains a function that restores the terminal. */
   cleanups: ShortLivedSet<() => unknown>
   deadline: Deadline
 }
@@ -51,7 +50,6 @@ export function withPrompter<T>(
   return work(prompter).finally(prompter.close)
 }
 
-/** Returns true for yes. Enter means `byDefault`; the end of the input (Ctrl-D) means no. */
 export async function askYesNo(prompter: Prompter, question: string, byDefault = false): Promise<boolean> {
   const typed = await prompter.prompt(`${question} `).catch((error: unknown) => {
     if (error instanceof InputEnded) return 'no'
@@ -192,10 +190,7 @@ export function createPrompter({ host, messages, cleanups, deadline }: PrompterO
 /** After a pause of this length, all keys that were typed earlier have arrived. */
 const typingPauseMs = 50
 
-/**
- * Drops the keys that were typed before the question. Needs raw mode, because a terminal otherwise delivers
- * only complete lines.
- */
+/** Needs raw mode, because a terminal otherwise delivers only complete lines. */
 function dropTyped(keys: Readable, { interrupt }: Stdin): Promise<void> {
   return new Promise((resolve) => {
     const timer = setTimeout(() => {

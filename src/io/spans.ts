@@ -47,7 +47,7 @@ export const measureWidth = (line: StyledLine): number => measureColumns(getLine
 const unit =
   /[ \t]+|[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}][\p{M}\p{P}ー々]*|[^ \t\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}]+/gu
 
-/** Wraps a line between words. A word that is wider than a line stays whole. */
+/** A word that is wider than a line stays whole. */
 export function wrapLine(line: StyledLine, columns: number): StyledLine[] {
   if (measureWidth(line) <= columns) return [line]
   const rows: StyledLine[] = []

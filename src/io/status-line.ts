@@ -15,7 +15,6 @@ export class StatusLine {
     this.#write(cleared + text)
   }
 
-  /** Removes the status line while `write` prints, so the printed text appears above it. */
   printAbove<T>(write: () => T): T {
     if (this.#shown !== '') this.#write(this.#clear())
     try {
@@ -33,10 +32,7 @@ export class StatusLine {
     return wasShown
   }
 
-  /**
-   * Returns codes that erase the status line. If the terminal became narrower, the status line has several
-   * rows.
-   */
+  /** If the terminal became narrower, the status line has several rows. */
   #clear(): string {
     const above = Math.ceil(this.#shown.length / (this.#stream.columns || Infinity)) - 1
     return above > 0 ? `\x1b[${above}A\r\x1b[J` : '\r\x1b[2K'

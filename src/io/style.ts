@@ -8,10 +8,6 @@ export interface Style {
 
 const plain: Style = { dim: String, bold: String, red: String, green: String, yellow: String }
 
-/**
- * Decides by `--color`, then by `NO_COLOR`, then by `FORCE_COLOR`. Without them, returns true on a terminal,
- * unless `TERM` is `dumb` or `CLICOLOR` is 0.
- */
 export function wantsColour(
   choice: string | undefined,
   env: Readonly<Record<string, string | undefined>>,

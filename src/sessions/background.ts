@@ -13,7 +13,6 @@ export class BackgroundWork {
   readonly #listedByThread = new Map<string, readonly string[]>()
   readonly #threadOfWaitingUse = new Map<string, string>()
   readonly #endedThreads = new Set<string>()
-  /** Ids of the tool uses that waited for a reply when their thread was terminated. */
   readonly #cancelled = new Set<string>()
   readonly #runs = new Map<string, WorkflowRun & { isIdle: boolean }>()
   readonly #endedRuns = new Set<string>()
@@ -29,7 +28,6 @@ export class BackgroundWork {
     if (type.startsWith('workflow_run.')) this.#addRunEvent(event)
   }
 
-  /** Removes the waiting tool uses of the interrupted threads, and returns their ids. */
   interrupt(event: SessionEvent): string[] {
     const isAll = isOfMainThread(event)
     const ids = [...this.#threadOfWaitingUse].flatMap(([id, thread]) =>
@@ -78,7 +76,6 @@ export class BackgroundWork {
     return [...this.#runs.values()]
   }
 
-  /** The agent will continue without input: a workflow run is open, or its result is unread. */
   get willContinue(): boolean {
     return this.hasUnreadResult || this.#runs.size > 0
   }

@@ -16,8 +16,8 @@ export function requireTimeLeft(deadline: Deadline): void {
 }
 
 /**
- * The failure has no `sent`, so reports show whether the whole run sent anything. The delivery of the last
- * request does not matter, because that request only read the session.
+ * Creates a failure without `sent`, so a report shows whether the whole run sent anything. The delivery of the
+ * last request does not matter, because that request only read the session.
  */
 export const createFollowDeadlineError = (
   message = 'the deadline passed while parley followed the session',
@@ -93,7 +93,6 @@ export class ReconnectPolicy implements RetryRules {
     return wait
   }
 
-  /** Allows a retry after the first 401 if a command prints the secrets, because they may be new then. */
   #allowsRetry(error: CliError): boolean {
     const { isPermanent, retryAfter = 0, status } = error.details
     if (error.kind === 'response') return !isPermanent && ++this.#invalidResponses <= maxInvalidResponses

@@ -77,7 +77,7 @@ function filterFlags({ given }: Context['flags'], isWanted: (flag: string) => bo
   return given.filter((each, index) => isWanted(each.flag) && !isReplaced(each, index)).flatMap(toArgs)
 }
 
-/** Returns the command that sets a session's budget. Without `budget`, the command removes the budget. */
+/** Without `budget`, the returned command removes the session's budget. */
 export function formatBudgetCommand({ flags }: Flags, session: string, budget?: Money): string {
   const isCopied = (flag: string) => serviceFlags.has(flag) && !/^--(no-)?(beta|validate)$/.test(flag)
   const cap = budget && { amount: String(budget.amount), currency: budget.currency }

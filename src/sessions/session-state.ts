@@ -24,7 +24,10 @@ import {
 import { type Money, readSessionBudget, readSessionUsage } from '../wire/sessions/usage.ts'
 import { BackgroundWork, type WorkflowRun } from './background.ts'
 
-/** Reason why the session stopped. `why` is the message of the last error since the last task. */
+/**
+ * Reason why the session stopped. `why` is the explanation of the service, or the message of the last error
+ * since the last task.
+ */
 type Stop =
   | { kind: 'done'; reason: string }
   /** If the idle event lists no waiting tool uses, `ids` has all unanswered tool uses. */
@@ -47,7 +50,6 @@ export interface ToolUse {
   input: unknown
   /** Id of the child thread; missing in the main thread. */
   thread?: unknown
-  /** The service's own decision (`evaluated_permission`). */
   permission?: unknown
   text?: string | undefined
   /** A client allowed the tool use and must now run the tool and send its result. */
@@ -58,7 +60,6 @@ export interface ToolUse {
   isContradicted?: boolean | undefined
   /** The tool use has a result or was denied. To save memory, `input` and `text` are then removed. */
   isClosed?: boolean
-  /** The service ran the tool without a confirmation and sent the result. */
   isFinished?: boolean
 }
 
@@ -79,7 +80,6 @@ interface Answer {
 /** The part of a session's state that depends on the order of its events. `restart` resets this part. */
 class OrderedState {
   protected readonly answers = new Map<string, Answer>()
-  /** Ids of the tool uses that were waiting when a client interrupted them. An idle event clears the set. */
   protected readonly interrupted = new Set<string>()
   /** Ids of the unanswered tool uses since the last task. */
   protected readonly open = new Set<string>()
@@ -109,9 +109,8 @@ class OrderedState {
   protected readonly unansweredListed = new Set<string>()
   protected budget: Money | undefined
   protected cost: Money | undefined
-  /** `terminated` or `deleted`. */
+  /** Status of an ended session: `terminated` or `deleted`. */
   protected end: string | undefined
-  /** Message of the last error since the last task. */
   protected error: string | undefined
   /** The service no longer retries after the last error, and no later event shows work. */
   hasFinalError = false
@@ -284,7 +283,6 @@ export class SessionState extends OrderedState {
     return { kind: 'stuck', reason: type, category, why: explanation ?? error }
   }
 
-  /** The stop of a running session that only waits for replies to tool uses of its child threads. */
   get #stalledStop(): Stop | undefined {
     const isStalled = this.status === 'stalled' && !this.isReplying
     const ids = isStalled ? [...new Set([...this.pendingInThreads, ...this.unlisted])] : []
@@ -324,7 +322,6 @@ export class SessionState extends OrderedState {
     )
   }
 
-  /** Pending tool uses to which the service accepts a reply now. */
   get answerable(): string[] {
     const { isIdle, end, idle } = this
     if (!isIdle) return this.pendingInThreads
@@ -413,10 +410,6 @@ export class SessionState extends OrderedState {
     return background.canContinue || (background.hasUnreadResult && reason !== 'requires_action' && !isHalted)
   }
 
-  /**
-   * Returns whether the agent continues without a further client event. Returns false after an interrupt,
-   * because the workflow runs may then never end.
-   */
   #continuesWithoutInput(reason: string | undefined): boolean {
     const { background, isHalted } = this
     const isPaused = reason === undefined || reason === 'end_turn' || reason === 'retries_exhausted'
@@ -444,7 +437,6 @@ export class SessionState extends OrderedState {
     awaitingResult.add(id)
   }
 
-  /** Returns whether this is the first answer to a waiting or unknown tool use. */
   #addAnswer(event: SessionEvent, isShown: boolean): boolean {
     const { answers, awaitingResult, open } = this
     const isResult = event.type !== 'user.tool_confirmation'
@@ -483,8 +475,7 @@ export class SessionState extends OrderedState {
   }
 
   /**
-   * A tool use that the last idle event lists has no answer. Removes answered tool uses from
-   * `unansweredListed`, so that answering a long list takes linear time.
+   * Removes answered tool uses from `unansweredListed`, so that answering a long list takes linear time.
    */
   get #hasUnansweredListed(): boolean {
     const { unansweredListed } = this

@@ -35,13 +35,11 @@ export const createBetaFlags = (noValidateHelp = 'accept undocumented betas'): O
 export interface SessionAccess {
   context: Context
   caller: ServiceCaller
-  /** Fields that all requests to a session have in common. */
   parts: {
     params: { session: string }
     headers: Record<string, string>
     /** Command with which the user can check whether sent events arrived: it lists the session's events. */
     inspectCommand: string
-    /** The deadline of the command, or an earlier deadline for one part of its work. */
     deadline: Deadline
     requireLock?: () => void
   }

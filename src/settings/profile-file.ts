@@ -47,7 +47,6 @@ export function requireProfilePath(info: ProcessInfo): string {
   throw new CliError('credentials', `no home folder for profiles: set ${variable} or PARLEY_CONFIG_DIR`)
 }
 
-/** The profile file exists, but the user may not read it. */
 export class UnreadableProfilesError extends CliError {}
 
 const unreadableError = (path: string, why: string) =>
@@ -73,7 +72,6 @@ export async function readProfiles(host: ProcessInfo, messages: Context['message
   return bytes === undefined ? {} : parseProfiles(bytes, path)
 }
 
-/** Returns the first path that another user can write to: the profile file, its folder, or a link to it. */
 export function findExposedPath(info: ProcessInfo): string | undefined {
   const path = findProfilePath(info)
   const { uid } = info
@@ -154,7 +152,6 @@ function openExisting(path: string): number | undefined {
   }
 }
 
-/** Returns the folder of the file, or the file itself, if one of them is a symbolic link. */
 export const findSymbolicLink = (path: string): string | undefined =>
   [dirname(path), path].find((each) => lstatIfExists(each)?.isSymbolicLink())
 

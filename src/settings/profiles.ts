@@ -147,7 +147,6 @@ export async function changeProfile(
   return changed
 }
 
-/** Throws a usage error if the profile is built in or its name is invalid. */
 export function requireChangeableProfile({ name, chosenBy }: { name: string; chosenBy: string }): void {
   if (name === demoProfileName) {
     const which = `the profile ${demoProfileName}, chosen by ${chosenBy},`

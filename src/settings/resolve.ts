@@ -60,7 +60,6 @@ async function readHeaderLine(given: string, { input, secrets }: Context): Promi
   return line
 }
 
-/** Returns `Infinity` for a run without a deadline. */
 export const computeDeadline = (startMs: number, { values }: Pick<ResolvedSettings, 'values'>): number =>
   values.deadline > 0 ? startMs + values.deadline * 1000 : Infinity
 

@@ -115,7 +115,6 @@ type WithDefault = {
   [K in SettingName]: (typeof settingDefinitions)[K] extends { default: unknown } ? K : never
 }[SettingName]
 
-/** The values of all settings. A setting without a value and without a default is absent. */
 export type Settings = { [K in WithDefault]: Value<K> } & {
   [K in Exclude<SettingName, WithDefault>]?: Value<K>
 }

@@ -41,7 +41,6 @@ function removeAddedPath(name: SettingName, address: unknown): string | undefine
   return at < 0 ? undefined : `${origin}${pathname.slice(0, at)}`
 }
 
-/** Returns a warning for an address that requests refuse. `profile` is the value of `--profile`. */
 export function describeUnencryptedAddress(
   [name, value]: [name: SettingName, value: unknown],
   { allowHttp }: ProfileValues,

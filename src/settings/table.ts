@@ -83,7 +83,7 @@ export const settingDefinitions = {
   },
   markdown: {
     type: 'toggle',
-    about: 'lay out Markdown on a terminal',
+    about: 'render Markdown on a terminal',
     default: true,
     commandFlag: '--markdown',
   },

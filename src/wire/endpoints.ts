@@ -4,7 +4,6 @@ import type * as z from './zod.ts'
 export interface Endpoint extends DeliveryRules {
   service: 'gateway' | 'agents'
   method: 'GET' | 'HEAD' | 'POST' | 'PUT' | 'PATCH' | 'DELETE' | 'OPTIONS'
-  /** `{name}` is a placeholder for a path segment or for a part of a segment. */
   path: string
   accept?: string
   /**

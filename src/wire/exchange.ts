@@ -45,7 +45,6 @@ export function createBodyCollector(limit = Infinity) {
   let whole: Uint8Array = Buffer.alloc(0)
   let size = 0
   return {
-    /** Returns the number of bytes collected so far. */
     add(chunk: Uint8Array): number {
       if (size === 0 && chunk.length < limit) {
         // A short body is usually one chunk and needs no copy.

@@ -17,7 +17,7 @@ export interface ListPage {
   data: unknown[]
   /** Source text of each element of `data`, on one line. */
   texts: string[]
-  /** True if the page has a field about a next page, even an empty one. */
+  /** True if the page has a field about a next page, even an empty field. */
   hasNextField: boolean
   /**
    * Returns the parameter that requests the next page, or `undefined` after the last page. Throws a
@@ -28,7 +28,8 @@ export interface ListPage {
 
 export function readListPage(text: string, listName: string): ListPage {
   let texts: string[] = []
-  // `parseJson` would scan the text once more to check the nesting. `listJsonElements` checks it already.
+  // `parseJson` would scan the text once more to check the nesting. `listJsonElements` already checks the
+  // nesting.
   const page = parseReceived(text, listName, () => {
     const value: unknown = JSON.parse(text)
     texts = listJsonElements(text, Array.isArray(value) ? undefined : 'data')

@@ -1,4 +1,6 @@
-/** Returns the first `length` UTF-16 units of a text, or one less if a surrogate pair would be cut in half. */
+/**
+ * Returns the first `length` UTF-16 units of a text, or one unit less if the end would cut a surrogate pair.
+ */
 export function takeTextStart(text: string, length: number): string {
   if (text.length <= length) return text
   return text.slice(0, length).replace(/[\ud800-\udbff]$/, '')

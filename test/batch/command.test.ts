@@ -50,7 +50,7 @@ const status = (code: number, headers: Record<string, string> = {}) =>
   answering('{"error":{"type":"x","message":"no"}}', { status: code, headers })
 
 describe('requests of a batch', () => {
-  test('--batch accepts every form of a line, and applies words and flags to each', async () => {
+  test('--batch accepts every form of a line, and applies prompt words and flags to each line', async () => {
     const body = '{"contents":[{"role":"user","parts":[{"text":"own"}]}]}'
     const lines = [
       '"a text"',
@@ -117,7 +117,7 @@ describe('requests of a batch', () => {
     expect(JSON.parse(json.err).error).toMatchObject({ kind: 'usage', exit: 2, sent: 'no' })
   })
 
-  test('--batch with a pipe sends the lines before an invalid line', async () => {
+  test('--batch sends the lines before an invalid line if it reads a pipe', async () => {
     const argv = ['chat', '--batch', '-', '--errors', 'json']
     const ended = await run(argv, { stdin: '"p 1"\n"p 2"\nbad\n"p 4"\n' })
     expect([ended.code, indexes(parseResults(ended.out)), ended.requests.length]).toEqual([2, [1, 2], 2])
@@ -260,7 +260,7 @@ describe('batch whose requests the service refuses', () => {
   })
 })
 
-describe('secret command of a batch', () => {
+describe('accessTokenCommand of a batch', () => {
   const command = 'echo x >> runs; echo token-$(wc -l < runs | tr -d " ")-0123456789'
 
   function world(accepts: (token: string, count: number) => boolean) {
@@ -524,7 +524,7 @@ describe('the end of a batch', () => {
     expect(saved.map(({ text }) => text)).toEqual(['answer 1', 'answer 2'])
   })
 
-  test('a batch with --errors json prints the results that neither stdout nor the temporary folder accepts', async () => {
+  test('--errors json contains the results if neither stdout nor the temporary folder accepts them', async () => {
     const cwd = folderWith(1)
     const { code, err } = await run([...batch, '--errors', 'json'], {
       cwd,
@@ -686,7 +686,7 @@ describe('answers of a batch that were paid for', () => {
       return { ...response, body: body() }
     }
 
-  test('a bug in parley while reading an answer ends a batch with 1 and saves the answer', async () => {
+  test('after a bug in reading an answer, a batch exits with 1 and a result with the received part', async () => {
     const text =
       'event: content_block_delta\ndata: {"type":"content_block_delta","delta":{"type":"text_delta","text":"paid"}}\n\n'
     for (const [start, body] of [
@@ -735,7 +735,7 @@ describe('tokens of failed answers', () => {
   ]
 
   test.each(checks)(
-    'B10: --max-total-tokens counts answers that fail because of %s',
+    'B10: --max-total-tokens counts the tokens of answers that failed because of %s',
     async (_, flags, answer) => {
       const cwd = folderWith(40)
       schema(cwd)
@@ -770,7 +770,7 @@ describe('tokens of failed answers', () => {
     },
   )
 
-  test('B10: --max-total-tokens counts all requests of a retried line', async () => {
+  test('B10: --max-total-tokens counts the tokens of all requests of a retried line', async () => {
     const cwd = folderWith(1)
     schema(cwd)
     const answers = [answering(message('no')), status(429), status(500), answering(message('{}'))]

@@ -167,8 +167,8 @@ describe('concurrency of a batch', () => {
     ['does not raise its concurrency after answers to requests that started before a pause', 2, 0, 9000, 4],
     ['does not raise its concurrency right after a pause', 2, 1, 3999, 4],
     ['raises its concurrency once the time since a pause equals the length of the pause', 2, 1, 4000, 5],
-    ['does not raise its concurrency in the first minute after a longer pause', 1000, 1, 1_059_999, 4],
-    ['raises its concurrency a minute after a pause at the latest', 1000, 1, 1_060_000, 5],
+    ['does not raise its concurrency in the first minute after a pause of 1000 s', 1000, 1, 1_059_999, 4],
+    ['raises its concurrency one minute after a pause of 1000 s', 1000, 1, 1_060_000, 5],
   ])('a batch %s', (_, retryAfter, pauseNumber, now, slots) => {
     expect(play([[retryAfter, 0, 0], ...Array(4).fill(['success', pauseNumber, now])]).slots).toBe(slots)
   })
@@ -417,28 +417,36 @@ describe('the gate decides the next step of a batch', () => {
   })
 })
 
+const classes = {
+  'pauses and retries the line': 'refused',
+  'pauses if such failures repeat': 'outage',
+  'fails the line': 'line',
+  'fails the line and stops': 'all',
+  stops: 'not sent',
+} as const
+
 test.each([
-  ['a failed connection', 'refused', 'not-sent', {}],
-  ['a 429', 'refused', 'rate-limited', { sent: 'yes', status: 429 }],
-  ['a 503 with Retry-After', 'refused', 'rate-limited', { sent: 'yes', status: 503 }],
-  ['a permanent 429', 'line', 'rate-limited', { sent: 'yes', status: 429, isPermanent: true }],
-  ['a rate_limit_error in a 200', 'line', 'rate-limited', { sent: 'yes', status: 200 }],
-  ['a 400', 'line', 'refused', { sent: 'yes', status: 400 }],
-  ['a 500', 'outage', 'service', { sent: 'yes', status: 500 }],
-  ['an api_error in a 300', 'outage', 'service', { sent: 'yes', status: 300 }],
-  ['a 408', 'outage', 'service', { sent: 'yes', status: 408 }],
-  ['an api_error in a 200', 'line', 'service', { sent: 'yes', status: 200 }],
-  ['an unreadable answer', 'line', 'response', { sent: 'yes', status: 200 }],
-  ['a missing answer', 'outage', 'unknown', { sent: 'unknown' }],
-  ['a bug in parley', 'all', 'unexpected', { sent: 'yes', status: 200 }],
-  ['a 401', 'all', 'credentials', { sent: 'yes', status: 401 }],
-  ['a 402', 'all', 'payment', { sent: 'yes', status: 402 }],
-  ['an answer that cannot be saved', 'all', 'file', { sent: 'yes', status: 200 }],
-  ['a missing credential', 'not sent', 'credentials', {}],
-  ['a wrong setting', 'not sent', 'usage', {}],
-  ['an unwritable file', 'not sent', 'file', {}],
-] as const)('a batch classifies %s as "%s"', (_, effect, kind, details) => {
-  expect(classifyLineFailure(failure(kind, details))).toBe(effect)
+  ['a failed connection', 'pauses and retries the line', 'not-sent', {}],
+  ['a 429', 'pauses and retries the line', 'rate-limited', { sent: 'yes', status: 429 }],
+  ['a 503 with Retry-After', 'pauses and retries the line', 'rate-limited', { sent: 'yes', status: 503 }],
+  ['a permanent 429', 'fails the line', 'rate-limited', { sent: 'yes', status: 429, isPermanent: true }],
+  ['a rate_limit_error in a 200', 'fails the line', 'rate-limited', { sent: 'yes', status: 200 }],
+  ['a 400', 'fails the line', 'refused', { sent: 'yes', status: 400 }],
+  ['a 500', 'pauses if such failures repeat', 'service', { sent: 'yes', status: 500 }],
+  ['an api_error in a 300', 'pauses if such failures repeat', 'service', { sent: 'yes', status: 300 }],
+  ['a 408', 'pauses if such failures repeat', 'service', { sent: 'yes', status: 408 }],
+  ['an api_error in a 200', 'fails the line', 'service', { sent: 'yes', status: 200 }],
+  ['an unreadable answer', 'fails the line', 'response', { sent: 'yes', status: 200 }],
+  ['a missing answer', 'pauses if such failures repeat', 'unknown', { sent: 'unknown' }],
+  ['a bug in parley', 'fails the line and stops', 'unexpected', { sent: 'yes', status: 200 }],
+  ['a 401', 'fails the line and stops', 'credentials', { sent: 'yes', status: 401 }],
+  ['a 402', 'fails the line and stops', 'payment', { sent: 'yes', status: 402 }],
+  ['an answer that cannot be saved', 'fails the line and stops', 'file', { sent: 'yes', status: 200 }],
+  ['a missing credential', 'stops', 'credentials', {}],
+  ['a wrong setting', 'stops', 'usage', {}],
+  ['an unwritable file', 'stops', 'file', {}],
+] as const)('if the cause of a failure is %s, a batch %s', (_, effect, kind, details) => {
+  expect(classifyLineFailure(failure(kind, details))).toBe(classes[effect])
 })
 
 describe('outage of the service during a batch', () => {

@@ -63,7 +63,7 @@ async function runUntilKill(
   return { ended, open, paid }
 }
 
-test('after failures and kills, every line of a batch succeeds exactly once', async () => {
+test('a batch that is resumed after failures and kills answers every line exactly once', async () => {
   const property = fc.asyncProperty(
     fc.infiniteStream(act),
     fc.array(kill, { maxLength: 6 }),

@@ -36,7 +36,7 @@ describe('hashes and ids of batch lines', () => {
     expect(registry.countRequestsNotInInput()).toBe(1)
   })
 
-  test('a batch finds the 600 finished lines among 1,200', () => {
+  test('a batch recognizes the 600 finished lines among 1,200 lines by their hashes', () => {
     const registry = new BatchLineRegistry()
     const hashes = Array.from({ length: 1200 }, (_, number) => `hash ${number}`)
     for (const hash of hashes.slice(600)) registry.addResult({ hash, isOk: true })
@@ -45,7 +45,7 @@ describe('hashes and ids of batch lines', () => {
   })
 
   test.each(['', '0'.repeat(32), 'x'.repeat(32), `x${digest}`])(
-    'a batch accepts any hash in the results: %j',
+    'a batch accepts any text as the hash of an earlier result: %j',
     (hash) => {
       const registry = new BatchLineRegistry()
       registry.addResult({ id: 1, hash, isOk: true })

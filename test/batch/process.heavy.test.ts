@@ -41,7 +41,7 @@ async function interrupt(act: (kill: (signal: NodeJS.Signals) => void, answerAll
   return { ...(await ended), cwd, env, server }
 }
 
-test('the first SIGINT finishes the running requests of a batch, which then dies by SIGINT (needs signals)', async () => {
+test('after SIGINT, a batch finishes its running requests and then ends by SIGINT (needs signals)', async () => {
   const { signal, err, out, cwd, env, server } = await interrupt((kill, answerAll) => {
     kill('SIGINT')
     setTimeout(answerAll, 200)
@@ -62,16 +62,19 @@ test('the first SIGINT finishes the running requests of a batch, which then dies
 test.each([
   ['SIGTERM', 'SIGTERM'],
   ['SIGINT', 'SIGINT'],
-] as const)('a %s ends a batch at once with complete results (needs signals)', async (first, second) => {
-  const { signal, err, cwd, out } = await interrupt((kill) => {
-    kill(first)
-    if (first === 'SIGINT') setTimeout(() => kill(second), 100)
-  })
-  expect(signal).toBe(first)
-  expect(err).toMatch(/parley: interrupted: 4 ok .*; to resume: the same command with --resume\n$/)
-  expect([out, resultsIn(cwd)]).toEqual(['', [1, 2, 3, 4]])
-  expect(readdirSync(cwd).sort()).toEqual(['in.ndjson', 'r.ndjson'])
-})
+] as const)(
+  'after one SIGTERM or two SIGINTs, a batch ends at once with complete results: %s (needs signals)',
+  async (first, second) => {
+    const { signal, err, cwd, out } = await interrupt((kill) => {
+      kill(first)
+      if (first === 'SIGINT') setTimeout(() => kill(second), 100)
+    })
+    expect(signal).toBe(first)
+    expect(err).toMatch(/parley: interrupted: 4 ok .*; to resume: the same command with --resume\n$/)
+    expect([out, resultsIn(cwd)]).toEqual(['', [1, 2, 3, 4]])
+    expect(readdirSync(cwd).sort()).toEqual(['in.ndjson', 'r.ndjson'])
+  },
+)
 
 test('B15: a batch whose stdout is closed from the start exits with 11 and sends nothing (needs /proc)', async () => {
   const { cwd, env, server } = await prepare(3, (socket) => void socket.write(answer))
@@ -112,7 +115,7 @@ test('a batch exits with 11 at a file size limit, and --resume requests only lin
   expect(server.requests.length).toBeLessThanOrEqual(40 + 4)
 })
 
-test('B06: a batch with few descriptors lowers its concurrency and finishes (needs prlimit)', async () => {
+test('B06: a batch lowers its concurrency and finishes if it gets few file descriptors (needs prlimit)', async () => {
   const image = { inlineData: { mimeType: 'image/png', data: 'iVBORw0KGgo=' } }
   const body = JSON.stringify({ candidates: [{ content: { role: 'model', parts: [image] } }] })
   const { cwd, env } = await prepare(40, (socket) => void socket.write(response(body)))
@@ -124,7 +127,7 @@ test('B06: a batch with few descriptors lowers its concurrency and finishes (nee
   }
 })
 
-test('B07: a deleted current folder is not reported as a bug (needs POSIX files)', async () => {
+test('B07: in a deleted folder, parley exits with 11 only if it needs a file there (needs POSIX files)', async () => {
   const before = 'mkdir gone && cd gone && rmdir ../gone'
   const demo = ['--profile', 'demo', '--no-stdin']
   // Commands that need no file of the deleted folder work.
@@ -150,7 +153,7 @@ test('B07: a deleted current folder is not reported as a bug (needs POSIX files)
   }
 })
 
-test("from line 2,000 to its end, a batch limits V8's young generation", async () => {
+test("after 2,000 lines, a batch limits V8's young generation until it ends", async () => {
   const cwd = temporaryFolder()
   writeFileSync(join(cwd, 'in.ndjson'), '"x"\n'.repeat(2001))
   const log: (number | string)[] = []

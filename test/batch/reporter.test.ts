@@ -24,7 +24,7 @@ describe('progress line of a batch', () => {
     ],
     ['no rate before the first result', { ...none, total: 5 }, 0, 0, '0 of 5 done'],
     ['no total before the end of a pipe', { ...none, ok: 3 }, 60, 0, '3 done · 3.0/min'],
-    ['the rest of a pause', { ...none, ok: 3 }, 60, 11.2, '3 done · paused for 12 s · 3.0/min'],
+    ['the remaining time of a pause', { ...none, ok: 3 }, 60, 11.2, '3 done · paused for 12 s · 3.0/min'],
   ])('the progress line of a batch shows %s', (_, tally, passedSeconds, pauseSeconds, text) =>
     expect(formatBatchProgress(tally, passedSeconds, pauseSeconds)).toBe(text),
   )

@@ -10,25 +10,25 @@ describe('a batch formats results as lines', () => {
 
   test.each([
     [
-      'a text with usage',
+      'a text answer and its usage',
       { index: 1, hash: 'h', ...metered },
       { content: { text: 'a\n"b"' }, ...rest },
       '{"index":1,"hash":"h","ok":true,"text":"a\\n\\"b\\"","model":"m","stopReason":"end_turn","usage":{"inputTokens":1,"totalTokens":3},"attempts":2,"seconds":1.5}',
     ],
     [
-      'image files without usage',
+      'the names of image files, without usage',
       { index: 2, id: 'a', hash: 'h#2', ...unmetered },
       { content: { files: ['out/002.png'] } },
       '{"index":2,"id":"a","hash":"h#2","ok":true,"files":["out/002.png"],"attempts":2,"seconds":1.5}',
     ],
     [
-      'JSON with its number formats',
+      'a JSON answer with unchanged number formats',
       { index: 3, id: 7, hash: 'h', ...unmetered },
       { content: { json: '{\r\n "n": 1.10,\n "s": "a\\n" }\n' }, model: 'm' },
       '{"index":3,"id":7,"hash":"h","ok":true,"json":{ "n": 1.10, "s": "a\\n" },"model":"m","attempts":2,"seconds":1.5}',
     ],
     [
-      'a raw response with its number formats',
+      'a raw response with unchanged number formats',
       { index: 4, hash: 'h', ...metered },
       { content: { response: '{"big":12345678901234567890,\n"x":[1e400]}\n' }, ...rest },
       '{"index":4,"hash":"h","ok":true,"response":{"big":12345678901234567890,"x":[1e400]},"model":"m","stopReason":"end_turn","usage":{"inputTokens":1,"totalTokens":3},"attempts":2,"seconds":1.5}',

@@ -199,7 +199,7 @@ describe('B13: outage during a batch', () => {
     expect({ ...tally, stop }).toMatchObject({ ok: 1247, failed: 3, stop: undefined })
   })
 
-  test("B13: an endless outage ends the batch after 5 minutes of pauses with the last failure's code", async () => {
+  test("B13: an endless outage ends a batch after 5 minutes of pauses with the last failure's exit code", async () => {
     const { stop, tally, seconds } = await runThroughOutage(badGateway, { until: Infinity })
     expect(stop).toMatchObject({ kind: 'service', message: expect.stringContaining('5 minutes of pauses') })
     expect(tally.ok).toBeGreaterThan(100)
@@ -398,7 +398,7 @@ test.each<[name: string, first: (line: BatchLine) => CliError]>([
       return failureOf(line, 'service', { sent: 'yes', retry: 'later', mayDuplicate: false })
     },
   ],
-])('a failed batch line has mayDuplicate if %s', async (_, first) => {
+])('the result of a failed batch line has mayDuplicate: true if %s', async (_, first) => {
   let requests = 0
   const ask: Ask = async (line) => {
     if (++requests === 1) throw first(line)

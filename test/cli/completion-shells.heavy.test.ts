@@ -179,7 +179,7 @@ for (const shell of shells) {
   })
 }
 
-test('bash completes words with = : and @ if these characters separate no words (needs bash and script)', async () => {
+test('bash completes words with = : and @ if COMP_WORDBREAKS has none of them (needs bash and script)', async () => {
   const [bash] = shells as [Shell]
   const home = await createHome(bash)
   const rows = [...completed, ...profiles]

@@ -71,7 +71,7 @@ describe('examples of the help pages (needs sh)', () => {
   const codeOf = (example: string) => (prompts(example) ? 2 : 0)
 
   test.each([...commandNames.filter((name) => name !== 'serve'), 'settings', 'input', 'policy'])(
-    'every example of help %s runs as printed',
+    'every example of parley help %s runs as printed',
     async (name) => {
       // Scripts of topics run as a whole in `ci-topic.heavy.test.ts`.
       const [page = ''] = (await readHelp(name)).split('\n  set -eo pipefail')
@@ -89,7 +89,7 @@ describe('examples of the help pages (needs sh)', () => {
     },
   )
 
-  test('the examples of help serve run as printed', async () => {
+  test('the examples of parley help serve run as printed', async () => {
     const [serve = '', chat] = findExamples(await readHelp('serve'))
     expect(serve).toMatch(/&$/)
     const script = `${serve}\n${chat}\ncode=$?; kill $!; exit $code`.replaceAll('8080', `${await freePort()}`)

@@ -65,7 +65,7 @@ test('help accepts shared flags before and after its name', async () => {
   expect(topic).toMatchObject({ code: 0, out: (await run(['help', 'exit-codes'])).out })
 })
 
-test('chat --help names the documented models and the setting family', async () => {
+test('chat --help names the documented models and the setting "family"', async () => {
   const { out } = await run(['chat', '--help'])
   expect(out).toContain('alpha-3-pro-preview')
   expect(out).toMatch(/start\s+with\s+the\s+value\s+of\s+the\s+setting\s+"family"/)
@@ -106,5 +106,5 @@ test.concurrent('a signal ends a run that writes its last message to a full pipe
 
 test('help on a narrow terminal puts long descriptions below their flags and wraps them at words', async () => {
   const { out } = await run(['chat', '--help'], { tty: ['stdout'], columns: 40 })
-  expect(out).toContain('\n  prompt\n    the prompt; stdin is appended, or\n    replaces the word -\n')
+  expect(out).toContain("\n  prompt\n    the prompt; stdin is appended, or\n    inserted at '-'\n")
 })

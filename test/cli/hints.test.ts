@@ -119,7 +119,7 @@ test('parley accepts combined short flags and values attached to short flags', a
 })
 
 test.each([[['hi']], [['where', 'is', 'it', '--stream']]])(
-  'P62: the message for a prompt without a command names chat: %j',
+  'P62: the message for a prompt without a command suggests parley chat: %j',
   async (argv) => {
     const message = await usageError(argv)
     expect(message.endsWith('; to ask a model, put chat before the prompt')).toBe(true)
@@ -174,7 +174,7 @@ test('the message for an invalid address omits a value that may contain a passwo
 test.each([
   [['completion'], 'the argument <shell> is missing: bash, zsh or fish'],
   [['api'], 'the argument <service> is missing: gateway or agents'],
-  [['api', 'agents'], 'the argument <path> is missing: a path such as /v1/sessions, with the query'],
+  [['api', 'agents'], 'the argument <path> is missing: a path such as /v1/sessions, with any query string'],
   [
     ['config', 'get'],
     "the argument <key> is missing: the name of a setting; 'parley help settings' lists the settings",

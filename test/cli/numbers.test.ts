@@ -12,7 +12,7 @@ test.each([
   ['--max-output-tokens with 360 digits', '--max-output-tokens', long, `"maxOutputTokens":${long}`],
   ['--max-output-tokens 0', '--max-output-tokens', '0', '"maxOutputTokens":0'],
 ])(
-  'P53: %s keeps its exact number in a request from words, from -i FILE or from --batch',
+  'P53: chat and image send the exact number of %s, and chat also with -i FILE or --batch',
   async (_, flag, value, field) => {
     const cwd = temporaryFolder()
     writeFileSync(join(cwd, 'body.json'), '{"contents": [], "x": 1.10}')

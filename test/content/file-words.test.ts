@@ -34,7 +34,7 @@ describe('words that name a file, next to -f', () => {
     ['it names a file, but -f is not given', ['chat', 'Compare', 'b.md']],
     ['it names a folder', ['chat', '-f', 'a.md', 'src', 'Compare']],
     ['it names a missing file', ['chat', '-f', 'a.md', 'c.md', 'Compare']],
-    ['it is a longer text that contains the name of a file', ['chat', '-f', 'a.md', 'Compare b.md']],
+    ['it contains more than the name of a file', ['chat', '-f', 'a.md', 'Compare b.md']],
   ])('chat sends a word as text if %s', async (_, argv) => {
     expect(await run(argv, { cwd: folder() })).toMatchObject({ code: 0, err: '', requests: [{}] })
   })

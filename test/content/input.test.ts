@@ -54,7 +54,7 @@ describe('empty stdin', () => {
     ['the words of chat', ['chat', 'Review']],
     ['the words of events send', ['events', 'send', '-s', 'sesn_1', 'Go on']],
     ['the words of events run', ['events', 'run', '-s', 'sesn_1', 'Go on', '--policy', 'rules.json']],
-  ])('P61: an empty stdin adds nothing to %s, and exits with 2 with --fail-on-empty', async (_, argv) => {
+  ])('P61: parley sends only %s if stdin is empty, or exits with 2 with --fail-on-empty', async (_, argv) => {
     const alone = await run([...argv, '--dry-run'], { cwd })
     for (const stdin of ['', ' \n\t\r\n']) {
       const ended = await run([...argv, '--dry-run'], { cwd, stdin })

@@ -26,7 +26,7 @@ describe('total tokens of an answer', () => {
       '· 4 tokens in · 5 out · 1,000 in all ·',
     ],
     [
-      'native counts, where cached tokens are part of the prompt',
+      'usageMetadata, whose prompt count includes cached tokens',
       native({
         promptTokenCount: 4,
         candidatesTokenCount: 5,
@@ -61,7 +61,7 @@ describe('total tokens of an answer', () => {
       '· 34 tokens in · 5 out ·',
     ],
     [
-      'an output that only the total implies',
+      'no output count, but a total that implies it',
       native({ promptTokenCount: 4, toolUsePromptTokenCount: 30, totalTokenCount: 39 }),
       39,
       '· 34 tokens in · 5 out ·',

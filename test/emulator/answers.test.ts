@@ -37,7 +37,7 @@ describe('prompt for an answer in parts', () => {
 })
 
 test.each(['{"prompt":"hi"}', '{"contents":[{"parts":[{"txt":"hi"}]}]}'])(
-  'the demo profile names the missing field if the body has no text: %s',
+  'the answer of the demo profile names the missing field if the body has no text: %s',
   async (stdin) => {
     const { out } = await run(['chat', '--profile', 'demo'], { stdin, exchange: 'network' })
     expect(out).toContain('The body has no text in contents[].parts[].text.')

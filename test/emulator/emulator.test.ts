@@ -65,7 +65,7 @@ describe('documented behavior of the services', () => {
 
   const times = (text: string, count = 130_000) => Array(count).fill(text).join(',')
   test.each([
-    ['130,000 wrong events', events, `{"events":[${times('{"type":"user.mesage"}')}]}`],
+    ['130,000 invalid events', events, `{"events":[${times('{"type":"user.mesage"}')}]}`],
     ['130,000 wrong turns', chat, `{"contents":[${times('5')}]}`],
     [
       'an event with 20,000 levels',

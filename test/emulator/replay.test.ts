@@ -49,7 +49,7 @@ test('a replayed run ends like the recorded run: same answer, exit code and deci
   expect(judged).toMatchObject({ code: 0, out: '{"verdict":"pass"}\n' })
 })
 
-test('a replay with a stricter policy fails and names the recorded event (needs sh)', async () => {
+test('events run with a stricter policy than the recording fails and names the expected event (needs sh)', async () => {
   const cwd = folder()
   const { out } = await record(cwd)
   const argv = runIt.map((word) => (word === 'allow.json' ? 'deny.json' : word))
@@ -60,7 +60,7 @@ test('a replay with a stricter policy fails and names the recorded event (needs 
   )
 })
 
-test('a replay lists the recorded events up to the next client event (needs sh)', async () => {
+test('a replay lists the recorded events only up to the next event that a client must send (needs sh)', async () => {
   const cwd = folder()
   const { out } = await record(cwd)
   const exchange = play(out)

@@ -8,10 +8,10 @@ const chat = '/alpha_cli/v1beta/models/alpha-2.5-pro:generateContent'
 const headers = { 'content-type': 'application/json', 'x-api-key': 'k', authorization: 'Bearer t' }
 
 test.each([
-  ['wrong events', events, '{"events":[', '{"type":"user.mesage"},', '5]}'],
+  ['invalid events', events, '{"events":[', '{"type":"user.mesage"},', '5]}'],
   ['numbers instead of events', events, '{"events":[', '5,', '5]}'],
-  ['wrong content blocks', events, '{"events":[{"type":"user.message","content":[', '5,', '5]}]}'],
-  ['wrong turns', chat, '{"contents":[', '5,', '5]}'],
+  ['invalid content blocks', events, '{"events":[{"type":"user.message","content":[', '5,', '5]}]}'],
+  ['invalid turns', chat, '{"contents":[', '5,', '5]}'],
   ['nested arrays', events, '{"events":[{"type":"user.interrupt","a":', '[', ''],
   ['an unclosed string', events, '{"events":["', '\\"', ''],
 ])('W30: the emulator refuses a request full of %s in linear time', async (_, path, start, unit, end) => {

@@ -97,7 +97,7 @@ test('serve checks requests against the specification and answers with an error 
   }
 })
 
-test('W12: serve fails exactly as often as --fault says', async () => {
+test('W12: serve fails exactly as often as --fault specifies', async () => {
   const served = await serve(
     '--fault',
     '429x1',

@@ -31,7 +31,7 @@ const commands: [shown: string, argv: string[], exchange: ReturnType<typeof answ
 ]
 
 test.each(commands)(
-  'V04: parley %s prints no raw carriage return of the service on a terminal',
+  'V04: parley %s prints no raw carriage return from a response on a terminal',
   async (_, argv, exchange, code = 0) => {
     const cwd = temporaryFolder()
     writeFileSync(join(cwd, 'lines'), '"hi"\n')
@@ -44,7 +44,7 @@ test.each(commands)(
   },
 )
 
-test('V04: parley prints carriage returns unchanged into a pipe', async () => {
+test('V04: parley api prints carriage returns of a response unchanged into a pipe', async () => {
   const ended = await run(['api', 'gateway', '/v1/x'], { exchange: answering('a\rb\r\n', text) })
   expect(ended).toMatchObject({ code: 0, out: 'a\rb\r\n' })
 })

@@ -30,22 +30,22 @@ const rowsWithoutProof = (row: Omit<FaultRow, 'code' | 'reqs'> & { kind?: Failur
 /** Rows for an error whose body cannot be read. The status of the response still decides the exit code. */
 const unreadable = (
   [
-    ['U20', 'a body with an unknown Content-Encoding', respondAndClose, 'content-encoding: zst', 'zz'],
-    ['U21', 'a body of broken gzip', respondAndClose, 'content-encoding: gzip', '{"error":"no"}'],
+    ['U20', 'with an unknown Content-Encoding', respondAndClose, 'content-encoding: zst', 'zz'],
+    ['U21', 'whose body is broken gzip', respondAndClose, 'content-encoding: gzip', '{"error":"no"}'],
     [
       'U21',
-      'a body of incomplete gzip',
+      'whose body is incomplete gzip',
       respondAndClose,
       'content-encoding: gzip',
       gzipSync('{"error":"no"}').subarray(0, 15),
     ],
-    ['U22', 'a body that FIN cuts', respondAndClose, 'content-length: 99', '{"er'],
-    ['U22', 'a body that RST cuts', respondAndReset, 'content-length: 99', '{"er'],
-    ['U23', 'a body of broken chunks', respondAndClose, 'transfer-encoding: chunked', 'zz\r\n'],
+    ['U22', 'if FIN cuts its body', respondAndClose, 'content-length: 99', '{"er'],
+    ['U22', 'if RST cuts its body', respondAndReset, 'content-length: 99', '{"er'],
+    ['U23', 'whose body has an invalid chunk size', respondAndClose, 'transfer-encoding: chunked', 'zz\r\n'],
   ] as const
 ).flatMap(([id, what, end, header, body]) =>
   forChatAndSend({
-    name: `${id}: parley exits with 6 on a 429 with ${what}`,
+    name: `${id}: parley exits with 6 on a 429 ${what}`,
     script: end(
       Buffer.concat([
         Buffer.from(formatHead('429 Slow down', 'connection: close', header)),
@@ -74,7 +74,7 @@ testNetworkFaults('U: parley reports only what the response proves', [
     script: respondAndClose(goAway),
   }),
   ...rowsWithoutProof({
-    name: 'U26: events send reports that the event may have been accepted after an unrequested 101',
+    name: 'U26: events send reports that the event may have been accepted after an unrequested 101 Switching Protocols',
     script: respondWith('HTTP/1.1 101 Switching Protocols\r\nupgrade: x\r\nconnection: upgrade\r\n\r\n'),
   }),
   ...rowsWithoutProof({
@@ -93,14 +93,14 @@ testNetworkFaults('U: parley reports only what the response proves', [
     ] as const
   ).flatMap(([type, kind]) =>
     rowsWithoutProof({
-      name: `U30: events send reports that the event may have been accepted after a ${type} with status 200`,
+      name: `U30: events send reports that the event may have been accepted after a 200 with the error ${type}`,
       script: respondWith(response(envelope(type))),
       kind,
       err: ['no luck'],
     }),
   ),
   {
-    name: 'U32: parley reports that the first request may have arrived if SIGINT ends the wait after a later 429 (needs signals)',
+    name: 'U32: parley reports an unanswered first attempt if SIGINT ends the wait after a 429 to its retry (needs signals)',
     argv: [...chatArgv, '--retry-unknown'],
     script: (socket, _, count) =>
       void (count === 1 ? socket.destroy() : socket.end(response('{}', '429 Slow', ['retry-after: 30']))),
@@ -113,7 +113,7 @@ testNetworkFaults('U: parley reports only what the response proves', [
     err: ['interrupted: the request was sent; it may have been carried out'],
   },
   {
-    name: 'U33: events list exits with 10 and prints no warning if it gets no response',
+    name: 'U33: events list exits with 10 and prints a one-line error if it gets no response',
     argv: ['events', 'list', ...noRetry],
     script: respondAndClose(),
     code: 10,

@@ -125,7 +125,7 @@ testFaults('N: parley sends nothing if it cannot connect (needs openssl)', [
     err: [/^parley: down\.test: no such host\n {2}nothing was sent\n$/],
   }),
   ...forChatAndSend({
-    name: 'N04: parley retries after a temporary failure of the lookup of the host name',
+    name: 'N04: parley retries if the lookup of the host name fails temporarily',
     // preload.cjs counts the lookups of a process, and only the first lookup fails.
     isProcess: true,
     url: ({ port }) => `http://again.test:${port}`,
@@ -216,7 +216,7 @@ testFaults('N: parley sends nothing if it cannot connect (needs openssl)', [
     err: ['should the address begin with https://?'],
   }),
   ...forChatAndSend({
-    name: 'N15: parley sends the request at most once if RST follows the connection',
+    name: 'N15: parley reports whether the request was sent if the server resets the connection at once',
     flags: noRetry,
     listen: { onConnection: (socket) => void socket.resetAndDestroy() },
     conns: 1,

@@ -13,7 +13,7 @@ const odd =
 
 testNetworkFaults('R: parley reads odd response content', [
   {
-    name: 'R11: parley names the content type and the title of a login page',
+    name: 'R11: parley exits with 8 and prints the content type and the title of a login page with status 200',
     script: respondWith(response(page, '200 OK', type('text/html'))),
     code: 8,
     reqs: 1,
@@ -54,7 +54,7 @@ testNetworkFaults('R: parley reads odd response content', [
     [
       ['prints the status of a 400 with the body {}', '{}', 'answered 400 Bad Request\n'],
       [
-        'prints 500 characters of the message of an error body of 1 MiB',
+        'prints at most 500 characters of an error message of 1 MiB',
         `{"message":"${'m'.repeat(2 ** 20 - 20)}"}`,
         `the service says: ${'m'.repeat(499)}…\n`,
       ],
@@ -64,7 +64,7 @@ testNetworkFaults('R: parley reads odd response content', [
         'answered 400 Bad Request\n',
       ],
       [
-        'escapes control characters in the message of an error body',
+        'escapes control characters in an error message of the service',
         '{"error":{"message":"a\\u001b[31m\\n::add-mask::\\u0085\\r\\nb"}}',
         'the service says: a^[[31m ::add-mask::\\u0085 b\n',
       ],
@@ -116,14 +116,14 @@ testNetworkFaults('R: parley reads odd response content', [
     err: [/^$/],
   },
   {
-    name: 'R20: parley replaces half a surrogate pair',
+    name: 'R20: parley replaces a lone surrogate in an answer with U+FFFD',
     script: json(quoted([...Buffer.from('a\\ud800b')])),
     code: 0,
     out: 'a\ufffdb\n',
     reqs: 1,
   },
   {
-    name: 'R23: parley prints large numbers and duplicate keys unchanged with --raw',
+    name: 'R23: parley --raw prints large numbers and duplicate keys of a response unchanged',
     argv: [...chatArgv, '--raw'],
     script: json(odd),
     code: 0,
@@ -131,28 +131,28 @@ testNetworkFaults('R: parley reads odd response content', [
     reqs: 1,
   },
   {
-    name: 'R24: parley reads __proto__ and constructor as ordinary keys',
+    name: 'R24: parley reads __proto__ and constructor in a response as ordinary keys',
     script: json(odd),
     code: 0,
     out: 'a\n',
     reqs: 1,
   },
   {
-    name: 'R26: parley chat skips a byte order mark',
+    name: 'R26: parley chat skips a byte order mark before the JSON of a response',
     script: json(`\ufeff${message('hi')}`),
     code: 0,
     out: 'hi\n',
     reqs: 1,
   },
   ...forChatAndSend({
-    name: 'R27: parley exits with 8 if text follows the JSON',
+    name: 'R27: parley exits with 8 if text follows the JSON of a response',
     script: json('{"content":[],"data":[]} x'),
     code: 8,
     reqs: 1,
   }),
   ...['{"choices":[]}', '{"content":[{"type":"text","text":5}]}'].map(
     (body): FaultRow => ({
-      name: `R28: parley exits with 8 on the response ${body}, which has no known shape`,
+      name: `R28: parley exits with 8 on a JSON response of an unknown format: ${body}`,
       script: json(body),
       code: 8,
       reqs: 1,

@@ -12,7 +12,7 @@ const profile = (values: string) =>
 testFaults('P: parley reads durations and yes-or-no settings', [
   ...['--deadline 1500ms', '--timeout 1.5 --retries 0'].map(
     (flags): FaultRow => ({
-      name: `P50: parley waits for the duration of ${flags}`,
+      name: `P50: parley waits 1.5 s for a response with ${flags}`,
       argv: [...chatArgv, ...flags.split(' ')],
       script: () => {},
       code: 10,
@@ -32,7 +32,7 @@ testFaults('P: parley reads durations and yes-or-no settings', [
   ),
   {
     ...chatSuccess,
-    name: 'P51: parley accepts "Yes" as the value of a yes-or-no variable',
+    name: 'P51: parley accepts "Yes" as the value of a boolean environment variable',
     argv: [...chatArgv, '--dry-run'],
     env: { PARLEY_STREAM: 'Yes' },
     script: () => {},
@@ -40,7 +40,7 @@ testFaults('P: parley reads durations and yes-or-no settings', [
     out: (out) => out.includes('?alt=sse'),
   },
   {
-    name: 'P51: parley exits with 3 if a yes-or-no setting is "maybe"',
+    name: 'P51: parley exits with 3 if a boolean setting of a profile is "maybe"',
     shell: `${profile('{"stream":"maybe"}')} parley chat hi`,
     code: 3,
     err: ["'stream' in profile 'default' must be true or false (or yes, no, on, off, 1, 0)"],
@@ -63,7 +63,7 @@ testFaults('P: parley reads the values of --system, --temperature and -f -', [
     out: shows(`${hi},"systemInstruction":{"parts":[{"text":"Be brief."}]}}`),
   },
   {
-    name: 'P52: parley reads the file of --system @FILE, and @@FILE as the text @FILE',
+    name: 'P52: parley --system @FILE reads the file, and --system @@FILE sends the text @FILE',
     shell: `printf '@@a "b"' > s; parley chat hi --dry-run --no-stdin --system @s;
       parley chat hi --dry-run --no-stdin --system @@s`,
     code: 0,
@@ -71,7 +71,7 @@ testFaults('P: parley reads the values of --system, --temperature and -f -', [
     files: ['cwd/s'],
   },
   {
-    name: 'P52: parley replaces the system instruction of a body with --system',
+    name: 'P52: parley --system replaces the system instruction of the body from -i',
     argv: [...dry, '-i', '-', '--system', 'new', '--temperature', '0.50', '--set', 'b=1.00'],
     stdin: '{"systemInstruction":{"parts":[]},"contents":[],"a":1.00}',
     code: 0,
@@ -92,7 +92,7 @@ testFaults('P: parley reads the values of --system, --temperature and -f -', [
   ),
   {
     ...usageError,
-    name: 'P54: parley exits with 2 if two flags -f - read stdin',
+    name: 'P54: parley exits with 2 if -f - is given twice',
     argv: [...chatArgv, '-f', '-', '-f', '-'],
     stdin: 'x',
     err: ['stdin can be read only once'],
@@ -111,7 +111,7 @@ const makeFifo = (folder: string) => execFileSync('mkfifo', [join(folder, 'cwd/p
 testFaults('P: parley reads @FILE and FIFOs', [
   {
     ...usageError,
-    name: 'P55: parley exits with 2 for an @FILE that is not UTF-8 text',
+    name: 'P55: parley exits with 2 if the file of --message @FILE is not UTF-8 text',
     shell: "printf 'a\\377' > b; parley events send --message @b",
     err: ['parley: @b: not UTF-8 text on line 1'],
     files: ['cwd/b'],
@@ -163,7 +163,7 @@ testFaults('P: parley prints hints for wrong arguments', [
   ].map(
     ([flag = '', message = '']): FaultRow => ({
       code: 2,
-      name: `P57: parley exits with 2 for the = in chat ${flag}`,
+      name: `P57: parley chat ${flag} exits with 2 because the flag takes no =`,
       argv: [...chatArgv, flag],
       err: [`parley: ${message}\n`, /^(?!.*secretword)/s],
     }),
@@ -171,7 +171,7 @@ testFaults('P: parley prints hints for wrong arguments', [
   ...[['chat'], ['image', '-m', 'm'], ['events', 'send']].map(
     (argv): FaultRow => ({
       ...usageError,
-      name: `P59: parley ${argv[0]} exits with 2 and suggests -- if a word begins with a hyphen and has a blank`,
+      name: `P59: parley ${argv[0]} exits with 2 and suggests -- for an argument such as "-what is it?"`,
       argv: [...argv, '-what is it?'],
       err: ['words that begin with a hyphen go after --\n'],
     }),

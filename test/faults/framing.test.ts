@@ -70,7 +70,7 @@ testNetworkFaults('R: parley detects incomplete and invalid responses', [
   }),
   {
     ...cutReceipt,
-    name: 'R05: parley reports that the event was accepted if FIN cuts the JSON of a response without a length',
+    name: 'R05: parley events send reports that the event was accepted if FIN cuts a response without Content-Length',
     script: respondAndClose(`${open}{"data":[{"id"`),
   },
   {

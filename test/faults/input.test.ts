@@ -69,7 +69,7 @@ testFaults('P: parley reads stdin and files of flags', [
     minSeconds: 2,
   },
   {
-    name: 'P05: parley events send does not wait for an idle pipe with --no-stdin',
+    name: 'P05: parley events send --no-stdin does not wait for an idle pipe on stdin',
     either: 'without stdin, the run does not wait either',
     argv: [...sendArgv, '--no-stdin'],
     stdin: { open: true },
@@ -77,13 +77,13 @@ testFaults('P: parley reads stdin and files of flags', [
   },
   {
     ...chatSuccess,
-    name: 'P05: parley chat does not wait for an idle pipe with --no-stdin',
+    name: 'P05: parley chat --no-stdin does not wait for an idle pipe on stdin',
     argv: [...chatArgv, '--no-stdin'],
     stdin: { open: true },
   },
   {
     ...chatSuccess,
-    name: 'P05: parley chat prints a hint while it waits for an idle pipe',
+    name: 'P05: parley chat prints a hint while it waits for an idle pipe on stdin',
     stdin: { open: true },
     during: async ({ child, err, waitUntil }) => {
       await waitUntil(() => err() !== '')
@@ -100,7 +100,7 @@ testFaults('P: parley reads stdin and files of flags', [
   },
   {
     ...chatSuccess,
-    name: 'P10: parley sends NUL, CRLF and a missing last newline of stdin unchanged',
+    name: 'P10: parley sends stdin unchanged, including NUL, CRLF and a missing last newline',
     argv: ['chat'],
     stdin: 'a\0b\r\nc',
     ...expectPrompt('a\0b\r\nc'),
@@ -112,19 +112,19 @@ testFaults('P: parley reads stdin and files of flags', [
     ...expectBody('{"events":[{"type":"user.strange"}]}'),
   },
   {
-    name: 'P15: parley exits with 11 if @FILE is missing',
+    name: 'P15: parley exits with 11 if the file of --message @FILE is missing',
     argv: [...send, '--message', '@none'],
     code: 11,
     err: ['none: no such file'],
   },
   {
-    name: 'P15: parley reads a FIFO given as @FILE',
+    name: 'P15: parley --message @FILE reads a FIFO',
     shell: 'mkfifo pipe; (echo from the pipe > pipe &); parley events send --message @pipe',
     ...sendSuccess,
     check: ({ server }) => expect(server.requests[0]).toContain('from the pipe'),
   },
   {
-    name: 'P15: parley exits with 11 if @FILE cannot be read (needs another user)',
+    name: 'P15: parley exits with 11 if it may not read the file of --message @FILE (needs another user)',
     shell: `chmod 0 secret; ${copyProgramForNobody().map(quoteForShell).join(' ')} events send --message @secret
       code=$?; chmod 600 secret; exit $code`,
     env: { NODE_OPTIONS: '' },
@@ -138,7 +138,7 @@ testFaults('P: parley reads stdin and files of flags', [
   },
   {
     ...usageError,
-    name: 'P16: parley exits with 2 if both -i - and the word - read stdin',
+    name: 'P16: parley exits with 2 if both -i - and the argument - read stdin',
     argv: ['chat', '-i', '-', '-'],
     stdin: 'x',
   },
@@ -152,14 +152,14 @@ const messageOf = (...texts: string[]) =>
 testFaults('P: parley combines stdin with words and deadlines', [
   {
     ...sendSuccess,
-    name: 'P20: parley sends words and piped text as two blocks of one message',
+    name: 'P20: parley sends its arguments and piped text as two content blocks of one message',
     argv: sendArgv,
     stdin: 'diff\n',
     ...expectBody(messageOf('hi', 'diff\n')),
   },
   ...[['chat'], chatArgv, send, sendArgv].map(
     (argv): FaultRow => ({
-      name: `P21: parley exits with 9 at the deadline while it waits for stdin: ${argv.join(' ')}`,
+      name: `P21: parley ${argv.join(' ')} exits with 9 if the deadline passes while it waits for stdin`,
       argv: [...argv, '--deadline', '1', '-q'],
       stdin: { open: true },
       code: 9,
@@ -211,7 +211,7 @@ const expectPath = (path: string): Pick<FaultRow, 'check'> => ({
 
 testNetworkFaults('L: parley checks and encodes ids and addresses', [
   ...ids.flatMap(([id, value, path]): FaultRow[] => {
-    const shown = JSON.stringify(value).slice(0, 20)
+    const shown = value.length > 100 ? `of ${value.length} characters` : JSON.stringify(value)
     if (path === undefined) {
       return [
         {
@@ -257,7 +257,7 @@ testNetworkFaults('L: parley checks and encodes ids and addresses', [
   },
   ...['http://127.0.0.1:1/?a=b', 'http://user:secretword@127.0.0.1:1/', 'gateway.example'].map(
     (address, index): FaultRow => ({
-      name: `L11, L12: parley exits with 3 for the address ${JSON.stringify(address)}`,
+      name: `L11, L12: parley exits with 3 for the base URL ${JSON.stringify(address)}`,
       argv: index % 2 === 0 ? chatArgv : sendArgv,
       url: () => address,
       code: 3,
@@ -308,7 +308,7 @@ testNetworkFaults('H: parley checks and sends the headers of -H', [
   },
   {
     ...chatSuccess,
-    name: 'H05: parley omits the header of -H NAME: and does not run the command for an omitted secret',
+    name: 'H05: parley omits headers given as "-H NAME:", and runs no accessTokenCommand if it omits authorization',
     argv: [...chatArgv, '-H', 'authorization:', '-H', 'Content-Type:', '-H', 'x-a:'],
     env: { PARLEY_ACCESS_TOKEN: '', PARLEY_ACCESS_TOKEN_COMMAND: 'touch ran; echo x' },
     check: ({ server }) => expect(server.requests[0]).not.toMatch(/^(authorization|content-type|x-a):/im),

@@ -37,7 +37,7 @@ const hugeTexts: {
     code: 7,
     maxMiB: 700,
   },
-  { what: 'an answer of an unknown shape', head: '{"output":"', tail: '"}', code: 8, maxMiB: 700 },
+  { what: 'an answer of an unknown format', head: '{"output":"', tail: '"}', code: 8, maxMiB: 700 },
   {
     what: 'an answer that does not match the schema',
     head: '{"content":[{"type":"text","text":"',
@@ -86,7 +86,7 @@ testFaultsOnce('R: parley reads large responses in limited memory', [
     }),
   ),
   {
-    name: 'R36: parley reads an answer after 100 MiB of blanks in limited memory',
+    name: 'R36: parley reads an answer after 100 MiB of spaces in limited memory',
     script: (socket) => {
       socket.write(open)
       socket.write(Buffer.alloc(100 * 2 ** 20, ' '))

@@ -106,7 +106,7 @@ testFaultsOnce('G: parley reports after SIGINT whether something was sent', [
     ([argv, fields]): FaultRow => ({
       signal: { name: 'SIGINT', at: 'request' },
       code: 'SIGINT',
-      name: `G33: parley ${argv[0]} --errors json prints a JSON error with sent and retry if SIGINT ends the run`,
+      name: `G33: parley ${argv[0]} --errors json prints a JSON error with sent and retry fields if SIGINT ends the run`,
       argv: [...argv, '--errors', 'json'],
       script: () => {},
       reqs: 1,

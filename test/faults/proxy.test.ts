@@ -103,7 +103,7 @@ const rows = await Promise.all([
     makeProxyRow({
       ...toPlain,
       ...chatSuccess,
-      name: `X01, X09: parley sends http through a CONNECT tunnel of the proxy of ${variable}`,
+      name: `X01, X09: parley sends http requests through a CONNECT tunnel of the ${variable} proxy`,
       variable,
     }),
   ),
@@ -143,7 +143,7 @@ const rows = await Promise.all([
   }),
   ...['', 'user:p%40ss@'].map((credentials) =>
     makeFailingProxyRow(
-      `X03: parley exits with 3 and names the proxy on a 407${credentials && ' to its credentials'}`,
+      `X03: parley exits with 3 and names the proxy on a 407${credentials && ' despite proxy credentials'}`,
       respondAndClose('HTTP/1.1 407 Proxy Authentication Required\r\ncontent-length: 0\r\n\r\n'),
       {
         code: 3,
@@ -253,7 +253,7 @@ testNetworkFaults('X: parley connects through proxies (needs openssl)', [
   },
   {
     ...toSecure,
-    name: 'X21: parley prints no password of a proxy address without a scheme if the proxy refuses connections',
+    name: 'X21: parley prints no password of ALL_PROXY=USER:PASSWORD@HOST:PORT if the proxy refuses connections',
     argv: [...toSecure.argv, ...noRetry],
     env: { ALL_PROXY: 'user:secretword@127.0.0.1:1' },
     code: 9,

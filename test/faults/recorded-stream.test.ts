@@ -45,14 +45,14 @@ testNetworkFaults('E: parley reads streams in the native format of the gateway',
   ...[respondAndClose, respondAndReset].map(
     (end): FaultRow => ({
       ...unfinishedStream,
-      name: `E31: parley exits with 8 if ${end === respondAndClose ? 'FIN' : 'RST'} cuts the text after a finishReason`,
+      name: `E31: parley exits with 8 if ${end === respondAndClose ? 'FIN' : 'RST'} cuts a stream with more text after a finishReason`,
       script: end(sseHead + finished('') + sseEvent(part('so far'))),
       err: [/the (stream ended early|answer broke off)/],
     }),
   ),
   {
     ...whole,
-    name: 'E31: parley exits with 0 if a finishReason, FIN and then RST end a stream (needs resets)',
+    name: 'E31: parley exits with 0 if RST follows the FIN of a stream with a finishReason (needs resets)',
     script: (socket) => void socket.end(sseHead + finished(), () => socket.resetAndDestroy()),
   },
   {
@@ -76,7 +76,7 @@ testNetworkFaults('E: parley reads streams in the native format of the gateway',
   },
   {
     ...unfinishedStream,
-    name: 'E35: parley exits with 8 if application/x-ndjson ends without a finishReason',
+    name: 'E35: parley exits with 8 if an application/x-ndjson stream ends without a finishReason',
     script: respondAndClose(head('application/x-ndjson') + lines(part('so '), part('far'))),
   },
   ...['ping', '{}'].map(
@@ -134,7 +134,7 @@ testNetworkFaults('E: parley reads streams in the native format of the gateway',
   ...['\n', ' x'].map(
     (rest): FaultRow => ({
       ...whole,
-      name: `E42: parley --raw prints ${JSON.stringify(rest)} after the closing bracket of a JSON array`,
+      name: `E42: parley --raw prints the ${JSON.stringify(rest)} that follows the closing bracket of a JSON array`,
       argv: [...streamArgv, '--raw'],
       script: (socket) => {
         socket.write(`${jsonHead}[${JSON.stringify(part('so far'))}]`)
@@ -145,7 +145,7 @@ testNetworkFaults('E: parley reads streams in the native format of the gateway',
   ),
   {
     ...failed({ out: '' }),
-    name: 'E42: parley exits with 8 if a brace closes a JSON array',
+    name: 'E42: parley exits with 8 if a brace closes a streamed JSON array',
     script: respondAndClose(`${jsonHead}[}`),
   },
   ...[`${sseHead}data: `, jsonHead].map((start, index) => ({
@@ -157,7 +157,7 @@ testNetworkFaults('E: parley reads streams in the native format of the gateway',
   })),
   {
     ...whole,
-    name: 'E44: parley reads "constructor" as an ordinary type, name and key',
+    name: 'E44: parley reads "constructor" as an ordinary type, name and key of stream events',
     script: respondAndClose(
       `${sseHead}${sseEvent({ type: 'constructor', constructor: 'constructor' }, 'constructor')}data: ${odd}\n\n${sseEvent({ type: 'content_block_start', content_block: { type: 'constructor' } })}${textDelta('so far')}${sseEvent({ type: 'message_delta', delta: { stop_reason: 'constructor' } })}${messageStop}`,
     ),

@@ -56,12 +56,12 @@ testNetworkFaults('T: parley retries only what is safe to retry', [
     }),
   ),
   ...forChatAndSend({
-    name: 'T05: parley exits with 6 at once if Retry-After exceeds the maximum time of a timer',
+    name: 'T05: parley exits with 6 at once if Retry-After is longer than a JavaScript timer allows',
     ...notRetried('429 No', 6, 'retry-after: 99999999999'),
     err: ['99999999999 s'],
   }),
   ...forChatAndSend({
-    name: 'T06: parley exits with 6 at once and reports retryAfter if Retry-After exceeds the maximum wait',
+    name: 'T06: parley --errors json exits with 6 at once and prints retryAfter if Retry-After exceeds the wait limit',
     ...notRetried('429 No', 6, 'retry-after: 3600'),
     flags: ['--errors', 'json'],
     err: ['"retryAfter":3600', '"sent":"yes"', '"safeToRetry":true', '"attempts":1'],
@@ -87,7 +87,7 @@ testNetworkFaults('T: parley retries only what is safe to retry', [
     err: ['may have been accepted'],
   },
   ...forChatAndSend({
-    name: 'T13: parley exits with 3 on a 401 and names the source of the secret',
+    name: 'T13: parley exits with 3 on a 401 and names the variable of the rejected credentials',
     ...notRetried('401 No', 3),
     err: [/PARLEY_(ACCESS_TOKEN|API_KEY)/],
   }),
@@ -99,7 +99,7 @@ testNetworkFaults('T: parley retries only what is safe to retry', [
   },
   ...forChatAndSend({
     ...retried,
-    name: 'T16: parley retries with the same bytes',
+    name: 'T16: parley sends the same bytes again if it retries a 429',
     script: once(slow()),
     check: ({ server }) => expect(server.requests[1]).toBe(server.requests[0]),
   }),
@@ -118,7 +118,7 @@ testNetworkFaults('T: parley retries only what is safe to retry', [
     },
   },
   ...forChatAndSend({
-    name: 'T18: parley exits with 6 before a wait that would exceed the deadline',
+    name: 'T18: parley exits with 6 instead of waiting if Retry-After ends after the deadline',
     script: respondWith(slow('retry-after: 1')),
     flags: ['--deadline', '2', '--retries', '9'],
     code: 6,
@@ -143,7 +143,7 @@ testNetworkFaults('T: parley retries only what is safe to retry', [
     err: ['the stream ended early'],
   },
   {
-    name: 'T23: parley retries a list after a 500 and after RST',
+    name: 'T23: events list retries after a 500 and after RST',
     argv: ['events', 'list'],
     script: (socket, _, count) => {
       if (count === 1) socket.write(refusal('500 Oh'))

@@ -105,7 +105,7 @@ function runRows(group: string, rows: readonly FaultRow[], getSort: (row: FaultR
   if (inProcess.length > 0) testFaultsOnce(group, inProcess, runInSlot)
   const failing = rows.filter((row) => row.code !== 0 && !needsProcess(row))
   const wrapped = failing.map((row) =>
-    rename(row, 'a wrapper script repeats the command only if retry is later'),
+    rename(row, 'the field retry of its JSON error shows whether a script may repeat the command'),
   )
   if (wrapped.length > 0) testFaultsOnce(group, wrapped, runWrapped)
 }

@@ -26,14 +26,14 @@ const writeRepeatedly = (socket: Socket, bytes: string) => {
 
 testNetworkFaults('U: parley reports a request that was sent and not answered', [
   ...forChatAndSend({
-    name: 'U01: parley exits with 10, without a retry, if FIN follows the request',
+    name: 'U01: parley exits with 10, without a retry, if FIN arrives instead of a response',
     script: respondAndClose(),
     code: 10,
     reqs: 1,
     err: ['was closed'],
   }),
   ...forChatAndSend({
-    name: 'U02: parley exits with 10, without a retry, if RST follows the request',
+    name: 'U02: parley exits with 10, without a retry, if RST arrives instead of a response',
     script: respondAndReset(),
     code: 10,
     reqs: 1,
@@ -57,7 +57,7 @@ testNetworkFaults('U: parley reports a request that was sent and not answered', 
     minSeconds: 3,
   }),
   ...forChatAndSend({
-    name: 'U05: parley exits with 10 after --timeout if interim responses never end',
+    name: 'U05: parley exits with 10 after --timeout if the server sends only interim responses',
     script: (socket) => writeRepeatedly(socket, 'HTTP/1.1 103 Early Hints\r\nlink: <x>\r\n\r\n'),
     flags: ['--timeout', '3'],
     code: 10,

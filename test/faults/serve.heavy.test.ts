@@ -99,7 +99,7 @@ describe('W: parley serve resists hostile requests', () => {
   })
 
   test.each([
-    ['a request of a web page', formatPost(['Origin: http://evil.test'])],
+    ['a request with the Origin header of a web page', formatPost(['Origin: http://evil.test'])],
     ['a cross-site request without an Origin header', formatPost(['Sec-Fetch-Site: cross-site'])],
     [
       'a CORS preflight request',

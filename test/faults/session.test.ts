@@ -68,7 +68,7 @@ testNetworkFaults('Y: parley rejects responses that are not an event stream', [
     { code: 8, reqs: 2, err: ['is not a stream of events: it is text/html', 'Sign in'] },
   ),
   follows(
-    'Y01: parley exits with 8 at once if a stream request gets text/plain without end',
+    'Y01: parley exits with 8 at once if a stream request gets an endless text/plain response',
     {
       lists: [list()],
       stream: (socket) => {
@@ -113,7 +113,7 @@ testNetworkFaults('Y: parley follows a session with odd events', [
     { out: `new\n${ended}`, reqs: expect.any(Number), check: postsOnce },
   ),
   follows(
-    'Y45: parley keeps the order of a list in which a single time is out of order',
+    'Y45: parley keeps the order of an event list if a single timestamp is out of order',
     {
       lists: [
         list(
@@ -165,7 +165,7 @@ testNetworkFaults('Y: parley replies only to the tool uses that an idle event na
     },
   ),
   row(
-    'Y81: events confirm --pending sends no reply and prints the unanswered tool uses if event_ids is missing',
+    'Y81: events confirm --pending sends no reply and prints unanswered tool uses if the idle event has no event_ids',
     ['events', 'confirm', '--pending', '--allow'],
     unlisted,
     {
@@ -175,7 +175,7 @@ testNetworkFaults('Y: parley replies only to the tool uses that an idle event na
     },
   ),
   row(
-    'Y81: events run sends no reply and prints the unanswered tool uses if event_ids is missing',
+    'Y81: events run sends no reply and prints unanswered tool uses if the idle event has no event_ids',
     ['events', 'run', '--policy', 'allow.json'],
     unlisted,
     { prepare: allowAll, files: ['cwd/allow.json'], code: 12, reqs: 4, err: ['t1: bash {}', 't2: bash {}'] },
@@ -227,7 +227,7 @@ testNetworkFaults('Y: parley reads lists with an odd order, limit or error', [
     { out: 'm12\nm11\n', reqs: 2 },
   ),
   row(
-    'Y84: events list prints --limit events although the next event is invalid',
+    'Y84: events list --limit 1 prints the first event although the second is invalid',
     ['events', 'list', '--order', 'asc', '--limit', '1', '--ids'],
     { lists: [list({ id: 'a', type: 't' }, { id: 'b' })] },
     { out: 'a\n', reqs: 1 },
@@ -256,7 +256,7 @@ testNetworkFaults('Y: parley reads lists with an odd order, limit or error', [
     { code: 7, out: '{"error":{"message":"boom"}}', reqs: 1 },
   ),
   follows(
-    'Y86: parley reads a history that is sorted newest first although one time is 5 ms out of order',
+    'Y86: parley reads an event list that is sorted newest first although one timestamp is 5 ms out of order',
     { lists: [list(...newestFirst.map((value, i) => at([4, 3.995, 4, 1][i] ?? 0, value)))] },
     { reqs: 3 },
   ),
@@ -297,7 +297,7 @@ testNetworkFaults('Y: parley reads errors in a stream', [
   ),
   ...[sendAndFollow, ['events', 'run', 'go on', '--no-stdin']].map((argv) =>
     row(
-      `Y88: events ${argv[1]} exits with 4 and reports the event as sent if the stream has a not_found_error`,
+      `Y88: events ${argv[1]} exits with 4 and reports the event as sent if the session's stream has a not_found_error`,
       [...argv, '--errors', 'json'],
       { lists: [list(message0)], stream: streams(sseEvent(gone, 'error')) },
       {
@@ -381,7 +381,7 @@ testNetworkFaults('Y: parley does not rely on lists that may be incomplete', [
     { out: numbered.map(({ id }) => `${id}\n`).join(''), reqs: 2 },
   ),
   row(
-    'Y110: parley sends nothing if a list of 1,000 events does not show whether it is complete',
+    'Y110: events send --follow sends nothing if a list of 1,000 events does not show whether it is complete',
     [...sendAndFollow, '--errors', 'json'],
     withoutNextPage(
       ...Array.from({ length: 1200 }, (_, i) => ({ id: `r${i}`, type: 'session.status_running' })),
@@ -393,7 +393,7 @@ testNetworkFaults('Y: parley does not rely on lists that may be incomplete', [
     },
   ),
   row(
-    'Y110: parley sends nothing if a list has more events but no cursor of the next page',
+    'Y110: events send --follow sends nothing if a list has more events but no cursor of the next page',
     [...sendAndFollow, '--errors', 'json'],
     { lists: [page({ has_more: true, last_seq: 1 }, { seq: 1, type: 't' })] },
     { code: 8, reqs: 1, err: ['has more items, but no cursor for the next page', '"sent":"no"'] },
@@ -424,7 +424,7 @@ testNetworkFaults('Y: parley waits for an unavailable service', [
     { listen: {}, out: ended, reqs: 9, err: ['502 Bad Gateway; trying again'] },
   ),
   row(
-    'Y32: events follow runs the secret command once more after a 401 (needs sh)',
+    'Y32: events follow runs apiKeyCommand once more after a 401 (needs sh)',
     [...follow, '--retries', '0'],
     {
       lists: [

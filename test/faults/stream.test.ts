@@ -26,7 +26,7 @@ testNetworkFaults('E: parley reads text streams', [
     },
     {
       ...unfinishedStream,
-      name: `E01: parley prints the text so far and exits with 8 if ${end === respondAndClose ? 'FIN' : 'RST'} cuts a stream without a length`,
+      name: `E01: parley prints the text so far and exits with 8 if ${end === respondAndClose ? 'FIN' : 'RST'} cuts a stream that is not chunked`,
       script: end(`${started}data: {"ty`),
       ...(end === respondAndReset ? { err: ['the answer broke off: the connection was reset'] } : {}),
     },
@@ -50,13 +50,13 @@ testNetworkFaults('E: parley reads text streams', [
   ].flatMap((failure, index): FaultRow[] => [
     {
       ...unfinishedStream,
-      name: `E03: parley exits with 8 and prints the message of an error event ${index === 0 ? 'with an error object' : 'with an error text'} after some text`,
+      name: `E03: parley exits with 8 and prints the service's message if an event with an error ${index === 0 ? 'object' : 'string'} follows some text`,
       script: respondWith(started + failure),
       err: ['the stream ended with an error', 'the service says: too^[[2J busy ::error::x'],
     },
     {
       ...unfinishedStream,
-      name: `E04: parley exits with 8 and prints no text if the first event has an error ${index === 0 ? 'object' : 'text'}`,
+      name: `E04: parley exits with 8 and prints no text if the first event has an error ${index === 0 ? 'object' : 'string'}`,
       script: respondWith(sseHead + failure),
       out: '',
       err: ['the service says: too^[[2J busy'],

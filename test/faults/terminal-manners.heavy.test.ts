@@ -62,7 +62,7 @@ testFaultsOnce('V: parley prints readable output on a terminal', [
   ),
   ...['--allow', '--deny'].map(
     (verdict): FaultRow => ({
-      name: `V43: events confirm ${verdict} exits with 2 without ids on a terminal`,
+      name: `V43: events confirm ${verdict} exits with 2 on a terminal if no tool use id is given`,
       shell: terminalCommand(`NO_COLOR=1 parley events confirm ${verdict} 2>&1`),
       code: 2,
       out: `${noToolUses}\r\n`,
@@ -77,7 +77,7 @@ testFaultsOnce('V: parley prints readable output on a terminal', [
     ] as const
   ).map(
     ([command, variables, token]): FaultRow => ({
-      name: `V44: parley ${command} --curl ${variables ? `prints that the curl command needs ${variables}` : 'prints no note'}${token && ' if the token is set'}`,
+      name: `V44: parley ${command} --curl ${variables ? `prints that the curl command needs ${variables}` : 'prints no note about missing variables'}${token && ' if the token is set'}`,
       argv: [...command.replaceAll(':', ': ').split(/ (?!x)/), '--curl', '--no-stdin'],
       env: { PARLEY_ACCESS_TOKEN: token, PARLEY_API_KEY: '' },
       code: 0,

@@ -41,7 +41,7 @@ testFaultsOnce('V: parley escapes remote text on a terminal', [
     },
   ]),
   ...forChatAndSend({
-    name: 'V06: parley escapes control characters and line breaks in the message of an error body',
+    name: 'V06: parley escapes control characters and line breaks in an error message of the service',
     script: respondWith(
       response(JSON.stringify({ message: '\x1b[2J\n::add-mask::x\r\n##vso[x]\u009b' }), '400 Bad'),
     ),
@@ -50,7 +50,7 @@ testFaultsOnce('V: parley escapes remote text on a terminal', [
     err: ['  the service says: ^[[2J ::add-mask::x ##vso[x]\\u009b\n'],
   }),
   ...forChatAndSend({
-    name: 'V07: parley escapes control characters in header values',
+    name: 'V07: parley escapes control characters in response headers',
     script: (socket) =>
       void socket.write(
         Buffer.from(
@@ -63,7 +63,7 @@ testFaultsOnce('V: parley escapes remote text on a terminal', [
     err: ['answered 401 No', 'request id: a\\u009bb\n'],
   }),
   ...forChatAndSend({
-    name: 'V07: parley -v escapes control characters in header values and redacts cookies',
+    name: 'V07: parley -v escapes control characters in response headers and redacts cookies',
     flags: ['-v', '--retries', '0'],
     script: (socket) =>
       void socket.write(
@@ -86,13 +86,13 @@ testFaultsOnce('V: parley escapes remote text on a terminal', [
     files: ['cwd/err'],
   },
   {
-    name: 'V11: parley escapes a profile name in a message',
+    name: 'V11: parley escapes control characters of an unknown profile name in its message',
     argv: [...chatArgv, '--profile', 'a\x1b[2J\n::x'],
     code: 3,
     err: ['^[[2J ::x'],
   },
   {
-    name: 'V14: parley ends a partial line of the answer before the message after SIGINT',
+    name: 'V14: parley prints its message after SIGINT on a new line if the answer ended within a line',
     shell: terminalCommand(
       'parley chat hi --stream --no-markdown --color never & until grep -q half seen; do sleep 0.1; done; kill -INT $!; wait $!',
       'seen',

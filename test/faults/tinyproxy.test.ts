@@ -51,7 +51,7 @@ async function startTinyproxy(): Promise<{ port: number; log(): string }> {
   return { port, log: () => readFileSync(log, 'utf8') }
 }
 
-test('X01, X03: parley tunnels through tinyproxy and exits with 3 if it rejects the password (needs tinyproxy and a name on loopback)', async () => {
+test('X01, X03: parley tunnels through tinyproxy and exits with 3 on a wrong password (needs tinyproxy and a name on loopback)', async () => {
   const proxy = await startTinyproxy()
   const server = await serve(respondWith(okResponse), { host: ownAddress?.address ?? '' })
   onTestFinished(() => server.close())

@@ -13,7 +13,7 @@ const damage = (text: string) =>
   Buffer.concat(text.split('#').flatMap((part, at) => [Buffer.from(at > 0 ? [0xff] : []), Buffer.from(part)]))
 
 describe('answer with bytes that are not UTF-8', () => {
-  test('chat --stream warns about a byte that is not UTF-8, but not about a split character', async () => {
+  test('chat --stream warns about invalid UTF-8, but not about a character split between chunks', async () => {
     const events = damage(`data: ${piece('é\ufffd#🦊', whole)}\n\n`)
     const chunks = Array.from(events, (byte) => Uint8Array.of(byte))
     const headers = { 'content-type': 'text/event-stream' }

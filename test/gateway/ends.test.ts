@@ -141,7 +141,7 @@ describe('end of an answer on a connection that stays open', () => {
 })
 
 describe('received part of an answer that is cut off', () => {
-  test('a batch saves the received part of a line that is cut off, and counts its tokens', async () => {
+  test('a batch saves the received part of an answer that is cut off, and counts its tokens', async () => {
     const ended = await runAgainst(['chat', ...batch], message.slice(0, 3))
     expect(ended).toMatchObject({ code: 8, report: { usage: { totalTokens: 970 } } })
     expect(JSON.parse(ended.out)).toMatchObject({

@@ -19,7 +19,7 @@ test.each([
   ['events follow -s s', agents, agents],
   ['events send hi -s s', uncertain, agents],
 ])(
-  'the failure of "%s" for a web page or a redirect names the setting of the address',
+  'if the service answers "%s" with a web page or a redirect, the message names the setting of its address',
   async (command, onPage, onRedirect) => {
     const argv = [...command.split(' '), '--no-stdin']
     const env = { PARLEY_BASE_URL: base, PARLEY_AGENTS_URL: base, PARLEY_IMAGE_MODEL: 'm' }

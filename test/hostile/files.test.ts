@@ -207,7 +207,7 @@ describe('parley stops if another run takes its lock file (needs files replaced 
   })
 })
 
-describe('parley runs no secret command that another user may have written (needs POSIX files and sh)', () => {
+describe('parley runs no accessTokenCommand that another user may have written (needs POSIX files and sh)', () => {
   const profile = JSON.stringify({
     profiles: { default: { baseUrl: 'https://a.test', accessTokenCommand: 'touch ran; echo secret' } },
   })
@@ -251,7 +251,7 @@ describe('parley runs no secret command that another user may have written (need
     expect(err).toContain(`${path}: others can write to it; check that its commands are your own`)
   })
 
-  test('parley does not run a secret command if others can write the folder of the profile file', async () => {
+  test('parley does not run accessTokenCommand if others can write the folder of the profile file', async () => {
     const { cwd, folder } = makeHome()
     chmodSync(folder, 0o777)
     await expectNoRun(cwd, folder)
@@ -261,7 +261,7 @@ describe('parley runs no secret command that another user may have written (need
     ['the target', (target: string) => chmodSync(join(target, 'real.json'), 0o666), 'link'],
     ['the folder of the target', (target: string) => chmodSync(target, 0o777), 'target folder'],
   ])(
-    'parley does not run a secret command if the profile file is a link and others can write %s',
+    'parley does not run accessTokenCommand if the profile file is a link and others can write %s',
     async (_, allowWriting, named) => {
       const { cwd, path } = makeHome()
       const target = join(cwd, 'target')
@@ -273,13 +273,13 @@ describe('parley runs no secret command that another user may have written (need
     },
   )
 
-  test('parley runs a secret command if only the owner can write the profile file', async () => {
+  test('parley runs accessTokenCommand if only the owner can write the profile file', async () => {
     const { cwd } = makeHome(0o644)
     const exchange = answering(message('ok'))
     expect((await run(['chat', 'hi'], { cwd, env: emptyVariables, exchange })).code).toBe(0)
   })
 
-  test('parley runs a secret command from a profile file that Kubernetes mounts through links', async () => {
+  test('parley runs accessTokenCommand from a profile file that Kubernetes mounts through links', async () => {
     const cwd = temporaryFolder()
     const mounted = join(cwd, 'mounted')
     mkdirSync(join(mounted, '..2026'), { recursive: true })

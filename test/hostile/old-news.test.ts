@@ -111,7 +111,7 @@ async function runWithOtherClient({ ids, act, when, echoes }: Scenario): Promise
 describe.each(actions)('events run after another client %s (needs sh)', (what, ids, act) => {
   describe.each([
     ['shows', ''],
-    ['omits', ', which the stream omits'],
+    ['omits', ', even if the stream omits this event'],
   ])('stream that %s the event', (verb, omitted) => {
     const echoes = verb === 'shows'
     test(`events run sends no reply and runs no command after another client ${what}${omitted}`, async () => {
@@ -123,7 +123,7 @@ describe.each(actions)('events run after another client %s (needs sh)', (what, i
       }
     })
 
-    test(`events run records answered-elsewhere in the audit file if another client ${what}${omitted} during a command`, async () => {
+    test(`events run records answered-elsewhere in the audit file if another client ${what} during a command${omitted}`, async () => {
       const { wrong, audit, err } = await runWithOtherClient({ ids, act, when: 'in a command', echoes })
       expect(wrong, err).toEqual([])
       const left = audit.filter(({ event }) => event === 'answered-elsewhere')

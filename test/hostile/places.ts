@@ -67,7 +67,7 @@ export const wholeInputs: Record<string, ParserInput> = {
   'an error body for events send': inResponse([...send, 'hi'], asIs, { status: 400 }),
   'stdin of chat': onStdin(['chat']),
   'stdin of chat -i': onStdin(['chat', '-i', '-']),
-  'stdin of events send with words': onStdin([...send, 'hi']),
+  'stdin of events send with arguments': onStdin([...send, 'hi']),
   'stdin of image': onStdin(['image', '-m', 'painter', '--raw']),
   'stdin of events send': onStdin(send),
   'stdin of events send --interrupt': onStdin([...send, '-i', '-', '--interrupt']),

@@ -16,7 +16,7 @@ test.each([
   ['10 deny rules with a command of 3 MiB', 'deny', 10, 3 * 2 ** 20],
   ['1,000 allow rules with a command of 98,000 characters', 'allow', 1000, 98_000],
 ])(
-  'the policy pauses at least every 4 Mi characters while it compares %s, so that the process responds',
+  'parley pauses about every 4 Mi characters while it compares %s, so that the process responds',
   async (_, decision, count, length) => {
     const policy = await readPolicy(createSlowPolicy(decision, count), 'policy.json')
     const input = { command: 'a'.repeat(length) }

@@ -67,7 +67,7 @@ describe('text of a tool use cannot imitate a question', () => {
   )
 
   test.each(['name', 'mcp_server_name', 'input key', 'input value'])(
-    'the %s of a tool use cannot imitate a row of the question of events confirm',
+    'the %s of a tool use cannot imitate a row of the prompt of events confirm',
     async (field) => {
       for (const text of padded) {
         const more = field === 'input key' ? { input: { [text]: 1 } } : { input: { a: text } }

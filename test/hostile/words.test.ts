@@ -3,7 +3,7 @@ import { answering, message, run } from '../harness/run.ts'
 import { expectNoCrash, prototypeNames } from './places.ts'
 
 test.each(['content-encoding', 'content-type', 'retry-after'])(
-  'P42: parley does not crash on names of prototypes in the header %s',
+  'P42: parley does not crash on names such as __proto__ in the header %s',
   async (name) => {
     for (const word of prototypeNames) {
       for (const status of [200, 400]) {

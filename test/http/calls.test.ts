@@ -127,7 +127,7 @@ test('each of several concurrent calls reports its own delivery, status and requ
   expect((ended[2] as CliError).details.requestId).toBeUndefined()
 })
 
-test('the message of an interrupted run states one consequence for all running calls', async () => {
+test('the message of an interrupted run states once, for all running calls, whether a request was sent', async () => {
   const answers = new Map<string, () => void>()
   const { caller, interrupted } = await startRun(async (model, onSent) => {
     if (model !== 'connecting') onSent()

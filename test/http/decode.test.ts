@@ -50,7 +50,7 @@ test.each<[name: string, coding: string | undefined, body: Uint8Array, out?: str
   ['gzip with all optional header fields', 'gzip', addHeaderFields(gzipSync(text))],
   ['brotli', 'br', brotliCompressSync(text)],
   ['deflate', 'deflate', deflateSync(text)],
-  ['deflate of another level', 'deflate', deflateSync(text, { level: 9 })],
+  ['deflate of level 9', 'deflate', deflateSync(text, { level: 9 })],
   ['raw deflate', 'deflate', deflateRawSync(text)],
   ['raw deflate', 'deflate', deflateRawSync(text, { level: 0 })],
   ['gzip', 'identity, gzip', gzipSync(text)],

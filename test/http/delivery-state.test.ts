@@ -61,12 +61,12 @@ test.each<
     unlistedEvent,
     unlistedEvent,
   ],
-  ['another POST', 'not-sent', 'no', true, false, once, nothing, nothing],
-  ['another POST', 'refused', 'yes', true, false, once, undefined, 'nothing was accepted'],
-  ['another POST', 'failed', 'yes', false, true, once, unknownRequest, failure],
-  ['another POST', 'sent', 'unknown', false, true, once, unknownRequest, interruptedRequest],
-  ['another POST', 'answered', 'yes', false, true, once, undefined, interruptedRequest],
-  ['another POST', 'done', 'yes', false, true, once, undefined, undefined],
+  ['a POST of api', 'not-sent', 'no', true, false, once, nothing, nothing],
+  ['a POST of api', 'refused', 'yes', true, false, once, undefined, 'nothing was accepted'],
+  ['a POST of api', 'failed', 'yes', false, true, once, unknownRequest, failure],
+  ['a POST of api', 'sent', 'unknown', false, true, once, unknownRequest, interruptedRequest],
+  ['a POST of api', 'answered', 'yes', false, true, once, undefined, interruptedRequest],
+  ['a POST of api', 'done', 'yes', false, true, once, undefined, undefined],
 ])(
   '%s in the delivery state "%s" has `sent` "%s", `isRepeatable` %s and `mayDuplicate` %s',
   (_, state, sent, isRepeatable, mayDuplicate, rules, failed, interrupted) => {
@@ -75,7 +75,7 @@ test.each<
   },
 )
 
-test('a later attempt never lowers the delivery state of a call', () => {
+test('a later attempt never returns a call to an earlier delivery state', () => {
   for (const before of deliveryStates) {
     for (const attempt of deliveryStates) {
       const after = getLaterDeliveryState(before, attempt)

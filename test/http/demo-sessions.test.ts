@@ -69,7 +69,7 @@ describe('W31: demo sessions start anew with a note if their file is damaged', (
   })
 })
 
-test('W33: demo sessions end with the process if they cannot be saved, and stderr says so once', async () => {
+test('W33: demo sessions end with the process if they cannot be saved, and parley prints this once', async () => {
   const nowhere = { env: { XDG_CACHE_HOME: '', HOME: '', LOCALAPPDATA: '' } }
   const ended = await send('use a tool', 's', nowhere)
   expect(ended.code).toBe(12)
@@ -80,7 +80,7 @@ test('W33: demo sessions end with the process if they cannot be saved, and stder
   expect(blocked).toMatchObject({ code: 0, err: expect.stringContaining('it is not a folder') })
 })
 
-test('a command that sends something to the demo prints a reminder, and a command that only reads prints none', async () => {
+test('a command that sends to the demo prints that the emulator answers, and a reading command does not', async () => {
   const reminder = /answers come from the built-in emulator/g
   expect((await send('hello')).err.match(reminder)).toHaveLength(1)
   expect((await parley(['chat', 'hello'])).err.match(reminder)).toHaveLength(1)

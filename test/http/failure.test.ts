@@ -35,7 +35,7 @@ test('the type of an error in a response with status 200 decides the kind of the
   }
 })
 
-test('after a reset and a refused retry, it is unknown whether the request was carried out', async () => {
+test('after a reset and a refused retry, parley reports that the request may have been carried out', async () => {
   let count = 0
   const exchange: Exchange = async (request, onSent) => {
     onSent?.()
@@ -133,7 +133,7 @@ describe('--errors json', () => {
       { exit: 10, retry: 'later', safeToRetry: false },
     ],
     [
-      'false after a chat that was refused after an answer that did not match',
+      'false if the second request of --schema-retries is refused',
       ['chat', 'x', '--retries', '0', '--schema', 's', '--schema-retries', '1'],
       [answering(message('{}')), status(429)],
       { exit: 6, retry: 'later', safeToRetry: false },
@@ -194,7 +194,7 @@ describe('--errors json', () => {
       envelope('rate_limit_error', 'no'),
       { kind: 'rate-limited', safeToRetry: false, retry: 'look-first', sent: 'yes' },
     ],
-  ])('--errors json reports an error in a 200 like other failures: %s', async (_, argv, body, known) => {
+  ])('--errors json reports a failure after a response with status 200: %s', async (_, argv, body, known) => {
     const exchange = answering(body, { headers: { 'retry-after': '9', 'request-id': 'req_7' } })
     expect(await failure(argv, { exchange })).toMatchObject({
       status: 200,

@@ -93,7 +93,7 @@ describe("a header's value from a file", () => {
     expect(requests[0]?.headers).toMatchObject({ 'X-A': '@b', 'X-B': 'c@d' })
   })
 
-  test('-H names a file that is missing, and nothing is sent', async () => {
+  test('parley exits with 11 and sends nothing if -H names a missing file', async () => {
     const { code, err, requests } = await withHeaders('X-A: @none')
     expect({ code, requests }).toEqual({ code: 11, requests: [] })
     expect(err).toContain('none: no such file or folder')

@@ -11,7 +11,7 @@ describe.each<[host: string, isThisMachine: boolean]>([
   ['[::1]', true],
   ['localhost.h.test', false],
 ])('plain http and the proxy for the host %s', (host, isHere) => {
-  test(`a token is ${isHere ? '' : 'not '}sent to ${host} by plain http`, async () => {
+  test(`parley ${isHere ? 'sends' : 'does not send'} a token to ${host} over plain http`, async () => {
     const argv = ['chat', 'hi', '--base-url', `http://${host}:8080`]
     const { code, requests } = await run(argv, { exchange: answering(message('Hello')) })
     expect([code, requests.length]).toEqual(isHere ? [0, 1] : [3, 0])

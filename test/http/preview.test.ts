@@ -36,7 +36,7 @@ describe('K30: headers whose name looks like a credential', () => {
     expect(curl.out).toContain('"X-Goog-Api-Key: $X_GOOG_API_KEY"')
   })
 
-  test('K30: -v redacts headers that look like credentials, and their values elsewhere', async () => {
+  test('K30: -v redacts the value of a header whose name looks like a credential, also in other headers', async () => {
     const answer = Object.fromEntries(names.map((name) => [`${name}-back`.toLowerCase(), 'secretword']))
     const headers = { ...answer, 'x-echo': `canary-${names[0]}`, 'x-ratelimit-tokens-remaining': '17' }
     const ended = await run(['chat', 'x', '-v', ...flags], {
@@ -59,7 +59,7 @@ describe.each([
       .split('\0')
 
   // On a terminal, the command has $'…', which bash and zsh support, but not sh.
-  test('V20: a curl command on a terminal has the exact body', async () => {
+  test('V20: on a terminal, --curl prints a command that sends the exact body', async () => {
     for (const text of [evil, "\x1b1'2\\3", '\u20287']) {
       const dry = await run(['chat', text, '--dry-run'])
       const { out } = await run(['chat', text, '--curl'], { tty: ['stdout'] })
@@ -101,7 +101,7 @@ test('H05: --dry-run and --curl omit a header that -H removes', async () => {
   expect(refused).toMatchObject({ code: 3, err: 'parley: the gateway answered 401\n' })
 })
 
-test('--curl has the certificates and time limits that parley would use', async () => {
+test('--curl prints the certificates and time limits that parley would use', async () => {
   const flags = ['--cacert', "it's.pem", '--connect-timeout', '500ms', '--deadline', '2m']
   const { out } = await run(['chat', 'x', '--curl', ...flags])
   expect(out).toContain(
@@ -110,7 +110,7 @@ test('--curl has the certificates and time limits that parley would use', async 
   expect((await run(['chat', 'x', '--curl'])).out).not.toMatch(/--(cacert|connect|max)/)
 })
 
-test('V21: --dry-run escapes control characters on a terminal, and prints exact JSON in a pipe', async () => {
+test('V21: --dry-run escapes control characters on a terminal, and prints exact JSON to a pipe', async () => {
   const spaced = body.replace('{', '{\r').replace('[', '\r\n[')
   const [shown, piped] = [
     await run(['chat', '-i', '-', '--dry-run'], { stdin: spaced, tty: ['stdout'] }),
@@ -134,7 +134,7 @@ describe('V22: confirm command that events follow prints', () => {
     return / {0,1}answer with: (.*) --allow\n/.exec(err)?.[1]
   }
 
-  test('V22: a shell reads the ids of the printed confirm command unchanged (needs bash)', async () => {
+  test('V22: events follow quotes the ids in the printed confirm command for the shell (needs bash)', async () => {
     const ids = ['toolu_1', "a'; touch x #", 'two  spaces', 'esc\x1b[2J\n\u202e', '$(id)', '=ls', '~']
     const command = (await waiting(ids, ['-s', 'a b;c'])) as string
     const { stdout } = spawnSync('bash', ['-c', `parley() { printf '%s\\0' "$@"; }\n${command}`])

@@ -75,7 +75,7 @@ test.each([
   expect(isDirect(url, list)).toBe(false)
 })
 
-test("parley separates user name and password from the proxy's address", () => {
+test("parley moves user name and password from the proxy's URL to Proxy-Authorization", () => {
   const found = findProxy(new URL('https://a.test'), { https_proxy: 'https://us%65r:p%40ss%3A@proxy.test' })
   expect(found).toMatchObject({ variable: 'https_proxy' })
   expect(found?.url.href).toBe('https://proxy.test/')
@@ -86,7 +86,7 @@ test.each([
   ['%ff', '\xff'],
   ['é', '\xc3\xa9'],
   ['50%', '50%'],
-])('parley sends the proxy password %s byte for byte', (given, bytes) => {
+])('parley percent-decodes the proxy password %s and sends its exact bytes', (given, bytes) => {
   const found = findProxy(new URL('https://a.test'), { https_proxy: `http://u:${given}@proxy.test` })
   expect(found?.authorization).toBe(`Basic ${Buffer.from(`u:${bytes}`, 'latin1').toString('base64')}`)
 })

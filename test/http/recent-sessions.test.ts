@@ -49,7 +49,7 @@ test('TAB completion offers no session that the service rejected, no demo sessio
   expect(ids()).toEqual(['sesn_6', 'sesn_4', 'sesn_5'])
 })
 
-test('concurrent processes leave a complete file of recent sessions', async () => {
+test('the file of recent sessions stays valid if several processes write it at the same time', async () => {
   const { listApart, ids, folder } = await createHome()
   const all = Array.from({ length: 3 }, (_, i) => `sesn_${i}_${'x'.repeat(100)}`)
   for (const ended of await Promise.all(all.map(listApart))) expect(ended).toMatchObject({ code: 0 })

@@ -15,7 +15,7 @@ describe('values within their part of a request', () => {
   const address = 'https://gateway.test/prefix'
   const values = { baseUrl: address, agentsAuth: 'x-api-key' } as const
 
-  test('any model stays within one segment of the URL path', () => {
+  test('any model name stays within one segment of the URL path or is a usage error', () => {
     const property = fc.property(
       fc.oneof(text, fc.webSegment(), fc.constantFrom('..', '%2e.', 'a/../b')),
       (model) => {
@@ -38,7 +38,7 @@ describe('values within their part of a request', () => {
     fc.assert(property, scaleRuns(500))
   })
 
-  test('any header line is one valid header or a usage error', () => {
+  test('any value of -H is either one valid header or a usage error', () => {
     const property = fc.property(
       fc.oneof(
         text,
@@ -57,7 +57,7 @@ describe('values within their part of a request', () => {
     fc.assert(property, scaleRuns(500))
   })
 
-  test('no message contains a part of a malformed secret', async () => {
+  test('no message contains a part of a malformed access token', async () => {
     const property = fc.asyncProperty(text, async (rest) => {
       const ended = await run(['chat', 'x'], { env: { PARLEY_ACCESS_TOKEN: `s3cret${rest}` } })
       expect(ended.err).not.toContain('s3cret')

@@ -93,7 +93,7 @@ describe('200 without a complete answer', () => {
     ['XML with a permanent error', 'never', '<Error><Code>AccessDenied</Code><Message>m</Message></Error>'],
     ['an error without a type', 'never', '{"error":{"message":"no"}}'],
     ['JSON of an unknown form', 'never', '{"a":1}'],
-  ])('a response with status 200 and %s is not retried, and `retry` is "%s"', async (_, retry, body) => {
+  ])('parley does not retry a 200 with %s, and its error has "retry": "%s"', async (_, retry, body) => {
     for (const argv of [
       ['chat', 'x'],
       ['chat', 'x', '--stream'],
@@ -180,7 +180,7 @@ test.each<[body: string | Uint8Array, shown: unknown]>([
 })
 
 test.each([0, 1])(
-  'parley reads 1 MiB of a longer error body: chunks of 512 KiB and %i bytes',
+  'parley reads only the first 1 MiB of a longer error body: chunks of 512 KiB + %i bytes',
   async (more) => {
     const mebibyte = 1024 * 1024
     const piece = mebibyte / 2 + more
@@ -196,7 +196,7 @@ test.each([0, 1])(
   },
 )
 
-test('parley reads an error body that never ends for 10 s', async () => {
+test('parley stops reading an endless error body after 10 s', async () => {
   const clock = createClock()
   let isClosed = false
   const exchange: Exchange = async (request) => ({

@@ -104,7 +104,7 @@ describe('consequences of a status', () => {
     ['payment', 200, 'never', 'look-first', 'end'],
     ['response', 200, 'never', 'look-first', 'continue'],
   ])(
-    'parley does not retry after an error of kind "%s" in a response with status %i, and an event may have been accepted',
+    'parley does not retry after an error of kind "%s" in a %i, because the request may have been accepted',
     (...row) => {
       const [kind, status, chat, send, others] = row
       const error = new CliError(kind, 'x', { status, errorIn: 'body' })
@@ -127,11 +127,11 @@ describe('consequences of a status', () => {
     expect(decideRetry({ ...policy, repeat: 'always' }, unreachable, moment)).toBe(unreachable)
   })
 
-  test('a rate limit pauses a batch even if its status is a redirect', () => {
+  test('a rate limit error in a response with status 300 pauses a batch', () => {
     expect(getBatchConsequence(new CliError('rate-limited', 'x', { status: 300 }))).toBe('wait')
   })
 
-  test('a failure without a request does not end a batch and is not retried', () => {
+  test('parley does not retry after a usage error, and a batch continues', () => {
     const error = new CliError('usage', 'x')
     expect([getDeliveryState(error), getBatchConsequence(error)]).toEqual(['answered', 'continue'])
     expect(decideRetry({ ...policy, repeat: 'always' }, error, moment)).toBe(error)
@@ -139,7 +139,7 @@ describe('consequences of a status', () => {
 })
 
 test.each<[what: string, chat: RetryAdvice, event: RetryAdvice, error: CliError, state: DeliveryState]>([
-  ['a failure that sent nothing', 'later', 'later', new CliError('not-sent', 'x'), 'not-sent'],
+  ['a failure before anything was sent', 'later', 'later', new CliError('not-sent', 'x'), 'not-sent'],
   ['an unknown host', 'never', 'never', new CliError('not-sent', 'x', { isPermanent: true }), 'not-sent'],
   [
     'a deadline that passed while connecting',
@@ -254,7 +254,7 @@ describe('decision about another attempt', () => {
       false,
     ],
     ['a chat without an answer is not retried', { repeat: 'failed' }, unanswered, false],
-    ['a chat is not retried after the last attempt', { retries: 0 }, failed, false],
+    ['a chat is not retried after the last attempt that --retries allows', { retries: 0 }, failed, false],
   ])('%s', (_, more, error, again) => {
     expect(decideRetry({ ...policy, repeat: 'failed', ...more }, error, moment) !== error).toBe(again)
   })
@@ -294,6 +294,6 @@ describe('decision about another attempt', () => {
   })
 })
 
-test('401 and 403 reject the secret of the service, but 407 does not', () => {
+test('a 401 or 403 means that the service rejected the secret, but a 407 does not', () => {
   expect([401, 403, 407, 402, undefined].map(isSecretRefusal)).toEqual([true, true, false, false, false])
 })

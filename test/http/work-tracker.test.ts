@@ -25,7 +25,7 @@ function open(tracker: WorkTracker, hooks: WorkHooks): () => Promise<void> {
   }
 }
 
-test('the result of an attempt replaces its state "sent", but never lowers the delivery state of an earlier attempt', () => {
+test('the delivery state of a request is the highest of its attempts, and a running attempt counts as "sent"', () => {
   const tracker = new WorkTracker()
   const call = tracker.beginCall(event)
   const reachState = (state: DeliveryState) => {
@@ -50,7 +50,7 @@ test('the result of an attempt replaces its state "sent", but never lowers the d
 })
 
 describe('delivery of a whole run', () => {
-  test('in a run that changes data, `sent` ignores requests that only read', () => {
+  test('for a run that changes data, the field `sent` ignores requests that only read', () => {
     const tracker = new WorkTracker()
     open(tracker, { changesData: true })
     const list = tracker.beginCall(listRules)
@@ -166,7 +166,7 @@ describe('message of an interrupted run', () => {
 describe('failure of a piece of work', () => {
   const explain = (failure: CliError) => failure.with({ resume: ['again'] })
 
-  test('a failure gets the resume command of the failed work, but the error of a closed stdout stays unchanged', async () => {
+  test('a failure has the resume command of the failed work, unless the cause is a closed stdout', async () => {
     const tracker = new WorkTracker()
     const failing = (error: Error) =>
       tracker.during({ explain }, () => Promise.reject(error)).catch((thrown: unknown) => thrown)
@@ -177,7 +177,7 @@ describe('failure of a piece of work', () => {
     expect(bug).toMatchObject({ kind: 'unexpected', details: { resume: ['again'], sent: 'unknown' } })
   })
 
-  test('if a failed run can be resumed, `mayDuplicate` is that of the resume command, not of this run', async () => {
+  test('if a failed run can be resumed, `mayDuplicate` describes the resume command, not a fresh run', async () => {
     const tracker = new WorkTracker()
     const call = tracker.beginCall(event)
     call.confirm()
@@ -264,7 +264,7 @@ describe('`retry` of an interrupted run', () => {
     }
   })
 
-  test('`retry` of a run that can resume is "later", unless a delivery is unknown', () => {
+  test('`retry` of a run that can be resumed is "later", unless the answer to an event is missing', () => {
     const tracker = new WorkTracker()
     open(tracker, { changesData: true })
     const call = tracker.beginCall(event)
@@ -326,7 +326,7 @@ describe('repetition that may send or bill something twice', () => {
   })
 })
 
-test('an interrupt saves the received data of nested work, the innermost first, and reports the saved files', () => {
+test('an interrupted run saves the received data of all unfinished work, the newest first, and names the files', () => {
   const tracker = new WorkTracker()
   open(tracker, { save: () => [{ text: 'a is saved', file: 'a' }], onInterrupt: () => 'outer' })
   open(tracker, { save: () => [{ text: 'b could not be saved', file: undefined }] })
@@ -336,7 +336,7 @@ test('an interrupt saves the received data of nested work, the innermost first, 
   })
 })
 
-test('an interrupt keeps the message of an accepted request although a later accepted request has none', () => {
+test('an interrupted run reports the message of an accepted request even if a later accepted request has none', () => {
   const tracker = new WorkTracker()
   open(tracker, { changesData: true })
   tracker.beginCall(event).confirm('the task was accepted')
@@ -345,13 +345,13 @@ test('an interrupt keeps the message of an accepted request although a later acc
 })
 
 test.each<[what: string, error: Error, hooks: WorkHooks]>([
-  ['a CliError of work that has no hooks', new CliError('file', 'full'), {}],
+  ['a CliError of work without hooks', new CliError('file', 'full'), {}],
   [
-    'an unexpected error of work',
+    'an unexpected error of work without the hook explain',
     new Error('no CliError'),
     { describeRerun: () => ({ mayDuplicate: true }) },
   ],
-])('the work tracker rethrows unchanged %s', async (_, error, hooks) => {
+])('the work tracker rethrows %s unchanged', async (_, error, hooks) => {
   const work = new WorkTracker().during(hooks, async () => {
     throw error
   })

@@ -21,7 +21,7 @@ describe('escaping of control characters', () => {
     fc.assert(property, scaleRuns(100))
   })
 
-  test('parley shortens a text to one line of the maximum length', () => {
+  test('parley shortens any text to one line of at most the maximum length', () => {
     const property = fc.property(text, fc.integer({ min: 1, max: 60 }), (value, length) => {
       const line = toOneLine(value, length)
       expect(line).not.toMatch(/[\n\t]/)

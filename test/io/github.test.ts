@@ -15,7 +15,7 @@ const refusal = (text: string) =>
 const commandsIn = (text: string) =>
   text.split(/\r\n|\r|\n/).filter((line) => line.trimStart().startsWith('::') || /##(vso)?\[/.test(line))
 
-test('--errors github prints one annotation, and a vertical bar before every other line of a failure', async () => {
+test('--errors github prints a failure as one annotation, and a vertical bar before each further line', async () => {
   const { code, err, out } = await github(['chat', 'hi'], {
     exchange: refusal('100% wrong, you: see\nbelow'),
   })
@@ -42,7 +42,7 @@ const hostile = [
 ]
 
 test.each(hostile)(
-  '--errors github disables the workflow command %j in a refusal of the service',
+  '--errors github disables the workflow command %j in an error message of the service',
   async (text) => {
     const { err } = await github(['chat', 'hi'], { exchange: refusal(text) })
     expect(commandsIn(err)).toHaveLength(1)

@@ -15,7 +15,7 @@ test.each<[string, string, Parameters<typeof runAtTerminal>[2]]>([
       ['written', '\x03'],
     ],
   ],
-])('G31: Ctrl-C that first ends the writer of %s sends nothing (needs script)', async (...row) => {
+])('G31: parley sends nothing if Ctrl-C first ends the writer of %s (needs script)', async (...row) => {
   const [, command, answers] = row
   const server = await serve(() => {})
   const event = '{"type":"user.message","content":[{"type":"text","text":"Delete it"}]}'
@@ -28,7 +28,7 @@ test.each<[string, string, Parameters<typeof runAtTerminal>[2]]>([
   server.close()
 })
 
-test('G31: Ctrl-C sends no request for an unfinished line of a batch (needs script)', async () => {
+test('G31: after Ctrl-C, a batch sends no request for an unfinished line of its input (needs script)', async () => {
   const server = await serve((socket) => socket.destroy())
   const env = { ...credentials, ...envFor(server), EVENT: '"Delete it"' }
   const before = '(read -r line < /dev/tty; printf "%s" "$EVENT"; echo written >&2; exec sleep 60)'

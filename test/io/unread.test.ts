@@ -112,7 +112,7 @@ describe('O12: deadline of a follower if nothing reads stdout', () => {
     ['events run', []],
     ['events run --last', ['--last']],
   ])(
-    'O12: if nothing reads stdout, %s exits with 15 at the deadline, with a resume command',
+    'O12: if nothing reads stdout, %s exits with 15 at the deadline and reports a resume command',
     async (_, flags) => {
       const { service, timers } = withSession()
       const cwd = temporaryFolder()

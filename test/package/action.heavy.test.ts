@@ -110,7 +110,7 @@ describe('the composite action of GitHub runs chat and reports its result (needs
     )
   })
 
-  test('a failure of the GitHub action is an annotation, and later steps can read its outputs', async () => {
+  test('if parley fails, the GitHub action prints an annotation and still sets its outputs', async () => {
     const ended = await runAction({ prompt: 'Say hello' }, (socket) =>
       socket.end(response('{"error":{"message":"no\\n::warning::such"}}', '401 No')),
     )

@@ -47,7 +47,7 @@ async function startGateway() {
 }
 
 describe('the commands of help clusters run shares without a scheduler (needs bash and jq)', () => {
-  test('the script of help clusters joins three shares in the order of the input', async () => {
+  test('the script of parley help clusters joins three shares in the order of the input', async () => {
     const job = createJob(await serveEmulator())
     job.write('prompts.ndjson', prompts)
     expect(await job.step(byHand)).toMatchObject({ code: 0 })
@@ -59,7 +59,7 @@ describe('the command of help clusters joins the results (needs bash and jq)', (
   const join = byHand.replace(/^parley .*\n {2}--.*\n/gm, '')
   const result = (index: number) => `${JSON.stringify({ index, hash: `h${index}`, ok: true })}\n`
 
-  test('the join commands of help clusters fail and print the number of a line without a result', async () => {
+  test('the join commands of parley help clusters fail and print the number of a line without a result', async () => {
     const job = createJob()
     // The second line is empty, so it needs no result.
     job.write('prompts.ndjson', '"a"\n\n"c"\n"d"\n')
@@ -98,7 +98,7 @@ describe('the GitHub Actions matrix of help batch works as printed (needs bash a
     return { job, code: codes.at(-1), artifacts }
   }
 
-  test('the GitHub matrix of help batch requests each line once and joins the results', async () => {
+  test('the GitHub matrix of parley help batch requests each line once and joins the results', async () => {
     const { variables, requested, close } = await startGateway()
     const cache: JobCache = new Map()
     const ended = await Promise.all(shares.map((share) => runShare(share, 1, { variables, cache })))
@@ -133,7 +133,7 @@ describe('the batch of help gitlab works as printed (needs bash and jq)', () => 
   }
   const script = batch.script.join('\n')
 
-  test('the parallel GitLab jobs of help gitlab request each line once and join the results', async () => {
+  test('the parallel GitLab jobs of parley help gitlab request each line once and join the results', async () => {
     const { variables, requested, close } = await startGateway()
     const whole = createJob()
     for (let node = 1; node <= batch.parallel; node++) {
@@ -168,7 +168,7 @@ describe('the batch of help kubernetes works as printed', () => {
   /** Returns the manifest with one of its values replaced. */
   const replaceValue = (from: string, to: string) => parse(manifest.replace(from, to))
 
-  test('the Kubernetes manifest matches the published schema', () => {
+  test('the manifest of parley help kubernetes matches the published schema of Kubernetes jobs', () => {
     const check = new Ajv2020({ strict: false, allErrors: true }).compile(schema)
     check(parsed)
     expect(check.errors ?? []).toEqual([])
@@ -188,7 +188,7 @@ describe('the batch of help kubernetes works as printed', () => {
   const expand = (text: string, env: Record<string, string>) =>
     text.replace(/\$\$|\$\(([^)]*)\)/g, (found, name) => (found === '$$' ? '$' : (env[name] ?? found)))
 
-  test('the pods of the Kubernetes job request each line once, and do not retry a permanent failure (needs sh)', async () => {
+  test('the pods of parley help kubernetes request each line once and do not retry a permanent failure (needs sh)', async () => {
     const [container] = parsed.spec.template.spec.containers
     const { variables, requested, close } = await startGateway()
     const job = createJob()

@@ -34,7 +34,7 @@ test('each library is in one chunk of the bundle, and a request loads few chunks
   expect(librariesIn('schema-worker.cjs')).toEqual([])
 })
 
-test('no chunk contains an HTTP/2 client', () => {
+test('no chunk of the bundle contains an HTTP/2 client', () => {
   for (const { fileName, code } of chunks.values()) expect(code, fileName).not.toContain('node:http2')
 })
 

@@ -58,7 +58,7 @@ const isCommand = /^::|##(vso)?\[/m
 
 const reportOf = (job: Job) => JSON.parse(job.read('report.json'))
 
-test('every block of the help topics about pipelines is tested in this file or with help batch', () => {
+test('every code block of the help topics about pipelines is tested here or with parley help batch', () => {
   const headings = Object.entries(blocks).map(([topic, found]) => [
     topic,
     [...new Set(found.map(({ heading }) => heading))],
@@ -92,7 +92,7 @@ test('each script of a job in a help topic sets -eo pipefail, unless the script 
   for (const script of single) expect(script).toMatch(/^(npm install .*|cp .*|jq -[er] '[^']*' [^|;]*)\s*$/)
 })
 
-test('the install step of help ci fails if the package does not match its checksum (needs bash and sha256sum)', async () => {
+test('the install step of parley help ci fails on a wrong checksum of the package (needs bash and sha256sum)', async () => {
   const job = createJob()
   job.write('parley-cli-0.1.0.tgz', 'a package')
   await job.step('sha256sum parley-cli-0.1.0.tgz > parley-cli-0.1.0.tgz.sha256')
@@ -119,14 +119,14 @@ describe('the step of help ci works as printed (needs bash)', () => {
   const [step = ''] = under('ci', 'A step')
   const [untrustedStep = ''] = under('ci', 'Secrets and text of strangers')
 
-  test('the step of help ci saves answer and report, does not wait for stdin, and prints nothing', async () => {
+  test('the step of parley help ci saves answer and report, does not wait for stdin, and prints nothing', async () => {
     const { job } = await jobWith(answering(message(commands)))
     expect(await job.step(step)).toMatchObject({ code: 0, log: expect.not.stringMatching(isCommand) })
     expect(job.read('summary.md')).toBe(`${commands}\n`)
     expect(reportOf(job)).toMatchObject({ exit: 0, usage: { totalTokens: 8 } })
   })
 
-  test('the step that help ci prints for untrusted text sends the text unchanged and runs no command in it', async () => {
+  test('the parley help ci step for untrusted text sends the text unchanged and runs no command in it', async () => {
     const { job, requests } = await jobWith((socket, request) =>
       socket.write(response(request.includes('/events') ? '{"data":[]}' : message('Hi'))),
     )
@@ -151,7 +151,7 @@ describe('the jobs of help github work as printed (needs bash and jq)', () => {
   const [action = ''] = under('github', 'The action')
   const parseJob = (text: string) => (parse(text) as { jobs: { summarise: GitHubJob } }).jobs.summarise
 
-  test('the job of help github writes the answer to a file and the tokens to the summary', async () => {
+  test('the job of parley help github writes the answer to a file and the tokens to the summary', async () => {
     const { job, variables } = await jobWith(answering(message(commands)))
     const { codes, log } = await runGitHubJob(job, parseJob(own), {
       'vars.GATEWAY_URL': variables.PARLEY_BASE_URL ?? '',
@@ -163,7 +163,7 @@ describe('the jobs of help github work as printed (needs bash and jq)', () => {
     expect(job.read('step-summary')).toBe('parley: exit 0, 8 tokens\n')
   })
 
-  test('the GitHub action exists and has the inputs and outputs that help github uses', async () => {
+  test('the GitHub action exists and has the inputs and outputs that parley help github uses', async () => {
     const [checkout, node, ask, copy] = parseJob(action).steps
     expect([checkout, node].map((step) => step?.uses?.split('@')[0])).toEqual([
       'actions/checkout',
@@ -192,7 +192,7 @@ describe('the step of help gitlab works as printed (needs bash)', () => {
     ['200 OK', 0, message('Hi')],
     ['200 OK', 8, message('Hi', { stop_reason: 'max_tokens' })],
     ['429 Wait', 6, error],
-  ])('after the answer %s the step of help gitlab exits with %i', async (status, code, body) => {
+  ])('after the answer %s the step of parley help gitlab exits with %i', async (status, code, body) => {
     const { job } = await jobWith(failing(status, body))
     expect(await job.step(summarise.script.join('\n'))).toMatchObject({ code })
     expect(summarise.retry.exit_codes.includes(code)).toBe([6, 7, 8].includes(code))
@@ -210,7 +210,7 @@ describe('the Jenkins job of help jenkins-azure works as printed (needs bash)', 
     ['200 OK', message('Hi'), 0],
     ['401 No', error, 3],
   ])(
-    "the Jenkins step of help jenkins-azure fails with parley's exit code: %s",
+    "the Jenkins step of parley help jenkins-azure exits with parley's exit code after the response %s",
     async (status, body, code) => {
       const { job } = await jobWith(failing(status, body))
       expect(script).toMatch(/^#!\/bin\/bash\n/)
@@ -232,7 +232,7 @@ describe('the Azure job of help jenkins-azure works as printed (needs bash)', ()
     ['200 OK', message(commands), 0],
     ['401 No', error, 3],
   ])(
-    'the Azure step of help jenkins-azure puts no runner command into the log: %s',
+    'the Azure step of parley help jenkins-azure puts no ## command into the log after the response %s',
     async (status, body, code) => {
       const { job } = await jobWith(failing(status, body))
       expect(await job.step(install?.bash ?? '')).toMatchObject({ code: 0 })
@@ -249,7 +249,7 @@ describe('the Azure job of help jenkins-azure works as printed (needs bash)', ()
 describe('the step of help ci can be cancelled (needs bash and signals)', () => {
   const [trapped = ''] = under('ci', 'Cancelling')
 
-  test("the trap of help ci passes SIGTERM on to parley, and the step continues after parley's end", async () => {
+  test('the trap of parley help ci forwards SIGTERM to parley, and the step continues after parley ends', async () => {
     const event = (id: string, type: string, text: string) =>
       JSON.stringify({
         id,
@@ -297,7 +297,7 @@ describe.each(['GitHub', 'GitLab'] as const)('help review: %s (needs bash, git a
   test.each([
     ['pass', 0],
     ['block', 1],
-  ])(`after the verdict %s, the ${runner} script of help review exits with %i`, async (word, code) => {
+  ])(`after verdict %s, the ${runner} script of parley help review exits with %i`, async (word, code) => {
     const verdict = { verdict: word, why: 'So</pre>\n\n::error::x' }
     const { job, requests } = await jobWith(answering(message(JSON.stringify(verdict))))
     await createRepository(job)
@@ -352,7 +352,7 @@ describe('the job of help agents-in-ci resumes a session (needs bash and jq)', (
     ['allow', 0],
     ['deny', 14],
     ['ask', 12],
-  ])('the agent job with a policy that decides %s exits with %i', async (decision, code) => {
+  ])('if a policy decides %s, the agents-in-ci job of parley help exits with %i', async (decision, code) => {
     const variables = await serveEmulator()
     const ended = await attempt(1, { variables, cache: new Map(), decision })
     expect(ended.codes).toEqual(code === 0 ? [0, 0, 0, 0] : [0, code, 0])
@@ -362,7 +362,7 @@ describe('the job of help agents-in-ci resumes a session (needs bash and jq)', (
     expect(reportOf(ended.job)).toMatchObject({ exit: code, session: 's1' })
   })
 
-  test('the agent job fails if a workflow run failed, although its agent finished', async () => {
+  test('the agents-in-ci job of parley help fails if a workflow run failed, although its agent finished', async () => {
     const task = 'start ci {"result":"error"}'
     const steps = agent.steps.map((step) => ({
       ...step,
@@ -374,7 +374,7 @@ describe('the job of help agents-in-ci resumes a session (needs bash and jq)', (
     expect(reportOf(ended.job)).toMatchObject({ exit: 0, warnings: { failedWorkflowRuns: 1 } })
   })
 
-  test('the agent job resumes its task if it runs again after a person has answered its tool use', async () => {
+  test('a rerun of the agents-in-ci job of parley help resumes its task after a person answered the tool use', async () => {
     const variables = await serveEmulator()
     const cache: JobCache = new Map()
     expect(await attempt(1, { variables, cache, decision: 'ask' })).toMatchObject({ codes: [0, 12, 0] })
@@ -391,7 +391,7 @@ describe('the job of help agents-in-ci resumes a session (needs bash and jq)', (
 describe('the job of help agents-in-ci reads an answer as JSON (needs bash and jq)', () => {
   const [answerScript = ''] = under('agents-in-ci', 'An answer as JSON')
 
-  test('the JSON script of help agents-in-ci creates its session once, and checks the answer', async () => {
+  test('the JSON script of parley help agents-in-ci creates its session once, and checks the answer', async () => {
     const answer = JSON.stringify({ verdict: 'pass', why: 'so' })
     const event = (id: string, type: string, fields: object) => ({
       id,
@@ -434,7 +434,7 @@ describe('the job of help agents-in-ci reads an answer as JSON (needs bash and j
   })
 })
 
-test('the script of help event-types saves files under their ids, and fails if an id is no file name (needs bash and jq)', async () => {
+test('the script of parley help event-types saves files by id and fails on an unsafe id (needs bash and jq)', async () => {
   const listed = [
     { id: 'file_1', filename: '../../evil' },
     { id: 'file_2', filename: 'b.txt', downloadable: false },
@@ -466,7 +466,7 @@ describe('the scripts of help policy work as printed (needs bash and jq)', () =>
   const scripts = policyBlocks.filter(({ text }) => text.startsWith('set '))
   const [replayScript = '', loop = ''] = scripts.map(({ text }) => text)
 
-  test('the replay script of help policy checks a policy against a recorded session without a service', async () => {
+  test('the replay script of parley help policy checks a policy against a recorded session offline', async () => {
     const recording = createJob(await serveEmulator())
     recording.write('rules.json', rules('allow'))
     const kept = await recording.step(
@@ -493,7 +493,7 @@ describe('the scripts of help policy work as printed (needs bash and jq)', () =>
     })
   })
 
-  test('the loop of help policy lets a program decide about the waiting tool uses', async () => {
+  test('the loop of parley help policy lets a program decide about the waiting tool uses', async () => {
     const job = createJob(await serveEmulator())
     job.write('decide', '#!/bin/sh\nexec jq -e \'.name == "bash"\' > /dev/null\n')
     await job.step('chmod +x decide')
@@ -509,7 +509,7 @@ describe('the scripts of help policy work as printed (needs bash and jq)', () =>
 describe('help review shows how to try a script (needs bash and jq)', () => {
   const [fixedAnswerScript = ''] = under('review', 'Trying a script')
 
-  test('the script of help review tests another script with a fixed answer', async () => {
+  test('the script of parley help review tests another script with a fixed answer', async () => {
     const job = createJob()
     job.write('review.sh', "#!/bin/sh\nparley chat --no-stdin -q 'Review' | jq -er .verdict > verdict.txt\n")
     await job.step('chmod +x review.sh')
@@ -525,7 +525,7 @@ describe('the job of help github needs no stored secret (needs sh, curl and jq)'
     env: Record<string, string>
   }
 
-  test('the job of help github exchanges its identity token for an access token', async () => {
+  test('the job of parley help github exchanges its identity token for an access token', async () => {
     const { job, requests, variables } = await jobWith((socket, request) => {
       const [, path = ''] = /^\w+ (\S+)/.exec(request) ?? []
       if (path.startsWith('/oidc')) socket.write(response('{"value":"proof-of-the-job"}'))

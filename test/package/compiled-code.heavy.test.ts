@@ -91,9 +91,9 @@ const flip = (part: number) => (bytes: Buffer) =>
   bytes.map((byte, at) => (at === place(part)(bytes) ? byte ^ 1 : byte))
 
 test.each<[string, (bytes: Buffer) => Uint8Array]>([
-  ['damaged code', flip(0.1)],
-  ['code of another source', flip(0.9)],
-  ['an empty file', () => Buffer.alloc(0)],
+  ['damaged compiled code', flip(0.1)],
+  ['compiled code of another source', flip(0.9)],
+  ['an empty file of compiled code', () => Buffer.alloc(0)],
 ])('parley replaces %s without running it (needs POSIX files)', (_, damage) => {
   const [name, bytes] = [...forgery].find(([each]) => each.endsWith('-program.cjs')) as [string, Buffer]
   const { home, folder, text } = help((planted) => {
@@ -118,9 +118,9 @@ test('K35: parley saves compiled code in a folder with mode 0700 and in files wi
 
 test.each([
   ['a folder that others can write', (folder: string) => plantForgery(folder, 0o777)],
-  ['a file', (folder: string) => writeFileSync(folder, '')],
+  ['a file instead of the folder', (folder: string) => writeFileSync(folder, '')],
   [
-    'a symbolic link',
+    'a symbolic link to a folder',
     (folder: string, home: string) => {
       plantForgery(join(home, 'elsewhere'))
       symlinkSync(join(home, 'elsewhere'), folder)

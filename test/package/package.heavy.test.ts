@@ -114,7 +114,7 @@ const refusal = (version: string) => ({
 })
 
 test.each(['4.9.1', '20.18.3'])(
-  'parley on Node %s exits with 2 and one line, because this Node is too old',
+  'parley exits with 2 and prints one line on Node %s, which is too old',
   async (old) => {
     expect(await execute(['chat', 'hi'], { env: claiming(old) })).toMatchObject(refusal(old))
   },
@@ -171,7 +171,7 @@ describe.each(versions)('packed package on Node %s', (version) => {
     return ended.out
   }
 
-  test('the packed chat streams, writes files, continues a thread and previews requests', async () => {
+  test('chat of the packed program streams, writes files, continues a thread and previews requests', async () => {
     expect(await parley(['chat', '--profile', 'demo', 'Say hello'])).toContain('“Say hello”')
     expect(await parley(['chat', 'Say hello', '--stream', '--report', 'r.json'])).toContain('“Say hello”')
     expect(JSON.parse(readFileSync(join(cwd, 'r.json'), 'utf8'))).toMatchObject({ exit: 0 })
@@ -191,7 +191,7 @@ describe.each(versions)('packed package on Node %s', (version) => {
     await parley(['chat', 'hi', '--set', 'a.b=1', '--no-stdin'])
   })
 
-  test('the packed chat checks a schema, lays out Markdown and resumes a batch', async () => {
+  test('chat of the packed program checks a schema, lays out Markdown and resumes a batch', async () => {
     writeFileSync(join(cwd, 's.json'), '{"type":"object","required":["name"]}')
     const server = await serve((socket) => socket.end(response(message('{"name":"Emma"}'))))
     try {
@@ -207,7 +207,7 @@ describe.each(versions)('packed package on Node %s', (version) => {
     expect(readFileSync(join(cwd, 'results.ndjson'), 'utf8').trim().split('\n')).toHaveLength(2)
   })
 
-  test('the packed image saves images, refuses an existing file and runs a batch', async () => {
+  test('image of the packed program saves images, refuses an existing file and runs a batch', async () => {
     const argv = ['image', '-m', 'alpha-image', 'a red fox']
     await parley([...argv, '--profile', 'demo', '-o', 'demo.png'])
     expect(await parley(argv)).toBe('a-red-fox.png\n')
@@ -220,7 +220,7 @@ describe.each(versions)('packed package on Node %s', (version) => {
     expect(await parley(['chat', '-f', 'dot.gif', 'What is it?', '--dry-run'])).toContain('image/gif')
   })
 
-  test('the packed events commands send, confirm, run, list and follow', async () => {
+  test('the events commands of the packed program send, confirm, run, list and follow', async () => {
     writeFileSync(join(cwd, 'rules.json'), '{"rules":[],"default":{"decision":"allow"}}')
     await parley(['events', 'send', 'Use a tool: list the files', '--follow'], { code: 12 })
     await parley(['events', 'confirm', '--pending', '--allow', '--follow'])
@@ -233,7 +233,7 @@ describe.each(versions)('packed package on Node %s', (version) => {
     await parley(['events', 'send', '--interrupt', '--beta', 'nonsense'], { code: 2 })
   })
 
-  test('the packed api reads all pages and creates a session', async () => {
+  test('api of the packed program reads all pages and creates a session', async () => {
     const argv = ['api', 'agents', '/v1/sessions/sesn_1/events', '--paginate', '-o', 'page.ndjson']
     await parley(argv)
     const made = ['--profile', 'demo', '--set', 'agent=agent_1', '--set', 'environment_id=env_1']
@@ -241,7 +241,7 @@ describe.each(versions)('packed package on Node %s', (version) => {
     expect(readFileSync(join(cwd, 'page.ndjson'), 'utf8')).toContain('session.status_idle')
   })
 
-  test('the packed config sets, reads, checks and deletes a profile', async () => {
+  test('config of the packed program sets, reads, checks and deletes a profile', async () => {
     const command = `${JSON.stringify(program[0])} -p 1`
     await parley(['config', 'set', 'accessToken'], { stdin: 'canary-1234\n' })
     await parley(['config', 'set', '--profile', 'work', 'baseUrl', env.PARLEY_BASE_URL ?? ''])
@@ -257,7 +257,7 @@ describe.each(versions)('packed package on Node %s', (version) => {
     expect(existsSync((await parley(['config', 'path'])).trim())).toBe(true)
   })
 
-  test('the packed serve refuses a used port, and the packed completion and help print their texts', async () => {
+  test('serve of the packed program refuses a port in use, and completion and help print their texts', async () => {
     const port = new URL(env.PARLEY_BASE_URL ?? '').port
     await parley(['serve', '--port', port], { code: 11 })
     for (const shell of ['bash', 'zsh', 'fish']) {
@@ -308,7 +308,7 @@ describe.each(versions)('packed package on Node %s', (version) => {
     }
   })
 
-  test('the tests of the packed package load each of its files', () => {
+  test('the tests of the packed program load all of its files', () => {
     const names = (files: string[]) => files.flatMap((file) => /([\w.-]+)\.cjs$/.exec(file)?.[1] ?? [])
     const kept = filesIn(cache).map((file) => file.replace(/.*-dist-v[\d.]+-\w+-/, ''))
     const tried = [...names(kept), ...notCompiled]

@@ -24,13 +24,13 @@ const blocks = readme.split('\n## Scripts and CI').flatMap((part, index) =>
 const announced: [RegExp, string][] = [
   [
     /^parley: the demo profile: /,
-    'They use the demo; each command that sends something prints a reminder of it on stderr',
+    'They use the demo; each command that sends something prints a note about the demo on stderr',
   ],
   [
     /^parley: the answer is in (answer|summary)\.md$/,
     "`-o` writes the answer to a file, replacing it, and prints the file's name on stderr",
   ],
-  [/^\| /, 'Text of the model is on stderr, after `|`'],
+  [/^\| /, 'Text from the model goes to stderr, each line after `|`'],
 ]
 
 const shells = {

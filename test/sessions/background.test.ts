@@ -19,12 +19,12 @@ const read = (events: object[]) => {
 
 test.each<[rule: string, events: object[], waiting: string[]]>([
   [
-    'a child thread waits for the tool uses in its last idle event only',
+    'a child thread waits only for replies to the tool uses in its last idle event',
     [thread('status_idle', 'a', ['t1']), thread('status_idle', 'a', ['t2'])],
     ['t2'],
   ],
   [
-    'a tool use of two child threads waits while one of the threads waits',
+    'a tool use in the idle events of two child threads stays open while one of the threads waits',
     [thread('status_idle', 'a', ['t1']), thread('status_idle', 'b', ['t1']), thread('status_running', 'a')],
     ['t1'],
   ],
@@ -44,7 +44,7 @@ test.each<[rule: string, events: object[], waiting: string[]]>([
 
 test.each<[rule: string, events: object[], open: string[], canContinue: boolean]>([
   [
-    'a workflow run that has ended is never open again',
+    'a workflow run that has ended does not open again if its creation event is repeated',
     [created('w', 'status_ended'), created('w')],
     [],
     false,
@@ -56,13 +56,13 @@ test.each<[rule: string, events: object[], open: string[], canContinue: boolean]
     false,
   ],
   [
-    'an idle workflow run that works again can continue without a reply',
+    'a workflow run that works again after an idle event continues without a reply',
     [created('w', 'status_idle'), created('w', 'status_running')],
     ['w'],
     true,
   ],
   [
-    'a workflow run continues if one of its threads works while another thread waits',
+    'a workflow run continues without a reply if one of its threads works while another waits',
     [
       created('w'),
       thread('created', 'a', undefined, 'w'),

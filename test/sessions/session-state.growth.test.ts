@@ -11,13 +11,13 @@ const idle = (ids?: string[]) => ({
 })
 
 test.each([
-  ['answers to a long list of tool uses', (ids: string[]) => [idle(ids), ...ids.map(confirm)]],
-  ['answers to many tool uses without a list', (ids: string[]) => [idle(), ...ids.map(confirm)]],
+  ['replies to many tool uses of an idle event', (ids: string[]) => [idle(ids), ...ids.map(confirm)]],
+  ['replies to many tool uses that no event lists', (ids: string[]) => [idle(), ...ids.map(confirm)]],
   [
-    'many interrupts of a long list of tool uses',
+    'many interrupts of the tool uses of an idle event',
     (ids: string[]) => [idle(ids), ...ids.map(() => ({ type: 'user.interrupt' }))],
   ],
-])('the state of a session takes linear time for %s', async (_, create) => {
+])('parley computes the state of a session in linear time after %s', async (_, create) => {
   await expectLinearWork((size) => {
     const ids = listIds(size)
     const state = new SessionState()

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import { SessionState } from '../../src/sessions/session-state.ts'
 
 // A regular expression over such a long string overflows the stack, so the comparison must not use one.
-test('two inputs of 16 million characters with the same tool use id can be compared', () => {
+test('parley compares two inputs of 16 million characters of the same tool use without a stack overflow', () => {
   const long = 'a\\n'.repeat(8e6)
   const state = new SessionState()
   for (const input of [`{"a":"${long}"}`, `{"a": "${long}"}`]) {

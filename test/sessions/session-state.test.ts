@@ -102,7 +102,11 @@ test.each<[rule: string, words: string, stop: object | undefined]>([
     'use1 wait1:',
     isStuckWithoutUses,
   ],
-  ['if an idle event has no list of ids, every unanswered tool use may wait', 'use1 wait1', waiting('use1')],
+  [
+    'if an idle event has no list of ids, the session waits for replies to all unanswered tool uses',
+    'use1 wait1',
+    waiting('use1'),
+  ],
   ['a session is stuck at an idle event with an unknown reason', 'use1 unknown1', stuck('a_new_reason')],
   [
     'an interrupt of a child thread does not interrupt tool uses of the main thread',
@@ -111,7 +115,7 @@ test.each<[rule: string, words: string, stop: object | undefined]>([
   ],
   ['a session is done if it reached its outcome after a revision', 'outcome1 revise1 reached1 done1', isDone],
   [
-    "a session is stuck if its outcome failed, with the service's explanation",
+    'a session whose outcome failed is stuck, and its state contains the explanation of the service',
     'outcome1 revise1 missed1 say1 done1',
     missed('failed', { why: 'no test' }),
   ],
@@ -126,7 +130,7 @@ test.each<[rule: string, words: string, stop: object | undefined]>([
     { kind: 'ended', reason: 'terminated' },
   ],
   [
-    'a session has ended if it was deleted, with the message of the last error',
+    'a deleted session has ended, and its state contains the message of the last error',
     'error1 deleted1',
     { kind: 'ended', reason: 'deleted', why: 'out of order' },
   ],
@@ -134,7 +138,7 @@ test.each<[rule: string, words: string, stop: object | undefined]>([
   expect(after(words).stop).toEqual(stop)
 })
 
-test('if an idle event has no list of ids, only open tool uses of the current turn may wait', () => {
+test('if an idle event has no list of ids, the session waits only for open tool uses of the current turn', () => {
   for (const words of ['allowed1', 'denied1', 'use1 message1', 'use1 interrupt1', 'use1 unknown1'])
     expect(after(`${words} wait1`).stop, words).toEqual(isStuckWithoutUses)
 })
@@ -205,7 +209,7 @@ test("only a client's reply to the named tool use counts as a reply", () => {
   ])
 })
 
-test('`sendsIdleEvents` is true after an idle event that ends a turn, but not after an idle event for a waiting tool use', () => {
+test('an idle event sets `sendsIdleEvents` if it ends a turn, but not if a tool use waits', () => {
   expect(after('message1 say1 idle1').sendsIdleEvents).toBe(true)
   expect(after('use1 idle1').sendsIdleEvents).toBe(false)
 })
@@ -249,7 +253,7 @@ test('the state of a session contains its last stop and the ids of all its stops
   expect(state.stop).toBeUndefined()
 })
 
-test('a tool use without an id does not wait for a reply, and a name that is not text counts as empty', () => {
+test('a tool use without an id does not wait for a reply, and a tool name that is not a string counts as empty', () => {
   const state = after('')
   state.add({ type: 'agent.tool_use', name: 'bash', input: {} })
   state.add({ id: 'use1', type: 'agent.tool_use', name: 5, input: {} })
@@ -285,7 +289,7 @@ const use = { id: 't1', type: 'agent.tool_use', name: 'bash', input: {} }
 const answer = { id: 'a1', type: 'user.tool_confirmation', tool_use_id: 't1', result: 'allow' }
 const done = { id: 'i2', type: 'session.status_idle', stop_reason: { type: 'end_turn' } }
 
-test('an idle session stays idle if a list repeats a reply after the turn', () => {
+test('an idle session stays idle if an event list repeats a reply after the end of the turn', () => {
   const state = new SessionState()
   for (const event of [use, answer, done, answer]) state.add(event)
   expect(state.stop).toEqual({ kind: 'done', reason: 'end_turn' })
@@ -303,7 +307,7 @@ test('an idle session works again after a reply only if it waited for that reply
   }
 })
 
-test('the JSON of a tool use is dropped after its result or its denial, but not after an allow', () => {
+test('parley drops the JSON of a tool use after its result or denial, but not after an allow', () => {
   const state = new SessionState()
   state.add(use, 'text')
   state.add(answer)
@@ -394,7 +398,7 @@ test.each([
     '{ "b" : "\\u0078", "a" : 1 }',
   ],
   [
-    'a different long number that is equal in JavaScript',
+    'a different long integer that JavaScript rounds to the same value',
     'contradicts',
     '{"a":12345678901234567890}',
     '{"a":12345678901234567891}',
@@ -420,7 +424,7 @@ test.each([
     `${'['.repeat(1e5)}${']'.repeat(1e5)}`,
     `${'['.repeat(1e5)} ${']'.repeat(1e5)}`,
   ],
-])('a second input of a tool use with %s %s the first', (_, verb, one, other) => {
+])('a repeated input with %s %s the first input of a tool use', (_, verb, one, other) => {
   const state = new SessionState()
   for (const input of [one, other]) {
     const text = `{"id":"t1","type":"agent.tool_use","name":"bash","input":${input}}`

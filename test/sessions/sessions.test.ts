@@ -165,7 +165,7 @@ describe('sessions create if the body does not end after the session', () => {
     expect(JSON.parse(err).error).toMatchObject({ session: 'sesn_1', sent: 'yes', retry: 'never' })
   })
 
-  test('sessions create does not accept an object in a web page as a session', async () => {
+  test('sessions create exits with 8 if the response is a web page that contains a session object', async () => {
     const page = '<script>x={"id":"sesn_1"}</script>'
     const ended = await run(argv, { exchange: respondWith([page], 'cut') })
     expect(ended).toMatchObject({ code: 8, out: '' })

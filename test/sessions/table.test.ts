@@ -175,7 +175,7 @@ describe('table of events', () => {
     expect(rows[0]).toMatch(/^sevt_1 {2}session\.(…|status_)(re)?(sched)?uled /)
   })
 
-  test('V52: a table of events has at most the width of the terminal, and no character is cut in half', async () => {
+  test('V52: a table of events is at most as wide as the terminal, and no character is cut in half', async () => {
     const family = '👩\u200d👩\u200d👧'
     const texts = [
       '日本語'.repeat(40),

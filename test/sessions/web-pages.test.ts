@@ -6,16 +6,28 @@ const html = { status: 200, body: page, headers: { 'content-type': 'text/html' }
 const readError = (err: string) => JSON.parse(err.trim().split('\n').at(-1) as string).error
 
 test.each([
-  ['the list of events list', ['events', 'list'], { lists: [{ fault: html }] }],
-  ['the list of events list and is empty', ['events', 'list'], { lists: [{ fault: { ...html, body: '' } }] }],
-  ['the first list of events run', ['events', 'run', 'go'], { lists: [{ fault: html }] }],
-  ['the first stream of events run', ['events', 'run', 'go'], { streams: [{ fault: html }] }],
+  ['events list gets a web page instead of a list', ['events', 'list'], { lists: [{ fault: html }] }],
   [
-    'the first stream of events follow',
+    'events list gets an empty web page instead of a list',
+    ['events', 'list'],
+    { lists: [{ fault: { ...html, body: '' } }] },
+  ],
+  [
+    'events run gets a web page instead of its first list',
+    ['events', 'run', 'go'],
+    { lists: [{ fault: html }] },
+  ],
+  [
+    'events run gets a web page instead of its first stream',
+    ['events', 'run', 'go'],
+    { streams: [{ fault: html }] },
+  ],
+  [
+    'events follow gets a web page instead of its first stream',
     ['events', 'follow'],
     { history: [running], streams: [{ fault: html }] },
   ],
-])('parley exits with 8 and advises to retry later if a web page replaces %s', async (_, argv, script) => {
+])('parley exits with 8 and advises to retry later if %s', async (_, argv, script) => {
   const service = createSessionService(script)
   const { code, err } = await service.run([...argv, '--errors', 'json'])
   expect([code, service.posts], err).toEqual([8, []])

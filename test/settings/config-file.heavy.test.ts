@@ -81,7 +81,7 @@ describe('content of the profile file', () => {
       'profiles.default: must be an object',
     ],
   ])(
-    'C04: parley exits with 3 and names the position, not the content, if the profile file is %s',
+    'C04: parley exits with 3 and names the error in the profile file, but prints none of its content: %s',
     async (_, text, expectedText) => {
       const { cwd, path, world } = createProfileHome()
       writeFileSync(path, Buffer.from(text, 'latin1'))

@@ -34,7 +34,7 @@ describe('places where a secret must not be', () => {
     ['chat', '--timeout', token, 'x'],
     ['chat', '--max-output-tokens', token, 'x'],
     ['config', 'set', 'timeout', token],
-  ])('K01: a secret that is mistaken for a value is redacted in the message: %s %s %s', async (...argv) => {
+  ])('K01: the message about an invalid value redacts a secret in it: %s %s %s', async (...argv) => {
     const worlds = [{ env: { PARLEY_ACCESS_TOKEN: token } }, { env: { PARLEY_API_KEY: token } }]
     // The parser of a flag runs before the profile is read, so it cannot redact secrets of the profile.
     if (!argv.includes('--max-output-tokens')) worlds.push(profile({ apiKey: token }))
@@ -46,7 +46,7 @@ describe('places where a secret must not be', () => {
     }
   })
 
-  test('K01: the arguments of a process that uses a secret do not contain it (needs /proc)', async () => {
+  test('K01: the command line of the parley process does not contain the sent secret (needs /proc)', async () => {
     const server = await serve((socket) => socket.end(response(message('Hi'))))
     const world = profile({
       baseUrl: server.url,
@@ -114,7 +114,7 @@ describe('places where a secret must not be', () => {
     '{"code":500,"msg":"no canary-secret"}',
     '{"promptFeedback":{"blockReason":"no canary-secret"}}',
     'no canary-secret',
-  ])('a failed line of a batch does not contain a token that a 200 repeats: %s', async (body) => {
+  ])('the result of a failed batch line redacts a token that a 200 response repeats: %s', async (body) => {
     const ended = await run(['chat', '--batch', '-'], {
       stdin: '"x"\n',
       env: { PARLEY_ACCESS_TOKEN: 'canary-secret' },
@@ -186,7 +186,7 @@ describe('places where a secret must not be', () => {
     expect(holding.map(({ name }) => name)).toEqual(['config.json'])
   })
 
-  test('C18: config prints the last four characters of a secret, and all with --reveal', async () => {
+  test('C18: config prints only the last four characters of a secret, or the whole secret with --reveal', async () => {
     const world = profile({ accessToken: token, apiKey: 'short' })
     for (const argv of [['get', 'accessToken'], ['list'], ['list', '--effective']]) {
       const ended = await run(['config', ...argv], world)
@@ -201,7 +201,7 @@ describe('places where a secret must not be', () => {
 })
 
 describe('destination of each secret', () => {
-  test('K02: parley trims a secret with a newline around it', async () => {
+  test('K02: parley removes the newline at the end of a secret', async () => {
     const given = `${token}\n`
     expect(sentToken(await run(['chat', 'x'], { env: { PARLEY_ACCESS_TOKEN: given } }))).toBe(
       `Bearer ${token}`,
@@ -232,7 +232,7 @@ describe('destination of each secret', () => {
     },
   )
 
-  test("K12: a profile's secret is not sent to the address of the environment", async () => {
+  test("K12: parley does not send a profile's secret to an address from the environment", async () => {
     const world = profile({ baseUrl: 'https://a.test', accessToken: token })
     const env = { ...noSettings, PARLEY_BASE_URL: 'https://evil.test' }
     const ended = await run(['chat', 'x'], { ...world, env })
@@ -245,7 +245,7 @@ describe('destination of each secret', () => {
     expect(existsSync(join(command.cwd, 'ran'))).toBe(false)
   })
 
-  test("K12: a profile's secret is sent to the address of a flag, and stderr names both", async () => {
+  test("K12: parley sends a profile's secret to an address from a flag, and stderr names both", async () => {
     const world = profile({ baseUrl: 'https://a.test', accessToken: token })
     const ended = await run(['chat', 'x', '--base-url', 'http://127.0.0.1:8'], world)
     expect(ended.code).toBe(0)
@@ -315,12 +315,12 @@ test.each([
   },
 )
 
-describe('secret commands (needs sh)', () => {
+describe('accessTokenCommand (needs sh)', () => {
   const from = (accessTokenCommand: string) => profile({ baseUrl: 'https://a.test', accessTokenCommand })
 
   test.each([
-    ['the first line that a secret command prints', `printf '${token}\\nsecond\\n'`],
-    ['the output of a secret command, which gets an empty stdin,', `cat; echo ${token}`],
+    ['the first line that accessTokenCommand prints', `printf '${token}\\nsecond\\n'`],
+    ['the output of accessTokenCommand that reads an empty stdin', `cat; echo ${token}`],
   ])('parley uses %s as the secret', async (_, command) => {
     const ended = await run(['chat', 'x'], { ...from(command), stdin: 'more' })
     expect(ended).toMatchObject({ code: 0, err: '' })
@@ -331,7 +331,7 @@ describe('secret commands (needs sh)', () => {
     ['echo canary; echo "no\x1b[31m such item" >&2; exit 4', 'failed with exit code 4: no^[[31m such item\n'],
     ['true', 'printed nothing\n'],
   ])(
-    'parley exits with 3 and prints why the secret command gave no secret, but not its stdout: %s',
+    'parley exits with 3 and prints why accessTokenCommand gave no secret, but not its stdout: %s',
     async (command, failWithText) => {
       const ended = await run(['chat', 'x'], from(command))
       expect(ended).toMatchObject({ code: 3, out: '', requests: [] })
@@ -343,14 +343,14 @@ describe('secret commands (needs sh)', () => {
   test.each([
     ['exit 75', 'later'],
     ['exit 74', 'never'],
-  ])('`retry` after a failed secret command is "later" only for exit code 75: %s', async (command, retry) => {
+  ])('if accessTokenCommand fails, `retry` is "later" only for exit code 75: %s', async (command, retry) => {
     const ended = await run(['chat', 'x', '--errors', 'json'], from(command))
     expect(ended).toMatchObject({ code: 3, out: '', requests: [] })
     const error = { kind: 'credentials', sent: 'no', safeToRetry: retry === 'later', retry }
     expect(JSON.parse(ended.err).error).toMatchObject(error)
   })
 
-  test('parley runs the command of a secret only if it sends the secret', async () => {
+  test('parley runs accessTokenCommand only if it sends the secret', async () => {
     const world = from('touch ran; echo t')
     for (const argv of [
       ['chat', 'x', '--dry-run'],
@@ -366,7 +366,7 @@ describe('secret commands (needs sh)', () => {
     }
   })
 
-  test('K15: a secret command gets the environment without secrets', async () => {
+  test('K15: accessTokenCommand gets the environment without secrets', async () => {
     const world = from('env > environment; echo t')
     const env = { ...noSettings, PARLEY_API_KEY: 'canary-key', PARLEY_TIMEOUT: '5', OWN: 'kept' }
     await run(['chat', 'x'], { ...world, env })

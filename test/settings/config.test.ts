@@ -87,7 +87,7 @@ describe('config set stores a value, config get prints it, and config unset remo
     },
   )
 
-  test('config exits with 2 and names the list of settings for an unknown setting', async () => {
+  test('config exits with 2 for an unknown setting and names the help topic that lists the settings', async () => {
     for (const command of ['set', 'get', 'unset']) {
       const ended = await run(
         ['config', command, 'zzzzzzzzzzzz', ...(command === 'set' ? ['x'] : [])],
@@ -232,9 +232,9 @@ describe('config manages several profiles', () => {
   })
 
   test.each([
-    ['config init, if no profile is left', {}, "'parley config init' sets another"],
-    ['config use, if other profiles are left', { other: {} }, "'parley config use NAME' sets another"],
-  ])('config delete of the current profile names %s', async (_, others, hint) => {
+    ['config init if no profile is left', {}, "'parley config init' sets another"],
+    ['config use if other profiles are left', { other: {} }, "'parley config use NAME' sets another"],
+  ])('config delete of the current profile suggests %s', async (_, others, hint) => {
     const { env } = world({ profiles: { default: work, ...others } })
     const ended = await run(['config', 'delete', 'default', '--yes'], { env, stdin: '' })
     expect(ended).toMatchObject({ code: 0, err: `parley: 'default' was the current profile; ${hint}\n` })
@@ -328,7 +328,7 @@ describe('precedence of settings', () => {
 })
 
 describe('config init prompts for settings and saves them', () => {
-  test('config init prompts for all settings, keeps a value on Enter, and sends nothing', async () => {
+  test('config init prompts for addresses, credentials and models, keeps a value on Enter, and sends nothing', async () => {
     const { env, file } = world({ profiles: { default: { baseUrl: 'https://old.test', extra: 1 } } })
     const typed = [
       '', // baseUrl

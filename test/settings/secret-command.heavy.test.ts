@@ -28,7 +28,7 @@ const isAlive = (pid: number) => {
 }
 const until = (condition: () => boolean) => expect.poll(condition).toBe(true)
 test.each(['SIGTERM', 'SIGINT', 'SIGHUP'] as const)(
-  'K32: %s to parley ends all processes of a secret command (needs ps)',
+  'K32: %s to parley ends all processes of accessTokenCommand (needs ps)',
   async (signal) => {
     const given = world(family)
     const { child, ended } = start(['chat', 'x'], given)
@@ -39,7 +39,7 @@ test.each(['SIGTERM', 'SIGINT', 'SIGHUP'] as const)(
   },
 )
 
-test('K33: the time limit of a secret command ends all its processes (needs ps)', async () => {
+test('K33: parley ends all processes of accessTokenCommand after 60 s (needs ps)', async () => {
   const given = world(family)
   const hurry = join(given.cwd, 'hurry.cjs')
   writeFileSync(
@@ -65,7 +65,7 @@ test('K33: the time limit of a secret command ends all its processes (needs ps)'
   await until(() => !pidsIn(given.cwd).some(isAlive))
 })
 
-test('K36: the deadline ends a secret command and exits with 3 (needs sh)', async () => {
+test('K36: parley ends accessTokenCommand at the deadline and exits with 3 (needs sh)', async () => {
   const argv = ['chat', 'x', '--errors', 'json', '--deadline', '0.5']
   const ended = await execute(argv, world('sleep 15; echo t'))
   expect(ended).toMatchObject({ code: 3, out: '' })
@@ -73,7 +73,7 @@ test('K36: the deadline ends a secret command and exits with 3 (needs sh)', asyn
   expect(JSON.parse(ended.err).error).toMatchObject({ deadline: true, retry: 'later' })
 })
 
-test('K38: --timeout ends a secret command and exits with 3 (needs sh)', async () => {
+test('K38: parley ends accessTokenCommand after --timeout and exits with 3 (needs sh)', async () => {
   const argv = ['chat', 'x', '--errors', 'json', '--timeout', '0.5']
   const ended = await execute(argv, world('sleep 15; echo t'))
   expect(ended).toMatchObject({ code: 3, out: '' })
@@ -81,13 +81,13 @@ test('K38: --timeout ends a secret command and exits with 3 (needs sh)', async (
   expect(JSON.parse(ended.err).error).toMatchObject({ retry: 'later' })
 })
 
-test('K33: parley ends a secret command that prints over 1 MiB (needs sh)', async () => {
+test('K33: parley ends accessTokenCommand if it prints over 1 MiB (needs sh)', async () => {
   const ended = await execute(['chat', 'x'], world('yes'))
   expect(ended).toMatchObject({ code: 3, out: '' })
   expect(ended.err).toContain('printed more than 1 MiB')
 })
 
-test('K34: a secret command can prompt on the terminal (needs script)', async () => {
+test('K34: accessTokenCommand can prompt on the terminal (needs script)', async () => {
   const { cwd, env } = world(`printf 'PIN? ' > /dev/tty; read pin < /dev/tty; echo $pin > pin; cat /dev/tty`)
   const command = 'echo $$ > pid; exec "$NODE" "$PARLEY" chat x'
   const terminal = spawn('script', ['-qec', command, '/dev/null'], {

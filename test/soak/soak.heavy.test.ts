@@ -121,7 +121,7 @@ function findContradictions({
 }
 
 test(
-  `${runs} runs against a server that fails at random report correctly what was sent`,
+  `in ${runs} runs against a server that fails at random, no exit code or error contradicts the server`,
   async () => {
     const server = await serve(respondAtRandom)
     const ended: Awaited<ReturnType<typeof runAtRandom>>[] = []
@@ -150,7 +150,7 @@ test(
 const kills = Math.ceil(runs / 150)
 
 test(
-  `a batch of ${runs * 5} lines that is killed ${kills} times and resumed has one result for each line`,
+  `a batch of ${runs * 5} lines that is killed and resumed has one result for each line (number of kills: ${kills})`,
   async () => {
     expect(await killAndResumeBatch(runs * 5, kills, random)).toEqual([])
   },

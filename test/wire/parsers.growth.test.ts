@@ -80,7 +80,7 @@ const parsers: Record<string, (text: string) => unknown> = {
     findJsonSyntaxError(`{"a":[${text}`, 1000),
   ],
   'JSON edit': (text) => [editJson(`{"a":[${text}]}`, set(['b'])), editJson(text, set(['a']))],
-  'list of array elements': (text) => listJsonElements(`{"data":[${text}]}`, 'data'),
+  'extraction of array elements': (text) => listJsonElements(`{"data":[${text}]}`, 'data'),
   'array splitter': (text) => {
     const splitter = createJsonArraySplitter()
     for (let at = 0; at < text.length; at += 16) splitter.push(text.slice(at, at + 16))

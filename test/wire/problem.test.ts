@@ -97,7 +97,7 @@ test.each<[body: unknown, message: string | undefined]>([
   expect(readErrorBody(body).message).toBe(message)
 })
 
-test('readErrorBody() finds a message inside at most five error objects', () => {
+test('readErrorBody() finds a message inside at most five nested error objects', () => {
   expect(readErrorBody(nested(5)).message).toBe('m')
   expect(readErrorBody(nested(6)).message).toBeUndefined()
 })
@@ -266,7 +266,7 @@ test.each<[names: string[], kind: string]>([
   [['5000'], 'response'],
   [['1500'], 'response'],
   [['50x'], 'response'],
-])('R85: an error with the names %j has the kind %s', (names, kind) =>
+])('R85: an error with the types or codes %j has the kind %s', (names, kind) =>
   expect(findFailureKind(names)).toBe(kind),
 )
 
@@ -346,6 +346,6 @@ test.each<[text: string, read: object]>([
   expect(failureOf(() => parseReceived(text, 'the list'))).toEqual(read)
 })
 
-test('the data of an error event is JSON or plain text', () => {
+test('an SSE error event is read as JSON, or as plain text if its data is not JSON', () => {
   expect(['{"a":1}', 'words', '{"a"'].map(readErrorEvent)).toEqual([{ a: 1 }, 'words', '{"a"'])
 })

@@ -22,7 +22,7 @@ describe('server-sent events are read the same for every split', () => {
     return pieces.flatMap((piece) => decoder.push(piece))
   }
 
-  test('server-sent events are the same for every line ending and split', () => {
+  test('the decoder returns the same server-sent events for every line ending and every split into chunks', () => {
     const framing = fc.record({
       ending: fc.constantFrom('\n', '\r', '\r\n'),
       hasBlank: fc.boolean(),
@@ -43,7 +43,7 @@ describe('server-sent events are read the same for every split', () => {
     fc.assert(property, scaleRuns(500))
   })
 
-  test('any bytes are decoded as server-sent events without a crash, and the same for every split', () => {
+  test('the decoder of server-sent events accepts any bytes, and returns the same for every split into chunks', () => {
     const property = fc.property(fc.uint8Array({ maxLength: 200 }), places, (bytes, where) => {
       expect(decode(cut(bytes, where))).toEqual(decode([bytes]))
     })
@@ -66,7 +66,7 @@ describe('JSON edits', () => {
     fc.assert(property, scaleRuns(1000))
   })
 
-  test('a JSON edit that appends to an array keeps its elements before the added ones', () => {
+  test('a JSON edit that appends to an array adds the new elements after the existing ones', () => {
     const property = fc.property(fc.array(fc.jsonValue()), spaced, (list, { json }) => {
       const start = json.slice(0, -1) + (json.length > 2 ? ',' : '')
       const text = `${start}"the list": ${JSON.stringify(list, null, 1)}}`
@@ -80,7 +80,7 @@ describe('JSON edits', () => {
   })
 })
 
-test('a JSON array is split into the same elements however it arrives', () => {
+test('the splitter returns the same elements of a JSON array, whatever the chunks in which it arrives', () => {
   const property = fc.property(
     fc.array(fc.jsonValue(), { maxLength: 6 }),
     fc.nat(2),
@@ -152,7 +152,7 @@ describe('an answer is read the same for every split', () => {
       return bytes.subarray(0, bytes.length - (torn > 20 ? torn - 20 : 0))
     })
 
-  test('an answer has the same text, raw bytes, details and end however it is split', () => {
+  test('an answer has the same text, raw bytes, details and end, whatever the chunks in which it arrives', () => {
     const property = fc.property(type, body, places, (contentType, bytes, where) => {
       const whole = decodeAnswer(contentType, [bytes])
       expect(decodeAnswer(contentType, cut(bytes, where))).toEqual(whole)

@@ -11,7 +11,7 @@ test.each([
   ['several lines', piece('data:', '\n'), piece('data:', '\n'), '\n', 1],
   ['a bare object with empty lines', piece('{"', '\n'), piece('', '\n\n'), '"}\n', 1],
 ])(
-  'a server-sent event may have 64 MiB, and a longer event is rejected: %s',
+  'the decoder accepts a server-sent event of 64 MiB and rejects a longer event: %s',
   (_, first, more, end, count) => {
     const filled = () => {
       const decoder = createSseDecoder()

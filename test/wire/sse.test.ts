@@ -169,7 +169,7 @@ test.each([
   ['pings', false],
   ['xping', false],
   ['', false],
-])("isKeepAlive('words', %j) returns %j", (event, isKept) => {
+])('an event named %j with the data "words" is a keep-alive: %j', (event, isKept) => {
   expect(isKeepAlive('words', event)).toBe(isKept)
   expect(isKeepAlive('{}', event)).toBe(false)
 })

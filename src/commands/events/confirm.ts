@@ -11,23 +11,20 @@ export default {
     new Option('--allow', 'allow the tool uses'),
     new Option('--deny', 'deny the tool uses'),
     new TextFlag('--message <text>', 'reason for the denial, or @FILE'),
-    new Option('--pending', 'answer all waiting tool uses; the default on a terminal'),
+    new Option('--pending', 'answer all waiting tool uses (default when prompting)'),
     new FileFlag(
       '-i, --input <file>',
       'file with recorded events, or with user.tool_confirmation events to send unchanged; - for stdin',
     ),
-    new Option(
-      '--ids',
-      'print the ids of the sent events or, with --follow, the ids of waiting tool uses instead',
-    ),
+    new Option('--ids', 'print only the ids of the sent events or, with --follow, of the waiting tool uses'),
     new Option('--follow', 'then follow the session until it stops'),
   ],
 
   notes: [
-    'Without ids and --pending, parley reads events from stdin or -i. It answers the tool uses listed in the last session.status_idle event, and those that wait in child threads. If the input has only user.tool_confirmation events, parley sends them unchanged.',
+    'Without ids or --pending, parley reads events from stdin or -i. It answers the tool uses listed in the last session.status_idle event, and those that wait in child threads. If the input has only user.tool_confirmation events, parley sends them unchanged.',
     'With neither --allow nor --deny, parley prints each tool use on the terminal and prompts you: y allows, n denies, n REASON denies with a reason for the agent, s skips. q or Ctrl-D stops: parley sends the answers so far. If a tool use stays open, the exit code is 12.',
     "After the prompts, parley reads the session's events again before it sends your answers. It skips a tool use that was answered or interrupted meanwhile. If the input of a tool use has changed, parley does not send your answer, and the tool use stays open.",
-    "With --pending and one of --allow and --deny, parley lists the events and answers every tool use that waits at that moment. With ids and one of them, it sends the answers without reading the session. To answer by rules, use 'parley events run' without a task: see 'parley help policy'.",
+    "With --pending and --allow or --deny, parley lists the events and answers every tool use that waits at that moment. With ids and --allow or --deny, parley sends the answers without reading the session. To answer by rules, use 'parley events run' without a task: see 'parley help policy'.",
   ],
 
   flagRules: { '--message': { requires: ['--deny'] } },

@@ -22,8 +22,8 @@ export default {
   ],
 
   notes: [
-    "Waits for the first event if the session has none. Ends when the session is idle and every workflow run has ended, when it waits for tool uses, or when it cannot continue. Exit 0: the agent finished. 12: tool uses are waiting ('parley events confirm'). 13: the session was terminated or cannot continue (for example, its budget is used up), or the outcome was not reached. 15: the time limit of the setting deadline (flag --deadline) passed.",
-    'A child thread of the session can wait for tool uses while the session is still running. If no thread is working and no event arrives for 30 s, the command ends with exit code 12.',
+    "Waits for the first event if the session has none. Ends when the session is idle and every workflow run has ended, when tool uses are waiting, or when the session cannot continue. Exit 0: the agent finished. 12: tool uses are waiting ('parley events confirm'). 13: the session was terminated or cannot continue (for example, its budget is used up), or the outcome was not reached. 15: the --deadline passed.",
+    'Tool uses can wait in a child thread while the session is still running. If no thread is working and no event arrives for 30 s, the command ends with exit code 12.',
   ],
 
   examples: [

@@ -15,7 +15,7 @@ type SendOptions = SessionOptions & EventInputOptions & EventDeliveryOptions
 
 export default {
   parameters: () => [
-    new Argument('[message...]', 'the message text; piped text is added after it, or replaces an argument -'),
+    new Argument('[message...]', "the message text; piped text is appended, or inserted at '-'"),
     ...createSessionFlags({ noValidateHelp: 'accept undocumented betas, and any JSON as events' }),
     new FileFlag(
       '-i, --input <file>',
@@ -23,10 +23,7 @@ export default {
     ),
     ...createEventFlags(),
     createFailOnEmptyFlag(),
-    new Option(
-      '--ids',
-      'print the ids of the sent events or, with --follow, the ids of waiting tool uses instead',
-    ),
+    new Option('--ids', 'print only the ids of the sent events or, with --follow, of the waiting tool uses'),
     new Option('--follow', 'then follow the session until it stops'),
   ],
 

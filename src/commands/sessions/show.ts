@@ -9,7 +9,7 @@ export default {
     ...createBetaFlags(),
   ],
   notes: [
-    'Reads the session, then its events. The events show the tool uses for which the session waits. --raw prints only the session as the service sent it, without tool uses.',
+    'Reads the session, then its events, which show the waiting tool uses. --raw prints only the session as the service sent it, without tool uses.',
   ],
   examples: ['parley sessions show sesn_1'],
   run: (context, options: BetaOptions, words) => showSession(context, { ...options, session: words[0] }),

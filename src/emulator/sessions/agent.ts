@@ -8,7 +8,6 @@ import { parseTaskSteps, type TaskStep, type WorkflowRunPlan } from './task.ts'
 
 /** A `SessionStore` saves this state as JSON. */
 interface AgentState {
-  /** Events to which the agent has not reacted yet. */
   inbox: SessionEvent[]
   /** Remaining steps of the task. The agent executes the steps of a round together. */
   rounds: TaskStep[][]
@@ -35,7 +34,7 @@ interface WorkflowRun {
 export interface StoredSession {
   id: string
   created: string
-  /** In ISO 8601, so that sessions can be sorted by this text. */
+  /** Time in ISO 8601, so that sessions can be sorted by this text. */
   updated: string
   /** Fields of the session that clients have set. */
   fields: object
@@ -61,7 +60,6 @@ export class AgentSession extends EmulatedSession {
   readonly #toolUses = new Map<string, SessionEvent>()
   readonly #schedule: (act: () => void) => void
 
-  /** `schedule` calls `act` at once or after a delay. */
   constructor(id: string, schedule: (act: () => void) => void) {
     super(id)
     const created = new Date().toISOString()
@@ -283,7 +281,6 @@ export class AgentSession extends EmulatedSession {
     this.#addThreadEvent('session.thread_status_idle', thread, { stop_reason: reason })
   }
 
-  /** Adds an event about a child thread. Does nothing for the main thread. */
   #addThreadEvent(type: string, { id }: Thread, fields: object = {}): void {
     if (id !== undefined) this.#emit(type, { session_thread_id: id, agent_name: 'helper', ...fields })
   }

@@ -154,7 +154,6 @@ const createList = (texts: readonly string[], more = ''): EmulatedResponse => ({
   pieces: [`{"data":[${texts.join(',')}]${more}}`],
 })
 
-/** The token `next_page` is the index of the first item of the next page. */
 function createPage<T>(
   items: readonly T[],
   query: URLSearchParams,

@@ -15,7 +15,7 @@ interface Turn {
   question: MessagePart[]
   answer: string
   role: string
-  /** System instruction that replaces the conversation's earlier one. */
+  /** System instruction that replaces the earlier instruction of the conversation. */
   system: string | undefined
   model: string
 }

@@ -62,7 +62,7 @@ interface ChatLineRules {
   timers: Timers
 }
 
-/** A chat line of a batch. A retry requests only answers and parts that have not arrived yet. */
+/** A retry requests only the answers and parts that have not arrived yet. */
 class ChatLine {
   readonly model: string
   readonly body: Uint8Array
@@ -104,10 +104,6 @@ class ChatLine {
   }
 }
 
-/**
- * Throws the failure of an answer that did not match the schema, if the token limit or the deadline of the
- * batch allows no further request.
- */
 function requireRetry(mismatch: SchemaMismatch | undefined, requireNext: () => void): void {
   if (!mismatch) return
   try {
@@ -185,7 +181,6 @@ class ReceivedParts implements BatchLineAnswerReader<LineContent | SchemaMismatc
     }
   }
 
-  /** Throws a `CliError` with the text if required content is missing. */
   async finish(response: ReadableResponse): Promise<LineContent | SchemaMismatch> {
     const { requirement, schema } = this.#rules
     const text = this.#text
@@ -207,10 +202,6 @@ class ReceivedParts implements BatchLineAnswerReader<LineContent | SchemaMismatc
     return bodies.length === 0 ? undefined : { response: joinResponseBodies(bodies) }
   }
 
-  /**
-   * Returns the failure with the received text or the undecoded body, or else with the previous answer.
-   * Returns `undefined` if nothing was received.
-   */
   addReceived(failure: CliError): CliError | undefined {
     // The failure's details already contain the body of an error response, so the body is not added again.
     const answer = this.#received || (failure.details.body === undefined ? this.#readUnread() : '')

@@ -114,7 +114,6 @@ const isErrorAnswer = ({ details: { body } }: CliError) => isErrorEnvelope(body)
 const findFailureWithImages = ({ parseFailure, streamError, cutFailure }: ImageFinder) =>
   parseFailure ?? streamError ?? cutFailure
 
-/** Returns the failure of an answer with images or links, if any. Throws the failure of any other answer. */
 function checkAnswer(
   finder: ImageFinder,
   summary: AnswerSummary,
@@ -146,7 +145,7 @@ interface ReadPart extends AnswerPart {
   isPrinted: boolean
 }
 
-/** Reads a part of the answer. With `--raw`, also prints the part, except in a batch. */
+/** With `--raw`, also prints the part, except in a batch. */
 export async function readImagePart(
   { flags, output, host }: Context,
   response: HttpResponse,

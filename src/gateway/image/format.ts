@@ -39,7 +39,6 @@ export async function detectImageFormat(bytes: Uint8Array, mimeType = ''): Promi
   return extension === undefined ? undefined : { extension, problem: findProblem(bytes, found) }
 }
 
-/** Returns whether the bytes are a web page or XML, such as the login page of a proxy. */
 const isMarkup = (bytes: Uint8Array): boolean =>
   /^(?:\xef\xbb\xbf)?\s*</.test(Buffer.from(bytes.subarray(0, 1000)).toString('latin1'))
 

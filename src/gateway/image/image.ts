@@ -118,7 +118,6 @@ async function openDestination(
 
 const lostImages = { onInterrupt: () => 'the answer was received; images without a printed path are lost' }
 
-/** Saves the images and prints the links, which parley never requests. */
 async function saveAnswer(
   context: Context,
   { findings: { images, links }, saveFound }: Pick<ImageReader, 'findings' | 'saveFound'>,

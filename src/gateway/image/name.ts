@@ -5,10 +5,6 @@ const maxPromptLength = 1000
 /** Names that Windows reserves for devices, with any extension. */
 const reserved = /^(con|prn|aux|nul|(com|lpt)[\d¹²³])$/
 
-/**
- * Returns the words of the prompt, joined by hyphens and at most 60 characters long, or `image` for a prompt
- * without letters and digits.
- */
 export function createImageName(prompt: string): string {
   const words = prompt
     .slice(0, maxPromptLength)

@@ -72,7 +72,6 @@ export function parseMarkdownLineStart(line: string, context: LineContext): Mark
   }
 }
 
-/** Underline of a heading. The line above has the text of the heading. */
 const headingUnderlinePattern = /^(?:={2,}|-{2,})[ \t]*$/
 const mayBeRule = /^([-*_=])[ \t]*(?:\1[ \t]*)*$/
 const isRule = /^([-*_])[ \t]*(?:\1[ \t]*){2,}$/

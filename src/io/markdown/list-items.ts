@@ -33,7 +33,6 @@ export class OpenListItems {
     return indent >= (this.#items.at(-1)?.minIndent ?? 0)
   }
 
-  /** Closes the items to which a line with this indentation does not belong. */
   leave(indent: number): void {
     while (!this.contains(indent)) this.#items.pop()
   }

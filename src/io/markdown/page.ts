@@ -51,7 +51,6 @@ export class MarkdownPage {
     return text
   }
 
-  /** Returns the finished rows, and keeps an unfinished row. */
   takeRows(): string[] {
     const rows = this.#text.split('\n')
     this.#text = rows.pop() ?? ''

@@ -12,7 +12,6 @@ interface ParagraphPrinterOptions {
   columns(): number
 }
 
-/** Prints a paragraph word by word while its text arrives. */
 export class ParagraphPrinter {
   readonly #space: ParagraphPrinterOptions
   readonly #splitter = new ParagraphSplitter()
@@ -30,7 +29,7 @@ export class ParagraphPrinter {
     for (const segment of this.#splitter.split(text, false)) this.#print(segment)
   }
 
-  /** Prints the rest of the paragraph. Unclosed delimiters, such as `**`, become text. */
+  /** Unclosed delimiters, such as `**`, become text. */
   end(): void {
     for (const segment of this.#splitter.split('', true)) this.#print(segment)
     if (this.#lastText !== undefined) this.#endRow()

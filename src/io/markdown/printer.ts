@@ -7,7 +7,7 @@ export interface MarkdownOptions extends MarkdownSpace {
   waiting?: Spinner | undefined
 }
 
-/** Prints Markdown while it arrives. Control characters are escaped before parsing, also in a pipe. */
+/** Control characters are escaped before parsing, also in a pipe. */
 export class MarkdownPrinter {
   readonly #output: Output
   readonly #waiting: Spinner | undefined

@@ -3,7 +3,10 @@ import { ideographPattern } from '../spans.ts'
 /** An opening delimiter is text if no closing delimiter follows within this number of characters. */
 const maxOpenLength = 200
 const maxAddressLength = 2000
-/** In characters. Longer words are cut, because the lexer is quadratic in the worst case. */
+/**
+ * Maximum length of a segment, in characters. Longer words are cut, because the lexer is quadratic in the
+ * worst case.
+ */
 const maxSegmentLength = 4000
 
 interface OpenDelimiter {

@@ -1,6 +1,9 @@
 import { getDefaults, Lexer, type Token, Tokenizer } from 'marked'
 
-/** In characters. Longer blocks are printed verbatim, because the lexer is quadratic in the worst case. */
+/**
+ * Maximum length of a block, in characters. Longer blocks are printed verbatim, because the lexer is
+ * quadratic in the worst case.
+ */
 export const maxBlockLength = 4000
 
 /** Ignores reference links, because the definition of a link may be in text that has not arrived. */
@@ -27,7 +30,6 @@ export function removeIndent(line: string, columns: number): string {
   return ' '.repeat(Math.max(0, column - columns)) + line.slice(at)
 }
 
-/** A tab ends at the next multiple of four columns. */
 function skipBlanks(text: string, start: number, end = Infinity): { at: number; column: number } {
   let at = 0
   let column = start

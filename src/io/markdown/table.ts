@@ -2,7 +2,10 @@ import { getLineText, measureWidth, type Span, type StyledLine, spanStyles, wrap
 import { layOutInlineTokens, trimLineEnd } from './inline.ts'
 import { maxBlockLength, readInlineTokens } from './source.ts'
 
-/** In characters. A longer table is laid out in parts, so that memory stays limited. */
+/**
+ * Maximum length of a table, in characters. A longer table is laid out in parts, so that memory stays
+ * limited.
+ */
 export const maxTableLength = 64 * 1024
 
 /**

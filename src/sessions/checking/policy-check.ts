@@ -142,7 +142,6 @@ async function judgeAndPrint(
   const rules = { policy: { ...policy, pauser }, tools }
   const layOut = await createLayout(context)
   const counts = { allow: 0, ask: 0, deny: 0 }
-  /** Descriptions of the tool uses that are not allowed, up to one more than `maxCountedProblems`. */
   const problems: string[] = []
   let page: Judgement[] = []
   let text = ''

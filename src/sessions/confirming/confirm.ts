@@ -226,7 +226,6 @@ function refuseContradicted(uses: readonly PendingToolUse[]): void {
     )
 }
 
-/** A tool use to confirm. If the user gave only an id, its other fields are unknown. */
 type PendingToolUse = { id: string } & Partial<ToolUse>
 
 class SessionRecord {
@@ -242,7 +241,6 @@ class SessionRecord {
     return this.state.getToolUse(id) ?? { id, type: this.#otherTypes.get(id) }
   }
 
-  /** Returns the waiting tool uses that parley can confirm. For each of the others, prints the reason. */
   listConfirmable(context: Context, session: string, options: { isPrompted: boolean }): PendingToolUse[] {
     return this.state.pending.flatMap((id) => {
       const use = this.getToolUse(id)
@@ -252,10 +250,6 @@ class SessionRecord {
     })
   }
 
-  /**
-   * Returns the reason why a tool use needs no reply. Returns `undefined` if the tool use still needs a
-   * reply, or if the reason was already in `earlier`.
-   */
   findNewClosedReason(id: string, earlier: SessionRecord): string | undefined {
     if (this.getToolUse(id).type === undefined) return 'the session no longer shows it'
     const why = this.findClosedReason(id)
@@ -276,10 +270,6 @@ class SessionRecord {
   }
 }
 
-/**
- * Returns why parley cannot confirm a tool use, and what the user can do instead. If parley prompts a person,
- * the tool must have a name.
- */
 function findUnconfirmableReason(
   context: Context,
   session: string,

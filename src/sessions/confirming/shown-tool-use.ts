@@ -77,10 +77,7 @@ function findMainText(input: string): MainText | undefined {
   return { name: main.name ?? '', text, rest: others.length > 0 ? `{${rest}}` : undefined }
 }
 
-/**
- * Returns whether a tool use has a field `name` that is a text. If the JSON repeats the field, every value
- * must be a text.
- */
+/** If the JSON repeats the field `name`, every value must be a text. */
 export function hasToolName(eventJson: string): boolean {
   const fields = readFields(eventJson)
   const names = fields.filter(({ name }) => name === 'name')

@@ -21,10 +21,8 @@ export class EventStream {
   readonly #timers: Timers
   readonly #decoder: SseDecoder
   #items: EventItem[] = []
-  /** Number of events at the start of `#items` that the caller has received. */
   #consumedCount = 0
   #unreadLength = 0
-  /** Set when the connection has ended, with the error if it failed. */
   #ending: { error?: unknown } | undefined
   #wake = () => {}
   #resumeReading = () => {}
@@ -50,7 +48,6 @@ export class EventStream {
     return 'end'
   }
 
-  /** Makes a pending `next` return `silence` at once. */
   wake(): void {
     this.#wake()
   }
@@ -154,7 +151,6 @@ function treatFailureAsEnd(error: unknown): { done: true; value: undefined } {
 /** Limits for reading a response that is not an event stream, because its body may never end. */
 const [maxOtherBodyBytes, maxReadingMs] = [256 * 1024, 5000]
 
-/** Describes the service's error if the body has one, otherwise the content type. */
 async function createContentTypeError(response: HttpResponse, timers: Timers): Promise<CliError> {
   const { status, headers } = response
   const cancel = schedule(timers, maxReadingMs, () => response.close())

@@ -17,7 +17,6 @@ export interface LoggedEvent {
   hasEffect: boolean
   /** Number of the last list that contained the event; 0 if no list did. */
   listedBy: number
-  /** Position in the log; -1 before the event is added. */
   index: number
 }
 
@@ -54,7 +53,7 @@ export class FollowedTask {
     this.hasOwnTask = ids.size > 0
   }
 
-  /** Adds the next event. Returns true if the event is a task that replaces the followed task. */
+  /** Returns true if the event is a task that replaces the followed task. */
   add(entry: LoggedEvent): boolean {
     const { event, isUnseen } = entry
     if (isUnseen) {
@@ -114,7 +113,7 @@ export class FollowedTask {
     return own.findLast(({ event }) => isMainThreadAgentMessage(event))?.event
   }
 
-  /** The session first finishes another client's task. */
+  /** The session does not work on the followed task yet, because it first finishes another client's task. */
   get isQueued(): boolean {
     return this.#workStart === this.#events.length
   }
@@ -129,12 +128,10 @@ export class FollowedTask {
     return next && { task: next.event, isInterrupted: endsInterrupted(own) }
   }
 
-  /** The last client event that had an effect is an interrupt. */
   get isInterrupted(): boolean {
     return endsInterrupted(this.#events)
   }
 
-  /** The last event is an agent's message or an interrupt, so the agent may have stopped working. */
   get mayBeDone(): boolean {
     return matchesLast(this.#events, mayEnd)
   }
@@ -161,7 +158,6 @@ export class FollowedTask {
   }
 }
 
-/** Returns the result of `test` for the last event. Skips events for which the result is `undefined`. */
 function matchesLast(
   events: readonly LoggedEvent[],
   test: (event: SessionEvent) => boolean | undefined,
@@ -213,6 +209,5 @@ function endsWork(event: SessionEvent): boolean {
   return stopsSession(event) && readStopReason(event).type !== 'requires_action'
 }
 
-/** Returns whether an event gives the agent new work. A reply to a tool use does not. */
 export const isTaskEvent = ({ type }: SessionEvent): boolean =>
   type === 'user.message' || type === 'user.define_outcome'

@@ -25,19 +25,15 @@ export interface FollowOptions {
   onEarlierEvents?: ((items: readonly EventItem[], state: SessionState) => Promise<void>) | undefined
   /** Continue after the session stops, until it is terminated or deleted. */
   followsForever?: boolean
-  /** Throw a usage error if the session has no events. */
   needsEvents?: boolean
-  /** Ids of the task that an earlier run sent. Tasks of other clients are then ignored. */
   earlierTaskIds?: ReadonlySet<string> | undefined
 }
 
-/** Before parley decides about a reply, it reads the list again if the last list is older. */
+/** Maximum age of the list when parley decides about a reply. If the list is older, parley reads it again. */
 const maxListAgeMs = 1_000
 
-/** Time limit of each list that the follower reads after an idle event. */
+/** Time limits of one list and of all lists that the follower reads after an idle event. */
 const maxOneListMs = 10_000
-
-/** Time limit of all lists that the follower reads after an idle event. */
 const maxFinalListsMs = 30_000
 
 /** If the follower would have to read more events backwards, it reads the whole list instead. */
@@ -56,7 +52,7 @@ export async function openFollower(access: SessionAccess, options: FollowOptions
     follower.close()
     if (!(error instanceof CliError) || error.kind === 'file') throw convertDeadlineFailure(error)
     requireTimeLeft(access.parts.deadline)
-    // The wait before the next attempt would be past the deadline.
+    // parley made no further attempt, because that attempt would have been past the deadline.
     throw error.details.deadline ? createFollowDeadlineError(error.message) : error
   }
 }
@@ -204,8 +200,8 @@ export class Follower {
   }
 
   /**
-   * Reads the session resource if the events show that the work is done. If the resource is still running,
-   * the list lags behind, so the state becomes `working`.
+   * Reads the session resource if the events show that the work is done. If the status of the resource shows
+   * work in progress, the list lags behind, so the state becomes `working`.
    */
   async verifyStop(): Promise<void> {
     if (this.state.stop?.kind !== 'done') return
@@ -223,7 +219,6 @@ export class Follower {
     return { pending, consequence: `${session} waits for an answer\n${consequence}` }
   }
 
-  /** Adds a list that the caller has read. `readNewEvents` emits the new events of the list later. */
   addList(list: readonly EventItem[]): void {
     // Spreading a list of over 100,000 events exceeds the maximum number of call arguments.
     for (const item of this.#seen.addList(list)) this.#notEmitted.push(item)

@@ -26,11 +26,11 @@ import { getEventIdentity, type SeenEvents } from './seen-events.ts'
  * `maxSilenceMs` without an event, the follower then reads the session resource and the list. If the resource
  * is idle and the list has no new event, the session counts as idle until the next event.
  *
- * A running session may lack only replies to tool uses of child threads. After `maxSilenceMs` without an
- * event, it then counts as waiting.
+ * A running session may need nothing but replies to tool uses of child threads. After `maxSilenceMs` without
+ * an event, the session then counts as waiting.
  */
 export type FollowState = CommonFields &
-  /** `listenMs`: durations of listening to the stream. After each, the follower reads the list. */
+  /** `listenMs`: durations for which the follower listens to the stream before each next list. */
   (
     | { is: 'joining'; listenMs: readonly number[] }
     /** `listDelaysMs`: waits before the next lists, without listening to the stream. */
@@ -73,7 +73,6 @@ export type FollowEffectResult =
 export type FollowEffect =
   /** Emit a batch of events, which may be empty. */
   | { do: 'show'; items: EventItem[] }
-  /** Wait for `delayMs`, then read the list. With `readsSession`, read the session resource first. */
   | { do: 'list'; delayMs: number; isQuiet?: boolean; readsSession?: boolean }
   | { do: 'listen'; maxMs: number }
   | { do: 'connect' }
@@ -91,8 +90,9 @@ const maxSilenceMs = 30_000
 
 /**
  * Time limits of the search for sent events. The follower first searches by the ids that the service returned
- * for them. After `idSearchMs`, it searches by content, which an older event may share if a list shows it
- * late. After `maxSearchMs`, every new event counts as later than the sent events.
+ * for them. After `idSearchMs`, it searches by content. The ids come first, because an older event that a
+ * list shows late may have the same content. After `maxSearchMs`, every new event counts as later than the
+ * sent events.
  */
 const [idSearchMs, maxSearchMs] = [3_000, 10_000]
 
@@ -208,7 +208,6 @@ function continueFollowing(state: FollowState, now: number): FollowStep {
   return { state: { ...state, is: 'current' }, effect: show(state.seen.release()) }
 }
 
-/** While sent events are missing or the session is stopped, the follower also reads the list. */
 function listen(before: FollowState, now: number): FollowStep {
   const { idleCountsAt = now + silenceAfterIdleMs, ...others } = updateTimes(before, now)
   const { seen, searchingSince = now, stoppedSince } = others

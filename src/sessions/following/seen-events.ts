@@ -21,7 +21,6 @@ export class SeenEvents {
   readonly task = this.log.task
   /** For each digest, the number of equal events without an id in the first list. */
   readonly #earlierCounts = new Map<string, number>()
-  /** `undefined` before parley sends events, and after a search that did not find them. */
   #sent: SentEvents | undefined
   /** New events, by identity, from lists that do not contain a sent event yet. */
   readonly #listedBefore = new Map<string, IdentifiedEvent>()
@@ -30,7 +29,7 @@ export class SeenEvents {
    * after the events were sent.
    */
   #streamedBefore: IdentifiedEvent[] | undefined
-  /** Events of the stream that are not emitted yet, because the list may have others before them. */
+  /** Events of the stream that are not emitted yet, because the list may contain earlier new events. */
   readonly #heldBack = new Map<string, EventItem>()
   /**
    * Identities of the two newest events of the last list. A list that does not contain the sent events yet
@@ -46,7 +45,6 @@ export class SeenEvents {
     this.#listEnd = [...this.#listEnd, ...items.slice(-2).map(getEventIdentity)].slice(-2)
   }
 
-  /** Starts the search for the sent events. They have ids if the response of the service had ids. */
   addSent(events: readonly SessionEvent[]): void {
     const { isIdle, isEmpty } = this.state
     this.#sent = new SentEvents(events, !isIdle && !isEmpty)
@@ -70,7 +68,6 @@ export class SeenEvents {
     return !this.log.has(identity) && (this.isMissingSentEvents || !this.#listedBefore.has(identity))
   }
 
-  /** `overlapsLastList` requires two events of the last list. */
   get hasListEnd(): boolean {
     return this.#listEnd.length === 2
   }
@@ -88,16 +85,11 @@ export class SeenEvents {
     return isEnd && this.state.pending.every((id) => identities.includes(id)) && !identities.some(isDigest)
   }
 
-  /**
-   * Adds a repeated event. Returns true if the event is a tool use that is the first to differ from the
-   * earlier tool use with the same id.
-   */
   addRepeated({ event, text }: EventItem): boolean {
     this.#sent?.addProgress(event)
     return this.state.addRepeated(event, text)
   }
 
-  /** Returns the event if it is new and can be emitted now. Returns no event if it is old or held back. */
   addStreamed(item: EventItem, isHeld = this.#heldBack.size > 0): EventItem[] {
     const newItem = this.#addStreamed(item)
     if (newItem && isHeld) this.#heldBack.set(newItem.identity, newItem)
@@ -218,7 +210,6 @@ export class SeenEvents {
     return this.#sent?.isWorkPending ?? false
   }
 
-  /** The sent task waits until the session has finished another client's task. */
   get isQueued(): boolean {
     const sent = this.#sent
     if (!sent?.isWorkPending || this.state.stop?.kind !== 'done') return false
@@ -238,7 +229,6 @@ export class SeenEvents {
     else this.log.append(item, { isFromThisProcess })
   }
 
-  /** Returns the new events except those that this process sent. */
   #addInListOrder(list: readonly IdentifiedEvent[]): IdentifiedEvent[] {
     const ours = new Set<IdentifiedEvent>()
     const newItems = this.log.addList(list, (item) => {
@@ -314,16 +304,14 @@ class SentEvents {
   search: 'open' | 'in stream' | 'in earlier stream' | 'over' = 'open'
   /** Identity of the first event after the sent events. A list with this event is up to date. */
   firstLaterEvent: string | undefined
-  /** An unmatched new event has the type of a sent event. The service may have changed its id or content. */
+  /** A new event matches a sent event only by type. The service may have changed the id and the content. */
   hasSimilar = false
   readonly wasBusy: boolean
   readonly #sent: readonly SessionEvent[]
   /** For each id or content, the number of sent events that are not found yet. */
   readonly #wanted = new Map<string, number>()
   #firstFound: string | undefined
-  /** Number of sent events that start work and are not found yet. */
   #missingCount: number
-  /** Ids of the found events that the service has not processed yet. */
   readonly #queued = new Set<string | undefined>()
 
   constructor(sent: readonly SessionEvent[], wasBusy: boolean) {
@@ -341,7 +329,6 @@ class SentEvents {
     return this.#missingCount > 0 || this.#queued.size > 0
   }
 
-  /** Returns whether an event is one of the sent events. Each sent event matches only once. */
   matchOnce({ event, identity }: IdentifiedEvent): boolean {
     const name = this.#findWanted(event)
     if (name === undefined) {
@@ -368,7 +355,6 @@ class SentEvents {
     return this.search === 'open' && this.#sent.some(({ id = '' }) => this.#wanted.has(id))
   }
 
-  /** Continues the search by content. Returns false if it already compares content. */
   stopSeekingIds(): boolean {
     if (!this.seeksIds) return false
     for (const event of this.#sent)

@@ -46,7 +46,6 @@ export class SessionLog {
     return this.#byIdentity.has(identity)
   }
 
-  /** True if a list has contained the last stop event, or if there is none. */
   get isStopListed(): boolean {
     return this.#lastStop === undefined || this.#lastStop.listedBy > 0
   }
@@ -60,7 +59,6 @@ export class SessionLog {
     this.#append(item, createEntry(item, isFromThisProcess, isListed ? this.#listCount : 0))
   }
 
-  /** Adds an event that no list or stream has contained yet. */
   addAccepted(event: SessionEvent): void {
     const entry = createEntry({ identity: '', event, text: '' }, true, 0, true)
     entry.index = this.#entries.push(entry) - 1
@@ -69,8 +67,8 @@ export class SessionLog {
   }
 
   /**
-   * Adds a list or its newest part. Returns its new events in order, and calls `isFromThisProcess` for each
-   * of them.
+   * Adds a list or its newest part. Returns the new events of the list in order, and calls
+   * `isFromThisProcess` for each new event.
    */
   addList(
     list: readonly IdentifiedEvent[],
@@ -79,7 +77,7 @@ export class SessionLog {
     this.#listCount++
     const newItems: IdentifiedEvent[] = []
     const listed: LoggedEvent[] = []
-    /** The log has the known events in the list's order, and the new events belong at its end. */
+    /** The log has the known events in the list's order, and the new events belong at the end of the log. */
     let isInOrder = true
     let last = -1
     for (const item of list) {
@@ -244,7 +242,6 @@ const sharedOther: SessionEvent = { type: '' }
 
 const isOfAgent = ({ type }: SessionEvent) => type.startsWith('agent.')
 
-/** Keeps only the fields that the log reads later, because a session may have many long events. */
 function pickFields(event: SessionEvent): SessionEvent {
   const { id, type, session_thread_id } = event
   if (

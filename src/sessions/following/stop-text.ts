@@ -9,7 +9,6 @@ import { needsClientResult, type SessionState } from '../session-state.ts'
 
 const indent = 2
 
-/** Lists the waiting tool uses and the commands that answer them; on a terminal, one command for all. */
 export async function createWaitingError(
   context: Context,
   session: string,
@@ -62,7 +61,6 @@ export function describeWaitingToolUses(
   return { pending: ids, consequence: hints.join('\n') }
 }
 
-/** Lists the commands that raise or remove the budget that the session has used up. */
 export function createBudgetError(
   context: Context,
   session: string,
@@ -100,7 +98,6 @@ export function formatToolResultCommand(
   return `${formatSessionCommand(context, 'send', session)} ${flag} ${value}`
 }
 
-/** Formats ids as words of a command. Returns `--pending` if the ids are too long or look like flags. */
 function formatToolUseIds(uses: readonly { id: string }[]): string {
   const words = uses.map(({ id }) => quoteForShell(id)).join(' ')
   return words.length > 1000 || !uses.every(({ id }) => isSafeWord(id)) ? '--pending' : words

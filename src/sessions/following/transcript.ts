@@ -24,9 +24,8 @@ interface FollowAndPrintOptions {
   isStdoutReserved?: boolean
   /** Value of `--stay`. `undefined` if the command has no such flag. */
   followsForever?: boolean
-  /** Called after each batch of new events and awaited. May reply to waiting tool uses. */
+  /** parley awaits this function after each batch of new events. It may reply to waiting tool uses. */
   onBatch?: ((items: readonly EventItem[]) => Promise<void>) | undefined
-  /** Earlier incidents. If omitted, only new ones count. */
   incidents?: SessionIncidents
 }
 
@@ -73,7 +72,7 @@ export async function followAndPrint(
       context.messages.warn(
         'the service does not show that it has worked on the sent events: an answer may come later',
       )
-    // Without the note, a script could take no output for an empty answer. On a terminal, the first note shows
+    // Without the note, a script could mistake missing output for an empty answer. On a terminal, the first note shows
     // whether the session is idle.
     if ((onBatch || !context.host.stderr.isTerminal) && !hasNewEvents && !isStdoutReserved) {
       const command = formatSessionCommand(context, 'list', session)
@@ -84,7 +83,7 @@ export async function followAndPrint(
     await printHeld()
     await context.output.flush()
   } catch (error) {
-    // If stdout fails now, the first failure is still the one to report.
+    // If stdout fails too, parley still reports the first failure.
     await printHeld().catch(() => {})
     throw convertDeadlineFailure(error)
   } finally {
@@ -103,7 +102,6 @@ export async function followAndPrint(
   })
 }
 
-/** Prints one note for each open workflow run, and for each tool use that waits while the session works. */
 function reportOpenWork(
   context: Context,
   state: SessionState,

@@ -9,7 +9,6 @@ import { type EventItem, readEventsPage } from '../../wire/sessions/events-page.
 import { isEventPiece, SessionEvent } from '../../wire/sessions/session-event.ts'
 import { parseTimestamp } from '../../wire/timestamp.ts'
 
-/** Parameters of a list request. A service may ignore any of them, so `listEvents` applies them again. */
 export interface EventListQuery {
   types?: string[]
   order?: string
@@ -72,7 +71,6 @@ export async function* listEvents(
 ): AsyncGenerator<EventItem[]> {
   const { types, order, limit = Infinity } = query
   const hasWantedType = ({ event }: EventItem) => !types || types.includes(event.type)
-  /** The service lists in the opposite order. `undefined` until the times of the events show the order. */
   let isReversed = order === undefined ? false : undefined
   let held: EventItem[] = []
   /** Source texts of wanted events of a list in the opposite order. They take less memory than events. */

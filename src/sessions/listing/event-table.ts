@@ -19,8 +19,8 @@ const maxIdColumns = 1024
 /**
  * Returns a function that formats events page by page for a terminal of `width` columns, with local times. A
  * line above the first event of each day shows the day and the time zone. Long texts are cut. Ids are not
- * cut, because people copy them. The line of the day is not cut, because half a UTC offset is another time
- * zone.
+ * cut, because people copy them. The line of the day is not cut, because a cut UTC offset would name another
+ * time zone.
  */
 export function createEventTableFormatter(
   width: number,
@@ -56,8 +56,8 @@ export function createEventTableFormatter(
 export type TableLayout = (rows: readonly EventRow[]) => string[]
 
 /**
- * Chooses the layout for the first page of a table. The rows of a list of sessions are `EventRow`s, too: id,
- * status, time of the last change, and title.
+ * Chooses the layout of a table by the rows of its first page. The rows of a list of sessions are `EventRow`s,
+ * too: id, status, time of the last change, and title.
  */
 export function chooseTableLayout(width: number, rows: readonly EventRow[], timeWidth: number): TableLayout {
   const idWidth = Math.max('ID'.length, getMaxColumns(rows.map(([id]) => id)))

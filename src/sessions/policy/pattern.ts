@@ -104,5 +104,4 @@ function findStop(text: string, offset: number): number {
   return text.length
 }
 
-/** Returns the parts of a text that a narrow `*` does not match. */
 export const findPartsExcludedFromStar = (text: string): string[] => [...new Set(text.match(stops))]

@@ -7,7 +7,6 @@ export type Decision = 'allow' | 'ask' | 'deny'
 type Matcher = (text: string) => boolean
 
 interface InputFieldPattern {
-  /** The path as written in the policy file. */
   source: string
   path: readonly (string | number)[]
   pattern: string
@@ -81,10 +80,6 @@ const pauseAfterCharacters = 2 ** 22
  */
 type Pauser = (call: ToolCall) => Promise<void> | undefined
 
-/**
- * Creates a pauser that calls `pause` after every 4 million compared characters. An error of `pause` ends the
- * check.
- */
 export function createPolicyPauser(pause: () => Promise<void>): Pauser {
   let characters = 0
   return ({ name, inputText }) => {
@@ -201,10 +196,6 @@ function appliesToField({ path, matches }: InputFieldPattern, input: unknown): b
 const canHaveField = (value: unknown, step: string | number): value is object =>
   typeof value === 'object' && value !== null && Array.isArray(value) === (typeof step === 'number')
 
-/**
- * Returns the path of an input field for which the rule has no pattern. Returns `undefined` if the rule
- * covers all fields.
- */
 function findUncoveredField(
   value: unknown,
   at: (string | number)[],

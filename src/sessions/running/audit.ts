@@ -172,7 +172,6 @@ export class Audit {
     for (const lock of this.#locks) lock.requireHeld()
   }
 
-  /** The user gave `--audit`, so a later run can resume this run. */
   get hasFile(): boolean {
     return this.#file !== undefined
   }
@@ -256,7 +255,7 @@ function toLine(entry: AuditEntry, session: string, time: string): string {
   return `${head},${input === undefined ? '' : `"input":${input},`}${tail}`
 }
 
-/** No service sends such a long event, so a file with a longer line is not an audit file. */
+/** No service sends an event of this length, so a file with a longer line is not an audit file. */
 const maxLineBytes = 2 ** 27
 
 /**
@@ -288,12 +287,12 @@ const isEntry = (entry: unknown): boolean =>
   typeof entry.session === 'string' &&
   (events as readonly unknown[]).includes(entry.event)
 
-/** Start of every line. Each 0 may be another digit. */
+/** Start of every audit line, with each digit replaced by 0. */
 const lineStart = '{"time":"0000-00-00T00:00:00.000Z","session":"'
 
 /**
- * Returns whether the text is the start of a line. A run that was killed while it wrote a line leaves such a
- * text, and the next run adds a line break.
+ * Returns whether the text is the start of a line. A killed run may leave only the start of its last line, and
+ * the next run adds a line break.
  */
 function isUnfinished(text: string | undefined): boolean {
   const head = text?.slice(0, lineStart.length).replace(/\d/g, '0')

@@ -31,7 +31,7 @@ export class DenialCollector {
    * allowed it.
    */
   #ran: Judgement[] = []
-  /** Kept because the list may later add tool uses before this idle event that the stream omitted. */
+  /** Last stop event, needed again if a later list adds tool uses before it that the stream omitted. */
   #lastStop: SessionEvent | undefined
   readonly #rules: JudgementRules
 

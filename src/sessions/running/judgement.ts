@@ -56,7 +56,6 @@ export interface JudgementRules {
   tools: ReadonlyMap<string, string>
 }
 
-/** Returns the commands of `--tool` by tool name. Throws a usage error for an invalid or repeated value. */
 export function readToolFlags(given: readonly string[] = []): Map<string, string> {
   const tools = new Map<string, string>()
   for (const text of given) {

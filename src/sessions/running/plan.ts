@@ -30,7 +30,6 @@ export interface RunOptions extends SessionOptions, EventInputOptions {
 
 export type RunPlan = Awaited<ReturnType<typeof readRunPlan>>
 
-/** Reads the flags, words and files of a run. Throws a `CliError` if one of them is invalid. */
 export async function readRunPlan(context: Context, options: RunOptions, words: string[]) {
   const [tools, toolTimeoutMs] = [readToolFlags(options.tool), readToolTimeoutMs(options.toolTimeout)]
   const { settings, parts, caller } = await createSessionAccess(context, options)
@@ -82,7 +81,6 @@ async function readPolicyFlag({ input }: Context, path: string | undefined): Pro
   return readPolicy(await input.readText(path, '--policy'), path)
 }
 
-/** Returns `Infinity` for the value 0, which means no limit. */
 function readToolTimeoutMs(text = '600'): number {
   const limitMs = parseDuration(text, 's')
   if (limitMs === undefined)

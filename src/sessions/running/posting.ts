@@ -22,7 +22,6 @@ interface PostOptions {
   count?: number
   /** Makes only one attempt, because the caller retries by other rules. */
   isSingle?: boolean
-  /** Message if a signal ends the run after the service has accepted the events. */
   acceptedText?: string
 }
 

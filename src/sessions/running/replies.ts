@@ -37,10 +37,6 @@ interface Reply {
 export class ReplySender {
   readonly #run: SessionRun
   readonly #follower: Follower
-  /**
-   * Decisions of this run, by tool use id. If the session waits for a tool use again, the new decision
-   * replaces the earlier one.
-   */
   readonly judgements = new Map<string, Judgement>()
   readonly #replies: Map<string, ReplyState>
   readonly #unconfirmed = new Map<string, { use: ParsedToolUse; reason: string }>()
@@ -55,7 +51,6 @@ export class ReplySender {
     )
   }
 
-  /** The run no longer follows the session or has exceeded a limit, so it must take no further step. */
   get isStopped(): boolean {
     return this.hasStoppedFollowing || this.#run.isOverLimit
   }
@@ -142,10 +137,6 @@ export class ReplySender {
     })
   }
 
-  /**
-   * Closes the replies that the session no longer needs, and warns about unconfirmed replies. Called at the
-   * end of a run.
-   */
   end(): void {
     const judgements = [...this.judgements.values()]
     this.closeAnswered(judgements.filter(({ use }) => /decide|post/.test(this.findNextStep(use.id) ?? '')))
@@ -167,7 +158,6 @@ export class ReplySender {
     else messages.note(`${id} is not answered by this run: ${reason}`)
   }
 
-  /** Reads the newest events, also from the list if `isForced`. Retries while the service is unreachable. */
   async refresh(isForced = false): Promise<void> {
     const { deadline } = this.#run.parts
     return retry(deadline, new ReconnectPolicy(this.#run), () => this.#follower.refresh(isForced))
@@ -295,7 +285,7 @@ export class ReplySender {
     return !this.isStopped && this.#follower.state.answerable.some(isDue)
   }
 
-  /** Returns the time for polling the list. Later, no request can still arrive, and no list lags. */
+  /** Returns the time limit for polling the list. After it, no request can arrive and no list lags. */
   #getMaxPollMs(uses: readonly ParsedToolUse[]): number {
     const now = this.#run.context.host.timers.wallTime()
     const ends = uses.map(({ id }) => {

@@ -72,7 +72,7 @@ interface UnconfirmedReply {
 }
 
 interface SendContext {
-  /** Wall-clock time of this machine in milliseconds since the epoch; NaN if unknown. */
+  /** Time by the clock of this machine when parley sent the reply, in ms since the epoch; NaN if unknown. */
   at: number
   /** Ids of the idle events that were known when parley sent the reply. */
   idleEvents: ReadonlySet<string>
@@ -105,10 +105,6 @@ export function applyReplyAuditLine(reply: ReplyState, line: ReplyAuditLine): Re
   }
 }
 
-/**
- * Returns the state of a reply at the start of a run, if the session waits for the tool use. `idleEvents` are
- * the ids of the idle events that the run has read.
- */
 export function resumeReplyState(reply: ReplyState, idleEvents: ReadonlySet<string>): ReplyState {
   if (reply.is === 'left-open') return { is: 'deciding' }
   if (reply.is === 'executing') return { is: 'has-result', result: interruptedCommandResult }
@@ -139,7 +135,6 @@ const maxLagMs = 5_000
 
 export const minReplyPollMs = maxLagMs + 1_000
 
-/** Returns the state of an unconfirmed reply after parley has read a list. `now` is the wall-clock time. */
 export function updateUnconfirmedReply(
   reply: UnconfirmedReply,
   shown: ListEvidence,
@@ -190,9 +185,6 @@ export function getNextReplyStep({ is }: ReplyState): 'decide' | 'post' | 'poll'
 
 export const interruptedCommandResult: ToolResult = { text: 'interrupted, effect unknown', isError: true }
 
-/**
- * Returns the state in which parley may send the reply again. The command of the tool use does not run again.
- */
 function allowRepeat(reply: ReplyState): ReplyState {
   const result = getResult(reply)
   return result ? { is: 'has-result', result } : { is: 'deciding' }

@@ -150,7 +150,6 @@ export class ToolUseResponder {
     await this.#replies.confirmArrival(unconfirmed)
   }
 
-  /** Returns the tool uses to answer. For the other waiting tool uses, prints why they are not answered. */
   async #listDue(): Promise<ParsedToolUse[]> {
     await this.#waitForUnknown()
     return this.#listDueIds().flatMap((id) => {
@@ -175,10 +174,6 @@ export class ToolUseResponder {
     }
   }
 
-  /**
-   * Decides about tool uses by the rules. For the decision `ask`, prompts a person if stdin and stderr are a
-   * terminal. Records the decisions, and returns those that the session still needs.
-   */
   async #decide(uses: readonly ParsedToolUse[]): Promise<Judgement[]> {
     const judged: Judgement[] = []
     for (const use of uses) judged.push(await judgeToolUse(use, this.#rules))

@@ -119,7 +119,6 @@ export class LimitEnforcer {
     return this.#follower.state.stop !== undefined
   }
 
-  /** The session has stopped, and no reply to a tool use can continue its work. */
   get #hasEnded(): boolean {
     return this.#isStopped && this.#follower.state.stop?.kind !== 'waiting'
   }
@@ -183,9 +182,6 @@ export class LimitEnforcer {
     this.#attemptDeadline = undefined
   }
 
-  /**
-   * Posts an interrupt, unless the session becomes idle first, or an interrupt of an earlier run has arrived.
-   */
   async #interrupt(deadline: Deadline): Promise<void> {
     const { audit, context, parts } = this.#run
     await deadline.wait(graceMs)

@@ -78,10 +78,6 @@ async function findEvent(run: SessionRun, id: string): Promise<ReadonlySet<strin
   })
 }
 
-/**
- * Sends the task once, and adds it to `follower`. `known` and `follower` have the state of the session before
- * the task.
- */
 export async function sendTask(
   run: SessionRun,
   { body, events, hash }: NonNullable<RunPlan['task']>,

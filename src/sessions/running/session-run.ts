@@ -148,7 +148,6 @@ export class SessionRun implements SessionAccess, WorkHooks {
     return this.createInterruptedError(`${this.session} was interrupted: ${why}`)
   }
 
-  /** Adds the resume command to a failure. The failure then does not suggest sending the task again. */
   #addCommand(error: CliError): CliError {
     if (this.taskState === 'unsent') return error
     const isAudited = this.audit.hasFile

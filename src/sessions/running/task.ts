@@ -57,7 +57,6 @@ export function applyTaskAuditLine(
 export const computeShortSha256 = (body: Uint8Array): string =>
   createHash('sha256').update(body).digest('hex').slice(0, 32)
 
-/** Returns the fingerprints of a task's events. A fingerprint is the type and a digest of the content. */
 export const getTaskFingerprints = (task: readonly SessionEvent[]): string[] => [
   ...new Set(task.map(getFingerprint)),
 ]
@@ -69,7 +68,6 @@ const getFingerprint = (event: SessionEvent): string =>
 export class TaskEventCounter {
   readonly known: EventListSnapshot
   readonly #fingerprints: ReadonlySet<string>
-  /** The last `user.message` in the list has the fingerprint of a message of the task. */
   endsWithTask = false
   showsClientEvents = false
 
@@ -78,7 +76,6 @@ export class TaskEventCounter {
     this.#fingerprints = new Set(marks)
   }
 
-  /** Returns whether the event has the fingerprint of an event of the task, and counts it if so. */
   add({ event }: EventItem): boolean {
     const { known } = this
     const isAlike = isClientEvent(event) && this.#fingerprints.has(getFingerprint(event))

@@ -26,7 +26,6 @@ export class UsageMeter {
   #hasWorked = false
   /** The agent has worked since the service reported the newest total. */
   #isOutdated = false
-  /** Total usage of the session at the start of the run; `undefined` if unknown. */
   #startTotal: SessionUsage | typeof unused | undefined = unused
   hasTotal = false
   #requestUsage: SessionUsage | undefined
@@ -61,7 +60,7 @@ export class UsageMeter {
     if (type === 'span.model_request_end') this.#addRequest(readSessionUsage(event.model_usage))
   }
 
-  /** Records the total usage of the session. Ignores a lower total, because it is older. */
+  /** Ignores a lower total, because it is older. */
   addTotal(usage: SessionUsage | undefined): void {
     if (!usage || (this.#newestTotal && isOlder(usage, this.#newestTotal))) return
     this.#newestTotal = usage
@@ -97,7 +96,6 @@ export class UsageMeter {
     return `the run cost ${atLeast}${formatMoney(cost)}, and --max-cost is ${maxCost}`
   }
 
-  /** Warning if the service reports no usage, so that the limits have no effect. */
   get limitWarning(): string | undefined {
     if (!this.#hasWorked) return undefined
     const { tokens, cost } = this.runUsage

@@ -61,7 +61,6 @@ export function addSchemaInstructions(
 const hasContentBlocks = (event: { type?: unknown; content?: unknown } | null): boolean =>
   event?.type === 'user.message' && Array.isArray(event.content)
 
-/** Returns whether stdout or a file gets nothing but the answer, for example for a program that reads it. */
 export const hasSeparateAnswerOutput = ({ schema, file, isStdoutReserved }: WantedAnswer): boolean =>
   schema !== undefined || file !== undefined || isStdoutReserved
 

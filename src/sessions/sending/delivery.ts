@@ -18,7 +18,6 @@ export interface EventDeliveryOptions {
 
 const accepted = 'the event was accepted'
 
-/** Sends events, then prints the accepted events or, with `follow`, follows the session. */
 export async function deliverEvents(
   access: SessionAccess,
   body: Uint8Array,
@@ -84,8 +83,8 @@ export async function openFollowerBeforeSending(
     if (error.details.delivery === undefined && !error.details.deadline) throw error
     const kind = error.kind === 'unknown' || error.kind === 'stopped' ? 'not-sent' : error.kind
     const { status, consequence } = error.details
-    // In these two cases, `consequence` tells the user what to do: it names the source of the refused secret,
-    // or the command that lists the sessions.
+    // In these two cases, `consequence` is the fix. It names the source of the refused secret, or the command
+    // that lists the sessions.
     const fix = isSecretRefusal(status) || status === 404 ? consequence : undefined
     const isPastDeadline = error.kind === 'stopped' && error.details.deadline
     const message = isPastDeadline
@@ -143,7 +142,7 @@ function explainAfterAcceptance(
 /**
  * Returns the failure for a session that cannot be followed after the service accepted the events. A failure
  * that a person must mend first keeps its kind. Any other failure gets the kind `response`, because its old
- * kind may suggest to repeat the command. If the service refused a secret, the fix for the secret is added to
+ * kind may suggest repeating the command. If the service refused a secret, the fix for the secret is added to
  * the consequence.
  */
 export function explainFollowFailure(error: CliError, more: FailureDetails): CliError {

@@ -20,7 +20,7 @@ const flags: [name: string, value: string, about: string][] = [
   ['custom-tool-result', '<id=text>', 'the result of custom tool use ID; ID=@FILE reads it from a file'],
   ['custom-tool-error', '<id=text>', 'the error of custom tool use ID; ID=@FILE reads it from a file'],
   ['outcome', '<text>', 'an outcome to work toward, or @FILE'],
-  ['rubric', '<text>', 'criteria for the outcome, or @FILE; the specification does not show their JSON form'],
+  ['rubric', '<text>', 'criteria for the outcome, or @FILE (the specification omits the JSON form)'],
   ['max-iterations', '<n>', 'maximum attempts to reach the outcome'],
   ['system', '<text>', 'a privileged system message, or @FILE; sent after the other events'],
   ['event', '<json>', 'any event as JSON, or @FILE; sent unchanged'],
@@ -57,7 +57,6 @@ export const messageFileKinds: AcceptedFileKinds = {
   description: 'an image or PDF file',
 }
 
-/** Reads files as content blocks. A text file becomes its name and its text, any other file base64. */
 export async function readFileBlocks(
   input: InputReader,
   paths: readonly string[] = [],

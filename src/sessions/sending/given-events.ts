@@ -105,7 +105,6 @@ export function* listRecordedEvents(given: GivenEvents): Generator<EventItem> {
   }
 }
 
-/** Returns whether a text has one JSON value per line: the first line is JSON, and more lines follow. */
 function isLineDelimited(text: string): boolean {
   const newline = text.indexOf('\n')
   return (

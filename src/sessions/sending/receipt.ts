@@ -91,10 +91,7 @@ const createUnreadableReceiptError = ({ status }: HttpResponse, why: string) =>
     consequence: 'do not send it again',
   })
 
-/**
- * Creates the failure for a response that is not a receipt. If the response contains no error, it is unknown
- * whether the service accepted the events.
- */
+/** If the response contains no error, it is unknown whether the service accepted the events. */
 const createReceiptError = ({ status }: HttpResponse, body: unknown, why: string): CliError =>
   createUnexpectedBodyFailure(body, `the response (${status}) does not list the accepted events: it ${why}`)
 

@@ -84,7 +84,6 @@ export type AnswerDecoder = ReturnType<typeof createAnswerDecoder>
 class BodyTextDecoder {
   readonly #decoder = new TextDecoder()
   #lastBytes: Uint8Array = new Uint8Array()
-  /** True after bytes that are not UTF-8. */
   isDamaged = false
 
   decode(bytes: Uint8Array = new Uint8Array(), options?: { stream: boolean }): string {

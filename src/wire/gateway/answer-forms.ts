@@ -10,7 +10,7 @@ import {
 import * as z from '../zod.ts'
 
 export interface AnswerTokenCounts extends TokenCounts {
-  /** Part of `outputTokens`. */
+  /** Number of reasoning tokens, which `outputTokens` includes. */
   reasoningTokens?: TokenCount
   /** If absent, the total is the sum of input, output and both cache counts. */
   totalTokens?: TokenCount

@@ -42,10 +42,6 @@ export class AnswerReader {
   readonly #isUnfinished: NativePiece['isUnfinished'] = {}
   #finishReasonCount = 0
 
-  /**
-   * `isStreamed` is true if a stream was requested. A single native body then does not end the answer,
-   * because the body may be the first chunk of a cut stream.
-   */
   constructor(isStreamed = false) {
     this.#isStreamed = isStreamed
   }
@@ -129,9 +125,6 @@ export function unwrapAnswerEvent(value: unknown, event: string): unknown {
   return unwrap(value, failureInStream)
 }
 
-/**
- * Removes the envelope that some gateways add. Throws the result of `failure` if the value is an error.
- */
 function unwrap(value: unknown, failure: (error: unknown) => Error): unknown {
   if (isErrorEnvelope(value)) throw failure(value)
   if (!isObject(value) || isAnswer(value)) return value

@@ -39,7 +39,6 @@ export function readFieldPath(source: string): { path: Path; end: number } {
   return { path, end }
 }
 
-/** Parses the `PATH=VALUE` or `PATH[]=VALUE` of `--set`. Throws a usage error for any other text. */
 export function parseSetFlag(source: string): JsonAssignment {
   const { path, end } = readFieldPath(source)
   const [, brackets, value] = /^(\[\])?=(.*)$/s.exec(source.slice(end)) ?? []

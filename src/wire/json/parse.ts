@@ -23,7 +23,6 @@ export function tryParseJson(text: string): unknown {
   }
 }
 
-/** Parses JSON from the user. Throws a usage error with `name`, line and column. */
 export function parseGivenJson(text: string, name: string, hint?: string): unknown {
   try {
     return parseJson(text)

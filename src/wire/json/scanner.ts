@@ -101,7 +101,6 @@ function findEndOfScalar(text: string, start: number): number {
 const getDepthChange = (mark: string): number =>
   mark === '{' || mark === '[' ? 1 : mark === '}' || mark === ']' ? -1 : 0
 
-/** Blanks may precede the key. */
 export function readJsonKey(validJson: string, start: number): string {
   const place = skipBlanks(validJson, start)
   return JSON.parse(validJson.slice(place, findEndOfString(validJson, place)))
@@ -162,7 +161,7 @@ export const parseWithSourceTexts = (validJson: string): unknown =>
       .join(''),
   )
 
-/** Returns whether a value is nested deeper than `maxDepth`. The text need not be valid JSON. */
+/** The text need not be valid JSON. */
 export function isJsonDeeperThan(text: string, maxDepth: number): boolean {
   if (text.length <= maxDepth) return false
   let depth = 0

@@ -53,7 +53,6 @@ function createSplitter(level: 0 | 1) {
 
   return {
     push,
-    /** True inside a value, or before the array's closing bracket. */
     isInside: () => (level === 1 ? !closed : pieces.length > 0),
     rest: () => pieces.join('').trim(),
   }

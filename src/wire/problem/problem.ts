@@ -10,7 +10,7 @@ export const createResponseError = (message: string, serviceMessage?: string) =>
 export interface ErrorBody {
   type?: string
   message?: string
-  /** In seconds. */
+  /** Seconds until the next attempt. */
   retryAfter?: number
   requestId?: string
 }

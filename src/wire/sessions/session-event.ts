@@ -110,7 +110,6 @@ export const readEventTextWithRedactions = (event: SessionEvent): string =>
     .map(({ type, text }) => (type === 'redacted' ? '[redacted]' : (toNonEmptyText(text) ?? '')))
     .join('')
 
-/** Shows each block that is not text as its type, such as `[image]`. */
 export const describeEventContent = (event: SessionEvent): string =>
   readBlocks(event)
     .map(({ type, text }) => (typeof text === 'string' ? text : `[${toNonEmptyText(type) ?? 'unknown'}]`))

@@ -21,7 +21,7 @@ import { createFailingStdout } from '../../harness/stdout.ts'
 const sent = (ended: Awaited<ReturnType<typeof run>>) => JSON.parse(ended.requests[0]?.text ?? '')
 
 describe('chat sends a prompt and prints the answer', () => {
-  test('chat sends the words as one user turn and prints the text with one newline', async () => {
+  test('chat sends the prompt words as one user turn, and prints the answer with one newline', async () => {
     const ended = await run(['chat', 'Say', 'hello'], { exchange: answering(message('Hello!\n\n')) })
     expect(ended).toMatchObject({ code: 0, out: 'Hello!\n', err: '' })
     expect(ended.requests).toHaveLength(1)
@@ -141,7 +141,7 @@ describe('--dry-run, --curl and -v show the request', () => {
     })
   })
 
-  test('--curl never puts the secret into an argument', async () => {
+  test('the command of --curl passes the secret to curl on stdin, not as an argument', async () => {
     const ended = await run(['chat', "it's", '--curl', '-H', 'X-Trace: 1'])
     expect(ended).toMatchObject({ code: 0, requests: [] })
     expect(ended.out).not.toContain('canary')
@@ -206,7 +206,7 @@ describe('--dry-run, --curl and -v show the request', () => {
 })
 
 describe('chat reads and writes files', () => {
-  test('chat -f sends a text file after its name, and a known binary file as inline data', async () => {
+  test('chat -f sends the name and the text of a text file, and a known binary file as inline data', async () => {
     const cwd = temporaryFolder()
     const png = Buffer.from(
       'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==',
@@ -404,7 +404,7 @@ describe('chat reads and writes files', () => {
     ],
     ['{\n  "contents": [],\n  "model": "m"\n}', '{\n  "contents": […],\n  "model": "m"\n}\n'],
   ])(
-    '--thread adds a turn to the body %j, keeps its other text, and ends it with a line break',
+    '--thread adds a turn to a file with the body %j, keeps its other text, and ends it with a line break',
     async (body, after) => {
       const cwd = temporaryFolder()
       writeFileSync(join(cwd, 't.json'), body)

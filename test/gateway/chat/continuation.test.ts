@@ -184,7 +184,7 @@ describe('continuation that fails', () => {
 test.each([
   ['a native answer', piece('Half', continued())],
   ['a message', message('Half', { stop_reason: 'CONTINUATION' })],
-])('if CONTINUATION comes without a token, chat exits with 8 and saves the text of %s', async (_, body) => {
+])('chat exits with 8 and saves the text of %s that has CONTINUATION, but no token', async (_, body) => {
   const ended = await runIn(['chat', 'x'], answerInOrder(body))
   expect([ended.code, ended.out, ended.saved]).toEqual([8, '', ['Half']])
   expect(ended.err).toContain('the service sent CONTINUATION without a token for the next part')

@@ -64,12 +64,12 @@ describe('chat saves an answer that does not match the schema if the next reques
       ['no JSON'],
     ],
     [
-      'has no text',
+      'gets an answer without text',
       async () => createResponse(200, message(' ')),
       { exit: 8, sent: 'yes', attempts: 2 },
       ['no JSON'],
     ],
-    ['is cut', broken, { exit: 8, sent: 'yes', attempts: 2 }, ['half', 'no JSON']],
+    ['gets an answer that is cut off', broken, { exit: 8, sent: 'yes', attempts: 2 }, ['half', 'no JSON']],
   ])(
     'chat --schema-retries saves the earlier answer if the next request %s',
     async (_, next, known, saved) => {

@@ -44,10 +44,10 @@ const stream = (server: ScriptedServer, ...argv: string[]) =>
 
 test.each([
   ['a chunk', chunk(first)],
-  ['a chunk with a line break', `${chunk(first)}\n`],
+  ['a chunk that ends with a line break', `${chunk(first)}\n`],
   ['a chunk inside a field response', `{"response":${chunk(first)}}`],
 ])(
-  'E46: with --stream, %s without a finish reason is a complete answer only with the type application/json',
+  'E46: without a finish reason, chat --stream accepts %s as complete only if the content type is application/json',
   async (_, body) => {
     const headers = { 'content-type': 'text/plain' }
     const exchange = answering(body, { headers })

@@ -37,7 +37,7 @@ const linesOf = (screen: string) =>
     .map((line) => line.slice(line.lastIndexOf('\0') + 1))
 
 describe('spinner (needs script)', () => {
-  test('chat --stream shows a spinner until the first text, also after the first bytes of a stream', async () => {
+  test('chat --stream shows a spinner until the first text arrives, also after the response headers', async () => {
     const { screen } = await stream(sseHead, [['waiting for the answer ·', textDelta('Done.') + ended]])
     expect(linesOf(screen)).toContain('Done.')
     expect(screen.slice(screen.indexOf('Done.'))).not.toContain('waiting')

@@ -81,7 +81,7 @@ describe('previews of images', () => {
     ['a pipe with --preview', ['--preview'], { env: kitty.env }],
     ['--no-preview', ['--no-preview'], kitty],
     ['an unknown terminal', [], { tty: ['stdout' as const] }],
-    ['a multiplexer', [], { ...kitty, env: { TERM: 'xterm-kitty', TMUX: '/tmp/x' } }],
+    ['a terminal multiplexer', [], { ...kitty, env: { TERM: 'xterm-kitty', TMUX: '/tmp/x' } }],
   ])('image prints no preview for %s', async (_, argv, world) => {
     expect((await image(['x', ...argv], world)).out).toBe('x.png\n')
   })

@@ -23,7 +23,7 @@ describe('forms of an answer with one image', () => {
       imageAnswer({ inlineData: { mimeType: 'x', data: uri } }),
     ],
     [
-      'I21: image finds an image in predictions',
+      'I21: image finds an image in the field predictions',
       json({ predictions: [{ bytesBase64Encoded: data, mimeType: 'image/png' }] }),
     ],
     [
@@ -41,7 +41,7 @@ describe('forms of an answer with one image', () => {
       json({ code: 0, data: { response: native } }),
     ],
     [
-      'I25: image finds an image in generatedImages',
+      'I25: image finds an image in the field generatedImages',
       json({ generatedImages: [{ image: { imageBytes: data } }] }),
     ],
     [
@@ -63,26 +63,26 @@ describe('forms of an answer with one image', () => {
   })
 
   test.each([
-    ['native chunks', event(chunk([{ text: 'Here' }])) + event(chunk([inline(png())], 'STOP'))],
+    ['with native chunks', event(chunk([{ text: 'Here' }])) + event(chunk([inline(png())], 'STOP'))],
     [
-      'CR LF lines, comments, keep-alives and an end',
+      'with CR LF lines, comments, keep-alives and an end marker',
       `: hi\r\ndata: ping\r\n\r\n${event(chunk([inline(png())], 'STOP')).replaceAll('\n', '\r\n')}data: "[done]"`,
     ],
     [
-      'a message stream',
+      'in the message format',
       event({ type: 'message_start', message: {} }) +
         event(start) +
         event({ type: 'message_delta', delta: { stop_reason: 'end_turn' } }) +
         event({ type: 'message_stop' }),
     ],
     [
-      'a split data URI',
+      'that splits a data URI',
       uri
         .match(/.{1,7}/g)
         ?.map((text) => event(chunk([{ text }])))
         .join('') + event(chunk([], 'STOP')),
     ],
-  ])('I27: image finds an image in an event stream of %s', async (_, body) => {
+  ])('I27: image finds an image in an event stream %s', async (_, body) => {
     const ended = await image(['fox', '-q'], { exchange: answering(body, events) })
     expect(ended).toMatchObject({ code: 0, out: 'fox.png\n', err: '', files: ['fox.png'], saved: [] })
     expect(ended.read('fox.png')).toEqual(png())

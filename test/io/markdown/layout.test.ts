@@ -132,11 +132,15 @@ test.each([
 })
 
 test.each([
-  ['a word of 130 columns', `${'a'.repeat(130)} end.`, 50 + 5],
-  ['a list item of 130 columns', `- ${'a'.repeat(130)} ${'b'.repeat(27)}`, 52 + 28],
-  ['a list item of 130 columns and a word that does not fit', `- ${'a'.repeat(130)} ${'b'.repeat(28)}`, 52],
-  ['a word of exactly two rows', `${'a'.repeat(160)} b`, 80],
-])('Markdown layout prints a word after %s on its last row if it fits', async (_, text, lastRow) => {
+  ['the last row of a word of 130 columns', `${'a'.repeat(130)} end.`, 50 + 5],
+  ['the last row of a list item of 130 columns', `- ${'a'.repeat(130)} ${'b'.repeat(27)}`, 52 + 28],
+  [
+    'a new row after a list item of 130 columns if the word does not fit',
+    `- ${'a'.repeat(130)} ${'b'.repeat(28)}`,
+    52,
+  ],
+  ['a new row after a word of exactly two rows', `${'a'.repeat(160)} b`, 80],
+])('Markdown layout prints the next word on %s', async (_, text, lastRow) => {
   const [line = ''] = (await print(text, { columns: 80 })).split('\n')
   expect(line.length % 80 || 80).toBe(lastRow % 80 || 80)
 })

@@ -84,7 +84,7 @@ describe('streamed Markdown', () => {
       ['one two\n', '', '  code\n', 'three four'],
     ],
   ])(
-    'a streamed answer prints each word of %j as soon as no later text can change it',
+    'Markdown layout prints each word of the stream %j as soon as no later text can change it',
     async (pieces, shown) => {
       expect(await open().add(pieces)).toEqual(shown)
     },
@@ -96,12 +96,12 @@ describe('streamed Markdown', () => {
     'a ~ b and more ',
     'a] b) and more ',
     'a < b & c and more ',
-  ])('a streamed answer does not wait after a character that starts no Markdown: %j', async (text) => {
+  ])('Markdown layout does not wait after a character that starts no Markdown: %j', async (text) => {
     expect(await open().add([text])).toEqual([text.trimEnd()])
   })
 
   test.each(['*', '**', '_', '`', '[', '~~', '<a'])(
-    'a streamed answer prints an unclosed %s as text after 200 characters',
+    'Markdown layout prints an unclosed %s of a stream as text after 200 characters',
     async (mark) => {
       const words = `${mark}x ${'word '.repeat(50)}`
       const { add, printer, take } = open()
@@ -113,16 +113,16 @@ describe('streamed Markdown', () => {
     },
   )
 
-  test('a streamed answer wraps at the width of the terminal', async () => {
+  test('Markdown layout wraps a streamed answer at the width of the terminal', async () => {
     const pieces = ['one two', ' three', ' four\n', '- five', ' six seven', '\n']
     expect((await open(9).add(pieces)).join('')).toBe('one two\nthree\nfour\n• five\n  six\n  seven\n')
   })
 
-  test('a streamed answer prints the underline of a heading as a rule', async () => {
+  test('Markdown layout prints the underline of a streamed heading as a rule', async () => {
     expect(await print('Title\n=====  \nx\n--\ny', { columns: 5 })).toBe('Title\n─────\nx\n─────\ny\n')
   })
 
-  test('a streamed answer shows the spinner while a table is incomplete, but not during an unfinished row', async () => {
+  test('Markdown layout shows the spinner during an incomplete table, but not during an unfinished row', async () => {
     const { add, spinners } = open()
     await add(['one two ', 'three **four ', 'five'])
     expect(spinners).toEqual([])
@@ -137,7 +137,7 @@ describe('streamed Markdown', () => {
     ['```\na\nb', '  a\n', '  b\n'],
     ['a b ', 'a b', '\n'],
     ['a b\n', 'a b\n', ''],
-  ])('a streamed answer that is cut off prints the unfinished part of %j', async (text, before, rest) => {
+  ])('Markdown layout prints the unfinished part of %j if the stream is cut', async (text, before, rest) => {
     const { add, printer, take } = open()
     expect(await add([text])).toEqual([before])
     expect(printer.breakLine()).toBe(rest !== '')

@@ -55,7 +55,7 @@ describe('events confirm with ids or with events', () => {
     ['a page of events', JSON.stringify({ data: listed, next_page: null })],
     ['one event per line', listed.map((event) => JSON.stringify(event)).join('\n')],
   ])(
-    'Q06: events confirm replies to the waiting tool uses of %s on stdin, but not to those that need a result',
+    'Q06: events confirm replies to the waiting tool uses of %s on stdin, but not to tool uses that need a result',
     async (_, stdin) => {
       const { pipe, posts } = open()
       const { code, err } = await pipe(stdin, '--allow')
@@ -294,8 +294,8 @@ describe('prompts of events confirm', () => {
       0,
       isClosed('it was interrupted'),
     ],
-    ['has another input next to the first', two, [...two, rm], 12, changed],
-    ['has another input instead of the first', two, [rm, ...two.slice(1)], 12, changed],
+    ['gets a second input', two, [...two, rm], 12, changed],
+    ['gets a different input', two, [rm, ...two.slice(1)], 12, changed],
   ])(
     'events confirm sends no reply to a tool use that %s during the prompt, but sends the others',
     async (_, first, latest, expected, said) => {
@@ -335,7 +335,7 @@ describe('prompts of events confirm', () => {
     })
   })
 
-  test('V67: events confirm escapes colors of the service in a prompt, and prints tab-separated lines to a pipe', async () => {
+  test('V67: events confirm escapes color codes in a prompt, and prints tab-separated lines to a pipe', async () => {
     const { confirm } = open([bash('t1', { input: { a: ['x\x1b[31m', 1.5, null] } }), waitsFor('t1')])
     const { err, out } = await confirm(['t1'], atTerminal('y\n'))
     expect(err).toContain('  | {\n  |   "a": [\n  |     "x\\u001b[31m",\n  |     1.5,\n')

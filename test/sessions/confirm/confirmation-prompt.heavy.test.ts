@@ -40,7 +40,7 @@ test('lines that are typed before a prompt do not answer it (needs script)', asy
   expect(events.map(({ result }) => result)).toEqual(['allow', 'deny'])
 })
 
-test('Q12: a pasted reason of several lines is sent whole, and does not answer the next prompt (needs script)', async () => {
+test('Q12: events confirm sends all lines of a pasted reason, and none answers the next prompt (needs script)', async () => {
   const { events } = await confirmTwo('sh confirm', () => [
     ['(t1)? [y/n/s/q] ', 'n \x1b[200~not here\rnor there\ry\r\x1b[201~\r'],
     ['(t2)? [y/n/s/q] ', '\x1b[200~y\r\x1b[201~\r'],
@@ -51,7 +51,7 @@ test('Q12: a pasted reason of several lines is sent whole, and does not answer t
   ])
 })
 
-test('V26: Ctrl-D leaves a tool use open, and events confirm sends the earlier replies (needs script)', async () => {
+test('V26: after Ctrl-D at a prompt, events confirm sends only the earlier replies (needs script)', async () => {
   const { events } = await confirmTwo('sh confirm', () => [
     ['(t1)? [y/n/s/q] ', 'y\r'],
     ['(t2)? [y/n/s/q] ', '\x04y\r'],

@@ -219,7 +219,7 @@ test.each([
   ['80', 80],
   ['12', 12],
 ])(
-  'Q11: the question of a prompt fits on a terminal of %s columns if name and id are wide',
+  'Q11: a prompt cuts a wide tool name and id so that its question fits on a terminal of %s columns',
   async (_, columns) => {
     const name = '字'.repeat(200)
     const { err } = await prompt([{ id: `t${'字'.repeat(100)}`, name, input: {} }], 'n\n', columns)

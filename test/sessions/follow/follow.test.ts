@@ -71,7 +71,7 @@ describe('events follow prints events until the session stops', () => {
     ],
     [
       13,
-      'the session requires an action without ids',
+      'the idle event requires an action, but lists no ids',
       [idle('a', { type: 'requires_action', event_ids: [] })],
       'requires_action',
     ],
@@ -108,7 +108,7 @@ describe('events follow prints events until the session stops', () => {
     expect(raw.out).toBe([...past, ...live].map((event) => `${JSON.stringify(event)}\n`).join(''))
   })
 
-  test('events follow in a pipe says on stderr that an idle session has nothing new', async () => {
+  test('events follow in a pipe prints on stderr that an idle session has nothing new', async () => {
     const { code, out, err } = await createScripted([[say('a', 'hi'), done('b')]], [[[], 'end']]).events(
       'follow',
       '-s',
@@ -224,7 +224,7 @@ describe('events follow after failures', () => {
 
   test.each([
     [
-      '15 during the request for the list',
+      'events follow exits with 15 (no response to the list request)',
       'lists',
       ['follow'],
       {
@@ -234,10 +234,20 @@ describe('events follow after failures', () => {
         message: 'the deadline passed while parley followed the session',
       },
     ],
-    ['15 during the request for the stream', 'streams', ['follow'], { exit: 15, kind: 'stopped' }],
-    ['9 for an event that was not sent', 'streams', ['send', 'x', '--follow'], { exit: 9, sent: 'no' }],
+    [
+      'events follow exits with 15 (no response to the stream request)',
+      'streams',
+      ['follow'],
+      { exit: 15, kind: 'stopped' },
+    ],
+    [
+      'events send --follow exits with 9 and sends nothing',
+      'streams',
+      ['send', 'x', '--follow'],
+      { exit: 9, sent: 'no' },
+    ],
   ])(
-    'Y215: if the deadline passes before parley has read the session, the exit code is %s',
+    'Y215: if the deadline passes before parley has received any event of the session, %s',
     async (_, silent, argv, expected) => {
       const service = createSessionService({ [silent]: [{ fault: 'stall' }] })
       const { code, err } = await service.run(['events', ...argv, '--deadline', '60', '--errors', 'json'])
@@ -331,7 +341,7 @@ describe('events list prints the events of every page', () => {
   const exchange = createEmulator({})
   const world = { env: { PARLEY_SESSION: 'sesn_1' } }
 
-  test('events list prints all pages, in both orders, by type, and up to a limit', async () => {
+  test('events list prints all pages, in both orders, filtered by type, and up to a limit', async () => {
     for (let i = 0; i < 12; i++)
       await run(['events', 'send', '--follow', `message ${i}`], { ...world, exchange })
     const all = await run(['events', 'list'], { ...world, exchange })

@@ -203,7 +203,7 @@ describe('session whose service sends no idle event after a plain turn', () => {
       },
       `use1, wait1:use1, say1, ${asks}, allow1:use1, ${asks}, silence of 0, end at 60000`,
     ],
-  ])('a session without idle events %s', (_, script, steps) => {
+  ])('a session without a final idle event %s', (_, script, steps) => {
     expect(follow(script).join(', ')).toBe(steps)
   })
 

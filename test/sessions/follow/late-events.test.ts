@@ -80,7 +80,7 @@ test.each<[string, ScriptEvents, boolean, number, string]>([
 })
 
 test.each([1, 2, 3])(
-  'events run sends no reply after an interrupt if the stream is cut after %i events and the list lags',
+  'events run sends no reply after an interrupt if the stream is cut after event %i and the list lags',
   async (cutAfter) => {
     const next = [running, bash('t1'), waitsFor('t1'), interrupt, endTurn]
     const service = afterTask(next, { streams: [{ cutAfter }] })

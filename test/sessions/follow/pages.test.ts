@@ -50,7 +50,7 @@ test('events list does not print event previews', async () => {
 test.each([
   [2000, 'does not limit', []],
   [1000, 'limits', ['held', 'released']],
-])("a list of 1,001 events in pages of %i %s V8's young generation", async (pageSize, _, expected) => {
+])("for 1,001 events in pages of %i, parley %s V8's young generation", async (pageSize, _, expected) => {
   const history = [...Array.from({ length: 1000 }, () => says('one')), endTurn]
   const { run } = createSessionService({ history, list: { pageSize } })
   for (const argv of [['list'], ['follow', '--history']]) {

@@ -199,7 +199,7 @@ describe('policy check of recorded events', () => {
     expect(table.out).toContain(reason)
   })
 
-  test('if no allow rule matches, policy check explains the rule whose * alone does not match', async () => {
+  test('if no allow rule matches, policy check explains the rule in which only the * does not match', async () => {
     const rules = ['npm test', 'git *'].map((command) => ({
       tool: 'bash',
       input: { command },
@@ -269,13 +269,13 @@ describe('usage errors of policy check', () => {
       'e.ndjson: events[0]: is not an event',
     ],
     [
-      'EVENTS and a session',
+      'an events file together with --session',
       ['p.json', 'e.ndjson', '-s', 's1'],
       {},
       'EVENTS and --session exclude each other',
     ],
     ['--curl without a request', ['p.json', '--curl'], {}, '--curl works only with --session'],
-    ['stdin for both arguments', ['-', '-'], {}, 'stdin'],
+    ['stdin as both the policy and the events', ['-', '-'], {}, 'stdin'],
   ])('policy check exits with 2 for %s', async (_, words, files, said) => {
     const { code, out, err, requests } = await check(words, { files, stdin: '{"rules":[]}' })
     expect({ code, out, requests }, err).toEqual({ code: 2, out: '', requests: [] })

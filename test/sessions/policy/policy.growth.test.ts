@@ -13,7 +13,7 @@ test.each([
   ['**a;*a;*a;*a;*b', '**a;*a;*a;*a;*b', 'a;', 'b'],
   ['**a;*b*x', '**a;*b*x', 'a;', 'b;x'],
   ['**(ab){400}*x', `**${'ab'.repeat(400)}*x`, 'ab', 'x'],
-])('the search for the pattern %s takes linear time', async (_, pattern, unit, end) => {
+])('parley matches the policy pattern %s in linear time', async (_, pattern, unit, end) => {
   for (const reach of ['narrow', 'any'] as const) {
     const matches = createPatternMatcher(pattern, reach)
     await expectLinearWork((size) => matches(unit.repeat(size) + end))

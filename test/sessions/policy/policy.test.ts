@@ -82,7 +82,7 @@ test.each<Row>([
   ...['\n', '\r', '\u2028', '\u0000', '\u001b', '\u202e', '\u200b'].map(
     (char) =>
       [
-        `a command that has U+${char.charCodeAt(0).toString(16)} where the rule has a *`,
+        `a command that has the character U+${char.charCodeAt(0).toString(16)} where the rule has a *`,
         { tool: 'bash', input: { command: 'git *' } },
         bash(`git a${char}b`),
       ] as Row,
@@ -135,7 +135,7 @@ test.each<Row>([
   ],
   ['an MCP tool if the rule has no server', { tool: '*' }, call('x', {}, { isMcp: true, server: 'github' })],
   ['an MCP tool of an unknown server', { tool: '*', server: '**' }, call('x', {}, { isMcp: true })],
-  ['an unclear input', { tool: '**' }, call('x', {}, { isUnclear: true })],
+  ['an input marked as unclear', { tool: '**' }, call('x', {}, { isUnclear: true })],
 ])('an allow rule does not match %s', async (_, rule, about) => {
   // An example has no unclear input, and only a server makes it an MCP call. Other calls cannot be examples.
   const isExample = !about.isUnclear && about.isMcp === (about.server !== undefined)
@@ -157,7 +157,7 @@ test.each([
   ],
   ['matches a field that is not text', { tool: 'bash', input: { command: 'rm' } }, bash(['rm']), true],
   ['without a server matches an MCP tool', { tool: 'x' }, call('x', {}, { isMcp: true }), true],
-  ['matches an unclear input', { tool: 'x' }, call('x', {}, { isUnclear: true }), true],
+  ['matches an input marked as unclear', { tool: 'x' }, call('x', {}, { isUnclear: true }), true],
   [
     'for args[0] also matches if args is a text, not a list',
     { tool: 'run', input: { 'args[0]': 'rm*' } },
@@ -193,7 +193,7 @@ test.each([
   expect((await decideByPolicy(policy, about)).decision === 'deny').toBe(isDenied)
 })
 
-test('a policy with the default allow decides "ask" about an unclear input', async () => {
+test('a policy with the default allow decides "ask" about an input marked as unclear', async () => {
   const policy = await read({ rules: [], default: { decision: 'allow' } })
   expect(await decideByPolicy(policy, call('x'))).toEqual({ decision: 'allow' })
   expect(await decideByPolicy(policy, call('x', {}, { isUnclear: true }))).toEqual({
@@ -203,7 +203,7 @@ test('a policy with the default allow decides "ask" about an unclear input', asy
   })
 })
 
-test('a policy with the default deny denies an unclear input', async () => {
+test('a policy with the default deny denies an input marked as unclear', async () => {
   const policy = await read({ rules: [], default: { decision: 'deny', reason: 'not here' } })
   expect(await decideByPolicy(policy, call('x', {}, { isUnclear: true }))).toEqual({
     decision: 'deny',
@@ -261,7 +261,7 @@ const nearly = fc
 test.each([
   ['any text', 'any'],
   ['text without special characters', 'narrow'],
-] as const)('a pattern with stars for %s matches the same texts as a regular expression', (_, reach) => {
+] as const)('a pattern whose stars match %s matches the same texts as its regular expression', (_, reach) => {
   fc.assert(
     fc.property(nearly, ({ pattern, text }) => {
       expect(createPatternMatcher(pattern, reach)(text)).toBe(isPlainMatch(pattern, text, reach === 'narrow'))

@@ -59,7 +59,7 @@ test.each<[title: string, lines: string[], reply: object | undefined]>([
     [use('end', result('a', { is_error: 'true' }))],
     { is: 'has-result', result: { text: 'a', isError: false } },
   ],
-  ['an end without a result, by an earlier version', [use('start'), use('end')], { is: 'executing' }],
+  ['an "end" line without a result (earlier version)', [use('start'), use('end')], { is: 'executing' }],
   [
     'a sent reply',
     [use('sent', { rest: 'r1' })],

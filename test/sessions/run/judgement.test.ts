@@ -41,7 +41,7 @@ test('parseToolUse returns undefined if the JSON of the event is missing', () =>
 
 test.each<[rule: string, fields: string, expected: Partial<ParsedToolUse>]>([
   [
-    'has an empty input by default',
+    'has an empty input if its event has no input',
     '"name":"bash"',
     { name: 'bash', input: {}, inputText: '{}', isMcp: false, isUnclear: false },
   ],
@@ -109,7 +109,7 @@ test.each([
   [builtIn, 'with a command', 'deny', 'command'],
   [builtIn, 'with a command', 'ask', 'service'],
   [mcp, 'with a command', 'allow', 'service'],
-])('an %s %s and with the permission %s has the executor %j', (type, command, permission, executor) => {
+])('an %s %s (--tool) and with permission %s has the executor %j', (type, command, permission, executor) => {
   const name = command === 'with a command' ? 'x' : 'y'
   const use = read(`"name":"${name}","evaluated_permission":${JSON.stringify(permission)}`, type)
   expect(getToolUseExecutor(use, new Map([['x', 'echo']]))).toBe(executor)

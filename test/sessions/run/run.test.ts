@@ -596,7 +596,7 @@ test('events run --dry-run checks the policy, prints the first request and write
 test.each([
   ['ends once that resource is idle', [{ status: 'running' }, { status: 'idle' }], 0, 'the answer\n'],
   ['exits with 15 at the deadline if its status is not a text', [{ status: ['idle'] }], 15, ''],
-  ['exits with 15 at the deadline if the service has none', [{ status: 404 }], 15, ''],
+  ['exits with 15 at the deadline if the service has no such resource', [{ status: 404 }], 15, ''],
 ])(
   'Y232: without idle events, events run queries the session resource, and %s',
   async (_, sessions, expected, answer) => {

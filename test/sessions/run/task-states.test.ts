@@ -29,7 +29,7 @@ test.each<[proof: string, title: string, Omit<AuditedTask, 'hash'>, list: Sessio
   ['proves', 'has one more event equal to the task than before', posting, [task, old, task]],
   ['does not prove', 'is empty', accepted, []],
   ['does not prove', 'has only another message', accepted, [other]],
-  ['proves', 'has new events, but none of clients', accepted, [{ type: 'agent.message', id: 'e2' }]],
+  ['proves', 'has new events, but no events of clients', accepted, [{ type: 'agent.message', id: 'e2' }]],
 ])('a list %s that a task arrived if the list %s', async (proof, _, earlier, list) => {
   const found = await findTaskInList(createList(list), { hash: 'a', ...earlier })
   expect(found !== undefined).toBe(proof === 'proves')

@@ -24,9 +24,9 @@ describe('allowed tool use that then waits for its result', () => {
   const withCommand = [...task, '--policy', 'allow.json', '--tool', 'bash=echo done']
 
   test.each<[string, PostRule]>([
-    ['the stream shows the confirmation before its receipt', { before: [confirms('t1'), waitsFor('t1')] }],
-    ['the receipt is lost', { fault: 'reset', isAccepted: true, next: [waitsFor('t1')] }],
-    ['the stream shows the next idle event after the receipt', { next: [waitsFor('t1')] }],
+    ['the stream shows the confirmation before its response', { before: [confirms('t1'), waitsFor('t1')] }],
+    ['the confirmation gets no response', { fault: 'reset', isAccepted: true, next: [waitsFor('t1')] }],
+    ['the stream shows the next idle event after the response', { next: [waitsFor('t1')] }],
   ])('events run sends the result of an allowed tool use if %s', async (_, rule) => {
     const service = createSessionService({
       posts: [begins, { type: 'user.tool_confirmation', ...rule }, ends],

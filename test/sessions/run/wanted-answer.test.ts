@@ -72,17 +72,17 @@ describe('events run --last prints only the last answer', () => {
 
   const asks = [[says('half'), bash('t1')], [says('done without')]]
   test.each<[string, Parameters<typeof openAgent>[0], number, string]>([
-    ['a tool use was denied', { rounds: asks, policy: always('deny') }, 14, 'done without\n'],
-    ['a tool use stays open', { rounds: asks, policy: always('ask') }, 12, ''],
-    ['retries are exhausted', { rounds: [[says('half')]], end: stops('retries_exhausted') }, 13, ''],
+    ['the answer if a tool use was denied', { rounds: asks, policy: always('deny') }, 14, 'done without\n'],
+    ['nothing if a tool use stays open', { rounds: asks, policy: always('ask') }, 12, ''],
+    ['nothing if retries ran out', { rounds: [[says('half')]], end: stops('retries_exhausted') }, 13, ''],
     [
-      'the session is terminated',
+      'nothing if the session is terminated',
       { rounds: [[says('half')]], end: { type: 'session.status_terminated' } },
       13,
       '',
     ],
-    ['the deadline passes', { rounds: [[says('half')]], end: running }, 15, ''],
-  ])('Y124: events run --last prints an answer only after a finished turn: %s', async (_, script, ...end) => {
+    ['nothing if the deadline passes', { rounds: [[says('half')]], end: running }, 15, ''],
+  ])('Y124: events run --last prints %s', async (_, script, ...end) => {
     const { code, out } = await runOn(script, ['do it', '--last', '--deadline', '30s'])
     expect([code, out]).toEqual(end)
   })
@@ -362,7 +362,7 @@ test.each([
   ['--schema s.json --raw', '--schema and --raw both print to stdout: add -o FILE for the answer'],
   ['--schema p.json', '--schema p.json: $.type: enum: must be'],
   ['--schema s.json --schema-retries 1', "repeat 'events run' with a message that names the mismatches"],
-])('Y157: events run %s exits with 2 and sends nothing: %s', async (flags, why) => {
+])('Y157: events run %s exits with 2, sends nothing and prints "%s"', async (flags, why) => {
   const agent = openAgent({ rounds: [] })
   agent.write('s.json', schema)
   agent.write('p.json', { type: 5 })

@@ -174,7 +174,7 @@ describe('checks of events against the specification', () => {
       'events[1].deny_message: must be at most 10000',
     ],
     [
-      'a deny message with allow',
+      'a deny message with the result allow',
       [confirmation({ result: 'allow', deny_message: 'no' })],
       "events[0].deny_message: is allowed only when result is 'deny'",
     ],

@@ -171,9 +171,9 @@ const spent: Event = { type: 'session.usage', usage: { input_tokens: 1000, outpu
 const hidden = { listed: 'never', streamed: 'never' } as const
 test.each<[string, ScriptEvents, PostRule]>([
   ['a working session', [running, created('w1'), spent], { next: [endTurn] }],
-  ['an idle session, although the list hides the interrupt,', [...starts, later(spent)], { posted: hidden }],
+  ['an idle session, although the list hides the interrupt', [...starts, later(spent)], { posted: hidden }],
 ])(
-  'events run at a limit interrupts %s once, and warns that open workflow runs may continue to spend',
+  'events run at a limit sends one interrupt to %s, and warns that open workflow runs may continue to spend',
   async (_, next, rule) => {
     const posts = [
       { type: 'user.message', next },

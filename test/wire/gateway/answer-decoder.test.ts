@@ -194,7 +194,7 @@ describe.each([
   ['something else', others],
 ])('the decoder reads a body of %s', (_, rows) => {
   test.each(rows)(
-    'an answer of type %s is decoded in the same way for any split of its body: %j',
+    'an answer of type "%s" is decoded in the same way however its body is split: %j',
     (type, body, { text = '', raw, progress, failure }) => {
       const bytes = Buffer.from(body, 'latin1')
       const cuts = [...bytes.keys()].map((place) => [bytes.subarray(0, place), bytes.subarray(place)])

@@ -34,7 +34,7 @@ test.each([
   ['QQ', '=', '\n'],
   ['A', 'B/', '+', '-', '_', '='],
   ['A', '\r', '\n', '!', ' ', '\xff'],
-])('base64 is decoded only if it is valid: every short text of the pieces %j, %j, %j …', (...pieces) => {
+])('of all short texts made of %j, %j, %j …, only valid base64 is decoded', (...pieces) => {
   for (const end of smallTexts(pieces, pieces.length > 3 ? 4 : 6)) {
     const { decoded, around } = decode(end)
     expect({ decoded, around }, JSON.stringify(end)).toEqual({ decoded: expected(end), around: '<>' })

@@ -9,6 +9,6 @@ test('parley exits with 2 for a body that exceeds the maximum string length of N
   expect(() => createTextWithinLimit(() => 'é'.repeat(maxTextLength / 2 + 1))).toThrow(tooLong)
 })
 
-test('if building a body fails for another reason than its length, the original error is thrown', () => {
+test('parley throws the original error if building a body fails for a reason other than its length', () => {
   expect(() => createTextWithinLimit(() => JSON.parse('{'))).toThrow(SyntaxError)
 })

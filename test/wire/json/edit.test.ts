@@ -104,7 +104,7 @@ describe('edit of a JSON body', () => {
     ['{"a":[1]}', 'a[2]=1', 'a[2] would leave a gap in the list'],
     ['{"a":[]}', 'a[1].b=1', 'a[1] would leave a gap in the list'],
     ['{}', 'a[1]=1', 'a[1] would leave a gap in the list'],
-  ])('the body %s rejects --set %s: %s', (text, set, problem) => {
+  ])('for the body %s, parley rejects --set %s: %s', (text, set, problem) => {
     expect(() => editJson(text, [parseSetFlag(set)])).toThrow(
       new CliError('usage', `--set ${set}: ${problem}`),
     )

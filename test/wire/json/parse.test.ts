@@ -32,7 +32,7 @@ test.each([
   [[0, 'a'], '[0].a'],
   [['a.b'], 'a.b'],
   [[], ''],
-])('the JSON path %j is shown as %s', (path, written) => expect(formatFieldPath(path)).toBe(written))
+])('the JSON path %j is shown as %j', (path, written) => expect(formatFieldPath(path)).toBe(written))
 
 test('each problem that a schema finds is reported with its path', () => {
   const schema = z.looseObject({ a: z.array(z.string()) })

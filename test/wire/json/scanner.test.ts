@@ -132,7 +132,7 @@ test.each([
   ['[[[', 3],
   [']]]}[', 0],
   ['"[["   ', 0],
-])('the text %s is nested %i levels deep', (text, depth) => {
+])('the text %s has the nesting depth %i', (text, depth) => {
   for (const maxDepth of [0, 1, 2, 3, 4]) expect(isJsonDeeperThan(text, maxDepth)).toBe(depth > maxDepth)
 })
 

@@ -34,7 +34,7 @@ test.each([
   ['null', 'must be an object'],
   ['{"id":"b"}', 'type: is missing'],
   ['{"id":"b","type":5}', 'type: must be text'],
-])('an events page with the invalid event %s has the events before it and then fails', (other, problem) => {
+])('readEventsPage returns the events before the invalid event %s, and next() throws', (other, problem) => {
   for (const more of ['', ',"has_more":false', ',"next_page":"p"']) {
     const { items, hasNextField, next } = readEventsPage(`{"data":[${first},${other},${first}]${more}}`)
     expect(items).toEqual([{ event: { id: 'a', type: 'x' }, text: first }])

@@ -111,7 +111,7 @@ test.each<[content: unknown, text: string, cell: string]>([
 })
 
 test.each(['event_start', 'event_delta'])(
-  'the event %s without an id is a piece of a later event',
+  'the event %s is a piece of a later event only if it has no id',
   (type) => {
     expect(isEventPiece(event({ type }))).toBe(true)
     expect(isEventPiece(event({ type, id: 'i' }))).toBe(false)
