@@ -7,7 +7,7 @@ import type { ResolvedSettings } from '../settings/resolve.ts'
 import type { Endpoint } from '../wire/endpoints.ts'
 import type { Exchange, HttpResponse } from '../wire/exchange.ts'
 import type { TrackedCall } from '../work-tracker.ts'
-import { createCredentialProvider } from './credentials.ts'
+import { createCredentialProvider, refusePlainHttp } from './credentials.ts'
 import { decompressBody } from './decode.ts'
 import {
   buildRequest,
@@ -56,7 +56,11 @@ export function createServiceCaller(context: Context, settings: ResolvedSettings
   const isOnNetwork = !host.exchange && settings.profile.name !== demoProfileName
   let recordedSession: string | undefined
 
-  let choosing: Promise<Exchange> | undefined
+  let transport: Promise<Exchange> | undefined
+  const openTransport = () => {
+    transport ??= chooseTransport(context, settings, isBatch)
+    return transport
+  }
 
   const headers = parseHeaders(settings.headers, host)
   const build = (endpoint: Endpoint, parts: RequestParts): PreparedRequest =>
@@ -73,8 +77,7 @@ export function createServiceCaller(context: Context, settings: ResolvedSettings
     summary.session = parts.params.session
     const request = build(endpoint, parts)
     const signed = await credentials.addTo(request)
-    choosing ??= chooseTransport(context, settings, isBatch)
-    const exchange = await choosing
+    const exchange = await openTransport()
     if (parts.meanwhile) setImmediate(parts.meanwhile)
     parts.requireLock?.()
     const call = tracker.beginCall({ ...endpoint, inspectCommand: parts.inspectCommand }, isBatch)
@@ -109,7 +112,7 @@ export function createServiceCaller(context: Context, settings: ResolvedSettings
       const { status } = response
       const addFacts = <E>(failure: E): E | CliError =>
         failure instanceof CliError ? addResponseDetails(failure, head, { status, attempts }) : failure
-      if (status >= 300) throw addFacts(await readErrorResponse(response, endpoint, head, deadline))
+      if (status >= 300) throw addFacts(await readErrorResponse(response, endpoint, head, host.timers))
       call.reach('answered')
       const answer: ReadableResponse = {
         ...response,
@@ -152,6 +155,7 @@ export function createServiceCaller(context: Context, settings: ResolvedSettings
     dropPrintedSecrets: credentials.dropPrintedSecrets,
     async preview(endpoint: Endpoint, parts: RequestParts) {
       if (!dryRun && !curl) return false
+      if (curl) refusePlainHttp(settings, endpoint.service)
       const { previewRequest } = await import('./preview.ts')
       await previewRequest(context, settings, { request: build(endpoint, parts), isBatch })
       return true

@@ -10,7 +10,6 @@ import type { ResolvedSettings } from '../settings/resolve.ts'
 import { getSettingVariable } from '../settings/table.ts'
 import { tryParseJson } from '../wire/json/parse.ts'
 import { toOneLineJson } from '../wire/page.ts'
-import { refusePlainHttp } from './credentials.ts'
 import type { PreparedRequest } from './request.ts'
 
 export async function previewRequest(
@@ -25,7 +24,6 @@ export async function previewRequest(
   for (const secret of [accessToken, apiKey]) if (secret !== undefined) secrets.add(secret)
   const { isTerminal } = output
   if (flags.curl) {
-    refusePlainHttp(settings, request.endpoint.service)
     const own =
       setting && settings.origins[setting]?.source !== 'environment' ? [getSettingVariable(setting)] : []
     const secretNames = Object.entries(request.headers)

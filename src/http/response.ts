@@ -1,6 +1,6 @@
-import type { Deadline } from '../deadline.ts'
 import { CliError } from '../errors.ts'
 import { serviceNames } from '../settings/resolve.ts'
+import { schedule, type Timers } from '../timers.ts'
 import type { Endpoint } from '../wire/endpoints.ts'
 import { createBodyCollector, type HttpResponse } from '../wire/exchange.ts'
 import { tryParseJson } from '../wire/json/parse.ts'
@@ -53,10 +53,10 @@ export async function readErrorResponse(
   response: HttpResponse,
   { service }: Endpoint,
   { retryAfter }: FailureHeaders,
-  deadline: Deadline,
+  timers: Timers,
 ): Promise<CliError> {
   const { status, statusText, headers } = response
-  const bytes = await readErrorBytes(response, deadline.narrow(maxErrorBodyMs))
+  const bytes = await readErrorBytes(response, timers)
   const body = parseJsonOrText(bytes)
   const problem = readErrorBody(body)
   // The address may have a user name and a password, which no message may show.
@@ -74,10 +74,10 @@ export async function readErrorResponse(
   })
 }
 
-/** Returns the received part if the body is cut or the deadline passes. */
-async function readErrorBytes({ body, close }: HttpResponse, deadline: Deadline): Promise<Uint8Array> {
+/** Returns the received part if the body is cut or a limit is reached. */
+async function readErrorBytes({ body, close }: HttpResponse, timers: Timers): Promise<Uint8Array> {
   const start = createBodyCollector(maxErrorBodyBytes)
-  const cancel = deadline.onPass(close)
+  const cancel = schedule(timers, maxErrorBodyMs, close)
   try {
     for await (const chunk of body) if (start.add(chunk) >= maxErrorBodyBytes) break
   } catch (error) {

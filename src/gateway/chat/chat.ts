@@ -93,6 +93,12 @@ export async function runChat(context: Context, options: ChatOptions, words: str
   let answerOutput: AnswerOutput | undefined
   let mismatch: SchemaMismatch | undefined
   let isAnswered = false
+  const saving = createSaveHooks(
+    context.flags.raw ? file : undefined,
+    { savePart: () => answerOutput?.savePart() },
+    { savePart: () => answerOutput?.saveUndecoded() },
+    { savePart: () => mismatch && saveReceived(context, mismatch.text, 'txt', file) },
+  )
   async function query(first: Uint8Array): Promise<{ text: string } | SchemaMismatch> {
     const answer = new ContinuedAnswer(first)
     const send: SendAnswerPart = (body, read) =>
@@ -123,12 +129,6 @@ export async function runChat(context: Context, options: ChatOptions, words: str
     }
     return answer.receive(send, reader, { requireNext: createDeadlineCheck(context) })
   }
-  const saving = createSaveHooks(
-    context.flags.raw ? file : undefined,
-    { savePart: () => answerOutput?.savePart() },
-    { savePart: () => answerOutput?.saveUndecoded() },
-    { savePart: () => mismatch && saveReceived(context, mismatch.text, 'txt', file) },
-  )
   const hooks: WorkHooks = {
     save: saving.save,
     onInterrupt: () => (isAnswered ? undefined : conversation?.unchangedNote),
