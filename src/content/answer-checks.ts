@@ -20,6 +20,9 @@ const normalStopReasons = ['end_turn', 'stop_sequence', 'tool_use', 'STOP', 'sto
 export const listAnswerWarnings = (outcome: AnswerOutcome): string[] =>
   [
     outcome.isDamaged ? 'some bytes of the answer are not UTF-8, and became \ufffd' : undefined,
+    outcome.otherContent.has('content after its end')
+      ? 'the service sent more content after the end of the answer, perhaps a second answer'
+      : undefined,
     describeCutAnswer(outcome),
   ].filter((warning) => warning !== undefined)
 

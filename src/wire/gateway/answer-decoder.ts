@@ -1,9 +1,15 @@
 import { type BodyCollector, createBodyCollector } from '../exchange.ts'
+import { tryParseJson } from '../json/parse.ts'
 import { createJsonArraySplitter, createJsonSequenceSplitter, type JsonSplitter } from '../json/splitter.ts'
 import { createResponseError } from '../problem/problem.ts'
 import { parseReceived, parseReceivedBody, readErrorEvent } from '../received-json.ts'
 import { createSseDecoder, isKeepAlive, isStreamEnd, type SseEvent } from '../sse.ts'
-import { type AnswerProgress, AnswerReader, unwrapAnswerEvent } from './answer-reader.ts'
+import {
+  type AnswerProgress,
+  AnswerReader,
+  createSecondAnswerError,
+  unwrapAnswerEvent,
+} from './answer-reader.ts'
 import type { ImageFinder } from './found-images.ts'
 
 /**
@@ -73,8 +79,11 @@ export function createAnswerDecoder(contentType: string, sink: AnswerSink, isStr
         if (start.length > maxFieldNameLength || !/^(?:\xef\xbb?|[a-z]*)$/.test(start)) open()
       } else take(decoder, bytes)
     },
-    /** Throws a `CliError` if the answer is incomplete. */
-    end: () => (decoder ?? open()).end(),
+    /** Throws a `CliError` if the answer is incomplete, or if another answer follows its text. */
+    end(): void {
+      ;(decoder ?? open()).end()
+      if (reader.hasSecondAnswer) throw createSecondAnswerError()
+    },
   }
 }
 
@@ -194,10 +203,14 @@ function readPieces(
   const { reader, sink } = reading
   let text = ''
   try {
-    for (const { event, data } of pieces) {
+    for (const piece of pieces) {
+      const { event, data } = piece
       const isError = event.toLowerCase() === 'error'
       if (!isError && isStreamEnd(data)) reader.end()
-      if (isEnded(reader)) return
+      if (isEnded(reader)) {
+        if (hasContent(pieces.slice(pieces.indexOf(piece)))) reader.otherContent.add('content after its end')
+        return
+      }
       print?.(data)
       if (!isError && isKeepAlive(data, event)) continue
       const parse = isError ? readErrorEvent : parseReceived
@@ -206,6 +219,17 @@ function readPieces(
   } finally {
     sink.text(text)
   }
+}
+
+/** Returns whether the pieces after the end of an answer have text or an image, which parley does not print. */
+function hasContent(pieces: SseEvent[]): boolean {
+  const reader = new AnswerReader()
+  try {
+    for (const { event, data } of pieces) reader.addEvent(tryParseJson(data), event)
+  } catch {
+    // An error after the end of the answer has no effect on the answer.
+  }
+  return reader.contentCount > 0
 }
 
 /**

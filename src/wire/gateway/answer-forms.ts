@@ -46,7 +46,11 @@ const otherContentNames = [
   [/code/i, 'code'],
 ] as const
 
-export type NonTextContent = (typeof otherContentNames)[number][1] | 'another candidate' | 'something else'
+export type NonTextContent =
+  | (typeof otherContentNames)[number][1]
+  | 'another candidate'
+  | 'content after its end'
+  | 'something else'
 
 const classifyContent = (name: string): NonTextContent =>
   otherContentNames.find(([pattern]) => pattern.test(name))?.[1] ?? 'something else'

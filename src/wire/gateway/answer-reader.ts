@@ -34,6 +34,8 @@ export class AnswerReader {
   /** Number of values with text or an image. */
   contentCount = 0
   hasText = false
+  /** True if a message with another id has begun after some text, so the text may be of two answers. */
+  hasSecondAnswer = false
   readonly #isStreamed: boolean
   #hasEnded = false
   #isKnown = false
@@ -72,10 +74,14 @@ export class AnswerReader {
     const named = withType(value, event)
     if (isMessageEvent(named)) {
       if (named.type === 'message_stop') this.end()
-      return ['ping', 'message_stop'].includes(named.type) ? '' : this.#addPiece(readMessageEvent(named))
+      if (['ping', 'message_stop'].includes(named.type)) return ''
+      const piece = readMessageEvent(named)
+      const { id } = this.summary
+      this.hasSecondAnswer ||= this.hasText && id !== undefined && id !== (piece.summary.id ?? id)
+      return this.#addPiece(piece)
     }
     if (isMessageAnswer(value)) {
-      if (this.#isFinished) throw createResponseError('the service sent a second answer after the first')
+      if (this.#isFinished) throw createSecondAnswerError()
       const piece = readMessageAnswer(value)
       this.#isFinished = Boolean(piece.summary.stopReason)
       return this.#addPiece(piece)
@@ -113,6 +119,9 @@ export class AnswerReader {
     return text
   }
 }
+
+export const createSecondAnswerError = () =>
+  createResponseError('the service sent a second answer after the first')
 
 const withType = (value: unknown, event: string): unknown =>
   isObject(value) && typeof value.type !== 'string' && isMessageEvent({ type: event })

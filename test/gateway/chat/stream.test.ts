@@ -2,7 +2,7 @@ import { Readable, Writable } from 'node:stream'
 import { afterEach, expect, test } from 'vitest'
 import { main } from '../../../src/main.ts'
 import { realTimers } from '../../../src/timers.ts'
-import { answering, credentials, run } from '../../harness/run.ts'
+import { answering, credentials, run, temporaryFolder } from '../../harness/run.ts'
 import { envFor, type ScriptedServer, serve } from '../../harness/server.ts'
 
 const delta = (text: string) =>
@@ -129,4 +129,40 @@ test('chat --stream --raw prints the data of each event as a line, without [DONE
     code: 0,
     out: `{ "candidates":[], "n": 1.10 }\n${chunk('Hi', { finishReason: 'STOP' })}\n`,
   })
+})
+
+const startOf = (id: string) => JSON.stringify({ type: 'message_start', message: { id } })
+const stop = '{"type":"message_stop"}'
+const chat = (body: string, ...flags: string[]) =>
+  run(['chat', 'x', '-q', ...flags], { exchange: answering(body), env: { TMPDIR: temporaryFolder() } })
+const asEvents = (...values: string[]) => values.map((value) => `data: ${value}\n\n`).join('')
+
+test.each([
+  ['message_stop', asEvents(startOf('m1'), delta('one'), stop, startOf('m2'), delta('two'), stop)],
+  ['[DONE]', asEvents(chunk('one', { finishReason: 'STOP' }), '[DONE]', 'ping', chunk('two'), '[DONE]')],
+])('chat warns if a second answer follows after %s, and does not print it', async (_, body) => {
+  const warning = 'the service sent more content after the end of the answer, perhaps a second answer'
+  for (const flags of [[], ['--stream']])
+    expect(await chat(body, ...flags)).toMatchObject({ code: 0, out: 'one\n', err: `parley: ${warning}\n` })
+  const batch = await run(['chat', '--batch', '-'], { exchange: answering(body), stdin: '"x"\n' })
+  expect(JSON.parse(batch.out)).toMatchObject({ ok: true, text: 'one', warning })
+})
+
+test.each(['[DONE]', stop, 'ping', '{"candidates":[],"usageMetadata":{}}', '{"error":{"message":"late"}}'])(
+  'chat prints no warning if %s follows after the end of a stream',
+  async (event) => {
+    const body = asEvents(startOf('m1'), delta('one'), stop, event)
+    expect(await chat(body, '--stream')).toMatchObject({ code: 0, out: 'one\n', err: '' })
+  },
+)
+
+test('chat exits with 8 and prints the whole text if a message with another id begins inside a message', async () => {
+  const twice = (id: string) => asEvents(startOf('m1'), delta('one'), startOf(id), delta('two'), stop)
+  for (const flags of [[], ['--stream']])
+    expect(await chat(twice('m2'), ...flags)).toMatchObject({
+      code: 8,
+      out: 'onetwo\n',
+      err: 'parley: the service sent a second answer after the first\n',
+    })
+  expect(await chat(twice('m1'), '--stream')).toMatchObject({ code: 0, out: 'onetwo\n', err: '' })
 })
