@@ -99,7 +99,10 @@ const hints: readonly (readonly [names: string, text: string])[] = [
   ['--max-turns, --max-budget-usd, --budget', '--deadline, --max-cost and --max-total-tokens limit a run'],
   ['events list -n', '--limit N prints the newest N events'],
   ['events list -f', "'parley events follow' prints events as they happen"],
-  ['-n', 'a request has one answer; --batch FILE sends many requests; --limit N limits a list of events'],
+  [
+    '-n',
+    'a request has one answer; --batch FILE sends many requests; --limit N limits a list of events or sessions',
+  ],
   ['-c, --continue', 'chat --thread FILE continues a conversation; events send or run continues a session'],
   ['--access-token, --token', `${noFlag} ${token}`],
   ['--api-key', `${noFlag} ${key}`],

@@ -1,3 +1,4 @@
+import { suggestSpelling } from '../argv/spelling.ts'
 import type { Context } from '../context.ts'
 import { type CliError, createUsageErrorFromProblems, usageError } from '../errors.ts'
 import { createServiceCaller } from '../http/call.ts'
@@ -16,9 +17,10 @@ import { describeSchemaIssues, isObject, parseGivenJson, tryParseJson } from '..
 import { createJsonSequenceSplitter } from '../wire/json/splitter.ts'
 import { createEndlessListDetector, type PageCursor, readListPage } from '../wire/page.ts'
 import { createResponseError, createUnexpectedBodyFailure } from '../wire/problem/problem.ts'
+import { sessionStatuses } from '../wire/sessions/event-types.ts'
 import { readSessionUsage } from '../wire/sessions/usage.ts'
 import { createWaitingError } from './following/stop-text.ts'
-import { listEventsOldestFirst } from './listing/event-list.ts'
+import { formatListQuery, listEventsOldestFirst } from './listing/event-list.ts'
 import { chooseTableLayout, type EventRow, type TableLayout } from './listing/event-table.ts'
 import { printIds } from './listing/rows.ts'
 import { quoteUnusualName } from './plain-name.ts'
@@ -44,47 +46,65 @@ const toCell = (value: unknown): string => (typeof value === 'string' ? value : 
 const maxTimeColumns = '2026-01-31 14:03:22 UTC+01:00'.length
 
 export interface ListSessionsOptions extends BetaOptions {
+  status?: string[]
+  limit?: number
   ids?: boolean
 }
 
 export async function listSessions(context: Context, options: ListSessionsOptions): Promise<void> {
   const { flags, output, host, messages } = context
+  const { status: statuses, limit, ids, validate = true } = options
+  const unknown = statuses?.find((status) => !sessionStatuses.includes(status))
+  if (unknown !== undefined && validate)
+    throw usageError(
+      `--status: '${unknown}' is not one of ${sessionStatuses.join(', ')}${suggestSpelling(unknown, sessionStatuses)}; --no-validate accepts it`,
+    )
   const settings = await readSettings(context)
   const caller = createServiceCaller(context, settings)
   const parts = { params: {}, headers: createSessionServiceHeaders(context, settings, options) }
-  if (await caller.preview(endpoints.listSessions, parts)) return
+  const createParts = (cursor?: PageCursor) => ({
+    ...parts,
+    query: formatListQuery({ statuses, limit }, cursor) || undefined,
+  })
+  if (await caller.preview(endpoints.listSessions, createParts())) return
   const name = 'the list of sessions'
   const raw = createRawPrinter(output)
   let layout: TableLayout | undefined
   const detector = createEndlessListDetector(name)
+  let left = limit ?? Infinity
   let count = 0
   let cursor: PageCursor | undefined
   do {
-    const query = cursor && `${cursor.name}=${encodeURIComponent(cursor.value)}`
-    const page = await caller.call(endpoints.listSessions, { ...parts, query }, async ({ body }) =>
+    const page = await caller.call(endpoints.listSessions, createParts(cursor), async ({ body }) =>
       readListPage(new TextDecoder().decode(await readBody(body)), name),
     )
-    const sessions = page.data.map((session, index) => {
+    const items = page.data.map((session, index) => {
       if (!isSession(session)) throw createResponseError(`${name}: data[${index}] has no id`)
-      return session
+      return { session, text: page.texts[index] }
     })
-    detector.rejectRepetition(sessions[0]?.id, 'its pages repeat')
-    detector.rejectEmptyPages(sessions.length)
-    if (options.ids) await printIds(context, sessions)
+    detector.rejectRepetition(items[0]?.session.id, 'its pages repeat')
+    detector.rejectEmptyPages(items.length)
+    // A service may ignore the statuses and the limit.
+    const wanted = items
+      .filter(({ session }) => !statuses || statuses.includes(toCell(session.status)))
+      .slice(0, left)
+    const sessions = wanted.map(({ session }) => session)
+    if (ids) await printIds(context, sessions)
     else if (flags.raw) {
-      for (const text of page.texts) raw.add(`${text}\n`)
+      for (const { text } of wanted) raw.add(`${text}\n`)
       await raw.write()
     } else if (output.isTerminal) {
       const rows = sessions.map(toTableRow)
       if (count === 0 && rows.length > 0) rows.unshift(['ID', 'STATUS', 'CHANGED', 'TITLE'])
-      layout ??= chooseTableLayout(host.stdout.columns || 80, rows, maxTimeColumns)
-      for (const line of layout(rows)) await output.write(`${line}\n`)
+      if (rows.length > 0) layout ??= chooseTableLayout(host.stdout.columns || 80, rows, maxTimeColumns)
+      for (const line of layout?.(rows) ?? []) await output.write(`${line}\n`)
     } else await output.write(sessions.map((session) => formatTsvLine(toRow(session))).join(''))
     count += sessions.length
-    cursor = page.next()
+    left -= sessions.length
+    cursor = left > 0 ? page.next() : undefined
   } while (cursor)
   await output.flush()
-  if (count === 0) messages.note('no sessions')
+  if (count === 0) messages.note(statuses ? `no session is ${statuses.join(' or ')}` : 'no sessions')
 }
 
 const toRow = ({

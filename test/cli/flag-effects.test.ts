@@ -248,6 +248,8 @@ const rows: Record<string, Row | string> = {
   'events follow --history': '',
   'events follow --stay': { more: '--deadline 60' },
   'events follow --ids': { history: waiting },
+  'sessions list --status': 'running',
+  'sessions list --limit': '1',
   'sessions create --agent': 'c',
   'sessions create --environment': 'g',
   'sessions create --title': 'Nightly',

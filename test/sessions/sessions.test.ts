@@ -1,6 +1,7 @@
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
+import { createEmulator } from '../../src/emulator/emulator.ts'
 import { CliError } from '../../src/errors.ts'
 import type { Exchange } from '../../src/wire/exchange.ts'
 import { createIdleClock } from '../harness/clock.ts'
@@ -50,6 +51,87 @@ test('sessions list on a narrow terminal puts time and title of each session bel
   const exchange = answerInOrder({ data: [{ ...first, title: 'Review the change' }], next_page: null })
   const { out } = await run(['sessions', 'list'], { exchange, tty: ['stdout'], columns: 40 })
   expect(out).toContain('\nsesn_1\n  idle 2026-11-02 00:00:00 UTC\n  Review the change\n')
+})
+
+/** A service that ignores `statuses[]` and `limit`, and lists two sessions per page. */
+const mixedPages = () => {
+  const [a, b, c] = [
+    { ...first, id: 'a', status: 'running' },
+    { ...first, id: 'b', status: 'idle' },
+    { ...first, id: 'c', status: 'terminated' },
+  ]
+  return answerInOrder(
+    { data: [a, b], next_page: '2' },
+    { data: [c, { ...b, id: 'd' }], next_page: '3' },
+    { data: [{ ...b, id: 'e' }], next_page: null },
+  )
+}
+
+test('sessions list --status prints the sessions with one of the given statuses', async () => {
+  const argv = ['sessions', 'list', '--ids', '--status', 'idle', '--status', 'terminated']
+  const { code, out, requests } = await run(argv, { exchange: mixedPages() })
+  expect({ code, out }).toEqual({ code: 0, out: 'b\nc\nd\ne\n' })
+  const query = '?statuses%5B%5D=idle&statuses%5B%5D=terminated'
+  expect(requests.map(({ url }) => new URL(url).search)).toEqual([
+    query,
+    `${query}&page=2`,
+    `${query}&page=3`,
+  ])
+})
+
+test('sessions list --limit N prints N sessions and requests no further page', async () => {
+  const { code, out, requests } = await run(['sessions', 'list', '--ids', '--limit', '3'], {
+    exchange: mixedPages(),
+  })
+  expect({ code, out }).toEqual({ code: 0, out: 'a\nb\nc\n' })
+  expect(requests.map(({ url }) => new URL(url).search)).toEqual(['?limit=3', '?limit=3&page=2'])
+})
+
+test('sessions list --raw --status --limit prints only the wanted sessions, unchanged', async () => {
+  const argv = ['sessions', 'list', '--raw', '--status', 'idle', '--limit', '2']
+  const { out, requests } = await run(argv, { exchange: mixedPages() })
+  expect(out).toBe(['b', 'd'].map((id) => `${JSON.stringify({ ...first, id, status: 'idle' })}\n`).join(''))
+  expect(requests.map(({ url }) => new URL(url).search)).toEqual([
+    '?statuses%5B%5D=idle&limit=100',
+    '?statuses%5B%5D=idle&limit=100&page=2',
+  ])
+})
+
+test('sessions list --status lays out the table from the first page that has a wanted session', async () => {
+  const argv = ['sessions', 'list', '--status', 'terminated']
+  const page = { data: [first], next_page: '2' }
+  const wanted = { ...first, id: 'a-long-id-of-a-session', status: 'terminated', title: 'T' }
+  const { out } = await run(argv, {
+    exchange: answerInOrder(page, { data: [wanted], next_page: null }),
+    tty: ['stdout'],
+  })
+  expect(out).toMatch(/^ID {22}STATUS {6}CHANGED +TITLE\na-long-id-of-a-session {2}terminated {2}2026/)
+})
+
+test('sessions list --status of another value exits with 2, names the statuses and sends nothing', async () => {
+  const argv = ['sessions', 'list', '--status', 'idel', '--dry-run']
+  const { code, err, requests } = await run(argv, { exchange: pages() })
+  expect({ code, requests }).toEqual({ code: 2, requests: [] })
+  expect(err).toContain(
+    "--status: 'idel' is not one of idle, running, rescheduling, terminated (did you mean idle?); --no-validate",
+  )
+  const allowed = await run([...argv, '--no-validate'], { exchange: pages() })
+  expect(allowed.code).toBe(0)
+  expect(JSON.parse(allowed.out).url).toBe('https://agents.test/v1/sessions?statuses%5B%5D=idel')
+})
+
+test('sessions list --status prints a note if no session has the status', async () => {
+  const argv = ['sessions', 'list', '--status', 'terminated', '--status', 'rescheduling']
+  const { code, err } = await run(argv, { exchange: pages() })
+  expect({ code, err }).toEqual({ code: 0, err: 'parley: no session is terminated or rescheduling\n' })
+})
+
+test('the emulator lists only the sessions of statuses[]', async () => {
+  const exchange = createEmulator({})
+  await run(['events', 'send', 'hello', '-s', 'a', '--follow'], { exchange })
+  const list = (status: string) => run(['api', 'agents', `/v1/sessions?statuses[]=${status}`], { exchange })
+  expect((await list('running')).out).toContain('"data":[]')
+  expect((await list('idle')).out).toContain('"data":[{')
 })
 
 test.each([

@@ -6,7 +6,7 @@ import { quoteShellWord } from '../../io/shell-quote.ts'
 import { getSettingDefinition, getSettingFlag, settingNames } from '../../settings/table.ts'
 import { documentedModels } from '../../wire/gateway/models.ts'
 import { documentedBetas } from '../../wire/sessions/betas.ts'
-import { knownEventTypes } from '../../wire/sessions/event-types.ts'
+import { knownEventTypes, sessionStatuses } from '../../wire/sessions/event-types.ts'
 import { createGeneralFlags, createRequestFlags, createSettingFlags } from '../flags.ts'
 import { loadAllCommands } from '../loaded-commands.ts'
 import type { ParleyCommand } from '../parley-command.ts'
@@ -94,6 +94,7 @@ export const completionValues = new Map<string, readonly string[]>([
   ['--beta', ['<betas>']],
   ['--betas', ['<betas>']],
   ['events list --type', knownEventTypes],
+  ['sessions list --status', sessionStatuses],
 ])
 
 function listFlagValues(flag: Option, path: string): readonly string[] {

@@ -1,7 +1,7 @@
 import { Option } from 'commander'
 import { appendFlagValue, parsePositiveCount } from '../../argv/flags.ts'
 import { createRawPrinter } from '../../io/raw-printer.ts'
-import { formatEventListQuery, listEvents, listNewestEvents } from '../../sessions/listing/event-list.ts'
+import { formatListQuery, listEvents, listNewestEvents } from '../../sessions/listing/event-list.ts'
 import { createEventRowPrinter, printIds } from '../../sessions/listing/rows.ts'
 import { createSessionAccess, createSessionFlags, type SessionOptions } from '../../sessions/session.ts'
 import { endpoints } from '../../wire/endpoints.ts'
@@ -54,7 +54,7 @@ export default {
       isNewest
         ? [await listNewestEvents(caller, parts, { types, order, limit }, onUnprovedOrder)]
         : listEvents(caller, parts, query, onUnprovedOrder)
-    const text = formatEventListQuery(query)
+    const text = formatListQuery(query)
     if (await caller.preview(endpoints.listEvents, { ...parts, query: text || undefined })) return
     const raw = createRawPrinter(output)
     const printRows = createEventRowPrinter(context)

@@ -69,8 +69,10 @@ export class EmulatedSessions {
 
   describeAll(query: URLSearchParams): EmulatedResponse {
     this.#refresh()
+    const statuses = query.getAll('statuses[]')
     const all = [...this.#sessions.values()].map((session) => session.describe())
-    const newest = all.sort((one, other) => other.created_at.localeCompare(one.created_at))
+    const wanted = all.filter(({ status }) => statuses.length === 0 || statuses.includes(String(status)))
+    const newest = wanted.sort((one, other) => other.created_at.localeCompare(one.created_at))
     return createPage(newest, query, (session) => JSON.stringify(session))
   }
 

@@ -16,8 +16,8 @@ export interface EventListQuery {
 }
 
 /**
- * Minimum page size if the request has a type or an order. A service may ignore these. parley then filters or
- * sorts the events, so it needs more events than the limit.
+ * Minimum page size if the request has a type, a status or an order. A service may ignore these. parley then
+ * filters or sorts the items, so it needs more items than the limit.
  */
 const minPageSize = 100
 
@@ -35,13 +35,15 @@ const maxHeldEvents = 1000
 /** Waits before each request for a list that may not contain the newest events yet: 5 s in total. */
 export const laggingListDelaysMs = [0, 250, 250, 500, 1_000, 1_500, 1_500]
 
-export function formatEventListQuery(
-  { types = [], order, limit }: EventListQuery,
+export function formatListQuery(
+  { types = [], statuses = [], order, limit }: EventListQuery & { statuses?: string[] | undefined },
   cursor?: PageCursor,
 ): string {
-  const size = limit && (order || types.length > 0) ? Math.max(limit, minPageSize) : limit
+  const isPartial = order || types.length > 0 || statuses.length > 0
+  const size = limit && isPartial ? Math.max(limit, minPageSize) : limit
   return [
     ...types.map((type) => `types%5B%5D=${encodeURIComponent(type)}`),
+    ...statuses.map((status) => `statuses%5B%5D=${encodeURIComponent(status)}`),
     ...(order === undefined ? [] : [`order=${order}`]),
     ...(size === undefined ? [] : [`limit=${size}`]),
     ...(cursor === undefined ? [] : [`${cursor.name}=${encodeURIComponent(cursor.value)}`]),
@@ -160,7 +162,7 @@ async function* readPages(
   const readPage = (pageQuery: EventListQuery, cursor?: PageCursor) =>
     caller.call(
       endpoints.listEvents,
-      { ...parts, query: formatEventListQuery(pageQuery, cursor) || undefined },
+      { ...parts, query: formatListQuery(pageQuery, cursor) || undefined },
       async ({ body }) => readEventsPage(new TextDecoder().decode(await readBody(body))),
     )
   const detector = createEndlessListDetector('the list of events')

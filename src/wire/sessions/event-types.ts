@@ -13,6 +13,8 @@ export const sendableEventTypes = [
 
 export type SendableEventType = (typeof sendableEventTypes)[number]
 
+export const sessionStatuses = ['idle', 'running', 'rescheduling', 'terminated']
+
 /** The service may also send other types (src/wire/README.md: public clients, 4 and 10). */
 const serviceEventTypes = [
   'agent.message',
