@@ -44,9 +44,26 @@ const isMarkup = (bytes: Uint8Array): boolean =>
 
 function findProblem({ buffer, byteOffset, length }: Uint8Array, type: string | undefined) {
   if (type === undefined) return 'its format is unknown, so the image may be damaged'
-  // Other data may follow the end of an image, so the marker is searched, not expected at the end.
-  const isCut = type === 'image/png' && Buffer.from(buffer, byteOffset, length).lastIndexOf('IEND') < 0
-  return isCut ? 'the PNG has no end, so it may be cut off' : undefined
+  const [name, hasEnd] = endChecks.get(type) ?? []
+  return !hasEnd || hasEnd(Buffer.from(buffer, byteOffset, length))
+    ? undefined
+    : `the ${name} has no end, so it may be cut off`
+}
+
+/** Formats with an end that is simple to find. Other data may follow the end of an image. */
+const endChecks = new Map<string, [name: string, hasEnd: (bytes: Buffer) => boolean]>([
+  ['image/png', ['PNG', (bytes) => bytes.lastIndexOf('IEND') >= 0]],
+  ['image/jpeg', ['JPEG', (bytes) => bytes.includes('\xff\xd9', findJpegScan(bytes), 'latin1')]],
+  ['image/gif', ['GIF', (bytes) => /;[\0\s]*$/.test(bytes.subarray(-100).toString('latin1'))]],
+  ['image/webp', ['WebP', (bytes) => bytes.readUInt32LE(4) + 8 <= bytes.length]],
+])
+
+/** Returns the place of the first scan, because the segments before it may have a preview with its own end. */
+function findJpegScan(bytes: Buffer): number {
+  let place = 2
+  while (bytes[place] === 0xff && ![0xd9, 0xda, 0xff].includes(bytes[place + 1] ?? 0xff))
+    place += 2 + (bytes[place + 2] ?? 0) * 256 + (bytes[place + 3] ?? 0)
+  return place
 }
 
 export function hasWrongImageExtension(name: string, extension: string): boolean {

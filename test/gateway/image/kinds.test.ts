@@ -1,6 +1,12 @@
 import { describe, expect, test } from 'vitest'
 import { gif, image, inline, jpeg, parts, png, svg, webp, zip } from './image.ts'
 
+/** A JPEG with a segment that has a preview, a scan and an end. */
+const photo = Buffer.from(
+  'ffd8ffe000104a46494600010100000100010000ffe1000affd8ffda00ffd9ffffda0004000012ff00ffd9',
+  'hex',
+)
+
 describe('image formats', () => {
   test.each([
     ['a PNG', 'png', png(), 'image/png'],
@@ -35,11 +41,15 @@ describe('image formats', () => {
   )
 
   const unknown = 'its format is unknown, so the image may be damaged'
-  const cut = 'the PNG has no end, so it may be cut off'
+  const cut = (format: string) => `the ${format} has no end, so it may be cut off`
   test.each([
     ['bytes of no known format', 'png', Buffer.alloc(500), 'image/png', unknown],
     ['bytes of no known format', 'jpg', Buffer.from([1, 0, 2]), 'image/jpg', unknown],
-    ['the first half of a PNG', 'png', png().subarray(0, 40), 'image/png', cut],
+    ['the first half of a PNG', 'png', png().subarray(0, 40), 'image/png', cut('PNG')],
+    ['a JPEG that is cut after its preview', 'jpg', photo.subarray(0, -2), 'image/jpeg', cut('JPEG')],
+    ['a JPEG that is cut in its preview', 'jpg', photo.subarray(0, 30), 'image/jpeg', cut('JPEG')],
+    ['a GIF without its last byte', 'gif', gif.subarray(0, -1), 'image/gif', cut('GIF')],
+    ['a WebP without its last byte', 'webp', webp.subarray(0, -1), 'image/webp', cut('WebP')],
     ['a text', 'jpg', Buffer.from('unknown bytes'), 'image/jpg', unknown],
   ])('image saves %s as .%s with a warning', async (_, extension, bytes, mimeType, problem) => {
     const world = parts(inline(bytes, mimeType))
@@ -50,6 +60,22 @@ describe('image formats', () => {
     const batch = await image(['--batch', '-'], { ...world, stdin: '"x"\n' })
     const warning = `000001-x.${extension}: ${problem}`
     expect(JSON.parse(batch.out)).toMatchObject({ ok: true, files: [`000001-x.${extension}`], warning })
+  })
+
+  test.each([
+    ['a PNG', png()],
+    ['a JPEG with a preview', photo],
+    ['a JPEG with fill bytes', Buffer.concat([photo.subarray(0, 2), Buffer.of(255), photo.subarray(2)])],
+    ['a WebP', webp],
+  ])('image prints no warning if other data follows the end of %s', async (_, bytes) => {
+    const longer = Buffer.concat([bytes, Buffer.alloc(5000, 'data')])
+    expect(await image(['x'], parts(inline(longer, '')))).toMatchObject({ code: 0, err: '' })
+  })
+
+  test('image prints no warning if zeros follow the end of a GIF', async () => {
+    expect(await image(['x'], parts(inline(Buffer.concat([gif, Buffer.alloc(9)]), '')))).toMatchObject({
+      err: '',
+    })
   })
 
   test('image -o FILE keeps the name, and prints a note if its extension does not match the format', async () => {
