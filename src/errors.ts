@@ -47,8 +47,7 @@ export interface FailureDetails {
   isPermanent?: boolean
 
   status?: number
-  /** Seconds until the next attempt, as the service requests. */
-  retryAfter?: number
+  retryAfterSeconds?: number
   requestId?: string
   /** Message of the service, unescaped. */
   serviceMessage?: string
@@ -61,15 +60,13 @@ export interface FailureDetails {
 
   consequence?: string
   problems?: string[]
-  /** Ids of the tool uses for which the session waits. */
-  pending?: string[]
-  /** Words of the resume command, without `parley`. */
-  resume?: string[]
-  /** Id of the session that the command created. */
-  session?: string
-  /** The received answer; base64 for an image. If `kept` names no file, the message contains the answer. */
+  pendingToolUseIds?: string[]
+  /** Without `parley`. */
+  resumeArguments?: string[]
+  createdSessionId?: string
+  /** The received answer; base64 for an image. If `savedFiles` names no file, the message contains the answer. */
   answer?: string
-  kept?: SavedFiles
+  savedFiles?: SavedFiles
 }
 
 export type SavedFiles = string | string[] | undefined

@@ -35,16 +35,16 @@ export async function main(argv: string[], outer: Host): Promise<number> {
   const run: RunContext = { deadline, cleanups, secrets, summary, tracker }
   host.onSignal?.((exit) => {
     // The cleanup removes temporary files, so the received data is saved first.
-    const { consequence, savedFiles: kept } = tracker.interrupt()
+    const { consequence, savedFiles } = tracker.interrupt()
     // The terminal has printed ^C into the current line, so the message starts a new line.
     const isInLine = !cleanUp(cleanups) && exit === 130 && host.stderr.isTerminal
     // A resume command comes last, where a person can copy it.
     const describe = (...states: (string | undefined)[]) =>
       ['interrupted', ...states.filter((state) => state !== undefined)].join(': ')
-    const signal = { message: describe(consequence), kept }
+    const signal = { message: describe(consequence), savedFiles }
     const problem = catchMessage(() => report.writeSync({ exit, signal }))
     const words = describe(problem, consequence)
-    if (isJson) return describeSignal(exit, words, kept)
+    if (isJson) return describeSignal(exit, words, savedFiles)
     return guard(`${isInLine ? '\n' : ''}${wrap(`parley: ${words}`)}\n`)
   })
   host.onCrash?.((error) => saveAndFail((state) => toFailure(error, state)))
@@ -81,14 +81,14 @@ export async function main(argv: string[], outer: Host): Promise<number> {
     return Math.max(deadline.atMs, host.timers.now() + finalWriteGraceMs)
   }
 
-  function describeSignal(exit: number, words: string, kept: SavedFiles): string {
+  function describeSignal(exit: number, words: string, savedFiles: SavedFiles): string {
     const { sent, retry, mayDuplicate } = tracker
     const outcome = {
       sent,
       safeToRetry: retry === 'later' && !mayDuplicate,
       retry,
       resume: tracker.getResumeCommand(),
-      kept,
+      kept: savedFiles,
     }
     const error = { format: 1, kind: 'signal', exit, message: toOneLine(words, 2000), ...outcome }
     return `${escapeControlsInJson(JSON.stringify(secrets.redactValue({ error })))}\n`
@@ -98,7 +98,7 @@ export async function main(argv: string[], outer: Host): Promise<number> {
     if (ending) return ending
     const { consequence, savedFiles } = tracker.interrupt()
     const failure = create(consequence)
-    return fail(failure.with({ kept: joinSavedFiles(failure.details.kept, savedFiles) }))
+    return fail(failure.with({ savedFiles: joinSavedFiles(failure.details.savedFiles, savedFiles) }))
   }
 
   /** The cleanup may cause another error, so only the first failure is reported. */

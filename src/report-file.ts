@@ -13,7 +13,7 @@ import type { WorkTracker } from './work-tracker.ts'
 
 export interface RunOutcome {
   exit: number
-  signal?: { message: string; kept: SavedFiles }
+  signal?: { message: string; savedFiles: SavedFiles }
   failure?: CliError
 }
 
@@ -113,13 +113,13 @@ function describeRun(
     attempts,
     requestId: toShortLine(requestId),
     session: toShortLine(session),
-    files: files ? [...files, ...[(signal ?? failure?.details)?.kept ?? []].flat()] : null,
+    files: files ? [...files, ...[(signal ?? failure?.details)?.savedFiles ?? []].flat()] : null,
     cost: formatCost(run),
     sessionUsage: whole?.tokens ? pickUsage(whole.tokens) : null,
     sessionCost: formatCost(whole),
     toolUses: toolUses?.() ?? null,
     warnings: countWarnings(warnings),
-    resume: (signal ? tracker.getResumeCommand() : failure?.details.resume) ?? null,
+    resume: (signal ? tracker.getResumeCommand() : failure?.details.resumeArguments) ?? null,
     ...counts?.(),
   }
 }

@@ -46,7 +46,7 @@ export class WorkTracker {
   #sentByEnded: SentStatus = 'no'
   #mayDuplicate = false
   /** Message about the last accepted request, such as `the task was accepted`. */
-  #accepted: string | undefined
+  #acceptedMessage: string | undefined
 
   async during<T>(hooks: WorkHooks, work: () => Promise<T>): Promise<T> {
     this.#hooks.push(hooks)
@@ -73,7 +73,7 @@ export class WorkTracker {
     const isReading = rules.repeat === 'always'
     const call: TrackedCall = createCall(rules, {
       onAccepted: (message) => {
-        this.#accepted = message
+        this.#acceptedMessage = message
       },
       onEnd: () => this.#endCall(call, isReading),
     })
@@ -103,8 +103,12 @@ export class WorkTracker {
       savedFiles = joinSavedFiles(savedFiles, ...saved.map(({ file }) => file))
       texts.push(...saved.map(({ text }) => text), hooks.onInterrupt?.())
     }
-    const after = this.#accepted !== undefined && running !== undefined ? `after that ${running}` : running
-    return { consequence: joinTexts([this.#accepted, after, ...texts]) ?? this.#describeCalls(), savedFiles }
+    const after =
+      this.#acceptedMessage !== undefined && running !== undefined ? `after that ${running}` : running
+    return {
+      consequence: joinTexts([this.#acceptedMessage, after, ...texts]) ?? this.#describeCalls(),
+      savedFiles,
+    }
   }
 
   #describeCalls(): string | undefined {

@@ -316,7 +316,7 @@ function prepare() {
   return { cwd, summary, tracker, secrets, source, report }
 }
 
-const signal = { message: 'interrupted: x', kept: 'a.part' }
+const signal = { message: 'interrupted: x', savedFiles: 'a.part' }
 const interruption = { exit: 143, signal }
 
 test('a signal writes a report only after the run has started, and no later write replaces this report', async () => {
@@ -426,8 +426,8 @@ test('--report has the model, session, usage, cost, files and counts of a run, w
 })
 
 test('the report of a failure, or of a signal, has its kind, request id and resume command', async () => {
-  const details = { requestId: 'req_failed', sent: 'no', resume: ['events', 'follow'] } as const
-  const failure = new CliError('refused', 'x', { ...details, resume: [...details.resume] })
+  const details = { requestId: 'req_failed', sent: 'no', resumeArguments: ['events', 'follow'] } as const
+  const failure = new CliError('refused', 'x', { ...details, resumeArguments: [...details.resumeArguments] })
   const known = { requestId: 'req_failed', sent: 'no', resume: ['events', 'follow'] }
   for (const [end, expected] of [
     [

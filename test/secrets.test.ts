@@ -286,15 +286,20 @@ describe('parley redacts secrets in a failure', () => {
 
   test('parley shortens the texts and the body of a failure, but not an answer that is saved in no file', () => {
     const long = `known-secret${' x'.repeat(2 ** 20)}`
-    const details = { serviceMessage: long, answer: long, body: { a: long, b: long }, resume: [long] }
+    const details = {
+      serviceMessage: long,
+      answer: long,
+      body: { a: long, b: long },
+      resumeArguments: [long],
+    }
     const { message, details: shown } = redactFailure(new CliError('refused', long, details))
     const start = (length: number) => `${long.replace('known-secret', '[redacted]').slice(0, length)}…`
     expect(message === start(2 ** 16)).toBe(true)
     expect(shown.serviceMessage === start(2 ** 16)).toBe(true)
     expect(JSON.stringify(shown.body).length).toBeLessThan(2 ** 20 + 100)
     expect(shown.answer === long.replace('known-secret', '[redacted]')).toBe(true)
-    expect(shown.resume?.[0] === shown.answer).toBe(true)
-    const kept = redactFailure(new CliError('refused', 'x', { answer: long, kept: 'answer.txt' }))
+    expect(shown.resumeArguments?.[0] === shown.answer).toBe(true)
+    const kept = redactFailure(new CliError('refused', 'x', { answer: long, savedFiles: 'answer.txt' }))
     expect(kept.details.answer === start(2 ** 16)).toBe(true)
   })
 

@@ -25,7 +25,7 @@ interface BatchLineHandlers {
   prepare: PrepareBatchLine
   hasFiles?: ResultsFileOptions['hasFiles']
   preview(call: BatchLineCall): Promise<void>
-  retry: Omit<RetryPolicy, 'deadline'>
+  retry: Omit<RetryPolicy, 'deadlineMs'>
 }
 
 const defaultConcurrency = 8
@@ -97,7 +97,7 @@ async function requestLines(context: BatchContext, { options, handlers, source }
   if (source.isRepeatable) noteRequestsNotInInput()
   const limits = {
     concurrency,
-    retry: { ...handlers.retry, deadline: deadline.atMs },
+    retry: { ...handlers.retry, deadlineMs: deadline.atMs },
     maxTokens,
     getMaxFailed: () => maxFailed?.getMaxFailed(tally.total) ?? Infinity,
   }

@@ -5,7 +5,6 @@ import type { BatchLine, BatchTally } from './input.ts'
 
 export interface BatchLimits {
   concurrency: number
-  /** `retry.deadline` is a monotonic time in milliseconds, or Infinity. */
   retry: RetryPolicy
   maxTokens: number
   getMaxFailed(): number
@@ -13,7 +12,7 @@ export interface BatchLimits {
 
 export interface BatchState {
   gate: RequestGate
-  waiting: readonly BatchLine[]
+  waitingForRetry: readonly BatchLine[]
   /** The next line of the input. `awaited`: parley is reading it. `none`: the input has ended. */
   next: BatchLine | 'awaited' | 'none'
   /**
@@ -38,10 +37,10 @@ type BatchStep =
   | { do: 'end' }
 
 export function decideBatchStep(state: BatchState, now: number): BatchStep {
-  const { gate, waiting, next, phase, tally, limits } = state
-  const isOver = phase !== 'running' || (waiting.length === 0 && next === 'none')
+  const { gate, waitingForRetry, next, phase, tally, limits } = state
+  const isOver = phase !== 'running' || (waitingForRetry.length === 0 && next === 'none')
   if (isOver && gate.inFlight === 0) return { do: 'end' }
-  if (phase !== 'cancelled' && now >= limits.retry.deadline) return { do: 'cancel' }
+  if (phase !== 'cancelled' && now >= limits.retry.deadlineMs) return { do: 'cancel' }
   if (!isOver && tally.failed > limits.getMaxFailed()) return { do: 'finish', because: undefined }
   const line = chooseLine(state)
   if (isOver || line === undefined) return { do: 'wait', until: Infinity }
@@ -57,9 +56,9 @@ export function decideBatchStep(state: BatchState, now: number): BatchStep {
  * Prefers lines that wait for a retry. In an outage, prefers a new line, because a line that has failed may
  * fail again even if the service works.
  */
-function chooseLine({ gate, waiting, next }: BatchState): BatchLine | undefined {
+function chooseLine({ gate, waitingForRetry, next }: BatchState): BatchLine | undefined {
   const fresh = typeof next === 'object' ? next : undefined
-  return gate.outage ? (fresh ?? waiting[0]) : (waiting[0] ?? fresh)
+  return gate.outage ? (fresh ?? waitingForRetry[0]) : (waitingForRetry[0] ?? fresh)
 }
 
 export const createTokenLimitError = ({ tokens }: BatchState['tally'], { maxTokens }: BatchLimits) =>
@@ -204,7 +203,7 @@ export function recordRefusal(gate: RequestGate, pauseNumber: number, refusal: F
   }
 }
 
-const getRetryAfterMs = ({ error }: FailedRequest) => (error.details.retryAfter ?? 0) * 1000
+const getRetryAfterMs = ({ error }: FailedRequest) => (error.details.retryAfterSeconds ?? 0) * 1000
 
 const newPause = (
   { pause, failedPauses: { count, totalMs } }: RequestGate,

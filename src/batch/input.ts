@@ -155,7 +155,7 @@ export async function readBatchInput(
           continue
         }
         tally.hasLine = true
-        if ((raw.index - start) % of !== 0) continue
+        if ((raw.lineNumber - start) % of !== 0) continue
         total++
         if (created.isDone) tally.skipped++
         else yield created.line
@@ -198,11 +198,11 @@ async function* rereadLines(
   let next = 0
   for await (const lines of splitLines(source.read(), maxLineBytes)) {
     for (const raw of lines) {
-      if (raw.index !== numbers[next]) continue
+      if (raw.lineNumber !== numbers[next]) continue
       const created = await createLine(raw, prepare, tally)
       if (!created || 'problem' in created || getShortFingerprint(created.line.hash) !== fingerprints[next])
-        throw changed(`line ${raw.index} was changed`)
-      yield { ...created.line, hash: duplicates.get(raw.index) ?? created.line.hash }
+        throw changed(`line ${raw.lineNumber} was changed`)
+      yield { ...created.line, hash: duplicates.get(raw.lineNumber) ?? created.line.hash }
       next++
       if (next === numbers.length) return
     }
@@ -226,7 +226,7 @@ async function createLine(
   tally: BatchTally,
   registry?: BatchLineRegistry,
 ): Promise<CreatedLine | undefined> {
-  const { index } = raw
+  const { lineNumber: index } = raw
   const decoded = decodeBatchLine(raw)
   if ('problem' in decoded) return { index, ...decoded }
   const { text } = decoded

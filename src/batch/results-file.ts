@@ -51,12 +51,12 @@ export async function openResultsFile(
       former.close()
     }
     if (isResumed) {
-      const { count, otherLines, tornAt } = await readEarlierResults(file.read(), earlierRuns)
+      const { count, otherLines, incompleteResultOffset } = await readEarlierResults(file.read(), earlierRuns)
       // A file without any result is not a results file, so the run fails and does not change the file.
       if (count === 0 && otherLines > 0)
         throw new CliError('file', `${name}: it contains no batch results to resume; give another file`)
-      if (tornAt === undefined) file.completeLastLine()
-      else file.truncate(tornAt)
+      if (incompleteResultOffset === undefined) file.completeLastLine()
+      else file.truncate(incompleteResultOffset)
       if (count > 0) addFileToSummary(summary, name)
     }
 
@@ -98,11 +98,10 @@ export async function openResultsFile(
 export async function readEarlierResults(
   chunks: AsyncIterable<Uint8Array>,
   { registry, tally, hasFiles }: EarlierRuns,
-): Promise<{ count: number; otherLines: number; tornAt: number | undefined }> {
+): Promise<{ count: number; otherLines: number; incompleteResultOffset: number | undefined }> {
   let count = 0
   let otherLines = 0
-  /** Offset of an incomplete result at the end of the file, in bytes. */
-  let tornAt: number | undefined
+  let incompleteResultOffset: number | undefined
   let end = 0
   for await (const lines of splitLines(chunks, maxTextLength)) {
     for (const line of lines) {
@@ -113,13 +112,13 @@ export async function readEarlierResults(
         count++
         tally.tokens += result.tokens ?? 0
         if (result.tokens === null) tally.hasUncountedAnswer = true
-      } else if (!line.isWhole && text !== undefined && isIncompleteResult(text)) tornAt = end
+      } else if (!line.isWhole && text !== undefined && isIncompleteResult(text)) incompleteResultOffset = end
       else otherLines++
-      end = line.end
+      end = line.endOffsetBytes
     }
   }
   tally.earlierTokens = tally.tokens
-  return { count, otherLines, tornAt }
+  return { count, otherLines, incompleteResultOffset }
 }
 
 function readResult(text: string, hasFiles: EarlierRuns['hasFiles'] = () => true) {

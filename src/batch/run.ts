@@ -50,7 +50,7 @@ const minReportedExtensionMs = 1000
 
 export class BatchRun implements BatchState {
   gate
-  readonly waiting: BatchLine[] = []
+  readonly waitingForRetry: BatchLine[] = []
   next: BatchState['next'] = 'awaited'
   phase: BatchState['phase'] = 'running'
   readonly tally
@@ -99,7 +99,8 @@ export class BatchRun implements BatchState {
     }
     // A waiting line has a failure only if the line has received a paid part of its answer. The failure
     // becomes the result of the line, so that the part is saved.
-    for (const line of this.waiting.splice(0)) if (line.failure) await this.#finishLine(line, line.failure)
+    for (const line of this.waitingForRetry.splice(0))
+      if (line.failure) await this.#finishLine(line, line.failure)
     return { stop: this.#stopReason, failure: this.#failure }
   }
 
@@ -118,7 +119,7 @@ export class BatchRun implements BatchState {
       this.#unprintedResults.delete(text)
       save(text)
     }
-    for (const line of [...this.#activeLines, ...this.waiting]) {
+    for (const line of [...this.#activeLines, ...this.waitingForRetry]) {
       const isPaid = line.failure === undefined || line.spent.answers > 0
       const failure = line.failure ?? line.call.addReceived?.(interrupted)
       if (!failure || !isPaid) continue
@@ -148,7 +149,7 @@ export class BatchRun implements BatchState {
 
   async #waitForEvent(now: number, until: number): Promise<void> {
     if (this.#pending === 0 && until === Infinity) throw new Error('the batch has nothing to wait for')
-    const at = this.phase === 'cancelled' ? until : Math.min(until, this.limits.retry.deadline)
+    const at = this.phase === 'cancelled' ? until : Math.min(until, this.limits.retry.deadlineMs)
     let cancelTimer = () => {}
     await new Promise<void>((resolve) => {
       this.#wake = resolve
@@ -165,7 +166,7 @@ export class BatchRun implements BatchState {
 
   #cancelRunning(): void {
     const deadline = true
-    const isPaused = this.waiting.length > 0 && this.#pauseCause
+    const isPaused = this.waitingForRetry.length > 0 && this.#pauseCause
     const because = isPaused ? `; before that, ${isPaused.message}` : ''
     this.#stop(new CliError('stopped', `the deadline passed${because}`, { deadline }))
     this.phase = 'cancelled'
@@ -194,7 +195,7 @@ export class BatchRun implements BatchState {
 
   #startLine(line: BatchLine): void {
     if (line === this.next) this.#start(this.#readNext())
-    else this.waiting.shift()
+    else this.waitingForRetry.shift()
     this.gate = recordRequestStart(this.gate)
     this.#start(this.#requestLine(line))
   }
@@ -228,7 +229,7 @@ export class BatchRun implements BatchState {
     }
     // If the batch stops before a retry, this failure is the result, with the paid part of the answer.
     line.failure = line.spent.answers > 0 ? error : undefined
-    this.waiting.push(line)
+    this.waitingForRetry.push(line)
     this.gate = recordRequestEnd(this.gate)
   }
 
@@ -262,7 +263,7 @@ export class BatchRun implements BatchState {
     }
     const { retry } = this.limits
     const random = this.#options.timers.random()
-    const failed = { error, index: line.index, now, deadlineMs: retry.deadline, random }
+    const failed = { error, index: line.index, now, deadlineMs: retry.deadlineMs, random }
     const before = this.gate
     try {
       if (effect === 'refused') this.gate = recordRefusal(before, pauseNumber, failed)

@@ -196,7 +196,7 @@ export const configCommands = {
             ...chooseSettingValues(sources).map((each) => [
               each.setting,
               formatForDisplay(each),
-              each.origin.name,
+              each.origin.label,
             ]),
           ]
         : settingNames

@@ -21,7 +21,7 @@ export interface AnswerPartReader<T> {
   finish(response: ReadableResponse): Promise<T>
 }
 
-export type SendAnswerPart = <T>(
+export type RequestAnswerPart = <T>(
   body: Uint8Array,
   read: (response: ReadableResponse) => Promise<T>,
 ) => Promise<T>
@@ -57,7 +57,7 @@ export class ContinuedAnswer {
    * the request.
    */
   async receive<T>(
-    send: SendAnswerPart,
+    send: RequestAnswerPart,
     reader: AnswerPartReader<T>,
     { requireNext, isRepeated = false }: { requireNext?(): void; isRepeated?: boolean } = {},
   ): Promise<T> {
@@ -118,7 +118,9 @@ export class ContinuedAnswer {
     const why =
       kind === 'file' || kind === 'stopped' ? message : `the answer could not be continued: ${message}`
     const summed = error.with(sum, why)
-    return isRepeated ? summed.with({ sent: getSentAfterAnswer(summed) }) : toFailureAfterAnswer(summed)
+    return isRepeated
+      ? summed.with({ sent: getSentAfterAnswer(summed) })
+      : toFailureAfterEarlierAnswer(summed)
   }
 }
 
@@ -128,7 +130,7 @@ const getSentAfterAnswer = ({ details: { sent } }: CliError) => (sent === 'unkno
  * Converts the failure of a request that followed an answered request. The report of the run must not contain
  * "nothing was sent".
  */
-export function toFailureAfterAnswer(error: CliError): CliError {
+export function toFailureAfterEarlierAnswer(error: CliError): CliError {
   const sent = getSentAfterAnswer(error)
   if (error.kind !== 'not-sent') return error.with({ sent })
   const { consequence, ...details } = error.details

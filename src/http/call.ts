@@ -198,7 +198,7 @@ export function createServiceCaller(context: Context, settings: ResolvedSettings
 function createCallRules(
   { host, messages }: Context,
   call: TrackedCall,
-  policy: Omit<RetryPolicy, 'deadline'>,
+  policy: Omit<RetryPolicy, 'deadlineMs'>,
   { deadline, requireLock }: { deadline: Deadline } & Pick<RequestParts, 'requireLock'>,
 ): RetryRules {
   let furthest: CliError | undefined
@@ -218,7 +218,7 @@ function createCallRules(
       const random = host.timers.random()
       const wait = deadline.hasPassed
         ? result
-        : decideRetry({ ...policy, deadline: deadline.atMs }, result, { attempt: attempts, now, random })
+        : decideRetry({ ...policy, deadlineMs: deadline.atMs }, result, { attempt: attempts, now, random })
       const ended = wait instanceof CliError ? wait : result
       // The failure must not report "nothing was sent" if an earlier attempt sent the request.
       last = (ended.kind === 'not-sent' && furthest ? joinEarlier(ended, furthest) : ended).with({ attempts })
@@ -253,8 +253,11 @@ function addResponseDetails(
   head: FailureHeaders,
   response: { status: number; attempts: number },
 ): CliError {
-  const { errorIn, retryAfter, requestId } = failure.details
-  const known = { retryAfter: head.retryAfter ?? retryAfter, requestId: head.requestId ?? requestId }
+  const { errorIn, retryAfterSeconds, requestId } = failure.details
+  const known = {
+    retryAfterSeconds: head.retryAfterSeconds ?? retryAfterSeconds,
+    requestId: head.requestId ?? requestId,
+  }
   const isErrorAnswer = errorIn === 'body'
   const message = isErrorAnswer ? `the service answered ${response.status} with an error` : failure.message
   return failure.with({ ...known, ...response }, message)

@@ -7,9 +7,8 @@ import { makePausable, type PausableSocket, waitForSocket } from './socket.ts'
 
 export interface ConnectOptions {
   /** Limits name lookup, connection, proxy and TLS together; 0 for no limit. */
-  timeoutMs: number
-  /** Additional certificates, in PEM. */
-  ca: string | undefined
+  connectTimeoutMs: number
+  extraCertificatesPem: string | undefined
   findProxy?: ((url: URL) => HttpProxy | undefined) | undefined
 }
 
@@ -19,7 +18,7 @@ export interface ConnectOptions {
  */
 export async function openConnection(
   url: URL,
-  { timeoutMs, ca, findProxy }: ConnectOptions,
+  { connectTimeoutMs, extraCertificatesPem, findProxy }: ConnectOptions,
   { signal, meanwhile }: { signal: AbortSignal; meanwhile(): void },
 ): Promise<PausableSocket> {
   const proxy = findProxy?.(url)
@@ -28,12 +27,12 @@ export async function openConnection(
   const giveUp = (why: string) => ending.abort(new CliError('not-sent', `${target}: ${why}`))
   const onAbort = () => giveUp('the attempt to connect was cancelled')
   const timer =
-    timeoutMs > 0
-      ? setLongTimeout(() => giveUp(`no connection within ${timeoutMs / 1000} s`), timeoutMs)
+    connectTimeoutMs > 0
+      ? setLongTimeout(() => giveUp(`no connection within ${connectTimeoutMs / 1000} s`), connectTimeoutMs)
       : undefined
   signal.addEventListener('abort', onAbort)
   try {
-    const socket = await openRoute(url, { proxy, ca, signal: ending.signal, meanwhile })
+    const socket = await openRoute(url, { proxy, extraCertificatesPem, signal: ending.signal, meanwhile })
     ending.signal.throwIfAborted()
     socket.setNoDelay(true)
     return makePausable(socket)
@@ -50,16 +49,19 @@ export async function openConnection(
 
 interface Route {
   proxy: HttpProxy | undefined
-  ca: string | undefined
+  extraCertificatesPem: string | undefined
   signal: AbortSignal
   meanwhile(): void
 }
 
-async function openRoute(url: URL, { proxy, ca, signal, meanwhile }: Route): Promise<Socket> {
+async function openRoute(
+  url: URL,
+  { proxy, extraCertificatesPem, signal, meanwhile }: Route,
+): Promise<Socket> {
   const first = proxy?.url ?? url
   let trusting: Promise<SecureContext> | undefined
   const trust = () => {
-    trusting ??= loadTls().then((tls) => createTrust(tls, ca))
+    trusting ??= loadTls().then((tls) => createTrust(tls, extraCertificatesPem))
     return trusting
   }
   /** The server that a failure names: first the proxy, then the server of `url`. */
@@ -127,10 +129,11 @@ const loadTls = () => import('node:tls')
 
 type Tls = Awaited<ReturnType<typeof loadTls>>
 
-function createTrust({ createSecureContext }: Tls, ca: string | undefined): SecureContext {
+function createTrust({ createSecureContext }: Tls, extraCertificatesPem: string | undefined): SecureContext {
   const trust = createSecureContext()
   // The option `ca` would replace the default certificates instead of adding to them.
-  if (ca !== undefined) (trust as unknown as NativeContext).context.addCACert(ca)
+  if (extraCertificatesPem !== undefined)
+    (trust as unknown as NativeContext).context.addCACert(extraCertificatesPem)
   return trust
 }
 

@@ -21,18 +21,18 @@ export interface Connection extends PausableSocket {
 export type ConnectionPool = ReturnType<typeof createConnectionPool>
 
 /**
- * With `closers`, connections stay open for later requests, which must all go to the same server. For each idle
- * connection, `closers` then has a function that closes it. Without `closers`, each request gets a new
+ * With `cleanups`, connections stay open for later requests, which must all go to the same server. For each idle
+ * connection, `cleanups` then has a function that closes it. Without `cleanups`, each request gets a new
  * connection.
  */
-export function createConnectionPool(options: ConnectOptions, closers?: ShortLivedSet<() => void>) {
+export function createConnectionPool(options: ConnectOptions, cleanups?: ShortLivedSet<() => void>) {
   const idle: { connection: Connection; drop(): void }[] = []
 
   let failures = 0
 
   function closeIdle(): void {
     for (const { drop } of idle.splice(0)) {
-      closers?.delete(drop)
+      cleanups?.delete(drop)
       drop()
     }
   }
@@ -44,12 +44,12 @@ export function createConnectionPool(options: ConnectOptions, closers?: ShortLiv
      * signal only when the signal is read. A request on an idle connection saves that time.
      */
     async acquire(url: URL, opening: AbortController): Promise<Connection> {
-      if (!closers) return connect(url, options, opening.signal)
+      if (!cleanups) return connect(url, options, opening.signal)
       // If the server has closed a connection, Node reports this in the next turn of the event loop.
       await new Promise(setImmediate)
       for (let entry = idle.shift(); entry; entry = idle.shift()) {
         const { connection, drop } = entry
-        closers.delete(drop)
+        cleanups.delete(drop)
         if (!isClosing(connection)) return connection
         closeConnection(connection)
       }
@@ -66,19 +66,19 @@ export function createConnectionPool(options: ConnectOptions, closers?: ShortLiv
     },
     /** The response must be complete. */
     release(connection: Connection): void {
-      if (!closers || connection.failuresBefore !== failures) {
+      if (!cleanups || connection.failuresBefore !== failures) {
         closeConnection(connection)
         return
       }
       connection.isUsed = true
       connection.pause(false)
       const drop = () => closeConnection(connection)
-      closers.add(drop)
+      cleanups.add(drop)
       // If the server announced `Connection: close`, undici closes the connection before the next turn of the
       // event loop, so the connection counts as idle only then.
       setImmediate(() => {
-        // If `closers` no longer has `drop`, the run has ended and closed the connection.
-        if (closers.has(drop)) idle.push({ connection, drop })
+        // If `cleanups` no longer has `drop`, the run has ended and closed the connection.
+        if (cleanups.has(drop)) idle.push({ connection, drop })
       })
     },
   }

@@ -70,8 +70,8 @@ async function runSecretCommand(
   setting: 'accessTokenCommand' | 'apiKeyCommand',
 ): Promise<string> {
   const { host, deadline } = context
-  const { source, name: origin } = origins[setting] ?? {}
-  const failed = (why: string) => authError(`${setting} (${origin}) ${why}`)
+  const { source, label } = origins[setting] ?? {}
+  const failed = (why: string) => authError(`${setting} (${label}) ${why}`)
   if (source === 'profile' && exposedPath !== undefined)
     throw failed(`is not run: others can write ${exposedPath}; ${permissionAdvice}`)
   const maxMs = Math.min(maxRunMs, values.timeout * 1000 || Infinity)
@@ -121,11 +121,11 @@ function requireUsable(
   if (secret?.source !== 'profile') return
   if (origin?.source === 'environment') {
     const hint = `set ${getSettingVariable(plain)} too, or choose a profile with --profile`
-    throw authError(`the secret of ${secret.name} is not sent to the address in ${origin.name}: ${hint}`)
+    throw authError(`the secret of ${secret.label} is not sent to the address in ${origin.label}: ${hint}`)
   }
   if (origin?.source === 'flag')
     messages.note(
-      `the secret of ${secret.name} is sent to ${new URL(address).host}, the address in ${origin.name}`,
+      `the secret of ${secret.label} is sent to ${new URL(address).host}, the address in ${origin.label}`,
     )
 }
 
@@ -135,7 +135,7 @@ export function refusePlainHttp({ values, origins }: ResolvedSettings, service: 
   if (address === undefined || values.allowHttp || !isUnencryptedRemote(address)) return
   const { host } = new URL(address)
   throw authError(
-    `${origins[name]?.name}: plain http to ${host} would not be encrypted: use https, or --allow-http`,
+    `${origins[name]?.label}: plain http to ${host} would not be encrypted: use https, or --allow-http`,
   )
 }
 

@@ -10,10 +10,10 @@ import { findSocketError } from './socket.ts'
 import { createTimeLimits } from './time-limits.ts'
 
 interface ExchangeOptions {
-  /** Maximum time without data from the service; 0 for no limit. */
-  timeoutMs: number
+  /** 0 for no limit. */
+  maxSilenceMs: number
   connections: ConnectionPool
-  closers: ShortLivedSet<() => void>
+  cleanups: ShortLivedSet<() => void>
 }
 
 export function createHttpExchange(given: ExchangeOptions): Exchange {
@@ -61,14 +61,14 @@ class Attempt implements Dispatcher.DispatchHandler {
     this.#options = options
     this.#callbacks = callbacks
     this.#url = new URL(request.url)
-    this.#limits = createTimeLimits(options.timeoutMs, request.deadline, (why, passed) => {
+    this.#limits = createTimeLimits(options.maxSilenceMs, request.deadline, (why, passed) => {
       const isUserDeadline = passed !== undefined && passed.limitText === undefined
       this.#fail(this.#failure(why).with({ deadline: isUserDeadline || undefined }))
     })
   }
 
   start(): void {
-    this.#options.closers.add(this.#finish)
+    this.#options.cleanups.add(this.#finish)
     if (!this.#limits.endIfPassed()) this.#send()
   }
 
@@ -115,9 +115,9 @@ class Attempt implements Dispatcher.DispatchHandler {
   }
 
   async #dispatch(): Promise<void> {
-    const { connections, closers } = this.#options
+    const { connections, cleanups } = this.#options
     const connection = await connections.acquire(this.#url, this.#opening)
-    if (!closers.has(this.#finish)) return closeConnection(connection)
+    if (!cleanups.has(this.#finish)) return closeConnection(connection)
     this.#connection = connection
     this.#bytesBefore = connection.socket.bytesRead
     const { pathname, search } = this.#url
@@ -126,8 +126,8 @@ class Attempt implements Dispatcher.DispatchHandler {
   }
 
   #finish = (isWhole = false): void => {
-    const { closers, connections } = this.#options
-    if (!closers.delete(this.#finish)) return
+    const { cleanups, connections } = this.#options
+    if (!cleanups.delete(this.#finish)) return
     this.#limits.end()
     const connection = this.#connection
     if (isWhole) {

@@ -12,7 +12,7 @@ import {
 } from '../settings/resolve.ts'
 import { headerValuePattern, type Settings } from '../settings/schemas.ts'
 import type { Endpoint } from '../wire/endpoints.ts'
-import { isSecretRefusal } from './retry.ts'
+import { isRefusedSecretStatus } from './retry.ts'
 
 export interface RequestParts {
   params: Record<string, string>
@@ -155,7 +155,7 @@ export function describeSettingFix(
   const { values, origins } = settings
   const { service, path } = endpoint
   const { status } = failure.details
-  if (isSecretRefusal(status)) {
+  if (isRefusedSecretStatus(status)) {
     if (credential) return describeRefusedSecret(settings, service)
     const isGiven = Object.entries(headers).some(([name, value]) => isSecretHeader(name, value))
     return isGiven ? 'the refused secret is from --header' : undefined
@@ -163,10 +163,10 @@ export function describeSettingFix(
   const isFromOtherServer = isRedirectOrPage(failure)
   if (status !== 404 && status !== 405 && !isFromOtherServer) return undefined
   const name = addressSettings[service]
-  const address = `${name} (${origins[name]?.name})`
+  const address = `${name} (${origins[name]?.label})`
   if (path.includes('{model}') && !isFromOtherServer) {
-    const { source, name: place } = origins.family ?? {}
-    const from = source === 'default' ? "the default, which may not be this gateway's" : place
+    const { source, label } = origins.family ?? {}
+    const from = source === 'default' ? "the default, which may not be this gateway's" : label
     return `check the model '${params.model}', ${address} and family '${values.family}' (${from}); the URL was ${url}`
   }
   const isSession = path.includes('{session}') && status === 404

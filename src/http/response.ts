@@ -8,13 +8,12 @@ import { readErrorBody } from '../wire/problem/problem.ts'
 import { findKindOfStatus } from './retry.ts'
 
 export interface FailureHeaders {
-  /** Seconds until the next attempt. */
-  retryAfter: number | undefined
+  retryAfterSeconds: number | undefined
   requestId: string | undefined
 }
 
 export const readFailureHeaders = (headers: HttpResponse['headers'], wallTimeMs: number): FailureHeaders => ({
-  retryAfter: readRetryAfter(headers, wallTimeMs),
+  retryAfterSeconds: readRetryAfterSeconds(headers, wallTimeMs),
   requestId: idHeaders.map((name) => headers[name]).find((id) => id !== undefined && id !== ''),
 })
 
@@ -25,7 +24,10 @@ const idHeaders = ['request-id', 'x-request-id', 'x-amzn-requestid', 'x-goog-req
  * `undefined` for any other value. A date is compared with the header `Date`, because the local clock may
  * be wrong. If `Date` is missing or malformed, the date is compared with the local clock.
  */
-export function readRetryAfter(headers: HttpResponse['headers'], wallTimeMs: number): number | undefined {
+export function readRetryAfterSeconds(
+  headers: HttpResponse['headers'],
+  wallTimeMs: number,
+): number | undefined {
   const { 'retry-after': value = '', 'retry-after-ms': milliseconds = '' } = headers
   if (/^\d+(\.\d+)?$/.test(milliseconds)) return toFinite(Number(milliseconds) / 1000)
   if (/^\d+$/.test(value)) return toFinite(Number(value))
@@ -52,7 +54,7 @@ const [maxErrorBodyBytes, maxErrorBodyMs] = [1024 * 1024, 10_000]
 export async function readErrorResponse(
   response: HttpResponse,
   { service }: Endpoint,
-  { retryAfter }: FailureHeaders,
+  { retryAfterSeconds }: FailureHeaders,
   timers: Timers,
 ): Promise<CliError> {
   const { status, statusText, headers } = response
@@ -64,10 +66,10 @@ export async function readErrorResponse(
   const redirect = `redirect not followed${target ? `, to ${target}` : ''}:`
   const what = status < 400 ? redirect : `${serviceNames[service]} answered`
   const message = `${what} ${status}${statusText ? ` ${statusText}` : ''}`
-  return new CliError(findKindOfStatus(status, retryAfter !== undefined), message, {
+  return new CliError(findKindOfStatus(status, retryAfterSeconds !== undefined), message, {
     response: { status, statusText, headers, bytes },
     body,
-    retryAfter: problem.retryAfter,
+    retryAfterSeconds: problem.retryAfterSeconds,
     requestId: problem.requestId,
     serviceMessage: problem.message,
     isPermanent: headers['x-should-retry']?.toLowerCase() === 'false' || undefined,

@@ -92,7 +92,7 @@ function matches({ appliesTo }: StatusRow, { status = 0, isCutOff }: FailureDeta
 }
 
 /** A 407 does not count, because it comes from a proxy, which does not check the secret of the service. */
-export const isSecretRefusal = (status: number | undefined): boolean => status === 401 || status === 403
+export const isRefusedSecretStatus = (status: number | undefined): boolean => status === 401 || status === 403
 
 export const findKindOfStatus = (status: number, hasRetryAfter: boolean): FailureKind =>
   retryTable.find((row) => matches(row, { status }, hasRetryAfter))?.kind ?? 'response'
@@ -135,8 +135,8 @@ export interface RetryPolicy {
   retries: number
   /** Also retries a request that was sent but not answered. */
   retryUnknown: boolean
-  /** Milliseconds of the monotonic clock, or Infinity. */
-  deadline: number
+  /** Monotonic time, or Infinity. */
+  deadlineMs: number
 }
 
 export function canRetry(
@@ -173,7 +173,7 @@ export const computeBackoffMs = (
 
 const maxWaitMs = 60_000
 
-export function findLongWaitFailure(error: CliError, waitMs: number): CliError | undefined {
+export function createFailureIfWaitTooLong(error: CliError, waitMs: number): CliError | undefined {
   if (waitMs <= maxWaitMs) return undefined
   const why = `the service asks to wait ${Math.ceil(waitMs / 1000)} s, more than 60 s`
   return error.with({}, `${error.message} (${why})`)
@@ -187,12 +187,12 @@ export function decideRetry(
 ): number | CliError {
   if (attempt > policy.retries || !canRetry(policy, error)) return error
   const wait = Math.max(
-    (error.details.retryAfter ?? 0) * 1000,
+    (error.details.retryAfterSeconds ?? 0) * 1000,
     computeBackoffMs(retryWaitsMs, attempt - 1, random),
   )
-  const longWaitFailure = findLongWaitFailure(error, wait)
+  const longWaitFailure = createFailureIfWaitTooLong(error, wait)
   if (longWaitFailure) return longWaitFailure
-  if (now + wait >= policy.deadline) {
+  if (now + wait >= policy.deadlineMs) {
     const why = `the next attempt, in ${(wait / 1000).toFixed(1)} s, would be past the deadline`
     return error.with({ deadline: true }, `${error.message} (${why})`)
   }

@@ -2,11 +2,11 @@ import type { Deadline } from '../deadline.ts'
 import { setLongTimeout } from '../timers.ts'
 
 /**
- * Calls `onEnd` once, when a limit is exceeded. `timeoutMs` limits the wait for the response's headers, and
+ * Calls `onEnd` once, when a limit is exceeded. `maxSilenceMs` limits the wait for the response's headers, and
  * the silence after them; 0 means no limit. A batch has no `deadline`, because it cancels its requests itself.
  */
 export function createTimeLimits(
-  timeoutMs: number,
+  maxSilenceMs: number,
   deadline: Deadline | undefined,
   onEnd: (why: string, passed?: Deadline) => void,
 ) {
@@ -20,8 +20,8 @@ export function createTimeLimits(
   function start(): void {
     refreshes++
     clearTimeout(silence)
-    if (timeoutMs === 0 || isPaused || isOver) return
-    silence = setLongTimeout(expire, timeoutMs)
+    if (maxSilenceMs === 0 || isPaused || isOver) return
+    silence = setLongTimeout(expire, maxSilenceMs)
   }
 
   /**
@@ -31,7 +31,7 @@ export function createTimeLimits(
   function expire(): void {
     const before = refreshes
     setImmediate(() => {
-      if (refreshes === before && !isPaused && !isOver) onEnd(`no byte arrived for ${timeoutMs / 1000} s`)
+      if (refreshes === before && !isPaused && !isOver) onEnd(`no byte arrived for ${maxSilenceMs / 1000} s`)
     })
   }
 

@@ -83,14 +83,14 @@ async function createNetwork(
     )
   }
   const connect = {
-    timeoutMs: values.connectTimeout * 1000,
-    ca: await readCertificates(context, settings),
+    connectTimeoutMs: values.connectTimeout * 1000,
+    extraCertificatesPem: await readCertificates(context, settings),
     findProxy: await loadProxies(host.env),
   }
   return createHttpExchange({
     connections: createConnectionPool(connect, isBatch ? cleanups : undefined),
-    timeoutMs: values.timeout * 1000,
-    closers: cleanups,
+    maxSilenceMs: values.timeout * 1000,
+    cleanups,
   })
 }
 
@@ -108,7 +108,7 @@ async function readCertificates(
   if (cacert === undefined) return undefined
   const own = Buffer.from(await input.readFile(cacert)).toString()
   if (!own.includes('-----BEGIN CERTIFICATE-----'))
-    throw new CliError('credentials', `${origins.cacert?.name}: ${cacert} has no PEM certificate`)
+    throw new CliError('credentials', `${origins.cacert?.label}: ${cacert} has no PEM certificate`)
   // Node ignores NODE_EXTRA_CA_CERTS if other certificates are given, so parley reads this file itself. If
   // the file is unreadable, Node has already printed a warning.
   const { NODE_EXTRA_CA_CERTS } = host.env

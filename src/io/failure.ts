@@ -6,15 +6,15 @@ import type { Style } from './style.ts'
 const maxShownProblems = 20
 
 export function renderFailure(error: CliError, style: Style, wrap: (line: string) => string): string {
-  const { consequence, serviceMessage, requestId, resume, problems = [] } = error.details
-  const { answer, kept } = error.details
+  const { consequence, serviceMessage, requestId, resumeArguments, problems = [] } = error.details
+  const { answer, savedFiles } = error.details
   const [name = '', ...rest] = wrap(`parley: ${toOneLine(error.message, 2000)}`).split(' ')
   const lines = [[style.red(name), ...rest].join(' ')]
   for (const problem of problems.slice(0, maxShownProblems)) lines.push(wrap(`  ${toOneLine(problem)}`))
   const left = problems.length - maxShownProblems
   if (left > 0) lines.push(`  and ${problems.length > maxCountedProblems ? 'many' : left} more`)
   for (const line of consequence?.split('\n') ?? []) lines.push(wrap(`  ${line.trimStart()}`))
-  if (resume) lines.push(...formatResumeLines(resume).map((line) => `  ${line}`))
+  if (resumeArguments) lines.push(...formatResumeLines(resumeArguments).map((line) => `  ${line}`))
   const addRemote = (label: string, text: string | undefined) => {
     // A label precedes the text of a service, so a reader does not mistake the text for parley's own.
     if (text) lines.push(wrap(`  ${label} ${text}`).replace(label, () => style.dim(label)))
@@ -22,29 +22,34 @@ export function renderFailure(error: CliError, style: Style, wrap: (line: string
   addRemote('the service says:', serviceMessage && toOneLine(serviceMessage))
   addRemote('request id:', requestId && toOneLine(requestId, 200))
   // A CI system reads some texts at the start of a line as commands, so each line of the answer has a prefix.
-  if (kept === undefined && answer !== undefined)
+  if (savedFiles === undefined && answer !== undefined)
     lines.push('  the answer:', `  | ${escapeControls(answer).replaceAll('\n', '\n  | ')}`)
   return `${lines.join('\n')}\n`
 }
 
 /** Puts the command on its own line, so that a person can copy it. */
-export function formatResumeLines(resume: readonly string[]): string[] {
-  const isRedacted = resume.some((word) => word.endsWith('[redacted]'))
+export function formatResumeLines(resumeArguments: readonly string[]): string[] {
+  const isRedacted = resumeArguments.some((word) => word.endsWith('[redacted]'))
   const about = isRedacted ? 'to resume, fill in the [redacted] words:' : 'to resume:'
-  return [about, quoteWords(['parley', ...resume])]
+  return [about, quoteWords(['parley', ...resumeArguments])]
 }
 
 export function renderGithubAnnotation(
   { kind, exitCode, message, details }: CliError,
   command: string,
 ): string {
-  const { problems = [], consequence, resume, serviceMessage } = details
+  const { problems = [], consequence, resumeArguments, serviceMessage } = details
   const service = serviceMessage && `the service says: ${toOneLine(serviceMessage)}`
   const lines = [
     toOneLine(message, 2000),
     ...problems.slice(0, maxShownProblems).map((each) => toOneLine(each)),
   ]
-  const text = [...lines, consequence, ...(resume ? formatResumeLines(resume) : []), service]
+  const text = [
+    ...lines,
+    consequence,
+    ...(resumeArguments ? formatResumeLines(resumeArguments) : []),
+    service,
+  ]
     .filter((line) => line !== undefined)
     .join('\n')
   const title = `${command}: ${kind} (exit ${exitCode})`.replace(/[%\r\n:,]/g, percentCode)
@@ -63,10 +68,12 @@ export const renderFailureAsJson = (failure: CliError): string =>
  * answer them.
  */
 export function formatFailureMessage({ message, details }: Pick<CliError, 'message' | 'details'>): string {
-  const { serviceMessage, problems, pending, consequence } = details
+  const { serviceMessage, problems, pendingToolUseIds, consequence } = details
   const reason = serviceMessage ?? problems?.slice(0, maxShownProblems).join('; ')
   const text = toOneLine(reason ? `${message}: ${reason}` : message, 2000)
-  return pending && consequence ? `${text}; ${toOneLine(consequence.replaceAll('\n', '; '), 4000)}` : text
+  return pendingToolUseIds && consequence
+    ? `${text}; ${toOneLine(consequence.replaceAll('\n', '; '), 4000)}`
+    : text
 }
 
 /**
@@ -74,27 +81,27 @@ export function formatFailureMessage({ message, details }: Pick<CliError, 'messa
  * shortened only if a file contains all of it.
  */
 export function createFailureRecord({ kind, exitCode, message, mayDuplicate, details }: CliError): object {
-  const { status, retryAfter, requestId, sent = 'no', retry = 'never', deadline, attempts } = details
-  const { answer, kept, body } = details
+  const { status, requestId, sent = 'no', retry = 'never', deadline, attempts } = details
+  const { answer, savedFiles, body } = details
   const text = answer ?? body
-  const isWhole = typeof text !== 'string' || (answer !== undefined && kept === undefined)
+  const isWhole = typeof text !== 'string' || (answer !== undefined && savedFiles === undefined)
   return {
     kind,
     exit: exitCode,
     status,
     message: formatFailureMessage({ message, details }),
-    retryAfter,
+    retryAfter: details.retryAfterSeconds,
     requestId: requestId && toOneLine(requestId, 200),
     sent,
     safeToRetry: retry === 'later' && !mayDuplicate,
     retry,
     deadline,
     attempts,
-    pending: details.pending,
+    pending: details.pendingToolUseIds,
     hints: details.consequence?.split('\n').map((line) => toOneLine(line, 2000)),
-    resume: details.resume,
-    session: details.session && toOneLine(details.session, 200),
-    kept,
+    resume: details.resumeArguments,
+    session: details.createdSessionId && toOneLine(details.createdSessionId, 200),
+    kept: savedFiles,
     body: isWhole ? text : text.slice(0, maxBodyLength),
   }
 }

@@ -188,7 +188,7 @@ export const addSavedPartToFailure = (failure: CliError, part: SavedPart | undef
   part
     ? new CliError(failure.kind, `${failure.message}; ${describeSavedPart(part)}`, {
         ...failure.details,
-        kept: joinSavedFiles(failure.details.kept, part.name),
+        savedFiles: joinSavedFiles(failure.details.savedFiles, part.name),
         answer: failure.details.answer ?? part.unsaved,
       })
     : failure

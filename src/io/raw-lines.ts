@@ -1,9 +1,9 @@
 export interface RawLine {
-  /** Line number, from 1. */
-  index: number
+  /** From 1. */
+  lineNumber: number
   bytes: Uint8Array | undefined
-  /** Offset of the next line from the start, in bytes. */
-  end: number
+  /** Offset of the next line. */
+  endOffsetBytes: number
   /** `false` for the text after the last line break. */
   isWhole: boolean
 }
@@ -21,22 +21,22 @@ export async function* splitLines(
 ): AsyncGenerator<Iterable<RawLine>, void, undefined> {
   let pieces: Uint8Array[] = []
   let size = 0
-  let index = 0
-  let end = 0
+  let lineNumber = 0
+  let endOffsetBytes = 0
 
   function append(piece: Uint8Array): void {
     size += piece.length
-    end += piece.length
+    endOffsetBytes += piece.length
     if (size <= maxLineBytes) pieces.push(piece)
   }
 
   function cut(isWhole: boolean): RawLine {
     const bytes = size > maxLineBytes ? undefined : pieces.length === 1 ? pieces[0] : Buffer.concat(pieces)
-    index++
-    if (isWhole) end++
+    lineNumber++
+    if (isWhole) endOffsetBytes++
     pieces = []
     size = 0
-    return { index, bytes, end, isWhole }
+    return { lineNumber, bytes, endOffsetBytes, isWhole }
   }
 
   function* cutChunk(chunk: Uint8Array): Generator<RawLine> {

@@ -1,7 +1,12 @@
 import type { Deadline } from '../deadline.ts'
 import { CliError } from '../errors.ts'
 import type { ServiceCaller } from '../http/call.ts'
-import { computeBackoffMs, findLongWaitFailure, isTransientFailure, type RetryRules } from '../http/retry.ts'
+import {
+  computeBackoffMs,
+  createFailureIfWaitTooLong,
+  isTransientFailure,
+  type RetryRules,
+} from '../http/retry.ts'
 import { toOneLine } from '../io/escape.ts'
 import type { Timers } from '../timers.ts'
 
@@ -70,7 +75,7 @@ export class ReconnectPolicy implements RetryRules {
     const { context, parts } = this.#access
     if (parts.deadline.hasPassed) return this.getDeadlineFailure(failure)
     if (!this.#allowsRetry(failure)) return failure
-    const longWaitFailure = findLongWaitFailure(failure, this.#requestedWaitMs)
+    const longWaitFailure = createFailureIfWaitTooLong(failure, this.#requestedWaitMs)
     if (longWaitFailure) return longWaitFailure
     const { serviceMessage } = failure.details
     const cause = `${failure.message}${serviceMessage ? `: ${toOneLine(serviceMessage)}` : ''}`
@@ -94,10 +99,10 @@ export class ReconnectPolicy implements RetryRules {
   }
 
   #allowsRetry(error: CliError): boolean {
-    const { isPermanent, retryAfter = 0, status } = error.details
+    const { isPermanent, retryAfterSeconds = 0, status } = error.details
     if (error.kind === 'response') return !isPermanent && ++this.#invalidResponses <= maxInvalidResponses
     if (isTransientFailure(error)) {
-      this.#requestedWaitMs = retryAfter * 1000
+      this.#requestedWaitMs = retryAfterSeconds * 1000
       return this.#access.context.host.timers.now() - this.#lastResponseAt < maxUnreachableMs
     }
     if (status !== 401 || this.#hasDroppedSecrets) return false

@@ -115,5 +115,5 @@ function requireDocumented(betas: readonly string[], origin: ResolvedSettings['o
   if (origin?.source !== 'flag' && origin?.source !== 'environment') return
   const problem = describeUndocumentedBeta(betas)
   if (problem !== undefined)
-    throw new CliError(origin.source === 'flag' ? 'usage' : 'credentials', `${origin.name}: ${problem}`)
+    throw new CliError(origin.source === 'flag' ? 'usage' : 'credentials', `${origin.label}: ${problem}`)
 }

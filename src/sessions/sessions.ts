@@ -159,7 +159,7 @@ function addSessionId(failure: CliError, session: SessionResource): CliError {
   return failure.with({
     sent: 'yes',
     retry: 'never',
-    session: session.id,
+    createdSessionId: session.id,
     consequence: `${describeCreated(session)}${isOutput ? ', only the output failed' : ''}`,
   })
 }

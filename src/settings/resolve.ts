@@ -9,8 +9,8 @@ import { getSettingDefinition, getSettingVariable, type SettingName, settingName
 
 interface Origin {
   source: 'flag' | 'profile' | 'environment' | 'default'
-  /** Name for messages, such as `--timeout`, `PARLEY_TIMEOUT` or `profile 'work'`. */
-  name: string
+  /** For messages, such as `--timeout`, `PARLEY_TIMEOUT` or `profile 'work'`. */
+  label: string
 }
 
 export interface ResolvedSettings {
@@ -100,13 +100,13 @@ export function chooseSettingValues({ flags, profile, env }: SettingSources): Un
     const given = flags[setting]
     const variable = getSettingVariable(setting)
     const isProfileOnly = profile.isNamed && profileOnlySettings.includes(setting)
-    const [value, name = ''] = {
+    const [value, label = ''] = {
       flag: [given?.value, given?.flag],
       profile: [profile.values[setting], profileSource],
       environment: [(!isProfileOnly && env[variable]) || undefined, variable],
       default: [getSettingDefinition(setting).default, 'default'],
     }[source] as [unknown, string?]
-    return { setting, value, origin: { source, name } }
+    return { setting, value, origin: { source, label } }
   }
   // `README.md` documents this order under "Your own services".
   const order: Origin['source'][] = profile.isNamed
@@ -134,14 +134,14 @@ export const findSettingProblem = ({
 export const formatNameAndValue = (name: string, value: string): string =>
   /^\s*$|[@?#]/.test(value) ? name : `${name} ${toOneLine(value, 60)}:`
 
-function parseValue({ setting, value, origin: { source, name } }: UncheckedSetting): unknown {
+function parseValue({ setting, value, origin: { source, label } }: UncheckedSetting): unknown {
   const parsed = getSettingSchema(setting).safeParse(value)
   if (parsed.success) return parsed.data
   const location = {
-    profile: `'${setting}' in ${name}`,
-    flag: formatNameAndValue(name, String(value)),
-    environment: name,
-    default: name,
+    profile: `'${setting}' in ${label}`,
+    flag: formatNameAndValue(label, String(value)),
+    environment: label,
+    default: label,
   }[source]
   const isAddress = setting === 'baseUrl' || setting === 'agentsUrl'
   const kind = source === 'flag' && !isAddress ? 'usage' : 'credentials'
@@ -183,5 +183,5 @@ export function describeRefusedSecret(settings: ResolvedSettings, service: Endpo
     origin?.source === 'profile'
       ? `, ${setting}: 'parley config set${formatProfileFlag(settings)} ${given}' replaces it`
       : ': change it there'
-  return `the refused secret is from ${origin?.name}${hint}`
+  return `the refused secret is from ${origin?.label}${hint}`
 }

@@ -76,7 +76,10 @@ export async function play(
   const concurrency = options.concurrency ?? 8
   const registry = new BatchLineRegistry()
   const tally = new BatchTally()
-  const { tornAt } = await readEarlierResults(streamOf(file?.text ?? ''), { registry, tally })
+  const { incompleteResultOffset: tornAt } = await readEarlierResults(streamOf(file?.text ?? ''), {
+    registry,
+    tally,
+  })
   const lines = await readBatchInput(sourceOf(input), { prepare: preparing(ask), registry, tally })
   let out = ''
   // Removes an incomplete result at the end, as `openResultsFile` does.
@@ -97,7 +100,7 @@ export async function play(
     limits: {
       maxTokens: Infinity,
       getMaxFailed: () => Infinity,
-      retry: { repeat: 'failed', retries, retryUnknown: options.retryUnknown ?? false, deadline },
+      retry: { repeat: 'failed', retries, retryUnknown: options.retryUnknown ?? false, deadlineMs: deadline },
       ...options,
       concurrency,
     },

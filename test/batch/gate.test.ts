@@ -17,9 +17,9 @@ import type { CliError } from '../../src/errors.ts'
 import { failure } from './pieces.ts'
 
 const base = { index: 1, deadlineMs: Infinity, random: 1 }
-const retry = { repeat: 'failed', retries: 0, retryUnknown: false, deadline: Infinity } as const
+const retry = { repeat: 'failed', retries: 0, retryUnknown: false, deadlineMs: Infinity } as const
 const limited = (retryAfter?: number) =>
-  failure('rate-limited', retryAfter === undefined ? {} : { retryAfter })
+  failure('rate-limited', retryAfter === undefined ? {} : { retryAfterSeconds: retryAfter })
 
 type GateEvent = [
   /** A number is a 429 with this Retry-After, `undefined` a 429 without one. */
@@ -198,8 +198,8 @@ describe('pauses that end a batch', () => {
       }
       return undefined
     }
-    expect(detailsOf(3601, Infinity)).toEqual({ retryAfter: 3601 })
-    expect(detailsOf(10, 9999)).toEqual({ retryAfter: 10, deadline: true })
+    expect(detailsOf(3601, Infinity)).toEqual({ retryAfterSeconds: 3601 })
+    expect(detailsOf(10, 9999)).toEqual({ retryAfterSeconds: 10, deadline: true })
   })
 
   test.each(['rate-limited', 'not-sent'] as const)(
@@ -213,7 +213,7 @@ describe('pauses that end a batch', () => {
           gate = recordAnswer(gate, pauseNumber, { isOk: isAnswered && round % 10 === 0, now })
           gate = recordRefusal(gate, pauseNumber, {
             ...base,
-            error: failure(kind, { retryAfter: 20 }),
+            error: failure(kind, { retryAfterSeconds: 20 }),
             now,
           })
           now = gate.pause.until
@@ -274,11 +274,16 @@ describe('the gate decides the next step of a batch', () => {
     ...changes
   }: Changes) => ({
     gate: createRequestGate(2),
-    waiting: [],
+    waitingForRetry: [],
     next: first,
     phase: 'running' as const,
     tally: { tokens, failed },
-    limits: { concurrency: 2, retry: { ...retry, deadline }, maxTokens, getMaxFailed: () => getMaxFailed },
+    limits: {
+      concurrency: 2,
+      retry: { ...retry, deadlineMs: deadline },
+      maxTokens,
+      getMaxFailed: () => getMaxFailed,
+    },
     ...changes,
   })
   const wait = (until: number) => ({ do: 'wait', until })
@@ -295,7 +300,7 @@ describe('the gate decides the next step of a batch', () => {
     ['starts a line that is ready if the concurrency allows it', {}, 0, { do: 'start', line: first }],
     [
       'starts a refused line again before other lines',
-      { waiting: [refused] },
+      { waitingForRetry: [refused] },
       0,
       { do: 'start', line: refused },
     ],
@@ -303,7 +308,7 @@ describe('the gate decides the next step of a batch', () => {
     ['waits if the next line is not read yet', { next: 'awaited' }, 0, forOthers],
     [
       'starts a refused line again if the next line is not read yet',
-      { next: 'awaited', waiting: [refused] },
+      { next: 'awaited', waitingForRetry: [refused] },
       0,
       { do: 'start', line: refused },
     ],
@@ -326,7 +331,7 @@ describe('the gate decides the next step of a batch', () => {
     ['ends if no line is left', { next: 'none' }, 0, { do: 'end' }],
     [
       'starts a refused line again if no other line is left',
-      { next: 'none', waiting: [refused] },
+      { next: 'none', waitingForRetry: [refused] },
       0,
       { do: 'start', line: refused },
     ],
@@ -382,7 +387,7 @@ describe('the gate decides the next step of a batch', () => {
     ],
     [
       'that starts no more lines ends if no request is running',
-      { phase: 'finishing', waiting: [refused] },
+      { phase: 'finishing', waitingForRetry: [refused] },
       0,
       { do: 'end' },
     ],
@@ -450,7 +455,7 @@ test.each([
 })
 
 describe('outage of the service during a batch', () => {
-  const broken = (retryAfter?: number) => failure('service', { status: 502, retryAfter })
+  const broken = (retryAfter?: number) => failure('service', { status: 502, retryAfterSeconds: retryAfter })
   const failing = (
     gate: RequestGate,
     index: number,
@@ -550,7 +555,7 @@ describe('outage of the service during a batch', () => {
       const limits = { concurrency: 4, retry, maxTokens: Infinity, getMaxFailed: () => Infinity }
       const common = { phase: 'running', tally: { tokens: 0, failed: 0 }, limits }
       const step = decideBatchStep(
-        { gate, waiting: [waiting], next, ...common } as unknown as BatchState,
+        { gate, waitingForRetry: [waiting], next, ...common } as unknown as BatchState,
         5000,
       )
       return step.do === 'start' ? step.line : step.do

@@ -55,7 +55,7 @@ async function runUntilKill(
     await timers.wait(time)
     if (file.isGone) return new Promise(() => {})
     open--
-    if (kind !== 'ok') throw failure(kind, { retryAfter, attempts: 1 })
+    if (kind !== 'ok') throw failure(kind, { retryAfterSeconds: retryAfter, attempts: 1 })
     paid++
     return answerOf(line, 1)
   }

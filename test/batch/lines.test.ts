@@ -8,7 +8,7 @@ import { streamOf } from './pieces.ts'
 async function read(whole: string | Uint8Array, size?: number, maxLineBytes = 1000) {
   const all: ({ index: number } & ReturnType<typeof decodeBatchLine>)[] = []
   for await (const lines of splitLines(streamOf(whole, size), maxLineBytes))
-    for (const line of lines) all.push({ index: line.index, ...decodeBatchLine(line) })
+    for (const line of lines) all.push({ index: line.lineNumber, ...decodeBatchLine(line) })
   return all.filter((line) => !('text' in line) || line.text !== '')
 }
 
@@ -58,7 +58,11 @@ test('a batch finds the same lines and offsets however the bytes are split', asy
       }))
       if (expected.at(-1)?.text === '') expected.pop()
       expect(
-        cut.map(({ bytes, end, isWhole }) => ({ text: Buffer.from(bytes ?? []).toString(), end, isWhole })),
+        cut.map(({ bytes, endOffsetBytes: end, isWhole }) => ({
+          text: Buffer.from(bytes ?? []).toString(),
+          end,
+          isWhole,
+        })),
       ).toEqual(expected)
     }),
   )

@@ -97,7 +97,7 @@ describe('service that refuses temporarily', () => {
         times.push(timers.now() - start)
         const isEarly = timers.now() - start < 5000
         await timers.wait(100)
-        if (isEarly) throw failureOf(line, kind, { retryAfter: 5 })
+        if (isEarly) throw failureOf(line, kind, { retryAfterSeconds: 5 })
         return answerOf(line, 1)
       }
       const { out, tally, pauses } = await play(linesOf(20), ask, { timers, concurrency: 4 })
@@ -119,7 +119,7 @@ describe('service that refuses temporarily', () => {
     const timers = createClock()
     let times = 0
     const ask: Ask = async (line) => {
-      if (times++ === 0) throw failure('rate-limited', { retryAfter: 1 })
+      if (times++ === 0) throw failure('rate-limited', { retryAfterSeconds: 1 })
       finish()
       return answerOf(line)
     }
@@ -437,7 +437,9 @@ test.each([
   const ask: Ask = async (line) => {
     requested.push(line.index)
     await timers.wait(line.index === 1 ? serviceMs : credentialsMs)
-    throw line.index === 1 ? failureOf(line, 'service', { retryAfter: 59 }) : failureOf(line, 'credentials')
+    throw line.index === 1
+      ? failureOf(line, 'service', { retryAfterSeconds: 59 })
+      : failureOf(line, 'credentials')
   }
   const { out, retried } = await play(linesOf(2), ask, { timers, retries: 2 })
   expect(out.map(({ index, error }) => [index, error?.kind])).toEqual([[1, 'service']])

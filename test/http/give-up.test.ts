@@ -11,12 +11,15 @@ const request = (url: string, deadline: Deadline) => ({ method: 'GET', url, head
 
 type Options = Parameters<typeof createHttpExchange>[0]
 
-/** `timeoutMs` is the maximum silence; 0 means no limit. */
-const openExchange = (timeoutMs: number, closers: Options['closers']) =>
+const openExchange = (maxSilenceMs: number, cleanups: Options['cleanups']) =>
   createHttpExchange({
-    connections: createConnectionPool({ timeoutMs: 0, ca: undefined, findProxy: undefined }),
-    timeoutMs,
-    closers,
+    connections: createConnectionPool({
+      connectTimeoutMs: 0,
+      extraCertificatesPem: undefined,
+      findProxy: undefined,
+    }),
+    maxSilenceMs,
+    cleanups,
   })
 
 const asked = new Deadline(realTimers)
@@ -24,14 +27,14 @@ const server = await serve(() => asked.pass())
 afterAll(() => server.close())
 
 test('a deadline that passes closes the connection of a sent request, and parley sends nothing more', async () => {
-  const closers = new ShortLivedSet<() => void>()
-  const exchange = openExchange(0, closers)
+  const cleanups = new ShortLivedSet<() => void>()
+  const exchange = openExchange(0, cleanups)
   await expect(exchange(request(server.url, asked))).rejects.toMatchObject({
     kind: 'unknown',
     details: { deadline: true },
   })
   await expect(exchange(request(server.url, asked))).rejects.toMatchObject({ kind: 'not-sent' })
-  expect([...closers]).toEqual([])
+  expect([...cleanups]).toEqual([])
   expect(server.requests).toHaveLength(1)
 })
 

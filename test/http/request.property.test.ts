@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest'
 import type { RepeatRule, SentStatus } from '../../src/delivery-state.ts'
 import { CliError, exitCodes, type FailureKind } from '../../src/errors.ts'
 import { buildRequest, parseHeader } from '../../src/http/request.ts'
-import { readRetryAfter } from '../../src/http/response.ts'
+import { readRetryAfterSeconds } from '../../src/http/response.ts'
 import { decideRetry } from '../../src/http/retry.ts'
 import { endpoints } from '../../src/wire/endpoints.ts'
 import { scaleRuns } from '../harness/property-runs.ts'
@@ -80,7 +80,7 @@ describe('retry decision', () => {
     repeat: fc.constantFrom<RepeatRule>('unaccepted', 'failed', 'always'),
     retries: fc.nat(4),
     retryUnknown: fc.boolean(),
-    deadline: fc.constantFrom(Infinity, 1000, 5000, 100_000),
+    deadlineMs: fc.constantFrom(Infinity, 1000, 5000, 100_000),
   })
 
   test('parley retries only within its limits, and an event only if the service certainly did not accept it', () => {
@@ -95,7 +95,7 @@ describe('retry decision', () => {
           sent,
           isPermanent,
           ...(status === undefined ? {} : { status }),
-          ...(retryAfter === undefined ? {} : { retryAfter }),
+          ...(retryAfter === undefined ? {} : { retryAfterSeconds: retryAfter }),
         })
         const wait = decideRetry(rules, error, { attempt: number, now: 0, random })
         if (wait instanceof CliError) return
@@ -103,7 +103,7 @@ describe('retry decision', () => {
         expect(isPermanent).toBe(false)
         expect(wait).toBeLessThanOrEqual(60_000)
         expect(wait).toBeGreaterThanOrEqual(Math.max(250, (retryAfter ?? 0) * 1000))
-        expect(wait).toBeLessThan(rules.deadline)
+        expect(wait).toBeLessThan(rules.deadlineMs)
         const isHarmless = kind === 'not-sent' || kind === 'rate-limited'
         if (rules.repeat === 'unaccepted') expect(isHarmless).toBe(true)
         if (kind === 'unknown') expect(rules.retryUnknown || rules.repeat === 'always').toBe(true)
@@ -121,7 +121,7 @@ describe('retry decision', () => {
       fc.stringMatching(/^\d{1,400}$/),
     )
     const property = fc.property(value, value, (one, other) => {
-      const seconds = readRetryAfter({ 'retry-after': one, 'retry-after-ms': other }, Date.now())
+      const seconds = readRetryAfterSeconds({ 'retry-after': one, 'retry-after-ms': other }, Date.now())
       if (seconds !== undefined) expect(seconds).toSatisfy((n: number) => Number.isFinite(n) && n >= 0)
     })
     fc.assert(property, scaleRuns(100))

@@ -14,7 +14,7 @@ import {
   getBatchConsequence,
   getDeliveryState,
   getRetryAdvice,
-  isSecretRefusal,
+  isRefusedSecretStatus,
   isTransientFailure,
   type RetryPolicy,
 } from '../../src/http/retry.ts'
@@ -24,7 +24,7 @@ const listRules = endpoints.listEvents
 const chatRules = endpoints.chat
 const event = endpoints.sendEvents
 
-const policy: Omit<RetryPolicy, 'repeat'> = { retries: 1, retryUnknown: false, deadline: Infinity }
+const policy: Omit<RetryPolicy, 'repeat'> = { retries: 1, retryUnknown: false, deadlineMs: Infinity }
 const moment = { attempt: 1, now: 0, random: 0 }
 
 describe('consequences of a status', () => {
@@ -264,8 +264,8 @@ describe('decision about another attempt', () => {
     { retryAfter, deadline = Infinity }: { retryAfter?: number; deadline?: number } = {},
   ) =>
     decideRetry(
-      { ...policy, repeat: 'failed', retries: 9, deadline },
-      limited.with(retryAfter === undefined ? {} : { retryAfter }),
+      { ...policy, repeat: 'failed', retries: 9, deadlineMs: deadline },
+      limited.with(retryAfter === undefined ? {} : { retryAfterSeconds: retryAfter }),
       { attempt, random, now },
     )
 
@@ -281,7 +281,7 @@ describe('decision about another attempt', () => {
     expect([0.1, 2, 60].map((retryAfter) => decide({}, { retryAfter }))).toEqual([500, 2000, 60_000])
     expect(decide({}, { retryAfter: 60.001 })).toMatchObject({
       message: `${limited.message} (the service asks to wait 61 s, more than 60 s)`,
-      details: { ...limited.details, retryAfter: 60.001 },
+      details: { ...limited.details, retryAfterSeconds: 60.001 },
     })
   })
 
@@ -295,5 +295,11 @@ describe('decision about another attempt', () => {
 })
 
 test('a 401 or 403 means that the service rejected the secret, but a 407 does not', () => {
-  expect([401, 403, 407, 402, undefined].map(isSecretRefusal)).toEqual([true, true, false, false, false])
+  expect([401, 403, 407, 402, undefined].map(isRefusedSecretStatus)).toEqual([
+    true,
+    true,
+    false,
+    false,
+    false,
+  ])
 })

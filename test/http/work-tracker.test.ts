@@ -164,17 +164,22 @@ describe('message of an interrupted run', () => {
 })
 
 describe('failure of a piece of work', () => {
-  const explain = (failure: CliError) => failure.with({ resume: ['again'] })
+  const explain = (failure: CliError) => failure.with({ resumeArguments: ['again'] })
 
   test('a failure has the resume command of the failed work, unless the cause is a closed stdout', async () => {
     const tracker = new WorkTracker()
     const failing = (error: Error) =>
       tracker.during({ explain }, () => Promise.reject(error)).catch((thrown: unknown) => thrown)
-    expect(await failing(new CliError('file', 'full'))).toMatchObject({ details: { resume: ['again'] } })
+    expect(await failing(new CliError('file', 'full'))).toMatchObject({
+      details: { resumeArguments: ['again'] },
+    })
     const closed = new OutputClosed()
     expect(await failing(closed)).toBe(closed)
     const bug = await failing(new TypeError('no such method'))
-    expect(bug).toMatchObject({ kind: 'unexpected', details: { resume: ['again'], sent: 'unknown' } })
+    expect(bug).toMatchObject({
+      kind: 'unexpected',
+      details: { resumeArguments: ['again'], sent: 'unknown' },
+    })
   })
 
   test('if a failed run can be resumed, `mayDuplicate` describes the resume command, not a fresh run', async () => {

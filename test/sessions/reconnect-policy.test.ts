@@ -71,7 +71,7 @@ test.each<[string, CliError, Parameters<typeof decide>[1]]>([
 })
 
 test('parley does not reconnect if the service requests a wait of more than 60 s', () => {
-  const error = failure('rate-limited', { status: 429, retryAfter: 61 })
+  const error = failure('rate-limited', { status: 429, retryAfterSeconds: 61 })
   const message = 'x (the service asks to wait 61 s, more than 60 s)'
   expect(decide(error)).toMatchObject({ message, details: error.details })
 })
@@ -88,7 +88,7 @@ test('each response of the service gives parley another five minutes to reconnec
 })
 
 test.each<[string, CliError]>([
-  ['a 429 with Retry-After', failure('rate-limited', { status: 429, retryAfter: 1.5 })],
+  ['a 429 with Retry-After', failure('rate-limited', { status: 429, retryAfterSeconds: 1.5 })],
   ['a 401 if a command prints new secrets', failure('credentials', { status: 401 })],
 ])('parley prints a note before it reconnects after %s', (_, error) => {
   const { policy, notes } = createPolicy(start + 1, { hasNewSecrets: true })
@@ -145,7 +145,7 @@ test('a deadline that has passed stays passed even if its timer fired a millisec
   expect(deadline.hasPassed).toBe(true)
 })
 
-const busy = (seconds: number) => failure('rate-limited', { status: 429, retryAfter: seconds })
+const busy = (seconds: number) => failure('rate-limited', { status: 429, retryAfterSeconds: seconds })
 
 test('the waits before parley reconnects double up to 8 s, unless the service asks for more', () => {
   const { policy } = createPolicy(Infinity)

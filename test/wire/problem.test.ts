@@ -154,13 +154,13 @@ test.each<[body: unknown, problem: ErrorBody]>([
   ],
   ...['30s', '1.5s', '123456789.123456789s'].map((retryDelay): [unknown, ErrorBody] => [
     { error: { details: [{ a: 1 }, { retryDelay }] } },
-    { retryAfter: Number.parseFloat(retryDelay) },
+    { retryAfterSeconds: Number.parseFloat(retryDelay) },
   ]),
   ...['30', 's', '-1s', '1.s', '.5s', '30s ', ' 30s', '1234567890s', '1.1234567891s', 30, null].map(
     (retryDelay): [unknown, ErrorBody] => [{ error: { details: [{ retryDelay }] } }, {}],
   ),
-  [{ error: { details: { retryDelay: '30s' } } }, { retryAfter: 30 }],
-  [{ error: { details: [{ retryDelay: 5 }, { retryDelay: '3s' }] } }, { retryAfter: 3 }],
+  [{ error: { details: { retryDelay: '30s' } } }, { retryAfterSeconds: 30 }],
+  [{ error: { details: [{ retryDelay: 5 }, { retryDelay: '3s' }] } }, { retryAfterSeconds: 3 }],
 ])('the error body %j is read as %j', (body, problem) => {
   expect(readErrorBody(body)).toEqual(problem)
 })

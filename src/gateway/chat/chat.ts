@@ -19,8 +19,8 @@ import {
   type AnswerPartReader,
   ContinuedAnswer,
   createDeadlineCheck,
-  type SendAnswerPart,
-  toFailureAfterAnswer,
+  type RequestAnswerPart,
+  toFailureAfterEarlierAnswer,
 } from '../continued-answer.ts'
 import type { AnswerOutput, AnswerPrintOptions } from './answer.ts'
 
@@ -101,7 +101,7 @@ export async function runChat(context: Context, options: ChatOptions, words: str
   )
   async function query(first: Uint8Array): Promise<{ text: string } | SchemaMismatch> {
     const answer = new ContinuedAnswer(first)
-    const send: SendAnswerPart = (body, read) =>
+    const send: RequestAnswerPart = (body, read) =>
       caller.call(
         endpoint,
         { ...parts, requireLock, body, meanwhile, hasOutput: answerOutput?.hasOutput() },
@@ -136,7 +136,9 @@ export async function runChat(context: Context, options: ChatOptions, words: str
       const { kind, message } = failure
       const why = mismatch && kind === 'not-sent' ? `${mismatch.failure.message}; ${message}` : message
       const { attempts } = context.summary
-      const saved = saving.explain(mismatch ? toFailureAfterAnswer(failure.with({ attempts }, why)) : failure)
+      const saved = saving.explain(
+        mismatch ? toFailureAfterEarlierAnswer(failure.with({ attempts }, why)) : failure,
+      )
       const { sent = 'no' } = saved.details
       if (!conversation || isAnswered || sent === 'no') return saved
       return saved.with({}, `${saved.message}; ${conversation.unchangedNote}`)

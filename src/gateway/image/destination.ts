@@ -26,21 +26,21 @@ export interface ImageDestination {
 interface ImageDestinationOptions {
   /** Value of `-o`: a file, a folder with a slash at its end, or `-`. */
   output: string | undefined
-  /** Name for the files in a folder, without number and extension. */
-  name: string
+  /** For files in a folder. */
+  fileStem: string
   replaces: boolean
 }
 
 export async function openImageDestination(
   context: Context,
-  { output, name, replaces }: ImageDestinationOptions,
+  { output, fileStem, replaces }: ImageDestinationOptions,
 ): Promise<ImageDestination> {
   if (output === '') throw usageError('-o needs a file, a folder with a / at its end, or -')
   if (output === '-') return createStdoutDestination(context)
   if (/[\r\n]/.test(output ?? ''))
     throw usageError('-o must not have a line break: stdout has one path per line')
   if (output === undefined || endsInSeparator(output, context.host.platform))
-    return createFolderDestination(context, output ?? '', name, replaces)
+    return createFolderDestination(context, output ?? '', fileStem, replaces)
   return createFileDestination(context, output, replaces)
 }
 
@@ -60,7 +60,7 @@ function createStdoutDestination({ output }: Context): ImageDestination {
 async function createFolderDestination(
   context: Context,
   folder: string,
-  name: string,
+  fileStem: string,
   replaces: boolean,
 ): Promise<ImageDestination> {
   const path = toAbsolutePath(context.host, folder)
@@ -71,7 +71,7 @@ async function createFolderDestination(
     maxImages: Infinity,
     async save(bytes, extension) {
       await convertFileErrors(label, () => fs.mkdir(path, { recursive: true }))
-      return createNext(bytes, folder + name, `.${extension}`)
+      return createNext(bytes, folder + fileStem, `.${extension}`)
     },
   }
 }

@@ -18,7 +18,7 @@ import {
   type AnswerPart,
   ContinuedAnswer,
   createDeadlineCheck,
-  type SendAnswerPart,
+  type RequestAnswerPart,
 } from '../continued-answer.ts'
 import { createImageReader, type ImageReader } from './answer.ts'
 import { type ImageDestination, openImageDestination } from './destination.ts'
@@ -40,8 +40,8 @@ export async function runImage(context: Context, flags: ImageOptions, words: str
   const model = chooseImageModel(options, settings)
   const { given, turn, text, system } = await readPromptInputs(context, options, words)
   const body = await buildRequestBody({ ...createBodyParts(options, { system }), given, turn })
-  const name = createImageName(text || (await readPromptOfBody(body)))
-  const destination = await openDestination(context, options, name)
+  const fileStem = createImageName(text || (await readPromptOfBody(body)))
+  const destination = await openDestination(context, options, fileStem)
 
   const caller = createServiceCaller(context, settings)
   const parts = { params: { family: values.family, model }, body }
@@ -85,7 +85,7 @@ export async function runImage(context: Context, flags: ImageOptions, words: str
     if (failure) throw failure
   }
 
-  const send: SendAnswerPart = (nextBody, take) =>
+  const send: RequestAnswerPart = (nextBody, take) =>
     caller.call(endpoints.image, { ...parts, body: nextBody }, take)
   try {
     await answer.receive(send, { read, finish }, { requireNext: createDeadlineCheck(context) })
@@ -110,10 +110,10 @@ export function chooseImageModel({ model }: Pick<ImageOptions, 'model'>, setting
 async function openDestination(
   context: Context,
   { output, force: replaces = false }: ImageOptions,
-  name: string,
+  fileStem: string,
 ): Promise<ImageDestination | undefined> {
   const { raw, dryRun, curl } = context.flags
-  return raw || dryRun || curl ? undefined : openImageDestination(context, { output, name, replaces })
+  return raw || dryRun || curl ? undefined : openImageDestination(context, { output, fileStem, replaces })
 }
 
 const lostImages = { onInterrupt: () => 'the answer was received; images without a printed path are lost' }

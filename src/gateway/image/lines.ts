@@ -47,12 +47,12 @@ export async function prepareImageLines(
       return {
         ...request,
         async send(line: RunningBatchLine, requireNext: () => void) {
-          const name = `${String(line.index).padStart(6, '0')}-${createImageName(prompt)}`
+          const fileStem = `${String(line.index).padStart(6, '0')}-${createImageName(prompt)}`
           const countAnswer = (summary: AnswerSummary) => caller.countAnswer(line, summary)
           // The destination is checked before the request, because an answer that cannot be saved would cost
           // money.
           const choose = () =>
-            openImageDestination(lineContext, { output: folder, name, replaces: options.force ?? false })
+            openImageDestination(lineContext, { output: folder, fileStem, replaces: options.force ?? false })
           reader ??= context.flags.raw
             ? openRawReader(lineContext, countAnswer)
             : openReader(lineContext, { destination: await choose(), warn, countAnswer })

@@ -53,7 +53,7 @@ function summarize(failures: CliError[], count: number): CliError {
   return new CliError(first.kind, what, {
     sent: 'yes',
     problems,
-    kept: joinSavedFiles(...failures.map(({ details: { kept } }) => kept)),
+    savedFiles: joinSavedFiles(...failures.map(({ details: { savedFiles } }) => savedFiles)),
     answer: failures.flatMap(({ details: { answer } }) => answer ?? []).join('\n') || undefined,
   })
 }

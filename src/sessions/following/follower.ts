@@ -215,8 +215,8 @@ export class Follower {
     const { session } = parts.params
     const { stop } = this.state
     if (stop?.kind !== 'waiting') return undefined
-    const { pending, consequence } = describeWaitingToolUses(context, session, this.state, stop.ids)
-    return { pending, consequence: `${session} waits for an answer\n${consequence}` }
+    const { pendingToolUseIds, consequence } = describeWaitingToolUses(context, session, this.state, stop.ids)
+    return { pendingToolUseIds, consequence: `${session} waits for an answer\n${consequence}` }
   }
 
   addList(list: readonly EventItem[]): void {
@@ -315,7 +315,7 @@ export class Follower {
       const isEnded = this.state.stop?.kind === 'ended'
       if (!(error instanceof CliError) || (error.details.status === 404 && !isEnded)) throw error
       if (isEnded) return this.#seen.log.acceptUnlistedStop()
-      const waitMs = (error.details.retryAfter ?? 0) * 1000
+      const waitMs = (error.details.retryAfterSeconds ?? 0) * 1000
       if (attempt < laggingListDelaysMs.length - 1 && waitMs < this.#finalListsDeadline.leftMs)
         return this.#finalListsDeadline.wait(waitMs)
       messages.warn(

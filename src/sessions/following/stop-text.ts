@@ -58,7 +58,7 @@ export function describeWaitingToolUses(
       return `to send a result: ${formatToolResultCommand(context, session, type, same)}`
     }),
   ]
-  return { pending: ids, consequence: hints.join('\n') }
+  return { pendingToolUseIds: ids, consequence: hints.join('\n') }
 }
 
 export function createBudgetError(
@@ -79,7 +79,7 @@ export function createBudgetError(
   return new CliError('stuck', `${session} stopped: budget_reached, its budget${cap} is used up`, {
     sent: 'yes',
     problems: hints,
-    resume: context.tracker.getResumeCommand(),
+    resumeArguments: context.tracker.getResumeCommand(),
   })
 }
 

@@ -187,7 +187,8 @@ export class ReplySender {
         if (open.length > 0 && !this.isStopped) await this.#postOnce(open)
       })
     } catch (error) {
-      if (!(error instanceof CliError) || error.kind !== 'refused' || !error.details.pending) throw error
+      if (!(error instanceof CliError) || error.kind !== 'refused' || !error.details.pendingToolUseIds)
+        throw error
       const left = await this.#filterWaitingAfterRefusal(open)
       if (left.length === open.length && !this.isStopped) throw error
       await this.#postTogether(left)
@@ -273,10 +274,10 @@ export class ReplySender {
     throw new CliError('unknown', message, {
       sent: 'unknown',
       retry: 'look-first',
-      pending,
+      pendingToolUseIds: pending,
       // The resume command never sends this reply again, so it succeeds only after somebody has answered.
       consequence: `check with '${parts.inspectCommand}' before you answer again\n${waiting.consequence}`,
-      resume: this.#run.createResumeCommand(),
+      resumeArguments: this.#run.createResumeCommand(),
     })
   }
 
@@ -328,5 +329,5 @@ export class ReplySender {
 function createRefusedError(failure: CliError, replies: readonly Reply[]): CliError {
   const pending = replies.map(({ use }) => use.id)
   const message = `the reply to ${pending.join(', ')} was refused: ${failure.message}`
-  return new CliError(failure.kind, message, { ...failure.details, pending })
+  return new CliError(failure.kind, message, { ...failure.details, pendingToolUseIds: pending })
 }

@@ -270,8 +270,9 @@ export class LimitEnforcer {
       )
     }
     if (!(error instanceof CliError)) return error
-    const { pending, problems, deadline } = error.details
-    if (isWaitingError(error)) return this.#createStoppedError(`; ${error.message}`, { pending, problems })
+    const { pendingToolUseIds, problems, deadline } = error.details
+    if (isWaitingError(error))
+      return this.#createStoppedError(`; ${error.message}`, { pendingToolUseIds, problems })
     const isLate = this.#run.parts.deadline.hasPassed || (error.kind === 'stopped' && deadline)
     if (!isLate) return error
     if (!isSent) return this.#createRefusedInterruptError()
@@ -288,7 +289,7 @@ export class LimitEnforcer {
     const what = pending ? `still waits for an answer to ${pending.join(', ')}` : 'continues'
     return this.#createStoppedError(
       `; the session ${what}, because the service did not accept the interrupt${because}`,
-      { pending },
+      { pendingToolUseIds: pending },
     )
   }
 

@@ -107,7 +107,7 @@ async function confirmRepetition(run: SessionRun): Promise<void> {
     sent: 'no',
     retry: 'later',
     consequence: 'nothing was sent',
-    resume: run.createResumeCommand(),
+    resumeArguments: run.createResumeCommand(),
   })
 }
 
@@ -222,7 +222,7 @@ function checkEnd(run: SessionRun, { follower, limits }: FollowedWork): CliError
     ? `the answer may be incomplete: the list of events could not be read after the session stopped: ${listFailure.message}`
     : follower.state.lacksIdleEvent && missingAnswerText
   if (problem && hasSeparateAnswerOutput(run.plan.wanted)) {
-    const known = { sent: 'yes', retry: 'later', resume: run.createResumeCommand() } as const
+    const known = { sent: 'yes', retry: 'later', resumeArguments: run.createResumeCommand() } as const
     throw new CliError('response', problem, { ...listFailure?.details, ...known })
   }
   const { otherTask, isInterrupted } = follower.task

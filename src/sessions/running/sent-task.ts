@@ -36,7 +36,7 @@ export async function findEarlierTaskIds(run: SessionRun): Promise<ReadonlySet<s
       retry: isAccepted ? 'later' : 'look-first',
       consequence: `check with '${parts.inspectCommand}' whether the event list contains the task\nonce the list contains the task, run your command again to continue the session; to send the task a second time, name another --audit file`,
       // The resume command has no task, so it cannot find or send a task that may not have arrived.
-      resume: task && !isAccepted ? undefined : run.createResumeCommand(),
+      resumeArguments: task && !isAccepted ? undefined : run.createResumeCommand(),
     })
   }
   if (earlier.is === 'posting') audit.add({ toolUse: null, task: earlier.hash, event: 'accepted' })
@@ -74,7 +74,7 @@ async function findEvent(run: SessionRun, id: string): Promise<ReadonlySet<strin
     // each time, so `retry` is not `later`.
     retry: 'look-first',
     consequence: `check with '${parts.inspectCommand}'\nwithout --after, the run continues the session without waiting for this event`,
-    resume: createResumeCommand(context, run.session, {}),
+    resumeArguments: createResumeCommand(context, run.session, {}),
   })
 }
 

@@ -137,7 +137,7 @@ export class SessionRun implements SessionAccess, WorkHooks {
     return new CliError('stopped', why, {
       sent: 'yes',
       retry: 'never',
-      resume: this.#createCommandWithMessage(),
+      resumeArguments: this.#createCommandWithMessage(),
     })
   }
 
@@ -154,7 +154,12 @@ export class SessionRun implements SessionAccess, WorkHooks {
     const resume = this.createResumeCommand()
     if (this.context.deadline.hasPassed && error.kind === 'not-sent') {
       const retry = isAudited ? 'later' : 'never'
-      return new CliError('stopped', error.message, { sent: 'yes', retry, deadline: true, resume })
+      return new CliError('stopped', error.message, {
+        sent: 'yes',
+        retry,
+        deadline: true,
+        resumeArguments: resume,
+      })
     }
     if (error.kind === 'stopped')
       return error.with({
@@ -166,10 +171,10 @@ export class SessionRun implements SessionAccess, WorkHooks {
               ? error.details.retry
               : 'never',
         consequence: undefined,
-        resume: error.details.resume ?? resume,
+        resumeArguments: error.details.resumeArguments ?? resume,
       })
     if (error.kind === 'waiting')
-      return error.with({ resume, retry: isAudited ? 'later' : error.details.retry })
+      return error.with({ resumeArguments: resume, retry: isAudited ? 'later' : error.details.retry })
     return this.taskState === 'accepted' ? this.#addResumeAfterTask(error, resume) : error
   }
 
@@ -178,22 +183,23 @@ export class SessionRun implements SessionAccess, WorkHooks {
     const { inspectCommand } = this.plan.parts
     if (error.kind === 'unknown') return error.with({ retry: 'look-first' })
     if (error.kind === 'stuck') return error.with(known)
-    const { pending, retry = 'never' } = error.details
-    // `pending` means that the service refused a reply, which does not undo the task.
-    if (pending) return error.with({ ...known, consequence: taskAcceptedText, resume })
-    if (error.kind === 'unexpected') return error.with({ ...known, resume })
+    const { pendingToolUseIds, retry = 'never' } = error.details
+    // `pendingToolUseIds` means that the service refused a reply, which does not undo the task.
+    if (pendingToolUseIds)
+      return error.with({ ...known, consequence: taskAcceptedText, resumeArguments: resume })
+    if (error.kind === 'unexpected') return error.with({ ...known, resumeArguments: resume })
     if (error.kind === 'file')
       return error.with({
         ...known,
         consequence: `${taskAcceptedText}; its events: ${inspectCommand}`,
-        resume,
+        resumeArguments: resume,
       })
     // With an audit file, the same command resumes the run, so a script may retry after a transient failure.
     const canRetryLater = this.audit.hasFile && retry !== 'never'
     const unfollowed = explainFollowFailure(error, {
       retry: canRetryLater ? 'later' : 'look-first',
       consequence: taskAcceptedText,
-      resume,
+      resumeArguments: resume,
     })
     // Before the run follows the session, the failure is about the response to the task. After the session
     // has stopped, it is about the answer. So its message then does not mention following.

@@ -1,5 +1,5 @@
 import { CliError, type FailureDetails } from '../../errors.ts'
-import { isSecretRefusal } from '../../http/retry.ts'
+import { isRefusedSecretStatus } from '../../http/retry.ts'
 import { endpoints } from '../../wire/endpoints.ts'
 import { isPermanentServiceError } from '../../wire/sessions/events-page.ts'
 import type { SessionEvent } from '../../wire/sessions/session-event.ts'
@@ -85,7 +85,7 @@ export async function openFollowerBeforeSending(
     const { status, consequence } = error.details
     // In these two cases, `consequence` is the fix. It names the source of the refused secret, or the command
     // that lists the sessions.
-    const fix = isSecretRefusal(status) || status === 404 ? consequence : undefined
+    const fix = isRefusedSecretStatus(status) || status === 404 ? consequence : undefined
     const isPastDeadline = error.kind === 'stopped' && error.details.deadline
     const message = isPastDeadline
       ? 'the deadline passed before the session could be followed'
@@ -146,11 +146,11 @@ function explainAfterAcceptance(
  * the consequence.
  */
 export function explainFollowFailure(error: CliError, more: FailureDetails): CliError {
-  const { response: _, retryAfter: __, ...details } = error.details
+  const { response: _, retryAfterSeconds: __, ...details } = error.details
   const isFinal = isPermanentServiceError(error)
   const message = isFinal ? error.message : `the session could not be followed: ${error.message}`
   const keepsKind = isFinal || isGone(error) || error.kind === 'credentials' || error.kind === 'payment'
-  const fix = isSecretRefusal(details.status) ? details.consequence : undefined
+  const fix = isRefusedSecretStatus(details.status) ? details.consequence : undefined
   const consequence = fix === undefined ? more.consequence : `${more.consequence}\n${fix}`
   const kind = keepsKind ? error.kind : 'response'
   return new CliError(kind, message, { ...details, sent: 'yes', ...more, consequence })

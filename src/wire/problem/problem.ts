@@ -10,8 +10,7 @@ export const createResponseError = (message: string, serviceMessage?: string) =>
 export interface ErrorBody {
   type?: string
   message?: string
-  /** Seconds until the next attempt. */
-  retryAfter?: number
+  retryAfterSeconds?: number
   requestId?: string
 }
 
@@ -21,7 +20,12 @@ export function readErrorBody(body: unknown): ErrorBody {
   const [type] = listNames(value)
   const requestId = findRequestId(value) ?? findRequestId(readField(value, 'error'))
   const error = readField(value, 'error')
-  return { type, message: addCode(readMessage(body), error), retryAfter: readDelaySeconds(error), requestId }
+  return {
+    type,
+    message: addCode(readMessage(body), error),
+    retryAfterSeconds: readDelaySeconds(error),
+    requestId,
+  }
 }
 
 /**
