@@ -40,14 +40,19 @@ export async function printHelp(
   await writeTextToStdout(stdout, text)
 }
 
-export const wrapTopic = (text: string, width: number | undefined, style: Pick<Style, 'bold'>): string =>
-  wrapHelp(
-    text
-      .replace(/(?<=^\S.*)\n(?=\S)/gm, ' ')
-      .replace(/^## (.*)$/gm, (_, heading: string) => style.bold(`${heading}:`)),
-    width,
-    style,
-  )
+/** A row of a table in a topic. Its description may continue on indented lines. */
+const tableRow = /^ {2}((?:\d+ +)?\S+)( {2,})(\S.*(?:\n {9,}\S.*)*)$/gm
+
+export function wrapTopic(text: string, width: number | undefined, style: Pick<Style, 'bold'>): string {
+  const layout = createLayout(width)
+  const wrapped = text
+    .replace(/(?<=^\S.*)\n(?=\S)/gm, ' ')
+    .replace(/^## (.*)$/gm, (_, heading: string) => style.bold(`${heading}:`))
+    .replace(tableRow, (_, term: string, gap: string, about: string) =>
+      layout.formatItem(term, term.length + gap.length - 2, about.replace(/\n +/g, ' '), layout),
+    )
+  return wrapHelp(wrapped, width, style)
+}
 
 export function formatTwoColumns(rows: [term: string, about: string][], width: number | undefined): string {
   const layout = createLayout(width)

@@ -1,4 +1,5 @@
 import type { Context, Host } from '../context.ts'
+import { measureColumns } from '../io/width.ts'
 
 /** Returns false if the text fits on the terminal or no pager works, so the caller must print the text. */
 export async function showInPager(
@@ -30,14 +31,12 @@ function choosePager({ env, platform }: Host): string | undefined {
   return /^\s*(?:cat)?\s*$/.test(command) ? undefined : command
 }
 
-const colorCode = /\x1b\[[\d;]*m/g
-
 /** Counts one row more than the text has, because the shell's prompt needs a row. */
 function isLong(text: string, { columns, rows }: Host['stdout']): boolean {
   if (!columns || !rows) return false
   let count = 1
   for (const line of text.trimEnd().split('\n'))
-    count += Math.max(1, Math.ceil(line.replace(colorCode, '').length / columns))
+    count += Math.max(1, Math.ceil(measureColumns(line) / columns))
   return count > rows
 }
 

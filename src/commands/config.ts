@@ -202,12 +202,10 @@ export const configCommands = {
         : settingNames
             .filter((setting) => values[setting] !== undefined)
             .map((setting) => [setting, formatForDisplay({ setting, value: values[setting] })])
-      // The last column, the source, matters most, so rows are not cut to the width of the terminal.
-      const table = output.isTerminal
-        ? (await import('../io/columns.ts')).createTableFormatter({ width: Infinity })
-        : undefined
-      for (const line of table ? table(rows) : rows.map(formatTsvLine))
-        await output.write(table ? `${line}\n` : line)
+      const lines = output.isTerminal
+        ? await layOutRows(rows, host.stdout.columns || Infinity)
+        : rows.map(formatTsvLine)
+      for (const line of lines) await output.write(line)
       if (rows.length === 0 && output.isTerminal) {
         const setUp = `'parley config init${formatProfileFlag({ profile })}' prompts for them`
         messages.note(
@@ -293,6 +291,18 @@ export const configCommands = {
 function formatForDisplay(candidate: Pick<UncheckedSetting, 'setting' | 'value'>): string {
   const problem = findSettingProblem(candidate)
   return problem ? `(${problem})` : maskSettingValue(candidate.setting, candidate.value)
+}
+
+/** Cuts no value. A row that is too wide for the table loses its columns, or has each value on its own line. */
+async function layOutRows(rows: string[][], columns: number): Promise<string[]> {
+  const { columnGap, createTableFormatter } = await import('../io/columns.ts')
+  const { measureColumns } = await import('../io/width.ts')
+  const cells = rows.map((row) => row.map((cell) => toOneLine(cell, Infinity)))
+  const lines = createTableFormatter({ width: Infinity })(cells)
+  return cells.map((row, index) => {
+    const shapes = [lines[index] as string, row.join(columnGap)]
+    return `${shapes.find((shape) => measureColumns(shape) <= columns) ?? row.join('\n  ')}\n`
+  })
 }
 
 async function readValue(context: Context, name: SettingName): Promise<string> {

@@ -1,4 +1,3 @@
-import { toOneLine } from './escape.ts'
 import { clipToColumns, measureColumns, padToColumns } from './width.ts'
 
 /**
@@ -13,12 +12,14 @@ export function createTableFormatter({ width, limits = [] }: { width: number; li
     const last = row.length - 1
     const cells = row.slice(0, last).map((cell, column) => padToColumns(cell, widths[column] ?? 0))
     const used = widths.slice(0, last).reduce((sum, each) => sum + each + columnGap.length, 0)
-    return [...cells, clipCell(row[last] ?? '', Math.max(width - used, 1))].join(columnGap).trimEnd()
+    return [...cells, clipToColumns(row[last] ?? '', Math.max(width - used, 1))].join(columnGap).trimEnd()
   }
 
   return (rows: readonly (readonly string[])[]): string[] => {
     const shown = rows.map((row) =>
-      row.map((cell, column) => (column === row.length - 1 ? cell : clipCell(cell, limits[column] ?? width))),
+      row.map((cell, column) =>
+        column === row.length - 1 ? cell : clipToColumns(cell, limits[column] ?? width),
+      ),
     )
     for (const row of shown) {
       for (const [column, cell] of row.slice(0, -1).entries())
@@ -29,6 +30,3 @@ export function createTableFormatter({ width, limits = [] }: { width: number; li
 }
 
 export const columnGap = '  '
-
-const clipCell = (cell: string, width: number) =>
-  width === Infinity ? toOneLine(cell, width) : clipToColumns(cell, width)

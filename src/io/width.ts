@@ -1,7 +1,10 @@
 import stringWidth from 'string-width'
 import { toOneLine } from './escape.ts'
 
-export const measureColumns = (text: string): number => stringWidth(text, { countAnsiEscapeCodes: true })
+const styleCode = /\x1b\[[\d;]*m/g
+
+export const measureColumns = (text: string): number =>
+  stringWidth(text.replace(styleCode, ''), { countAnsiEscapeCodes: true })
 
 const characters = new Intl.Segmenter()
 

@@ -108,3 +108,13 @@ test('help on a narrow terminal puts long descriptions below their flags and wra
   const { out } = await run(['chat', '--help'], { tty: ['stdout'], columns: 40 })
   expect(out).toContain("\n  prompt\n    the prompt; stdin is appended, or\n    inserted at '-'\n")
 })
+
+test('help on a narrow terminal wraps the rows of the tables in a topic', async () => {
+  const exits = await run(['help', 'exit-codes'], { tty: ['stdout'], columns: 40 })
+  expect(exits.out).toContain(
+    '\n  6   rate-limited  429, or 503 with\n                    Retry-After, after\n',
+  )
+  const formats = await run(['help', 'formats'], { tty: ['stdout'], columns: 40 })
+  for (const line of [...exits.out.split('\n'), ...formats.out.split('\n')])
+    expect(line.length).toBeLessThanOrEqual(40)
+})

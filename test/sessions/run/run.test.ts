@@ -118,6 +118,13 @@ describe('prompts of events run', () => {
     expect(out).toContain('\n· agent.tool_result bash: ok\n')
   })
 
+  test('events run on a coloured terminal prints a decision that fits on one line without a line break', async () => {
+    const agent = openAgent({ rounds: [[uses('t1', 'ls')]], policy: askAll })
+    const person = atTerminal('n because it is not needed\n')
+    const { err } = await agent.runTask(undefined, { ...person, columns: 44, env: { FORCE_COLOR: '1' } })
+    expect(err).toContain('✗\x1b[39m bash denied: because it is not needed\n')
+  })
+
   test('the key a at a prompt allows the same call for the rest of the run, but no other call', async () => {
     const agent = openAgent({
       rounds: [
