@@ -78,8 +78,11 @@ function mutate(name, { files, tests, equal = {} }) {
   const stale = Object.keys(equal).filter((text) => !excused.some((mutant) => mutant.text === text))
   for (const text of stale) {
     process.exitCode = 1
-    process.stdout.write(`  ${name}: tests detect this change, so remove it from "equal": ${text}\n`)
+    const reason = mutants.some((mutant) => mutant.text === text) ? 'tests detect it' : 'no source has it'
+    process.stdout.write(`  ${name}: remove this change from "equal", because ${reason}: ${text}\n`)
   }
+  const uncovered = mutants.filter(({ status }) => status === 'NoCoverage').length
+  if (uncovered > 0) process.stdout.write(`  ${name}: these tests do not run ${uncovered} other changes\n`)
   const counted = covered.length - excused.length
   return (100 * (counted - survivors.length)) / counted
 }

@@ -16,7 +16,7 @@ const tooLate = {
 }
 
 /** Creates a policy with a deadline, and a clock that advances only during waits. Records waits and notes. */
-function createPolicy(deadlineMs: number, { hasNewSecrets = false } = {}) {
+function createPolicy(deadlineMs: number, { hasNewSecrets = false, limitText = '' } = {}) {
   /** Times of the attempts, in milliseconds since the start. */
   const attempted: number[] = []
   const notes: string[] = []
@@ -26,7 +26,7 @@ function createPolicy(deadlineMs: number, { hasNewSecrets = false } = {}) {
     passed += milliseconds
   }
   const timers = { ...clock, now: () => clock.now() + passed, random: () => 1 }
-  const deadline = new Deadline(timers, deadlineMs)
+  const deadline = new Deadline(timers, deadlineMs, { limitText: limitText || undefined })
   const access = {
     context: { host: { timers }, messages: { note: (line: string) => void notes.push(line) } },
     caller: { dropPrintedSecrets: () => hasNewSecrets },
@@ -135,6 +135,11 @@ test.each([
   else check.not.toThrow()
   if (isOver) expect(policy.decide(failure('not-sent'))).toMatchObject(tooLate)
   expect(notes).toHaveLength(0)
+})
+
+test('after a time limit that parley itself sets, the last failure ends the attempts', () => {
+  const error = failure('not-sent')
+  expect(createPolicy(start, { limitText: 'no response within 5 s' }).policy.decide(error)).toBe(error)
 })
 
 test('a deadline that has passed stays passed even if its timer fired a millisecond before the clock reached it', async () => {

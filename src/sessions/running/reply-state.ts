@@ -142,39 +142,22 @@ export function updateUnconfirmedReply(
 ): ReplyState {
   // Idle events in the first list may be older than the arrival of the reply, so they prove nothing.
   const olderIdleEvents = reply.olderIdleEvents ?? new Set([...reply.sent.idleEvents, ...shown.idleEvents])
-  const isLater = isLaterThanKnown(reply.sent, shown)
-  const isNew = isNewer(reply.sent, olderIdleEvents, shown, now)
   const more = { ...reply, olderIdleEvents, waitingSince: undefined }
-  if (!(isNew || isLater) || shown.isListed === undefined) return more
+  const last = [...shown.idleEvents].at(-1)
+  if (last === undefined || reply.sent.idleEvents.has(last) || shown.isListed === undefined) return more
+  const latestArrival = reply.sent.at + maxDeliveryMs
+  // The last idle event is certainly newer than the arrival of the reply. An event that may be older is newer
+  // if its time and the current time are after `latestArrival`.
+  const isNew = !olderIdleEvents.has(last) || (shown.idleAt > latestArrival && now > latestArrival)
+  const known = [...reply.sent.idleEvents]
+  const isLater = known.length > 0 && known.every((id) => shown.idleEvents.has(id))
+  if (!(isNew || isLater)) return more
   // The session no longer waits for the reply, so it does not matter whether the reply arrived.
   if (!shown.isListed) return { ...reply, is: 'closed' }
   const waitingSince = reply.waitingSince ?? now
   // After `maxDeliveryMs`, a request that has not arrived never will.
-  const isSure = isNew || (shown.showsClientEvents && now >= reply.sent.at + maxDeliveryMs)
+  const isSure = isNew || (shown.showsClientEvents && now >= latestArrival)
   return isSure && now - waitingSince >= maxLagMs ? allowRepeat(reply) : { ...more, waitingSince }
-}
-
-function isLaterThanKnown(sent: SendContext, { idleEvents }: ListEvidence): boolean {
-  const known = [...sent.idleEvents]
-  const [last = ''] = [...idleEvents].slice(-1)
-  return known.length > 0 && known.every((id) => idleEvents.has(id)) && !sent.idleEvents.has(last)
-}
-
-/**
- * Returns whether the last idle event is certainly newer than the arrival of the reply. `older` contains the
- * ids of the idle events that may be older. Such an event is newer only if its time and the current time are
- * more than `maxDeliveryMs` after the reply was sent.
- */
-function isNewer(
-  sent: SendContext,
-  older: ReadonlySet<string>,
-  { idleEvents, idleAt }: ListEvidence,
-  now: number,
-): boolean {
-  const last = [...idleEvents].at(-1)
-  if (last === undefined || sent.idleEvents.has(last)) return false
-  const latestArrival = sent.at + maxDeliveryMs
-  return !older.has(last) || (idleAt > latestArrival && now > latestArrival)
 }
 
 export function getNextReplyStep({ is }: ReplyState): 'decide' | 'post' | 'poll' | undefined {

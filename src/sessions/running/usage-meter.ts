@@ -70,7 +70,7 @@ export class UsageMeter {
 
   addStartTotal(usage: SessionUsage | undefined): void {
     this.addTotal(usage)
-    if (usage) this.startRun(false)
+    this.startRun(false)
   }
 
   get isStartTotalUnknown(): boolean {

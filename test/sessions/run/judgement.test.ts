@@ -35,8 +35,8 @@ test('a tool use has all fields of its event, and the source text of its input',
   })
 })
 
-test('parseToolUse returns undefined if the JSON of the event is missing', () => {
-  expect(parseToolUse({ text: undefined })).toBeUndefined()
+test('parseToolUse returns undefined if the tool use or the JSON of its event is missing', () => {
+  expect([undefined, { text: undefined }].map(parseToolUse)).toEqual([undefined, undefined])
 })
 
 test.each<[rule: string, fields: string, expected: Partial<ParsedToolUse>]>([
@@ -57,16 +57,26 @@ test.each<[rule: string, fields: string, expected: Partial<ParsedToolUse>]>([
     { server: undefined },
   ],
   ['is unclear if its input has a key twice', '"name":"x","input":{"a":1,"a":2}', { isUnclear: true }],
+  [
+    'may have an input of 100,000 characters',
+    `"name":"x","input":"${'x'.repeat(99_998)}"`,
+    { isUnclear: false },
+  ],
+  [
+    'is unclear if its input has more than 100,000 characters',
+    `"name":"x","input":"${'x'.repeat(99_999)}"`,
+    { isUnclear: true },
+  ],
 ])('a tool use %s', (_, fields, expected) => {
-  expect(read(fields)).toMatchObject(expected)
+  expect(read(fields)).toEqual(expect.objectContaining(expected))
 })
 
 test('a tool use is unclear if the service sent it with two inputs', () => {
   expect(read('"name":"bash"', builtIn, true)).toMatchObject({ isContradicted: true, isUnclear: true })
 })
 
-const createRules = (rules: PolicyRule[], fallback: Decision = 'ask') => ({
-  policy: { rules, fallback: { decision: fallback, reason: 'who knows' } },
+const createRules = (rules: PolicyRule[], decision: Decision = 'ask') => ({
+  policy: { rules, fallback: { decision, reason: 'who knows' } },
   tools: new Map([['x', 'echo']]),
 })
 
@@ -81,6 +91,17 @@ test.each<[what: string, use: ParsedToolUse, rules: PolicyRule[], expected: obje
     { decision: 'deny', by: 'rule', rule: 1, reason: 'no' },
   ],
   ['the default', read('"name":"bash"'), [], { decision: 'ask', by: 'default', reason: 'who knows' }],
+  [
+    'the default, with the reason why an allow rule does not match',
+    read('"name":"bash"'),
+    [createRule({ tool: 'bash', server: 's', decision: 'allow' })],
+    {
+      decision: 'ask',
+      by: 'default',
+      reason: 'who knows',
+      why: expect.stringMatching(/^rules\[0\] does not/),
+    },
+  ],
   ['a command for the tool', read('"name":"x"', custom), [], { decision: 'allow', by: 'tool' }],
   [
     'a rule, not the command',
@@ -102,6 +123,11 @@ test.each<[what: string, use: ParsedToolUse, rules: PolicyRule[], expected: obje
   ],
 ])('events run decides about a tool use by %s', async (_, use, rules, expected) => {
   expect(await judgeToolUse(use, createRules(rules))).toEqual({ use, ...expected })
+})
+
+test('a tool use that the default allows has no reason why an allow rule does not match', async () => {
+  const rules = createRules([createRule({ tool: 'bash', server: 's', decision: 'allow' })], 'allow')
+  expect((await judgeToolUse(read('"name":"bash"'), rules)).why).toBe(undefined)
 })
 
 test.each([

@@ -104,7 +104,7 @@ const rows: Record<string, Row> = {
     past: [task, request(1000, 1000)],
     now: [request(3, 4), says, request(5, 6)],
     run: { tokens: { inputTokens: 8, outputTokens: 10, totalTokens: 18 }, cost: undefined },
-    session: {},
+    session: { tokens: undefined, cost: undefined },
   },
   'a model request without usage makes the usage of the run unknown': {
     now: [request(3, 4), { type: 'span.model_request_end', is_error: true }, says, request(5, 6)],
