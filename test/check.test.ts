@@ -1,7 +1,7 @@
 import type { Socket } from 'node:net'
 import { expect, test } from 'vitest'
 import { createEmulator } from '../src/emulator/emulator.ts'
-import { answering, credentials, run } from './harness/run.ts'
+import { answering, credentials, rejected, run } from './harness/run.ts'
 import { envFor, response, type Script, serve } from './harness/server.ts'
 
 const check = ['config', 'check']
@@ -209,9 +209,9 @@ test.each([
 
 test('C29: config check without any address exits with 3 and prints nothing on stdout', async () => {
   const env = { PARLEY_BASE_URL: '', PARLEY_AGENTS_URL: '' }
-  const ended = await run(check, { env, stdin: '' })
-  expect(ended).toMatchObject({ code: 3, out: '', requests: [] })
-  expect(ended.err).toContain("'parley config init' asks for an address")
+  expect(await run(check, { env, stdin: '' })).toMatchObject(
+    rejected(3, "'parley config init' asks for an address"),
+  )
 })
 
 test('config check of the demo profile needs no network', async () => {

@@ -1,4 +1,4 @@
-import { existsSync, mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, readdirSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { version } from '../package.json'
@@ -13,9 +13,9 @@ import { endpoints } from '../src/wire/endpoints.ts'
 import type { Exchange } from '../src/wire/exchange.ts'
 import { WorkTracker } from '../src/work-tracker.ts'
 import { execute } from './harness/process.ts'
-import { answering, message, run, temporaryFolder } from './harness/run.ts'
+import { answering, message, readJson, readText, run, temporaryFolder } from './harness/run.ts'
 
-const read = (folder: string, name = 'r.json') => JSON.parse(readFileSync(join(folder, name), 'utf8'))
+const read = (folder: string, name = 'r.json') => readJson(folder, name)
 
 const unknownUsage = {
   inputTokens: null,
@@ -178,8 +178,7 @@ test('--report removes an earlier report when the run starts', async () => {
 test.each(['notes', '{"command":"chat"}', '[]', '{"exit":0', ' ', 'null', '5'])(
   'F31: --report exits with 11 and keeps the file if the file contains %j',
   async (text) => {
-    const cwd = temporaryFolder()
-    writeFileSync(join(cwd, 'r.json'), text)
+    const cwd = temporaryFolder({ 'r.json': text })
     for (const argv of [
       ['chat', 'hi'],
       ['chat', 'hi', '--bogus'],
@@ -188,13 +187,12 @@ test.each(['notes', '{"command":"chat"}', '[]', '{"exit":0', ' ', 'null', '5'])(
       expect(ended).toMatchObject({ code: argv.length === 2 ? 11 : 2, out: '', requests: [] })
       expect(ended.err).toContain('r.json: it is neither empty nor a report, so parley does not replace it')
     }
-    expect(readFileSync(join(cwd, 'r.json'), 'utf8')).toBe(text)
+    expect(readText(cwd, 'r.json')).toBe(text)
   },
 )
 
 test('F31: --report replaces an empty file, but not a file that another process creates during the run', async () => {
-  const cwd = temporaryFolder()
-  writeFileSync(join(cwd, 'r.json'), '')
+  const cwd = temporaryFolder({ 'r.json': '' })
   expect((await run(['chat', 'hi', '--report', 'r.json'], { cwd })).code).toBe(0)
   expect(read(cwd).exit).toBe(0)
   const meanwhile = await run(['chat', 'hi', '--report', 'new.json'], {
@@ -205,7 +203,7 @@ test('F31: --report replaces an empty file, but not a file that another process 
     },
   })
   expect(meanwhile.code).toBe(11)
-  expect(readFileSync(join(cwd, 'new.json'), 'utf8')).toBe('mine')
+  expect(readText(cwd, 'new.json')).toBe('mine')
 })
 
 test.each(['--dry-run', '--curl'])('%s writes no report and keeps an earlier report', async (flag) => {
@@ -293,7 +291,7 @@ test.each([
   await run(['chat', 'hi', '-o', 'a', '--report', 'r.json', ...flags], { cwd, exchange, onSignal })
   const message = expect.stringMatching(/^interrupted: .*; the received data is saved as a\.part$/)
   expect(report).toMatchObject({ exit: 143, kind: 'signal', message, files: ['a.part'] })
-  expect(readFileSync(join(cwd, 'a.part'), 'utf8')).toBe(saved)
+  expect(readText(cwd, 'a.part')).toBe(saved)
 })
 
 test('the report has the exit code 11 if stdout was closed from the start (needs sh)', async () => {
@@ -359,10 +357,10 @@ test('parley reports a failure if a report cannot be written after a success, an
 test('F31: --report replaces a report of up to 16 MiB and keeps a longer file', () => {
   const { cwd, source } = prepare()
   createReportWriter('r.json', source)({ exit: 0 })
-  const report = readFileSync(join(cwd, 'r.json'), 'utf8')
+  const report = readText(cwd, 'r.json')
   writeFileSync(join(cwd, 'r.json'), report.padEnd(2 ** 24))
   createReportWriter('r.json', source)({ exit: 0 })
-  expect(readFileSync(join(cwd, 'r.json'), 'utf8')).toBe(report)
+  expect(readText(cwd, 'r.json')).toBe(report)
   writeFileSync(join(cwd, 'r.json'), report.padEnd(2 ** 24 + 1))
   expect(() => createReportWriter('r.json', source)).toThrow('it is neither empty nor a report')
 })
@@ -391,7 +389,7 @@ test('--report has the model, session, usage, cost, files and counts of a run, w
   const call = tracker.beginCall(endpoints.chat)
   call.reach('sent')
   await report.write({ exit: 5 })
-  const text = readFileSync(join(cwd, 'r.json'), 'utf8')
+  const text = readText(cwd, 'r.json')
   expect(text).toMatch(/^\{[^\n]*\\u202e[^\n]*\}\n$/)
   expect(JSON.parse(text)).toEqual({
     format: 1,

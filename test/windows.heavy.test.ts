@@ -1,8 +1,8 @@
-import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { existsSync, readdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { execute, start } from './harness/process.ts'
-import { answering, message, run, temporaryFolder } from './harness/run.ts'
+import { answering, message, readText, run, temporaryFolder } from './harness/run.ts'
 import { envFor, response, type Script, serve } from './harness/server.ts'
 
 const isWindows = process.platform === 'win32'
@@ -90,7 +90,7 @@ test('on Windows parley retries to replace a file that another process has open'
     env: { ...env, ...(await serving((socket) => socket.end(answer))) },
   })
   expect(ended).toMatchObject({ code: 0, err: '' })
-  expect(readFileSync(join(cwd, 'a.txt'), 'utf8')).toBe('Hi\n')
+  expect(readText(cwd, 'a.txt')).toBe('Hi\n')
   expect(existsSync(join(cwd, 'r.json'))).toBe(true)
 })
 
@@ -206,7 +206,7 @@ describe('accessTokenCommand runs in cmd.exe on Windows', () => {
     const env = await withSecretCommand(`"${process.execPath}" "${family}"`)
     const ended = await execute(['chat', 'x', '--deadline', '5'], { cwd, env })
     expect(ended).toMatchObject({ code: 3, out: '' })
-    const pids = readFileSync(join(cwd, 'pids'), 'utf8').trim().split('\n').map(Number)
+    const pids = readText(cwd, 'pids').trim().split('\n').map(Number)
     expect(pids).toHaveLength(2)
     await expect.poll(() => pids.filter(isAlive)).toEqual([])
   })

@@ -15,7 +15,16 @@ import { CliError } from '../../src/errors.ts'
 import { realTimers } from '../../src/timers.ts'
 import type { Exchange, HttpRequest } from '../../src/wire/exchange.ts'
 import { createIdleClock } from '../harness/clock.ts'
-import { answering, message, ownerOnlyMode, run, temporaryFolder } from '../harness/run.ts'
+import {
+  answering,
+  message,
+  ownerOnlyMode,
+  readJson,
+  readText,
+  rejected,
+  run,
+  temporaryFolder,
+} from '../harness/run.ts'
 import { createFailingStdout } from '../harness/stdout.ts'
 import { indexes, inOrder, parseResults, upTo } from './pieces.ts'
 
@@ -34,7 +43,7 @@ function folderWith(input: string | number): string {
 
 const batch = ['chat', '--batch', 'in.ndjson']
 const results = [...batch, '--results', 'r.ndjson']
-const resultsOf = (cwd: string) => parseResults(readFileSync(join(cwd, 'r.ndjson'), 'utf8'))
+const resultsOf = (cwd: string) => parseResults(readText(cwd, 'r.ndjson'))
 const promptOf = (request: HttpRequest) => /p (\d+)/.exec(Buffer.from(request.body ?? []).toString())?.[1]
 
 /** Answers each prompt by its number. A prompt without an entry succeeds. */
@@ -277,7 +286,7 @@ describe('accessTokenCommand of a batch', () => {
       const isGood = accepts(request.headers.Authorization ?? '', ++count)
       return (isGood ? answering(message('hi')) : status(401))(request)
     }
-    const runs = () => readFileSync(join(cwd, 'runs'), 'utf8').split('\n').length - 1
+    const runs = () => readText(cwd, 'runs').split('\n').length - 1
     return { cwd, env, exchange, runs }
   }
 
@@ -337,7 +346,7 @@ describe('--results and --resume', () => {
     writeFileSync(join(cwd, 'r.ndjson'), 'mine')
     expect(await run(results, { cwd })).toMatchObject({ code: 11, requests: [] })
     expect(await run([...results, '--resume'], { cwd })).toMatchObject({ code: 11, requests: [] })
-    expect(readFileSync(join(cwd, 'r.ndjson'), 'utf8')).toBe('mine')
+    expect(readText(cwd, 'r.ndjson')).toBe('mine')
   })
 
   test('Y225: --resume recognizes moved lines by their hashes, and their results keep the old line numbers', async () => {
@@ -355,9 +364,7 @@ describe('--results and --resume', () => {
     const cwd = folderWith(3)
     await run(results, { cwd })
     writeFileSync(join(cwd, 'in.ndjson'), '{"id":"i1","prompt":"p 1"}\n{"id":"i2","prompt":"changed"}\n')
-    const ended = await run([...results, '--resume'], { cwd })
-    expect(ended).toMatchObject({ code: 2, out: '', requests: [] })
-    expect(ended.err).toMatch(/line 2: .*"i2"/)
+    expect(await run([...results, '--resume'], { cwd })).toMatchObject(rejected(2, /line 2: .*"i2"/))
     expect(resultsOf(cwd)).toHaveLength(3)
   })
 })
@@ -504,7 +511,7 @@ describe('the end of a batch', () => {
       `  to resume: ${advice}`,
       '',
     ])
-    const report = JSON.parse(readFileSync(join(cwd, 'report.json'), 'utf8'))
+    const report = readJson(cwd, 'report.json')
     expect(report.counts).toMatchObject({ ok: requests.length, failed: 0, notDone: left })
     const again = await run([...batch, '--results', path, '--resume'], world)
     expect([again.code, again.requests.length]).toEqual([0, 3 - saved.length])
@@ -565,9 +572,9 @@ describe('the end of a batch', () => {
     async (_, name, stdin) => {
       const world = { cwd: folderWith('\n\n'), ...(stdin === undefined ? {} : { stdin }) }
       const argv = ['chat', '--batch', name]
-      const done = await run(argv, world)
-      expect(done).toMatchObject({ code: 0, out: '', requests: [] })
-      expect(done.err).toMatch(/: it has no line with a request, so nothing was sent\n/)
+      expect(await run(argv, world)).toMatchObject(
+        rejected(0, /: it has no line with a request, so nothing was sent\n/),
+      )
       const failed = await run([...argv, '--fail-on-empty'], world)
       expect(failed).toMatchObject({ code: 2, out: '', requests: [] })
       expect(failed.err).toMatch(

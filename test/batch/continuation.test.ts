@@ -1,11 +1,11 @@
-import { readFileSync, writeFileSync } from 'node:fs'
+import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { CliError } from '../../src/errors.ts'
 import type { Exchange } from '../../src/wire/exchange.ts'
 import { answerInOrder, continued, events, piece, used, whole } from '../gateway/parts.ts'
 import { createIdleClock } from '../harness/clock.ts'
-import { answering, run, temporaryFolder } from '../harness/run.ts'
+import { answering, readText, run, temporaryFolder } from '../harness/run.ts'
 import { parseResults } from './pieces.ts'
 
 const noAnswer: Exchange = async (_, onSent) => {
@@ -37,7 +37,7 @@ async function runBatch(
     ...flags,
   ]
   const ended = await run(argv, { cwd, exchange, timers: createIdleClock() })
-  const read = (name: string) => readFileSync(join(cwd, name), 'utf8')
+  const read = (name: string) => readText(cwd, name)
   const results = parseResults(read('r'))
   const tokens = ended.requests.map(({ text }) => JSON.parse(text).continuationToken)
   return { ...ended, cwd, results, tokens, report: JSON.parse(read('report')) }
@@ -145,8 +145,7 @@ test('the result of a batch line that the deadline cancels contains the received
 })
 
 test('after a signal, a batch result contains the received parts of its answer, and --resume repeats the line', async () => {
-  const cwd = temporaryFolder()
-  writeFileSync(join(cwd, 'in'), '"x"\n"y"\n')
+  const cwd = temporaryFolder({ in: '"x"\n"y"\n' })
   const argv = ['chat', '--results', 'r', '--batch', 'in', '--concurrency', '1']
   const half = answering(piece('Half', continued('t1'), used(10, 20)))
   let clean: (exit: number) => string = () => ''
@@ -165,7 +164,7 @@ test('after a signal, a batch result contains the received parts of its answer, 
       },
     })
   })
-  expect(parseResults(readFileSync(join(cwd, 'r'), 'utf8'))).toMatchObject([
+  expect(parseResults(readText(cwd, 'r'))).toMatchObject([
     {
       index: 1,
       ok: false,

@@ -1,9 +1,9 @@
-import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { readdirSync, writeFileSync } from 'node:fs'
 import type { Socket } from 'node:net'
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
 import { execute, start } from '../harness/process.ts'
-import { answering, message, run, temporaryFolder } from '../harness/run.ts'
+import { answering, message, readJson, readText, run, temporaryFolder } from '../harness/run.ts'
 import { envFor, response, type Script, serve } from '../harness/server.ts'
 import { parseResults, upTo } from './pieces.ts'
 
@@ -23,7 +23,7 @@ const idsIn = (text: string) => parseResults(text).map(({ id }) => Number(id))
 
 const plain = ['chat', '--batch', 'in.ndjson', '--concurrency', '4']
 const argv = [...plain, '--results', 'r.ndjson']
-const resultsIn = (cwd: string) => idsIn(readFileSync(join(cwd, 'r.ndjson'), 'utf8'))
+const resultsIn = (cwd: string) => idsIn(readText(cwd, 'r.ndjson'))
 
 /** Starts a batch, answers four lines, and calls `act` while four more are running. */
 async function interrupt(act: (kill: (signal: NodeJS.Signals) => void, answerAll: () => void) => void) {
@@ -100,7 +100,7 @@ test('a batch exits with 11 at a file size limit, and --resume requests only lin
   expect(written.length).toBeGreaterThan(5)
   // Results that did not fit into the file are on stdout.
   const received = server.requests.length
-  const { counts } = JSON.parse(readFileSync(join(cwd, 'report.json'), 'utf8'))
+  const { counts } = readJson(cwd, 'report.json')
   expect(counts).toMatchObject({ ok: received, failed: 0, notDone: 40 - received })
   expect(full.err).toContain(
     `parley: ${received} ok · 0 failed · ${received - written.length} of these saved elsewhere`,
@@ -154,8 +154,7 @@ test('B07: in a deleted folder, parley exits with 11 only if it needs a file the
 })
 
 test("after 2,000 lines, a batch limits V8's young generation until it ends", async () => {
-  const cwd = temporaryFolder()
-  writeFileSync(join(cwd, 'in.ndjson'), '"x"\n'.repeat(2001))
+  const cwd = temporaryFolder({ 'in.ndjson': '"x"\n'.repeat(2001) })
   const log: (number | string)[] = []
   let line = 0
   const exchange = answering(message('ok'))

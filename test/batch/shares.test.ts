@@ -1,21 +1,20 @@
-import { readFileSync, writeFileSync } from 'node:fs'
+import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import type { Exchange } from '../../src/wire/exchange.ts'
-import { answering, message, run, temporaryFolder } from '../harness/run.ts'
+import { answering, message, readJson, readText, rejected, run, temporaryFolder } from '../harness/run.ts'
 import { indexes, inOrder, parseResults, type Result } from './pieces.ts'
 
 /** Ten lines, of which the fourth, the seventh and the tenth are equal. */
 const ten = Array.from({ length: 10 }, (_, at) => `{"prompt":"p ${at % 3 === 0 && at > 0 ? 'same' : at}"}`)
 
 function folderWith(lines: string[]): string {
-  const cwd = temporaryFolder()
-  writeFileSync(join(cwd, 'in.ndjson'), lines.map((line) => `${line}\n`).join(''))
+  const cwd = temporaryFolder({ 'in.ndjson': lines.map((line) => `${line}\n`).join('') })
   return cwd
 }
 
 const batch = ['chat', '--batch', 'in.ndjson']
-const reportIn = (cwd: string) => JSON.parse(readFileSync(join(cwd, 'report.json'), 'utf8'))
+const reportIn = (cwd: string) => readJson(cwd, 'report.json')
 const countsIn = (cwd: string) => reportIn(cwd).counts
 
 /** Creates an exchange that fails requests with one of these prompts. */
@@ -59,9 +58,9 @@ describe('--share', () => {
   test('--share exits with 2 for an invalid line, also if the line belongs to another share', async () => {
     const lines = [...ten.slice(0, 4), 'no', ...ten.slice(5)]
     for (const share of ['1/3', '2/3', '3/3']) {
-      const ended = await run([...batch, '--share', share], { cwd: folderWith(lines) })
-      expect(ended).toMatchObject({ code: 2, out: '', requests: [] })
-      expect(ended.err).toMatch(/line 5: it is not JSON/)
+      expect(await run([...batch, '--share', share], { cwd: folderWith(lines) })).toMatchObject(
+        rejected(2, /line 5: it is not JSON/),
+      )
       const piped = await run(['chat', '--batch', '-', '--share', share], { stdin: lines.join('\n') })
       expect(piped.code).toBe(2)
     }
@@ -77,7 +76,7 @@ describe('--share', () => {
       expect([again.code, again.requests.length]).toEqual([0, 1])
       expect(countsIn(cwd)).toEqual({ total: 5, ok: 1, failed: 0, skipped: 4, notDone: 0 })
     }
-    const joined = ['1.ndjson', '2.ndjson'].map((name) => readFileSync(join(cwd, name), 'utf8')).join('')
+    const joined = ['1.ndjson', '2.ndjson'].map((name) => readText(cwd, name)).join('')
     writeFileSync(join(cwd, 'all.ndjson'), joined)
     const whole = await run([...batch, '--results', 'all.ndjson', '--resume'], { cwd })
     expect([whole.code, whole.requests]).toEqual([0, []])

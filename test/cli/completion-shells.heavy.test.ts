@@ -1,10 +1,10 @@
 import { spawnSync } from 'node:child_process'
-import { chmodSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { chmodSync, mkdirSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { loadAllCommands } from '../../src/cli/loaded-commands.ts'
 import { childEnvironment } from '../harness/environment.ts'
-import { run, temporaryFolder } from '../harness/run.ts'
+import { readText, run, temporaryFolder } from '../harness/run.ts'
 
 interface Shell {
   name: string
@@ -101,7 +101,7 @@ function type(shell: Shell, home: string, lines: string[]): string[] {
     env: environment(home),
     input: [shell.forget, ...lines, 'exit', ''].join('\n'),
   })
-  return readFileSync(join(home, 'words'), 'utf8').split('\n').slice(0, -1)
+  return readText(home, 'words').split('\n').slice(0, -1)
 }
 
 const completed: [typed: string, called: string][] = [

@@ -1,5 +1,3 @@
-import { writeFileSync } from 'node:fs'
-import { join } from 'node:path'
 import { Command, Option } from 'commander'
 import { expect, test } from 'vitest'
 import { commandEntries } from '../../src/cli/command-tree.ts'
@@ -21,10 +19,7 @@ test.each([
   ['policy check p.json --header a:b', '--header works only with --session'],
   ['events send hi -s s --raw --ids', '--raw and --ids exclude each other'],
 ])('parley exits with 2 if one of the flags would have no effect: %s', async (line, expectedText) => {
-  const cwd = temporaryFolder()
-  writeFileSync(join(cwd, 'b.nd'), '"a"\n')
-  writeFileSync(join(cwd, 's.json'), '{}')
-  writeFileSync(join(cwd, 'p.json'), '{"rules":[]}')
+  const cwd = temporaryFolder({ 'b.nd': '"a"\n', 's.json': '{}', 'p.json': '{"rules":[]}' })
   const { code, out, err, requests } = await run(line.split(' '), { cwd, env: { PARLEY_IMAGE_MODEL: 'm' } })
   expect({ code, out, err, requests }).toEqual({
     code: 2,
@@ -35,8 +30,7 @@ test.each([
 })
 
 test('--batch accepts --no-stream and --no-markdown, although a batch neither streams nor lays out', async () => {
-  const cwd = temporaryFolder()
-  writeFileSync(join(cwd, 'b.nd'), '"a"\n')
+  const cwd = temporaryFolder({ 'b.nd': '"a"\n' })
   const argv = ['chat', '--batch', 'b.nd', '--no-stream', '--no-markdown']
   expect(await run(argv, { cwd })).toMatchObject({ code: 0 })
 })

@@ -1,9 +1,7 @@
-import { readFileSync, writeFileSync } from 'node:fs'
-import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { createEmulator } from '../../src/emulator/emulator.ts'
 import { createFormatSchema, type FormatName, formatFields, requireFormats } from '../harness/formats.ts'
-import { answering, message, run, temporaryFolder } from '../harness/run.ts'
+import { answering, message, readJson, run, temporaryFolder } from '../harness/run.ts'
 import { readTopicBlocks } from './pages.ts'
 
 /** Fields of release 0.1.0, which must remain until 1.0.0. */
@@ -50,11 +48,10 @@ test.each<[string, string[], object]>([
   ['a run', ['events', 'run', 'use a {}', '-s', 's', '--no-stdin', '--policy', 'p', '--audit', 'a'], {}],
   ['a run that waits', ['events', 'run', 'use a {}', '-s', 's', '--no-stdin', '--audit', 'a'], {}],
 ])('the output of %s has the fields that "parley help formats" documents', async (_, argv, world) => {
-  const cwd = temporaryFolder()
-  writeFileSync(join(cwd, 'p'), '{"rules":[],"default":{"decision":"deny"}}')
+  const cwd = temporaryFolder({ p: '{"rules":[],"default":{"decision":"deny"}}' })
   const line = [...argv, '--errors', 'json', '--report', 'r']
   const ended = await run(line, { cwd, exchange: createEmulator({}), ...world })
   requireFormats(line, { ...ended, cwd })
   const hasReport = ended.code !== 2
-  if (hasReport) expect(JSON.parse(readFileSync(join(cwd, 'r'), 'utf8')).exit).toBe(ended.code)
+  if (hasReport) expect(readJson(cwd, 'r').exit).toBe(ended.code)
 })

@@ -1,5 +1,3 @@
-import { writeFileSync } from 'node:fs'
-import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { run, temporaryFolder } from '../harness/run.ts'
 
@@ -85,8 +83,7 @@ test.each([
 test('a program can build a valid command line of every command from help --json alone', async () => {
   const commands = await listCommands()
   expect(commands.length).toBeGreaterThan(15)
-  const cwd = temporaryFolder()
-  writeFileSync(join(cwd, 'x'), '{"rules":[],"default":{"decision":"deny"}}')
+  const cwd = temporaryFolder({ x: '{"rules":[],"default":{"decision":"deny"}}' })
   for (const command of commands) {
     const words = command.arguments.map(
       ({ name, values }) => values?.[0] ?? (name === 'key' ? 'timeout' : 'x'),

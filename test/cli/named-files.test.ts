@@ -2,7 +2,7 @@ import { existsSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { execute } from '../harness/process.ts'
-import { answering, configFolder, message, run, temporaryFolder } from '../harness/run.ts'
+import { answering, configFolder, message, readText, run, temporaryFolder } from '../harness/run.ts'
 
 const policy = '{"rules":[],"default":{"decision":"deny"}}'
 const thread = '{"contents":[]}'
@@ -44,7 +44,7 @@ test.each<[argv: string[], expectedText: string, text?: string]>([
     const ended = await run(argv, { cwd })
     expect(ended).toMatchObject({ code: 2, out: '', requests: [] })
     expect(ended.err).toBe(`parley: ${expectedText} are the same file\n`)
-    expect(existsSync(join(cwd, 'a')) ? readFileSync(join(cwd, 'a'), 'utf8') : undefined).toBe(text)
+    expect(existsSync(join(cwd, 'a')) ? readText(cwd, 'a') : undefined).toBe(text)
   },
 )
 
@@ -55,7 +55,7 @@ test('F30: parley exits with 2 if -o names the file of --thread by another path'
   symlinkSync('.', join(cwd, 'here'))
   const ended = await run([...chat, '-o', 'folder/../a', '--thread', 'a'], { cwd })
   expect(ended).toMatchObject({ code: 2, requests: [] })
-  expect(readFileSync(join(cwd, 'a'), 'utf8')).toBe(thread)
+  expect(readText(cwd, 'a')).toBe(thread)
   const fresh = await run([...chat, '-o', 'here/new', '--thread', join(cwd, 'new')], { cwd })
   expect(fresh).toMatchObject({ code: 2, requests: [] })
 })
@@ -125,5 +125,5 @@ test.each([
   const cwd = folderWith(thread)
   const ended = await execute([...chat, '--thread', 'a'], { cwd, before })
   expect(ended).toMatchObject({ code: 2, err: `parley: ${file} and --thread are the same file\n` })
-  expect(readFileSync(join(cwd, 'a'), 'utf8')).toBe(thread)
+  expect(readText(cwd, 'a')).toBe(thread)
 })

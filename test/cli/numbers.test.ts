@@ -1,7 +1,5 @@
-import { writeFileSync } from 'node:fs'
-import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import { answering, message, run, temporaryFolder } from '../harness/run.ts'
+import { answering, message, rejected, run, temporaryFolder } from '../harness/run.ts'
 
 const long = '123456789'.repeat(40)
 
@@ -14,9 +12,7 @@ test.each([
 ])(
   'P53: chat and image send the exact number of %s, and chat also with -i FILE or --batch',
   async (_, flag, value, field) => {
-    const cwd = temporaryFolder()
-    writeFileSync(join(cwd, 'body.json'), '{"contents": [], "x": 1.10}')
-    writeFileSync(join(cwd, 'lines'), '"hi"\n')
+    const cwd = temporaryFolder({ 'body.json': '{"contents": [], "x": 1.10}', lines: '"hi"\n' })
     for (const argv of [
       ['chat', 'hi'],
       ['image', 'hi', '-m', 'a'],
@@ -78,7 +74,5 @@ test.each([
   ['chat x --retries', '1.5', '--retries 1.5: must be a whole number'],
   ['chat x --retries', long, ': must be at most 100'],
 ])('parley exits with 2 for an invalid number of a flag: %s %s', async (command, value, expectedText) => {
-  const ended = await run([...command.split(' '), value])
-  expect(ended).toMatchObject({ code: 2, out: '', requests: [] })
-  expect(ended.err).toContain(expectedText)
+  expect(await run([...command.split(' '), value])).toMatchObject(rejected(2, expectedText))
 })

@@ -1,7 +1,15 @@
 import { mkdirSync, readdirSync, readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import { answering, message, ownerOnlyMode, run, temporaryFolder } from '../harness/run.ts'
+import {
+  answering,
+  message,
+  ownerOnlyMode,
+  readText,
+  rejected,
+  run,
+  temporaryFolder,
+} from '../harness/run.ts'
 import { createFailingStdout } from '../harness/stdout.ts'
 
 test('chat exits with 11 and saves the answer in the temporary folder if -o is on a full disk (needs /dev/full)', async () => {
@@ -23,9 +31,7 @@ test.each([
   ['image -o FILE', ['image', 'hi', '-m', 'm', '-o', '/proc/a.png']],
   ['image -o DIR/', ['image', 'hi', '-m', 'm', '-o', '/proc/']],
 ])('parley sends nothing if no file can be created in the folder of %s (needs /proc)', async (_, argv) => {
-  const ended = await run(argv)
-  expect(ended).toMatchObject({ code: 11, out: '', requests: [] })
-  expect(ended.err).toMatch(/^parley: \/proc\//)
+  expect(await run(argv)).toMatchObject(rejected(11, /^parley: \/proc\//))
 })
 
 test('image prints the image as base64 on stderr if it can be saved nowhere', async () => {
@@ -46,5 +52,5 @@ test('chat -o FILE saves the answer as FILE.part if FILE has become a folder', a
   })
   expect(ended).toMatchObject({ code: 11, out: '' })
   expect(JSON.parse(ended.err).error.kept).toBe('a.txt.part')
-  expect(readFileSync(join(cwd, 'a.txt.part'), 'utf8')).toBe('paid for')
+  expect(readText(cwd, 'a.txt.part')).toBe('paid for')
 })

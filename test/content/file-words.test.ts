@@ -1,7 +1,7 @@
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
-import { run, temporaryFolder } from '../harness/run.ts'
+import { rejected, run, temporaryFolder } from '../harness/run.ts'
 
 const png = Buffer.from(
   'iVBORw0KGgoAAAANSUhEUgAAACAAAAAgAQMAAABJtOi3AAAAA1BMVEUuoG6RpKaGAAAADElEQVR42mNg',
@@ -56,7 +56,7 @@ test.each([
   [['chat', 'What is it?'], 'an image, audio, video or PDF file'],
   [['events', 'send', '-s', 's', 'What is it?'], 'an image or PDF file'],
 ])('parley exits with 2 and names -f - if stdin is an image: %j', async (argv, kinds) => {
-  const ended = await run(argv, { stdin: png })
-  expect(ended).toMatchObject({ code: 2, out: '', requests: [] })
-  expect(ended.err).toContain(`stdin: not UTF-8 text on line 1: -f - adds ${kinds}; if it`)
+  expect(await run(argv, { stdin: png })).toMatchObject(
+    rejected(2, `stdin: not UTF-8 text on line 1: -f - adds ${kinds}; if it`),
+  )
 })

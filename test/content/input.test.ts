@@ -47,8 +47,7 @@ test.each([
 })
 
 describe('empty stdin', () => {
-  const cwd = temporaryFolder()
-  writeFileSync(join(cwd, 'rules.json'), '{"rules":[]}')
+  const cwd = temporaryFolder({ 'rules.json': '{"rules":[]}' })
 
   test.each([
     ['the words of chat', ['chat', 'Review']],
@@ -73,8 +72,7 @@ describe('empty stdin', () => {
 })
 
 describe('parley rejects input that is not UTF-8', () => {
-  const cwd = temporaryFolder()
-  writeFileSync(join(cwd, 'latin1.txt'), Buffer.from('One\ncaf\xe9\n', 'latin1'))
+  const cwd = temporaryFolder({ 'latin1.txt': Buffer.from('One\ncaf\xe9\n', 'latin1') })
   const latin1 = 'not UTF-8 text on line 2: if it is text, iconv -f latin1 -t utf-8 converts it'
 
   test.each([
@@ -108,16 +106,14 @@ describe('chat sends a JSON body with the edits of flags', () => {
     '{ "contents": [ {"role":"user", "parts":[{"text":"a","z":1}]} ], "n": 1.10, "big": 123456789012345678901 }'
 
   test('chat sends a body from stdin or -i byte for byte', async () => {
-    const cwd = temporaryFolder()
-    writeFileSync(join(cwd, 'b.json'), `\ufeff${body}`)
+    const cwd = temporaryFolder({ 'b.json': `\ufeff${body}` })
     expect((await run(['chat'], { stdin: body })).requests[0]?.text).toBe(body)
     expect((await run(['chat', '-i', 'b.json'], { cwd })).requests[0]?.text).toBe(body)
     expect((await run(['chat', '-i', '-'], { stdin: body })).requests[0]?.text).toBe(body)
   })
 
   test('chat adds words, then the fields of flags, then --set to a body, and keeps the rest byte for byte', async () => {
-    const cwd = temporaryFolder()
-    writeFileSync(join(cwd, 'b.json'), body)
+    const cwd = temporaryFolder({ 'b.json': body })
     const argv = [
       'chat',
       'more',
@@ -188,9 +184,7 @@ test.each<[name: string, argv: string[], stdin: string | undefined, expectedText
 ])(
   'parley sends nothing, exits with 2 and prints one error line for %s',
   async (_, argv, stdin, expectedText) => {
-    const cwd = temporaryFolder()
-    writeFileSync(join(cwd, 'b.json'), '{"contents": [{"role": "user"')
-    writeFileSync(join(cwd, 'huge'), '')
+    const cwd = temporaryFolder({ 'b.json': '{"contents": [{"role": "user"', huge: '' })
     truncateSync(join(cwd, 'huge'), 2 ** 40)
     const ended = await run(argv, { cwd, ...(stdin === undefined ? {} : { stdin }) })
     expect(ended).toMatchObject({ code: 2, out: '', requests: [] })

@@ -1,4 +1,4 @@
-import { readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import { readdirSync, readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { createSchemaValidator } from '../../src/content/schema/validator.ts'
@@ -6,7 +6,15 @@ import { realTimers, type Timers } from '../../src/timers.ts'
 import type { Exchange } from '../../src/wire/exchange.ts'
 import { createClock } from '../harness/clock.ts'
 import { execute, start } from '../harness/process.ts'
-import { answering, message, ownerOnlyMode, run as runFast, temporaryFolder } from '../harness/run.ts'
+import {
+  answering,
+  message,
+  ownerOnlyMode,
+  readJson,
+  readText,
+  run as runFast,
+  temporaryFolder,
+} from '../harness/run.ts'
 import { envFor, response, serve } from '../harness/server.ts'
 
 /**
@@ -45,8 +53,7 @@ const person = {
 }
 
 const folderWith = (schema: unknown): string => {
-  const cwd = temporaryFolder()
-  writeFileSync(join(cwd, 's.json'), typeof schema === 'string' ? schema : JSON.stringify(schema))
+  const cwd = temporaryFolder({ 's.json': typeof schema === 'string' ? schema : JSON.stringify(schema) })
   return cwd
 }
 
@@ -115,14 +122,14 @@ describe('answer that does not match its schema', () => {
     expect(ended.err).toContain(
       '\n  the answer begins: Sure! Here is what you asked for: {"name": "Ada"} xxx',
     )
-    expect(readFileSync(join(TMPDIR, name), 'utf8')).toBe(text)
+    expect(readText(TMPDIR, name)).toBe(text)
     expect(statSync(join(TMPDIR, name)).mode & 0o777).toBe(ownerOnlyMode)
   })
 
   test('--schema saves only the last mismatching answer, and none that is empty', async () => {
     const { keptIn, TMPDIR, ...place } = world()
     await run([...argv, '--schema-retries', '1'], { ...place, exchange: answers('no', 'nor this') })
-    expect(keptIn().map((name) => readFileSync(join(TMPDIR, name), 'utf8'))).toEqual(['nor this'])
+    expect(keptIn().map((name) => readText(TMPDIR, name))).toEqual(['nor this'])
     await run(argv, { ...place, exchange: answering(message(' \n')) })
     expect(keptIn()).toHaveLength(1)
   })
@@ -148,7 +155,7 @@ test('--stream with --schema prints an answer only after its check, and saves a 
   expect(await run(argv, { cwd, exchange: whole })).toMatchObject({ code: 0, out: '[1,2]\n', err: '' })
   const broken = await run([...argv, '-o', 'a'], { cwd, exchange: streaming(delta('[1,')) })
   expect(broken).toMatchObject({ code: 8, out: '' })
-  expect(readFileSync(join(cwd, 'a.part'), 'utf8')).toBe('[1,')
+  expect(readText(cwd, 'a.part')).toBe('[1,')
 })
 
 test('--schema with --raw is a usage error', async () => {
@@ -174,7 +181,7 @@ test('--schema-retries sends the mismatches to the model as further turns', asyn
   ])
   expect(contents[1].parts).toEqual([{ text: '{"name":1,"age":1}' }])
   expect(contents[2].parts[0].text).toContain('$.name: type: ')
-  expect(JSON.parse(readFileSync(join(cwd, 'r.json'), 'utf8'))).toMatchObject({
+  expect(readJson(cwd, 'r.json')).toMatchObject({
     attempts: 3,
     usage: { totalTokens: 24 },
   })
@@ -184,23 +191,23 @@ test('--schema-retries sends the mismatches to the model as further turns', asyn
   })
   expect(failed).toMatchObject({ code: 8, out: '' })
   expect(JSON.parse(failed.err).error.attempts).toBe(3)
-  expect(JSON.parse(readFileSync(join(cwd, 'r.json'), 'utf8')).attempts).toBe(3)
+  expect(readJson(cwd, 'r.json').attempts).toBe(3)
 })
 
 test('--thread with --schema stores only the question and the matching answer', async () => {
   const cwd = folderWith(person)
   const argv = ['chat', 'Who?', '--schema', 's.json', '--schema-retries', '1', '--thread', 't.json']
   await run(argv, { cwd, exchange: answers('no', `\`\`\`json\n${fitting}\n\`\`\``) })
-  expect(JSON.parse(readFileSync(join(cwd, 't.json'), 'utf8'))).toEqual({
+  expect(readJson(cwd, 't.json')).toEqual({
     model: 'alpha-2.5-pro',
     contents: [
       { role: 'user', parts: [{ text: 'Who?' }] },
       { role: 'model', parts: [{ text: fitting }] },
     ],
   })
-  const before = readFileSync(join(cwd, 't.json'), 'utf8')
+  const before = readText(cwd, 't.json')
   expect((await run(argv, { cwd, exchange: answers('no', 'no') })).code).toBe(8)
-  expect(readFileSync(join(cwd, 't.json'), 'utf8')).toBe(before)
+  expect(readText(cwd, 't.json')).toBe(before)
 })
 
 test('a batch with --schema writes the JSON of a matching answer to the result, and otherwise the failure', async () => {

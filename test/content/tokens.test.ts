@@ -1,7 +1,5 @@
-import { readFileSync } from 'node:fs'
-import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
-import { answering, message, run, temporaryFolder } from '../harness/run.ts'
+import { answering, message, readJson, run, temporaryFolder } from '../harness/run.ts'
 
 const native = (usageMetadata: object) =>
   JSON.stringify({
@@ -72,6 +70,6 @@ describe('total tokens of an answer', () => {
     const { code, err } = await run(['chat', 'x', '--usage', '--report', 'r'], { cwd, exchange })
     expect(code).toBe(0)
     expect(err).toContain(footer)
-    expect(JSON.parse(readFileSync(join(cwd, 'r'), 'utf8')).usage.totalTokens).toBe(total)
+    expect(readJson(cwd, 'r').usage.totalTokens).toBe(total)
   })
 })

@@ -1,8 +1,6 @@
-import { readFileSync, writeFileSync } from 'node:fs'
-import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import type { Exchange } from '../../src/wire/exchange.ts'
-import { answering, message, run, temporaryFolder } from '../harness/run.ts'
+import { answering, message, readJson, run, temporaryFolder } from '../harness/run.ts'
 
 /** Runs a chat. Returns its footer and the usage in its report. */
 async function chat(body: string) {
@@ -10,7 +8,7 @@ async function chat(body: string) {
   const argv = ['chat', 'x', '--usage', '--report', 'r']
   const { code, err } = await run(argv, { cwd, exchange: answering(body) })
   expect(code).toBe(0)
-  return { err, usage: JSON.parse(readFileSync(join(cwd, 'r'), 'utf8')).usage }
+  return { err, usage: readJson(cwd, 'r').usage }
 }
 
 const withOutput = (count: string) => message('Hi').replace('"output_tokens":5', `"output_tokens":${count}`)
@@ -26,8 +24,7 @@ describe('token counts that parley cannot read', () => {
   )
 
   test('a batch with an unreadable token count prints "at least" before the sum of the others', async () => {
-    const cwd = temporaryFolder()
-    writeFileSync(join(cwd, 'in'), '"a"\n"b"\n"c"\n')
+    const cwd = temporaryFolder({ in: '"a"\n"b"\n"c"\n' })
     const exchange: Exchange = (request) => {
       const isSecond = Buffer.from(request.body ?? []).includes('"b"')
       return answering(isSecond ? withOutput('"5"') : message('Hi'))(request)
@@ -43,7 +40,7 @@ describe('token counts that parley cannot read', () => {
     ])
     expect(err).toContain('line 2: the answer has no token count; it counts as 0 tokens')
     expect(err).toContain('3 ok · 0 failed · at least 16 tokens · ')
-    const { usage } = JSON.parse(readFileSync(join(cwd, 'r'), 'utf8'))
+    const { usage } = readJson(cwd, 'r')
     expect(usage).toMatchObject({ inputTokens: 9, outputTokens: null, totalTokens: null })
   })
 })

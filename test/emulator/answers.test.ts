@@ -76,8 +76,7 @@ test.each(schemas)('the emulator answers with JSON that matches the schema: %s',
 test.each(['prompt', 'native'])(
   'the emulator answers chat --schema-via %s with JSON that matches the schema',
   async (via) => {
-    const cwd = temporaryFolder()
-    writeFileSync(join(cwd, 's.json'), '{"enum":["pass","block"]}')
+    const cwd = temporaryFolder({ 's.json': '{"enum":["pass","block"]}' })
     const argv = ['chat', 'hello', '--schema', 's.json', '--schema-via', via]
     const exchange = createEmulator({})
     expect(await run(argv, { cwd, exchange, timers: realTimers })).toMatchObject({ code: 0, out: '"pass"\n' })

@@ -95,8 +95,7 @@ test.each([
   ['{"type":"user.message"}\n{"type":', "line 2 is not an event in the form that 'events list --raw' prints"],
   ['5', 'line 1 is not an event'],
 ])('serve --session exits with 2 for the invalid recording %j', async (text, expectedText) => {
-  const cwd = temporaryFolder()
-  writeFileSync(join(cwd, 's.ndjson'), text)
+  const cwd = temporaryFolder({ 's.ndjson': text })
   const { code, err } = await run(['serve', '--session', 's.ndjson', '--port', '65536'], { cwd })
   expect(code).toBe(2)
   expect(err).toContain(`s.ndjson: ${expectedText}`)

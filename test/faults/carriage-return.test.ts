@@ -1,5 +1,3 @@
-import { writeFileSync } from 'node:fs'
-import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { answering, message, run, temporaryFolder } from '../harness/run.ts'
 
@@ -33,8 +31,7 @@ const commands: [shown: string, argv: string[], exchange: ReturnType<typeof answ
 test.each(commands)(
   'V04: parley %s prints no raw carriage return from a response on a terminal',
   async (_, argv, exchange, code = 0) => {
-    const cwd = temporaryFolder()
-    writeFileSync(join(cwd, 'lines'), '"hi"\n')
+    const cwd = temporaryFolder({ lines: '"hi"\n' })
     const ended = await run(argv, { exchange, cwd, tty: ['stdout', 'stderr'], env: { PARLEY_RETRIES: '0' } })
     expect(ended.code).toBe(code)
     // The text around the carriage return must arrive.

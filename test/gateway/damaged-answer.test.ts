@@ -1,5 +1,3 @@
-import { writeFileSync } from 'node:fs'
-import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { parseResults } from '../batch/pieces.ts'
 import { answering, message, run, temporaryFolder } from '../harness/run.ts'
@@ -33,8 +31,7 @@ describe('answer with bytes that are not UTF-8', () => {
 
 describe('warnings in the result of a batch line', () => {
   async function runBatch(argv: string[], ...bodies: (string | Uint8Array)[]) {
-    const cwd = temporaryFolder()
-    writeFileSync(join(cwd, 'in'), bodies.map((_, at) => `"${at}"\n`).join(''))
+    const cwd = temporaryFolder({ in: bodies.map((_, at) => `"${at}"\n`).join('') })
     const exchange = answerInOrder(...bodies.map((body) => answering(body)))
     const ended = await run([...argv, '--batch', 'in', '--concurrency', '1', '-q'], { cwd, exchange })
     return { ...ended, results: parseResults(ended.out) }

@@ -1,11 +1,11 @@
-import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdirSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { CliError } from '../../src/errors.ts'
 import type { StdStream } from '../../src/io/output.ts'
 import { realTimers } from '../../src/timers.ts'
 import type { Exchange } from '../../src/wire/exchange.ts'
-import { answering, message, run, temporaryFolder } from '../harness/run.ts'
+import { answering, message, readText, run, temporaryFolder } from '../harness/run.ts'
 import { createFailingStdout } from '../harness/stdout.ts'
 import { imageAnswer, inline, png } from './image/image.ts'
 import { piece, whole } from './parts.ts'
@@ -38,13 +38,12 @@ const stdoutWithBug: StdStream = {
 
 /** Runs parley with a new temporary folder. Returns the content of the saved files. */
 async function runSaving(argv: string[], exchange: Exchange, stdout?: StdStream) {
-  const cwd = temporaryFolder()
-  writeFileSync(join(cwd, 's'), 'true')
+  const cwd = temporaryFolder({ s: 'true' })
   const env = { TMPDIR: cwd, PARLEY_IMAGE_MODEL: 'm' }
   // The schema check runs in a thread, so a fast test clock could exceed its time limit.
   const timers = realTimers
   const ended = await run(argv, { cwd, env, exchange, timers, ...(stdout ? { stdout } : {}) })
-  const read = (name: string) => readFileSync(join(cwd, name), 'utf8')
+  const read = (name: string) => readText(cwd, name)
   const saved = readdirSync(cwd).filter((name) => name.startsWith('parley-'))
   for (const name of saved) expect(ended.err).toContain(`is saved as ${join(cwd, name)}`)
   return { ...ended, cwd, read, saved: saved.map(read) }
@@ -130,7 +129,7 @@ test.each(['an uncaught error', 'an empty event loop'])(
     })
     const { error } = JSON.parse(err)
     expect(error).toMatchObject({ kind: 'unexpected', exit: code, kept: 'a.part' })
-    expect(readFileSync(join(cwd, 'a.part'), 'utf8')).toBe('paid')
+    expect(readText(cwd, 'a.part')).toBe('paid')
   },
 )
 

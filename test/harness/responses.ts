@@ -1,5 +1,6 @@
 import { CliError } from '../../src/errors.ts'
-import type { HttpResponse } from '../../src/wire/exchange.ts'
+import type { Exchange, HttpResponse } from '../../src/wire/exchange.ts'
+import { answering } from './run.ts'
 
 /** Returns a response with this body. Default content type: JSON. */
 export function createResponse(
@@ -23,4 +24,39 @@ export function createResponse(
 export async function* createCutBody(text: string): AsyncGenerator<Uint8Array> {
   yield Buffer.from(text)
   throw new CliError('response', 'the connection broke off', { sent: 'yes', isCutOff: true })
+}
+
+/** Gets no answer to a request that was sent. */
+export const unanswered: Exchange = async (_, onSent) => {
+  onSent?.()
+  throw new CliError('unknown', 'the connection was closed before an answer')
+}
+
+/** Cannot connect, so the request is not sent. */
+export const unreachable: Exchange = async () => {
+  throw new CliError('not-sent', 'the connection was refused')
+}
+
+/** Answers with these chunks of a body, calls `act`, and then fails with the error that it returns, if any. */
+export const breaking =
+  (chunks: string | string[], act: () => unknown, contentType = 'application/json', status = 200): Exchange =>
+  async (...call) => {
+    const response = await answering(chunks, { status, headers: { 'content-type': contentType } })(...call)
+    async function* body() {
+      yield* response.body
+      const error = await act()
+      if (error instanceof Error) throw error
+    }
+    return { ...response, body: body() }
+  }
+
+/** Answers the requests in order, each with a JSON body or by an exchange. */
+export function answerInOrder(...answers: (string | Exchange)[]): Exchange {
+  let count = 0
+  return (request, onSent) => {
+    const next = answers[count++]
+    if (next === undefined) throw new Error(`request ${count} was not expected`)
+    onSent?.()
+    return (typeof next === 'string' ? answering(next) : next)(request, onSent)
+  }
 }

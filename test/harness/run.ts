@@ -1,8 +1,8 @@
-import { mkdtempSync, readdirSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { Readable, Writable } from 'node:stream'
-import { onTestFailed, TestRunner } from 'vitest'
+import { expect, onTestFailed, TestRunner } from 'vitest'
 import type { Host } from '../../src/context.ts'
 import { createEmulator } from '../../src/emulator/emulator.ts'
 import type { StdStream } from '../../src/io/output.ts'
@@ -64,7 +64,19 @@ export const credentials = {
   PARLEY_API_KEY: 'canary-key-0123456789',
 }
 
-export const temporaryFolder = () => mkdtempSync(join(tmpdir(), 'parley-test-'))
+/** Creates a folder with these files, given by path. */
+export function temporaryFolder(files: Record<string, string | Uint8Array> = {}): string {
+  const folder = mkdtempSync(join(tmpdir(), 'parley-test-'))
+  for (const [path, content] of Object.entries(files)) {
+    mkdirSync(dirname(join(folder, path)), { recursive: true })
+    writeFileSync(join(folder, path), content)
+  }
+  return folder
+}
+
+export const readText = (folder: string, name: string) => readFileSync(join(folder, name), 'utf8')
+
+export const readJson = (folder: string, name: string) => JSON.parse(readText(folder, name))
 
 /** Empty folders of earlier runs, for reuse, because creating a folder can take longer than a run. */
 const emptyFolders: string[] = []
@@ -129,6 +141,23 @@ export async function run(argv: string[], options: RunOptions = {}): Promise<End
   printIfTestFails(argv, { code, err, requests })
   if (options.cwd === undefined && readdirSync(cwd).length === 0) emptyFolders.push(cwd)
   return { code, requests, outBytes: stdout.bytes(), out, err }
+}
+
+/** Fields of a run that ends with this code before it prints or sends anything, and prints this message. */
+export const rejected = (code: number, err: string | RegExp) => ({
+  code,
+  out: '',
+  requests: [],
+  err: typeof err === 'string' ? expect.stringContaining(err) : expect.stringMatching(err),
+})
+
+/** Creates the option `onSignal`, and a function that simulates a signal and returns what parley prints. */
+export function createInterrupt() {
+  let act: (exit: number) => string = () => ''
+  const onSignal = (given: typeof act) => {
+    act = given
+  }
+  return { onSignal, interrupt: (exit = 130) => act(exit) }
 }
 
 /** Maximum length of each text that is printed for a failed test. */

@@ -18,7 +18,7 @@ import { join } from 'node:path'
 import { describe, expect, onTestFinished, test, vi } from 'vitest'
 import { CliError } from '../../src/errors.ts'
 import type { Exchange } from '../../src/wire/exchange.ts'
-import { answering, configFolder, message, run, temporaryFolder } from '../harness/run.ts'
+import { answering, configFolder, message, readText, run, temporaryFolder } from '../harness/run.ts'
 import { createAgentService, type Event, getLockPath } from '../harness/session-service.ts'
 
 const modeOf = (path: string): string => (lstatSync(path).mode & 0o777).toString(8)
@@ -41,7 +41,7 @@ test.each([
     expect(err).toContain(
       `the audit file a.ndjson: it was ${change} while this run wrote it: restore the file, or `,
     )
-    expect([service.posts, readFileSync(join(cwd, 'runs'), 'utf8')]).toEqual([0, 'ran\n'])
+    expect([service.posts, readText(cwd, 'runs')]).toEqual([0, 'ran\n'])
   },
 )
 
@@ -73,8 +73,7 @@ const lockingCommands: [command: string, argv: string[], lock: string][] = [
 
 /** Returns a folder with the file `in`, a batch of three lines. */
 function makeBatchFolder(): string {
-  const cwd = temporaryFolder()
-  writeFileSync(join(cwd, 'in'), '"one"\n"two"\n"three"\n')
+  const cwd = temporaryFolder({ in: '"one"\n"two"\n"three"\n' })
   return cwd
 }
 
@@ -167,7 +166,7 @@ describe('parley stops if another run takes its lock file (needs files replaced 
     const tool = `count=echo ran >> runs; : > x; mv x ${path}`
     const argv = ['events', 'run', 'go', '-s', 's1', '--no-stdin', '--audit', 'a.ndjson', '--tool', tool]
     const { code } = await run(argv, { cwd, exchange: service.exchange })
-    expect([code, service.posts, readFileSync(join(cwd, 'runs'), 'utf8')]).toEqual([11, 0, 'ran\n'])
+    expect([code, service.posts, readText(cwd, 'runs')]).toEqual([11, 0, 'ran\n'])
     expect(existsSync(join(cwd, path))).toBe(true)
   })
 
@@ -182,7 +181,7 @@ describe('parley stops if another run takes its lock file (needs files replaced 
     const argv = ['chat', 'hi', '--thread', 'notes', '--errors', 'json']
     const { code, out, err } = await run(argv, { cwd, exchange, env: { TMPDIR: cwd } })
     const { error } = JSON.parse(err.trim().split('\n').at(-1) ?? '')
-    expect([code, out, readFileSync(join(cwd, 'notes'), 'utf8')]).toEqual([11, 'Hi\n', thread])
+    expect([code, out, readText(cwd, 'notes')]).toEqual([11, 'Hi\n', thread])
     expect(readFileSync(error.kept, 'utf8')).toBe('Hi')
     expect(error.message).toBe(
       `notes: another parley process took over its lock; the received data is saved as ${error.kept}`,
@@ -311,15 +310,13 @@ describe.each(Object.entries(writingCommands))(
       ['a file', 'victim'],
       ['a missing file', 'nowhere'],
     ])(`${command} exits with 11 before sending if its file is a symbolic link to %s`, async (_, target) => {
-      const cwd = temporaryFolder()
-      writeFileSync(join(cwd, 'in'), '"a"\n')
-      writeFileSync(join(cwd, 'victim'), '')
+      const cwd = temporaryFolder({ in: '"a"\n', victim: '' })
       symlinkSync(target, join(cwd, 'out'))
       const { code, err, requests } = await run([...argv, 'out'], { cwd })
       expect([code, requests, readlinkSync(join(cwd, 'out'))]).toEqual([11, [], target])
       expect(err).toContain('out: ')
       if (argv.includes('-o')) expect(err).toContain('\n  nothing was sent\n')
-      expect(readFileSync(join(cwd, 'victim'), 'utf8')).toBe('')
+      expect(readText(cwd, 'victim')).toBe('')
       expect(readdirSync(cwd).sort()).toEqual(['in', 'out', 'victim'])
     })
   },

@@ -1,9 +1,9 @@
-import { existsSync, readFileSync, writeFileSync } from 'node:fs'
+import { existsSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import type { Exchange } from '../../src/wire/exchange.ts'
 import { createIdleClock } from '../harness/clock.ts'
-import { run, temporaryFolder } from '../harness/run.ts'
+import { readText, run, temporaryFolder } from '../harness/run.ts'
 import { type AgentService, createAgentService, type Event } from '../harness/session-service.ts'
 
 const clock = createIdleClock()
@@ -70,7 +70,7 @@ async function runWithOtherClient({ ids, act, when, echoes }: Scenario): Promise
   })
   const cwd = temporaryFolder()
   const listStartedCommands = () =>
-    existsSync(join(cwd, 'runs')) ? readFileSync(join(cwd, 'runs'), 'utf8').trim().split('\n') : []
+    existsSync(join(cwd, 'runs')) ? readText(cwd, 'runs').trim().split('\n') : []
   const wrong: string[] = []
   let startedBefore: string[] | undefined
   const actOnce = () => {
@@ -104,7 +104,7 @@ async function runWithOtherClient({ ids, act, when, echoes }: Scenario): Promise
   const { code, err } = await ended
   const startedLater = listStartedCommands().slice(startedBefore?.length ?? Infinity)
   wrong.push(...startedLater.filter((id) => ids.includes(id)))
-  const lines = readFileSync(join(cwd, 'a.ndjson'), 'utf8').trimEnd().split('\n')
+  const lines = readText(cwd, 'a.ndjson').trimEnd().split('\n')
   return { code, err, wrong, audit: lines.map((line) => JSON.parse(line)), responses }
 }
 

@@ -1,9 +1,9 @@
-import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, readdirSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { start } from '../harness/process.ts'
 import { createRandom } from '../harness/random.ts'
-import { temporaryFolder } from '../harness/run.ts'
+import { readText, temporaryFolder } from '../harness/run.ts'
 import { getLockPath } from '../harness/session-service.ts'
 
 const random = createRandom([process.env.SOAK_SEED ?? process.env.TEST_SEED ?? '1'])
@@ -33,9 +33,10 @@ process.on('exit', () => KILL_COUNT && fs.appendFileSync(KILL_COUNT, String(coun
 
 /** Creates a home folder and a task that needs two replies. */
 function open() {
-  const cwd = temporaryFolder()
-  writeFileSync(join(cwd, 'p.json'), '{"rules":[],"default":{"decision":"allow"}}')
-  writeFileSync(join(cwd, 'killer.cjs'), killer)
+  const cwd = temporaryFolder({
+    'p.json': '{"rules":[],"default":{"decision":"allow"}}',
+    'killer.cjs': killer,
+  })
   const cache = join(cwd, 'cache')
   const parley = (words: string[], more: Record<string, string> = {}) => {
     const argv = ['events', ...words, '-s', 's1', '--profile', 'demo', '--no-stdin']
@@ -43,8 +44,7 @@ function open() {
     return start(argv, { cwd, env }).ended
   }
   const task = 'use bash {"command":"ls"}\nthen use deploy {}'
-  const read = (name: string) =>
-    existsSync(join(cwd, name)) ? readFileSync(join(cwd, name), 'utf8') : undefined
+  const read = (name: string) => (existsSync(join(cwd, name)) ? readText(cwd, name) : undefined)
   /**
    * Removes the locks of killed runs, because the next run would wait for them. Keeps the lock of the demo
    * sessions.

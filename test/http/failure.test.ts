@@ -1,4 +1,4 @@
-import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { CliError } from '../../src/errors.ts'
@@ -151,8 +151,7 @@ describe('--errors json', () => {
       { safeToRetry: true },
     ],
   ])('safeToRetry is %s', async (_, argv, answers, known) => {
-    const cwd = temporaryFolder()
-    writeFileSync(join(cwd, 's'), '{"required":["n"]}')
+    const cwd = temporaryFolder({ s: '{"required":["n"]}' })
     const exchange = answerInOrder(...answers)
     expect(await failure(argv, { cwd, exchange, timers: createIdleClock() })).toMatchObject(known)
   })
@@ -212,8 +211,7 @@ describe('--errors json', () => {
     ['api agents /v1/x', 'yes'],
     ['chat x --dry-run', 'no'],
   ])('if the disk of stdout is full, the JSON error of "%s" contains "sent": "%s"', async (argv, sent) => {
-    const cwd = temporaryFolder()
-    writeFileSync(join(cwd, 'p.json'), '{"rules":[]}')
+    const cwd = temporaryFolder({ 'p.json': '{"rules":[]}' })
     const use = { type: 'agent.tool_use', id: 'toolu_1', name: 'bash', input: {} }
     const exchange = answering(JSON.stringify({ data: [use] }))
     const ended = await failure(argv.split(' '), { cwd, exchange, stdout: createFailingStdout(0, 'ENOSPC') })

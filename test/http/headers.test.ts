@@ -1,5 +1,3 @@
-import { writeFileSync } from 'node:fs'
-import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { version } from '../../package.json'
 import { answering, run, temporaryFolder } from '../harness/run.ts'
@@ -52,8 +50,7 @@ describe('-H given twice', () => {
 test.each(['X-A: 1\nX-B: 2', 'X-A: 1\r\nX-B: 2\r\n'])(
   '-H with several lines is a usage error: %j',
   async (text) => {
-    const cwd = temporaryFolder()
-    writeFileSync(join(cwd, 'headers'), text)
+    const cwd = temporaryFolder({ headers: text })
     for (const [value, name] of [
       ['@headers', '@headers'],
       [text, '--header'],
@@ -66,9 +63,7 @@ test.each(['X-A: 1\nX-B: 2', 'X-A: 1\r\nX-B: 2\r\n'])(
 )
 
 describe("a header's value from a file", () => {
-  const cwd = temporaryFolder()
-  writeFileSync(join(cwd, 'line'), 'X-Assertion: canary-assertion\n')
-  writeFileSync(join(cwd, 'value'), 'canary-assertion\n')
+  const cwd = temporaryFolder({ line: 'X-Assertion: canary-assertion\n', value: 'canary-assertion\n' })
 
   test.each(['@line', 'X-Assertion: @value', 'X-Assertion:@value'])(
     'parley sends the value of -H "%s" and prints it nowhere',

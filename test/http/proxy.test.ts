@@ -1,9 +1,7 @@
-import { readFileSync } from 'node:fs'
 import { connect } from 'node:net'
-import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
 import { findProxy, openTunnel } from '../../src/http/proxy.ts'
-import { run, temporaryFolder } from '../harness/run.ts'
+import { readJson, run, temporaryFolder } from '../harness/run.ts'
 import { serve } from '../harness/server.ts'
 
 const proxy = 'http://proxy.test:8080'
@@ -111,7 +109,7 @@ test.each<[what: string, proxy: () => Promise<string>]>([
   expect(code).toBe(3)
   expect(JSON.parse(err).error).toMatchObject({ kind: 'credentials', sent: 'no', retry: 'never' })
   expect(JSON.parse(err).error.attempts).toBe(1)
-  const report = JSON.parse(readFileSync(join(cwd, 'report.json'), 'utf8'))
+  const report = readJson(cwd, 'report.json')
   expect(report).toMatchObject({ exit: 3, sent: 'no', attempts: 1 })
   expect((await run(argv, world)).err).toContain('\n  nothing was sent\n')
 })

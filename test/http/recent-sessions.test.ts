@@ -1,8 +1,8 @@
-import { readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import { readdirSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
 import { execute } from '../harness/process.ts'
-import { homeVariables, ownerOnlyMode, run, temporaryFolder } from '../harness/run.ts'
+import { homeVariables, ownerOnlyMode, readText, run, temporaryFolder } from '../harness/run.ts'
 import { response, serve } from '../harness/server.ts'
 
 /** Creates a home folder, and a service that has every session except those whose id begins with `gone`. */
@@ -19,7 +19,7 @@ async function createHome() {
   return {
     folder,
     file: join(folder, 'sessions'),
-    ids: () => readFileSync(join(folder, 'sessions'), 'utf8').split('\n').slice(0, -1),
+    ids: () => readText(folder, 'sessions').split('\n').slice(0, -1),
     list: (id: string, more: string[] = []) => run([...argv(id), ...more], { cwd, env, exchange: 'network' }),
     listApart: (id: string) => execute(argv(id), { cwd, env }),
   }

@@ -4,7 +4,15 @@ import { join } from 'node:path'
 import { Writable } from 'node:stream'
 import { describe, expect, test } from 'vitest'
 import { createIdleClock } from '../harness/clock.ts'
-import { answering, message, type RunOptions, run, temporaryFolder } from '../harness/run.ts'
+import {
+  answering,
+  message,
+  type RunOptions,
+  readJson,
+  readText,
+  run,
+  temporaryFolder,
+} from '../harness/run.ts'
 import { type AgentScript, createAgentService } from '../harness/session-service.ts'
 
 /** Creates a stdout that accepts no bytes. */
@@ -122,9 +130,9 @@ describe('O12: deadline of a follower if nothing reads stdout', () => {
       )
       expect(failure).toMatchObject({ ...stopped, resume: expect.arrayContaining(['run', '-s', 's1']) })
       expect(service.tasks).toBe(1)
-      const audit = readFileSync(join(cwd, 'a'), 'utf8').trimEnd().split('\n')
+      const audit = readText(cwd, 'a').trimEnd().split('\n')
       expect(audit.map((line) => JSON.parse(line).event)).toEqual(['sent', 'accepted'])
-      expect(JSON.parse(readFileSync(join(cwd, 'r'), 'utf8'))).toMatchObject({ exit: 15, kind: 'stopped' })
+      expect(readJson(cwd, 'r')).toMatchObject({ exit: 15, kind: 'stopped' })
     },
   )
 })

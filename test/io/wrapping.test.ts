@@ -1,5 +1,3 @@
-import { writeFileSync } from 'node:fs'
-import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { answering, run, temporaryFolder } from '../harness/run.ts'
 
@@ -30,8 +28,7 @@ test('V69: parley does not wrap a command in a message, so that users can copy i
 })
 
 test('V69: a sentence is wrapped even if it contains the word parley or a whole command', async () => {
-  const cwd = temporaryFolder()
-  writeFileSync(join(cwd, 'notes.txt'), 'mine')
+  const cwd = temporaryFolder({ 'notes.txt': 'mine' })
   const { err } = await run(['chat', 'hi', '--report', 'notes.txt'], { ...terminal, cwd })
   expect(joined(err)).toContain('it is neither empty nor a report, so parley does not replace it')
   const hint = await run(['chat', '-s', 'x'], terminal)

@@ -4,7 +4,7 @@ import { describe, expect, onTestFinished, test } from 'vitest'
 import { parse } from 'yaml'
 import { topics } from '../../src/cli/topics.ts'
 import { readTopicBlocks } from '../cli/pages.ts'
-import { message } from '../harness/run.ts'
+import { message, readText } from '../harness/run.ts'
 import { response, type Script, serve } from '../harness/server.ts'
 import { createJob, type GitHubJob, type Job, type JobCache, runGitHubJob, serveEmulator } from './job.ts'
 
@@ -110,9 +110,7 @@ test('no page and no workflow installs parley by name from a registry', () => {
     ...topics.map((topic) => `src/cli/topics/${topic}.txt`),
   ]
   for (const file of files)
-    expect(readFileSync(join(root, file), 'utf8')).not.toMatch(
-      /parley-cli@|(npx|install|i) ([^\n]* )?parley-cli\b(?!-\d)/,
-    )
+    expect(readText(root, file)).not.toMatch(/parley-cli@|(npx|install|i) ([^\n]* )?parley-cli\b(?!-\d)/)
 })
 
 describe('the step of help ci works as printed (needs bash)', () => {

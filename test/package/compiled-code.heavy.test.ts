@@ -14,7 +14,7 @@ import { join } from 'node:path'
 import { beforeAll, expect, test } from 'vitest'
 import { childEnvironment } from '../harness/environment.ts'
 import { binary } from '../harness/process.ts'
-import { temporaryFolder } from '../harness/run.ts'
+import { readText, temporaryFolder } from '../harness/run.ts'
 
 /** Copy of the program whose source can be changed. */
 const copy = temporaryFolder()
@@ -150,7 +150,7 @@ test('K35: parley neither writes compiled code through a link nor waits for a FI
     execFileSync('mkfifo', [join(planted, second)])
   })
   expect(text).toBe(original)
-  expect(readFileSync(join(home, '.cache/precious'), 'utf8')).toBe('precious')
+  expect(readText(home, '.cache/precious')).toBe('precious')
   expect(filesIn(folder).map(([name]) => name)).toEqual([...forgery.keys()].toSorted())
 })
 

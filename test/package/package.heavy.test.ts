@@ -10,7 +10,7 @@ import { meetsRequirement } from '../harness/needs.ts'
 import { installNode } from '../harness/node.ts'
 import { npm, pack } from '../harness/npm.ts'
 import { execute, start } from '../harness/process.ts'
-import { message, temporaryFolder } from '../harness/run.ts'
+import { message, readJson, readText, temporaryFolder } from '../harness/run.ts'
 import { envFor, response, serve } from '../harness/server.ts'
 import { runAtTerminal } from '../harness/typing.ts'
 
@@ -174,9 +174,9 @@ describe.each(versions)('packed package on Node %s', (version) => {
   test('chat of the packed program streams, writes files, continues a thread and previews requests', async () => {
     expect(await parley(['chat', '--profile', 'demo', 'Say hello'])).toContain('“Say hello”')
     expect(await parley(['chat', 'Say hello', '--stream', '--report', 'r.json'])).toContain('“Say hello”')
-    expect(JSON.parse(readFileSync(join(cwd, 'r.json'), 'utf8'))).toMatchObject({ exit: 0 })
+    expect(readJson(cwd, 'r.json')).toMatchObject({ exit: 0 })
     await parley(['chat', '-f', 'r.json', '--thread', 't.json', '-o', 'a.md', 'And?'])
-    expect(readFileSync(join(cwd, 'a.md'), 'utf8')).toContain('“And? r.json')
+    expect(readText(cwd, 'a.md')).toContain('“And? r.json')
     expect(await parley(['chat', '--dry-run'], { stdin: '{"contents":[]}' })).toContain('"contents":[]')
     expect(await parley(['chat', 'hi', '--curl'])).toContain('curl ')
     await parley(['chat', 'hi', '--fail', '--errors', 'github'], { code: 2 })
@@ -204,7 +204,7 @@ describe.each(versions)('packed package on Node %s', (version) => {
     expect(await parley(['chat', fenced, '--markdown', '--color', 'always'])).toContain('\u001b[')
     const argv = ['chat', '--batch', '-', '--results', 'results.ndjson', '--resume']
     for (let times = 1; times <= 2; times++) await parley(argv, { stdin: '"a"\n"b"\n' })
-    expect(readFileSync(join(cwd, 'results.ndjson'), 'utf8').trim().split('\n')).toHaveLength(2)
+    expect(readText(cwd, 'results.ndjson').trim().split('\n')).toHaveLength(2)
   })
 
   test('image of the packed program saves images, refuses an existing file and runs a batch', async () => {
@@ -238,7 +238,7 @@ describe.each(versions)('packed package on Node %s', (version) => {
     await parley(argv)
     const made = ['--profile', 'demo', '--set', 'agent=agent_1', '--set', 'environment_id=env_1']
     expect(await parley(['api', 'agents', '/v1/sessions', ...made])).toContain('sesn_')
-    expect(readFileSync(join(cwd, 'page.ndjson'), 'utf8')).toContain('session.status_idle')
+    expect(readText(cwd, 'page.ndjson')).toContain('session.status_idle')
   })
 
   test('config of the packed program sets, reads, checks and deletes a profile', async () => {
@@ -278,7 +278,7 @@ describe.each(versions)('packed package on Node %s', (version) => {
       expect(code, screen).toBe(0)
       return screen
     }
-    const readme = readFileSync(join(installed, 'README.md'), 'utf8')
+    const readme = readText(installed, 'README.md')
     const [, chat = ''] = /parley (chat --profile demo .*)/.exec(readme) ?? []
     const [, agent = ''] = /`parley (events run --profile demo [^`]*)`/.exec(readme) ?? []
     const screens = [await shown(chat), await shown('image --profile demo "a red fox"')]

@@ -1,16 +1,15 @@
 import { spawn } from 'node:child_process'
-import { readFileSync } from 'node:fs'
 import { basename, join } from 'node:path'
 import { text } from 'node:stream/consumers'
 import { beforeAll, expect, onTestFinished, test } from 'vitest'
 import { childEnvironment } from '../harness/environment.ts'
 import { npm, pack } from '../harness/npm.ts'
-import { message, temporaryFolder } from '../harness/run.ts'
+import { message, readText, temporaryFolder } from '../harness/run.ts'
 import { response, serve } from '../harness/server.ts'
 import { createJob } from './job.ts'
 
 const root = join(import.meta.dirname, '../..')
-const readme = readFileSync(join(root, 'README.md'), 'utf8')
+const readme = readText(root, 'README.md')
 
 /** Shell blocks of the README in order. Blocks for scripts get a stdin that never ends. */
 const blocks = readme.split('\n## Scripts and CI').flatMap((part, index) =>

@@ -1,11 +1,11 @@
 import { spawnSync } from 'node:child_process'
-import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { parse } from 'yaml'
 import manifest from '../../package.json' with { type: 'json' }
 import { childEnvironment } from '../harness/environment.ts'
-import { temporaryFolder } from '../harness/run.ts'
+import { readText, temporaryFolder } from '../harness/run.ts'
 
 interface Workflow {
   on: unknown
@@ -23,9 +23,7 @@ interface Workflow {
 
 const root = join(import.meta.dirname, '../..')
 const folder = join(root, '.github/workflows')
-const sources = new Map(
-  readdirSync(folder).map((name) => [name, readFileSync(join(folder, name), 'utf8')] as const),
-)
+const sources = new Map(readdirSync(folder).map((name) => [name, readText(folder, name)] as const))
 const { 'ci.yml': ci, 'release.yml': release } = Object.fromEntries(
   [...sources].map(([name, source]) => [name, parse(source) as Workflow]),
 )
@@ -59,9 +57,10 @@ test('a release starts by hand, and is published with provenance after a person 
 })
 
 test("the action's inputs and outputs have only fields that GitHub supports", () => {
-  const { inputs, outputs } = parse(
-    readFileSync(join(root, '.github/actions/ask/action.yml'), 'utf8'),
-  ) as Record<'inputs' | 'outputs', Record<string, object>>
+  const { inputs, outputs } = parse(readText(root, '.github/actions/ask/action.yml')) as Record<
+    'inputs' | 'outputs',
+    Record<string, object>
+  >
   for (const [name, input] of Object.entries(inputs))
     expect(['description', 'required', 'default'], name).toEqual(expect.arrayContaining(Object.keys(input)))
   for (const [name, output] of Object.entries(outputs))
@@ -89,9 +88,7 @@ test.each<[rule: string, ref: string, version: string, changes: string, notes?: 
   ['needs a date in CHANGELOG.md', 'refs/tags/v1.10.0', '1.10.0', dated.replace('2026-11-21', 'unreleased')],
   ['needs a change in CHANGELOG.md', 'refs/tags/v1.10.0', '1.10.0', dated.replace('- This.', '')],
 ])('a release %s (needs bash and awk)', (_, ref, version, changes, notes) => {
-  const cwd = temporaryFolder()
-  writeFileSync(join(cwd, 'package.json'), JSON.stringify({ version }))
-  writeFileSync(join(cwd, 'CHANGELOG.md'), changes)
+  const cwd = temporaryFolder({ 'package.json': JSON.stringify({ version }), 'CHANGELOG.md': changes })
   const { status, stdout } = spawnSync('bash', ['--noprofile', '--norc', '-eo', 'pipefail', '-c', check], {
     cwd,
     env: { ...childEnvironment, GITHUB_REF: ref },
@@ -99,9 +96,9 @@ test.each<[rule: string, ref: string, version: string, changes: string, notes?: 
   })
   expect(status).toBe(notes === undefined ? 1 : 0)
   if (notes === undefined) expect(stdout).toMatch(/^::error::/)
-  else expect(readFileSync(join(cwd, 'notes.md'), 'utf8')).toBe(notes)
+  else expect(readText(cwd, 'notes.md')).toBe(notes)
 })
 
 test('CHANGELOG.md has a section for the version in package.json', () => {
-  expect(readFileSync(join(root, 'CHANGELOG.md'), 'utf8')).toContain(`\n## ${manifest.version} - `)
+  expect(readText(root, 'CHANGELOG.md')).toContain(`\n## ${manifest.version} - `)
 })

@@ -1,7 +1,7 @@
 import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import { configFolder, temporaryFolder } from '../harness/run.ts'
+import { configFolder, readText, temporaryFolder } from '../harness/run.ts'
 import { runAtTerminal } from '../harness/typing.ts'
 
 const set = '"$NODE" "$PARLEY" config set accessToken'
@@ -35,7 +35,7 @@ test('Ctrl-C during the prompt for a secret restores the terminal and saves noth
 
 test('a signal during the prompt for a secret restores the terminal (needs script)', async () => {
   const cwd = temporaryFolder()
-  const kill = () => process.kill(Number(readFileSync(join(cwd, 'pid'), 'utf8')), 'SIGTERM')
+  const kill = () => process.kill(Number(readText(cwd, 'pid')), 'SIGTERM')
   const command = `sh -c 'echo $$ > pid; exec "$@"' sh ${set}; ${after}`
   const ended = await runAtTerminal(command, cwd, [['(not shown): ', kill]])
   expectRestored(ended.screen, 'code 143')

@@ -4,7 +4,7 @@ import { pathToFileURL } from 'node:url'
 import { describe, expect, test } from 'vitest'
 import { version } from '../../package.json'
 import { execute } from '../harness/process.ts'
-import { answering, credentials, message, run, temporaryFolder } from '../harness/run.ts'
+import { answering, credentials, message, readText, run, temporaryFolder } from '../harness/run.ts'
 import { envFor, response, serve } from '../harness/server.ts'
 import { createProfileHome, noSettings, token } from './profile-home.ts'
 
@@ -53,7 +53,7 @@ describe('places where a secret must not be', () => {
       accessTokenCommand: `tr '\\0' ' ' < /proc/$PPID/cmdline > cmdline; echo ${token}`,
     })
     expect((await execute(['chat', 'hello'], world)).out).toBe('Hi\n')
-    expect(readFileSync(join(world.cwd, 'cmdline'), 'utf8')).toMatch(/parley\.cjs chat hello $/)
+    expect(readText(world.cwd, 'cmdline')).toMatch(/parley\.cjs chat hello $/)
     expect(server.requests[0]).toContain(`Authorization: Bearer ${token}`)
     await server.close()
   })
@@ -370,7 +370,7 @@ describe('accessTokenCommand (needs sh)', () => {
     const world = from('env > environment; echo t')
     const env = { ...noSettings, PARLEY_API_KEY: 'canary-key', PARLEY_TIMEOUT: '5', OWN: 'kept' }
     await run(['chat', 'x'], { ...world, env })
-    const environment = readFileSync(join(world.cwd, 'environment'), 'utf8')
+    const environment = readText(world.cwd, 'environment')
     expect(environment).not.toContain('canary')
     expect(environment).toContain('OWN=kept')
     expect(credentials.PARLEY_ACCESS_TOKEN).toContain('canary')

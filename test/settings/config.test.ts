@@ -1,7 +1,7 @@
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
-import { answering, message, run, temporaryFolder } from '../harness/run.ts'
+import { answering, message, rejected, run, temporaryFolder } from '../harness/run.ts'
 
 /** Creates an environment without credentials, and an isolated profile file. */
 function world(content?: object) {
@@ -248,9 +248,7 @@ describe('config manages several profiles', () => {
       ['config', 'list', '--profile', 'wrok'],
       ['chat', 'x', '--profile', 'wrok'],
     ]) {
-      const ended = await run(argv, { env })
-      expect(ended).toMatchObject({ code: 3, out: '', requests: [] })
-      expect(ended.err).toContain('did you mean work?')
+      expect(await run(argv, { env })).toMatchObject(rejected(3, 'did you mean work?'))
     }
   })
 

@@ -1,10 +1,10 @@
 import { spawn, spawnSync } from 'node:child_process'
-import { existsSync, readFileSync, writeFileSync } from 'node:fs'
+import { existsSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { childEnvironment } from '../harness/environment.ts'
 import { binary, execute, start } from '../harness/process.ts'
-import { temporaryFolder } from '../harness/run.ts'
+import { readText, temporaryFolder } from '../harness/run.ts'
 
 /** Commands that start processes which never end by themselves. One process ignores signals. */
 const member = (rest: string) => `sh -c 'echo $$ >> pids; ${rest}'`
@@ -21,7 +21,7 @@ const world = (command: string) => {
   return { cwd: temporaryFolder(), env }
 }
 const pidsIn = (cwd: string) =>
-  existsSync(join(cwd, 'pids')) ? readFileSync(join(cwd, 'pids'), 'utf8').trim().split('\n').map(Number) : []
+  existsSync(join(cwd, 'pids')) ? readText(cwd, 'pids').trim().split('\n').map(Number) : []
 const isAlive = (pid: number) => {
   const { stdout } = spawnSync('ps', ['-o', 'stat=', '-p', `${pid}`], { encoding: 'utf8' })
   return /^[^Z\s]/.test(stdout.trim())
@@ -109,7 +109,7 @@ test('K34: accessTokenCommand can prompt on the terminal (needs script)', async 
   await until(() => screen.includes('PIN? '))
   terminal.stdin.write('1234\n')
   await until(() => existsSync(join(cwd, 'pin')))
-  process.kill(Number(readFileSync(join(cwd, 'pid'), 'utf8')), 'SIGTERM')
+  process.kill(Number(readText(cwd, 'pid')), 'SIGTERM')
   await closed
-  expect(readFileSync(join(cwd, 'pin'), 'utf8')).toBe('1234\n')
+  expect(readText(cwd, 'pin')).toBe('1234\n')
 })

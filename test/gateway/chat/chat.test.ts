@@ -11,6 +11,8 @@ import {
   credentials,
   message,
   ownerOnlyMode,
+  readJson,
+  readText,
   run,
   temporaryFolder,
 } from '../../harness/run.ts'
@@ -224,8 +226,7 @@ describe('chat reads and writes files', () => {
   })
 
   test('chat -f sends nothing for an unknown binary file (exit 2) or a missing file (exit 11)', async () => {
-    const cwd = temporaryFolder()
-    writeFileSync(join(cwd, 'blob'), Buffer.from([0, 1, 2, 255]))
+    const cwd = temporaryFolder({ blob: Buffer.from([0, 1, 2, 255]) })
     expect(await run(['chat', 'x', '-f', 'blob'], { cwd })).toMatchObject({ code: 2, out: '', requests: [] })
     const missing = await run(['chat', 'x', '-f', 'nowhere'], { cwd })
     expect(missing).toMatchObject({ code: 11, out: '', requests: [] })
@@ -237,14 +238,14 @@ describe('chat reads and writes files', () => {
     const cwd = temporaryFolder()
     const whole = await run(['chat', 'x', '-o', 'a.txt'], { cwd, exchange: answering(message('Hi')) })
     expect(whole).toMatchObject({ code: 0, out: '' })
-    expect(readFileSync(join(cwd, 'a.txt'), 'utf8')).toBe('Hi\n')
+    expect(readText(cwd, 'a.txt')).toBe('Hi\n')
     expect(existsSync(join(cwd, 'a.txt.part'))).toBe(false)
 
     const half = 'data: {"candidates":[{"content":{"parts":[{"text":"Half"}]}}]}\n\n'
     const broken = await run(['chat', 'x', '--stream', '-o', 'a.txt'], { cwd, exchange: answering(half) })
     expect(broken.code).toBe(8)
-    expect(readFileSync(join(cwd, 'a.txt'), 'utf8')).toBe('Hi\n')
-    expect(readFileSync(join(cwd, 'a.txt.part'), 'utf8')).toBe('Half')
+    expect(readText(cwd, 'a.txt')).toBe('Hi\n')
+    expect(readText(cwd, 'a.txt.part')).toBe('Half')
   })
 
   test.each([
@@ -281,10 +282,7 @@ describe('chat reads and writes files', () => {
       exchange: answering(message('Uno')),
     })
     expect(first).toMatchObject({ code: 0, out: 'Uno\n' })
-    writeFileSync(
-      join(cwd, 't.json'),
-      readFileSync(join(cwd, 't.json'), 'utf8').replace('{', '{ "seed": 1.50, '),
-    )
+    writeFileSync(join(cwd, 't.json'), readText(cwd, 't.json').replace('{', '{ "seed": 1.50, '))
     const second = await run(['chat', 'Two', '--thread', 't.json', '--stream', '--stream-via', 'body'], {
       cwd,
     })
@@ -293,7 +291,7 @@ describe('chat reads and writes files', () => {
       stream: true,
       contents: [{}, { role: 'model' }, { parts: [{ text: 'Two' }] }],
     })
-    const saved = readFileSync(join(cwd, 't.json'), 'utf8')
+    const saved = readText(cwd, 't.json')
     expect(saved).toContain('"seed": 1.50')
     expect(JSON.parse(saved).stream).toBeUndefined()
     expect(JSON.parse(saved).contents).toHaveLength(4)
@@ -309,8 +307,8 @@ describe('chat reads and writes files', () => {
     const ask = (...flags: string[]) => run(['chat', 'One', ...more, ...flags], { cwd, stdout, exchange })
     const ended = await ask('--thread', 't.json', '--report', 'r.json')
     expect(ended).toMatchObject({ code: 0, err: '' })
-    expect(JSON.parse(readFileSync(join(cwd, 't.json'), 'utf8')).contents).toHaveLength(2)
-    const reported = () => JSON.parse(readFileSync(join(cwd, 'r.json'), 'utf8'))
+    expect(readJson(cwd, 't.json').contents).toHaveLength(2)
+    const reported = () => readJson(cwd, 'r.json')
     expect(reported()).toMatchObject({ exit: 0, sent: 'yes', usage: { outputTokens: expect.any(Number) } })
     expect(await ask('--report', 'r.json')).toMatchObject({ code: 0, err: '' })
     expect(reported().usage.outputTokens).toEqual(expect.any(Number))
@@ -354,7 +352,7 @@ describe('chat reads and writes files', () => {
       const ended = await run([...argv, ...more], { cwd, exchange, timers: realTimers })
       expect(ended.code).toBe(code)
       expect(ended.err).toMatch(/^parley: .*; t\.json is unchanged$/m)
-      expect(readFileSync(join(cwd, 't.json'), 'utf8')).toBe(before)
+      expect(readText(cwd, 't.json')).toBe(before)
     }
     const early = await run([...argv, '-m', '..'], { cwd })
     expect(early.err).not.toContain('is unchanged')
@@ -373,7 +371,7 @@ describe('chat reads and writes files', () => {
     const other = await ask('--system', 'Be long')
     expect(other.err).toBe('')
     expect(systemOf(await ask())).toEqual({ parts: [{ text: 'Be long' }] })
-    const saved = JSON.parse(readFileSync(join(cwd, 't.json'), 'utf8'))
+    const saved = readJson(cwd, 't.json')
     expect(Object.keys(saved)).toEqual(['model', 'contents', 'systemInstruction'])
     expect(saved.contents).toHaveLength(10)
   })
@@ -390,7 +388,7 @@ describe('chat reads and writes files', () => {
     ])
     const last = await run(['chat', 'z', '--thread', 't.json', '-m', 'alpha-8'], { cwd })
     expect([last.requests[0]?.url, last.err]).toEqual([expect.stringContaining('/alpha-8:'), ''])
-    expect(JSON.parse(readFileSync(join(cwd, 't.json'), 'utf8'))).toMatchObject({ model: 'alpha-8' })
+    expect(readJson(cwd, 't.json')).toMatchObject({ model: 'alpha-8' })
   })
 
   test.each([
@@ -406,12 +404,11 @@ describe('chat reads and writes files', () => {
   ])(
     '--thread adds a turn to a file with the body %j, keeps its other text, and ends it with a line break',
     async (body, after) => {
-      const cwd = temporaryFolder()
-      writeFileSync(join(cwd, 't.json'), body)
+      const cwd = temporaryFolder({ 't.json': body })
       const { code, requests } = await run(['chat', 'x', '--thread', 't.json'], { cwd })
       expect(code).toBe(0)
       expect(JSON.parse(requests[0]?.text ?? '')).not.toHaveProperty('model')
-      const saved = readFileSync(join(cwd, 't.json'), 'utf8')
+      const saved = readText(cwd, 't.json')
       expect(JSON.parse(saved).contents).toHaveLength(2)
       expect(saved.replace(/("contents": ?\[).*\]}\]/, '$1…]')).toBe(after)
     },
@@ -423,7 +420,7 @@ describe('chat reads and writes files', () => {
     expect((await ask()).err).toBe('parley: the answer is in a.md\n')
     writeFileSync(join(cwd, 'a.md.part'), 'half')
     expect((await ask()).err).toBe('parley: the answer is in a.md\n')
-    expect(readFileSync(join(cwd, 'a.md.part'), 'utf8')).toBe('half')
+    expect(readText(cwd, 'a.md.part')).toBe('half')
     expect((await ask('-q')).err).toBe('')
     expect((await ask('--dry-run')).err).toBe('')
   })
@@ -435,7 +432,7 @@ describe('chat refuses a JSON body that does not have one complete answer', () =
     const TMPDIR = temporaryFolder()
     const { code, out, err } = await run(['chat', 'x'], { exchange, env: { TMPDIR } })
     const [name = ''] = readdirSync(TMPDIR)
-    expect([code, out, readFileSync(join(TMPDIR, name), 'utf8')]).toEqual([8, '', 'one'])
+    expect([code, out, readText(TMPDIR, name)]).toEqual([8, '', 'one'])
     expect(err).toContain(
       `the service sent a second answer after the first; the received data is saved as ${join(TMPDIR, name)}\n`,
     )

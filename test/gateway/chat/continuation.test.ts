@@ -4,7 +4,7 @@ import { describe, expect, test } from 'vitest'
 import { CliError } from '../../../src/errors.ts'
 import type { Exchange } from '../../../src/wire/exchange.ts'
 import { createIdleClock } from '../../harness/clock.ts'
-import { answering, message, run, temporaryFolder } from '../../harness/run.ts'
+import { answering, message, readText, run, temporaryFolder } from '../../harness/run.ts'
 import { answerInOrder, continued, events, piece, used, whole } from '../parts.ts'
 
 const bodiesOf = ({ requests }: { requests: { text: string }[] }) =>
@@ -221,5 +221,5 @@ test('chat does not continue an answer after the deadline', async () => {
   const ended = await run(argv, { cwd, exchange, timers: timers as never })
   expect([ended.code, ended.requests.length]).toEqual([8, 3])
   expect(JSON.parse(ended.err).error).toMatchObject({ deadline: true, retry: 'later', kept: 'out.part' })
-  expect(readFileSync(join(cwd, 'out.part'), 'utf8')).toBe('xxx')
+  expect(readText(cwd, 'out.part')).toBe('xxx')
 })

@@ -1,5 +1,4 @@
-import { readFileSync, writeFileSync } from 'node:fs'
-import { join } from 'node:path'
+import { readFileSync } from 'node:fs'
 import { describe, expect, test } from 'vitest'
 import { CliError } from '../../../src/errors.ts'
 import { realTimers } from '../../../src/timers.ts'
@@ -8,8 +7,7 @@ import { createResponse } from '../../harness/responses.ts'
 import { answering, message, run, temporaryFolder } from '../../harness/run.ts'
 
 function createAnswerSchema() {
-  const cwd = temporaryFolder()
-  writeFileSync(join(cwd, 's.json'), '{"type":"object"}')
+  const cwd = temporaryFolder({ 's.json': '{"type":"object"}' })
   return cwd
 }
 

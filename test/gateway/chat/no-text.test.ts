@@ -1,4 +1,4 @@
-import { readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import { readdirSync, readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { realTimers } from '../../../src/timers.ts'
@@ -7,6 +7,7 @@ import {
   message,
   ownerOnlyMode,
   type RunOptions,
+  readText,
   run,
   temporaryFolder,
 } from '../../harness/run.ts'
@@ -50,8 +51,7 @@ test.each([
 })
 
 test('--schema-retries does not repeat a request whose answer has no text', async () => {
-  const cwd = temporaryFolder()
-  writeFileSync(join(cwd, 'schema.json'), '{"type":"object"}')
+  const cwd = temporaryFolder({ 'schema.json': '{"type":"object"}' })
   const flags = ['--schema', 'schema.json', '--schema-retries', '2']
   const ended = await chat(flags, native(call), { cwd, timers: realTimers })
   expect(ended).toMatchObject({ code: 8, out: '' })
@@ -61,16 +61,14 @@ test('--schema-retries does not repeat a request whose answer has no text', asyn
 })
 
 test('chat changes neither the file of --thread nor the file of -o if the answer has no text', async () => {
-  const cwd = temporaryFolder()
-  writeFileSync(join(cwd, 't.json'), '{"contents":[]}')
-  writeFileSync(join(cwd, 'a.txt'), 'before')
+  const cwd = temporaryFolder({ 't.json': '{"contents":[]}', 'a.txt': 'before' })
   const ended = await chat(['--thread', 't.json', '-o', 'a.txt'], native(call), { cwd })
   expect(ended).toMatchObject({ code: 8, out: '' })
   expect(ended.err).toContain('t.json is unchanged')
-  expect(readFileSync(join(cwd, 't.json'), 'utf8')).toBe('{"contents":[]}')
-  expect(readFileSync(join(cwd, 'a.txt'), 'utf8')).toBe('before')
+  expect(readText(cwd, 't.json')).toBe('{"contents":[]}')
+  expect(readText(cwd, 'a.txt')).toBe('before')
   expect(readdirSync(cwd).sort()).toEqual(['a.txt', 'a.txt.part', 't.json'])
-  expect(readFileSync(join(cwd, 'a.txt.part'), 'utf8')).toBe(native(call))
+  expect(readText(cwd, 'a.txt.part')).toBe(native(call))
 })
 
 test.each([

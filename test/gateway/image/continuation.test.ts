@@ -1,9 +1,9 @@
-import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { readdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { CliError } from '../../../src/errors.ts'
 import type { Exchange } from '../../../src/wire/exchange.ts'
-import { answering, run, temporaryFolder } from '../../harness/run.ts'
+import { answering, readText, run, temporaryFolder } from '../../harness/run.ts'
 import { answerInOrder, continued, piece, used, whole } from '../parts.ts'
 import { inline, png } from './image.ts'
 
@@ -24,7 +24,7 @@ async function runIn(argv: string[], exchange: Exchange, files: Record<string, s
   const ended = await run(['image', '-m', 'm', ...argv], { cwd, exchange, env: { TMPDIR: cwd } })
   const images = readdirSync(cwd).filter((name) => name.endsWith('.png'))
   const tokens = ended.requests.map(({ text }) => JSON.parse(text).continuationToken)
-  return { ...ended, images, tokens, read: (name: string) => readFileSync(join(cwd, name), 'utf8') }
+  return { ...ended, images, tokens, read: (name: string) => readText(cwd, name) }
 }
 
 describe('answer with images and the finish reason CONTINUATION', () => {

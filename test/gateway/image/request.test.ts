@@ -1,7 +1,7 @@
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
-import { temporaryFolder } from '../../harness/run.ts'
+import { rejected, temporaryFolder } from '../../harness/run.ts'
 import { image, inline, png } from './image.ts'
 
 describe('request of image', () => {
@@ -22,14 +22,11 @@ describe('request of image', () => {
 
   test('image uses the model of -m or else of the setting imageModel, and exits with 2 without both', async () => {
     expect((await image(['x', '-m', 'a/b'])).requests[0]?.url).toContain('/models/a%2Fb:generateContent')
-    const none = await image(['x'], { env: { PARLEY_IMAGE_MODEL: '' } })
-    expect(none).toMatchObject({ code: 2, out: '', requests: [] })
-    expect(none.err).toContain('-m NAME')
+    expect(await image(['x'], { env: { PARLEY_IMAGE_MODEL: '' } })).toMatchObject(rejected(2, '-m NAME'))
   })
 
   test('image adds the files of -f, sends a body unchanged, and reads a prompt or a body from stdin', async () => {
-    const cwd = temporaryFolder()
-    writeFileSync(join(cwd, 'ref.png'), png(7))
+    const cwd = temporaryFolder({ 'ref.png': png(7) })
     const { requests } = await image(['in snow', '-f', 'ref.png'], { cwd })
     expect(JSON.parse(requests[0]?.text ?? '').contents[0].parts).toEqual([
       { text: 'in snow' },

@@ -1,8 +1,6 @@
-import { readFileSync } from 'node:fs'
-import { join } from 'node:path'
 import { Writable } from 'node:stream'
 import { describe, expect, test } from 'vitest'
-import { answering, message, run, temporaryFolder } from '../../harness/run.ts'
+import { answering, message, readText, run, temporaryFolder } from '../../harness/run.ts'
 import { withoutColours } from './print.ts'
 
 const source = '# Title\n\n- **bold** and `code`\n\n|a|b|\n|-|-|\n|1|2|'
@@ -63,10 +61,10 @@ describe('Markdown answer', () => {
   test('chat -o and chat --thread save a Markdown answer verbatim', async () => {
     const cwd = temporaryFolder()
     await run(['chat', 'hi', '-o', 'answer.md'], { ...onTerminal, cwd })
-    expect(readFileSync(join(cwd, 'answer.md'), 'utf8')).toBe(`${source}\n`)
+    expect(readText(cwd, 'answer.md')).toBe(`${source}\n`)
     const { out } = await run(['chat', 'hi', '--thread', 'talk.json'], { ...onTerminal, cwd })
     expect(withoutColours(out)).toBe(laidOut)
-    expect(readFileSync(join(cwd, 'talk.json'), 'utf8')).toContain(JSON.stringify(source))
+    expect(readText(cwd, 'talk.json')).toContain(JSON.stringify(source))
   })
 
   test.each([['--raw'], ['-o', 'file']])('chat exits with 2 for --markdown with %s', async (...flags) => {
