@@ -11,35 +11,24 @@ import {
 } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
-import { CliError } from '../../src/errors.ts'
 import { realTimers } from '../../src/timers.ts'
 import type { Exchange, HttpRequest } from '../../src/wire/exchange.ts'
+import { textDelta } from '../faults/answers.ts'
+import { imageAnswer, inline, png } from '../gateway/image/image.ts'
 import { createIdleClock } from '../harness/clock.ts'
+import { answerInOrder, breaking, unreachable } from '../harness/responses.ts'
 import {
   answering,
+  createInterrupt,
   message,
   ownerOnlyMode,
   readJson,
   readText,
   rejected,
   run,
-  temporaryFolder,
 } from '../harness/run.ts'
 import { createFailingStdout } from '../harness/stdout.ts'
-import { indexes, inOrder, parseResults, upTo } from './pieces.ts'
-
-/** Creates a folder with this input, or with this number of lines. */
-function folderWith(input: string | number): string {
-  const cwd = temporaryFolder()
-  const lines =
-    typeof input === 'string'
-      ? input
-      : upTo(input)
-          .map((index) => `{"id":"i${index}","prompt":"p ${index}"}\n`)
-          .join('')
-  writeFileSync(join(cwd, 'in.ndjson'), lines)
-  return cwd
-}
+import { batchFolder, indexes, inOrder, parseResults, upTo } from './pieces.ts'
 
 const batch = ['chat', '--batch', 'in.ndjson']
 const results = [...batch, '--results', 'r.ndjson']
@@ -59,69 +48,43 @@ const status = (code: number, headers: Record<string, string> = {}) =>
   answering('{"error":{"type":"x","message":"no"}}', { status: code, headers })
 
 describe('requests of a batch', () => {
-  test('--batch accepts every form of a line, and applies prompt words and flags to each line', async () => {
+  test('--batch applies prompt words and flags to each line, whatever its form', async () => {
     const body = '{"contents":[{"role":"user","parts":[{"text":"own"}]}]}'
-    const lines = [
-      '"a text"',
+    const cwd = batchFolder([
+      '{"id":7,"prompt":"a text","model":"m1"}',
       '',
-      '{"id":7,"prompt":"an object","model":"m1"}',
-      body,
-      `{"custom_id":"c","method":"POST","url":"/v1","body":${body.replace('{', '{"model":"m2",')}}`,
-      `{"key":"k","request":${body}}`,
-      `{"custom_id":"d","params":${body}}`,
-    ]
-    const cwd = folderWith(lines.join('\n'))
+      `{"custom_id":"c","method":"POST","url":"/v1","body":${body}}`,
+    ])
     const { code, out, requests } = await run([...batch, 'Say', '--temperature', '0.5', '-m', 'mine'], {
       cwd,
     })
     expect(code).toBe(0)
     expect(parseResults(out).map(({ index, id, ok }) => [index, id, ok])).toEqual([
-      [1, undefined, true],
-      [3, 7, true],
-      [4, undefined, true],
-      [5, 'c', true],
-      [6, 'k', true],
-      [7, 'd', true],
+      [1, 7, true],
+      [3, 'c', true],
     ])
-    const sent = requests.map(({ url, text }) => [/models\/(\w+)/.exec(url)?.[1], JSON.parse(text)])
-    expect(sent[0]).toEqual([
-      'mine',
-      {
-        contents: [{ role: 'user', parts: [{ text: 'Say' }, { text: 'a text' }] }],
-        generationConfig: { temperature: 0.5 },
-      },
+    const generationConfig = { temperature: 0.5 }
+    const say = { text: 'Say' }
+    expect(requests.map(({ url, text }) => [/models\/(\w+)/.exec(url)?.[1], JSON.parse(text)])).toEqual([
+      ['m1', { contents: [{ role: 'user', parts: [say, { text: 'a text' }] }], generationConfig }],
+      [
+        'mine',
+        { contents: [...JSON.parse(body).contents, { role: 'user', parts: [say] }], generationConfig },
+      ],
     ])
-    expect(sent.map(([model]) => model)).toEqual(['mine', 'm1', 'mine', 'm2', 'mine', 'mine'])
-    for (const [, each] of sent.slice(2)) {
-      expect(each.contents.map((turn: { parts: unknown }) => turn.parts)).toEqual([
-        [{ text: 'own' }],
-        [{ text: 'Say' }],
-      ])
-      expect(Object.keys(each)).toEqual(['contents', 'generationConfig'])
-    }
   })
 
   test('--batch with an invalid line sends nothing and lists every invalid line', async () => {
-    const cwd = folderWith(
-      [
-        '"good"',
-        'plain text',
-        '{"id":"x","prompt":"a"}',
-        '{"id":"x","prompt":"b"}',
-        '[1]',
-        '{"prompt":" "}',
-        '{"prompt":"a","model":".."}',
-        '{"custom_id":"c","body":{"contents":"no"}}',
-      ].join('\n'),
-    )
+    const cwd = batchFolder([
+      '"good"',
+      'plain text',
+      '{"prompt":"a","model":".."}',
+      '{"custom_id":"c","body":{"contents":"no"}}',
+    ])
     const ended = await run(results, { cwd })
-    expect(ended).toMatchObject({ code: 2, out: '', requests: [] })
-    for (const problem of [/: 6 problems/, /line 2: it is not JSON/, /line 4: .*"x"/, /line 5:/, /line 6:/])
-      expect(ended.err).toMatch(problem)
-    expect(ended.err).toMatch(/line 7: the model must not be '..'/)
-    expect(ended.err).toMatch(/line 8: its body.*contents/s)
-    expect(ended.err).toMatch(/jq -R/)
-    expect(existsSync(join(cwd, 'r.ndjson'))).toBe(false)
+    expect(ended).toMatchObject(rejected(2, /: 3 problems.*line 2: it is not JSON/s))
+    expect(ended.err).toMatch(/line 3: the model must not be '..'.*line 4: its body.*contents.*jq -R/s)
+    expect(readdirSync(cwd)).toEqual(['in.ndjson'])
     const json = await run([...batch, '--errors', 'json'], { cwd })
     expect(JSON.parse(json.err).error).toMatchObject({ kind: 'usage', exit: 2, sent: 'no' })
   })
@@ -135,7 +98,7 @@ describe('requests of a batch', () => {
   })
 
   test('--batch FILE does not read stdin, and --batch - allows no other reader of stdin', async () => {
-    const cwd = folderWith('"p 1"\n')
+    const cwd = batchFolder('"p 1"\n')
     const ended = await run([...batch, 'Say'], { cwd, stdin: 'not read' })
     expect([ended.code, ended.requests[0]?.text]).toEqual([0, expect.not.stringContaining('not read')])
     for (const argv of [
@@ -155,7 +118,7 @@ describe('requests of a batch', () => {
     ['--results no-such-folder/r', 11],
     ['--results /dev/null --resume', 11],
   ])('--batch with %s exits with %i and sends nothing', async (flags, code) => {
-    const ended = await run([...batch, ...flags.split(' ')], { cwd: folderWith(2) })
+    const ended = await run([...batch, ...flags.split(' ')], { cwd: batchFolder(2) })
     expect(ended).toMatchObject({ code, out: '', requests: [] })
     expect(ended.err).toMatch(/^parley: /)
   })
@@ -168,7 +131,7 @@ describe('requests of a batch', () => {
   })
 
   test('--batch exits with 3 and sends nothing if a setting is missing', async () => {
-    const cwd = folderWith(20)
+    const cwd = batchFolder(20)
     for (const name of ['PARLEY_BASE_URL', 'PARLEY_ACCESS_TOKEN']) {
       const ended = await run(results, { cwd, env: { [name]: '' } })
       expect(ended).toMatchObject({ code: 3, out: '', requests: [] })
@@ -177,7 +140,7 @@ describe('requests of a batch', () => {
   })
 
   test('--batch --dry-run prints one request per line and sends nothing', async () => {
-    const cwd = folderWith(3)
+    const cwd = batchFolder(3)
     const ended = await run([...batch, '--dry-run'], { cwd, env: { PARLEY_ACCESS_TOKEN: '' } })
     expect([ended.code, ended.requests]).toEqual([0, []])
     const shown = ended.out.trimEnd().split('\n')
@@ -191,21 +154,21 @@ describe('requests of a batch', () => {
 
 describe('results of a batch', () => {
   test('--batch prints its results, then a line with the counts', async () => {
-    const ended = await run(batch, { cwd: folderWith(40) })
+    const ended = await run(batch, { cwd: batchFolder(40) })
     const lines = parseResults(ended.out)
     expect([ended.code, indexes(lines), ended.requests.length]).toEqual([0, upTo(40), 40])
     expect(Object.keys(lines[0] ?? {})).toEqual(
       'index,id,hash,ok,text,model,stopReason,usage,attempts,seconds'.split(','),
     )
     expect(ended.err).toMatch(/^parley: 40 ok · 0 failed · [\d,]+ tokens · \d+ (s|min|h)/)
-    expect((await run([...batch, '-q'], { cwd: folderWith(2) })).err).toBe('')
-    expect((await run([...batch, '--errors', 'json'], { cwd: folderWith(2) })).err).toBe('')
+    expect((await run([...batch, '-q'], { cwd: batchFolder(2) })).err).toBe('')
+    expect((await run([...batch, '--errors', 'json'], { cwd: batchFolder(2) })).err).toBe('')
   })
 
   test('a failed batch line has a result, and the first failed line decides the exit code', async () => {
     const exchange = byPrompt({ 4: status(400), 2: status(500), 6: answering('<html>') })
     const ended = await run([...batch, '--retries', '0', '--errors', 'json'], {
-      cwd: folderWith(8),
+      cwd: batchFolder(8),
       exchange,
     })
     expect(ended.code).toBe(7)
@@ -221,19 +184,6 @@ describe('results of a batch', () => {
     const counted = /^3 of 8 requests failed, such as line 2: the gateway answered 500/
     expect(JSON.parse(lines[0] ?? '').error.message).toMatch(counted)
   })
-
-  test('--batch --raw writes the exact JSON of each answer into its result', async () => {
-    const exchange = answering(
-      '{"content":[{"type":"text","text":"a\\nb"}],\n "n": 1.0,"type":"message",\r\n"role":"assistant"}',
-    )
-    const ended = await run([...batch, '--raw'], { cwd: folderWith(1), exchange })
-    expect(ended.out).toContain(
-      '"ok":true,"response":{"content":[{"type":"text","text":"a\\nb"}], "n": 1.0,"type":"message","role":"assistant"},"attempts":1',
-    )
-    expect(ended.err).toMatch(/the answer has no token count/)
-    const failed = await run([...batch, '--raw'], { cwd: folderWith(1), exchange: status(400) })
-    expect([failed.code, indexes(parseResults(failed.out))]).toEqual([4, [1]])
-  })
 })
 
 describe('batch whose requests the service refuses', () => {
@@ -241,7 +191,7 @@ describe('batch whose requests the service refuses', () => {
     [401, 3],
     [402, 5],
   ])('a batch starts no further request after a %d', async (code, exit) => {
-    const cwd = folderWith(50)
+    const cwd = batchFolder(50)
     const ended = await run([...results, '--concurrency', '4'], {
       cwd,
       exchange: byPrompt({ 3: status(code) }),
@@ -262,44 +212,35 @@ describe('batch whose requests the service refuses', () => {
     }
     const timers = createIdleClock()
     const argv = [...batch, '--concurrency', '4', '--retries', '0']
-    const ended = await run(argv, { cwd: folderWith(12), exchange, timers })
+    const ended = await run(argv, { cwd: batchFolder(12), exchange, timers })
     expect([ended.code, indexes(parseResults(ended.out)), ended.requests.length]).toEqual([0, upTo(12), 16])
     expect(ended.err.match(/all requests wait 2\.0 s, then at most 2 run at a time/g)).toHaveLength(1)
     expect(parseResults(ended.out).map(({ attempts }) => attempts)).toEqual([2, 2, 2, 2, ...Array(8).fill(1)])
   })
 })
 
-describe('accessTokenCommand of a batch', () => {
-  const command = 'echo x >> runs; echo token-$(wc -l < runs | tr -d " ")-0123456789'
-
-  function world(accepts: (token: string, count: number) => boolean) {
-    const cwd = folderWith(40)
-    const env = {
-      PARLEY_ACCESS_TOKEN: '',
-      PARLEY_ACCESS_TOKEN_COMMAND: command,
-      PATH: process.env.PATH ?? '',
-    }
-    let count = 0
-    const exchange: Exchange = async (request, onSent) => {
-      onSent?.()
-      await new Promise((resolve) => setTimeout(resolve, 1))
-      const isGood = accepts(request.headers.Authorization ?? '', ++count)
-      return (isGood ? answering(message('hi')) : status(401))(request)
-    }
-    const runs = () => readText(cwd, 'runs').split('\n').length - 1
-    return { cwd, env, exchange, runs }
+test('a batch renews a rejected secret once for all running requests (needs sh)', async () => {
+  const env = {
+    PARLEY_ACCESS_TOKEN: '',
+    PARLEY_ACCESS_TOKEN_COMMAND: 'echo x >> runs; echo token-$(wc -l < runs | tr -d " ")-0123456789',
+    PATH: process.env.PATH ?? '',
   }
-
-  test('a batch renews a rejected secret once for all running requests (needs sh)', async () => {
-    const { runs, ...rest } = world((token, count) => token.includes('token-1') === count <= 20)
-    const ended = await run([...batch, '--concurrency', '8'], rest)
-    expect([ended.code, parseResults(ended.out).filter(({ ok }) => ok).length, runs()]).toEqual([0, 40, 2])
-  })
+  let count = 0
+  const exchange: Exchange = async (request, onSent) => {
+    onSent?.()
+    await new Promise((resolve) => setTimeout(resolve, 1))
+    const isFirstToken = request.headers.Authorization?.includes('token-1')
+    return (isFirstToken === ++count <= 20 ? answering(message('hi')) : status(401))(request)
+  }
+  const cwd = batchFolder(40)
+  const ended = await run([...batch, '--concurrency', '8'], { cwd, env, exchange })
+  expect([ended.code, parseResults(ended.out).filter(({ ok }) => ok).length]).toEqual([0, 40])
+  expect(readText(cwd, 'runs')).toBe('x\nx\n')
 })
 
 describe('--results and --resume', () => {
   test('--resume continues a batch after a failed line and an incomplete result', async () => {
-    const cwd = folderWith(10)
+    const cwd = batchFolder(10)
     const first = await run([...results, '--retries', '0'], { cwd, exchange: byPrompt({ 3: status(500) }) })
     expect(first.code).toBe(7)
     const file = join(cwd, 'r.ndjson')
@@ -312,12 +253,7 @@ describe('--results and --resume', () => {
     expect(second.code).toBe(0)
     expect(second.requests.map(promptOf).sort()).toEqual([`${last}`, '3'].sort())
     expect(second.err).toMatch(/2 ok · 0 failed · 8 already done · 62 tokens in this run, \d+ in all ·/)
-    expect(
-      resultsOf(cwd)
-        .filter(({ ok }) => ok)
-        .map(({ index }) => index)
-        .sort((a, b) => a - b),
-    ).toEqual(upTo(10))
+    expect(indexes(inOrder(resultsOf(cwd).filter(({ ok }) => ok)))).toEqual(upTo(10))
     const third = await run([...results, '--resume'], { cwd })
     expect([third.code, third.requests, third.out]).toEqual([0, [], ''])
   })
@@ -327,22 +263,19 @@ describe('--results and --resume', () => {
     ['with', 'later', ['--resume']],
   ])('Y231: an interrupted batch %s --resume reports "retry": "%s"', async (_, retry, flags) => {
     const answer = byPrompt({})
-    let clean: (exit: number) => string = () => ''
+    const { onSignal, interrupt } = createInterrupt()
     let printed = ''
     const exchange: Exchange = (request, onSent) => {
-      if (promptOf(request) === '2') printed = clean(130)
+      if (promptOf(request) === '2') printed = interrupt()
       return answer(request, onSent)
     }
-    const onSignal = (act: typeof clean) => {
-      clean = act
-    }
     const argv = [...results, ...flags, '--concurrency', '1', '--errors', 'json']
-    await run(argv, { cwd: folderWith(3), exchange, onSignal })
+    await run(argv, { cwd: batchFolder(3), exchange, onSignal })
     expect(JSON.parse(printed).error).toMatchObject({ sent: 'yes', retry, safeToRetry: retry === 'later' })
   })
 
   test('a batch without --resume exits with 11 if its results file exists', async () => {
-    const cwd = folderWith(2)
+    const cwd = batchFolder(2)
     writeFileSync(join(cwd, 'r.ndjson'), 'mine')
     expect(await run(results, { cwd })).toMatchObject({ code: 11, requests: [] })
     expect(await run([...results, '--resume'], { cwd })).toMatchObject({ code: 11, requests: [] })
@@ -350,7 +283,7 @@ describe('--results and --resume', () => {
   })
 
   test('Y225: --resume recognizes moved lines by their hashes, and their results keep the old line numbers', async () => {
-    const cwd = folderWith('"p 1"\n"p 2"\n"p 2"\n')
+    const cwd = batchFolder('"p 1"\n"p 2"\n"p 2"\n')
     const exchange = byPrompt({})
     await run([...results, '--resume'], { cwd, exchange })
     writeFileSync(join(cwd, 'in.ndjson'), '"p 9"\n"p 1"\n"p 2"\n"p 2"\n')
@@ -361,7 +294,7 @@ describe('--results and --resume', () => {
   })
 
   test('--resume exits with 2 and sends nothing if an id of the results belongs to another request in the input', async () => {
-    const cwd = folderWith(3)
+    const cwd = batchFolder(3)
     await run(results, { cwd })
     writeFileSync(join(cwd, 'in.ndjson'), '{"id":"i1","prompt":"p 1"}\n{"id":"i2","prompt":"changed"}\n')
     expect(await run([...results, '--resume'], { cwd })).toMatchObject(rejected(2, /line 2: .*"i2"/))
@@ -378,7 +311,7 @@ describe('B12: progress lines of a batch without a terminal', () => {
       return (promptOf(request) === '2' ? status(400) : answering(message('hi')))(request)
     }
     const argv = [...batch, '--concurrency', '1', '--timeout', '0', ...more]
-    return run(argv, { cwd: folderWith(4), exchange, timers, ...world })
+    return run(argv, { cwd: batchFolder(4), exchange, timers, ...world })
   }
   const progressLines = (err: string) => err.split('\n').filter((line) => line.includes('still at work'))
 
@@ -404,7 +337,7 @@ describe('B12: progress lines of a batch without a terminal', () => {
 
 describe('the end of a batch', () => {
   test('--deadline cancels the running requests of a batch', async () => {
-    const cwd = folderWith(9)
+    const cwd = batchFolder(9)
     const argv = [...results, '--concurrency', '3', '--deadline', '3s', '--errors', 'json']
     const exchange = byPrompt({ 2: () => new Promise(() => {}) })
     const ended = await run(argv, { cwd, exchange, timers: createIdleClock() })
@@ -450,29 +383,25 @@ describe('the end of a batch', () => {
     ],
   ])('a failed batch reports "retry": "%s" if %s', async (retry, _, flags, answers, error) => {
     const argv = [...batch, '--retries', '0', '--concurrency', '1', '--errors', 'json', ...flags]
-    const { err } = await run(argv, { cwd: folderWith(3), exchange: byPrompt(answers) })
+    const { err } = await run(argv, { cwd: batchFolder(3), exchange: byPrompt(answers) })
     expect(JSON.parse(err).error).toMatchObject({ retry, ...error })
   })
 
   test('a batch without --results names an unreachable service as the cause if its deadline passes', async () => {
-    const cwd = folderWith(3)
+    const cwd = batchFolder(3)
     const argv = [...batch, '--deadline', '3s']
     const asJson = await run([...argv, '--errors', 'json'], {
       cwd,
-      exchange: refused,
+      exchange: unreachable,
       timers: createIdleClock(),
     })
     const { message, ...error } = JSON.parse(asJson.err).error
-    expect(message).toBe('the deadline passed; before that, connection refused')
+    expect(message).toBe('the deadline passed; before that, the connection was refused')
     expect(error).toMatchObject({ kind: 'stopped', exit: 15, sent: 'no', safeToRetry: true, retry: 'later' })
-    const again = await run(argv, { cwd, exchange: refused, timers: createIdleClock() })
+    const again = await run(argv, { cwd, exchange: unreachable, timers: createIdleClock() })
     expect(again.code).toBe(15)
     expect(again.err).toContain('0 ok · 0 failed · 3 not done · 3 s; nothing was sent\n')
   })
-
-  const refused: Exchange = async () => {
-    throw new CliError('not-sent', 'connection refused')
-  }
 
   /** Returns the path that a failure names. */
   const savedIn = (err: string) => /the received data is saved as (\S+)/.exec(err)?.[1] ?? 'no path'
@@ -482,7 +411,7 @@ describe('the end of a batch', () => {
     ['is full after one result', 1, ['--concurrency', '1'], 'ENOSPC', 'no space left on the disk'],
     ['has no reader', 1, ['--concurrency', '1'], 'EPIPE', 'its reader closed the pipe'],
   ])('a batch saves results for --resume if stdout %s', async (_, taken, flags, errorCode, why) => {
-    const cwd = folderWith(3)
+    const cwd = batchFolder(3)
     const world = { cwd, env: { TMPDIR: cwd }, exchange: byPrompt({}) }
     const stdout = createFailingStdout(taken, errorCode)
     const { code, err, requests } = await run([...batch, ...flags, '--report', 'report.json'], {
@@ -499,18 +428,11 @@ describe('the end of a batch', () => {
     const saved = parseResults(readFileSync(path, 'utf8'))
     expect(saved.length).toBe(requests.length - taken)
     expect(saved).toEqual(saved.map(({ index }) => expect.objectContaining({ text: `answer ${index}` })))
-    const [summary, ...rest] = err.split('\n')
     const left = 3 - requests.length
-    expect(summary).toMatch(
-      new RegExp(
-        `^parley: ${requests.length} ok · 0 failed · ${saved.length} of these saved elsewhere${left > 0 ? ` · ${left} not done` : ''} · [^;]*$`,
-      ),
-    )
-    expect(rest).toEqual([
-      `parley: stdout: ${why}; the received data is saved as ${path}`,
-      `  to resume: ${advice}`,
-      '',
-    ])
+    const counts = `${requests.length} ok · 0 failed · ${saved.length} of these saved elsewhere`
+    expect(err).toContain(`parley: ${counts}${left > 0 ? ` · ${left} not done` : ''} · `)
+    expect(err).toMatch(/parley: stdout: .*\n {2}to resume: .*\n$/)
+    expect(err).toContain(`stdout: ${why}; the received data is saved as ${path}\n  to resume: ${advice}\n`)
     const report = readJson(cwd, 'report.json')
     expect(report.counts).toMatchObject({ ok: requests.length, failed: 0, notDone: left })
     const again = await run([...batch, '--results', path, '--resume'], world)
@@ -518,7 +440,7 @@ describe('the end of a batch', () => {
   })
 
   test('a batch saves the results that stdout does not accept before the deadline', async () => {
-    const cwd = folderWith(2)
+    const cwd = batchFolder(2)
     const { code, err } = await run([...batch, '--deadline', '5'], {
       cwd,
       env: { TMPDIR: cwd },
@@ -532,7 +454,7 @@ describe('the end of a batch', () => {
   })
 
   test('--errors json contains the results if neither stdout nor the temporary folder accepts them', async () => {
-    const cwd = folderWith(1)
+    const cwd = batchFolder(1)
     const { code, err } = await run([...batch, '--errors', 'json'], {
       cwd,
       env: { TMPDIR: join(cwd, 'gone') },
@@ -546,7 +468,7 @@ describe('the end of a batch', () => {
   })
 
   test('a batch saves the results that neither the results file nor stdout accepts', async () => {
-    const cwd = folderWith(3)
+    const cwd = batchFolder(3)
     const exchange = byPrompt({
       2(...call) {
         rmSync(join(cwd, 'r.ndjson'))
@@ -570,7 +492,7 @@ describe('the end of a batch', () => {
   ])(
     'a batch from %s without lines exits with 0 and a note, or with 2 if --fail-on-empty is set',
     async (_, name, stdin) => {
-      const world = { cwd: folderWith('\n\n'), ...(stdin === undefined ? {} : { stdin }) }
+      const world = { cwd: batchFolder('\n\n'), ...(stdin === undefined ? {} : { stdin }) }
       const argv = ['chat', '--batch', name]
       expect(await run(argv, world)).toMatchObject(
         rejected(0, /: it has no line with a request, so nothing was sent\n/),
@@ -590,7 +512,7 @@ describe('the end of a batch', () => {
 
 describe('results file that changes during a batch', () => {
   const runAndChange = async (act: (file: string) => void, at: number) => {
-    const cwd = folderWith(40)
+    const cwd = batchFolder(40)
     const file = join(cwd, 'r.ndjson')
     let count = 0
     const exchange: Exchange = async (request) => {
@@ -622,7 +544,7 @@ describe('results file that an editor wrote', () => {
   test('B04, B05: --resume repeats no finished line of a results file with a byte order mark, CRLF and an incomplete last line', async () => {
     const edit = (text: string) => `\ufeff${text.replaceAll('\n', '\r\n')}{"ind`
 
-    const cwd = folderWith(5)
+    const cwd = batchFolder(5)
     expect((await run(results, { cwd })).code).toBe(0)
     const file = join(cwd, 'r.ndjson')
     const written = readFileSync(file, 'utf8')
@@ -641,7 +563,7 @@ describe('results file without a final line break', () => {
     ['an incomplete JSON line that is not a result', '{"index":{"a":1},"doc":"prec'],
     ['plain text', 'precious'],
   ])('B11: --resume does not remove %s from the end of the results file', async (_, last) => {
-    const cwd = folderWith(2)
+    const cwd = batchFolder(2)
     const file = join(cwd, 'r.ndjson')
     writeFileSync(file, last)
     const argv = [...results, '--resume']
@@ -656,7 +578,7 @@ describe('results file without a final line break', () => {
 test('B08: a rate_limit_error in a 200 fails its line and does not pause the batch', async () => {
   const error = { type: 'error', error: { type: 'rate_limit_error', message: 'slow down' } }
   const exchange = byPrompt({ 2: answering(JSON.stringify(error), { headers: { 'retry-after': '1' } }) })
-  const ended = await run(batch, { cwd: folderWith(4), exchange })
+  const ended = await run(batch, { cwd: batchFolder(4), exchange })
   expect([ended.code, ended.requests.length]).toEqual([6, 4])
   expect(parseResults(ended.out)[1]?.error).toMatchObject({ kind: 'rate-limited', status: 200 })
   expect(ended.err).not.toContain('all requests wait')
@@ -664,44 +586,25 @@ test('B08: a rate_limit_error in a 200 fails its line and does not pause the bat
 
 describe('answers of a batch that were paid for', () => {
   test.each([
-    ['JSON of an unknown form', '{"choices":[{"message":{"content":"paid for"}}]}'],
-    [
-      'a function call without text',
-      '{"candidates":[{"content":{"parts":[{"functionCall":{"name":"f"}}]}}]}',
-    ],
-  ])('a batch result contains the whole answer if the answer is %s', async (_, body) => {
-    const cwd = folderWith(1)
-    const ended = await run(batch, { cwd, exchange: answering(body) })
+    ['JSON of an unknown form', '{"output":"paid for"}', { output: 'paid for' }],
+    ['JSON without text', '{"candidates":[{"content":{"parts":[{"functionCall":{}}]}}]}', expect.any(String)],
+  ])('a batch result contains the whole answer if the answer is %s', async (_, answer, body) => {
+    const cwd = batchFolder(1)
+    const ended = await run(batch, { cwd, exchange: answering(answer) })
     expect(ended.code).toBe(8)
-    const [{ ok, error }] = ended.out.split('\n', 1).map((line) => JSON.parse(line)) as [
-      { ok: boolean; error: { kind: string; body: unknown } },
-    ]
-    expect({ ok, kind: error.kind }).toEqual({ ok: false, kind: 'response' })
-    expect(typeof error.body === 'string' ? error.body : JSON.stringify(error.body)).toBe(body)
+    const { ok, error } = JSON.parse(ended.out)
+    expect({ ok, error }).toMatchObject({ ok: false, error: { kind: 'response', body } })
+    if (typeof error.body === 'string') expect(error.body).toBe(answer)
     expect(readdirSync(cwd)).toEqual(['in.ndjson'])
   })
 
-  /** Returns a response whose body throws an unexpected error after this start. */
-  const throwing =
-    (start: string): Exchange =>
-    async (request) => {
-      const response = await answering(start)(request)
-      async function* body() {
-        yield* response.body
-        throw new TypeError('a bug')
-      }
-      return { ...response, body: body() }
-    }
-
   test('after a bug in reading an answer, a batch exits with 1 and a result with the received part', async () => {
-    const text =
-      'event: content_block_delta\ndata: {"type":"content_block_delta","delta":{"type":"text_delta","text":"paid"}}\n\n'
     for (const [start, body] of [
       ['{"content":"paid', '{"content":"paid'],
-      [text, 'paid'],
+      [textDelta('paid'), 'paid'],
     ] as const) {
-      const exchange = byPrompt({ 1: throwing(start) })
-      const ended = await run([...batch, '--concurrency', '1'], { cwd: folderWith(3), exchange })
+      const exchange = byPrompt({ 1: breaking(start, () => new TypeError('a bug')) })
+      const ended = await run([...batch, '--concurrency', '1'], { cwd: batchFolder(3), exchange })
       expect([ended.code, ended.requests.length]).toEqual([1, 1])
       expect(parseResults(ended.out)).toMatchObject([
         { ok: false, error: { kind: 'unexpected', status: 200, body } },
@@ -712,21 +615,13 @@ describe('answers of a batch that were paid for', () => {
 })
 
 test('B09: "attempts" of a batch result is the number of requests for its line', async () => {
-  const answers: Exchange[] = [status(500), status(429), status(500), status(429), answering(message('late'))]
-  const exchange = byPrompt({ 2: (...args) => (answers.shift() as Exchange)(...args) })
-  const ended = await run(batch, { cwd: folderWith(3), exchange })
-  expect([ended.code, inOrder(parseResults(ended.out)).map(({ attempts }) => attempts)]).toEqual([
-    0,
-    [1, 5, 1],
-  ])
-
-  const last: Exchange[] = [status(429), status(500), status(500), status(500)]
-  const failing = byPrompt({ 2: (...args) => (last.shift() as Exchange)(...args) })
-  const failed = await run(batch, { cwd: folderWith(3), exchange: failing })
-  expect([failed.code, inOrder(parseResults(failed.out))[1]?.error]).toEqual([
-    7,
-    expect.objectContaining({ attempts: 4 }),
-  ])
+  const runWith = (...answers: Exchange[]) =>
+    run(batch, { cwd: batchFolder(3), exchange: byPrompt({ 2: answerInOrder(...answers) }) })
+  const ended = await runWith(status(500), status(429), status(500), status(429), answering(message('late')))
+  expect(inOrder(parseResults(ended.out)).map(({ attempts }) => attempts)).toEqual([1, 5, 1])
+  const failed = await runWith(status(429), status(500), status(500), status(500))
+  expect(failed.code).toBe(7)
+  expect(inOrder(parseResults(failed.out))[1]?.error).toMatchObject({ attempts: 4 })
 })
 
 describe('tokens of failed answers', () => {
@@ -742,46 +637,23 @@ describe('tokens of failed answers', () => {
   ]
 
   test.each(checks)(
-    'B10: --max-total-tokens counts the tokens of answers that failed because of %s',
+    'B10: --max-total-tokens counts the tokens of answers that failed because of %s, also with --resume',
     async (_, flags, answer) => {
-      const cwd = folderWith(40)
-      schema(cwd)
-      const ended = await run([...results, ...flags, ...budget], {
-        ...inTime,
-        cwd,
-        exchange: answering(answer),
-      })
-      expect([ended.code, ended.requests.length]).toEqual([
-        15,
-        expect.toSatisfy((count) => count >= 5 && count <= 6),
-      ])
-      expect(ended.err).toMatch(/--max-total-tokens is 40/)
-      expect(ended.err).toMatch(/4[08] tokens/)
-    },
-  )
-
-  test.each(checks)(
-    'B10: --resume counts the tokens of answers that failed because of %s',
-    async (_, flags, answer) => {
-      const cwd = folderWith(5)
-      schema(cwd)
-      const first = await run([...results, ...flags], { ...inTime, cwd, exchange: answering(answer) })
-      expect([first.code, first.requests.length]).toEqual([8, 5])
-      const second = await run([...results, ...flags, ...budget, '--resume'], {
-        ...inTime,
-        cwd,
-        exchange: answering(answer),
-      })
+      const world = { ...inTime, cwd: batchFolder(40), exchange: answering(answer) }
+      schema(world.cwd)
+      const ended = await run([...results, ...flags, ...budget], world)
+      expect([ended.code, [5, 6].includes(ended.requests.length)]).toEqual([15, true])
+      expect(ended.err).toMatch(/4[08] tokens.*--max-total-tokens is 40/s)
+      const second = await run([...results, ...flags, ...budget, '--resume'], world)
       expect([second.code, second.requests]).toEqual([15, []])
-      expect(second.err).toMatch(/the answers used 40 tokens/)
+      expect(second.err).toMatch(/the answers used 4[08] tokens/)
     },
   )
 
   test('B10: --max-total-tokens counts the tokens of all requests of a retried line', async () => {
-    const cwd = folderWith(1)
+    const cwd = batchFolder(1)
     schema(cwd)
-    const answers = [answering(message('no')), status(429), status(500), answering(message('{}'))]
-    const exchange: Exchange = (...args) => (answers.shift() as Exchange)(...args)
+    const exchange = answerInOrder(message('no'), status(429), status(500), message('{}'))
     const flags = ['--schema', 's.json', '--schema-retries', '1']
     const first = await run([...results, ...flags], { ...inTime, cwd, exchange })
     expect([first.code, resultsOf(cwd)[0]]).toEqual([
@@ -799,7 +671,7 @@ describe('a batch of images', () => {
   const images = ['image', '--batch', 'in.ndjson']
 
   test('image --batch names its files by line and prompt, never by id', async () => {
-    const cwd = folderWith(
+    const cwd = batchFolder(
       '{"id":"../../evil","prompt":"A red fox"}\n{"id":"b","prompt":"a red fox"}\n{"contents":[{"role":"user","parts":[{"text":"an owl"}]}]}\n',
     )
     const ended = await run([...images, '-o', 'pics/', '-m', 'm'], { cwd })
@@ -817,7 +689,7 @@ describe('a batch of images', () => {
   })
 
   test('B14: --resume repeats the request of a missing image', async () => {
-    const cwd = folderWith(3)
+    const cwd = batchFolder(3)
     const argv = [...images, '-o', 'pics/', '-m', 'm', '--results', 'r.ndjson', '--resume']
     expect((await run(argv, { cwd })).code).toBe(0)
     rmSync(join(cwd, 'pics/000002-p-2.png'))
@@ -833,26 +705,22 @@ describe('a batch of images', () => {
   })
 
   test('a batch result contains an image in base64 if no file can be written', async () => {
-    const cwd = folderWith(1)
+    const cwd = batchFolder(1)
     mkdirSync(join(cwd, 'o'))
-    const image = Buffer.from('89504e470d0a1a0a0000000d', 'hex').toString('base64')
-    const data = { inlineData: { mimeType: 'image/png', data: image } }
-    const body = JSON.stringify({ candidates: [{ content: { parts: [data] }, finishReason: 'STOP' }] })
     const exchange: Exchange = async (request) => {
       rmSync(join(cwd, 'o'), { recursive: true })
       writeFileSync(join(cwd, 'o'), '')
-      return answering(body)(request)
+      return answering(imageAnswer(inline(png())))(request)
     }
-    const argv = ['image', '--batch', 'in.ndjson', '-m', 'painter', '-o', 'o/']
+    const argv = [...images, '-m', 'painter', '-o', 'o/']
     const { code, out } = await run(argv, { cwd, exchange, env: { TMPDIR: join(cwd, 'none') } })
     expect(code).toBe(11)
-    expect(parseResults(out)).toMatchObject([
-      { ok: false, error: { kind: 'file', status: 200, body: image } },
-    ])
+    const error = { kind: 'file', status: 200, body: png().toString('base64') }
+    expect(parseResults(out)).toMatchObject([{ ok: false, error }])
   })
 
   test('image --batch --raw accepts an answer without an image, but no error envelope', async () => {
-    const cwd = folderWith(1)
+    const cwd = batchFolder(1)
     const argv = [...images, '--raw', '-m', 'm']
     const none = await run(argv, { cwd, exchange: answering('{"candidates":[]}') })
     expect(none.code).toBe(0)

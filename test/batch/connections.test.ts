@@ -1,10 +1,8 @@
-import { writeFileSync } from 'node:fs'
-import { join } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
 import { describe, expect, onTestFinished, test } from 'vitest'
-import { createFastClock, message, type RunOptions, run, temporaryFolder } from '../harness/run.ts'
+import { createFastClock, message, type RunOptions, run } from '../harness/run.ts'
 import { response, type Script, type ScriptedServer, serve } from '../harness/server.ts'
-import { parseResults } from './pieces.ts'
+import { batchFolder, parseResults, upTo } from './pieces.ts'
 
 const promptIn = (request: string) => /p \d+/.exec(request)?.[0] ?? ''
 const answerTo = (request: string, headers?: string[]) =>
@@ -18,16 +16,9 @@ async function runBatch(count: number, concurrency: number, script: Script, worl
   const watch = setInterval(() => {
     maxOpen = Math.max(maxOpen, server.sockets.size)
   }, 1)
-  const cwd = temporaryFolder()
-  const prompts = Array.from({ length: count }, (_, at) => JSON.stringify(`p ${at + 1} of it`))
-  writeFileSync(join(cwd, 'in.ndjson'), prompts.join('\n'))
+  const cwd = batchFolder(upTo(count).map((at) => JSON.stringify(`p ${at} of it`)))
   const argv = ['chat', '--batch', 'in.ndjson', '--concurrency', String(concurrency), '--retries', '0']
-  const ended = await run(argv, {
-    exchange: 'network',
-    cwd,
-    ...world,
-    env: { PARLEY_BASE_URL: server.url },
-  })
+  const ended = await run(argv, { exchange: 'network', cwd, ...world, env: { PARLEY_BASE_URL: server.url } })
   clearInterval(watch)
   return { ...ended, results: parseResults(ended.out), server, maxOpen }
 }

@@ -1,46 +1,19 @@
-import { writeFileSync } from 'node:fs'
-import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
-import { CliError } from '../../src/errors.ts'
 import type { Exchange } from '../../src/wire/exchange.ts'
-import { answerInOrder, continued, events, piece, used, whole } from '../gateway/parts.ts'
+import { continued, events, piece, used, whole } from '../gateway/parts.ts'
 import { createIdleClock } from '../harness/clock.ts'
-import { answering, readText, run, temporaryFolder } from '../harness/run.ts'
-import { parseResults } from './pieces.ts'
+import { answerInOrder, unanswered } from '../harness/responses.ts'
+import { answering, createInterrupt, readJson, readText, run } from '../harness/run.ts'
+import { batchFolder, parseResults } from './pieces.ts'
 
-const noAnswer: Exchange = async (_, onSent) => {
-  onSent?.()
-  throw new CliError('unknown', 'the connection was closed before an answer')
-}
+const batch = 'chat --batch in.ndjson --results r --concurrency 1 --report report'.split(' ')
 
 /** Runs a batch of these prompts one after the other. */
-async function runBatch(
-  prompts: string[],
-  flags: string[],
-  exchange: Exchange,
-  files: Record<string, string> = {},
-) {
-  const cwd = temporaryFolder()
-  const input = prompts.map((prompt) => `${JSON.stringify(prompt)}\n`).join('')
-  for (const [name, content] of Object.entries({ in: input, ...files }))
-    writeFileSync(join(cwd, name), content)
-  const argv = [
-    'chat',
-    '--batch',
-    'in',
-    '--results',
-    'r',
-    '--concurrency',
-    '1',
-    '--report',
-    'report',
-    ...flags,
-  ]
-  const ended = await run(argv, { cwd, exchange, timers: createIdleClock() })
-  const read = (name: string) => readText(cwd, name)
-  const results = parseResults(read('r'))
+async function runBatch(prompts: string[], flags: string[], exchange: Exchange) {
+  const cwd = batchFolder(prompts.map((prompt) => JSON.stringify(prompt)))
+  const ended = await run([...batch, ...flags], { cwd, exchange, timers: createIdleClock() })
   const tokens = ended.requests.map(({ text }) => JSON.parse(text).continuationToken)
-  return { ...ended, cwd, results, tokens, report: JSON.parse(read('report')) }
+  return { ...ended, cwd, results: parseResults(readText(cwd, 'r')), tokens, report: readJson(cwd, 'report') }
 }
 
 describe('batch line whose answer has the finish reason CONTINUATION', () => {
@@ -95,7 +68,7 @@ describe('batch line whose answer has the finish reason CONTINUATION', () => {
 
 describe('continuation of a batch line that fails', () => {
   test.each<[what: string, answer: string | Exchange, code: number, body: string]>([
-    ['gets no answer', noAnswer, 10, 'Half'],
+    ['gets no answer', unanswered, 10, 'Half'],
     ['is refused', answering('{"error":{"message":"no"}}', { status: 400 }), 4, 'Half'],
     ['is cut off', events(piece(' and more')), 8, 'Half and more'],
   ])(
@@ -112,10 +85,9 @@ describe('continuation of a batch line that fails', () => {
 })
 
 test('--resume requests the whole answer again if an earlier batch received only its first half', async () => {
-  const { cwd, code } = await runBatch(['x'], [], answerInOrder(piece('Half', continued('t1')), noAnswer))
+  const { cwd, code } = await runBatch(['x'], [], answerInOrder(piece('Half', continued('t1')), unanswered))
   expect(code).toBe(10)
-  const argv = ['chat', '--batch', 'in', '--results', 'r', '--resume']
-  const ended = await run(argv, { cwd, exchange: answerInOrder(piece('Whole', whole)) })
+  const ended = await run([...batch, '--resume'], { cwd, exchange: answerInOrder(piece('Whole', whole)) })
   expect([ended.code, ended.requests.length]).toEqual([0, 1])
   expect(JSON.parse(ended.requests[0]?.text ?? '')).not.toHaveProperty('continuationToken')
 })
@@ -134,9 +106,7 @@ test('--max-total-tokens ends a batch in the middle of an answer with exit code 
 })
 
 test('the result of a batch line that the deadline cancels contains the received parts', async () => {
-  let count = 0
-  const exchange: Exchange = (...call) =>
-    ++count === 1 ? answering(piece('Half', continued('t1'), used(10, 20)))(...call) : new Promise(() => {})
+  const exchange = answerInOrder(piece('Half', continued('t1'), used(10, 20)), () => new Promise(() => {}))
   const ended = await runBatch(['x'], ['--deadline', '5'], exchange)
   expect(ended.code).toBe(15)
   expect(ended.results).toMatchObject([
@@ -145,41 +115,29 @@ test('the result of a batch line that the deadline cancels contains the received
 })
 
 test('after a signal, a batch result contains the received parts of its answer, and --resume repeats the line', async () => {
-  const cwd = temporaryFolder({ in: '"x"\n"y"\n' })
-  const argv = ['chat', '--results', 'r', '--batch', 'in', '--concurrency', '1']
-  const half = answering(piece('Half', continued('t1'), used(10, 20)))
-  let clean: (exit: number) => string = () => ''
-  let count = 0
+  const cwd = batchFolder(['"x"', '"y"'])
+  const { onSignal, interrupt } = createInterrupt()
   const err = await new Promise<string>((resolve) => {
-    void run(argv, {
-      cwd,
-      // Sends the signal at the second request, which is never answered.
-      exchange(...call) {
-        if (++count === 1) return half(...call)
-        resolve(clean(143))
-        return new Promise(() => {})
-      },
-      onSignal(act) {
-        clean = act
-      },
-    })
+    // Sends the signal at the second request, which is never answered.
+    const never: Exchange = () => {
+      resolve(interrupt(143))
+      return new Promise(() => {})
+    }
+    const exchange = answerInOrder(piece('Half', continued('t1'), used(10, 20)), never)
+    void run(batch, { cwd, exchange, onSignal })
   })
+  const error = {
+    kind: 'unknown',
+    message: 'the run was interrupted',
+    sent: 'unknown',
+    attempts: 2,
+    body: 'Half',
+  }
   expect(parseResults(readText(cwd, 'r'))).toMatchObject([
-    {
-      index: 1,
-      ok: false,
-      error: {
-        kind: 'unknown',
-        message: 'the run was interrupted',
-        sent: 'unknown',
-        attempts: 2,
-        body: 'Half',
-      },
-      usage: { totalTokens: 30 },
-    },
+    { index: 1, ok: false, error, usage: { totalTokens: 30 } },
   ])
   expect(err).toMatch(/^parley: interrupted: .*; to resume: the same command with --resume\n$/)
   const exchange = answerInOrder(piece('One', whole), piece('Two', whole))
-  const again = await run([...argv, '--resume'], { cwd, exchange })
+  const again = await run([...batch, '--resume'], { cwd, exchange })
   expect([again.code, again.requests.length]).toEqual([0, 2])
 })

@@ -1,5 +1,6 @@
 import type { BatchLineCall, BatchSource, PrepareBatchLine } from '../../src/batch/input.ts'
 import { CliError, type FailureDetails, type FailureKind } from '../../src/errors.ts'
+import { temporaryFolder } from '../harness/run.ts'
 
 /** Streams a text or bytes in chunks of this size. */
 export async function* streamOf(whole: string | Uint8Array, size = 65_536): AsyncGenerator<Uint8Array> {
@@ -66,3 +67,10 @@ export const indexes = (results: { index: number }[]) => results.map(({ index })
 export const inOrder = (results: Result[]) => results.toSorted((one, other) => one.index - other.index)
 
 export const upTo = (count: number) => Array.from({ length: count }, (_, at) => at + 1)
+
+/** Creates a folder with the input `in.ndjson`: a text, lines, or a number of lines with the prompts `p 1`, … */
+export function batchFolder(input: string | string[] | number): string {
+  const lines =
+    typeof input === 'number' ? upTo(input).map((index) => `{"id":"i${index}","prompt":"p ${index}"}`) : input
+  return temporaryFolder({ 'in.ndjson': typeof lines === 'string' ? lines : `${lines.join('\n')}\n` })
+}

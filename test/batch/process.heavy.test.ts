@@ -1,11 +1,10 @@
-import { readdirSync, writeFileSync } from 'node:fs'
+import { readdirSync } from 'node:fs'
 import type { Socket } from 'node:net'
-import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
 import { execute, start } from '../harness/process.ts'
-import { answering, message, readJson, readText, run, temporaryFolder } from '../harness/run.ts'
+import { answering, message, readJson, readText, run } from '../harness/run.ts'
 import { envFor, response, type Script, serve } from '../harness/server.ts'
-import { parseResults, upTo } from './pieces.ts'
+import { batchFolder, parseResults, upTo } from './pieces.ts'
 
 const answer = response(message('hi'))
 
@@ -13,9 +12,7 @@ const answer = response(message('hi'))
 async function prepare(count: number, script: Script) {
   const server = await serve(script)
   onTestFinished(() => server.close())
-  const cwd = temporaryFolder()
-  const lines = upTo(count).map((id) => `{"id":${id},"prompt":"p ${id} of it"}\n`)
-  writeFileSync(join(cwd, 'in.ndjson'), lines.join(''))
+  const cwd = batchFolder(upTo(count).map((id) => `{"id":${id},"prompt":"p ${id} of it"}`))
   return { server, cwd, env: envFor(server) }
 }
 
@@ -59,17 +56,14 @@ test('after SIGINT, a batch finishes its running requests and then ends by SIGIN
   expect(again.code).toBe(0)
 })
 
-test.each([
-  ['SIGTERM', 'SIGTERM'],
-  ['SIGINT', 'SIGINT'],
-] as const)(
+test.each(['SIGTERM', 'SIGINT'] as const)(
   'after one SIGTERM or two SIGINTs, a batch ends at once with complete results: %s (needs signals)',
-  async (first, second) => {
+  async (name) => {
     const { signal, err, cwd, out } = await interrupt((kill) => {
-      kill(first)
-      if (first === 'SIGINT') setTimeout(() => kill(second), 100)
+      kill(name)
+      if (name === 'SIGINT') setTimeout(() => kill(name), 100)
     })
-    expect(signal).toBe(first)
+    expect(signal).toBe(name)
     expect(err).toMatch(/parley: interrupted: 4 ok .*; to resume: the same command with --resume\n$/)
     expect([out, resultsIn(cwd)]).toEqual(['', [1, 2, 3, 4]])
     expect(readdirSync(cwd).sort()).toEqual(['in.ndjson', 'r.ndjson'])
@@ -154,7 +148,7 @@ test('B07: in a deleted folder, parley exits with 11 only if it needs a file the
 })
 
 test("after 2,000 lines, a batch limits V8's young generation until it ends", async () => {
-  const cwd = temporaryFolder({ 'in.ndjson': '"x"\n'.repeat(2001) })
+  const cwd = batchFolder(Array(2001).fill('"x"'))
   const log: (number | string)[] = []
   let line = 0
   const exchange = answering(message('ok'))

@@ -3,17 +3,13 @@ import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import type { Exchange } from '../../src/wire/exchange.ts'
 import { answering, message, readJson, readText, rejected, run, temporaryFolder } from '../harness/run.ts'
-import { indexes, inOrder, parseResults, type Result } from './pieces.ts'
+import { batchFolder, indexes, inOrder, parseResults, type Result } from './pieces.ts'
 
 /** Ten lines, of which the fourth, the seventh and the tenth are equal. */
 const ten = Array.from({ length: 10 }, (_, at) => `{"prompt":"p ${at % 3 === 0 && at > 0 ? 'same' : at}"}`)
 
-function folderWith(lines: string[]): string {
-  const cwd = temporaryFolder({ 'in.ndjson': lines.map((line) => `${line}\n`).join('') })
-  return cwd
-}
-
 const batch = ['chat', '--batch', 'in.ndjson']
+const report = ['--report', 'report.json']
 const reportIn = (cwd: string) => readJson(cwd, 'report.json')
 const countsIn = (cwd: string) => reportIn(cwd).counts
 
@@ -28,11 +24,11 @@ const failing =
 
 describe('--share', () => {
   test('--share I/N requests every Nth line starting at line I, so all shares together request each line once', async () => {
-    const cwd = folderWith(ten)
+    const cwd = batchFolder(ten)
     const whole = parseResults((await run(batch, { cwd })).out)
     const shares = []
     for (const share of ['1/3', '2/3', '3/3']) {
-      const ended = await run([...batch, '--share', share, '--report', 'report.json'], { cwd })
+      const ended = await run([...batch, '--share', share, ...report], { cwd })
       expect(ended.code).toBe(0)
       shares.push(parseResults(ended.out))
       expect(countsIn(cwd).total).toBe(shares.at(-1)?.length)
@@ -49,7 +45,7 @@ describe('--share', () => {
   test('--share requests the same lines of a pipe as of a file, and numbers empty lines, too', async () => {
     const stdin = `${[...ten.slice(0, 3), '', ...ten.slice(3)].join('\n')}\n`
     const cwd = temporaryFolder()
-    const argv = ['chat', '--batch', '-', '--share', '2/2', '--report', 'report.json']
+    const argv = ['chat', '--batch', '-', '--share', '2/2', ...report]
     const ended = await run(argv, { cwd, stdin })
     expect(indexes(parseResults(ended.out))).toEqual([2, 6, 8, 10])
     expect(countsIn(cwd)).toEqual({ total: 4, ok: 4, failed: 0, skipped: 0, notDone: 0 })
@@ -58,7 +54,7 @@ describe('--share', () => {
   test('--share exits with 2 for an invalid line, also if the line belongs to another share', async () => {
     const lines = [...ten.slice(0, 4), 'no', ...ten.slice(5)]
     for (const share of ['1/3', '2/3', '3/3']) {
-      expect(await run([...batch, '--share', share], { cwd: folderWith(lines) })).toMatchObject(
+      expect(await run([...batch, '--share', share], { cwd: batchFolder(lines) })).toMatchObject(
         rejected(2, /line 5: it is not JSON/),
       )
       const piped = await run(['chat', '--batch', '-', '--share', share], { stdin: lines.join('\n') })
@@ -67,12 +63,12 @@ describe('--share', () => {
   })
 
   test('--resume repeats only the failed line of one --share, and the results of all shares together are complete', async () => {
-    const cwd = folderWith(ten)
+    const cwd = batchFolder(ten)
     for (const share of ['1/2', '2/2']) {
       const argv = [...batch, '--share', share, '--results', `${share[0]}.ndjson`, '--resume']
       const first = await run([...argv, '--max-failed', '9'], { cwd, exchange: failing('p 1', 'p 2') })
       expect([first.code, first.requests.length]).toEqual([0, 5])
-      const again = await run([...argv, '--report', 'report.json'], { cwd })
+      const again = await run([...argv, ...report], { cwd })
       expect([again.code, again.requests.length]).toEqual([0, 1])
       expect(countsIn(cwd)).toEqual({ total: 5, ok: 1, failed: 0, skipped: 4, notDone: 0 })
     }
@@ -82,34 +78,14 @@ describe('--share', () => {
     expect([whole.code, whole.requests]).toEqual([0, []])
     expect(whole.err).toMatch(/10 already done/)
     // parley also skips lines of a share whose results are from a run of the whole file.
-    const argv = [
-      ...batch,
-      '--share',
-      '2/2',
-      '--results',
-      'all.ndjson',
-      '--resume',
-      '--report',
-      'report.json',
-    ]
+    const argv = [...batch, '--share', '2/2', '--results', 'all.ndjson', '--resume', ...report]
     const one = await run(argv, { cwd })
     expect([one.code, one.requests, countsIn(cwd).skipped]).toEqual([0, [], 5])
   })
-
-  test.each(['0/3', '1', ''])(
-    '--share exits with 2 if its value is not a share such as 1/3: %j',
-    async (share) => {
-      const ended = await run([...batch, `--share=${share}`], { cwd: folderWith(ten) })
-      expect(ended).toMatchObject({ code: 2, requests: [] })
-      expect(ended.err).toMatch(/--share/)
-    },
-  )
 })
 
 describe('--max-failed', () => {
   const threeFailures = failing('p 1', 'p 4', 'p 8')
-  const report = ['--report', 'report.json']
-
   test.each([
     ['30%', 0, 10],
     ['2', 4, 9],
@@ -118,7 +94,7 @@ describe('--max-failed', () => {
   ])(
     '--max-failed %s with 3 failures in 10 lines exits with %i after %i requests',
     async (maxFailed, code, count) => {
-      const cwd = folderWith(ten)
+      const cwd = batchFolder(ten)
       const argv = [...batch, '--concurrency', '1', '--max-failed', maxFailed, ...report]
       const ended = await run(argv, { cwd, exchange: threeFailures })
       expect([ended.code, ended.requests.length, parseResults(ended.out).length]).toEqual([
@@ -152,20 +128,17 @@ describe('--max-failed', () => {
     expect([percent.code, percent.requests.length]).toEqual([4, 10])
     expect((await run([...argv, '30%'], { stdin, exchange: threeFailures })).code).toBe(0)
   })
-
-  test.each(['-1', 'x', ''])(
-    '--max-failed exits with 2 if its value is neither a number nor a percentage: %j',
-    async (maxFailed) => {
-      const ended = await run([...batch, `--max-failed=${maxFailed}`], { cwd: folderWith(ten) })
-      expect(ended).toMatchObject({ code: 2, requests: [] })
-      expect(ended.err).toMatch(/--max-failed/)
-    },
-  )
 })
 
-describe('counts of a batch in its report', () => {
-  const report = ['--report', 'report.json']
+test.each(['--share=0/3', '--share=1', '--share=', '--max-failed=-1', '--max-failed=x', '--max-failed='])(
+  'a batch exits with 2 for a value that is not a share or not a number: %s',
+  async (flag) => {
+    const ended = await run([...batch, flag], { cwd: batchFolder(ten) })
+    expect(ended).toMatchObject(rejected(2, flag.replace(/=.*/, '')))
+  },
+)
 
+describe('counts of a batch in its report', () => {
   test('the report of a batch has null for total and notDone if the batch stops before its pipe ends', async () => {
     const cwd = temporaryFolder()
     const argv = ['chat', '--batch', '-', '--concurrency', '1', ...report]

@@ -1,8 +1,9 @@
 import { describe, expect, test } from 'vitest'
 import { parseResults } from '../batch/pieces.ts'
+import { answerInOrder } from '../harness/responses.ts'
 import { answering, message, run, temporaryFolder } from '../harness/run.ts'
 import { imageAnswer, inline, png } from './image/image.ts'
-import { answerInOrder, piece, whole } from './parts.ts'
+import { piece, whole } from './parts.ts'
 
 const warning = 'some bytes of the answer are not UTF-8, and became \ufffd'
 

@@ -1,4 +1,3 @@
-import type { Exchange } from '../../src/wire/exchange.ts'
 import { answering } from '../harness/run.ts'
 
 /** Creates a body or chunk with a text. `end` has the finish reason and other fields of the candidate. */
@@ -21,14 +20,3 @@ export const events = (...chunks: string[]) =>
     chunks.map((chunk) => `data: ${chunk}\n\n`),
     { headers: { 'content-type': 'text/event-stream' } },
   )
-
-/** Answers the requests in order, each with a JSON body or by an exchange. */
-export function answerInOrder(...answers: (string | Exchange)[]): Exchange {
-  let count = 0
-  return (request, onSent) => {
-    const next = answers[count++]
-    if (next === undefined) throw new Error(`request ${count} was not expected`)
-    onSent?.()
-    return (typeof next === 'string' ? answering(next) : next)(request, onSent)
-  }
-}

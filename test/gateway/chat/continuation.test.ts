@@ -4,8 +4,9 @@ import { describe, expect, test } from 'vitest'
 import { CliError } from '../../../src/errors.ts'
 import type { Exchange } from '../../../src/wire/exchange.ts'
 import { createIdleClock } from '../../harness/clock.ts'
+import { answerInOrder } from '../../harness/responses.ts'
 import { answering, message, readText, run, temporaryFolder } from '../../harness/run.ts'
-import { answerInOrder, continued, events, piece, used, whole } from '../parts.ts'
+import { continued, events, piece, used, whole } from '../parts.ts'
 
 const bodiesOf = ({ requests }: { requests: { text: string }[] }) =>
   requests.map(({ text }) => JSON.parse(text))

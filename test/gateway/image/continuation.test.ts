@@ -3,8 +3,9 @@ import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { CliError } from '../../../src/errors.ts'
 import type { Exchange } from '../../../src/wire/exchange.ts'
+import { answerInOrder } from '../../harness/responses.ts'
 import { answering, readText, run, temporaryFolder } from '../../harness/run.ts'
-import { answerInOrder, continued, piece, used, whole } from '../parts.ts'
+import { continued, piece, used, whole } from '../parts.ts'
 import { inline, png } from './image.ts'
 
 const picture = (end: object, more: object = {}) =>
