@@ -37,12 +37,12 @@ export function readRetryAfterSeconds(
 
 /**
  * Returns milliseconds since the epoch, or `undefined` if the date does not exist or has a wrong weekday.
- * Adds GMT to dates without a zone, because HTTP also allows the format of asctime.
+ * Adds GMT, because HTTP also allows the format of asctime, which has no zone. A second GMT has no effect.
  */
 function parseHttpDate(text = ''): number | undefined {
-  const time = Date.parse(text.endsWith(' GMT') ? text : `${text} GMT`)
-  const [weekday] = /^[A-Z][a-z]{2}/.exec(text) ?? []
-  return Number.isFinite(time) && new Date(time).toUTCString().slice(0, 3) === weekday ? time : undefined
+  const time = Date.parse(`${text} GMT`)
+  const weekday = new Date(time).toUTCString().slice(0, 3)
+  return Number.isFinite(time) && weekday === text.slice(0, 3) ? time : undefined
 }
 
 const toFinite = (seconds: number) => Math.min(seconds, Number.MAX_SAFE_INTEGER)

@@ -1,4 +1,4 @@
-import { describe, expect, test } from 'vitest'
+import { describe, expect, onTestFinished, test } from 'vitest'
 import { CliError } from '../../src/errors.ts'
 import type { Exchange } from '../../src/wire/exchange.ts'
 import { createClock } from '../harness/clock.ts'
@@ -32,6 +32,8 @@ test.each<[headers: Record<string, string>, body: string, seconds: number | unde
   [{ 'retry-after': 'Thu, 01 Jan 2026 00:01:30 GMT' }, '{}', 90],
   [{ 'retry-after': 'Wed, 31 Dec 2025 23:59:59 GMT' }, '{}', 0],
   [{ 'retry-after': 'Mon, 01 Jan 2026 00:01:30 GMT' }, '{}', undefined],
+  [{ 'retry-after': 'Thu Jan  1 00:01:30 2026' }, '{}', 90],
+  [{ 'retry-after': 'Invalid Date' }, '{}', undefined],
   ...[
     ['Thu, 01 Jan 2026 09:00:00 GMT', 'Thu, 01 Jan 2026 09:00:20 GMT', 20],
     ['Thu, 01 Jan 2026 09:00:00 GMT', 'Thu, 01 Jan 2026 08:59:59 GMT', 0],
@@ -55,6 +57,11 @@ test.each<[headers: Record<string, string>, body: string, seconds: number | unde
   [{ 'retry-after': '7' }, '{"error":{"message":"m","details":[{"retryDelay":"30s"}]}}', 7],
   [{ 'retry-after': '0' }, '{"error":{"message":"m","details":[{"retryDelay":"30s"}]}}', 0],
 ])('T03: `retryAfter` of a 429 with the headers %j and the body %s is %s', async (headers, body, seconds) => {
+  // A date without a zone is in GMT, not in the zone of this machine.
+  process.env.TZ = 'America/New_York'
+  onTestFinished(() => {
+    process.env.TZ = 'UTC'
+  })
   expect((await fetchFailureOf(429, headers, body)).retryAfter).toBe(seconds)
 })
 
@@ -210,6 +217,17 @@ test('parley stops reading an endless error body after 10 s', async () => {
   })
   const { err } = await run(['chat', 'x', '--errors', 'json'], { exchange, timers: clock })
   expect(JSON.parse(err).error).toMatchObject({ status: 400, body: 'x'.repeat(34) })
+})
+
+test('parley closes no connection after it has read the whole error body', async () => {
+  const clock = createClock()
+  let closed = 0
+  const exchange: Exchange = async (request) => ({
+    ...(await answering('{}', { status: 429, headers: { 'retry-after': '20' } })(request)),
+    close: () => void closed++,
+  })
+  const { requests } = await run(['chat', 'x', '--retries', '1'], { exchange, timers: clock })
+  expect({ requests: requests.length, closed }).toEqual({ requests: 2, closed: 0 })
 })
 
 const broken = (error: Error): Exchange => {

@@ -8,6 +8,7 @@ import {
   judgeToolUse,
   type ParsedToolUse,
   parseToolUse,
+  readToolFlags,
 } from '../../../src/sessions/running/judgement.ts'
 
 const custom = 'agent.custom_tool_use'
@@ -73,6 +74,18 @@ test.each<[rule: string, fields: string, expected: Partial<ParsedToolUse>]>([
 
 test('a tool use is unclear if the service sent it with two inputs', () => {
   expect(read('"name":"bash"', builtIn, true)).toMatchObject({ isContradicted: true, isUnclear: true })
+})
+
+test('a value of --tool has the form NAME=COMMAND, and each name has one command', () => {
+  expect(readToolFlags()).toEqual(new Map())
+  const commands = new Map([
+    ['x', 'a=b\nc'],
+    ['y z', ' d '],
+  ])
+  expect(readToolFlags(['x=a=b\nc', 'y z= d '])).toEqual(commands)
+  for (const text of ['x', '=a', 'x= \n'])
+    expect(() => readToolFlags([text])).toThrow(`--tool ${text}: must have the form NAME=COMMAND`)
+  expect(() => readToolFlags(['x=a', 'x=a'])).toThrow('--tool: there are two commands for x; give one')
 })
 
 const createRules = (rules: PolicyRule[], decision: Decision = 'ask') => ({
