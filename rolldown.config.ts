@@ -138,7 +138,7 @@ const sorhusNotice = 'Copyright (c) Sindre Sorhus <sindresorhus@gmail.com> (http
 
 const withThirdParties = createLicenseFilePlugin({
   // Other licences may require more than their text: Apache-2.0 requires the NOTICE file.
-  allowed: ['BSD-3-Clause', 'ISC', 'MIT'],
+  allowedSpdxIds: ['BSD-3-Clause', 'ISC', 'MIT'],
   mit: readFileSync('LICENSE', 'utf8'),
   inside: new Map([
     ['chalk/source/vendor/ansi-styles/index.js', ['ansi-styles', sorhusNotice]],

@@ -4,8 +4,7 @@ import { join } from 'node:path'
 import type { OutputBundle, Plugin } from 'rolldown'
 
 interface LicenceFacts {
-  /** SPDX ids. */
-  allowed: string[]
+  allowedSpdxIds: string[]
   mit: string
   /**
    * Files in packages that come from another project under the MIT licence, with the name and copyright
@@ -69,8 +68,8 @@ function readPackage(folder: string): Package {
   return { title: `${name} ${version}`, license, texts, inside: new Map() }
 }
 
-const findFaults = ({ title, license, texts }: Package, { allowed }: LicenceFacts) => [
-  ...(allowed.includes(license) ? [] : [`${title}: the licence ${license} is not allowed`]),
+const findFaults = ({ title, license, texts }: Package, { allowedSpdxIds }: LicenceFacts) => [
+  ...(allowedSpdxIds.includes(license) ? [] : [`${title}: the licence ${license} is not allowed`]),
   ...(texts.length > 0 ? [] : [`${title} comes without the text of its licence`]),
 ]
 

@@ -13,7 +13,7 @@ export async function renderManPage(version: string): Promise<string> {
     ...commands.map((command) => {
       command.configureOutput({ getOutHelpWidth: () => width, getOutHasColors: () => false })
       const help = command.configureHelp(helpLayoutOptions).helpInformation()
-      return renderSection(`parley ${command.words.join(' ')}`, wrapHelp(help, width, boldMarks))
+      return renderSection(`parley ${command.commandNames.join(' ')}`, wrapHelp(help, width, boldMarks))
     }),
     ...topics.map((name) => {
       const title = name.replace('exit-codes', 'exit status').replace('-', ' ')

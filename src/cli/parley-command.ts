@@ -80,8 +80,7 @@ export class ParleyCommand extends Command {
     return this.parent ? [...(this.parent as ParleyCommand).path, this] : [this]
   }
 
-  /** Names of the groups and the command, such as `['events', 'list']`. */
-  get words(): string[] {
+  get commandNames(): string[] {
     return this.path.slice(1).map((command) => command.name())
   }
 
@@ -146,7 +145,7 @@ export class ParleyCommand extends Command {
     const isSession = most === 0 && hasSessionFlag(this) && /^[\w-]+$/.test(word)
     if (!isOpen && operands.length > most)
       throw usageError(
-        `too many arguments: '${this.words.join(' ')}' ${taken}${isSession ? `; -s ${word} names a session` : ''}`,
+        `too many arguments: '${this.commandNames.join(' ')}' ${taken}${isSession ? `; -s ${word} names a session` : ''}`,
       )
   }
 
@@ -178,7 +177,7 @@ export class ParleyCommand extends Command {
     const { group, notes = [], requests } = this.entry
     if (!this.parent) return [...notes]
     if (group) {
-      const first = ['parley', ...this.words, Object.keys(group)[0], '--help'].join(' ')
+      const first = ['parley', ...this.commandNames, Object.keys(group)[0], '--help'].join(' ')
       return [`Each command has its own help, such as '${first}'.`, ...notes]
     }
     const { notes: own = [], examples = [] } = this.module ?? {}

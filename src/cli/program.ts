@@ -36,8 +36,7 @@ class Program implements HelpSource {
   readonly #host: Host
   readonly #options: ProgramOptions
   #help = ''
-  /** The innermost group that the command line names. */
-  #group: ParleyCommand | undefined
+  #innermostGroup: ParleyCommand | undefined
   /** False for a group without a subcommand, whose help is printed without a pager. */
   #isHelpRequested = true
   /** True if `parley help` shows the help of a command, so that an unknown word may be a misspelled topic. */
@@ -87,7 +86,7 @@ class Program implements HelpSource {
       if (!(error instanceof CommanderError) || (error.exitCode !== 0 && error.code !== 'commander.help'))
         throw error
       this.#isHelpRequested = error.code !== 'commander.help'
-      const isRoot = !this.#group?.parent
+      const isRoot = !this.#innermostGroup?.parent
       if (!this.#isHelpRequested && isRoot && words.some(isFlagExceptHelp)) throw usageError(noCommand)
     }
   }
@@ -131,7 +130,7 @@ class Program implements HelpSource {
   }
 
   #openGroup(group: ParleyCommand): void {
-    this.#group = group
+    this.#innermostGroup = group
     group.enablePositionalOptions()
     // Declaring flags takes time. A group needs the request flags only if one precedes the name of a command,
     // which is rare.
@@ -147,7 +146,7 @@ class Program implements HelpSource {
   async #open(command: ParleyCommand): Promise<void> {
     if (command.entry.group) return this.#openGroup(command)
     if (this.#isHelpCommand) command.addHelpText('before', () => refuseWord(command))
-    else this.#options.run.summary.command = command.words.join(' ')
+    else this.#options.run.summary.command = command.commandNames.join(' ')
     await command.load()
     command.action(() => this.#runCommand(command))
   }

@@ -9,7 +9,7 @@ export function describeUnknownWord(unknown: UnknownNameError, isHelp: boolean):
   const { command, words } = unknown
   const [word = '', ...rest] = words
   if (word.startsWith('-')) return describeFlag(unknown)
-  const group = command.words
+  const group = command.commandNames
   if (isHelp && group.length === 0 && isTopic(word))
     return `the topic '${word}' has no subtopics; 'parley help' prints one topic at a time: parley help ${word}`
   const typed = [...group, word].join(' ')
@@ -56,12 +56,12 @@ function describeFlag({ command, words: [word = ''] }: UnknownNameError): string
     .replace(/(?<=[a-z])[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)
   if (command.longFlags.includes(longName)) return `${start} (did you mean ${longName}?)`
   const hint =
-    findUnknownNameHint([...command.words, name].join(' ')) ??
+    findUnknownNameHint([...command.commandNames, name].join(' ')) ??
     findUnknownNameHint(name) ??
     findUnknownNameHint(longName)
   if (hint !== undefined) return `${start}: ${hint}`
   const guess = suggestNames(longName, command.longFlags)
-  const line = ['parley', ...command.words, ...(first === undefined ? [] : [first])].join(' ')
+  const line = ['parley', ...command.commandNames, ...(first === undefined ? [] : [first])].join(' ')
   const helpHint =
     first === undefined
       ? `'${line} --help' lists the flags`

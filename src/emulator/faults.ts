@@ -14,8 +14,7 @@ interface Fault {
 
 const faultPattern = new RegExp(`^(?:([a-z]+):)?(${faultKinds.join('|')}|[45]\\d\\d)(?:x(0*[1-9]\\d*))?$`)
 
-/** Names of the endpoints in the values of `--fault`. */
-const faultNames: Record<EndpointName, string> = {
+const faultEndpointNames: Record<EndpointName, string> = {
   chat: 'chat',
   streamChat: 'chat',
   readModel: 'chat',
@@ -29,7 +28,7 @@ const faultNames: Record<EndpointName, string> = {
   followEvents: 'follow',
 }
 
-const endpoints = [...new Set(Object.values(faultNames))]
+const allEndpointNames = [...new Set(Object.values(faultEndpointNames))]
 
 /**
  * Parses the values of `--fault`. Throws a usage error. The returned function takes the fault of the next
@@ -45,7 +44,7 @@ export function createFaultSource(specs: readonly string[], now: () => number) {
     if (!takeToken()) return toFaultResponse(429, 'too many requests a second')
     const fault = faults.find(
       ({ remainingRequests, endpoint }) =>
-        remainingRequests > 0 && (endpoint === undefined || endpoint === faultNames[name]),
+        remainingRequests > 0 && (endpoint === undefined || endpoint === faultEndpointNames[name]),
     )
     if (!fault) return undefined
     fault.remainingRequests--
@@ -57,9 +56,9 @@ export function createFaultSource(specs: readonly string[], now: () => number) {
 function parseFault(spec: string): Fault {
   const found = faultPattern.exec(spec.toLowerCase())
   const [, endpoint, kind, times] = found ?? []
-  if (!found || (endpoint !== undefined && !endpoints.includes(endpoint))) {
+  if (!found || (endpoint !== undefined && !allEndpointNames.includes(endpoint))) {
     throw usageError(
-      `--fault ${spec}: must be [ENDPOINT:]KIND[xTIMES] or rate:N; KIND: ${faultKinds.join(', ')}, or a status from 400 to 599; ENDPOINT: ${endpoints.join(', ')}; TIMES: 1 or more`,
+      `--fault ${spec}: must be [ENDPOINT:]KIND[xTIMES] or rate:N; KIND: ${faultKinds.join(', ')}, or a status from 400 to 599; ENDPOINT: ${allEndpointNames.join(', ')}; TIMES: 1 or more`,
     )
   }
   return {

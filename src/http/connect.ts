@@ -64,12 +64,11 @@ async function openRoute(
     trusting ??= loadTls().then((tls) => createTrust(tls, extraCertificatesPem))
     return trusting
   }
-  /** The server that a failure names: first the proxy, then the server of `url`. */
-  let host = first
+  let namedServer = first
   const secure = async (socket: Socket) => {
     const [tls, secureContext] = await Promise.all([loadTls(), trust()])
     if (socket.destroyed) throw socket.errored ?? Object.assign(new Error(), { code: 'ECONNRESET' })
-    const name = getHost(host)
+    const name = getHost(namedServer)
     const secured = tls.connect({
       socket,
       host: name,
@@ -107,11 +106,11 @@ async function openRoute(
       if (first.protocol === 'https:') socket = await secure(socket)
       const { openTunnel } = await import('./proxy.ts')
       await openTunnel(socket, proxy, `${url.hostname}:${getPort(url)}`)
-      host = url
+      namedServer = url
     }
     return url.protocol === 'https:' ? await secure(socket) : socket
   } catch (error) {
-    throw explainConnectError(error as ConnectError, host, host === url ? undefined : proxy)
+    throw explainConnectError(error as ConnectError, namedServer, namedServer === url ? undefined : proxy)
   }
 }
 

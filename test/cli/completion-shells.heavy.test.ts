@@ -151,11 +151,11 @@ for (const shell of shells) {
   describe(`${name}`, () => {
     test(`${name} completion offers every flag of every command (needs ${name})`, async () => {
       const home = await createHome(shell)
-      for (const { words, ownFlags, sharedFlags } of await loadAllCommands()) {
-        const env = { ...environment(home), WORDS: words.join(' ') }
+      for (const { commandNames, ownFlags, sharedFlags } of await loadAllCommands()) {
+        const env = { ...environment(home), WORDS: commandNames.join(' ') }
         const { stdout } = spawnSync(name, ['-c', shell.flags], { env, encoding: 'utf8' })
         const all = [...ownFlags, ...sharedFlags].flatMap(({ short, long }) => [short, long].filter(Boolean))
-        expect(new Set(stdout.trim().split('\n')), words.join(' ')).toEqual(new Set(all))
+        expect(new Set(stdout.trim().split('\n')), commandNames.join(' ')).toEqual(new Set(all))
       }
     })
 

@@ -5,9 +5,9 @@ import { execute } from '../harness/process.ts'
 import { run } from '../harness/run.ts'
 
 test('each value that completion suggests belongs to an existing flag or argument', async () => {
-  const parameters = (await loadAllCommands()).flatMap(({ words, options, registeredArguments }) => [
-    ...options.flatMap(({ long }) => [long, `${words.join(' ')} ${long}`]),
-    ...registeredArguments.map((argument) => `${words.join(' ')} ${argument.name()}`),
+  const parameters = (await loadAllCommands()).flatMap(({ commandNames, options, registeredArguments }) => [
+    ...options.flatMap(({ long }) => [long, `${commandNames.join(' ')} ${long}`]),
+    ...registeredArguments.map((argument) => `${commandNames.join(' ')} ${argument.name()}`),
   ])
   expect([...completionValues.keys()].filter((key) => !parameters.includes(key))).toEqual([])
 })

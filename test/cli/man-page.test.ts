@@ -41,9 +41,9 @@ test('the man page has every command, flag, example, setting, variable and exit 
   const lines = shown.split('\n').map((line) => line.trim())
   const has = (start: string) => lines.some((line) => line === start || line.startsWith(`${start} `))
   for (const command of await loadAllCommands()) {
-    const { words, module, ownFlags: flags, sharedFlags: shared } = command
+    const { commandNames, module, ownFlags: flags, sharedFlags: shared } = command
     if (module) {
-      const begin = lines.indexOf(`parley ${words.join(' ')}`)
+      const begin = lines.indexOf(`parley ${commandNames.join(' ')}`)
       expect(begin).toBeGreaterThan(0)
       const own = lines.slice(
         begin,

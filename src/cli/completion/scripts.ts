@@ -39,7 +39,7 @@ export async function findCompletionScript(shell: string): Promise<string | unde
 }
 
 function listRows(commands: ParleyCommand[]): Row[] {
-  const groups = commands.flatMap(({ entry, words }) => (entry.group ? [words.join(' ')] : []))
+  const groups = commands.flatMap(({ entry, commandNames }) => (entry.group ? [commandNames.join(' ')] : []))
   return [
     ...createGeneralFlags().flatMap((flag) => listFlagRows(flag, 'general', '')),
     ...[...createRequestFlags(), ...createSettingFlags()].flatMap((flag) =>
@@ -58,8 +58,14 @@ function listRows(commands: ParleyCommand[]): Row[] {
   ]
 }
 
-function listCommandRows({ entry, words, commands, ownFlags, registeredArguments }: ParleyCommand): Row[] {
-  const path = words.join(' ')
+function listCommandRows({
+  entry,
+  commandNames,
+  commands,
+  ownFlags,
+  registeredArguments,
+}: ParleyCommand): Row[] {
+  const path = commandNames.join(' ')
   return [
     ...commands.map((child): Row => [`${path},`, child.name(), child.summary()]),
     [`${path},-`, entry.requests || entry.group ? '<request>' : '<general>'],

@@ -21,8 +21,7 @@ interface AgentState {
 
 interface Thread {
   id?: string
-  /** Ids of the tool uses without a reply. */
-  waiting: string[]
+  unansweredToolUseIds: string[]
 }
 
 interface WorkflowRun {
@@ -36,10 +35,8 @@ export interface StoredSession {
   created: string
   /** Time in ISO 8601, so that sessions can be sorted by this text. */
   updated: string
-  /** Fields of the session that clients have set. */
-  fields: object
-  /** JSON of each event. */
-  events: string[]
+  clientFields: object
+  eventTexts: string[]
   agent: AgentState
 }
 
@@ -52,11 +49,13 @@ export const toolReplyTypes = new Map([
   ['user.custom_tool_result', { field: 'custom_tool_use_id', uses: ['agent.custom_tool_use'] }],
 ])
 
+const isWaiting = ({ unansweredToolUseIds }: Thread): boolean => unansweredToolUseIds.length > 0
+
 const doneText = 'The emulated agent is done.'
 
 /** A session accepts all events of a request. Its agent then reacts to all of them at once. */
 export class AgentSession extends EmulatedSession {
-  #stored: Omit<StoredSession, 'id' | 'events'>
+  #stored: Omit<StoredSession, 'id' | 'eventTexts'>
   readonly #toolUses = new Map<string, SessionEvent>()
   readonly #schedule: (act: () => void) => void
 
@@ -66,12 +65,12 @@ export class AgentSession extends EmulatedSession {
     const agent: AgentState = {
       inbox: [],
       rounds: [],
-      threads: [{ waiting: [] }],
+      threads: [{ unansweredToolUseIds: [] }],
       runs: [],
       isRunning: false,
       usage: { input: 0, output: 0 },
     }
-    this.#stored = { created, updated: created, fields: {}, agent }
+    this.#stored = { created, updated: created, clientFields: {}, agent }
     this.#schedule = schedule
   }
 
@@ -80,7 +79,7 @@ export class AgentSession extends EmulatedSession {
     if (refusal) return refusal
     const wasOverBudget = this.#isOverBudget
     // `Object.assign` would set the prototype if a client's field is named `__proto__`.
-    this.#stored.fields = { ...this.#stored.fields, ...fields }
+    this.#stored.clientFields = { ...this.#stored.clientFields, ...fields }
     this.#stored.updated = new Date().toISOString()
     for (const parameter of parameters) {
       const isOutcome = parameter.type === 'user.define_outcome'
@@ -93,10 +92,10 @@ export class AgentSession extends EmulatedSession {
   }
 
   override describe() {
-    const { fields, created, updated } = this.#stored
+    const { clientFields, created, updated } = this.#stored
     return {
       budget: null,
-      ...fields,
+      ...clientFields,
       // These fields come last, so that a client's fields do not replace them.
       id: this.id,
       type: 'session',
@@ -108,12 +107,12 @@ export class AgentSession extends EmulatedSession {
   }
 
   toStored(): StoredSession {
-    return { ...this.#stored, id: this.id, events: this.events.map(({ text }) => text) }
+    return { ...this.#stored, id: this.id, eventTexts: this.events.map(({ text }) => text) }
   }
 
-  load({ id: _, events, ...stored }: StoredSession): void {
+  load({ id: _, eventTexts, ...stored }: StoredSession): void {
     this.#stored = stored
-    for (const text of events.slice(this.events.length)) this.#addEvent(JSON.parse(text), text)
+    for (const text of eventTexts.slice(this.events.length)) this.#addEvent(JSON.parse(text), text)
   }
 
   get #isBusy(): boolean {
@@ -138,7 +137,7 @@ export class AgentSession extends EmulatedSession {
    * if its tool use is unknown, does not wait or needs another type of reply.
    */
   #checkEvents(parameters: readonly ClientEvent[]): EmulatedResponse | undefined {
-    const all = this.#stored.agent.threads.map(({ waiting }) => new Set(waiting))
+    const all = this.#stored.agent.threads.map(({ unansweredToolUseIds: ids }) => new Set(ids))
     const [main = new Set()] = all
     for (const [index, event] of (parameters as (ClientEvent & Record<string, unknown>)[]).entries()) {
       const refuse = (status: number, field: string[], problem: string) =>
@@ -168,7 +167,7 @@ export class AgentSession extends EmulatedSession {
     const reply = toolReplyTypes.get(event.type)
     if (reply) {
       for (const thread of agent.threads)
-        thread.waiting = thread.waiting.filter((id) => id !== event[reply.field])
+        thread.unansweredToolUseIds = thread.unansweredToolUseIds.filter((id) => id !== event[reply.field])
     } else if (event.type === 'user.interrupt') {
       if (!this.#applyInterrupt(readString(event.session_thread_id))) return
     } else if (event.type !== 'user.message' && event.type !== 'user.define_outcome') return
@@ -184,8 +183,8 @@ export class AgentSession extends EmulatedSession {
     const isAllThreads = threadId === ''
     const threads = agent.threads.filter(({ id }) => isAllThreads || id === threadId)
     const isWorking = isAllThreads && (this.#isBusy || agent.isRunning)
-    if (!isWorking && threads.every(({ waiting }) => waiting.length === 0)) return false
-    for (const thread of threads) thread.waiting = []
+    if (!isWorking && !threads.some(isWaiting)) return false
+    for (const thread of threads) thread.unansweredToolUseIds = []
     if (isAllThreads) Object.assign(agent, { inbox: [], rounds: [], finalMessage: undefined })
     return true
   }
@@ -214,23 +213,25 @@ export class AgentSession extends EmulatedSession {
       else if (toolReplyTypes.has(type)) this.#applyReply(event)
     }
     while (!this.#isWaiting && agent.runs.length === 0 && agent.rounds.length > 0) this.#startRound()
-    const [{ waiting }] = agent.threads
-    const isDone = waiting.length === 0
+    const [main] = agent.threads
+    const isDone = !isWaiting(main)
     if (isDone && this.#isWaiting) return
     if (isDone && agent.runs.length === 0) {
       if (agent.finalMessage !== undefined) this.#sendMessage(agent.finalMessage)
       agent.finalMessage = undefined
     }
-    const reason = isDone ? { type: 'end_turn' } : { type: 'requires_action', event_ids: waiting }
+    const reason = isDone
+      ? { type: 'end_turn' }
+      : { type: 'requires_action', event_ids: main.unansweredToolUseIds }
     const stop = isDone && this.#isOverBudget ? { type: 'budget_reached' } : reason
-    const { budget } = this.#stored.fields as { budget?: object }
+    const { budget } = this.#stored.clientFields as { budget?: object }
     this.#emit('session.usage', { usage: this.#usage, ...(budget ? { budget } : {}) })
     this.#emit('session.status_idle', { stop_reason: stop })
     agent.isRunning = false
   }
 
   get #isWaiting(): boolean {
-    return this.#stored.agent.threads.some(({ waiting }) => waiting.length > 0)
+    return this.#stored.agent.threads.some(isWaiting)
   }
 
   #startTask(texts: string[]): void {
@@ -263,21 +264,21 @@ export class AgentSession extends EmulatedSession {
     }
   }
 
-  #startToolUse({ type, fields }: TaskStep, { id, waiting }: Thread): void {
+  #startToolUse({ type, fields }: TaskStep, { id, unansweredToolUseIds }: Thread): void {
     const event = this.#addGenerated(type, { ...fields, session_thread_id: id })
     const { evaluated_permission: permission } = fields
     if (permission === 'allow') this.#emit(...createResult(event))
     else if (permission === 'deny') this.#emit(...createResult(event, 'the service refused this tool use'))
-    else waiting.push(event.id ?? '')
+    else unansweredToolUseIds.push(event.id ?? '')
   }
 
   #startThread(step: TaskStep): void {
-    const thread = { id: createRandomId('sthr'), waiting: [] }
+    const thread = { id: createRandomId('sthr'), unansweredToolUseIds: [] }
     this.#stored.agent.threads.push(thread)
     this.#addThreadEvent('session.thread_created', thread, { workflow_run_id: null })
     this.#addThreadEvent('session.thread_status_running', thread)
     this.#startToolUse(step, thread)
-    const reason = { type: 'requires_action', event_ids: thread.waiting }
+    const reason = { type: 'requires_action', event_ids: thread.unansweredToolUseIds }
     this.#addThreadEvent('session.thread_status_idle', thread, { stop_reason: reason })
   }
 
@@ -338,7 +339,7 @@ export class AgentSession extends EmulatedSession {
   }
 
   get #isOverBudget(): boolean {
-    const { budget } = this.#stored.fields as { budget?: { max_list_cost: { amount: string } } }
+    const { budget } = this.#stored.clientFields as { budget?: { max_list_cost: { amount: string } } }
     return budget != null && this.#costCents >= Number(budget.max_list_cost.amount)
   }
 

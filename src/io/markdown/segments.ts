@@ -23,12 +23,10 @@ interface OpenDelimiter {
  */
 export class ParagraphSplitter {
   #text = ''
-  /** Offset of `#text` in the paragraph. */
-  #base = 0
+  #textOffset = 0
   #at = 0
   #opened: OpenDelimiter[] = []
-  /** Offsets at which a segment may end. */
-  #cuts: number[] = []
+  #segmentEnds: number[] = []
   #isInAddress = false
   #isEnd = false
 
@@ -37,10 +35,10 @@ export class ParagraphSplitter {
     this.#isEnd = isEnd
     const segments: string[] = []
     // A complete segment is cut off at once, so its characters cannot affect later segments.
-    while (this.#at - this.#base < this.#text.length && this.#readNext()) this.#cutOff(segments)
+    while (this.#at - this.#textOffset < this.#text.length && this.#readNext()) this.#cutOff(segments)
     if (isEnd) {
       this.#opened = []
-      this.#addCut(this.#at)
+      this.#addSegmentEnd(this.#at)
       this.#cutOff(segments)
     }
     return segments
@@ -48,25 +46,28 @@ export class ParagraphSplitter {
 
   #cutOff(segments: string[]): void {
     const limit = this.#opened[0]?.start ?? this.#at
-    while ((this.#cuts[0] ?? Number.POSITIVE_INFINITY) <= limit) {
-      const length = (this.#cuts.shift() as number) - this.#base
+    while ((this.#segmentEnds[0] ?? Number.POSITIVE_INFINITY) <= limit) {
+      const length = (this.#segmentEnds.shift() as number) - this.#textOffset
       segments.push(this.#text.slice(0, length))
       this.#text = this.#text.slice(length)
-      this.#base += length
+      this.#textOffset += length
     }
   }
 
   /** Returns false if the meaning of the next character depends on text that has not arrived. */
   #readNext(): boolean {
-    const index = this.#at - this.#base
+    const index = this.#at - this.#textOffset
     const char = this.#text[index] as string
     while (this.#opened[0] && this.#at - this.#opened[0].start > maxOpenLength) this.#opened.shift()
     if (blank.test(char)) return this.#readBlank(index, char)
     const previous = this.#text[index - 1] ?? ' '
     const isWordStart = blank.test(previous)
-    if (!isWordStart && startsWithIdeograph(this.#text, index)) this.#addCut(this.#at)
-    if (this.#at - (this.#cuts.at(-1) ?? this.#base) >= maxSegmentLength && !lowSurrogate.test(char))
-      this.#addCut(this.#at)
+    if (!isWordStart && startsWithIdeograph(this.#text, index)) this.#addSegmentEnd(this.#at)
+    if (
+      this.#at - (this.#segmentEnds.at(-1) ?? this.#textOffset) >= maxSegmentLength &&
+      !lowSurrogate.test(char)
+    )
+      this.#addSegmentEnd(this.#at)
     // Inside a URL, the characters of delimiters are text, unless a delimiter before the URL is open.
     if (char === '/' && this.#opened.length === 0 && index > 1 && this.#text.startsWith(':/', index - 2))
       this.#isInAddress = true
@@ -97,15 +98,15 @@ export class ParagraphSplitter {
     return true
   }
 
-  #addCut(at: number): void {
-    if (this.#cuts.at(-1) !== at) this.#cuts.push(at)
+  #addSegmentEnd(at: number): void {
+    if (this.#segmentEnds.at(-1) !== at) this.#segmentEnds.push(at)
   }
 
   #readBlank(index: number, char: string): boolean {
     this.#isInAddress = false
-    if (index > 0 && !blank.test(this.#text[index - 1] as string)) this.#addCut(this.#at)
+    if (index > 0 && !blank.test(this.#text[index - 1] as string)) this.#addSegmentEnd(this.#at)
     // A segment also ends after the newline, so a finished row does not wait for the next row.
-    if (char === '\n') this.#addCut(this.#at + 1)
+    if (char === '\n') this.#addSegmentEnd(this.#at + 1)
     return this.#move(1)
   }
 
@@ -175,11 +176,11 @@ export class ParagraphSplitter {
 
   #close(open: number): void {
     const [mark] = this.#opened.splice(open)
-    this.#removeCutsAfter((mark as OpenDelimiter).start)
+    this.#removeSegmentEndsAfter((mark as OpenDelimiter).start)
   }
 
-  #removeCutsAfter(start: number): void {
-    while ((this.#cuts.at(-1) ?? 0) > start) this.#cuts.pop()
+  #removeSegmentEndsAfter(start: number): void {
+    while ((this.#segmentEnds.at(-1) ?? 0) > start) this.#segmentEnds.pop()
   }
 
   /**
@@ -207,7 +208,7 @@ export class ParagraphSplitter {
       if (mark.count === 0) this.#close(open)
       else {
         this.#opened.splice(open + 1)
-        this.#removeCutsAfter(mark.start)
+        this.#removeSegmentEndsAfter(mark.start)
       }
     }
     if (canOpen && rest > 0) this.#opened.push({ char, start: this.#at, count: rest })

@@ -88,7 +88,7 @@ export async function judgeToolUse(
 ): Promise<Judgement> {
   const { decision, reason, rule } = await decideByPolicy(policy, use)
   if (rule !== undefined) return { use, decision, by: 'rule', rule, reason }
-  if (getToolUseExecutor(use, tools) === 'command' && !use.isUnclear)
+  if (getToolUseExecutor(use, tools) === 'tool-command' && !use.isUnclear)
     return { use, decision: 'allow', by: 'tool' }
   const why = decision === 'allow' ? undefined : explainUnmatchedAllowRule(policy, use)
   return { use, decision, by: 'default', reason, why }
@@ -106,14 +106,13 @@ export const toAuditFields = ({ use, decision, by, rule, reason }: Judgement) =>
   reason,
 })
 
-/** Returns who executes a tool use: the service, a `--tool` command, or another client (`other`). */
 export function getToolUseExecutor(
   use: ParsedToolUse,
   tools: JudgementRules['tools'],
-): 'service' | 'command' | 'other' {
+): 'service' | 'tool-command' | 'other-client' {
   const hasCommand = tools.has(use.name)
-  if (needsClientResult(use)) return hasCommand ? 'command' : 'other'
-  return hasCommand && use.type === 'agent.tool_use' && use.permission !== 'ask' ? 'command' : 'service'
+  if (needsClientResult(use)) return hasCommand ? 'tool-command' : 'other-client'
+  return hasCommand && use.type === 'agent.tool_use' && use.permission !== 'ask' ? 'tool-command' : 'service'
 }
 
 export function describeJudgement(judgement: Judgement): string {

@@ -192,7 +192,11 @@ export class ToolUseResponder {
 
   /** A tool use with two inputs or without an executor cannot be allowed, so a prompt has no use. */
   #needsPrompt({ use, decision }: Judgement): boolean {
-    return decision === 'ask' && !use.isContradicted && getToolUseExecutor(use, this.#rules.tools) !== 'other'
+    return (
+      decision === 'ask' &&
+      !use.isContradicted &&
+      getToolUseExecutor(use, this.#rules.tools) !== 'other-client'
+    )
   }
 
   async #ask(questions: readonly Judgement[]) {
@@ -249,7 +253,7 @@ export class ToolUseResponder {
     const executor = getToolUseExecutor(use, this.#rules.tools)
     if (executor === 'service') return createConfirmationEvent(use.id, decision, reason)
     if (decision === 'deny') return createToolResultEvent(use, { text: reason ?? 'denied', isError: true })
-    return executor === 'command' ? 'result of a command' : undefined
+    return executor === 'tool-command' ? 'result of a command' : undefined
   }
 
   #createResultReply(use: ParsedToolUse) {

@@ -32,7 +32,7 @@ export async function buildProject({ prints, packages }: Project) {
     if (text ?? true) write(`${folder}/LICENSE`, `The licence of ${name} ${version}`)
   }
   const declaration = createLicenseFilePlugin({
-    allowed: ['MIT'],
+    allowedSpdxIds: ['MIT'],
     mit: readFileSync('LICENSE', 'utf8'),
     inside: new Map(),
   })
