@@ -4,7 +4,7 @@ import { CliError, exitCodes, type SavedFiles, toFileFailure, usageError } from 
 import { escapeControlsInJson, toOneLine } from './io/escape.ts'
 import { formatFailureMessage } from './io/failure.ts'
 import { TemporaryFile, writeFileAtomically } from './io/file-output.ts'
-import { toAbsolutePath } from './io/paths.ts'
+import { findFileKindProblem, toAbsolutePath } from './io/paths.ts'
 import type { Secrets } from './secrets.ts'
 import type { Summary, UsageAndCost } from './summary.ts'
 import type { Timers } from './timers.ts'
@@ -58,7 +58,8 @@ function requireReplaceable(target: string, name: string): void {
   const found = lstatSync(target, { throwIfNoEntry: false })
   if (!found) return
   const problem = (why: string) => new CliError('file', `--report ${name}: ${why}`)
-  if (!found.isFile()) throw problem('it is not a regular file')
+  const kindProblem = findFileKindProblem(found)
+  if (kindProblem !== undefined) throw problem(kindProblem)
   if (found.size > 0 && !isReport(target, found.size))
     throw problem('it is neither empty nor a report, so parley does not replace it')
 }

@@ -226,8 +226,8 @@ test('F30: --report writes nothing and keeps an earlier report if another flag n
 })
 
 test.each([
-  ['a-folder', 'it is not a regular file'],
-  ['a-link', 'it is not a regular file'],
+  ['a-folder', 'it is a folder'],
+  ['a-link', 'it is a symbolic link: give the path of the file'],
   ['missing-folder/r.json', 'no such file or folder'],
 ])('parley sends nothing if it cannot write the report to %s (needs symbolic links)', async (name, why) => {
   const cwd = temporaryFolder()
@@ -252,7 +252,7 @@ test('a successful run exits with 11 if its report cannot be written at the end'
       },
     })
     expect(ended.code).toBe(code)
-    expect(ended.err).toContain('--report r.json: it is not a regular file')
+    expect(ended.err).toContain('--report r.json: it is a folder')
   }
 })
 
@@ -334,7 +334,7 @@ test('a signal writes a report only after the run has started, and no later writ
 })
 
 test('parley reports a failure if a report cannot be written after a success, an early failure or an interrupt', async () => {
-  const why = '--report r.json: it is not a regular file'
+  const why = '--report r.json: it is a folder'
   const { cwd, report, tracker } = prepare()
   await report.open()
   mkdirSync(join(cwd, 'r.json'))

@@ -84,6 +84,8 @@ async function requestLines(context: BatchContext, { options, handlers, source }
           registry,
           tally,
           hasFiles: handlers.hasFiles,
+        }).catch((error: unknown) => {
+          throw error instanceof CliError ? error.with({ consequence: 'nothing was sent' }) : error
         })
   const lines = await readBatchInput(source, {
     prepare: handlers.prepare,

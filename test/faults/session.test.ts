@@ -324,14 +324,17 @@ testNetworkFaults('Y: parley waits for the events of an empty session', [
     { out: ended, reqs: 4, err: ['sesn_1 has no events yet: waiting for its first event'] },
   ),
   row(
-    'Y103: events run without a task exits with 2 if the session has no events',
+    'Y103: events run without a task announces that it looks for events, then exits with 2 without them',
     ['events', 'run'],
     { lists: [list()] },
     {
       code: 2,
       reqs: 7,
       minSeconds: 5,
-      err: ['sesn_1 has no events yet\n  to give it a task: parley events run TASK -s sesn_1'],
+      err: [
+        'parley: looking for the first event of sesn_1, for up to 5 s\n',
+        'sesn_1 has no events yet\n  to give it a task: parley events run TASK -s sesn_1',
+      ],
     },
   ),
 ])

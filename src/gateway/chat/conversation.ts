@@ -108,7 +108,8 @@ function requireConversation(thread: object, name: string): void {
 }
 
 function findThreadFile({ host }: Context, name: string): string {
-  const { path, isDirect } = findOutputTarget(host, name)
-  if (isDirect) throw new CliError('file', `${name}: it is not a regular file`)
+  const consequence = 'nothing was sent'
+  const { path, isDirect } = findOutputTarget(host, name, { consequence })
+  if (isDirect) throw new CliError('file', `${name}: it is not a regular file`, { consequence })
   return resolveRealPath(path)
 }

@@ -116,6 +116,8 @@ export class Follower {
         await onEarlierEvents?.(items, this.state)
       }
       if (!needsEvents || !this.state.isEmpty) break
+      if (wait === 0)
+        context.messages.note(`looking for the first event of ${parts.params.session}, for up to 5 s`)
     }
     if (needsEvents && this.state.isEmpty) throw createEmptySessionError(this.#access)
     this.#stream = await this.#connect(false)

@@ -107,7 +107,6 @@ async function confirmRepetition(run: SessionRun): Promise<void> {
     sent: 'no',
     retry: 'later',
     consequence: 'nothing was sent',
-    resumeArguments: run.createResumeCommand(),
   })
 }
 
