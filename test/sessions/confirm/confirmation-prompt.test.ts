@@ -314,7 +314,7 @@ test('Q13: a reply of another client closes the open prompt, and replaces an ans
     id,
     answers.map(({ result }) => result),
   ])
-  expect({ code, posts: service.posts, verdicts }, err).toEqual({
+  expect({ code, posts: service.posts, verdicts }).toEqual({
     code: 14,
     posts: 1,
     verdicts: [

@@ -276,7 +276,7 @@ describe('events follow after failures', () => {
       })
       const argv = ['events', 'follow', '--history', '--raw', '--retries', '99', '--deadline', '60']
       const { code, out, err } = await service.run([...argv, '--errors', 'json'])
-      expect({ code, lines: out.split('\n').length - 1 }, err).toEqual({ code: 15, lines: 2 })
+      expect({ code, lines: out.split('\n').length - 1 }).toEqual({ code: 15, lines: 2 })
       const { error } = JSON.parse(err.trim().split('\n').at(-1) ?? '')
       expect(error).toMatchObject({ exit: 15, sent: 'yes', retry: 'later', deadline: true })
       expect(error.message).toContain(
@@ -331,7 +331,7 @@ test.each([
       ],
     })
     const { code, out, err } = await service.events(...argv, '--raw', '--retries', '0')
-    expect({ code, out }, err).toEqual({ code: 0, out: rawLines(...printed) })
+    expect({ code, out }).toEqual({ code: 0, out: rawLines(...printed) })
     expect(err).toContain('502')
     expect(failing).toBeGreaterThan(4)
   },

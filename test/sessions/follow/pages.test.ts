@@ -40,8 +40,8 @@ test('events list does not print event previews', async () => {
     history: [userSays('go'), running, ...previews, says('one'), endTurn],
   })
   for (const argv of [['list'], ['list', '--raw'], ['list', '--order', 'desc'], ['follow', '--history']]) {
-    const { code, out, err } = await run(['events', ...argv])
-    expect(code, err).toBe(0)
+    const { code, out } = await run(['events', ...argv])
+    expect(code).toBe(0)
     expect(out).toContain('one')
     expect(out).not.toContain('event_')
   }
@@ -55,12 +55,12 @@ test.each([
   const { run } = createSessionService({ history, list: { pageSize } })
   for (const argv of [['list'], ['follow', '--history']]) {
     const calls = new Set<string>()
-    const { code, err } = await run(['events', ...argv], {
+    const { code } = await run(['events', ...argv], {
       limitYoungGeneration(cleanups) {
         calls.add('held')
         cleanups.add(() => void calls.add('released'))
       },
     })
-    expect({ code, calls: [...calls] }, err).toEqual({ code: 0, calls: expected })
+    expect({ code, calls: [...calls] }).toEqual({ code: 0, calls: expected })
   }
 })

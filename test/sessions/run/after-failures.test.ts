@@ -33,9 +33,9 @@ test.each(['user.message', 'user.interrupt'])(
       ],
     })
     const flags = '--audit a.jsonl --max-total-tokens 10 --deadline 1h'.split(' ')
-    const { err } = await service.run(['events', 'run', 'go', ...flags])
+    await service.run(['events', 'run', 'go', ...flags])
     const posts = service.posts.filter(([event]) => event?.type === type)
-    expect(posts, err).toHaveLength(1)
+    expect(posts).toHaveLength(1)
   },
 )
 
@@ -63,8 +63,8 @@ test('after a reset, events run finds its reply in the list, although no list is
     ],
   })
   const argv = ['events', 'run', 'go', '--last', '--policy', 'allow.json', '--audit', 'a.jsonl']
-  const { code, out, err } = await service.run(argv)
-  expect({ code, out }, err).toEqual({ code: 0, out: 'done\n' })
+  const { code, out } = await service.run(argv)
+  expect({ code, out }).toEqual({ code: 0, out: 'done\n' })
 })
 
 const allowing = ['events', 'run', 'go', '--policy', 'allow.json', '--audit', 'a.jsonl', '--deadline', '1h']
@@ -85,8 +85,8 @@ test('events run waits for the Retry-After of a 503 before it repeats its last l
     streams: [{ omits: ({ type }) => type === 'agent.message' }],
     lists: [{ when: () => isLast() && failed < 2, act: () => failed++, fault }],
   })
-  const { code, out, err } = await service.run(['events', 'run', 'go', '--last', '--deadline', '1h'])
-  expect({ code, out }, err).toEqual({ code: 0, out: 'done\n' })
+  const { code, out } = await service.run(['events', 'run', 'go', '--last', '--deadline', '1h'])
+  expect({ code, out }).toEqual({ code: 0, out: 'done\n' })
   const [first = 0, second = 0, third = 0] = service.requests
     .filter(({ kind }) => kind === 'list')
     .slice(-3)
@@ -102,7 +102,7 @@ test('events run that interrupts at a limit reports that a reply without a respo
     ],
   })
   const { code, err } = await service.run([...allowing, '--max-total-tokens', '10'])
-  expect({ code }, err).toEqual({ code: 15 })
+  expect({ code }).toEqual({ code: 15 })
   expect(err).toContain(
     'parley: the answer to t1 was sent, but it is not known whether it arrived: check with ',
   )
@@ -123,9 +123,9 @@ test.each([
     posts: [{ type: 'user.interrupt', fault: 'reset', isAccepted: false }],
   })
   const { code, err } = await service.run([...allowing, '--max-total-tokens', '10'])
-  expect({ code }, err).toEqual({ code: 15 })
+  expect({ code }).toEqual({ code: 15 })
   const warning = 'an interrupt was sent, but it is not known whether it arrived; it may stop the next task'
-  expect(err.includes(warning), err).toBe(isUnknown)
+  expect(err.includes(warning)).toBe(isUnknown)
 })
 
 const resuming = ['events', 'run', 'go', '--audit', 'a.jsonl', '--errors', 'json']
@@ -147,15 +147,12 @@ test.each([
   const { code, err } = await service.run([...argv, '--deadline', '1h'])
   const { error } = JSON.parse(err.trim().split('\n').at(-1) as string)
   const fix = status === 402 ? 0 : 1
-  expect(
-    [
-      code,
-      error.sent,
-      error.retry,
-      error.hints.filter((hint: string) => hint.includes('refused secret is from')).length,
-    ],
-    err,
-  ).toEqual([exit, 'yes', 'look-first', fix])
+  expect([
+    code,
+    error.sent,
+    error.retry,
+    error.hints.filter((hint: string) => hint.includes('refused secret is from')).length,
+  ]).toEqual([exit, 'yes', 'look-first', fix])
 })
 
 test('after a reply of unknown delivery, events run prints a confirm command, and a rerun continues after it', async () => {

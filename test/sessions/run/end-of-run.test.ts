@@ -20,7 +20,7 @@ test('events run --last exits with 8 if the last list fails, and its resume comm
     lists: [{ when: () => isAway && service.posts.length > 0, fault: { status: 503 } }],
   })
   const { code, out, err } = await service.run(['events', 'run', 'go', '--last', ...audited])
-  expect({ code, out }, err).toEqual({ code: 8, out: '' })
+  expect({ code, out }).toEqual({ code: 8, out: '' })
   expect(err).toContain(
     'the answer may be incomplete: the list of events could not be read after the session stopped: ',
   )
@@ -52,7 +52,7 @@ describe('--tool command that fails (needs sh)', () => {
   ])('events run warns even with -q that a --tool command %s, and counts the failure', async (_, command) => {
     const service = open()
     const { code, out, err } = await service.run([...line(command), '-q'])
-    expect({ code, out }, err).toEqual({ code: 0, out: 'done\n' })
+    expect({ code, out }).toEqual({ code: 0, out: 'done\n' })
     expect(err).toContain('the tool use c1 failed (count): ')
     expect(report(service)).toEqual({ allowed: 1, denied: 0, run: 1, failedCommands: 1, open: 0 })
   })
@@ -60,7 +60,7 @@ describe('--tool command that fails (needs sh)', () => {
   test('--fail-on-tool-error makes events run exit with 14 after the answer', async () => {
     const service = open()
     const { code, out, err } = await service.run([...line('exit 3'), '--fail-on-tool-error'])
-    expect({ code, out }, err).toEqual({ code: 14, out: 'done\n' })
+    expect({ code, out }).toEqual({ code: 14, out: 'done\n' })
     expect(err).toContain('s1 finished, but 1 --tool command failed\n  count c1: failed\n')
   })
 
@@ -68,8 +68,8 @@ describe('--tool command that fails (needs sh)', () => {
     const service = open()
     const flags = [...line('exit 3'), '--fail-on-tool-error']
     expect((await service.run([...flags, '--deadline', '5s'])).code).toBe(15)
-    const { code, out, err } = await service.run(flags)
-    expect({ code, out }, err).toEqual({ code: 14, out: 'done\n' })
+    const { code, out } = await service.run(flags)
+    expect({ code, out }).toEqual({ code: 14, out: 'done\n' })
     expect(report(service)).toMatchObject({ run: 0, failedCommands: 1 })
     const next = await service.run(flags.map((word) => (word === 'go' ? 'next' : word)))
     expect({ code: next.code, out: next.out }, next.err).toEqual({ code: 0, out: 'done too\n' })
@@ -91,8 +91,8 @@ test('events run --ids prints only the ids of waiting tool uses', async () => {
 test('the report of events run counts the tool uses that may wait if the idle event lists no ids', async () => {
   const silent = { type: 'session.status_idle', stop_reason: { type: 'requires_action' } }
   const service = createSessionService({ posts: [{ next: [running, ran('ask'), silent] }] })
-  const { code, err } = await service.run(['events', 'run', 'go', ...audited])
-  expect({ code, toolUses: service.report().toolUses }, err).toMatchObject({
+  const { code } = await service.run(['events', 'run', 'go', ...audited])
+  expect({ code, toolUses: service.report().toolUses }).toMatchObject({
     code: 12,
     toolUses: { open: 1 },
   })

@@ -121,8 +121,8 @@ describe('events run that reaches a limit', () => {
     ['does not repeat an interrupt after a 400', { fault: { status: 400 } }, 1],
   ])('events run at its limit %s, and exits with 15', async (_, rule, count) => {
     const service = open([request(200)], { posts: [firstInterrupt(rule)] })
-    const { code, err } = await service.runTask()
-    expect([code, service.countInterrupts()], err).toEqual([15, count])
+    const { code } = await service.runTask()
+    expect([code, service.countInterrupts()]).toEqual([15, count])
   })
 
   const limited = { status: 429, headers: { 'retry-after': '20' } }
@@ -131,7 +131,7 @@ describe('events run that reaches a limit', () => {
     const work = [soFar, request(200), shown(endTurn, { after: 5_000 })]
     const service = open(work, { posts: [firstInterrupt({ fault: limited })] })
     const { code, out, err } = await service.runTask([...audited, '--last'])
-    expect([code, out, service.countInterrupts()], err).toEqual([0, 'so far\n', 1])
+    expect([code, out, service.countInterrupts()]).toEqual([0, 'so far\n', 1])
     expect(err).toContain('--max-total-tokens is 100; the agent has already finished\n')
     // The recorded refusal lets a later run interrupt its own turn.
     expect(service.listAuditEvents()).toEqual(['sent', 'accepted', 'interrupt', 'refused', 'done'])
@@ -140,8 +140,8 @@ describe('events run that reaches a limit', () => {
   test('events run interrupts again if the session becomes idle and works again during the wait for Retry-After', async () => {
     const work = [soFar, request(200), shown(endTurn, { after: 5_000 }), running, request(50)]
     const service = open(work, { posts: [firstInterrupt({ fault: limited })], isQueued: true })
-    const { code, err } = await service.runTask(audited)
-    expect([code, service.countInterrupts()], err).toEqual([15, 2])
+    const { code } = await service.runTask(audited)
+    expect([code, service.countInterrupts()]).toEqual([15, 2])
     const events = ['sent', 'accepted', 'interrupt', 'refused', 'interrupt']
     expect(service.listAuditEvents().slice(0, 5)).toEqual(events)
   })
@@ -175,7 +175,7 @@ describe('events run that reaches a limit', () => {
     async (_, work, isQueued, expected, count, end) => {
       const service = open(work, { isQueued })
       const { code, out, err } = await service.runTask([...limit, '--last', '-q'])
-      expect([code, out, service.countInterrupts()], err).toEqual([
+      expect([code, out, service.countInterrupts()]).toEqual([
         expected,
         expected === 0 ? 'so far\n' : '',
         count,
@@ -212,9 +212,9 @@ describe('events run that reaches a limit', () => {
       latencyMs: 1_500,
       lists: [{ when: () => service.posts.length === 2, act: () => service.add(used(200)) }],
     })
-    const { err } = await service.runTask([...limit, '--tool', 'count=touch "$PARLEY_TOOL_USE_ID"'])
+    await service.runTask([...limit, '--tool', 'count=touch "$PARLEY_TOOL_USE_ID"'])
     const isStarted = ['c1', 'c2'].map((id) => existsSync(join(service.cwd, id)))
-    expect(isStarted, err).toEqual([true, false])
+    expect(isStarted).toEqual([true, false])
   })
 
   test('at a limit, events run ends a --tool command 30 s after the interrupt, even if --tool-timeout is longer', async () => {
@@ -232,9 +232,9 @@ describe('events run that reaches a limit', () => {
       ],
       session: () => ({ id: 's1', status: 'idle', usage: usage(service.posts.length * 1000) }),
     })
-    const { err } = await service.runTask([...limit, '--tool', 'count=sleep 300', '--tool-timeout', '1h'])
-    expect(service.posts.at(-1), err).toEqual([interrupt])
-    expect((timers.now() - interruptedAt) / 1000, err).toBeLessThan(60)
+    await service.runTask([...limit, '--tool', 'count=sleep 300', '--tool-timeout', '1h'])
+    expect(service.posts.at(-1)).toEqual([interrupt])
+    expect((timers.now() - interruptedAt) / 1000).toBeLessThan(60)
   })
 
   test('events run does not repeat a refused reply after a limit is reached (needs sh)', async () => {
@@ -247,9 +247,9 @@ describe('events run that reaches a limit', () => {
         },
       ],
     })
-    const { code, err } = await service.runTask([...audited, '--tool', 'count=echo done'])
+    const { code } = await service.runTask([...audited, '--tool', 'count=echo done'])
     const replies = service.posts.filter(([event]) => event?.type === 'user.custom_tool_result')
-    expect([code, replies.length], err).toEqual([15, 1])
+    expect([code, replies.length]).toEqual([15, 1])
     const lines = service.lines('a.ndjson').filter(({ toolUse }) => toolUse === 'c1')
     const events = lines.map(({ event }) => event)
     expect(events.slice(0, 5)).toEqual(['decision', 'start', 'end', 'sent', 'refused'])
@@ -292,7 +292,7 @@ describe('events run that reaches a limit', () => {
     async (_, rule, count, text) => {
       const service = open([custom('t1'), used(200), waitsFor('t1')], { posts: [firstInterrupt(rule)] })
       const { code, err } = await service.runTask()
-      expect([code, service.countInterrupts()], err).toEqual([15, count])
+      expect([code, service.countInterrupts()]).toEqual([15, count])
       expect(err).toMatch(text)
     },
   )
@@ -364,8 +364,8 @@ describe('interrupt of an earlier run', () => {
     ['is sent again after 30 s', [...before, running], 40_000, [1]],
     ['is not sent again if the list shows it', [...listed, running, interrupt], 40_000, []],
   ])('an interrupt that an earlier run recorded %s', async (_, history, ago, sentAfter) => {
-    const { code, err, posts } = await resume(history, ago, limit, [request(200)])
-    expect([code, posts.length], err).toEqual([15, sentAfter.length])
+    const { code, posts } = await resume(history, ago, limit, [request(200)])
+    expect([code, posts.length]).toEqual([15, sentAfter.length])
     for (const [i, seconds] of sentAfter.entries()) {
       expect(posts[i]).toBeGreaterThanOrEqual(seconds * 1000)
       expect(posts[i]).toBeLessThan((seconds + 5) * 1000)
@@ -378,7 +378,7 @@ describe('usage and cost of events run', () => {
     let queries = 0
     const service = open([soFar, running], { session: () => ({ usage: usage(10, ++queries * 100) }) })
     const { code, err } = await service.runTask(['--max-cost', '2.5'])
-    expect([code, service.countInterrupts(), queries], err).toEqual([15, 1, 3])
+    expect([code, service.countInterrupts(), queries]).toEqual([15, 1, 3])
     expect(err).toContain('the run cost $3.00, and --max-cost is 2.5')
     const cost = { amount: '300', currency: 'USD' }
     expect(service.report()).toMatchObject({ cost, sessionCost: cost })

@@ -52,7 +52,7 @@ describe('events run without --audit', () => {
       const first = await agent.run([...argv, 'go'], atTerminal(''))
       expect(first.err).not.toContain('[y/N]')
       const { code, err } = await agent.run([...argv, 'go'], atTerminal(typed))
-      expect({ code, tasks: agent.tasks }, err).toEqual({ code: expected, tasks })
+      expect({ code, tasks: agent.tasks }).toEqual({ code: expected, tasks })
       expect(err).toContain(
         "parley: the session's last user.message is the same task\nSend the task once more? [y/N] ",
       )

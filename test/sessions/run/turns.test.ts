@@ -31,8 +31,7 @@ describe('allowed tool use that then waits for its result', () => {
     const service = createSessionService({
       posts: [begins, { type: 'user.tool_confirmation', ...rule }, ends],
     })
-    const { code, out, err } = await service.run(withCommand)
-    expect([code, out], err).toEqual([0, 'the answer\n'])
+    expect(await service.run(withCommand)).toMatchObject({ code: 0, out: 'the answer\n' })
     expect(service.posts.map(([event]) => event?.type)).toEqual([
       'user.message',
       'user.tool_confirmation',
@@ -70,8 +69,7 @@ describe('task that is queued behind the turn of another client', () => {
         },
       ],
     })
-    const { code, out, err } = await service.run(task)
-    expect([code, out], err).toEqual([0, 'our answer\n'])
+    expect(await service.run(task)).toMatchObject({ code: 0, out: 'our answer\n' })
   })
 
   test("events run with a queued task exits with 8 if only another client's turn has a message", async () => {
@@ -82,8 +80,7 @@ describe('task that is queued behind the turn of another client', () => {
         { posted: { processed: 20_000 }, next: [...other, shown(running, { after: 20_000 }), endTurn] },
       ],
     })
-    const { code, out, err } = await service.run(task)
-    expect([code, out], err).toEqual([8, ''])
+    expect(await service.run(task)).toMatchObject({ code: 8, out: '' })
   })
 
   test('events run exits with 15 at the deadline if a queued task gets no turn', async () => {
@@ -91,8 +88,7 @@ describe('task that is queued behind the turn of another client', () => {
       history,
       posts: [{ posted: { processed: 'never' }, next: theirs }],
     })
-    const { code, out } = await service.run(task)
-    expect([code, out]).toEqual([15, ''])
+    expect(await service.run(task)).toMatchObject({ code: 15, out: '' })
   })
 })
 
@@ -110,8 +106,7 @@ describe('events run that is resumed while the list lags', () => {
     const audited = [...task.slice(0, 4), '--audit', 'audit', '--deadline']
     const cut = await service.run([...audited, '0.05'])
     expect([cut.code, service.posts.length]).toEqual([15, 1])
-    const { code, out, err } = await service.run([...audited, '300'])
-    expect([code, out], err).toEqual([0, 'the answer\n'])
+    expect(await service.run([...audited, '300'])).toMatchObject({ code: 0, out: 'the answer\n' })
   })
 
   test('events run without --audit prints no older answer when resumed while the session works', async () => {
@@ -126,8 +121,8 @@ describe('events run that is resumed while the list lags', () => {
       defaultVisibility: lag,
       session: () => ({ id: 's1', type: 'session', status: 'running' }),
     })
-    const { code, out, err } = await service.run(['events', 'run', '--last', '--deadline', '300'])
-    expect([code, out], err).toEqual([0, 'the answer\n'])
+    const { code, out } = await service.run(['events', 'run', '--last', '--deadline', '300'])
+    expect([code, out]).toEqual([0, 'the answer\n'])
   })
 
   /** Runs a task until its deadline, and then executes the resume command of the report. */
@@ -144,8 +139,8 @@ describe('events run that is resumed while the list lags', () => {
   const lagging = { history: before.map((event) => shown(event, {})), defaultVisibility: lag }
 
   test('events run --after ID waits until the list shows the task with this id', async () => {
-    const { code, out, err, command, posts } = await resume({ ...lagging, posts: [{ next: soon }] })
-    expect([code, out, posts.length], err).toEqual([0, 'the answer\n', 1])
+    const { code, out, command, posts } = await resume({ ...lagging, posts: [{ next: soon }] })
+    expect([code, out, posts.length]).toEqual([0, 'the answer\n', 1])
     expect(command).toEqual(expect.arrayContaining(['--after', 'e5']))
   })
 
@@ -155,14 +150,14 @@ describe('events run that is resumed while the list lags', () => {
       posts: [{ posted: never, next: [] }],
       defaultVisibility: never,
     })
-    expect([code, out], err).toEqual([10, ''])
+    expect([code, out]).toEqual([10, ''])
     expect(err).toContain('e5')
   })
 
   test('events run --after ID does not wait for the id if the service lists no events of clients', async () => {
     const posts = [{ response: 'other ids', posted: { listed: 'never' }, next: soon } as const]
-    const { code, out, err } = await resume({ history: [running, says('before'), endTurn], posts })
-    expect([code, out], err).toEqual([0, 'the answer\n'])
+    const { code, out } = await resume({ history: [running, says('before'), endTurn], posts })
+    expect([code, out]).toEqual([0, 'the answer\n'])
   })
 })
 

@@ -348,7 +348,7 @@ test('events run --last saves the answer if stdout fails', async () => {
   const { code, err } = await runOn({ rounds: [[says('the paid answer')]] }, ['do it', '--last'], world)
   const files = readdirSync(TMPDIR).filter((name) => name.startsWith('parley-'))
   const saved = files.map((name) => readFileSync(join(TMPDIR, name), 'utf8'))
-  expect({ code, saved }, err).toEqual({ code: 11, saved: ['the paid answer'] })
+  expect({ code, saved }).toEqual({ code: 11, saved: ['the paid answer'] })
   expect(err).toMatch(
     /^parley: stdout: no space left on the disk.*\n {2}the task was accepted; .*\n {2}to resume:\n/,
   )

@@ -49,8 +49,8 @@ describe('tool use of a child thread that waits while the session runs', () => {
     const service = createSessionService({
       posts: [task(childWaits), { type: 'user.tool_confirmation', next: done }],
     })
-    const { code, out, err } = await service.run([...runArguments, '--deadline', '1h'])
-    expect({ code, out, replies: service.replies() }, err).toEqual({
+    const { code, out } = await service.run([...runArguments, '--deadline', '1h'])
+    expect({ code, out, replies: service.replies() }).toEqual({
       code: 0,
       out: 'done\n',
       replies: [[confirms('t1')]],
@@ -65,8 +65,8 @@ describe('tool use of a child thread that waits while the session runs', () => {
     const service = createSessionService({
       posts: [task([...childWaits, shown(endTurn, { after: 20_000 })]), fails],
     })
-    const { code, err } = await service.run([...runArguments, '--deadline', '1h'])
-    expect({ code, replies: service.replies() }, err).toEqual({ code: expected, replies: [[confirms('t1')]] })
+    const { code } = await service.run([...runArguments, '--deadline', '1h'])
+    expect({ code, replies: service.replies() }).toEqual({ code: expected, replies: [[confirms('t1')]] })
   })
 
   test('events run sends the result of an allowed tool use if the child thread waits for the tool use again', async () => {
@@ -77,8 +77,8 @@ describe('tool use of a child thread that waits while the session runs', () => {
         { type: 'user.tool_result', next: done },
       ],
     })
-    const { code, out, err } = await service.run([...runArguments, '--tool', 'bash=echo out'])
-    expect({ code, out, replies: service.replies() }, err).toMatchObject({
+    const { code, out } = await service.run([...runArguments, '--tool', 'bash=echo out'])
+    expect({ code, out, replies: service.replies() }).toMatchObject({
       code: 0,
       out: 'done\n',
       replies: [[confirms('t1')], [{ tool_use_id: 't1', content: [{ text: 'out\n' }] }]],
@@ -87,15 +87,15 @@ describe('tool use of a child thread that waits while the session runs', () => {
 
   test('events confirm --pending replies to a waiting child thread', async () => {
     const service = createSessionService({ history: [userSays('x'), ...childWaits] })
-    const { code, err } = await service.run(['events', 'confirm', '--pending', '--allow'])
-    expect({ code, posts: service.posts }, err).toEqual({ code: 0, posts: [[confirms('t1')]] })
+    const { code } = await service.run(['events', 'confirm', '--pending', '--allow'])
+    expect({ code, posts: service.posts }).toEqual({ code: 0, posts: [[confirms('t1')]] })
   })
 
   test('events follow prints that a child thread waits for a reply, and continues until the session is idle', async () => {
     const service = createSessionService({ history: [userSays('x'), ...childWaits] })
     void service.timers.wait(20_000).then(() => service.add(confirms('t1'), ...(done as Event[])))
     const { code, out, err } = await service.run(['events', 'follow'])
-    expect({ code }, err).toEqual({ code: 0 })
+    expect({ code }).toEqual({ code: 0 })
     expect(out).toContain('done\n')
     expect(err).toContain('t1')
     expect(err).toContain('events confirm')
@@ -104,8 +104,7 @@ describe('tool use of a child thread that waits while the session runs', () => {
   test('events follow exits with 12 if the session is idle while a child thread waits for a reply', async () => {
     const service = createSessionService({ history: [userSays('x'), ...childWaits] })
     void service.timers.wait(60_000).then(() => service.add(says('one more'), endTurn))
-    const { code, out, err } = await service.run(['events', 'follow', '--ids'])
-    expect({ code, out }, err).toEqual({ code: 12, out: 't1\n' })
+    expect(await service.run(['events', 'follow', '--ids'])).toMatchObject({ code: 12, out: 't1\n' })
   })
 
   test.each<[string, ScriptEvents]>([
@@ -128,8 +127,8 @@ describe('end of a thread', () => {
     const service = createSessionService({
       posts: [task([running, custom('t1', inThread), threadWaits('t1'), terminated, says('done'), endTurn])],
     })
-    const { code, out, err } = await service.run([...runArguments, '--tool', 'count=echo ran > ran'])
-    expect({ code, out, replies: service.replies() }, err).toEqual({ code: 0, out: 'done\n', replies: [] })
+    const { code, out } = await service.run([...runArguments, '--tool', 'count=echo ran > ran'])
+    expect({ code, out, replies: service.replies() }).toEqual({ code: 0, out: 'done\n', replies: [] })
     expect(() => service.lines('ran')).toThrow('ENOENT')
   })
 })
@@ -146,12 +145,9 @@ test('events run posts each tool result in its own request, and all confirmation
   })
   const rules = [{ tool: 'count', decision: 'deny', reason: 'no' }]
   service.write('allow.json', { rules, default: { decision: 'allow' } })
-  const { err } = await service.run(runArguments)
+  await service.run(runArguments)
   const types = service.replies().map((events) => events.map(({ type }) => type))
-  expect(
-    types.toSorted((a, b) => a.length - b.length),
-    err,
-  ).toEqual([
+  expect(types.toSorted((a, b) => a.length - b.length)).toEqual([
     ['user.custom_tool_result'],
     ['user.custom_tool_result'],
     ['user.tool_confirmation', 'user.tool_confirmation'],
@@ -177,7 +173,7 @@ describe('warnings about refused tool uses and failed servers', () => {
   test('events run warns with -q about a tool use that the service refused, and counts it in the report', async () => {
     const service = createSessionService({ posts: [task([running, refused, says('done'), endTurn])] })
     const { code, err } = await service.run(argv)
-    expect({ code, replies: service.replies() }, err).toEqual({ code: 0, replies: [] })
+    expect({ code, replies: service.replies() }).toEqual({ code: 0, replies: [] })
     expect(err).toMatch(/warning.*refused.*bash.*t1|refused.*t1/)
     expect(err).toContain('high_risk')
     expect(service.report()).toMatchObject({ warnings: { refusedToolUses: 1 } })
@@ -198,7 +194,7 @@ describe('warnings about refused tool uses and failed servers', () => {
       ],
     })
     const { code, err } = await service.run(argv)
-    expect({ code }, err).toEqual({ code: 0 })
+    expect({ code }).toEqual({ code: 0 })
     expect(err.match(/github/g)).toHaveLength(1)
     expect(err).not.toContain('jira')
     expect(err).toContain('cannot be reached')
@@ -213,7 +209,7 @@ describe('warnings about refused tool uses and failed servers', () => {
     const isWarned = async (...steps: ScriptEvents) => {
       const service = createSessionService({ posts: [task([running, ...steps, endTurn])] })
       const { code, err } = await service.run([...argv, '--last'])
-      expect({ code }, err).toEqual({ code: 0 })
+      expect({ code }).toEqual({ code: 0 })
       const { warnings } = service.report() as { warnings: { sessionErrors: number } }
       expect(warnings.sessionErrors).toBe(
         err.includes('an error that the service does not retry: gave up') ? 1 : 0,
@@ -271,7 +267,7 @@ test.each([
   'events %s exits with 12 if a child thread waits for a reply and nothing happens for 30 s',
   async (_, argv) => {
     const { code, err, seconds, posts } = await follow(childWaits, argv)
-    expect({ code, posts: posts.length }, err).toEqual({ code: 12, posts: 1 })
+    expect({ code, posts: posts.length }).toEqual({ code: 12, posts: 1 })
     expect(seconds).toBeLessThan(60)
     expect(err).toContain('t1')
   },
@@ -280,7 +276,7 @@ test.each([
 test('events run exits with 12 and names the open tool use of a child thread if the idle event lists no ids', async () => {
   const idle = threadStatus('idle', { stop_reason: { type: 'requires_action' } })
   const { code, err, posts } = await follow([running, bash('t1', inThread), idle], runTask)
-  expect({ code, posts: posts.length }, err).toEqual({ code: 12, posts: 1 })
+  expect({ code, posts: posts.length }).toEqual({ code: 12, posts: 1 })
   expect(err).toContain('t1')
 })
 
@@ -299,8 +295,8 @@ test.each<[string, ScriptEvents, ScriptEvents]>([
   ],
   ['another thread works', [threadStatus('running', other)], [minutes(threadStatus('idle', other), 10)]],
 ])('events run does not exit, although a child thread waits for a reply, while %s', async (_, work, end) => {
-  const { code, err, seconds } = await follow([...childWaits, ...work, ...end], runTask)
-  expect({ code }, err).toEqual({ code: 12 })
+  const { code, seconds } = await follow([...childWaits, ...work, ...end], runTask)
+  expect({ code }).toEqual({ code: 12 })
   expect(seconds).toBeGreaterThan(600)
   expect(seconds).toBeLessThan(660)
 })
@@ -311,6 +307,5 @@ test('events run does not exit if the child thread that waits for a reply contin
     shown(says('done'), { after: 25_000 }),
     endTurn,
   ]
-  const { code, err } = await follow([...childWaits, ...next], runTask)
-  expect({ code }, err).toEqual({ code: 0 })
+  expect(await follow([...childWaits, ...next], runTask)).toMatchObject({ code: 0 })
 })

@@ -46,7 +46,7 @@ describe('end of a turn with workflow runs', () => {
   test('events run waits for the end of a workflow run and prints the answer after it', async () => {
     const service = open([...starts, later(ended('w1')), running, says('all is well'), endTurn])
     const { code, out, err } = await service.run(runArguments)
-    expect({ code, out }, err).toEqual({ code: 0, out: 'all is well\n' })
+    expect({ code, out }).toEqual({ code: 0, out: 'all is well\n' })
     expect(err).toContain('review-w1 (w1)')
     expect(service.report()).toMatchObject({ warnings: { failedWorkflowRuns: 0, openWorkflowRuns: 0 } })
   })
@@ -67,7 +67,7 @@ describe('end of a turn with workflow runs', () => {
         endTurn,
       ])
       const { code, out, err } = await service.run([...argv])
-      expect({ code }, err).toEqual({ code: 0 })
+      expect({ code }).toEqual({ code: 0 })
       expect(out).toMatch(/^two$/m)
       expect(err.match(/review-w1 \(w1\)/g)).toHaveLength(1)
       expect(err.match(/review-w2 \(w2\)/g)).toHaveLength(1)
@@ -85,15 +85,14 @@ describe('end of a turn with workflow runs', () => {
       .wait(60_000)
       .then(() => service.add(ended('w1'), running, says('late answer'), endTurn))
     const { code, out, err } = await service.run(['events', 'follow'])
-    expect({ code }, err).toEqual({ code: 0 })
+    expect({ code }).toEqual({ code: 0 })
     expect(out).toContain('late answer\n')
     expect(err).toContain('review-w1 (w1)')
   })
 
   test('events run exits with 15 at the deadline if a workflow run never ends', async () => {
     const service = open(starts)
-    const { code, out, err } = await service.run([...runArguments, '--deadline', '10m'])
-    expect({ code, out }, err).toEqual({ code: 15, out: '' })
+    expect(await service.run([...runArguments, '--deadline', '10m'])).toMatchObject({ code: 15, out: '' })
     expect(service.report()).toMatchObject({ warnings: { openWorkflowRuns: 1 } })
   })
 })
@@ -111,7 +110,7 @@ describe('message of another client during a workflow run', () => {
       endTurn,
     ]
     const { code, out, err } = await open(next).run([...runArguments, '--deadline', '1h'])
-    expect({ code, out }, err).toEqual({ code: 8, out: '' })
+    expect({ code, out }).toEqual({ code: 8, out: '' })
     expect(err).toContain('another client')
   })
 
@@ -131,7 +130,7 @@ describe('a session may stay idle after its last workflow run', () => {
     async (_, session) => {
       const more = session ? { session } : {}
       const { code, out, err } = await open(next, more).run(['events', 'run', 'do it', '--deadline', '1h'])
-      expect({ code }, err).toEqual({ code: 0 })
+      expect({ code }).toEqual({ code: 0 })
       expect(out).toContain('I started a run')
       expect(err).toContain('did not continue after its last workflow run')
     },
@@ -139,7 +138,7 @@ describe('a session may stay idle after its last workflow run', () => {
 
   test('events run --last exits with 8 if no event follows the last workflow run', async () => {
     const { code, out, err } = await open(next).run([...runArguments, '--deadline', '1h'])
-    expect({ code, out }, err).toEqual({ code: 8, out: '' })
+    expect({ code, out }).toEqual({ code: 8, out: '' })
     expect(err).toContain('parley: the answer may be missing: the session did not continue after its last')
     expect(err).not.toContain('could not be followed')
   })
@@ -153,7 +152,7 @@ test.each<[string, ScriptEvents, number]>([
   ['after a refusal', [running, created('w1'), stops('refusal')], 13],
 ])('events run does not wait for an open workflow run %s', async (_, next, expected) => {
   const { code, err } = await open(next).run([...runArguments, '--deadline', '1h'])
-  expect({ code }, err).toEqual({ code: expected })
+  expect({ code }).toEqual({ code: expected })
   expect(err).not.toContain('deadline passed')
 })
 
@@ -161,7 +160,7 @@ test('events run warns with -q about a workflow run that failed, and counts it i
   const error = { type: 'program_error', message: 'its plan failed' }
   const service = open([...starts, ended('w1', 'error', { error }), says('done'), endTurn])
   const { code, out, err } = await service.run([...runArguments, '-q'])
-  expect({ code, out }, err).toEqual({ code: 0, out: 'done\n' })
+  expect({ code, out }).toEqual({ code: 0, out: 'done\n' })
   expect(err).toContain('review-w1 (w1)')
   expect(err).toContain('its plan failed')
   expect(service.report()).toMatchObject({ warnings: { failedWorkflowRuns: 1 } })
@@ -181,7 +180,7 @@ test.each<[string, ScriptEvents, PostRule]>([
     ]
     const service = createSessionService({ posts })
     const { code, err } = await service.run([...runArguments, '-q', '--max-total-tokens', '10'])
-    expect({ code, replies: service.replies() }, err).toEqual({ code: 15, replies: [[interrupt]] })
+    expect({ code, replies: service.replies() }).toEqual({ code: 15, replies: [[interrupt]] })
     for (const words of ['review-w1 (w1)', 'may continue to spend', 'budget']) expect(err).toContain(words)
     expect(err).not.toContain('is not idle yet')
     expect(service.report()).toMatchObject({ exit: 15, warnings: { openWorkflowRuns: 1 } })
@@ -193,7 +192,7 @@ test('events follow exits with 12 for a waiting tool use only after the open wor
     history: [userSays('x'), running, created('w1'), bash('t1'), waitsFor('t1')],
   })
   void service.timers.wait(60_000).then(() => service.add(says('of the run'), ended('w1')))
-  const { code, out, err } = await service.run(['events', 'follow'])
-  expect({ code }, err).toEqual({ code: 12 })
+  const { code, out } = await service.run(['events', 'follow'])
+  expect({ code }).toEqual({ code: 12 })
   expect(out).toContain('of the run')
 })
