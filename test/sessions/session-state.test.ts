@@ -2,6 +2,9 @@ import { expect, test } from 'vitest'
 import { needsClientResult, SessionState } from '../../src/sessions/session-state.ts'
 import type { SessionEvent } from '../../src/wire/sessions/session-event.ts'
 
+/** Message of an error. */
+const why = 'out of order'
+
 /**
  * Creates an event from a word: `use1` is a tool use with the id `use1`. After a colon follow the ids of the
  * tool uses that the event answers or waits for.
@@ -30,9 +33,13 @@ function toEvent(word: string): SessionEvent {
     mcp: { type: 'agent.mcp_tool_use', name: 'x', mcp_server_name: 's', input: {} },
     confirm: { type: 'user.tool_confirmation', tool_use_id: ids?.[0] },
     confirmTwo: { type: 'user.tool_confirmation', tool_use_id: ids?.[0], custom_tool_use_id: ids?.[1] },
+    allow: { type: 'user.tool_confirmation', tool_use_id: ids?.[0], result: 'allow' },
+    deny: { type: 'user.tool_confirmation', tool_use_id: ids?.[0], result: 'deny' },
     result: { type: 'agent.tool_result', tool_use_id: ids?.[0] },
+    clientResult: { type: 'user.tool_result', tool_use_id: ids?.[0] },
     childUse: { ...use, session_thread_id: 'th1' },
     childInterrupt: { type: 'user.interrupt', session_thread_id: 'th1' },
+    childEnd: { type: 'session.thread_status_terminated', session_thread_id: 'th1' },
     outcome: { type: 'user.define_outcome' },
     reached: evaluated('satisfied'),
     revise: evaluated('needs_revision'),
@@ -47,15 +54,17 @@ function toEvent(word: string): SessionEvent {
     budget: idle('budget_reached'),
     terminated: { type: 'session.status_terminated' },
     deleted: { type: 'session.deleted' },
-    error: { type: 'session.error', error: { message: 'out of order' } },
+    error: { type: 'session.error', error: { message: why } },
+    silentError: { type: 'session.error', error: null },
     usage: { type: 'session.usage', budget: { max_list_cost: { amount: '250', currency: 'USD' } } },
   }
   return { id, ...(kinds[id.replace(/\d+$/, '')] as SessionEvent) }
 }
 
-function after(words: string): SessionState {
+/** Returns the state after these events. `text` is the JSON of each event. */
+function after(words: string, text?: string): SessionState {
   const state = new SessionState()
-  for (const word of words.split(' ').filter(Boolean)) state.add(toEvent(word))
+  for (const word of words.split(' ').filter(Boolean)) state.add(toEvent(word), text)
   return state
 }
 
@@ -64,108 +73,104 @@ const stuck = (reason: string, more: object = {}) => ({ kind: 'stuck', reason, .
 const missed = (category: string, more: object = {}) =>
   stuck('the outcome was not reached', { category, ...more })
 const isDone = { kind: 'done', reason: 'end_turn' }
+const isDoneWithoutReason = { kind: 'done', reason: 'no reason given' }
 const isStuckWithoutUses = stuck('requires_action')
 
-test.each<[rule: string, words: string, stop: object | undefined]>([
-  ['a session is done at an idle event with the reason end_turn', 'done1', isDone],
-  [
-    'a session is done at an idle event without a reason',
-    'idle1',
-    { kind: 'done', reason: 'no reason given' },
-  ],
-  ['an idle session works again after session.status_running', 'done1 run2', undefined],
-  ["an idle session works again after a client's message", 'done1 message2', undefined],
-  ["an idle session stays idle after the agent's message", 'done1 say2', isDone],
-  [
-    'an idle session works again after a confirmation without a tool use id',
+const stops: Record<string, [words: string, stop: object | undefined]> = {
+  'a session is done at an idle event with the reason end_turn': ['done1', isDone],
+  'a session is done at an idle event without a reason': ['idle1', isDoneWithoutReason],
+  'an idle session works again after session.status_running': ['done1 run2', undefined],
+  "an idle session works again after a client's message": ['done1 message2', undefined],
+  "an idle session stays idle after the agent's message": ['done1 say2', isDone],
+  'an idle session works again after a confirmation without a tool use id': [
     'done1 confirm2 done3 confirm4',
     undefined,
   ],
-  [
-    'an idle session stays idle if a tool use is confirmed again',
+  'an idle session stays idle if a tool use is confirmed again': [
     'done1 confirm2:use1 done3 confirmTwo4:use1,use1',
     isDone,
   ],
-  [
-    'an idle session works again if a repeated confirmation names another tool use, too',
+  'an idle session works again if a repeated confirmation names another tool use, too': [
     'done1 confirm2:use1 done3 confirmTwo4:use1,use2',
     undefined,
   ],
-  ['a session waits for replies to the tool uses in its idle event', 'use1 wait1:use1', waiting('use1')],
-  [
-    'a session does not wait for a tool use that was confirmed before the idle event',
+  'an idle session stays idle after a list repeats a reply': ['use1 allow1:use1 done1 allow1:use1', isDone],
+  'an idle session stays idle after a reply that it did not wait for': ['use1 done1 allow1:use1', isDone],
+  'a waiting session works again after the reply': ['use1 wait1:use1 allow1:use1', undefined],
+  'a session whose idle event lists no ids works again after a reply': ['use1 wait1 allow1:use1', undefined],
+  'a session waits for replies to the tool uses in its idle event': ['use1 wait1:use1', waiting('use1')],
+  'a session does not wait for a tool use that was confirmed before the idle event': [
     'use1 confirm1:use1 wait1:use1',
     undefined,
   ],
-  [
-    'a session is stuck if its idle event requires an action but has an empty list of ids',
+  'a session is stuck if its idle event requires an action but has an empty list of ids': [
     'use1 wait1:',
     isStuckWithoutUses,
   ],
-  [
-    'if an idle event has no list of ids, the session waits for replies to all unanswered tool uses',
+  'if an idle event has no list of ids, the session waits for replies to all unanswered tool uses': [
     'use1 wait1',
     waiting('use1'),
   ],
-  ['a session is stuck at an idle event with an unknown reason', 'use1 unknown1', stuck('a_new_reason')],
-  [
-    'an interrupt of a child thread does not interrupt tool uses of the main thread',
+  'a session is stuck at an idle event with an unknown reason': ['use1 unknown1', stuck('a_new_reason')],
+  'a session is stuck after its last retry, even if the idle event lists a tool use': [
+    'use1 exhausted1:use1',
+    stuck('retries_exhausted'),
+  ],
+  'a session is stuck after a refusal, even if the idle event lists a tool use': [
+    'use1 refusal1:use1',
+    stuck('refusal'),
+  ],
+  'a session is stuck at its budget, even if the idle event lists a tool use': [
+    'use1 budget1:use1',
+    stuck('budget_reached'),
+  ],
+  'the stop at a budget contains the last budget that the service sent': [
+    'usage1 say1 budget1',
+    stuck('budget_reached', { budget: { amount: 250n, currency: 'USD' } }),
+  ],
+  'an interrupt of a child thread does not interrupt tool uses of the main thread': [
     'use1 childUse1 childInterrupt1 wait1',
     waiting('use1'),
   ],
-  ['a session is done if it reached its outcome after a revision', 'outcome1 revise1 reached1 done1', isDone],
-  [
-    'a session whose outcome failed is stuck, and its state contains the explanation of the service',
+  'a session is done if it reached its outcome after a revision': ['outcome1 revise1 reached1 done1', isDone],
+  'a session whose outcome failed is stuck, and its state contains the explanation of the service': [
     'outcome1 revise1 missed1 say1 done1',
     missed('failed', { why: 'no test' }),
   ],
-  [
-    'a session is stuck if it did not reach its outcome in the maximum number of iterations',
+  'a session is stuck if it did not reach its outcome in the maximum number of iterations': [
     'outcome1 maxIterations1 idle1',
     missed('max_iterations_reached'),
   ],
-  [
-    'a session has ended if the service terminated it',
+  'a failed outcome no longer counts after a message of a client': [
+    'outcome1 missed1 message1 done1',
+    isDone,
+  ],
+  'a failed outcome no longer counts after a new outcome': ['outcome1 missed1 outcome2 done1', isDone],
+  'the reason of a refusal is the message of the last error': ['error1 refusal1', stuck('refusal', { why })],
+  'the reason of an unknown stop is the message of the last error': [
+    'error1 unknown1',
+    stuck('a_new_reason', { why }),
+  ],
+  'a stuck session has no reason if the last error has no message': [
+    'silentError1 exhausted1',
+    stuck('retries_exhausted'),
+  ],
+  'a session has ended if the service terminated it': [
     'terminated1',
     { kind: 'ended', reason: 'terminated' },
   ],
-  [
-    'a deleted session has ended, and its state contains the message of the last error',
+  'a deleted session has ended, and its state contains the message of the last error': [
     'error1 deleted1',
-    { kind: 'ended', reason: 'deleted', why: 'out of order' },
+    { kind: 'ended', reason: 'deleted', why },
   ],
-])('%s', (_, words, stop) => {
+}
+test.each(Object.entries(stops))('%s', (_, [words, stop]) => {
   expect(after(words).stop).toEqual(stop)
 })
 
 test('if an idle event has no list of ids, the session waits only for open tool uses of the current turn', () => {
   for (const words of ['allowed1', 'denied1', 'use1 message1', 'use1 interrupt1', 'use1 unknown1'])
     expect(after(`${words} wait1`).stop, words).toEqual(isStuckWithoutUses)
-})
-
-test('a session is stuck after its last retry or a refusal, even if the idle event lists a tool use', () => {
-  expect(after('use1 exhausted1:use1').stop).toEqual(stuck('retries_exhausted'))
-  expect(after('use1 refusal1:use1').stop).toEqual(stuck('refusal'))
-})
-
-test('a failed outcome no longer counts after a message or a new outcome of a client', () => {
-  for (const word of ['message1', 'outcome2'])
-    expect(after(`outcome1 missed1 ${word} done1`).stop, word).toEqual(isDone)
-})
-
-test('the reason of a stuck session is the message of the last error, if that error has a message', () => {
-  const why = 'out of order'
-  expect(after('error1 refusal1').stop).toEqual(stuck('refusal', { why }))
-  expect(after('error1 unknown1').stop).toEqual(stuck('a_new_reason', { why }))
-  const state = after('')
-  state.add({ type: 'session.error', error: null })
-  state.add(toEvent('exhausted1'))
-  expect(state.stop).toEqual(stuck('retries_exhausted'))
-})
-
-test('the stop of a session that reached its budget contains the last budget that the service sent', () => {
-  const budget = { amount: 250n, currency: 'USD' }
-  expect(after('usage1 say1 budget1').stop).toEqual(stuck('budget_reached', { budget }))
 })
 
 test('the stop reason of a session is the reason in its last idle event', () => {
@@ -201,12 +206,7 @@ test('the client sends no result of an MCP tool use, or of a tool use that needs
 
 test("only a client's reply to the named tool use counts as a reply", () => {
   const state = after('use1 use2 mcp1 confirm1:use1 result1:use2 run2')
-  expect(['use1', 'use2', 'mcp1'].map((id) => state.getAnswer(id) !== undefined)).toEqual([true, true, false])
-  expect(['use1', 'use2', 'mcp1'].map((id) => state.getAnswer(id)?.isReply ?? false)).toEqual([
-    true,
-    false,
-    false,
-  ])
+  expect(['use1', 'use2', 'mcp1'].map((id) => state.getAnswer(id)?.isReply)).toEqual([true, false, undefined])
 })
 
 test('an idle event sets `sendsIdleEvents` if it ends a turn, but not if a tool use waits', () => {
@@ -216,12 +216,12 @@ test('an idle event sets `sendsIdleEvents` if it ends a turn, but not if a tool 
 
 test('a session counts as idle if the session resource is idle, until the next event', () => {
   const state = after('message1 run1 say1')
-  const done = { kind: 'done', reason: 'no reason given' }
   const expectIdle = () => {
     expect(state.stop).toBeUndefined()
     state.addIdleResource()
-    expect([state.stop, state.stopReason, state.sendsIdleEvents, [...state.stopIds]]).toEqual([
-      done,
+    const { stop, stopReason, sendsIdleEvents, stopIds } = state
+    expect([stop, stopReason, sendsIdleEvents, [...stopIds]]).toEqual([
+      isDoneWithoutReason,
       undefined,
       false,
       [],
@@ -235,7 +235,7 @@ test('a session counts as idle if the session resource is idle, until the next e
   // After an idle event, a message of the agent alone does not end the idle state.
   state.add(toEvent('done1'))
   state.add(toEvent('say3'))
-  expect(state.stop).toEqual({ kind: 'done', reason: 'end_turn' })
+  expect(state.stop).toEqual(isDone)
   const open = after('use1 say1')
   open.addIdleResource()
   expect(open.stop).toEqual(waiting('use1'))
@@ -285,145 +285,65 @@ test('a tool use that already has a result does not count as changed if it is re
   expect(empty.getToolUse('use1')?.isContradicted ?? false).toBe(false)
 })
 
-const use = { id: 't1', type: 'agent.tool_use', name: 'bash', input: {} }
-const answer = { id: 'a1', type: 'user.tool_confirmation', tool_use_id: 't1', result: 'allow' }
-const done = { id: 'i2', type: 'session.status_idle', stop_reason: { type: 'end_turn' } }
-
-test('an idle session stays idle if an event list repeats a reply after the end of the turn', () => {
-  const state = new SessionState()
-  for (const event of [use, answer, done, answer]) state.add(event)
-  expect(state.stop).toEqual({ kind: 'done', reason: 'end_turn' })
+test.each<[rule: string, words: string, text: string | undefined]>([
+  ['keeps the JSON of a tool use after an allow', 'use1 allow1:use1', 'text'],
+  ['drops the JSON of a tool use after its result', 'use1 allow1:use1 result1:use1', undefined],
+  ['drops the JSON of a tool use after a denial', 'use1 deny1:use1', undefined],
+])('parley %s', (_, words, text) => {
+  expect(after(words, 'text').getToolUse('use1')?.text).toBe(text)
 })
 
-test('an idle session works again after a reply only if it waited for that reply', () => {
-  const state = new SessionState()
-  for (const event of [use, done, answer]) state.add(event)
-  expect(state.stop).toEqual({ kind: 'done', reason: 'end_turn' })
-  const unlisted = { ...done, stop_reason: { type: 'requires_action' } }
-  for (const idle of [waits('i1', 't1'), unlisted]) {
-    const waiting = new SessionState()
-    for (const event of [use, idle, answer]) waiting.add(event)
-    expect(waiting.isIdle).toBe(false)
-  }
-})
-
-test('parley drops the JSON of a tool use after its result or denial, but not after an allow', () => {
-  const state = new SessionState()
-  state.add(use, 'text')
-  state.add(answer)
-  expect(state.getToolUse('t1')?.text).toBe('text')
-  state.add({ id: 'r1', type: 'agent.tool_result', tool_use_id: 't1' })
-  expect(state.getToolUse('t1')?.text).toBeUndefined()
-  const denied = new SessionState()
-  denied.add(use, 'text')
-  denied.add({ ...answer, result: 'deny' })
-  expect(denied.getToolUse('t1')?.text).toBeUndefined()
-})
-
-const waits = (id: string, ...ids: string[]) => ({
-  id,
-  type: 'session.status_idle',
-  stop_reason: { type: 'requires_action', event_ids: ids },
-})
-const other = { ...use, id: 't2', session_thread_id: 'th1' }
-const interrupt = { id: 'x1', type: 'user.interrupt' }
-
-test.each<[cause: string, since: SessionEvent[], t1: string | undefined, t2: string | undefined]>([
-  ['an answer', [answer], 'it already has the answer allow', undefined],
-  ['a denial', [{ ...answer, result: 'deny' }], 'it already has the answer deny', undefined],
-  ['a result', [{ id: 'r', type: 'user.tool_result', tool_use_id: 't1' }], 'it has a result', undefined],
-  ['an interrupt', [interrupt], 'it was interrupted', 'it was interrupted'],
-  [
-    'an interrupt of its thread',
-    [{ ...interrupt, session_thread_id: 'th1' }],
-    undefined,
-    'it was interrupted',
-  ],
-  [
-    'the end of its thread',
-    [{ type: 'session.thread_status_terminated', session_thread_id: 'th1' }],
-    undefined,
-    'its thread has ended',
-  ],
-  [
-    'the end of the session',
-    [{ id: 'e', type: 'session.status_terminated' }],
-    'the session is terminated',
-    'the session is terminated',
-  ],
-  [
-    'an idle event that no longer lists it',
-    [waits('i2', 't2')],
-    'the session does not wait for it any more',
-    undefined,
-  ],
-])('after %s, a tool use needs no reply, and findClosedReason() returns the reason', (_, since, t1, t2) => {
-  const state = new SessionState()
-  for (const event of [use, other, waits('i1', 't1', 't2'), ...since]) state.add(event)
-  expect([state.findClosedReason('t1'), state.findClosedReason('t2')]).toEqual([t1, t2])
-})
+const isInterrupted = 'it was interrupted'
+const hasEnded = 'the session is terminated'
+test.each<[cause: string, words: string, use: string | undefined, childUse: string | undefined]>([
+  ['an answer', 'allow1:use1', 'it already has the answer allow', undefined],
+  ['a denial', 'deny1:use1', 'it already has the answer deny', undefined],
+  ['a result', 'clientResult1:use1', 'it has a result', undefined],
+  ['an interrupt', 'interrupt1', isInterrupted, isInterrupted],
+  ['an interrupt of its thread', 'childInterrupt1', undefined, isInterrupted],
+  ['the end of its thread', 'childEnd1', undefined, 'its thread has ended'],
+  ['the end of the session', 'terminated1', hasEnded, hasEnded],
+  ['another idle event', 'wait2:childUse1', 'the session does not wait for it any more', undefined],
+])(
+  'after %s, a tool use needs no reply, and findClosedReason() returns the reason',
+  (_, since, use, childUse) => {
+    const state = after(`use1 childUse1 wait1:use1,childUse1 ${since}`)
+    expect([state.findClosedReason('use1'), state.findClosedReason('childUse1')]).toEqual([use, childUse])
+  },
+)
 
 test('an allowed tool use waits for a result if a later idle event lists the tool use again', () => {
-  const state = new SessionState()
-  for (const event of [use, waits('i1', 't1'), answer, waits('i2', 't1')]) state.add(event, 'text')
-  expect(state.answerable).toEqual(['t1'])
-  expect(state.getToolUse('t1')).toMatchObject({ text: 'text', permission: 'allow', wantsResult: true })
-  expect(state.stop).toEqual({ kind: 'waiting', ids: ['t1'] })
-  state.add({ id: 'r1', type: 'user.tool_result', tool_use_id: 't1' })
-  state.add(waits('i3', 't1'))
+  const state = after('use1 wait1:use1 allow1:use1 wait2:use1', 'text')
+  expect([state.answerable, state.stop]).toEqual([['use1'], waiting('use1')])
+  expect(state.getToolUse('use1')).toMatchObject({ text: 'text', permission: 'allow', wantsResult: true })
+  for (const word of ['clientResult1:use1', 'wait3:use1']) state.add(toEvent(word))
   expect(state.answerable).toEqual([])
 })
 
 test('a session does not count as stopped at an idle event while parley replies to its tool uses', () => {
-  const state = new SessionState()
-  for (const event of [use, waits('i1', 't1')]) state.add(event)
+  const state = after('use1 wait1:use1')
   state.isReplying = true
-  expect([state.stop, state.answerable]).toEqual([undefined, ['t1']])
+  expect([state.stop, state.answerable]).toEqual([undefined, ['use1']])
   state.isReplying = false
-  expect(state.stop).toEqual({ kind: 'waiting', ids: ['t1'] })
+  expect(state.stop).toEqual(waiting('use1'))
 })
 
-test('tool uses do not wait for replies if the session has reached its budget', () => {
-  const state = new SessionState()
-  for (const event of [use, { ...done, stop_reason: { type: 'budget_reached', event_ids: ['t1'] } }])
-    state.add(event)
-  expect(state.stop).toMatchObject({ kind: 'stuck', reason: 'budget_reached' })
-})
-
-test.each([
+const nested = `${'['.repeat(1e5)}${']'.repeat(1e5)}`
+const long = 9007199254740992n
+test.each<[what: string, verb: 'contradicts' | 'does not contradict', first: string, repeated: string]>([
+  ['other blanks and key order', 'does not contradict', '{"a":1,"b":"x"}', '{ "b" : "\\u0078", "a" : 1 }'],
+  ['a long integer that JavaScript rounds', 'contradicts', `{"a":${long}0}`, `{"a":${long}1}`],
   [
-    'another order of keys, other blanks and escapes',
-    'does not contradict',
-    '{"a":1,"b":"x"}',
-    '{ "b" : "\\u0078", "a" : 1 }',
-  ],
-  [
-    'a different long integer that JavaScript rounds to the same value',
+    'two long numbers swapped',
     'contradicts',
-    '{"a":12345678901234567890}',
-    '{"a":12345678901234567891}',
+    `{"a":${long},"b":${long + 1n}}`,
+    `{"a":${long + 1n},"b":${long}}`,
   ],
-  [
-    'two long numbers swapped between fields',
-    'contradicts',
-    '{"a":9007199254740993,"b":9007199254740992}',
-    '{"a":9007199254740992,"b":9007199254740993}',
-  ],
-  ['a number and its text swapped between fields', 'contradicts', '{"a":1,"b":"1"}', '{"a":"1","b":1}'],
-  [
-    'null and its text swapped between fields',
-    'contradicts',
-    '{"a":null,"b":"null"}',
-    '{"a":"null","b":null}',
-  ],
+  ['a number and its text swapped', 'contradicts', '{"a":1,"b":"1"}', '{"a":"1","b":1}'],
+  ['null and its text swapped', 'contradicts', '{"a":null,"b":"null"}', '{"a":"null","b":null}'],
   ['a duplicate key', 'contradicts', '{"a":1}', '{"a":2,"a":1}'],
   ['a field __proto__', 'contradicts', '{"a":1}', '{"__proto__":{"a":1}}'],
-  [
-    'a blank inside 100,000 levels of nesting',
-    'contradicts',
-    `${'['.repeat(1e5)}${']'.repeat(1e5)}`,
-    `${'['.repeat(1e5)} ${']'.repeat(1e5)}`,
-  ],
+  ['a blank inside 100,000 levels of nesting', 'contradicts', nested, nested.replace('[]', '[ ]')],
 ])('a repeated input with %s %s the first input of a tool use', (_, verb, one, other) => {
   const state = new SessionState()
   for (const input of [one, other]) {

@@ -20,177 +20,100 @@ const call = (name: string, input: unknown = {}, more: Partial<ToolCall> = {}): 
 })
 
 const bash = (command: unknown) => call('bash', { command })
+const onServer = (server?: string) => call('x', {}, { isMcp: true, server })
 
-/** Returns whether a policy with one allow rule, which denies by default, allows a call. */
-async function isAllowed(rule: object, about: ToolCall): Promise<boolean> {
-  const policy = await read({ rules: [{ ...rule, decision: 'allow' }], default: { decision: 'deny' } })
-  return (await decideByPolicy(policy, about)).decision === 'allow'
+/** Returns the decision of a policy with one rule. */
+async function decide(rule: object, about: ToolCall, fallback = 'deny'): Promise<string> {
+  const policy = await read({ rules: [rule], default: { decision: fallback } })
+  return (await decideByPolicy(policy, about)).decision
 }
 
-/** Creates the field `examples` of a rule, with one tool use that the rule must match, or must not match. */
-const createExample = ({ name, input, server }: ToolCall, isMatch: boolean) => ({
-  examples: { [isMatch ? 'match' : 'miss']: [{ name, input, server }] },
-})
+/**
+ * Expects that an allow rule matches a call, or does not match it. If the call can be an example of the rule,
+ * the policy also has the example. An example has no unclear input, and is an MCP call if it has a server.
+ */
+async function expectAllowed(rule: object, about: ToolCall, isMatch: boolean): Promise<void> {
+  const { name, input, server, isMcp, isUnclear } = about
+  const isExample = !isUnclear && isMcp === (server !== undefined)
+  const examples = isExample ? { [isMatch ? 'match' : 'miss']: [{ name, input, server }] } : {}
+  const decision = await decide({ ...rule, decision: 'allow', examples }, about)
+  expect(decision).toBe(isMatch ? 'allow' : 'deny')
+}
 
-test.each([
+test.each<[what: string, rule: object, about: ToolCall]>([
   ['a tool by its name', { tool: 'read' }, call('read', { path: 'a' })],
   ['a tool name by *', { tool: 'read_*' }, call('read_file')],
-  ['a whole command', { tool: 'bash', input: { command: 'git status' } }, bash('git status')],
-  ['a part of a command by *', { tool: 'bash', input: { command: 'cat *.md' } }, bash('cat a/b c.md')],
-  ['any command by **', { tool: 'bash', input: { command: '**' } }, bash('rm -rf / ; x')],
-  ['a number by **', { tool: 'x', input: { n: '**' } }, call('x', { n: 5 })],
-  ['a whole object by **', { tool: 'x', input: { o: '**' } }, call('x', { o: { a: [1] } })],
-  [
-    'nested fields by their paths',
-    { tool: 'x', input: { 'a.b': 'c', 'a.l[0]': 'd' } },
-    call('x', { a: { b: 'c', l: ['d'] } }),
-  ],
   ['an empty input if the rule has no fields', { tool: 'x', input: {} }, call('x', {})],
-  [
-    'a field of any name',
-    { tool: 'x', input: JSON.parse('{"__proto__":"a*","constructor":"b"}') },
-    call('x', JSON.parse('{"__proto__":"ab","constructor":"b"}')),
-  ],
-  [
-    'dots that are not a parent folder where the rule has a *',
-    { tool: 'x', input: { p: 'a/*' } },
-    call('x', { p: 'a/b..c/...' }),
-  ],
-  ['a .. that the rule itself contains', { tool: 'x', input: { p: '../*' } }, call('x', { p: '../a' })],
-  [
-    'an MCP tool of its server',
-    { tool: 'x', server: 'git*' },
-    call('x', {}, { isMcp: true, server: 'github' }),
-  ],
-])('an allow rule matches %s', async (_, rule, about) => {
-  expect(await isAllowed({ ...rule, ...createExample(about, true) }, about)).toBe(true)
-})
+  ['an MCP tool of its server', { tool: 'x', server: 'git*' }, onServer('github')],
+])('an allow rule matches %s', (_, rule, about) => expectAllowed(rule, about, true))
 
-type Row = [what: string, rule: object, about: ToolCall]
+const odd = '{"__proto__":"ab","constructor":"b"}'
+test.each<[what: string, patterns: object, input: object]>([
+  ['a whole command', { command: 'git status' }, { command: 'git status' }],
+  ['a part of a command by *', { command: 'cat *.md' }, { command: 'cat a/b c.md' }],
+  ['any command by **', { command: '**' }, { command: 'rm -rf / ; x' }],
+  ['a number by **', { n: '**' }, { n: 5 }],
+  ['a whole object by **', { o: '**' }, { o: { a: [1] } }],
+  ['nested fields by their paths', { 'a.b': 'c', 'a.l[0]': 'd' }, { a: { b: 'c', l: ['d'] } }],
+  ['a field of any name', JSON.parse(odd.replace('ab', 'a*')), JSON.parse(odd)],
+  ['dots that are not a parent folder where the rule has a *', { p: 'a/*' }, { p: 'a/b..c/...' }],
+  ['a .. that the rule itself contains', { p: '../*' }, { p: '../a' }],
+])('the input patterns of an allow rule match %s', (_, input, given) =>
+  expectAllowed({ tool: 'x', input }, call('x', given), true),
+)
 
-test.each<Row>([
+test.each<[what: string, rule: object, about: ToolCall]>([
   ['a tool name in another case', { tool: 'Read' }, call('read')],
   ['a tool name of which it has only a part', { tool: 'read' }, call('read_file')],
-  ...[...';|&$()<>`\\!{}%^\'"#~*?[]'].map(
-    (char) =>
-      [
-        `a command that has the character ${char} where the rule has a *`,
-        { tool: 'bash', input: { command: 'git *' } },
-        bash(`git a${char}b`),
-      ] as Row,
-  ),
-  ...['\n', '\r', '\u2028', '\u0000', '\u001b', '\u202e', '\u200b'].map(
-    (char) =>
-      [
-        `a command that has the character U+${char.charCodeAt(0).toString(16)} where the rule has a *`,
-        { tool: 'bash', input: { command: 'git *' } },
-        bash(`git a${char}b`),
-      ] as Row,
-  ),
-  ...[
-    '..',
-    '../x',
-    'a/..',
-    'a/../b',
-    'a ../b',
-    '--to=../b',
-    '"../b"',
-    'a:..',
-    '-I../x',
-    'a/x..',
-    'a/..x',
-  ].map(
-    (path) =>
-      [
-        `the path ${path} where the rule has a *`,
-        { tool: 'x', input: { p: '*' } },
-        call('x', { p: path }),
-      ] as Row,
-  ),
-  [
-    'a .. that starts in the rule and ends in the text',
-    { tool: 'x', input: { p: 'a/.*' } },
-    call('x', { p: 'a/../b' }),
-  ],
-  [
-    'an input with one more field',
-    { tool: 'bash', input: { command: '**' } },
-    call('bash', { command: 'a', cwd: '/' }),
-  ],
-  [
-    'an input with one more nested field',
-    { tool: 'x', input: { 'a.b': '**' } },
-    call('x', { a: { b: 1, c: 2 } }),
-  ],
-  ['an input without the field of the rule', { tool: 'x', input: { a: '**' } }, call('x', {})],
-  ['an input with one more empty field', { tool: 'x', input: { a: '**' } }, call('x', { a: 1, b: {} })],
-  ['a value that is not text where the rule has a *', { tool: 'x', input: { n: '*' } }, call('x', { n: 5 })],
   ['an input that is not an object', { tool: 'x', input: {} }, call('x', 'text')],
   ['an input that is null', { tool: 'x', input: {} }, call('x', null)],
-  ['a field of the JavaScript prototype', { tool: 'x', input: { 'constructor.name': '**' } }, call('x', {})],
-  [
-    'an input without the field __proto__',
-    { tool: 'x', input: JSON.parse('{"a":"b","__proto__":"**"}') },
-    call('x', { a: 'b' }),
-  ],
-  ['an MCP tool if the rule has no server', { tool: '*' }, call('x', {}, { isMcp: true, server: 'github' })],
-  ['an MCP tool of an unknown server', { tool: '*', server: '**' }, call('x', {}, { isMcp: true })],
+  ['an MCP tool if the rule has no server', { tool: '*' }, onServer('github')],
+  ['an MCP tool of an unknown server', { tool: '*', server: '**' }, onServer()],
   ['an input marked as unclear', { tool: '**' }, call('x', {}, { isUnclear: true })],
-])('an allow rule does not match %s', async (_, rule, about) => {
-  // An example has no unclear input, and only a server makes it an MCP call. Other calls cannot be examples.
-  const isExample = !about.isUnclear && about.isMcp === (about.server !== undefined)
-  expect(await isAllowed(isExample ? { ...rule, ...createExample(about, false) } : rule, about)).toBe(false)
+])('an allow rule does not match %s', (_, rule, about) => expectAllowed(rule, about, false))
+
+test.each<[what: string, patterns: object, input: object]>([
+  ['one more field', { command: '**' }, { command: 'a', cwd: '/' }],
+  ['one more nested field', { 'a.b': '**' }, { a: { b: 1, c: 2 } }],
+  ['one more empty field', { a: '**' }, { a: 1, b: {} }],
+  ['no field of this name', { a: '**' }, {}],
+  ['a value that is not text where the rule has a *', { n: '*' }, { n: 5 }],
+  ['a field of the JavaScript prototype', { 'constructor.name': '**' }, {}],
+  ['no field __proto__', JSON.parse('{"a":"b","__proto__":"**"}'), { a: 'b' }],
+  ['a .. that starts in the text of the rule', { p: 'a/.*' }, { p: 'a/../b' }],
+])('the input patterns of an allow rule do not match an input with %s', (_, input, given) =>
+  expectAllowed({ tool: 'x', input }, call('x', given), false),
+)
+
+const special = ';|&$()<>`\\!{}%^\'"#~*?[]\n\r\u2028\u0000\u001b\u202e\u200b'
+test.each([...special].map((char) => [`U+${char.charCodeAt(0).toString(16)}`, char] as const))(
+  'the * of an allow rule does not match the character %s',
+  (_, char) => expectAllowed({ tool: 'bash', input: { command: 'git *' } }, bash(`git a${char}b`), false),
+)
+
+const parents = '.. ../x a/.. a/../b --to=../b "../b" a:.. -I../x a/x.. a/..x'.split(' ')
+test.each([...parents, 'a ../b'])('the * of an allow rule does not match the path %s', (p) =>
+  expectAllowed({ tool: 'x', input: { p: '*' } }, call('x', { p }), false),
+)
+
+test.each<[what: string, rule: object, about: ToolCall]>([
+  ['any text by *, with line breaks and ".."', { input: { command: '*rm *' } }, bash('a;\n../rm -r')],
+  ['a field among others', { input: { command: '*rm*' } }, call('bash', { command: 'rm', cwd: '/' })],
+  ['a field that is not text', { input: { command: 'rm' } }, bash(['rm'])],
+  ['an MCP tool if the rule has no server', { tool: 'x' }, onServer()],
+  ['an MCP tool of an unknown server', { tool: '*', server: 'github' }, onServer()],
+  ['an input marked as unclear', { tool: 'x' }, call('x', {}, { isUnclear: true })],
+  ['args by args[0] if args is a text', { input: { 'args[0]': 'rm*' } }, call('bash', { args: 'rm -rf' })],
+  ['args by args.name if args is a text', { input: { 'args.name': 'rm*' } }, call('bash', { args: 'rm' })],
+])('a deny rule matches %s', async (_, rule, about) => {
+  expect(await decide({ tool: 'bash', ...rule, decision: 'deny' }, about, 'allow')).toBe('deny')
 })
 
-test.each([
-  [
-    'with a star matches any text, including line breaks and ".."',
-    { tool: 'bash', input: { command: '*rm *' } },
-    bash('a;\n../rm -r'),
-    true,
-  ],
-  [
-    'matches a field among others',
-    { tool: 'bash', input: { command: '*rm*' } },
-    call('bash', { command: 'rm', cwd: '/' }),
-    true,
-  ],
-  ['matches a field that is not text', { tool: 'bash', input: { command: 'rm' } }, bash(['rm']), true],
-  ['without a server matches an MCP tool', { tool: 'x' }, call('x', {}, { isMcp: true }), true],
-  ['matches an input marked as unclear', { tool: 'x' }, call('x', {}, { isUnclear: true }), true],
-  [
-    'for args[0] also matches if args is a text, not a list',
-    { tool: 'run', input: { 'args[0]': 'rm*' } },
-    call('run', { args: 'rm -rf' }),
-    true,
-  ],
-  [
-    'for args.name also matches if args is a text, not an object',
-    { tool: 'run', input: { 'args.name': 'rm*' } },
-    call('run', { args: 'rm -rf' }),
-    true,
-  ],
-  [
-    'for a server matches an MCP tool of an unknown server',
-    { tool: '*', server: 'github' },
-    call('x', {}, { isMcp: true }),
-    true,
-  ],
-  [
-    'with a star does not match a missing field',
-    { tool: 'bash', input: { command: '*' } },
-    call('bash', {}),
-    false,
-  ],
-  [
-    'for a server does not match another server',
-    { tool: 'x', server: 'a' },
-    call('x', {}, { isMcp: true, server: 'b' }),
-    false,
-  ],
-])('a deny rule %s', async (_, rule, about, isDenied) => {
-  const policy = await read({ rules: [{ ...rule, decision: 'deny' }], default: { decision: 'allow' } })
-  expect((await decideByPolicy(policy, about)).decision === 'deny').toBe(isDenied)
+test.each<[what: string, rule: object, about: ToolCall]>([
+  ['a missing field by *', { tool: 'bash', input: { command: '*' } }, call('bash', {})],
+  ['another server', { tool: 'x', server: 'a' }, onServer('b')],
+])('a deny rule does not match %s', async (_, rule, about) => {
+  expect(await decide({ ...rule, decision: 'deny' }, about, 'allow')).toBe('allow')
 })
 
 test('a policy with the default allow decides "ask" about an input marked as unclear', async () => {
@@ -281,67 +204,45 @@ test.each([
   expect((await decideByPolicy(policy, call('x'))).decision).toBe(expected)
 })
 
-test.each([
+async function expectRefusal(text: string, problem: string): Promise<void> {
+  const failure = await readPolicy(text, 'policy.json').catch((error) => error)
+  expect(failure).toMatchObject({ kind: 'usage' })
+  expect([failure.message, ...(failure.details.problems ?? [])].join('\n')).toContain(problem)
+}
+
+const tooLong = 'x'.repeat(10_001)
+test.each<[what: string, text: string, problem: string]>([
   ['invalid JSON', '{"rules":', 'policy.json: not valid JSON'],
-  [
-    'an unknown key',
-    '{"rules":[{"tool":"x","decision":"allow","imput":{}}]}',
-    'rules[0]: has an unknown key: imput',
-  ],
-  [
-    'a duplicate key',
-    '{"rules":[{"tool":"x","decision":"deny","decision":"allow"}]}',
-    "the key 'decision' appears twice",
-  ],
-  [
-    'an input field that is not a path',
-    '{"rules":[{"tool":"x","decision":"deny","input":{"a[":"b"}}]}',
-    "rules[0].input: 'a[' is not a path",
-  ],
-  [
-    'a pattern that is not text',
-    '{"rules":[{"tool":"x","decision":"allow","input":{"__proto__":5}}]}',
-    'rules[0].input.__proto__: must be text',
-  ],
-  [
-    'a pattern of more than 20 stars',
-    `{"rules":[{"tool":"${'*a'.repeat(21)}","decision":"deny"}]}`,
-    'rules[0].tool: has more than 20 stars',
-  ],
-  [
-    'a pattern of more than 20 stars for an input field',
-    `{"rules":[{"tool":"x","input":{"a.b":"${'*a'.repeat(21)}"},"decision":"deny"}]}`,
-    'rules[0].input.a.b: has more than 20 stars',
-  ],
-  [
-    'a pattern of more than 1,000 characters',
-    `{"rules":[{"tool":"${'x'.repeat(1001)}","decision":"deny"}]}`,
-    'rules[0].tool: must be at most 1000 characters long',
-  ],
-  [
-    'a reason of more than 10,000 characters',
-    `{"rules":[],"default":{"decision":"deny","reason":"${'x'.repeat(10_001)}"}}`,
-    'default.reason: must be at most 10000 characters long',
-  ],
+  ['a duplicate key', '{"rules":[{"tool":"x","tool":"y"}]}', "the key 'tool' appears twice"],
   ['a default that is a text', '{"rules":[],"default":"deny"}', 'default: must be like {"decision":"deny"}'],
   [
-    'an example that its rule does not match',
-    '{"rules":[{"tool":"x","decision":"allow","examples":{"match":[{"name":"y"}]}}]}',
-    'rules[0].examples.match[0]: the rule does not match this example',
+    'a reason of more than 10,000 characters',
+    `{"rules":[],"default":{"decision":"deny","reason":"${tooLong}"}}`,
+    'default.reason: must be at most 10000 characters long',
   ],
+])('parley refuses a policy with %s', (_, text, problem) => expectRefusal(text, problem))
+
+const stars = '*a'.repeat(21)
+const example = { name: 'y' }
+test.each<[what: string, rule: object, problem: string]>([
+  ['an unknown key', { imput: {} }, 'rules[0]: has an unknown key: imput'],
+  ['an input field that is not a path', { input: { 'a[': 'b' } }, "rules[0].input: 'a[' is not a path"],
+  ['a pattern that is not text', { input: { ['__proto__']: 5 } }, 'rules[0].input.__proto__: must be text'],
+  ['more than 20 stars', { tool: stars }, 'rules[0].tool: has more than 20 stars'],
+  ['more than 20 stars in an input field', { input: { 'a.b': stars } }, 'input.a.b: has more than 20 stars'],
+  ['more than 1,000 characters', { tool: 'x'.repeat(1001) }, 'tool: must be at most 1000 characters long'],
+  ['an example that it does not match', { examples: { match: [example] } }, 'match[0]: the rule does not'],
   [
-    'a counterexample that its rule matches',
-    '{"rules":[{"tool":"x*","decision":"allow","examples":{"miss":[{"name":"xy"}]}}]}',
-    'rules[0].examples.miss[0]: the rule matches this example',
+    'a counterexample that it matches',
+    { tool: 'y', examples: { miss: [example] } },
+    'miss[0]: the rule match',
   ],
-])('parley refuses a policy with %s', async (_, text, problem) => {
-  await expect(readPolicy(text, 'policy.json')).rejects.toMatchObject({ kind: 'usage' })
-  const failure = await readPolicy(text, 'policy.json').catch((error) => error)
-  expect([failure.message, ...(failure.details.problems ?? [])].join('\n')).toContain(problem)
-})
+])('parley refuses a policy rule with %s', (_, rule, problem) =>
+  expectRefusal(JSON.stringify({ rules: [{ tool: 'x', decision: 'allow', ...rule }] }), problem),
+)
 
 test('a pattern may have the maximum length and number of stars, and ** counts as one star', async () => {
-  const stars = 'a**'.repeat(maxPatternStars)
-  const tool = stars + 'x'.repeat(maxPatternLength - stars.length)
-  expect(await isAllowed({ tool, server: tool }, call(tool, {}, { isMcp: true, server: tool }))).toBe(true)
+  const start = 'a**'.repeat(maxPatternStars)
+  const tool = start + 'x'.repeat(maxPatternLength - start.length)
+  await expectAllowed({ tool, server: tool }, call(tool, {}, { isMcp: true, server: tool }), true)
 })
