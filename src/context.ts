@@ -4,9 +4,9 @@ import type { ShellCommand } from './io/command.ts'
 import { InputReader, type Stdin } from './io/input.ts'
 import { createMessagePrinter, type MessagePrinter } from './io/messages.ts'
 import { createOutput, type Output, type StdStream } from './io/output.ts'
+import type { ReportData } from './report-data.ts'
 import type { Secrets } from './secrets.ts'
 import type { ShortLivedSet } from './short-lived-set.ts'
-import type { Summary } from './summary.ts'
 import type { Timers } from './timers.ts'
 import type { Exchange } from './wire/exchange.ts'
 import type { WorkTracker } from './work-tracker.ts'
@@ -92,7 +92,7 @@ export interface RunContext {
    */
   cleanups: ShortLivedSet<() => unknown>
   secrets: Secrets
-  summary: Summary
+  reportData: ReportData
   tracker: WorkTracker
 }
 

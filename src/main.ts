@@ -8,9 +8,9 @@ import { escapeControlsInJson, toOneLine } from './io/escape.ts'
 import { type StdStream, writeTextToStdout } from './io/output.ts'
 import { createLineWrapper } from './io/wrapping.ts'
 import { RunReport } from './report.ts'
+import { ReportData } from './report-data.ts'
 import { Secrets } from './secrets.ts'
 import { ShortLivedSet } from './short-lived-set.ts'
-import { Summary } from './summary.ts'
 import { WorkTracker } from './work-tracker.ts'
 
 export { createProcessHost } from './host.ts'
@@ -26,13 +26,13 @@ export async function main(argv: string[], outer: Host): Promise<number> {
   const secrets = new Secrets()
   // A message may quote a flag whose value is a secret, so these secrets are redacted from the start.
   for (const name of ['PARLEY_ACCESS_TOKEN', 'PARLEY_API_KEY']) secrets.add(host.env[name] ?? '')
-  const summary = new Summary(host.timers.now())
+  const reportData = new ReportData(host.timers.now())
   const tracker = new WorkTracker()
-  const report = new RunReport(argv, { host, summary, tracker, secrets })
+  const report = new RunReport(argv, { host, reportData, tracker, secrets })
   let ending: Promise<number> | undefined
   let wrap: (message: string) => string = String
   const deadline = new Deadline(host.timers)
-  const run: RunContext = { deadline, cleanups, secrets, summary, tracker }
+  const run: RunContext = { deadline, cleanups, secrets, reportData, tracker }
   host.onSignal?.((exit) => {
     // The cleanup removes temporary files, so the received data is saved first.
     const { consequence, savedFiles } = tracker.interrupt()
@@ -125,7 +125,7 @@ export async function main(argv: string[], outer: Host): Promise<number> {
       ? renderFailureAsJson(shown)
       : secrets.redact(await renderForPerson(shown, argv, host))
     await print(host.stderr, text)
-    const command = `parley ${summary.command ?? ''}`.trimEnd()
+    const command = `parley ${reportData.command ?? ''}`.trimEnd()
     if (isForGithub) await print(outer.stderr, secrets.redact(renderGithubAnnotation(shown, command)))
     return exitCode
   }

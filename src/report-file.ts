@@ -5,8 +5,8 @@ import { escapeControlsInJson, toOneLine } from './io/escape.ts'
 import { formatFailureMessage } from './io/failure.ts'
 import { TemporaryFile, writeFileAtomically } from './io/file-output.ts'
 import { findFileKindProblem, toAbsolutePath } from './io/paths.ts'
+import type { ReportData, UsageAndCost } from './report-data.ts'
 import type { Secrets } from './secrets.ts'
-import type { Summary, UsageAndCost } from './summary.ts'
 import type { Timers } from './timers.ts'
 import { isObject, tryParseJson } from './wire/json/parse.ts'
 import type { WorkTracker } from './work-tracker.ts'
@@ -19,7 +19,7 @@ export interface RunOutcome {
 
 export interface ReportSource {
   host: { readonly cwd: string; timers: Timers }
-  summary: Summary
+  reportData: ReportData
   tracker: WorkTracker
   secrets: Secrets
 }
@@ -30,7 +30,7 @@ export interface ReportSource {
  */
 export function createReportWriter(
   name: string,
-  { host, summary, tracker, secrets }: ReportSource,
+  { host, reportData, tracker, secrets }: ReportSource,
 ): (end: RunOutcome) => void {
   if (name === '' || name === '-') throw usageError('--report needs the name of a file, such as report.json')
   const target = toAbsolutePath(host, name)
@@ -46,7 +46,7 @@ export function createReportWriter(
   return (end) => {
     try {
       requireReplaceable(target, name)
-      const report = describeRun(summary, tracker, end, (host.timers.now() - summary.startMs) / 1000)
+      const report = describeRun(reportData, tracker, end, (host.timers.now() - reportData.startMs) / 1000)
       writeFileAtomically(target, `${escapeControlsInJson(JSON.stringify(secrets.redactValue(report)))}\n`)
     } catch (error) {
       throw toReportFailure(error).with({ consequence: 'the report was not written', sent: tracker.sent })
@@ -86,14 +86,14 @@ const usageFields = [
 ] as const
 
 function describeRun(
-  summary: Summary,
+  reportData: ReportData,
   tracker: WorkTracker,
   { exit, signal, failure }: RunOutcome,
   seconds: number,
 ): object {
-  const { command, id, model, stopReason, session, usage, attempts, files, counts } = summary
-  const { run, session: whole, toolUses, warnings } = summary.figures
-  const requestId = failure?.details.requestId ?? summary.requestId
+  const { command, id, model, stopReason, session, usage, attempts, files, counts } = reportData
+  const { run, session: whole, toolUses, warnings } = reportData.figures
+  const requestId = failure?.details.requestId ?? reportData.requestId
   const { retry = 'never', deadline = false, sent = tracker.sent } = failure?.details ?? {}
   return {
     format: 1,

@@ -19,7 +19,7 @@ const levels = [
   ['secrets.ts', 'deadline.ts', 'work-tracker.ts'],
   ['wire'],
   ['io', 'emulator'],
-  ['summary.ts'],
+  ['report-data.ts'],
   ['context.ts'],
   ['settings'],
   ['http'],

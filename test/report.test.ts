@@ -5,9 +5,9 @@ import { version } from '../package.json'
 import { createEmulator } from '../src/emulator/emulator.ts'
 import { CliError } from '../src/errors.ts'
 import { RunReport } from '../src/report.ts'
+import { addFileToReport, ReportData } from '../src/report-data.ts'
 import { createReportWriter } from '../src/report-file.ts'
 import { Secrets } from '../src/secrets.ts'
-import { addFileToSummary, Summary } from '../src/summary.ts'
 import { realTimers } from '../src/timers.ts'
 import { endpoints } from '../src/wire/endpoints.ts'
 import type { Exchange } from '../src/wire/exchange.ts'
@@ -150,13 +150,13 @@ test('--report of an image batch lists the images and the file of --results', as
 })
 
 test('--report lists at most 1,000 files, and has null instead of a longer list', () => {
-  const summary = new Summary(0)
-  for (let index = 0; index < 1000; index++) addFileToSummary(summary, `${index}.png`)
-  addFileToSummary(summary, '0.png')
-  expect(summary.files?.size).toBe(1000)
-  addFileToSummary(summary, '1000.png')
-  addFileToSummary(summary, '1001.png')
-  expect(summary.files).toBeUndefined()
+  const reportData = new ReportData(0)
+  for (let index = 0; index < 1000; index++) addFileToReport(reportData, `${index}.png`)
+  addFileToReport(reportData, '0.png')
+  expect(reportData.files?.size).toBe(1000)
+  addFileToReport(reportData, '1000.png')
+  addFileToReport(reportData, '1001.png')
+  expect(reportData.files).toBeUndefined()
 })
 
 test('--report removes an earlier report when the run starts', async () => {
@@ -307,11 +307,11 @@ test('the report has the exit code 11 if stdout was closed from the start (needs
 /** Creates a report without a run. */
 function prepare() {
   const cwd = temporaryFolder()
-  const [summary, tracker, secrets] = [new Summary(2000), new WorkTracker(), new Secrets()]
+  const [reportData, tracker, secrets] = [new ReportData(2000), new WorkTracker(), new Secrets()]
   const timers = { ...realTimers, now: () => 5250 }
-  const source = { host: { cwd, timers }, summary, tracker, secrets }
+  const source = { host: { cwd, timers }, reportData, tracker, secrets }
   const report = new RunReport(['--report', 'r.json'], source)
-  return { cwd, summary, tracker, secrets, source, report }
+  return { cwd, reportData, tracker, secrets, source, report }
 }
 
 const signal = { message: 'interrupted: x', savedFiles: 'a.part' }
@@ -366,9 +366,9 @@ test('F31: --report replaces a report of up to 16 MiB and keeps a longer file', 
 })
 
 test('--report has the model, session, usage, cost, files and counts of a run, with secrets redacted', async () => {
-  const { cwd, summary, tracker, secrets, report } = prepare()
+  const { cwd, reportData, tracker, secrets, report } = prepare()
   secrets.add('canary-token')
-  Object.assign(summary, {
+  Object.assign(reportData, {
     command: 'events run',
     id: 'i'.repeat(201),
     model: 'model \u001b[31m \u202e\ncanary-token',
@@ -450,8 +450,8 @@ test('the report of a failure, or of a signal, has its kind, request id and resu
     [{ exit: 0 }, { kind: null, resume: null }],
     [{ exit: 130 }, { kind: null }],
   ] as const) {
-    const { cwd, summary, tracker, report } = prepare()
-    summary.requestId = 'req_1'
+    const { cwd, reportData, tracker, report } = prepare()
+    reportData.requestId = 'req_1'
     await tracker.during({ getResumeCommand: () => ['events', 'run'] }, () => report.write(end))
     expect(read(cwd)).toMatchObject({ exit: end.exit, ...expected })
   }

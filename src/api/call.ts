@@ -7,8 +7,8 @@ import { decodeUtf8, tryDecodeUtf8 } from '../io/file-content.ts'
 import { createSaveHooks, type FileOutput, openFileOutput } from '../io/file-output.ts'
 import type { Output } from '../io/output.ts'
 import { createRawPrinter } from '../io/raw-printer.ts'
+import { addFileToReport } from '../report-data.ts'
 import { addressSettings, type ResolvedSettings, readSettings } from '../settings/resolve.ts'
-import { addFileToSummary } from '../summary.ts'
 import type { Endpoint } from '../wire/endpoints.ts'
 import { createBodyCollector, type HttpResponse, readBody } from '../wire/exchange.ts'
 import { createTextWithinLimit } from '../wire/json/body-text.ts'
@@ -50,7 +50,7 @@ export async function callApi(context: Context, options: ApiOptions, words: stri
         requireNoError(response, start, file)
       })
     await file?.commit()
-    if (file && name) addFileToSummary(context.summary, name)
+    if (file && name) addFileToReport(context.reportData, name)
   }
   const saver = { savePart: () => writer.part }
   try {

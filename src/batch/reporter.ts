@@ -64,7 +64,7 @@ export class BatchReporter {
     this.#isResumable = isResumable
     this.#saved = saved
     this.#showsStatus = host.stderr.isTerminal && !flags.quiet && host.env.TERM !== 'dumb'
-    context.summary.counts = () => this.#counts()
+    context.reportData.counts = () => this.#counts()
     context.cleanups.add(context.status.remove)
     if (this.#showsStatus) this.#tick()
     this.#stopProgressLines = printProgressLines(
@@ -149,10 +149,10 @@ export class BatchReporter {
   }
 
   #progress(): string {
-    const { host, summary } = this.#context
+    const { host, reportData } = this.#context
     const now = host.timers.now()
     const pause = Math.max(0, this.#pausedUntil - now)
-    return formatBatchProgress(this.#tally, (now - summary.firstRequestMs) / 1000, pause / 1000)
+    return formatBatchProgress(this.#tally, (now - reportData.firstRequestMs) / 1000, pause / 1000)
   }
 
   #describeProgress(): string {
@@ -164,8 +164,8 @@ export class BatchReporter {
   }
 
   describeSummary(stop?: unknown): string {
-    const { host, summary } = this.#context
-    const seconds = (host.timers.now() - summary.startMs) / 1000
+    const { host, reportData } = this.#context
+    const seconds = (host.timers.now() - reportData.startMs) / 1000
     const counts = formatBatchSummary(this.#tally, this.#left ?? 0, seconds)
     return `${counts}${this.#describeUnanswered()}${this.#describeResume(stop)}`
   }

@@ -6,7 +6,7 @@ import { AppendedFile } from '../io/appended-file.ts'
 import { acquireLock, type FileLock } from '../io/lock.ts'
 import { toAbsolutePath } from '../io/paths.ts'
 import { splitLines } from '../io/raw-lines.ts'
-import { addFileToSummary } from '../summary.ts'
+import { addFileToReport } from '../report-data.ts'
 import { maxTextLength } from '../wire/json/body-text.ts'
 import { isObject, tryParseJson } from '../wire/json/parse.ts'
 import { toOneLineJson } from '../wire/page.ts'
@@ -32,7 +32,7 @@ export type ResultsFile = Awaited<ReturnType<typeof openResultsFile>>
  * tally, and removes an incomplete last result. Throws a `CliError` of kind `file`.
  */
 export async function openResultsFile(
-  { host, deadline, messages, summary, cleanups }: Context,
+  { host, deadline, messages, reportData, cleanups }: Context,
   { name, isResumed = false, ...earlierRuns }: ResultsFileOptions,
 ) {
   const path = toAbsolutePath(host, name)
@@ -57,7 +57,7 @@ export async function openResultsFile(
         throw new CliError('file', `${name}: it contains no batch results to resume; give another file`)
       if (incompleteResultOffset === undefined) file.completeLastLine()
       else file.truncate(incompleteResultOffset)
-      if (count > 0) addFileToSummary(summary, name)
+      if (count > 0) addFileToReport(reportData, name)
     }
 
     function requireOwned(): void {
@@ -74,7 +74,7 @@ export async function openResultsFile(
         file.truncate(size)
         throw error
       }
-      addFileToSummary(summary, name)
+      addFileToReport(reportData, name)
     }
 
     function close(): void {

@@ -146,7 +146,7 @@ class Program implements HelpSource {
   async #open(command: ParleyCommand): Promise<void> {
     if (command.entry.group) return this.#openGroup(command)
     if (this.#isHelpCommand) command.addHelpText('before', () => refuseWord(command))
-    else this.#options.run.summary.command = command.commandNames.join(' ')
+    else this.#options.run.reportData.command = command.commandNames.join(' ')
     await command.load()
     command.action(() => this.#runCommand(command))
   }

@@ -1,4 +1,4 @@
-import { addAnswerFacts, addToSums, type Summary } from '../summary.ts'
+import { addAnswerFacts, addToSums, type ReportData } from '../report-data.ts'
 import type { AnswerSummary, AnswerTokenCounts } from '../wire/gateway/answer-forms.ts'
 import { sumTokens, type TokenCount } from '../wire/token-count.ts'
 
@@ -54,8 +54,8 @@ export class BatchLineUsage {
  * Counts an answer of a line. Call this as soon as the usage is known, because the answer was paid for even
  * if a later step fails.
  */
-export function addAnswerUsage(spent: BatchLineUsage, run: Summary, summary: AnswerSummary): void {
-  addAnswerToSummary(run, summary)
+export function addAnswerUsage(spent: BatchLineUsage, run: ReportData, summary: AnswerSummary): void {
+  addAnswerToReport(run, summary)
   const usage = readTokenUsage(summary)
   spent.answers++
   const total = usage?.totalTokens ?? undefined
@@ -65,5 +65,5 @@ export function addAnswerUsage(spent: BatchLineUsage, run: Summary, summary: Ans
   addToSums(spent.usage, usage)
 }
 
-export const addAnswerToSummary = (run: Summary, summary: AnswerSummary): void =>
+export const addAnswerToReport = (run: ReportData, summary: AnswerSummary): void =>
   addAnswerFacts(run, { ...summary, usage: readTokenUsage(summary) })

@@ -20,11 +20,11 @@ export function printUsageLine(
   answer: AnswerSummary,
   showsUsage: boolean | undefined,
 ): void {
-  const { host, flags, messages, summary } = context
+  const { host, flags, messages, reportData } = context
   if (flags.verbose && answer.id !== undefined)
     messages.note(`the id of the answer: ${toOneLine(answer.id, 200)}`)
   if (showsUsage || host.stderr.isTerminal)
-    messages.printFooter(formatUsageLine(answer, (host.timers.now() - summary.firstRequestMs) / 1000))
+    messages.printFooter(formatUsageLine(answer, (host.timers.now() - reportData.firstRequestMs) / 1000))
 }
 
 function formatUsageLine(summary: AnswerSummary, seconds: number): string {

@@ -90,7 +90,7 @@ export async function createBatchLineSender(
       }
     },
     countAnswer: ({ spent }: RunningBatchLine, summary: AnswerSummary) =>
-      addAnswerUsage(spent, context.summary, summary),
+      addAnswerUsage(spent, context.reportData, summary),
     async receive<T>({ model, line: { spent }, answer, reader, requireNext }: LineReading<T>) {
       const send = <R>(body: Uint8Array, read: (response: ReadableResponse) => Promise<R>) =>
         withFreshSecret(() => {

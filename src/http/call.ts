@@ -48,7 +48,7 @@ export type ServiceCaller = ReturnType<typeof createServiceCaller>
  * itself.
  */
 export function createServiceCaller(context: Context, settings: ResolvedSettings, isBatch = false) {
-  const { host, flags, summary, tracker } = context
+  const { host, flags, reportData, tracker } = context
   const credentials = createCredentialProvider(context, settings)
   const retries = isBatch ? 0 : settings.values.retries
   const { dryRun, curl, retryUnknown = false } = flags
@@ -73,8 +73,8 @@ export function createServiceCaller(context: Context, settings: ResolvedSettings
     read?: (response: ReadableResponse) => Promise<unknown>,
   ): Promise<ReadableResponse> {
     // The requests of a batch may have different models, so the report of a batch has no model.
-    summary.model = isBatch ? undefined : parts.params.model
-    summary.session = parts.params.session
+    reportData.model = isBatch ? undefined : parts.params.model
+    reportData.session = parts.params.session
     const request = build(endpoint, parts)
     const signed = await credentials.addTo(request)
     const exchange = await openTransport()
@@ -102,7 +102,7 @@ export function createServiceCaller(context: Context, settings: ResolvedSettings
     const policy = { repeat: endpoint.repeat, retries: isSingle ? 0 : retries, retryUnknown }
     const rules = createCallRules(context, call, policy, { deadline, requireLock })
     const attempt = async (attempts: number): Promise<ReadableResponse> => {
-      if (summary.attempts++ === 0) summary.firstRequestMs = host.timers.now()
+      if (reportData.attempts++ === 0) reportData.firstRequestMs = host.timers.now()
       call.beginAttempt()
       // A batch cancels its requests itself after the deadline, so a request of a batch has no deadline.
       const limited = isBatch ? signed : { ...signed, deadline }
@@ -130,7 +130,7 @@ export function createServiceCaller(context: Context, settings: ResolvedSettings
       await read?.(answer).catch((error) => {
         throw addFacts(error)
       })
-      summary.requestId = head.requestId
+      reportData.requestId = head.requestId
       return answer
     }
     const sending = retry(deadline, rules, attempt)

@@ -4,7 +4,7 @@ import type { StdStream } from './output.ts'
 interface LongRun {
   host: { stderr: Pick<StdStream, 'isTerminal'>; timers: Timers }
   flags: { quiet?: boolean }
-  summary: { startMs: number }
+  reportData: { startMs: number }
   messages: { note(line: string): void }
 }
 
@@ -15,7 +15,7 @@ const minute = 60_000
  * `describe` gets a text such as `after 3 min`. The returned function ends the output.
  */
 export function printProgressLines(
-  { host, flags, messages, summary }: LongRun,
+  { host, flags, messages, reportData }: LongRun,
   describe: (time: string) => string,
 ): () => void {
   const { timers } = host
@@ -23,9 +23,9 @@ export function printProgressLines(
   let stop = waitForNext()
 
   function waitForNext(): () => void {
-    const passed = Math.floor((timers.now() - summary.startMs) / minute)
+    const passed = Math.floor((timers.now() - reportData.startMs) / minute)
     const next = passed < 10 ? passed + 1 : (Math.floor(passed / 10) + 1) * 10
-    return schedule(timers, summary.startMs + next * minute - timers.now(), () => {
+    return schedule(timers, reportData.startMs + next * minute - timers.now(), () => {
       messages.note(describe(`after ${next} min`))
       stop = waitForNext()
     })

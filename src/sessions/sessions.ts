@@ -143,7 +143,7 @@ export async function createSession(context: Context, options: CreateSessionOpti
       const { session, bytes } = await receiveSession(context, response, (received) => {
         response.accept(describeCreated(received))
         created = received
-        context.summary.session = received.id
+        context.reportData.session = received.id
       })
       await (flags.raw ? printRawBytes(output, bytes) : printIds(context, [session]))
     })

@@ -42,7 +42,7 @@ export async function readSettings(context: Context): Promise<ResolvedSettings> 
       `${address.flag}: cannot be used with the demo profile, which sends nothing over the network`,
     )
   const resolved = resolveSettings({ flags: flags.settings, profile, env: host.env })
-  deadline.moveTo(computeDeadline(context.summary.startMs, resolved))
+  deadline.moveTo(computeDeadline(context.reportData.startMs, resolved))
   // Headers are the first input that is read, so no other input takes the stdin of `-H @-`.
   const lines = (flags.header ?? []).map((value) => readHeaderLine(value, context))
   return { ...resolved, headers: await Promise.all(lines) }

@@ -6,8 +6,8 @@ import { BatchLineRegistry } from '../../src/batch/line-registry.ts'
 import { openResultsFile, type ResultsFileOptions, readEarlierResults } from '../../src/batch/results-file.ts'
 import type { Context } from '../../src/context.ts'
 import { Deadline } from '../../src/deadline.ts'
+import { ReportData } from '../../src/report-data.ts'
 import { ShortLivedSet } from '../../src/short-lived-set.ts'
-import { Summary } from '../../src/summary.ts'
 import { realTimers } from '../../src/timers.ts'
 import { temporaryFolder } from '../harness/run.ts'
 import { streamOf } from './pieces.ts'
@@ -21,7 +21,7 @@ const open = (
   const world = {
     host: { cwd: dirname(path) },
     deadline: new Deadline(realTimers, deadline),
-    summary: new Summary(0),
+    reportData: new ReportData(0),
     messages: { note() {} },
   }
   return openResultsFile({ ...world, cleanups: new ShortLivedSet() } as unknown as Context, {

@@ -4,10 +4,10 @@ import { createContext, type Host, type SharedFlags } from '../../src/context.ts
 import { Deadline } from '../../src/deadline.ts'
 import { CliError } from '../../src/errors.ts'
 import { createServiceCaller, type ServiceCaller } from '../../src/http/call.ts'
+import { ReportData } from '../../src/report-data.ts'
 import { Secrets } from '../../src/secrets.ts'
 import { readSettings } from '../../src/settings/resolve.ts'
 import { ShortLivedSet } from '../../src/short-lived-set.ts'
-import { Summary } from '../../src/summary.ts'
 import { realTimers } from '../../src/timers.ts'
 import { endpoints } from '../../src/wire/endpoints.ts'
 import type { Exchange, HttpRequest } from '../../src/wire/exchange.ts'
@@ -63,7 +63,7 @@ async function startRun(
       deadline: new Deadline(host.timers),
       cleanups,
       secrets: new Secrets(),
-      summary: new Summary(0),
+      reportData: new ReportData(0),
       tracker,
     },
   )

@@ -6,7 +6,7 @@ import {
 } from '../../content/answer-checks.ts'
 import { AnswerWriter, saveReceived } from '../../content/saved-answer.ts'
 import type { AnswerSchema, SchemaMismatch } from '../../content/schema/schema.ts'
-import { addAnswerToSummary, readTokenUsage } from '../../content/tokens.ts'
+import { addAnswerToReport, readTokenUsage } from '../../content/tokens.ts'
 import { printUsageLine, printWarningsAndUsageLine } from '../../content/usage-line.ts'
 import type { Context } from '../../context.ts'
 import { CliError, joinFailures, OutputClosed } from '../../errors.ts'
@@ -140,13 +140,13 @@ export async function openAnswerOutput(context: Context, printing: AnswerPrintOp
         decoder.end()
         if (hasOutput || file) await print()
         requirePrinted()
-        addAnswerToSummary(context.summary, summary)
+        addAnswerToReport(context.reportData, summary)
         // `--raw` may print the body unchanged. The printed answer is then not damaged, even if its decoded
         // text is.
         const isDamaged = decoder.isDamaged() && !(isRaw && decoder.isVerbatim())
         return { summary, hasContent: decoder.hasContent(), otherContent, isEndAssumed, isDamaged }
       } catch (error) {
-        if (readTokenUsage(summary)) addAnswerToSummary(context.summary, summary)
+        if (readTokenUsage(summary)) addAnswerToReport(context.reportData, summary)
         // If parley decoded the text only at the end of the body, the text is saved instead of printed.
         const isUnstreamed = hasBodyEnded && !hasOutput && !isStreamed && !isRaw
         if (!hasEarlierParts && !isUnstreamed && !(error instanceof OutputClosed)) await print()

@@ -8,9 +8,9 @@ import { createServiceCaller } from '../../http/call.ts'
 import { loadMarkdownPrinter } from '../../io/answer-printer.ts'
 import { createSaveHooks, openFileOutput } from '../../io/file-output.ts'
 import { ignoreClosedReader } from '../../io/output.ts'
+import { addFileToReport } from '../../report-data.ts'
 import { readSettings } from '../../settings/resolve.ts'
 import type { Settings } from '../../settings/schemas.ts'
-import { addFileToSummary } from '../../summary.ts'
 import { endpoints } from '../../wire/endpoints.ts'
 import { createJsonAssignment } from '../../wire/json/edit.ts'
 import type { WorkHooks } from '../../work-tracker.ts'
@@ -135,7 +135,7 @@ export async function runChat(context: Context, options: ChatOptions, words: str
     explain(failure) {
       const { kind, message } = failure
       const why = mismatch && kind === 'not-sent' ? `${mismatch.failure.message}; ${message}` : message
-      const { attempts } = context.summary
+      const { attempts } = context.reportData
       const saved = saving.explain(
         mismatch ? toFailureAfterEarlierAnswer(failure.with({ attempts }, why)) : failure,
       )
@@ -150,7 +150,7 @@ export async function runChat(context: Context, options: ChatOptions, words: str
       if ('failure' in answer) throw answer.failure
     })
     .finally(() => answerOutput?.close())
-  if (fileName !== undefined) addFileToSummary(context.summary, fileName)
+  if (fileName !== undefined) addFileToReport(context.reportData, fileName)
   if (file?.savedNote) context.messages.note(file.savedNote)
 }
 

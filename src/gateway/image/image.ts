@@ -1,7 +1,7 @@
 import { buildRequestBody } from '../../content/body.ts'
 import { readPromptInputs } from '../../content/prompt.ts'
 import { saveAnswerAfterFailure } from '../../content/saved-answer.ts'
-import { addAnswerToSummary } from '../../content/tokens.ts'
+import { addAnswerToReport } from '../../content/tokens.ts'
 import { printWarningsAndUsageLine } from '../../content/usage-line.ts'
 import type { Context } from '../../context.ts'
 import { usageError } from '../../errors.ts'
@@ -54,7 +54,7 @@ export async function runImage(context: Context, flags: ImageOptions, words: str
   }
   const reading = createImageReader(context, {
     file: destination?.file,
-    onSummary: (summary) => addAnswerToSummary(context.summary, summary),
+    onSummary: (summary) => addAnswerToReport(context.reportData, summary),
     async save(images, earlier) {
       if (destination) await saveImages(context, images, { destination, earlier, warn, onSaved })
     },

@@ -2,7 +2,7 @@ import { saveAnswerAfterFailure } from '../../content/saved-answer.ts'
 import type { Context } from '../../context.ts'
 import { CliError, joinSavedFiles, OutputClosed, toFailure } from '../../errors.ts'
 import { escapeControls } from '../../io/escape.ts'
-import { addFileToSummary } from '../../summary.ts'
+import { addFileToReport } from '../../report-data.ts'
 import { decodeBase64 } from '../../wire/gateway/base64.ts'
 import type { FoundImage } from '../../wire/gateway/found-images.ts'
 import { createResponseError } from '../../wire/problem/problem.ts'
@@ -86,7 +86,7 @@ async function saveImage(
   })
   if (problem !== undefined) warn(`${path ?? 'stdout'}: ${problem}`)
   if (path === undefined) return
-  addFileToSummary(context.summary, path)
+  addFileToReport(context.reportData, path)
   await onSaved(path, { bytes, extension })
 }
 

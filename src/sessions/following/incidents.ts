@@ -28,7 +28,7 @@ export class SessionIncidents {
   constructor(context: Context) {
     this.#context = context
     const count = (kind: Kind) => [...this.#found.values()].filter((each) => each.kind === kind).length
-    for (const kind of kinds) context.summary.figures.warnings[kind] = () => count(kind)
+    for (const kind of kinds) context.reportData.figures.warnings[kind] = () => count(kind)
   }
 
   /**

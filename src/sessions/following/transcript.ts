@@ -45,7 +45,7 @@ export async function followAndPrint(
   const isStdoutReserved = ids || options.isStdoutReserved === true
   const { state } = follower
   const { incidents = new SessionIncidents(context) } = options
-  context.summary.figures.warnings.openWorkflowRuns = () => state.openRuns.length
+  context.reportData.figures.warnings.openWorkflowRuns = () => state.openRuns.length
   const reported = new Set<string>()
   const printEvents = createEventPrinter(context, { isStdoutReserved, markdown })
   const printed = new Set<string>()
@@ -87,8 +87,8 @@ export async function followAndPrint(
     await printHeld().catch(() => {})
     throw convertDeadlineFailure(error)
   } finally {
-    context.summary.id = follower.task.answer?.id
-    context.summary.stopReason = state.stopReason
+    context.reportData.id = follower.task.answer?.id
+    context.reportData.stopReason = state.stopReason
   }
   const { stop } = state
   if (stop?.kind === 'waiting') throw await createWaitingError(context, session, state, stop.ids)

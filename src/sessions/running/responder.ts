@@ -49,7 +49,7 @@ export class ToolUseResponder {
     this.#replies = new ReplySender(run, follower)
     const countOf = (decision: Decision) =>
       this.judgements.filter((judgement) => judgement.decision === decision).length
-    run.context.summary.figures.toolUses = () => {
+    run.context.reportData.figures.toolUses = () => {
       const { stop, answerable } = follower.state
       return {
         allowed: countOf('allow'),

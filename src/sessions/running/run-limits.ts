@@ -152,7 +152,7 @@ export class LimitEnforcer {
 
   /** A signal handler may write the report at any time, so the figures are updated after each event. */
   #updateReport(): void {
-    const { figures } = this.#run.context.summary
+    const { figures } = this.#run.context.reportData
     figures.run = this.#meter.runUsage
     figures.session = this.#meter.sessionUsage
   }

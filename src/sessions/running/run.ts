@@ -57,7 +57,7 @@ async function execute(run: SessionRun): Promise<CommandResult> {
   const earlierTaskIds = plan.task || plan.after !== undefined ? foundIds : undefined
   const meter = new UsageMeter(plan.limits)
   const denials = new DenialCollector(plan.rules, audit.denied)
-  context.summary.figures.warnings.deniedButRan = () => denials.unapprovedCount
+  context.reportData.figures.warnings.deniedButRan = () => denials.unapprovedCount
   const incidents = new SessionIncidents(context)
   const counter = new TaskEventCounter(task && getTaskFingerprints(task.events))
   const onEarlierEvents = async (items: readonly EventItem[], state: SessionState) => {

@@ -1,6 +1,6 @@
 import { formatTokenCount } from '../../content/tokens.ts'
 import { formatMoney, toMinorUnits } from '../../io/money.ts'
-import type { UsageAndCost } from '../../summary.ts'
+import type { UsageAndCost } from '../../report-data.ts'
 import type { SessionEvent } from '../../wire/sessions/session-event.ts'
 import { readSessionUsage, type SessionUsage } from '../../wire/sessions/usage.ts'
 import { addTokens, type TokenCount, type TokenCounts } from '../../wire/token-count.ts'

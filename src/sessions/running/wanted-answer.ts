@@ -4,8 +4,8 @@ import type { Context } from '../../context.ts'
 import { type CliError, toFailure, usageError } from '../../errors.ts'
 import { createAnswerPrinter } from '../../io/answer-printer.ts'
 import { openFileOutput, type ReceivedPartSaver } from '../../io/file-output.ts'
+import { addFileToReport } from '../../report-data.ts'
 import type { ResolvedSettings } from '../../settings/resolve.ts'
-import { addFileToSummary } from '../../summary.ts'
 import { createListAppendAssignment, editJson } from '../../wire/json/edit.ts'
 import { createResponseError } from '../../wire/problem/problem.ts'
 import { readEventText, type SessionEvent } from '../../wire/sessions/session-event.ts'
@@ -89,14 +89,14 @@ export async function printOrSaveAnswer(
   answer: string,
 ): Promise<void> {
   if (!file && !isStdoutReserved) return
-  const { summary, messages } = context
+  const { reportData, messages } = context
   const output = file ?? context.output
   const isMarkdown = markdown && output.isTerminal && !schema
   const printer = await createAnswerPrinter({ ...context, output }, { isMarkdown })
   printer.add(answer)
   await printer.end()
   await file?.commit()
-  if (name !== undefined) addFileToSummary(summary, name)
+  if (name !== undefined) addFileToReport(reportData, name)
   if (file?.savedNote) messages.note(file.savedNote)
 }
 

@@ -68,7 +68,7 @@ test('followAndPrint throws the failure of the service, not the failure of stdou
     host: { stderr: { isTerminal: false }, stdout: { columns: 80 }, timers: { wallTime: () => 0 } },
     messages,
     output: { isTerminal: true, write },
-    summary: { figures: { warnings: {} } },
+    reportData: { figures: { warnings: {} } },
   } as unknown as Context
   async function* readNewEvents() {
     yield [{ event: { type: 'user.message', content: 'hi' }, text: '{}' }]

@@ -35,7 +35,7 @@ interface SessionFigures {
   readonly warnings: WarningCounts
 }
 
-export class Summary {
+export class ReportData {
   readonly startMs: number
   /** Equal to `startMs` until the first request begins. */
   firstRequestMs: number
@@ -63,8 +63,8 @@ export class Summary {
 /** If a batch writes more files, the report lists none. */
 const maxFiles = 1000
 
-export function addFileToSummary(summary: Summary, name: string): void {
-  if (summary.files?.add(name) && summary.files.size > maxFiles) summary.files = undefined
+export function addFileToReport(reportData: ReportData, name: string): void {
+  if (reportData.files?.add(name) && reportData.files.size > maxFiles) reportData.files = undefined
 }
 
 interface AnswerFacts {
@@ -74,13 +74,13 @@ interface AnswerFacts {
   usage?: object
 }
 
-export function addAnswerFacts(summary: Summary, { id, model, stopReason, usage }: AnswerFacts): void {
+export function addAnswerFacts(reportData: ReportData, { id, model, stopReason, usage }: AnswerFacts): void {
   // A batch reports only sums, so it has no facts of a single answer.
-  const isBatch = summary.counts !== undefined
-  summary.model = isBatch ? undefined : (model ?? summary.model)
-  summary.id = isBatch ? undefined : id
-  summary.stopReason = isBatch ? undefined : stopReason
-  addToSums(summary.usage, usage)
+  const isBatch = reportData.counts !== undefined
+  reportData.model = isBatch ? undefined : (model ?? reportData.model)
+  reportData.id = isBatch ? undefined : id
+  reportData.stopReason = isBatch ? undefined : stopReason
+  addToSums(reportData.usage, usage)
 }
 
 export function addToSums(sums: Record<string, number | null>, counts: object = {}): void {
