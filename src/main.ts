@@ -3,8 +3,8 @@ import { findFlagValue } from './argv/bare-flags.ts'
 import type { ProgramResult } from './cli/program.ts'
 import type { Host, RunContext } from './context.ts'
 import { Deadline } from './deadline.ts'
-import { CliError, joinSavedFiles, OutputClosed, type SavedFiles, toFailure } from './errors.ts'
-import { escapeControlsInJson, toOneLine } from './io/escape.ts'
+import { CliError, joinSavedFiles, OutputClosed, toFailure } from './errors.ts'
+import { renderFailure, renderFailureAsJson, renderGithubAnnotation } from './io/failure.ts'
 import { type StdStream, writeTextToStdout } from './io/output.ts'
 import { createLineWrapper } from './io/wrapping.ts'
 import { RunReport } from './report.ts'
@@ -41,10 +41,12 @@ export async function main(argv: string[], outer: Host): Promise<number> {
     // A resume command comes last, where a person can copy it.
     const describe = (...states: (string | undefined)[]) =>
       ['interrupted', ...states.filter((state) => state !== undefined)].join(': ')
-    const signal = { message: describe(consequence), savedFiles }
-    const problem = catchMessage(() => report.writeSync({ exit, signal }))
+    const { sent, retry, mayDuplicate } = tracker
+    const known = { sent, retry, mayDuplicate, savedFiles, resumeArguments: tracker.getResumeCommand() }
+    const failure = new CliError('stopped', describe(consequence), known)
+    const problem = catchMessage(() => report.writeSync({ exit, failure, isSignal: true }))
     const words = describe(problem, consequence)
-    if (isJson) return describeSignal(exit, words, savedFiles)
+    if (isJson) return renderFailureAsJson(secrets.redactFailure(failure.with({}, words)), exit)
     return guard(`${isInLine ? '\n' : ''}${wrap(`parley: ${words}`)}\n`)
   })
   host.onCrash?.((error) => saveAndFail((state) => toFailure(error, state)))
@@ -81,19 +83,6 @@ export async function main(argv: string[], outer: Host): Promise<number> {
     return Math.max(deadline.atMs, host.timers.now() + finalWriteGraceMs)
   }
 
-  function describeSignal(exit: number, words: string, savedFiles: SavedFiles): string {
-    const { sent, retry, mayDuplicate } = tracker
-    const outcome = {
-      sent,
-      safeToRetry: retry === 'later' && !mayDuplicate,
-      retry,
-      resume: tracker.getResumeCommand(),
-      kept: savedFiles,
-    }
-    const error = { format: 1, kind: 'signal', exit, message: toOneLine(words, 2000), ...outcome }
-    return `${escapeControlsInJson(JSON.stringify(secrets.redactValue({ error })))}\n`
-  }
-
   async function saveAndFail(create: (state: string | undefined) => CliError): Promise<number> {
     if (ending) return ending
     const { consequence, savedFiles } = tracker.interrupt()
@@ -120,7 +109,6 @@ export async function main(argv: string[], outer: Host): Promise<number> {
     // A closed stderr does not change the exit code.
     const print = (stderr: StdStream, text: string) => writeTextToStdout(stderr, text, until).catch(() => {})
     const shown = secrets.redactFailure(whole)
-    const { renderGithubAnnotation, renderFailureAsJson } = await import('./io/failure.ts')
     const text = isJson
       ? renderFailureAsJson(shown)
       : secrets.redact(await renderForPerson(shown, argv, host))
@@ -182,10 +170,7 @@ const createEarlyExitFailure = (state: string | undefined) =>
 
 /** The flags apply even if other arguments are invalid, so they are read from the raw arguments. */
 async function renderForPerson(failure: CliError, argv: string[], host: Host): Promise<string> {
-  const [{ renderFailure }, { createStyle }] = await Promise.all([
-    import('./io/failure.ts'),
-    import('./io/style.ts'),
-  ])
+  const { createStyle } = await import('./io/style.ts')
   const style = await createStyle(findFlagValue(argv, '--color'), host.env, host.stderr.isTerminal)
   return renderFailure(failure, style, await createLineWrapper(host.stderr))
 }

@@ -1,6 +1,6 @@
 import { lstatSync, readFileSync, rmSync } from 'node:fs'
 import { version } from '../package.json'
-import { CliError, exitCodes, type SavedFiles, toFileFailure, usageError } from './errors.ts'
+import { CliError, exitCodes, toFileFailure, usageError } from './errors.ts'
 import { escapeControlsInJson, toOneLine } from './io/escape.ts'
 import { formatFailureMessage } from './io/failure.ts'
 import { TemporaryFile, writeFileAtomically } from './io/file-output.ts'
@@ -13,8 +13,8 @@ import type { WorkTracker } from './work-tracker.ts'
 
 export interface RunOutcome {
   exit: number
-  signal?: { message: string; savedFiles: SavedFiles }
   failure?: CliError
+  isSignal?: boolean
 }
 
 export interface ReportSource {
@@ -56,12 +56,10 @@ export function createReportWriter(
 
 function requireReplaceable(target: string, name: string): void {
   const found = lstatSync(target, { throwIfNoEntry: false })
-  if (!found) return
-  const problem = (why: string) => new CliError('file', `--report ${name}: ${why}`)
-  const kindProblem = findFileKindProblem(found)
-  if (kindProblem !== undefined) throw problem(kindProblem)
-  if (found.size > 0 && !isReport(target, found.size))
-    throw problem('it is neither empty nor a report, so parley does not replace it')
+  const isOther = () => found !== undefined && found.size > 0 && !isReport(target, found.size)
+  const other = 'it is neither empty nor a report, so parley does not replace it'
+  const problem = findFileKindProblem(found) ?? (isOther() ? other : undefined)
+  if (problem !== undefined) throw new CliError('file', `--report ${name}: ${problem}`)
 }
 
 /** A report lists at most 1,000 files, so a larger file is not a report and is not read. */
@@ -88,7 +86,7 @@ const usageFields = [
 function describeRun(
   reportData: ReportData,
   tracker: WorkTracker,
-  { exit, signal, failure }: RunOutcome,
+  { exit, failure, isSignal }: RunOutcome,
   seconds: number,
 ): object {
   const { command, id, model, stopReason, session, usage, attempts, files, counts } = reportData
@@ -100,10 +98,10 @@ function describeRun(
     version,
     command: command ?? null,
     exit,
-    kind: signal ? 'signal' : (failure?.kind ?? findKind(exit)),
-    retry: signal ? tracker.retry : failure ? retry : null,
+    kind: isSignal ? 'signal' : (failure?.kind ?? findKind(exit)),
+    retry: failure ? retry : null,
     deadline,
-    message: signal ? toOneLine(signal.message, 2000) : failure ? formatFailureMessage(failure) : null,
+    message: failure ? formatFailureMessage(failure) : null,
     status: failure?.details.status ?? null,
     sent,
     id: toShortLine(id),
@@ -114,13 +112,13 @@ function describeRun(
     attempts,
     requestId: toShortLine(requestId),
     session: toShortLine(session),
-    files: files ? [...files, ...[(signal ?? failure?.details)?.savedFiles ?? []].flat()] : null,
+    files: files ? [...files, ...[failure?.details.savedFiles ?? []].flat()] : null,
     cost: formatCost(run),
     sessionUsage: whole?.tokens ? pickUsage(whole.tokens) : null,
     sessionCost: formatCost(whole),
     toolUses: toolUses?.() ?? null,
     warnings: countWarnings(warnings),
-    resume: (signal ? tracker.getResumeCommand() : failure?.details.resumeArguments) ?? null,
+    resume: failure?.details.resumeArguments ?? null,
     ...counts?.(),
   }
 }

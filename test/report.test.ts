@@ -314,8 +314,12 @@ function prepare() {
   return { cwd, reportData, tracker, secrets, source, report }
 }
 
-const signal = { message: 'interrupted: x', savedFiles: 'a.part' }
-const interruption = { exit: 143, signal }
+const interrupted = { savedFiles: 'a.part', resumeArguments: ['events', 'run'] }
+const interruption = {
+  exit: 143,
+  failure: new CliError('stopped', 'interrupted: x', interrupted),
+  isSignal: true,
+}
 
 test('a signal writes a report only after the run has started, and no later write replaces this report', async () => {
   const { cwd, report } = prepare()
@@ -433,10 +437,6 @@ test('the report of a failure, or of a signal, has its kind, request id and resu
       { kind: 'refused', ...known },
     ],
     [
-      { exit: 143, failure, signal },
-      { ...known, kind: 'signal', resume: ['events', 'run'] },
-    ],
-    [
       interruption,
       {
         ...{ kind: 'signal', requestId: 'req_1', sent: 'no', resume: ['events', 'run'] },
@@ -450,9 +450,9 @@ test('the report of a failure, or of a signal, has its kind, request id and resu
     [{ exit: 0 }, { kind: null, resume: null }],
     [{ exit: 130 }, { kind: null }],
   ] as const) {
-    const { cwd, reportData, tracker, report } = prepare()
+    const { cwd, reportData, report } = prepare()
     reportData.requestId = 'req_1'
-    await tracker.during({ getResumeCommand: () => ['events', 'run'] }, () => report.write(end))
+    await report.write(end)
     expect(read(cwd)).toMatchObject({ exit: end.exit, ...expected })
   }
 })

@@ -60,8 +60,12 @@ const percentCode = (char: string) => `%${char.charCodeAt(0).toString(16).toUppe
 
 const maxBodyLength = 4096
 
-export const renderFailureAsJson = (failure: CliError): string =>
-  `${escapeControlsInJson(JSON.stringify({ error: { format: 1, ...createFailureRecord(failure) } }))}\n`
+/** `signalExit`: exit status of a run that a signal ended. */
+export function renderFailureAsJson(failure: CliError, signalExit?: number): string {
+  const signal = signalExit === undefined ? {} : { kind: 'signal', exit: signalExit }
+  const error = { format: 1, ...createFailureRecord(failure), ...signal }
+  return `${escapeControlsInJson(JSON.stringify({ error }))}\n`
+}
 
 /**
  * Formats the failure on one line. If the session waits for tool uses, the line ends with the commands that
