@@ -36,7 +36,7 @@ export async function checkProfile(context: Context, session?: string): Promise<
   // The timeout of a profile is meant for long answers, so only the flag `--timeout` may exceed the maximum.
   const isFromFlag = origins.timeout?.source === 'flag'
   const timeout = isFromFlag ? values.timeout : Math.min(values.timeout || Infinity, maxTimeoutSeconds)
-  const caller = createServiceCaller(context, { ...settings, values: { ...values, timeout } })
+  const createCaller = () => createServiceCaller(context, { ...settings, values: { ...values, timeout } })
   const wrap = await createLineWrapper(context.host.stdout)
   let first: CliError | undefined
   const check = async (name: string, setting: 'baseUrl' | 'agentsUrl', work: () => Promise<string>) => {
@@ -58,13 +58,13 @@ export async function checkProfile(context: Context, session?: string): Promise<
     await context.output.write(`${wrap(`${name}: ${clean}`)}\n`)
   }
   await check('gateway', 'baseUrl', async () => {
-    const status = await checkToken(settings, caller)
+    const status = await checkToken(settings, createCaller())
     const chat = `parley chat${formatProfileFlag(settings)} 'Say hello'`
     return `reachable: the gateway did not refuse the token (status ${status}); to ask the model: ${chat}`
   })
   await check('session service', 'agentsUrl', async () => {
     try {
-      await checkKey(context, settings, caller, session || context.host.env.PARLEY_SESSION)
+      await checkKey(context, settings, createCaller(), session || context.host.env.PARLEY_SESSION)
       return 'ok: the key was accepted'
     } catch (error) {
       return describeMissingList(error, settings)

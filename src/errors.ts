@@ -22,13 +22,6 @@ export const exitCodes = {
 
 export type FailureKind = keyof typeof exitCodes
 
-interface RawResponse {
-  status: number
-  statusText: string
-  headers: Record<string, string>
-  bytes: Uint8Array
-}
-
 export interface FailureDetails {
   delivery?: DeliveryState
   sent?: SentStatus
@@ -56,7 +49,7 @@ export interface FailureDetails {
   /** Parsed JSON, or text. */
   body?: unknown
   /** Response that `--raw` and `api` print. */
-  response?: RawResponse
+  response?: { status: number; statusText: string; headers: Record<string, string>; bytes: Uint8Array }
 
   consequence?: string
   problems?: string[]

@@ -27,14 +27,6 @@ type WarningCounts = {
     | 'openWorkflowRuns']?: () => number
 }
 
-interface SessionFigures {
-  run?: UsageAndCost
-  /** Usage since the session's creation. */
-  session?: UsageAndCost
-  toolUses?(): ToolUseCounts
-  readonly warnings: WarningCounts
-}
-
 export class ReportData {
   readonly startMs: number
   /** Equal to `startMs` until the first request begins. */
@@ -49,7 +41,13 @@ export class ReportData {
   session: string | undefined
   /** A number of the service that parley could not read is `null`. */
   readonly usage: Record<string, number | null> = {}
-  readonly figures: SessionFigures = { warnings: {} }
+  readonly figures: {
+    run?: UsageAndCost
+    /** Usage since the session's creation. */
+    session?: UsageAndCost
+    toolUses?(): ToolUseCounts
+    readonly warnings: WarningCounts
+  } = { warnings: {} }
   files: Set<string> | undefined = new Set()
   /** Counts of a batch: lines by outcome, and failed lines by kind of failure. */
   counts: (() => { counts: object; failures: object }) | undefined
@@ -67,14 +65,10 @@ export function addFileToReport(reportData: ReportData, name: string): void {
   if (reportData.files?.add(name) && reportData.files.size > maxFiles) reportData.files = undefined
 }
 
-interface AnswerFacts {
-  id?: string
-  model?: string
-  stopReason?: string
-  usage?: object
-}
-
-export function addAnswerFacts(reportData: ReportData, { id, model, stopReason, usage }: AnswerFacts): void {
+export function addAnswerFacts(
+  reportData: ReportData,
+  { id, model, stopReason, usage }: { id?: string; model?: string; stopReason?: string; usage?: object },
+): void {
   // A batch reports only sums, so it has no facts of a single answer.
   const isBatch = reportData.counts !== undefined
   reportData.model = isBatch ? undefined : (model ?? reportData.model)

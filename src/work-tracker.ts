@@ -166,12 +166,10 @@ function adviseAfter(call: TrackedCall): RetryAdvice | undefined {
   return call.getOutcome().isRepeatable ? undefined : 'look-first'
 }
 
-interface CallEvents {
-  onAccepted(message: string): void
-  onEnd(): void
-}
-
-function createCall(rules: DeliveryRules, { onAccepted, onEnd }: CallEvents) {
+function createCall(
+  rules: DeliveryRules,
+  { onAccepted, onEnd }: { onAccepted(message: string): void; onEnd(): void },
+) {
   let state: DeliveryState = 'not-sent'
   let stateBefore: DeliveryState = state
   let isOver = false

@@ -6,7 +6,7 @@ import { createAgentHeaders, type RequestParts } from '../http/request.ts'
 import { decodeUtf8, tryDecodeUtf8 } from '../io/file-content.ts'
 import { createSaveHooks, type FileOutput, openFileOutput } from '../io/file-output.ts'
 import type { Output } from '../io/output.ts'
-import { createRawPrinter } from '../io/raw-printer.ts'
+import { createRawPrinter, printRawBytes } from '../io/raw-printer.ts'
 import { addFileToReport } from '../report-data.ts'
 import { addressSettings, type ResolvedSettings, readSettings } from '../settings/resolve.ts'
 import type { Endpoint } from '../wire/endpoints.ts'
@@ -42,28 +42,27 @@ export async function callApi(context: Context, options: ApiOptions, words: stri
   if (await caller.preview(endpoint, parts)) return
   const output = file ?? context.output
   const writer = new AnswerWriter(context, 'bin')
-  async function callAndPrint(): Promise<void> {
-    if (paginate) await printAllPages(caller, { endpoint, parts }, output)
-    else
-      await caller.call(endpoint, parts, async (response) => {
-        const start = await printResponse(response, { output, hasHead, writer, isSaved: true })
-        requireNoError(response, start, file)
-      })
-    await file?.commit()
-    if (file && name) addFileToReport(context.reportData, name)
-  }
-  const saver = { savePart: () => writer.part }
+  const saving = createSaveHooks(file, { savePart: () => writer.part })
   try {
-    const changesData = endpoint.repeat !== 'always'
-    await context.tracker.during({ changesData, ...createSaveHooks(file, saver) }, callAndPrint)
+    await context.tracker.during({ changesData: endpoint.repeat !== 'always', ...saving }, async () => {
+      if (paginate) await printAllPages(caller, { endpoint, parts }, output)
+      else
+        await caller.call(endpoint, parts, async (response) => {
+          const start = await printResponse(response, { output, hasHead, writer })
+          requireNoError(response, start, file)
+        })
+      await file?.commit()
+    })
+    if (file && name) addFileToReport(context.reportData, name)
   } catch (error) {
     const response = error instanceof CliError ? error.details.response : undefined
     // With --paginate, a reader could take the body of an error response for an item of the list.
     if (response && !paginate) {
-      const whole = { ...response, body: [response.bytes] }
+      const bytes = hasHead
+        ? Buffer.concat([Buffer.from(formatHead(response)), response.bytes])
+        : response.bytes
       // The failure of the response has the status, so parley reports it instead of a failure to print.
-      const printing = { output: context.output, hasHead, writer: new AnswerWriter(context, 'bin') }
-      await printResponse(whole, printing).catch((refusal: unknown) => {
+      await printRawBytes(context.output, bytes).catch((refusal: unknown) => {
         if (refusal instanceof OutputClosed) throw refusal
       })
     }
@@ -145,22 +144,18 @@ function stripAddress(url: string, address: string | undefined): string {
 const hasDotSegment = (path: string): boolean =>
   /(?:^|[/\\]|%(?:25)*(?:2f|5c))(?:\.|%(?:25)*2e){1,2}(?:$|[/\\;]|%(?:25)*(?:2f|5c|3b))/i.test(path)
 
-type PrintedResponse = Pick<HttpResponse, 'status' | 'statusText' | 'headers'> & {
-  body: HttpResponse['body'] | Uint8Array[]
+function formatHead({ status, statusText, headers }: Omit<HttpResponse, 'body' | 'close'>): string {
+  const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}\n`)
+  return `HTTP/1.1 ${status}${statusText && ` ${statusText}`}\n${lines.join('')}\n`
 }
 
 /**
- * Prints the response and returns the start of its body. If printing fails, saves the rest of the body if
- * `isSaved` is set, and then throws the failure.
+ * Prints the response and returns the start of its body. If printing fails, saves the rest of the body and
+ * then throws the failure.
  */
 async function printResponse(
-  { status, statusText, headers, body }: PrintedResponse,
-  {
-    output,
-    hasHead,
-    writer,
-    isSaved,
-  }: { output: Output; hasHead: boolean; writer: AnswerWriter; isSaved?: boolean },
+  response: HttpResponse,
+  { output, hasHead, writer }: { output: Output; hasHead: boolean; writer: AnswerWriter },
 ): Promise<Uint8Array> {
   const printer = createRawPrinter(output)
   const print = (chunk: Uint8Array | string) =>
@@ -174,14 +169,11 @@ async function printResponse(
     if (writer.failure) throw toFailure(writer.failure)
   }
   const start = createBodyCollector(maxErrorBytes)
-  if (hasHead) {
-    const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}\n`)
-    await print(`HTTP/1.1 ${status}${statusText && ` ${statusText}`}\n${lines.join('')}\n`)
-  }
+  if (hasHead) await print(formatHead(response))
   try {
-    for await (const chunk of body) {
+    for await (const chunk of response.body) {
       start.add(chunk)
-      if (isSaved) writer.queue(chunk)
+      writer.queue(chunk)
       await print(chunk)
     }
   } catch (error) {

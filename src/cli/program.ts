@@ -198,7 +198,6 @@ async function printBody({ output }: Context, error: unknown): Promise<void> {
   if (!response || output.hasBegun) return
   const { printRawBytes } = await import('../io/raw-printer.ts')
   await printRawBytes(output, response.bytes)
-  await output.flush()
 }
 
 /** `parley --help chat` prints the help of chat. */

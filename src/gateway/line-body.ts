@@ -74,7 +74,7 @@ export async function createBatchLineSender(
   // A batch prints the responses in its results, so `raw` is off for each request.
   const context = { ...outer, flags: { ...outer.flags, raw: false } }
   const caller = createServiceCaller(context, settings, true)
-  const withFreshSecret = createSecretRenewal(caller.dropPrintedSecrets)
+  const withFreshSecret = createSecretRenewal(caller.dropPrintedSecret)
   const { family, retries } = settings.values
   const { retryUnknown = false } = outer.flags
   const createParts = ({ model, body }: BatchLineRequest) => ({ params: { family, model }, body })

@@ -1,7 +1,7 @@
 import type { Context } from '../context.ts'
 import type { Deadline } from '../deadline.ts'
 import { CliError } from '../errors.ts'
-import { showSpinner } from '../io/spinner.ts'
+import { createSpinner } from '../io/spinner.ts'
 import { demoProfileName } from '../settings/profiles.ts'
 import type { ResolvedSettings } from '../settings/resolve.ts'
 import type { Endpoint } from '../wire/endpoints.ts'
@@ -52,7 +52,7 @@ export function createServiceCaller(context: Context, settings: ResolvedSettings
   const credentials = createCredentialProvider(context, settings)
   const retries = isBatch ? 0 : settings.values.retries
   const { dryRun, curl, retryUnknown = false } = flags
-  let stopSpinner: (() => void) | undefined
+  const spinner = createSpinner(context)
   const isOnNetwork = !host.exchange && settings.profile.name !== demoProfileName
   let recordedSession: string | undefined
 
@@ -135,24 +135,21 @@ export function createServiceCaller(context: Context, settings: ResolvedSettings
     }
     const sending = retry(deadline, rules, attempt)
     const hasNoSpinner = isSingle || parts.hasOutput || isBatch
-    if (!hasNoSpinner) stopSpinner ??= showSpinner(context, 'waiting for the answer')
+    if (!hasNoSpinner) spinner.show('waiting for the answer')
     try {
       return await sending
     } catch (error) {
       call.end()
       throw explain(error)
     } finally {
-      if (!hasNoSpinner) {
-        // The first call that ends removes the spinner of all calls, because output follows.
-        stopSpinner?.()
-        stopSpinner = undefined
-      }
+      // The first call that ends removes the spinner of all calls, because output follows.
+      if (!hasNoSpinner) spinner.stop()
     }
   }
 
   return {
     open,
-    dropPrintedSecrets: credentials.dropPrintedSecrets,
+    dropPrintedSecret: credentials.dropPrintedSecret,
     async preview(endpoint: Endpoint, parts: RequestParts) {
       if (!dryRun && !curl) return false
       if (curl) refusePlainHttp(settings, endpoint.service)
@@ -227,15 +224,16 @@ function createCallRules(
       messages.note(describeRetry(last, wait))
       return wait
     },
-    getDeadlineFailure: (failure) => (last ?? failure).with({ deadline: true }),
-    beforeNext() {
+    requireNext(failure) {
+      const earlier = last ?? failure
+      if (deadline.hasPassed) throw earlier.with({ deadline: true })
       try {
         requireLock?.()
       } catch (error) {
-        if (!(error instanceof CliError) || !last) throw error
-        const { attempts } = last.details
+        if (!(error instanceof CliError)) throw error
+        const { attempts } = earlier.details
         const isUnanswered = call.getOutcome().sent === 'unknown'
-        throw isUnanswered ? joinEarlier(error, last) : error.with({ attempts })
+        throw isUnanswered ? joinEarlier(error, earlier) : error.with({ attempts })
       }
     },
   }

@@ -19,35 +19,29 @@ import type { PreparedRequest } from './request.ts'
 
 type Service = Endpoint['service']
 
+/** All requests must be for the same service. */
 export function createCredentialProvider(context: Context, settings: ResolvedSettings) {
-  const printedSecrets = new Map<Service, Promise<string>>()
-
-  const checked = new Set<Service>()
-
-  async function runCommand(service: Service): Promise<string> {
-    const [plain, setting] = secretSettings[service]
-    if (settings.values[setting] === undefined) throw missingSettingsError(service, [plain], settings)
-    const secret = printedSecrets.get(service) ?? runSecretCommand(context, settings, setting)
-    printedSecrets.set(service, secret)
-    return secret
-  }
+  let isChecked = false
+  let printedSecret: Promise<string> | undefined
 
   return {
-    dropPrintedSecrets() {
-      const hasAny = printedSecrets.size > 0
-      printedSecrets.clear()
-      return hasAny
+    dropPrintedSecret() {
+      const isDropped = printedSecret !== undefined
+      printedSecret = undefined
+      return isDropped
     },
     async addTo(request: PreparedRequest): Promise<HttpRequest> {
       const { endpoint, credential, headers } = request
-      const { service } = endpoint
-      if (!checked.has(service)) {
+      if (!isChecked) {
         requireUsable(context, settings, request)
         for (const secret of findHeaderSecrets(headers)) context.secrets.add(secret)
       }
-      checked.add(service)
+      isChecked = true
       if (!credential) return request
-      const secret = settings.values[credential.setting] ?? (await runCommand(service))
+      const given = settings.values[credential.setting]
+      if (given === undefined)
+        printedSecret ??= runSecretCommand(context, settings, secretSettings[endpoint.service][1])
+      const secret = given ?? ((await printedSecret) as string)
       context.secrets.add(secret)
       return { ...request, headers: { [credential.header]: credential.prefix + secret, ...headers } }
     },
@@ -113,7 +107,10 @@ function requireUsable(
   const address = values[name]
   const [plain, command] = secretSettings[service]
   const hasSecret = !credential || (values[plain] ?? values[command]) !== undefined
-  if (address === undefined) throw missingSettingsError(service, hasSecret ? [name] : [name, plain], settings)
+  if (address === undefined || !hasSecret) {
+    const missing = [...(address === undefined ? [name] : []), ...(hasSecret ? [] : [plain])]
+    throw missingSettingsError(service, missing, settings)
+  }
   refusePlainHttp(settings, service)
   if (!credential) return
   const origin = origins[name]
@@ -157,7 +154,7 @@ function missingSettingsError(service: Service, names: SettingName[], resolved: 
  * that prints the secret then runs again, once for all calls that used the old secret. If no call succeeded
  * with the old secret, the secret was wrong from the start, so nothing is repeated.
  */
-export function createSecretRenewal(dropPrintedSecrets: () => boolean) {
+export function createSecretRenewal(dropPrintedSecret: () => boolean) {
   let secret = { hasWorked: false }
 
   return async function attempt<T>(call: () => Promise<T>, isSecond = false): Promise<T> {
@@ -169,7 +166,7 @@ export function createSecretRenewal(dropPrintedSecrets: () => boolean) {
     } catch (error) {
       if (isSecond || !(error instanceof CliError) || error.details.status !== 401) throw error
       if (used === secret) {
-        if (!used.hasWorked || !dropPrintedSecrets()) throw error
+        if (!used.hasWorked || !dropPrintedSecret()) throw error
         secret = { hasWorked: false }
       }
       return attempt(call, true)

@@ -8,8 +8,8 @@ export interface RetryRules {
    * counts the attempts so far.
    */
   decide(failure: CliError, attempts: number): number | CliError
-  getDeadlineFailure(failure: CliError): CliError
-  beforeNext?(): void
+  /** Throws a `CliError` if no attempt may follow, for example because the deadline passed during the wait. */
+  requireNext(failure: CliError): void
 }
 
 export async function retry<T>(
@@ -25,9 +25,8 @@ export async function retry<T>(
       const wait = rules.decide(error, attempts)
       if (wait instanceof CliError) throw wait
       await deadline.wait(wait)
-      if (deadline.hasPassed) throw rules.getDeadlineFailure(error)
+      rules.requireNext(error)
     }
-    rules.beforeNext?.()
   }
 }
 

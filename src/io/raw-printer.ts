@@ -47,6 +47,5 @@ export function createRawPrinter(output: Output) {
 export async function printRawBytes(output: Output, bytes: Uint8Array): Promise<void> {
   const printer = createRawPrinter(output)
   printer.add(bytes)
-  await printer.write()
-  printer.breakLine()
+  await printer.end()
 }

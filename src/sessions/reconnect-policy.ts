@@ -30,7 +30,7 @@ export const createFollowDeadlineError = (
 
 interface Access {
   context: { host: { timers: Timers }; messages: { note(line: string): void } }
-  caller: Pick<ServiceCaller, 'dropPrintedSecrets'>
+  caller: Pick<ServiceCaller, 'dropPrintedSecret'>
   parts: { deadline: Deadline }
 }
 
@@ -73,7 +73,7 @@ export class ReconnectPolicy implements RetryRules {
    */
   findFinalFailure(failure: CliError): CliError | undefined {
     const { context, parts } = this.#access
-    if (parts.deadline.hasPassed) return this.getDeadlineFailure(failure)
+    if (parts.deadline.hasPassed) return this.#getDeadlineFailure(failure)
     if (!this.#allowsRetry(failure)) return failure
     const longWaitFailure = createFailureIfWaitTooLong(failure, this.#requestedWaitMs)
     if (longWaitFailure) return longWaitFailure
@@ -88,8 +88,12 @@ export class ReconnectPolicy implements RetryRules {
    * Returns the failure to report after a deadline. For the user's deadline, this is a `stopped` failure. For
    * a time limit of parley itself, such as 30 s for a list, this is `failure`.
    */
-  getDeadlineFailure(failure: CliError): CliError {
+  #getDeadlineFailure(failure: CliError): CliError {
     return this.#access.parts.deadline.passed?.limitText === undefined ? createFollowDeadlineError() : failure
+  }
+
+  requireNext(failure: CliError): void {
+    if (this.#access.parts.deadline.hasPassed) throw this.#getDeadlineFailure(failure)
   }
 
   nextWaitMs(): number {
@@ -106,7 +110,7 @@ export class ReconnectPolicy implements RetryRules {
       return this.#access.context.host.timers.now() - this.#lastResponseAt < maxUnreachableMs
     }
     if (status !== 401 || this.#hasDroppedSecrets) return false
-    this.#hasDroppedSecrets = this.#access.caller.dropPrintedSecrets()
+    this.#hasDroppedSecrets = this.#access.caller.dropPrintedSecret()
     return this.#hasDroppedSecrets
   }
 }

@@ -240,10 +240,7 @@ export async function showSession(context: Context, options: SessionOptions): Pr
   const { session, bytes } = await caller.call(endpoints.readSession, parts, (response) =>
     receiveSession(context, response),
   )
-  if (flags.raw) {
-    await printRawBytes(output, bytes)
-    return output.flush()
-  }
+  if (flags.raw) return printRawBytes(output, bytes)
   const [, status = '', title = '', changed = ''] = toRow(session)
   const usage = describeUsage(readSessionUsage(session.usage) ?? {})
   const known = [

@@ -29,7 +29,7 @@ function createPolicy(deadlineMs: number, { hasNewSecrets = false, limitText = '
   const deadline = new Deadline(timers, deadlineMs, { limitText: limitText || undefined })
   const access = {
     context: { host: { timers }, messages: { note: (line: string) => void notes.push(line) } },
-    caller: { dropPrintedSecrets: () => hasNewSecrets },
+    caller: { dropPrintedSecret: () => hasNewSecrets },
     parts: { deadline },
   }
   const policy = new ReconnectPolicy(access)
