@@ -123,6 +123,15 @@ describe('message of an interrupted run', () => {
     expect(tracker.interrupt().consequence).toBe(refused)
   })
 
+  test('the message of an interrupted batch is "nothing was sent" only until it sends a request', () => {
+    const { tracker, begin, end } = startRun()
+    open(tracker, { changesData: true })
+    begin('a', true)
+    expect(tracker.interrupt().consequence).toBe(nothing)
+    end('a', 'sent')
+    expect(tracker.interrupt().consequence).toBe(undefined)
+  })
+
   test('the message of an interrupted run describes the unfinished work, the innermost first', async () => {
     const { tracker, begin, end } = startRun()
     const close = open(tracker, { onInterrupt: () => 'the session continues' })

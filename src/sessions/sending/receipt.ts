@@ -13,7 +13,7 @@ interface ReceiptOptions {
   /** Message if a signal ends the run after the service has accepted the events. */
   accepted?: string
   /** Called when it is certain that the service has accepted the events, before parley prints anything. */
-  onAccepted?(): void
+  onAccepted(): void
 }
 
 /**
@@ -24,7 +24,7 @@ interface ReceiptOptions {
 export async function readReceipt(
   { flags, output }: Context,
   response: ReadableResponse,
-  { isPrinted = false, accepted, onAccepted }: ReceiptOptions = {},
+  { isPrinted = false, accepted, onAccepted }: ReceiptOptions,
 ): Promise<SessionEvent[]> {
   const collected = createBodyCollector()
   let cut: CliError | undefined
@@ -44,7 +44,7 @@ export async function readReceipt(
   const isAccepted = isReceipt || (isEmpty ? !cut || isJson(response) : !isError && beginsAsReceipt(text))
   if (isAccepted) {
     response.accept(accepted)
-    onAccepted?.()
+    onAccepted()
   }
   if (flags.raw && isPrinted) await printRawBytes(output, bytes)
 

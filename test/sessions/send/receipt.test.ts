@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import type { Context } from '../../../src/context.ts'
 import { CliError } from '../../../src/errors.ts'
-import { readReceipt } from '../../../src/sessions/sending/receipt.ts'
+import { addIdsFromReceipt, readEventsOfBody, readReceipt } from '../../../src/sessions/sending/receipt.ts'
 import type { Exchange } from '../../../src/wire/exchange.ts'
 import { run } from '../../harness/run.ts'
 import { createFailingStdout } from '../../harness/stdout.ts'
@@ -178,4 +178,29 @@ test('events send reports a passed deadline if the deadline cut the response', a
   const late = reset.with({ deadline: true })
   for (const body of ['{"data":[', 'w'])
     expect((await read({ body, cut: late })).failure).toMatchObject({ details: { deadline: true } })
+})
+
+const sent = [{ type: 'user.message', content: 'a' }, { type: 'user.interrupt' }]
+const [first, second] = [
+  { id: 'e1', type: 'user.message' },
+  { id: 'e2', type: 'user.interrupt' },
+]
+
+test.each<[which: string, receipt: { id?: string; type: string }[], expected: object[]]>([
+  ['sent events with the ids of the receipt', [first, second], [{ ...sent[0], id: 'e1' }, second]],
+  ['events of the receipt if a type differs', [first, first], [first, first]],
+  ['events of the receipt if it has one event less', [first], [first]],
+  ['events of the receipt if one has an id', [{ type: 'x' }, second], [{ type: 'x' }, second]],
+  ['sent events if the receipt has none', [], sent],
+  ['sent events if the receipt has other events without ids', [{ type: 'x' }], sent],
+])('after events are sent, parley searches for the %s', (_, receipt, expected) => {
+  expect(addIdsFromReceipt(sent, receipt)).toEqual(expected)
+})
+
+test.each<[body: object, events: object[]]>([
+  [{ events: [...sent, 'x', { id: 'e1' }] }, sent],
+  [{ events: { type: 'x' } }, []],
+  [{}, []],
+])('the events of the sent body %j are %j', (body, events) => {
+  expect(readEventsOfBody(Buffer.from(JSON.stringify(body)))).toEqual(events)
 })
