@@ -5,14 +5,13 @@ import type { AnswerSchema } from '../content/schema/schema.ts'
 import { addAnswerUsage, type BatchLineUsage } from '../content/tokens.ts'
 import type { Context } from '../context.ts'
 import { type CliError, toFailure } from '../errors.ts'
-import { createServiceCaller, type ReadableResponse } from '../http/call.ts'
-import { createSecretRenewal } from '../http/credentials.ts'
+import { createServiceCaller } from '../http/call.ts'
 import { encodePathSegment } from '../http/request.ts'
 import type { ResolvedSettings } from '../settings/resolve.ts'
 import type { endpoints } from '../wire/endpoints.ts'
 import type { AnswerSummary } from '../wire/gateway/answer-forms.ts'
 import { type BodyFlags, createBodyParts } from './body-flags.ts'
-import type { AnswerPartReader, ContinuedAnswer } from './continued-answer.ts'
+import type { AnswerPartReader, ContinuedAnswer, RequestAnswerPart } from './continued-answer.ts'
 
 export type ParsedBatchLine = { model?: string } & ({ prompt: string } | { body: string })
 
@@ -74,7 +73,6 @@ export async function createBatchLineSender(
   // A batch prints the responses in its results, so `raw` is off for each request.
   const context = { ...outer, flags: { ...outer.flags, raw: false } }
   const caller = createServiceCaller(context, settings, true)
-  const withFreshSecret = createSecretRenewal(caller.dropPrintedSecret)
   const { family, retries } = settings.values
   const { retryUnknown = false } = outer.flags
   const createParts = ({ model, body }: BatchLineRequest) => ({ params: { family, model }, body })
@@ -92,11 +90,9 @@ export async function createBatchLineSender(
     countAnswer: ({ spent }: RunningBatchLine, summary: AnswerSummary) =>
       addAnswerUsage(spent, context.reportData, summary),
     async receive<T>({ model, line: { spent }, answer, reader, requireNext }: LineReading<T>) {
-      const send = <R>(body: Uint8Array, read: (response: ReadableResponse) => Promise<R>) =>
-        withFreshSecret(() => {
-          spent.attempts++
-          return caller.call(endpoint, createParts({ model, body }), read)
-        })
+      const onAttempt = () => void spent.attempts++
+      const send: RequestAnswerPart = (body, read) =>
+        caller.call(endpoint, { ...createParts({ model, body }), onAttempt }, read)
       try {
         const value = await answer.receive(send, reader, { requireNext, isRepeated: true })
         const { end } = answer

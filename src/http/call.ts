@@ -76,7 +76,8 @@ export function createServiceCaller(context: Context, settings: ResolvedSettings
     reportData.model = isBatch ? undefined : parts.params.model
     reportData.session = parts.params.session
     const request = build(endpoint, parts)
-    const signed = await credentials.addTo(request)
+    const first = await credentials.sign(request)
+    let signed = first
     const exchange = await openTransport()
     if (parts.meanwhile) setImmediate(parts.meanwhile)
     parts.requireLock?.()
@@ -100,12 +101,15 @@ export function createServiceCaller(context: Context, settings: ResolvedSettings
     }
     const { deadline = context.deadline, isSingle, requireLock } = parts
     const policy = { repeat: endpoint.repeat, retries: isSingle ? 0 : retries, retryUnknown }
-    const rules = createCallRules(context, call, policy, { deadline, requireLock })
+    const renewSecret = () => signed.secret === first.secret && credentials.renew(first.secret)
+    const rules = createCallRules(context, call, policy, { deadline, requireLock, renewSecret })
     const attempt = async (attempts: number): Promise<ReadableResponse> => {
+      if (attempts > 1) signed = await credentials.sign(request)
       if (reportData.attempts++ === 0) reportData.firstRequestMs = host.timers.now()
+      parts.onAttempt?.()
       call.beginAttempt()
       // A batch cancels its requests itself after the deadline, so a request of a batch has no deadline.
-      const limited = isBatch ? signed : { ...signed, deadline }
+      const limited = isBatch ? signed.request : { ...signed.request, deadline }
       const sent = await exchange(limited, () => call.reach('sent'))
       const response = decompressBody(sent)
       const head = readFailureHeaders(response.headers, host.timers.wallTime())
@@ -114,6 +118,7 @@ export function createServiceCaller(context: Context, settings: ResolvedSettings
         failure instanceof CliError ? addResponseDetails(failure, head, { status, attempts }) : failure
       if (status >= 300) throw addFacts(await readErrorResponse(response, endpoint, head, host.timers))
       call.reach('answered')
+      if (signed.secret) signed.secret.hasWorked = true
       const answer: ReadableResponse = {
         ...response,
         attempts,
@@ -149,7 +154,6 @@ export function createServiceCaller(context: Context, settings: ResolvedSettings
 
   return {
     open,
-    dropPrintedSecret: credentials.dropPrintedSecret,
     async preview(endpoint: Endpoint, parts: RequestParts) {
       if (!dryRun && !curl) return false
       if (curl) refusePlainHttp(settings, endpoint.service)
@@ -196,7 +200,11 @@ function createCallRules(
   { host, messages }: Context,
   call: TrackedCall,
   policy: Omit<RetryPolicy, 'deadlineMs'>,
-  { deadline, requireLock }: { deadline: Deadline } & Pick<RequestParts, 'requireLock'>,
+  {
+    deadline,
+    requireLock,
+    renewSecret,
+  }: { deadline: Deadline; renewSecret(): boolean } & Pick<RequestParts, 'requireLock'>,
 ): RetryRules {
   let furthest: CliError | undefined
   let last: CliError | undefined
@@ -215,13 +223,15 @@ function createCallRules(
       const random = host.timers.random()
       const wait = deadline.hasPassed
         ? result
-        : decideRetry({ ...policy, deadlineMs: deadline.atMs }, result, { attempt: attempts, now, random })
+        : status === 401 && renewSecret()
+          ? 0
+          : decideRetry({ ...policy, deadlineMs: deadline.atMs }, result, { attempt: attempts, now, random })
       const ended = wait instanceof CliError ? wait : result
       // The failure must not report "nothing was sent" if an earlier attempt sent the request.
       last = (ended.kind === 'not-sent' && furthest ? joinEarlier(ended, furthest) : ended).with({ attempts })
       if (wait instanceof CliError) return last
       if (result.kind !== 'not-sent' && (!furthest || call.state() !== before)) furthest = result
-      messages.note(describeRetry(last, wait))
+      if (wait > 0) messages.note(describeRetry(last, wait))
       return wait
     },
     requireNext(failure) {

@@ -19,31 +19,46 @@ import type { PreparedRequest } from './request.ts'
 
 type Service = Endpoint['service']
 
+/** A secret that a command printed. */
+interface PrintedSecret {
+  text: Promise<string>
+  hasWorked: boolean
+}
+
 /** All requests must be for the same service. */
 export function createCredentialProvider(context: Context, settings: ResolvedSettings) {
   let isChecked = false
-  let printedSecret: Promise<string> | undefined
+  let printed: PrintedSecret | undefined
 
   return {
-    dropPrintedSecret() {
-      const isDropped = printedSecret !== undefined
-      printedSecret = undefined
-      return isDropped
-    },
-    async addTo(request: PreparedRequest): Promise<HttpRequest> {
-      const { endpoint, credential, headers } = request
+    async sign(
+      prepared: PreparedRequest,
+    ): Promise<{ request: HttpRequest; secret?: PrintedSecret | undefined }> {
+      const { endpoint, credential, headers } = prepared
       if (!isChecked) {
-        requireUsable(context, settings, request)
+        requireUsable(context, settings, prepared)
         for (const secret of findHeaderSecrets(headers)) context.secrets.add(secret)
       }
       isChecked = true
-      if (!credential) return request
+      if (!credential) return { request: prepared }
       const given = settings.values[credential.setting]
+      const command = secretSettings[endpoint.service][1]
       if (given === undefined)
-        printedSecret ??= runSecretCommand(context, settings, secretSettings[endpoint.service][1])
-      const secret = given ?? ((await printedSecret) as string)
-      context.secrets.add(secret)
-      return { ...request, headers: { [credential.header]: credential.prefix + secret, ...headers } }
+        printed ??= { text: runSecretCommand(context, settings, command), hasWorked: false }
+      const secret = printed
+      const text = given ?? ((await secret?.text) as string)
+      context.secrets.add(text)
+      const signed = { [credential.header]: credential.prefix + text, ...headers }
+      return { request: { ...prepared, headers: signed }, secret }
+    },
+    /**
+     * After a 401, returns whether a repeated request may succeed: a secret that has worked may have expired,
+     * so the command prints a new one, once for all calls that used the old secret.
+     */
+    renew(used: PrintedSecret | undefined): boolean {
+      if (!used?.hasWorked) return false
+      if (used === printed) printed = undefined
+      return true
     },
   }
 }
@@ -147,29 +162,4 @@ function missingSettingsError(service: Service, names: SettingName[], resolved: 
     "try '--profile demo'",
   ]
   return authError(`${what} for ${serviceNames[service]}: ${hints.join(', or ')}`)
-}
-
-/**
- * Returns a function that repeats a call once after a 401, because the secret may have expired. The command
- * that prints the secret then runs again, once for all calls that used the old secret. If no call succeeded
- * with the old secret, the secret was wrong from the start, so nothing is repeated.
- */
-export function createSecretRenewal(dropPrintedSecret: () => boolean) {
-  let secret = { hasWorked: false }
-
-  return async function attempt<T>(call: () => Promise<T>, isSecond = false): Promise<T> {
-    const used = secret
-    try {
-      const value = await call()
-      used.hasWorked = true
-      return value
-    } catch (error) {
-      if (isSecond || !(error instanceof CliError) || error.details.status !== 401) throw error
-      if (used === secret) {
-        if (!used.hasWorked || !dropPrintedSecret()) throw error
-        secret = { hasWorked: false }
-      }
-      return attempt(call, true)
-    }
-  }
 }

@@ -27,7 +27,11 @@ export interface RequestParts {
   deadline?: Deadline
   /** Throws a `CliError` if this run has lost its lock to another run. */
   requireLock?: (() => void) | undefined
-  /** If true, the request is sent at most once and shows no spinner, because the caller retries it itself. */
+  onAttempt?: () => void
+  /**
+   * If true, the request shows no spinner and is repeated only to renew an expired secret, because the caller
+   * retries it itself.
+   */
   isSingle?: boolean
 }
 

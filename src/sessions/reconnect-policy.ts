@@ -1,6 +1,5 @@
 import type { Deadline } from '../deadline.ts'
 import { CliError } from '../errors.ts'
-import type { ServiceCaller } from '../http/call.ts'
 import {
   computeBackoffMs,
   createFailureIfWaitTooLong,
@@ -30,7 +29,6 @@ export const createFollowDeadlineError = (
 
 interface Access {
   context: { host: { timers: Timers }; messages: { note(line: string): void } }
-  caller: Pick<ServiceCaller, 'dropPrintedSecret'>
   parts: { deadline: Deadline }
 }
 
@@ -44,11 +42,6 @@ export class ReconnectPolicy implements RetryRules {
   #lastResponseAt: number
   #attempts = 0
   #invalidResponses = 0
-  /**
-   * parley has dropped the secrets that a command printed, because the service refused them with a 401. The
-   * next request runs the command again. After that, a second 401 is final.
-   */
-  #hasDroppedSecrets = false
   #requestedWaitMs = 0
   #printedCause: string | undefined
 
@@ -103,14 +96,10 @@ export class ReconnectPolicy implements RetryRules {
   }
 
   #allowsRetry(error: CliError): boolean {
-    const { isPermanent, retryAfterSeconds = 0, status } = error.details
+    const { isPermanent, retryAfterSeconds = 0 } = error.details
     if (error.kind === 'response') return !isPermanent && ++this.#invalidResponses <= maxInvalidResponses
-    if (isTransientFailure(error)) {
-      this.#requestedWaitMs = retryAfterSeconds * 1000
-      return this.#access.context.host.timers.now() - this.#lastResponseAt < maxUnreachableMs
-    }
-    if (status !== 401 || this.#hasDroppedSecrets) return false
-    this.#hasDroppedSecrets = this.#access.caller.dropPrintedSecret()
-    return this.#hasDroppedSecrets
+    if (!isTransientFailure(error)) return false
+    this.#requestedWaitMs = retryAfterSeconds * 1000
+    return this.#access.context.host.timers.now() - this.#lastResponseAt < maxUnreachableMs
   }
 }

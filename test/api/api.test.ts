@@ -334,4 +334,25 @@ describe('pages of api', () => {
       '?limit=2&after_id=x%2F3',
     ])
   })
+
+  test('api renews a secret each time that the service refuses it after it worked (needs sh)', async () => {
+    const env = {
+      PARLEY_API_KEY: '',
+      PARLEY_API_KEY_COMMAND: 'echo x >> runs; echo key-$(wc -l < runs | tr -d " ")-0123456789',
+      PATH: process.env.PATH ?? '',
+    }
+    const cwd = temporaryFolder()
+    let count = 0
+    const exchange: Exchange = (request) => {
+      const page = count + 1
+      // Each key is valid for one page.
+      const isValid = request.headers['x-api-key'] === `key-${page}-0123456789`
+      if (isValid) count++
+      const body = isValid ? { data: [{ id: page }], next_page: page < 3 ? page : null } : {}
+      return answering(JSON.stringify(body), { status: isValid ? 200 : 401 })(request)
+    }
+    const ended = await api(['agents', '/v1/x', '--paginate', '--retries', '0'], { cwd, env, exchange })
+    expect(ended).toMatchObject({ code: 0, out: '{"id":1}\n{"id":2}\n{"id":3}\n' })
+    expect(readText(cwd, 'runs')).toBe('x\nx\nx\n')
+  })
 })

@@ -441,7 +441,7 @@ testNetworkFaults('Y: parley waits for an unavailable service', [
     {
       env: { PARLEY_API_KEY: '', PARLEY_API_KEY_COMMAND: 'echo run >> runs; echo secret-of-a-command' },
       out: ended,
-      reqs: 7,
+      reqs: 6,
       files: ['cwd/runs'],
       check: ({ ending }) => expect(ending.files.get('cwd/runs')).toBe('run\nrun\n'),
     },

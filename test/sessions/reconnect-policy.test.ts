@@ -16,7 +16,7 @@ const tooLate = {
 }
 
 /** Creates a policy with a deadline, and a clock that advances only during waits. Records waits and notes. */
-function createPolicy(deadlineMs: number, { hasNewSecrets = false, limitText = '' } = {}) {
+function createPolicy(deadlineMs: number, { limitText = '' } = {}) {
   /** Times of the attempts, in milliseconds since the start. */
   const attempted: number[] = []
   const notes: string[] = []
@@ -29,7 +29,6 @@ function createPolicy(deadlineMs: number, { hasNewSecrets = false, limitText = '
   const deadline = new Deadline(timers, deadlineMs, { limitText: limitText || undefined })
   const access = {
     context: { host: { timers }, messages: { note: (line: string) => void notes.push(line) } },
-    caller: { dropPrintedSecret: () => hasNewSecrets },
     parts: { deadline },
   }
   const policy = new ReconnectPolicy(access)
@@ -46,7 +45,7 @@ function createPolicy(deadlineMs: number, { hasNewSecrets = false, limitText = '
 
 /** Passes a failure to the policy `times` times at the time `now`. Returns the last decision. */
 function decide(error: CliError, { times = 1, now = 0 } = {}) {
-  const { policy, pass } = createPolicy(Infinity, { hasNewSecrets: true })
+  const { policy, pass } = createPolicy(Infinity)
   pass(now)
   for (let i = 1; i < times; i++) policy.decide(error)
   return policy.decide(error)
@@ -63,7 +62,7 @@ test.each<[string, CliError, Parameters<typeof decide>[1]]>([
 test.each<[string, CliError, Parameters<typeof decide>[1]]>([
   ['5 min without a connection', failure('not-sent'), { now: 5 * minutes }],
   ['a 429 that forbids a retry', failure('rate-limited', { status: 429, isPermanent: true }), {}],
-  ['a second 401', failure('credentials', { status: 401 }), { times: 2 }],
+  ['a 401', failure('credentials', { status: 401 }), {}],
   ['a 403', failure('credentials', { status: 403 }), {}],
   ['a 404', failure('refused', { status: 404 }), {}],
 ])('parley does not reconnect after %s', (_, error, circumstances) => {
@@ -87,12 +86,9 @@ test('each response of the service gives parley another five minutes to reconnec
   expect(policy.decide(error)).toBe(error)
 })
 
-test.each<[string, CliError]>([
-  ['a 429 with Retry-After', failure('rate-limited', { status: 429, retryAfterSeconds: 1.5 })],
-  ['a 401 if a command prints new secrets', failure('credentials', { status: 401 })],
-])('parley prints a note before it reconnects after %s', (_, error) => {
-  const { policy, notes } = createPolicy(start + 1, { hasNewSecrets: true })
-  policy.decide(error)
+test('parley prints a note before it reconnects', () => {
+  const { policy, notes } = createPolicy(start + 1)
+  policy.decide(failure('rate-limited', { status: 429, retryAfterSeconds: 1.5 }))
   expect(notes).toEqual(['x; trying again'])
 })
 
@@ -106,16 +102,15 @@ test('parley prints the same cause of a reconnect only once until the service re
   expect(notes).toEqual([first, other, first, first])
 })
 
-test('parley limits unreadable responses and 401s separately, and other responses do not reset the counts', () => {
-  const { policy } = createPolicy(Infinity, { hasNewSecrets: true })
-  const [refused, odd] = [failure('credentials', { status: 401 }), failure('response')]
-  policy.decide(refused)
+test('other responses do not reset the number of unreadable responses', () => {
+  const { policy } = createPolicy(Infinity)
+  const odd = failure('response')
   for (let i = 0; i < 5; i++) {
     policy.decide(odd)
     policy.decide(failure('not-sent'))
     policy.recordResponse()
   }
-  expect([policy.decide(odd), policy.decide(refused)]).toEqual([odd, refused])
+  expect(policy.decide(odd)).toEqual(odd)
 })
 
 test("the note before a reconnect has the service's message on one line", () => {
