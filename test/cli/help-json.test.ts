@@ -41,6 +41,12 @@ async function listCommands(words: string[] = []): Promise<Level[]> {
 
 const flagOf = ({ flags }: Level, name: string) => flags.find(({ flag }) => flag === name)
 
+test('help --json omits shared flags that a command refuses', async () => {
+  const flags = (await helpFor('config', 'check')).flags.map(({ flag }) => flag)
+  expect(flags).toContain('--verbose')
+  expect(flags).not.toContain('--raw')
+})
+
 test('help --json has the commands, flags, values, defaults and exit codes of the help page', async () => {
   expect(await helpFor()).toMatchObject({ topics: expect.arrayContaining(['exit-codes']) })
   const chat = await helpFor('chat')
