@@ -18,6 +18,7 @@ import {
   type FollowEffect,
   type FollowEffectResult,
 } from './following.ts'
+import { describeWorkflowRun } from './incidents.ts'
 import { SeenEvents } from './seen-events.ts'
 import { describeWaitingToolUses } from './stop-text.ts'
 
@@ -75,6 +76,7 @@ export class Follower {
   #finalListsDeadline: Deadline
   #stream: EventStream | undefined
   #isWoken = false
+  #isSilenceReported = false
   /**
    * Time of the last list, by two clocks. The wall clock may be set back, and the monotonic clock stops while
    * the computer sleeps.
@@ -95,7 +97,7 @@ export class Follower {
       : printProgressLines(context, (time) =>
           this.state.isEmpty
             ? `still waiting for the first event ${time}`
-            : `still at work ${time}: ${this.#describeLastEvent()}`,
+            : `still ${this.#describeWork(time)}: ${this.#describeLastEvent()}`,
         )
   }
 
@@ -152,7 +154,10 @@ export class Follower {
         if (effect.items.some(({ event }) => stopsSession(event))) polls = 0
         if (effect.items.length > 0) this.#reconnectPolicy = new ReconnectPolicy(this.#access)
         const [last] = effect.items.slice(-1)
-        if (last) this.#lastNewEvent = { type: last.event.type, at: timers.now() }
+        if (last) {
+          this.#lastNewEvent = { type: last.event.type, at: timers.now() }
+          this.#isSilenceReported = false
+        }
         yield effect.items
         // The time that the caller takes for the batch does not count as silence of the service.
         this.#reconnectPolicy.recordResponse()
@@ -176,6 +181,8 @@ export class Follower {
         }
       }
       ;({ state, effect } = computeNextFollowStep(state, result, timers.now()))
+      const isUnchanged = effect.do === 'show' && effect.items.length === 0
+      if (result.is === 'list' && isWorking(result.status) && isUnchanged) this.#reportSilence(result.status)
     }
   }
 
@@ -208,8 +215,7 @@ export class Follower {
   async verifyStop(): Promise<void> {
     if (this.state.stop?.kind !== 'done') return
     const session = await readSessionResource(this.#access)
-    if (session?.status === 'running' || session?.status === 'rescheduling')
-      this.#seen.log.addAccepted({ type: 'session.status_running' })
+    if (isWorking(session?.status)) this.#seen.log.addAccepted({ type: 'session.status_running' })
   }
 
   describeWaitingToolUses() {
@@ -237,9 +243,28 @@ export class Follower {
     this.#stream?.close()
   }
 
+  #reportSilence(status: string): void {
+    const { context, parts } = this.#access
+    if (!this.#isSilenceReported)
+      context.messages.note(
+        `${parts.params.session} has sent no event for 30 s, and its status is ${status}: waiting for it to continue`,
+      )
+    this.#isSilenceReported = true
+  }
+
   #connect(isSingle: boolean): Promise<EventStream> {
     const { caller, parts, context } = this.#access
     return openEventStream(caller, { ...parts, isSingle }, context.host.timers)
+  }
+
+  #describeWork(time: string): string {
+    const { isWaitingForRuns, openRuns } = this.state
+    if (!isWaitingForRuns) return `at work ${time}`
+    const [run, ...others] = openRuns
+    if (!run) return `waiting ${time} for the session to continue`
+    const name =
+      others.length > 0 ? `${openRuns.length} workflow runs` : `the workflow run ${describeWorkflowRun(run)}`
+    return `waiting ${time} for ${name} to end`
   }
 
   #describeLastEvent(): string {
@@ -357,6 +382,8 @@ export class Follower {
     return { is: 'opened' }
   }
 }
+
+const isWorking = (status: unknown): status is string => status === 'running' || status === 'rescheduling'
 
 function createEmptySessionError({ context, parts }: SessionAccess): CliError {
   const command = quoteWords([

@@ -69,8 +69,8 @@ describe('end of a turn with workflow runs', () => {
       const { code, out, err } = await service.run([...argv])
       expect({ code }).toEqual({ code: 0 })
       expect(out).toMatch(/^two$/m)
-      expect(err.match(/review-w1 \(w1\)/g)).toHaveLength(1)
-      expect(err.match(/review-w2 \(w2\)/g)).toHaveLength(1)
+      expect(err.match(/^parley: waiting for the workflow run review-w1 \(w1\)/gm)).toHaveLength(1)
+      expect(err.match(/^parley: waiting for the workflow run review-w2 \(w2\)/gm)).toHaveLength(1)
     },
   )
 
@@ -141,6 +141,36 @@ describe('a session may stay idle after its last workflow run', () => {
     expect({ code, out }).toEqual({ code: 8, out: '' })
     expect(err).toContain('parley: the answer may be missing: the session did not continue after its last')
     expect(err).not.toContain('could not be followed')
+  })
+})
+
+describe('status of a session stays running after its last workflow run', () => {
+  const follow = async (options = {}) => {
+    const service = open([...starts, later(ended('w1'))], {
+      session: () => ({ id: 's1', status: 'running' }),
+    })
+    const { code, err } = await service.run([...runArguments, '--deadline', '5m'], options)
+    expect(code, err).toBe(15)
+    return err.split('\n').filter((line) => line.startsWith('parley: '))
+  }
+  const quiet = 'parley: s1 has sent no event for 30 s, and its status is running: waiting for it to continue'
+
+  test('progress lines name the workflow run for which parley waits, and then only the session', async () => {
+    const after = 'the last event was workflow_run.status_ended'
+    expect(await follow()).toEqual([
+      'parley: waiting for the workflow run review-w1 (w1) to end',
+      'parley: still waiting after 1 min for the workflow run review-w1 (w1) to end: the last event was session.status_idle, 60 s ago',
+      'parley: still waiting after 2 min for the workflow run review-w1 (w1) to end: the last event was session.status_idle, 2 min ago',
+      quiet,
+      `parley: still waiting after 3 min for the session to continue: ${after}, 60 s ago`,
+      `parley: still waiting after 4 min for the session to continue: ${after}, 2 min ago`,
+      `parley: still waiting after 5 min for the session to continue: ${after}, 3 min ago`,
+      'parley: the deadline passed while parley followed the session',
+    ])
+  })
+
+  test('events run on a terminal prints once that the session does not continue', async () => {
+    expect((await follow({ tty: ['stderr'] })).filter((line) => line === quiet)).toHaveLength(1)
   })
 })
 
