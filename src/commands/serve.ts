@@ -5,12 +5,14 @@ import type { Context } from '../context.ts'
 import { createEmulator } from '../emulator/emulator.ts'
 import { faultKinds } from '../emulator/faults.ts'
 import { formatServerUrl, startEmulatorServer } from '../emulator/listen.ts'
-import { parseRecordedEvents } from '../emulator/sessions/replay.ts'
 import { taskStepHelp } from '../emulator/sessions/task.ts'
 import { CliError, usageError } from '../errors.ts'
 import { toOneLine } from '../io/escape.ts'
+import type { InputReader } from '../io/input.ts'
+import { listRecordedEvents, readGivenEvents } from '../sessions/sending/given-events.ts'
 import { durationExamples, parseDuration } from '../settings/duration.ts'
 import { isLoopbackHost } from '../wire/address.ts'
+import type { EventItem } from '../wire/sessions/events-page.ts'
 import type { CommandModule } from './command.ts'
 
 interface ServeOptions {
@@ -56,24 +58,17 @@ export default {
   ],
 
   async run(context, options: ServeOptions) {
-    const {
-      output,
-      messages,
-      secrets,
-      tracker,
-      host: { timers },
-      input,
-    } = context
-    const { fault, latency, strict } = options
+    const { host, input, output, messages, secrets, tracker } = context
+    const { fault, latency, strict, answer, session } = options
     const credentials = {
       accessToken: options.accessToken ?? crypto.randomUUID(),
       apiKey: options.apiKey ?? crypto.randomUUID(),
     }
     for (const secret of Object.values(credentials)) secrets.add(secret)
-    const { answer, session } = options
     // Replaying a long session creates many short-lived objects, for which V8's young generation would grow
     // to 128 MiB.
-    if (session !== undefined) context.host.limitYoungGeneration?.(context.cleanups)
+    if (session !== undefined) host.limitYoungGeneration?.(context.cleanups)
+    const record = session === undefined ? undefined : await readRecord(input, session)
     const log = createLog(context)
     const exchange = createEmulator(
       {
@@ -82,13 +77,10 @@ export default {
         latencyMs: latency,
         answer: answer === undefined ? undefined : await input.readFlagValue(answer, '--answer'),
         warn: log,
-        record:
-          session === undefined
-            ? undefined
-            : parseRecordedEvents(await input.readText(session, '--session'), session),
+        record,
         isStrict: strict,
       },
-      timers.now,
+      host.timers.now,
     )
     const server = await startEmulatorServer({
       port: options.port,
@@ -118,6 +110,11 @@ export default {
     )
   },
 } satisfies CommandModule
+
+async function readRecord(input: InputReader, path: string): Promise<EventItem[]> {
+  const hint = "'parley events list --raw' prints a session's events"
+  return [...listRecordedEvents(await readGivenEvents(input, path, { hint }))]
+}
 
 function parseMilliseconds(value: string): number {
   const milliseconds = parseDuration(value, 'ms')

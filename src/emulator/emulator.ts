@@ -47,20 +47,17 @@ type Handlers = Record<EndpointName, (call: Call) => EmulatedResponse | Promise<
 
 function createHandlers({ answer, ...options }: EmulatorOptions): Handlers {
   const sessions = new EmulatedSessions(options)
-  const compose = ({ body, model }: Call) => composeEmulatedAnswer(body, model, answer)
-  const wrongToken = () => toErrorResponse(400, 'continuationToken does not belong to this prompt')
+  const generate = (call: Call, isStream: boolean, isNative = false): EmulatedResponse => {
+    const composed = composeEmulatedAnswer(call.body, call.model, answer)
+    if (composed.hasWrongToken)
+      return toErrorResponse(400, 'continuationToken does not belong to this prompt')
+    if (isNative || composed.isPart)
+      return isStream ? toNativeStreamResponse(composed) : toNativeResponse(composed)
+    return isStream ? toMessageStreamResponse(composed) : toMessageResponse(composed)
+  }
   return {
-    chat(call) {
-      const isStream = call.query.get('alt') === 'sse' || call.body.stream === true
-      const composed = compose(call)
-      if (composed.hasWrongToken) return wrongToken()
-      if (composed.isPart) return isStream ? toNativeStreamResponse(composed) : toNativeResponse(composed)
-      return isStream ? toMessageStreamResponse(composed) : toMessageResponse(composed)
-    },
-    streamChat(call) {
-      const composed = compose(call)
-      return composed.hasWrongToken ? wrongToken() : toNativeStreamResponse(composed)
-    },
+    chat: (call) => generate(call, call.query.get('alt') === 'sse' || call.body.stream === true),
+    streamChat: (call) => generate(call, true, true),
     readModel: ({ model }) => toJsonResponse({ name: `models/${model}` }),
     image: ({ model, body }) => createImageResponse(body, model),
     createSession: ({ body }) => sessions.create(body),

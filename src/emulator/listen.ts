@@ -1,3 +1,4 @@
+import { once } from 'node:events'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import { type AddressInfo, isIP } from 'node:net'
 import { CliError } from '../errors.ts'
@@ -79,22 +80,15 @@ const toTextResponse = (status: number, text: string): HttpResponse =>
   toHttpResponse({ status, contentType: 'text/plain', pieces: [`${text}\n`] })
 
 async function write(answer: HttpResponse, response: ServerResponse): Promise<void> {
-  let resumeWriting = () => {}
-  response.on('drain', () => resumeWriting())
-  response.on('close', () => {
-    // A stream that waits for an event does not detect a closed connection, so the stream is closed here.
-    answer.close()
-    resumeWriting()
-  })
+  const closed = new Promise((resolve) => response.on('close', resolve))
+  // A stream that waits for an event does not detect a closed connection, so the stream is closed here.
+  response.on('close', () => answer.close())
   response.writeHead(answer.status, answer.headers)
   // Sends the headers now, because the first event of a stream may be late.
   response.flushHeaders()
   for await (const chunk of answer.body) {
     if (response.destroyed) return
-    if (response.write(chunk)) continue
-    await new Promise<void>((resolve) => {
-      resumeWriting = resolve
-    })
+    if (!response.write(chunk)) await Promise.race([once(response, 'drain'), closed])
   }
   response.end()
 }

@@ -2,7 +2,6 @@ import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { createEmulator } from '../../src/emulator/emulator.ts'
-import { parseRecordedEvents } from '../../src/emulator/sessions/replay.ts'
 import type { Exchange } from '../../src/wire/exchange.ts'
 import { run, temporaryFolder } from '../harness/run.ts'
 
@@ -27,13 +26,14 @@ async function record(cwd: string, text = task) {
   return { ended, out }
 }
 
-const play = (out: string): Exchange => createEmulator({ record: parseRecordedEvents(out, 'session.ndjson') })
-
 const linesOf = (out: string) =>
   out
     .trim()
     .split('\n')
     .map((line) => JSON.parse(line))
+
+const play = (out: string): Exchange =>
+  createEmulator({ record: linesOf(out).map((event) => ({ event, text: JSON.stringify(event) })) })
 
 test('a replayed run ends like the recorded run: same answer, exit code and decisions (needs sh)', async () => {
   const cwd = folder()
@@ -91,14 +91,18 @@ test('a replay lists the recorded events only up to the next event that a client
 })
 
 test.each([
-  ['', 'contains no event'],
-  ['{"type":"user.message"}\n{"type":', "line 2 is not an event in the form that 'events list --raw' prints"],
-  ['5', 'line 1 is not an event'],
+  ['', 'no events: s.ndjson is empty'],
+  [
+    '# a note',
+    "s.ndjson: not valid JSON: line 1, column 1: value expected; 'parley events list --raw' prints",
+  ],
+  ['{"type":"user.message"}\n{"type":', 's.ndjson: line 2: not valid JSON'],
+  ['{"type":"user.message"}\n5', 's.ndjson: line 2: is not an event'],
 ])('serve --session exits with 2 for the invalid recording %j', async (text, expectedText) => {
   const cwd = temporaryFolder({ 's.ndjson': text })
   const { code, err } = await run(['serve', '--session', 's.ndjson', '--port', '65536'], { cwd })
   expect(code).toBe(2)
-  expect(err).toContain(`s.ndjson: ${expectedText}`)
+  expect(err).toContain(expectedText)
 })
 
 test('serve --session exits with 11 for a missing file', async () => {

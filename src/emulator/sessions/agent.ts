@@ -128,7 +128,7 @@ export class AgentSession extends EmulatedSession {
 
   #addEvent(event: SessionEvent, text = JSON.stringify(event)): SessionEvent {
     if (event.type.endsWith('tool_use')) this.#toolUses.set(event.id ?? '', event)
-    this.publish({ id: event.id, type: event.type, text })
+    this.publish({ event, text })
     return event
   }
 

@@ -1,31 +1,9 @@
-import { usageError } from '../../errors.ts'
-import { formatFieldPath, tryParseJson } from '../../wire/json/parse.ts'
-import { isClientEvent, SessionEvent } from '../../wire/sessions/session-event.ts'
+import { formatFieldPath } from '../../wire/json/parse.ts'
+import type { EventItem } from '../../wire/sessions/events-page.ts'
+import { isClientEvent, type SessionEvent } from '../../wire/sessions/session-event.ts'
 import { type EmulatedResponse, toErrorResponse } from '../response.ts'
 import { toolReplyTypes } from './agent.ts'
-import { type ClientEvent, type EmulatedEvent, EmulatedSession } from './session.ts'
-
-/** Parses the output of `events list --raw` or `events follow --raw`. Throws a usage error. */
-export function parseRecordedEvents(text: string, name: string): EmulatedEvent[] {
-  const known = new Set<string>()
-  const events: EmulatedEvent[] = []
-  for (const [index, line] of text.split('\n').entries()) {
-    if (line.trim() === '') continue
-    const event = SessionEvent.safeParse(tryParseJson(line))
-    if (!event.success)
-      throw usageError(
-        `${name}: line ${index + 1} is not an event in the form that 'events list --raw' prints`,
-      )
-    const { id, type } = event.data
-    // The output of `events follow --raw` may repeat an event, so the repetition is skipped.
-    if (id !== undefined && known.has(id)) continue
-    if (id !== undefined) known.add(id)
-    events.push({ id, type, text: line.trim() })
-  }
-  if (events.length === 0)
-    throw usageError(`${name}: contains no event; 'parley events list --raw' prints a session's events`)
-  return events
-}
+import { type ClientEvent, EmulatedSession } from './session.ts'
 
 /**
  * Replays a recorded session. At first, it has the events before the first client event of the record. When
@@ -33,9 +11,9 @@ export function parseRecordedEvents(text: string, name: string): EmulatedEvent[]
  */
 export class ReplaySession extends EmulatedSession {
   /** When a client sends a recorded event, the event in the record gets the content that the client sent. */
-  #record: readonly EmulatedEvent[]
+  #record: readonly EventItem[]
 
-  constructor(id: string, record: readonly EmulatedEvent[]) {
+  constructor(id: string, record: readonly EventItem[]) {
     super(id)
     this.#record = record
     this.#publishUntil(findNextClientEvent(record, 0))
@@ -52,8 +30,8 @@ export class ReplaySession extends EmulatedSession {
         return toErrorResponse(409, problem)
       }
       // The client may send adjacent client events of the record in any order.
-      const [event] = record.splice(found, 1) as [EmulatedEvent]
-      record.splice(next, 0, withContent(event, parameter))
+      const [item] = record.splice(found, 1) as [EventItem]
+      record.splice(next, 0, withContent(item, parameter))
       end = next + 1
     }
     this.#record = record
@@ -63,39 +41,38 @@ export class ReplaySession extends EmulatedSession {
 
   override describe() {
     const { id, events } = this
-    const usage = events.findLast(({ type }) => type === 'session.usage')
-    const last = events.findLast(({ type }) => statusChange.test(type))
+    const usage = events.findLast(({ event }) => event.type === 'session.usage')
+    const last = events.findLast(({ event }) => statusChange.test(event.type))
     return {
       id,
       type: 'session',
-      status: last ? (statusChange.exec(last.type)?.[1] ?? 'running') : 'idle',
+      status: last ? (statusChange.exec(last.event.type)?.[1] ?? 'running') : 'idle',
       created_at: getTime(this.#record[0]),
       updated_at: getTime(events.at(-1) ?? this.#record[0]),
-      usage: usage && JSON.parse(usage.text).usage,
+      usage: usage?.event.usage,
     }
   }
 
   #publishUntil(end: number): void {
-    for (const event of this.#record.slice(this.events.length, end)) this.publish(event)
+    for (const item of this.#record.slice(this.events.length, end)) this.publish(item)
   }
 }
 
 const statusChange = /^(?:user|system)\.|^session\.status_(idle|running|terminated|rescheduling)/
 
-const getTime = (event: EmulatedEvent | undefined): string =>
-  (event && JSON.parse(event.text).processed_at) ?? ''
+const getTime = (item: EventItem | undefined): string => item?.event.processed_at ?? ''
 
-function findNextClientEvent(record: readonly EmulatedEvent[], from: number): number {
-  const index = record.findIndex((event, at) => at >= from && isClientEvent(event))
+function findNextClientEvent(record: readonly EventItem[], from: number): number {
+  const index = record.findIndex(({ event }, at) => at >= from && isClientEvent(event))
   return index < 0 ? record.length : index
 }
 
 function findRecorded(
-  record: readonly EmulatedEvent[],
+  record: readonly EventItem[],
   parameter: ClientEvent,
   from: number,
 ): number | undefined {
-  for (const [index, event] of record.slice(from).entries()) {
+  for (const [index, { event }] of record.slice(from).entries()) {
     if (!isClientEvent(event)) return undefined
     if (matchesEvent(parameter, event)) return from + index
   }
@@ -103,24 +80,23 @@ function findRecorded(
 }
 
 /** Compares the types and, for replies, the tool use and the decision. A message may have any text. */
-function matchesEvent(parameter: ClientEvent, { type, text }: EmulatedEvent): boolean {
-  const field = toolReplyTypes.get(type)?.field
-  if (parameter.type !== type || field === undefined) return parameter.type === type
-  const recorded = JSON.parse(text)
+function matchesEvent(parameter: ClientEvent, recorded: SessionEvent): boolean {
+  const field = toolReplyTypes.get(recorded.type)?.field
+  if (parameter.type !== recorded.type || field === undefined) return parameter.type === recorded.type
   const sent = parameter as ClientEvent & Record<string, unknown>
   return sent[field] === recorded[field] && sent.result === recorded.result
 }
 
-function withContent(event: EmulatedEvent, sent: ClientEvent): EmulatedEvent {
-  const recorded = JSON.parse(event.text)
+function withContent({ event: recorded }: EventItem, sent: ClientEvent): EventItem {
   const { id, processed_at } = recorded
-  return { ...event, text: JSON.stringify({ ...recorded, ...sent, id, processed_at }) }
+  const event = { ...recorded, ...sent, id, processed_at }
+  return { event, text: JSON.stringify(event) }
 }
 
-function describeExpected(record: readonly EmulatedEvent[], at: number): string {
-  const event = record[at]
-  if (!event) return 'the recording has no further event'
-  const { type, tool_use_id: id, custom_tool_use_id: custom, result } = JSON.parse(event.text)
+function describeExpected(record: readonly EventItem[], at: number): string {
+  const item = record[at]
+  if (!item) return 'the recording has no further event'
+  const { type, tool_use_id: id, custom_tool_use_id: custom, result } = item.event
   const words = [type, id ?? custom, result].filter((word) => typeof word === 'string')
   return `expected ${words.join(' ')}, event ${at + 1} of ${record.length} recorded events`
 }

@@ -1,19 +1,14 @@
 import { EventEmitter } from 'node:events'
+import type { EventItem } from '../../wire/sessions/events-page.ts'
 import type { SendEventsBody } from '../../wire/sessions/send-events.ts'
 import type { EmulatedResponse } from '../response.ts'
 
 export type ClientEvent = SendEventsBody['events'][number]
 
-export interface EmulatedEvent {
-  id: string | undefined
-  type: string
-  text: string
-}
-
 export abstract class EmulatedSession {
   readonly id: string
-  readonly events: EmulatedEvent[] = []
-  /** Emits `event` with an `EmulatedEvent`. */
+  readonly events: EventItem[] = []
+  /** Emits `event` with an `EventItem`. */
   readonly newEvents = new EventEmitter().setMaxListeners(0)
 
   constructor(id: string) {
@@ -27,8 +22,8 @@ export abstract class EmulatedSession {
   abstract accept(parameters: readonly ClientEvent[], fields?: object): EmulatedResponse | undefined
   abstract describe(): { id: string; created_at: string } & Record<string, unknown>
 
-  protected publish(event: EmulatedEvent): void {
-    this.events.push(event)
-    this.newEvents.emit('event', event)
+  protected publish(item: EventItem): void {
+    this.events.push(item)
+    this.newEvents.emit('event', item)
   }
 }

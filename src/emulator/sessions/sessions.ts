@@ -1,4 +1,5 @@
 import { on } from 'node:events'
+import type { EventItem } from '../../wire/sessions/events-page.ts'
 import type { SendEventsBody } from '../../wire/sessions/send-events.ts'
 import { isClientEvent } from '../../wire/sessions/session-event.ts'
 import type { CreateSessionBody } from '../../wire/sessions/session-requests.ts'
@@ -6,7 +7,7 @@ import { encodeSseEvent } from '../../wire/sse.ts'
 import { createRandomId, type EmulatedResponse, toErrorResponse, toJsonResponse } from '../response.ts'
 import { AgentSession, type StoredSession } from './agent.ts'
 import { ReplaySession } from './replay.ts'
-import type { EmulatedEvent, EmulatedSession } from './session.ts'
+import type { EmulatedSession } from './session.ts'
 
 /** A file through which several processes share the emulated sessions. */
 export interface SessionStore {
@@ -27,7 +28,7 @@ export interface EmulatedSessionsOptions {
   /** Receives a line about each request that a real service would probably refuse. */
   warn?(line: string): void
   /** Events of a recorded session, which every session replays. */
-  record?: readonly EmulatedEvent[] | undefined
+  record?: readonly EventItem[] | undefined
   /** If omitted, the sessions end with this process. */
   store?: SessionStore
 }
@@ -54,7 +55,7 @@ export class EmulatedSessions {
     return this.#change(id, (session) => {
       const before = session.events.length
       const refusal = session.accept(events)
-      const accepted = session.events.slice(before).filter(isClientEvent)
+      const accepted = session.events.slice(before).filter(({ event }) => isClientEvent(event))
       return refusal ?? createList(accepted.map(({ text }) => text))
     })
   }
@@ -79,7 +80,7 @@ export class EmulatedSessions {
   list(id: string, query: URLSearchParams): EmulatedResponse {
     return this.#withSession(id, ({ events }) => {
       const types = query.getAll('types[]')
-      const items = types.length === 0 ? events : events.filter(({ type }) => types.includes(type))
+      const items = types.length === 0 ? events : events.filter(({ event }) => types.includes(event.type))
       return createPage(query.get('order') === 'desc' ? items.toReversed() : items, query, ({ text }) => text)
     })
   }
@@ -96,7 +97,7 @@ export class EmulatedSessions {
         try {
           // Without a first piece, the client would receive the headers only with the next event.
           yield ': listening\n\n'
-          for await (const [event] of news) yield encodeEvent(event)
+          for await (const [item] of news) yield encodeEvent(item)
         } finally {
           close()
         }
@@ -147,7 +148,7 @@ export class EmulatedSessions {
   }
 }
 
-const encodeEvent = ({ id, type, text }: EmulatedEvent): string =>
+const encodeEvent = ({ event: { id, type }, text }: EventItem): string =>
   (id === undefined || /[\r\n\0]/.test(id) ? '' : `id: ${id}\n`) + encodeSseEvent({ event: type, data: text })
 
 const createList = (texts: readonly string[], more = ''): EmulatedResponse => ({
