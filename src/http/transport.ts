@@ -54,7 +54,8 @@ async function createDemo(context: Context): Promise<Exchange> {
   ])
   const exchange = createEmulator({ store: openDemoSessions(context) })
   let isAnnounced = false
-  return (request) => {
+  return async (request) => {
+    if (request.deadline?.hasPassed) throw new CliError('not-sent', 'the deadline passed', { deadline: true })
     // A command that only reads prints no reminder, so a pipeline such as `events list | events confirm`
     // prints only one reminder.
     if (request.method !== 'GET' && !isAnnounced) {

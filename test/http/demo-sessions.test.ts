@@ -1,6 +1,7 @@
 import { mkdirSync, readdirSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { beforeEach, describe, expect, test } from 'vitest'
+import { realTimers } from '../../src/timers.ts'
 import { ownerOnlyMode, run, temporaryFolder } from '../harness/run.ts'
 
 let home: string
@@ -26,6 +27,17 @@ const list = async (session = 'sesn_1') =>
     .split('\n')
     .filter((line) => line !== '')
     .map((line) => JSON.parse(line))
+
+test.each([
+  ['chat', 'x'],
+  ['image', 'x'],
+  ['events', 'send', 'x', '-s', 'sesn_1'],
+])('the demo profile sends nothing after the deadline: %s', async (...argv) => {
+  let now = 0
+  const timers = { ...realTimers, now: () => (now += 100) }
+  const ended = await parley([...argv, '--deadline', '1ms'], { timers })
+  expect(ended).toMatchObject({ code: 9, out: '', err: 'parley: the deadline passed\n  nothing was sent\n' })
+})
 
 test('the printed confirm command continues a demo session in a later process', async () => {
   const sent = await send('use bash {"command":"ls"}\nthen use deploy {}')
