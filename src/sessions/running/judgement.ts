@@ -59,9 +59,9 @@ export interface JudgementRules {
 export function readToolFlags(given: readonly string[] = []): Map<string, string> {
   const tools = new Map<string, string>()
   for (const text of given) {
-    const [, name = '', command = ''] = /^([^=]+)=(.*)$/s.exec(text) ?? []
-    if (name === '' || command.trim() === '')
-      throw usageError(`--tool ${text}: must have the form NAME=COMMAND`)
+    const end = text.indexOf('=')
+    const [name, command] = [text.slice(0, end), text.slice(end + 1)]
+    if (end <= 0 || command.trim() === '') throw usageError(`--tool ${text}: must have the form NAME=COMMAND`)
     if (tools.has(name)) throw usageError(`--tool: there are two commands for ${name}; give one`)
     tools.set(name, command)
   }

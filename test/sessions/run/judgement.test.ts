@@ -144,8 +144,8 @@ test('a tool use that the default allows has no reason why an allow rule does no
 })
 
 test.each([
-  [builtIn, 'without a command', 'allow', 'other'],
-  [builtIn, 'with a command', 'deny', 'command'],
+  [builtIn, 'without a command', 'allow', 'other-client'],
+  [builtIn, 'with a command', 'deny', 'tool-command'],
   [builtIn, 'with a command', 'ask', 'service'],
   [mcp, 'with a command', 'allow', 'service'],
 ])('an %s %s (--tool) and with permission %s has the executor %j', (type, command, permission, executor) => {
