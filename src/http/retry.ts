@@ -146,7 +146,7 @@ export function canRetry(
   if (error.details.isPermanent || requiredRule === undefined) return false
   if (repeatRules.indexOf(repeat) >= repeatRules.indexOf(requiredRule)) return true
   // A cut answer may be billed, so `--retry-unknown` does not repeat its request.
-  return requiredRule === 'always' && retryUnknown && repeat === 'failed' && !error.details.isCutOff
+  return retryUnknown && repeat === 'failed' && !error.details.isCutOff
 }
 
 /** Rules from the strictest to the most permissive. */

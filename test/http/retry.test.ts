@@ -154,6 +154,13 @@ test.each<[what: string, chat: RetryAdvice, event: RetryAdvice, error: CliError,
   ['a 400', 'never', 'never', new CliError('refused', 'x', { status: 400 }), 'refused'],
   ['a 429', 'later', 'later', new CliError('rate-limited', 'x', { status: 429 }), 'refused'],
   [
+    'a 429 with x-should-retry: false',
+    'later',
+    'later',
+    new CliError('rate-limited', 'x', { status: 429, isPermanent: true }),
+    'refused',
+  ],
+  [
     'a 429 that followed a 500',
     'later',
     'look-first',
