@@ -4,20 +4,13 @@ import type { ShellCommand } from './io/command.ts'
 import { InputReader, type Stdin } from './io/input.ts'
 import { createMessagePrinter, type MessagePrinter } from './io/messages.ts'
 import { createOutput, type Output, type StdStream } from './io/output.ts'
+import type { ProcessInfo } from './io/paths.ts'
 import type { ReportData } from './report-data.ts'
 import type { Secrets } from './secrets.ts'
 import type { ShortLivedSet } from './short-lived-set.ts'
 import type { Timers } from './timers.ts'
 import type { Exchange } from './wire/exchange.ts'
 import type { WorkTracker } from './work-tracker.ts'
-
-export interface ProcessInfo {
-  env: Readonly<Record<string, string | undefined>>
-  cwd: string
-  platform: NodeJS.Platform
-  /** `undefined` on Windows. */
-  uid?: number
-}
 
 export type FlagSettings = Partial<Record<string, { value: unknown; flag: string }>>
 

@@ -37,7 +37,7 @@ export async function openResultsFile(
 ) {
   const path = toAbsolutePath(host, name)
   const refusal = isResumed ? undefined : 'it already exists; --resume continues it'
-  const open = () => new AppendedFile({ path, name, refusal })
+  const open = () => new AppendedFile(path, name, refusal)
   let file = open()
   let held: FileLock | undefined
   try {

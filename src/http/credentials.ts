@@ -1,5 +1,6 @@
-import type { Context, ProcessInfo } from '../context.ts'
+import type { Context } from '../context.ts'
 import { CliError } from '../errors.ts'
+import type { ProcessInfo } from '../io/paths.ts'
 import { findHeaderSecrets } from '../secrets.ts'
 import { permissionAdvice } from '../settings/profile-file.ts'
 import {

@@ -1,8 +1,8 @@
 import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import type { ProcessInfo } from '../context.ts'
 import { openCacheFolder } from '../io/cache-folder.ts'
 import { writeFileAtomically } from '../io/file-output.ts'
+import type { ProcessInfo } from '../io/paths.ts'
 
 const maxSessions = 20
 

@@ -18,13 +18,6 @@ import { findFileKindProblem } from './paths.ts'
 
 const newline = 0x0a
 
-interface AppendedFileOptions {
-  path: string
-  name: string
-  /** If set, an existing file is refused for this reason. If omitted, the run appends to the file. */
-  refusal?: string | undefined
-}
-
 /**
  * A regular file to which a run appends, such as results or an audit. The next run reads the file to skip
  * finished work, so a run stops if another program removed, replaced or shortened its file. Methods throw a
@@ -36,7 +29,8 @@ export class AppendedFile {
   readonly #file: number
   #size = 0
 
-  constructor({ path, name, refusal }: AppendedFileOptions) {
+  /** `refusal`: reason to refuse an existing file. If omitted, the run appends to the file. */
+  constructor(path: string, name: string, refusal?: string) {
     this.#path = path
     this.#name = name
     // Windows has neither O_NOFOLLOW nor O_NONBLOCK. Without O_NONBLOCK, opening a FIFO would block.

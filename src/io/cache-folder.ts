@@ -1,18 +1,15 @@
 import { chmodSync, lstatSync, mkdirSync, statSync } from 'node:fs'
 import { dirname, isAbsolute, join } from 'node:path'
 import { describeFileError, hasErrorCode } from '../errors.ts'
+import type { ProcessInfo } from './paths.ts'
 
-interface CacheEnvironment {
-  env: Readonly<Record<string, string | undefined>>
-  platform: NodeJS.Platform
-  uid?: number
-}
+type Surroundings = Omit<ProcessInfo, 'cwd'>
 
 /**
  * Creates parley's folder in the user's cache folder, with mode 0700. Its data may be lost, for example if
  * the user deletes all caches. Throws an error with the reason if the folder cannot be used.
  */
-export function openCacheFolder(surroundings: CacheEnvironment): string {
+export function openCacheFolder(surroundings: Surroundings): string {
   const caches = findCachesFolder(surroundings)
   if (!caches || !isAbsolute(caches)) {
     const variable = surroundings.platform === 'win32' ? 'LOCALAPPDATA' : 'HOME, or XDG_CACHE_HOME'
@@ -27,13 +24,13 @@ export function openCacheFolder(surroundings: CacheEnvironment): string {
   return folder
 }
 
-function findCachesFolder({ env, platform }: CacheEnvironment): string | undefined {
+function findCachesFolder({ env, platform }: Surroundings): string | undefined {
   if (platform === 'win32') return env.LOCALAPPDATA
   if (env.XDG_CACHE_HOME || !env.HOME) return env.XDG_CACHE_HOME
   return `${env.HOME}/${platform === 'darwin' ? 'Library/Caches' : '.cache'}`
 }
 
-function ensureOwned(folder: string, { platform, uid }: CacheEnvironment): void {
+function ensureOwned(folder: string, { platform, uid }: Surroundings): void {
   const isOwned = (stat: { uid: number }) => platform === 'win32' || uid === undefined || stat.uid === uid
   const caches = dirname(folder)
   const missing = [caches, folder].filter((path) => !statWithoutFollowing(path))

@@ -22,7 +22,7 @@ import { CliError, describeFileError, hasErrorCode, joinSavedFiles, toFileFailur
 import type { ShortLivedSet } from '../short-lived-set.ts'
 import { toOneLine } from './escape.ts'
 import { createWriteTimeoutError, type Output } from './output.ts'
-import { type FileSystemHost, findOutputTarget, findOwnDescriptor } from './paths.ts'
+import { findOutputTarget, findOwnDescriptor, type ProcessInfo } from './paths.ts'
 
 export interface SavedPart {
   /** End of a sentence about the data, such as `is saved as answer.txt.part`. */
@@ -60,7 +60,7 @@ const consequence = 'nothing was sent'
  */
 export async function openFileOutput(
   name: string,
-  { host, deadline }: { host: FileSystemHost; deadline: Deadline },
+  { host, deadline }: { host: Omit<ProcessInfo, 'env'>; deadline: Deadline },
 ): Promise<FileOutput> {
   const { path: target, stat: existing, isDirect } = findOutputTarget(host, name, { consequence })
   const sink = isDirect

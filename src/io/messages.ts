@@ -1,23 +1,9 @@
 import { escapeControlsInJson, toOneLine } from './escape.ts'
 import type { StdStream } from './output.ts'
-import { createStyle, type Style } from './style.ts'
+import { createStyle } from './style.ts'
 import { createLineWrapper } from './wrapping.ts'
 
-export interface MessagePrinter {
-  /** Prints a line with parley's name. No effect with `--quiet`. */
-  note(line: string): void
-  /** Warns of an incorrect result or a risk, even with `--quiet`. With `--errors json`, the line is JSON. */
-  warn(line: string): void
-  /** Prints a line that is already escaped. No effect with `--quiet`. */
-  printLine(line: string): void
-  printFooter(text: string): void
-  /** Holds back all lines until `release`, so that an open question stays readable. */
-  hold(): void
-  release(): void
-  readonly isHeld: boolean
-  wrap(message: string): string
-  style: Style
-}
+export type MessagePrinter = Awaited<ReturnType<typeof createMessagePrinter>>
 
 interface MessageOptions {
   host: { stderr: StdStream; env: Readonly<Record<string, string | undefined>> }
@@ -31,7 +17,7 @@ interface MessageOptions {
  */
 const maxMessageLength = 64 * 1024
 
-export async function createMessagePrinter({ host, flags, redact }: MessageOptions): Promise<MessagePrinter> {
+export async function createMessagePrinter({ host, flags, redact }: MessageOptions) {
   const { stderr, env } = host
   const wrap = await createLineWrapper(stderr)
   const style = await createStyle(flags.color, env, stderr.isTerminal)
@@ -42,30 +28,34 @@ export async function createMessagePrinter({ host, flags, redact }: MessageOptio
   }
   const shorten = (message: string) => toOneLine(redact(message, maxMessageLength), 2000)
   const printMessage = (line: string) => print(wrap(redact(`parley: ${shorten(line)}`)))
-  const printLine = (line: string) => {
+  /** Prints a line that is already escaped. No effect with `--quiet`. */
+  const printLine = (line: string): void => {
     if (!flags.quiet) print(redact(line))
   }
   return {
-    note(line) {
+    /** Prints a line with parley's name. No effect with `--quiet`. */
+    note(line: string): void {
       if (!flags.quiet) printMessage(line)
     },
-    warn(line) {
+    /** Warns of an incorrect result or a risk, even with `--quiet`. With `--errors json`, the line is JSON. */
+    warn(line: string): void {
       if (flags.errors === 'json') print(escapeControlsInJson(JSON.stringify({ warning: shorten(line) })))
       else printMessage(line)
     },
     printLine,
     // The footer contains text from the service. A CI system reads some texts at the start of a line as
     // commands, so the footer begins with a dash.
-    printFooter: (text) => printLine(style.dim(wrap(redact(`— ${text}`)))),
-    hold() {
+    printFooter: (text: string): void => printLine(style.dim(wrap(redact(`— ${text}`)))),
+    /** Holds back all lines until `release`, so that an open question stays readable. */
+    hold(): void {
       held ??= []
     },
-    release() {
+    release(): void {
       const lines = held ?? []
       held = undefined
       for (const line of lines) print(line)
     },
-    get isHeld() {
+    get isHeld(): boolean {
       return held !== undefined
     },
     wrap,

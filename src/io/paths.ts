@@ -64,9 +64,11 @@ export function findOwnDescriptor(path: string): number | undefined {
   return place && dirname(place) === realPath('/proc/self/fd') ? Number(basename(place)) : undefined
 }
 
-export interface FileSystemHost {
+export interface ProcessInfo {
+  env: Readonly<Record<string, string | undefined>>
   readonly cwd: string
   platform: NodeJS.Platform
+  /** `undefined` on Windows. */
   uid?: number
 }
 
@@ -82,7 +84,7 @@ interface OutputTargetOptions {
  * open descriptor passes: then `isDirect` is true, and parley writes to it without a temporary file.
  */
 export function findOutputTarget(
-  host: FileSystemHost,
+  host: Omit<ProcessInfo, 'env'>,
   name: string,
   { replaces = true, folderHint = 'name a file in it', consequence }: OutputTargetOptions = {},
 ) {

@@ -1,6 +1,7 @@
 import { suggestSpelling } from '../argv/spelling.ts'
-import type { Context, ProcessInfo } from '../context.ts'
+import type { Context } from '../context.ts'
 import { CliError, usageError } from '../errors.ts'
+import type { ProcessInfo } from '../io/paths.ts'
 import { findExposedPath, type ProfileFile, readProfiles, UnreadableProfilesError } from './profile-file.ts'
 import { getSettingDefinition, isSecretSetting, type SettingName, settingNames } from './table.ts'
 

@@ -7,7 +7,7 @@ import { temporaryFolder } from '../harness/run.ts'
 function open(text: string): AppendedFile {
   const path = join(temporaryFolder(), 'file')
   writeFileSync(path, text)
-  return new AppendedFile({ path, name: 'file' })
+  return new AppendedFile(path, 'file')
 }
 
 test('a file that parley appends to is read in chunks', async () => {

@@ -8,7 +8,7 @@ import { usageError } from '../../errors.ts'
 import { createServiceCaller, type ReadableResponse } from '../../http/call.ts'
 import { escapeControls } from '../../io/escape.ts'
 import { findPictureProblem, findPictureProtocol, renderPicture } from '../../io/picture.ts'
-import { showSpinner } from '../../io/spinner.ts'
+import { createSpinner } from '../../io/spinner.ts'
 import { formatProfileFlag, type ResolvedSettings, readSettings } from '../../settings/resolve.ts'
 import { endpoints } from '../../wire/endpoints.ts'
 import type { HttpResponse } from '../../wire/exchange.ts'
@@ -61,14 +61,15 @@ export async function runImage(context: Context, flags: ImageOptions, words: str
   })
   const { texts } = reading.findings
   const answer = new ContinuedAnswer(body)
+  const spinner = createSpinner(context)
 
   async function read(response: HttpResponse): Promise<AnswerPart> {
     // With `--raw`, the printed bytes show the progress, so no spinner is needed.
-    const stop = context.flags.raw ? undefined : showSpinner(context, 'waiting for the image')
+    if (!context.flags.raw) spinner.show('waiting for the image')
     try {
       return await reading.read(response)
     } finally {
-      stop?.()
+      spinner.stop()
     }
   }
 

@@ -94,8 +94,7 @@ export class Audit {
     const audit = new Audit(context, target.session)
     const name = `the audit file ${path}`
     try {
-      if (path !== undefined)
-        audit.#file = new AppendedFile({ path: toAbsolutePath(context.host, path), name })
+      if (path !== undefined) audit.#file = new AppendedFile(toAbsolutePath(context.host, path), name)
       await audit.#lockSession(target)
       if (path !== undefined) await audit.#lockFile(target, path)
       if (audit.#file) await audit.#read(audit.#file, name)

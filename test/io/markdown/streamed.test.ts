@@ -18,7 +18,7 @@ function open(columns = Number.POSITIVE_INFINITY) {
   const printer = new MarkdownPrinter(output, {
     isColoured: false,
     columns: () => columns,
-    waiting: { show: (text) => void spinners.push(text), stop() {}, wrapOutput: (each) => each },
+    waiting: { show: (text) => void spinners.push(text), stop: () => false, wrapOutput: (each) => each },
   })
   const take = () => written.splice(0).join('')
   async function add(pieces: readonly string[]): Promise<string[]> {
