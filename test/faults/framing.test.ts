@@ -1,4 +1,3 @@
-import { gzipSync } from 'node:zlib'
 import { message } from '../harness/run.ts'
 import { response } from '../harness/server.ts'
 import {
@@ -25,8 +24,6 @@ const cutReceipt = {
   err: [accepted, 'do not send it again'],
 } satisfies Partial<FaultRow>
 const open = formatHead('200 OK', 'connection: close')
-const coded = (encoding: string, body: Uint8Array) =>
-  respondWith(response(body, '200 OK', [`content-encoding: ${encoding}`]))
 
 testNetworkFaults('R: parley detects incomplete and invalid responses', [
   {
@@ -115,24 +112,6 @@ testNetworkFaults('R: parley detects incomplete and invalid responses', [
     script: respondWith(
       `${formatHead('200 OK', 'content-length: 5', 'transfer-encoding: chunked')}2\r\n{}\r\n0\r\n\r\n`,
     ),
-    code: 8,
-    reqs: 1,
-  }),
-  {
-    name: 'R30: parley decodes gzip that was not requested',
-    script: coded('gzip', gzipSync(hi)),
-    code: 0,
-    out: 'hi\n',
-    reqs: 1,
-  },
-  {
-    ...cutReceipt,
-    name: 'R32: parley reports that the event was accepted if an uncompressed response is labeled as gzip',
-    script: coded('gzip', Buffer.from('{"data":[]}')),
-  },
-  ...forChatAndSend({
-    name: 'R33: parley exits with 8 on a response with an unknown Content-Encoding',
-    script: coded('zst\u00ff', Buffer.from(hi)),
     code: 8,
     reqs: 1,
   }),

@@ -1,27 +1,13 @@
 import { expect } from 'vitest'
 import { response, type Script } from '../harness/server.ts'
 import { okOutput, okResponse, respondWith, sendOutput, sendResponse, sseHead, textDelta } from './answers.ts'
-import { chatArgv, type FaultRow, forChatAndSend, sendArgv, streamArgv, testNetworkFaults } from './rows.ts'
+import { chatArgv, type FaultRow, forChatAndSend, streamArgv, testNetworkFaults } from './rows.ts'
 
 /** Returns an error response with the message "no". */
 const refusal = (status: string, ...headers: string[]) => response('{"error":"no"}', status, headers)
 const slow = (...headers: string[]) => refusal('429 Too Many Requests', ...headers)
 const done = response('{"content":"ok","data":[]}')
 const once = (first: Uint8Array): Script => respondWith(first, done)
-
-/** The three forms of an HTTP date. */
-const dates: Record<string, (date: Date) => string> = {
-  'IMF-fixdate': (date) => date.toUTCString(),
-  'RFC 850': (date) => {
-    const [, , day, month, year, time] = /^(\w+), (\d+) (\w+) \d\d(\d+) (\S+)/.exec(date.toUTCString()) ?? []
-    const name = date.toLocaleDateString('en', { weekday: 'long', timeZone: 'UTC' })
-    return `${name}, ${day}-${month}-${year} ${time} GMT`
-  },
-  asctime: (date) => {
-    const [, name, day, month, year, time] = /^(\w+), (\d+) (\w+) (\d+) (\S+)/.exec(date.toUTCString()) ?? []
-    return `${name} ${month} ${day?.replace(/^0/, ' ')} ${time} ${year}`
-  },
-}
 
 const retried = { code: 0, reqs: 2, err: [/^parley: .*; trying again in .*\n/] } satisfies Partial<FaultRow>
 /**
@@ -42,24 +28,6 @@ testNetworkFaults('T: parley retries only what is safe to retry', [
     err: ['trying again in 1.0 s'],
     minSeconds: 1,
   }),
-  ...Object.entries(dates).map(
-    ([form, write]): FaultRow => ({
-      ...retried,
-      name: `T02: parley waits until the date of a Retry-After in the format ${form}`,
-      argv: sendArgv,
-      script: (socket, _, count) => {
-        const date = write(new Date(Date.now() + 2500))
-        socket.write(count === 1 ? slow(`retry-after: ${date}`) : sendResponse)
-      },
-      out: sendOutput,
-      minSeconds: 1.4,
-    }),
-  ),
-  ...forChatAndSend({
-    name: 'T05: parley exits with 6 at once if Retry-After is longer than a JavaScript timer allows',
-    ...notRetried('429 No', 6, 'retry-after: 99999999999'),
-    err: ['99999999999 s'],
-  }),
   ...forChatAndSend({
     name: 'T06: parley --errors json exits with 6 at once and prints retryAfter if Retry-After exceeds the wait limit',
     ...notRetried('429 No', 6, 'retry-after: 3600'),
@@ -74,29 +42,11 @@ testNetworkFaults('T: parley retries only what is safe to retry', [
     reqs: 2,
     err: ['the service says: no'],
   }),
-  {
-    ...retried,
-    name: 'T10: parley chat retries a 503 without Retry-After',
-    script: once(refusal('503 Busy')),
-    out: 'ok\n',
-  },
-  {
-    name: 'T10: parley events send does not retry a 503 without Retry-After',
-    argv: sendArgv,
-    ...notRetried('503 Busy', 7),
-    err: ['may have been accepted'],
-  },
   ...forChatAndSend({
     name: 'T13: parley exits with 3 on a 401 and names the variable of the rejected credentials',
     ...notRetried('401 No', 3),
     err: [/PARLEY_(ACCESS_TOKEN|API_KEY)/],
   }),
-  { name: 'T13: parley exits with 5 on a 402', ...notRetried('402 Pay', 5) },
-  {
-    name: 'T14: parley events send does not retry a 500 with x-should-retry: true',
-    argv: sendArgv,
-    ...notRetried('500 Oh', 7, 'x-should-retry: true'),
-  },
   ...forChatAndSend({
     ...retried,
     name: 'T16: parley sends the same bytes again if it retries a 429',
@@ -141,19 +91,6 @@ testNetworkFaults('T: parley retries only what is safe to retry', [
     out: 'begun\n',
     reqs: 1,
     err: ['the stream ended early'],
-  },
-  {
-    name: 'T23: events list retries after a 500 and after RST',
-    argv: ['events', 'list'],
-    script: (socket, _, count) => {
-      if (count === 1) socket.write(refusal('500 Oh'))
-      else if (count === 2) socket.resetAndDestroy()
-      else socket.write(sendResponse)
-    },
-    code: 0,
-    out: sendOutput,
-    reqs: 3,
-    err: [/^(parley: .*trying again.*\n){2}$/],
   },
   {
     ...retried,

@@ -61,7 +61,7 @@ test.each<[name: string, coding: string | undefined, body: Uint8Array, out?: str
   ['gzip', 'gzip, gzip', gzipSync(text)],
   ['gzip', 'gzip,gzip,gzip', gzipSync(text)],
 ])(
-  'R60, R61, R62: parley decodes %s with Content-Encoding %j, in chunks of any size',
+  'R30, R60, R61, R62: parley decodes %s with Content-Encoding %j, in chunks of any size',
   async (_, coding, body, out = text) => {
     for (const size of [body.length, 1, 3])
       expect(await runApi(coding, body, size)).toEqual({ code: 0, out, err: '' })
@@ -92,7 +92,7 @@ test.each<[coding: string, body: Uint8Array, why: string]>([
   ['br', brotliCompressSync(text).subarray(0, -3), 'it cannot be decompressed'],
   ['deflate', deflateSync(text).subarray(0, -5), 'it cannot be decompressed'],
 ])(
-  'R31, R63: parley exits with 8 if it cannot decode a body with Content-Encoding %j',
+  'R31, R32, R63: parley exits with 8 if it cannot decode a body with Content-Encoding %j',
   async (coding, body, why) => {
     const { code, out, err } = await runApi(coding, body)
     const isDecoded = out !== '' && (text + text).startsWith(out)

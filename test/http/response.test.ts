@@ -30,6 +30,7 @@ test.each<[headers: Record<string, string>, body: string, seconds: number | unde
   [{ 'retry-after': '7 s' }, '{}', undefined],
   [{ 'retry-after': 'soon' }, '{}', undefined],
   [{ 'retry-after': 'Thu, 01 Jan 2026 00:01:30 GMT' }, '{}', 90],
+  [{ 'retry-after': 'Thursday, 01-Jan-26 00:01:30 GMT' }, '{}', 90],
   [{ 'retry-after': 'Wed, 31 Dec 2025 23:59:59 GMT' }, '{}', 0],
   [{ 'retry-after': 'Mon, 01 Jan 2026 00:01:30 GMT' }, '{}', undefined],
   [{ 'retry-after': 'Thu Jan  1 00:01:30 2026' }, '{}', 90],
@@ -56,7 +57,8 @@ test.each<[headers: Record<string, string>, body: string, seconds: number | unde
   [{}, '{"error":{"message":"m","details":[{"retryDelay":"30s"}]}}', 30],
   [{ 'retry-after': '7' }, '{"error":{"message":"m","details":[{"retryDelay":"30s"}]}}', 7],
   [{ 'retry-after': '0' }, '{"error":{"message":"m","details":[{"retryDelay":"30s"}]}}', 0],
-])('T03: `retryAfter` of a 429 with the headers %j and the body %s is %s', async (headers, body, seconds) => {
+])('T02, T03: `retryAfter` of a 429 with the headers %j and the body %s is %s', async (...row) => {
+  const [headers, body, seconds] = row
   // A date without a zone is in GMT, not in the zone of this machine.
   process.env.TZ = 'America/New_York'
   onTestFinished(() => {
@@ -169,7 +171,7 @@ test.each([
   ['true', 2],
   ['no', 2],
 ])(
-  'if each response is a 429 with x-should-retry: %s, the number of requests with --retries 1 is %i',
+  'T14: if each response is a 429 with x-should-retry: %s, the number of requests with --retries 1 is %i',
   async (value, count) => {
     const exchange = answering('{}', { status: 429, headers: { 'x-should-retry': value } })
     expect((await run(['chat', 'x', '--retries', '1'], { exchange })).requests).toHaveLength(count)

@@ -49,7 +49,7 @@ describe('consequences of a status', () => {
     [529, 'service', 'failed', 'a chat', 'continue'],
     [599, 'service', 'failed', 'no request', 'continue'],
   ])(
-    'T11, T12: a failure with status %i has kind "%s" and delivery state "%s": parley retries %s, and a batch must %s',
+    'T10, T11, T12, T13: a failure with status %i has kind "%s" and delivery state "%s": parley retries %s, and a batch must %s',
     (status, kind, state, requests, others) => {
       const error = new CliError(findKindOfStatus(status, false), 'x', { status })
       const triesAgain = ({ repeat }: DeliveryRules) =>
@@ -284,7 +284,7 @@ describe('decision about another attempt', () => {
     expect([0, 3].map((before) => computeBackoffMs({ first: 100, longest: 300 }, before))).toEqual([100, 300])
   })
 
-  test('parley waits at least as long as Retry-After before a retry, and fails at once if that is over 60 s', () => {
+  test('T05: parley waits at least as long as Retry-After before a retry, and fails at once if that is over 60 s', () => {
     expect([0.1, 2, 60].map((retryAfter) => decide({}, { retryAfter }))).toEqual([500, 2000, 60_000])
     expect(decide({}, { retryAfter: 60.001 })).toMatchObject({
       message: `${limited.message} (the service asks to wait 61 s, more than 60 s)`,

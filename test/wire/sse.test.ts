@@ -121,7 +121,7 @@ test("each line of an event's data is written as a separate data line", () => {
 const blanks = (word: string, length: number) => word.padEnd(length)
 
 test.each([...['[DONE]', '"[DONE]"', '[done]', ' [DONE]\n', blanks('[DONE]', 99)]])(
-  'the event data %j ends a stream',
+  'E37: the event data %j ends a stream',
   (data) => {
     expect(isStreamEnd(data)).toBe(true)
     expect(isKeepAlive(data, '')).toBe(false)
@@ -169,7 +169,7 @@ test.each([
   ['pings', false],
   ['xping', false],
   ['', false],
-])('an event named %j with the data "words" is a keep-alive: %j', (event, isKept) => {
+])('E36: an event named %j with the data "words" is a keep-alive: %j', (event, isKept) => {
   expect(isKeepAlive('words', event)).toBe(isKept)
   expect(isKeepAlive('{}', event)).toBe(false)
 })

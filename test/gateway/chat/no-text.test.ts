@@ -75,8 +75,8 @@ test.each([
   ['an empty text', message('')],
   ['only blanks', message(' \n')],
   ['no parts', native()],
-])('chat exits with 8 and saves nothing if the answer has %s', async (_, body) => {
-  const { code, out, err, saved } = await chat([], body)
+])('R53: chat exits with 8 and saves nothing if the answer has %s', async (_, body) => {
+  const { code, out, err, saved } = await chat(['-q'], body)
   expect({ code, out, saved }).toEqual({ code: 8, out: '', saved: [] })
   expect(err).toBe('parley: the answer has no text\n')
 })

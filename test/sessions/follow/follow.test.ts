@@ -407,7 +407,7 @@ describe('events list prints the events of every page', () => {
     ['--order desc --limit 1200', 1200, 0],
     ['--order desc --type agent.message', 1250, 1],
   ])(
-    'events list %s prints a long list from its end if the service ignores the order',
+    'Y83: events list %s prints a long list from its end if the service ignores the order',
     async (flags, count, last) => {
       const events = Array.from({ length: 2500 }, (_, i) => ({
         ...(i % 2 === 0 ? say(`e${i}`, 'x') : done(`e${i}`)),

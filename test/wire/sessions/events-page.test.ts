@@ -84,7 +84,7 @@ test.each<[data: string, name: string, kind: string, isPermanent: boolean, says:
   ['{"error":{"type":"overloaded_error","message":"m"}}', '', 'response', false, 'm'],
   ['{"error":{"type":"odd"},"request_id":"r1"}', 'x', 'response', false, undefined],
 ])(
-  'the error data %j in a stream event named %j becomes a failure of kind %s with isPermanent %j',
+  'Y89: the error data %j in a stream event named %j becomes a failure of kind %s with isPermanent %j',
   (data, name, kind, isPermanent, says) => {
     const failure = failureOf(() => readEventItem(data, name))
     expect(failure).toMatchObject({
