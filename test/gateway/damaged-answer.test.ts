@@ -2,8 +2,8 @@ import { describe, expect, test } from 'vitest'
 import { parseResults } from '../batch/pieces.ts'
 import { answerInOrder } from '../harness/responses.ts'
 import { answering, message, run, temporaryFolder } from '../harness/run.ts'
-import { imageAnswer, inline, png } from './image/image.ts'
-import { piece, whole } from './parts.ts'
+import { image, imageAnswer, inline, png } from './image/image.ts'
+import { piece } from './parts.ts'
 
 const warning = 'some bytes of the answer are not UTF-8, and became \ufffd'
 
@@ -11,23 +11,10 @@ const warning = 'some bytes of the answer are not UTF-8, and became \ufffd'
 const damage = (text: string) =>
   Buffer.concat(text.split('#').flatMap((part, at) => [Buffer.from(at > 0 ? [0xff] : []), Buffer.from(part)]))
 
-describe('answer with bytes that are not UTF-8', () => {
-  test('chat --stream warns about invalid UTF-8, but not about a character split between chunks', async () => {
-    const events = damage(`data: ${piece('é\ufffd#🦊', whole)}\n\n`)
-    const chunks = Array.from(events, (byte) => Uint8Array.of(byte))
-    const headers = { 'content-type': 'text/event-stream' }
-    const ended = await run(['chat', 'x', '--stream', '-q'], { exchange: answering(chunks, { headers }) })
-    expect(ended).toMatchObject({ code: 0, out: 'é\ufffd\ufffd🦊\n', err: `parley: ${warning}\n` })
-  })
-
-  test('image warns about bytes that are not UTF-8', async () => {
-    const world = {
-      cwd: temporaryFolder(),
-      exchange: answering(damage(imageAnswer({ text: 'Here #' }, inline(png())))),
-    }
-    const ended = await run(['image', 'fox', '-m', 'm', '-q'], world)
-    expect(ended).toMatchObject({ code: 0, out: 'fox.png\n', err: `parley: ${warning}\n` })
-  })
+test('image warns about bytes that are not UTF-8', async () => {
+  const exchange = answering(damage(imageAnswer({ text: 'Here #' }, inline(png()))))
+  const ended = await image(['fox', '-q'], { exchange })
+  expect(ended).toMatchObject({ code: 0, out: 'fox.png\n', err: `parley: ${warning}\n` })
 })
 
 describe('warnings in the result of a batch line', () => {

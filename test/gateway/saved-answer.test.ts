@@ -5,22 +5,11 @@ import { CliError } from '../../src/errors.ts'
 import type { StdStream } from '../../src/io/output.ts'
 import { realTimers } from '../../src/timers.ts'
 import type { Exchange } from '../../src/wire/exchange.ts'
-import { answering, message, readText, run, temporaryFolder } from '../harness/run.ts'
+import { breaking } from '../harness/responses.ts'
+import { answering, createInterrupt, message, readText, run, temporaryFolder } from '../harness/run.ts'
 import { createFailingStdout } from '../harness/stdout.ts'
 import { imageAnswer, inline, png } from './image/image.ts'
 import { piece, whole } from './parts.ts'
-
-/** Answers with these pieces of a body, and then fails with this error. */
-const breaking =
-  (pieces: string[], error: Error, type = 'application/json'): Exchange =>
-  async (...call) => {
-    const response = await answering(pieces, { headers: { 'content-type': type } })(...call)
-    async function* body() {
-      yield* response.body
-      throw error
-    }
-    return { ...response, body: body() }
-  }
 
 const bug = new TypeError('a bug')
 const cut = new CliError('response', 'the answer broke off', { isCutOff: true })
@@ -72,8 +61,18 @@ test('an answer with a wrong Content-Encoding gzip is printed with --raw, and is
 
 describe('unexpected error after an answer arrived', () => {
   test.each<[string, string[], Exchange, string]>([
-    ['the received body of chat', ['chat', 'x'], breaking(['{"content":"paid'], bug), '{"content":"paid'],
-    ['the received body of image', ['image', 'x'], breaking(['{"output":"paid'], bug), '{"output":"paid'],
+    [
+      'the received body of chat',
+      ['chat', 'x'],
+      breaking(['{"content":"paid'], () => bug),
+      '{"content":"paid',
+    ],
+    [
+      'the received body of image',
+      ['image', 'x'],
+      breaking(['{"output":"paid'], () => bug),
+      '{"output":"paid',
+    ],
   ])('after an unexpected error, parley exits with 1 and saves %s', async (_, argv, exchange, text) => {
     const ended = await runSaving(argv, exchange)
     expect([ended.code, ended.out, ended.saved]).toEqual([1, '', [text]])
@@ -83,7 +82,10 @@ describe('unexpected error after an answer arrived', () => {
   })
 
   test('after an unexpected error, chat prints the received text of a stream and saves no copy', async () => {
-    const ended = await runSaving(['chat', 'x', '--stream'], breaking([event('paid')], bug, sse))
+    const ended = await runSaving(
+      ['chat', 'x', '--stream'],
+      breaking([event('paid')], () => bug, sse),
+    )
     expect([ended.code, ended.out, ended.saved]).toEqual([1, 'paid\n', []])
   })
 
@@ -107,15 +109,8 @@ test.each(['an uncaught error', 'an empty event loop'])(
     const cwd = temporaryFolder()
     let crash = async (_: unknown) => 0
     let exitEarly = () => {}
-    const exchange: Exchange = async (...call) => {
-      const response = await answering('', { headers: { 'content-type': sse } })(...call)
-      async function* body() {
-        yield Buffer.from(event('paid'))
-        if (cause === 'an uncaught error') void crash(bug)
-        else exitEarly()
-      }
-      return { ...response, body: body() }
-    }
+    const act = () => void (cause === 'an uncaught error' ? crash(bug) : exitEarly())
+    const exchange = breaking(event('paid'), act, sse)
     const { code, err } = await run(['chat', 'x', '--stream', '-o', 'a', '--errors', 'json'], {
       cwd,
       exchange,
@@ -150,11 +145,8 @@ describe('stdout that fails while an answer arrives', () => {
     const pieces = [event('one '), event('two '), `data: ${piece('three', whole)}\n\n`]
     const exchange = answering(pieces, { headers: { 'content-type': sse } })
     for (const accepted of [0, 1]) {
-      const ended = await runSaving(
-        ['chat', 'x', '--stream'],
-        exchange,
-        createFailingStdout(accepted, 'ENOSPC'),
-      )
+      const stdout = createFailingStdout(accepted, 'ENOSPC')
+      const ended = await runSaving(['chat', 'x', '--stream'], exchange, stdout)
       expect([ended.code, ended.saved]).toEqual([11, ['one two three']])
     }
   })
@@ -188,12 +180,15 @@ describe('stdout that fails while an answer arrives', () => {
 })
 
 test('chat saves the received part of a body that is cut before its text is complete', async () => {
-  const ended = await runSaving(['chat', 'x'], breaking(['{"content":"paid'], cut))
+  const ended = await runSaving(
+    ['chat', 'x'],
+    breaking(['{"content":"paid'], () => cut),
+  )
   expect([ended.code, ended.out, ended.saved]).toEqual([8, '', ['{"content":"paid']])
 })
 
 test('chat -o saves a cut body as FILE.part, named in the report and the failure', async () => {
-  const exchange = breaking(['{"content":"paid'], cut)
+  const exchange = breaking(['{"content":"paid'], () => cut)
   const argv = ['chat', 'x', '-o', 'a', '--report', 'r', '--errors', 'json']
   const ended = await runSaving(argv, exchange)
   expect([ended.code, ended.saved, ended.read('a.part')]).toEqual([8, [], '{"content":"paid'])
@@ -210,7 +205,7 @@ describe('a stream that is cut before any text', () => {
     async (command) => {
       const { code, cwd } = await runSaving(
         [...command.split(' '), 'x', '-o', 'a'],
-        breaking([start], cut, sse),
+        breaking([start], () => cut, sse),
       )
       expect([code, readdirSync(cwd)]).toEqual([8, ['s']])
     },
@@ -220,13 +215,16 @@ describe('a stream that is cut before any text', () => {
     ['a function call', call],
     ['a part of an event', 'data: {"candidates":[{"content":{"parts":[{"text":"paid'],
   ])('chat -o saves a cut stream with %s as FILE.part', async (_, events) => {
-    const { code, read } = await runSaving(['chat', 'x', '-o', 'a'], breaking([start, events], cut, sse))
+    const { code, read } = await runSaving(
+      ['chat', 'x', '-o', 'a'],
+      breaking([start, events], () => cut, sse),
+    )
     expect([code, read('a.part')]).toEqual([8, start + events])
   })
 })
 
 test.each<[string, Exchange, string]>([
-  ['a cut body', breaking(['{"output":"paid'], cut), '{"output":"paid'],
+  ['a cut body', breaking(['{"output":"paid'], () => cut), '{"output":"paid'],
   ['an answer without an image', answering(message('paid')), message('paid')],
 ])('image -o saves %s as FILE.part, named in the report and the failure', async (_, exchange, body) => {
   const argv = ['image', 'x', '-o', 'a.png', '--report', 'r', '--errors', 'json']
@@ -241,25 +239,23 @@ describe('a signal while an answer arrives', () => {
   const body = '{"content":"paid'
 
   /** Interrupts `parley chat` after it received this body. Returns the name and content of the saved file. */
-  async function interrupt(flags: string[], received: string, type: string, meanwhile = (_: string) => {}) {
+  async function chatUntilSignal(
+    flags: string[],
+    received: string,
+    type: string,
+    meanwhile = (_: string) => {},
+  ) {
     const cwd = temporaryFolder()
     mkdirSync(join(cwd, 'sub'))
     mkdirSync(join(cwd, 'tmp'))
-    let end: (exit: number) => string = () => ''
+    const { onSignal, interrupt } = createInterrupt()
     let message = ''
-    const exchange: Exchange = async (...call) => {
-      const response = await answering('', { headers: { 'content-type': type } })(...call)
-      async function* pieces() {
-        yield Buffer.from(received)
-        meanwhile(cwd)
-        message = end(130)
-        throw cut
-      }
-      return { ...response, body: pieces() }
+    const act = () => {
+      meanwhile(cwd)
+      message = interrupt()
+      return cut
     }
-    const onSignal = (act: typeof end) => {
-      end = act
-    }
+    const exchange = breaking(received, act, type)
     const argv = ['chat', 'x', '-o', join('sub', 'a'), '--errors', 'json', ...flags]
     const env = { TMPDIR: join(cwd, 'tmp') }
     await run(argv, { cwd, env, exchange, onSignal })
@@ -274,16 +270,16 @@ describe('a signal while an answer arrives', () => {
     ['chat', []],
     ['chat --stream', ['--stream']],
   ])('after a signal, %s -o saves no file if the received events contain no text', async (_, flags) => {
-    expect(await interrupt(flags, head, sse)).toEqual({})
+    expect(await chatUntilSignal(flags, head, sse)).toEqual({})
   })
 
   test('after a signal, chat -o saves the received part of a body as FILE.part', async () => {
-    const { name, saved } = await interrupt([], body, 'application/json')
+    const { name, saved } = await chatUntilSignal([], body, 'application/json')
     expect([name, saved]).toEqual([join('sub', 'a.part'), body])
   })
 
   test('after a signal, chat -o saves a body in the temporary folder if the folder of FILE is gone', async () => {
-    const { name, saved } = await interrupt([], body, 'application/json', removeFolder)
+    const { name, saved } = await chatUntilSignal([], body, 'application/json', removeFolder)
     expect([name, saved]).toEqual([join('/', 'tmp', 'ID.json'), body])
   })
 })

@@ -1,29 +1,18 @@
-import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { describe, expect, test } from 'vitest'
-import { CliError } from '../../../src/errors.ts'
 import type { Exchange } from '../../../src/wire/exchange.ts'
 import { createIdleClock } from '../../harness/clock.ts'
-import { answerInOrder } from '../../harness/responses.ts'
-import { answering, message, readText, run, temporaryFolder } from '../../harness/run.ts'
+import { answerInOrder, unanswered, unreachable } from '../../harness/responses.ts'
+import { answering, createInterrupt, message, readText, run, temporaryFolder } from '../../harness/run.ts'
 import { continued, events, piece, used, whole } from '../parts.ts'
 
 const bodiesOf = ({ requests }: { requests: { text: string }[] }) =>
   requests.map(({ text }) => JSON.parse(text))
 
-const noAnswer: Exchange = async (_, onSent) => {
-  onSent?.()
-  throw new CliError('unknown', 'the connection was closed before an answer')
-}
-
-const noConnection: Exchange = async () => {
-  throw new CliError('not-sent', 'the connection was refused')
-}
-
 /** Runs parley in a new folder, which is also the temporary folder. */
 async function runIn(argv: string[], exchange: Exchange, files: Record<string, string> = {}) {
-  const cwd = temporaryFolder()
-  for (const [name, content] of Object.entries(files)) writeFileSync(join(cwd, name), content)
+  const cwd = temporaryFolder(files)
   const ended = await run(argv, { cwd, exchange, env: { TMPDIR: cwd }, timers: createIdleClock() })
   const saved = readdirSync(cwd).filter((name) => name.startsWith('parley-'))
   const read = (name: string) => readFileSync(resolve(cwd, name), 'utf8')
@@ -124,8 +113,8 @@ describe('answer with the finish reason CONTINUATION', () => {
 })
 
 const failures: [what: string, answer: string | Exchange, code: number, words: string][] = [
-  ['gets no answer', noAnswer, 10, 'could not be continued: the connection was closed before an answer'],
-  ['cannot be sent', noConnection, 8, 'could not be continued: the connection was refused'],
+  ['gets no answer', unanswered, 10, 'could not be continued: the connection was closed before an answer'],
+  ['cannot be sent', unreachable, 8, 'could not be continued: the connection was refused'],
   ['is cut off', answering('{"candidates":'), 8, 'could not be continued'],
   ['gets an error body', answering('{"error":{"status":"INTERNAL"}}'), 7, 'could not be continued'],
   ['has the same token and no text', piece('', continued('t1')), 8, 'neither text nor a new token'],
@@ -160,16 +149,13 @@ describe('continuation that fails', () => {
   )
 
   test('after an interrupt in the second part of an answer, chat reports "safeToRetry": false', async () => {
-    let clean: (exit: number) => string = () => ''
+    const { onSignal, interrupt } = createInterrupt()
     let message = ''
-    const interrupted: Exchange = (request, onSent) => {
-      message = clean(130)
-      return answering('{}', { status: 400 })(request, onSent)
+    const interrupted: Exchange = (...call) => {
+      message = interrupt()
+      return answering('{}', { status: 400 })(...call)
     }
     const exchange = answerInOrder(piece('Half', continued('t1')), interrupted)
-    const onSignal = (act: typeof clean) => {
-      clean = act
-    }
     await run(['chat', 'x', '--errors', 'json'], { cwd: temporaryFolder(), exchange, onSignal })
     expect(JSON.parse(message).error).toMatchObject({ kind: 'signal', retry: 'later', safeToRetry: false })
   })
@@ -192,7 +178,7 @@ test.each([
 })
 
 test('chat repeats an unanswered request for the next part only with --retry-unknown', async () => {
-  const exchange = () => answerInOrder(piece('One, ', continued('t1')), noAnswer, piece('two.', whole))
+  const exchange = () => answerInOrder(piece('One, ', continued('t1')), unanswered, piece('two.', whole))
   const tokensOf = (ended: Parameters<typeof bodiesOf>[0]) =>
     bodiesOf(ended).map((body) => body.continuationToken)
   const failed = await runIn(['chat', 'x'], exchange())

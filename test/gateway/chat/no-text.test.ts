@@ -36,12 +36,8 @@ const blocks = (...content: object[]) => message('', { content })
 test.each([
   ['a native answer', 'a function call', native(call)],
   ['a message', 'a function call', blocks({ type: 'tool_use', id: 't', name: 'look', input: {} })],
-  ['a native answer', 'a picture', native(picture)],
   ['a native answer', 'a picture and a function call', native(picture, call, call)],
-  ['a message', 'a picture', blocks({ type: 'image', source: { type: 'base64', data: 'aGVsbG8=' } })],
-  ['a native answer', 'thoughts', native({ text: 'hm', thought: true })],
   ['a message', 'thoughts', blocks({ type: 'thinking', thinking: 'hm' })],
-  ['a native answer', 'code', native({ executableCode: { language: 'PYTHON', code: '1' } })],
   ['a native answer', 'something else', native({ anything: { a: 1 } })],
 ])('chat exits with 8 and saves %s with only %s', async (_, what, body) => {
   const { code, out, err, saved } = await chat([], body)

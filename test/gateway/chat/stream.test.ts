@@ -1,25 +1,20 @@
-import { Readable, Writable } from 'node:stream'
+import { Writable } from 'node:stream'
 import { afterEach, expect, test } from 'vitest'
-import { main } from '../../../src/main.ts'
-import { realTimers } from '../../../src/timers.ts'
-import { answering, credentials, run, temporaryFolder } from '../../harness/run.ts'
+import { breaking } from '../../harness/responses.ts'
+import { answering, run, temporaryFolder } from '../../harness/run.ts'
 import { envFor, type ScriptedServer, serve } from '../../harness/server.ts'
+import { createSignal } from '../../harness/session-service.ts'
+import { piece, whole } from '../parts.ts'
 
 const delta = (text: string) =>
   JSON.stringify({ type: 'content_block_delta', index: 0, delta: { type: 'text_delta', text } })
-const chunk = (text: string, more: object = {}) =>
-  JSON.stringify({ candidates: [{ content: { role: 'model', parts: [{ text }] }, ...more }] })
 
 const first = 'Héllo wör'
 
 let server: ScriptedServer | undefined
 afterEach(() => server?.close())
 
-async function serveStream(
-  type: string,
-  pieces: (string | Uint8Array)[],
-  end: 'end' | 'stay' = 'end',
-): Promise<ScriptedServer> {
+async function serveStream(type: string, pieces: Uint8Array[]): Promise<ScriptedServer> {
   server = await serve(async (socket) => {
     socket.setNoDelay(true)
     socket.write(`HTTP/1.1 200 OK\r\ncontent-type: ${type}\r\nconnection: close\r\n\r\n`)
@@ -27,7 +22,7 @@ async function serveStream(
       await new Promise((resolve) => setImmediate(resolve))
       socket.write(piece)
     }
-    if (end === 'end') socket.end()
+    socket.end()
   })
   return server
 }
@@ -43,9 +38,9 @@ const stream = (server: ScriptedServer, ...argv: string[]) =>
   run(['chat', 'x', '--stream', ...argv], { exchange: 'network', env: envFor(server) })
 
 test.each([
-  ['a chunk', chunk(first)],
-  ['a chunk that ends with a line break', `${chunk(first)}\n`],
-  ['a chunk inside a field response', `{"response":${chunk(first)}}`],
+  ['a chunk', piece(first)],
+  ['a chunk that ends with a line break', `${piece(first)}\n`],
+  ['a chunk inside a field response', `{"response":${piece(first)}}`],
 ])(
   'E46: without a finish reason, chat --stream accepts %s as complete only if the content type is application/json',
   async (_, body) => {
@@ -81,29 +76,26 @@ test("--no-stream overrides the profile's stream setting", async () => {
 })
 
 test('chat prints the first words of a stream while the service still sends', async () => {
-  const { url } = await serveStream('text/event-stream', [`data: ${chunk('Hello')}\n\n`], 'stay')
   let out = ''
-  const seen = new Promise<void>((resolve) => {
-    const stdout = new Writable({
-      write(bytes, _, done) {
-        out += bytes
-        done()
-        resolve()
-      },
-    })
-    const nothing = new Writable({ write: (_, __, done) => done() })
-    main(['chat', 'x', '--stream'], {
-      env: { ...credentials, PARLEY_BASE_URL: url },
-      cwd: '/',
-      platform: 'linux',
-      stdin: { kind: 'terminal', open: () => Readable.from([]) },
-      stdout: { isTerminal: false, open: () => stdout, writeSync: () => 0 },
-      stderr: { isTerminal: false, open: () => nothing, writeSync: () => 0 },
-      timers: realTimers,
-    })
+  const printed = createSignal()
+  const stdout = new Writable({
+    write(bytes, _, done) {
+      out += bytes
+      done()
+      printed.trigger()
+    },
   })
-  await seen
-  expect(out).toBe('Hello')
+  // The answer ends only after its first words were printed.
+  const exchange = breaking(
+    asEvents(piece('Hello'), piece('', whole)),
+    () => printed.triggered,
+    'text/event-stream',
+  )
+  const { code } = await run(['chat', 'x', '--stream'], {
+    exchange,
+    stdout: { isTerminal: false, open: () => stdout, writeSync: () => 0 },
+  })
+  expect([code, out]).toEqual([0, 'Hello\n'])
 })
 
 test('chat skips pings and unknown events of a stream', async () => {
@@ -123,11 +115,11 @@ test('chat skips pings and unknown events of a stream', async () => {
 })
 
 test('chat --stream --raw prints the data of each event as a line, without [DONE]', async () => {
-  const body = `event: a\ndata: { "candidates":\ndata: [], "n": 1.10 }\n\ndata: ${chunk('Hi', { finishReason: 'STOP' })}\n\ndata: [DONE]\n\n`
+  const body = `event: a\ndata: { "candidates":\ndata: [], "n": 1.10 }\n\ndata: ${piece('Hi', whole)}\n\ndata: [DONE]\n\n`
   const ended = await stream(await serveStream('text/event-stream', inPieces(body, 7)), '--raw')
   expect(ended).toMatchObject({
     code: 0,
-    out: `{ "candidates":[], "n": 1.10 }\n${chunk('Hi', { finishReason: 'STOP' })}\n`,
+    out: `{ "candidates":[], "n": 1.10 }\n${piece('Hi', whole)}\n`,
   })
 })
 
@@ -139,7 +131,7 @@ const asEvents = (...values: string[]) => values.map((value) => `data: ${value}\
 
 test.each([
   ['message_stop', asEvents(startOf('m1'), delta('one'), stop, startOf('m2'), delta('two'), stop)],
-  ['[DONE]', asEvents(chunk('one', { finishReason: 'STOP' }), '[DONE]', 'ping', chunk('two'), '[DONE]')],
+  ['[DONE]', asEvents(piece('one', whole), '[DONE]', 'ping', piece('two'), '[DONE]')],
 ])('chat warns if a second answer follows after %s, and does not print it', async (_, body) => {
   const warning = 'the service sent more content after the end of the answer, perhaps a second answer'
   for (const flags of [[], ['--stream']])

@@ -1,10 +1,8 @@
-import { readdirSync, writeFileSync } from 'node:fs'
-import { join } from 'node:path'
+import { readdirSync } from 'node:fs'
 import { describe, expect, test } from 'vitest'
-import { CliError } from '../../../src/errors.ts'
 import type { Exchange } from '../../../src/wire/exchange.ts'
-import { answerInOrder } from '../../harness/responses.ts'
-import { answering, readText, run, temporaryFolder } from '../../harness/run.ts'
+import { answerInOrder, unanswered } from '../../harness/responses.ts'
+import { readText, run, temporaryFolder } from '../../harness/run.ts'
 import { continued, piece, used, whole } from '../parts.ts'
 import { inline, png } from './image.ts'
 
@@ -14,14 +12,8 @@ const picture = (end: object, more: object = {}) =>
     ...more,
   })
 
-const noAnswer: Exchange = async (_, onSent) => {
-  onSent?.()
-  throw new CliError('unknown', 'the connection was closed before an answer')
-}
-
 async function runIn(argv: string[], exchange: Exchange, files: Record<string, string> = {}) {
-  const cwd = temporaryFolder()
-  for (const [name, content] of Object.entries(files)) writeFileSync(join(cwd, name), content)
+  const cwd = temporaryFolder(files)
   const ended = await run(['image', '-m', 'm', ...argv], { cwd, exchange, env: { TMPDIR: cwd } })
   const images = readdirSync(cwd).filter((name) => name.endsWith('.png'))
   const tokens = ended.requests.map(({ text }) => JSON.parse(text).continuationToken)
@@ -48,12 +40,8 @@ describe('answer with images and the finish reason CONTINUATION', () => {
 
 describe('continuation of an answer with images that fails', () => {
   test.each<[what: string, answer: string | Exchange, code: number]>([
-    ['gets no answer', noAnswer, 10],
-    ['is refused', answering('{}', { status: 400 }), 4],
-    ['gets an error body', answering('{"error":{"status":"INTERNAL"}}'), 7],
-    ['is not JSON', answering('{"candidates":'), 8],
+    ['gets no answer', unanswered, 10],
     ['has neither text nor a new token', piece('', continued('t1')), 8],
-    ['has an earlier token and text', piece('more', continued('t1')), 8],
   ])('image saves images and text of the first part if its continuation %s', async (_, answer, code) => {
     const first = picture(continued('t1'), used(10, 20))
     const ended = await runIn(['fox', '--retries', '0', '--report', 'r'], answerInOrder(first, answer))

@@ -12,12 +12,6 @@ import { describe, expect, test } from 'vitest'
 import { ownerOnlyMode, temporaryFolder } from '../../harness/run.ts'
 import { image, inline, parts, png } from './image.ts'
 
-const folderWith = (files: Record<string, string>) => {
-  const cwd = temporaryFolder()
-  for (const [name, text] of Object.entries(files)) writeFileSync(join(cwd, name), text)
-  return cwd
-}
-
 describe('names of image files', () => {
   test.each([
     ['A Red Fox!', 'a-red-fox'],
@@ -43,7 +37,7 @@ describe('names of image files', () => {
   })
 
   test('image gives each further image the next free number', async () => {
-    const cwd = folderWith({ 'fox-2.png': 'mine' })
+    const cwd = temporaryFolder({ 'fox-2.png': 'mine' })
     const both = parts(inline(png(1)), inline(png(2)))
     expect((await image(['fox'], { cwd, ...both })).out).toBe('fox.png\nfox-3.png\n')
     const again = await image(['fox'], { cwd, ...both })
@@ -53,7 +47,7 @@ describe('names of image files', () => {
   })
 
   test('image never chooses the name of a link or folder, even with --force (needs symbolic links)', async () => {
-    const cwd = folderWith({ victim: 'mine', 'fox-3.png': 'old' })
+    const cwd = temporaryFolder({ victim: 'mine', 'fox-3.png': 'old' })
     symlinkSync('victim', join(cwd, 'fox.png'))
     mkdirSync(join(cwd, 'fox-2.png'))
     const ended = await image(['fox', '--force'], { cwd })
@@ -70,7 +64,7 @@ describe('names of image files', () => {
   ])('"image %s" gives further images the next free numbers', async (argv, existing, out) => {
     const files = Object.fromEntries(['a-2.png', ...existing].map((name) => [name, 'mine']))
     const three = parts(inline(png(1)), inline(png(2)), inline(png(3)))
-    const ended = await image(argv.split(' '), { cwd: folderWith(files), ...three })
+    const ended = await image(argv.split(' '), { cwd: temporaryFolder(files), ...three })
     expect(ended).toMatchObject({ code: 0, out, saved: [] })
     expect(ended.read('a-2.png').toString()).toBe('mine')
     expect(ended.read('a-3.png')).toEqual(png(out.startsWith('a-3') ? 1 : 2))
@@ -79,7 +73,7 @@ describe('names of image files', () => {
 
 describe('checks of a target before a request', () => {
   test('I01: image replaces an existing target only with --force, and otherwise exits with 11', async () => {
-    const cwd = folderWith({ 'a.png': 'mine' })
+    const cwd = temporaryFolder({ 'a.png': 'mine' })
     const refused = await image(['x', '-o', 'a.png'], { cwd })
     expect(refused).toMatchObject({ code: 11, out: '', requests: [], files: ['a.png'] })
     expect(refused.err).toBe('parley: a.png: it already exists (--force replaces it)\n  nothing was sent\n')
@@ -93,7 +87,7 @@ describe('checks of a target before a request', () => {
     ['image', []],
     ['image --force', ['--force']],
   ])('I03: %s never writes through a symbolic link (needs symbolic links)', async (_, flags) => {
-    const cwd = folderWith({ victim: 'mine' })
+    const cwd = temporaryFolder({ victim: 'mine' })
     symlinkSync('victim', join(cwd, 'live.png'))
     symlinkSync('nowhere', join(cwd, 'dangling.png'))
     for (const name of ['live.png', 'dangling.png']) {

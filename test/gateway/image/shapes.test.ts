@@ -88,6 +88,33 @@ describe('forms of an answer with one image', () => {
     expect(ended.read('fox.png')).toEqual(png())
   })
 
+  test('image finds the images of all candidates', async () => {
+    const candidate = (shade: number) => ({ content: { parts: [inline(png(shade))] } })
+    const body = json({ candidates: [candidate(1), {}, { content: null }, candidate(2)] })
+    expect((await image(['x'], { exchange: answering(body) })).out).toBe('x.png\nx-2.png\n')
+  })
+
+  test('image finds a long image in base64 with escaped or plain slashes', async () => {
+    const large = Buffer.concat([png(), Buffer.alloc(300_000, 0xff)])
+    const plain = imageAnswer({ text: '"quoted\\' }, inline(large), inline(png(3)))
+    for (const body of [plain, plain.replaceAll('/', '\\/')]) {
+      const halves = [body.slice(0, 100_001), body.slice(100_001)]
+      const ended = await image(['x'], { exchange: answering(halves) })
+      expect(ended).toMatchObject({ code: 0, out: 'x.png\nx-2.png\n', err: '| "quoted\\\n' })
+      expect(ended.read('x.png').equals(large)).toBe(true)
+      expect(ended.read('x-2.png')).toEqual(png(3))
+    }
+  })
+
+  test.each(['iVBORw0KGgo*', ''])(
+    'image exits with 8 for the data "%s", which is not an image in base64',
+    async (wrong) => {
+      const ended = await image(['x'], parts({ inlineData: { mimeType: 'image/png', data: wrong } }))
+      expect(ended).toMatchObject({ code: 8, out: '', files: [] })
+      expect(ended.err).toContain('not valid base64')
+    },
+  )
+
   test('I28: image prints the links in an answer with a list of URLs', async () => {
     const body = json({ data: [{ url: 'https://files.test/a.png' }, { url: 'https://files.test/b.png' }] })
     const ended = await image(['x'], { exchange: answering(body) })
