@@ -15,6 +15,7 @@ import { createResponseError } from '../../src/wire/problem/problem.ts'
 import { WorkTracker } from '../../src/work-tracker.ts'
 import { childEnvironment } from '../harness/environment.ts'
 import { answering, credentials, temporaryFolder } from '../harness/run.ts'
+import { createSignal } from '../harness/session-service.ts'
 
 interface Run {
   caller: ServiceCaller
@@ -79,14 +80,11 @@ const call = (caller: ServiceCaller, model: string, read: () => Promise<string> 
     .catch((error: unknown) => error as CliError)
 
 test('each of several concurrent calls reports its own delivery, status and request id', async () => {
-  let release = () => {}
-  const allAreSent = new Promise<void>((resolve) => {
-    release = resolve
-  })
+  const allAreSent = createSignal()
   const { caller, requests } = await startRun(async (model, onSent) => {
     if (model !== 'unconnected') onSent()
-    if (requests.length === 5) release()
-    await allAreSent
+    if (requests.length === 5) allAreSent.trigger()
+    await allAreSent.triggered
     if (model === 'unconnected') throw new CliError('not-sent', 'no route', { sent: 'no' })
     if (model === 'lost') throw new CliError('unknown', 'reset', { sent: 'unknown' })
     const status = model === 'denied' ? 403 : 200
@@ -152,13 +150,10 @@ test('the message of an interrupted run states once, for all running calls, whet
 })
 
 test('the spinner stays on the terminal until the last of several concurrent calls ends', async () => {
-  let answer = () => {}
-  const waiting = new Promise<void>((resolve) => {
-    answer = resolve
-  })
+  const answer = createSignal()
   const { caller, requests, spinners } = await startRun(
     async (model) => {
-      if (model === 'slow') await waiting
+      if (model === 'slow') await answer.triggered
       return answering('{}')({} as never)
     },
     { quiet: false },
@@ -169,7 +164,7 @@ test('the spinner stays on the terminal until the last of several concurrent cal
   const parts = { params: { family: 'alpha', model: 'aside' }, isSingle: true }
   await caller.call(endpoints.chat, { ...parts, body: Buffer.from('{}') }, async () => {})
   expect(spinners()).toBe(1)
-  answer()
+  answer.trigger()
   await slow
   expect(spinners()).toBe(0)
 })

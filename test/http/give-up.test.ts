@@ -4,8 +4,9 @@ import { createConnectionPool } from '../../src/http/connections.ts'
 import { createHttpExchange } from '../../src/http/exchange.ts'
 import { ShortLivedSet } from '../../src/short-lived-set.ts'
 import { realTimers } from '../../src/timers.ts'
-import { run } from '../harness/run.ts'
+import { createInterrupt, run } from '../harness/run.ts'
 import { envFor, response, serve } from '../harness/server.ts'
+import { createSignal } from '../harness/session-service.ts'
 
 const request = (url: string, deadline: Deadline) => ({ method: 'GET', url, headers: {}, deadline })
 
@@ -39,22 +40,16 @@ test('a deadline that passes closes the connection of a sent request, and parley
 })
 
 test('a signal closes the connection of the request in progress', async () => {
-  let clean: (exit: number) => string = () => ''
-  let close = () => {}
-  const closed = new Promise<void>((resolve) => {
-    close = resolve
-  })
+  const { onSignal, interrupt } = createInterrupt()
+  const closed = createSignal()
   const mute = await serve((socket) => {
-    socket.on('close', () => close())
-    clean(130)
+    socket.on('close', closed.trigger)
+    interrupt()
   })
   onTestFinished(() => mute.close())
-  const onSignal = (act: typeof clean) => {
-    clean = act
-  }
   // A signal would end a real process. In this test, the run stays open, so the test does not wait for it.
   void run(['chat', 'x'], { exchange: 'network', env: envFor(mute), onSignal })
-  await closed
+  await closed.triggered
 })
 
 test('--timeout does not end an upload that makes progress, however long it takes', async () => {
@@ -85,12 +80,9 @@ test('--timeout does not end an upload that makes progress, however long it take
 test('--timeout ends an upload that makes no progress', async () => {
   vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
   onTestFinished(() => void vi.useRealTimers())
-  let read = () => {}
-  const isOpen = new Promise<void>((resolve) => {
-    read = resolve
-  })
+  const open = createSignal()
   const mute = await serve(() => {}, {
-    onConnection: (socket) => void socket.once('data', () => read()).once('data', () => socket.pause()),
+    onConnection: (socket) => void socket.once('data', open.trigger).once('data', () => socket.pause()),
   })
   onTestFinished(() => mute.close())
   const exchange = openExchange(1000, new ShortLivedSet())
@@ -99,7 +91,7 @@ test('--timeout ends an upload that makes no progress', async () => {
     kind: 'unknown',
     message: expect.stringContaining('1 s'),
   })
-  await isOpen
+  await open.triggered
   let isOver = false
   void failed.then(() => {
     isOver = true

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { version } from '../../package.json'
-import { answering, run, temporaryFolder } from '../harness/run.ts'
+import { answering, rejected, run, temporaryFolder } from '../harness/run.ts'
 
 const withHeaders = (...headers: string[]) =>
   run(['chat', 'hi', ...headers.flatMap((header) => ['-H', header])])
@@ -29,9 +29,8 @@ describe('-H given twice', () => {
   ])('parley exits with 2 if -H gives the header "%s" twice', async (header) => {
     const [name = ''] = header.split(':')
     for (const other of [header, `${name.toLowerCase()}: other`, `${name}:`]) {
-      const { code, err, requests } = await withHeaders(header, other)
-      expect({ code, requests }).toEqual({ code: 2, requests: [] })
-      expect(err).toContain(`the header ${name} is given twice`)
+      const ended = await withHeaders(header, other)
+      expect(ended).toMatchObject(rejected(2, `the header ${name} is given twice`))
     }
   })
 
@@ -55,9 +54,8 @@ test.each(['X-A: 1\nX-B: 2', 'X-A: 1\r\nX-B: 2\r\n'])(
       ['@headers', '@headers'],
       [text, '--header'],
     ]) {
-      const { code, err, requests } = await run(['chat', 'hi', '-H', String(value)], { cwd })
-      expect({ code, requests }).toEqual({ code: 2, requests: [] })
-      expect(err).toBe(`parley: ${name}: has several lines. Repeat -H, with one header each\n`)
+      const message = `parley: ${name}: has several lines. Repeat -H, with one header each\n`
+      expect(await run(['chat', 'hi', '-H', String(value)], { cwd })).toMatchObject(rejected(2, message))
     }
   },
 )
@@ -89,9 +87,7 @@ describe("a header's value from a file", () => {
   })
 
   test('parley exits with 11 and sends nothing if -H names a missing file', async () => {
-    const { code, err, requests } = await withHeaders('X-A: @none')
-    expect({ code, requests }).toEqual({ code: 11, requests: [] })
-    expect(err).toContain('none: no such file or folder')
+    expect(await withHeaders('X-A: @none')).toMatchObject(rejected(11, 'none: no such file or folder'))
   })
 })
 

@@ -2,13 +2,13 @@ import { spawnSync } from 'node:child_process'
 import { describe, expect, test } from 'vitest'
 import { version } from '../../package.json'
 import type { Exchange } from '../../src/wire/exchange.ts'
-import { answering, message, run } from '../harness/run.ts'
+import { answering, run } from '../harness/run.ts'
 
 const evil = 'a\x1b[2J\u009b\u202eb\r\'\\ x\ty\n"z"'
 const unsafe = /[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]/
 const body = JSON.stringify({ contents: [{ role: 'user', parts: [{ text: 'é\u009b\u202e' }] }] })
 
-describe('K30: headers whose name looks like a credential', () => {
+test('K30: --dry-run redacts and --curl omits a header whose name looks like a credential', async () => {
   const names = [
     'X-Goog-Api-Key',
     'Subscription-Key-Id',
@@ -25,28 +25,13 @@ describe('K30: headers whose name looks like a credential', () => {
     'X-RateLimit-Bypass-Token',
   ]
   const flags = names.flatMap((name) => ['-H', `${name}: canary-${name}`])
-
-  test('K30: --dry-run redacts and --curl omits a header whose name looks like a credential', async () => {
-    const dry = await run(['chat', 'x', '--dry-run', ...flags])
-    expect(dry.out).not.toContain('canary')
-    const { headers } = JSON.parse(dry.out)
-    for (const name of names) expect(headers[name]).toBe('[redacted]')
-    const curl = await run(['chat', 'x', '--curl', ...flags])
-    expect(curl.out).not.toContain('canary')
-    expect(curl.out).toContain('"X-Goog-Api-Key: $X_GOOG_API_KEY"')
-  })
-
-  test('K30: -v redacts the value of a header whose name looks like a credential, also in other headers', async () => {
-    const answer = Object.fromEntries(names.map((name) => [`${name}-back`.toLowerCase(), 'secretword']))
-    const headers = { ...answer, 'x-echo': `canary-${names[0]}`, 'x-ratelimit-tokens-remaining': '17' }
-    const ended = await run(['chat', 'x', '-v', ...flags], {
-      exchange: answering(message('Hi'), { headers }),
-    })
-    expect(ended).toMatchObject({ code: 0, out: 'Hi\n' })
-    expect(ended.err).not.toMatch(/canary|secretword/)
-    expect(ended.err).toContain('< x-ratelimit-tokens-remaining: 17\n')
-    for (const name of names) expect(ended.requests[0]?.headers[name]).toBe(`canary-${name}`)
-  })
+  const dry = await run(['chat', 'x', '--dry-run', ...flags])
+  expect(dry.out).not.toContain('canary')
+  const { headers } = JSON.parse(dry.out)
+  for (const name of names) expect(headers[name]).toBe('[redacted]')
+  const curl = await run(['chat', 'x', '--curl', ...flags])
+  expect(curl.out).not.toContain('canary')
+  expect(curl.out).toContain('"X-Goog-Api-Key: $X_GOOG_API_KEY"')
 })
 
 describe.each([
