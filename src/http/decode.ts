@@ -66,7 +66,7 @@ async function* decode({ body }: HttpResponse, coding: string): AsyncGenerator<U
       yield* received
       yield* source
     }
-    throw toUnreadableError(source.errored ?? error)
+    throw toUnreadableError(error)
   } finally {
     source.destroy()
     void chunks.return?.()

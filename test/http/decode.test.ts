@@ -54,6 +54,7 @@ test.each<[name: string, coding: string | undefined, body: Uint8Array, out?: str
   ['raw deflate', 'deflate', deflateRawSync(text)],
   ['raw deflate', 'deflate', deflateRawSync(text, { level: 0 })],
   ['gzip', 'identity, gzip', gzipSync(text)],
+  ['gzip', ', gzip,', gzipSync(text)],
   ['gzip of a long text', 'gzip', gzipSync('x'.repeat(1000)), 'x'.repeat(1000)],
   // With this length, the bytes look like deflate with a header.
   ['raw deflate', 'deflate', deflateRawSync('x'.repeat(23), { level: 0 }), 'x'.repeat(23)],
