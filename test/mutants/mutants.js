@@ -2,7 +2,7 @@
 // test detects.
 
 import { execFileSync, spawnSync } from 'node:child_process'
-import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, openSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 
 const version = '9.6.1'
@@ -35,6 +35,7 @@ for (const name of names) {
 function mutate(name, { files, tests, equal = {} }) {
   const report = `${home}/${name}.json`
   const config = `${home}/${name}.config.json`
+  const log = `${home}/${name}.log`
   const options = {
     testRunner: 'vitest',
     plugins: [`./${stryker}/vitest-runner/dist/src/index.js`],
@@ -56,10 +57,12 @@ function mutate(name, { files, tests, equal = {} }) {
   const env = { ...process.env, MUTANTS_TESTS: tests.join(' '), MUTANTS_FILES: loaded.join(' ') }
   const { status } = spawnSync(process.execPath, [`${stryker}/core/bin/stryker.js`, 'run', config], {
     env,
-    stdio: ['ignore', 'ignore', 'inherit'],
+    stdio: ['ignore', openSync(log, 'w'), 'inherit'],
   })
-  // Without a report, Stryker could not load the tests.
-  if (status !== 0 || !existsSync(report)) return undefined
+  if (status !== 0 || !existsSync(report)) {
+    process.stdout.write(`  ${name}: Stryker could not run the tests: see ${log}\n`)
+    return undefined
+  }
   const { files: found, testFiles } = JSON.parse(readFileSync(report, 'utf8'))
   const count = Object.values(testFiles).flatMap(({ tests }) => tests).length
   const mutants = Object.entries(found).flatMap(([file, { source, mutants }]) =>
