@@ -116,8 +116,8 @@ export function listJsonElements(validJson: string, field?: string): string[] {
         if (element !== '') elements.push(element)
         start = mark === ',' ? place + 1 : undefined
       }
-      if (mark !== ',') depth--
-      else if (depth === 1) fieldStart = place + 1
+      if (mark === ',') fieldStart = place + 1
+      else depth--
     }
   })
   return elements

@@ -39,6 +39,8 @@ test.each<[address: string, problem: string | undefined]>([
   ['https://user@h.test', 'must not contain a user name or password'],
   ['https://:secret@h.test', 'must not contain a user name or password'],
   ['https://@h.test', 'must not contain a user name or password'],
+  ['https://:@h.test', 'must not contain a user name or password'],
+  ['https://h.test//a@b', undefined],
   ['https:///user@h.test', 'must not contain a user name or password'],
   ['https:h.test', 'must begin with https:// or http://'],
   ['https:8080', 'must begin with https:// or http://'],

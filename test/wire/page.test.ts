@@ -103,12 +103,19 @@ test.each<[text: string, elements: string[]]>([
   ['{"events":[{"a":\r\n1.0},[2, "x\\n"],\n\n3]}', ['{"a":1.0}', '[2, "x\\n"]', '3']],
   ['  {"other":[1],"events":[2]}', ['2']],
   ['{"events":[1],"events":[2]}', ['2']],
+  ['{"other":{"a":1,"events":[2]},"events":[3,{"events":[4,5]}],"more":[6,7]}', ['3', '{"events":[4,5]}']],
   ['{"events":[]}', []],
   ['{"events":{"0":1}}', []],
   ['{"events":"[1]"}', []],
   ['{"other":[1]}', []],
 ])('the elements of "events" in %j are %j', (text, elements) => {
   expect(listJsonElements(text, 'events')).toEqual(elements)
+})
+
+test('a list may be nested 1,000 levels deep, but not deeper', () => {
+  const nest = (levels: number) => '['.repeat(levels) + ']'.repeat(levels)
+  expect(listJsonElements(nest(1000))).toEqual([nest(999)])
+  expect(() => listJsonElements(nest(1001))).toThrow('nested more than 1000 deep')
 })
 
 test('a list item is printed as one line: only its line breaks are removed', () => {

@@ -90,7 +90,7 @@ test.each<[data: string, name: string, kind: string, isPermanent: boolean, says:
     expect(failure).toMatchObject({
       kind,
       message: 'the stream of events ended with an error',
-      details: { sent: 'yes', isPermanent, serviceMessage: says },
+      details: { errorIn: 'stream', sent: 'yes', isPermanent, serviceMessage: says },
     })
     const body = data.startsWith('out') ? data : JSON.parse(data)
     expect(failure?.details).toMatchObject({ body, requestId: body.request_id })
