@@ -1,7 +1,7 @@
 import { usageError } from '../errors.ts'
 import { removeField } from '../wire/json/edit.ts'
 import { isObject, parseJson } from '../wire/json/parse.ts'
-import { findJsonChild } from '../wire/json/scanner.ts'
+import { findJsonField } from '../wire/json/scanner.ts'
 
 export type ParsedBatchLine = { id?: BatchLineId; model?: string } & ({ prompt: string } | { body: string })
 
@@ -42,8 +42,7 @@ function readBatchApiForm(line: string, value: Record<string, unknown>, bodyName
   refuseUnknownFields(value, [idName, bodyName, ...ignoredNames])
   const body = value[bodyName]
   if (!isObject(body)) throw usageError(`its "${bodyName}" must be an object`)
-  const { start, end } = findJsonChild(line, 0, bodyName) as { start: number; end: number }
-  return { id: readId(value, idName), ...readBody(line.slice(start, end), body) }
+  return { id: readId(value, idName), ...readBody(findJsonField(line, bodyName) as string, body) }
 }
 
 /** Removes the field `model`, because the address of the request names the model. */

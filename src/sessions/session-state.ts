@@ -2,10 +2,9 @@ import { createHash } from 'node:crypto'
 import { isObject } from '../wire/json/parse.ts'
 import {
   isJsonDeeperThan,
-  listJsonChildren,
+  listJsonFields,
   listNamesAndScalars,
   parseWithSourceTexts,
-  skipBlanks,
 } from '../wire/json/scanner.ts'
 import {
   getAnsweredToolUseId,
@@ -556,10 +555,7 @@ export function getToolUseFingerprint(
   { type, server, name }: { [Field in 'type' | 'server' | 'name']?: unknown },
   text = '{}',
 ): string {
-  const children = [...listJsonChildren(text, skipBlanks(text, 0))]
-  const given = children
-    .filter((child) => child.name === 'input')
-    .map(({ start, end }) => text.slice(start, end))
+  const given = listJsonFields(text).flatMap(({ name, json }) => (name === 'input' ? json : []))
   const inputs = (given.length > 0 ? given : ['{}']).map((input) =>
     isJsonDeeperThan(input, maxToolInputDepth)
       ? input

@@ -1,5 +1,6 @@
 import { getLineText, measureWidth, type Span, type StyledLine, spanStyles, wrapLine } from '../spans.ts'
 import { layOutInlineTokens, trimLineEnd } from './inline.ts'
+import { createBlankSpan } from './page.ts'
 import { maxBlockLength, readInlineTokens } from './source.ts'
 
 /**
@@ -103,7 +104,9 @@ function measureCells(
 
 /** Lays out a table that is too wide: one line per cell, after the header of its column. */
 function layOutCells([header = [], ...rows]: readonly StyledLine[][][], columns: number): StyledLine[] {
-  const names = header.map((lines) => lines.flatMap((line, index) => (index > 0 ? [blank, ...line] : line)))
+  const names = header.map((lines) =>
+    lines.flatMap((line, index) => (index > 0 ? [createBlankSpan(1), ...line] : line)),
+  )
   if (rows.length === 0) return names.flatMap((name) => wrapLine(name, columns))
   return rows.flatMap((row, index) => {
     // The first row names every column, even a column without a cell in this row.
@@ -120,8 +123,6 @@ function layOutCells([header = [], ...rows]: readonly StyledLine[][][], columns:
   })
 }
 
-const blank: Span = { text: ' ', sgr: '' }
-
 function joinCells(
   cells: readonly StyledLine[],
   widths: readonly number[],
@@ -132,8 +133,12 @@ function joinCells(
     const free = Math.max(0, (widths[column] as number) - measureWidth(line))
     const { [column]: delimiter = '' } = delimiters
     const before = !delimiter.endsWith(':') ? 0 : delimiter.startsWith(':') ? free >> 1 : free
-    const fill = (count: number): Span => ({ text: ' '.repeat(count), sgr: '' })
     const frame: Span[] = column > 0 ? [{ text: ' │ ', sgr: spanStyles.frame }] : []
-    return [...frame, fill(before), ...line, ...(column < last ? [fill(free - before)] : [])]
+    return [
+      ...frame,
+      createBlankSpan(before),
+      ...line,
+      ...(column < last ? [createBlankSpan(free - before)] : []),
+    ]
   })
 }

@@ -1,6 +1,6 @@
 import { usageError } from '../../errors.ts'
 import { formatJsonLines } from '../../io/json-layout.ts'
-import { isJsonDeeperThan, listJsonChildren, skipBlanks } from '../../wire/json/scanner.ts'
+import { isJsonDeeperThan, type JsonField, listJsonFields } from '../../wire/json/scanner.ts'
 import { escapeInvisible, estimateColumns, quoteUnusualName } from '../plain-name.ts'
 import { maxToolInputDepth } from '../session-state.ts'
 
@@ -26,7 +26,7 @@ export function formatToolUse(id: string, eventJson: string, columns: number): s
     for (const [index, row] of [...wrap(text, width)].entries())
       rows.push(`${index === 0 ? first : prefixes.more}${row}\n`)
   }
-  const fields = readFields(eventJson)
+  const fields = listJsonFields(eventJson)
   show(`id: ${quoteUnusualName(id)}`)
   const servers = getTexts(fields, 'mcp_server_name')
   for (const server of servers) show(`MCP server: ${quoteUnusualName(server)}`)
@@ -67,7 +67,7 @@ interface MainText {
  */
 function findMainText(input: string): MainText | undefined {
   if (!input.startsWith('{')) return undefined
-  const fields = readFields(input)
+  const fields = listJsonFields(input)
   const [main, ...more] = mainNames.flatMap((wanted) => fields.filter(({ name }) => name === wanted))
   if (!main?.json.startsWith('"') || more.some(({ name }) => name === main.name)) return undefined
   const text = JSON.parse(main.json) as string
@@ -79,23 +79,12 @@ function findMainText(input: string): MainText | undefined {
 
 /** If the JSON repeats the field `name`, every value must be a text. */
 export function hasToolName(eventJson: string): boolean {
-  const fields = readFields(eventJson)
+  const fields = listJsonFields(eventJson)
   const names = fields.filter(({ name }) => name === 'name')
   return names.length > 0 && names.length === getTexts(fields, 'name').length
 }
 
-interface Field {
-  name: string | undefined
-  json: string
-}
-
-const readFields = (json: string): Field[] =>
-  [...listJsonChildren(json, skipBlanks(json, 0))].map(({ name, start, end }) => ({
-    name,
-    json: json.slice(start, end),
-  }))
-
-const getTexts = (fields: readonly Field[], wanted: string): string[] =>
+const getTexts = (fields: readonly JsonField[], wanted: string): string[] =>
   fields
     .filter(({ name, json }) => name === wanted && json.startsWith('"'))
     .map(({ json }) => JSON.parse(json) as string)

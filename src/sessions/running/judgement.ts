@@ -1,5 +1,5 @@
 import { usageError } from '../../errors.ts'
-import { findJsonChild, findRepeatedJsonKey, isJsonDeeperThan, skipBlanks } from '../../wire/json/scanner.ts'
+import { findJsonField, findRepeatedJsonKey, isJsonDeeperThan } from '../../wire/json/scanner.ts'
 import { SessionEvent } from '../../wire/sessions/session-event.ts'
 import { formatBriefName } from '../plain-name.ts'
 import {
@@ -28,8 +28,7 @@ export function parseToolUse(toolUse: ListedToolUse | undefined): ParsedToolUse 
   const { text, isContradicted = false } = toolUse
   const event = SessionEvent.parse(JSON.parse(text))
   const { id = '', type, name, mcp_server_name: server } = event
-  const input = findJsonChild(text, skipBlanks(text, 0), 'input')
-  const inputText = input ? text.slice(input.start, input.end) : '{}'
+  const inputText = findJsonField(text, 'input') ?? '{}'
   return {
     id,
     type,

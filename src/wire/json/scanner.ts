@@ -124,9 +124,21 @@ export function* listJsonChildren(validJson: string, start: number): Generator<J
   }
 }
 
-/** If the key occurs twice, returns the last child, as `JSON.parse` does. */
-export const findJsonChild = (validJson: string, start: number, key: string): JsonChild | undefined =>
-  [...listJsonChildren(validJson, start)].findLast(({ name }) => name === key)
+export interface JsonField {
+  name: string | undefined
+  json: string
+}
+
+/** Also lists fields whose key occurs twice. The elements of a list are fields without a name. */
+export const listJsonFields = (validJson: string): JsonField[] =>
+  Array.from(listJsonChildren(validJson, skipBlanks(validJson, 0)), ({ name, start, end }) => ({
+    name,
+    json: validJson.slice(start, end),
+  }))
+
+/** If the key occurs twice, returns the last value, as `JSON.parse` does. */
+export const findJsonField = (validJson: string, key: string): string | undefined =>
+  listJsonFields(validJson).findLast(({ name }) => name === key)?.json
 
 /** Yields each bracket, colon and comma, and the source text of each name and scalar. */
 export function* listJsonTokens(validJson: string): Generator<string> {
