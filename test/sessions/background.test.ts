@@ -3,11 +3,15 @@ import { BackgroundWork } from '../../src/sessions/background.ts'
 import { SessionState } from '../../src/sessions/session-state.ts'
 import { SessionEvent } from '../../src/wire/sessions/session-event.ts'
 
-const thread = (status: string, id: unknown, ids?: string[], run?: string) => ({
+const thread = (status: string, id: unknown, run?: string) => ({
   type: `session.thread_${status}`,
   session_thread_id: id,
-  ...(ids ? { stop_reason: { type: 'requires_action', event_ids: ids } } : {}),
   ...(run === undefined ? {} : { workflow_run_id: run }),
+})
+/** Creates an idle event of a child thread that waits for a tool use. */
+const waits = (id: unknown, use: string) => ({
+  ...thread('status_idle', id),
+  stop_reason: { type: 'requires_action', event_ids: [use] },
 })
 const created = (id: unknown, status = 'created') => ({ type: `workflow_run.${status}`, workflow_run_id: id })
 
@@ -17,64 +21,31 @@ const read = (events: object[]) => {
   return background
 }
 
+const sharedUse = [waits('a', 't1'), waits('b', 't1'), thread('status_running', 'a')]
 test.each<[rule: string, events: object[], waiting: string[]]>([
-  [
-    'a child thread waits only for replies to the tool uses in its last idle event',
-    [thread('status_idle', 'a', ['t1']), thread('status_idle', 'a', ['t2'])],
-    ['t2'],
-  ],
-  [
-    'a tool use in the idle events of two child threads stays open while one of the threads waits',
-    [thread('status_idle', 'a', ['t1']), thread('status_idle', 'b', ['t1']), thread('status_running', 'a')],
-    ['t1'],
-  ],
-  [
-    'a child thread that has ended waits for no tool use',
-    [thread('status_terminated', 'a'), thread('status_idle', 'a', ['t1'])],
-    [],
-  ],
-  [
-    'a child thread with an invalid id waits for no tool use',
-    [thread('status_idle', 5, ['t1']), thread('status_idle', '', ['t1'])],
-    [],
-  ],
-])('%s', (_, events, waiting) => {
+  ['waits only for the tool uses in its last idle event', [waits('a', 't1'), waits('a', 't2')], ['t2']],
+  ['waits for a tool use for which another, working thread waited, too', sharedUse, ['t1']],
+  ['that has ended waits for no tool use', [thread('status_terminated', 'a'), waits('a', 't1')], []],
+  ['with an invalid id waits for no tool use', [waits(5, 't1'), waits('', 't1')], []],
+])('a child thread %s', (_, events, waiting) => {
   expect([...read(events).waiting]).toEqual(waiting)
 })
 
+const idle = created('w', 'status_idle')
+const ofRun = ['a', 'b'].map((id) => thread('created', id, 'w'))
+const oneWorks = [created('w'), ...ofRun, thread('status_running', 'b'), waits('a', 't1')]
 test.each<[rule: string, events: object[], open: string[], canContinue: boolean]>([
   [
-    'a workflow run that has ended does not open again if its creation event is repeated',
+    'that has ended stays closed if it is created again',
     [created('w', 'status_ended'), created('w')],
     [],
     false,
   ],
-  [
-    'an idle workflow run stays idle after an error',
-    [created('w', 'status_idle'), created('w', 'error')],
-    ['w'],
-    false,
-  ],
-  [
-    'a workflow run that works again after an idle event continues without a reply',
-    [created('w', 'status_idle'), created('w', 'status_running')],
-    ['w'],
-    true,
-  ],
-  [
-    'a workflow run continues without a reply if one of its threads works while another waits',
-    [
-      created('w'),
-      thread('created', 'a', undefined, 'w'),
-      thread('created', 'b', undefined, 'w'),
-      thread('status_running', 'b'),
-      thread('status_idle', 'a', ['t1']),
-    ],
-    ['w'],
-    true,
-  ],
-  ['an event with an invalid id opens no workflow run', [created(null), created(''), created({})], [], false],
-])('%s', (_, events, open, canContinue) => {
+  ['that is idle stays idle after an error', [idle, created('w', 'error')], ['w'], false],
+  ['that works again after an idle event continues', [idle, created('w', 'status_running')], ['w'], true],
+  ['continues if one of its threads works while another waits', oneWorks, ['w'], true],
+  ['with an invalid id is not open', [created(null), created(''), created({})], [], false],
+])('a workflow run %s', (_, events, open, canContinue) => {
   const background = read(events)
   expect(background.openRuns.map(({ id }) => id)).toEqual(open)
   expect(background.canContinue).toBe(canContinue)
@@ -86,9 +57,9 @@ test('a session with 5,000 waiting child threads waits for all of them, and cont
   const count = 5_000
   for (let i = 0; i < count; i++) {
     add(created(`w${i}`))
-    add(thread('created', `a${i}`, undefined, `w${i}`))
+    add(thread('created', `a${i}`, `w${i}`))
     add({ id: `t${i}`, type: 'agent.tool_use', session_thread_id: `a${i}` })
-    add(thread('status_idle', `a${i}`, [`t${i}`]))
+    add(waits(`a${i}`, `t${i}`))
   }
   add({ type: 'session.status_idle', stop_reason: { type: 'end_turn' } })
   expect(state.stop).toMatchObject({ kind: 'waiting', ids: { length: count } })

@@ -48,46 +48,23 @@ const result = (text: string, more: object = {}) => ({
 })
 const at = Date.parse(time)
 
+const sent = use('sent', { rest: 'r1' })
+const isSent = { sent: { at, idleEvents: new Set(['r1']) } }
+const badTime = { sent: { at: Number.NaN, idleEvents: new Set() } }
+const hasResult = (isError: boolean) => ({ is: 'has-result', result: { text: 'a', isError } })
+const torn = use('start').slice(0, 40)
 test.each<[title: string, lines: string[], reply: object | undefined]>([
-  [
-    'a failed command',
-    [use('end', result('a', { is_error: true }))],
-    { is: 'has-result', result: { text: 'a', isError: true } },
-  ],
-  [
-    'a result with an invalid is_error',
-    [use('end', result('a', { is_error: 'true' }))],
-    { is: 'has-result', result: { text: 'a', isError: false } },
-  ],
+  ['a failed command', [use('end', result('a', { is_error: true }))], hasResult(true)],
+  ['a result with an invalid is_error', [use('end', result('a', { is_error: 'true' }))], hasResult(false)],
   ['an "end" line without a result (earlier version)', [use('start'), use('end')], { is: 'executing' }],
-  [
-    'a sent reply',
-    [use('sent', { rest: 'r1' })],
-    { is: 'posting', sent: { at, idleEvents: new Set(['r1']) } },
-  ],
-  [
-    'a sent reply with an invalid time',
-    [use('sent', { time: 'noon' })],
-    { is: 'posting', sent: { at: Number.NaN, idleEvents: new Set() } },
-  ],
-  [
-    'an accepted reply',
-    [use('sent', { rest: 'r1' }), use('accepted')],
-    { is: 'closed', sent: { at, idleEvents: new Set(['r1']) } },
-  ],
-  ['a refused reply', [use('sent'), use('refused')], { is: 'deciding' }],
-  [
-    'a reply of unknown delivery',
-    [use('sent', { rest: 'r1' }), use('unknown')],
-    { is: 'unconfirmed', sent: { at, idleEvents: new Set(['r1']) } },
-  ],
+  ['a sent reply', [sent], { is: 'posting', ...isSent }],
+  ['a sent reply with an invalid time', [use('sent', { time: 'noon' })], { is: 'posting', ...badTime }],
+  ['an accepted reply', [sent, use('accepted')], { is: 'closed', ...isSent }],
+  ['a refused reply', [sent, use('refused')], { is: 'deciding' }],
+  ['a reply of unknown delivery', [sent, use('unknown')], { is: 'unconfirmed', ...isSent }],
   ['a reply of another session', [use('decision', { session: 's2' })], undefined],
   ['empty lines after a decision', [use('decision'), '', ''], { is: 'deciding' }],
-  [
-    'a torn line between others',
-    [use('decision'), use('start').slice(0, 40), use('decision')],
-    { is: 'deciding' },
-  ],
+  ['a torn line between others', [use('decision'), torn, use('decision')], { is: 'deciding' }],
 ])('Audit restores the state of a reply from a file with %s', async (_, lines, reply) => {
   expect(await readAudit(lines, ({ replies }) => replies.get('t1'))).toEqual(reply)
 })
@@ -108,15 +85,12 @@ test.each<[title: string, denial: string, lines: string[]]>([
 const decided = (input: unknown, more: object = {}) =>
   use('decision', { type: 'agent.tool_use', name: 'bash', input, ...more })
 
+const [same, other] = [decided({ b: 2, a: 1 }), decided({ a: 1 })]
 test.each<['equals' | 'differs from', title: string, lines: string[]]>([
   ['equals', 'no input', [use('decision')]],
-  ['equals', 'the same input in another key order', [decided({ b: 2, a: 1 })]],
-  ['differs from', 'another input', [decided({ a: 1 })]],
-  [
-    'differs from',
-    'the same input and another input',
-    [decided({ a: 1, b: 2 }), decided({ a: 1 }), decided({ a: 1, b: 2 })],
-  ],
+  ['equals', 'the same input in another key order', [same]],
+  ['differs from', 'another input', [other]],
+  ['differs from', 'the same input and another input', [same, other, same]],
   ['equals', 'another input in a line that is not a decision', [use('sent', { input: { a: 1 } })]],
 ])('a tool use %s the recorded tool use if the audit file has %s', async (expected, _, lines) => {
   const text = '{"id":"t1","type":"agent.tool_use","name":"bash","input":{"a":1,"b":2}}'
@@ -128,26 +102,21 @@ test.each<['equals' | 'differs from', title: string, lines: string[]]>([
 const known = { alike: 1, last: 'e1', marks: ['m'] }
 const task = (event: string, more: object = {}) => line({ task: 'h1', event, ...more })
 
+const sentTask = task('sent', { known })
+const before = [task('sent', { task: 'h0' }), task('accepted', { task: 'h0' })]
+const posting = { hash: 'h1', is: 'posting', known }
 test.each<[title: string, lines: string[], task: object | undefined]>([
-  ['a sent task', [task('sent', { known })], { hash: 'h1', is: 'posting', known }],
-  [
-    'a sent task after an accepted task',
-    [task('sent', { task: 'h0' }), task('accepted', { task: 'h0' }), task('sent', { known })],
-    { hash: 'h1', is: 'posting', known },
-  ],
+  ['a sent task', [sentTask], posting],
+  ['a sent task after an accepted task', [...before, sentTask], posting],
   ['an accepted task that was not sent', [task('accepted')], undefined],
-  ['an accepted task', [task('sent', { known }), task('accepted')], { hash: 'h1', is: 'accepted', known }],
-  [
-    'a task of unknown delivery',
-    [task('sent', { known }), task('unknown')],
-    { hash: 'h1', is: 'posting', known },
-  ],
-  ['a refused task', [task('sent', { known }), task('refused')], undefined],
-  ['a done task', [task('sent', { known }), task('accepted'), task('done')], undefined],
+  ['an accepted task', [sentTask, task('accepted')], { ...posting, is: 'accepted' }],
+  ['a task of unknown delivery', [sentTask, task('unknown')], posting],
+  ['a refused task', [sentTask, task('refused')], undefined],
+  ['a done task', [sentTask, task('accepted'), task('done')], undefined],
   ['a task whose hash is not a text', [task('sent', { known, task: 5 })], undefined],
   ['a task of another session', [task('sent', { known, session: 's2' })], undefined],
 ])(
-  'events run resumes the last sent task that was neither refused nor done: audit file with %s',
+  'events run resumes the last task that is neither refused nor done: audit file with %s',
   async (_, lines, state) => {
     expect(await readAudit(lines, (audit) => audit.task)).toEqual(state)
   },

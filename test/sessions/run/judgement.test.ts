@@ -40,36 +40,15 @@ test('parseToolUse returns undefined if the tool use or the JSON of its event is
   expect([undefined, { text: undefined }].map(parseToolUse)).toEqual([undefined, undefined])
 })
 
+const plain = { name: 'bash', input: {}, inputText: '{}', isMcp: false, isUnclear: false }
 test.each<[rule: string, fields: string, expected: Partial<ParsedToolUse>]>([
-  [
-    'has an empty input if its event has no input',
-    '"name":"bash"',
-    { name: 'bash', input: {}, inputText: '{}', isMcp: false, isUnclear: false },
-  ],
+  ['has an empty input if its event has no input', '"name":"bash"', plain],
   ['is unclear if it has no name', '"input":{}', { name: '', isUnclear: true }],
-  [
-    'has no server if the name of the server is empty',
-    '"name":"x","mcp_server_name":""',
-    { server: undefined },
-  ],
-  [
-    'has no server if the name of the server is a number',
-    '"name":"x","mcp_server_name":5',
-    { server: undefined },
-  ],
+  ['has no server if its name is empty', '"name":"x","mcp_server_name":""', { server: undefined }],
+  ['has no server if its name is a number', '"name":"x","mcp_server_name":5', { server: undefined }],
   ['is unclear if its input has a key twice', '"name":"x","input":{"a":1,"a":2}', { isUnclear: true }],
-  [
-    'may have an input of 100,000 characters',
-    `"name":"x","input":"${'x'.repeat(99_998)}"`,
-    { isUnclear: false },
-  ],
-  [
-    'is unclear if its input has more than 100,000 characters',
-    `"name":"x","input":"${'x'.repeat(99_999)}"`,
-    { isUnclear: true },
-  ],
 ])('a tool use %s', (_, fields, expected) => {
-  expect(read(fields)).toEqual(expect.objectContaining(expected))
+  expect(read(fields)).toMatchObject(expected)
 })
 
 test('a tool use is unclear if the service sent it with two inputs', () => {
@@ -93,54 +72,27 @@ const createRules = (rules: PolicyRule[], decision: Decision = 'ask') => ({
   tools: new Map([['x', 'echo']]),
 })
 
+const [bash, x] = [read('"name":"bash"'), read('"name":"x"', custom)]
+const unclear = read('"name":"x","input":{"a":1,"a":2}', custom)
+const guarded = read('"name":"x","evaluated_permission":"ask"')
+const deny = (tool: string, reason?: string) => createRule({ tool, decision: 'deny', reason })
+const allowOnServer = createRule({ tool: 'bash', server: 's', decision: 'allow' })
+const byDefault = { decision: 'ask', by: 'default', reason: 'who knows' }
+const withReason = { ...byDefault, why: expect.stringMatching(/^rules\[0\] does not/) }
 test.each<[what: string, use: ParsedToolUse, rules: PolicyRule[], expected: object]>([
-  [
-    'a rule',
-    read('"name":"bash"'),
-    [
-      createRule({ tool: 'y', decision: 'deny' }),
-      createRule({ tool: 'bash', decision: 'deny', reason: 'no' }),
-    ],
-    { decision: 'deny', by: 'rule', rule: 1, reason: 'no' },
-  ],
-  ['the default', read('"name":"bash"'), [], { decision: 'ask', by: 'default', reason: 'who knows' }],
-  [
-    'the default, with the reason why an allow rule does not match',
-    read('"name":"bash"'),
-    [createRule({ tool: 'bash', server: 's', decision: 'allow' })],
-    {
-      decision: 'ask',
-      by: 'default',
-      reason: 'who knows',
-      why: expect.stringMatching(/^rules\[0\] does not/),
-    },
-  ],
-  ['a command for the tool', read('"name":"x"', custom), [], { decision: 'allow', by: 'tool' }],
-  [
-    'a rule, not the command',
-    read('"name":"x"', custom),
-    [createRule({ tool: 'x', decision: 'deny' })],
-    { decision: 'deny', by: 'rule', rule: 0 },
-  ],
-  [
-    'the default, not the command, if the input is unclear',
-    read('"name":"x","input":{"a":1,"a":2}', custom),
-    [],
-    { decision: 'ask', by: 'default', reason: 'who knows' },
-  ],
-  [
-    'the default, not the command, if the service asks for permission',
-    read('"name":"x","evaluated_permission":"ask"'),
-    [],
-    { decision: 'ask', by: 'default', reason: 'who knows' },
-  ],
+  ['a rule', bash, [deny('y'), deny('bash', 'no')], { decision: 'deny', by: 'rule', rule: 1, reason: 'no' }],
+  ['the default', bash, [], byDefault],
+  ['the default, with the reason why an allow rule does not match', bash, [allowOnServer], withReason],
+  ['a command for the tool', x, [], { decision: 'allow', by: 'tool' }],
+  ['a rule, not the command', x, [deny('x')], { decision: 'deny', by: 'rule', rule: 0 }],
+  ['the default, not the command, if the input is unclear', unclear, [], byDefault],
+  ['the default, not the command, if the service asks for permission', guarded, [], byDefault],
 ])('events run decides about a tool use by %s', async (_, use, rules, expected) => {
   expect(await judgeToolUse(use, createRules(rules))).toEqual({ use, ...expected })
 })
 
 test('a tool use that the default allows has no reason why an allow rule does not match', async () => {
-  const rules = createRules([createRule({ tool: 'bash', server: 's', decision: 'allow' })], 'allow')
-  expect((await judgeToolUse(read('"name":"bash"'), rules)).why).toBe(undefined)
+  expect((await judgeToolUse(bash, createRules([allowOnServer], 'allow'))).why).toBe(undefined)
 })
 
 test.each([

@@ -121,114 +121,69 @@ const shown = (more: Partial<ListEvidence>): ListEvidence => ({
 const known = { idleEvents: before }
 const soon = sent.at + second
 
-const rows: [string, Partial<UnconfirmedReply>, Partial<ListEvidence>, number, string][] = [
-  ['has no idle event', { waitingSince: 0 }, { idleEvents: new Set() }, soon, 'unconfirmed'],
-  ['has no newer idle event', { waitingSince: 0 }, known, soon, 'unconfirmed'],
-  [
-    'is the first after the reply, so its idle events may be older',
-    { olderIdleEvents: undefined },
-    {},
-    soon,
-    'unconfirmed',
-  ],
-  ['has a newer idle event without the tool use', {}, { isListed: false }, soon, 'closed'],
-  ['has a newer idle event with the tool use for the first time', {}, {}, soon, 'unconfirmed'],
-  [
-    'has shown a newer idle event for less than 5 s',
-    { waitingSince: soon },
-    {},
-    soon + 4 * second,
-    'unconfirmed',
-  ],
-  [
-    'has shown a newer idle event for 5 s after a reply with a result',
-    { waitingSince: soon, result },
-    {},
-    soon + 5 * second,
-    'has-result (out)',
-  ],
-  [
-    "has, after 60 s, a known idle event 31 s after the reply by the service's clock",
-    { waitingSince: 0 },
-    { ...known, idleAt: sent.at + 31 * second },
-    sent.at + 60 * second,
-    'deciding',
-  ],
-  [
-    "has a known idle event only 30 s after the reply by the service's clock, which may be wrong by 30 s",
-    { waitingSince: 0 },
-    { ...known, idleAt: sent.at + 30 * second },
-    sent.at + 60 * second,
-    'unconfirmed',
-  ],
-  [
-    "has a known idle event 31 s after the reply by the service's clock, but the request may still arrive",
-    { waitingSince: 0 },
-    { ...known, idleAt: sent.at + 31 * second },
-    sent.at + 30 * second,
-    'unconfirmed',
-  ],
-  [
-    "has clients' events, and an idle event that was unknown when the reply was sent 30 s ago",
-    { waitingSince: sent.at },
-    { ...known, showsClientEvents: true },
-    sent.at + 30 * second,
-    'deciding',
-  ],
-  [
-    "has clients' events, and an idle event that was unknown when the reply was sent only 29 s ago",
-    { waitingSince: sent.at },
-    { ...known, showsClientEvents: true },
-    sent.at + 29 * second,
-    'unconfirmed',
-  ],
-  [
-    'is the first after the reply, and has a new idle event without the tool use',
-    { olderIdleEvents: undefined },
-    { isListed: false },
-    soon,
-    'closed',
-  ],
-  [
-    'has only the known idle event, without the tool use',
-    { olderIdleEvents: undefined },
-    { idleEvents: new Set(['r1']), isListed: false },
-    soon,
-    'unconfirmed',
-  ],
-  [
-    'has a new idle event without the tool use, but omits a known idle event',
-    { olderIdleEvents: undefined, sent: { ...sent, idleEvents: new Set(['r0', 'r1']) } },
-    { isListed: false },
-    soon,
-    'unconfirmed',
-  ],
-  [
-    'has an idle event without the tool use, and no idle event was known when the reply was sent',
-    { olderIdleEvents: undefined, sent: { ...sent, idleEvents: new Set() } },
-    { isListed: false },
-    soon,
-    'unconfirmed',
-  ],
-  [
-    'lags behind the known idle event',
-    { olderIdleEvents: new Set(['r0', 'r1', 'r2']) },
-    { idleEvents: new Set(['r0']), isListed: false, idleAt: 0 },
-    soon,
-    'unconfirmed',
-  ],
-  [
-    'has a newer idle event, after which the session has worked',
-    { waitingSince: soon },
-    { isListed: undefined },
-    soon + 60 * second,
-    'unconfirmed',
-  ],
-]
-test.each(rows.map(([name, more, list, now, after]) => [name, after, more, list, now] as const))(
+/** The known idle event has a time `seconds` after the reply. */
+const idleAfter = (seconds: number) => ({ ...known, idleAt: sent.at + seconds * second })
+const withClients = { ...known, showsClientEvents: true }
+const ageless = { waitingSince: 0 }
+const first = { olderIdleEvents: undefined }
+const unlisted = { isListed: false }
+const sentAt = (...idleEvents: string[]) => ({ ...first, sent: { ...sent, idleEvents: new Set(idleEvents) } })
+const lagging = { ...unlisted, idleEvents: new Set(['r0']), idleAt: 0 }
+const past = { olderIdleEvents: new Set(['r0', 'r1', 'r2']) }
+
+type Row = [Partial<UnconfirmedReply>, Partial<ListEvidence>, secondsAfterReply?: number]
+const rows: Record<string, Record<string, Row>> = {
+  unconfirmed: {
+    'has no idle event': [ageless, { idleEvents: new Set() }],
+    'has no newer idle event': [ageless, known],
+    'is the first after the reply, so its idle events may be older': [first, {}],
+    'has a newer idle event with the tool use for the first time': [{}, {}],
+    'has shown a newer idle event for less than 5 s': [{ waitingSince: soon }, {}, 5],
+    'has a known idle event only 30 s newer, which may be an error of the clock': [
+      ageless,
+      idleAfter(30),
+      60,
+    ],
+    'has a known idle event 31 s newer, but the request may still arrive': [ageless, idleAfter(31), 30],
+    "has clients' events, and an idle event unknown 29 s ago": [{ waitingSince: sent.at }, withClients, 29],
+    'has only the known idle event, without the tool use': [
+      first,
+      { ...unlisted, idleEvents: new Set(['r1']) },
+    ],
+    'has a new idle event without the tool use, but omits a known one': [sentAt('r0', 'r1'), unlisted],
+    'has an idle event without the tool use, but none was known at the reply': [sentAt(), unlisted],
+    'lags behind the known idle event': [past, lagging],
+    'has a newer idle event, after which the session has worked': [
+      { waitingSince: soon },
+      { isListed: undefined },
+      61,
+    ],
+  },
+  'has-result (out)': {
+    'has shown a newer idle event for 5 s after a reply with a result': [
+      { waitingSince: soon, result },
+      {},
+      6,
+    ],
+  },
+  deciding: {
+    "has, after 60 s, a known idle event 31 s newer by the service's clock": [ageless, idleAfter(31), 60],
+    "has clients' events, and an idle event unknown 30 s ago": [{ waitingSince: sent.at }, withClients, 30],
+  },
+  closed: {
+    'has a newer idle event without the tool use': [{}, unlisted],
+    'is the first after the reply, and has a new idle event without the tool use': [first, unlisted],
+  },
+}
+test.each(
+  Object.entries(rows).flatMap(([state, table]) =>
+    Object.entries(table).map(([what, row]) => [what, state, row] as const),
+  ),
+)(
   'after a list that %s, a reply of unknown delivery has the state "%s"',
-  (_, after, more, list, now) => {
-    expect(describeReply(updateUnconfirmedReply({ ...unconfirmed, ...more }, shown(list), now))).toBe(after)
+  (_, state, [reply, list, seconds = 1]) => {
+    const next = updateUnconfirmedReply({ ...unconfirmed, ...reply }, shown(list), sent.at + seconds * second)
+    expect(describeReply(next)).toBe(state)
   },
 )
 

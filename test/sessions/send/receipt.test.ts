@@ -51,57 +51,45 @@ const accepted = 'the event was accepted (202), but the response to it'
 const other = 'the response (202) does not list the accepted events: it'
 const incomplete = 'is incomplete: the connection was reset'
 
+const isNotJson = 'is not JSON'
+const shape = 'has another shape than documented: data'
+const page = '<title>Sign in</title>'
+const types = ['application/json', 'text/json; x', 'application/problem+JSON']
 test.each<[what: string, response: Response, message: string, body?: unknown]>([
   ['a list of events that is cut', { body: '{"data":[{"id":', cut: reset }, `${accepted} ${incomplete}`],
-  ...['application/json', 'text/json; x', 'application/problem+JSON'].map(
-    (type): [string, Response, string] => [
-      `a cut body of type ${type} without content`,
-      { body: '', type, cut: reset },
-      `${accepted} ${incomplete}`,
-    ],
-  ),
+  ...types.map((type): [string, Response, string] => [
+    `a cut body of type ${type} without content`,
+    { body: '', type, cut: reset },
+    `${accepted} ${incomplete}`,
+  ]),
   ['a cut body of blanks without a content type', { body: ' \n', cut: reset }, `${accepted} ${incomplete}`],
   [
-    'an empty cut body of another type than JSON',
+    'a cut empty body of another type',
     { body: '', type: 'text/jsonx', cut: reset },
     `${other} ${incomplete}`,
     '',
   ],
   ['a text that is cut', { body: 'w', cut: reset }, `${other} ${incomplete}: w`, 'w'],
-  ['a text that begins like a list of events', { body: '{"data":[{' }, `${accepted} is not JSON`],
-  [
-    'a text that begins like a list of events with blanks',
-    { body: '\n { "data" : [ ' },
-    `${accepted} is not JSON`,
-  ],
+  ['a text that begins like a list of events', { body: '{"data":[{' }, `${accepted} ${isNotJson}`],
+  ['a text that begins like a list with blanks', { body: '\n { "data" : [ ' }, `${accepted} ${isNotJson}`],
   [
     'a list with an event without a type',
     { body: '{"data":[{}]}' },
-    `${accepted} has another shape than documented: data[0].type: is missing`,
+    `${accepted} ${shape}[0].type: is missing`,
   ],
   [
     'a list of two invalid events',
     { body: '{"data":[1,{"type":5}]}' },
-    `${accepted} has another shape than documented: data[0]: must be an object; data[1].type: must be text`,
+    `${accepted} ${shape}[0]: must be an object; data[1].type: must be text`,
   ],
   [
-    'an object whose field data is not a list',
+    'an object with a number as data',
     { body: '{"data":5}' },
-    `${other} has another shape than documented: data: must be a list`,
+    `${other} ${shape}: must be a list`,
     { data: 5 },
   ],
-  [
-    'a text that contains a list of events',
-    { body: 'x{"data":[' },
-    `${other} is not JSON: x{"data":[`,
-    'x{"data":[',
-  ],
-  [
-    'a login page',
-    { body: '<title>Sign in</title>' },
-    `${other} is not JSON: Sign in`,
-    '<title>Sign in</title>',
-  ],
+  ['a text that contains a list', { body: 'x{"data":[' }, `${other} ${isNotJson}: x{"data":[`, 'x{"data":['],
+  ['a login page', { body: page }, `${other} ${isNotJson}: Sign in`, page],
   [
     'a list of events with an error',
     { body: '{"data":[],"error":"no"}' },
