@@ -125,93 +125,77 @@ const confirmation = (fields: object) => ({
   result: 'deny',
   ...fields,
 })
+const withContent = (type: string, ...content: object[]) => ({ type, content })
 const message = { type: 'user.message', content: text('x') }
 const system = { type: 'system.message', content: text('x') }
-const systemWith = (block: object) => [message, { type: 'system.message', content: [block] }]
+const [toolResult, interrupt] = [{ type: 'user.tool_result' }, { type: 'user.interrupt' }]
 
 describe('checks of events against the specification', () => {
   test.each<[string, object[]]>([
     ['a tool use id of 1 character', [confirmation({ tool_use_id: 'a' })]],
     ['a tool use id of 128 characters', [confirmation({ tool_use_id: '👍'.repeat(128) })]],
     ['a deny message of 10,000 characters', [confirmation({ deny_message: '👍'.repeat(10000) })]],
-    [
-      'unknown fields and content blocks',
-      [{ type: 'user.message', content: [{ type: 'image', source: 5 }], extra: [1] }],
-    ],
-    [
-      'tool results of an undocumented shape',
-      [{ type: 'user.tool_result' }, { type: 'user.custom_tool_result', content: 5 }],
-    ],
+    ['unknown fields', [{ ...message, extra: [1] }]],
+    ['unknown content blocks', [withContent('user.message', { type: 'image', source: 5 })]],
+    ['a tool result without an id', [toolResult]],
+    ['an undocumented content of a custom tool result', [{ type: 'user.custom_tool_result', content: 5 }]],
     ['a system message after a message', [message, system]],
-    ['a system message after a tool result', [{ type: 'user.tool_result' }, system]],
+    ['a system message after a tool result', [toolResult, system]],
   ])('events send accepts %s', async (_, events) => {
     const ended = await send([], { stdin: JSON.stringify(events), exchange: answering('{"data":[]}') })
     expect(ended).toMatchObject({ code: 0 })
     expect(parseEvents(ended)).toEqual(events)
   })
 
+  async function expectRefusal(events: unknown, problem: string): Promise<void> {
+    const ended = await send([], { stdin: JSON.stringify(events) })
+    expect(ended).toMatchObject({ code: 2, out: '', requests: [] })
+    expect(ended.err).toContain(problem)
+  }
+
+  test.each<[string, object, string]>([
+    ['with an empty tool use id', { tool_use_id: '' }, 'tool_use_id: must not be empty'],
+    ['with an id of 129 characters', { tool_use_id: '👍'.repeat(129) }, 'tool_use_id: must be at most 128'],
+    ['without a tool use id', { tool_use_id: undefined }, 'tool_use_id: is missing'],
+    ['with a result other than allow and deny', { result: 'maybe' }, 'result: must be allow or deny'],
+    [
+      'with a long message',
+      { deny_message: 'a'.repeat(10001) },
+      'deny_message: must be at most 10000 characters',
+    ],
+    [
+      'that allows with a message',
+      { result: 'allow', deny_message: 'no' },
+      'deny_message: is allowed only when',
+    ],
+  ])('events send exits with 2 and sends nothing for a confirmation %s', async (_, fields, problem) => {
+    await expectRefusal([message, confirmation(fields)], `events[1].${problem}`)
+  })
+
+  const misplaced = 'a system.message must come right after'
   test.each<[string, unknown, string]>([
     ['an empty list', [], 'events: must have at least one event'],
-    ['an empty tool use id', [confirmation({ tool_use_id: '' })], 'events[0].tool_use_id: must not be empty'],
-    [
-      'a tool use id of 129 characters',
-      [confirmation({ tool_use_id: '👍'.repeat(129) })],
-      'events[0].tool_use_id: must be at most 128 characters long',
-    ],
-    [
-      'a confirmation without a tool use id',
-      [confirmation({ tool_use_id: undefined })],
-      'events[0].tool_use_id: is missing',
-    ],
-    [
-      'a result other than allow and deny',
-      [confirmation({ result: 'maybe' })],
-      'events[0].result: must be allow or deny',
-    ],
-    [
-      'a deny message of 10,001 characters',
-      [message, confirmation({ deny_message: 'a'.repeat(10001) })],
-      'events[1].deny_message: must be at most 10000',
-    ],
-    [
-      'a deny message with the result allow',
-      [confirmation({ result: 'allow', deny_message: 'no' })],
-      "events[0].deny_message: is allowed only when result is 'deny'",
-    ],
     [
       'a text block without text',
-      [{ type: 'user.message', content: [{ type: 'text' }] }],
+      [withContent('user.message', { type: 'text' })],
       'content[0].text: is missing',
     ],
-    ['a system message as the first event', [system], 'events[0]: a system.message must come right after'],
+    ['a system message as the first event', [system], `events[0]: ${misplaced}`],
     ['two system messages', [message, system, system], 'events[1]: only one system.message is allowed'],
-    [
-      'a system message after an interrupt',
-      [{ type: 'user.interrupt' }, system],
-      'events[1]: a system.message must come right after',
-    ],
-    [
-      'a system message with an empty text',
-      systemWith({ type: 'text', text: '' }),
-      'events[1].content[0].text: must not be empty',
-    ],
-    [
-      'a system message with an image',
-      systemWith({ type: 'image' }),
-      'content[0].type: must be text blocks only',
-    ],
-    [
-      'an unknown event type',
-      [{ type: 'user.mesage' }],
-      "events[0].type: unknown event type 'user.mesage' (did you mean user.message?)",
-    ],
+    ['a system message after an interrupt', [interrupt, system], `events[1]: ${misplaced}`],
+    ['an unknown event type', [{ type: 'user.mesage' }], "'user.mesage' (did you mean user.message?)"],
     ['an event without a type', [{}], 'events[0].type: is missing'],
     ['an event that is not an object', [5], 'events[0]: must be an object'],
     ['events that are not a list', { events: {} }, 'events: must be a list'],
-  ])('events send exits with 2 and sends nothing for %s', async (_, events, said) => {
-    const ended = await send([], { stdin: JSON.stringify(events) })
-    expect(ended).toMatchObject({ code: 2, out: '', requests: [] })
-    expect(ended.err).toContain(said)
+  ])('events send exits with 2 and sends nothing for %s', (_, events, problem) =>
+    expectRefusal(events, problem),
+  )
+
+  test.each<[string, object, string]>([
+    ['an empty text', { type: 'text', text: '' }, '.text: must not be empty'],
+    ['an image', { type: 'image' }, '.type: must be text blocks only'],
+  ])('events send exits with 2 and sends nothing for a system message with %s', async (_, block, problem) => {
+    await expectRefusal([message, withContent('system.message', block)], `events[1].content[0]${problem}`)
   })
 
   test('events send reports all problems of the events together', async () => {
