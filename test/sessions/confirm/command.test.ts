@@ -103,58 +103,31 @@ describe('events confirm with ids or with events', () => {
   })
 
   const message = '{"type":"user.message","content":[]}'
-  test.each([
+  const recorded = JSON.stringify([bash('t1'), waitsFor('t1')])
+  const hasDecisions = 'the input already has the decisions: leave out --allow and --deny'
+  const isElsewhere = "unknown flag '--policy': 'parley events run' has this flag; without a task, it answers"
+  test.each<[what: string, argv: string[], said: string, stdin?: string, tty?: typeof both]>([
+    ['a message next to a confirmation', [], 'events[1] (user.message) is not', `[${one},${message}]`],
+    ['a message on line 3', [], 'line 3 (user.message) is not', `${one}\n\n${message}`],
+    ['an empty list', [], 'no tool use waits', '[]'],
+    ['confirmations next to --allow', ['--allow'], hasDecisions, one],
+    ['events without a decision', [], 'give --allow or --deny: without a terminal, parley cannot', recorded],
+    ['events on stdin of a terminal', [], 'to be prompted, use -i FILE or --pending', recorded, both],
     [
-      'a message next to a confirmation',
-      [],
-      `[${one},${message}]`,
-      'events[1] (user.message) is not a user.tool_confirmation',
-    ],
-    ['a message on line 3', [], `${one}\n\n${message}`, 'line 3 (user.message) is not'],
-    ['an empty list', [], '[]', 'no tool use waits'],
-    [
-      'confirmations next to --allow',
-      ['--allow'],
-      one,
-      'the input already has the decisions: leave out --allow and --deny',
-    ],
-    [
-      'recorded events without a decision',
-      [],
-      JSON.stringify([bash('t1'), waitsFor('t1')]),
-      'give --allow or --deny: without a terminal, parley cannot prompt',
-    ],
-    [
-      'recorded events on stdin of a terminal without a decision',
-      [],
-      JSON.stringify([bash('t1'), waitsFor('t1')]),
-      'stdin is not a terminal, so parley cannot prompt; to be prompted, use -i FILE or --pending',
-      { tty: both },
-    ],
-    [
-      '--no-stdin and ids without a decision',
+      '--no-stdin without a decision',
       ['t1', '--no-stdin'],
-      '',
       'with --no-stdin, parley cannot prompt',
-      { tty: both },
-    ],
-    ['a value that is not an event', ['--allow'], '"text"', 'events[0]: is not an event'],
-    ['ids and --pending', ['t1', '--pending', '--allow'], '', 'exclude each other'],
-    ['a message with --allow', ['t1', '--allow', '--message', 'x'], '', '--message works only with --deny'],
-    [
-      '--policy',
-      ['t1', '--policy', 'x.json'],
       '',
-      "unknown flag '--policy': 'parley events run' has this flag; without a task, it answers",
+      both,
     ],
+    ['a value that is not an event', ['--allow'], 'events[0]: is not an event', '"text"'],
+    ['ids and --pending', ['t1', '--pending', '--allow'], 'exclude each other'],
+    ['a message with --allow', ['t1', '--allow', '--message', 'x'], '--message works only with --deny'],
+    ['--policy', ['t1', '--policy', 'x.json'], isElsewhere],
   ])(
     'Q04: events confirm exits with 2 and sends nothing for %s',
-    async (_, argv, stdin, said, options: { tty?: typeof both } = {}) => {
-      const { code, out, err, requests } = await open().confirm(argv, {
-        stdinKind: 'pipe',
-        stdin,
-        ...options,
-      })
+    async (_, argv, said, stdin = '', tty = []) => {
+      const { code, out, err, requests } = await open().confirm(argv, { stdinKind: 'pipe', stdin, tty })
       expect({ code, out, requests }).toEqual({ code: 2, out: '', requests: [] })
       expect(err).toContain(said)
     },

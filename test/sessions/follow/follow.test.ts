@@ -1,10 +1,7 @@
-import { spawn } from 'node:child_process'
-import { once } from 'node:events'
-import { join } from 'node:path'
 import { afterEach, describe, expect, test } from 'vitest'
 import { createEmulator } from '../../../src/emulator/emulator.ts'
-import { childEnvironment } from '../../harness/environment.ts'
-import { answering, run, temporaryFolder } from '../../harness/run.ts'
+import { execute } from '../../harness/process.ts'
+import { answering, run } from '../../harness/run.ts'
 import { type ScriptedServer, serve } from '../../harness/server.ts'
 import {
   createSessionService,
@@ -14,8 +11,6 @@ import {
   type SessionScript,
   says,
 } from '../../harness/session-service.ts'
-
-const parley = join(import.meta.dirname, '../../../bin/parley.cjs')
 
 const say = (id: string, text: string) => says(text, { id })
 const idle = (id: string, reason: object): Event => ({ id, type: 'session.status_idle', stop_reason: reason })
@@ -61,33 +56,23 @@ function createScripted(
 }
 
 describe('events follow prints events until the session stops', () => {
+  const needsAction = (...ids: string[]) => idle('b', { type: 'requires_action', event_ids: ids })
+  const asks =
+    's1 waits for an answer\n  toolu_1: bash {"command":"ls"}\n  x\n  answer with: parley events confirm'
   test.each<[number, string, Event[], string]>([
     [0, 'the turn has ended', [say('a', 'hi'), done('b')], ''],
-    [
-      12,
-      'tool uses wait',
-      [usesTool('toolu_1'), idle('b', { type: 'requires_action', event_ids: ['toolu_1', 'x'] })],
-      's1 waits for an answer\n  toolu_1: bash {"command":"ls"}\n  x\n  answer with: parley events confirm',
-    ],
-    [
-      13,
-      'the idle event requires an action, but lists no ids',
-      [idle('a', { type: 'requires_action', event_ids: [] })],
-      'requires_action',
-    ],
-    [13, 'the service used up its retries', [idle('b', { type: 'retries_exhausted' })], 'retries_exhausted'],
-    [
-      13,
-      'the session was terminated',
-      [done('a'), { id: 'c', type: 'session.status_terminated' }],
-      'terminated',
-    ],
+    [12, 'tool uses wait', [usesTool('toolu_1'), needsAction('toolu_1', 'x')], asks],
+    [13, 'the idle event requires an action, but lists no ids', [needsAction()], 'requires_action'],
+    [13, 'it was terminated', [done('a'), { id: 'c', type: 'session.status_terminated' }], 'terminated'],
   ])(
     'events follow prints no event of a stopped session and exits with %i if %s',
     async (code, _, events, message) => {
-      const ended = await createScripted([events], [[[], 'stay']]).events('follow')
-      expect(ended).toMatchObject({ code, out: '' })
-      expect(ended.err).toContain(message)
+      const err = expect.stringContaining(message)
+      expect(await createScripted([events], [[[], 'stay']]).events('follow')).toMatchObject({
+        code,
+        out: '',
+        err,
+      })
     },
   )
 
@@ -194,72 +179,58 @@ describe('Y240: list that is read at an idle event', () => {
 })
 
 describe('events follow after failures', () => {
-  test.each([
-    ['the end of the stream', 'end'],
-    ['a reset', 'reset'],
-  ] as const)('events follow reconnects after %s and prints nothing on stderr', async (_, end) => {
-    const streams: [Event[], 'end' | 'reset' | 'stay'][] = [
-      [[], end],
-      [[say('a', 'hi'), done('b')], 'stay'],
-    ]
-    const { code, out, err } = await createScripted(
-      [[sent], [sent], [sent, say('a', 'hi'), done('b')]],
-      streams,
-    ).events('follow')
-    expect({ code, err, isPrinted: out.includes('hi') }).toEqual({ code: 0, err: '', isPrinted: true })
+  test('events follow reconnects after a reset and prints nothing on stderr', async () => {
+    const now = [say('a', 'hi'), done('b')]
+    const service = createScripted(
+      [[sent], [sent], [sent, ...now]],
+      [
+        [[], 'reset'],
+        [now, 'stay'],
+      ],
+    )
+    expect(await service.events('follow')).toMatchObject({
+      code: 0,
+      err: '',
+      out: expect.stringContaining('hi'),
+    })
   })
 
   test.each([['follow'], ['send', 'go', '--follow']])(
     'Y241: events %s exits with 4 if the followed session no longer exists',
     async (...words) => {
-      const streams: [Event[], 'end' | 'stay'][] = [
-        [[], 'end'],
-        [[], 'stay'],
-      ]
-      const { code, err } = await createScripted([[], 404], streams).events(...words, '--errors', 'json')
+      const service = createScripted(
+        [[], 404],
+        [
+          [[], 'end'],
+          [[], 'stay'],
+        ],
+      )
+      const { code, err } = await service.events(...words, '--errors', 'json')
       expect(code).toBe(4)
       expect(JSON.parse(err.trim().split('\n').at(-1) ?? '').error).toMatchObject({ exit: 4, status: 404 })
     },
   )
 
-  test.each([
+  const stopped = { exit: 15, kind: 'stopped' }
+  const message = 'the deadline passed while parley followed the session'
+  test.each<[string, 'lists' | 'streams', string[], object]>([
+    ['follow exits with 15 (no response to the list request)', 'lists', ['follow'], { ...stopped, message }],
+    ['follow exits with 15 (no response to the stream request)', 'streams', ['follow'], stopped],
     [
-      'events follow exits with 15 (no response to the list request)',
-      'lists',
-      ['follow'],
-      {
-        exit: 15,
-        kind: 'stopped',
-        sent: 'unknown',
-        message: 'the deadline passed while parley followed the session',
-      },
-    ],
-    [
-      'events follow exits with 15 (no response to the stream request)',
-      'streams',
-      ['follow'],
-      { exit: 15, kind: 'stopped' },
-    ],
-    [
-      'events send --follow exits with 9 and sends nothing',
+      'send --follow exits with 9 and sends nothing',
       'streams',
       ['send', 'x', '--follow'],
       { exit: 9, sent: 'no' },
     ],
   ])(
-    'Y215: if the deadline passes before parley has received any event of the session, %s',
+    'Y215: if the deadline passes before parley has received any event of the session, events %s',
     async (_, silent, argv, expected) => {
       const service = createSessionService({ [silent]: [{ fault: 'stall' }] })
       const { code, err } = await service.run(['events', ...argv, '--deadline', '60', '--errors', 'json'])
-      expect({ code, error: JSON.parse(err).error }).toMatchObject({
-        code: expected.exit,
-        error: {
-          retry: 'later',
-          deadline: true,
-          message: expect.stringContaining('the deadline passed'),
-          ...expected,
-        },
-      })
+      const { error } = JSON.parse(err)
+      const late = { retry: 'later', deadline: true, message: expect.stringContaining('the deadline passed') }
+      expect(error).toMatchObject({ ...late, ...expected })
+      expect(error.exit).toBe(code)
     },
   )
 
@@ -295,15 +266,8 @@ describe('events follow after failures', () => {
         ? socket.write('HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\n')
         : socket.write('HTTP/1.1 404 No\r\ncontent-length: 2\r\n\r\n{}'),
     )
-    const child = spawn(
-      process.execPath,
-      [parley, 'events', 'follow', '-s', 's', '--agents-url', server.url],
-      {
-        env: { ...childEnvironment, HOME: temporaryFolder(), PARLEY_API_KEY: 'k' },
-        stdio: 'ignore',
-      },
-    )
-    expect(await once(child, 'exit')).toEqual([4, null])
+    const argv = ['events', 'follow', '-s', 's', '--agents-url', server.url]
+    expect(await execute(argv)).toMatchObject({ code: 4, signal: null })
   })
 })
 
@@ -365,21 +329,9 @@ describe('events list prints the events of every page', () => {
   test.each<[string, string[], boolean, string, string]>([
     ['the newest events, oldest first', [], true, 'e5 e6 e7', ''],
     ['the first events with --order asc', ['--order', 'asc'], true, 'e0 e1 e2', ''],
-    ['the newest events, newest first, with --order desc', ['--order', 'desc'], true, 'e7 e6 e5', ''],
-    [
-      'a note with --order desc if the events have no times',
-      ['--order', 'desc'],
-      false,
-      'e7 e6 e5',
-      unproved('newest'),
-    ],
-    [
-      'a note with --order asc if the events have no times',
-      ['--order', 'asc'],
-      false,
-      'e0 e1 e2',
-      unproved('oldest'),
-    ],
+    ['the newest events first with --order desc', ['--order', 'desc'], true, 'e7 e6 e5', ''],
+    ['a note for --order desc without times', ['--order', 'desc'], false, 'e7 e6 e5', unproved('newest')],
+    ['a note for --order asc without times', ['--order', 'asc'], false, 'e0 e1 e2', unproved('oldest')],
   ])('events list --limit 3 prints %s', async (_, flags, hasTimes, expected, note) => {
     const history = Array.from({ length: 8 }, (_, i) => ({
       ...say(`e${i}`, 'x'),

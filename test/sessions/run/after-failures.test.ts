@@ -155,28 +155,6 @@ test.each([
   ]).toEqual([exit, 'yes', 'look-first', fix])
 })
 
-test('after a reply of unknown delivery, events run prints a confirm command, and a rerun continues after it', async () => {
-  const service = createWaitingSession({
-    posts: [
-      { type: 'user.tool_confirmation', nth: 1, fault: 'reset' },
-      { type: 'user.tool_confirmation', next: [running, says('done'), endTurn] },
-    ],
-  })
-  const unknown = await service.run([...allowing, '--errors', 'json'])
-  const { error } = JSON.parse(unknown.err.trim().split('\n').at(-1) as string)
-  expect([unknown.code, error.hints]).toEqual([
-    10,
-    [
-      "check with 'parley events list -s s1' before you answer again",
-      'answer with: parley events confirm -s s1 t1 --allow',
-      'or with --deny',
-    ],
-  ])
-  expect((await service.run(['events', 'confirm', '-s', 's1', 't1', '--allow'])).code).toBe(0)
-  const resumed = await service.run(error.resume)
-  expect(resumed.code, resumed.err).toBe(0)
-})
-
 const acceptedBehind503 = (): readonly PostRule[] => [
   {
     nth: 1,

@@ -55,6 +55,7 @@ describe('confirmation that gets a 500', () => {
     const first = await run([...line, ...report, '--deadline', '10m'])
     expect({ code: first.code, replies: replies() }, first.err).toEqual({ code: 10, replies: [[allowed]] })
     expect(first.err).toMatch(/^parley: it is not known whether the answer to t1 arrived: .*500$/m)
+    expect(first.err).toContain('answer with: parley events confirm -s s1 t1 --allow\n')
     expect(requests.at(-1)?.at).toBeLessThan(31_000)
     const session = ['-s', 's1', '--no-stdin']
     const resume = ['events', 'run', ...session, ...line.slice(3), ...report, '--deadline', '10m']
