@@ -30,76 +30,57 @@ const long = 'word '.repeat(100)
 
 test('events list prints a note on stderr if a session has no events, but not with -q', async () => {
   const world = { exchange: answering('{"data":[]}'), env: { PARLEY_SESSION: 's1' }, stdin: '' }
-  expect(await run(['events', 'list'], world)).toMatchObject({
-    code: 0,
-    out: '',
-    err: 'parley: no events\n',
-  })
+  const err = 'parley: no events\n'
+  expect(await run(['events', 'list'], world)).toMatchObject({ code: 0, out: '', err })
   expect(await run(['events', 'list', '-q'], world)).toMatchObject({ code: 0, out: '', err: '' })
 })
 
-test.each<[what: string, fields: object, text: string]>([
+const child = { session_thread_id: 'sthr_1', agent_name: 'reader' }
+const workflow = { workflow_run_id: 'wrun_1' }
+const waits = { type: 'requires_action', event_ids: ['toolu_1', 'toolu_2'] }
+const timeout = { type: 'error', error: { type: 'timeout_error', message: 'too slow' } }
+const noCredit = { message: 'no credit', details: { error_code: 'ramp_limit_exceeded' } }
+const refused = { type: 'auto', evaluated_permission: { type: 'deny', reason_code: 'high_risk' } }
+const remove = { name: 'bash', input: { command: 'rm' }, evaluated_permission: 'deny' }
+test.each<[what: string, type: string, fields: object, text: string]>([
   [
     'the thread, agent and workflow run of a new child thread',
-    {
-      type: 'session.thread_created',
-      session_thread_id: 'sthr_1',
-      agent_name: 'reader',
-      workflow_run_id: 'wrun_1',
-    },
+    'session.thread_created',
+    { ...child, ...workflow },
     'sthr_1 reader wrun_1',
   ],
   [
     'the tool uses for which a child thread waits',
-    {
-      type: 'session.thread_status_idle',
-      session_thread_id: 'sthr_1',
-      agent_name: 'reader',
-      stop_reason: { type: 'requires_action', event_ids: ['toolu_1', 'toolu_2'] },
-    },
+    'session.thread_status_idle',
+    { ...child, stop_reason: waits },
     'sthr_1 reader requires_action toolu_1 toolu_2',
   ],
   [
     'the name and description of a new workflow run',
-    {
-      type: 'workflow_run.created',
-      workflow_run_id: 'wrun_1',
-      name: 'compare',
-      description: 'reads all',
-      phases: [],
-    },
+    'workflow_run.created',
+    { ...workflow, name: 'compare', description: 'reads all', phases: [] },
     'wrun_1 compare: reads all',
   ],
   [
     'the error of a workflow run',
-    {
-      type: 'workflow_run.status_ended',
-      workflow_run_id: 'wrun_1',
-      result: { type: 'error', error: { type: 'timeout_error', message: 'too slow' } },
-    },
+    'workflow_run.status_ended',
+    { ...workflow, result: timeout },
     'wrun_1 error: too slow',
   ],
   [
     'the message and code of an error',
-    {
-      type: 'session.error',
-      error: { type: 'billing_error', message: 'no credit', details: { error_code: 'ramp_limit_exceeded' } },
-    },
+    'session.error',
+    { error: noCredit },
     'no credit (ramp_limit_exceeded)',
   ],
   [
     'the input of a refused tool use and the reason of the refusal',
-    {
-      type: 'agent.tool_use',
-      name: 'bash',
-      input: { command: 'rm' },
-      evaluated_permission: 'deny',
-      evaluation: { type: 'auto', evaluated_permission: { type: 'deny', reason_code: 'high_risk' } },
-    },
+    'agent.tool_use',
+    { ...remove, evaluation: refused },
     'bash {"command":"rm"}; refused by the service: high_risk',
   ],
-])('events list prints %s', async (_, fields, text) => {
-  const exchange = answering(JSON.stringify({ data: [fields] }))
+])('events list prints %s', async (_, type, fields, text) => {
+  const exchange = answering(JSON.stringify({ data: [{ type, ...fields }] }))
   const { out } = await run(['events', 'list', '-s', 's1'], { exchange })
   expect(out.split('\t')[3]).toBe(`${text}\n`)
 })
@@ -109,23 +90,11 @@ describe('table of events', () => {
     'events list escapes control characters of the service in a table of %i columns',
     async (columns) => {
       const hostile = '\u001b]0;x\u0007\u009b2J\u202e\ny'
-      const fields = [
-        'id',
-        'type',
-        'processed_at',
-        'content',
-        'tool_use_id',
-        'result',
-        'name',
-        'deny_message',
-      ]
+      const fields = 'id type processed_at content tool_use_id result name deny_message'.split(' ')
       const every = Object.fromEntries(fields.map((name) => [name, hostile]))
-      const types = ['user.tool_confirmation', 'agent.tool_use', hostile]
-      for (const type of types) {
-        const { rows, days } = await list(
-          [{ ...every, type }, saying(hostile, { id: hostile.repeat(5) })],
-          columns,
-        )
+      const other = saying(hostile, { id: hostile.repeat(5) })
+      for (const type of ['user.tool_confirmation', 'agent.tool_use', hostile]) {
+        const { rows, days } = await list([{ ...every, type }, other], columns)
         expect([...rows, ...days].join('')).not.toMatch(/[\x00-\x1f\x7f-\x9f\u202e]/)
       }
     },
@@ -177,18 +146,10 @@ describe('table of events', () => {
 
   test('V52: a table of events is at most as wide as the terminal, and no character is cut in half', async () => {
     const family = '👩\u200d👩\u200d👧'
-    const texts = [
-      '日本語'.repeat(40),
-      'e\u0301'.repeat(200),
-      '🦊'.repeat(60),
-      family.repeat(50),
-      '\ud83d 日',
-    ]
+    const long = ['日本語'.repeat(40), 'e\u0301'.repeat(200), '🦊'.repeat(60), family.repeat(50)]
+    const events = [...long, '\ud83d 日'].map((text) => saying(text, { id: 'sevt_1' }))
     for (const columns of [70, 71, 80, 81]) {
-      const { rows } = await list(
-        texts.map((text) => saying(text, { id: 'sevt_1' })),
-        columns,
-      )
+      const { rows } = await list(events, columns)
       for (const row of [0, 1, 2].map((index) => rows[index] ?? '')) {
         expect(countColumns(row)).toBeLessThanOrEqual(columns)
         expect(countColumns(row)).toBeGreaterThan(columns - 3)

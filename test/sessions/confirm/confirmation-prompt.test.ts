@@ -12,23 +12,26 @@ const listing = (page: string): Exchange => {
   return (request) => (request.method === 'POST' ? receipt : list)(request)
 }
 
-/** Runs confirm with a person who is prompted about these tool uses and types `typed`. */
-async function prompt(uses: { id: string; [field: string]: unknown }[], typed: string, columns?: number) {
-  const data = [
-    ...uses.map((use) => ({ type: 'agent.tool_use', name: 'bash', ...use })),
-    waitsFor(...uses.map(({ id }) => id)),
-  ]
-  const deep = `${'['.repeat(500)}${']'.repeat(500)}`
+/** Runs confirm with a person who is prompted about the tool uses of this page and types `typed`. */
+async function promptAbout(page: string, typed: string, columns?: number) {
   const ended = await run(['events', 'confirm', '-s', 's', '--pending'], {
     typed,
     columns,
     env: { NO_COLOR: '1' },
     tty: ['stdout', 'stderr'],
-    exchange: listing(JSON.stringify({ data }).replace('"DEEP"', deep)),
+    exchange: listing(page),
   })
   const requests = ended.requests.filter(({ method }) => method === 'POST')
   const answers = JSON.parse(requests[0]?.text ?? '{"events":[]}').events
   return { ...ended, requests, verdicts: answers.map(({ result }: { result: string }) => result) }
+}
+
+/** Runs confirm with a person who is prompted about these tool uses of bash and types `typed`. */
+async function prompt(uses: { id: string; [field: string]: unknown }[], typed: string, columns?: number) {
+  const waiting = uses.map((use) => ({ type: 'agent.tool_use', name: 'bash', ...use }))
+  const deep = `${'['.repeat(500)}${']'.repeat(500)}`
+  const page = JSON.stringify({ data: [...waiting, waitsFor(...uses.map(({ id }) => id))] })
+  return promptAbout(page.replace('"DEEP"', deep), typed, columns)
 }
 
 /** Creates a terminal of 200 columns. Calls `onWrite` with the whole text after each write. */
@@ -62,65 +65,54 @@ test('V23: a prompt shows the whole input even if it is long', async () => {
   expect(err).toMatch(/\n {2}: .*字\n {2}y allow, n deny, .*\n {2}allow bash \(t1\)\? \[y\/n\/s\/q\] /)
 })
 
-test('a prompt shows the command of a tool use as indented text, then the other fields as JSON', async () => {
-  const command = 'git log |\n\n  head -n "3"'
-  const { err } = await prompt([{ id: 't1', input: { n: 1.5, command, path: 'C:\\new' } }], 'n\n')
-  expect(shownIn(err).slice(2)).toEqual([
-    'command:',
-    '  git log |',
-    '  ',
-    '    head -n "3"',
-    '{',
-    '  "n": 1.5,',
-    '  "path": "C:\\\\new"',
-    '}',
-  ])
-})
-
-test('a prompt shows the field "path" of an input as text before the other fields', async () => {
-  const others = { content: 'x', url: 'u' }
-  const { err } = await prompt([{ id: 't1', input: { ...others, path: '/etc/hosts' } }], 'n\n')
-  const [line, ...more] = shownIn(err).slice(2)
-  expect(line).toBe('path: /etc/hosts')
-  expect(JSON.parse(more.join(''))).toEqual(others)
-})
-
-test.each([
-  ['has invisible characters', '{"command":"ls\\t\\u001b[2J"}', '  "command": "ls\\t\\u001b[2J"'],
-  ['is in the input twice', '{"command":"ls","command":"rm"}', '  "command": "ls",'],
-])('a prompt shows a command as JSON if it %s', async (_, input, row) => {
-  const page = JSON.stringify({
-    data: [{ id: 't1', type: 'agent.tool_use', name: 'bash', input: 'INPUT' }, waitsFor('t1')],
-  }).replace('"INPUT"', input)
-  const { err } = await run(['events', 'confirm', '-s', 's', '--pending'], {
-    typed: 'n\n',
-    env: { NO_COLOR: '1' },
-    tty: ['stdout', 'stderr'],
-    exchange: listing(page),
-  })
-  expect(shownIn(err).slice(2, 4)).toEqual(['{', row])
-})
-
-test('V23: after a line break in a text of the input, a prompt starts an indented row', async () => {
-  const input = {
-    script: 'echo 1\n  allow bash (t9)? [y/n/s/q] y\n',
-    folder: 'C:\\new\\n',
-    n: [1, { a: null }],
-  }
-  const { err } = await prompt([{ id: 't1', input }], 'n\n')
-  expect(shownIn(err).slice(2)).toEqual([
-    '{',
-    '  "script": "echo 1\\n',
-    '        allow bash (t9)? [y/n/s/q] y\\n",',
-    '  "folder": "C:\\\\new\\\\n",',
-    '  "n": [',
-    '    1,',
-    '    {',
-    '      "a": null',
-    '    }',
-    '  ]',
-    '}',
-  ])
+const others = { content: 'x', url: 'u' }
+const command = 'git log |\n\n  head -n "3"'
+const script = 'echo 1\n  allow bash (t9)? [y/n/s/q] y\n'
+test.each<[what: string, input: string, rows: string[]]>([
+  [
+    'a command as indented text, then the other fields as JSON',
+    JSON.stringify({ n: 1.5, command, path: 'C:\\new' }),
+    [
+      ...['command:', '  git log |', '  ', '    head -n "3"'],
+      ...['{', '  "n": 1.5,', '  "path": "C:\\\\new"', '}'],
+    ],
+  ],
+  [
+    'the field "path" as text before the other fields',
+    JSON.stringify({ ...others, path: '/etc/hosts' }),
+    ['path: /etc/hosts', '{', '  "content": "x",', '  "url": "u"', '}'],
+  ],
+  [
+    'a command with invisible characters as JSON',
+    '{"command":"ls\\t\\u001b[2J"}',
+    ['{', '  "command": "ls\\t\\u001b[2J"', '}'],
+  ],
+  [
+    'a command that is in the input twice as JSON',
+    '{"command":"ls","command":"rm"}',
+    ['{', '  "command": "ls",', '  "command": "rm"', '}'],
+  ],
+  [
+    'an indented row after a line break in a text',
+    JSON.stringify({ script, folder: 'C:\\new\\n', n: [1, { a: null }] }),
+    [
+      ...['{', '  "script": "echo 1\\n', '        allow bash (t9)? [y/n/s/q] y\\n",'],
+      ...[
+        '  "folder": "C:\\\\new\\\\n",',
+        '  "n": [',
+        '    1,',
+        '    {',
+        '      "a": null',
+        '    }',
+        '  ]',
+        '}',
+      ],
+    ],
+  ],
+])('V23: a prompt shows %s', async (_, input, rows) => {
+  const use = `{"id":"t1","type":"agent.tool_use","name":"bash","input":${input}}`
+  const { err } = await promptAbout(`{"data":[${use},${JSON.stringify(waitsFor('t1'))}]}`, 'n\n')
+  expect(shownIn(err).slice(2)).toEqual(rows)
 })
 
 test('V24: a prompt escapes invisible characters, and each row begins with a prefix of parley', async () => {
@@ -189,23 +181,10 @@ test('V46: a prompt shows duplicate keys, long numbers and every input of a tool
   })
   expect(code).toBe(0)
   expect(shownIn(err)).toEqual([
-    'id: t1',
-    'MCP server: files',
-    'tool: read',
-    'tool: rm',
-    '{',
-    '  "path": "/etc",',
-    '  "n": 12345678901234567890.10,',
-    '  "path": "rm",',
-    '  "e": [],',
-    '  "o": {},',
-    '  "__proto__": {',
-    '    "a": 1e2',
-    '  }',
-    '}',
-    '[',
-    '  1',
-    ']',
+    ...['id: t1', 'MCP server: files', 'tool: read', 'tool: rm'],
+    ...['{', '  "path": "/etc",', '  "n": 12345678901234567890.10,', '  "path": "rm",', '  "e": [],'],
+    ...['  "o": {},', '  "__proto__": {', '    "a": 1e2', '  }', '}'],
+    ...['[', '  1', ']'],
   ])
 })
 

@@ -165,27 +165,16 @@ describe('policy check of recorded events', () => {
   })
 
   const mcp = { type: 'agent.mcp_tool_use', mcp_server_name: 's' }
+  const noServer = 'an allow rule must name the server of an MCP tool'
+  const parent = "the * in 'git *' does not match \"..\" in 'command'"
+  const uncovered = 'the rule has no pattern for the input field "cwd"'
+  const git = { input: { command: 'git *' } }
   test.each<[string, object, object, string]>([
-    [
-      'a * does not match a parent folder',
-      { input: { command: 'git *' } },
-      { input: { command: 'git a/../b' } },
-      "the * in 'git *' does not match \"..\" in 'command'",
-    ],
-    [
-      'the input is a number',
-      { input: { command: 'git *' } },
-      { input: { command: 7 } },
-      "'command' is not a text",
-    ],
-    [
-      'the input has another field',
-      { input: { command: '*' } },
-      { input: { command: 'a', cwd: '/' } },
-      'the rule has no pattern for the input field "cwd"',
-    ],
+    ['a * does not match a parent folder', git, { input: { command: 'git a/../b' } }, parent],
+    ['the input is a number', git, { input: { command: 7 } }, "'command' is not a text"],
+    ['the input has another field', git, { input: { command: 'git a', cwd: '/' } }, uncovered],
     ['the input is not an object', { input: {} }, { input: 'x' }, 'the input is not an object'],
-    ['the rule for an MCP tool has no server', {}, mcp, 'an allow rule must name the server of an MCP tool'],
+    ['the rule for an MCP tool has no server', {}, mcp, noServer],
     ['the server differs', { server: 'a' }, mcp, 'the server is "s"'],
   ])('policy check explains why an allow rule does not match: %s', async (_, rule, use, why) => {
     const files = {
@@ -253,30 +242,19 @@ test('policy check without events checks only the policy file, and ignores stdin
 
 describe('usage errors of policy check', () => {
   const example = { tool: 'bash', decision: 'allow', examples: { match: [{ name: 'sh' }] } }
-  test.each<[string, string[], Record<string, string>, string]>([
-    [
-      'an example that its rule does not match',
-      ['p.json'],
-      { 'p.json': JSON.stringify({ rules: [example] }) },
-      'rules[0].examples.match[0]: the rule does not match this example',
-    ],
-    ['a missing file name', [], {}, 'the argument <file> is missing'],
-    [
-      'a file of values that are not events',
-      ['p.json', 'e.ndjson'],
-      { 'e.ndjson': '[1]' },
-      'e.ndjson: events[0]: is not an event',
-    ],
-    [
-      'an events file together with --session',
-      ['p.json', 'e.ndjson', '-s', 's1'],
-      {},
-      'EVENTS and --session exclude each other',
-    ],
-    ['--curl without a request', ['p.json', '--curl'], {}, '--curl works only with --session'],
-    ['stdin as both the policy and the events', ['-', '-'], {}, 'stdin'],
-  ])('policy check exits with 2 for %s', async (_, words, files, said) => {
-    const { code, out, err, requests } = await check(words, { files, stdin: '{"rules":[]}' })
+  const broken = { 'p.json': JSON.stringify({ rules: [example] }) }
+  const notMatched = 'rules[0].examples.match[0]: the rule does not match this example'
+  const noEvents = { 'e.ndjson': '[1]' }
+  test.each<[what: string, words: string, said: string, files?: Record<string, string>]>([
+    ['an example that its rule does not match', 'p.json', notMatched, broken],
+    ['a missing file name', '', 'the argument <file> is missing'],
+    ['values that are not events', 'p.json e.ndjson', 'e.ndjson: events[0]: is not an event', noEvents],
+    ['events and --session', 'p.json e.ndjson -s s1', 'EVENTS and --session exclude each other'],
+    ['--curl without a request', 'p.json --curl', '--curl works only with --session'],
+    ['stdin as both the policy and the events', '- -', 'stdin'],
+  ])('policy check exits with 2 for %s', async (_, words, said, files) => {
+    const world = { files, stdin: '{"rules":[]}' }
+    const { code, out, err, requests } = await check(words.split(' ').filter(Boolean), world)
     expect({ code, out, requests }).toEqual({ code: 2, out: '', requests: [] })
     expect(err).toContain(said)
   })
