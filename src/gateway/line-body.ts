@@ -1,6 +1,6 @@
 import { listAnswerWarnings } from '../content/answer-checks.ts'
 import { buildRequestBody, type MessagePart } from '../content/body.ts'
-import type { ArgumentInputs } from '../content/prompt.ts'
+import type { ArgumentInputs, ParsedBatchLine } from '../content/prompt.ts'
 import type { AnswerSchema } from '../content/schema/schema.ts'
 import { addAnswerUsage, type BatchLineUsage } from '../content/tokens.ts'
 import type { Context } from '../context.ts'
@@ -12,8 +12,6 @@ import type { endpoints } from '../wire/endpoints.ts'
 import type { AnswerSummary } from '../wire/gateway/answer-forms.ts'
 import { type BodyFlags, createBodyParts } from './body-flags.ts'
 import type { AnswerPartReader, ContinuedAnswer, RequestAnswerPart } from './continued-answer.ts'
-
-export type ParsedBatchLine = { model?: string } & ({ prompt: string } | { body: string })
 
 export interface BatchLineRequest {
   model: string
@@ -40,17 +38,14 @@ export interface RunningBatchLine {
   spent: BatchLineUsage
 }
 
-export interface BatchLineAnswerReader<T> extends AnswerPartReader<T> {
-  addReceived(failure: CliError): CliError | undefined
-}
-
 export type BatchLineSender = Awaited<ReturnType<typeof createBatchLineSender>>
 
 interface LineReading<T> {
   model: string
   line: RunningBatchLine
   answer: ContinuedAnswer
-  reader: BatchLineAnswerReader<T>
+  reader: AnswerPartReader<T>
+  addReceived(failure: CliError): CliError | undefined
   requireNext(): void
 }
 
@@ -89,8 +84,8 @@ export async function createBatchLineSender(
     },
     countAnswer: ({ spent }: RunningBatchLine, summary: AnswerSummary) =>
       addAnswerUsage(spent, context.reportData, summary),
-    async receive<T>({ model, line: { spent }, answer, reader, requireNext }: LineReading<T>) {
-      const onAttempt = () => void spent.attempts++
+    async receive<T>({ model, line, answer, reader, addReceived, requireNext }: LineReading<T>) {
+      const onAttempt = () => void line.spent.attempts++
       const send: RequestAnswerPart = (body, read) =>
         caller.call(endpoint, { ...createParts({ model, body }), onAttempt }, read)
       try {
@@ -99,7 +94,7 @@ export async function createBatchLineSender(
         const { model, stopReason } = end.summary
         return { value, model, stopReason, warning: listAnswerWarnings(end).join('; ') || undefined }
       } catch (error) {
-        throw answer.isWhole ? error : (reader.addReceived(toFailure(error)) ?? error)
+        throw answer.isWhole ? error : (addReceived(toFailure(error)) ?? error)
       }
     },
   }

@@ -74,6 +74,8 @@ export interface ProcessInfo {
 
 interface OutputTargetOptions {
   replaces?: boolean
+  /** If true, a device, a pipe and an open descriptor are refused. */
+  isRegular?: boolean
   folderHint?: string
   consequence?: string | undefined
 }
@@ -86,7 +88,12 @@ interface OutputTargetOptions {
 export function findOutputTarget(
   host: Omit<ProcessInfo, 'env'>,
   name: string,
-  { replaces = true, folderHint = 'name a file in it', consequence }: OutputTargetOptions = {},
+  {
+    replaces = true,
+    isRegular = false,
+    folderHint = 'name a file in it',
+    consequence,
+  }: OutputTargetOptions = {},
 ) {
   if (name === '') throw usageError('a file must have a name')
   const path = toAbsolutePath(host, name)
@@ -96,6 +103,7 @@ export function findOutputTarget(
     if (stat?.isDirectory() || endsInSeparator(name, host.platform))
       throw failure(`it is a folder: ${folderHint}`)
     const isDirect = (stat !== undefined && !stat.isFile()) || isDescriptorPath(path)
+    if (isDirect && isRegular) throw failure('it is not a regular file')
     const obstacle = isDirect ? undefined : findReplaceProblem(path, host.uid, replaces)
     if (obstacle) throw failure(obstacle)
     const folder = dirname(path)

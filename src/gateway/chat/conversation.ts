@@ -26,7 +26,8 @@ interface Turn {
  */
 export async function openConversation(context: Context, name: string) {
   const { input, messages, cleanups, flags, deadline } = context
-  const target = findThreadFile(context, name)
+  const consequence = 'nothing was sent'
+  const target = resolveRealPath(findOutputTarget(context.host, name, { isRegular: true, consequence }).path)
 
   const read = async () => {
     if (!existsSync(target)) return undefined
@@ -56,10 +57,7 @@ export async function openConversation(context: Context, name: string) {
     requireLock,
     unchangedNote: `${toOneLine(name)} ${given ? 'is unchanged' : 'was not created'}`,
     async addTurn({ question, answer, role, system, model }: Turn): Promise<void> {
-      let isAdded = false
-      const hooks = {
-        onInterrupt: () => (isAdded ? undefined : 'the answer was not added to the --thread file'),
-      }
+      const notAdded = 'the answer was not added to the --thread file'
       const add = async () => {
         if (answer.trim() === '')
           return messages.note(`${name}: the answer has no text, so nothing was added`)
@@ -77,15 +75,12 @@ export async function openConversation(context: Context, name: string) {
           mode: 0o600,
           uid: context.host.uid,
         })
-        isAdded = true
       }
       try {
-        await context.tracker.during(hooks, add)
+        await context.tracker.during({ onInterrupt: () => notAdded }, add)
       } catch (error) {
-        const failure = new CliError('file', toFileFailure(error, name).message, {
-          sent: 'yes',
-          consequence: 'the answer was not added to the --thread file',
-        })
+        const { message } = toFileFailure(error, name)
+        const failure = new CliError('file', message, { sent: 'yes', consequence: notAdded })
         throw saveAnswerAfterFailure(context, failure, Buffer.from(answer), 'txt')
       } finally {
         held?.release()
@@ -105,11 +100,4 @@ function requireConversation(thread: object, name: string): void {
   throw new CliError('file', `${name}: it is not a conversation, because it has no "contents"`, {
     consequence: 'nothing was sent',
   })
-}
-
-function findThreadFile({ host }: Context, name: string): string {
-  const consequence = 'nothing was sent'
-  const { path, isDirect } = findOutputTarget(host, name, { consequence })
-  if (isDirect) throw new CliError('file', `${name}: it is not a regular file`, { consequence })
-  return resolveRealPath(path)
 }

@@ -3,7 +3,7 @@ import {
   describeCutAnswer,
   describeUnmetRequirement,
 } from '../../content/answer-checks.ts'
-import { readArgumentInputs } from '../../content/prompt.ts'
+import { type ParsedBatchLine, readArgumentInputs } from '../../content/prompt.ts'
 import type { AnswerSchema, SchemaMismatch } from '../../content/schema/schema.ts'
 import { readTokenUsage } from '../../content/tokens.ts'
 import type { Context } from '../../context.ts'
@@ -17,13 +17,16 @@ import { type AnswerDecoder, createAnswerDecoder } from '../../wire/gateway/answ
 import { createResponseError } from '../../wire/problem/problem.ts'
 import { parseReceivedBody } from '../../wire/received-json.ts'
 import { readAnswerBody } from '../answer-body.ts'
-import { type AnswerPart, ContinuedAnswer, joinResponseBodies } from '../continued-answer.ts'
 import {
-  type BatchLineAnswerReader,
+  type AnswerPart,
+  type AnswerPartReader,
+  ContinuedAnswer,
+  joinResponseBodies,
+} from '../continued-answer.ts'
+import {
   type BatchLineRequest,
   type BatchLineSender,
   createBatchLineSender,
-  type ParsedBatchLine,
   type RunningBatchLine,
 } from '../line-body.ts'
 import { type ChatOptions, chooseChatModel, loadSchemaModule } from './chat.ts'
@@ -85,19 +88,26 @@ class ChatLine {
     return answer
   }
 
+  /** If nothing of the last answer was received, returns the failure with the answer before it. */
   addReceived(failure: CliError): CliError | undefined {
-    return this.#answers.at(-1)?.addReceived(failure)
+    for (const answer of this.#answers.toReversed()) {
+      const found = answer.addReceived(failure)
+      if (found) return found
+    }
+    return undefined
   }
 
   async #query(index: number, body: Uint8Array, line: RunningBatchLine, requireNext: () => void) {
     const { model } = this
+    const addReceived = (failure: CliError) => this.addReceived(failure)
     const { [index]: known, [index - 1]: previous } = this.#answers
     if (known?.mismatch) return known.mismatch
     if (!known) requireRetry(previous?.mismatch, requireNext)
-    const reader = known ?? new ReceivedParts(body, line, this.#rules, previous)
+    const reader = known ?? new ReceivedParts(body, line, this.#rules)
     this.#answers[index] = reader
     const { answer } = reader
-    const { value, ...facts } = await this.#rules.caller.receive({ model, line, answer, reader, requireNext })
+    const reading = { model, line, answer, reader, addReceived, requireNext }
+    const { value, ...facts } = await this.#rules.caller.receive(reading)
     if (!('failure' in value)) return { ...facts, content: value }
     reader.mismatch = value
     return value
@@ -115,12 +125,11 @@ function requireRetry(mismatch: SchemaMismatch | undefined, requireNext: () => v
 
 type LineContent = { text: string } | { json: string } | { response: string }
 
-class ReceivedParts implements BatchLineAnswerReader<LineContent | SchemaMismatch> {
+class ReceivedParts implements AnswerPartReader<LineContent | SchemaMismatch> {
   readonly answer: ContinuedAnswer
   mismatch: SchemaMismatch | undefined
   readonly #line: RunningBatchLine
   readonly #rules: ChatLineRules
-  readonly #previous: ReceivedParts | undefined
   #text = ''
   #pieces: string[] = []
   readonly #bodies: { bytes: Uint8Array; contentType: string }[] = []
@@ -130,16 +139,10 @@ class ReceivedParts implements BatchLineAnswerReader<LineContent | SchemaMismatc
    */
   #decoder: AnswerDecoder | undefined
 
-  constructor(
-    body: Uint8Array,
-    line: RunningBatchLine,
-    rules: ChatLineRules,
-    previous: ReceivedParts | undefined,
-  ) {
+  constructor(body: Uint8Array, line: RunningBatchLine, rules: ChatLineRules) {
     this.answer = new ContinuedAnswer(body)
     this.#line = line
     this.#rules = rules
-    this.#previous = previous
   }
 
   async read(response: HttpResponse): Promise<AnswerPart> {
@@ -205,7 +208,7 @@ class ReceivedParts implements BatchLineAnswerReader<LineContent | SchemaMismatc
   addReceived(failure: CliError): CliError | undefined {
     // The failure's details already contain the body of an error response, so the body is not added again.
     const answer = this.#received || (failure.details.body === undefined ? this.#readUnread() : '')
-    return answer === '' ? this.#previous?.addReceived(failure) : failure.with({ answer })
+    return answer === '' ? undefined : failure.with({ answer })
   }
 
   #readUnread(): string {

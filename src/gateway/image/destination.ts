@@ -83,14 +83,11 @@ async function createFileDestination(
 ): Promise<ImageDestination> {
   const { host, messages, cleanups } = context
   const folderHint = `-o ${quoteForShell(`${name}/`)} saves images in it`
-  const findRegularFile = (consequence?: string) => {
-    const { path, isDirect } = findOutputTarget(host, name, { replaces, folderHint, consequence })
-    if (isDirect) throw new CliError('file', `${name}: it is not a regular file`, { consequence })
-    return path
-  }
-  findRegularFile('nothing was sent')
+  const findTarget = (consequence?: string) =>
+    findOutputTarget(host, name, { replaces, isRegular: true, folderHint, consequence }).path
+  findTarget('nothing was sent')
   async function createNamed(bytes: Uint8Array): Promise<string> {
-    if (!(await writeLargeFileAtomically(findRegularFile(), { bytes, replaces, uid: host.uid, cleanups })))
+    if (!(await writeLargeFileAtomically(findTarget(), { bytes, replaces, uid: host.uid, cleanups })))
       throw new CliError('file', `${name}: it was created meanwhile, so parley does not overwrite it`)
     return name
   }

@@ -21,7 +21,7 @@ import {
   type RequestAnswerPart,
 } from '../continued-answer.ts'
 import { createImageReader, type ImageReader } from './answer.ts'
-import { type ImageDestination, openImageDestination } from './destination.ts'
+import { openImageDestination } from './destination.ts'
 import { createImageName, readPromptOfBody } from './name.ts'
 import { type ImageSaveOptions, printImagePath, printResultLine, saveImages } from './saving.ts'
 
@@ -41,7 +41,10 @@ export async function runImage(context: Context, flags: ImageOptions, words: str
   const { given, turn, text, system } = await readPromptInputs(context, options, words)
   const body = await buildRequestBody({ ...createBodyParts(options, { system }), given, turn })
   const fileStem = createImageName(text || (await readPromptOfBody(body)))
-  const destination = await openDestination(context, options, fileStem)
+  const { raw, dryRun, curl } = context.flags
+  const { output, force: replaces = false } = options
+  const destination =
+    raw || dryRun || curl ? undefined : await openImageDestination(context, { output, fileStem, replaces })
 
   const caller = createServiceCaller(context, settings)
   const parts = { params: { family: values.family, model }, body }
@@ -65,7 +68,7 @@ export async function runImage(context: Context, flags: ImageOptions, words: str
 
   async function read(response: HttpResponse): Promise<AnswerPart> {
     // With `--raw`, the printed bytes show the progress, so no spinner is needed.
-    if (!context.flags.raw) spinner.show('waiting for the image')
+    if (!raw) spinner.show('waiting for the image')
     try {
       return await reading.read(response)
     } finally {
@@ -77,7 +80,7 @@ export async function runImage(context: Context, flags: ImageOptions, words: str
     const failure = await reading.finish()
     response.accept()
     try {
-      const save = () => saveAnswer(context, reading, options.output)
+      const save = () => saveAnswer(context, reading, output)
       if (destination) await context.tracker.during(lostImages, save)
     } finally {
       printTexts(context, texts.splice(0))
@@ -106,15 +109,6 @@ export function chooseImageModel({ model }: Pick<ImageOptions, 'model'>, setting
   const setup = `'parley config init${profile}' prompts for the address and the model, or `
   const ways = `give -m NAME, set PARLEY_IMAGE_MODEL, or run 'parley config set${profile} imageModel NAME'`
   throw usageError(`no image model: ${settings.values.baseUrl === undefined ? setup : ''}${ways}`)
-}
-
-async function openDestination(
-  context: Context,
-  { output, force: replaces = false }: ImageOptions,
-  fileStem: string,
-): Promise<ImageDestination | undefined> {
-  const { raw, dryRun, curl } = context.flags
-  return raw || dryRun || curl ? undefined : openImageDestination(context, { output, fileStem, replaces })
 }
 
 const lostImages = { onInterrupt: () => 'the answer was received; images without a printed path are lost' }

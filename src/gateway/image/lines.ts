@@ -1,6 +1,6 @@
 import { statSync } from 'node:fs'
 import { basename } from 'node:path'
-import { readArgumentInputs } from '../../content/prompt.ts'
+import { type ParsedBatchLine, readArgumentInputs } from '../../content/prompt.ts'
 import { readTokenUsage } from '../../content/tokens.ts'
 import type { Context } from '../../context.ts'
 import { CliError, usageError } from '../../errors.ts'
@@ -11,13 +11,8 @@ import type { AnswerSummary } from '../../wire/gateway/answer-forms.ts'
 import { ImageFinder } from '../../wire/gateway/found-images.ts'
 import { createErrorBodyFailure, isErrorEnvelope } from '../../wire/problem/problem.ts'
 import { parseReceivedBody } from '../../wire/received-json.ts'
-import { ContinuedAnswer, joinResponseBodies } from '../continued-answer.ts'
-import {
-  type BatchLineAnswerReader,
-  createBatchLineSender,
-  type ParsedBatchLine,
-  type RunningBatchLine,
-} from '../line-body.ts'
+import { type AnswerPartReader, ContinuedAnswer, joinResponseBodies } from '../continued-answer.ts'
+import { createBatchLineSender, type RunningBatchLine } from '../line-body.ts'
 import { createImageReader, readImagePart } from './answer.ts'
 import { openImageDestination } from './destination.ts'
 import { chooseImageModel, type ImageOptions } from './image.ts'
@@ -41,7 +36,7 @@ export async function prepareImageLines(
       const request = await caller.build(input)
       const prompt = 'prompt' in input ? input.prompt : await readPromptOfBody(request.body)
       const answer = new ContinuedAnswer(request.body)
-      let reader: BatchLineAnswerReader<ImageLineContent> | undefined
+      let reader: ImageLineReader | undefined
       const warnings: string[] = []
       const warn = (message: string) => void warnings.push(message)
       return {
@@ -56,8 +51,9 @@ export async function prepareImageLines(
           reader ??= context.flags.raw
             ? openRawReader(lineContext, countAnswer)
             : openReader(lineContext, { destination: await choose(), warn, countAnswer })
-          const { model } = request
-          const { value, ...facts } = await caller.receive({ model, line, answer, reader, requireNext })
+          const { addReceived } = reader
+          const reading = { model: request.model, line, answer, reader, addReceived, requireNext }
+          const { value, ...facts } = await caller.receive(reading)
           const warning = [facts.warning ?? [], warnings].flat().join('; ') || undefined
           return { ...facts, warning, content: value }
         },
@@ -94,12 +90,16 @@ type ImageLineContent =
   | { files: string[]; links: string[] | undefined; text: string | undefined }
   | { response: string }
 
+interface ImageLineReader extends AnswerPartReader<ImageLineContent> {
+  addReceived(failure: CliError): CliError | undefined
+}
+
 type CountAnswer = (summary: AnswerSummary) => void
 
 function openReader(
   context: Context,
   { countAnswer, ...saving }: Pick<ImageSaveOptions, 'destination' | 'warn'> & { countAnswer: CountAnswer },
-): BatchLineAnswerReader<ImageLineContent> {
+): ImageLineReader {
   const files: string[] = []
   const onSaved = async (path: string) => void files.push(path)
   const reading = createImageReader(context, {
@@ -140,7 +140,7 @@ const withSavedFiles = (failure: CliError, filesAndLinks: string[]): CliError =>
 /**
  * Returns a reader that saves no images. The content is the response, or a JSON list of several responses.
  */
-function openRawReader(context: Context, countAnswer: CountAnswer): BatchLineAnswerReader<ImageLineContent> {
+function openRawReader(context: Context, countAnswer: CountAnswer): ImageLineReader {
   const bodies: string[] = []
   let received = ''
   return {
