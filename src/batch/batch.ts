@@ -42,36 +42,34 @@ export async function runBatch(
   if (options.results === undefined && !context.flags.dryRun)
     requireOpenStdout(context.host.stdout, { consequence: 'nothing was sent: use --results FILE' })
   const source = await openBatchSource(context, options.batch ?? '')
+  const registry = new BatchLineRegistry()
+  const tally = new BatchTally()
+  const readLines = () =>
+    readBatchInput(source, { prepare: handlers.prepare, registry, tally, share: options.share })
   try {
-    await (context.flags.dryRun ? preview : requestLines)(context, { options, handlers, source })
+    if (context.flags.dryRun) for await (const { call } of await readLines()) await handlers.preview(call)
+    else await requestLines(context, { options, handlers, source, registry, tally, readLines })
   } finally {
     source.close()
   }
+  requireLine(context, tally, source)
 }
 
 interface Batch {
   options: BatchOptions
   handlers: BatchLineHandlers
   source: BatchSource
+  registry: BatchLineRegistry
+  tally: BatchTally
+  readLines(): ReturnType<typeof readBatchInput>
 }
 
-async function preview(context: BatchContext, { options, handlers, source }: Batch): Promise<void> {
-  const tally = new BatchTally()
-  const lines = await readBatchInput(source, {
-    prepare: handlers.prepare,
-    registry: new BatchLineRegistry(),
-    tally,
-    share: options.share,
-  })
-  for await (const { call } of lines) await handlers.preview(call)
-  requireLine(context, tally, source)
-}
-
-async function requestLines(context: BatchContext, { options, handlers, source }: Batch): Promise<void> {
+async function requestLines(
+  context: BatchContext,
+  { options, handlers, source, registry, tally, readLines }: Batch,
+): Promise<void> {
   const { host, deadline, tracker } = context
   const { concurrency = defaultConcurrency, maxTotalTokens: maxTokens = Infinity, maxFailed } = options
-  const registry = new BatchLineRegistry()
-  const tally = new BatchTally()
   const saved = new FallbackFile(context, 'ndjson')
   // The results file is opened before the input is read, because its results show which lines are finished.
   // If the input is invalid, a cleanup removes a new file again.
@@ -87,12 +85,7 @@ async function requestLines(context: BatchContext, { options, handlers, source }
         }).catch((error: unknown) => {
           throw error instanceof CliError ? error.with({ consequence: 'nothing was sent' }) : error
         })
-  const lines = await readBatchInput(source, {
-    prepare: handlers.prepare,
-    registry,
-    tally,
-    share: options.share,
-  })
+  const lines = await readLines()
   const reporter = new BatchReporter(context, tally, { isResumable: results !== undefined, saved })
   const noteRequestsNotInInput = () =>
     reporter.noteRequestsNotInInput(options.results ?? '', registry.countRequestsNotInInput())
@@ -129,7 +122,6 @@ async function requestLines(context: BatchContext, { options, handlers, source }
     const stop = addSavedResults(outcome.stop, { part: saved.part, unsaved }, options, tally)
     throwFailure({ ...outcome, stop }, options, tally, tracker.sent)
   })
-  requireLine(context, tally, source)
 }
 
 /**

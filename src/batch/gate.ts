@@ -1,6 +1,6 @@
 import { formatTokenCount } from '../content/tokens.ts'
 import { CliError } from '../errors.ts'
-import { computeBackoffMs, getBatchConsequence, type RetryPolicy } from '../http/retry.ts'
+import { computeBackoffMs, getBatchConsequence, type RetryPolicy, retryWaitsMs } from '../http/retry.ts'
 import type { BatchLine, BatchTally } from './input.ts'
 
 export interface BatchLimits {
@@ -189,10 +189,7 @@ export function recordRefusal(gate: RequestGate, pauseNumber: number, refusal: F
     const totalMs = failedPauses.totalMs + until - Math.max(pause.until, now)
     return { ...gate, pause: { ...pause, until }, failedPauses: { ...failedPauses, totalMs } }
   }
-  const lengthMs = Math.max(
-    waitMs,
-    computeBackoffMs({ first: 500, longest: 8000 }, failedPauses.count, random),
-  )
+  const lengthMs = Math.max(waitMs, computeBackoffMs(retryWaitsMs, failedPauses.count, random))
   return {
     ...gate,
     slots: Math.max(1, Math.floor(slots / 2)),

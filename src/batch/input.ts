@@ -1,7 +1,6 @@
 import { isUtf8 } from 'node:buffer'
 import { hash as digest } from 'node:crypto'
 import { promises as fs } from 'node:fs'
-import type { BatchLineId, ParsedBatchLine } from '../content/prompt.ts'
 import { BatchLineUsage, type BatchUsage } from '../content/tokens.ts'
 import type { Context } from '../context.ts'
 import {
@@ -18,7 +17,7 @@ import { toAbsolutePath } from '../io/paths.ts'
 import { type RawLine, splitLines } from '../io/raw-lines.ts'
 import { describeJsonError } from '../wire/json/parse.ts'
 import type { BatchOptions } from './flags.ts'
-import { parseBatchLine } from './line-form.ts'
+import { type BatchLineId, type ParsedBatchLine, parseBatchLine } from './line-form.ts'
 import type { BatchLineRegistry } from './line-registry.ts'
 
 export interface BatchLineAnswer {

@@ -1,8 +1,11 @@
-import type { BatchLineId, ParsedBatchLine } from '../content/prompt.ts'
 import { usageError } from '../errors.ts'
 import { removeField } from '../wire/json/edit.ts'
 import { isObject, parseJson } from '../wire/json/parse.ts'
 import { findJsonField } from '../wire/json/scanner.ts'
+
+export type ParsedBatchLine = { id?: BatchLineId; model?: string } & ({ prompt: string } | { body: string })
+
+export type BatchLineId = string | number
 
 const parleyFields = ['id', 'prompt', 'model']
 

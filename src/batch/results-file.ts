@@ -105,7 +105,7 @@ export async function readEarlierResults(
   let end = 0
   for await (const lines of splitLines(chunks, maxTextLength)) {
     for (const line of lines) {
-      const text = line.bytes && decodeText(line.bytes)
+      const text = line.bytes && decoder.decode(line.bytes)
       const result = text === undefined ? undefined : readResult(text, hasFiles)
       if (result) {
         registry.addResult(result)
@@ -143,10 +143,8 @@ const isIncompleteResult = (text: string): boolean =>
   resultStart.startsWith(text.slice(0, resultStart.length).replace(/\d$/, '0')) &&
   tryParseJson(text) === undefined
 
+/** Removes the byte order mark that some editors add. */
 const decoder = new TextDecoder()
-
-/** Decodes UTF-8, and removes the byte order mark that some editors add. */
-const decodeText = (bytes: Uint8Array): string => decoder.decode(bytes)
 
 type ResultLine = Pick<BatchLine, 'index' | 'id' | 'hash' | 'seconds'> & {
   spent: Pick<BatchLineUsage, 'attempts' | 'usage'>

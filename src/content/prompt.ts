@@ -11,11 +11,6 @@ export interface PromptFlags {
   schema?: string
 }
 
-/** A line of the input of `--batch`. */
-export type ParsedBatchLine = { id?: BatchLineId; model?: string } & ({ prompt: string } | { body: string })
-
-export type BatchLineId = string | number
-
 /** Inputs from flags and arguments, without piped text. */
 export interface ArgumentInputs {
   schema?: SchemaSource | undefined

@@ -1,8 +1,10 @@
+import type { BatchLine, BatchLineCall } from '../batch/input.ts'
+import type { ParsedBatchLine } from '../batch/line-form.ts'
 import { listAnswerWarnings } from '../content/answer-checks.ts'
 import { buildRequestBody, type MessagePart } from '../content/body.ts'
-import type { ArgumentInputs, ParsedBatchLine } from '../content/prompt.ts'
+import type { ArgumentInputs } from '../content/prompt.ts'
 import type { AnswerSchema } from '../content/schema/schema.ts'
-import { addAnswerUsage, type BatchLineUsage } from '../content/tokens.ts'
+import { addAnswerUsage } from '../content/tokens.ts'
 import type { Context } from '../context.ts'
 import { type CliError, toFailure } from '../errors.ts'
 import { createServiceCaller } from '../http/call.ts'
@@ -13,10 +15,7 @@ import type { AnswerSummary } from '../wire/gateway/answer-forms.ts'
 import { type BodyFlags, createBodyParts } from './body-flags.ts'
 import type { AnswerPartReader, ContinuedAnswer, RequestAnswerPart } from './continued-answer.ts'
 
-export interface BatchLineRequest {
-  model: string
-  body: Uint8Array
-}
+export type BatchLineRequest = Pick<BatchLineCall, 'model' | 'body'>
 
 interface SharedLineParts {
   endpoint: typeof endpoints.chat | typeof endpoints.image
@@ -33,16 +32,11 @@ interface SharedLineParts {
  */
 const placeholder = 'the prompt\0'
 
-export interface RunningBatchLine {
-  index: number
-  spent: BatchLineUsage
-}
-
 export type BatchLineSender = Awaited<ReturnType<typeof createBatchLineSender>>
 
 interface LineReading<T> {
   model: string
-  line: RunningBatchLine
+  line: BatchLine
   answer: ContinuedAnswer
   reader: AnswerPartReader<T>
   addReceived(failure: CliError): CliError | undefined
@@ -82,7 +76,7 @@ export async function createBatchLineSender(
         body: 'prompt' in line ? insertPrompt(line.prompt) : await buildGiven(line.body),
       }
     },
-    countAnswer: ({ spent }: RunningBatchLine, summary: AnswerSummary) =>
+    countAnswer: ({ spent }: BatchLine, summary: AnswerSummary) =>
       addAnswerUsage(spent, context.reportData, summary),
     async receive<T>({ model, line, answer, reader, addReceived, requireNext }: LineReading<T>) {
       const onAttempt = () => void line.spent.attempts++

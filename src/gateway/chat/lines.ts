@@ -1,9 +1,11 @@
+import type { BatchLine, BatchLineAnswer, BatchLineCall } from '../../batch/input.ts'
+import type { ParsedBatchLine } from '../../batch/line-form.ts'
 import {
   type AnswerRequirement,
   describeCutAnswer,
   describeUnmetRequirement,
 } from '../../content/answer-checks.ts'
-import { type ParsedBatchLine, readArgumentInputs } from '../../content/prompt.ts'
+import { readArgumentInputs } from '../../content/prompt.ts'
 import type { AnswerSchema, SchemaMismatch } from '../../content/schema/schema.ts'
 import { readTokenUsage } from '../../content/tokens.ts'
 import type { Context } from '../../context.ts'
@@ -23,12 +25,7 @@ import {
   ContinuedAnswer,
   joinResponseBodies,
 } from '../continued-answer.ts'
-import {
-  type BatchLineRequest,
-  type BatchLineSender,
-  createBatchLineSender,
-  type RunningBatchLine,
-} from '../line-body.ts'
+import { type BatchLineRequest, type BatchLineSender, createBatchLineSender } from '../line-body.ts'
 import { type ChatOptions, chooseChatModel, loadSchemaModule } from './chat.ts'
 
 export async function prepareChatLines(
@@ -66,7 +63,7 @@ interface ChatLineRules {
 }
 
 /** A retry requests only the answers and parts that have not arrived yet. */
-class ChatLine {
+class ChatLine implements BatchLineCall {
   readonly model: string
   readonly body: Uint8Array
   readonly #rules: ChatLineRules
@@ -79,7 +76,7 @@ class ChatLine {
     this.#rules = rules
   }
 
-  async send(line: RunningBatchLine, requireNext: () => void) {
+  async send(line: BatchLine, requireNext: () => void) {
     const { schema } = this.#rules
     let count = 0
     const query = (body: Uint8Array) => this.#query(count++, body, line, requireNext)
@@ -97,7 +94,7 @@ class ChatLine {
     return undefined
   }
 
-  async #query(index: number, body: Uint8Array, line: RunningBatchLine, requireNext: () => void) {
+  async #query(index: number, body: Uint8Array, line: BatchLine, requireNext: () => void) {
     const { model } = this
     const addReceived = (failure: CliError) => this.addReceived(failure)
     const { [index]: known, [index - 1]: previous } = this.#answers
@@ -123,12 +120,10 @@ function requireRetry(mismatch: SchemaMismatch | undefined, requireNext: () => v
   }
 }
 
-type LineContent = { text: string } | { json: string } | { response: string }
-
-class ReceivedParts implements AnswerPartReader<LineContent | SchemaMismatch> {
+class ReceivedParts implements AnswerPartReader<BatchLineAnswer['content'] | SchemaMismatch> {
   readonly answer: ContinuedAnswer
   mismatch: SchemaMismatch | undefined
-  readonly #line: RunningBatchLine
+  readonly #line: BatchLine
   readonly #rules: ChatLineRules
   #text = ''
   #pieces: string[] = []
@@ -139,7 +134,7 @@ class ReceivedParts implements AnswerPartReader<LineContent | SchemaMismatch> {
    */
   #decoder: AnswerDecoder | undefined
 
-  constructor(body: Uint8Array, line: RunningBatchLine, rules: ChatLineRules) {
+  constructor(body: Uint8Array, line: BatchLine, rules: ChatLineRules) {
     this.answer = new ContinuedAnswer(body)
     this.#line = line
     this.#rules = rules
@@ -184,7 +179,7 @@ class ReceivedParts implements AnswerPartReader<LineContent | SchemaMismatch> {
     }
   }
 
-  async finish(response: ReadableResponse): Promise<LineContent | SchemaMismatch> {
+  async finish(response: ReadableResponse): Promise<BatchLineAnswer['content'] | SchemaMismatch> {
     const { requirement, schema } = this.#rules
     const text = this.#text
     const { end } = this.answer

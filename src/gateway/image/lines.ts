@@ -1,6 +1,8 @@
 import { statSync } from 'node:fs'
 import { basename } from 'node:path'
-import { type ParsedBatchLine, readArgumentInputs } from '../../content/prompt.ts'
+import type { BatchLine, BatchLineAnswer } from '../../batch/input.ts'
+import type { ParsedBatchLine } from '../../batch/line-form.ts'
+import { readArgumentInputs } from '../../content/prompt.ts'
 import { readTokenUsage } from '../../content/tokens.ts'
 import type { Context } from '../../context.ts'
 import { CliError, usageError } from '../../errors.ts'
@@ -12,7 +14,7 @@ import { ImageFinder } from '../../wire/gateway/found-images.ts'
 import { createErrorBodyFailure, isErrorEnvelope } from '../../wire/problem/problem.ts'
 import { parseReceivedBody } from '../../wire/received-json.ts'
 import { type AnswerPartReader, ContinuedAnswer, joinResponseBodies } from '../continued-answer.ts'
-import { createBatchLineSender, type RunningBatchLine } from '../line-body.ts'
+import { createBatchLineSender } from '../line-body.ts'
 import { createImageReader, readImagePart } from './answer.ts'
 import { openImageDestination } from './destination.ts'
 import { chooseImageModel, type ImageOptions } from './image.ts'
@@ -41,7 +43,7 @@ export async function prepareImageLines(
       const warn = (message: string) => void warnings.push(message)
       return {
         ...request,
-        async send(line: RunningBatchLine, requireNext: () => void) {
+        async send(line: BatchLine, requireNext: () => void) {
           const fileStem = `${String(line.index).padStart(6, '0')}-${createImageName(prompt)}`
           const countAnswer = (summary: AnswerSummary) => caller.countAnswer(line, summary)
           // The destination is checked before the request, because an answer that cannot be saved would cost
@@ -86,11 +88,7 @@ function readFolder({ output }: ImageOptions, platform: NodeJS.Platform): string
   throw usageError('--batch saves many images: -o must be a folder, with a / at its end')
 }
 
-type ImageLineContent =
-  | { files: string[]; links: string[] | undefined; text: string | undefined }
-  | { response: string }
-
-interface ImageLineReader extends AnswerPartReader<ImageLineContent> {
+interface ImageLineReader extends AnswerPartReader<BatchLineAnswer['content']> {
   addReceived(failure: CliError): CliError | undefined
 }
 
