@@ -1,12 +1,12 @@
 import { CliError } from './errors.ts'
 
 export class Secrets {
-  readonly #secrets = new Map<string, Secret>()
+  readonly #finders = new Map<string, SecretFinder>()
   #maxSecretLength = 0
 
   add(secret: string): void {
-    if (secret.length < minSecretLength || this.#secrets.has(secret)) return
-    this.#secrets.set(secret, new Secret(secret))
+    if (secret.length < minSecretLength || this.#finders.has(secret)) return
+    this.#finders.set(secret, createSecretFinder(secret))
     this.#maxSecretLength = Math.max(this.#maxSecretLength, secret.length)
   }
 
@@ -44,14 +44,14 @@ export class Secrets {
     return { shown: shown + part.slice(end, limit), end: at + Math.max(limit, end) }
   }
 
-  #findReplacements(text: string): Replacement[] {
+  #findReplacements(text: string): (SecretRange & { shown: string })[] {
     const inAddresses = addressSecrets.flatMap((pattern) =>
       Array.from(text.matchAll(pattern), ({ 0: whole, 1: name, index: start }) => {
         return { start, end: start + whole.length, shown: `${name}[redacted]` }
       }),
     )
-    const read = this.#secrets.size > 0 ? resolveEscapes(text) : { text }
-    const inText = [...this.#secrets.values()].flatMap((secret) => secret.findIn({ text }, read))
+    const read = this.#finders.size > 0 ? resolveEscapes(text) : { text }
+    const inText = [...this.#finders.values()].flatMap((find) => find({ text }, read))
     const places = [...inAddresses, ...inText.map((place) => ({ ...place, shown: '[redacted]' }))]
     return places.sort((one, other) => one.start - other.start)
   }
@@ -140,10 +140,6 @@ interface SecretRange {
   end: number
 }
 
-interface Replacement extends SecretRange {
-  shown: string
-}
-
 /**
  * Matches user info in a URL, and query values such as `api_key=…`. The first group, which is not secret,
  * stays in the redacted text.
@@ -153,27 +149,19 @@ const addressSecrets = [
   /([?&#][\w.-]*(?:key|token|secret|password|signature)=)[^\s&#"'\\]+/gi,
 ]
 
-class Secret {
-  readonly #word: string
-  readonly #words: ReadonlySet<string>
-  readonly #base64Parts: readonly string[]
+type SecretFinder = (original: SearchText, read: SearchText) => SecretRange[]
 
-  constructor(word: string) {
-    this.#word = word
-    this.#words = new Set([word, resolveEscapes(word).text].filter(({ length }) => length >= minSecretLength))
-    this.#base64Parts = findBase64Parts(word)
-  }
-
-  findIn(original: SearchText, read: SearchText): SecretRange[] {
-    return [
-      ...findCutWord(this.#word, original.text),
-      ...findWord(this.#word, original),
-      ...[...this.#words].flatMap((word) => findWord(word, read)),
-      ...[original, read].flatMap((text) =>
-        this.#base64Parts.flatMap((part) => findWord(part, text, /[\w+/=-]/)),
-      ),
-    ]
-  }
+function createSecretFinder(secret: string): SecretFinder {
+  const words = new Set(
+    [secret, resolveEscapes(secret).text].filter(({ length }) => length >= minSecretLength),
+  )
+  const base64Parts = findBase64Parts(secret)
+  return (original, read) => [
+    ...findCutWord(secret, original.text),
+    ...findWord(secret, original),
+    ...[...words].flatMap((word) => findWord(word, read)),
+    ...[original, read].flatMap((text) => base64Parts.flatMap((part) => findWord(part, text, /[\w+/=-]/))),
+  ]
 }
 
 /** The original text, or the text with its escapes resolved. */

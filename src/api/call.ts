@@ -26,11 +26,6 @@ export interface ApiOptions {
   paginate?: boolean
 }
 
-interface ApiRequest {
-  endpoint: Endpoint
-  parts: RequestParts
-}
-
 export async function callApi(context: Context, options: ApiOptions, words: string[]): Promise<void> {
   const settings = await readSettings(context)
   const { endpoint, parts } = await readRequest(context, settings, words, options)
@@ -45,7 +40,7 @@ export async function callApi(context: Context, options: ApiOptions, words: stri
   const saving = createSaveHooks(file, { savePart: () => writer.part })
   try {
     await context.tracker.during({ changesData: endpoint.repeat !== 'always', ...saving }, async () => {
-      if (paginate) await printAllPages(caller, { endpoint, parts }, output)
+      if (paginate) await printAllPages(caller, endpoint, parts, output)
       else
         await caller.call(endpoint, parts, async (response) => {
           const start = await printResponse(response, { output, hasHead, writer })
@@ -75,7 +70,7 @@ async function readRequest(
   { values }: ResolvedSettings,
   [word, given = '']: string[],
   options: ApiOptions,
-): Promise<ApiRequest> {
+): Promise<{ endpoint: Endpoint; parts: RequestParts }> {
   const service = word as Endpoint['service']
   const { path, query } = readPath(given, values[addressSettings[service]])
   const hasBody = options.input !== undefined || (options.set ?? []).length > 0
@@ -203,7 +198,8 @@ function requireNoError(response: HttpResponse, bytes: Uint8Array, file: FileOut
 
 async function printAllPages(
   caller: ServiceCaller,
-  { endpoint, parts }: ApiRequest,
+  endpoint: Endpoint,
+  parts: RequestParts,
   output: Output,
 ): Promise<void> {
   const printer = createRawPrinter(output)

@@ -218,14 +218,12 @@ interface BadLine {
 
 const notJsonHint = 'jq -R . converts each line of plain text to JSON'
 
-type CreatedLine = { line: BatchLine; isDone: boolean } | BadLine
-
 async function createLine(
   raw: RawLine,
   prepare: PrepareBatchLine,
   tally: BatchTally,
   registry?: BatchLineRegistry,
-): Promise<CreatedLine | undefined> {
+): Promise<{ line: BatchLine; isDone: boolean } | BadLine | undefined> {
   const { lineNumber: index } = raw
   const decoded = decodeBatchLine(raw)
   if ('problem' in decoded) return { index, ...decoded }

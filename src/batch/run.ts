@@ -307,7 +307,11 @@ export class BatchRun implements BatchState {
         ? formatFailedResult(line, this.#options.reporter.describe(error))
         : formatSuccessfulResult(line, outcome as BatchLineAnswer)
       this.tally.hasAnswer ||= spent.answers > 0
-      if (error) this.#recordFailure({ index, error })
+      if (error) {
+        this.mayDuplicate ||= error.mayDuplicate
+        const failure = { index, error }
+        if (!this.#failure || compareFailures(failure, this.#failure) < 0) this.#failure = failure
+      }
       const isWritten = await this.#write(text)
       const { failures } = this.tally
       if (!isWritten) this.tally.savedElsewhere++
@@ -319,11 +323,6 @@ export class BatchRun implements BatchState {
     } finally {
       this.gate = recordRequestEnd(this.gate)
     }
-  }
-
-  #recordFailure(failure: LineFailure): void {
-    this.mayDuplicate ||= failure.error.mayDuplicate
-    if (!this.#failure || compareFailures(failure, this.#failure) < 0) this.#failure = failure
   }
 
   /** Returns whether the result is in its destination: the results file or, without `--results`, stdout. */

@@ -77,8 +77,6 @@ async function openRoute(
       servername: isIP(name) ? undefined : name,
     })
     destroyOn(signal, secured)
-    // An `error` event without a listener would end the process. `findSocketError` reports the error later.
-    secured.on('error', () => {})
     await waitForSocket(secured, 'secureConnect')
     return secured
   }
@@ -91,7 +89,6 @@ async function openRoute(
       autoSelectFamilyAttemptTimeout: nextAddressDelayMs,
     })
     destroyOn(signal, socket)
-    socket.on('error', () => {})
     // Loading code first would delay the connection, so parley loads it once the connection attempt has
     // begun.
     setImmediate(() => {
@@ -114,8 +111,11 @@ async function openRoute(
   }
 }
 
-const destroyOn = (signal: AbortSignal, socket: Socket) =>
+function destroyOn(signal: AbortSignal, socket: Socket): void {
   signal.addEventListener('abort', () => socket.destroy(signal.reason))
+  // An `error` event without a listener would end the process. `findSocketError` reports the error later.
+  socket.on('error', () => {})
+}
 
 const getHost = (url: URL) => url.hostname.replace(/^\[|\]$/g, '')
 
@@ -132,13 +132,11 @@ function createTrust({ createSecureContext }: Tls, extraCertificatesPem: string 
   const trust = createSecureContext()
   // The option `ca` would replace the default certificates instead of adding to them.
   if (extraCertificatesPem !== undefined)
-    (trust as unknown as NativeContext).context.addCACert(extraCertificatesPem)
+    (trust as unknown as { context: NativeContext }).context.addCACert(extraCertificatesPem)
   return trust
 }
 
-interface NativeContext {
-  context: { addCACert(pem: string): void }
-}
+type NativeContext = { addCACert(pem: string): void }
 
 interface ConnectError {
   code?: string

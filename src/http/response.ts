@@ -7,12 +7,9 @@ import { tryParseJson } from '../wire/json/parse.ts'
 import { readErrorBody } from '../wire/problem/problem.ts'
 import { findKindOfStatus } from './retry.ts'
 
-export interface FailureHeaders {
-  retryAfterSeconds: number | undefined
-  requestId: string | undefined
-}
+export type FailureHeaders = ReturnType<typeof readFailureHeaders>
 
-export const readFailureHeaders = (headers: HttpResponse['headers'], wallTimeMs: number): FailureHeaders => ({
+export const readFailureHeaders = (headers: HttpResponse['headers'], wallTimeMs: number) => ({
   retryAfterSeconds: readRetryAfterSeconds(headers, wallTimeMs),
   requestId: idHeaders.map((name) => headers[name]).find((id) => id !== undefined && id !== ''),
 })

@@ -3,22 +3,12 @@ import type { ProfileValues } from './profiles.ts'
 import { getSettingSchema } from './schemas.ts'
 import { getSettingDefinition, type SettingName } from './table.ts'
 
-interface SettingInput {
-  value?: unknown
-  /**
-   * End of a sentence that starts with the name of the setting, such as `must be text`. Does not quote the
-   * input, which may be a secret.
-   */
-  problem?: string | undefined
-  suggestion?: string
-  hadQuotes?: boolean
-}
-
 /**
  * Removes quotes around the value, because no value needs quotes. Users often copy them from a file of
- * variables.
+ * variables. `problem` is the end of a sentence that starts with the name of the setting, such as `must be
+ * text`. It does not quote the input, which may be a secret.
  */
-export function parseSettingInput(name: SettingName, typed: string): SettingInput {
+export function parseSettingInput(name: SettingName, typed: string) {
   // The value may be a shell command that prints a secret. Its quotes stay, because the shell needs them.
   const [, , inner] = (!getSettingDefinition(name).printsSecret && /^\s*(["'])(.*)\1\s*$/s.exec(typed)) || []
   const parsed = getSettingSchema(name).safeParse(inner ?? typed)

@@ -37,13 +37,14 @@ export interface SchemaMismatch {
 export async function createAnswerSchema(
   context: Context,
   settings: ResolvedSettings,
-  { name, text }: SchemaSource,
+  source: SchemaSource,
   retries?: number,
 ): Promise<AnswerSchema> {
-  parseGivenJson(text, `--schema ${name}`)
-  const schema = new AnswerSchema(context, settings, { name, text }, retries)
+  const name = `--schema ${source.name}`
+  parseGivenJson(source.text, name)
+  const schema = new AnswerSchema(context, settings, source, retries)
   const problems = await schema.checkSchema()
-  if (problems.length > 0) throw createUsageErrorFromProblems(`--schema ${name}`, problems)
+  if (problems.length > 0) throw createUsageErrorFromProblems(name, problems)
   return schema
 }
 
@@ -59,31 +60,24 @@ export class AnswerSchema {
   readonly instructions: string
   readonly #context: Context
   readonly #settings: ResolvedSettings['values']
-  readonly #schema: string
-  readonly #name: string
+  readonly #source: SchemaSource
   readonly #retries: number | undefined
   #thread: Worker | undefined
   #last: Promise<unknown> = Promise.resolve()
 
-  constructor(
-    context: Context,
-    { values }: ResolvedSettings,
-    { name, text }: SchemaSource,
-    retries?: number,
-  ) {
-    const source = text.trim()
-    this.instructions = `Answer with nothing but JSON that fits this JSON Schema:\n${source}`
+  constructor(context: Context, { values }: ResolvedSettings, source: SchemaSource, retries?: number) {
+    const text = source.text.trim()
+    this.instructions = `Answer with nothing but JSON that fits this JSON Schema:\n${text}`
     if (values.schemaVia === 'prompt') this.parts.push({ text: this.instructions })
     else
       this.assignments.push(
         createJsonAssignment(['generationConfig', 'responseMimeType'], '"application/json"'),
-        createJsonAssignment(['generationConfig', 'responseJsonSchema'], source),
+        createJsonAssignment(['generationConfig', 'responseJsonSchema'], text),
       )
-    this.#schema = text
     context.cleanups.add(() => void this.#thread?.terminate())
     this.#context = context
     this.#settings = values
-    this.#name = name
+    this.#source = source
     this.#retries = retries
   }
 
@@ -100,7 +94,7 @@ export class AnswerSchema {
     })
     if (mismatches.length === 0) return { json }
     const isOne = mismatches.length === 1
-    const why = `the answer does not match ${this.#name}: ${isOne ? mismatches[0] : formatProblemCount(mismatches)}`
+    const why = `the answer does not match ${this.#source.name}: ${isOne ? mismatches[0] : formatProblemCount(mismatches)}`
     return this.#mismatch(text, cut, why, isOne ? undefined : mismatches)
   }
 
@@ -191,7 +185,7 @@ export class AnswerSchema {
    * two checks would end the process.
    */
   #start(): Worker {
-    const options = { workerData: this.#schema, resourceLimits: memoryLimits, execArgv: [] }
+    const options = { workerData: this.#source.text, resourceLimits: memoryLimits, execArgv: [] }
     return new Worker(address, options).on('error', () => {})
   }
 

@@ -3,13 +3,6 @@ import { Ajv2020 } from 'ajv/dist/2020.js'
 import { validateDraft07Schema, validateDraft2020Schema } from './drafts.ts'
 import { validatorOptions } from './validator-options.ts'
 
-type Problems = string[]
-
-interface SchemaValidator {
-  problems: Problems
-  validate(value: unknown): Problems
-}
-
 const maxProblems = 20
 
 const drafts = [
@@ -30,8 +23,8 @@ const drafts = [
  * require, the validator ignores unknown keywords and formats, and `format` is only an annotation. A schema
  * that has unknown keywords and constrains nothing is probably a mistake, so it is a problem.
  */
-export function createSchemaValidator(schema: unknown): SchemaValidator {
-  const failing = (problems: Problems): SchemaValidator => ({ problems, validate: () => problems })
+export function createSchemaValidator(schema: unknown) {
+  const failing = (problems: string[]) => ({ problems, validate: () => problems })
   const dialect = isObject(schema) ? (schema.$schema ?? drafts[0]) : drafts[0]
   const draft = drafts.find((each) => each === dialect || each.address.test(String(dialect)))
   if (!draft) return failing([`$.$schema: ${dialect} is neither JSON Schema draft 2020-12 nor draft-07`])
@@ -50,7 +43,7 @@ export function createSchemaValidator(schema: unknown): SchemaValidator {
     validate(null)
     return {
       problems: [],
-      validate: (value) => (validate(value) ? [] : describeAll(validate.errors)),
+      validate: (value: unknown) => (validate(value) ? [] : describeAll(validate.errors)),
     }
   } catch (error) {
     return failing([describeRefusal(error)])
@@ -97,7 +90,7 @@ function describeRefusal(error: unknown): string {
  */
 const summaryKeywords = new Set(['if', 'propertyNames'])
 
-function describeAll(errors: readonly ErrorObject[] | null | undefined): Problems {
+function describeAll(errors: readonly ErrorObject[] | null | undefined): string[] {
   const all = errors ?? []
   const own = all.filter(({ keyword }) => !summaryKeywords.has(keyword))
   const problems = new Set<string>()
