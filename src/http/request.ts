@@ -84,14 +84,6 @@ export function buildRequest(
   }
 }
 
-const readTraceContext = ({ env }: Context['host']): Header[] =>
-  ['TRACEPARENT', 'TRACESTATE'].flatMap((variable): Header[] => {
-    const value = env[variable]
-    // A malformed value is skipped instead of rejected, because a build system sets these variables, not the
-    // user.
-    return value && headerValuePattern.test(value) ? [[variable.toLowerCase(), value]] : []
-  })
-
 export function parseHeaders(lines: readonly string[], host: Context['host']): HeaderOverrides {
   const given = new Map<string, Header>()
   for (const line of lines) {
@@ -99,8 +91,13 @@ export function parseHeaders(lines: readonly string[], host: Context['host']): H
     const before = given.get(name.toLowerCase())
     given.set(name.toLowerCase(), before ? joinHeaders(before, value) : [name, value])
   }
-  const trace = given.has('traceparent') ? [] : readTraceContext(host)
-  return new Map([...trace.map((header): [string, Header] => [header[0], header]), ...given])
+  for (const name of given.has('traceparent') ? [] : ['traceparent', 'tracestate']) {
+    const value = host.env[name.toUpperCase()]
+    // A malformed value is skipped instead of rejected, because a build system sets these variables, not the
+    // user.
+    if (value && headerValuePattern.test(value) && !given.has(name)) given.set(name, [name, value])
+  }
+  return given
 }
 
 function joinHeaders([name, before]: Header, value: string): Header {

@@ -35,7 +35,6 @@ interface StatusRow {
   appliesTo?: StatusSet
   kind: FailureKind
   delivery: DeliveryState
-  isTransient?: true
   /** Only a request whose rule is at least as permissive is retried. If omitted, no request is retried. */
   requiredRule?: RepeatRule
   /**
@@ -49,37 +48,24 @@ type StatusSet = readonly number[] | '429 and 503 with Retry-After' | '3xx and 4
 
 /** The first row that matches applies. */
 const retryTable: readonly StatusRow[] = [
-  {
-    kind: 'not-sent',
-    delivery: 'not-sent',
-    isTransient: true,
-    requiredRule: 'unaccepted',
-    otherCalls: 'wait',
-  },
-  { kind: 'unknown', delivery: 'sent', isTransient: true, requiredRule: 'always' },
+  { kind: 'not-sent', delivery: 'not-sent', requiredRule: 'unaccepted', otherCalls: 'wait' },
+  { kind: 'unknown', delivery: 'sent', requiredRule: 'always' },
   { kind: 'response', delivery: 'sent' },
-  { appliesTo: 'cut answer', kind: 'response', delivery: 'sent', isTransient: true, requiredRule: 'always' },
+  { appliesTo: 'cut answer', kind: 'response', delivery: 'sent', requiredRule: 'always' },
   { kind: 'credentials', delivery: 'not-sent', otherCalls: 'end' },
   { appliesTo: [401, 403, 407], kind: 'credentials', delivery: 'refused', otherCalls: 'end' },
   { appliesTo: [402], kind: 'payment', delivery: 'refused', otherCalls: 'end' },
-  { appliesTo: [408, 425], kind: 'service', delivery: 'failed', isTransient: true, requiredRule: 'failed' },
+  { appliesTo: [408, 425], kind: 'service', delivery: 'failed', requiredRule: 'failed' },
   {
     appliesTo: '429 and 503 with Retry-After',
     kind: 'rate-limited',
     delivery: 'refused',
-    isTransient: true,
     requiredRule: 'unaccepted',
     otherCalls: 'wait',
   },
   { appliesTo: '3xx and 4xx', kind: 'refused', delivery: 'refused' },
-  {
-    appliesTo: [500, 502, 503, 504, 529],
-    kind: 'service',
-    delivery: 'failed',
-    isTransient: true,
-    requiredRule: 'failed',
-  },
-  { appliesTo: '5xx', kind: 'service', delivery: 'failed', isTransient: true },
+  { appliesTo: [500, 502, 503, 504, 529], kind: 'service', delivery: 'failed', requiredRule: 'failed' },
+  { appliesTo: '5xx', kind: 'service', delivery: 'failed' },
   { kind: 'file', delivery: 'answered', otherCalls: 'end' },
 ]
 
@@ -96,19 +82,29 @@ export const isRefusedSecretStatus = (status: number | undefined): boolean => st
 export const findKindOfStatus = (status: number, hasRetryAfter: boolean): FailureKind =>
   retryTable.find((row) => matches(row, { status }, hasRetryAfter))?.kind ?? 'response'
 
-function findRow({ kind, details }: CliError): StatusRow {
+function findTableRow({ kind, details }: CliError): StatusRow {
   const ofKind = retryTable.filter((row) => row.kind === kind)
   // A failure without a request, such as a wrong flag, has no row and is not retried.
   const other: StatusRow = ofKind[0] ?? { kind, delivery: 'answered' }
-  const found = ofKind.find((row) => matches(row, details)) ?? other
-  const { status = 0 } = details
+  return ofKind.find((row) => matches(row, details)) ?? other
+}
+
+/** Returns whether the same request may succeed later. parley itself does not repeat it after every 5xx. */
+function isTransient(failure: CliError): boolean {
+  const { kind, requiredRule } = findTableRow(failure)
+  return kind === 'service' || requiredRule !== undefined
+}
+
+function findRow(failure: CliError): StatusRow {
+  const found = findTableRow(failure)
+  const { status = 0, isCutOff } = failure.details
   if (status < 200 || status >= 300) return found
   // An error in a 2xx response does not prove that the service refused the request: a gateway may have sent
   // the error, or the service may have carried out and billed the request before.
   return {
     ...found,
     delivery: 'answered',
-    requiredRule: details.isCutOff ? found.requiredRule : undefined,
+    requiredRule: isCutOff ? found.requiredRule : undefined,
     otherCalls: found.otherCalls === 'end' ? 'end' : undefined,
   }
 }
@@ -116,7 +112,7 @@ function findRow({ kind, details }: CliError): StatusRow {
 export function getRetryAdvice(failure: CliError, { isRepeatable }: DeliveryOutcome): RetryAdvice {
   // A second run would fail in the same way, for example at an unknown host or an untrusted certificate.
   if (failure.kind === 'not-sent' && failure.details.isPermanent) return 'never'
-  if (isRepeatable) return findRow(failure).isTransient ? 'later' : 'never'
+  if (isRepeatable) return isTransient(failure) ? 'later' : 'never'
   // If only a local file failed, the service has already answered, so a second request could be billed again.
   return failure.kind === 'file' ? 'never' : 'look-first'
 }
@@ -159,7 +155,7 @@ const repeatRules: readonly RepeatRule[] = ['unaccepted', 'failed', 'always']
 export function isTransientFailure(error: CliError): boolean {
   const { isPermanent } = error.details
   if (isPermanent && error.kind !== 'not-sent') return false
-  return findRow(error).isTransient === true
+  return isTransient(error)
 }
 
 export const retryWaitsMs = { first: 500, longest: 8000 }

@@ -62,25 +62,21 @@ async function createFolderDestination(
   folder: string,
   fileStem: string,
   replaces: boolean,
-): Promise<ImageDestination> {
+) {
   const path = toAbsolutePath(context.host, folder)
   const label = folder || path
   await convertFileErrors(label, async () => requireFolder(path, folder !== ''))
   const createNext = createNumberedFiles(context, { firstNumber: 1, replaces })
   return {
     maxImages: Infinity,
-    async save(bytes, extension) {
+    async save(bytes: Uint8Array, extension: string) {
       await convertFileErrors(label, () => fs.mkdir(path, { recursive: true }))
       return createNext(bytes, folder + fileStem, `.${extension}`)
     },
   }
 }
 
-async function createFileDestination(
-  context: Context,
-  name: string,
-  replaces: boolean,
-): Promise<ImageDestination> {
+async function createFileDestination(context: Context, name: string, replaces: boolean) {
   const { host, messages, cleanups } = context
   const folderHint = `-o ${quoteForShell(`${name}/`)} saves images in it`
   const findTarget = (consequence?: string) =>
@@ -98,7 +94,7 @@ async function createFileDestination(
   return {
     maxImages: Infinity,
     file: await openFileOutput(name, context),
-    async save(bytes, kind) {
+    async save(bytes: Uint8Array, kind: string) {
       const isNamed = isFirst
       isFirst = false
       const file = await (isNamed
