@@ -21,21 +21,14 @@ export interface Connection extends PausableSocket {
 export type ConnectionPool = ReturnType<typeof createConnectionPool>
 
 /**
- * With `cleanups`, connections stay open for later requests, which must all go to the same server. For each idle
- * connection, `cleanups` then has a function that closes it. Without `cleanups`, each request gets a new
- * connection.
+ * With `cleanups`, connections stay open for later requests, which must all go to the same server, and a cleanup
+ * closes the idle ones. Without `cleanups`, each request gets a new connection.
  */
 export function createConnectionPool(options: ConnectOptions, cleanups?: ShortLivedSet<() => void>) {
-  const idle: { connection: Connection; drop(): void }[] = []
-
+  const idle: Connection[] = []
   let failures = 0
-
-  function closeIdle(): void {
-    for (const { drop } of idle.splice(0)) {
-      cleanups?.delete(drop)
-      drop()
-    }
-  }
+  const closeIdle = () => idle.splice(0).forEach(closeConnection)
+  cleanups?.add(closeIdle)
 
   return {
     /**
@@ -47,9 +40,7 @@ export function createConnectionPool(options: ConnectOptions, cleanups?: ShortLi
       if (!cleanups) return connect(url, options, opening.signal)
       // If the server has closed a connection, Node reports this in the next turn of the event loop.
       await new Promise(setImmediate)
-      for (let entry = idle.shift(); entry; entry = idle.shift()) {
-        const { connection, drop } = entry
-        cleanups.delete(drop)
+      for (let connection = idle.shift(); connection; connection = idle.shift()) {
         if (!isClosing(connection)) return connection
         closeConnection(connection)
       }
@@ -72,13 +63,12 @@ export function createConnectionPool(options: ConnectOptions, cleanups?: ShortLi
       }
       connection.isUsed = true
       connection.pause(false)
-      const drop = () => closeConnection(connection)
-      cleanups.add(drop)
       // If the server announced `Connection: close`, undici closes the connection before the next turn of the
       // event loop, so the connection counts as idle only then.
       setImmediate(() => {
-        // If `cleanups` no longer has `drop`, the run has ended and closed the connection.
-        if (cleanups.has(drop)) idle.push({ connection, drop })
+        // If `cleanups` no longer has `closeIdle`, the run has ended, and nothing would close the connection.
+        if (cleanups.has(closeIdle)) idle.push(connection)
+        else closeConnection(connection)
       })
     },
   }

@@ -53,7 +53,7 @@ export async function runChat(context: Context, options: ChatOptions, words: str
   const conversation =
     options.thread === undefined
       ? undefined
-      : await (await loadConversation()).openConversation(context, options.thread)
+      : await (await import('./conversation.ts')).openConversation(context, options.thread)
   const model = chooseChatModel(options.model ?? conversation?.model, values)
   if (options.model === undefined && model !== chooseChatModel(undefined, values))
     context.messages.note(`${options.thread}: using ${model}, the thread's model. -m changes it`)
@@ -153,8 +153,6 @@ export async function runChat(context: Context, options: ChatOptions, words: str
   if (fileName !== undefined) addFileToReport(context.reportData, fileName)
   if (file?.savedNote) context.messages.note(file.savedNote)
 }
-
-const loadConversation = () => import('./conversation.ts')
 
 const loadAnswer = () => import('./answer.ts')
 
