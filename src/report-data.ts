@@ -42,9 +42,8 @@ export class ReportData {
   /** A number of the service that parley could not read is `null`. */
   readonly usage: Record<string, number | null> = {}
   readonly figures: {
-    run?: UsageAndCost
-    /** Usage since the session's creation. */
-    session?: UsageAndCost
+    /** `sessionUsage`: usage since the session's creation. */
+    usage?: { readonly runUsage: UsageAndCost; readonly sessionUsage: UsageAndCost }
     toolUses?(): ToolUseCounts
     readonly warnings: WarningCounts
   } = { warnings: {} }

@@ -90,7 +90,7 @@ function describeRun(
   seconds: number,
 ): object {
   const { command, id, model, stopReason, session, usage, attempts, files, counts } = reportData
-  const { run, session: whole, toolUses, warnings } = reportData.figures
+  const { toolUses, warnings, usage: { runUsage, sessionUsage } = {} } = reportData.figures
   const requestId = failure?.details.requestId ?? reportData.requestId
   const { retry = 'never', deadline = false, sent = tracker.sent } = failure?.details ?? {}
   return {
@@ -107,15 +107,15 @@ function describeRun(
     id: toShortLine(id),
     model: toShortLine(model),
     stopReason: toShortLine(stopReason),
-    usage: pickUsage(run?.tokens ?? usage),
+    usage: pickUsage(runUsage?.tokens ?? usage),
     seconds,
     attempts,
     requestId: toShortLine(requestId),
     session: toShortLine(session),
     files: files ? [...files, ...[failure?.details.savedFiles ?? []].flat()] : null,
-    cost: formatCost(run),
-    sessionUsage: whole?.tokens ? pickUsage(whole.tokens) : null,
-    sessionCost: formatCost(whole),
+    cost: formatCost(runUsage),
+    sessionUsage: sessionUsage?.tokens ? pickUsage(sessionUsage.tokens) : null,
+    sessionCost: formatCost(sessionUsage),
     toolUses: toolUses?.() ?? null,
     warnings: countWarnings(warnings),
     resume: failure?.details.resumeArguments ?? null,

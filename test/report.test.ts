@@ -383,8 +383,10 @@ test('--report has the model, session, usage, cost, files and counts of a run, w
     usage: { inputTokens: 0, other: 5 },
     files: ['a.png', 'b.txt \u202e'],
     figures: {
-      run: { cost: { amount: 12345678901234567890n, currency: 'USD' } },
-      session: { tokens: { outputTokens: 7, totalTokens: 7 }, cost: { amount: 0n, currency: 'EUR' } },
+      usage: {
+        runUsage: { cost: { amount: 12345678901234567890n, currency: 'USD' } },
+        sessionUsage: { tokens: { outputTokens: 7, totalTokens: 7 }, cost: { amount: 0n, currency: 'EUR' } },
+      },
       toolUses: () => ({ allowed: 1, denied: 2, run: 3, failedCommands: 5, open: 4 }),
       warnings: { failedServers: () => 1, openWorkflowRuns: () => 2 },
     },

@@ -5,7 +5,12 @@ import { formatTimeAgo, printProgressLines } from '../../io/progress-lines.ts'
 import { quoteWords } from '../../io/shell-quote.ts'
 import type { EventItem } from '../../wire/sessions/events-page.ts'
 import { type SessionEvent, stopsSession } from '../../wire/sessions/session-event.ts'
-import { laggingListDelaysMs, listEvents, listEventsOldestFirst } from '../listing/event-list.ts'
+import {
+  collectEvents,
+  laggingListDelaysMs,
+  listEvents,
+  listEventsOldestFirst,
+} from '../listing/event-list.ts'
 import { readSessionResource } from '../read-session.ts'
 import { createFollowDeadlineError, ReconnectPolicy, requireTimeLeft } from '../reconnect-policy.ts'
 import type { SessionAccess } from '../session.ts'
@@ -13,8 +18,8 @@ import { createResumeCommand } from '../session-command.ts'
 import type { SessionState } from '../session-state.ts'
 import { type EventStream, openEventStream } from './event-stream.ts'
 import {
-  computeFirstFollowStep,
-  computeNextFollowStep,
+  computeFirstFollowState,
+  computeNextFollowState,
   type FollowEffect,
   type FollowEffectResult,
 } from './following.ts'
@@ -133,7 +138,7 @@ export class Follower {
   async *readNewEvents(): AsyncGenerator<readonly EventItem[]> {
     const { timers } = this.#access.context.host
     this.#reconnectPolicy.recordResponse()
-    let { state, effect } = computeFirstFollowStep(this.#seen, this.#followsForever)
+    let state = computeFirstFollowState(this.#seen, this.#followsForever)
     let polls = 0
     /**
      * Final failure of a request for a stream. It is thrown only after one more list, because the list may
@@ -141,16 +146,17 @@ export class Follower {
      */
     let connectFailure: CliError | undefined
     for (;;) {
-      if (effect.do !== 'show' && (this.#isWoken || this.#notEmitted.length > 0)) {
+      let { effect } = state
+      if (effect.do !== 'emit' && (this.#isWoken || this.#notEmitted.length > 0)) {
         this.#isWoken = false
-        effect = { do: 'show', items: this.#notEmitted.splice(0) }
+        effect = { do: 'emit', items: this.#notEmitted.splice(0) }
       }
       let result: FollowEffectResult
       if (effect.do === 'end') {
         if (this.#seen.log.isStopListed || polls === laggingListDelaysMs.length) return
         await this.#readFinalList(polls++)
-        result = { is: 'shown' }
-      } else if (effect.do === 'show') {
+        result = { is: 'emitted' }
+      } else if (effect.do === 'emit') {
         if (effect.items.some(({ event }) => stopsSession(event))) polls = 0
         if (effect.items.length > 0) this.#reconnectPolicy = new ReconnectPolicy(this.#access)
         const [last] = effect.items.slice(-1)
@@ -161,7 +167,7 @@ export class Follower {
         yield effect.items
         // The time that the caller takes for the batch does not count as silence of the service.
         this.#reconnectPolicy.recordResponse()
-        result = { is: 'shown' }
+        result = { is: 'emitted' }
       } else {
         if (effect.do === 'connect' && connectFailure) throw connectFailure
         try {
@@ -173,15 +179,15 @@ export class Follower {
           const isBroken = effect.do === 'listen' && error.kind === 'response' && !error.details.isPermanent
           // After the session has stopped, the follower only needs the list. So an error of the stream counts
           // as the end of the stream.
-          const isEnd = isBroken && computeNextFollowStep(state, ended, timers.now()).effect.do === 'end'
+          const isEnd = isBroken && computeNextFollowState(state, ended, timers.now()).effect.do === 'end'
           const finalFailure = isEnd ? undefined : this.#reconnectPolicy.findFinalFailure(error)
           if (finalFailure && !isConnecting) throw finalFailure
           connectFailure ??= finalFailure
           result = isEnd ? ended : { is: 'failed', isConnecting }
         }
       }
-      ;({ state, effect } = computeNextFollowStep(state, result, timers.now()))
-      const isUnchanged = effect.do === 'show' && effect.items.length === 0
+      state = computeNextFollowState(state, result, timers.now())
+      const isUnchanged = state.effect.do === 'emit' && state.effect.items.length === 0
       if (result.is === 'list' && isWorking(result.status) && isUnchanged) this.#reportSilence(result.status)
     }
   }
@@ -277,16 +283,10 @@ export class Follower {
     const { timers } = this.#access.context.host
     const parts = { ...this.#access.parts, deadline, isSingle: true }
     const requestedAt = { now: timers.now(), date: timers.wallTime() }
-    const list = (await this.#readListBackwards(parts)) ?? (await this.#readWholeList(parts))
+    const whole = () => collectEvents(listEventsOldestFirst(this.#access.caller, parts))
+    const list = (await this.#readListBackwards(parts)) ?? (await whole())
     this.#reconnectPolicy.recordResponse()
     this.#listedAt = requestedAt
-    return list
-  }
-
-  async #readWholeList(parts: RequestParts): Promise<EventItem[]> {
-    const list: EventItem[] = []
-    for await (const page of listEventsOldestFirst(this.#access.caller, parts))
-      for (const item of page) list.push(item)
     return list
   }
 
@@ -353,19 +353,15 @@ export class Follower {
     }
   }
 
-  async #execute(effect: Exclude<FollowEffect, { do: 'show' | 'end' }>): Promise<FollowEffectResult> {
+  async #execute(effect: Exclude<FollowEffect, { do: 'emit' | 'end' }>): Promise<FollowEffectResult> {
     const { deadline } = this.#access.parts
     if (effect.do === 'list') {
       await deadline.wait(effect.delayMs)
       requireTimeLeft(deadline)
       const session = effect.readsSession ? await readSessionResource(this.#access) : undefined
       const list = await this.#readList()
-      return {
-        is: 'list',
-        list,
-        isQuiet: effect.isQuiet === true,
-        status: session && (typeof session.status === 'string' ? session.status : 'unknown'),
-      }
+      const status = session && (typeof session.status === 'string' ? session.status : 'unknown')
+      return { is: 'list', list, status }
     }
     if (effect.do === 'listen') {
       const maxMs = Math.min(effect.maxMs, deadline.leftMs)

@@ -30,37 +30,33 @@ import { getEventIdentity, type SeenEvents } from './seen-events.ts'
  * an event, the session then counts as waiting.
  */
 export type FollowState = CommonFields &
-  /** `listenMs`: durations for which the follower listens to the stream before each next list. */
+  /** `listenDurationsMs`: the follower listens to the stream for each duration, and then reads the list. */
   (
-    | { is: 'joining'; listenMs: readonly number[] }
+    | { is: 'joining'; listenDurationsMs: readonly number[] }
     /** `listDelaysMs`: waits before the next lists, without listening to the stream. */
     | { is: 'comparing'; item: EventItem; listDelaysMs: readonly number[] }
     | { is: 'current' }
   )
 
 interface CommonFields {
-  /** `computeNextFollowStep` changes only this object; the other fields are immutable. */
+  /** `computeNextFollowState` changes only this object; the other fields are immutable. */
   readonly seen: SeenEvents
   readonly followsForever: boolean
-  /** If the stream of a stopped session is silent until this monotonic time, the follower ends. */
-  readonly idleCountsAt?: number
+  readonly effect: FollowEffect
+  /** Monotonic time at which the follower ends if the session is stopped and the stream is silent. */
+  readonly endsWhenSilentAtMs?: number
   /** Monotonic time of the next list, while sent events are missing or the session is stopped. */
-  readonly pollAt?: number
+  readonly nextListAtMs?: number
   readonly stoppedSince?: number
   readonly searchingSince?: number
 }
 
 export type FollowEffectResult =
   /**
-   * `list`: all events, or the events since the last list. `isQuiet`: the stream was silent for
-   * `maxSilenceMs`. `status`: status of the session resource, if the follower read the resource first.
+   * `list`: all events, or the events since the last list. `status`: status of the session resource, if the
+   * follower read the resource first.
    */
-  | {
-      is: 'list'
-      list: readonly EventItem[]
-      isQuiet?: boolean
-      status?: string | undefined
-    }
+  | { is: 'list'; list: readonly EventItem[]; status?: string | undefined }
   | { is: 'event'; item: EventItem }
   | { is: 'silence'; durationMs: number }
   | { is: 'ended' }
@@ -68,20 +64,16 @@ export type FollowEffectResult =
   /** `isConnecting`: the request for another stream failed. */
   | { is: 'failed'; isConnecting?: boolean }
   /** The caller has processed the emitted events, and may have sent events. */
-  | { is: 'shown' }
+  | { is: 'emitted' }
 
 export type FollowEffect =
   /** Emit a batch of events, which may be empty. */
-  | { do: 'show'; items: EventItem[] }
+  | { do: 'emit'; items: EventItem[] }
+  /** `isQuiet`: the stream was silent for `maxSilenceMs`. */
   | { do: 'list'; delayMs: number; isQuiet?: boolean; readsSession?: boolean }
   | { do: 'listen'; maxMs: number }
   | { do: 'connect' }
   | { do: 'end' }
-
-export interface FollowStep {
-  state: FollowState
-  effect: FollowEffect
-}
 
 const silenceAfterIdleMs = 200
 
@@ -110,24 +102,22 @@ const reconnectPausesMs = [250, 500, 1_000, 2_000, 4_000, 8_000, 16_000]
 
 const readList = { do: 'list', delayMs: 0 } as const
 
-const show = (items: EventItem[]): FollowEffect => ({ do: 'show', items })
+const emit = (items: EventItem[]): FollowEffect => ({ do: 'emit', items })
 
 /**
  * If events that the caller sent are missing, the follower starts with the stream alone, so the caller must
  * open the stream before it sends them. Otherwise the follower starts with the list.
  */
-export function computeFirstFollowStep(seen: SeenEvents, followsForever: boolean): FollowStep {
-  const tracking = { seen, followsForever }
-  return seen.isMissingSentEvents
-    ? { state: { ...tracking, is: 'current' }, effect: show([]) }
-    : { state: { ...tracking, is: 'joining', listenMs: [] }, effect: readList }
-}
+export const computeFirstFollowState = (seen: SeenEvents, followsForever: boolean): FollowState =>
+  seen.isMissingSentEvents
+    ? { seen, followsForever, is: 'current', effect: emit([]) }
+    : { seen, followsForever, is: 'joining', listenDurationsMs: [], effect: readList }
 
-export function computeNextFollowStep(
+export function computeNextFollowState(
   before: FollowState,
   result: FollowEffectResult,
   now: number,
-): FollowStep {
+): FollowState {
   const state = updateTimes(before, now)
   const { seen, followsForever } = state
   switch (result.is) {
@@ -135,99 +125,100 @@ export function computeNextFollowStep(
       return addList(state, result)
     case 'event':
       return addStreamEvent(state, result.item, now)
-    case 'shown':
+    case 'emitted':
       return continueFollowing(state, now)
     case 'silence': {
-      if (hasEnded(state, now)) return { state, effect: { do: 'end' } }
+      if (hasEnded(state, now)) return { ...state, effect: { do: 'end' } }
       const isQuiet = !followsForever && result.durationMs >= maxSilenceMs
       const effect = { ...readList, isQuiet, readsSession: isQuiet && seen.mayBeIdle }
-      const next = state.is === 'joining' ? { ...state, listenMs: state.listenMs.slice(1) } : state
-      return { state: next, effect }
+      if (state.is !== 'joining') return { ...state, effect }
+      return { ...state, listenDurationsMs: state.listenDurationsMs.slice(1), effect }
     }
     case 'ended':
-      return { state, effect: hasEnded(state, now) ? { do: 'end' } : { do: 'connect' } }
+      return { ...state, effect: { do: hasEnded(state, now) ? 'end' : 'connect' } }
     case 'opened':
       // Neither the old nor the new stream delivers the events between them, so the follower reads the list.
       seen.addConnection()
-      return {
-        state: { ...state, is: 'joining', listenMs: reconnectPausesMs, idleCountsAt: undefined },
-        effect: readList,
-      }
+      return { ...joinStream(state), endsWhenSilentAtMs: undefined, effect: readList }
     case 'failed':
       // Without a stream, only the list shows whether the session has stopped.
-      if (result.isConnecting) return { state, effect: readList }
+      if (result.isConnecting) return { ...state, effect: readList }
       // Only the request for the list failed, so the follower keeps the open stream.
       if (state.is === 'comparing') return continueFollowing({ ...state, listDelaysMs: [] }, now)
-      return { state, effect: { do: 'connect' } }
+      return { ...state, effect: { do: 'connect' } }
   }
 }
 
 function addList(
   before: FollowState,
-  { list, isQuiet, status }: Extract<FollowEffectResult, { is: 'list' }>,
-): FollowStep {
-  const { seen } = before
+  { list, status }: Extract<FollowEffectResult, { is: 'list' }>,
+): FollowState {
+  const { seen, effect } = before
   const fresh = seen.addList(list)
-  if (isQuiet && fresh.length === 0) {
+  if (effect.do === 'list' && effect.isQuiet && fresh.length === 0) {
     const isTerminated = status === 'terminated'
     const isIdle = status === undefined ? seen.state.isWaitingForRuns : isTerminated || status === 'idle'
     if (seen.mayBeIdle && isIdle) seen.state.addIdleResource(isTerminated)
     seen.state.addSilence()
   }
-  const state = { ...before, pollAt: undefined }
+  const state = { ...before, nextListAtMs: undefined, effect: emit(fresh) }
   const found =
     state.is === 'comparing' &&
     !seen.isHoldingBack &&
     list.some((item) => getEventIdentity(item) === getEventIdentity(state.item))
-  return { state: found ? { ...state, is: 'current' } : state, effect: show(fresh) }
+  return found ? { ...state, is: 'current' } : state
 }
 
-function addStreamEvent(state: FollowState, item: EventItem, now: number): FollowStep {
+function addStreamEvent(state: FollowState, item: EventItem, now: number): FollowState {
   const { seen } = state
   if (isEventPiece(item.event) || !seen.isNew(item)) {
     // A repeated event may have another input than the first event with its id. The empty batch lets the
     // caller report this at once to a person who decides about the tool use.
-    if (seen.addRepeated(item)) return { state, effect: show([]) }
+    if (seen.addRepeated(item)) return { ...state, effect: emit([]) }
     // An event without an id that equals an earlier event may be a repetition or a new event. The list
     // contains the right number of equal events, so the follower reads the list.
     const mayBeNew = item.event.id === undefined && !isEventPiece(item.event) && state.is === 'current'
-    return listen(mayBeNew ? { ...state, is: 'joining', listenMs: reconnectPausesMs } : state, now)
+    return listen(mayBeNew ? joinStream(state) : state, now)
   }
   if (state.is === 'joining' && !seen.isMissingSentEvents) {
     seen.addStreamed(item, true)
-    return { state: { ...state, is: 'comparing', item, listDelaysMs: comparingDelaysMs }, effect: readList }
+    return { ...state, is: 'comparing', item, listDelaysMs: comparingDelaysMs, effect: readList }
   }
   const fresh = seen.addStreamed(item)
-  return seen.isMissingSentEvents ? listen(state, now) : { state, effect: show(fresh) }
+  return seen.isMissingSentEvents ? listen(state, now) : { ...state, effect: emit(fresh) }
 }
 
-function continueFollowing(state: FollowState, now: number): FollowStep {
+const joinStream = (state: FollowState): FollowState => ({
+  ...state,
+  is: 'joining',
+  listenDurationsMs: reconnectPausesMs,
+})
+
+function continueFollowing(state: FollowState, now: number): FollowState {
   if (state.is !== 'comparing') return listen(state, now)
   const [delayMs, ...listDelaysMs] = state.listDelaysMs
-  if (delayMs !== undefined) return { state: { ...state, listDelaysMs }, effect: { do: 'list', delayMs } }
-  return { state: { ...state, is: 'current' }, effect: show(state.seen.release()) }
+  if (delayMs !== undefined) return { ...state, listDelaysMs, effect: { do: 'list', delayMs } }
+  return { ...state, is: 'current', effect: emit(state.seen.release()) }
 }
 
-function listen(before: FollowState, now: number): FollowStep {
-  const { idleCountsAt = now + silenceAfterIdleMs, ...others } = updateTimes(before, now)
+function listen(before: FollowState, now: number): FollowState {
+  const { endsWhenSilentAtMs = now + silenceAfterIdleMs, ...others } = updateTimes(before, now)
   const { seen, searchingSince = now, stoppedSince } = others
-  const state = { ...others, idleCountsAt }
+  const state = { ...others, endsWhenSilentAtMs }
   const searchLimitMs = seen.seeksIds ? idSearchMs : maxSearchMs
   if (now - searchingSince > searchLimitMs) {
     seen.endSearchPhase()
-    return { state, effect: readList }
+    return { ...state, effect: readList }
   }
-  if (hasEnded(state, now)) return { state, effect: { do: 'listen', maxMs: Math.max(0, idleCountsAt - now) } }
-  const pause = (state.is === 'joining' && state.listenMs[0]) || maxSilenceMs
+  const listenFor = (maxMs: number): FollowEffect => ({ do: 'listen', maxMs })
+  if (hasEnded(state, now)) return { ...state, effect: listenFor(Math.max(0, endsWhenSilentAtMs - now)) }
+  const pause = (state.is === 'joining' && state.listenDurationsMs[0]) || maxSilenceMs
   const isPolling = seen.isSearching || stoppedSince !== undefined
-  if (!isPolling) return { state, effect: { do: 'listen', maxMs: pause } }
-  const pollAt = state.pollAt ?? now + (seen.isQueued ? queuedPauseMs : searchPauseMs)
-  if (pollAt <= now) return { state, effect: readList }
+  if (!isPolling) return { ...state, effect: listenFor(pause) }
+  const nextListAtMs = state.nextListAtMs ?? now + (seen.isQueued ? queuedPauseMs : searchPauseMs)
+  if (nextListAtMs <= now) return { ...state, effect: readList }
   const searchLeft = seen.isSearching ? searchLimitMs - (now - searchingSince) + 1 : Infinity
-  return {
-    state: { ...state, pollAt },
-    effect: { do: 'listen', maxMs: Math.min(pollAt - now, pause, searchLeft) },
-  }
+  return { ...state, nextListAtMs, effect: listenFor(Math.min(nextListAtMs - now, pause, searchLeft)) }
 }
 
 function updateTimes(state: FollowState, now: number): FollowState {

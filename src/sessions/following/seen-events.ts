@@ -21,7 +21,7 @@ export class SeenEvents {
   readonly task = this.log.task
   /** For each digest, the number of equal events without an id in the first list. */
   readonly #earlierCounts = new Map<string, number>()
-  #sent: SentEvents | undefined
+  #search: SentEventSearch | undefined
   /** New events, by identity, from lists that do not contain a sent event yet. */
   readonly #listedBefore = new Map<string, IdentifiedEvent>()
   /**
@@ -47,7 +47,7 @@ export class SeenEvents {
 
   addSent(events: readonly SessionEvent[]): void {
     const { isIdle, isEmpty } = this.state
-    this.#sent = new SentEvents(events, !isIdle && !isEmpty)
+    this.#search = new SentEventSearch(events, !isIdle && !isEmpty)
     this.#listedBefore.clear()
     this.#streamedBefore = []
     this.task.addSent(events)
@@ -60,7 +60,7 @@ export class SeenEvents {
    */
   addConnection(): void {
     this.#streamedBefore = undefined
-    if (this.#sent?.search === 'in stream') this.#sent.search = 'in earlier stream'
+    if (this.#search?.is === 'in stream') this.#search.is = 'in earlier stream'
   }
 
   isNew(item: EventItem): boolean {
@@ -86,11 +86,11 @@ export class SeenEvents {
   }
 
   addRepeated({ event, text }: EventItem): boolean {
-    this.#sent?.addProgress(event)
+    this.#search?.addProgress(event)
     return this.state.addRepeated(event, text)
   }
 
-  addStreamed(item: EventItem, isHeld = this.#heldBack.size > 0): EventItem[] {
+  addStreamed(item: EventItem, isHeld = this.isHoldingBack): EventItem[] {
     const newItem = this.#addStreamed(item)
     if (newItem && isHeld) this.#heldBack.set(newItem.identity, newItem)
     return newItem && !isHeld ? [newItem] : []
@@ -107,15 +107,15 @@ export class SeenEvents {
   }
 
   #addStreamed(item: EventItem): IdentifiedEvent | undefined {
-    const sent = this.#sent
+    const search = this.#search
     const logItem = withIdentity(item)
     if (isEventPiece(item.event) || !this.isNew(item)) {
       this.addRepeated(item)
       return undefined
     }
-    sent?.addProgress(item.event)
-    if (sent?.matchOnce(logItem)) {
-      if (sent.search === 'open') sent.search = 'in stream'
+    search?.addProgress(item.event)
+    if (search?.matchOnce(logItem)) {
+      if (search.is === 'open') search.is = 'in stream'
       for (const each of [...this.#drainListedBefore(), ...(this.#streamedBefore?.splice(0) ?? [])])
         this.#append(each)
       this.#append(logItem, true)
@@ -125,7 +125,7 @@ export class SeenEvents {
       this.#streamedBefore?.push(logItem)
       return undefined
     }
-    if (sent && sent.search !== 'in earlier stream') sent.firstLaterEvent ??= logItem.identity
+    if (search && search.is !== 'in earlier stream') search.firstLaterEvent ??= logItem.identity
     this.#append(logItem)
     return logItem
   }
@@ -134,7 +134,7 @@ export class SeenEvents {
   addList(items: readonly EventItem[]): EventItem[] {
     const list = withIdentities(items)
     const newItems = this.#addHeldBack(list, this.#addListed(list))
-    if ((!this.#sent || this.#sent.search === 'over') && !this.isWorkPending)
+    if ((!this.#search || this.#search.is === 'over') && !this.isWorkPending)
       this.#listEnd = list.slice(-2).map(({ identity }) => identity)
     const streamed = this.#streamedBefore?.splice(0) ?? []
     // The stream delivered these events in the right order, so they are added as events of the stream.
@@ -143,16 +143,20 @@ export class SeenEvents {
   }
 
   #addListed(list: readonly IdentifiedEvent[]): IdentifiedEvent[] {
-    const sent = this.#sent
-    for (const { event } of list) sent?.addProgress(event)
-    if (!sent || sent.search === 'over') return this.#addInListOrder(list)
-    const start = list.findIndex((item) => sent.isFirstSent(item, !this.log.has(item.identity)))
-    const hasLater = list.some(({ identity }) => identity === sent.firstLaterEvent)
+    const search = this.#search
+    for (const { event } of list) search?.addProgress(event)
+    if (!search || search.is === 'over') return this.#addInListOrder(list)
+    const start = list.findIndex((item) => search.isFirstSent(item, !this.log.has(item.identity)))
+    const hasLater = list.some(({ identity }) => identity === search.firstLaterEvent)
     if (start < 0 && !hasLater) {
-      this.#addListedBefore(list)
+      for (const item of list) {
+        if (this.log.has(item.identity)) this.addRepeated(item)
+        // Keeps the first event with this identity, so that a later event with a different input is detected.
+        else if (!this.#listedBefore.has(item.identity)) this.#listedBefore.set(item.identity, item)
+      }
       return []
     }
-    sent.search = 'over'
+    search.is = 'over'
     const earlier = this.#addInListOrder(this.#drainListedBefore())
     const newItems = this.#addInListOrder(list)
     // The list omits the sent events but contains a later event. Any new event may be later than the sent
@@ -169,7 +173,7 @@ export class SeenEvents {
    * held back until a list contains the sent events.
    */
   #addHeldBack(list: readonly IdentifiedEvent[], newItems: IdentifiedEvent[]): EventItem[] {
-    if (this.#sent?.search === 'in earlier stream') return newItems
+    if (this.#search?.is === 'in earlier stream') return newItems
     if (!list.some(({ identity }) => this.#heldBack.has(identity))) return newItems
     const newIdentities = new Set(newItems.map(({ identity }) => identity))
     const listed = new Set(list.map(({ identity }) => identity))
@@ -185,16 +189,16 @@ export class SeenEvents {
    * on another client's task, the sent task may still appear later.
    */
   endSearchPhase(): void {
-    const sent = this.#sent
-    if (sent && !sent.stopSeekingIds()) {
-      if (sent.wasBusy && this.task.showsClientEvents) sent.search = 'over'
-      else this.#sent = undefined
+    const search = this.#search
+    if (search && !search.stopSeekingIds()) {
+      if (search.wasBusy && this.task.showsClientEvents) search.is = 'over'
+      else this.#search = undefined
     }
     this.#listedBefore.clear()
   }
 
   get isMissingSentEvents(): boolean {
-    return this.#sent?.search === 'open'
+    return this.#search?.is === 'open'
   }
 
   get isSearching(): boolean {
@@ -202,18 +206,18 @@ export class SeenEvents {
   }
 
   get seeksIds(): boolean {
-    return this.#sent?.seeksIds ?? false
+    return this.#search?.seeksIds ?? false
   }
 
   /** No event shows work on the sent events yet, so a stop of the session may be older than these events. */
   get isWorkPending(): boolean {
-    return this.#sent?.isWorkPending ?? false
+    return this.#search?.isWorkPending ?? false
   }
 
   get isQueued(): boolean {
-    const sent = this.#sent
-    if (!sent?.isWorkPending || this.state.stop?.kind !== 'done') return false
-    if (sent.isMissing) return sent.wasBusy && this.task.showsClientEvents && !sent.hasSimilar
+    const search = this.#search
+    if (!search?.isWorkPending || this.state.stop?.kind !== 'done') return false
+    if (search.isMissing) return search.wasBusy && this.task.showsClientEvents && !search.hasEventOfSameType
     return this.task.isQueued
   }
 
@@ -230,21 +234,7 @@ export class SeenEvents {
   }
 
   #addInListOrder(list: readonly IdentifiedEvent[]): IdentifiedEvent[] {
-    const ours = new Set<IdentifiedEvent>()
-    const newItems = this.log.addList(list, (item) => {
-      const isFromThisProcess = this.#sent?.matchOnce(item) ?? false
-      if (isFromThisProcess) ours.add(item)
-      return isFromThisProcess
-    })
-    return newItems.filter((item) => !ours.has(item))
-  }
-
-  #addListedBefore(items: readonly IdentifiedEvent[]): void {
-    for (const item of items) {
-      if (this.log.has(item.identity)) this.addRepeated(item)
-      // Keeps the first event with this identity, so that a later event with a different input is detected.
-      else if (!this.#listedBefore.has(item.identity)) this.#listedBefore.set(item.identity, item)
-    }
+    return this.log.addList(list, (item) => this.#search?.matchOnce(item) ?? false)
   }
 
   #drainListedBefore(): IdentifiedEvent[] {
@@ -293,7 +283,7 @@ function withIdentities(items: readonly EventItem[], counts = new Map<string, nu
  * Searches for the sent events among the session's events. First compares the ids that the service returned.
  * A list or stream may contain other ids, so the search later compares the content.
  */
-class SentEvents {
+class SentEventSearch {
   /**
    * - `open`: neither the stream nor a list has contained a sent event
    * - `in stream`: the stream has delivered a sent event, but the list may lag behind
@@ -301,11 +291,11 @@ class SentEvents {
    * - `over`: a list has contained a sent event or a later event, so the list is up to date. Or the search
    *   took too long, and the sent events may appear later
    */
-  search: 'open' | 'in stream' | 'in earlier stream' | 'over' = 'open'
+  is: 'open' | 'in stream' | 'in earlier stream' | 'over' = 'open'
   /** Identity of the first event after the sent events. A list with this event is up to date. */
   firstLaterEvent: string | undefined
-  /** A new event matches a sent event only by type. The service may have changed the id and the content. */
-  hasSimilar = false
+  /** The service may have changed the id and the content of a sent event. */
+  hasEventOfSameType = false
   readonly wasBusy: boolean
   readonly #sent: readonly SessionEvent[]
   /** For each id or content, the number of sent events that are not found yet. */
@@ -332,7 +322,7 @@ class SentEvents {
   matchOnce({ event, identity }: IdentifiedEvent): boolean {
     const name = this.#findWanted(event)
     if (name === undefined) {
-      this.hasSimilar ||= startsAgentWork(event) && this.#sent.some(({ type }) => type === event.type)
+      this.hasEventOfSameType ||= startsAgentWork(event) && this.#sent.some(({ type }) => type === event.type)
       return false
     }
     this.#add(name, -1)
@@ -352,7 +342,7 @@ class SentEvents {
   }
 
   get seeksIds(): boolean {
-    return this.search === 'open' && this.#sent.some(({ id = '' }) => this.#wanted.has(id))
+    return this.is === 'open' && this.#sent.some(({ id = '' }) => this.#wanted.has(id))
   }
 
   stopSeekingIds(): boolean {

@@ -67,15 +67,16 @@ export class SessionLog {
   }
 
   /**
-   * Adds a list or its newest part. Returns the new events of the list in order, and calls
-   * `isFromThisProcess` for each new event.
+   * Adds a list or its newest part, and calls `isFromThisProcess` for each new event. Returns the new events
+   * that are not from this process, in order.
    */
   addList(
     list: readonly IdentifiedEvent[],
-    isFromThisProcess: (item: IdentifiedEvent) => boolean = () => false,
+    isFromThisProcess: (item: IdentifiedEvent) => boolean,
   ): IdentifiedEvent[] {
     this.#listCount++
     const newItems: IdentifiedEvent[] = []
+    const others: IdentifiedEvent[] = []
     const listed: LoggedEvent[] = []
     /** The log has the known events in the list's order, and the new events belong at the end of the log. */
     let isInOrder = true
@@ -94,22 +95,25 @@ export class SessionLog {
         entry = createEntry(item, isFromThisProcess(item), this.#listCount)
         this.#byIdentity.set(item.identity, entry)
         newItems.push(item)
+        if (!entry.isFromThisProcess) others.push(item)
       }
       listed.push(entry)
     }
-    if (isInOrder && newItems.length === 0) return newItems
+    if (isInOrder && newItems.length === 0) return others
     if (isInOrder && last === this.#entries.length - 1) {
       const entries = listed.slice(-newItems.length)
       for (const [i, item] of newItems.entries()) this.#append(item, entries[i] as LoggedEvent)
-      return newItems
+      return others
     }
     for (const { event, text } of newItems) if (isToolUse(event)) this.state.addToolUse(event, text)
     // In the new order, the answer may be a message whose content the log has dropped. The list restores it.
-    for (const { event, identity } of list)
-      if (isMainThreadAgentMessage(event)) restoreContent(this.#byIdentity.get(identity), event)
+    for (const { event, identity } of list) {
+      const entry = this.#byIdentity.get(identity)
+      if (entry && isMainThreadAgentMessage(event)) entry.event = event
+    }
     this.#sortByList(listed)
     this.#computeAgain()
-    return newItems
+    return others
   }
 
   #append(item: IdentifiedEvent, entry: LoggedEvent): void {
@@ -264,10 +268,6 @@ function pickFields(event: SessionEvent): SessionEvent {
   if (isClientEvent(event) || type === 'session.status_running')
     return { id, type, session_thread_id, processed_at: event.processed_at }
   return /^(agent\.|session\.status_)/.test(type) ? sharedWork : sharedOther
-}
-
-function restoreContent(entry: LoggedEvent | undefined, message: SessionEvent): void {
-  if (entry) entry.event = message
 }
 
 function dropContent(entry: LoggedEvent | undefined): void {

@@ -9,7 +9,7 @@ import { type EventItem, readEventsPage } from '../../wire/sessions/events-page.
 import { isEventPiece, SessionEvent } from '../../wire/sessions/session-event.ts'
 import { parseTimestamp } from '../../wire/timestamp.ts'
 
-export interface EventListQuery {
+interface EventListQuery {
   types?: string[]
   order?: string
   limit?: number
@@ -121,6 +121,13 @@ export async function* listEvents(
   yield* release()
 }
 
+export async function collectEvents(pages: AsyncIterable<readonly EventItem[]>): Promise<EventItem[]> {
+  const items: EventItem[] = []
+  // Spreading a page of over 100,000 events exceeds the maximum number of call arguments.
+  for await (const page of pages) for (const item of page) items.push(item)
+  return items
+}
+
 /**
  * Returns the newest `limit` events in the requested order. If the times in a descending list do not prove
  * its order, reads the whole list again in ascending order.
@@ -136,9 +143,7 @@ export async function listNewestEvents(
   const onUnproved = () => {
     isProved = false
   }
-  const newest: EventItem[] = []
-  for await (const items of listEvents(caller, parts, { types, order: 'desc', limit }, onUnproved))
-    for (const item of items) newest.push(item)
+  const newest = await collectEvents(listEvents(caller, parts, { types, order: 'desc', limit }, onUnproved))
   if (isProved || newest.length < Math.min(limit, 2)) return putInOrder(newest.reverse())
   isProved = true
   let last: EventItem[] = []

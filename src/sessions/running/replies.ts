@@ -1,15 +1,13 @@
 import { CliError } from '../../errors.ts'
 import { retry } from '../../http/retry.ts'
-import type { EventItem } from '../../wire/sessions/events-page.ts'
 import type { SessionEvent } from '../../wire/sessions/session-event.ts'
 import { parseTimestamp } from '../../wire/timestamp.ts'
 import type { Follower } from '../following/follower.ts'
 import { describeWaitingToolUses } from '../following/stop-text.ts'
-import { laggingListDelaysMs } from '../listing/event-list.ts'
+import { collectEvents, laggingListDelaysMs } from '../listing/event-list.ts'
 import type { Decision } from '../policy/policy.ts'
 import { ReconnectPolicy } from '../reconnect-policy.ts'
 import type { ToolResult } from '../reply-events.ts'
-import { SessionState } from '../session-state.ts'
 import type { AuditEntry } from './audit.ts'
 import { type Judgement, type ParsedToolUse, parseToolUse, toAuditFields } from './judgement.ts'
 import { pollEventList, postEventsOnce } from './posting.ts'
@@ -209,7 +207,8 @@ export class ReplySender {
       },
     })
     if (is === 'accepted') for (const { event } of replies) this.#follower.addAccepted(event)
-    else if (is === 'unknown') this.#addUnconfirmed(replies, failure?.message ?? '')
+    else if (is === 'unknown')
+      for (const { use } of replies) this.#unconfirmed.set(use.id, { use, reason: failure?.message ?? '' })
     else if (failure)
       throw failure.details.status === undefined ? failure : createRefusedError(failure, replies)
   }
@@ -228,10 +227,6 @@ export class ReplySender {
     return open
   }
 
-  #addUnconfirmed(replies: readonly { use: ParsedToolUse }[], reason: string): void {
-    for (const { use } of replies) this.#unconfirmed.set(use.id, { use, reason })
-  }
-
   /**
    * Lists events until no reply is unconfirmed. Ends early if the run can reply to another tool use, because
    * the idle event after that reply may also show whether the unconfirmed replies arrived. `uses` are the
@@ -245,32 +240,26 @@ export class ReplySender {
     const left = () =>
       [...this.#unconfirmed.values()].filter(({ use }) => this.#getReply(use.id).is === 'unconfirmed')
     if (left().length === 0) return
-    let seen: SessionState | undefined
+    let hasList = false
     const isOver = await pollEventList(this.#run, {
       maxMs: this.#getMaxPollMs(left().map(({ use }) => use)),
       read: async (list) => {
-        const state = new SessionState()
-        const items: EventItem[] = []
-        for await (const page of list)
-          for (const item of page) {
-            items.push(item)
-            state.add(item.event, item.text)
-          }
-        seen = state
-        for (const { use } of left()) this.#applyList(use, state)
-        this.#follower.addList(items)
+        this.#follower.addList(await collectEvents(list))
+        hasList = true
+        for (const { use } of left()) this.#updateUnconfirmed(use)
         return left().length === 0 || this.#hasNextStep || undefined
       },
     })
     // A session that works again does not wait for the reply. If it waits later, the run reads lists again.
+    const { state } = this.#follower
     const isAsked = ({ use: { id } }: { use: ParsedToolUse }) =>
-      !seen || seen.unlisted.length > 0 || seen.answerable.includes(id)
+      !hasList || state.unlisted.length > 0 || state.answerable.includes(id)
     const unknown = left().filter(isAsked)
     if (isOver || unknown.length === 0) return
     const pending = unknown.map(({ use }) => use.id)
     const message = `it is not known whether the answer to ${pending.join(', ')} arrived: ${unknown[0]?.reason}`
     const { context, session, parts } = this.#run
-    const waiting = describeWaitingToolUses(context, session, this.#follower.state, pending)
+    const waiting = describeWaitingToolUses(context, session, state, pending)
     throw new CliError('unknown', message, {
       sent: 'unknown',
       retry: 'look-first',
@@ -297,11 +286,13 @@ export class ReplySender {
     return Math.min(Math.max(minReplyPollMs, ...ends), maxDeliveryMs)
   }
 
-  #applyList(use: ParsedToolUse, seen: SessionState): void {
+  /** Called after each list. */
+  #updateUnconfirmed(use: ParsedToolUse): void {
     const { context } = this.#run
+    const { state, task } = this.#follower
     const reply = this.#getReply(use.id)
     if (reply.is !== 'unconfirmed') return
-    const answer = seen.getAnswer(use.id)
+    const answer = state.getAnswer(use.id)
     if (answer) {
       const result = answer.decision
       const isOther = result !== undefined && result !== this.#findDecision(use.id)
@@ -311,12 +302,12 @@ export class ReplySender {
     }
     // If only a child thread lists the tool use, an idle event of the session does not show whether the tool
     // use still waits.
-    const isUnknown = seen.unlisted.length > 0 || !seen.isIdle || seen.pendingInThreads.includes(use.id)
+    const isUnknown = state.unlisted.length > 0 || !state.isIdle || state.pendingInThreads.includes(use.id)
     const shown = {
-      isListed: isUnknown ? undefined : seen.answerable.includes(use.id),
-      showsClientEvents: this.#follower.task.showsClientEvents,
-      idleEvents: seen.stopIds,
-      idleAt: parseTimestamp(seen.lastStop?.processed_at),
+      isListed: isUnknown ? undefined : state.answerable.includes(use.id),
+      showsClientEvents: task.showsClientEvents,
+      idleEvents: state.stopIds,
+      idleAt: parseTimestamp(state.lastStop?.processed_at),
     }
     this.#replies.set(use.id, updateUnconfirmedReply(reply, shown, context.host.timers.wallTime()))
   }

@@ -62,13 +62,13 @@ export class LimitEnforcer {
    * usage does not count.
    */
   startQueries(): void {
-    this.#updateReport()
+    this.#run.context.reportData.figures.usage = this.#meter
     if (this.#meter.hasLimits) this.#scheduleQuery()
   }
 
   add(items: readonly EventItem[]): void {
     for (const { event } of items) this.#meter.add(event)
-    this.#check()
+    this.#interruptAtLimit()
   }
 
   /**
@@ -137,24 +137,12 @@ export class LimitEnforcer {
 
   async #queryAndCheck(): Promise<void> {
     this.#meter.addTotal(await this.#queryUsage())
-    this.#check()
+    this.#interruptAtLimit()
   }
 
   async #queryUsage(): Promise<SessionUsage | undefined> {
     const session = await readSessionResource(this.#run)
     return session && readSessionUsage(session.usage)
-  }
-
-  #check(): void {
-    this.#updateReport()
-    this.#interruptAtLimit()
-  }
-
-  /** A signal handler may write the report at any time, so the figures are updated after each event. */
-  #updateReport(): void {
-    const { figures } = this.#run.context.reportData
-    figures.run = this.#meter.runUsage
-    figures.session = this.#meter.sessionUsage
   }
 
   #updateExcess(): string {

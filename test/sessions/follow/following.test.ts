@@ -2,12 +2,11 @@ import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 import { describe, expect, test } from 'vitest'
 import {
-  computeFirstFollowStep,
-  computeNextFollowStep,
+  computeFirstFollowState,
+  computeNextFollowState,
   type FollowEffect,
   type FollowEffectResult,
   type FollowState,
-  type FollowStep,
 } from '../../../src/sessions/following/following.ts'
 import { getComparableEventText, SeenEvents } from '../../../src/sessions/following/seen-events.ts'
 import type { EventItem } from '../../../src/wire/sessions/events-page.ts'
@@ -87,11 +86,11 @@ function follow({
   let now = 0
 
   function execute(effect: FollowEffect): FollowEffectResult {
-    if (effect.do === 'show') {
-      const shown = effect.items.map(({ text }) => text)
-      trace.push(...shown)
-      for (const { event } of toItems(answers[shown.at(-1) ?? ''] ?? '')) seenEvents.state.add(event)
-      return { is: 'shown' }
+    if (effect.do === 'emit') {
+      const emitted = effect.items.map(({ text }) => text)
+      trace.push(...emitted)
+      for (const { event } of toItems(answers[emitted.at(-1) ?? ''] ?? '')) seenEvents.state.add(event)
+      return { is: 'emitted' }
     }
     if (effect.do === 'list') {
       now += effect.delayMs
@@ -99,9 +98,7 @@ function follow({
       const status = effect.readsSession ? statuses[Math.min(queries++, statuses.length - 1)] : undefined
       const list = lists[Math.min(listed++, lists.length - 1)] ?? ''
       trace.push(effect.delayMs > 0 ? `list after ${effect.delayMs}` : 'list')
-      return list === '!'
-        ? { is: 'failed' }
-        : { is: 'list', list: toItems(list), isQuiet: effect.isQuiet === true, status }
+      return list === '!' ? { is: 'failed' } : { is: 'list', list: toItems(list), status }
     }
     if (effect.do !== 'listen') {
       trace.push('connect')
@@ -117,10 +114,10 @@ function follow({
     return { is: 'silence', durationMs: effect.maxMs }
   }
 
-  let { state, effect } = computeFirstFollowStep(seenEvents, stays)
+  let state = computeFirstFollowState(seenEvents, stays)
   for (let steps = 0; steps < 200; steps++) {
-    if (effect.do === 'end') return [...trace, `end at ${now}`]
-    ;({ state, effect } = computeNextFollowStep(state, execute(effect), now))
+    if (state.effect.do === 'end') return [...trace, `end at ${now}`]
+    state = computeNextFollowState(state, execute(state.effect), now)
   }
   return [...trace, 'no end']
 }
@@ -290,13 +287,12 @@ type Kind = FollowEffectResult['is']
 const states: Record<State, (past: string) => FollowState> = {
   searching: (past) => started(past, 'ask1'),
   joining: (past) => started(past),
-  comparing: (past) =>
-    computeNextFollowStep(states.joining(past), { is: 'event', item: toItem('say1') }, 0).state,
-  current: (past) => computeNextFollowStep(states.comparing(past), toList(`${past} say1`), 0).state,
+  comparing: (past) => computeNextFollowState(states.joining(past), { is: 'event', item: toItem('say1') }, 0),
+  current: (past) => computeNextFollowState(states.comparing(past), toList(`${past} say1`), 0),
 }
 
 const started = (past: string, sent?: string): FollowState =>
-  computeFirstFollowStep(createSeenEvents(past, sent), false).state
+  computeFirstFollowState(createSeenEvents(past, sent), false)
 
 const toItem = (word: string) => toItems(word)[0] as EventItem
 const toList = (words: string): FollowEffectResult => ({
@@ -305,15 +301,15 @@ const toList = (words: string): FollowEffectResult => ({
 })
 
 /** Returns, for example, `current: emit say2`. */
-function describeStep({ state, effect }: FollowStep): string {
-  if (effect.do === 'show')
-    return `${state.is}: emit ${effect.items.map(({ text }) => text).join(' ') || 'nothing'}`
-  if (effect.do === 'listen') return `${state.is}: listen for ${effect.maxMs} ms`
+function describeStep({ is, effect }: FollowState): string {
+  if (effect.do === 'emit')
+    return `${is}: emit ${effect.items.map(({ text }) => text).join(' ') || 'nothing'}`
+  if (effect.do === 'listen') return `${is}: listen for ${effect.maxMs} ms`
   if (effect.do === 'list') {
     const when = effect.delayMs > 0 ? ` after ${effect.delayMs} ms` : ''
-    return `${state.is}: ${effect.readsSession ? 'read the session, then ' : ''}read the list${when}`
+    return `${is}: ${effect.readsSession ? 'read the session, then ' : ''}read the list${when}`
   }
-  return `${state.is}: ${effect.do === 'connect' ? 'open another stream' : effect.do}`
+  return `${is}: ${effect.do === 'connect' ? 'open another stream' : effect.do}`
 }
 
 const inputNames: Record<Kind, string> = {
@@ -323,7 +319,7 @@ const inputNames: Record<Kind, string> = {
   ended: 'the end of the stream',
   opened: 'a new stream',
   failed: 'a failure',
-  shown: 'emitted events',
+  emitted: 'emitted events',
 }
 
 const news: Record<Kind, FollowEffectResult> = {
@@ -333,7 +329,7 @@ const news: Record<Kind, FollowEffectResult> = {
   ended: { is: 'ended' },
   opened: { is: 'opened' },
   failed: { is: 'failed' },
-  shown: { is: 'shown' },
+  emitted: { is: 'emitted' },
 }
 
 test('an older message that the first list omitted is not the answer to a sent event', () => {
@@ -451,7 +447,7 @@ describe('follower of a running session', () => {
       ended: 'current: open another stream',
       opened: 'joining: read the list',
       failed: 'current: open another stream',
-      shown: 'current: listen for 250 ms',
+      emitted: 'current: listen for 250 ms',
     },
     joining: {
       list: 'joining: emit say1 say2',
@@ -460,7 +456,7 @@ describe('follower of a running session', () => {
       ended: 'joining: open another stream',
       opened: 'joining: read the list',
       failed: 'joining: open another stream',
-      shown: 'joining: listen for 30000 ms',
+      emitted: 'joining: listen for 30000 ms',
     },
     comparing: {
       list: 'current: emit say1 say2',
@@ -469,7 +465,7 @@ describe('follower of a running session', () => {
       ended: 'comparing: open another stream',
       opened: 'joining: read the list',
       failed: 'current: emit say1',
-      shown: 'comparing: read the list after 250 ms',
+      emitted: 'comparing: read the list after 250 ms',
     },
     current: {
       list: 'current: emit say2',
@@ -478,7 +474,7 @@ describe('follower of a running session', () => {
       ended: 'current: open another stream',
       opened: 'joining: read the list',
       failed: 'current: open another stream',
-      shown: 'current: listen for 30000 ms',
+      emitted: 'current: listen for 30000 ms',
     },
   }
   const rows = Object.entries(table).flatMap(([state, row]) =>
@@ -490,7 +486,7 @@ describe('follower of a running session', () => {
   test.each(rows)(
     'after %s in state "%s", a follower is in state "%s" and its next step is "%s"',
     (_, state, nextState, step, input) => {
-      expect(describeStep(computeNextFollowStep(states[state]('run1'), news[input], 0))).toBe(
+      expect(describeStep(computeNextFollowState(states[state]('run1'), news[input], 0))).toBe(
         `${nextState}: ${step}`,
       )
     },
@@ -500,66 +496,64 @@ describe('follower of a running session', () => {
 describe('follower on special inputs', () => {
   const event = (word: string): FollowEffectResult => ({ is: 'event', item: toItem(word) })
   test('a follower that searches for the sent event reads the list after 250 ms, even if events keep arriving', () => {
-    const { state } = computeNextFollowStep(states.searching('run1'), event('say7'), 0)
-    expect(describeStep(computeNextFollowStep(state, event('say8'), 60))).toBe('current: listen for 190 ms')
-    expect(describeStep(computeNextFollowStep(state, event('say8'), 250))).toBe('current: read the list')
+    const state = computeNextFollowState(states.searching('run1'), event('say7'), 0)
+    expect(describeStep(computeNextFollowState(state, event('say8'), 60))).toBe('current: listen for 190 ms')
+    expect(describeStep(computeNextFollowState(state, event('say8'), 250))).toBe('current: read the list')
   })
 
   test('after 3 s, a follower finds the sent event by content if the list has it under another id', () => {
-    const searched = computeNextFollowStep(states.searching('run1'), event('ask7'), 0)
-    const listed = computeNextFollowStep(searched.state, toList('run1 ask7'), 3_000)
-    const late = computeNextFollowStep(listed.state, { is: 'shown' }, 3_001)
+    const searched = computeNextFollowState(states.searching('run1'), event('ask7'), 0)
+    const listed = computeNextFollowState(searched, toList('run1 ask7'), 3_000)
+    const late = computeNextFollowState(listed, { is: 'emitted' }, 3_001)
     expect(describeStep(late)).toBe('current: read the list')
-    expect(describeStep(computeNextFollowStep(late.state, toList('run1 ask7 say2'), 3_001))).toBe(
+    expect(describeStep(computeNextFollowState(late, toList('run1 ask7 say2'), 3_001))).toBe(
       'current: emit say2',
     )
   })
 
   test('a follower treats every event as new if the sent event does not appear within 10 s', () => {
-    const searched = computeNextFollowStep(states.searching('run1'), event('say7'), 0)
-    const byContent = computeNextFollowStep(searched.state, event('say8'), 3_001)
-    const late = computeNextFollowStep(byContent.state, event('say9'), 10_001)
+    const searched = computeNextFollowState(states.searching('run1'), event('say7'), 0)
+    const byContent = computeNextFollowState(searched, event('say8'), 3_001)
+    const late = computeNextFollowState(byContent, event('say9'), 10_001)
     expect(describeStep(late)).toBe('current: read the list')
-    expect(describeStep(computeNextFollowStep(late.state, toList('run1 say2'), 10_001))).toBe(
+    expect(describeStep(computeNextFollowState(late, toList('run1 say2'), 10_001))).toBe(
       'current: emit say2 say7 say8 say9',
     )
   })
 
   test('a follower listens only 200 ms before it reads the list if the stream repeats an event without an id', () => {
-    const { state } = computeNextFollowStep(states.current('run1'), event('done'), 0)
-    expect(describeStep(computeNextFollowStep(state, event('done'), 0))).toBe('joining: listen for 200 ms')
+    const state = computeNextFollowState(states.current('run1'), event('done'), 0)
+    expect(describeStep(computeNextFollowState(state, event('done'), 0))).toBe('joining: listen for 200 ms')
   })
 
   test('a follower prints nothing for a repeated event without an id while it waits for the list', () => {
-    expect(describeStep(computeNextFollowStep(states.comparing('run1 say'), event('say'), 0))).toBe(
+    expect(describeStep(computeNextFollowState(states.comparing('run1 say'), event('say'), 0))).toBe(
       'comparing: listen for 30000 ms',
     )
   })
 
   test('a follower emits new events in the order of the list after a new stream was opened', () => {
-    const opened = computeNextFollowStep(states.searching('run1'), news.opened, 0)
-    const early = computeNextFollowStep(opened.state, event('done8'), 0)
-    const placed = computeNextFollowStep(early.state, toList('run1 ask1'), 0)
+    const opened = computeNextFollowState(states.searching('run1'), news.opened, 0)
+    const early = computeNextFollowState(opened, event('done8'), 0)
+    const placed = computeNextFollowState(early, toList('run1 ask1'), 0)
     expect(describeStep(placed)).toBe('joining: emit nothing')
-    expect(describeStep(computeNextFollowStep(placed.state, toList('run1 ask1 say7 done8'), 0))).toBe(
+    expect(describeStep(computeNextFollowState(placed, toList('run1 ask1 say7 done8'), 0))).toBe(
       'joining: emit say7 done8',
     )
   })
 
   test('a follower with a new stream emits the events of the list if the sent event does not appear within 10 s', () => {
-    const cut = computeNextFollowStep(
-      computeNextFollowStep(states.searching('run1'), event('ask1'), 0).state,
+    const cut = computeNextFollowState(
+      computeNextFollowState(states.searching('run1'), event('ask1'), 0),
       news.opened,
       0,
     )
-    const held = computeNextFollowStep(cut.state, toList('run1 say1'), 0)
-    const searching = computeNextFollowStep(held.state, { is: 'shown' }, 0)
+    const held = computeNextFollowState(cut, toList('run1 say1'), 0)
+    const searching = computeNextFollowState(held, { is: 'emitted' }, 0)
     expect(describeStep(searching)).toBe('joining: listen for 250 ms')
-    const late = computeNextFollowStep(searching.state, event('piece'), 10_001)
+    const late = computeNextFollowState(searching, event('piece'), 10_001)
     expect(describeStep(late)).toBe('joining: read the list')
-    expect(describeStep(computeNextFollowStep(late.state, toList('run1 say1'), 10_001))).toBe(
-      'joining: emit say1',
-    )
+    expect(describeStep(computeNextFollowState(late, toList('run1 say1'), 10_001))).toBe('joining: emit say1')
   })
 })
 
@@ -570,18 +564,18 @@ describe('follower of a session that has stopped', () => {
     'after %s in the state "%s", a follower of a stopped session ends',
     (_, state, input) => {
       const before = states[state]('done1')
-      expect(describeStep(computeNextFollowStep(before, news[input], 0))).toBe(`${state}: end`)
+      expect(describeStep(computeNextFollowState(before, news[input], 0))).toBe(`${state}: end`)
     },
   )
 
   test('after a stream is reopened, a follower listens for 250 ms before it reads the list, and doubles this time before each further list', () => {
-    let turn = computeNextFollowStep(states.current('run1'), news.opened, 0)
+    let turn = computeNextFollowState(states.current('run1'), news.opened, 0)
     const pauses: string[] = []
     for (let lists = 0; lists < 4; lists++) {
-      const shown = computeNextFollowStep(turn.state, toList('run1 say1'), 0)
-      turn = computeNextFollowStep(shown.state, { is: 'shown' }, 0)
+      const listed = computeNextFollowState(turn, toList('run1 say1'), 0)
+      turn = computeNextFollowState(listed, { is: 'emitted' }, 0)
       pauses.push(describeStep(turn))
-      turn = computeNextFollowStep(turn.state, news.silence, 0)
+      turn = computeNextFollowState(turn, news.silence, 0)
     }
     expect(pauses).toEqual([250, 500, 1000, 2000].map((pause) => `joining: listen for ${pause} ms`))
   })
