@@ -1,10 +1,5 @@
 import { isOfMainThread, readStopReason, type SessionEvent } from '../wire/sessions/session-event.ts'
 
-export interface WorkflowRun {
-  id: string
-  name: string | undefined
-}
-
 /**
  * Computes the state of child threads and workflow runs from the session's events in order. A child thread or
  * workflow run can work, or wait for replies, while the main thread is idle.
@@ -14,7 +9,7 @@ export class BackgroundWork {
   readonly #threadOfWaitingUse = new Map<string, string>()
   readonly #endedThreads = new Set<string>()
   readonly #cancelled = new Set<string>()
-  readonly #runs = new Map<string, WorkflowRun & { isIdle: boolean }>()
+  readonly #runs = new Map<string, { id: string; name: string | undefined; isIdle: boolean }>()
   readonly #endedRuns = new Set<string>()
   readonly #runOfThread = new Map<string, string>()
   readonly #threadsWaitingWithoutList = new Set<string>()
@@ -72,7 +67,7 @@ export class BackgroundWork {
     return this.#workingThreads.size > 0
   }
 
-  get openRuns(): WorkflowRun[] {
+  get openRuns() {
     return [...this.#runs.values()]
   }
 
@@ -89,9 +84,7 @@ export class BackgroundWork {
       new Set([...threads].map((thread) => this.#runOfThread.get(thread)))
     const waiting = findRuns(this.#threadOfWaitingUse.values())
     const working = findRuns(this.#workingThreads)
-    return this.openRuns.some(
-      ({ id }) => !this.#runs.get(id)?.isIdle && (working.has(id) || !waiting.has(id)),
-    )
+    return this.openRuns.some(({ id, isIdle }) => !isIdle && (working.has(id) || !waiting.has(id)))
   }
 
   #addThreadEvent(event: SessionEvent): void {

@@ -7,7 +7,7 @@ import {
   type RetryRules,
 } from '../http/retry.ts'
 import { toOneLine } from '../io/escape.ts'
-import type { Timers } from '../timers.ts'
+import type { SessionAccess } from './session.ts'
 
 const maxUnreachableMs = 5 * 60_000
 
@@ -27,25 +27,20 @@ export const createFollowDeadlineError = (
   message = 'the deadline passed while parley followed the session',
 ) => new CliError('stopped', message, { retry: 'later', deadline: true })
 
-interface Access {
-  context: { host: { timers: Timers }; messages: { note(line: string): void } }
-  parts: { deadline: Deadline }
-}
-
 /**
  * Retry rules of `events follow` and `events run`: parley retries until the service has been unreachable for
  * 5 minutes. A post that the service may have accepted must not use these rules, because a retry could
  * execute the post twice.
  */
 export class ReconnectPolicy implements RetryRules {
-  readonly #access: Access
+  readonly #access: SessionAccess
   #lastResponseAt: number
   #attempts = 0
   #invalidResponses = 0
   #requestedWaitMs = 0
   #printedCause: string | undefined
 
-  constructor(access: Access) {
+  constructor(access: SessionAccess) {
     this.#access = access
     this.#lastResponseAt = access.context.host.timers.now()
   }

@@ -62,14 +62,12 @@ export function formatSessionCommand(
   session: string,
 ): string {
   const names = verb === 'follow' ? followFlags : serviceFlags
-  return quoteWords(['parley', 'events', verb, ...copyFlags(flags, names), ...formatSessionFlag(session)])
+  const copied = filterFlags(flags, (flag) => names.has(flag))
+  return quoteWords(['parley', 'events', verb, ...copied, ...formatSessionFlag(session)])
 }
 
 export const formatListSessionsCommand = ({ flags }: Flags): string =>
-  quoteWords(['parley', 'sessions', 'list', ...copyFlags(flags, serviceFlags)])
-
-const copyFlags = (flags: Context['flags'], names: ReadonlySet<string>): string[] =>
-  filterFlags(flags, (flag) => names.has(flag))
+  quoteWords(['parley', 'sessions', 'list', ...filterFlags(flags, (flag) => serviceFlags.has(flag))])
 
 function filterFlags({ given }: Context['flags'], isWanted: (flag: string) => boolean): string[] {
   const isReplaced = ({ flag }: CommandLineFlag, index: number) =>

@@ -21,11 +21,11 @@ import {
   toolUseIdFields,
 } from '../wire/sessions/session-event.ts'
 import { type Money, readSessionBudget, readSessionUsage } from '../wire/sessions/usage.ts'
-import { BackgroundWork, type WorkflowRun } from './background.ts'
+import { BackgroundWork } from './background.ts'
 
 /**
- * Reason why the session stopped. `why` is the explanation of the service, or the message of the last error
- * since the last task.
+ * Reason why the session stopped. `explanation` is from the service: of the stop, or of the last error since
+ * the last task.
  */
 type Stop =
   | { kind: 'done'; reason: string }
@@ -35,11 +35,11 @@ type Stop =
       kind: 'stuck'
       reason: string
       category?: string
-      why?: string
+      explanation?: string
       budget?: Money | undefined
       cost?: Money | undefined
     }
-  | { kind: 'ended'; reason: string; why?: string }
+  | { kind: 'ended'; reason: string; explanation?: string }
 
 export interface ToolUse {
   id: string
@@ -47,8 +47,8 @@ export interface ToolUse {
   name: string
   server?: unknown
   input: unknown
-  /** Id of the child thread; missing in the main thread. */
-  thread?: unknown
+  /** Missing in the main thread. */
+  threadId?: unknown
   permission?: unknown
   text?: string | undefined
   /** A client allowed the tool use and must now run the tool and send its result. */
@@ -80,8 +80,8 @@ interface Answer {
 class OrderedState {
   protected readonly answers = new Map<string, Answer>()
   protected readonly interrupted = new Set<string>()
-  /** Ids of the unanswered tool uses since the last task. */
-  protected readonly open = new Set<string>()
+  /** Since the last task. */
+  protected readonly unanswered = new Set<string>()
   protected readonly awaitingResult = new Set<string>()
   protected readonly background = new BackgroundWork()
   /**
@@ -106,10 +106,9 @@ class OrderedState {
   protected listed: ReadonlySet<string> = new Set()
   /** Ids in `listed` without an answer. May contain tool uses whose thread has ended. */
   protected readonly unansweredListed = new Set<string>()
-  protected budget: Money | undefined
-  protected cost: Money | undefined
+  protected spending: { budget?: Money | undefined; cost?: Money | undefined } = {}
   /** Status of an ended session: `terminated` or `deleted`. */
-  protected end: string | undefined
+  protected endStatus: string | undefined
   protected error: string | undefined
   /** The service no longer retries after the last error, and no later event shows work. */
   hasFinalError = false
@@ -167,12 +166,12 @@ export class SessionState extends OrderedState {
     if (this.status !== 'idle') this.status = 'working'
     this.#updateWork(event)
     if (isToolUse(event) && event.id !== undefined && !isDecided(event) && !this.answers.has(event.id))
-      this.open.add(event.id)
+      this.unanswered.add(event.id)
     const hasEffect = !isReplyType(type) || this.#addAnswer(event, !isUnseen)
     const isForThread = hasEffect && this.#answerInThread(getAnsweredToolUseId(event))
     // After a message or an interrupt, the session no longer waits for the earlier tool uses.
     if (type === 'user.message' || type === 'user.interrupt')
-      for (const id of this.open) if (this.#affects(event, id)) this.open.delete(id)
+      for (const id of this.unanswered) if (this.#affects(event, id)) this.unanswered.delete(id)
     if (type === 'user.interrupt') {
       for (const id of this.pending.filter((each) => this.#affects(event, each))) {
         this.interrupted.add(id)
@@ -194,20 +193,13 @@ export class SessionState extends OrderedState {
       this.error = message
       this.hasFinalError = isFinal && server === undefined
     } else if (/^(agent|user|session\.status_)/.test(type)) this.hasFinalError = false
-    if (type === 'session.usage') {
-      this.budget = readSessionBudget(event.budget)
-      this.cost = readSessionUsage(event.usage)?.cost
-    }
+    if (type === 'session.usage')
+      this.spending = { budget: readSessionBudget(event.budget), cost: readSessionUsage(event.usage)?.cost }
+    const staysIdle = isForThread || (isReplyType(type) && this.#hasWaiting)
     if (stopsSession(event)) {
       this.#addStop(event)
       this.sendsIdleEvents ||= this.stop?.kind === 'done' || this.idle?.type === 'end_turn'
-    } else if (
-      startsAgentWork(event) &&
-      hasEffect &&
-      !isForThread &&
-      !(isReplyType(type) && this.#hasWaiting)
-    )
-      this.status = 'working'
+    } else if (startsAgentWork(event) && hasEffect && !staysIdle) this.status = 'working'
     return hasEffect
   }
 
@@ -261,9 +253,9 @@ export class SessionState extends OrderedState {
 
   /** `undefined` while the agent works, or if it still has to process client events. */
   get stop(): Stop | undefined {
-    const { isIdle, end, error, idle, interrupted, missedOutcome, budget, cost, lastStop } = this
+    const { isIdle, endStatus, error, idle, interrupted, missedOutcome, spending, lastStop } = this
     if (!isIdle) return this.#stalledStop
-    if (end !== undefined) return { kind: 'ended', reason: end, why: error }
+    if (endStatus !== undefined) return { kind: 'ended', reason: endStatus, explanation: error }
     const { type, eventIds } = idle ?? {}
     const ids = [...new Set([...this.unlisted, ...this.pending])]
     // Listed tool uses count as waiting even if the stop reason has no type, because the specification shows
@@ -277,9 +269,9 @@ export class SessionState extends OrderedState {
     if (this.#continuesWithoutInput(type)) return undefined
     if (type === undefined || type === 'end_turn')
       return missedOutcome ?? { kind: 'done', reason: type ?? 'no reason given' }
-    if (type === 'budget_reached') return { kind: 'stuck', reason: type, budget, cost }
+    if (type === 'budget_reached') return { kind: 'stuck', reason: type, ...spending }
     const { category, explanation } = lastStop ? readStopDetails(lastStop) : {}
-    return { kind: 'stuck', reason: type, category, why: explanation ?? error }
+    return { kind: 'stuck', reason: type, category, explanation: explanation ?? error }
   }
 
   get #stalledStop(): Stop | undefined {
@@ -288,18 +280,18 @@ export class SessionState extends OrderedState {
     return ids.length > 0 ? { kind: 'waiting', ids } : undefined
   }
 
-  get openRuns(): WorkflowRun[] {
+  get openRuns() {
     return this.background.openRuns
   }
 
   get isWaitingForRuns(): boolean {
-    const { isIdle, end, idle } = this
-    return isIdle && end === undefined && this.#continuesWithoutInput(idle?.type)
+    const { isIdle, endStatus, idle } = this
+    return isIdle && endStatus === undefined && this.#continuesWithoutInput(idle?.type)
   }
 
   get stopReason(): string | undefined {
-    const { isIdle, end, idle } = this
-    return isIdle ? (end ?? idle?.type) : undefined
+    const { isIdle, endStatus, idle } = this
+    return isIdle ? (endStatus ?? idle?.type) : undefined
   }
 
   /**
@@ -322,14 +314,14 @@ export class SessionState extends OrderedState {
   }
 
   get answerable(): string[] {
-    const { isIdle, end, idle } = this
+    const { isIdle, endStatus, idle } = this
     if (!isIdle) return this.pendingInThreads
-    return end !== undefined || isStuck(idle?.type) ? [] : this.pending
+    return endStatus !== undefined || isStuck(idle?.type) ? [] : this.pending
   }
 
   findClosedReason(id: string): string | undefined {
-    const { end } = this
-    if (end !== undefined) return `the session is ${end}`
+    const { endStatus } = this
+    if (endStatus !== undefined) return `the session is ${endStatus}`
     const why = this.#findAnsweredReason(id)
     if (why !== undefined || this.#isListed(id)) return why
     return 'the session does not wait for it any more'
@@ -340,14 +332,14 @@ export class SessionState extends OrderedState {
    * tool uses may be waiting.
    */
   get unlisted(): string[] {
-    return [...this.open].filter((id) => this.#isUnlisted(id))
+    return [...this.unanswered].filter((id) => this.#isUnlisted(id))
   }
 
   #isUnlisted(id: string): boolean {
-    const { idle, open, status, background } = this
-    if (!open.has(id)) return false
+    const { idle, unanswered, status, background } = this
+    if (!unanswered.has(id)) return false
     if (idle !== undefined && !idle.eventIds && isWaiting(idle.type)) return !this.#hasThreadEnded(id)
-    return status === 'stalled' && background.waitsWithoutList(this.#toolUses.get(id)?.thread)
+    return status === 'stalled' && background.waitsWithoutList(this.#toolUses.get(id)?.threadId)
   }
 
   getToolUse(id: string): ToolUse | undefined {
@@ -372,14 +364,14 @@ export class SessionState extends OrderedState {
     if (answered === undefined) return
     if (
       event.result === 'allow' &&
-      isOfMainThread({ type, session_thread_id: this.#toolUses.get(answered)?.thread })
+      isOfMainThread({ type, session_thread_id: this.#toolUses.get(answered)?.threadId })
     )
       activeWork.add(answered)
     else activeWork.delete(answered)
   }
 
   #affects(event: SessionEvent, id: string): boolean {
-    return isOfMainThread(event) || this.#toolUses.get(id)?.thread === event.session_thread_id
+    return isOfMainThread(event) || this.#toolUses.get(id)?.threadId === event.session_thread_id
   }
 
   #findAnsweredReason(id: string): string | undefined {
@@ -401,7 +393,7 @@ export class SessionState extends OrderedState {
   }
 
   #hasThreadEnded(id: string): boolean {
-    return this.background.hasThreadEnded(id, this.#toolUses.get(id)?.thread)
+    return this.background.hasThreadEnded(id, this.#toolUses.get(id)?.threadId)
   }
 
   #hasOtherWork(reason: string | undefined): boolean {
@@ -437,7 +429,7 @@ export class SessionState extends OrderedState {
   }
 
   #addAnswer(event: SessionEvent, isShown: boolean): boolean {
-    const { answers, awaitingResult, open } = this
+    const { answers, awaitingResult, unanswered } = this
     const isResult = event.type !== 'user.tool_confirmation'
     const named = toolUseIdFields.map((field) => event[field]).filter((id) => typeof id === 'string')
     const hasEffect = named.length === 0 || named.some((id) => this.#isWaitedFor(id))
@@ -448,10 +440,11 @@ export class SessionState extends OrderedState {
       const isReply = isUserEvent(event) || earlier?.isReply === true
       const decision = isResult ? earlier?.decision : event.result
       answers.set(id, { isReply, isShown: isShown || earlier?.isShown === true, isResult, decision })
-      open.delete(id)
+      unanswered.delete(id)
       const use = this.#toolUses.get(id)
       // An allowed tool use keeps its input, because a client may have to run the tool.
-      if (use && (isResult || !(decision === 'allow' && use.type === 'agent.tool_use'))) closeToolUse(use)
+      if (use && (isResult || !(decision === 'allow' && use.type === 'agent.tool_use')))
+        Object.assign(use, { text: undefined, input: undefined, isClosed: true })
     }
     return hasEffect
   }
@@ -497,7 +490,7 @@ export class SessionState extends OrderedState {
     this.lastStop = event
     if (event.id !== undefined) this.stopIds.add(event.id)
     const isIdle = event.type === 'session.status_idle'
-    this.end = isIdle ? undefined : event.type.replace(/^session\.(status_)?/, '')
+    this.endStatus = isIdle ? undefined : event.type.replace(/^session\.(status_)?/, '')
     if (!isIdle) return
     this.idle = readStopReason(event)
     this.listed = new Set(this.idle.eventIds)
@@ -506,14 +499,14 @@ export class SessionState extends OrderedState {
     this.interrupted.clear()
     this.background.hasUnreadResult = false
     this.#waitForResults(this.idle.eventIds)
-    if (!isWaiting(this.idle.type)) this.open.clear()
+    if (!isWaiting(this.idle.type)) this.unanswered.clear()
   }
 }
 
 function readMissedOutcome({ result, explanation }: SessionEvent): Stop | undefined {
   if (result !== 'failed' && result !== 'max_iterations_reached') return undefined
-  const why = typeof explanation === 'string' ? explanation : undefined
-  return { kind: 'stuck', reason: 'the outcome was not reached', category: result, why }
+  const text = typeof explanation === 'string' ? explanation : undefined
+  return { kind: 'stuck', reason: 'the outcome was not reached', category: result, explanation: text }
 }
 
 function readToolUse(event: SessionEvent, text = JSON.stringify(event)): ToolUse {
@@ -524,19 +517,13 @@ function readToolUse(event: SessionEvent, text = JSON.stringify(event)): ToolUse
     name: typeof name === 'string' ? name : '',
     server: event.mcp_server_name,
     input,
-    thread: event.session_thread_id,
+    threadId: event.session_thread_id,
     permission: event.evaluated_permission,
     text,
     isContradicted: undefined,
     isClosed: false,
     isFinished: false,
   }
-}
-
-function closeToolUse(use: ToolUse): void {
-  use.text = undefined
-  use.input = undefined
-  use.isClosed = true
 }
 
 /** A closed tool use has no content to compare, so it counts as the same. */

@@ -18,13 +18,10 @@ export interface SessionOptions extends BetaOptions {
   session?: string
 }
 
-export const createSessionFlags = ({
-  sessionHelp = 'the session (variable PARLEY_SESSION)',
-  noValidateHelp,
-}: {
-  sessionHelp?: string
-  noValidateHelp?: string
-} = {}): Option[] => [new Option('-s, --session <id>', sessionHelp), ...createBetaFlags(noValidateHelp)]
+export const createSessionFlags = (noValidateHelp?: string): Option[] => [
+  new Option('-s, --session <id>', 'the session (variable PARLEY_SESSION)'),
+  ...createBetaFlags(noValidateHelp),
+]
 
 export const createBetaFlags = (noValidateHelp = 'accept undocumented betas'): Option[] => [
   new Option('--beta <id>', 'add a beta of the service, repeatable').argParser(appendFlagValue),

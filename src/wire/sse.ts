@@ -97,8 +97,6 @@ export function createSseDecoder(text: Pick<InstanceType<typeof TextDecoder>, 'd
   }
 }
 
-export type SseDecoder = ReturnType<typeof createSseDecoder>
-
 export const readSseEvents = (text: string): SseEvent[] => createSseDecoder().push(Buffer.from(`${text}\n\n`))
 
 export function encodeSseEvent({ event, data }: SseEvent): string {

@@ -3,7 +3,7 @@ import { needsClientResult, SessionState } from '../../src/sessions/session-stat
 import type { SessionEvent } from '../../src/wire/sessions/session-event.ts'
 
 /** Message of an error. */
-const why = 'out of order'
+const explanation = 'out of order'
 
 /**
  * Creates an event from a word: `use1` is a tool use with the id `use1`. After a colon follow the ids of the
@@ -54,7 +54,7 @@ function toEvent(word: string): SessionEvent {
     budget: idle('budget_reached'),
     terminated: { type: 'session.status_terminated' },
     deleted: { type: 'session.deleted' },
-    error: { type: 'session.error', error: { message: why } },
+    error: { type: 'session.error', error: { message: explanation } },
     silentError: { type: 'session.error', error: null },
     usage: { type: 'session.usage', budget: { max_list_cost: { amount: '250', currency: 'USD' } } },
   }
@@ -135,7 +135,7 @@ const stops: Record<string, [words: string, stop: object | undefined]> = {
   'a session is done if it reached its outcome after a revision': ['outcome1 revise1 reached1 done1', isDone],
   'a session whose outcome failed is stuck, and its state contains the explanation of the service': [
     'outcome1 revise1 missed1 say1 done1',
-    missed('failed', { why: 'no test' }),
+    missed('failed', { explanation: 'no test' }),
   ],
   'a session is stuck if it did not reach its outcome in the maximum number of iterations': [
     'outcome1 maxIterations1 idle1',
@@ -146,10 +146,13 @@ const stops: Record<string, [words: string, stop: object | undefined]> = {
     isDone,
   ],
   'a failed outcome no longer counts after a new outcome': ['outcome1 missed1 outcome2 done1', isDone],
-  'the reason of a refusal is the message of the last error': ['error1 refusal1', stuck('refusal', { why })],
+  'the reason of a refusal is the message of the last error': [
+    'error1 refusal1',
+    stuck('refusal', { explanation }),
+  ],
   'the reason of an unknown stop is the message of the last error': [
     'error1 unknown1',
-    stuck('a_new_reason', { why }),
+    stuck('a_new_reason', { explanation }),
   ],
   'a stuck session has no reason if the last error has no message': [
     'silentError1 exhausted1',
@@ -161,7 +164,7 @@ const stops: Record<string, [words: string, stop: object | undefined]> = {
   ],
   'a deleted session has ended, and its state contains the message of the last error': [
     'error1 deleted1',
-    { kind: 'ended', reason: 'deleted', why },
+    { kind: 'ended', reason: 'deleted', explanation },
   ],
 }
 test.each(Object.entries(stops))('%s', (_, [words, stop]) => {

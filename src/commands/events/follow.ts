@@ -47,7 +47,7 @@ export default {
         followsForever && state.stop
           ? `the session is idle; to follow it again: ${formatSessionCommand(context, 'follow', session)}`
           : describeFollowCommand(context, session)
-      const options = { session, ids, markdown, followsForever }
+      const options = { session, printsOnlyIds: ids, markdown, followsForever }
       await context.tracker.during({ onInterrupt }, () => followAndPrint(context, follower, options))
     } finally {
       follower.close()

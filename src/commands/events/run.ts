@@ -15,7 +15,7 @@ import type { CommandModule } from '../command.ts'
 export default {
   parameters: () => [
     new Argument('[task...]', 'the task; without a task or other events, continue the session'),
-    ...createSessionFlags({ noValidateHelp: 'accept undocumented betas, and any JSON as events' }),
+    ...createSessionFlags('accept undocumented betas, and any JSON as events'),
     new FileFlag('-i, --input <file>', 'events as JSON from a file, or - for stdin'),
     new Option(
       '--after <id>',

@@ -1,6 +1,6 @@
 import { Argument, Option } from 'commander'
 import { createFailOnEmptyFlag, FileFlag } from '../../argv/flags.ts'
-import { deliverEvents, type EventDeliveryOptions } from '../../sessions/sending/delivery.ts'
+import { deliverEvents } from '../../sessions/sending/delivery.ts'
 import { createEventFlags } from '../../sessions/sending/event-flags.ts'
 import { createNonEmptyEventsBody, type EventInputOptions } from '../../sessions/sending/request.ts'
 import {
@@ -11,12 +11,12 @@ import {
 } from '../../sessions/session.ts'
 import type { CommandModule } from '../command.ts'
 
-type SendOptions = SessionOptions & EventInputOptions & EventDeliveryOptions
+type SendOptions = SessionOptions & EventInputOptions & { ids?: boolean; follow?: boolean }
 
 export default {
   parameters: () => [
     new Argument('[message...]', "the message text; piped text is appended, or inserted at '-'"),
-    ...createSessionFlags({ noValidateHelp: 'accept undocumented betas, and any JSON as events' }),
+    ...createSessionFlags('accept undocumented betas, and any JSON as events'),
     new FileFlag(
       '-i, --input <file>',
       'events from a file, or - for stdin, as JSON: a request body, a list, or one event per line',

@@ -1,7 +1,7 @@
 import { Option } from 'commander'
 import { appendFlagValue, FileArgument } from '../../argv/flags.ts'
 import { checkPolicy } from '../../sessions/checking/policy-check.ts'
-import { createSessionFlags } from '../../sessions/session.ts'
+import { createBetaFlags } from '../../sessions/session.ts'
 import type { CommandModule } from '../command.ts'
 
 const needsSession = { requires: ['--session'] }
@@ -10,7 +10,8 @@ export default {
   parameters: () => [
     new FileArgument('<file>', 'the policy'),
     new FileArgument('[events]', 'recorded events of a session, or - for stdin'),
-    ...createSessionFlags({ sessionHelp: 'read this session instead of EVENTS' }),
+    new Option('-s, --session <id>', 'read this session instead of EVENTS'),
+    ...createBetaFlags(),
     new Option(
       '--tool <name=command>',
       "a tool and its command, as for 'events run'; the command is not executed; repeatable",

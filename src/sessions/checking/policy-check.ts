@@ -10,13 +10,12 @@ import { endpoints } from '../../wire/endpoints.ts'
 import type { EventItem } from '../../wire/sessions/events-page.ts'
 import { isToolUse, SessionEvent } from '../../wire/sessions/session-event.ts'
 import { listEventsOldestFirst } from '../listing/event-list.ts'
-import { createPolicyPauser, type Decision } from '../policy/policy.ts'
+import { createPolicyPauser, type Decision, type Policy } from '../policy/policy.ts'
 import { readPolicy } from '../policy/policy-file.ts'
 import {
   describeDecider,
   describeJudgement,
   type Judgement,
-  type JudgementRules,
   judgeToolUse,
   type ParsedToolUse,
   parseToolUse,
@@ -42,7 +41,7 @@ export async function checkPolicy(
 ): Promise<void> {
   const { input, messages, flags, host } = context
   const { session, tool, failOnDeny } = options
-  const tools = readToolFlags(tool)
+  const toolCommands = readToolFlags(tool)
   if (events !== undefined && session !== undefined)
     throw usageError('EVENTS and --session exclude each other')
   // `readSettings` sets the deadline, which also limits the check.
@@ -66,7 +65,7 @@ export async function checkPolicy(
   if (uses.isEmpty) throw usageError(`${events ?? session} has no events to check the policy with`)
   // With `--fail-on-deny`, the exit code has to cover all tool uses, also if `| head` reads only the first.
   const output = failOnDeny ? ignoreClosedReader(context.output) : context.output
-  const { counts, problems } = await judgeAndPrint({ ...context, output }, { policy, tools }, uses)
+  const { counts, problems } = await judgeAndPrint({ ...context, output }, { ...policy, toolCommands }, uses)
   const unallowed = counts.ask + counts.deny
   const count = counts.allow + unallowed
   if (count === 0) messages.note('the events contain no tool use')
@@ -91,22 +90,22 @@ async function addSessionEvents(
 
 /** Collects the tool uses of a session from its events. To save memory, stores only the source texts. */
 class RecordedToolUses {
-  readonly #texts = new Map<string, string>()
-  readonly #contradicted = new Set<string>()
+  readonly #uses = new Map<string, { text: string; isContradicted: boolean }>()
   isEmpty = true
 
   add(item: EventItem): void {
     this.isEmpty = false
     if (!isToolUse(item.event)) return
-    const id = item.event.id ?? `#${this.#texts.size}`
-    const earlier = this.#texts.get(id)
-    if (earlier !== undefined && !hasSameToolUse(earlier, item)) this.#contradicted.add(id)
-    this.#texts.set(id, item.text)
+    const id = item.event.id ?? `#${this.#uses.size}`
+    const earlier = this.#uses.get(id)
+    const isContradicted =
+      earlier !== undefined && (earlier.isContradicted || !hasSameToolUse(earlier.text, item))
+    this.#uses.set(id, { text: item.text, isContradicted })
   }
 
   *[Symbol.iterator](): Generator<ParsedToolUse> {
-    for (const [key, text] of this.#texts) {
-      const use = parseToolUse({ text, isContradicted: this.#contradicted.has(key) })
+    for (const each of this.#uses.values()) {
+      const use = parseToolUse(each)
       if (use) yield use
     }
   }
@@ -128,25 +127,21 @@ const pageSize = 100
  */
 const minWrittenLength = 64 * 1024
 
-async function judgeAndPrint(
-  context: Context,
-  { policy, tools }: JudgementRules,
-  uses: Iterable<ParsedToolUse>,
-) {
+async function judgeAndPrint(context: Context, given: Policy, uses: Iterable<ParsedToolUse>) {
   const { output, deadline } = context
   const pauser = createPolicyPauser(async () => {
     await yieldToSignals()
     if (deadline.hasPassed)
       throw createDeadlineErrorBeforeSending('the deadline passed while parley checked the policy')
   })
-  const rules = { policy: { ...policy, pauser }, tools }
+  const policy = { ...given, pauser }
   const layOut = await createLayout(context)
   const counts = { allow: 0, ask: 0, deny: 0 }
   const problems: string[] = []
   let page: Judgement[] = []
   let text = ''
   for (const use of uses) {
-    const judgement = await judgeToolUse(use, rules)
+    const judgement = await judgeToolUse(use, policy)
     const { decision } = judgement
     counts[decision]++
     if (decision !== 'allow' && problems.length <= maxCountedProblems)
@@ -168,13 +163,10 @@ async function judgeAndPrint(
 
 async function createLayout(context: Context): Promise<(page: readonly Judgement[]) => string> {
   const { output, flags } = context
-  if (flags.raw) {
-    const toShown = output.isTerminal ? escapeControlsInJson : String
-    return (page) => toShown(page.map((each) => `${toJson(each)}\n`).join(''))
-  }
-  return output.isTerminal
-    ? createJudgementTable(context)
-    : (page) => page.map(toRow).map(formatTsvLine).join('')
+  if (output.isTerminal && !flags.raw) return createJudgementTable(context)
+  const format = flags.raw ? toJsonLine : (each: Judgement) => formatTsvLine(toRow(each))
+  const toShown = output.isTerminal ? escapeControlsInJson : String
+  return (page) => toShown(page.map(format).join(''))
 }
 
 async function createJudgementTable({ host, messages }: Context) {
@@ -195,25 +187,26 @@ async function createJudgementTable({ host, messages }: Context) {
     const titles = lines.splice(0, head.length).map((title) => messages.style.bold(title))
     head = []
     const painted = lines.map((line, index) => {
-      const { decision, why } = page[index] as Judgement
-      const below = why === undefined ? '' : `\n  ${messages.style.dim(toOneLine(why, 500))}`
+      const { decision, mismatchReason } = page[index] as Judgement
+      const below =
+        mismatchReason === undefined ? '' : `\n  ${messages.style.dim(toOneLine(mismatchReason, 500))}`
       return `${paints[decision](decision)}${line.slice(decision.length)}${below}`
     })
     return `${[...titles, ...painted].join('\n')}\n`
   }
 }
 
-const getReason = ({ reason, why }: Judgement): string | undefined =>
-  [reason, why].filter((each) => each !== undefined).join('; ') || undefined
+const getReason = ({ reason, mismatchReason }: Judgement): string | undefined =>
+  [reason, mismatchReason].filter((each) => each !== undefined).join('; ') || undefined
 
 const toRow = (judgement: Judgement): string[] => {
   const { use, decision } = judgement
   return [decision, describeDecider(judgement), use.id, use.name, use.inputText, getReason(judgement) ?? '']
 }
 
-function toJson(judgement: Judgement): string {
+function toJsonLine(judgement: Judgement): string {
   const { use, decision, rule = null } = judgement
   const head = JSON.stringify({ toolUse: use.id, name: use.name }).slice(0, -1)
   const tail = JSON.stringify({ decision, rule, reason: getReason(judgement) ?? null }).slice(1)
-  return `${head},"input":${use.inputText},${tail}`
+  return `${head},"input":${use.inputText},${tail}\n`
 }

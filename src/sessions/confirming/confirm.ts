@@ -6,7 +6,7 @@ import { createWaitingError, formatToolResultCommand } from '../following/stop-t
 import { listEventsOldestFirst } from '../listing/event-list.ts'
 import { formatBriefName } from '../plain-name.ts'
 import { createConfirmationEvent } from '../reply-events.ts'
-import { deliverEvents, type EventDeliveryOptions } from '../sending/delivery.ts'
+import { deliverEvents } from '../sending/delivery.ts'
 import {
   getEventSourceTexts,
   listRecordedEvents,
@@ -18,7 +18,9 @@ import { needsClientResult, SessionState, type ToolUse } from '../session-state.
 import { ConfirmationPrompt, canPrompt, describePromptObstacle } from './confirmation-prompt.ts'
 import { hasToolName } from './shown-tool-use.ts'
 
-export interface ConfirmOptions extends SessionOptions, EventDeliveryOptions {
+export interface ConfirmOptions extends SessionOptions {
+  ids?: boolean
+  follow?: boolean
   allow?: boolean
   deny?: boolean
   message?: string
@@ -44,6 +46,7 @@ export async function confirmToolUses(
   const access = await createSessionAccess(context, options)
   const { markdown } = access.settings.values
   const send = (body: Uint8Array) => deliverEvents(access, body, { ...options, markdown })
+  const selection = { ...options, pending }
   let uses: PendingToolUse[] = [...new Set(ids)].map((id) => ({ id }))
   if (uses.length === 0 && !pending) {
     const given = await readConfirmInput(context, input)
@@ -51,26 +54,23 @@ export async function confirmToolUses(
       if (allow || deny) throw usageError('the input already has the decisions: leave out --allow and --deny')
       return send(given.body)
     }
-    if (given.record.state.unlisted.length > 0)
-      throw usageError(
-        'the last idle event of the input does not name the tool uses that wait: give their ids, or --pending to see which may wait',
-      )
-    uses = await requireListed(access, given.record, options)
+    uses = await requireListed(access, given, selection)
   }
-  if (!allow && !deny) return askAndSend(access, uses, { ...options, pending }, send)
-  if (pending) uses = await requireListed(access, await readSessionRecord(access), options)
+  if (!allow && !deny) return askAndSend(access, uses, selection, send)
+  if (pending) uses = await requireListed(access, await readSessionRecord(access), selection)
   if (allow) refuseContradicted(uses)
   const reason = message === undefined ? undefined : await context.input.readFlagValue(message, '--message')
   await send(toBody(uses.map(({ id }) => createConfirmationEvent(id, allow ? 'allow' : 'deny', reason))))
 }
 
-type ConfirmInput = { body: Uint8Array } | { record: SessionRecord }
-
 /**
  * Reads the events of a file or of stdin. If they contain an idle event, they are the recorded events of a
  * session; otherwise they must be confirmations. Throws a usage error for other events.
  */
-async function readConfirmInput(context: Context, path: string | undefined): Promise<ConfirmInput> {
+async function readConfirmInput(
+  context: Context,
+  path: string | undefined,
+): Promise<{ body: Uint8Array } | SessionRecord> {
   const { stdinKind } = context.input
   if (path === undefined && (stdinKind === 'terminal' || stdinKind === 'none'))
     throw usageError(
@@ -81,7 +81,7 @@ async function readConfirmInput(context: Context, path: string | undefined): Pro
   if (items.some(({ event }) => /^session\.(thread_)?status_idle$/.test(event.type))) {
     const record = new SessionRecord()
     for (const item of items) record.add(item)
-    return { record }
+    return record
   }
   const other = items.findIndex(({ event }) => event.type !== 'user.tool_confirmation')
   if (other >= 0) {
@@ -174,19 +174,30 @@ async function readSessionRecord({ context, caller, parts }: SessionAccess): Pro
 }
 
 /**
- * Returns the waiting tool uses that the session's last idle events list. Throws a `CliError` if the session
- * waits for replies without listing tool uses, because the user must then name the tool uses.
+ * Returns the waiting tool uses that the last idle events list. Throws a `CliError` if these events list no
+ * waiting tool use, because the user must then name the tool uses.
  */
 async function requireListed(
-  { context, parts }: SessionAccess,
+  access: SessionAccess,
   record: SessionRecord,
-  { allow, deny }: ConfirmOptions,
+  { allow, deny, pending: isOfService }: ConfirmOptions,
 ): Promise<PendingToolUse[]> {
-  const { session } = parts.params
+  const { context, parts } = access
   const { unlisted, pending } = record.state
+  if (unlisted.length > 0 && isOfService)
+    throw (await createWaitingError(context, parts.params.session, record.state, unlisted)).with({
+      sent: 'no',
+    })
   if (unlisted.length > 0)
-    throw (await createWaitingError(context, session, record.state, unlisted)).with({ sent: 'no' })
-  const uses = record.listConfirmable(context, session, { isPrompted: !allow && !deny })
+    throw usageError(
+      'the last idle event of the input does not name the tool uses that wait: give their ids, or --pending to see which may wait',
+    )
+  const uses = pending.flatMap((id) => {
+    const use = record.getToolUse(id)
+    const why = use.type && findUnconfirmableReason(access, use, { isPrompted: !allow && !deny })
+    if (why) context.messages.note(why)
+    return why ? [] : [use]
+  })
   if (uses.length > 0) return uses
   const isWaiting = pending.length > 0
   throw usageError(isWaiting ? 'no waiting tool use can be confirmed' : 'no tool use waits for an answer')
@@ -197,20 +208,19 @@ async function requireListed(
  * lists each tool use about which parley cannot prompt, with the reason.
  */
 function requireNamed(
-  { context, parts }: SessionAccess,
+  access: SessionAccess,
   record: SessionRecord,
   named: readonly PendingToolUse[],
 ): PendingToolUse[] {
-  const { session } = parts.params
   const uses = named.map(({ id }) => record.getToolUse(id))
   const problems = uses.flatMap((use) => {
     if (use.type === undefined) return [`there is no tool use ${use.id}`]
-    const why = findUnconfirmableReason(context, session, use, { isPrompted: true })
+    const why = findUnconfirmableReason(access, use, { isPrompted: true })
     if (why !== undefined) return why
     const closedReason = record.findClosedReason(use.id)
     return closedReason === undefined ? [] : [`${use.id} needs no answer: ${closedReason}`]
   })
-  if (problems.length > 0) throw createUsageErrorFromProblems(session, problems)
+  if (problems.length > 0) throw createUsageErrorFromProblems(access.parts.params.session, problems)
   return uses
 }
 
@@ -241,15 +251,6 @@ class SessionRecord {
     return this.state.getToolUse(id) ?? { id, type: this.#otherTypes.get(id) }
   }
 
-  listConfirmable(context: Context, session: string, options: { isPrompted: boolean }): PendingToolUse[] {
-    return this.state.pending.flatMap((id) => {
-      const use = this.getToolUse(id)
-      const why = use.type === undefined ? undefined : findUnconfirmableReason(context, session, use, options)
-      if (why !== undefined) context.messages.note(why)
-      return why === undefined ? [use] : []
-    })
-  }
-
   findNewClosedReason(id: string, earlier: SessionRecord): string | undefined {
     if (this.getToolUse(id).type === undefined) return 'the session no longer shows it'
     const why = this.findClosedReason(id)
@@ -271,14 +272,13 @@ class SessionRecord {
 }
 
 function findUnconfirmableReason(
-  context: Context,
-  session: string,
+  { context, parts }: SessionAccess,
   use: PendingToolUse,
   { isPrompted }: { isPrompted: boolean },
 ): string | undefined {
   const { id, type = '', text } = use
   if (needsClientResult(use))
-    return `${id} is an ${type}: it needs a result, not a confirmation: ${formatToolResultCommand(context, session, type, [id])}`
+    return `${id} is an ${type}: it needs a result, not a confirmation: ${formatToolResultCommand(context, parts.params.session, type, [id])}`
   if (!/^agent\.(mcp_)?tool_use$/.test(type)) return `${id} cannot be confirmed: its type is ${type}`
   if (!isPrompted || text === undefined || hasToolName(text)) return undefined
   return `${id} is not answered: its tool has no name. To answer it, use --allow or --deny`

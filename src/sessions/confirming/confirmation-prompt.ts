@@ -10,17 +10,12 @@ interface PromptedToolUse {
   id: string
   name: string
   text: string
-  /** Reason why no policy rule allowed the tool use. */
-  why?: string | undefined
+  mismatchReason?: string | undefined
   /**
    * Text that is equal for calls of the same tool with the same input. If omitted, the prompt does not offer
    * the key `a` (always allow).
    */
   fingerprint?: string | undefined
-}
-
-interface ShownToolUse extends PromptedToolUse {
-  rows: string
 }
 
 interface PersonDecision {
@@ -59,13 +54,12 @@ export class ConfirmationPrompt {
    * the decisions are lost.
    */
   async ask(uses: readonly PromptedToolUse[]): Promise<ReadonlyMap<string, PersonDecision>> {
-    const decisions = new Map<string, PersonDecision>()
-    this.#decisions = decisions
+    this.#decisions = new Map()
     this.#withdrawn.clear()
     const shown = uses.flatMap((use) => this.#format(use) ?? [])
     const describeLost = () =>
-      decisions.size > 0
-        ? `your answer to ${decisions.size} of ${shown.length} tool uses was not sent`
+      this.#decisions.size > 0
+        ? `your answer to ${this.#decisions.size} of ${shown.length} tool uses was not sent`
         : undefined
     const onInterrupt = () => {
       const lost = describeLost()
@@ -78,7 +72,7 @@ export class ConfirmationPrompt {
       return lost === undefined ? failure : failure.with({}, `${failure.message}; ${lost}`)
     }
     await this.#context.tracker.during({ onInterrupt, explain }, () => this.#askEach(shown))
-    return decisions
+    return this.#decisions
   }
 
   /**
@@ -95,9 +89,9 @@ export class ConfirmationPrompt {
     this.#prompter?.close()
   }
 
-  #format(use: PromptedToolUse): ShownToolUse | undefined {
+  #format(use: PromptedToolUse) {
     try {
-      return { ...use, rows: formatToolUse(use.id, use.text, this.#columns) }
+      return { use, rows: formatToolUse(use.id, use.text, this.#columns) }
     } catch (error) {
       if (!(error instanceof CliError)) throw error
       this.#context.messages.warn(
@@ -107,16 +101,16 @@ export class ConfirmationPrompt {
     }
   }
 
-  async #askEach(uses: readonly ShownToolUse[]): Promise<void> {
-    for (const [index, use] of uses.entries()) {
+  async #askEach(shown: readonly { use: PromptedToolUse; rows: string }[]): Promise<void> {
+    for (const [index, { use, rows }] of shown.entries()) {
       if (this.#withdrawn.has(use.id)) continue
       if (use.fingerprint !== undefined && this.#alwaysAllowed.has(use.fingerprint)) {
         this.#context.messages.note(`${use.id} is allowed, because you chose to always allow this call`)
         this.#decisions.set(use.id, { decision: 'allow' })
         continue
       }
-      this.#print(`parley: tool use ${index + 1} of ${uses.length}:\n${use.rows}`)
-      if (use.why !== undefined) this.#printWrapped(`  ${toOneLine(use.why)}`)
+      this.#print(`parley: tool use ${index + 1} of ${shown.length}:\n${rows}`)
+      if (use.mismatchReason !== undefined) this.#printWrapped(`  ${toOneLine(use.mismatchReason)}`)
       if (!this.#prompter) this.#printWrapped(formatLegend(use))
       const answer = await this.#ask(use)
       if (answer === 'quit') return

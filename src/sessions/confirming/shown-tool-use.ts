@@ -55,17 +55,11 @@ export function formatToolUse(id: string, eventJson: string, columns: number): s
 
 const mainNames = ['command', 'path', 'query', 'url']
 
-interface MainText {
-  name: string
-  text: string
-  rest: string | undefined
-}
-
 /**
  * Finds the most important text field of an input, which is shown without JSON escapes. Returns `undefined`
  * if the input repeats the field, or if the text has invisible characters, because only JSON shows these.
  */
-function findMainText(input: string): MainText | undefined {
+function findMainText(input: string) {
   if (!input.startsWith('{')) return undefined
   const fields = listJsonFields(input)
   const [main, ...more] = mainNames.flatMap((wanted) => fields.filter(({ name }) => name === wanted))

@@ -7,7 +7,7 @@ import { type HttpResponse, readBody } from '../../wire/exchange.ts'
 import { tryParseJson } from '../../wire/json/parse.ts'
 import { createUnexpectedBodyFailure } from '../../wire/problem/problem.ts'
 import { type EventItem, readEventItem } from '../../wire/sessions/events-page.ts'
-import { createSseDecoder, isKeepAlive, isStreamEnd, type SseDecoder } from '../../wire/sse.ts'
+import { createSseDecoder, isKeepAlive, isStreamEnd } from '../../wire/sse.ts'
 
 /**
  * Maximum length of the unread events, in characters. At this length, the stream stops reading from the
@@ -19,7 +19,6 @@ const maxUnreadLength = 2 ** 20
 export class EventStream {
   readonly #response: OpenResponse
   readonly #timers: Timers
-  readonly #decoder: SseDecoder
   #items: EventItem[] = []
   #consumedCount = 0
   #unreadLength = 0
@@ -28,7 +27,6 @@ export class EventStream {
   #resumeReading = () => {}
 
   constructor(response: OpenResponse, timers: Timers) {
-    this.#decoder = createSseDecoder()
     this.#response = response
     this.#timers = timers
     void this.#read()
@@ -88,7 +86,7 @@ export class EventStream {
 
   async #read(): Promise<void> {
     try {
-      for await (const item of readItems(this.#response, this.#decoder)) {
+      for await (const item of readItems(this.#response)) {
         this.#items.push(item)
         this.#unreadLength += item.text.length
         this.#wake()
@@ -126,7 +124,8 @@ export async function openEventStream(
   return new EventStream(response, timers)
 }
 
-async function* readItems(response: HttpResponse, decoder: SseDecoder): AsyncGenerator<EventItem> {
+async function* readItems(response: HttpResponse): AsyncGenerator<EventItem> {
+  const decoder = createSseDecoder()
   const bytes = response.body[Symbol.asyncIterator]()
   for (;;) {
     const next = await bytes.next().catch(treatFailureAsEnd)

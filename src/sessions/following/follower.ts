@@ -20,8 +20,8 @@ import { type EventStream, openEventStream } from './event-stream.ts'
 import {
   computeFirstFollowState,
   computeNextFollowState,
-  type FollowEffect,
   type FollowEffectResult,
+  type FollowState,
 } from './following.ts'
 import { describeWorkflowRun } from './incidents.ts'
 import { SeenEvents } from './seen-events.ts'
@@ -174,16 +174,15 @@ export class Follower {
           result = await this.#execute(effect)
         } catch (error) {
           if (!(error instanceof CliError)) throw error
-          const isConnecting = effect.do === 'connect'
           const ended = { is: 'ended' } as const
           const isBroken = effect.do === 'listen' && error.kind === 'response' && !error.details.isPermanent
           // After the session has stopped, the follower only needs the list. So an error of the stream counts
           // as the end of the stream.
           const isEnd = isBroken && computeNextFollowState(state, ended, timers.now()).effect.do === 'end'
           const finalFailure = isEnd ? undefined : this.#reconnectPolicy.findFinalFailure(error)
-          if (finalFailure && !isConnecting) throw finalFailure
+          if (finalFailure && effect.do !== 'connect') throw finalFailure
           connectFailure ??= finalFailure
-          result = isEnd ? ended : { is: 'failed', isConnecting }
+          result = isEnd ? ended : { is: 'failed' }
         }
       }
       state = computeNextFollowState(state, result, timers.now())
@@ -353,7 +352,9 @@ export class Follower {
     }
   }
 
-  async #execute(effect: Exclude<FollowEffect, { do: 'emit' | 'end' }>): Promise<FollowEffectResult> {
+  async #execute(
+    effect: Exclude<FollowState['effect'], { do: 'emit' | 'end' }>,
+  ): Promise<FollowEffectResult> {
     const { deadline } = this.#access.parts
     if (effect.do === 'list') {
       await deadline.wait(effect.delayMs)

@@ -61,12 +61,11 @@ export type FollowEffectResult =
   | { is: 'silence'; durationMs: number }
   | { is: 'ended' }
   | { is: 'opened' }
-  /** `isConnecting`: the request for another stream failed. */
-  | { is: 'failed'; isConnecting?: boolean }
+  | { is: 'failed' }
   /** The caller has processed the emitted events, and may have sent events. */
   | { is: 'emitted' }
 
-export type FollowEffect =
+type FollowEffect =
   /** Emit a batch of events, which may be empty. */
   | { do: 'emit'; items: EventItem[] }
   /** `isQuiet`: the stream was silent for `maxSilenceMs`. */
@@ -142,7 +141,7 @@ export function computeNextFollowState(
       return { ...joinStream(state), endsWhenSilentAtMs: undefined, effect: readList }
     case 'failed':
       // Without a stream, only the list shows whether the session has stopped.
-      if (result.isConnecting) return { ...state, effect: readList }
+      if (state.effect.do === 'connect') return { ...state, effect: readList }
       // Only the request for the list failed, so the follower keeps the open stream.
       if (state.is === 'comparing') return continueFollowing({ ...state, listDelaysMs: [] }, now)
       return { ...state, effect: { do: 'connect' } }

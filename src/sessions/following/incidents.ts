@@ -7,7 +7,6 @@ import {
   readWorkflowRunResult,
   type SessionEvent,
 } from '../../wire/sessions/session-event.ts'
-import type { WorkflowRun } from '../background.ts'
 import { formatBriefName } from '../plain-name.ts'
 import { isTaskEvent } from './followed-task.ts'
 
@@ -56,20 +55,13 @@ export class SessionIncidents {
     if (refusal !== undefined) {
       const tool = formatBriefName(typeof name === 'string' && name !== '' ? name : '(no name)')
       const why = refusal === '' ? '' : `: ${formatBriefName(refusal)}`
-      this.#addIncident(
-        'refusedToolUses',
-        id,
-        `the service refused the tool use ${formatBriefName(id)} (${tool})${why}`,
-      )
+      const warning = `the service refused the tool use ${formatBriefName(id)} (${tool})${why}`
+      this.#addIncident('refusedToolUses', id, warning)
     }
     if (type === 'session.error') this.#addError(event)
     if (typeof run !== 'string' || run === '') {
-      if (type === 'workflow_run.error')
-        this.#addIncident(
-          'failedWorkflowRuns',
-          id,
-          `a workflow run was not created${toSuffix(readEventError(event.error).message)}`,
-        )
+      const warning = `a workflow run was not created${toSuffix(readEventError(event.error).message)}`
+      if (type === 'workflow_run.error') this.#addIncident('failedWorkflowRuns', id, warning)
       return
     }
     if (type === 'workflow_run.created' && typeof name === 'string') this.#runNames.set(run, name)
@@ -90,11 +82,8 @@ export class SessionIncidents {
     const { type = 'no result', message } = readWorkflowRunResult(event)
     if (type === 'completed') return
     const which = describeWorkflowRun({ id, name: this.#runNames.get(id) })
-    this.#addIncident(
-      'failedWorkflowRuns',
-      id,
-      `the workflow run ${which} did not complete: ${formatBriefName(type)}${toSuffix(message)}`,
-    )
+    const result = `${formatBriefName(type)}${toSuffix(message)}`
+    this.#addIncident('failedWorkflowRuns', id, `the workflow run ${which} did not complete: ${result}`)
   }
 
   #addIncident(kind: Kind, failedPart: string, warning: string): void {
@@ -106,5 +95,5 @@ export class SessionIncidents {
 const toSuffix = (message: string | undefined) =>
   message === undefined ? '' : `: ${toOneLine(message, maxReasonLength)}`
 
-export const describeWorkflowRun = ({ id, name }: WorkflowRun): string =>
+export const describeWorkflowRun = ({ id, name }: { id: string; name: string | undefined }): string =>
   name === undefined ? formatBriefName(id) : `${formatBriefName(name)} (${formatBriefName(id)})`

@@ -38,10 +38,7 @@ export class SeenEvents {
   #listEnd: string[] = []
 
   addEarlier(items: readonly EventItem[]): void {
-    for (const item of withIdentities(items, this.#earlierCounts)) {
-      if (this.log.has(item.identity)) this.addRepeated(item)
-      else this.log.append(item, { isListed: true })
-    }
+    for (const item of withIdentities(items, this.#earlierCounts)) this.#append(item, { isListed: true })
     this.#listEnd = [...this.#listEnd, ...items.slice(-2).map(getEventIdentity)].slice(-2)
   }
 
@@ -90,12 +87,6 @@ export class SeenEvents {
     return this.state.addRepeated(event, text)
   }
 
-  addStreamed(item: EventItem, isHeld = this.isHoldingBack): EventItem[] {
-    const newItem = this.#addStreamed(item)
-    if (newItem && isHeld) this.#heldBack.set(newItem.identity, newItem)
-    return newItem && !isHeld ? [newItem] : []
-  }
-
   get isHoldingBack(): boolean {
     return this.#heldBack.size > 0
   }
@@ -106,28 +97,29 @@ export class SeenEvents {
     return items
   }
 
-  #addStreamed(item: EventItem): IdentifiedEvent | undefined {
+  addStreamed(item: EventItem, isHeld = this.isHoldingBack): EventItem[] {
     const search = this.#search
     const logItem = withIdentity(item)
     if (isEventPiece(item.event) || !this.isNew(item)) {
       this.addRepeated(item)
-      return undefined
+      return []
     }
     search?.addProgress(item.event)
     if (search?.matchOnce(logItem)) {
       if (search.is === 'open') search.is = 'in stream'
       for (const each of [...this.#drainListedBefore(), ...(this.#streamedBefore?.splice(0) ?? [])])
         this.#append(each)
-      this.#append(logItem, true)
-      return undefined
+      this.#append(logItem, { isFromThisProcess: true })
+      return []
     }
     if (this.isMissingSentEvents) {
       this.#streamedBefore?.push(logItem)
-      return undefined
+      return []
     }
     if (search && search.is !== 'in earlier stream') search.firstLaterEvent ??= logItem.identity
     this.#append(logItem)
-    return logItem
+    if (isHeld) this.#heldBack.set(logItem.identity, logItem)
+    return isHeld ? [] : [logItem]
   }
 
   /** Returns the events to emit: new events of the list in order, then held-back events of the stream. */
@@ -228,9 +220,9 @@ export class SeenEvents {
     return (mayEnd || hasFinalError) && !this.isSearching
   }
 
-  #append(item: IdentifiedEvent, isFromThisProcess = false): void {
+  #append(item: IdentifiedEvent, origin?: { isFromThisProcess?: boolean; isListed?: boolean }): void {
     if (this.log.has(item.identity)) this.addRepeated(item)
-    else this.log.append(item, { isFromThisProcess })
+    else this.log.append(item, origin)
   }
 
   #addInListOrder(list: readonly IdentifiedEvent[]): IdentifiedEvent[] {

@@ -183,34 +183,24 @@ export class SessionLog {
   #sortByList(listed: readonly LoggedEvent[]): void {
     const known = listed.filter(({ index }) => index >= 0)
     const start = known.reduce((first, { index }) => Math.min(first, index), Infinity)
-    const isListed = ({ listedBy }: LoggedEvent) => listedBy === this.#listCount
-    const ordered = this.#entries.slice(0, start === Infinity ? 0 : start)
-    const before = new Map<LoggedEvent, LoggedEvent[]>()
-    const after = new Map<LoggedEvent, LoggedEvent[]>()
-    let others: LoggedEvent[] = []
-    let previous: LoggedEvent | undefined
+    const ordered = start === Infinity ? [] : this.#entries.slice(0, start)
+    const unlisted = new Map<LoggedEvent, { before: LoggedEvent[]; after: LoggedEvent[] }>()
+    let before: LoggedEvent[] = []
+    let after = ordered
     for (const entry of this.#entries.slice(ordered.length)) {
-      if (isListed(entry)) {
-        if (others.length > 0) before.set(entry, others)
-        others = []
-        previous = entry
-      } else if (entry.isFromThisProcess && others.length === 0) {
-        const followers = previous && after.get(previous)
-        if (followers) followers.push(entry)
-        else if (previous) after.set(previous, [entry])
-        else ordered.push(entry)
-      } else others.push(entry)
+      if (entry.listedBy === this.#listCount) {
+        after = []
+        unlisted.set(entry, { before, after })
+        before = []
+      } else if (entry.isFromThisProcess && before.length === 0) after.push(entry)
+      else before.push(entry)
     }
-    const add = (entries: readonly LoggedEvent[] = []) => {
-      for (const entry of entries) entry.index = ordered.push(entry) - 1
-    }
-    for (const entry of listed) {
-      add(before.get(entry))
-      add([entry])
-      add(after.get(entry))
-    }
-    add(others)
-    this.#entries = ordered
+    const sorted = listed.flatMap((entry) => {
+      const around = unlisted.get(entry)
+      return around ? [...around.before, entry, ...around.after] : entry
+    })
+    this.#entries = [...ordered, ...sorted, ...before]
+    for (const [index, entry] of this.#entries.entries()) entry.index = index
   }
 
   #computeAgain(): void {

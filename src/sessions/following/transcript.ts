@@ -17,8 +17,7 @@ import { createBudgetError, createWaitingError } from './stop-text.ts'
 
 interface FollowAndPrintOptions {
   session: string
-  /** Print only the ids of waiting tool uses on stdout. */
-  ids?: boolean
+  printsOnlyIds?: boolean
   markdown: boolean
   /** Print events on stderr if it is a terminal, and never on stdout, which is only for the answer. */
   isStdoutReserved?: boolean
@@ -41,8 +40,8 @@ export async function followAndPrint(
   follower: Follower,
   options: FollowAndPrintOptions,
 ): Promise<void> {
-  const { session, ids = false, markdown, followsForever = false, onBatch } = options
-  const isStdoutReserved = ids || options.isStdoutReserved === true
+  const { session, printsOnlyIds = false, markdown, followsForever = false, onBatch } = options
+  const isStdoutReserved = printsOnlyIds || options.isStdoutReserved === true
   const { state } = follower
   const { incidents = new SessionIncidents(context) } = options
   context.reportData.figures.warnings.openWorkflowRuns = () => state.openRuns.length
@@ -66,7 +65,7 @@ export async function followAndPrint(
       incidents.add(items)
       reportOpenWork(context, state, { session, reported, isAnswered: onBatch !== undefined, followsForever })
       await onBatch?.(items)
-      if (ids && followsForever) await printWaiting(context, state, printed)
+      if (printsOnlyIds && followsForever) await printWaiting(context, state, printed)
     }
     if (follower.isWorkPending)
       context.messages.warn(
@@ -79,7 +78,7 @@ export async function followAndPrint(
       context.messages.note(`nothing new has happened; to see the earlier events: ${command}`)
     }
     if (state.lacksIdleEvent) context.messages.warn(missingAnswerText)
-    if (ids) await printWaiting(context, state, printed)
+    if (printsOnlyIds) await printWaiting(context, state, printed)
     await printHeld()
     await context.output.flush()
   } catch (error) {
@@ -98,7 +97,7 @@ export async function followAndPrint(
   const category = stop.kind === 'stuck' && stop.category ? ` (${stop.category})` : ''
   throw new CliError('stuck', `${session} stopped: ${stop.reason}${category}`, {
     sent: 'yes',
-    serviceMessage: stop.why,
+    serviceMessage: stop.explanation,
   })
 }
 
@@ -142,12 +141,9 @@ function describeSession(
 
 async function printWaiting(context: Context, { stop }: SessionState, printed: Set<string>): Promise<void> {
   if (stop?.kind !== 'waiting') return
-  const fresh = stop.ids.filter((id) => !printed.has(id))
-  for (const id of fresh) printed.add(id)
-  await printIds(
-    context,
-    fresh.map((id) => ({ id })),
-  )
+  const fresh = stop.ids.filter((id) => !printed.has(id)).map((id) => ({ id }))
+  for (const { id } of fresh) printed.add(id)
+  await printIds(context, fresh)
 }
 
 /**

@@ -65,28 +65,23 @@ export function chooseTableLayout(width: number, rows: readonly EventRow[], time
   const typeWidth = Math.min(maxTypeColumns, getMaxColumns(types))
   const used = [idWidth, typeWidth, timeWidth].reduce((sum, each) => sum + each + columnGap.length, 0)
   const longestText = getMaxColumns(rows.map(([, , , text]) => takeTextStart(text, minTextColumns)))
-  if (used + Math.min(minTextColumns, longestText) > width)
-    return (page) =>
-      page.map((row) => stack(row, { width, idWidth, typeWidth, timeWidth, isNarrow: used > width }))
-  return createTableFormatter({ width, limits: [Infinity, typeWidth, timeWidth] })
-}
-
-/** Formats an event with its text on a separate line. On a narrow terminal, type and time get a line, too. */
-function stack(
-  [id, type, time, text]: EventRow,
-  widths: { width: number; idWidth: number; typeWidth: number; timeWidth: number; isNarrow: boolean },
-): string {
-  const { width, idWidth, typeWidth, timeWidth, isNarrow } = widths
-  const below = (line: string) =>
-    line === '' ? '' : `\n${indent}${clipToColumns(line, width - indent.length)}`
+  if (used + Math.min(minTextColumns, longestText) <= width)
+    return createTableFormatter({ width, limits: [Infinity, typeWidth, timeWidth] })
+  const isNarrow = used > width
   const before = isNarrow ? indent.length : idWidth + columnGap.length
   const room = Math.max(width - before - columnGap.length - timeWidth, 1)
-  const shownType = padToColumns(clipToColumns(type, Math.min(maxTypeColumns, room)), typeWidth)
-  const moment = [shownType, clipToColumns(time, timeWidth)].join(columnGap).trimEnd()
-  const head = isNarrow
-    ? `${id}${below(moment)}`
-    : `${padToColumns(id, idWidth)}${columnGap}${moment}`.trimEnd()
-  return `${head}${below(text)}`
+  const below = (line: string) =>
+    line === '' ? '' : `\n${indent}${clipToColumns(line, width - indent.length)}`
+  /** Puts the text on a separate line. On a narrow terminal, type and time get a line, too. */
+  const formatStackedRow = ([id, type, time, text]: EventRow): string => {
+    const shownType = padToColumns(clipToColumns(type, Math.min(maxTypeColumns, room)), typeWidth)
+    const moment = [shownType, clipToColumns(time, timeWidth)].join(columnGap).trimEnd()
+    const head = isNarrow
+      ? `${id}${below(moment)}`
+      : `${padToColumns(id, idWidth)}${columnGap}${moment}`.trimEnd()
+    return `${head}${below(text)}`
+  }
+  return (page) => page.map(formatStackedRow)
 }
 
 const indent = '  '

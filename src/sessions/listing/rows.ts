@@ -28,16 +28,10 @@ function describeEvent(event: SessionEvent): string {
   if (text !== '') return text
   const { type } = event
   if (type === 'session.status_idle') return describeStop(event)
-  if (/^session\.thread_/.test(type))
-    return join(
-      [
-        formatValue(event.session_thread_id),
-        formatValue(event.agent_name),
-        formatRunId(event),
-        describeStop(event),
-      ],
-      ' ',
-    )
+  if (/^session\.thread_/.test(type)) {
+    const { session_thread_id: thread, agent_name: agent, workflow_run_id: run } = event
+    return join([thread, agent, run, describeStop(event)].map(formatValue), ' ')
+  }
   if (/^workflow_run\./.test(type)) return describeWorkflowRun(event)
   if (/tool_use$/.test(type)) {
     const reason = readServiceRefusal(event)
@@ -57,16 +51,11 @@ function describeStop(event: SessionEvent): string {
   return join([type, ...eventIds], ' ')
 }
 
-const formatRunId = ({ workflow_run_id: run }: SessionEvent): string => formatValue(run)
-
 function describeWorkflowRun(event: SessionEvent): string {
   const { type, message } = readWorkflowRunResult(event)
-  const phase = formatValue(event.workflow_run_phase_id)
-  const what = join([formatRunId(event), formatValue(event.name), phase, type ?? ''], ' ')
-  return join(
-    [what, formatValue(event.description), message ?? readEventError(event.error).message ?? ''],
-    ': ',
-  )
+  const { workflow_run_id: run, name, workflow_run_phase_id: phase, description, error } = event
+  const what = join([run, name, phase, type].map(formatValue), ' ')
+  return join([what, description, message ?? readEventError(error).message].map(formatValue), ': ')
 }
 
 const join = (parts: string[], gap: string) => parts.filter((part) => part !== '').join(gap)

@@ -5,7 +5,7 @@ import { findRepeatedJsonKey } from '../../wire/json/scanner.ts'
 import { DenyMessage } from '../../wire/sessions/send-events.ts'
 import * as z from '../../wire/zod.ts'
 import { maxPatternLength, maxPatternStars } from './pattern.ts'
-import { createRule, type Decision, matchesRule, type Policy, type PolicyRule } from './policy.ts'
+import { createRule, type Decision, matchesRule, type Policy } from './policy.ts'
 
 const decisions = ['allow', 'ask', 'deny'] as const satisfies Decision[]
 
@@ -71,8 +71,8 @@ export async function readPolicy(text: string, name: string): Promise<Policy & {
   const parsed = PolicyFile().safeParse(value)
   if (!parsed.success) throw createUsageErrorFromProblems(name, describeSchemaIssues(parsed.error))
   const rules = parsed.data.rules.map((rule) => createRule(rule))
-  const problems = parsed.data.rules.flatMap(({ examples }, index) =>
-    findWrongExamples(rules[index] as PolicyRule, examples).map(
+  const problems = rules.flatMap((rule, index) =>
+    findWrongExamples(rule, parsed.data.rules[index]?.examples).map(
       (problem) => `rules[${index}].examples.${problem}`,
     ),
   )
@@ -84,7 +84,10 @@ export async function readPolicy(text: string, name: string): Promise<Policy & {
   return { exampleCount: examples.length, rules, fallback: parsed.data.default ?? { decision: 'ask' } }
 }
 
-function findWrongExamples(rule: PolicyRule, { match = [], miss = [] }: RuleForm['examples'] = {}): string[] {
+function findWrongExamples(
+  rule: Policy['rules'][number],
+  { match = [], miss = [] }: RuleForm['examples'] = {},
+): string[] {
   const check = (examples: typeof match, isWanted: boolean, describe: (index: number) => string) =>
     examples.flatMap(({ name, server, input }, index) => {
       const inputText = JSON.stringify(input) ?? '{}'

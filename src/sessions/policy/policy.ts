@@ -4,21 +4,16 @@ import { createPatternMatcher, findPartsExcludedFromStar } from './pattern.ts'
 
 export type Decision = 'allow' | 'ask' | 'deny'
 
-type Matcher = (text: string) => boolean
+type PolicyRule = ReturnType<typeof createRule>
 
-interface InputFieldPattern {
-  source: string
-  path: readonly (string | number)[]
-  pattern: string
-  matches: Matcher
-}
-
-export type PolicyRule = ReturnType<typeof createRule>
+type InputFieldPattern = NonNullable<PolicyRule['fields']>[number]
 
 export interface Policy {
   rules: readonly PolicyRule[]
   fallback: { decision: Decision; reason?: string }
   pauser?: Pauser
+  /** Commands of `--tool`, by tool name. Each counts as an allow rule. */
+  toolCommands?: ReadonlyMap<string, string>
 }
 
 export interface ToolCall {
@@ -29,12 +24,6 @@ export interface ToolCall {
   server?: string
   /** The tool may parse the input differently than parley does, for one of the reasons in `unclearText`. */
   isUnclear: boolean
-}
-
-interface PolicyDecision {
-  decision: Decision
-  reason?: string
-  rule?: number
 }
 
 export const maxAllowedInputLength = 100_000
@@ -56,7 +45,7 @@ interface RuleText {
  */
 export function createRule({ tool, server, input, decision, reason }: RuleText) {
   const reach = decision === 'allow' ? 'narrow' : 'any'
-  const createField = ([source, pattern]: [string, string]): InputFieldPattern => {
+  const createField = ([source, pattern]: [string, string]) => {
     const { path } = readFieldPath(source)
     return { source, path, pattern, matches: createPatternMatcher(pattern, reach) }
   }
@@ -97,7 +86,7 @@ export function createPolicyPauser(pause: () => Promise<void>): Pauser {
 export async function decideByPolicy(
   { rules, fallback, pauser }: Policy,
   call: ToolCall,
-): Promise<PolicyDecision> {
+): Promise<Policy['fallback'] & { rule?: number }> {
   if (call.name === '') return { decision: 'ask', reason: 'its tool has no name' }
   for (const decision of decisionsByStrictness) {
     // Loops by index, because `entries()` would create an array for each rule and tool use.

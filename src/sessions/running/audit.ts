@@ -9,33 +9,34 @@ import { toAbsolutePath } from '../../io/paths.ts'
 import { splitLines } from '../../io/raw-lines.ts'
 import { isObject, tryParseJson } from '../../wire/json/parse.ts'
 import { readEventText, SessionEvent } from '../../wire/sessions/session-event.ts'
+import * as z from '../../wire/zod.ts'
 import { getToolUseFingerprint } from '../session-state.ts'
 import type { ParsedToolUse, toAuditFields } from './judgement.ts'
+import type { RunPlan } from './plan.ts'
 import {
   applyReplyAuditLine,
   interruptedCommandResult,
   type ReplyAuditLine,
   type ReplyState,
 } from './reply-state.ts'
-import { type AuditedTask, applyTaskAuditLine, computeShortSha256, EventListSnapshot } from './task.ts'
-
-interface AuditTarget {
-  address: string | undefined
-  session: string
-  deadline: Deadline
-}
+import { type AuditedTask, applyTaskAuditLine, computeShortSha256 } from './task.ts'
 
 /** A line of the audit file, before `Audit.add` adds `session` and `time`. */
 export interface AuditEntry extends Partial<Omit<ReturnType<typeof toAuditFields>, 'toolUse'>> {
   /** Null in a line about the task or an interrupt. */
   toolUse: string | null
-  event: AuditEvent
+  event: (typeof events)[number]
   task?: string
-  known?: EventListSnapshot
+  known?: AuditedTask['known'] | undefined
   result?: SessionEvent
   /** Id of the last idle event before a reply was sent. The audit file stores this id in the field `rest`. */
   lastIdleEvent?: string | undefined
 }
+
+/** Schema of `known` in a line about a sent task. */
+export const KnownEvents = z.buildOnFirstUse(() =>
+  z.object({ alike: z.number(), last: z.optional(z.string()), marks: z.array(z.string()) }),
+)
 
 const replySteps = ['decision', 'start', 'accepted', 'refused', 'unknown', 'answered-elsewhere'] as const
 
@@ -45,7 +46,6 @@ const replySteps = ['decision', 'start', 'accepted', 'refused', 'unknown', 'answ
  * (`ReplyState`) or of a task (`AuditedTask`).
  */
 const events = [...replySteps, 'end', 'sent', 'done', 'not-asked', 'interrupt'] as const
-type AuditEvent = (typeof events)[number]
 
 /**
  * The audit file of `--audit`, with a line for each decision and action. After a killed run, the next run
@@ -90,13 +90,13 @@ export class Audit {
    * on this machine, or uses the file for this session on any machine. Throws a `CliError` of kind `file`,
    * also if the deadline passes.
    */
-  static async open(context: Context, target: AuditTarget, path: string | undefined): Promise<Audit> {
-    const audit = new Audit(context, target.session)
+  static async open(context: Context, { address, auditPath: path, parts }: RunPlan): Promise<Audit> {
+    const audit = new Audit(context, parts.params.session)
     const name = `the audit file ${path}`
     try {
       if (path !== undefined) audit.#file = new AppendedFile(toAbsolutePath(context.host, path), name)
-      await audit.#lockSession(target)
-      if (path !== undefined) await audit.#lockFile(target, path)
+      await audit.#lockSession(address, parts.deadline)
+      if (path !== undefined) await audit.#lockFile(path, parts.deadline)
       if (audit.#file) await audit.#read(audit.#file, name)
       return audit
     } catch (error) {
@@ -106,14 +106,12 @@ export class Audit {
   }
 
   /** A container may have no folder for the lock. The run then prints a note and continues without a lock. */
-  async #lockSession({ address = '', session, deadline }: AuditTarget): Promise<void> {
+  async #lockSession(address = '', deadline: Deadline): Promise<void> {
     const { host, messages } = this.#context
+    const session = this.#session
     try {
-      const path = join(
-        openCacheFolder(host),
-        `session-${digest(`${normalizeAddress(address)}\0${session}`)}`,
-      )
-      await this.#lock(path, `session ${session}`, deadline)
+      const name = `session-${digest(`${normalizeAddress(address)}\0${session}`)}`
+      await this.#lock(join(openCacheFolder(host), name), `session ${session}`, deadline)
     } catch (error) {
       if (error instanceof CliError) throw error
       messages.note(`cannot lock ${session}, so two runs may work on it: ${describeFileError(error)}`)
@@ -124,11 +122,11 @@ export class Audit {
    * The lock is only for this session, because runs of other sessions may write to the file at the same
    * time.
    */
-  async #lockFile({ session, deadline }: AuditTarget, audit: string): Promise<void> {
-    const end = `.${digest(session)}`
+  async #lockFile(audit: string, deadline: Deadline): Promise<void> {
+    const end = `.${digest(this.#session)}`
     const path = toAbsolutePath(this.#context.host, audit) + end
     try {
-      await this.#lock(path, `${audit} for ${session}`, deadline)
+      await this.#lock(path, `${audit} for ${this.#session}`, deadline)
     } catch (error) {
       throw toFileFailure(error, `the lock of the audit file, ${audit}${end}.parley-lock`)
     }
@@ -204,7 +202,7 @@ export class Audit {
       this.task = applyTaskAuditLine(this.task, {
         event,
         hash: task,
-        known: EventListSnapshot().safeParse(known).data,
+        known: KnownEvents().safeParse(known).data,
       })
     if (event === 'interrupt') this.interruptAt = Date.parse(String(time))
     // An interrupt does not affect a task that is sent later. A `refused` line with neither a tool use nor a
@@ -307,7 +305,7 @@ function readReplyLine(entry: Record<string, unknown>): ReplyAuditLine | undefin
   }
   if (event === 'sent') {
     const idleEvents = new Set(typeof lastIdleEvent === 'string' ? [lastIdleEvent] : [])
-    return { event, sent: { at: Date.parse(String(time)), idleEvents } }
+    return { event, sent: { sentAtMs: Date.parse(String(time)), idleEvents } }
   }
   const plain = replySteps.find((each) => each === event)
   return plain && { event: plain }

@@ -8,14 +8,9 @@ import {
   stopsSession,
 } from '../../wire/sessions/session-event.ts'
 import type { FollowedTask } from '../following/followed-task.ts'
+import type { Policy } from '../policy/policy.ts'
 import type { SessionState } from '../session-state.ts'
-import {
-  describeJudgement,
-  type Judgement,
-  type JudgementRules,
-  judgeToolUse,
-  parseToolUse,
-} from './judgement.ts'
+import { describeJudgement, type Judgement, judgeToolUse, parseToolUse } from './judgement.ts'
 
 /**
  * Collects the denials since the task: tool uses that this run, an earlier run or another client denied, and
@@ -33,10 +28,10 @@ export class DenialCollector {
   #ran: Judgement[] = []
   /** Last stop event, needed again if a later list adds tool uses before it that the stream omitted. */
   #lastStop: SessionEvent | undefined
-  readonly #rules: JudgementRules
+  readonly #policy: Policy
 
-  constructor(rules: JudgementRules, earlier: ReadonlyMap<string, string>) {
-    this.#rules = rules
+  constructor(policy: Policy, earlier: ReadonlyMap<string, string>) {
+    this.#policy = policy
     this.#deniedByEarlierRuns = earlier
   }
 
@@ -51,7 +46,7 @@ export class DenialCollector {
         this.#addRunBefore(event)
       } else if (/^agent\.(mcp_)?tool_use$/.test(type)) {
         const use = parseToolUse({ text })
-        const judgement = use && use.permission !== 'deny' ? await judgeToolUse(use, this.#rules) : undefined
+        const judgement = use && use.permission !== 'deny' ? await judgeToolUse(use, this.#policy) : undefined
         if (judgement?.decision === 'deny') this.#notRun.set(id, judgement)
         // The stream may have omitted the tool use. If the list already shows its result, it has run.
         if (state.getAnswer(id)) this.#addRun(id)

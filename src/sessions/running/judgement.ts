@@ -20,10 +20,8 @@ export interface ParsedToolUse extends ToolCall {
   permission?: unknown
 }
 
-type ListedToolUse = Pick<ToolUse, 'text' | 'isContradicted' | 'wantsResult' | 'permission'>
-
 /** Returns `undefined` if parley no longer has the text of the tool use's event. */
-export function parseToolUse(toolUse: ListedToolUse | undefined): ParsedToolUse | undefined {
+export function parseToolUse(toolUse: Partial<ToolUse> | undefined): ParsedToolUse | undefined {
   if (toolUse?.text === undefined) return undefined
   const { text, isContradicted = false } = toolUse
   const event = SessionEvent.parse(JSON.parse(text))
@@ -45,14 +43,8 @@ export function parseToolUse(toolUse: ListedToolUse | undefined): ParsedToolUse 
       inputText.length > maxAllowedInputLength ||
       findRepeatedJsonKey(text) !== undefined ||
       isJsonDeeperThan(inputText, maxToolInputDepth),
-    permission: toolUse.wantsResult ? toolUse.permission : event.evaluated_permission,
+    permission: toolUse.permission ?? event.evaluated_permission,
   }
-}
-
-export interface JudgementRules {
-  policy: Policy
-  /** Commands that execute tool uses, by tool name. */
-  tools: ReadonlyMap<string, string>
 }
 
 export function readToolFlags(given: readonly string[] = []): Map<string, string> {
@@ -73,43 +65,30 @@ export interface Judgement {
   reason?: string
   rule?: number
   by: 'rule' | 'default' | 'tool' | 'person'
-  /** Reason why the allow rules for this tool do not match; `undefined` if there is no such rule. */
-  why?: string | undefined
+  /** `undefined` if there is no allow rule for this tool. */
+  mismatchReason?: string | undefined
 }
 
-/**
- * Decides about a tool use. A `--tool` command counts as an allow rule, but a matching rule of the policy
- * wins.
- */
-export async function judgeToolUse(
-  use: ParsedToolUse,
-  { policy, tools }: JudgementRules,
-): Promise<Judgement> {
+/** Decides about a tool use. A matching rule wins over a `--tool` command. */
+export async function judgeToolUse(use: ParsedToolUse, policy: Policy): Promise<Judgement> {
   const { decision, reason, rule } = await decideByPolicy(policy, use)
   if (rule !== undefined) return { use, decision, by: 'rule', rule, reason }
-  if (getToolUseExecutor(use, tools) === 'tool-command' && !use.isUnclear)
+  if (getToolUseExecutor(use, policy) === 'tool-command' && !use.isUnclear)
     return { use, decision: 'allow', by: 'tool' }
-  const why = decision === 'allow' ? undefined : explainUnmatchedAllowRule(policy, use)
-  return { use, decision, by: 'default', reason, why }
+  const mismatchReason = decision === 'allow' ? undefined : explainUnmatchedAllowRule(policy, use)
+  return { use, decision, by: 'default', reason, mismatchReason }
 }
 
-export const toAuditFields = ({ use, decision, by, rule, reason }: Judgement) => ({
-  toolUse: use.id,
-  type: use.type,
-  server: use.server,
-  name: use.name,
-  input: use.inputText,
-  decision,
-  by,
-  rule,
-  reason,
-})
+export function toAuditFields({ use, decision, by, rule, reason }: Judgement) {
+  const { id: toolUse, type, server, name, inputText: input } = use
+  return { toolUse, type, server, name, input, decision, by, rule, reason }
+}
 
 export function getToolUseExecutor(
   use: ParsedToolUse,
-  tools: JudgementRules['tools'],
+  { toolCommands }: Policy,
 ): 'service' | 'tool-command' | 'other-client' {
-  const hasCommand = tools.has(use.name)
+  const hasCommand = toolCommands?.has(use.name) === true
   if (needsClientResult(use)) return hasCommand ? 'tool-command' : 'other-client'
   return hasCommand && use.type === 'agent.tool_use' && use.permission !== 'ask' ? 'tool-command' : 'service'
 }

@@ -31,13 +31,16 @@ export interface RunOptions extends SessionOptions, EventInputOptions {
 export type RunPlan = Awaited<ReturnType<typeof readRunPlan>>
 
 export async function readRunPlan(context: Context, options: RunOptions, words: string[]) {
-  const [tools, toolTimeoutMs] = [readToolFlags(options.tool), readToolTimeoutMs(options.toolTimeout)]
+  const [toolCommands, toolTimeoutMs] = [readToolFlags(options.tool), readToolTimeoutMs(options.toolTimeout)]
   const { settings, parts, caller } = await createSessionAccess(context, options)
   const pauser = createPolicyPauser(async () => {
     await yieldToSignals()
     requireTimeLeft(context.deadline)
   })
-  const policy = { ...(await readPolicyFlag(context, options.policy)), pauser }
+  const policy: Policy =
+    options.policy === undefined
+      ? { rules: [], fallback: { decision: 'ask' } }
+      : await readPolicy(await context.input.readText(options.policy, '--policy'), options.policy)
   const wanted = await readAnswerFlags(context, settings, options)
   const given = await createEventsBody(context, options, words)
   const body = given && wanted.schema ? addSchemaInstructions(context, given, wanted.schema) : given
@@ -46,11 +49,7 @@ export async function readRunPlan(context: Context, options: RunOptions, words: 
   const { dryRun, curl } = context.flags
   if ((dryRun || curl) && !body) throw usageError('--dry-run and --curl print a request: give a task')
   /** `undefined` if the run continues the session without a new task. */
-  const task = body && {
-    body,
-    events: readEventsOfBody(body),
-    hash: computeShortSha256(body),
-  }
+  const task = body && { body, events: readEventsOfBody(body), hash: computeShortSha256(body) }
   return {
     address: settings.values.agentsUrl,
     caller,
@@ -58,7 +57,8 @@ export async function readRunPlan(context: Context, options: RunOptions, words: 
     task,
     /** Id of the last event of a task that an earlier run sent without an audit file. */
     after: options.after,
-    rules: { policy, tools, toolTimeoutMs },
+    policy: { ...policy, pauser, toolCommands },
+    toolTimeoutMs,
     wanted,
     limits: { maxTotalTokens: options.maxTotalTokens, maxCost: options.maxCost },
     auditPath: options.audit,
@@ -74,11 +74,6 @@ export function createMessageBody(
   const message = { type: 'user.message', content: [{ type: 'text', text }] }
   const body = Buffer.from(JSON.stringify({ events: [message] }))
   return schema ? addSchemaInstructions(context, body, schema) : body
-}
-
-async function readPolicyFlag({ input }: Context, path: string | undefined): Promise<Policy> {
-  if (path === undefined) return { rules: [], fallback: { decision: 'ask' } }
-  return readPolicy(await input.readText(path, '--policy'), path)
 }
 
 function readToolTimeoutMs(text = '600'): number {

@@ -46,14 +46,19 @@ export async function postEventsOnce(
   let posted: PostResult
   try {
     const receiptEvents = await caller.call(endpoints.sendEvents, { ...parts, body, isSingle }, (response) =>
-      readReceipt(context, response, { accepted: acceptedText, onAccepted }),
+      readReceipt(context, response, { acceptedText, onAccepted }),
     )
     const isWhole = receiptEvents.length === 0 || receiptEvents.length >= (count ?? 0)
     const failure = new CliError('unknown', 'the response lists only some of the sent events')
     posted = isWhole ? { is: 'accepted', receiptEvents } : { is: 'unknown', receiptEvents, failure }
   } catch (failure) {
     if (!(failure instanceof CliError)) throw failure
-    posted = { is: findResult(failure), receiptEvents: [], failure }
+    // A failure without a delivery state happens before the first attempt or between two attempts.
+    const { delivery = 'not-sent' } = failure.details
+    // The service accepts the events before it sends the receipt, in which the connection may break.
+    const isAccepted = delivery === 'done'
+    const is = isAccepted ? 'accepted' : isCertainlyUnaccepted(delivery) ? 'refused' : 'unknown'
+    posted = { is, receiptEvents: [], failure }
   }
   try {
     if (!isRecorded) record(posted.is, posted.is === 'accepted' ? undefined : posted.failure?.message)
@@ -61,16 +66,6 @@ export async function postEventsOnce(
     throw posted.is === 'refused' ? posted.failure : error
   }
   return posted
-}
-
-/**
- * A failure without a delivery state happens before the first attempt or between two attempts, so the service
- * has not accepted anything.
- */
-function findResult({ details: { delivery = 'not-sent' } }: CliError): PostResult['is'] {
-  // The service accepts the events before it sends the receipt, in which the connection may break.
-  if (delivery === 'done') return 'accepted'
-  return isCertainlyUnaccepted(delivery) ? 'refused' : 'unknown'
 }
 
 const pausesMs = [100, 250, 500, 1_000, 2_000]

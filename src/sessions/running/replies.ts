@@ -5,7 +5,6 @@ import { parseTimestamp } from '../../wire/timestamp.ts'
 import type { Follower } from '../following/follower.ts'
 import { describeWaitingToolUses } from '../following/stop-text.ts'
 import { collectEvents, laggingListDelaysMs } from '../listing/event-list.ts'
-import type { Decision } from '../policy/policy.ts'
 import { ReconnectPolicy } from '../reconnect-policy.ts'
 import type { ToolResult } from '../reply-events.ts'
 import type { AuditEntry } from './audit.ts'
@@ -85,7 +84,7 @@ export class ReplySender {
   /** Returns whether an earlier run recorded another client's answer, and no run began to post a reply. */
   wasAnsweredElsewhere(id: string): boolean {
     const reply = this.#getReply(id)
-    return reply.is === 'unconfirmed' && Number.isNaN(reply.sent.at) && reply.sent.idleEvents.size === 0
+    return reply.is === 'unconfirmed' && Number.isNaN(reply.sent.sentAtMs) && reply.sent.idleEvents.size === 0
   }
 
   /** Adds no line to the audit file, so that the next run decides about the tool use again. */
@@ -135,7 +134,7 @@ export class ReplySender {
     })
   }
 
-  end(): void {
+  closeRemaining(): void {
     const judgements = [...this.judgements.values()]
     this.closeAnswered(judgements.filter(({ use }) => /decide|post/.test(this.findNextStep(use.id) ?? '')))
     const { context, parts } = this.#run
@@ -195,7 +194,7 @@ export class ReplySender {
 
   async #postOnce(replies: readonly Reply[]): Promise<void> {
     const idleEvents = new Set(this.#follower.state.stopIds)
-    const sent = { at: this.#run.context.host.timers.wallTime(), idleEvents }
+    const sent = { sentAtMs: this.#run.context.host.timers.wallTime(), idleEvents }
     const lastIdleEvent = [...idleEvents].at(-1)
     const body = Buffer.from(JSON.stringify({ events: replies.map(({ event }) => event) }))
     const { is, failure } = await postEventsOnce(this.#run, body, {
@@ -247,7 +246,9 @@ export class ReplySender {
         this.#follower.addList(await collectEvents(list))
         hasList = true
         for (const { use } of left()) this.#updateUnconfirmed(use)
-        return left().length === 0 || this.#hasNextStep || undefined
+        const isDue = (id: string) => /decide|post/.test(this.findNextStep(id) ?? '')
+        const canReply = !this.isStopped && this.#follower.state.answerable.some(isDue)
+        return left().length === 0 || canReply || undefined
       },
     })
     // A session that works again does not wait for the reply. If it waits later, the run reads lists again.
@@ -270,17 +271,12 @@ export class ReplySender {
     })
   }
 
-  get #hasNextStep(): boolean {
-    const isDue = (id: string) => ['decide', 'post'].includes(this.findNextStep(id) ?? '')
-    return !this.isStopped && this.#follower.state.answerable.some(isDue)
-  }
-
   /** Returns the time limit for polling the list. After it, no request can arrive and no list lags. */
   #getMaxPollMs(uses: readonly ParsedToolUse[]): number {
     const now = this.#run.context.host.timers.wallTime()
     const ends = uses.map(({ id }) => {
       const reply = this.#getReply(id)
-      const end = reply.is === 'unconfirmed' ? reply.sent.at + maxDeliveryMs - now : Number.NaN
+      const end = reply.is === 'unconfirmed' ? reply.sent.sentAtMs + maxDeliveryMs - now : Number.NaN
       return Number.isNaN(end) ? maxDeliveryMs : end
     })
     return Math.min(Math.max(minReplyPollMs, ...ends), maxDeliveryMs)
@@ -288,15 +284,16 @@ export class ReplySender {
 
   /** Called after each list. */
   #updateUnconfirmed(use: ParsedToolUse): void {
-    const { context } = this.#run
+    const { audit, context } = this.#run
     const { state, task } = this.#follower
     const reply = this.#getReply(use.id)
     if (reply.is !== 'unconfirmed') return
     const answer = state.getAnswer(use.id)
     if (answer) {
       const result = answer.decision
-      const isOther = result !== undefined && result !== this.#findDecision(use.id)
-      if (isOther) this.#closeUnsent(use, `it already has the answer ${result}`)
+      const ours = this.judgements.get(use.id)?.decision ?? (audit.denied.has(use.id) ? 'deny' : 'allow')
+      if (result !== undefined && result !== ours)
+        this.#closeUnsent(use, `it already has the answer ${result}`)
       else this.record(use, { event: 'accepted' })
       return
     }
@@ -310,10 +307,6 @@ export class ReplySender {
       idleAt: parseTimestamp(state.lastStop?.processed_at),
     }
     this.#replies.set(use.id, updateUnconfirmedReply(reply, shown, context.host.timers.wallTime()))
-  }
-
-  #findDecision(id: string): Decision {
-    return this.judgements.get(id)?.decision ?? (this.#run.audit.denied.has(id) ? 'deny' : 'allow')
   }
 }
 

@@ -17,8 +17,9 @@ import type { ToolResult } from '../reply-events.ts'
  *     posting              -- unknown ------------> unconfirmed  the service may have accepted the reply
  *     any                  -- answered-elsewhere -> closed       the session no longer waits for this reply
  *
- * For an unconfirmed reply, parley reads the event list. If the list has an answer to the tool use, parley
- * adds the line `accepted`. Otherwise it adds no line (`updateUnconfirmedReply`):
+ * For an unconfirmed reply, parley reads the event list again and again, and checks the session's state after
+ * each list. If the state has an answer to the tool use, parley adds the line `accepted`. Otherwise it adds no
+ * line (`updateUnconfirmedReply`):
  *
  *     a newer idle event lists the tool use          -> has-result, or deciding if there is no result
  *     a newer idle event does not list the tool use  -> closed, because the session does not wait for it
@@ -39,7 +40,7 @@ import type { ToolResult } from '../reply-events.ts'
  *
  * In case 2, the idle event is newer if one of these conditions is true:
  *
- * - The first list after the request did not show the idle event, and a later list does.
+ * - The state after the first list since the request did not have the idle event, and a later state does.
  * - The time of the idle event is more than 30 s after the request was sent, and these 30 s have passed.
  * - The list contains all idle events that were known when the request was sent, and then this idle event.
  *   The request may still arrive later than this event. So parley also waits until 30 s after the request.
@@ -72,8 +73,8 @@ interface UnconfirmedReply {
 }
 
 interface SendContext {
-  /** Time by the clock of this machine when parley sent the reply, in ms since the epoch; NaN if unknown. */
-  at: number
+  /** By the wall clock of this machine; NaN if unknown. */
+  sentAtMs: number
   /** Ids of the idle events that were known when parley sent the reply. */
   idleEvents: ReadonlySet<string>
 }
@@ -145,7 +146,7 @@ export function updateUnconfirmedReply(
   const more = { ...reply, olderIdleEvents, waitingSince: undefined }
   const last = [...shown.idleEvents].at(-1)
   if (last === undefined || reply.sent.idleEvents.has(last) || shown.isListed === undefined) return more
-  const latestArrival = reply.sent.at + maxDeliveryMs
+  const latestArrival = reply.sent.sentAtMs + maxDeliveryMs
   // The last idle event is certainly newer than the arrival of the reply. An event that may be older is newer
   // if its time and the current time are after `latestArrival`.
   const isNew = !olderIdleEvents.has(last) || (shown.idleAt > latestArrival && now > latestArrival)
@@ -179,6 +180,6 @@ function getResult(reply: ReplyState): ToolResult | undefined {
 }
 
 function getSendContext(reply: ReplyState): { sent: SendContext; result?: ToolResult } {
-  const sent = 'sent' in reply ? reply.sent : { at: Number.NaN, idleEvents: new Set<string>() }
+  const sent = 'sent' in reply ? reply.sent : { sentAtMs: Number.NaN, idleEvents: new Set<string>() }
   return { sent, result: getResult(reply) }
 }

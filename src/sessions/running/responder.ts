@@ -19,7 +19,6 @@ import {
   judgeToolUse,
   type ParsedToolUse,
 } from './judgement.ts'
-import type { RunPlan } from './plan.ts'
 import { ReplySender } from './replies.ts'
 import { interruptedCommandResult } from './reply-state.ts'
 import type { SessionRun } from './session-run.ts'
@@ -33,7 +32,6 @@ const unsafeIdText = 'events run answers only tool uses whose id has 1 to 128 le
 export class ToolUseResponder {
   readonly #run: SessionRun
   readonly #follower: Follower
-  readonly #rules: RunPlan['rules']
   readonly #prompt: ConfirmationPrompt
   readonly #replies: ReplySender
   #work: Promise<void> | undefined
@@ -44,7 +42,6 @@ export class ToolUseResponder {
   constructor(run: SessionRun, follower: Follower) {
     this.#run = run
     this.#follower = follower
-    this.#rules = run.plan.rules
     this.#prompt = new ConfirmationPrompt(run.context, run.parts.inspectCommand)
     this.#replies = new ReplySender(run, follower)
     const countOf = (decision: Decision) =>
@@ -72,7 +69,10 @@ export class ToolUseResponder {
    */
   update(): void {
     if (this.#failure) throw this.#failure.error
-    this.#withdrawOutdated()
+    const open = this.#replies.closeAnswered(this.#openQuestions)
+    for (const question of this.#openQuestions)
+      if (!open.includes(question)) this.#prompt.withdraw(question.use.id)
+    this.#openQuestions = open
     if (this.#work || this.#listDueIds().length === 0) return
     const { state } = this.#follower
     state.isReplying = true
@@ -87,13 +87,6 @@ export class ToolUseResponder {
       })
   }
 
-  #withdrawOutdated(): void {
-    const open = this.#replies.closeAnswered(this.#openQuestions)
-    for (const question of this.#openQuestions)
-      if (!open.includes(question)) this.#prompt.withdraw(question.use.id)
-    this.#openQuestions = open
-  }
-
   stop(): void {
     this.#replies.hasStoppedFollowing = true
     for (const { use } of this.#openQuestions) this.#prompt.withdraw(use.id)
@@ -105,7 +98,7 @@ export class ToolUseResponder {
       await this.#work
       this.update()
     } while (this.#work)
-    if (this.#replies.hasStoppedFollowing) this.#replies.end()
+    if (this.#replies.hasStoppedFollowing) this.#replies.closeRemaining()
   }
 
   close(): void {
@@ -176,7 +169,7 @@ export class ToolUseResponder {
 
   async #decide(uses: readonly ParsedToolUse[]): Promise<Judgement[]> {
     const judged: Judgement[] = []
-    for (const use of uses) judged.push(await judgeToolUse(use, this.#rules))
+    for (const use of uses) judged.push(await judgeToolUse(use, this.#run.plan.policy))
     const questions = canPrompt(this.#run.context) ? judged.filter((each) => this.#needsPrompt(each)) : []
     const decisions = questions.length > 0 ? await this.#ask(questions) : undefined
     const judgements = judged.map((judgement): Judgement => {
@@ -195,7 +188,7 @@ export class ToolUseResponder {
     return (
       decision === 'ask' &&
       !use.isContradicted &&
-      getToolUseExecutor(use, this.#rules.tools) !== 'other-client'
+      getToolUseExecutor(use, this.#run.plan.policy) !== 'other-client'
     )
   }
 
@@ -203,7 +196,9 @@ export class ToolUseResponder {
     this.#openQuestions = questions
     try {
       return await this.#prompt.ask(
-        questions.map(({ use, why }) => ({ ...use, why, fingerprint: getFingerprint(use) })),
+        questions.map(({ use, mismatchReason }) => {
+          return { ...use, mismatchReason, fingerprint: getFingerprint(use) }
+        }),
       )
     } finally {
       this.#openQuestions = []
@@ -250,7 +245,7 @@ export class ToolUseResponder {
 
   #chooseReply({ use, decision, reason }: Judgement): SessionEvent | 'result of a command' | undefined {
     if (decision === 'ask') return undefined
-    const executor = getToolUseExecutor(use, this.#rules.tools)
+    const executor = getToolUseExecutor(use, this.#run.plan.policy)
     if (executor === 'service') return createConfirmationEvent(use.id, decision, reason)
     if (decision === 'deny') return createToolResultEvent(use, { text: reason ?? 'denied', isError: true })
     return executor === 'tool-command' ? 'result of a command' : undefined
@@ -262,20 +257,23 @@ export class ToolUseResponder {
   }
 
   async #execute(use: ParsedToolUse): Promise<void> {
-    const { tools, toolTimeoutMs } = this.#rules
-    const { deadline } = this.#run.parts
+    const { parts, plan } = this.#run
+    const { deadline } = parts
+    const { toolTimeoutMs } = plan
     requireTimeLeft(deadline)
     this.#replies.record(use, { event: 'start' })
     const limit = deadline.narrow(toolTimeoutMs, `did not end within ${toolTimeoutMs / 1000} s`)
-    const result = await runTool(this.#run, use, tools.get(use.name) ?? '', limit)
+    const result = await runTool(
+      this.#run,
+      use,
+      this.#run.plan.policy.toolCommands?.get(use.name) ?? '',
+      limit,
+    )
     const isLate = deadline.hasPassed
     if (!(isLate && result.isError)) {
       const reason = result.isError ? result.text : undefined
-      this.#replies.record(
-        use,
-        { event: 'end', result },
-        { result: createToolResultEvent(use, result), reason },
-      )
+      const audited = { result: createToolResultEvent(use, result), reason }
+      this.#replies.record(use, { event: 'end', result }, audited)
       this.#commandCount++
       // The agent gets the whole result. The warning contains only the first two lines.
       const [what, first = ''] = result.text.split('\n', 2)

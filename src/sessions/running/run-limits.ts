@@ -155,13 +155,10 @@ export class LimitEnforcer {
     if (this.#updateExcess() === '') return
     if (this.#run.interrupt === 'unwanted') this.#run.interrupt = 'wanted'
     if (this.#hasEnded) this.#cancelInterrupt()
-    else this.#attemptDeadline ??= this.#startInterrupt()
-  }
-
-  #startInterrupt(): Deadline {
+    if (this.#hasEnded || this.#attemptDeadline) return
     const deadline = this.#run.parts.deadline.narrow(Infinity, 'the session became idle')
+    this.#attemptDeadline = deadline
     this.#attempt = this.#attempt.then(() => this.#interrupt(deadline))
-    return deadline
   }
 
   /** Ends the attempt to interrupt. If the session works again later, another attempt starts. */

@@ -22,23 +22,17 @@ import { findEarlierTaskIds, sendTask } from './sent-task.ts'
 import { describeOtherClientTask, SessionRun } from './session-run.ts'
 import { getTaskFingerprints, TaskEventCounter } from './task.ts'
 import { UsageMeter } from './usage-meter.ts'
-import {
-  checkAnswer,
-  createAnswerSaver,
-  hasSeparateAnswerOutput,
-  printOrSaveAnswer,
-} from './wanted-answer.ts'
+import { checkAnswer, createAnswerSaver, isAnswerPrintedAlone, printOrSaveAnswer } from './wanted-answer.ts'
 
 /**
  * Sends a task, or continues a session, and replies to tool uses until the agent has finished. Throws a
  * `CliError` if the agent does not finish, for example of kind `waiting` or `stopped`.
  */
 export async function runTask(context: Context, plan: RunPlan): Promise<CommandResult> {
-  const { caller, parts, task, address, auditPath } = plan
+  const { caller, parts, task } = plan
   if (task && (await caller.preview(endpoints.sendEvents, { ...parts, body: task.body }))) return {}
   requireOpenStdout(context.host.stdout, { consequence: 'nothing was sent' })
-  const target = { ...parts.params, address, deadline: parts.deadline }
-  const audit = await Audit.open(context, target, auditPath)
+  const audit = await Audit.open(context, plan)
   const run = new SessionRun({ ...context, output: ignoreClosedReader(context.output) }, plan, audit)
   const end = await context.tracker.during(run, () => execute(run))
   return { ...end, failure: end.failure && run.correctSent(end.failure) }
@@ -56,7 +50,7 @@ async function execute(run: SessionRun): Promise<CommandResult> {
   // Without a task and --after, a run follows the session's last task, even if another client sent it.
   const earlierTaskIds = plan.task || plan.after !== undefined ? foundIds : undefined
   const meter = new UsageMeter(plan.limits)
-  const denials = new DenialCollector(plan.rules, audit.denied)
+  const denials = new DenialCollector(plan.policy, audit.denied)
   context.reportData.figures.warnings.deniedButRan = () => denials.unapprovedCount
   const incidents = new SessionIncidents(context)
   const counter = new TaskEventCounter(task && getTaskFingerprints(task.events))
@@ -184,7 +178,7 @@ async function followUntilIdle(run: SessionRun, work: FollowedWork): Promise<Cli
     try {
       await followAndPrint(context, follower, {
         session,
-        ids,
+        printsOnlyIds: ids,
         markdown,
         isStdoutReserved,
         incidents,
@@ -220,7 +214,7 @@ function checkEnd(run: SessionRun, { follower, limits }: FollowedWork): CliError
   const problem = listFailure
     ? `the answer may be incomplete: the list of events could not be read after the session stopped: ${listFailure.message}`
     : follower.state.lacksIdleEvent && missingAnswerText
-  if (problem && hasSeparateAnswerOutput(run.plan.wanted)) {
+  if (problem && isAnswerPrintedAlone(run.plan.wanted)) {
     const known = { sent: 'yes', retry: 'later', resumeArguments: run.createResumeCommand() } as const
     throw new CliError('response', problem, { ...listFailure?.details, ...known })
   }

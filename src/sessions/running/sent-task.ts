@@ -8,7 +8,7 @@ import { createResumeCommand } from '../session-command.ts'
 import type { RunPlan } from './plan.ts'
 import { pollEventList, postEventsOnce } from './posting.ts'
 import { auditResumeHint, type SessionRun, taskAcceptedText } from './session-run.ts'
-import { type EventListSnapshot, findTaskInList } from './task.ts'
+import { type AuditedTask, findTaskInList } from './task.ts'
 
 /**
  * Returns the event ids of the task that an earlier run sent, according to `--after` or the audit file.
@@ -22,10 +22,7 @@ export async function findEarlierTaskIds(run: SessionRun): Promise<ReadonlySet<s
   const earlier = audit.task
   if (!earlier || (task && task.hash !== earlier.hash)) return undefined
   const whenWaiting = () => context.messages.note('looking for the task in the session, for up to 30 s')
-  const ids = await pollEventList(run, {
-    read: (list) => findTaskInList(list, earlier),
-    whenWaiting,
-  })
+  const ids = await pollEventList(run, { read: (list) => findTaskInList(list, earlier), whenWaiting })
   if (!ids) {
     const isAccepted = earlier.is === 'accepted'
     const message = isAccepted
@@ -81,7 +78,7 @@ async function findEvent(run: SessionRun, id: string): Promise<ReadonlySet<strin
 export async function sendTask(
   run: SessionRun,
   { body, events, hash }: NonNullable<RunPlan['task']>,
-  { known, follower }: { known: EventListSnapshot; follower: Follower },
+  { known, follower }: { known: AuditedTask['known']; follower: Follower },
 ): Promise<void> {
   const { audit } = run
   try {

@@ -1,7 +1,6 @@
 import { createHash } from 'node:crypto'
 import type { EventItem } from '../../wire/sessions/events-page.ts'
 import { isClientEvent, isUserEvent, type SessionEvent } from '../../wire/sessions/session-event.ts'
-import * as z from '../../wire/zod.ts'
 import { getComparableEventText } from '../following/seen-events.ts'
 
 /**
@@ -23,18 +22,13 @@ import { getComparableEventText } from '../following/seen-events.ts'
 export interface AuditedTask {
   hash: string
   is: 'posting' | 'accepted'
-  known: EventListSnapshot
+  /**
+   * Facts about the event list before the task was sent. A later run needs these facts to find the task in the
+   * list. `marks` are the fingerprints of the task's events. `alike` is the number of events that already had
+   * these fingerprints, and `last` is the id of the last event.
+   */
+  known: { alike: number; last?: string | undefined; marks: string[] }
 }
-
-/**
- * Facts about the event list before the task was sent. A later run needs these facts to find the task in the
- * list. `marks` are the fingerprints of the task's events. `alike` is the number of events that already had
- * these fingerprints, and `last` is the id of the last event.
- */
-export const EventListSnapshot = z.buildOnFirstUse(() =>
-  z.object({ alike: z.number(), last: z.optional(z.string()), marks: z.array(z.string()) }),
-)
-export type EventListSnapshot = z.infer<ReturnType<typeof EventListSnapshot>>
 
 /**
  * Applies a line of the audit file to the task, and returns the result. `known` may be missing if another
@@ -46,7 +40,7 @@ export function applyTaskAuditLine(
     event,
     hash,
     known = { alike: 0, marks: [] },
-  }: { event: unknown; hash: string; known?: EventListSnapshot | undefined },
+  }: { event: unknown; hash: string; known?: AuditedTask['known'] | undefined },
 ): AuditedTask | undefined {
   if (event === 'sent') return { hash, is: 'posting', known }
   if (task?.hash !== hash) return task
@@ -66,7 +60,7 @@ const getFingerprint = (event: SessionEvent): string =>
 
 /** Counts the listed events that have the fingerprint of an event of the task. */
 export class TaskEventCounter {
-  readonly known: EventListSnapshot
+  readonly known: AuditedTask['known']
   readonly #fingerprints: ReadonlySet<string>
   endsWithTask = false
   showsClientEvents = false

@@ -7,7 +7,7 @@ import { addTokens, type TokenCount, type TokenCounts } from '../../wire/token-c
 import type { RunPlan } from './plan.ts'
 
 /** Start total of a session that used nothing before the run. */
-const unused = 'unused'
+const noUsage = 'no usage'
 
 /**
  * Computes the usage of a run and of the run's session from events, and whether the run has exceeded a limit.
@@ -26,11 +26,10 @@ export class UsageMeter {
   #hasWorked = false
   /** The agent has worked since the service reported the newest total. */
   #isOutdated = false
-  #startTotal: SessionUsage | typeof unused | undefined = unused
+  #startTotal: SessionUsage | typeof noUsage | undefined = noUsage
   hasTotal = false
-  #requestUsage: SessionUsage | undefined
-  #lacksRequestUsage = false
-  #readableTokens: number | undefined
+  /** Sums of the model requests. `lacksUsage`: at least one request did not report its usage. */
+  #requests: { usage?: SessionUsage; lacksUsage?: true; readableTokens?: number } = {}
 
   constructor(limits: Partial<RunPlan['limits']> = {}) {
     this.#limits = limits
@@ -42,12 +41,10 @@ export class UsageMeter {
 
   startRun(hasTask: boolean): void {
     const isKnown = hasTask || !this.#isOutdated
-    this.#startTotal = isKnown ? (this.#newestTotal ?? (this.#hasWorked ? undefined : unused)) : undefined
+    this.#startTotal = isKnown ? (this.#newestTotal ?? (this.#hasWorked ? undefined : noUsage)) : undefined
     this.#hasWorked = false
     this.hasTotal = false
-    this.#requestUsage = undefined
-    this.#lacksRequestUsage = false
-    this.#readableTokens = undefined
+    this.#requests = {}
   }
 
   add(event: SessionEvent): void {
@@ -108,28 +105,28 @@ export class UsageMeter {
 
   get #minTokens(): number | undefined {
     const { tokens } = this.#reported
-    return this.hasTotal ? tokens && sumReadable(tokens) : this.#readableTokens
+    return this.hasTotal ? tokens && sumReadable(tokens) : this.#requests.readableTokens
   }
 
   get #lacksUsage(): boolean {
-    return !this.hasTotal && this.#lacksRequestUsage
+    return !this.hasTotal && this.#requests.lacksUsage === true
   }
 
   get #reported(): UsageAndCost {
-    if (!this.hasTotal) return toFigures(this.#requestUsage)
+    if (!this.hasTotal) return toFigures(this.#requests.usage)
     if (!this.#newestTotal || this.#startTotal === undefined) return {}
     return toFigures(
-      this.#startTotal === unused ? this.#newestTotal : combine(this.#newestTotal, this.#startTotal, -1),
+      this.#startTotal === noUsage ? this.#newestTotal : combine(this.#newestTotal, this.#startTotal, -1),
     )
   }
 
   #addRequest(usage: SessionUsage | undefined): void {
-    if (!usage) {
-      this.#lacksRequestUsage = true
-      return
+    const { usage: before, readableTokens = 0 } = this.#requests
+    if (!usage) this.#requests.lacksUsage = true
+    else {
+      this.#requests.usage = before ? combine(before, usage, 1) : usage
+      this.#requests.readableTokens = readableTokens + sumReadable(usage.tokens)
     }
-    this.#requestUsage = this.#requestUsage ? combine(this.#requestUsage, usage, 1) : usage
-    this.#readableTokens = (this.#readableTokens ?? 0) + sumReadable(usage.tokens)
   }
 }
 

@@ -61,7 +61,7 @@ export function addSchemaInstructions(
 const hasContentBlocks = (event: { type?: unknown; content?: unknown } | null): boolean =>
   event?.type === 'user.message' && Array.isArray(event.content)
 
-export const hasSeparateAnswerOutput = ({ schema, file, isStdoutReserved }: WantedAnswer): boolean =>
+export const isAnswerPrintedAlone = ({ schema, file, isStdoutReserved }: WantedAnswer): boolean =>
   schema !== undefined || file !== undefined || isStdoutReserved
 
 /**
@@ -73,7 +73,7 @@ export async function checkAnswer(
   { answer }: FollowedTask,
 ): Promise<{ text: string } | { failure: CliError }> {
   const text = getText(answer)
-  if (text.trim() === '' && hasSeparateAnswerOutput(wanted)) {
+  if (text.trim() === '' && isAnswerPrintedAlone(wanted)) {
     const problem = answer ? 'the answer has no text' : 'the agent gave no answer'
     return { failure: createResponseError(problem).with({ sent: 'yes' }) }
   }

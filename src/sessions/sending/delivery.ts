@@ -6,22 +6,18 @@ import type { SessionEvent } from '../../wire/sessions/session-event.ts'
 import type { WorkHooks } from '../../work-tracker.ts'
 import { isTaskEvent } from '../following/followed-task.ts'
 import type { Follower, FollowOptions } from '../following/follower.ts'
+import { createEventRowPrinter, printIds } from '../listing/rows.ts'
 import { formatBriefName } from '../plain-name.ts'
 import type { SessionAccess } from '../session.ts'
 import { describeFollowCommand, formatSessionCommand } from '../session-command.ts'
-import { addIdsFromReceipt, printReceipt, readEventsOfBody, readReceipt } from './receipt.ts'
+import { addIdsFromReceipt, readEventsOfBody, readReceipt } from './receipt.ts'
 
-export interface EventDeliveryOptions {
-  ids?: boolean
-  follow?: boolean
-}
-
-const accepted = 'the event was accepted'
+const acceptedText = 'the event was accepted'
 
 export async function deliverEvents(
   access: SessionAccess,
   body: Uint8Array,
-  { ids = false, follow = false, markdown }: EventDeliveryOptions & { markdown: boolean },
+  { ids = false, follow = false, markdown }: { ids?: boolean; follow?: boolean; markdown: boolean },
 ): Promise<void> {
   const { context, caller, parts } = access
   if (await caller.preview(endpoints.sendEvents, { ...parts, body })) return
@@ -35,7 +31,7 @@ export async function deliverEvents(
       follow && isAccepted ? describeFollowCommand(context, session, ' --history') : undefined,
     explain: (failure) =>
       isAccepted
-        ? explainAfterAcceptance(failure, { command, listed })
+        ? explainAfterAcceptance(failure, command, listed)
         : explainRefusedTask(access, failure, readEventsOfBody(body), follower),
   }
   await context.tracker.during(hooks, send).finally(() => follower?.close())
@@ -44,7 +40,7 @@ export async function deliverEvents(
     listed = await caller.call(endpoints.sendEvents, { ...parts, body }, (response) =>
       readReceipt(context, response, {
         isPrinted: !follow,
-        accepted,
+        acceptedText,
         onAccepted() {
           isAccepted = true
         },
@@ -55,9 +51,11 @@ export async function deliverEvents(
     if (follower) {
       follower.addSent(addIdsFromReceipt(readEventsOfBody(body), listed))
       const { followAndPrint } = await loadTranscript()
-      await followAndPrint(context, follower, { session, ids, markdown })
+      await followAndPrint(context, follower, { session, printsOnlyIds: ids, markdown })
     } else {
-      await printReceipt(context, listed, ids)
+      if (ids) await printIds(context, listed)
+      else if (!context.flags.raw && listed.length > 0) await createEventRowPrinter(context)(listed)
+      await context.output.flush()
       // A reply to a tool use may not lead to an answer yet, because other tool uses may still wait for
       // replies. So this note is printed only if a task was sent.
       if (context.output.isTerminal && !ids && !context.flags.raw && readEventsOfBody(body).some(isTaskEvent))
@@ -118,19 +116,16 @@ export function explainRefusedTask(
 }
 
 /** States in a failure that the service has accepted the events, so that the user does not send them again. */
-function explainAfterAcceptance(
-  error: CliError,
-  { command, listed }: { command: string; listed: readonly SessionEvent[] },
-): CliError {
+function explainAfterAcceptance(error: CliError, command: string, listed: readonly SessionEvent[]): CliError {
   const known = { sent: 'yes', retry: 'never' } as const
   if (error.kind === 'waiting' || error.kind === 'stuck') return error.with(known)
   if (error.kind === 'file') {
     const ids = listed.flatMap(({ id }) => id ?? []).map((id) => formatBriefName(id))
     const named = ids.length > 0 ? `; ids: ${ids.join(', ')}` : ''
-    return error.with({ ...known, consequence: `${accepted}, only the output failed${named}` })
+    return error.with({ ...known, consequence: `${acceptedText}, only the output failed${named}` })
   }
-  if (isGone(error)) return explainFollowFailure(error, { retry: 'never', consequence: accepted })
-  const hint = `${accepted}; to follow the session: ${command}`
+  if (isGone(error)) return explainFollowFailure(error, { retry: 'never', consequence: acceptedText })
+  const hint = `${acceptedText}; to follow the session: ${command}`
   const { consequence = hint } = error.details
   if (error.kind === 'stopped') return error.with({ ...known, consequence })
   // A failure of kind `response` may be about the response to the sent events. The message "could not be

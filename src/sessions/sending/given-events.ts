@@ -6,7 +6,10 @@ import type { EventItem } from '../../wire/sessions/events-page.ts'
 import { createEventsCheck, type EventProblem } from '../../wire/sessions/send-events.ts'
 import { SessionEvent } from '../../wire/sessions/session-event.ts'
 
-/** Source text of the user's events: one event per line, or one body with all events. */
+/**
+ * Source text of the user's events: one event per line, or one body `{"events": […]}`. `isList`: the field
+ * `events` is a list, as the service requires.
+ */
 export type GivenEvents = {
   name: string
   /**
@@ -14,13 +17,7 @@ export type GivenEvents = {
    * event per line.
    */
   locate(index: number, field: string): string
-} & ({ lines: string[] } | EventsOfBody)
-
-/** A body `{"events": […]}`. `isList`: the field `events` is a list, as the service requires. */
-interface EventsOfBody {
-  body: string
-  isList: boolean
-}
+} & ({ lines: string[] } | { body: string; isList: boolean })
 
 interface ReadingOptions {
   /**

@@ -6,12 +6,11 @@ import { createBodyCollector, type HttpResponse } from '../../wire/exchange.ts'
 import { describeSchemaIssues, tryParseJson } from '../../wire/json/parse.ts'
 import { createUnexpectedBodyFailure, isErrorEnvelope } from '../../wire/problem/problem.ts'
 import { EventsReceipt, SessionEvent } from '../../wire/sessions/session-event.ts'
-import { createEventRowPrinter, printIds } from '../listing/rows.ts'
 
 interface ReceiptOptions {
   isPrinted?: boolean
   /** Message if a signal ends the run after the service has accepted the events. */
-  accepted?: string
+  acceptedText?: string
   /** Called when it is certain that the service has accepted the events, before parley prints anything. */
   onAccepted(): void
 }
@@ -24,7 +23,7 @@ interface ReceiptOptions {
 export async function readReceipt(
   { flags, output }: Context,
   response: ReadableResponse,
-  { isPrinted = false, accepted, onAccepted }: ReceiptOptions,
+  { isPrinted = false, acceptedText, onAccepted }: ReceiptOptions,
 ): Promise<SessionEvent[]> {
   const collected = createBodyCollector()
   let cut: CliError | undefined
@@ -43,7 +42,7 @@ export async function readReceipt(
   const isEmpty = text.trim() === ''
   const isAccepted = isReceipt || (isEmpty ? !cut || isJson(response) : !isError && beginsAsReceipt(text))
   if (isAccepted) {
-    response.accept(accepted)
+    response.accept(acceptedText)
     onAccepted()
   }
   if (flags.raw && isPrinted) await printRawBytes(output, bytes)
@@ -53,9 +52,19 @@ export async function readReceipt(
       ? `has another shape than documented: ${describeSchemaIssues(parsed.error).join('; ')}`
       : ''
     const why = cut ? `is incomplete: ${cut.message}` : receipt === undefined ? 'is not JSON' : shape
+    // If the response contains no error and no receipt, it is unknown whether the service accepted the events.
     const failure = isAccepted
-      ? createUnreadableReceiptError(response, why)
-      : createReceiptError(response, receipt ?? text, why)
+      ? new CliError(
+          'response',
+          `the event was accepted (${response.status}), but the response to it ${why}`,
+          {
+            consequence: 'do not send it again',
+          },
+        )
+      : createUnexpectedBodyFailure(
+          receipt ?? text,
+          `the response (${response.status}) does not list the accepted events: it ${why}`,
+        )
     throw failure.with({ deadline: cut?.details.deadline })
   }
   return parsed.data?.data ?? []
@@ -78,22 +87,6 @@ export function addIdsFromReceipt(
   if (isOfBody) return given.map((event, i) => ({ ...event, id: receipt[i]?.id }))
   return receipt.some(({ id }) => id !== undefined) ? receipt : given
 }
-
-export async function printReceipt(context: Context, events: SessionEvent[], ids: boolean): Promise<void> {
-  const { flags, output } = context
-  if (ids) await printIds(context, events)
-  else if (!flags.raw && events.length > 0) await createEventRowPrinter(context)(events)
-  await output.flush()
-}
-
-const createUnreadableReceiptError = ({ status }: HttpResponse, why: string) =>
-  new CliError('response', `the event was accepted (${status}), but the response to it ${why}`, {
-    consequence: 'do not send it again',
-  })
-
-/** If the response contains no error, it is unknown whether the service accepted the events. */
-const createReceiptError = ({ status }: HttpResponse, body: unknown, why: string): CliError =>
-  createUnexpectedBodyFailure(body, `the response (${status}) does not list the accepted events: it ${why}`)
 
 const isJson = ({ headers: { 'content-type': type = '' } }: HttpResponse) =>
   type === '' || /\bjson\b/i.test(type)

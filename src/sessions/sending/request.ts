@@ -67,16 +67,11 @@ export async function createNonEmptyEventsBody(
   options: EventInputOptions,
   words: string[],
 ): Promise<Uint8Array> {
-  const { input: path, file = [] } = options
-  const hasNoInput =
-    path === undefined && getGivenEventFlags(context).length + words.length + file.length === 0
+  const { input, file = [] } = options
   const { stdinKind, readsStdin } = context.input
-  const isPiped = readsStdin && stdinKind !== 'terminal'
-  const body = await createEventsBody(
-    context,
-    hasNoInput && isPiped ? { ...options, input: '-' } : options,
-    words,
-  )
+  const hasWords = getGivenEventFlags(context).length + words.length + file.length > 0
+  const needsStdin = input === undefined && !hasWords && readsStdin && stdinKind !== 'terminal'
+  const body = await createEventsBody(context, needsStdin ? { ...options, input: '-' } : options, words)
   if (!body) throw usageError('no events: give a message, event flags, or JSON through a pipe or -i FILE')
   return body
 }

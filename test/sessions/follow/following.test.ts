@@ -4,7 +4,6 @@ import { describe, expect, test } from 'vitest'
 import {
   computeFirstFollowState,
   computeNextFollowState,
-  type FollowEffect,
   type FollowEffectResult,
   type FollowState,
 } from '../../../src/sessions/following/following.ts'
@@ -85,7 +84,7 @@ function follow({
   let queries = 0
   let now = 0
 
-  function execute(effect: FollowEffect): FollowEffectResult {
+  function execute(effect: FollowState['effect']): FollowEffectResult {
     if (effect.do === 'emit') {
       const emitted = effect.items.map(({ text }) => text)
       trace.push(...emitted)

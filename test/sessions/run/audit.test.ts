@@ -5,6 +5,7 @@ import type { Context } from '../../../src/context.ts'
 import { Deadline } from '../../../src/deadline.ts'
 import { Audit, readAuditEntries } from '../../../src/sessions/running/audit.ts'
 import { type ParsedToolUse, parseToolUse } from '../../../src/sessions/running/judgement.ts'
+import type { RunPlan } from '../../../src/sessions/running/plan.ts'
 import { createSteadyClock } from '../../harness/clock.ts'
 import { homeVariables, ownerOnlyMode, temporaryFolder } from '../../harness/run.ts'
 
@@ -23,7 +24,9 @@ function openIn(cwd: string, file: string | undefined, deadlineMs = Infinity) {
     messages: { note() {} },
     cleanups: new Set(),
   } as unknown as Context
-  return Audit.open(context, { address: 'https://agents.test', session: 's1', deadline }, file)
+  const parts = { params: { session: 's1' }, deadline }
+  const plan = { address: 'https://agents.test', auditPath: file, parts } as unknown as RunPlan
+  return Audit.open(context, plan)
 }
 
 /** Opens an audit file with this content in a new folder. */
@@ -46,11 +49,11 @@ const use = (event: string, more: object = {}) => line({ toolUse: 't1', event, .
 const result = (text: string, more: object = {}) => ({
   result: { type: 'user.tool_result', content: [{ type: 'text', text }], ...more },
 })
-const at = Date.parse(time)
+const sentAtMs = Date.parse(time)
 
 const sent = use('sent', { rest: 'r1' })
-const isSent = { sent: { at, idleEvents: new Set(['r1']) } }
-const badTime = { sent: { at: Number.NaN, idleEvents: new Set() } }
+const isSent = { sent: { sentAtMs, idleEvents: new Set(['r1']) } }
+const badTime = { sent: { sentAtMs: Number.NaN, idleEvents: new Set() } }
 const hasResult = (isError: boolean) => ({ is: 'has-result', result: { text: 'a', isError } })
 const torn = use('start').slice(0, 40)
 test.each<[title: string, lines: string[], reply: object | undefined]>([

@@ -4,7 +4,7 @@ import { DenialCollector } from '../../../src/sessions/running/denials.ts'
 import { SessionState } from '../../../src/sessions/session-state.ts'
 import type { EventItem } from '../../../src/wire/sessions/events-page.ts'
 
-const rules = { policy: { rules: [], fallback: { decision: 'deny' } }, tools: new Map() } as const
+const policy = { rules: [], fallback: { decision: 'deny' } } as const
 const createItem = (event: { type: string } & Record<string, unknown>) => ({
   event,
   text: JSON.stringify(event),
@@ -21,7 +21,7 @@ const createIdle = (ids: string[]) =>
 function createFinder() {
   const state = new SessionState()
   const task = new FollowedTask()
-  const denials = new DenialCollector(rules, new Map())
+  const denials = new DenialCollector(policy, new Map())
   return async (items: readonly EventItem[], isListed: boolean) => {
     for (const { event, text } of items) {
       state.add(event, text)

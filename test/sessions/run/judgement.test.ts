@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { createRule, type Decision, type PolicyRule } from '../../../src/sessions/policy/policy.ts'
+import { createRule, type Decision, type Policy } from '../../../src/sessions/policy/policy.ts'
 import {
   describeDecider,
   describeJudgement,
@@ -67,9 +67,10 @@ test('a value of --tool has the form NAME=COMMAND, and each name has one command
   expect(() => readToolFlags(['x=a', 'x=a'])).toThrow('--tool: there are two commands for x; give one')
 })
 
-const createRules = (rules: PolicyRule[], decision: Decision = 'ask') => ({
-  policy: { rules, fallback: { decision, reason: 'who knows' } },
-  tools: new Map([['x', 'echo']]),
+const createPolicy = (rules: Policy['rules'], decision: Decision = 'ask') => ({
+  rules,
+  fallback: { decision, reason: 'who knows' },
+  toolCommands: new Map([['x', 'echo']]),
 })
 
 const [bash, x] = [read('"name":"bash"'), read('"name":"x"', custom)]
@@ -78,8 +79,8 @@ const guarded = read('"name":"x","evaluated_permission":"ask"')
 const deny = (tool: string, reason?: string) => createRule({ tool, decision: 'deny', reason })
 const allowOnServer = createRule({ tool: 'bash', server: 's', decision: 'allow' })
 const byDefault = { decision: 'ask', by: 'default', reason: 'who knows' }
-const withReason = { ...byDefault, why: expect.stringMatching(/^rules\[0\] does not/) }
-test.each<[what: string, use: ParsedToolUse, rules: PolicyRule[], expected: object]>([
+const withReason = { ...byDefault, mismatchReason: expect.stringMatching(/^rules\[0\] does not/) }
+test.each<[what: string, use: ParsedToolUse, rules: Policy['rules'], expected: object]>([
   ['a rule', bash, [deny('y'), deny('bash', 'no')], { decision: 'deny', by: 'rule', rule: 1, reason: 'no' }],
   ['the default', bash, [], byDefault],
   ['the default, with the reason why an allow rule does not match', bash, [allowOnServer], withReason],
@@ -88,11 +89,11 @@ test.each<[what: string, use: ParsedToolUse, rules: PolicyRule[], expected: obje
   ['the default, not the command, if the input is unclear', unclear, [], byDefault],
   ['the default, not the command, if the service asks for permission', guarded, [], byDefault],
 ])('events run decides about a tool use by %s', async (_, use, rules, expected) => {
-  expect(await judgeToolUse(use, createRules(rules))).toEqual({ use, ...expected })
+  expect(await judgeToolUse(use, createPolicy(rules))).toEqual({ use, ...expected })
 })
 
 test('a tool use that the default allows has no reason why an allow rule does not match', async () => {
-  expect((await judgeToolUse(bash, createRules([allowOnServer], 'allow'))).why).toBe(undefined)
+  expect((await judgeToolUse(bash, createPolicy([allowOnServer], 'allow'))).mismatchReason).toBe(undefined)
 })
 
 test.each([
@@ -103,7 +104,7 @@ test.each([
 ])('an %s %s (--tool) and with permission %s has the executor %j', (type, command, permission, executor) => {
   const name = command === 'with a command' ? 'x' : 'y'
   const use = read(`"name":"${name}","evaluated_permission":${JSON.stringify(permission)}`, type)
-  expect(getToolUseExecutor(use, new Map([['x', 'echo']]))).toBe(executor)
+  expect(getToolUseExecutor(use, createPolicy([]))).toBe(executor)
 })
 
 test('the description of a decision has its source and reason, and cuts a long input', () => {

@@ -14,7 +14,7 @@ type ListEvidence = Parameters<typeof updateUnconfirmedReply>[1]
 
 const result = { text: 'out', isError: false }
 const interrupted = { text: 'interrupted, effect unknown', isError: true }
-const sent = { at: 1_000_000, idleEvents: new Set(['r1']) }
+const sent = { sentAtMs: 1_000_000, idleEvents: new Set(['r1']) }
 
 const states = {
   deciding: { is: 'deciding' },
@@ -119,10 +119,10 @@ const shown = (more: Partial<ListEvidence>): ListEvidence => ({
   ...more,
 })
 const known = { idleEvents: before }
-const soon = sent.at + second
+const soon = sent.sentAtMs + second
 
 /** The known idle event has a time `seconds` after the reply. */
-const idleAfter = (seconds: number) => ({ ...known, idleAt: sent.at + seconds * second })
+const idleAfter = (seconds: number) => ({ ...known, idleAt: sent.sentAtMs + seconds * second })
 const withClients = { ...known, showsClientEvents: true }
 const ageless = { waitingSince: 0 }
 const first = { olderIdleEvents: undefined }
@@ -145,7 +145,11 @@ const rows: Record<string, Record<string, Row>> = {
       60,
     ],
     'has a known idle event 31 s newer, but the request may still arrive': [ageless, idleAfter(31), 30],
-    "has clients' events, and an idle event unknown 29 s ago": [{ waitingSince: sent.at }, withClients, 29],
+    "has clients' events, and an idle event unknown 29 s ago": [
+      { waitingSince: sent.sentAtMs },
+      withClients,
+      29,
+    ],
     'has only the known idle event, without the tool use': [
       first,
       { ...unlisted, idleEvents: new Set(['r1']) },
@@ -168,7 +172,11 @@ const rows: Record<string, Record<string, Row>> = {
   },
   deciding: {
     "has, after 60 s, a known idle event 31 s newer by the service's clock": [ageless, idleAfter(31), 60],
-    "has clients' events, and an idle event unknown 30 s ago": [{ waitingSince: sent.at }, withClients, 30],
+    "has clients' events, and an idle event unknown 30 s ago": [
+      { waitingSince: sent.sentAtMs },
+      withClients,
+      30,
+    ],
   },
   closed: {
     'has a newer idle event without the tool use': [{}, unlisted],
@@ -182,7 +190,11 @@ test.each(
 )(
   'after a list that %s, a reply of unknown delivery has the state "%s"',
   (_, state, [reply, list, seconds = 1]) => {
-    const next = updateUnconfirmedReply({ ...unconfirmed, ...reply }, shown(list), sent.at + seconds * second)
+    const next = updateUnconfirmedReply(
+      { ...unconfirmed, ...reply },
+      shown(list),
+      sent.sentAtMs + seconds * second,
+    )
     expect(describeReply(next)).toBe(state)
   },
 )

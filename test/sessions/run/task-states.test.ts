@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest'
+import { KnownEvents } from '../../../src/sessions/running/audit.ts'
 import {
   type AuditedTask,
   computeShortSha256,
-  EventListSnapshot,
   findTaskInList,
   getTaskFingerprints,
   TaskEventCounter,
@@ -71,5 +71,5 @@ test.each<[known: unknown, verb: 'is' | 'is not']>([
   [{ alike: 1, last: 5, marks: [] }, 'is not'],
   [{ alike: 1, marks: [5] }, 'is not'],
 ])('%j %s a valid `known` field of an audit file', (known, verb) => {
-  expect(EventListSnapshot().safeParse(known).success).toBe(verb === 'is')
+  expect(KnownEvents().safeParse(known).success).toBe(verb === 'is')
 })
