@@ -81,7 +81,13 @@ function mutate(name, { files, tests, equal = {} }) {
   const stale = Object.keys(equal).filter((text) => !excused.some((mutant) => mutant.text === text))
   for (const text of stale) {
     process.exitCode = 1
-    const reason = mutants.some((mutant) => mutant.text === text) ? 'tests detect it' : 'no source has it'
+    const { status } = mutants.find((mutant) => mutant.text === text) ?? {}
+    const reason =
+      status === undefined
+        ? 'no source has it'
+        : status === 'NoCoverage'
+          ? 'no test runs it'
+          : 'tests detect it'
     process.stdout.write(`  ${name}: remove this change from "equal", because ${reason}: ${text}\n`)
   }
   const uncovered = mutants.filter(({ status }) => status === 'NoCoverage').length

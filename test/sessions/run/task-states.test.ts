@@ -2,6 +2,7 @@ import { expect, test } from 'vitest'
 import { KnownEvents } from '../../../src/sessions/running/audit.ts'
 import {
   type AuditedTask,
+  applyTaskAuditLine,
   computeShortSha256,
   findTaskInList,
   getTaskFingerprints,
@@ -22,17 +23,40 @@ async function* createList(events: readonly SessionEvent[]) {
 const task = createMessage('go')
 const old = { ...createMessage('before'), id: 'e1' }
 const other = { ...createMessage('other'), id: 'e2' }
+const [first, second] = ['t1', 't2'].map((id) => ({ ...task, id })) as [SessionEvent, SessionEvent]
+const [work, more] = ['w1', 'w2'].map((id) => ({ type: 'agent.message', id })) as [SessionEvent, SessionEvent]
 const marks = getTaskFingerprints([task])
 const posting = { is: 'posting', known: { alike: 1, last: 'e1', marks } } as const
 const accepted = { is: 'accepted', known: { alike: 0, marks } } as const
-test.each<[proof: string, title: string, Omit<AuditedTask, 'hash'>, list: SessionEvent[]]>([
-  ['proves', 'has one more event equal to the task than before', posting, [task, old, task]],
-  ['does not prove', 'is empty', accepted, []],
-  ['does not prove', 'has only another message', accepted, [other]],
-  ['proves', 'has new events, but no events of clients', accepted, [{ type: 'agent.message', id: 'e2' }]],
-])('a list %s that a task arrived if the list %s', async (proof, _, earlier, list) => {
+const acceptedAfter = { is: 'accepted', known: { alike: 0, last: 'w1', marks } } as const
+test.each<[ids: string[] | undefined, title: string, Omit<AuditedTask, 'hash'>, list: SessionEvent[]]>([
+  [['t2'], 'has one more event equal to the task than before', posting, [first, old, second, other]],
+  [[], 'has one more event equal to the task, which has no id', posting, [first, old, task]],
+  [undefined, 'has no more events equal to the task than before', posting, [first, old]],
+  [undefined, 'is empty', accepted, []],
+  [undefined, 'has only another message', accepted, [other]],
+  [[], 'has events of an accepted task, but no events of clients', accepted, [work]],
+  [[], 'has an event after the last known event, but no events of clients', acceptedAfter, [work, more]],
+  [undefined, 'has an event before the last known event, but no later one', acceptedAfter, [more, work]],
+  [undefined, 'has a later message of another client', acceptedAfter, [work, other]],
+  [
+    undefined,
+    'has a later event, but the delivery of the task is unknown',
+    { ...acceptedAfter, is: 'posting' },
+    [work, more],
+  ],
+])('findTaskInList finds the event ids %j of a task if the list %s', async (ids, _, earlier, list) => {
   const found = await findTaskInList(createList(list), { hash: 'a', ...earlier })
-  expect(found !== undefined).toBe(proof === 'proves')
+  expect(found && [...found]).toEqual(ids)
+})
+
+test('a sent task whose audit line has no list of fingerprints matches no event', () => {
+  const known = { alike: 0, marks: [] }
+  expect(applyTaskAuditLine(undefined, { event: 'sent', hash: 'a' })).toEqual({
+    hash: 'a',
+    is: 'posting',
+    known,
+  })
 })
 
 test('the hash of a task depends on its bytes, and the fingerprint of an event on its content', () => {
@@ -62,6 +86,16 @@ test('TaskEventCounter counts the listed events that equal an event of the task,
   expect(counter.known).toEqual({ ...none, alike: 1 })
   counter.add(item({ ...createMessage('b'), id: 'e1' }))
   expect(counter.known).toEqual({ ...none, alike: 2, last: 'e1' })
+})
+
+test('TaskEventCounter.endsWithTask is true if the last message of the list equals an event of the task', () => {
+  const counter = new TaskEventCounter(marks)
+  const endings = [work, task, work, other, work, task].map((event) => {
+    counter.add({ event, text: '' })
+    return counter.endsWithTask
+  })
+  expect(endings).toEqual([false, true, true, false, false, true])
+  expect(new TaskEventCounter().known.marks).toEqual([])
 })
 
 test.each<[known: unknown, verb: 'is' | 'is not']>([
