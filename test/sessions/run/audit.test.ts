@@ -125,6 +125,33 @@ test.each<[title: string, lines: string[], task: object | undefined]>([
   },
 )
 
+const started = use('start', { name: 'x' })
+const failed = use('end', { name: 'x', ...result('a', { is_error: true }) })
+test.each<[title: string, lines: string[], commands: string[]]>([
+  ['an unfinished command', [started], ['x t1: interrupted, effect unknown']],
+  ['a failed command', [started, failed], ['x t1: failed']],
+  ['a command that succeeded', [started, use('end', { name: 'x', ...result('a') })], []],
+  [
+    'a failed command and other lines',
+    [failed, task('accepted'), use('sent'), task('sent', { task: 5 })],
+    ['x t1: failed'],
+  ],
+  ['a failed command before the last task', [failed, task('sent')], []],
+  ['a line without a tool use', [line({ event: 'start', name: 'x' })], []],
+])(
+  'events run reports the failed and unfinished commands since the last task: %s',
+  async (_, lines, commands) => {
+    expect(await readAudit(lines, (audit) => [...audit.failedCommands.values()])).toEqual(commands)
+    const added = await openIn(temporaryFolder(), undefined)
+    for (const each of lines) added.add(JSON.parse(each))
+    added.close()
+    expect([...added.failedCommands.values()]).toEqual(commands)
+    expect(() => added.add({ toolUse: null, event: 'interrupt' })).toThrow(
+      'this run has already ended its work on s1',
+    )
+  },
+)
+
 const interruptLine = line({ event: 'interrupt' })
 
 test.each<['is set' | 'is not set', title: string, lines: string[]]>([
@@ -225,9 +252,10 @@ test('without --audit, events run records nothing, but still locks the session',
 
 test('Audit.open releases its locks if the file is not an audit file', async () => {
   const cwd = temporaryFolder()
-  await expect(open('text\n', cwd)).rejects.toThrow(
-    'the audit file a.ndjson: a line is not an audit line; name another file',
-  )
+  await expect(open('text\n', cwd)).rejects.toMatchObject({
+    message: 'the audit file a.ndjson: a line is not an audit line; name another file',
+    details: { consequence: 'nothing was sent' },
+  })
   const { audit } = await open('', cwd)
   audit.close()
   const again = await open('', cwd)
