@@ -26,6 +26,11 @@ export const listAnswerWarnings = (outcome: AnswerOutcome): string[] =>
     describeCutAnswer(outcome),
   ].filter((warning) => warning !== undefined)
 
+export const describeOtherCandidates = ({ otherContent }: Pick<AnswerOutcome, 'otherContent'>) =>
+  otherContent.has('another candidate')
+    ? 'the answer has several candidates, and only the first is printed; --raw prints them all'
+    : undefined
+
 /**
  * `anything` accepts every answer. `text` requires text. `uncut` also rejects a text that was cut or
  * stopped (`--fail-on-cut`).

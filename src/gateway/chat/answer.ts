@@ -2,6 +2,7 @@ import {
   type AnswerOutcome,
   type AnswerRequirement,
   describeCutAnswer,
+  describeOtherCandidates,
   describeUnmetRequirement,
 } from '../../content/answer-checks.ts'
 import { AnswerWriter, saveReceived } from '../../content/saved-answer.ts'
@@ -154,7 +155,7 @@ export async function openAnswerOutput(context: Context, printing: AnswerPrintOp
         // A body that was cut may contain only events without content, such as `message_start`. Such a body
         // is not saved.
         hasUnreadContent = !(error instanceof CliError && error.details.isCutOff)
-        if (isErrorAnswer(error)) received = undefined
+        if (isErrorAnswer(error) && !decoder.hasContent()) received = undefined
         throw writer.failure ? joinFailures(writer.failure, error) : error
       } finally {
         waiting.stop()
@@ -190,10 +191,8 @@ export async function openAnswerOutput(context: Context, printing: AnswerPrintOp
         throw createResponseError(missing)
       }
       await file?.commit()
-      if (!isRaw && end.otherContent.has('another candidate'))
-        context.messages.warn(
-          'the answer has several candidates, and only the first is printed; --raw prints them all',
-        )
+      const candidates = isRaw ? undefined : describeOtherCandidates(end)
+      if (candidates !== undefined) context.messages.warn(candidates)
       printWarningsAndUsageLine(context, end, showsUsage)
       return answer
     },
@@ -233,7 +232,8 @@ export async function openAnswerOutput(context: Context, printing: AnswerPrintOp
 function isErrorAnswer(error: unknown): boolean {
   if (!(error instanceof CliError)) return false
   const { errorIn, body } = error.details
-  return errorIn === 'stream' || (isErrorEnvelope(body) && !isMessageAnswer(body) && !isNativeAnswer(body))
+  const isErrorBody = errorIn === 'stream' || isErrorEnvelope(body)
+  return isErrorBody && !isMessageAnswer(body) && !isNativeAnswer(body)
 }
 
 /**

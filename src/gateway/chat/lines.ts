@@ -3,6 +3,7 @@ import type { ParsedBatchLine } from '../../batch/line-form.ts'
 import {
   type AnswerRequirement,
   describeCutAnswer,
+  describeOtherCandidates,
   describeUnmetRequirement,
 } from '../../content/answer-checks.ts'
 import { readArgumentInputs } from '../../content/prompt.ts'
@@ -105,7 +106,11 @@ class ChatLine implements BatchLineCall {
     const { answer } = reader
     const reading = { model, line, answer, reader, addReceived, requireNext }
     const { value, ...facts } = await this.#rules.caller.receive(reading)
-    if (!('failure' in value)) return { ...facts, content: value }
+    if (!('failure' in value)) {
+      const candidates = this.#rules.isRaw ? undefined : describeOtherCandidates(answer.end)
+      const warning = [facts.warning, candidates].filter((each) => each !== undefined).join('; ') || undefined
+      return { ...facts, warning, content: value }
+    }
     reader.mismatch = value
     return value
   }
@@ -202,7 +207,8 @@ class ReceivedParts implements AnswerPartReader<BatchLineAnswer['content'] | Sch
 
   addReceived(failure: CliError): CliError | undefined {
     // The failure's details already contain the body of an error response, so the body is not added again.
-    const answer = this.#received || (failure.details.body === undefined ? this.#readUnread() : '')
+    const hasMore = failure.details.body === undefined || this.#decoder?.hasContent()
+    const answer = this.#received || (hasMore ? this.#readUnread() : '')
     return answer === '' ? undefined : failure.with({ answer })
   }
 

@@ -110,9 +110,12 @@ export type ImageReader = ReturnType<typeof createImageReader>
 
 const isErrorAnswer = ({ details: { body } }: CliError) => isErrorEnvelope(body)
 
-/** Ignores `shapeFailure`, because an unexpected shape does not matter if the answer has images. */
-const findFailureWithImages = ({ parseFailure, streamError, cutFailure }: ImageFinder) =>
-  parseFailure ?? streamError ?? cutFailure
+/** Ignores an unexpected shape, because it does not matter if the answer has images. */
+const findFailureWithImages = ({ parseFailure, streamError, cutFailure, shapeFailure }: ImageFinder) =>
+  parseFailure ??
+  streamError ??
+  cutFailure ??
+  (shapeFailure && isErrorAnswer(shapeFailure) ? shapeFailure : undefined)
 
 function checkAnswer(
   finder: ImageFinder,

@@ -133,7 +133,7 @@ function createPiece(blocks: Block[], { id, model, stop_reason, usage }: Message
   const others = blocks.filter((block) => !isText(block) && !/^$|signature|citation/i.test(block.type ?? ''))
   return {
     text: blocks.map((block) => (isText(block) ? block.text : '')).join(''),
-    summary: { id, model, stopReason: stop_reason, ...readTokenCounts(usage) },
+    summary: { id, model, stopReason: stop_reason || undefined, ...readTokenCounts(usage) },
     otherContent: others.map(({ type = '' }) => classifyContent(type)),
   }
 }

@@ -120,8 +120,20 @@ describe('chat sends a prompt and prints the answer', () => {
     const exchange = answering(JSON.stringify({ candidates: texts }))
     const ended = await run(['chat', 'x', '-q'], { exchange })
     expect(ended).toMatchObject({ code: 0, out: 'first\n' })
-    expect(ended.err).toContain('the answer has several candidates, and only the first is printed')
+    const warning = 'the answer has several candidates, and only the first is printed; --raw prints them all'
+    expect(ended.err).toBe(`parley: ${warning}\n`)
     expect((await run(['chat', 'x', '--raw'], { exchange })).err).toBe('')
+    const batch = (...flags: string[]) =>
+      run(['chat', '--batch', '-', ...flags], { exchange, stdin: '"x"\n' }).then(({ out }) => JSON.parse(out))
+    expect(await batch()).toMatchObject({ ok: true, text: 'first', warning })
+    expect((await batch('--raw')).warning).toBeUndefined()
+  })
+
+  test('chat treats an empty stop reason as absent', async () => {
+    const exchange = answering(message('Well', { stop_reason: '' }))
+    expect(await run(['chat', 'x'], { exchange })).toMatchObject({ code: 0, out: 'Well\n', err: '' })
+    const strict = await run(['chat', 'x', '--fail-on-cut'], { exchange })
+    expect(strict).toMatchObject({ code: 8, err: expect.stringContaining('it has no stop reason') })
   })
 })
 

@@ -46,6 +46,20 @@ test.each([
   expect(readFileSync(saved[0] as string, 'utf8')).toBe(body)
 })
 
+test.each([
+  ['a picture', picture],
+  ['a function call', call],
+])('chat saves %s that an error event follows in a stream', async (_, part) => {
+  const body = `data: ${native(part)}\n\nevent: error\ndata: {"error":{"message":"late"}}\n\n`
+  for (const flags of [[], ['--stream']]) {
+    const { code, out, err, saved } = await chat(flags, body)
+    expect([code, out, saved.map((path) => readFileSync(path, 'utf8'))]).toEqual([8, '', [body]])
+    expect(err).toContain('the stream ended with an error')
+  }
+  const batch = await run(['chat', '--batch', '-'], { exchange: answering(body), stdin: '"x"\n' })
+  expect(JSON.parse(batch.out)).toMatchObject({ ok: false, error: { body } })
+})
+
 test('--schema-retries does not repeat a request whose answer has no text', async () => {
   const cwd = temporaryFolder({ 'schema.json': '{"type":"object"}' })
   const flags = ['--schema', 'schema.json', '--schema-retries', '2']

@@ -188,6 +188,13 @@ describe('image answers that were billed but cannot be read', () => {
     expect(ended.err).toContain(expectedText)
   })
 
+  test('I35: image saves an image next to an error in one body, and exits with the code of the error', async () => {
+    const body = json({ error: { code: 429, message: 'slow down' }, ...chunk([inline(png())], 'STOP') })
+    const ended = await image(['x', '--retries', '0'], { exchange: answering(body) })
+    expect(ended).toMatchObject({ code: 6, out: 'x.png\n', files: ['x.png'], saved: [] })
+    expect(ended.err).toContain('the service says: slow down')
+  })
+
   test('I36: image exits with 8 for a stream or an array with only an error', async () => {
     const error = { error: { status: 'RESOURCE_EXHAUSTED', message: 'slow down' } }
     const stream = await image(['x'], { exchange: answering(event(error), events) })
