@@ -27,7 +27,8 @@ interface Turn {
 export async function openConversation(context: Context, name: string) {
   const { input, messages, cleanups, flags, deadline } = context
   const consequence = 'nothing was sent'
-  const target = resolveRealPath(findOutputTarget(context.host, name, { isRegular: true, consequence }).path)
+  const { path } = findOutputTarget(context.host, name, { isRegular: true, consequence })
+  const target = resolveRealPath(path)
 
   const read = async () => {
     if (!existsSync(target)) return undefined
