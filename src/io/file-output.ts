@@ -19,7 +19,6 @@ import type { Writable } from 'node:stream'
 import { promisify } from 'node:util'
 import type { Deadline } from '../deadline.ts'
 import { CliError, describeFileError, hasErrorCode, joinSavedFiles, toFileFailure } from '../errors.ts'
-import type { ShortLivedSet } from '../short-lived-set.ts'
 import { toOneLine } from './escape.ts'
 import { createWriteTimeoutError, type Output } from './output.ts'
 import { findOutputTarget, findOwnDescriptor, type ProcessInfo } from './paths.ts'
@@ -304,43 +303,22 @@ const transientCodes = ['EPERM', 'EACCES', 'EBUSY']
 const maxRenamePauseMs = 80
 
 /**
- * Writes a temporary file and renames it, so that the target is complete or unchanged. Synchronous, so that
- * no signal interrupts the steps. Throws the errors of the file system.
+ * Writes a temporary file and renames it, so that the target is complete or unchanged. Returns false if
+ * `replaces` is false and the target exists. Synchronous, so that no signal interrupts the steps. Throws the
+ * errors of the file system.
  */
-export function writeFileAtomically(target: string, content: Uint8Array | string, mode: FileMode = {}): void {
+export function writeFileAtomically(
+  target: string,
+  content: Uint8Array | string,
+  { replaces = true, ...mode }: FileMode & { replaces?: boolean } = {},
+): boolean {
   const file = new TemporaryFile(target, mode)
   try {
     file.writeSync(content)
-    file.replace(target)
-  } finally {
-    file.remove()
-  }
-}
-
-interface LargeFile {
-  bytes: Uint8Array
-  replaces: boolean
-  uid: number | undefined
-  cleanups: ShortLivedSet<() => void>
-}
-
-/**
- * Writes asynchronously, because a large file takes long. Returns `false` if the target exists and must not
- * be replaced.
- */
-export async function writeLargeFileAtomically(
-  target: string,
-  { bytes, replaces, uid, cleanups }: LargeFile,
-): Promise<boolean> {
-  const file = new TemporaryFile(target, { uid })
-  cleanups.add(file.remove)
-  try {
-    await file.write(bytes)
     if (!replaces) return file.link(target)
     file.replace(target)
     return true
   } finally {
     file.remove()
-    cleanups.delete(file.remove)
   }
 }

@@ -2,12 +2,7 @@ import { promises as fs, statSync } from 'node:fs'
 import { dirname, extname, join } from 'node:path'
 import type { Context } from '../../context.ts'
 import { CliError, hasErrorCode, toFileFailure, usageError } from '../../errors.ts'
-import {
-  type FileOutput,
-  openFileOutput,
-  TemporaryFile,
-  writeLargeFileAtomically,
-} from '../../io/file-output.ts'
+import { type FileOutput, openFileOutput, TemporaryFile, writeFileAtomically } from '../../io/file-output.ts'
 import { endsInSeparator, findOutputTarget, findReplaceProblem, toAbsolutePath } from '../../io/paths.ts'
 import { quoteForShell } from '../../io/shell-quote.ts'
 import type { Timers } from '../../timers.ts'
@@ -77,13 +72,13 @@ async function createFolderDestination(
 }
 
 async function createFileDestination(context: Context, name: string, replaces: boolean) {
-  const { host, messages, cleanups } = context
+  const { host, messages } = context
   const folderHint = `-o ${quoteForShell(`${name}/`)} saves images in it`
   const findTarget = (consequence?: string) =>
     findOutputTarget(host, name, { replaces, isRegular: true, folderHint, consequence }).path
   findTarget('nothing was sent')
   async function createNamed(bytes: Uint8Array): Promise<string> {
-    if (!(await writeLargeFileAtomically(findTarget(), { bytes, replaces, uid: host.uid, cleanups })))
+    if (!writeFileAtomically(findTarget(), bytes, { replaces, uid: host.uid }))
       throw new CliError('file', `${name}: it was created meanwhile, so parley does not overwrite it`)
     return name
   }
@@ -113,7 +108,7 @@ async function createFileDestination(context: Context, name: string, replaces: b
  * cannot predict how many images the service sends.
  */
 function createNumberedFiles(
-  { host, cleanups }: Context,
+  { host }: Context,
   { firstNumber, replaces }: { firstNumber: number; replaces: boolean },
 ) {
   let next = firstNumber
@@ -122,9 +117,9 @@ function createNumberedFiles(
       const number = next++
       const name = `${stem}${number === 1 ? '' : `-${number}`}${extension}`
       const target = toAbsolutePath(host, name)
-      const file = { bytes, replaces: replaces && number === 1, uid: host.uid, cleanups }
+      const options = { replaces: replaces && number === 1, uid: host.uid }
       const create = async () =>
-        !findReplaceProblem(target, host.uid, file.replaces) && (await writeLargeFileAtomically(target, file))
+        !findReplaceProblem(target, host.uid, options.replaces) && writeFileAtomically(target, bytes, options)
       if (await convertFileErrors(name, () => retryWhileOutOfDescriptors(host.timers, create))) return name
     }
   }

@@ -3,6 +3,7 @@ import type { Context } from '../../context.ts'
 import { CliError, joinSavedFiles, OutputClosed, toFailure } from '../../errors.ts'
 import { escapeControls } from '../../io/escape.ts'
 import { addFileToReport } from '../../report-data.ts'
+import { yieldToSignals } from '../../timers.ts'
 import { decodeBase64 } from '../../wire/gateway/base64.ts'
 import type { FoundImage } from '../../wire/gateway/found-images.ts'
 import { createResponseError } from '../../wire/problem/problem.ts'
@@ -88,6 +89,8 @@ async function saveImage(
   if (path === undefined) return
   addFileToReport(context.reportData, path)
   await onSaved(path, { bytes, extension })
+  // The image was written without a pause, so a signal that arrived meanwhile ends the process now.
+  await yieldToSignals()
 }
 
 export const printImagePath = (context: Context, path: string): Promise<void> =>

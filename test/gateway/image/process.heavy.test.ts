@@ -27,17 +27,17 @@ async function image(argv: string[], world: ProcessOptions = {}) {
   return { ...ended, saved, files: readdirSync(cwd).sort() }
 }
 
-/** Sends a signal to the process before its nth file write, and blocks that write. */
+/** Sends a signal to the process before it writes its nth image, and blocks the write for some time. */
 function signalAtWrite(number: number, signal: string): Record<string, string> {
   const path = join(temporaryFolder(), 'signal.cjs')
   const script = `
     const files = require('node:fs')
-    const { write } = files
+    const { writeFileSync } = files
     let count = 0
-    files.write = (...given) => {
-      if (++count < ${number}) return write(...given)
-      process.kill(process.pid, '${signal}')
-      setTimeout(() => {}, 15_000)
+    files.writeFileSync = (...given) => {
+      if (++count === ${number}) process.kill(process.pid, '${signal}')
+      Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 100)
+      writeFileSync(...given)
     }`
   writeFileSync(path, script)
   return { NODE_OPTIONS: `--require ${JSON.stringify(path)}` }
@@ -45,21 +45,20 @@ function signalAtWrite(number: number, signal: string): Record<string, string> {
 
 describe('signals during image', () => {
   test.each(['SIGTERM', 'SIGINT', 'SIGHUP'])(
-    'G02: %s during the write of an image leaves no file (needs signals)',
+    'G02: %s during the write of an image ends the run once the image is complete and its path printed (needs signals)',
     async (signal) => {
       const ended = await image(['x'], { env: signalAtWrite(1, signal) })
-      expect(ended).toMatchObject({ code: null, signal, out: '', files: [], saved: [] })
-      expect(ended.err).toBe(
-        'parley: interrupted: the answer was received; images without a printed path are lost\n',
-      )
+      expect(ended).toMatchObject({ code: null, signal, files: ['x.png'], saved: [] })
+      expect(ended.out).toBe('x.png\n')
+      expect(readFileSync(join(cwd, 'x.png'))).toEqual(png())
     },
   )
 
-  test('G06: after SIGINT at the second of four images, the first is saved and its path printed (needs signals)', async () => {
+  test('G06: after SIGINT during the second of four images, two are saved and their paths printed (needs signals)', async () => {
     body = imageAnswer(...[1, 2, 3, 4].map((shade) => inline(png(shade))))
     const ended = await image(['x'], { env: signalAtWrite(2, 'SIGINT') })
-    expect(ended).toMatchObject({ signal: 'SIGINT', out: 'x.png\n', files: ['x.png'] })
-    expect(readFileSync(join(cwd, 'x.png'))).toEqual(png(1))
+    expect(ended).toMatchObject({ signal: 'SIGINT', out: 'x.png\nx-2.png\n', files: ['x-2.png', 'x.png'] })
+    expect(readFileSync(join(cwd, 'x-2.png'))).toEqual(png(2))
   })
 })
 
