@@ -54,6 +54,10 @@ const chunk = (text: string, more: object = {}) =>
   JSON.stringify({ candidates: [{ content: { parts: [{ text }] }, ...more }] })
 const lastChunk = chunk('b', { finishReason: 'STOP' })
 const message = '{"content":"a"}'
+const start = (id?: string) => JSON.stringify({ type: 'message_start', message: { id } })
+const delta = '{"type":"content_block_delta","delta":{"type":"text_delta","text":"a"}}'
+const stop = '{"type":"message_stop"}'
+const secondAnswer = 'the service sent a second answer after the first'
 const tooEarly = 'the stream ended early: the answer is not complete'
 const json = 'application/json'
 const sse = 'text/event-stream'
@@ -125,6 +129,18 @@ const events: [type: string, body: string, reading: Reading][] = [
     `words\n${data(message)}event: other\n${data('[DONE]')}`,
     { text: 'a', raw: lines(message), progress: 'ended' },
   ],
+  ...(
+    [
+      [[start('m'), delta, start('m'), start(), stop], { text: 'a', progress: 'ended' }],
+      [[start(), delta, start('n'), stop], { text: 'a', progress: 'ended' }],
+      [[start('m'), start('n'), delta, stop], { text: 'a', progress: 'ended' }],
+      [[start('m'), delta, start('n'), delta, stop], { text: 'aa', failure: secondAnswer }],
+    ] as [string[], Reading][]
+  ).map(([values, reading]): [string, string, Reading] => [
+    sse,
+    data(...values),
+    { ...reading, raw: lines(...values) },
+  ]),
   [sse, '', { raw: '', failure: tooEarly }],
   [sse, ':', { raw: '', failure: tooEarly }],
 ]
@@ -239,6 +255,17 @@ test.each([true, false])('with isRaw %j, the decoder reads an answer after 2 MiB
     expect(reading).toMatchObject({ text, failure: undefined })
     if (isRaw && type !== sse) expect(reading.raw === blanks.toString().repeat(32) + body).toBe(true)
   }
+})
+
+test.each([
+  [[delta], true],
+  [['ping', chunk('b')], true],
+  [[stop, '[DONE]', '{"usageMetadata":{}}', 'words'], false],
+  [['{"error":"no"}', delta], false],
+])('content after the end of a stream is another content of the answer: %j is %j', (more, isContent) => {
+  const decoder = createAnswerDecoder(sse, { text: () => undefined })
+  decoder.push(Buffer.from(data(delta, stop, ...more)))
+  expect([...decoder.otherContent]).toEqual(isContent ? ['content after its end'] : [])
 })
 
 test('at most 1 MiB of a body of an unknown form is read', () => {
