@@ -10,10 +10,19 @@ import { createReportWriter } from '../src/report-file.ts'
 import { Secrets } from '../src/secrets.ts'
 import { realTimers } from '../src/timers.ts'
 import { endpoints } from '../src/wire/endpoints.ts'
-import type { Exchange } from '../src/wire/exchange.ts'
 import { WorkTracker } from '../src/work-tracker.ts'
 import { execute } from './harness/process.ts'
-import { answering, message, readJson, readText, run, temporaryFolder } from './harness/run.ts'
+import { breaking } from './harness/responses.ts'
+import {
+  answering,
+  createInterrupt,
+  message,
+  readJson,
+  readText,
+  rejected,
+  run,
+  temporaryFolder,
+} from './harness/run.ts'
 
 const read = (folder: string, name = 'r.json') => readJson(folder, name)
 
@@ -234,8 +243,7 @@ test.each([
   mkdirSync(join(cwd, 'a-folder'))
   symlinkSync('elsewhere', join(cwd, 'a-link'))
   const ended = await run(['chat', 'hi', '--report', name], { cwd })
-  expect(ended).toMatchObject({ code: 11, out: '', requests: [] })
-  expect(ended.err).toBe(`parley: --report ${name}: ${why}\n  nothing was sent\n`)
+  expect(ended).toMatchObject(rejected(11, `parley: --report ${name}: ${why}\n  nothing was sent\n`))
 })
 
 test('a successful run exits with 11 if its report cannot be written at the end', async () => {
@@ -274,20 +282,12 @@ test.each([
   ['a body', [], '{"content":"paid', '{"content":"paid'],
 ])('after a signal inside %s, --report has the message and the saved file', async (_, flags, body, saved) => {
   const cwd = temporaryFolder()
-  let interrupt = (_: number) => ''
+  const { onSignal, interrupt } = createInterrupt()
   let report: unknown
-  const exchange: Exchange = async (...call) => {
-    const response = await answering(body)(...call)
-    async function* chunks() {
-      yield* response.body
-      expect(interrupt(143)).toBe(`parley: ${read(cwd).message}\n`)
-      report = read(cwd)
-    }
-    return { ...response, body: chunks() }
-  }
-  const onSignal = (act: typeof interrupt) => {
-    interrupt = act
-  }
+  const exchange = breaking(body, () => {
+    expect(interrupt(143)).toBe(`parley: ${read(cwd).message}\n`)
+    report = read(cwd)
+  })
   await run(['chat', 'hi', '-o', 'a', '--report', 'r.json', ...flags], { cwd, exchange, onSignal })
   const message = expect.stringMatching(/^interrupted: .*; the received data is saved as a\.part$/)
   expect(report).toMatchObject({ exit: 143, kind: 'signal', message, files: ['a.part'] })

@@ -4,6 +4,7 @@ import { describe, expect, onTestFinished, test } from 'vitest'
 import { execute, start } from './harness/process.ts'
 import { answering, message, readText, run, temporaryFolder } from './harness/run.ts'
 import { envFor, response, type Script, serve } from './harness/server.ts'
+import { createSignal } from './harness/session-service.ts'
 
 const isWindows = process.platform === 'win32'
 
@@ -154,14 +155,11 @@ describe('a signal ends parley on Windows with its exit code', () => {
   test('on Windows a batch finishes its running requests after the first SIGINT and exits with 130', async () => {
     const { cwd, env } = createWindows(sendSignal('SIGINT'))
     writeFileSync(join(cwd, 'in.ndjson'), '"a"\n"b"\n')
-    let release = () => {}
-    const released = new Promise<void>((resolve) => {
-      release = resolve
-    })
-    const pointed = await serving((socket) => void released.then(() => socket.write(answer)))
+    const noticed = createSignal()
+    const pointed = await serving((socket) => void noticed.triggered.then(() => socket.write(answer)))
     const argv = ['chat', '--batch', 'in.ndjson', '--concurrency', '1', '--results', 'r.ndjson']
     const { child, ended } = start(argv, { cwd, env: { ...env, ...pointed } })
-    child.stderr?.once('data', () => release())
+    child.stderr?.once('data', noticed.trigger)
     const { code, err } = await ended
     expect(code).toBe(130)
     expect(err).toMatch(/^parley: finishing running requests.*\nparley: interrupted: 1 ok .* 1 not done /)

@@ -5,8 +5,10 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { StdStream } from '../../src/io/output.ts'
 import type { Exchange } from '../../src/wire/exchange.ts'
 import { createIdleClock } from '../harness/clock.ts'
+import { answerInOrder, breaking } from '../harness/responses.ts'
 import {
   answering,
+  createInterrupt,
   ownerOnlyMode,
   type RunOptions,
   readText,
@@ -102,8 +104,7 @@ describe('request of api', () => {
     'https://agents.test.evil/v1/x',
     'https://evil.test/v1/x',
   ])('A07: api exits with 2 for the path %j', async (path) => {
-    const ended = await api(['agents', path])
-    expect(ended).toMatchObject({ code: 2, out: '', requests: [] })
+    expect(await api(['agents', path])).toMatchObject({ code: 2, out: '', requests: [] })
   })
 
   test('api --dry-run and --curl show the request and send nothing', async () => {
@@ -229,21 +230,13 @@ describe('body of api that stdout or a file does not accept', () => {
 
   test('if a signal ends api, the message names the file in which api saved the received body', async () => {
     const cwd = temporaryFolder()
-    let clean: (exit: number) => string = () => ''
+    const { onSignal, interrupt } = createInterrupt()
+    const stdout = createFailingStdout(0, 'ENOSPC')
     const message = await new Promise<string>((resolve) => {
-      const exchange: Exchange = async (...request) => {
-        const response = await answering('paid')(...request)
-        async function* body() {
-          yield* response.body
-          resolve(clean(143))
-          await new Promise(() => {})
-        }
-        return { ...response, body: body() }
-      }
-      const stdout = createFailingStdout(0, 'ENOSPC')
-      const onSignal = (act: typeof clean) => {
-        clean = act
-      }
+      const exchange = breaking('paid', () => {
+        resolve(interrupt(143))
+        return new Promise(() => {})
+      })
       void api(post, { cwd, env: { TMPDIR: cwd }, exchange, stdout, onSignal })
     })
     const [name = ''] = readdirSync(cwd)
@@ -310,20 +303,14 @@ describe('api over the network', () => {
 })
 
 describe('pages of api', () => {
-  /** Answers each request with the next page. */
-  function paging(...pages: object[]) {
-    let count = 0
-    return (request: Parameters<ReturnType<typeof answering>>[0]) =>
-      answering(JSON.stringify(pages[count++] ?? {}))(request)
-  }
-
   test('api --paginate requests pages until the last one and prints each item as a line', async () => {
-    const exchange = paging(
+    const pages = [
       { data: [{ id: 1 }, { id: 2 }], next_page: 'p 2' },
       { data: [], next_page: 3 },
       { data: [{ id: 3 }], has_more: true, last_id: 'x/3' },
       { data: [{ id: 4 }], next_page: null },
-    )
+    ]
+    const exchange = answerInOrder(...pages.map((page) => JSON.stringify(page)))
     const { code, out, requests } = await api(['agents', '/v1/x?limit=2&page=0', '--paginate'], { exchange })
     expect(code).toBe(0)
     expect(out).toBe('{"id":1}\n{"id":2}\n{"id":3}\n{"id":4}\n')

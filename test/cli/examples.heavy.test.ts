@@ -3,8 +3,9 @@ import { chmodSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { png } from '../gateway/image/image.ts'
 import { childEnvironment } from '../harness/environment.ts'
-import { binary, type StartedProcess, start } from '../harness/process.ts'
+import { binary, type StartedEmulator, startEmulator } from '../harness/process.ts'
 import { temporaryFolder } from '../harness/run.ts'
 import { commandNames, findExamples, readHelp } from './pages.ts'
 
@@ -12,14 +13,10 @@ const event = '{"type":"user.message","content":[{"type":"text","text":"hi"}]}'
 
 describe('examples of the help pages (needs sh)', () => {
   const cwd = temporaryFolder()
-  let server: StartedProcess
+  let server: StartedEmulator
   let env: Record<string, string> = {}
 
   beforeAll(async () => {
-    const png = Buffer.from(
-      'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAQAAAC1HAwCAAAAC0lEQVR4nGNgYAAAAAMAASsJTYQAAAAASUVORK5CYII=',
-      'base64',
-    )
     const files = {
       'notes.md': 'Notes',
       'prompt.txt': 'Say hello',
@@ -31,35 +28,25 @@ describe('examples of the help pages (needs sh)', () => {
       'rules.json': '{"rules":[]}',
       'verdict.json': '{"type":"object","properties":{"verdict":{"type":"string"}}}',
       'audit.ndjson': '',
-      'diagram.png': png,
+      'diagram.png': png(),
       parley: `#!/bin/sh\nexec "${process.execPath}" "${binary}" "$@"\n`,
     }
     for (const [name, text] of Object.entries(files)) writeFileSync(join(cwd, name), text)
     chmodSync(join(cwd, 'parley'), 0o755)
     spawnSync('sh', ['-c', 'git init -q && git add -N notes.md'], { cwd })
-    server = start(['serve'])
-    const line = await new Promise<Buffer>((resolve) => server.child.stdout?.once('data', resolve))
-    const { baseUrl, accessToken, apiKey } = JSON.parse(line.toString())
+    server = await startEmulator()
     env = {
       ...childEnvironment,
       PATH: `${cwd}:${process.env.PATH}`,
       HOME: cwd,
-      PARLEY_BASE_URL: baseUrl,
-      PARLEY_ACCESS_TOKEN: accessToken,
-      PARLEY_AGENTS_URL: baseUrl,
-      PARLEY_API_KEY: apiKey,
       PARLEY_IMAGE_MODEL: 'painter',
+      ...server.env,
     }
   })
 
-  afterAll(async () => {
-    server.child.kill()
-    await server.ended
-  })
+  afterAll(() => void server.child.kill())
 
-  const sh = (script: string) => {
-    return spawnSync('sh', ['-c', script], { cwd, env, encoding: 'utf8', input: '' })
-  }
+  const sh = (script: string) => spawnSync('sh', ['-c', script], { cwd, env, encoding: 'utf8', input: '' })
 
   const send = 'parley events send -s sesn_1 --follow'
 

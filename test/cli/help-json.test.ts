@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { run, temporaryFolder } from '../harness/run.ts'
+import { rejected, run, temporaryFolder } from '../harness/run.ts'
 
 interface Flag {
   flag: string
@@ -81,9 +81,7 @@ test.each([
   ['events sned', 'did you mean send?'],
   ['batch', "unknown command 'batch': 'parley help batch' prints this topic as text"],
 ])('help --json exits with 2 for an unknown command: %s', async (words, expectedText) => {
-  const ended = await run(['help', '--json', ...words.split(' ')])
-  expect(ended).toMatchObject({ code: 2, out: '' })
-  expect(ended.err).toContain(expectedText)
+  expect(await run(['help', '--json', ...words.split(' ')])).toMatchObject(rejected(2, expectedText))
 })
 
 test('a program can build a valid command line of every command from help --json alone', async () => {

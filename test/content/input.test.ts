@@ -2,7 +2,7 @@ import { readdirSync, truncateSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { gzipSync } from 'node:zlib'
 import { describe, expect, test } from 'vitest'
-import { run, temporaryFolder } from '../harness/run.ts'
+import { rejected, run, temporaryFolder } from '../harness/run.ts'
 
 const partsOf = (ended: Awaited<ReturnType<typeof run>>) =>
   JSON.parse(ended.requests[0]?.text ?? '{}').contents?.at(-1).parts
@@ -95,9 +95,7 @@ describe('parley rejects input that is not UTF-8', () => {
     ],
   ])('P63: parley exits with 2 for binary input: %s', async (_, argv, expectedText) => {
     writeFileSync(join(cwd, 'a.gz'), gzipSync('text'))
-    const { code, err, requests } = await run(argv, { cwd })
-    expect({ code, requests }).toEqual({ code: 2, requests: [] })
-    expect(err).toContain(expectedText)
+    expect(await run(argv, { cwd })).toMatchObject(rejected(2, expectedText))
   })
 })
 
@@ -114,16 +112,8 @@ describe('chat sends a JSON body with the edits of flags', () => {
 
   test('chat adds words, then the fields of flags, then --set to a body, and keeps the rest byte for byte', async () => {
     const cwd = temporaryFolder({ 'b.json': body })
-    const argv = [
-      'chat',
-      'more',
-      '-i',
-      'b.json',
-      '--max-output-tokens',
-      '5',
-      '--set',
-      'contents[0].parts[0].z=2.0',
-    ]
+    const flags = '-i b.json --max-output-tokens 5 --set contents[0].parts[0].z=2.0'
+    const argv = ['chat', 'more', ...flags.split(' ')]
     const { requests } = await run(argv, { cwd })
     expect(requests[0]?.text).toContain('"n": 1.10, "big": 123456789012345678901')
     expect(requests[0]?.text).toContain('"z":2.0')

@@ -4,14 +4,19 @@ import { describe, expect, test } from 'vitest'
 import { createSchemaValidator } from '../../src/content/schema/validator.ts'
 import { realTimers, type Timers } from '../../src/timers.ts'
 import type { Exchange } from '../../src/wire/exchange.ts'
+import { messageStop, textDelta } from '../faults/answers.ts'
 import { createClock } from '../harness/clock.ts'
 import { execute, start } from '../harness/process.ts'
+import { answerInOrder, breaking } from '../harness/responses.ts'
 import {
   answering,
+  createInterrupt,
   message,
   ownerOnlyMode,
+  parseLines,
   readJson,
   readText,
+  rejected,
   run as runFast,
   temporaryFolder,
 } from '../harness/run.ts'
@@ -52,10 +57,8 @@ const person = {
   additionalProperties: false,
 }
 
-const folderWith = (schema: unknown): string => {
-  const cwd = temporaryFolder({ 's.json': typeof schema === 'string' ? schema : JSON.stringify(schema) })
-  return cwd
-}
+const folderWith = (schema: unknown) =>
+  temporaryFolder({ 's.json': typeof schema === 'string' ? schema : JSON.stringify(schema) })
 
 const ask = (answer: string, schema: unknown = person, ...flags: string[]) =>
   run(['chat', 'Who?', '--schema', 's.json', ...flags], {
@@ -63,12 +66,7 @@ const ask = (answer: string, schema: unknown = person, ...flags: string[]) =>
     exchange: answering(message(answer)),
   })
 
-/** Creates an exchange that returns these answers one after the other. */
-const answers = (...texts: string[]) => {
-  let count = 0
-  return (request: Parameters<ReturnType<typeof answering>>[0]) =>
-    answering(message(texts[count++] ?? ''))(request)
-}
+const answers = (...texts: string[]) => answerInOrder(...texts.map((text) => message(text)))
 
 const fitting = '{ "age": 36.0,\n "name": "Ad\\u0061" }'
 
@@ -145,23 +143,21 @@ test('the message about a cut answer with --schema names the output limit before
 })
 
 test('--stream with --schema prints an answer only after its check, and saves a cut-off answer as FILE.part', async () => {
-  const delta = (text: string) =>
-    `data: ${JSON.stringify({ type: 'content_block_delta', delta: { type: 'text_delta', text } })}\n\n`
   const streaming = (...events: string[]) =>
     answering(events, { headers: { 'content-type': 'text/event-stream' } })
   const cwd = folderWith({ type: 'array' })
   const argv = ['chat', 'Who?', '--schema', 's.json', '--stream']
-  const whole = streaming(delta('[1,'), delta('2]'), 'data: {"type":"message_stop"}\n\n')
+  const whole = streaming(textDelta('[1,'), textDelta('2]'), messageStop)
   expect(await run(argv, { cwd, exchange: whole })).toMatchObject({ code: 0, out: '[1,2]\n', err: '' })
-  const broken = await run([...argv, '-o', 'a'], { cwd, exchange: streaming(delta('[1,')) })
+  const broken = await run([...argv, '-o', 'a'], { cwd, exchange: streaming(textDelta('[1,')) })
   expect(broken).toMatchObject({ code: 8, out: '' })
   expect(readText(cwd, 'a.part')).toBe('[1,')
 })
 
 test('--schema with --raw is a usage error', async () => {
   const argv = ['chat', '--schema', 's.json', '--raw']
-  const { code, err, requests } = await run(argv, { cwd: folderWith(person), stdin: '"a"' })
-  expect([code, err, requests]).toEqual([2, 'parley: --schema has no effect with --raw\n', []])
+  const ended = await run(argv, { cwd: folderWith(person), stdin: '"a"' })
+  expect(ended).toMatchObject(rejected(2, 'parley: --schema has no effect with --raw\n'))
 })
 
 test('--schema-retries sends the mismatches to the model as further turns', async () => {
@@ -231,10 +227,7 @@ test.each([
   ],
   ['nested too deep', `${'{"not":'.repeat(2000)}true${'}'.repeat(2000)}`, 'nested more than 1000 deep'],
 ])('--schema exits with 2 and sends nothing if the schema is %s', async (_, schema, said) => {
-  const ended = await ask(fitting, schema)
-  expect(ended).toMatchObject({ code: 2, out: '', requests: [] })
-  if (typeof said === 'string') expect(ended.err).toContain(said)
-  else expect(ended.err).toMatch(said)
+  expect(await ask(fitting, schema)).toMatchObject(rejected(2, said))
 })
 
 test('--schema exits with 9, not 2, if the deadline passes during the check of the schema', async () => {
@@ -347,9 +340,9 @@ function expireFirstCheck(...texts: string[]) {
   const timers = createStoppedTimers()
   const next = answers(...texts)
   let count = 0
-  const exchange: typeof next = (request) => {
+  const exchange: Exchange = (...call) => {
     if (++count === 1) timers.expire()
-    return next(request)
+    return next(...call)
   }
   return { timers, exchange, cwd: folderWith(backtracking) }
 }
@@ -369,11 +362,7 @@ test('a batch checks the next answer although the schema check of the previous a
     ...expireFirstCheck(long, '"aaa"'),
     stdin: '"a"\n"b"\n',
   })
-  const results = ended.out
-    .trim()
-    .split('\n')
-    .map((line) => JSON.parse(line))
-  expect(results).toMatchObject([
+  expect(parseLines(ended.out)).toMatchObject([
     { ok: false, error: { exit: 8 } },
     { ok: true, json: 'aaa' },
   ])
@@ -394,27 +383,17 @@ test('a signal ends parley at once while it checks an answer', async () => {
 test('G30: chat --schema saves the received part of a stream after a signal', async () => {
   const TMPDIR = temporaryFolder()
   const receivedText = '{"name":"Ada","age":36}'
-  let sendSignal: (exit: number) => string = () => ''
+  const { onSignal, interrupt } = createInterrupt()
   let printed = ''
   let savedFiles: string[] = []
-  const exchange: Exchange = async (request) => ({
-    ...(await answering('', { headers: { 'content-type': 'text/event-stream' } })(request)),
-    body: (async function* () {
-      const delta = { type: 'content_block_delta', delta: { type: 'text_delta', text: receivedText } }
-      yield Buffer.from(`data: ${JSON.stringify(delta)}\n\n`)
-      printed = sendSignal(130)
-      // In a test, the run continues after the signal and would save again. So the names are read now.
-      savedFiles = readdirSync(TMPDIR).map((name) => join(TMPDIR, name))
-    })(),
-  })
-  await run(['chat', 'Who?', '--schema', 's.json', '--stream'], {
-    cwd: folderWith(person),
-    env: { TMPDIR },
-    exchange,
-    onSignal(act) {
-      sendSignal = act
-    },
-  })
+  const act = () => {
+    printed = interrupt()
+    // In a test, the run continues after the signal and would save again. So the names are read now.
+    savedFiles = readdirSync(TMPDIR).map((name) => join(TMPDIR, name))
+  }
+  const exchange = breaking(textDelta(receivedText), act, 'text/event-stream')
+  const argv = ['chat', 'Who?', '--schema', 's.json', '--stream']
+  await run(argv, { cwd: folderWith(person), env: { TMPDIR }, exchange, onSignal })
   const [path = ''] = savedFiles
   expect(printed).toBe(`parley: interrupted: the answer was cut off; the received data is saved as ${path}\n`)
   expect(readFileSync(path, 'utf8')).toBe(receivedText)
@@ -434,8 +413,7 @@ test('--schema of the built program checks the answer in a worker thread and the
 
 test('--schema-retries exits with 2 without --schema', async () => {
   const alone = await run(['chat', 'hi', '--schema-retries', '1'])
-  expect(alone).toMatchObject({ code: 2, requests: [] })
-  expect(alone.err).toContain('--schema-retries works only with --schema')
+  expect(alone).toMatchObject(rejected(2, '--schema-retries works only with --schema'))
 })
 
 test('--schema exits with 11 and sends nothing if the schema file is missing', async () => {

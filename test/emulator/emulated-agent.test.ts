@@ -1,7 +1,7 @@
 import { beforeEach, describe, expect, test } from 'vitest'
 import { createEmulator } from '../../src/emulator/emulator.ts'
 import type { Exchange } from '../../src/wire/exchange.ts'
-import { run } from '../harness/run.ts'
+import { parseLines, run } from '../harness/run.ts'
 
 type Event = { id: string; type: string } & Record<string, unknown>
 
@@ -15,10 +15,7 @@ const send = (text: string) => parley('events', 'send', '--follow', '--message',
 
 async function listed(): Promise<Event[]> {
   const { out } = await parley('events', 'list', '--raw')
-  return out
-    .trim()
-    .split('\n')
-    .map((line) => JSON.parse(line))
+  return parseLines(out)
 }
 
 const usesOf = async () => (await listed()).filter(({ type }) => type.endsWith('tool_use'))

@@ -1,18 +1,12 @@
-import { writeFileSync } from 'node:fs'
-import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { createEmulator } from '../../src/emulator/emulator.ts'
 import type { Exchange } from '../../src/wire/exchange.ts'
-import { run, temporaryFolder } from '../harness/run.ts'
+import { parseLines, rejected, run, temporaryFolder } from '../harness/run.ts'
 
 const policyOf = (decision: string) => `{"rules":[],"default":{"decision":"${decision}"}}`
 
 /** Creates a folder with two policies: one allows everything, the other denies it. */
-function folder(): string {
-  const cwd = temporaryFolder()
-  for (const decision of ['allow', 'deny']) writeFileSync(join(cwd, `${decision}.json`), policyOf(decision))
-  return cwd
-}
+const folder = () => temporaryFolder({ 'allow.json': policyOf('allow'), 'deny.json': policyOf('deny') })
 
 const task =
   'use bash {"command":"ls"}\nuse read_file {"path":"a"}\nthen use custom deploy {}\nthen say {"text":"{\\"verdict\\":\\"pass\\"}"}'
@@ -26,14 +20,8 @@ async function record(cwd: string, text = task) {
   return { ended, out }
 }
 
-const linesOf = (out: string) =>
-  out
-    .trim()
-    .split('\n')
-    .map((line) => JSON.parse(line))
-
 const play = (out: string): Exchange =>
-  createEmulator({ record: linesOf(out).map((event) => ({ event, text: JSON.stringify(event) })) })
+  createEmulator({ record: parseLines(out).map((event) => ({ event, text: JSON.stringify(event) })) })
 
 test('a replayed run ends like the recorded run: same answer, exit code and decisions (needs sh)', async () => {
   const cwd = folder()
@@ -44,7 +32,7 @@ test('a replayed run ends like the recorded run: same answer, exit code and deci
   expect(again.code).toBe(0)
   expect(again.out).toBe(ended.out)
   const { out: listed } = await run(['events', 'list', '-s', 's1', '--raw'], { cwd, exchange })
-  expect(linesOf(listed)).toEqual(linesOf(out))
+  expect(parseLines(listed)).toEqual(parseLines(out))
   const judged = await run([...runIt, 'another wording of the task', '--last'], { cwd, exchange: play(out) })
   expect(judged).toMatchObject({ code: 0, out: '{"verdict":"pass"}\n' })
 })
@@ -72,16 +60,16 @@ test('a replay lists the recorded events only up to the next event that a client
   expect(wrong.err).toContain('409')
   expect(wrong.err).toContain('events[0]: expected user.message, event 1 of ')
   expect(await send('hello', '--follow')).toMatchObject({ code: 12 })
-  const [first] = linesOf(out)
-  const [sent] = linesOf((await run(['events', 'list', '--raw'], world)).out)
+  const [first] = parseLines(out)
+  const [sent] = parseLines((await run(['events', 'list', '--raw'], world)).out)
   expect(sent).toEqual({ ...first, content: [{ type: 'text', text: 'hello' }] })
-  const uses = linesOf(out).filter(({ type }) => type === 'agent.tool_use')
+  const uses = parseLines(out).filter(({ type }) => type === 'agent.tool_use')
   const [, two] = uses.map(({ id }) => id)
   const confirm = (...argv: string[]) => run(['events', 'confirm', '--allow', ...argv], world)
   expect((await confirm('toolu_other')).err).toContain('409')
   expect((await confirm(two)).code).toBe(0)
   expect(await confirm('--pending', '--follow')).toMatchObject({ code: 12 })
-  const custom = linesOf(out).find(({ type }) => type === 'agent.custom_tool_use')
+  const custom = parseLines(out).find(({ type }) => type === 'agent.custom_tool_use')
   expect(await send('--follow', '--custom-tool-result', `${custom.id}=other`)).toMatchObject({ code: 0 })
   const more = await send('more')
   expect(more).toMatchObject({
@@ -100,9 +88,9 @@ test.each([
   ['{"type":"user.message"}\n5', 's.ndjson: line 2: is not an event'],
 ])('serve --session exits with 2 for the invalid recording %j', async (text, expectedText) => {
   const cwd = temporaryFolder({ 's.ndjson': text })
-  const { code, err } = await run(['serve', '--session', 's.ndjson', '--port', '65536'], { cwd })
-  expect(code).toBe(2)
-  expect(err).toContain(expectedText)
+  expect(await run(['serve', '--session', 's.ndjson', '--port', '65536'], { cwd })).toMatchObject(
+    rejected(2, expectedText),
+  )
 })
 
 test('serve --session exits with 11 for a missing file', async () => {

@@ -1,40 +1,23 @@
-import { type ChildProcess, spawn } from 'node:child_process'
+import type { ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
-import { join } from 'node:path'
-import { createInterface } from 'node:readline'
 import { afterEach, expect, test } from 'vitest'
 import { realTimers } from '../../src/timers.ts'
-import { childEnvironment } from '../harness/environment.ts'
-import { run, temporaryFolder } from '../harness/run.ts'
-
-const parley = join(import.meta.dirname, '../../bin/parley.cjs')
+import { execute, type StartedEmulator, startEmulator } from '../harness/process.ts'
+import { rejected, run } from '../harness/run.ts'
 
 let running: ChildProcess | undefined
 afterEach(() => {
   running?.kill('SIGKILL')
 })
 
-interface Served {
-  baseUrl: string
-  accessToken: string
-  child: ChildProcess
-  log: string[]
-}
-
-/** Starts the built `parley serve` and reads its startup line. */
-async function serve(...argv: string[]): Promise<Served> {
-  const child = spawn(process.execPath, [parley, 'serve', ...argv], {
-    env: { ...childEnvironment, HOME: temporaryFolder() },
-  })
-  running = child
-  const log: string[] = []
-  createInterface(child.stderr).on('line', (line) => log.push(line))
-  const [line] = (await once(createInterface(child.stdout), 'line')) as [string]
-  return { ...JSON.parse(line), child, log }
+async function serve(...argv: string[]): Promise<StartedEmulator> {
+  const served = await startEmulator(argv)
+  running = served.child
+  return served
 }
 
 const call = (
-  { baseUrl, accessToken }: Served,
+  { baseUrl, accessToken }: StartedEmulator,
   init: { path?: string; body?: string; headers?: object } = {},
 ) =>
   fetch(baseUrl + (init.path ?? '/alpha_cli/v1beta/models/alpha-2.5-pro:generateContent'), {
@@ -43,19 +26,11 @@ const call = (
     body: init.body ?? '{"contents":[{"role":"user","parts":[{"text":"Say hello"}]}]}',
   })
 
-const chat = ({ baseUrl, accessToken }: Served, ...argv: string[]) =>
-  run(['chat', 'Say hello', ...argv], {
-    exchange: 'network',
-    timers: realTimers,
-    env: { PARLEY_BASE_URL: baseUrl, PARLEY_ACCESS_TOKEN: accessToken },
-  })
+const chat = ({ env }: StartedEmulator, ...argv: string[]) =>
+  run(['chat', 'Say hello', ...argv], { exchange: 'network', timers: realTimers, env })
 
 test('serve ends with 11 if it cannot print its address', async () => {
-  const child = spawn('sh', ['-c', 'exec "$0" "$1" serve >&-', process.execPath, parley], {
-    env: { ...childEnvironment, HOME: temporaryFolder() },
-  })
-  running = child
-  expect(await once(child, 'exit')).toEqual([11, null])
+  expect((await execute(['serve'], { before: 'exec >&-' })).code).toBe(11)
 })
 
 test('curl and parley get the same answer from serve, byte for byte except for its id', async () => {
@@ -69,8 +44,8 @@ test('curl and parley get the same answer from serve, byte for byte except for i
   for (const way of ['query', 'path', 'body']) {
     expect((await chat(served, '--stream', '--stream-via', way)).out).toBe(`${content[0].text}\n`)
   }
-  expect(served.log[0]).toMatch(/POST \/alpha_cli\/v1beta\/models\/alpha-2\.5-pro:generateContent 200$/)
-  expect(served.log.join()).not.toContain(served.accessToken)
+  expect(served.log()).toMatch(/POST \/alpha_cli\/v1beta\/models\/alpha-2\.5-pro:generateContent 200$/m)
+  expect(served.log()).not.toContain(served.accessToken)
 })
 
 test('serve checks requests against the specification and answers with an error envelope', async () => {
@@ -98,18 +73,8 @@ test('serve checks requests against the specification and answers with an error 
 })
 
 test('W12: serve fails exactly as often as --fault specifies', async () => {
-  const served = await serve(
-    '--fault',
-    '429x1',
-    '--fault',
-    'chat:402x1',
-    '--fault',
-    'cutx1',
-    '--fault',
-    'htmlx1',
-    '--fault',
-    'resetx1',
-  )
+  const faults = ['429x1', 'chat:402x1', 'cutx1', 'htmlx1', 'resetx1']
+  const served = await serve(...faults.flatMap((fault) => ['--fault', fault]))
   expect(await chat(served, '--retries', '0')).toMatchObject({ code: 6, out: '' })
   expect(await chat(served)).toMatchObject({ code: 5, out: '' })
   expect((await chat(served, '--stream')).code).toBe(8)
@@ -119,15 +84,8 @@ test('W12: serve fails exactly as often as --fault specifies', async () => {
 })
 
 test.each(['429x0', 'x1'])('serve exits with 2 for the invalid --fault %s', async (fault) => {
-  const { code, err } = await run(['serve', '--fault', fault, '--port', '65536'])
-  expect(code).toBe(2)
-  expect(err).toContain(`--fault ${fault}: must be [ENDPOINT:]KIND[xTIMES]`)
-})
-
-test('serve exits with 11 and prints no address if it cannot listen on the address', async () => {
-  const { code, err } = await run(['serve', '--host', '203.0.113.1'])
-  expect(code).toBe(11)
-  expect(err).toMatch(/^parley: cannot listen on 203.0.113.1:0: address not available\n/)
+  const ended = await run(['serve', '--fault', fault, '--port', '65536'])
+  expect(ended).toMatchObject(rejected(2, `--fault ${fault}: must be [ENDPOINT:]KIND[xTIMES]`))
 })
 
 test('serve continues after the reader of its log has closed the pipe', async () => {
@@ -196,7 +154,8 @@ test('serve logs that it created an unknown session, and answers 400 to a reply 
   expect((await call(served, { path: '/v1/sessions', headers, body: '{}' })).status).toBe(200)
   served.child.kill()
   await once(served.child, 'close')
-  expect(served.log.slice(0, 3).map((line) => line.slice(line.indexOf(' ') + 1))).toEqual([
+  const lines = served.log().split('\n').slice(0, 3)
+  expect(lines.map((line) => line.slice(line.indexOf(' ') + 1))).toEqual([
     'created the session sesn_typo, which did not exist; --strict refuses unknown sessions',
     'POST /v1/sessions/sesn_typo/events 400',
     'POST /v1/sessions 200',

@@ -1,56 +1,35 @@
-import { type ChildProcess, spawn } from 'node:child_process'
+import type { ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
 import { connect, type Socket } from 'node:net'
-import { createInterface } from 'node:readline'
 import { afterAll, describe, expect, onTestFinished, test } from 'vitest'
-import { childEnvironment } from '../harness/environment.ts'
-import { binary, execute } from '../harness/process.ts'
-import { temporaryFolder } from '../harness/run.ts'
+import { execute, type StartedEmulator, startEmulator } from '../harness/process.ts'
 import { serve } from '../harness/server.ts'
 
 const token = 'canary-serve-91ac'
 const path = '/alpha_cli/v1beta/models/alpha-2.5-pro:generateContent'
 const body = '{"contents":[{"role":"user","parts":[{"text":"Say hello"}]}]}'
 
-interface Emulator {
-  child: ChildProcess
-  port: number
-  log(): string
-  getPeakMiB(): number
-}
-
-let shared: Promise<Emulator> | undefined
+let shared: Promise<StartedEmulator> | undefined
 const children: ChildProcess[] = []
 afterAll(() => {
   for (const child of children) child.kill('SIGKILL')
 })
 
 /** Returns the emulator that several tests share, because each start takes time. It has no extra flags. */
-const getSharedEmulator = (): Promise<Emulator> => (shared ??= startEmulator())
+const getSharedEmulator = () => (shared ??= serveWith())
 
-async function startEmulator(argv: string[] = []): Promise<Emulator> {
-  const env = { ...childEnvironment, HOME: temporaryFolder() }
-  const words = [binary, 'serve', '--access-token', token, '--api-key', token, ...argv]
-  const child = spawn(process.execPath, words, { env })
-  children.push(child)
-  let log = ''
-  child.stderr.on('data', (chunk) => {
-    log += chunk
-  })
-  const [line] = (await once(createInterface(child.stdout), 'line')) as [string]
-  const { baseUrl } = JSON.parse(line)
-  return {
-    child,
-    port: Number(new URL(baseUrl).port),
-    log: () => log,
-    getPeakMiB: () =>
-      Number(/VmHWM:\s+(\d+)/.exec(readFileSync(`/proc/${child.pid}/status`, 'utf8'))?.[1]) / 1024,
-  }
+async function serveWith(...argv: string[]): Promise<StartedEmulator> {
+  const served = await startEmulator(['--access-token', token, '--api-key', token, ...argv])
+  children.push(served.child)
+  return served
 }
 
+const readPeakMiB = ({ pid }: ChildProcess) =>
+  Number(/VmHWM:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1]) / 1024
+
 /** Writes bytes to the emulator, and returns the response once the connection has ended. */
-async function exchangeBytes({ port }: Emulator, bytes: string | Buffer): Promise<string> {
+async function exchangeBytes({ port }: StartedEmulator, bytes: string | Buffer): Promise<string> {
   const socket = connect(port, '127.0.0.1')
   onTestFinished(() => void socket.destroy())
   let answer = ''
@@ -79,7 +58,7 @@ const formatPost = (headers: string[], target = path) =>
 
 const getStatus = (answer: string) => Number(/^HTTP\/1\.1 (\d{3})/.exec(answer)?.[1])
 
-const expectAnswer = async (served: Emulator, bytes = formatPost([])) =>
+const expectAnswer = async (served: StartedEmulator, bytes = formatPost([])) =>
   expect(getStatus(await exchangeBytes(served, bytes))).toBe(200)
 
 describe('W: parley serve resists hostile requests', () => {
@@ -93,7 +72,7 @@ describe('W: parley serve resists hostile requests', () => {
   })
 
   test('W01: parley serve --host listens on another address and prints a warning', async () => {
-    const served = await startEmulator(['--host', '0.0.0.0'])
+    const served = await serveWith('--host', '0.0.0.0')
     expect(served.log()).toBe('parley: listening on 0.0.0.0: other machines may reach it\n')
     await expectAnswer(served, formatPost(['Host: container:80']))
   })
@@ -128,7 +107,7 @@ describe('W: parley serve resists hostile requests', () => {
   })
 
   test('W06: parley serve answers 413 to a body of a gigabyte, with and without Content-Length (needs /proc)', async () => {
-    const served = await startEmulator()
+    const served = await serveWith()
     const head = formatPost([])
       .replace(/content-length: \d+\r\n/i, '')
       .split('\r\n\r\n')[0]
@@ -151,7 +130,7 @@ describe('W: parley serve resists hostile requests', () => {
     }
     expect(getStatus(String(await answer))).toBe(413)
     await expectAnswer(served)
-    expect(served.getPeakMiB()).toBeLessThan(300)
+    expect(readPeakMiB(served.child)).toBeLessThan(300)
   })
 
   test.each([
@@ -170,7 +149,7 @@ describe('W: parley serve resists hostile requests', () => {
   })
 
   test('W08: parley serve logs no secrets of requests', async () => {
-    const served = await startEmulator()
+    const served = await serveWith()
     await exchangeBytes(served, formatPost([], `/x?key=${token}&a=b`))
     await exchangeBytes(served, formatPost([], `/${token}`))
     expect(served.log()).toContain('a=b')
@@ -178,7 +157,7 @@ describe('W: parley serve resists hostile requests', () => {
   })
 
   test('V15: parley serve escapes and shortens a hostile path in its log', async () => {
-    const served = await startEmulator()
+    const served = await serveWith()
     await exchangeBytes(served, Buffer.from(formatPost([], '/\u009b2J\u0085::x'), 'latin1'))
     await exchangeBytes(served, formatPost([], `/${'long'.repeat(1000)}`))
     expect(served.log()).not.toMatch(/[\x00-\x09\x0b-\x1f\x7f-\x9f]/)
@@ -191,7 +170,7 @@ describe('W: parley serve resists hostile requests', () => {
   test.each(['SIGTERM', 'SIGINT'] as const)(
     'W09: parley serve ends by %s although streams and idle connections are open',
     async (signal) => {
-      const served = await startEmulator()
+      const served = await serveWith()
       const open = [
         `GET /v1/sessions/sesn_1/events/stream HTTP/1.1\r\nHost: localhost\r\nx-api-key: ${token}\r\n\r\n`,
         formatPost([], `${path}?alt=sse`),

@@ -1,4 +1,5 @@
 import { type ChildProcess, execFileSync, spawn, spawnSync } from 'node:child_process'
+import { once } from 'node:events'
 import { join } from 'node:path'
 import { childEnvironment } from './environment.ts'
 import { credentials, homeVariables, temporaryFolder } from './run.ts'
@@ -108,3 +109,38 @@ export function start(argv: string[], options: ProcessOptions = {}): StartedProc
 
 export const execute = (argv: string[], options?: ProcessOptions): Promise<Ended> =>
   start(argv, options).ended
+
+export interface StartedEmulator {
+  child: ChildProcess
+  port: number
+  baseUrl: string
+  accessToken: string
+  /** Variables of a run that uses this emulator. */
+  env: Record<string, string>
+  /** Returns what it has printed on stderr so far. */
+  log(): string
+}
+
+/** Starts the built `parley serve` and reads its startup line. */
+export async function startEmulator(argv: string[] = [], options?: ProcessOptions): Promise<StartedEmulator> {
+  const { child } = start(['serve', ...argv], options)
+  let log = ''
+  child.stderr?.on('data', (chunk) => {
+    log += chunk
+  })
+  const [line] = await once(child.stdout as NodeJS.ReadableStream, 'data')
+  const { baseUrl, agentsUrl, accessToken, apiKey } = JSON.parse(String(line))
+  return {
+    child,
+    port: Number(new URL(baseUrl).port),
+    baseUrl,
+    accessToken,
+    env: {
+      PARLEY_BASE_URL: baseUrl,
+      PARLEY_ACCESS_TOKEN: accessToken,
+      PARLEY_AGENTS_URL: agentsUrl,
+      PARLEY_API_KEY: apiKey,
+    },
+    log: () => log,
+  }
+}

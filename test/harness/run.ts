@@ -76,6 +76,13 @@ export function temporaryFolder(files: Record<string, string | Uint8Array> = {})
 
 export const readText = (folder: string, name: string) => readFileSync(join(folder, name), 'utf8')
 
+/** Parses lines of JSON. */
+export const parseLines = (text: string) =>
+  text
+    .split('\n')
+    .filter((line) => line !== '')
+    .map((line) => JSON.parse(line))
+
 export const readJson = (folder: string, name: string) => JSON.parse(readText(folder, name))
 
 /** Empty folders of earlier runs, for reuse, because creating a folder can take longer than a run. */

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import { readFileSync, writeFileSync } from 'node:fs'
+import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { Writable } from 'node:stream'
 import type { Deadline } from '../../src/deadline.ts'
@@ -8,7 +8,7 @@ import { realTimers, type Timers } from '../../src/timers.ts'
 import type { Exchange, HttpRequest, HttpResponse } from '../../src/wire/exchange.ts'
 import { createIdleClock } from './clock.ts'
 import { createCutBody, createResponse } from './responses.ts'
-import { type RunOptions, run, temporaryFolder } from './run.ts'
+import { parseLines, type RunOptions, readText, run, temporaryFolder } from './run.ts'
 
 /** Event of a session. The service adds an id and a time if they are missing. */
 export type Event = { type: string } & Record<string, unknown>
@@ -184,11 +184,7 @@ export function createSessionService(script: SessionScript) {
   }
   const write = (name: string, value: unknown) =>
     writeFileSync(join(getFolder(), name), typeof value === 'string' ? value : JSON.stringify(value))
-  const lines = (name: string): Record<string, unknown>[] =>
-    readFileSync(join(getFolder(), name), 'utf8')
-      .split('\n')
-      .filter((line) => line !== '')
-      .map((line) => JSON.parse(line))
+  const lines = (name: string): Record<string, unknown>[] => parseLines(readText(getFolder(), name))
   const start = timers.now()
   const history: HistoryEntry[] = []
   const requests: RecordedRequest[] = []

@@ -18,8 +18,9 @@ import { join } from 'node:path'
 import { describe, expect, onTestFinished, test, vi } from 'vitest'
 import { CliError } from '../../src/errors.ts'
 import type { Exchange } from '../../src/wire/exchange.ts'
-import { answering, configFolder, message, readText, run, temporaryFolder } from '../harness/run.ts'
+import { answering, message, readText, rejected, run, temporaryFolder } from '../harness/run.ts'
 import { createAgentService, type Event, getLockPath } from '../harness/session-service.ts'
+import { createProfileHome, noSettings } from '../settings/profile-home.ts'
 
 const modeOf = (path: string): string => (lstatSync(path).mode & 0o777).toString(8)
 
@@ -72,10 +73,7 @@ const lockingCommands: [command: string, argv: string[], lock: string][] = [
 ]
 
 /** Returns a folder with the file `in`, a batch of three lines. */
-function makeBatchFolder(): string {
-  const cwd = temporaryFolder({ in: '"one"\n"two"\n"three"\n' })
-  return cwd
-}
+const makeBatchFolder = () => temporaryFolder({ in: '"one"\n"two"\n"three"\n' })
 
 /** Makes the clock of lock files advance with each reading, so that a run does not wait long for a lock. */
 function speedUpLocks(): void {
@@ -111,9 +109,9 @@ describe.each(lockingCommands)('lock file of %s', (command, argv, lock) => {
       make(join(cwd, lock))
       const before = inspect(join(cwd, lock))
       speedUpLocks()
-      const { code, err, requests } = await run(argv, { cwd })
-      expect([code, requests]).toEqual([11, []])
-      expect(err).toContain(`${lock} is not a lock, so parley does not change it`)
+      expect(await run(argv, { cwd })).toMatchObject(
+        rejected(11, `${lock} is not a lock, so parley does not change it`),
+      )
       expect(inspect(join(cwd, lock))).toEqual(before)
       expect(readdirSync(cwd).filter((name) => name.startsWith(`${lock}.`))).toEqual([])
     },
@@ -210,21 +208,10 @@ describe('parley runs no accessTokenCommand that another user may have written (
   const profile = JSON.stringify({
     profiles: { default: { baseUrl: 'https://a.test', accessTokenCommand: 'touch ran; echo secret' } },
   })
-  /** Environment without address and token, so that parley reads the profile file. */
-  const emptyVariables = { PARLEY_BASE_URL: '', PARLEY_ACCESS_TOKEN: '' }
-
-  function makeHome(mode = 0o600): { cwd: string; folder: string; path: string } {
-    const cwd = temporaryFolder()
-    const folder = join(cwd, configFolder)
-    mkdirSync(folder, { recursive: true, mode: 0o700 })
-    const path = join(folder, 'config.json')
-    writeFileSync(path, profile)
-    chmodSync(path, mode)
-    return { cwd, folder, path }
-  }
+  const makeHome = (mode?: number) => createProfileHome(profile, mode)
 
   async function expectNoRun(cwd: string, writablePath: string): Promise<void> {
-    const { code, err, requests } = await run(['chat', 'hi'], { cwd, env: emptyVariables })
+    const { code, err, requests } = await run(['chat', 'hi'], { cwd, env: noSettings })
     expect([code, requests, existsSync(join(cwd, 'ran'))]).toEqual([3, [], false])
     expect(err).toContain(`is not run: others can write ${writablePath}; check that`)
   }
@@ -236,7 +223,7 @@ describe('parley runs no accessTokenCommand that another user may have written (
     '%s %s warns about a profile file of mode 0666, does not change it and runs no command in it',
     async (...argv) => {
       const { cwd, path } = makeHome(0o666)
-      const { err } = await run(argv, { cwd, env: emptyVariables })
+      const { err } = await run(argv, { cwd, env: noSettings })
       expect(err).toContain(`${path}: others have access to it; 'chmod 600' removes the access`)
       expect([readFileSync(path, 'utf8'), modeOf(path)]).toEqual([profile, '666'])
       await expectNoRun(cwd, path)
@@ -245,7 +232,7 @@ describe('parley runs no accessTokenCommand that another user may have written (
 
   test('config set exits with 3 if others can write the profile file, and names what to check', async () => {
     const { cwd, path } = makeHome(0o666)
-    const { code, err } = await run(['config', 'set', 'timeout', '5'], { cwd, env: emptyVariables })
+    const { code, err } = await run(['config', 'set', 'timeout', '5'], { cwd, env: noSettings })
     expect([code, readFileSync(path, 'utf8')]).toEqual([3, profile])
     expect(err).toContain(`${path}: others can write to it; check that its commands are your own`)
   })
@@ -275,7 +262,7 @@ describe('parley runs no accessTokenCommand that another user may have written (
   test('parley runs accessTokenCommand if only the owner can write the profile file', async () => {
     const { cwd } = makeHome(0o644)
     const exchange = answering(message('ok'))
-    expect((await run(['chat', 'hi'], { cwd, env: emptyVariables, exchange })).code).toBe(0)
+    expect((await run(['chat', 'hi'], { cwd, env: noSettings, exchange })).code).toBe(0)
   })
 
   test('parley runs accessTokenCommand from a profile file that Kubernetes mounts through links', async () => {
@@ -286,7 +273,7 @@ describe('parley runs no accessTokenCommand that another user may have written (
     symlinkSync('..2026', join(mounted, '..data'))
     symlinkSync('..data/config.json', join(mounted, 'config.json'))
     chmodSync(mounted, 0o1777)
-    const env = { ...emptyVariables, PARLEY_CONFIG_DIR: mounted }
+    const env = { ...noSettings, PARLEY_CONFIG_DIR: mounted }
     expect((await run(['chat', 'hi'], { cwd, env, exchange: answering(message('ok')) })).code).toBe(0)
   })
 })

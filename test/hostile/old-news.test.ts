@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import type { Exchange } from '../../src/wire/exchange.ts'
 import { createIdleClock } from '../harness/clock.ts'
-import { readText, run, temporaryFolder } from '../harness/run.ts'
+import { parseLines, readText, run, temporaryFolder } from '../harness/run.ts'
 import { type AgentService, createAgentService, type Event } from '../harness/session-service.ts'
 
 const clock = createIdleClock()
@@ -104,8 +104,7 @@ async function runWithOtherClient({ ids, act, when, echoes }: Scenario): Promise
   const { code, err } = await ended
   const startedLater = listStartedCommands().slice(startedBefore?.length ?? Infinity)
   wrong.push(...startedLater.filter((id) => ids.includes(id)))
-  const lines = readText(cwd, 'a.ndjson').trimEnd().split('\n')
-  return { code, err, wrong, audit: lines.map((line) => JSON.parse(line)), responses }
+  return { code, err, wrong, audit: parseLines(readText(cwd, 'a.ndjson')), responses }
 }
 
 describe.each(actions)('events run after another client %s (needs sh)', (what, ids, act) => {

@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { start } from '../harness/process.ts'
 import { createRandom } from '../harness/random.ts'
-import { readText, temporaryFolder } from '../harness/run.ts'
+import { parseLines, readText, temporaryFolder } from '../harness/run.ts'
 import { getLockPath } from '../harness/session-service.ts'
 
 const random = createRandom([process.env.SOAK_SEED ?? process.env.TEST_SEED ?? '1'])
@@ -99,10 +99,7 @@ test(
       const isDone = read('a.ndjson')?.includes('"event":"done"') ?? false
       const ended = isDone ? { code: 0, err: '' } : await run()
       expect([0, 10], `${where}\nthen: ${ended.err}`).toContain(ended.code)
-      const events = (await list()).out
-        .split('\n')
-        .filter((line) => line !== '')
-        .map((line) => JSON.parse(line))
+      const events = parseLines((await list()).out)
       const countOf = (type: string, id?: string) =>
         events.filter((event) => event.type === type && (id === undefined || event.tool_use_id === id)).length
       const uses = events.filter(({ type }) => type === 'agent.tool_use').map(({ id }) => id)

@@ -2,7 +2,7 @@ import { mkdirSync, readdirSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { beforeEach, describe, expect, test } from 'vitest'
 import { realTimers } from '../../src/timers.ts'
-import { ownerOnlyMode, run, temporaryFolder } from '../harness/run.ts'
+import { ownerOnlyMode, parseLines, run, temporaryFolder } from '../harness/run.ts'
 
 let home: string
 let file: string
@@ -23,10 +23,7 @@ const parley = (argv: string[], world: object = {}) =>
 const send = (text: string, session = 'sesn_1', world = {}) =>
   parley(['events', 'send', '--follow', '-s', session, '--message', text], world)
 const list = async (session = 'sesn_1') =>
-  (await parley(['events', 'list', '-s', session, '--raw'])).out
-    .split('\n')
-    .filter((line) => line !== '')
-    .map((line) => JSON.parse(line))
+  parseLines((await parley(['events', 'list', '-s', session, '--raw'])).out)
 
 test.each([
   ['chat', 'x'],

@@ -7,6 +7,7 @@ import { createIdleClock } from '../harness/clock.ts'
 import {
   answering,
   message,
+  parseLines,
   type RunOptions,
   readJson,
   readText,
@@ -130,8 +131,7 @@ describe('O12: deadline of a follower if nothing reads stdout', () => {
       )
       expect(failure).toMatchObject({ ...stopped, resume: expect.arrayContaining(['run', '-s', 's1']) })
       expect(service.tasks).toBe(1)
-      const audit = readText(cwd, 'a').trimEnd().split('\n')
-      expect(audit.map((line) => JSON.parse(line).event)).toEqual(['sent', 'accepted'])
+      expect(parseLines(readText(cwd, 'a')).map(({ event }) => event)).toEqual(['sent', 'accepted'])
       expect(readJson(cwd, 'r')).toMatchObject({ exit: 15, kind: 'stopped' })
     },
   )

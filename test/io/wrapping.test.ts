@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { answering, run, temporaryFolder } from '../harness/run.ts'
+import { answering, createInterrupt, run, temporaryFolder } from '../harness/run.ts'
 
 const columns = 44
 const terminal = { tty: ['stdout', 'stderr'] as ('stdout' | 'stderr')[], columns, env: { NO_COLOR: '1' } }
@@ -46,20 +46,14 @@ test("V69: parley indents each line of the service's message, so that only parle
 })
 
 test('V69: parley wraps the message that it prints after a signal', async () => {
-  let signal: (exit: number) => string = () => ''
+  const { onSignal, interrupt } = createInterrupt()
   const batch = ['chat', '--batch', '-', '--results', 'r.ndjson', '--resume']
   const text = await new Promise<string>((resolve) => {
-    void run(batch, {
-      ...terminal,
-      stdin: '"x"\n',
-      exchange() {
-        resolve(signal(143))
-        return new Promise(() => {})
-      },
-      onSignal(act) {
-        signal = act
-      },
-    })
+    const exchange = () => {
+      resolve(interrupt(143))
+      return new Promise<never>(() => {})
+    }
+    void run(batch, { ...terminal, stdin: '"x"\n', exchange, onSignal })
   })
   expect(joined(text)).toMatch(/^parley: interrupted: .*; to resume: the same command with --resume\n$/)
   for (const line of text.split('\n')) expect(line.length).toBeLessThanOrEqual(columns)

@@ -4,7 +4,7 @@ import { Ajv2020 } from 'ajv/dist/2020.js'
 import { describe, expect, test } from 'vitest'
 import { parse } from 'yaml'
 import { readTopicBlocks } from '../cli/pages.ts'
-import { message } from '../harness/run.ts'
+import { message, parseLines } from '../harness/run.ts'
 import { response, serve } from '../harness/server.ts'
 import schema from './job.schema.json' with { type: 'json' }
 import { createJob, type GitHubJob, type Job, type JobCache, runGitHubJob, serveEmulator } from './job.ts'
@@ -25,12 +25,7 @@ const count = 25
 const prompts = Array.from({ length: count }, (_, at) => `"prompt ${at + 1}"\n`).join('')
 const indexes = Array.from({ length: count }, (_, at) => at + 1)
 
-const read = (job: Job, name: string): { index: number }[] =>
-  job
-    .read(name)
-    .trimEnd()
-    .split('\n')
-    .map((line) => JSON.parse(line))
+const read = (job: Job, name: string): { index: number }[] => parseLines(job.read(name))
 
 /** Starts a gateway that records the numbers of the requested prompts. */
 async function startGateway() {

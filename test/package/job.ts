@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { onTestFinished } from 'vitest'
 import manifest from '../../package.json' with { type: 'json' }
 import { childEnvironment } from '../harness/environment.ts'
-import { binary, start } from '../harness/process.ts'
+import { binary, startEmulator } from '../harness/process.ts'
 import { temporaryFolder } from '../harness/run.ts'
 
 interface Ended {
@@ -93,16 +93,9 @@ export function createJob(variables: Record<string, string> = {}): Job {
 
 /** Starts the emulator and returns the variables of a job that uses it. */
 export async function serveEmulator(): Promise<Record<string, string>> {
-  const { child } = start(['serve', '-q'])
+  const { child, env } = await startEmulator(['-q'])
   onTestFinished(() => void child.kill())
-  const line = await new Promise<string>((resolve) => child.stdout?.once('data', resolve))
-  const { baseUrl, agentsUrl, accessToken, apiKey } = JSON.parse(line.toString())
-  return {
-    PARLEY_BASE_URL: baseUrl,
-    PARLEY_ACCESS_TOKEN: accessToken,
-    PARLEY_AGENTS_URL: agentsUrl,
-    PARLEY_API_KEY: apiKey,
-  }
+  return env
 }
 
 /** Replaces `${{ … }}` by its value, as a GitHub runner does. */

@@ -1,15 +1,13 @@
 import { execFileSync } from 'node:child_process'
-import { once } from 'node:events'
 import { chmodSync, cpSync, existsSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
 import { delimiter, dirname, join } from 'node:path'
-import type { Readable } from 'node:stream'
 import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest'
 import manifest from '../../package.json' with { type: 'json' }
 import { topics } from '../../src/cli/topics.ts'
 import { meetsRequirement } from '../harness/needs.ts'
 import { installNode } from '../harness/node.ts'
 import { npm, pack } from '../harness/npm.ts'
-import { execute, start } from '../harness/process.ts'
+import { execute, type StartedEmulator, startEmulator } from '../harness/process.ts'
 import { message, readJson, readText, temporaryFolder } from '../harness/run.ts'
 import { envFor, response, serve } from '../harness/server.ts'
 import { runAtTerminal } from '../harness/typing.ts'
@@ -147,13 +145,12 @@ describe.each(versions)('packed package on Node %s', (version) => {
     XDG_CACHE_HOME: cache,
     LOCALAPPDATA: cache,
   }
-  let emulator: ReturnType<typeof start>
+  let emulator: StartedEmulator
 
   beforeAll(async () => {
-    emulator = start(['serve', '-q', '--access-token', 't', '--api-key', 'k'], { program, cwd, env })
-    const [line] = await once(emulator.child.stdout as Readable, 'data')
-    const { baseUrl, agentsUrl } = JSON.parse(line)
-    Object.assign(env, { PARLEY_BASE_URL: baseUrl, PARLEY_AGENTS_URL: agentsUrl })
+    const argv = ['-q', '--access-token', 't', '--api-key', 'k']
+    emulator = await startEmulator(argv, { program, cwd, env })
+    Object.assign(env, emulator.env)
   })
   afterAll(() => void emulator.child.kill())
 

@@ -110,9 +110,7 @@ describe('config set stores a value, config get prints it, and config unset remo
     ['chatModel', '', 'must not be empty'],
   ])('config set rejects %s %j without saving it', async (key, value, expectedText) => {
     const { env } = world({ profiles: {} })
-    const ended = await run(['config', 'set', key, value], { env })
-    expect(ended).toMatchObject({ code: 2, out: '' })
-    expect(ended.err).toContain(expectedText)
+    expect(await run(['config', 'set', key, value], { env })).toMatchObject(rejected(2, expectedText))
   })
 
   test.each([

@@ -1,11 +1,13 @@
 import { Writable } from 'node:stream'
 import { describe, expect, test } from 'vitest'
-import { answering, message, readText, run, temporaryFolder } from '../../harness/run.ts'
+import { messageStop, textDelta } from '../../faults/answers.ts'
+import { answering, message, readText, rejected, run, temporaryFolder } from '../../harness/run.ts'
 import { withoutColours } from './print.ts'
 
 const source = '# Title\n\n- **bold** and `code`\n\n|a|b|\n|-|-|\n|1|2|'
 const laidOut = 'Title\n\n• bold and code\n\na │ b\n──┼──\n1 │ 2\n'
 const exchange = answering(message(source))
+const eventStream = { headers: { 'content-type': 'text/event-stream' } }
 const onTerminal = { exchange, tty: ['stdout' as const], columns: 80 }
 
 describe('Markdown answer', () => {
@@ -37,12 +39,8 @@ describe('Markdown answer', () => {
   })
 
   test('chat --stream prints each word of a Markdown answer before the next word arrives', async () => {
-    const events = ['| a | b |\n', '|-|-|\n', '| 1 | 2 |\n\n', 'one **two', ' three**', ' four', ' five']
-      .map((text) => ({ type: 'content_block_delta', index: 0, delta: { type: 'text_delta', text } }))
-      .map((delta) => `event: content_block_delta\ndata: ${JSON.stringify(delta)}\n\n`)
-    const stop = 'event: message_stop\ndata: {"type":"message_stop"}\n\n'
-    const headers = { 'content-type': 'text/event-stream' }
-    const streamed = answering([...events, stop], { headers })
+    const texts = ['| a | b |\n', '|-|-|\n', '| 1 | 2 |\n\n', 'one **two', ' three**', ' four', ' five']
+    const streamed = answering([...texts.map(textDelta), messageStop], eventStream)
     const written: string[] = []
     const stdout = new Writable({
       write(chunk: Buffer, _, done) {
@@ -68,16 +66,14 @@ describe('Markdown answer', () => {
   })
 
   test.each([['--raw'], ['-o', 'file']])('chat exits with 2 for --markdown with %s', async (...flags) => {
-    const { code, err, requests } = await run(['chat', 'hi', '--markdown', ...flags], { exchange })
-    expect({ code, requests }).toEqual({ code: 2, requests: [] })
-    expect(err).toContain('--markdown')
+    expect(await run(['chat', 'hi', '--markdown', ...flags], { exchange })).toMatchObject(
+      rejected(2, '--markdown'),
+    )
   })
 
   test('chat --stream lays out the unfinished Markdown block of a stream that is cut off', async () => {
-    const delta = (text: string) =>
-      `event: content_block_delta\ndata: ${JSON.stringify({ type: 'content_block_delta', index: 0, delta: { type: 'text_delta', text } })}\n\n`
-    const body = ['**one', ' two\n\n|a|b|\n', '|-|-|\n|1|', '2'].map(delta)
-    const broken = answering(body, { headers: { 'content-type': 'text/event-stream' } })
+    const body = ['**one', ' two\n\n|a|b|\n', '|-|-|\n|1|', '2'].map(textDelta)
+    const broken = answering(body, eventStream)
     const { code, out } = await run(['chat', 'hi', '--stream'], { ...onTerminal, exchange: broken })
     expect(code).toBe(8)
     expect(withoutColours(out)).toBe('**one two\n\na │ b\n──┼──\n1 │ 2\n')
