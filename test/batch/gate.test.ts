@@ -264,6 +264,7 @@ describe('the gate decides the next step of a batch', () => {
     failed?: number
     getMaxFailed?: number
     deadline?: number
+    now?: number
   }
   const state = ({
     tokens = 0,
@@ -288,136 +289,94 @@ describe('the gate decides the next step of a batch', () => {
   })
   const wait = (until: number) => ({ do: 'wait', until })
   const forOthers = wait(Infinity)
-  const finish = {
-    do: 'finish',
-    because: expect.objectContaining({
-      kind: 'stopped',
-      message: 'the answers used 10 tokens, and --max-total-tokens is 10',
-    }),
-  }
+  const start = { do: 'start', line: first }
+  const startRefused = { do: 'start', line: refused }
+  const end = { do: 'end' }
+  const cancel = { do: 'cancel' }
+  const message = 'the answers used 10 tokens, and --max-total-tokens is 10'
+  const finish = { do: 'finish', because: expect.objectContaining({ kind: 'stopped', message }) }
+  const spent = { tokens: 10, maxTokens: 10 }
 
-  test.each<[name: string, Changes, now: number, expected: object]>([
-    ['starts a line that is ready if the concurrency allows it', {}, 0, { do: 'start', line: first }],
-    [
-      'starts a refused line again before other lines',
-      { waitingForRetry: [refused] },
-      0,
-      { do: 'start', line: refused },
-    ],
-    ['waits if as many requests run as the concurrency allows', { gate: inFlight(2) }, 0, forOthers],
-    ['waits if the next line is not read yet', { next: 'awaited' }, 0, forOthers],
+  test.each<[name: string, Changes, expected: object]>([
+    ['starts a line that is ready if the concurrency allows it', {}, start],
+    ['starts a refused line again before other lines', { waitingForRetry: [refused] }, startRefused],
+    ['waits if as many requests run as the concurrency allows', { gate: inFlight(2) }, forOthers],
+    ['waits if the next line is not read yet', { next: 'awaited' }, forOthers],
     [
       'starts a refused line again if the next line is not read yet',
       { next: 'awaited', waitingForRetry: [refused] },
-      0,
-      { do: 'start', line: refused },
+      startRefused,
     ],
-    ['waits for the end of a pause', { gate: pausedTo5000 }, 4999, wait(5000)],
-    ['starts a line when a pause ends', { gate: pausedTo5000 }, 5000, { do: 'start', line: first }],
-    ['starts a line if a pause ended long ago', { gate: pausedTo5000 }, 9000, { do: 'start', line: first }],
+    ['waits for the end of a pause', { gate: pausedTo5000, now: 4999 }, wait(5000)],
+    ['starts a line when a pause ends', { gate: pausedTo5000, now: 5000 }, start],
+    ['starts a line if a pause ended long ago', { gate: pausedTo5000, now: 9000 }, start],
     [
       'waits for a running request if all slots are in use during a pause',
-      { gate: inFlight(1, pausedTo5000) },
-      4000,
+      { gate: inFlight(1, pausedTo5000), now: 4000 },
       forOthers,
     ],
     [
       'waits for running requests if a pause is active and no line is left',
-      { gate: inFlight(1, pausedTo5000), next: 'none' },
-      4000,
+      { gate: inFlight(1, pausedTo5000), next: 'none', now: 4000 },
       forOthers,
     ],
-    ['waits for running requests if no line is left', { gate: inFlight(1), next: 'none' }, 0, forOthers],
-    ['ends if no line is left', { next: 'none' }, 0, { do: 'end' }],
+    ['waits for running requests if no line is left', { gate: inFlight(1), next: 'none' }, forOthers],
+    ['ends if no line is left', { next: 'none' }, end],
     [
       'starts a refused line again if no other line is left',
       { next: 'none', waitingForRetry: [refused] },
-      0,
-      { do: 'start', line: refused },
+      startRefused,
     ],
-    ['starts no more lines if its answers reach the token limit', { tokens: 10, maxTokens: 10 }, 0, finish],
+    ['starts no more lines if its answers reach the token limit', spent, finish],
     [
       'starts no more lines if the token limit is reached in a pause',
-      { tokens: 10, maxTokens: 10, gate: pausedTo5000 },
-      4000,
+      { ...spent, gate: pausedTo5000, now: 4000 },
       finish,
     ],
-    [
-      'waits for the next line although the token limit is reached',
-      { tokens: 10, maxTokens: 10, next: 'awaited' },
-      0,
-      forOthers,
-    ],
-    [
-      'ends without a failure if its last answer reaches the token limit',
-      { tokens: 10, maxTokens: 10, next: 'none' },
-      0,
-      { do: 'end' },
-    ],
-    [
-      'starts a line just below the token limit',
-      { tokens: 9, maxTokens: 10 },
-      0,
-      { do: 'start', line: first },
-    ],
+    ['waits for the next line although the token limit is reached', { ...spent, next: 'awaited' }, forOthers],
+    ['ends without a failure if its last answer reaches the token limit', { ...spent, next: 'none' }, end],
+    ['starts a line just below the token limit', { ...spent, tokens: 9 }, start],
     [
       'starts a line if exactly the maximum number of lines has failed',
       { failed: 3, getMaxFailed: 3 },
-      0,
-      { do: 'start', line: first },
+      start,
     ],
-    ['starts no more lines if too many lines failed', { failed: 4, getMaxFailed: 3 }, 0, { do: 'finish' }],
+    ['starts no more lines if too many lines failed', { failed: 4, getMaxFailed: 3 }, { do: 'finish' }],
     [
       'starts no more lines if too many lines failed during the wait for a silent pipe',
       { failed: 1, getMaxFailed: 0, next: 'awaited' },
-      0,
       { do: 'finish' },
     ],
-    [
-      'ends if too many lines failed and no line is left',
-      { failed: 1, getMaxFailed: 0, next: 'none' },
-      0,
-      { do: 'end' },
-    ],
+    ['ends if too many lines failed and no line is left', { failed: 1, getMaxFailed: 0, next: 'none' }, end],
     [
       'that starts no more lines waits for running requests',
       { phase: 'finishing', gate: inFlight(1) },
-      0,
       forOthers,
     ],
     [
       'that starts no more lines ends if no request is running',
       { phase: 'finishing', waitingForRetry: [refused] },
-      0,
-      { do: 'end' },
+      end,
     ],
-    ['cancels its requests at the deadline', { deadline: 7000 }, 7000, { do: 'cancel' }],
+    ['cancels its requests at the deadline', { deadline: 7000, now: 7000 }, cancel],
     [
       'cancels its requests if the deadline passes in a pause',
-      { deadline: 4000, gate: pausedTo5000 },
-      4000,
-      { do: 'cancel' },
+      { deadline: 4000, gate: pausedTo5000, now: 4000 },
+      cancel,
     ],
     [
       'that starts no more lines cancels its requests at the deadline',
-      { deadline: 7000, phase: 'finishing', gate: inFlight(1) },
-      7000,
-      { do: 'cancel' },
+      { deadline: 7000, phase: 'finishing', gate: inFlight(1), now: 7000 },
+      cancel,
     ],
-    [
-      'ends if the deadline passes after the last line',
-      { deadline: 7000, next: 'none' },
-      7000,
-      { do: 'end' },
-    ],
+    ['ends if the deadline passes after the last line', { deadline: 7000, next: 'none', now: 7000 }, end],
     [
       'waits for the result of a cancelled request',
-      { deadline: 7000, phase: 'cancelled', gate: inFlight(1) },
-      7000,
+      { deadline: 7000, phase: 'cancelled', gate: inFlight(1), now: 7000 },
       forOthers,
     ],
-    ['starts a line just before the deadline', { deadline: 7000 }, 6999, { do: 'start', line: first }],
-  ])('a batch %s', (_, changes, now, expected) => {
+    ['starts a line just before the deadline', { deadline: 7000, now: 6999 }, start],
+  ])('a batch %s', (_, { now = 0, ...changes }, expected) => {
     expect(decideBatchStep(state(changes), now)).toEqual(expected)
   })
 })
@@ -469,20 +428,15 @@ describe('outage of the service during a batch', () => {
     failing(recordRequestEnd(recordRequestStart(gate)), index, { now: gate.pause.until })
   const hasOutage = (gate: RequestGate) => gate.outage !== undefined
 
-  test.each<[what: string, slots: number, failedLines: number[], isOutage: boolean]>([
-    [
-      'detects an outage after as many failed lines in a row as run at once',
-      8,
-      [1, 2, 3, 4, 5, 6, 7, 8],
-      true,
-    ],
-    ['detects no outage if fewer lines in a row fail than run at once', 8, [1, 2, 3, 4, 5, 6, 7], false],
-    ['detects an outage after four failed lines in a row with a concurrency of two', 2, [1, 2, 3, 4], true],
-    ['detects no outage after three failed lines in a row with a concurrency of two', 2, [1, 2, 3], false],
-    ['detects no outage if the same three lines fail twice', 4, [1, 2, 3, 3, 2, 1], false],
-    ['detects an outage if four different lines fail, some of them twice', 4, [1, 2, 2, 1, 3, 4], true],
-  ])('a batch %s', (_, slots, failedLines, isOutage) => {
-    expect(hasOutage(afterFailures(slots, ...failedLines))).toBe(isOutage)
+  test.each<[what: string, slots: number, failedLines: number[]]>([
+    ['an outage after as many failed lines in a row as run at once', 8, [1, 2, 3, 4, 5, 6, 7, 8]],
+    ['no outage if fewer lines in a row fail than run at once', 8, [1, 2, 3, 4, 5, 6, 7]],
+    ['an outage after four failed lines in a row with a concurrency of two', 2, [1, 2, 3, 4]],
+    ['no outage after three failed lines in a row with a concurrency of two', 2, [1, 2, 3]],
+    ['no outage if the same three lines fail twice', 4, [1, 2, 3, 3, 2, 1]],
+    ['an outage if four different lines fail, some of them twice', 4, [1, 2, 2, 1, 3, 4]],
+  ])('a batch detects %s', (what, slots, failedLines) => {
+    expect(hasOutage(afterFailures(slots, ...failedLines))).toBe(what.startsWith('an outage'))
   })
 
   test.each([
