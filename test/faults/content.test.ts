@@ -16,14 +16,12 @@ testNetworkFaults('R: parley reads odd response content', [
     name: 'R11: parley exits with 8 and prints the content type and the title of a login page with status 200',
     script: respondWith(response(page, '200 OK', type('text/html'))),
     code: 8,
-    reqs: 1,
     err: ['text/html', 'Please log in'],
   },
   ...forChatAndSend({
     name: 'R12: parley exits with 8 on HTML with the content type of JSON',
     script: json(page),
     code: 8,
-    reqs: 1,
   }),
   {
     name: 'R13: parley chat reads JSON without a content type',
@@ -33,13 +31,11 @@ testNetworkFaults('R: parley reads odd response content', [
     },
     code: 0,
     out: 'hi\n',
-    reqs: 1,
   },
   {
     name: 'R14: parley chat exits with 8 on an empty body',
     script: json(''),
     code: 8,
-    reqs: 1,
     err: ['the answer is empty'],
   },
   ...forChatAndSend({
@@ -47,7 +43,6 @@ testNetworkFaults('R: parley reads odd response content', [
     script: respondWith(response(page.replace('Please log in', 'Bad gateway'), '502 Bad', type('text/html'))),
     flags: ['--retries', '0'],
     code: 7,
-    reqs: 1,
     err: [/answered 502 Bad\n(.*\n)? {2}the service says: Bad gateway\n$/],
   }),
   ...(
@@ -74,7 +69,6 @@ testNetworkFaults('R: parley reads odd response content', [
       name: `R16: parley ${rule}`,
       script: respondWith(response(body, '400 Bad Request')),
       code: 4,
-      reqs: 1,
       err: [message],
     }),
   ),
@@ -85,7 +79,6 @@ testNetworkFaults('R: parley reads odd response content', [
     ),
     code: 0,
     out: '\ufffd\n',
-    reqs: 1,
     err: ['parley: some bytes of the answer are not UTF-8, and became \ufffd'],
   },
   {
@@ -94,7 +87,6 @@ testNetworkFaults('R: parley reads odd response content', [
       response(Buffer.from(message('é€'), 'utf16le'), '200 OK', type('application/json; charset=utf-16')),
     ),
     code: 8,
-    reqs: 1,
     err: ['the answer', 'is saved as'],
   },
   {
@@ -103,7 +95,6 @@ testNetworkFaults('R: parley reads odd response content', [
     script: json(quoted([0x61, 0xff])),
     code: 0,
     out: 'a\ufffd\n',
-    reqs: 1,
     err: ['parley: some bytes of the answer are not UTF-8, and became \ufffd'],
   },
   {
@@ -112,7 +103,6 @@ testNetworkFaults('R: parley reads odd response content', [
     script: json(quoted([0x61, 0xff])),
     code: 0,
     out: quoted([0x61, 0xff]),
-    reqs: 1,
     err: [/^$/],
   },
   {
@@ -120,7 +110,6 @@ testNetworkFaults('R: parley reads odd response content', [
     script: json(quoted([...Buffer.from('a\\ud800b')])),
     code: 0,
     out: 'a\ufffdb\n',
-    reqs: 1,
   },
   {
     name: 'R23: parley --raw prints large numbers and duplicate keys of a response unchanged',
@@ -128,34 +117,29 @@ testNetworkFaults('R: parley reads odd response content', [
     script: json(odd),
     code: 0,
     out: odd,
-    reqs: 1,
   },
   {
     name: 'R24: parley reads __proto__ and constructor in a response as ordinary keys',
     script: json(odd),
     code: 0,
     out: 'a\n',
-    reqs: 1,
   },
   {
     name: 'R26: parley chat skips a byte order mark before the JSON of a response',
     script: json(`\ufeff${message('hi')}`),
     code: 0,
     out: 'hi\n',
-    reqs: 1,
   },
   ...forChatAndSend({
     name: 'R27: parley exits with 8 if text follows the JSON of a response',
     script: json('{"content":[],"data":[]} x'),
     code: 8,
-    reqs: 1,
   }),
   ...['{"choices":[]}', '{"content":[{"type":"text","text":5}]}'].map(
     (body): FaultRow => ({
       name: `R28: parley exits with 8 on a JSON response of an unknown format: ${body}`,
       script: json(body),
       code: 8,
-      reqs: 1,
     }),
   ),
 ])

@@ -16,7 +16,6 @@ testFaults('P: parley reads durations and yes-or-no settings', [
       argv: [...chatArgv, ...flags.split(' ')],
       script: () => {},
       code: 10,
-      reqs: 1,
       minSeconds: 1.45,
     }),
   ),

@@ -16,11 +16,10 @@ const half = hi.slice(0, 40)
 const cutAt = formatHead('200 OK', `content-length: ${hi.length}`) + half
 const halfReceipt = `${formatHead('200 OK', 'content-length: 200')}{"data":[{"id":"sevt_1"`
 const accepted = 'the event was accepted'
-const cut = { code: 8, reqs: 1, err: ['the answer broke off'] } satisfies Partial<FaultRow>
+const cut = { code: 8, err: ['the answer broke off'] } satisfies Partial<FaultRow>
 const cutReceipt = {
   argv: sendArgv,
   code: 8,
-  reqs: 1,
   err: [accepted, 'do not send it again'],
 } satisfies Partial<FaultRow>
 const open = formatHead('200 OK', 'connection: close')
@@ -62,7 +61,6 @@ testNetworkFaults('R: parley detects incomplete and invalid responses', [
     name: 'R04: parley exits with 8 on an invalid chunk size and does not print its bytes',
     script: respondWith(`${formatHead('200 OK', 'transfer-encoding: chunked')}zz\r\n::set-env secret\r\n`),
     code: 8,
-    reqs: 1,
     err: [/^(?!.*set-env)/s],
   }),
   {
@@ -74,7 +72,6 @@ testNetworkFaults('R: parley detects incomplete and invalid responses', [
     name: 'R07: parley chat exits with 8 if the body is longer than its Content-Length',
     script: respondWith(`${formatHead('200 OK', 'content-length: 40')}${hi}`),
     code: 8,
-    reqs: 1,
   },
   {
     ...cutReceipt,
@@ -85,26 +82,22 @@ testNetworkFaults('R: parley detects incomplete and invalid responses', [
     name: 'R09: parley exits with 8 on a response of control characters instead of HTTP',
     script: respondAndClose('\x1b]0;evil\x07\n::add-mask::x\n'),
     code: 8,
-    reqs: 1,
   }),
   ...forChatAndSend({
     name: 'R10: parley exits with 8 on response headers of 20 KB',
     script: respondWith(response('{}', '200 OK', [`x-long: ${'x'.repeat(20_000)}`])),
     code: 8,
-    reqs: 1,
     err: ['its headers are too long'],
   }),
   ...forChatAndSend({
     name: 'R10: parley exits with 8 on a NUL in a header',
     script: respondWith(response('{}', '200 OK', ['x: a\0b'])),
     code: 8,
-    reqs: 1,
   }),
   ...forChatAndSend({
     name: 'R10: parley exits with 8 on header lines that end with LF instead of CRLF',
     script: respondWith(response('{"content":"ok","data":[]}').toString().replaceAll('\r\n', '\n')),
     code: 8,
-    reqs: 1,
     err: ['is not valid HTTP/1.1'],
   }),
   ...forChatAndSend({
@@ -113,7 +106,6 @@ testNetworkFaults('R: parley detects incomplete and invalid responses', [
       `${formatHead('200 OK', 'content-length: 5', 'transfer-encoding: chunked')}2\r\n{}\r\n0\r\n\r\n`,
     ),
     code: 8,
-    reqs: 1,
   }),
   {
     name: 'R37: parley prints a whole megabyte to a slow reader although the server has closed the connection',
@@ -121,7 +113,6 @@ testNetworkFaults('R: parley detects incomplete and invalid responses', [
     script: respondAndClose(open + message('x'.repeat(2 ** 20))),
     code: 0,
     out: `${'x'.repeat(2 ** 20)}\n`,
-    reqs: 1,
   },
   {
     name: 'R39: parley ignores an unrequested second response and reads the response to its retry',
@@ -138,13 +129,11 @@ testNetworkFaults('R: parley detects incomplete and invalid responses', [
     name: 'R65: parley accepts two equal Content-Length headers',
     script: respondWith(response('{"content":"ok","data":[]}', '200 OK', ['Content-Length: 26'])),
     code: 0,
-    reqs: 1,
   }),
   ...forChatAndSend({
     name: 'R66: parley exits with 8 on two different Content-Length headers',
     script: respondWith(response('{"content":"ok","data":[]}', '200 OK', ['Content-Length: 9'])),
     code: 8,
-    reqs: 1,
     err: ['the body does not match Content-Length'],
   }),
   ...['100', '100 Continue', '103 Early Hints'].flatMap((status) =>
@@ -156,7 +145,6 @@ testNetworkFaults('R: parley detects incomplete and invalid responses', [
         setTimeout(() => socket.write(`${interim.slice(5)}${response('{"content":"ok","data":[]}')}`), 100)
       },
       code: 0,
-      reqs: 1,
     }),
   ),
   {
@@ -164,7 +152,6 @@ testNetworkFaults('R: parley detects incomplete and invalid responses', [
     argv: [...chatArgv, '--timeout', '3'],
     script: respondWith('HTTP/1.1 100 Continue\r\n\r\n'),
     code: 10,
-    reqs: 1,
     err: ['no byte arrived for 3 s'],
   },
   {
@@ -178,7 +165,6 @@ testNetworkFaults('R: parley detects incomplete and invalid responses', [
       }
     },
     code: 4,
-    reqs: 1,
     err: ['the service says: no'],
   },
 ])

@@ -172,7 +172,6 @@ testFaults('P: parley combines stdin with words and deadlines', [
     shell: '(sleep 2; echo hi) | parley chat --deadline 5',
     script: () => {},
     code: 10,
-    reqs: 1,
     err: ['the deadline passed'],
     minSeconds: 4.9,
   },

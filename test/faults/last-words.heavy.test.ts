@@ -48,7 +48,6 @@ testFaultsOnce('G: parley reports after SIGINT whether something was sent', [
     name: 'G21: parley prints only "interrupted" if SIGINT ends the wait for a list',
     argv: ['events', 'list'],
     script: () => {},
-    reqs: 1,
   },
   {
     ...endsBySigint('out', `: the session continues; ${followCommand("-s 'a b'")}`),
@@ -88,14 +87,12 @@ testFaultsOnce('G: parley reports after SIGINT whether something was sent', [
     name: 'G26: parley reports that nothing was sent if SIGINT ends events send --follow before it sends the event',
     argv: [...sendArgv, '--follow'],
     script: () => {},
-    reqs: 1,
   },
   {
     ...endsBySigint('request', `: ${mayBeAccepted}`),
     name: 'G27: parley reports that the event may have been accepted if SIGINT arrives during the response',
     argv: sendArgv,
     script: (socket) => void socket.write('HTTP/1.1 200 OK\r\ncontent-length: 99\r\n\r\n{"da'),
-    reqs: 1,
   },
   ...(
     [
@@ -109,7 +106,6 @@ testFaultsOnce('G: parley reports after SIGINT whether something was sent', [
       name: `G33: parley ${argv[0]} --errors json prints a JSON error with sent and retry fields if SIGINT ends the run`,
       argv: [...argv, '--errors', 'json'],
       script: () => {},
-      reqs: 1,
       err: [
         new RegExp(
           `^\\{"error":\\{"format":1,"kind":"signal","exit":130,"message":"interrupted: [^"]+",${JSON.stringify(fields).slice(1)}\\}\n$`,
@@ -131,7 +127,6 @@ testFaultsOnce('G: parley reports after SIGINT whether something was sent', [
     name: 'G29: parley escapes control characters of file names in the message after SIGINT',
     argv: [...streamArgv, '-o', 'a\x1b[31m.txt', '--thread', 't\x1b[31m\n::x'],
     script: respondWith(sseHead + textDelta('begun')),
-    reqs: 1,
     files: ['cwd/a\x1b[31m.txt.part'],
   },
 ])

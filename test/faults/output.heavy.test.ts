@@ -51,7 +51,6 @@ testFaultsOnce('O: parley saves or prints each answer if an output fails', [
     }),
     code: 0,
     out: 'line 0\n0\n',
-    reqs: 1,
     err: [/^$/],
     // Waits even after the command has ended, so the row fails if parley does not close the connection.
     during: async () => {
@@ -64,14 +63,12 @@ testFaultsOnce('O: parley saves or prints each answer if an output fails', [
     script: respondWith(okResponse),
     code: 0,
     out: '0\n',
-    reqs: 1,
   },
   {
     name: 'O03: parley reports that the event was accepted if stdout is full',
     shell: 'parley events send hi > /dev/full',
     script: respondWith(sendResponse),
     code: 11,
-    reqs: 1,
     err: ['stdout: no space left', 'the event was accepted, only the output failed'],
   },
   {
@@ -80,7 +77,6 @@ testFaultsOnce('O: parley saves or prints each answer if an output fails', [
     script: respondWith(okResponse),
     code: 0,
     out: `11\n${okOutput.trim()}`,
-    reqs: 1,
     err: ['stdout: no space left on the disk; the received data is saved as '],
   },
   ...['chat', 'chat --stream'].map(
@@ -91,7 +87,6 @@ testFaultsOnce('O: parley saves or prints each answer if an output fails', [
       code: 0,
       out: `11\n${5 * 2 ** 20}\n`,
       err: ['is saved as '],
-      reqs: 1,
     }),
   ),
   {
@@ -100,7 +95,6 @@ testFaultsOnce('O: parley saves or prints each answer if an output fails', [
     script: respondWith(response(megabyte)),
     code: 0,
     out: '1048576\n',
-    reqs: 1,
     err: ['no space left on the disk; the received data is saved as '],
   },
   {
@@ -108,7 +102,6 @@ testFaultsOnce('O: parley saves or prints each answer if an output fails', [
     shell: '(ulimit -f 1; parley chat hi -o answer)',
     script: respondWith(response(megabyte)),
     code: 11,
-    reqs: 1,
     err: [
       'answer: the file would exceed the size limit (ulimit -f shows the limit); the received data could not be',
     ],
@@ -119,7 +112,6 @@ testFaultsOnce('O: parley saves or prints each answer if an output fails', [
     script: respondWith(response(message('x'.repeat(100_000)))),
     code: 0,
     out: '11\n100010\n',
-    reqs: 1,
     err: ['parley: stdout: no space left on the disk; the received data is saved as ', '  to resume: '],
   },
   ...['> small/r', '-o small/r'].map(
@@ -129,7 +121,6 @@ testFaultsOnce('O: parley saves or prints each answer if an output fails', [
       script: respondWith(response('x'.repeat(100_000))),
       code: 0,
       out: (out) => /^11\n\d+\n$/.test(out.toString()),
-      reqs: 1,
       err: ['no space left on the disk; '],
       check({ ending }) {
         const [, first] = /the received data from byte (\d+) on is saved as /.exec(ending.err) ?? []
@@ -153,7 +144,6 @@ testFaultsOnce('O: parley saves or prints each answer if an output fails', [
       shell: `parley chat hi -v 2> ${target}`,
       script: respondWith(response('{}', '400 Bad')),
       code: 4,
-      reqs: 1,
     },
   ]),
   {
@@ -162,7 +152,6 @@ testFaultsOnce('O: parley saves or prints each answer if an output fails', [
     script: respondAndClose(sseHead + textDelta('so far')),
     code: 0,
     out: (out) => out.toString().startsWith('so far\nparley: the stream ended early'),
-    reqs: 1,
   },
   {
     name: 'O06: parley chat exits with 11 and saves the answer if stdout is closed',
@@ -170,7 +159,6 @@ testFaultsOnce('O: parley saves or prints each answer if an output fails', [
     script: respondWith(okResponse),
     code: 11,
     err: ['stdout: it was closed when parley started; the received data is saved as '],
-    reqs: 1,
   },
   {
     name: 'O06: parley events run exits with 11 and sends nothing if stdout is closed',
@@ -197,7 +185,6 @@ testFaultsOnce('G: parley ends by signals', [
     argv: streamArgv,
     script: respondWith(sseHead + textDelta('begun')),
     out: 'begun\n',
-    reqs: 1,
   },
   {
     ...endsBySigint('out', 'the answer was cut off'),
@@ -207,7 +194,6 @@ testFaultsOnce('G: parley ends by signals', [
     signal: { name: 'SIGHUP', at: 'out' },
     code: 'SIGHUP',
     out: 'begun\n',
-    reqs: 1,
   },
   {
     ...endsBySigint('request', 'the request was sent; it may have been carried out'),
@@ -215,7 +201,6 @@ testFaultsOnce('G: parley ends by signals', [
     signal: { name: 'SIGINT', at: 'request', again: true },
     script: () => {},
     err: [],
-    reqs: 1,
   },
   {
     name: 'G01: SIGINT ends parley and the shell loop that runs parley',
@@ -223,7 +208,6 @@ testFaultsOnce('G: parley ends by signals', [
     script: () => {},
     signal: { name: 'SIGINT', at: 'request', toGroup: true },
     code: 'SIGINT',
-    reqs: 1,
     err: ['interrupted'],
   },
   {
@@ -237,7 +221,6 @@ testFaultsOnce('G: parley ends by signals', [
     },
     files: ['cwd/requested'],
     code: 130,
-    reqs: 1,
     err: ['interrupted'],
   },
   {
@@ -253,7 +236,6 @@ testFaultsOnce('G: parley ends by signals', [
     shell: 'set -o pipefail; parley chat hi | tee copy',
     script: respondWith(response('{}', '402 Pay')),
     code: 5,
-    reqs: 1,
     files: ['cwd/copy'],
   },
 ])

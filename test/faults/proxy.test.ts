@@ -211,7 +211,6 @@ const rows = await Promise.all([
     argv: [...sendArgv, '--cacert', certificate.path],
     script: (socket) => void socket.destroy(),
     code: 10,
-    reqs: 1,
     err: ['may have been accepted'],
   }),
   makeProxyRow({

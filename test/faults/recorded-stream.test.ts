@@ -21,7 +21,7 @@ const head = (type: string) => `HTTP/1.1 200 OK\r\ncontent-type: ${type}\r\nconn
 const jsonHead = head('application/json')
 const lines = (...values: unknown[]) => values.map((value) => `${JSON.stringify(value)}\n`).join('')
 
-const whole = { argv: streamArgv, code: 0, reqs: 1, out: 'so far\n' } satisfies Partial<FaultRow>
+const whole = { argv: streamArgv, code: 0, out: 'so far\n' } satisfies Partial<FaultRow>
 const failed = <T extends Partial<FaultRow>>(row: T) => ({ ...unfinishedStream, ...row })
 const cancelled = { error: { code: 499, message: 'The operation was cancelled.', status: 'CANCELLED' } }
 const expectedErr = ['the stream ended with an error', 'the service says: The operation was cancelled.']

@@ -49,7 +49,7 @@ export interface FaultRow extends Partial<LaunchOptions> {
   out?: string | Uint8Array | ((out: Buffer) => boolean)
   /** Texts and patterns that stderr must contain. */
   err?: (string | RegExp)[]
-  /** Number of complete requests (default 0) and of connections (default: one per request). */
+  /** Number of complete requests (default: one if there is a script), and of connections (one per request). */
   reqs?: number
   conns?: number
   /** Files that remain in the folders `home`, `cwd` and `tmp` of the run. Default: none. */
@@ -170,7 +170,8 @@ interface Proof {
   either?: string
 }
 
-async function prove(row: FaultRow): Promise<Proof> {
+async function prove(given: FaultRow): Promise<Proof> {
+  const row = { ...given, reqs: countRequests(given) }
   for (const fault of listFaultSources(row))
     if (await fails(removeFault(row, fault))) return { verdict: 'bites', fault }
   if (row.either !== undefined) return { verdict: 'either', either: row.either }
@@ -321,7 +322,9 @@ async function interrupt(
 
 /** Checks the expectations of the row, and the rules that README.md gives for all rows. */
 function checkResult(row: FaultRow, ending: CommandResult, server: ScriptedServer): void {
-  const { code, reqs = 0, conns = reqs, out = '', files = [] } = row
+  const { code, out = '', files = [] } = row
+  const reqs = countRequests(row)
+  const conns = row.conns ?? reqs
   const isExpected =
     typeof out === 'function' ? out(ending.out) : ending.out.equals(Buffer.from(out as string))
   const shown = ending.out.subarray(0, 2000).toString()
@@ -343,6 +346,8 @@ function checkResult(row: FaultRow, ending: CommandResult, server: ScriptedServe
     for (const text of texts) expect(text).not.toContain(canary)
   }
 }
+
+const countRequests = ({ script, reqs = script ? 1 : 0 }: FaultRow) => reqs
 
 /** Returns whether a file is an answer that parley saved. Such a file need not be in `files`. */
 const isSavedAnswer = (name: string) => /^tmp\/parley-[\w-]{36}\.(json|txt)$/.test(name)
@@ -375,7 +380,6 @@ export const chatSuccess = {
   script: respondWith(okResponse),
   code: 0,
   out: okOutput,
-  reqs: 1,
 } satisfies Partial<FaultRow>
 
 /** Fields of a row in which the service accepts an event and `events send` prints its response. */
@@ -383,7 +387,6 @@ export const sendSuccess = {
   script: respondWith(sendResponse),
   code: 0,
   out: sendOutput,
-  reqs: 1,
 } satisfies Partial<FaultRow>
 
 /** Expected result of wrong arguments or input: nothing is sent. */
@@ -393,7 +396,6 @@ export const usageError = { code: 2, err: ['parley: '] } satisfies Partial<Fault
 export const unfinishedStream = {
   argv: streamArgv,
   code: 8,
-  reqs: 1,
   out: 'so far\n',
   err: ['the stream ended early'],
 } satisfies Partial<FaultRow>

@@ -14,7 +14,7 @@ import { type FaultRow, streamArgv, testNetworkFaults, unfinishedStream } from '
 
 const chunkedHead = 'HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n'
 const broken = { ...unfinishedStream, err: ['the answer broke off'] } satisfies Partial<FaultRow>
-const whole = { argv: streamArgv, code: 0, reqs: 1, out: 'so far\n' } satisfies Partial<FaultRow>
+const whole = { argv: streamArgv, code: 0, out: 'so far\n' } satisfies Partial<FaultRow>
 const started = sseHead + textDelta('so far')
 
 testNetworkFaults('E: parley reads text streams', [

@@ -42,7 +42,6 @@ testFaultsOnce('V: parley prints readable output on a terminal', [
         expect(out.includes('\x1b[36m')).toBe(isColored)
         return true
       },
-      reqs: 1,
     }),
   ),
   ...['', 'KITTY_WINDOW_ID=1'].flatMap((env) =>

@@ -20,7 +20,6 @@ testFaultsOnce('V: parley escapes remote text on a terminal', [
       script: respondWith(response(message(raw))),
       code: 0,
       out: `${shown.replaceAll('\n', '\r\n')}\r\n`,
-      reqs: 1,
       files: ['cwd/err'],
     },
     {
@@ -29,7 +28,6 @@ testFaultsOnce('V: parley escapes remote text on a terminal', [
       script: respondWith(sseHead + [...raw].map(textDelta).join('') + messageStop),
       code: 0,
       out: `${shown.replaceAll('\n', '\r\n')}\r\n`,
-      reqs: 1,
       files: ['cwd/err'],
     },
     {
@@ -37,7 +35,6 @@ testFaultsOnce('V: parley escapes remote text on a terminal', [
       script: respondWith(response(message(raw))),
       code: 0,
       out: `${raw}\n`,
-      reqs: 1,
     },
   ]),
   ...forChatAndSend({
@@ -50,7 +47,6 @@ testFaultsOnce('V: parley escapes remote text on a terminal', [
         ),
       ),
     code: 3,
-    reqs: 1,
     err: ['answered 401 No', 'request id: a\\u009bb\n'],
   }),
   ...forChatAndSend({
@@ -64,7 +60,6 @@ testFaultsOnce('V: parley escapes remote text on a terminal', [
         ),
       ),
     code: 6,
-    reqs: 1,
     err: [/^(?!.*secretword)/s, /^< x-a: /m],
   }),
   {
@@ -73,7 +68,6 @@ testFaultsOnce('V: parley escapes remote text on a terminal', [
     script: respondWith(response('{"content":[],"x":"\u009b\u007f\u202e"}')),
     code: 0,
     out: '{"content":[],"x":"\\u009b\\u007f\\u202e"}\r\n',
-    reqs: 1,
     files: ['cwd/err'],
   },
   {
@@ -92,7 +86,6 @@ testFaultsOnce('V: parley escapes remote text on a terminal', [
     script: respondWith(sseHead + textDelta('half a line')),
     code: 130,
     out: 'half a line\r\nparley: interrupted: the answer was cut off\r\n',
-    reqs: 1,
   },
   {
     name: 'V61: parley prints times in the time zone of TZ on a terminal',
@@ -102,7 +95,6 @@ testFaultsOnce('V: parley escapes remote text on a terminal', [
     ),
     code: 0,
     out: 'ID  TYPE  TIME      TEXT\r\n2026-01-01 (UTC-03:30)\r\ne   t     16:04:56  x\r\n',
-    reqs: 1,
     files: ['cwd/err'],
   },
 ])

@@ -29,11 +29,11 @@ const row = (
 
 testFaultsOnce('G: parley ends by a signal on a terminal that accepts no output', [
   ...['SIGTERM', 'SIGINT', 'SIGHUP'].flatMap((signal) => [
-    row('G10', 'full', signal, 'chat hi --stream', { script: sendMuch, reqs: 1 }),
-    row('G10', 'stopped', signal, 'chat hi --stream', { script: sendMuch, reqs: 1 }),
+    row('G10', 'full', signal, 'chat hi --stream', { script: sendMuch }),
+    row('G10', 'stopped', signal, 'chat hi --stream', { script: sendMuch }),
   ]),
-  row('G11', 'stopped', 'SIGTERM', 'chat hi --stream', { script: respondWith(sseHead), reqs: 1 }),
-  row('G11', 'stopped', 'SIGTERM', 'chat hi', { script: () => {}, reqs: 1 }),
+  row('G11', 'stopped', 'SIGTERM', 'chat hi --stream', { script: respondWith(sseHead) }),
+  row('G11', 'stopped', 'SIGTERM', 'chat hi', { script: () => {} }),
   ...['chat --help', 'chat --no-such-flag', 'config init', 'config set accessToken'].map((words) =>
     row('G12', 'stopped', 'SIGTERM', words),
   ),
