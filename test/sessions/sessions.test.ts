@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { createEmulator } from '../../src/emulator/emulator.ts'
 import { CliError } from '../../src/errors.ts'
+import type { StdStream } from '../../src/io/output.ts'
 import type { Exchange } from '../../src/wire/exchange.ts'
 import { createIdleClock } from '../harness/clock.ts'
 import { answering, run, temporaryFolder } from '../harness/run.ts'
@@ -162,19 +163,15 @@ test('sessions create sends the body of -i unchanged except for the fields of it
   expect(requests[0]?.text).toBe('{ "agent": "b", "x": 1.10, "environment_id":"e" }')
 })
 
+const emptyMessage = '{"agent":"a","environment_id":"e","initial_events":[{"type":"user.message"}]}'
 test.each([
   ['a missing agent and environment', [], '{}', 'give --agent ID and --environment ID'],
   ['a list as a body', ['-i', '-'], '[]', 'stdin: must be an object'],
+  ['an initial event without content', ['-i', '-'], emptyMessage, 'initial_events[0].content'],
   [
-    'an initial event without content',
+    'empty ids',
     ['-i', '-'],
-    '{"agent":"a","environment_id":"e","initial_events":[{"type":"user.message"}]}',
-    'initial_events[0].content',
-  ],
-  [
-    'empty required ids in -i',
-    ['-i', '-'],
-    '{"agent":{"type":"agent","id":""},"environment_id":""}',
+    '{"agent":{"id":""},"environment_id":""}',
     'give --agent ID and --environment ID',
   ],
 ])('sessions create exits with 2 and sends nothing for %s', async (_, argv, stdin, said) => {
@@ -183,33 +180,21 @@ test.each([
   expect(ended.err).toContain(said)
 })
 
+const create = ['sessions', 'create', '--agent', 'a', '--environment', 'e']
+
 describe('sessions create if stdout fails', () => {
-  const argv = ['sessions', 'create', '--agent', 'a', '--environment', 'e']
   const closed = { ...createFailingStdout(0), isClosed: true }
 
-  test.each([
-    ['the disk is full', createFailingStdout(0, 'ENOSPC'), [], 'no space left on the disk'],
-    [
-      'the disk is full, with --raw',
-      createFailingStdout(0, 'ENOSPC'),
-      ['--raw'],
-      'no space left on the disk',
-    ],
+  const createFull = () => createFailingStdout(0, 'ENOSPC')
+  test.each<[string, StdStream, string[], string]>([
+    ['the disk is full', createFull(), [], 'no space left on the disk'],
+    ['the disk is full, with --raw', createFull(), ['--raw'], 'no space left on the disk'],
     ['stdout was closed from the start', closed, [], 'it was closed when parley started'],
-    [
-      'nobody reads stdout before the deadline',
-      createFailingStdout(0),
-      ['--deadline', '5'],
-      'the deadline passed before',
-    ],
+    ['nobody reads stdout', createFailingStdout(0), ['--deadline', '5'], 'the deadline passed before'],
   ])('sessions create exits with 11 and prints the id on stderr if %s', async (_, stdout, flags, why) => {
     const cwd = temporaryFolder()
-    const ended = await run([...argv, ...flags, '--report', 'r'], {
-      cwd,
-      exchange: answerInOrder(first),
-      stdout,
-      timers: createIdleClock(),
-    })
+    const world = { cwd, exchange: answerInOrder(first), stdout, timers: createIdleClock() }
+    const ended = await run([...create, ...flags, '--report', 'r'], world)
     expect(ended.code).toBe(11)
     expect(ended.err).toContain(`parley: stdout: ${why}`)
     expect(ended.err).toContain('\n  the session sesn_1 was created, only the output failed\n')
@@ -219,7 +204,6 @@ describe('sessions create if stdout fails', () => {
 })
 
 describe('sessions create if the body does not end after the session', () => {
-  const argv = ['sessions', 'create', '--agent', 'a', '--environment', 'e']
   const whole = JSON.stringify(first)
   const respondWith = (chunks: string[], end: 'cut' | 'open'): Exchange => {
     async function* body() {
@@ -234,22 +218,22 @@ describe('sessions create if the body does not end after the session', () => {
     ['is cut after the complete JSON', [whole.slice(0, 20), whole.slice(20)], 'cut'],
     ['stays open after the complete JSON', [whole], 'open'],
   ])('sessions create prints the id if the response %s', async (_, chunks, end) => {
-    const ended = await run(argv, { exchange: respondWith(chunks, end) })
+    const ended = await run(create, { exchange: respondWith(chunks, end) })
     expect(ended).toMatchObject({ code: 0, out: 'sesn_1\n', err: '' })
   })
 
   test('sessions create --raw prints the id of the new session on stderr if the response is cut', async () => {
     const world = { exchange: respondWith([whole], 'cut') }
-    const ended = await run([...argv, '--raw'], world)
+    const ended = await run([...create, '--raw'], world)
     expect(ended).toMatchObject({ code: 8, out: '' })
     expect(ended.err).toBe('parley: the answer broke off\n  the session sesn_1 was created\n')
-    const { err } = await run([...argv, '--raw', '--errors', 'json'], world)
+    const { err } = await run([...create, '--raw', '--errors', 'json'], world)
     expect(JSON.parse(err).error).toMatchObject({ session: 'sesn_1', sent: 'yes', retry: 'never' })
   })
 
   test('sessions create exits with 8 if the response is a web page that contains a session object', async () => {
     const page = '<script>x={"id":"sesn_1"}</script>'
-    const ended = await run(argv, { exchange: respondWith([page], 'cut') })
+    const ended = await run(create, { exchange: respondWith([page], 'cut') })
     expect(ended).toMatchObject({ code: 8, out: '' })
     expect(ended.err).toContain('the session may have been created')
   })
@@ -260,7 +244,7 @@ test.each<[string, ReturnType<typeof answering>, number]>([
   ['a status 500', answering('{}', { status: 500 }), 7],
 ])('after %s, sessions create prints that the session may have been created', async (_, exchange, code) => {
   const beta = ['--beta', 'files-api-2025-04-14']
-  const argv = ['sessions', 'create', '--agent', 'a', '--environment', 'e', ...beta]
+  const argv = [...create, ...beta]
   const ended = await run(argv, { exchange })
   expect([ended.code, ended.out, ended.requests.length]).toEqual([code, '', 1])
   expect(ended.err).toContain(

@@ -73,47 +73,22 @@ const endings = fc.constantFrom<Ending>(
   { open: 0, code: 13, last: () => ({ type: 'session.deleted' }) },
 )
 
-/** Actions of the agent between a message and the end of the turn. */
-const doings = fc.array(
-  fc.constantFrom(
-    'says',
-    'says as a string',
-    'says in a thread',
-    'thinks',
-    'uses a tool',
-    'uses a tool in a thread',
-    'uses two tools without a question',
-    'runs a workflow',
-    'is rescheduled',
-    'fails',
-    'is new',
-  ),
-  { maxLength: 4 },
-)
-type Doing = (typeof doings extends fc.Arbitrary<infer T> ? T : never)[number]
-
 /**
- * Returns the events of an action. The text of a message is its id, so that a printed line identifies the
- * event.
+ * Events of each action of the agent between a message and the end of the turn. The text of a message is its
+ * id, so that a printed line identifies the event.
  */
-function act(doing: Doing, id: string): Event[] {
-  if (doing === 'says') return [{ id, type: 'agent.message', content: [{ type: 'text', text: id }] }]
-  if (doing === 'says as a string') return [{ id, type: 'agent.message', content: id }]
-  if (doing === 'says in a thread')
-    return [{ id, type: 'agent.message', session_thread_id: 'th1', content: [{ type: 'text', text: id }] }]
-  if (doing === 'thinks') return [{ id, type: 'agent.thinking' }]
-  if (doing === 'is rescheduled') return [{ id, type: 'session.status_rescheduled' }]
-  if (doing === 'fails')
-    return [{ id, type: 'session.error', error: { message: 'once', retry_status: { type: 'retrying' } } }]
-  if (doing === 'uses two tools without a question') {
-    const ids = [id, `${id}b`]
-    const allowed = { name: 'bash', input: {}, evaluated_permission: 'allow' }
-    return [
-      ...ids.map((use) => ({ id: use, type: 'agent.tool_use', ...allowed })),
-      ...ids.map((use) => ({ id: `${use}r`, type: 'agent.tool_result', tool_use_id: use, content: 'out' })),
-    ]
-  }
-  if (doing === 'uses a tool in a thread') {
+const actions = {
+  says: (id) => [{ id, type: 'agent.message', content: [{ type: 'text', text: id }] }],
+  'says as a string': (id) => [{ id, type: 'agent.message', content: id }],
+  'says in a thread': (id) => [
+    { id, type: 'agent.message', session_thread_id: 'th1', content: [{ type: 'text', text: id }] },
+  ],
+  thinks: (id) => [{ id, type: 'agent.thinking' }],
+  'uses a tool': (id) => [
+    { id, type: 'agent.tool_use', name: 'bash', input: { command: 'ls' } },
+    { id: `${id}r`, type: 'agent.tool_result', tool_use_id: id, content: [{ type: 'text', text: 'out' }] },
+  ],
+  'uses a tool in a thread'(id) {
     const thread = { session_thread_id: `${id}th` }
     const waits = { stop_reason: { type: 'requires_action', event_ids: [id] } }
     return [
@@ -122,28 +97,39 @@ function act(doing: Doing, id: string): Event[] {
       { id: `${id}w`, type: 'session.thread_status_idle', ...thread, ...waits },
       { id: `${id}t`, type: 'session.thread_status_terminated', ...thread },
     ]
-  }
-  if (doing === 'runs a workflow') {
+  },
+  'uses two tools without a question'(id) {
+    const ids = [id, `${id}b`]
+    const allowed = { name: 'bash', input: {}, evaluated_permission: 'allow' }
+    return [
+      ...ids.map((use) => ({ id: use, type: 'agent.tool_use', ...allowed })),
+      ...ids.map((use) => ({ id: `${use}r`, type: 'agent.tool_result', tool_use_id: use, content: 'out' })),
+    ]
+  },
+  'runs a workflow'(id) {
     const run = { workflow_run_id: `${id}run` }
     return [
       { id, type: 'workflow_run.created', ...run },
       { id: `${id}i`, ...idle({ stop_reason: { type: 'end_turn' } }) },
       { id: `${id}e`, type: 'workflow_run.status_ended', ...run, result: { type: 'completed' } },
     ]
-  }
-  if (doing === 'is new') return [{ id, type: 'brand.new', [`__proto__`]: 1, id_of: 'nothing' }]
-  return [
-    { id, type: 'agent.tool_use', name: 'bash', input: { command: 'ls' } },
-    { id: `${id}r`, type: 'agent.tool_result', tool_use_id: id, content: [{ type: 'text', text: 'out' }] },
-  ]
-}
+  },
+  'is rescheduled': (id) => [{ id, type: 'session.status_rescheduled' }],
+  fails: (id) => [
+    { id, type: 'session.error', error: { message: 'once', retry_status: { type: 'retrying' } } },
+  ],
+  'is new': (id) => [{ id, type: 'brand.new', [`__proto__`]: 1, id_of: 'nothing' }],
+} satisfies Record<string, (id: string) => Event[]>
+type Doing = keyof typeof actions
+
+const doings = fc.array(fc.constantFrom(...(Object.keys(actions) as Doing[])), { maxLength: 4 })
 
 /** Returns a turn from the agent's first action to the idle event. */
 function toTurn(name: string, list: readonly Doing[], { open, last }: Ending): Event[] {
   const uses = Array.from({ length: open }, (_, i) => `${name}u${i}`)
   return [
     { id: `${name}run`, type: 'session.status_running' },
-    ...list.flatMap((doing, i) => act(doing, `${name}e${i}`)),
+    ...list.flatMap((doing, i) => actions[doing](`${name}e${i}`)),
     ...uses.map((id): Event => ({ id, type: 'agent.tool_use', name: 'bash', input: {} })),
     { id: `${name}end`, ...last(uses) },
   ]

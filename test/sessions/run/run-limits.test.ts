@@ -115,15 +115,25 @@ describe('events run that reaches a limit', () => {
     expect(service.listAuditEvents().filter((event) => event === 'interrupt')).toHaveLength(1)
   })
 
-  test.each<[string, PostRule, number]>([
-    ['does not repeat an interrupt without a response', { fault: 'reset' }, 1],
-    ['repeats an interrupt after a 429', { fault: { status: 429 } }, 2],
-    ['does not repeat an interrupt after a 400', { fault: { status: 400 } }, 1],
-  ])('events run at its limit %s, and exits with 15', async (_, rule, count) => {
-    const service = open([request(200)], { posts: [firstInterrupt(rule)] })
-    const { code } = await service.runTask()
-    expect([code, service.countInterrupts()]).toEqual([15, count])
-  })
+  const working = [request(200)]
+  const waiting = [custom('t1'), used(200), waitsFor('t1')]
+  const notAccepted = /still waits for an answer to t1, because the service/
+  test.each<[string, ScriptEvents, PostRule, number, RegExp]>([
+    ['a lost response in a working session', working, { fault: 'reset' }, 1, /--max-total-tokens is 100;/],
+    ['a 429 in a working session', working, { fault: { status: 429 } }, 2, /--max-total-tokens is 100\n/],
+    ['a lost response in a waiting session', waiting, { fault: 'reset' }, 1, /not known whether it arrived/],
+    ['a 400 in a waiting session', waiting, { fault: { status: 400 } }, 1, notAccepted],
+    ['no idle event in a waiting session', waiting, { next: [] }, 1, /--max-total-tokens is 100\n/],
+  ])(
+    'events run at its limit repeats its interrupt only after a 429, and exits with 15: %s',
+    async (...row) => {
+      const [, work, rule, count, text] = row
+      const service = open(work, { posts: [firstInterrupt(rule)] })
+      const { code, err } = await service.runTask()
+      expect([code, service.countInterrupts()]).toEqual([15, count])
+      expect(err).toMatch(text)
+    },
+  )
 
   const limited = { status: 429, headers: { 'retry-after': '20' } }
 
@@ -277,25 +287,6 @@ describe('events run that reaches a limit', () => {
     const { err } = await service.run(['events', 'confirm', '-s', 's1', '--pending', '--allow'], world)
     expect(err).toContain('no tool use waits for an answer')
   })
-
-  test.each<[string, PostRule, number, string | RegExp]>([
-    [
-      'a refused interrupt',
-      { fault: { status: 400 } },
-      1,
-      /still waits for an answer to t1, because the service/,
-    ],
-    ['an interrupt without a response', { fault: 'reset' }, 1, /not known whether it arrived/],
-    ['an interrupt without an idle event after it', { next: [] }, 1, /--max-total-tokens is 100\n/],
-  ])(
-    'events run over its limit at a waiting session exits with 15 after %s',
-    async (_, rule, count, text) => {
-      const service = open([custom('t1'), used(200), waitsFor('t1')], { posts: [firstInterrupt(rule)] })
-      const { code, err } = await service.runTask()
-      expect([code, service.countInterrupts()]).toEqual([15, count])
-      expect(err).toMatch(text)
-    },
-  )
 
   test.each([
     ['during', 'to resume:', 'look-first'],
