@@ -244,26 +244,20 @@ describe('G34: events run and events confirm that end at the second of two promp
     return { code: ended.code, posted, said: said.trimStart(), err: screen.getText() }
   }
 
-  test('if stdin ends at the second of two prompts, events run sends the first answer, but not if a signal ends parley there', async () => {
-    const { code, posted, said, err } = await endAtSecond(['events', 'run', 'go'], false)
-    expect({ code, posted, said: said.replace(/ --after \w+$/m, '') }).toEqual({
-      code: 12,
-      posted: 2,
-      said: `parley: interrupted: the task was accepted; ${lost}; the session waits for an answer; to resume:\n  parley events run -s s1\n`,
-    })
-    expect(err).toContain('✗ bash denied: not today\n')
-    expect(err).not.toContain('was not sent')
-  })
-
-  test('if stdin ends at the second of two prompts, events confirm sends the first answer, but not if a signal ends parley there', async () => {
-    const { code, posted, said, err } = await endAtSecond(['events', 'confirm', '--pending'], true)
-    expect({ code, posted, said }).toEqual({
-      code: 12,
-      posted: 1,
-      said: `parley: interrupted: ${lost}\n`,
-    })
-    expect(err).not.toContain('was not sent')
-  })
+  const ofRun = `the task was accepted; ${lost}; the session waits for an answer; to resume:\n  parley events run -s s1`
+  test.each([
+    ['events run', ['events', 'run', 'go'], false, 2, ofRun],
+    ['events confirm', ['events', 'confirm', '--pending'], true, 1, lost],
+  ])(
+    'if stdin ends at the second of two prompts, %s sends the first answer, but not if a signal ends parley there',
+    async (_, argv, waits, posts, interrupted) => {
+      const { code, posted, said, err } = await endAtSecond(argv, waits)
+      expect([code, posted]).toEqual([12, posts])
+      expect(said.replace(/ --after \w+$/m, '')).toBe(`parley: interrupted: ${interrupted}\n`)
+      expect(err.includes('✗ bash denied: not today\n')).toBe(!waits)
+      expect(err).not.toContain('was not sent')
+    },
+  )
 })
 
 test('Q13: a reply of another client closes the open prompt, and replaces an answer that was not sent yet', async () => {

@@ -67,9 +67,6 @@ async function openWaiting() {
   return { session, follower, news }
 }
 
-/** Makes an event that only lists contain. */
-const _listed = (event: Event) => shown(event, { streamed: 'never' })
-
 describe("refresh of a followed session's state", () => {
   test('a refresh of the session state includes a streamed interrupt before the follower emits it', async () => {
     const { session, follower } = await openWaiting()

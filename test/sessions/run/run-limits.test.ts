@@ -66,7 +66,6 @@ function open(work: ScriptEvents, { posts = [], isQueued = false, ...script }: S
         ['events', 'run', 'Do it', '-s', 's1', '--no-stdin', '--report', 'report.json', ...flags],
         options,
       ),
-    report: () => service.lines('report.json')[0] as Record<string, unknown>,
     countInterrupts: () => service.posts.filter(([event]) => event?.type === 'user.interrupt').length,
     listAuditEvents: () => service.lines('a.ndjson').map(({ event }) => event),
   })
