@@ -35,13 +35,11 @@ export function saveReceived(
 ): SavedPart | undefined {
   // A failed write may have left only a part of the answer in the file, so the whole answer is written again.
   file?.discard()
-  if (isEmpty(content)) return undefined
+  const isEmpty = typeof content === 'string' ? content.trim() === '' : content.length === 0
+  if (isEmpty) return undefined
   const part = file?.savePart(content)
   return part?.name === undefined ? saveInTemporaryFolder(host, content, extension) : part
 }
-
-const isEmpty = (content: Uint8Array | string): boolean =>
-  typeof content === 'string' ? content.trim() === '' : content.length === 0
 
 /** Maximum size of an answer in a failure, because `--errors json` prints the failure as one line. */
 const maxBytesInFailure = 64 * 1024 * 1024

@@ -200,12 +200,9 @@ function createCallRules(
   { host, messages }: Context,
   call: TrackedCall,
   policy: Omit<RetryPolicy, 'deadlineMs'>,
-  {
-    deadline,
-    requireLock,
-    renewSecret,
-  }: { deadline: Deadline; renewSecret(): boolean } & Pick<RequestParts, 'requireLock'>,
+  limits: { deadline: Deadline; requireLock: RequestParts['requireLock']; renewSecret(): boolean },
 ): RetryRules {
+  const { deadline, requireLock, renewSecret } = limits
   let furthest: CliError | undefined
   let last: CliError | undefined
   let wasUnavailable = false

@@ -54,10 +54,7 @@ interface Route {
   meanwhile(): void
 }
 
-async function openRoute(
-  url: URL,
-  { proxy, extraCertificatesPem, signal, meanwhile }: Route,
-): Promise<Socket> {
+async function openRoute(url: URL, { proxy, extraCertificatesPem, signal, meanwhile }: Route) {
   const first = proxy?.url ?? url
   let trusting: Promise<SecureContext> | undefined
   const trust = () => {

@@ -22,10 +22,8 @@ export function createHttpExchange(given: ExchangeOptions): Exchange {
     new Promise((resolve, reject) => new Attempt(request, options, { onSent, resolve, reject }).start())
 }
 
-interface AttemptOptions extends ExchangeOptions {
-  /** True after a response to any request. The server then does not expect TLS. */
-  hasAnswered: boolean
-}
+/** `hasAnswered`: true after a response to any request. The server then does not expect TLS. */
+type AttemptOptions = ExchangeOptions & { hasAnswered: boolean }
 
 interface Callbacks {
   onSent: (() => void) | undefined

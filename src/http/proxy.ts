@@ -1,5 +1,6 @@
 import { BlockList, isIP, type Socket } from 'node:net'
 import { CliError } from '../errors.ts'
+import type { ProcessInfo } from '../io/paths.ts'
 import { findAddressProblem, isLoopbackHost } from '../wire/address.ts'
 import { waitForSocket } from './socket.ts'
 
@@ -10,13 +11,11 @@ export interface HttpProxy {
   variable: string
 }
 
-type Env = Readonly<Record<string, string | undefined>>
-
 /**
  * Returns the proxy that the environment sets for `url`, or `undefined` for a loopback address. Throws a
  * `CliError` that names the variable, and never the password, if the proxy is invalid.
  */
-export function findProxy(url: URL, env: Env): HttpProxy | undefined {
+export function findProxy(url: URL, env: ProcessInfo['env']): HttpProxy | undefined {
   if (isLoopbackHost(url.hostname)) return undefined
   const names = url.protocol === 'https:' ? ['HTTPS_PROXY', 'ALL_PROXY'] : ['HTTP_PROXY', 'ALL_PROXY']
   const variable = names.flatMap((name) => [name.toLowerCase(), name]).find((name) => env[name])

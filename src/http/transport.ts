@@ -66,11 +66,7 @@ async function createDemo(context: Context): Promise<Exchange> {
   }
 }
 
-async function createNetwork(
-  context: Context,
-  settings: ResolvedSettings,
-  isBatch: boolean,
-): Promise<Exchange> {
+async function createNetwork(context: Context, settings: ResolvedSettings, isBatch: boolean) {
   const { host, cleanups, messages } = context
   const { values } = settings
   const [{ createHttpExchange }, { createConnectionPool, loadUndiciClient }] = await Promise.all([
@@ -101,10 +97,7 @@ async function loadProxies(env: Host['env']) {
   return (url: URL) => findProxy(url, env)
 }
 
-async function readCertificates(
-  { input, host }: Context,
-  { values, origins }: ResolvedSettings,
-): Promise<string | undefined> {
+async function readCertificates({ input, host }: Context, { values, origins }: ResolvedSettings) {
   const { cacert } = values
   if (cacert === undefined) return undefined
   const own = Buffer.from(await input.readFile(cacert)).toString()

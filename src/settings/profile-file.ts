@@ -120,11 +120,7 @@ export const othersPermissionBits = 0o077
  * Returns `undefined` for a missing file. Prints a warning if others have access to the file. Throws a
  * `CliError` if the file belongs to another user or is not a regular file.
  */
-function readProtected(
-  path: string,
-  { uid }: ProcessInfo,
-  messages: Context['messages'],
-): Uint8Array | undefined {
+function readProtected(path: string, { uid }: ProcessInfo, messages: Context['messages']) {
   const file = openExisting(path)
   if (file === undefined) return undefined
   try {

@@ -85,17 +85,11 @@ function prepareProtected(path: string, info: ProcessInfo): void {
   if (stat && info.uid !== undefined && stat.uid !== info.uid) {
     throw createProfileFileError(path, `it belongs to another user (uid ${stat.uid}), so it is not changed`)
   }
-  if (!stat) protectFolder(folder, info)
-}
-
-/**
- * Sets the mode of parley's own folder. A folder of PARLEY_CONFIG_DIR may contain other files, so its mode
- * stays.
- */
-function protectFolder(folder: string, { uid, env }: ProcessInfo): void {
-  const stat = lstatIfExists(folder)
-  if (env.PARLEY_CONFIG_DIR || !stat?.isDirectory() || stat.uid !== uid) return
-  if ((stat.mode & othersPermissionBits) !== 0) chmodSync(folder, 0o700)
+  // A folder of PARLEY_CONFIG_DIR may contain other files, so its mode stays.
+  if (stat || info.env.PARLEY_CONFIG_DIR) return
+  const own = lstatIfExists(folder)
+  const isOpen = own?.isDirectory() && own.uid === info.uid && (own.mode & othersPermissionBits) !== 0
+  if (isOpen) chmodSync(folder, 0o700)
 }
 
 /** Creates the folders one by one, because Node's recursive mkdir never returns in places such as /proc. */

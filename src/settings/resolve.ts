@@ -137,12 +137,8 @@ export const formatNameAndValue = (name: string, value: string): string =>
 function parseValue({ setting, value, origin: { source, label } }: UncheckedSetting): unknown {
   const parsed = getSettingSchema(setting).safeParse(value)
   if (parsed.success) return parsed.data
-  const location = {
-    profile: `'${setting}' in ${label}`,
-    flag: formatNameAndValue(label, String(value)),
-    environment: label,
-    default: label,
-  }[source]
+  const given = source === 'flag' ? formatNameAndValue(label, String(value)) : label
+  const location = source === 'profile' ? `'${setting}' in ${label}` : given
   const isAddress = setting === 'baseUrl' || setting === 'agentsUrl'
   const kind = source === 'flag' && !isAddress ? 'usage' : 'credentials'
   throw new CliError(kind, `${location} ${parsed.error.issues[0]?.message}`)

@@ -18,17 +18,13 @@ export interface ImageDestination {
   save(bytes: Uint8Array, extension: string): Promise<string | undefined>
 }
 
-interface ImageDestinationOptions {
-  /** Value of `-o`: a file, a folder with a slash at its end, or `-`. */
-  output: string | undefined
-  /** For files in a folder. */
-  fileStem: string
-  replaces: boolean
-}
-
+/**
+ * `output` is the value of `-o`: a file, a folder with a slash at its end, or `-`. `fileStem` is for files in a
+ * folder.
+ */
 export async function openImageDestination(
   context: Context,
-  { output, fileStem, replaces }: ImageDestinationOptions,
+  { output, fileStem, replaces }: { output: string | undefined; fileStem: string; replaces: boolean },
 ): Promise<ImageDestination> {
   if (output === '') throw usageError('-o needs a file, a folder with a / at its end, or -')
   if (output === '-') return createStdoutDestination(context)

@@ -147,14 +147,11 @@ function printTexts({ messages }: Context, texts: string[]): void {
  * Returns a function that shows an image on a terminal that supports images. With `--preview`, also tries a
  * terminal that parley does not recognize.
  */
-function createPreview(
-  { host, output, messages }: Context,
-  isWanted: boolean | undefined,
-): (bytes: Uint8Array, extension: string) => Promise<void> {
+function createPreview({ host, output, messages }: Context, isWanted: boolean | undefined) {
   const protocol = output.isTerminal ? findPictureProtocol(host.env, isWanted) : undefined
   if (isWanted && !protocol) messages.note('--preview: stdout is not a terminal that shows pictures')
   if (isWanted === false || !protocol) return async () => {}
-  return async (bytes, extension) => {
+  return async (bytes: Uint8Array, extension: string) => {
     const problem = findPictureProblem(protocol, bytes, extension)
     if (problem === undefined) await output.write(renderPicture(protocol, bytes))
     else if (isWanted) messages.note(`--preview: this image is not shown: ${problem}`)
