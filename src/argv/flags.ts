@@ -56,15 +56,11 @@ export function parseAmount(value: string): string {
 
 export function toJsonNumber(value: string): string {
   const json = value.replace(/^(-?)\./, '$10.').replace(/^(-?\d+)\.(?!\d)/, '$1')
-  if (!isNumber.test(json)) throw new Error('not a number')
+  if (!/^-?(0|[1-9]\d*)(\.\d+)?([eE][+-]?\d+)?$/.test(json)) throw new Error('not a number')
   return json
 }
 
 export function toJsonInteger(value: string): string {
-  if (!isInteger.test(value)) throw new Error('not a whole number such as 0 or 800')
+  if (!/^(0|[1-9]\d*)$/.test(value)) throw new Error('not a whole number such as 0 or 800')
   return value
 }
-
-const isNumber = /^-?(0|[1-9]\d*)(\.\d+)?([eE][+-]?\d+)?$/
-
-const isInteger = /^(0|[1-9]\d*)$/

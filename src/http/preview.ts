@@ -4,7 +4,7 @@ import { usageError } from '../errors.ts'
 import { escapeControlsInJson, unsafeCharacters } from '../io/escape.ts'
 import { tryDecodeUtf8 } from '../io/file-content.ts'
 import { quoteForShell, quoteShellWord } from '../io/shell-quote.ts'
-import type { Secrets } from '../secrets.ts'
+import { isSecretHeader, type Secrets } from '../secrets.ts'
 import { demoProfileName } from '../settings/profiles.ts'
 import type { ResolvedSettings } from '../settings/resolve.ts'
 import { getSettingVariable } from '../settings/table.ts'
@@ -27,7 +27,7 @@ export async function previewRequest(
     const own =
       setting && settings.origins[setting]?.source !== 'environment' ? [getSettingVariable(setting)] : []
     const secretNames = Object.entries(request.headers)
-      .filter(([name, value]) => secrets.isSecretHeader(name, value))
+      .filter(([name, value]) => isSecretHeader(name, value) || secrets.redact(value) !== value)
       .map(([name]) => name)
     const variables = [...own, ...secretNames.map(variableFor)]
     if (settings.profile.name === demoProfileName)

@@ -97,10 +97,6 @@ export async function openAnswerOutput(context: Context, printing: AnswerPrintOp
     if (!writer.failure) raw.add(data)
   }
 
-  function requirePrinted(): void {
-    if (writer.failure) throw writer.failure
-  }
-
   return {
     /** True after the first output, when the cursor may be inside a line that a spinner would erase. */
     hasOutput: () => hasOutput,
@@ -140,7 +136,7 @@ export async function openAnswerOutput(context: Context, printing: AnswerPrintOp
         hasBodyEnded = true
         decoder.end()
         if (hasOutput || file) await print()
-        requirePrinted()
+        if (writer.failure) throw writer.failure
         addAnswerToReport(context.reportData, summary)
         // `--raw` may print the body unchanged. The printed answer is then not damaged, even if its decoded
         // text is.
@@ -182,7 +178,7 @@ export async function openAnswerOutput(context: Context, printing: AnswerPrintOp
       if (text.isBlank) unprinted = []
       await print()
       await writer.attempt(() => shown.end())
-      requirePrinted()
+      if (writer.failure) throw writer.failure
       if (missing !== undefined) {
         printUsageLine(context, end.summary, showsUsage)
         // Without text, the body is saved only if it has other content.
