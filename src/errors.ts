@@ -168,6 +168,14 @@ export const hasErrorCode = (error: unknown, ...codes: string[]): boolean =>
 export const toFileFailure = (error: unknown, name: string): CliError =>
   error instanceof CliError ? error : new CliError('file', `${name}: ${describeFileError(error)}`)
 
+export async function convertFileErrors<T>(name: string, work: () => Promise<T>): Promise<T> {
+  try {
+    return await work()
+  } catch (error) {
+    throw toFileFailure(error, name)
+  }
+}
+
 const fileErrorTexts: Record<string, string> = {
   ENOENT: 'no such file or folder',
   EACCES: 'permission denied',

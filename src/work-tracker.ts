@@ -105,10 +105,8 @@ export class WorkTracker {
     }
     const after =
       this.#acceptedMessage !== undefined && running !== undefined ? `after that ${running}` : running
-    return {
-      consequence: joinTexts([this.#acceptedMessage, after, ...texts]) ?? this.#describeCalls(),
-      savedFiles,
-    }
+    const consequence = joinTexts([this.#acceptedMessage, after, ...texts]) ?? this.#describeCalls()
+    return { consequence, savedFiles }
   }
 
   #describeCalls(): string | undefined {

@@ -258,14 +258,11 @@ function addResponseDetails(
   head: FailureHeaders,
   response: { status: number; attempts: number },
 ): CliError {
-  const { errorIn, retryAfterSeconds, requestId } = failure.details
-  const known = {
-    retryAfterSeconds: head.retryAfterSeconds ?? retryAfterSeconds,
-    requestId: head.requestId ?? requestId,
-  }
-  const isErrorAnswer = errorIn === 'body'
+  const { details } = failure
+  const { retryAfterSeconds = details.retryAfterSeconds, requestId = details.requestId } = head
+  const isErrorAnswer = details.errorIn === 'body'
   const message = isErrorAnswer ? `the service answered ${response.status} with an error` : failure.message
-  return failure.with({ ...known, ...response }, message)
+  return failure.with({ retryAfterSeconds, requestId, ...response }, message)
 }
 
 export const describeRetry = ({ message }: CliError, waitMs: number): string =>

@@ -21,10 +21,7 @@ const idHeaders = ['request-id', 'x-request-id', 'x-amzn-requestid', 'x-goog-req
  * `undefined` for any other value. A date is compared with the header `Date`, because the local clock may
  * be wrong. If `Date` is missing or malformed, the date is compared with the local clock.
  */
-export function readRetryAfterSeconds(
-  headers: HttpResponse['headers'],
-  wallTimeMs: number,
-): number | undefined {
+export function readRetryAfterSeconds(headers: HttpResponse['headers'], wallTimeMs: number) {
   const { 'retry-after': value = '', 'retry-after-ms': milliseconds = '' } = headers
   if (/^\d+(\.\d+)?$/.test(milliseconds)) return toFinite(Number(milliseconds) / 1000)
   if (/^\d+$/.test(value)) return toFinite(Number(value))
@@ -56,7 +53,9 @@ export async function readErrorResponse(
 ): Promise<CliError> {
   const { status, statusText, headers } = response
   const bytes = await readErrorBytes(response, timers)
-  const body = parseJsonOrText(bytes)
+  const text = new TextDecoder().decode(bytes)
+  const value = tryParseJson(text)
+  const body = value === undefined ? text : value
   const problem = readErrorBody(body)
   // The address may have a user name and a password, which no message may show.
   const target = headers.location?.replace(/(?<![^/\\])[^/\\]*@/g, '')
@@ -85,10 +84,4 @@ async function readErrorBytes({ body, close }: HttpResponse, timers: Timers): Pr
     cancel()
   }
   return start.bytes()
-}
-
-function parseJsonOrText(bytes: Uint8Array): unknown {
-  const text = new TextDecoder().decode(bytes)
-  const value = tryParseJson(text)
-  return value === undefined ? text : value
 }

@@ -44,12 +44,8 @@ export function renderGithubAnnotation(
     toOneLine(message, 2000),
     ...problems.slice(0, maxShownProblems).map((each) => toOneLine(each)),
   ]
-  const text = [
-    ...lines,
-    consequence,
-    ...(resumeArguments ? formatResumeLines(resumeArguments) : []),
-    service,
-  ]
+  const resumeLines = resumeArguments ? formatResumeLines(resumeArguments) : []
+  const text = [...lines, consequence, ...resumeLines, service]
     .filter((line) => line !== undefined)
     .join('\n')
   const title = `${command}: ${kind} (exit ${exitCode})`.replace(/[%\r\n:,]/g, percentCode)

@@ -2,7 +2,7 @@ import { existsSync } from 'node:fs'
 import { buildRequestBody, type MessagePart } from '../../content/body.ts'
 import { saveAnswerAfterFailure } from '../../content/saved-answer.ts'
 import type { Context } from '../../context.ts'
-import { CliError, toFileFailure } from '../../errors.ts'
+import { CliError, convertFileErrors, toFileFailure } from '../../errors.ts'
 import { toOneLine } from '../../io/escape.ts'
 import { decodeUtf8 } from '../../io/file-content.ts'
 import { writeFileAtomically } from '../../io/file-output.ts'
@@ -43,9 +43,7 @@ export async function openConversation(context: Context, name: string) {
 
   let held: FileLock | undefined
   if (!flags.dryRun && !flags.curl) {
-    held = await acquireLock(target, { name, deadline, messages }).catch((error: unknown) => {
-      throw toFileFailure(error, name)
-    })
+    held = await convertFileErrors(name, () => acquireLock(target, { name, deadline, messages }))
     cleanups.add(held.release)
   }
   const requireLock = () => held?.requireHeld()

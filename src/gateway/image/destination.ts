@@ -1,7 +1,7 @@
 import { promises as fs, statSync } from 'node:fs'
 import { dirname, extname, join } from 'node:path'
 import type { Context } from '../../context.ts'
-import { CliError, hasErrorCode, toFileFailure, usageError } from '../../errors.ts'
+import { CliError, convertFileErrors, hasErrorCode, usageError } from '../../errors.ts'
 import { type FileOutput, openFileOutput, TemporaryFile, writeFileAtomically } from '../../io/file-output.ts'
 import { endsInSeparator, findOutputTarget, findReplaceProblem, toAbsolutePath } from '../../io/paths.ts'
 import { quoteForShell } from '../../io/shell-quote.ts'
@@ -145,13 +145,5 @@ async function retryWhileOutOfDescriptors<T>(timers: Timers, work: () => Promise
       if (retries === maxRetries || !hasErrorCode(error, 'EMFILE', 'ENFILE')) throw error
       await timers.wait(100)
     }
-  }
-}
-
-async function convertFileErrors<T>(name: string, work: () => Promise<T>): Promise<T> {
-  try {
-    return await work()
-  } catch (error) {
-    throw toFileFailure(error, name)
   }
 }

@@ -151,15 +151,10 @@ export class SessionRun implements SessionAccess, WorkHooks {
   #addCommand(error: CliError): CliError {
     if (this.taskState === 'unsent') return error
     const isAudited = this.audit.hasFile
-    const resume = this.createResumeCommand()
+    const resumeArguments = this.createResumeCommand()
     if (this.context.deadline.hasPassed && error.kind === 'not-sent') {
       const retry = isAudited ? 'later' : 'never'
-      return new CliError('stopped', error.message, {
-        sent: 'yes',
-        retry,
-        deadline: true,
-        resumeArguments: resume,
-      })
+      return new CliError('stopped', error.message, { sent: 'yes', retry, deadline: true, resumeArguments })
     }
     if (error.kind === 'stopped')
       return error.with({
@@ -171,35 +166,34 @@ export class SessionRun implements SessionAccess, WorkHooks {
               ? error.details.retry
               : 'never',
         consequence: undefined,
-        resumeArguments: error.details.resumeArguments ?? resume,
+        resumeArguments: error.details.resumeArguments ?? resumeArguments,
       })
     if (error.kind === 'waiting')
-      return error.with({ resumeArguments: resume, retry: isAudited ? 'later' : error.details.retry })
-    return this.taskState === 'accepted' ? this.#addResumeAfterTask(error, resume) : error
+      return error.with({ resumeArguments, retry: isAudited ? 'later' : error.details.retry })
+    return this.taskState === 'accepted' ? this.#addResumeAfterTask(error, resumeArguments) : error
   }
 
-  #addResumeAfterTask(error: CliError, resume: string[]): CliError {
+  #addResumeAfterTask(error: CliError, resumeArguments: string[]): CliError {
     const known = { sent: 'yes', retry: 'never' } as const
     const { inspectCommand } = this.plan.parts
     if (error.kind === 'unknown') return error.with({ retry: 'look-first' })
     if (error.kind === 'stuck') return error.with(known)
     const { pendingToolUseIds, retry = 'never' } = error.details
     // `pendingToolUseIds` means that the service refused a reply, which does not undo the task.
-    if (pendingToolUseIds)
-      return error.with({ ...known, consequence: taskAcceptedText, resumeArguments: resume })
-    if (error.kind === 'unexpected') return error.with({ ...known, resumeArguments: resume })
+    if (pendingToolUseIds) return error.with({ ...known, consequence: taskAcceptedText, resumeArguments })
+    if (error.kind === 'unexpected') return error.with({ ...known, resumeArguments })
     if (error.kind === 'file')
       return error.with({
         ...known,
         consequence: `${taskAcceptedText}; its events: ${inspectCommand}`,
-        resumeArguments: resume,
+        resumeArguments,
       })
     // With an audit file, the same command resumes the run, so a script may retry after a transient failure.
     const canRetryLater = this.audit.hasFile && retry !== 'never'
     const unfollowed = explainFollowFailure(error, {
       retry: canRetryLater ? 'later' : 'look-first',
       consequence: taskAcceptedText,
-      resumeArguments: resume,
+      resumeArguments,
     })
     // Before the run follows the session, the failure is about the response to the task. After the session
     // has stopped, it is about the answer. So its message then does not mention following.

@@ -20,12 +20,8 @@ export function readErrorBody(body: unknown): ErrorBody {
   const [type] = listNames(value)
   const requestId = findRequestId(value) ?? findRequestId(readField(value, 'error'))
   const error = readField(value, 'error')
-  return {
-    type,
-    message: addCode(readMessage(body), error),
-    retryAfterSeconds: readDelaySeconds(error),
-    requestId,
-  }
+  const retryAfterSeconds = readDelaySeconds(error)
+  return { type, message: addCode(readMessage(body), error), retryAfterSeconds, requestId }
 }
 
 /**
