@@ -87,8 +87,6 @@ export async function openResultsFile(
     cleanups.add(close)
     return { requireOwned, write, close }
   } catch (error) {
-    // Removes a new file only with the lock. Without the lock, another run may be using the file.
-    if (held && !isResumed) rmSync(path, { force: true })
     held?.release()
     file.close()
     throw toFileFailure(error, name)
