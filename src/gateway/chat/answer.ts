@@ -42,12 +42,9 @@ export type AnswerOutput = Awaited<ReturnType<typeof openAnswerOutput>>
  */
 export async function openAnswerOutput(context: Context, printing: AnswerPrintOptions) {
   const { file, isMarkdown, schema, isStreamed, requirement, returnsText, showsUsage } = printing
-  const {
-    flags,
-    cleanups,
-    host: { timers },
-  } = context
-  const isRaw = flags.raw ?? false
+  const { cleanups } = context
+  const { timers } = context.host
+  const { raw: isRaw = false } = context.flags
   const waiting = createSpinner(context)
   const output = file ?? waiting.wrapOutput(context.output)
   const raw = createRawPrinter(output)
@@ -73,12 +70,7 @@ export async function openAnswerOutput(context: Context, printing: AnswerPrintOp
       text.add(piece)
       if (!isRaw && !schema) unprinted.push(piece)
     },
-    raw: isRaw
-      ? (data: Uint8Array | string) => {
-          hasOutput = true
-          addRaw(data)
-        }
-      : undefined,
+    raw: isRaw ? addRaw : undefined,
   }
 
   function print(): Promise<void> {
@@ -93,6 +85,7 @@ export async function openAnswerOutput(context: Context, printing: AnswerPrintOp
   }
 
   function addRaw(data: Uint8Array | string): void {
+    hasOutput = true
     writer.queue(data)
     if (!writer.failure) raw.add(data)
   }
@@ -182,8 +175,7 @@ export async function openAnswerOutput(context: Context, printing: AnswerPrintOp
       if (missing !== undefined) {
         printUsageLine(context, end.summary, showsUsage)
         // Without text, the body is saved only if it has other content.
-        hasUnreadContent = end.otherContent.size > 0
-        if (!hasUnreadContent) received = undefined
+        if (end.otherContent.size === 0) received = undefined
         throw createResponseError(missing)
       }
       await file?.commit()
