@@ -29,13 +29,7 @@ export interface EmulatorOptions extends EmulatedSessionsOptions {
   answer?: string | undefined
 }
 
-interface Route {
-  name: EndpointName
-  endpoint: Endpoint
-  model: string
-  session: string
-  query: URLSearchParams
-}
+type Route = NonNullable<ReturnType<typeof findRoute>>
 
 interface Call extends Route {
   /** The fields of the body depend on the endpoint. */
@@ -103,7 +97,7 @@ const routes = (Object.entries(endpoints) as [EndpointName, Endpoint][]).map(([n
   pattern: new RegExp(`^${endpoint.path.replaceAll(/\{(\w+)\}/g, '(?<$1>(?:%[\\da-fA-F]{2}|[^/%])+?)')}$`),
 }))
 
-function findRoute(method: string, url: string): Route | undefined {
+function findRoute(method: string, url: string) {
   const { pathname, searchParams: query } = new URL(url)
   // Some clients percent-encode the colon in paths such as `models/NAME:ACTION`.
   const path = pathname.replaceAll(/%3a/gi, ':')

@@ -4,14 +4,6 @@ import { type EmulatedResponse, toErrorResponse } from './response.ts'
 
 export const faultKinds = ['reset', 'cut', 'stall', 'html'] as const
 
-interface Fault {
-  /** If omitted, the fault applies to every endpoint. */
-  endpoint?: string
-  /** Name of the fault, or the HTTP status of the response. */
-  kind: (typeof faultKinds)[number] | number
-  remainingRequests: number
-}
-
 const faultPattern = new RegExp(`^(?:([a-z]+):)?(${faultKinds.join('|')}|[45]\\d\\d)(?:x(0*[1-9]\\d*))?$`)
 
 const faultEndpointNames: Record<EndpointName, string> = {
@@ -53,7 +45,8 @@ export function createFaultSource(specs: readonly string[], now: () => number) {
   }
 }
 
-function parseFault(spec: string): Fault {
+/** `endpoint` is `undefined` for a fault of every endpoint. `kind` may be the HTTP status of the response. */
+function parseFault(spec: string) {
   const found = faultPattern.exec(spec.toLowerCase())
   const [, endpoint, kind, times] = found ?? []
   if (!found || (endpoint !== undefined && !allEndpointNames.includes(endpoint))) {

@@ -61,13 +61,8 @@ export function wrapLine(line: StyledLine, columns: number): StyledLine[] {
   return [...rows, row]
 }
 
-interface Word {
-  blanks: Span[]
-  word: Span[]
-}
-
-export function splitWords(line: StyledLine): Word[] {
-  const words: Word[] = []
+export function splitWords(line: StyledLine) {
+  const words: { blanks: Span[]; word: Span[] }[] = []
   let blanks: Span[] = []
   let word: Span[] = []
   const endWord = () => {

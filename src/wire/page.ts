@@ -13,20 +13,15 @@ export interface PageCursor {
   value: string
 }
 
-export interface ListPage {
-  data: unknown[]
-  /** Source text of each element of `data`, on one line. */
-  texts: string[]
-  /** True if the page has a field about a next page, even an empty field. */
-  hasNextField: boolean
-  /**
-   * Returns the parameter that requests the next page, or `undefined` after the last page. Throws a
-   * `CliError` if the service announces a next page without a cursor.
-   */
-  next(): PageCursor | undefined
-}
+export type ListPage = ReturnType<typeof readListPage>
 
-export function readListPage(text: string, listName: string): ListPage {
+/**
+ * Returns the list and, in `texts`, the source text of each element on one line. `hasNextField` is true if the
+ * page has a field about a next page, even an empty field. `next` returns the parameter that requests the next
+ * page, or `undefined` after the last page. `next` throws a `CliError` if the service announces a next page
+ * without a cursor.
+ */
+export function readListPage(text: string, listName: string) {
   let texts: string[] = []
   // `parseJson` would scan the text once more to check the nesting. `listJsonElements` already checks the
   // nesting.
@@ -36,19 +31,15 @@ export function readListPage(text: string, listName: string): ListPage {
     return value
   })
   if (isErrorEnvelope(page)) throw createErrorBodyFailure(page)
-  if (Array.isArray(page)) return { data: page, texts, hasNextField: false, next: () => undefined }
+  if (Array.isArray(page))
+    return { data: page as unknown[], texts, hasNextField: false, next: () => undefined }
   const fields: Record<string, unknown> = isObject(page) ? page : {}
   const { data } = fields
   if (data === undefined || data === null)
     throw createUnexpectedBodyFailure(page, `${listName} has no field 'data'`)
   if (!Array.isArray(data)) throw createResponseError(`${listName}: data must be a list`)
   const hasNextField = ['next_page', 'has_more'].some((mark) => Object.hasOwn(fields, mark))
-  return {
-    data,
-    texts,
-    hasNextField,
-    next: () => findNext(fields, data, listName),
-  }
+  return { data: data as unknown[], texts, hasNextField, next: () => findNext(fields, data, listName) }
 }
 
 function findNext(page: Record<string, unknown>, data: unknown[], listName: string): PageCursor | undefined {

@@ -1,5 +1,5 @@
 import { formatFieldPath } from '../../wire/json/parse.ts'
-import { readEventText, type SessionEvent } from '../../wire/sessions/session-event.ts'
+import { isToolUse, readEventText, type SessionEvent } from '../../wire/sessions/session-event.ts'
 import { estimateTokens, shortenQuote } from '../gateway.ts'
 import { createRandomId, type EmulatedResponse, toErrorResponse } from '../response.ts'
 import { createJsonSampleForPrompt } from '../sample.ts'
@@ -56,7 +56,6 @@ const doneText = 'The emulated agent is done.'
 /** A session accepts all events of a request. Its agent then reacts to all of them at once. */
 export class AgentSession extends EmulatedSession {
   #stored: Omit<StoredSession, 'id' | 'eventTexts'>
-  readonly #toolUses = new Map<string, SessionEvent>()
   readonly #schedule: (act: () => void) => void
 
   constructor(id: string, schedule: (act: () => void) => void) {
@@ -127,9 +126,12 @@ export class AgentSession extends EmulatedSession {
   }
 
   #addEvent(event: SessionEvent, text = JSON.stringify(event)): SessionEvent {
-    if (event.type.endsWith('tool_use')) this.#toolUses.set(event.id ?? '', event)
     this.publish({ event, text })
     return event
+  }
+
+  #findToolUse(id: string): SessionEvent | undefined {
+    return this.events.find(({ event }) => event.id === id && isToolUse(event))?.event
   }
 
   /**
@@ -153,7 +155,7 @@ export class AgentSession extends EmulatedSession {
       if (!form) continue
       const { field, uses } = form
       const id = readString(event[field])
-      const use = this.#toolUses.get(id)
+      const use = this.#findToolUse(id)
       if (!use) return refuse(400, [field], `${id} is not a tool use of ${this.id}`)
       if (!uses.includes(use.type)) return refuse(400, [field], `is an ${use.type}, not ${uses.join(' or ')}`)
       if (!all.some((waiting) => waiting.delete(id)))
@@ -326,7 +328,7 @@ export class AgentSession extends EmulatedSession {
   #applyReply(event: SessionEvent): void {
     const { agent } = this.#stored
     agent.finalMessage ??= doneText
-    const use = this.#toolUses.get(readString(event[toolReplyTypes.get(event.type)?.field ?? '']))
+    const use = this.#findToolUse(readString(event[toolReplyTypes.get(event.type)?.field ?? '']))
     if (!use) return
     const { session_thread_id: id } = use
     const thread = agent.threads.find((each) => each.id === id) ?? agent.threads[0]

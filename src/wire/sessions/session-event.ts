@@ -62,12 +62,7 @@ export function readStopDetails({ stop_details: details, stop_reason: reason }: 
  * Reads the error of a `session.error`, of a `workflow_run.error`, or of the result of a workflow run
  * (src/wire/README.md: public clients, 4 and 10).
  */
-export function readEventError(error: unknown): {
-  type?: string
-  message?: string
-  server?: string
-  isFinal: boolean
-} {
+export function readEventError(error: unknown) {
   const { type, mcp_server_name: server, retry_status: retry } = toFields(error)
   return {
     type: toNonEmptyText(type),
@@ -80,7 +75,7 @@ export function readEventError(error: unknown): {
 }
 
 /** Returns how a workflow run ended (src/wire/README.md: public clients, 10). */
-export function readWorkflowRunResult({ result }: SessionEvent): { type?: string; message?: string } {
+export function readWorkflowRunResult({ result }: SessionEvent) {
   if (typeof result === 'string') return { type: toNonEmptyText(result) }
   const { type, error } = toFields(result)
   return { type: toNonEmptyText(type), message: readEventError(error).message }
