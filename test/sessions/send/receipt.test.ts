@@ -178,6 +178,7 @@ test.each<[which: string, receipt: { id?: string; type: string }[], expected: ob
   ['sent events with the ids of the receipt', [first, second], [{ ...sent[0], id: 'e1' }, second]],
   ['events of the receipt if a type differs', [first, first], [first, first]],
   ['events of the receipt if it has one event less', [first], [first]],
+  ['events of the receipt if it has one event more', [first, second, first], [first, second, first]],
   ['events of the receipt if one has an id', [{ type: 'x' }, second], [{ type: 'x' }, second]],
   ['sent events if the receipt has none', [], sent],
   ['sent events if the receipt has other events without ids', [{ type: 'x' }], sent],
