@@ -1,12 +1,12 @@
 import { spawnSync } from 'node:child_process'
 import { chmodSync, writeFileSync } from 'node:fs'
-import { createServer } from 'node:net'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { png } from '../gateway/image/image.ts'
 import { childEnvironment } from '../harness/environment.ts'
 import { binary, type StartedEmulator, startEmulator } from '../harness/process.ts'
 import { temporaryFolder } from '../harness/run.ts'
+import { findFreePort } from '../harness/server.ts'
 import { commandNames, findExamples, readHelp } from './pages.ts'
 
 const event = '{"type":"user.message","content":[{"type":"text","text":"hi"}]}'
@@ -79,16 +79,9 @@ describe('examples of the help pages (needs sh)', () => {
   test('the examples of parley help serve run as printed', async () => {
     const [serve = '', chat] = findExamples(await readHelp('serve'))
     expect(serve).toMatch(/&$/)
-    const script = `${serve}\n${chat}\ncode=$?; kill $!; exit $code`.replaceAll('8080', `${await freePort()}`)
+    const port = await findFreePort()
+    const script = `${serve}\n${chat}\ncode=$?; kill $!; exit $code`.replaceAll('8080', `${port}`)
     const { status, stderr } = sh(script)
     expect(status, stderr).toBe(0)
   })
 })
-
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1')
-  await new Promise((resolve) => server.once('listening', resolve))
-  const address = server.address()
-  await new Promise((resolve) => server.close(resolve))
-  return typeof address === 'object' && address ? address.port : 0
-}

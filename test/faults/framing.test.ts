@@ -138,7 +138,7 @@ testNetworkFaults('R: parley detects incomplete and invalid responses', [
   }),
   ...['100', '100 Continue', '103 Early Hints'].flatMap((status) =>
     forChatAndSend({
-      name: `R67: parley skips three interim responses with the status "${status}"`,
+      name: `R67, U14: parley skips three interim responses with the status "${status}"`,
       script: (socket) => {
         const interim = `HTTP/1.1 ${status}\r\nx: y\r\n\r\n`
         socket.write(`${interim}${interim}${interim.slice(0, 5)}`)

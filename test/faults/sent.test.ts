@@ -1,6 +1,6 @@
 import type { Socket } from 'node:net'
 import { response } from '../harness/server.ts'
-import { formatHead, okOutput, okResponse, respondAndClose, respondAndReset, respondWith } from './answers.ts'
+import { formatHead, okOutput, okResponse, respondAndClose, respondAndReset } from './answers.ts'
 import { chatArgv, type FaultRow, forChatAndSend, testNetworkFaults } from './rows.ts'
 
 const big = 'x'.repeat(20 * 1024 * 1024)
@@ -90,11 +90,6 @@ testNetworkFaults('U: parley reports a request that was sent and not answered', 
     reqs: 2,
     conns: 2,
     err: ['trying again'],
-  }),
-  ...forChatAndSend({
-    name: 'U14: parley skips an unrequested 100 Continue',
-    script: respondWith(`HTTP/1.1 100 Continue\r\n\r\n${response('{"content":"ok","data":[]}')}`),
-    code: 0,
   }),
   ...forChatAndSend({
     name: 'U15: parley reports that the request may have arrived if SIGINT ends the run before the response',

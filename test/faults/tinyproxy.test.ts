@@ -1,13 +1,13 @@
 import { spawn } from 'node:child_process'
 import { lookup } from 'node:dns/promises'
 import { readFileSync, writeFileSync } from 'node:fs'
-import { connect, createServer } from 'node:net'
+import { connect } from 'node:net'
 import { hostname } from 'node:os'
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
 import { start } from '../harness/process.ts'
 import { temporaryFolder } from '../harness/run.ts'
-import { serve } from '../harness/server.ts'
+import { findFreePort, serve } from '../harness/server.ts'
 import { okOutput, okResponse, respondWith } from './answers.ts'
 import { pause } from './launch.ts'
 
@@ -16,14 +16,6 @@ import { pause } from './launch.ts'
  * resolve invented names, so the test needs this name.
  */
 const ownAddress = await lookup(hostname()).catch(() => undefined)
-
-async function freePort(): Promise<number> {
-  const server = createServer()
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  const address = server.address()
-  await new Promise((resolve) => server.close(resolve))
-  return typeof address === 'object' ? (address?.port ?? 0) : 0
-}
 
 const isListening = (port: number) =>
   new Promise<boolean>((resolve) => {
@@ -34,7 +26,7 @@ const isListening = (port: number) =>
 
 /** Starts tinyproxy, and resolves when it listens. */
 async function startTinyproxy(): Promise<{ port: number; log(): string }> {
-  const port = await freePort()
+  const port = await findFreePort()
   const folder = temporaryFolder()
   const [configuration, log] = [join(folder, 'tinyproxy.conf'), join(folder, 'log')]
   const lines = [

@@ -133,3 +133,10 @@ export const envFor = (server: ScriptedServer) => ({
   PARLEY_BASE_URL: server.url,
   PARLEY_AGENTS_URL: server.url,
 })
+
+/** Returns a port of this machine that no program uses at the moment. */
+export async function findFreePort(): Promise<number> {
+  const server = await serve(() => {})
+  await server.close()
+  return server.port
+}
