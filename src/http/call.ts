@@ -57,6 +57,11 @@ export function createServiceCaller(context: Context, settings: ResolvedSettings
   let recordedSession: string | undefined
 
   let transport: Promise<Exchange> | undefined
+  const openTransport = () => {
+    transport ??= chooseTransport(context, settings, isBatch)
+    return transport
+  }
+
   const headers = parseHeaders(settings.headers, host)
   const build = (endpoint: Endpoint, parts: RequestParts): PreparedRequest =>
     buildRequest(endpoint, parts, settings.values, headers)
@@ -73,8 +78,7 @@ export function createServiceCaller(context: Context, settings: ResolvedSettings
     const request = build(endpoint, parts)
     const first = await credentials.sign(request)
     let signed = first
-    transport ??= chooseTransport(context, settings, isBatch)
-    const exchange = await transport
+    const exchange = await openTransport()
     if (parts.meanwhile) setImmediate(parts.meanwhile)
     parts.requireLock?.()
     const call = tracker.beginCall({ ...endpoint, inspectCommand: parts.inspectCommand }, isBatch)

@@ -42,9 +42,12 @@ export type AnswerOutput = Awaited<ReturnType<typeof openAnswerOutput>>
  */
 export async function openAnswerOutput(context: Context, printing: AnswerPrintOptions) {
   const { file, isMarkdown, schema, isStreamed, requirement, returnsText, showsUsage } = printing
-  const { cleanups } = context
-  const { timers } = context.host
-  const { raw: isRaw = false } = context.flags
+  const {
+    flags,
+    cleanups,
+    host: { timers },
+  } = context
+  const isRaw = flags.raw ?? false
   const waiting = createSpinner(context)
   const output = file ?? waiting.wrapOutput(context.output)
   const raw = createRawPrinter(output)
