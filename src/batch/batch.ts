@@ -23,7 +23,7 @@ import { type BatchOutcome, BatchRun } from './run.ts'
 
 interface BatchLineHandlers {
   prepare: PrepareBatchLine
-  hasFiles?: ResultsFileOptions['hasFiles']
+  isAccepted?: ResultsFileOptions['isAccepted']
   preview(call: BatchLineCall): Promise<void>
   retry: Omit<RetryPolicy, 'deadlineMs'>
 }
@@ -81,7 +81,7 @@ async function requestLines(
           isResumed: options.resume,
           registry,
           tally,
-          hasFiles: handlers.hasFiles,
+          isAccepted: handlers.isAccepted,
         }).catch((error: unknown) => {
           throw error instanceof CliError ? error.with({ consequence: 'nothing was sent' }) : error
         })

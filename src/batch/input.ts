@@ -28,7 +28,8 @@ export interface BatchLineAnswer {
     | { json: string }
     | { response: string }
   model?: string | undefined
-  stopReason?: string | undefined
+  /** `null` if the answer may be cut, because it has no stop reason. */
+  stopReason?: string | null | undefined
   warning?: string | undefined
 }
 

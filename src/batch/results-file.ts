@@ -16,8 +16,8 @@ import type { BatchLineRegistry } from './line-registry.ts'
 interface EarlierRuns {
   registry: BatchLineRegistry
   tally: BatchTally
-  /** Returns whether the images that a result names still exist. Only `image` has this check. */
-  hasFiles?(result: Record<string, unknown>): boolean
+  /** Returns whether this run accepts a successful result of an earlier run. If omitted, it accepts all. */
+  isAccepted?(result: Record<string, unknown>): boolean
 }
 
 export interface ResultsFileOptions extends EarlierRuns {
@@ -95,7 +95,7 @@ export async function openResultsFile(
 
 export async function readEarlierResults(
   chunks: AsyncIterable<Uint8Array>,
-  { registry, tally, hasFiles }: EarlierRuns,
+  { registry, tally, isAccepted }: EarlierRuns,
 ): Promise<{ count: number; otherLines: number; incompleteResultOffset: number | undefined }> {
   let count = 0
   let otherLines = 0
@@ -104,7 +104,7 @@ export async function readEarlierResults(
   for await (const lines of splitLines(chunks, maxTextLength)) {
     for (const line of lines) {
       const text = line.bytes && decoder.decode(line.bytes)
-      const result = text === undefined ? undefined : readResult(text, hasFiles)
+      const result = text === undefined ? undefined : readResult(text, isAccepted)
       if (result) {
         registry.addResult(result)
         count++
@@ -119,7 +119,7 @@ export async function readEarlierResults(
   return { count, otherLines, incompleteResultOffset }
 }
 
-function readResult(text: string, hasFiles: EarlierRuns['hasFiles'] = () => true) {
+function readResult(text: string, isAccepted: EarlierRuns['isAccepted'] = () => true) {
   const line = tryParseJson(text)
   if (!isObject(line) || typeof line.hash !== 'string' || typeof line.ok !== 'boolean') return undefined
   const { id, hash, ok, usage } = line
@@ -129,7 +129,7 @@ function readResult(text: string, hasFiles: EarlierRuns['hasFiles'] = () => true
   return {
     ...(typeof id === 'string' || typeof id === 'number' ? { id } : {}),
     hash,
-    isOk: ok && hasFiles(line),
+    isOk: ok && isAccepted(line),
     tokens: Number.isFinite(tokens) && (tokens as number) >= 0 ? (tokens as number) : isAnswered ? null : 0,
   }
 }

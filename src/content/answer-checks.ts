@@ -57,9 +57,17 @@ export function describeCutAnswer({
   const reasons: string[] = []
   if (stopReason !== undefined && !normalStopReasons.includes(stopReason))
     reasons.push(describeStop(stopReason) + (stopMessage ? `: ${toOneLine(stopMessage, 300)}` : ''))
-  if (isEndAssumed)
-    reasons.push('the service did not end the stream: parley stopped reading after 15 s of silence')
+  if (isEndAssumed) reasons.push(assumedEndText)
   return reasons.join('; ') || undefined
+}
+
+const assumedEndText = 'the service did not end the stream: parley stopped reading after 15 s of silence'
+
+/** Returns whether `--fail-on-cut` rejects the answer of a successful result in a results file. */
+export function isCutResult({ stopReason, warning }: Record<string, unknown>): boolean {
+  const isEndAssumed = String(warning).includes(assumedEndText)
+  const summary = typeof stopReason === 'string' ? { stopReason } : {}
+  return stopReason === null || describeCutAnswer({ summary, isEndAssumed }) !== undefined
 }
 
 const describeStop = (reason: string): string =>

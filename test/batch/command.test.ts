@@ -667,6 +667,30 @@ describe('tokens of failed answers', () => {
   })
 })
 
+test('--resume with --fail-on-cut repeats lines whose answers an earlier run without it accepted as cut', async () => {
+  const native = (text: string, more: object = {}) =>
+    JSON.stringify({ candidates: [{ content: { parts: [{ text }] }, ...more }] })
+  const stream = { headers: { 'content-type': 'text/event-stream' } }
+  const cwd = batchFolder(8)
+  const exchange = byPrompt({
+    1: answering(message('half', { stop_reason: 'max_tokens' })),
+    2: answering(native('half', { finishReason: 'MAX_TOKENS' })),
+    3: answering(message('half', { stop_reason: null })),
+    4: answering(native('half')),
+    5: answering(message('no', { stop_reason: 'refusal' })),
+    6: answering(native('whole', { finishReason: 'STOP' })),
+    7: answering(`${textDelta('whole')}data: {"type":"message_stop"}\n\n`, stream),
+  })
+  expect((await run(results, { cwd, exchange })).code).toBe(0)
+  expect((await run([...results, '--resume'], { cwd, exchange })).requests).toEqual([])
+  const strict = [...results, '--resume', '--fail-on-cut']
+  const rejecting = await run(strict, { cwd, exchange })
+  expect([rejecting.code, rejecting.requests.map(promptOf).sort()]).toEqual([8, ['1', '2', '3', '4', '5']])
+  const mended = await run(strict, { cwd })
+  expect(mended).toMatchObject({ code: 0, err: expect.stringContaining('5 ok · 0 failed · 3 already done') })
+  expect((await run(strict, { cwd })).requests).toEqual([])
+})
+
 describe('a batch of images', () => {
   const images = ['image', '--batch', 'in.ndjson']
 

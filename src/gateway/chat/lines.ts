@@ -5,6 +5,7 @@ import {
   describeCutAnswer,
   describeOtherCandidates,
   describeUnmetRequirement,
+  isCutResult,
 } from '../../content/answer-checks.ts'
 import { readArgumentInputs } from '../../content/prompt.ts'
 import type { AnswerSchema, SchemaMismatch } from '../../content/schema/schema.ts'
@@ -51,6 +52,7 @@ export async function prepareChatLines(
   const rules = { caller, requirement, schema, isRaw, timers: host.timers } as const
   return {
     ...caller,
+    isAccepted: failOnCut ? (result: Record<string, unknown>) => !isCutResult(result) : undefined,
     prepare: async (input: ParsedBatchLine) => new ChatLine(await caller.build(input), rules),
   }
 }
@@ -109,7 +111,8 @@ class ChatLine implements BatchLineCall {
     if (!('failure' in value)) {
       const candidates = this.#rules.isRaw ? undefined : describeOtherCandidates(answer.end)
       const warning = [facts.warning, candidates].filter((each) => each !== undefined).join('; ') || undefined
-      return { ...facts, warning, content: value }
+      const stopReason = answer.end.summary.lacksStopReason ? null : facts.stopReason
+      return { ...facts, stopReason, warning, content: value }
     }
     reader.mismatch = value
     return value

@@ -62,7 +62,7 @@ export async function prepareImageLines(
         addReceived: (failure: CliError) => reader?.addReceived(failure),
       }
     },
-    hasFiles: ({ files }: Record<string, unknown>) =>
+    isAccepted: ({ files }: Record<string, unknown>) =>
       !Array.isArray(files) || files.map(String).every((file) => imageExists(context, file, folder)),
   }
 }
