@@ -19,7 +19,7 @@ export default {
     new FileFlag('-i, --input <file>', 'events as JSON from a file, or - for stdin'),
     new Option(
       '--after <id>',
-      'continue after this event; the resume command that parley prints contains it',
+      'continue after this event, and print the events after it; the printed resume command has it',
     ),
     new FileFlag('--policy <file>', "rules for tool uses; see 'parley help policy'"),
     new FileFlag(

@@ -106,6 +106,10 @@ export class Follower {
         )
   }
 
+  get hasNewEvents(): boolean {
+    return this.#lastNewEvent !== undefined
+  }
+
   get isWorkPending(): boolean {
     return this.#seen.isWorkPending
   }

@@ -26,6 +26,8 @@ interface FollowAndPrintOptions {
   /** parley awaits this function after each batch of new events. It may reply to waiting tool uses. */
   onBatch?: ((items: readonly EventItem[]) => Promise<void>) | undefined
   incidents?: SessionIncidents
+  /** The command has already printed earlier events. */
+  hasPrintedEvents?: boolean
 }
 
 export const missingAnswerText =
@@ -49,14 +51,12 @@ export async function followAndPrint(
   const printEvents = createEventPrinter(context, { isStdoutReserved, markdown })
   const printed = new Set<string>()
   let hasPrintedStart = false
-  let hasNewEvents = false
   const printHeld = () => {
     context.messages.release()
     return printEvents([], state)
   }
   try {
     for await (const items of follower.readNewEvents()) {
-      hasNewEvents ||= items.length > 0
       await printEvents(items, state)
       // If stderr is not a terminal, the note is printed only for a session without events.
       if (!hasPrintedStart && (context.host.stderr.isTerminal || state.isEmpty))
@@ -73,9 +73,12 @@ export async function followAndPrint(
       )
     // Without the note, a script could mistake missing output for an empty answer. On a terminal, the first note shows
     // whether the session is idle.
-    if ((onBatch || !context.host.stderr.isTerminal) && !hasNewEvents && !isStdoutReserved) {
+    const hasNothing = !follower.hasNewEvents && !options.hasPrintedEvents
+    if ((onBatch || !context.host.stderr.isTerminal) && hasNothing && !isStdoutReserved) {
       const command = formatSessionCommand(context, 'list', session)
-      context.messages.note(`nothing new has happened; to see the earlier events: ${command}`)
+      context.messages.note(
+        `nothing new has happened since parley started; to see the earlier events: ${command}`,
+      )
     }
     if (state.lacksIdleEvent) context.messages.warn(missingAnswerText)
     if (printsOnlyIds) await printWaiting(context, state, printed)

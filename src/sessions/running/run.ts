@@ -9,7 +9,7 @@ import { hasRedactedContent } from '../../wire/sessions/session-event.ts'
 import { canPrompt } from '../confirming/confirmation-prompt.ts'
 import { type Follower, openFollower } from '../following/follower.ts'
 import { SessionIncidents } from '../following/incidents.ts'
-import { followAndPrint, missingAnswerText } from '../following/transcript.ts'
+import { createEventPrinter, followAndPrint, missingAnswerText } from '../following/transcript.ts'
 import { openFollowerBeforeSending } from '../sending/delivery.ts'
 import type { SessionState } from '../session-state.ts'
 import { Audit } from './audit.ts'
@@ -54,11 +54,13 @@ async function execute(run: SessionRun): Promise<CommandResult> {
   context.reportData.figures.warnings.deniedButRan = () => denials.unapprovedCount
   const incidents = new SessionIncidents(context)
   const counter = new TaskEventCounter(task && getTaskFingerprints(task.events))
+  const earlierEvents = new EarlierEventPrinter(run, task ? undefined : foundIds)
   const onEarlierEvents = async (items: readonly EventItem[], state: SessionState) => {
     for (const { event } of items) meter.add(event)
     if (!task) await denials.add(items, state)
     if (!task) incidents.addEarlier(items, earlierTaskIds)
     for (const item of items) counter.add(item)
+    await earlierEvents.print(items, state)
   }
   const follower = task
     ? await openFollowerBeforeSending(run, { onEarlierEvents })
@@ -72,7 +74,7 @@ async function execute(run: SessionRun): Promise<CommandResult> {
     if (task) await sendTask(run, task, { known: counter.known, follower })
     run.follower = follower
     limits.startQueries()
-    const failure = await follow(run, { follower, responder, denials, limits, incidents })
+    const failure = await follow(run, { follower, responder, denials, limits, incidents, earlierEvents })
     await context.output.flush()
     // The audit file keeps an interrupted task as unfinished, so that the next run resumes it. Other
     // events, such as user.interrupt, leave nothing to resume.
@@ -84,6 +86,30 @@ async function execute(run: SessionRun): Promise<CommandResult> {
     responder.close()
     limits.close()
     follower.close()
+  }
+}
+
+/** Prints the listed events after the task of an earlier run, whose own output may be lost or cut. */
+class EarlierEventPrinter {
+  hasPrinted = false
+  readonly #taskIds: ReadonlySet<string>
+  readonly #print: ReturnType<typeof createEventPrinter>
+  #isAfterTask = false
+
+  constructor({ context, plan }: SessionRun, taskIds: ReadonlySet<string> = new Set()) {
+    const { ids, isStdoutReserved, markdown } = plan.wanted
+    this.#taskIds = taskIds
+    this.#print = createEventPrinter(context, { isStdoutReserved: ids || isStdoutReserved, markdown })
+  }
+
+  async print(items: readonly EventItem[], state: SessionState): Promise<void> {
+    const later = items.filter(({ event: { id = '' } }) => {
+      const isTask = this.#taskIds.has(id)
+      this.#isAfterTask ||= isTask
+      return this.#isAfterTask && !isTask
+    })
+    this.hasPrinted ||= later.length > 0
+    await this.#print(later, state)
   }
 }
 
@@ -110,6 +136,7 @@ interface FollowedWork {
   denials: DenialCollector
   limits: LimitEnforcer
   incidents: SessionIncidents
+  earlierEvents: EarlierEventPrinter
 }
 
 /**
@@ -164,7 +191,7 @@ function createToolErrorFailure({ audit, session, plan }: SessionRun): CliError 
  */
 async function followUntilIdle(run: SessionRun, work: FollowedWork): Promise<CliError | undefined> {
   const { context, audit, session } = run
-  const { follower, responder, denials, limits, incidents } = work
+  const { follower, responder, denials, limits, incidents, earlierEvents } = work
   const { ids, markdown, isStdoutReserved } = run.plan.wanted
   const reportUnapproved = (isListed: boolean) => {
     for (const judgement of denials.drainUnapproved(follower.state, follower.task, isListed)) {
@@ -182,6 +209,7 @@ async function followUntilIdle(run: SessionRun, work: FollowedWork): Promise<Cli
         markdown,
         isStdoutReserved,
         incidents,
+        hasPrintedEvents: earlierEvents.hasPrinted,
         async onBatch(items) {
           limits.add(items)
           await denials.add(items, follower.state)

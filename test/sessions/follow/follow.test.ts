@@ -100,7 +100,9 @@ describe('events follow prints events until the session stops', () => {
       's1',
     )
     expect({ code, out }).toEqual({ code: 0, out: '' })
-    expect(err).toContain('nothing new has happened; to see the earlier events: parley events list -s s1')
+    expect(err).toContain(
+      'nothing new has happened since parley started; to see the earlier events: parley events list -s s1',
+    )
   })
 
   test('events follow --stay prints how to answer the tool uses of an idle session', async () => {

@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest'
+import { parseLines, readText } from '../../harness/run.ts'
 import {
   bash,
   confirms,
@@ -126,14 +127,14 @@ describe('events run that is resumed while the list lags', () => {
   })
 
   /** Runs a task until its deadline, and then executes the resume command of the report. */
-  async function resume(script: SessionScript) {
+  async function resume(script: SessionScript, words = ['--last']) {
     const service = createSessionService({ history: before, ...script })
-    const cut = await service.run(['events', 'run', 'do it', '--last', '--report', 'r', '--deadline', '0.05'])
+    const cut = await service.run(['events', 'run', 'do it', ...words, '--report', 'r', '--deadline', '0.05'])
     expect([cut.code, service.posts.length], cut.err).toEqual([15, 1])
     const [{ resume: command }] = service.lines('r') as [{ resume: string[] }]
     await service.timers.wait(1_500)
     const again = command.map((word) => (word === '0.05' ? '300' : word))
-    return { ...(await service.run(again)), command, posts: service.posts }
+    return { ...(await service.run(again)), command, posts: service.posts, cwd: service.cwd }
   }
   const soon = [shown(running, { after: 1_000 }), ...now.slice(1)]
   const lagging = { history: before.map((event) => shown(event, {})), defaultVisibility: lag }
@@ -142,6 +143,39 @@ describe('events run that is resumed while the list lags', () => {
     const { code, out, command, posts } = await resume({ ...lagging, posts: [{ next: soon }] })
     expect([code, out, posts.length]).toEqual([0, 'the answer\n', 1])
     expect(command).toEqual(expect.arrayContaining(['--after', 'e5']))
+  })
+
+  const twoMessages = [shown(running, { after: 1_000 }), says('early'), shown(says('late'), { after: 300 })]
+  test.each([
+    ['--after ID', 'after the session became idle', []],
+    ['--audit', 'after the session became idle', ['--audit', 'a']],
+    ['--after ID', 'while the session works', [], 9_000],
+    ['--audit', 'while the session works', ['--audit', 'a'], 9_000],
+  ])('events run %s, resumed %s, prints each event after the task once', async (_, __, words, after = 0) => {
+    const posts = [{ next: [...twoMessages, shown(endTurn, { after })] }]
+    const { code, out, err } = await resume({ posts }, ['--raw', ...words])
+    const events = parseLines(out) as Event[]
+    expect([code, events.map(({ type }) => type)], err).toEqual([
+      0,
+      [running.type, 'agent.message', 'agent.message', endTurn.type],
+    ])
+    expect(err).not.toContain('nothing new')
+  })
+
+  test('events run --after ID prints the messages after ID as text, and with -o saves the last one', async () => {
+    const posts = [{ next: [...twoMessages, endTurn] }]
+    const { code, out, err, cwd } = await resume({ posts }, ['-o', 'answer.txt'])
+    expect([code, out.match(/^(early|late)$/gm)]).toEqual([0, ['early', 'late']])
+    expect(readText(cwd, 'answer.txt')).toBe('late\n')
+    expect(err).not.toContain('nothing new')
+  })
+
+  test('events run --after ID reports that nothing new has happened if ID is the last event', async () => {
+    const { code, out, err } = await createSessionService({ history: before }).run(
+      'events run --after e4'.split(' '),
+    )
+    expect([code, out]).toEqual([0, ''])
+    expect(err).toContain('nothing new has happened')
   })
 
   test('events run --after ID exits with 10 if the session never shows the id', async () => {
