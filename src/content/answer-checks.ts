@@ -17,19 +17,21 @@ export interface AnswerOutcome {
 /** Stop reasons of a complete answer. Any other reason causes a warning. */
 const normalStopReasons = ['end_turn', 'stop_sequence', 'tool_use', 'STOP', 'stop']
 
-export const listAnswerWarnings = (outcome: AnswerOutcome): string[] =>
+/** `isTextOnly` means that the output has only the text of the first candidate. */
+export const listAnswerWarnings = (outcome: AnswerOutcome, isTextOnly = false): string[] =>
   [
     outcome.isDamaged ? 'some bytes of the answer are not UTF-8, and became \ufffd' : undefined,
     outcome.otherContent.has('content after its end')
       ? 'the service sent more content after the end of the answer, perhaps a second answer'
       : undefined,
+    isTextOnly && outcome.otherContent.has('another candidate')
+      ? 'the answer has several candidates, and only the first is printed; --raw prints them all'
+      : undefined,
+    isTextOnly && outcome.otherContent.has('a function call')
+      ? 'the answer also has a function call, which parley does not print; --raw prints it'
+      : undefined,
     describeCutAnswer(outcome),
-  ].filter((warning) => warning !== undefined)
-
-export const describeOtherCandidates = ({ otherContent }: Pick<AnswerOutcome, 'otherContent'>) =>
-  otherContent.has('another candidate')
-    ? 'the answer has several candidates, and only the first is printed; --raw prints them all'
-    : undefined
+  ].filter((warning) => typeof warning === 'string')
 
 /**
  * `anything` accepts every answer. `text` requires text. `uncut` also rejects a text that was cut or

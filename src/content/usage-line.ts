@@ -9,8 +9,9 @@ export function printWarningsAndUsageLine(
   context: Context,
   outcome: AnswerOutcome,
   showsUsage: boolean | undefined,
+  isTextOnly?: boolean,
 ): void {
-  for (const warning of listAnswerWarnings(outcome)) context.messages.warn(warning)
+  for (const warning of listAnswerWarnings(outcome, isTextOnly)) context.messages.warn(warning)
   printUsageLine(context, outcome.summary, showsUsage)
 }
 

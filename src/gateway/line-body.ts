@@ -41,6 +41,8 @@ interface LineReading<T> {
   reader: AnswerPartReader<T>
   addReceived(failure: CliError): CliError | undefined
   requireNext(): void
+  /** True if the result has only the text of the answer. */
+  isTextOnly?: boolean
 }
 
 export async function createBatchLineSender(
@@ -78,7 +80,7 @@ export async function createBatchLineSender(
     },
     countAnswer: ({ spent }: BatchLine, summary: AnswerSummary) =>
       addAnswerUsage(spent, context.reportData, summary),
-    async receive<T>({ model, line, answer, reader, addReceived, requireNext }: LineReading<T>) {
+    async receive<T>({ model, line, answer, reader, addReceived, requireNext, isTextOnly }: LineReading<T>) {
       const onAttempt = () => void line.spent.attempts++
       const send: RequestAnswerPart = (body, read) =>
         caller.call(endpoint, { ...createParts({ model, body }), onAttempt }, read)
@@ -86,7 +88,12 @@ export async function createBatchLineSender(
         const value = await answer.receive(send, reader, { requireNext, isRepeated: true })
         const { end } = answer
         const { model, stopReason } = end.summary
-        return { value, model, stopReason, warning: listAnswerWarnings(end).join('; ') || undefined }
+        return {
+          value,
+          model,
+          stopReason,
+          warning: listAnswerWarnings(end, isTextOnly).join('; ') || undefined,
+        }
       } catch (error) {
         throw answer.isWhole ? error : (addReceived(toFailure(error)) ?? error)
       }

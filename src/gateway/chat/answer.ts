@@ -2,7 +2,6 @@ import {
   type AnswerOutcome,
   type AnswerRequirement,
   describeCutAnswer,
-  describeOtherCandidates,
   describeUnmetRequirement,
 } from '../../content/answer-checks.ts'
 import { AnswerWriter, saveReceived } from '../../content/saved-answer.ts'
@@ -182,9 +181,7 @@ export async function openAnswerOutput(context: Context, printing: AnswerPrintOp
         throw createResponseError(missing)
       }
       await file?.commit()
-      const candidates = isRaw ? undefined : describeOtherCandidates(end)
-      if (candidates !== undefined) context.messages.warn(candidates)
-      printWarningsAndUsageLine(context, end, showsUsage)
+      printWarningsAndUsageLine(context, end, showsUsage, !isRaw)
       return answer
     },
 

@@ -3,7 +3,6 @@ import type { ParsedBatchLine } from '../../batch/line-form.ts'
 import {
   type AnswerRequirement,
   describeCutAnswer,
-  describeOtherCandidates,
   describeUnmetRequirement,
   isCutResult,
 } from '../../content/answer-checks.ts'
@@ -106,13 +105,12 @@ class ChatLine implements BatchLineCall {
     const reader = known ?? new ReceivedParts(body, line, this.#rules)
     this.#answers[index] = reader
     const { answer } = reader
-    const reading = { model, line, answer, reader, addReceived, requireNext }
+    const isTextOnly = !this.#rules.isRaw
+    const reading = { model, line, answer, reader, addReceived, requireNext, isTextOnly }
     const { value, ...facts } = await this.#rules.caller.receive(reading)
     if (!('failure' in value)) {
-      const candidates = this.#rules.isRaw ? undefined : describeOtherCandidates(answer.end)
-      const warning = [facts.warning, candidates].filter((each) => each !== undefined).join('; ') || undefined
       const stopReason = answer.end.summary.lacksStopReason ? null : facts.stopReason
-      return { ...facts, stopReason, warning, content: value }
+      return { ...facts, stopReason, content: value }
     }
     reader.mismatch = value
     return value

@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { describe, expect, test } from 'vitest'
 import { realTimers } from '../../../src/timers.ts'
+import { messageStop, textDelta } from '../../faults/answers.ts'
 import { childEnvironment } from '../../harness/environment.ts'
 import {
   answering,
@@ -128,6 +129,49 @@ describe('chat sends a prompt and prints the answer', () => {
     expect(await batch()).toMatchObject({ ok: true, text: 'first', warning })
     expect((await batch('--raw')).warning).toBeUndefined()
   })
+
+  const callBlock = { type: 'tool_use', id: 't', name: 'look', input: {} }
+  const functionCall = { functionCall: { name: 'look', args: {} } }
+
+  test.each([
+    [
+      'a message',
+      message('', { content: [{ type: 'text', text: 'Let me look.' }, callBlock], stop_reason: 'tool_use' }),
+      {},
+    ],
+    [
+      'a native answer',
+      JSON.stringify({
+        candidates: [{ content: { parts: [{ text: 'Let me look.' }, functionCall] }, finishReason: 'STOP' }],
+      }),
+      {},
+    ],
+    [
+      'a stream',
+      [
+        textDelta('Let me look.'),
+        `data: ${JSON.stringify({ type: 'content_block_start', index: 1, content_block: callBlock })}\n\n`,
+        'data: {"type":"message_delta","delta":{"stop_reason":"tool_use"}}\n\n',
+        messageStop,
+      ].join(''),
+      { headers: { 'content-type': 'text/event-stream' } },
+    ],
+  ])(
+    'chat warns that it does not print the function call of %s with text, but not with --raw',
+    async (...of) => {
+      const exchange = answering(of[1], of[2])
+      const warning = 'the answer also has a function call, which parley does not print; --raw prints it'
+      for (const flags of [[], ['--stream'], ['--thread', 't.json'], ['--fail-on-cut']])
+        expect(await run(['chat', 'x', '-q', ...flags], { exchange, cwd: temporaryFolder() })).toMatchObject({
+          code: 0,
+          out: 'Let me look.\n',
+          err: `parley: ${warning}\n`,
+        })
+      expect(await run(['chat', 'x', '--raw'], { exchange })).toMatchObject({ code: 0, err: '' })
+      const batch = await run(['chat', '--batch', '-'], { exchange, stdin: '"x"\n' })
+      expect(JSON.parse(batch.out)).toMatchObject({ ok: true, text: 'Let me look.', warning })
+    },
+  )
 
   test('chat treats an empty stop reason as absent', async () => {
     const exchange = answering(message('Well', { stop_reason: '' }))
