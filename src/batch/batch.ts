@@ -118,7 +118,7 @@ async function requestLines(
     // Results of requests that are not in the input are reported here, because the requests of a pipe are
     // known only after its last line.
     if (!source.isRepeatable && tally.total !== undefined) noteRequestsNotInInput()
-    reporter.note(reporter.describeSummary(outcome.stop))
+    reporter.printSummary(outcome.stop)
     const stop = addSavedResults(outcome.stop, { part: saved.part, unsaved }, options, tally)
     throwFailure({ ...outcome, stop }, options, tally, tracker.sent)
   })

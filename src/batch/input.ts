@@ -83,6 +83,8 @@ export class BatchTally implements BatchUsage {
   /** True if the input has a line, even if that line belongs to another share. */
   hasLine = false
   ok = 0
+  /** Successful lines whose results have a warning. */
+  warned = 0
   failed = 0
   readonly failures: Record<string, number> = {}
   skipped = 0

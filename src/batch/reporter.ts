@@ -163,6 +163,13 @@ export class BatchReporter {
     return `${this.#progress()}; ${when}`
   }
 
+  /** Prints the summary, with `--quiet` only if an answer has a warning, because it may be cut. */
+  printSummary(stop: unknown): void {
+    const { warn, note } = this.#context.messages
+    const print = this.#tally.warned > 0 ? warn : note
+    print(this.describeSummary(stop))
+  }
+
   describeSummary(stop?: unknown): string {
     const { host, reportData } = this.#context
     const seconds = (host.timers.now() - reportData.startMs) / 1000
@@ -207,10 +214,10 @@ export function formatBatchProgress(tally: BatchTally, passedSeconds: number, pa
 }
 
 export function formatBatchSummary(tally: BatchTally, left: number, seconds: number): string {
-  const { ok, failed, savedElsewhere, skipped, failures } = tally
+  const { ok, warned, failed, savedElsewhere, skipped, failures } = tally
   const kinds = Object.entries(failures).map(([kind, number]) => `${count(number)} ${kind}`)
   return joinFields(
-    `${count(ok)} ok`,
+    `${count(ok)} ok${warned > 0 ? ` (${count(warned)} with a warning)` : ''}`,
     `${count(failed)} failed${kinds.length > 0 ? ` (${kinds.join(', ')})` : ''}`,
     savedElsewhere > 0 && `${count(savedElsewhere)} of these saved elsewhere`,
     skipped > 0 && `${count(skipped)} already done`,

@@ -318,7 +318,10 @@ export class BatchRun implements BatchState {
       if (error) {
         this.tally.failed++
         failures[error.kind] = (failures[error.kind] ?? 0) + 1
-      } else this.tally.ok++
+      } else {
+        this.tally.ok++
+        if ((outcome as BatchLineAnswer).warning !== undefined) this.tally.warned++
+      }
       this.#options.reporter.onResult(index)
     } finally {
       this.gate = recordRequestEnd(this.gate)

@@ -667,6 +667,18 @@ describe('tokens of failed answers', () => {
   })
 })
 
+test('the summary of a batch counts lines with a warning, and -q prints the summary only if there are any', async () => {
+  const exchange = byPrompt({ 1: answering(message('half', { stop_reason: 'max_tokens' })) })
+  const summary = /^parley: 2 ok \(1 with a warning\) · 0 failed · [^\n]*\n$/
+  for (const flags of [[], ['-q'], ['--results', 'r.ndjson']]) {
+    const ended = await run([...batch, ...flags], { cwd: batchFolder(2), exchange })
+    expect(ended).toMatchObject({ code: 0, err: expect.stringMatching(summary) })
+  }
+  expect((await run([...batch, '-q'], { cwd: batchFolder(2) })).err).toBe('')
+  const json = await run([...batch, '-q', '--errors', 'json'], { cwd: batchFolder(2), exchange })
+  expect(JSON.parse(json.err).warning).toMatch(/^2 ok \(1 with a warning\) · 0 failed/)
+})
+
 test('--resume with --fail-on-cut repeats lines whose answers an earlier run without it accepted as cut', async () => {
   const native = (text: string, more: object = {}) =>
     JSON.stringify({ candidates: [{ content: { parts: [{ text }] }, ...more }] })

@@ -45,6 +45,13 @@ test.each([
     40,
     '380 ok · 4 failed (3 service, 1 refused) · 1,000 already done · at least 1,234,488 tokens in this run, 1,234,567 in all · 40 s',
   ],
+  [
+    'the lines with a warning',
+    { ...none, ok: 3, warned: 2 },
+    0,
+    1,
+    '3 ok (2 with a warning) · 0 failed · 1 s',
+  ],
   ['hours and minutes', { ...none, ok: 2 }, 0, 7325, '2 ok · 0 failed · 2 h 2 min'],
 ])('the last message of a batch shows %s', (_, tally, left, seconds, text) =>
   expect(formatBatchSummary(tally, left, seconds)).toBe(text),

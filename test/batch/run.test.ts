@@ -11,6 +11,7 @@ const none = {
   hasLine: false,
   ok: 0,
   failed: 0,
+  warned: 0,
   savedElsewhere: 0,
   failures: {},
   skipped: 0,
