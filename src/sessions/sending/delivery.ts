@@ -77,14 +77,15 @@ export async function openFollowerBeforeSending(
     return await openFollower(access, options)
   } catch (error) {
     if (!(error instanceof CliError)) throw error
-    // A failure before any request is not about the session, so it stays unchanged.
-    if (error.details.delivery === undefined && !error.details.deadline) throw error
+    const { status, consequence, delivery, deadline } = error.details
+    // A failure before any request is not about the session, so it stays unchanged. A list that does not end
+    // is a failure without a delivery state, because each of its responses is valid.
+    if (delivery === undefined && !deadline && error.kind !== 'response') throw error
     const kind = error.kind === 'unknown' || error.kind === 'stopped' ? 'not-sent' : error.kind
-    const { status, consequence } = error.details
     // In these two cases, `consequence` is the fix. It names the source of the refused secret, or the command
     // that lists the sessions.
     const fix = isRefusedSecretStatus(status) || status === 404 ? consequence : undefined
-    const isPastDeadline = error.kind === 'stopped' && error.details.deadline
+    const isPastDeadline = error.kind === 'stopped' && deadline
     const message = isPastDeadline
       ? 'the deadline passed before the session could be followed'
       : `the session cannot be followed: ${error.message}`

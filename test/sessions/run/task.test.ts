@@ -1,7 +1,7 @@
 import { existsSync, readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
-import type { RunOptions } from '../../harness/run.ts'
+import { answering, type RunOptions, run } from '../../harness/run.ts'
 import {
   always,
   atTerminal,
@@ -305,3 +305,24 @@ test('Y136: after a kill at any request or audit line, a rerun of events run sen
   }
   expect(new Set(ends)).toEqual(new Set(['sent accepted done 0', 'sent accepted 10', 'sent 10']))
 }, 120_000)
+
+test.each([
+  ['the next page of the list repeats', { next_page: 'p' }, 'does not end: next_page repeats'],
+  [
+    'the list has no cursor for its next page',
+    { has_more: true },
+    'has more items, but no cursor for the next page',
+  ],
+])('events run and send --follow print that nothing was sent if %s', async (_, more, problem) => {
+  const exchange = answering(JSON.stringify({ data: [], ...more }))
+  for (const command of [
+    ['run', 'x', '--no-stdin'],
+    ['send', 'x', '--follow'],
+  ]) {
+    const { code, err, requests } = await run(['events', ...command, '-s', 's1'], { exchange })
+    expect([code, requests.some(isPost)]).toEqual([8, false])
+    expect(err).toContain(
+      `parley: the session cannot be followed: the list of events ${problem}\n  nothing was sent\n`,
+    )
+  }
+})
