@@ -168,7 +168,7 @@ const createEarlyExitFailure = (state: string | undefined) =>
     consequence: state,
   })
 
-/** The flags apply even if other arguments are invalid, so they are read from the raw arguments. */
+/** `--color` applies even if other arguments are invalid, so it is read from the raw arguments. */
 async function renderForPerson(failure: CliError, argv: string[], host: Host): Promise<string> {
   const { createStyle } = await import('./io/style.ts')
   const style = await createStyle(findFlagValue(argv, '--color'), host.env, host.stderr.isTerminal)

@@ -96,8 +96,8 @@ export class BatchReporter {
   }
 
   /**
-   * Returns the failure as an object with the fields of `--errors json`. Redacts secrets. A paid answer whose
-   * only copy is this result keeps its length.
+   * Returns the failure as an object with the fields of `--errors json`. Redacts secrets. Shortens long texts,
+   * but not a paid answer whose only copy is this result.
    */
   describe(error: CliError): object {
     const { status = 0, answer, body, savedFiles } = error.details

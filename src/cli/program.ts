@@ -37,7 +37,7 @@ class Program implements HelpSource {
   readonly #options: ProgramOptions
   #help = ''
   #innermostGroup: ParleyCommand | undefined
-  /** False for a group without a subcommand, whose help is printed without a pager. */
+  /** False if only a group was given, such as `parley events`. Its help is then printed without a pager. */
   #isHelpRequested = true
   /** True if `parley help` shows the help of a command, so that an unknown word may be a misspelled topic. */
   #isHelpCommand = false

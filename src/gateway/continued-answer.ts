@@ -34,7 +34,7 @@ const maxRequests = 64
  * After a failure, a retry continues with the same state.
  */
 export class ContinuedAnswer {
-  /** The last part, combined with the token counts, other content and defects of all parts. */
+  /** Outcome of the last part. Its token counts, `otherContent` and flags cover all parts. */
   end: AnswerOutcome = { summary: {}, otherContent: new Set(), isDamaged: false, isEndAssumed: false }
   attempts = 0
   isWhole = false

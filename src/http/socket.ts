@@ -91,8 +91,8 @@ export function findSocketError(socket: Socket): Error | null {
   // A reset socket has no remote address, but a socket that ended normally has one.
   const isPlain = socket.destroyed || !socket.readableEnded || socket.remoteAddress !== undefined
   if (socket.errored || isPlain) return socket.errored
-  // The connection has ended, so this sends nothing. But writing fails if the server has reset the
-  // connection. EPIPE means that the reset came after the end, so no data was lost.
+  // This write only tests for a reset. It sends nothing, because the connection has ended, but it fails if the
+  // server has reset the connection. EPIPE means that all data arrived before the reset.
   socket.write('\n')
   const error: NodeJS.ErrnoException = socket.errored ?? new Error('reset')
   return error.code === 'EPIPE' ? null : Object.assign(error, { code: 'ECONNRESET' })

@@ -4,8 +4,8 @@ import type { StdStream } from './output.ts'
 const minColumns = 20
 
 /**
- * A command in quotes, or up to a semicolon or the end of the message. People copy commands, so they are not
- * wrapped. Elsewhere "parley" is a word of a sentence.
+ * A command that is not wrapped, because people copy it. It is in quotes, or it starts the message or follows
+ * a colon, and then ends at a semicolon or the end. In other places, "parley" is only a word of a sentence.
  */
 const command =
   /'parley .*?'(?=[).,:;]*(?: |$))|(?<=^|: )parley (?:api|chat|config|events|help|image|sessions) .*?(?=; |$)/g

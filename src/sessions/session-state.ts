@@ -85,8 +85,8 @@ class OrderedState {
   protected readonly awaitingResult = new Set<string>()
   protected readonly background = new BackgroundWork()
   /**
-   * A client has interrupted the session, and no later client event had an effect. parley does not wait for
-   * the workflow runs of an interrupted session, because they may never end.
+   * A client has interrupted the main thread, and has sent neither a task nor an awaited reply since. parley
+   * does not wait for the workflow runs of an interrupted session, because they may never end.
    */
   protected isHalted = false
   isEmpty = true
@@ -526,7 +526,7 @@ function readToolUse(event: SessionEvent, text = JSON.stringify(event)): ToolUse
   }
 }
 
-/** A closed tool use has no content to compare, so it counts as the same. */
+/** A tool use with a result or a denial no longer has its content, so it counts as the same. */
 const isSame = (one: ToolUse, other: ToolUse): boolean =>
   one.isClosed === true ||
   one.text === other.text ||

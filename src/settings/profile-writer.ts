@@ -39,7 +39,8 @@ export async function rewriteProfileFile(context: Context, change: Change): Prom
         path,
         'a newer version of parley wrote it: update parley, then repeat the command',
       )
-    // Rewriting would make the user the owner of commands that somebody else added, so parley refuses it.
+    // If others can write to the file, somebody may have added a command. A rewritten file would belong to the
+    // user, and the command would look like the user's own, so parley refuses.
     const exposed = JSON.stringify(file).includes('Command"') ? findExposedPath(context.host) : undefined
     if (exposed !== undefined)
       throw createProfileFileError(exposed, `others can write to it; ${permissionAdvice}`)

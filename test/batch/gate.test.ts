@@ -335,7 +335,7 @@ describe('the gate decides the next step of a batch', () => {
     ],
     ['waits for the next line although the token limit is reached', { ...spent, next: 'awaited' }, forOthers],
     ['ends without a failure if its last answer reaches the token limit', { ...spent, next: 'none' }, end],
-    ['starts a line just below the token limit', { ...spent, tokens: 9 }, start],
+    ['starts a line while the used tokens are just below the limit', { ...spent, tokens: 9 }, start],
     [
       'starts a line if exactly the maximum number of lines has failed',
       { failed: 3, getMaxFailed: 3 },

@@ -82,7 +82,8 @@ describe("check of a batch's input", () => {
   test('the check of a batch prints a problem only once if it is the problem of all invalid lines', async () => {
     const { message, details } = await refusal('"ok"\nhello\nyou\n')
     expect({ message, problems: details.problems }).toEqual({
-      message: 'prompts.ndjson: 2 problems, all as in line 2: it is not JSON: column 1: value expected',
+      message:
+        'prompts.ndjson: 2 problems, all with the same problem: line 2: it is not JSON: column 1: value expected',
       problems: undefined,
     })
   })

@@ -380,7 +380,7 @@ function readFolder(folder: string): Record<string, string> {
   return Object.fromEntries(paths.sort().map((path) => [path, readFileSync(path, 'latin1')]))
 }
 
-/** Returns a stdout for `serve`, which sends requests to the printed addresses and then closes the server. */
+/** Returns a stdout for `serve`. It sends requests to the printed addresses, and then closes the server. */
 function probeServer(probes: unknown[], isSlow: boolean) {
   const open = () =>
     new Writable({

@@ -105,7 +105,7 @@ function runRows(group: string, rows: readonly FaultRow[], getSort: (row: FaultR
   if (inProcess.length > 0) testFaultsOnce(group, inProcess, runInSlot)
   const failing = rows.filter((row) => row.code !== 0 && !needsProcess(row))
   const wrapped = failing.map((row) =>
-    rename(row, 'the field retry of its JSON error shows whether a script may repeat the command'),
+    rename(row, 'in a script that obeys the field retry of the JSON error'),
   )
   if (wrapped.length > 0) testFaultsOnce(group, wrapped, runWrapped)
 }

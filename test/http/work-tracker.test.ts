@@ -161,7 +161,7 @@ describe('message of an interrupted run', () => {
     expect(tracker.interrupt().consequence).toBe('the task was accepted; the session continues')
   })
 
-  test('an interrupted run has the resume command of the innermost unfinished work that can be resumed', async () => {
+  test('after an interrupt, the resume command is that of the innermost unfinished work that has one', async () => {
     const tracker = new WorkTracker()
     expect(tracker.getResumeCommand()).toBeUndefined()
     const close = open(tracker, { getResumeCommand: () => ['events', 'run'] })

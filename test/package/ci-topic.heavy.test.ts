@@ -19,7 +19,7 @@ const blocks = Object.fromEntries(
 
 const policyBlocks = await readTopicBlocks('policy')
 
-/** Returns the blocks of a topic under a heading. */
+/** Returns the code blocks under a heading of a help topic. */
 const under = (topic: string, wanted: string): string[] =>
   (blocks[topic] ?? []).filter(({ heading }) => heading === wanted).map(({ text }) => text)
 

@@ -9,7 +9,7 @@ const event = (fields: object) => ({
 })
 const saying = (content: string, fields: object = {}) => event({ content, ...fields })
 
-/** Returns the lines of `events list` on a terminal without the header and the days. */
+/** Runs `events list` on a terminal. Returns the header, the lines of dates and the other lines. */
 async function list(events: object[], columns: number) {
   const exchange = answering(JSON.stringify({ data: events }))
   const env = { PARLEY_SESSION: 'sesn_1' }

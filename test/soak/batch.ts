@@ -70,7 +70,7 @@ export async function killAndResumeBatch(
   }
   await server.close()
   violations.push(...findWrongResults(readFileSync(join(cwd, 'results.ndjson'), 'utf8'), lines))
-  // A kill loses at most the answers to the concurrent requests.
+  // A kill loses at most the answers to the concurrent requests, and the next run repeats these requests.
   const twice = [...answers.values()].reduce((sum, times) => sum + times - 1, 0)
   if (twice > killed * concurrency) violations.push(`${twice} were answered twice after ${killed} kills`)
   const { length: requests } = server.requests

@@ -31,7 +31,7 @@ function expectReading(bytes: Buffer, { events = [], partial }: Reading): void {
     expect(read(pieces)).toEqual({ events, partial })
 }
 
-/** A bar marks each offset, except the start, at which no part of an event is buffered. */
+/** In `text`, a bar marks each offset at which no part of an event is buffered. The start has no bar. */
 const framed: [text: string, reading: Reading][] = [
   ['', {}],
   ['\n|\n|', {}],

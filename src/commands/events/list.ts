@@ -25,7 +25,7 @@ export default {
     ).choices(['asc', 'desc']),
     new Option(
       '--limit <n>',
-      'only the newest N events, printed oldest first (with --order desc: newest first); with --order asc: only the oldest N events',
+      'only the newest N events (with --order asc: the oldest N), printed oldest first unless --order is desc',
     ).argParser(parsePositiveCount),
     new Option('--ids', 'print ids only'),
   ],

@@ -36,7 +36,7 @@ export const taskStepHelp = [
   '  refuse bash {}                              the service refuses it',
   '  fail github {}                              an MCP server fails permanently',
   '  start ci {"phases":["a"],"result":"error"}  starts a workflow run named "ci"',
-  'With "run" instead of "use", a tool needs no approval. "then use" starts only after you have answered the earlier tool uses.',
+  'With "run" instead of "use", a tool needs no approval. With "then" before "use", a line starts only after you have answered the earlier tool uses.',
 ].join('\n')
 
 /**

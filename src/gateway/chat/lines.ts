@@ -135,8 +135,8 @@ class ReceivedParts implements AnswerPartReader<BatchLineAnswer['content'] | Sch
   #pieces: string[] = []
   readonly #bodies: { bytes: Uint8Array; contentType: string }[] = []
   /**
-   * Decoder of the last part. Storing a function that calls the decoder would keep 7 KiB of each line in V8's
-   * old generation.
+   * Decoder of the last received part of the answer. The field is the decoder itself, because a closure over
+   * it would keep 7 KiB per line in V8's old generation.
    */
   #decoder: AnswerDecoder | undefined
 

@@ -62,7 +62,8 @@ export function createImageReader(context: Context, reading: ImageReaderOptions)
       const { summary } = part
       const failure =
         part.failure ?? finder.parseFailure ?? finder.streamError ?? (isContinuation && finder.shapeFailure)
-      // The first part may contain images, so `finish` saves them and then reports the failure.
+      // The first part may contain images, so nothing is thrown here. Without a stop reason, no further part is
+      // requested. `finish` saves the images and then reports the failure.
       if (failure && !isContinuation) return { ...part, summary: { ...summary, stopReason: undefined } }
       if (!needsContinuation(summary) && !failure) return part
       if (!failure || readTokenUsage(summary)) reading.onSummary(summary)

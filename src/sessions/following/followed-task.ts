@@ -88,7 +88,7 @@ export class FollowedTask {
     this.#startsWithTask = false
   }
 
-  /** Yields the followed task and the events after it, most of them with only a type and ids. */
+  /** Yields the followed task and the events after it. To save memory, most have only their type and ids. */
   *readEvents(): Generator<SessionEvent> {
     for (const { event } of this.#events) yield event
   }

@@ -35,7 +35,7 @@ export interface FollowOptions {
   earlierTaskIds?: ReadonlySet<string> | undefined
 }
 
-/** Maximum age of the list when parley decides about a reply. If the list is older, parley reads it again. */
+/** Maximum age of the list of events when parley decides whether to reply. An older list is read again. */
 const maxListAgeMs = 1_000
 
 /** Time limits of one list and of all lists that the follower reads after an idle event. */

@@ -80,10 +80,10 @@ const silenceAfterIdleMs = 200
 const maxSilenceMs = 30_000
 
 /**
- * Time limits of the search for sent events. The follower first searches by the ids that the service returned
- * for them. After `idSearchMs`, it searches by content. The ids come first, because an older event that a
- * list shows late may have the same content. After `maxSearchMs`, every new event counts as later than the
- * sent events.
+ * Time limits of the search for sent events. Until `idSearchMs`, the follower searches only by the ids that
+ * the service returned, because an older event that a list shows late may have the same content. After that,
+ * it searches by content. After `maxSearchMs`, it gives up: every new event counts as later than the sent
+ * events.
  */
 const [idSearchMs, maxSearchMs] = [3_000, 10_000]
 

@@ -177,8 +177,8 @@ export class SeenEvents {
   }
 
   /**
-   * Continues a search by ids as a search by content, or ends a search by content. If the session first works
-   * on another client's task, the sent task may still appear later.
+   * Continues a search by ids as a search by content, or ends a search by content. If the session was busy
+   * with another client's task, the ended search is kept, because the sent task may still appear.
    */
   endSearchPhase(): void {
     const search = this.#search

@@ -195,8 +195,8 @@ export class SessionRun implements SessionAccess, WorkHooks {
       consequence: taskAcceptedText,
       resumeArguments,
     })
-    // Before the run follows the session, the failure is about the response to the task. After the session
-    // has stopped, it is about the answer. So its message then does not mention following.
+    // Only a failure during following gets a message about following. An earlier failure is about the
+    // response to the task, and a failure after the session has stopped is about the answer.
     return this.follower && !this.follower.state.stop ? unfollowed : unfollowed.with({}, error.message)
   }
 }

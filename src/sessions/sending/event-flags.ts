@@ -20,7 +20,7 @@ const flags: [name: string, value: string, about: string][] = [
   ['custom-tool-result', '<id=text>', 'the result of custom tool use ID; ID=@FILE reads it from a file'],
   ['custom-tool-error', '<id=text>', 'the error of custom tool use ID; ID=@FILE reads it from a file'],
   ['outcome', '<text>', 'an outcome to work toward, or @FILE'],
-  ['rubric', '<text>', 'criteria for the outcome, or @FILE (the specification omits the JSON form)'],
+  ['rubric', '<text>', 'criteria for the outcome, or @FILE (sent in an undocumented form)'],
   ['max-iterations', '<n>', 'maximum attempts to reach the outcome'],
   ['system', '<text>', 'a privileged system message, or @FILE; sent after the other events'],
   ['event', '<json>', 'any event as JSON, or @FILE; sent unchanged'],

@@ -17,8 +17,8 @@ export const GenerateRequest = z.looseObject({
   generationConfig: z.optional(
     z.looseObject({
       temperature: z.optional(numeric('must be a number', () => true)),
-      // `JSON.parse` turns a number that is too large into `Infinity`. parley sends the user's digits, so
-      // the number passes.
+      // `JSON.parse` turns a number that is too large into `Infinity`. The check accepts it, because parley
+      // sends the user's digits and not the parsed number.
       maxOutputTokens: z.optional(
         numeric('must be a whole number', (value) => Number.isInteger(value) || Math.abs(value) === Infinity),
       ),

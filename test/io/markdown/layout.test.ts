@@ -25,7 +25,7 @@ test.each([
   ['<https://a.b/_c_> and https://d.e/_f.', '<2;4>https://a.b/_c_</> and <2;4>https://d.e/_f</>.\n'],
   ['***a** b* **a *b* c**', '<3;1>a</><3> b</> <1>a </><1;3>b</><1> c</>\n'],
   ['- one *two three* four', '<36>• </>one <3>two three</> four\n'],
-])('Markdown layout formats emphasis, code and links: %j', async (text, shown) => {
+])('Markdown layout formats headings, emphasis, code and links: %j', async (text, shown) => {
   expect(await coloured(text)).toBe(shown)
 })
 

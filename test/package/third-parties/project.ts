@@ -6,7 +6,7 @@ import { temporaryFolder } from '../../harness/run.ts'
 import { readDeclaration } from './declared.ts'
 
 export interface Project {
-  /** Packages that `main.js` imports and prints. */
+  /** Packages that `main.js` imports. It prints their default exports, so that the bundle contains them. */
   prints: string[]
   /** Packages by folder. A missing field has its default, such as version 1.0.0 and an allowed licence. */
   packages: Record<string, { version?: string; code?: string; license?: string; text?: false }>

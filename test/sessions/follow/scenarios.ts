@@ -37,7 +37,7 @@ export interface Scenario {
   /** Number of list requests by which the content of a list lags. */
   lag: number
   list: { form: 'next_page' | 'has_more' | 'array'; size: number; obeys: boolean }
-  /** A silent stream sends comments. */
+  /** While a stream has no events to deliver, it sends comments. */
   sendsComments: boolean
   streams: readonly GeneratedStream[]
   /** Exit code of parley. */
@@ -142,7 +142,7 @@ const message = (id: string, text: string): Event => ({
   content: [{ type: 'text', text }],
 })
 
-/** Finished turns. A termination or an interrupt without effect may follow each. */
+/** Finished turns. After each may come a termination, or an interrupt, which then has no effect. */
 const past = fc
   .array(
     fc.record({
@@ -219,8 +219,8 @@ export const sendScenarios = (limits: ScenarioLimits): fc.Arbitrary<Scenario> =>
   })
 
 /**
- * Generates sessions that work or are idle when parley starts to follow them. The first list contains at
- * least the agent's task, because without the task no client can detect that the agent works.
+ * Generates sessions that work or are idle when parley starts to follow them. The first list of events that
+ * parley reads contains at least the task. Without it, no client can detect that the agent works.
  */
 export const followScenarios = (limits: ScenarioLimits): fc.Arbitrary<Scenario> =>
   fc

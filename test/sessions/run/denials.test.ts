@@ -58,11 +58,15 @@ const silent = createItem({ type: 'session.status_idle', stop_reason: { type: 'r
 const ended = createItem({ type: 'session.status_idle', stop_reason: { type: 'end_turn' } })
 
 test.each<['counts' | 'does not count', when: string, items: EventItem[]]>([
-  ['does not count', 'the service allowed it, but the idle event lists no ids', [use('u1', 'allow'), silent]],
+  [
+    'does not count',
+    'the service had allowed it and the idle event lists no ids',
+    [use('u1', 'allow'), silent],
+  ],
   ['does not count', 'the service denied it, although its result arrived', [use('u1', 'deny'), result('u1')]],
   ['does not count', 'only a delta of its result arrived', [use('u1', 'ask'), delta]],
   ['counts', 'its result arrived first', [result('u1'), use('u1', 'ask')]],
-])('a denied tool use %s as executed if %s', async (expected, _, items) => {
+])('a tool use that parley denied %s as executed if %s', async (expected, _, items) => {
   expect(await createFinder()(items, true)).toEqual(expected === 'counts' ? ['u1'] : [])
 })
 

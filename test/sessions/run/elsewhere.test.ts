@@ -181,7 +181,10 @@ describe('tool use that differs from its audit lines (needs sh)', () => {
   const words = ['go', ...tools]
   const countRuns = ({ cwd }: { cwd: string }) => readFileSync(join(cwd, 'runs'), 'utf8')
 
-  /** Runs until the result is refused. If `event` is given, cuts the audit file after it, as after a kill. */
+  /**
+   * Runs the task until the service refuses the result of c1. If `event` is given, cuts the audit file after
+   * the line with this event, as if the run had been killed there.
+   */
   async function openAfter(event: string | undefined) {
     const agent = openAgent({
       rounds: [[custom('c1', { input: { env: 'test', n: 1 } })]],

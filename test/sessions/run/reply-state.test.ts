@@ -43,11 +43,14 @@ const lines = {
   'answered-elsewhere': { event: 'answered-elsewhere' },
 } satisfies Record<string, ReplyAuditLine>
 
-/** Returns the name of a reply's state, and the result of the command. */
+/** Returns the name of a reply's state, and in parentheses the result of the tool's command if there is one. */
 const describeReply = (reply: ReplyState) =>
   'result' in reply && reply.result ? `${reply.is} (${reply.result.text})` : reply.is
 
-/** Returns the next states after a line that changes the state, but keeps the result. */
+/**
+ * Returns the next state of each reply state after an audit line that keeps the result of the command.
+ * `withResult` is the next state of a reply that has a result.
+ */
 const changes = (to: string, withResult = to): Record<Named, string> => ({
   deciding: to,
   'left-open': to,

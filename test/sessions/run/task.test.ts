@@ -215,7 +215,7 @@ test('Y138: events run exits with 10 and prints no older answer if the list does
   const agent = openAgent({ history, rounds: [[says('new')]], onList: () => shown })
   expect((await agent.runTask(['go', '--last'])).out).toBe('new\n')
   agent.cutAudit('accepted')
-  // The list shows all events before the task, and then fewer.
+  // The list never shows the task: first it shows all 3 earlier events, then 2, then none.
   for (const count of [3, 2, 0]) {
     shown = count
     for (const words of [['go'], ['--no-stdin']]) {

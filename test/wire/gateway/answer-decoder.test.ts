@@ -262,7 +262,7 @@ test.each([
   [['ping', chunk('b')], true],
   [[stop, '[DONE]', '{"usageMetadata":{}}', 'words'], false],
   [['{"error":"no"}', delta], false],
-])('content after the end of a stream is another content of the answer: %j is %j', (more, isContent) => {
+])('%j after the end of a stream counts as content after the end: %j', (more, isContent) => {
   const decoder = createAnswerDecoder(sse, { text: () => undefined })
   decoder.push(Buffer.from(data(delta, stop, ...more)))
   expect([...decoder.otherContent]).toEqual(isContent ? ['content after its end'] : [])

@@ -190,7 +190,9 @@ test.each<[part: object, has: Piece]>([
   [{ fileData: { fileUri: 'a' } }, { otherContent: ['a file'] }],
   [{ executableCode: {}, thought: false }, { otherContent: ['code'] }],
   [{ text: 'a', thought: true, thoughtSignature: 'b' }, { otherContent: ['thoughts'] }],
-])('the native part %j is read as %j', (part, has) => read(parts({}, part, {}), { ...open, ...has }))
+])('of an answer in the native form, the part %j is read as %j', (part, has) =>
+  read(parts({}, part, {}), { ...open, ...has }),
+)
 
 test.each<[candidate: object, verb: 'has' | 'does not have']>([
   [{ content: { text: 'a' } }, 'has'],

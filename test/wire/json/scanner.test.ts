@@ -58,7 +58,7 @@ describe('tokens of JSON', () => {
   })
 })
 
-/** Parses each value at its offset with JSON.parse. */
+/** Parses the JSON value at `start`. Finds nested values with `listJsonChildren`. */
 function read(text: string, start = skipBlanks(text, 0)): unknown {
   const children = () =>
     [...listJsonChildren(text, start)].map(({ name, start }) => [name, read(text, start)])
