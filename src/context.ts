@@ -1,3 +1,4 @@
+import type { ArraySet } from './array-set.ts'
 import type { Deadline } from './deadline.ts'
 import type { CliError } from './errors.ts'
 import type { ShellCommand } from './io/command.ts'
@@ -7,7 +8,6 @@ import { createOutput, type Output, type StdStream } from './io/output.ts'
 import type { ProcessInfo } from './io/paths.ts'
 import type { ReportData } from './report-data.ts'
 import type { Secrets } from './secrets.ts'
-import type { ShortLivedSet } from './short-lived-set.ts'
 import type { Timers } from './timers.ts'
 import type { Exchange } from './wire/exchange.ts'
 import type { WorkTracker } from './work-tracker.ts'
@@ -29,7 +29,7 @@ export interface Host extends ProcessInfo {
    */
   onSignal?(clean: (exit: number) => string): void
   /** The first SIGINT calls `act` instead of ending the process. A later SIGINT ends the process. */
-  interceptInterrupt?(act: () => void): InterceptedInterrupt
+  interceptInterrupt?(act: () => void): InterruptInterception
   detectEarlyExit?(report: () => void): () => void
   exitAfter?(milliseconds: number): void
   onCrash?(report: (error: unknown) => Promise<number>): void
@@ -44,7 +44,7 @@ export interface Host extends ProcessInfo {
   limitYoungGeneration?(cleanups: RunContext['cleanups']): void
 }
 
-export interface InterceptedInterrupt {
+export interface InterruptInterception {
   release(): void
   raise(): Promise<never>
 }
@@ -83,7 +83,7 @@ export interface RunContext {
    * Synchronous functions that are called at every end of the run, for example to stop a spinner. A function
    * returns true if it leaves the cursor at the start of a line.
    */
-  cleanups: ShortLivedSet<() => unknown>
+  cleanups: ArraySet<() => unknown>
   secrets: Secrets
   reportData: ReportData
   tracker: WorkTracker

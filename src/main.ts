@@ -1,5 +1,6 @@
 import { version } from '../package.json'
 import { findFlagValue } from './argv/bare-flags.ts'
+import { ArraySet } from './array-set.ts'
 import type { ProgramResult } from './cli/program.ts'
 import type { Host, RunContext } from './context.ts'
 import { Deadline } from './deadline.ts'
@@ -10,7 +11,6 @@ import { createLineWrapper } from './io/wrapping.ts'
 import { RunReport } from './report.ts'
 import { ReportData } from './report-data.ts'
 import { Secrets } from './secrets.ts'
-import { ShortLivedSet } from './short-lived-set.ts'
 import { WorkTracker } from './work-tracker.ts'
 
 export { createProcessHost } from './host.ts'
@@ -22,7 +22,7 @@ export async function main(argv: string[], outer: Host): Promise<number> {
   const isJson = findFlagValue(argv, '--errors') === 'json'
   const isForGithub = findFlagValue(argv, '--errors') === 'github'
   const { host, guard } = isForGithub ? await withGuard(outer) : { host: outer, guard: String }
-  const cleanups = new ShortLivedSet<() => unknown>()
+  const cleanups = new ArraySet<() => unknown>()
   const secrets = new Secrets()
   // A message may quote a flag whose value is a secret, so these secrets are redacted from the start.
   for (const name of ['PARLEY_ACCESS_TOKEN', 'PARLEY_API_KEY']) secrets.add(host.env[name] ?? '')
@@ -149,7 +149,7 @@ async function findStaticText(argv: string[]): Promise<string | undefined> {
   return findCompletionScript(shell)
 }
 
-function cleanUp(cleanups: ShortLivedSet<() => unknown>): boolean {
+function cleanUp(cleanups: ArraySet<() => unknown>): boolean {
   let isAtStart = false
   for (const clean of cleanups) {
     try {

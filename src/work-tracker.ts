@@ -1,3 +1,4 @@
+import { ArraySet } from './array-set.ts'
 import {
   type DeliveryRules,
   type DeliveryState,
@@ -8,7 +9,6 @@ import {
   type SentStatus,
 } from './delivery-state.ts'
 import { CliError, joinSavedFiles, OutputClosed, type SavedFiles, toFailure } from './errors.ts'
-import { ShortLivedSet } from './short-lived-set.ts'
 
 /**
  * parley calls the hooks if the work fails, or if a signal ends parley during the work. The hooks are
@@ -40,7 +40,7 @@ export class WorkTracker {
   /** The latest call that changes data, and the calls that were in progress when it began. */
   #latestChanges: TrackedCall[] = []
   readonly #earlierAdvice = new Set<RetryAdvice | undefined>()
-  readonly #inProgress = new ShortLivedSet<TrackedCall>()
+  readonly #inProgress = new ArraySet<TrackedCall>()
   /** Stays true after the work, because a signal may arrive while `main` prints the result. */
   #changesData = false
   #sentByEnded: SentStatus = 'no'

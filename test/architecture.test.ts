@@ -13,7 +13,7 @@ const read = (file: string) => readFileSync(join(source, file), 'utf8')
 
 /** Folders and files of src by level, the lowest first. A folder may import only from lower levels. */
 const levels = [
-  ['short-lived-set.ts'],
+  ['array-set.ts'],
   ['delivery-state.ts'],
   ['errors.ts', 'timers.ts', 'argv'],
   ['secrets.ts', 'deadline.ts', 'work-tracker.ts'],

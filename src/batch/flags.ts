@@ -18,7 +18,7 @@ interface MaxFailed {
   getMaxFailed(lines: number | undefined): number
 }
 
-export const createBatchTopicFlags = (): Option[] => [
+export const createFlagsThatNeedBatch = (): Option[] => [
   new Option('--concurrency <n>', 'maximum concurrent requests (default 8)').argParser(parsePositiveCount),
   new FileFlag('--results <file>', 'write results to a new file; with --resume, append', 'updates'),
   new Option('--resume', 'continue an earlier run with these --results'),
@@ -40,11 +40,11 @@ export const createBatchFlags = (): Option[] => [
     '--batch <file>',
     "send one request per line of a file (- for stdin); see 'parley help batch'",
   ),
-  ...createBatchTopicFlags().map((flag) => flag.hideHelp()),
+  ...createFlagsThatNeedBatch().map((flag) => flag.hideHelp()),
 ]
 
 export const batchFlagConstraints: FlagRules = {
-  ...Object.fromEntries(createBatchTopicFlags().map(({ long }) => [long, { requires: ['--batch'] }])),
+  ...Object.fromEntries(createFlagsThatNeedBatch().map(({ long }) => [long, { requires: ['--batch'] }])),
   '--resume': { requires: ['--results'] },
   '--input': { excludes: ['--batch'] },
   '--usage': { excludes: ['--batch'] },

@@ -1,6 +1,6 @@
+import { ArraySet } from '../array-set.ts'
 import { CliError, convertDeadlineFailure, OutputClosed } from '../errors.ts'
 import { canRetry, decideRetry } from '../http/retry.ts'
-import { ShortLivedSet } from '../short-lived-set.ts'
 import { schedule, type Timers } from '../timers.ts'
 import {
   type BatchLimits,
@@ -58,14 +58,14 @@ export class BatchRun implements BatchState {
   readonly #lines
   readonly #options
   /** Lines with a running request or a scheduled retry. */
-  readonly #activeLines: ShortLivedSet<BatchLine> = new ShortLivedSet()
+  readonly #activeLines: ArraySet<BatchLine> = new ArraySet()
   #failure: LineFailure | undefined
   #stopReason: unknown
   readonly #retryAbort = new AbortController()
   #pauseCause: CliError | undefined
   #hasReportedMissingTokens = false
   mayDuplicate = false
-  readonly #unprintedResults: ShortLivedSet<string> = new ShortLivedSet()
+  readonly #unprintedResults: ArraySet<string> = new ArraySet()
   /**
    * Number of pending requests, reads and retry delays. When one of them ends, the loop of `runToEnd`
    * continues.

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Option } from 'commander'
-import { createBatchTopicFlags } from '../batch/flags.ts'
+import { createFlagsThatNeedBatch } from '../batch/flags.ts'
 import {
   getSettingDefinition,
   getSettingVariable,
@@ -20,7 +20,7 @@ const generatedLists: Record<string, () => Row[]> = {
   settings: () => settingNames.map((name) => [name, describeSetting(name)]),
   'general flags': () => createGeneralFlags().map(toFlagRow),
   'request flags': () => createRequestFlags().map(toFlagRow),
-  'batch flags': () => createBatchTopicFlags().map(toFlagRow),
+  'batch flags': () => createFlagsThatNeedBatch().map(toFlagRow),
   variables: () => [
     ...settingNames.map((name): Row => [getSettingVariable(name), getSettingDefinition(name).about]),
     ['PARLEY_PROFILE', 'the current profile'],

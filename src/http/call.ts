@@ -16,7 +16,7 @@ import {
   parseHeaders,
   type RequestParts,
 } from './request.ts'
-import { type FailureHeaders, readErrorResponse, readFailureHeaders } from './response.ts'
+import { type RetryAndRequestId, readErrorResponse, readRetryAndRequestId } from './response.ts'
 import {
   decideRetry,
   getDeliveryState,
@@ -112,7 +112,7 @@ export function createServiceCaller(context: Context, settings: ResolvedSettings
       const limited = isBatch ? signed.request : { ...signed.request, deadline }
       const sent = await exchange(limited, () => call.reach('sent'))
       const response = decompressBody(sent)
-      const head = readFailureHeaders(response.headers, host.timers.wallTime())
+      const head = readRetryAndRequestId(response.headers, host.timers.wallTime())
       const { status } = response
       const addFacts = <E>(failure: E): E | CliError =>
         failure instanceof CliError ? addResponseDetails(failure, head, { status, attempts }) : failure
@@ -255,7 +255,7 @@ const joinLines = (...lines: (string | undefined)[]) =>
 
 function addResponseDetails(
   failure: CliError,
-  head: FailureHeaders,
+  head: RetryAndRequestId,
   response: { status: number; attempts: number },
 ): CliError {
   const { details } = failure

@@ -1,5 +1,5 @@
 import type { Client } from 'undici'
-import type { ShortLivedSet } from '../short-lived-set.ts'
+import type { ArraySet } from '../array-set.ts'
 import { type ConnectOptions, openConnection } from './connect.ts'
 import type { PausableSocket } from './socket.ts'
 
@@ -24,7 +24,7 @@ export type ConnectionPool = ReturnType<typeof createConnectionPool>
  * With `cleanups`, connections stay open for later requests, which must all go to the same server, and a cleanup
  * closes the idle ones. Without `cleanups`, each request gets a new connection.
  */
-export function createConnectionPool(options: ConnectOptions, cleanups?: ShortLivedSet<() => void>) {
+export function createConnectionPool(options: ConnectOptions, cleanups?: ArraySet<() => void>) {
   const idle: Connection[] = []
   let failures = 0
   const closeIdle = () => idle.splice(0).forEach(closeConnection)

@@ -1,7 +1,7 @@
 import type { Dispatcher } from 'undici'
+import type { ArraySet } from '../array-set.ts'
 import type { DeliveryState } from '../delivery-state.ts'
 import { CliError } from '../errors.ts'
-import type { ShortLivedSet } from '../short-lived-set.ts'
 import type { Exchange, HttpRequest, HttpResponse } from '../wire/exchange.ts'
 import { maxTextLength } from '../wire/json/body-text.ts'
 import { type Connection, type ConnectionPool, closeConnection } from './connections.ts'
@@ -13,7 +13,7 @@ interface ExchangeOptions {
   /** 0 for no limit. */
   maxSilenceMs: number
   connections: ConnectionPool
-  cleanups: ShortLivedSet<() => void>
+  cleanups: ArraySet<() => void>
 }
 
 export function createHttpExchange(given: ExchangeOptions): Exchange {

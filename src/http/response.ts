@@ -7,9 +7,9 @@ import { tryParseJson } from '../wire/json/parse.ts'
 import { readErrorBody } from '../wire/problem/problem.ts'
 import { findKindOfStatus } from './retry.ts'
 
-export type FailureHeaders = ReturnType<typeof readFailureHeaders>
+export type RetryAndRequestId = ReturnType<typeof readRetryAndRequestId>
 
-export const readFailureHeaders = (headers: HttpResponse['headers'], wallTimeMs: number) => ({
+export const readRetryAndRequestId = (headers: HttpResponse['headers'], wallTimeMs: number) => ({
   retryAfterSeconds: readRetryAfterSeconds(headers, wallTimeMs),
   requestId: idHeaders.map((name) => headers[name]).find((id) => id !== undefined && id !== ''),
 })
@@ -48,7 +48,7 @@ const [maxErrorBodyBytes, maxErrorBodyMs] = [1024 * 1024, 10_000]
 export async function readErrorResponse(
   response: HttpResponse,
   { service }: Endpoint,
-  { retryAfterSeconds }: FailureHeaders,
+  { retryAfterSeconds }: RetryAndRequestId,
   timers: Timers,
 ): Promise<CliError> {
   const { status, statusText, headers } = response

@@ -1,9 +1,9 @@
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process'
 import { platform } from 'node:os'
 import { win32 } from 'node:path'
+import type { ArraySet } from '../array-set.ts'
 import type { Deadline } from '../deadline.ts'
 import { describeFileError } from '../errors.ts'
-import type { ShortLivedSet } from '../short-lived-set.ts'
 
 export interface ShellCommand {
   text: string
@@ -20,7 +20,7 @@ export interface ShellCommand {
 interface ShellCommandOptions {
   /** Reading `cwd` throws if the current folder was removed. The command runs nevertheless. */
   host: { readonly cwd: string; platform: NodeJS.Platform; env: ShellCommand['env'] }
-  cleanups: ShortLivedSet<() => void>
+  cleanups: ArraySet<() => void>
 }
 
 interface ShellCommandResult {
@@ -64,7 +64,7 @@ export async function runCommand(
 
 export function runCommandOnTerminal(
   { text, env, input }: Pick<ShellCommand, 'text' | 'env' | 'input'>,
-  cleanups: ShortLivedSet<() => unknown>,
+  cleanups: ArraySet<() => unknown>,
 ): Promise<number | undefined> {
   // Without exec, the command may be a child of the shell. A signal to the shell would then not end the
   // command.

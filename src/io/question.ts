@@ -1,8 +1,8 @@
 import type { Interface } from 'node:readline'
 import { type Readable, Writable } from 'node:stream'
+import type { ArraySet } from '../array-set.ts'
 import type { Deadline } from '../deadline.ts'
 import { CliError, createDeadlineErrorBeforeSending } from '../errors.ts'
-import type { ShortLivedSet } from '../short-lived-set.ts'
 import type { Stdin } from './input.ts'
 import type { MessagePrinter } from './messages.ts'
 import type { StdStream } from './output.ts'
@@ -33,7 +33,7 @@ export class InputEnded extends CliError {
 interface PrompterOptions {
   host: { stdin: Stdin; stderr: StdStream; env: Readonly<Record<string, string | undefined>> }
   messages: Pick<MessagePrinter, 'hold' | 'release'>
-  cleanups: ShortLivedSet<() => unknown>
+  cleanups: ArraySet<() => unknown>
   deadline: Deadline
 }
 

@@ -1,4 +1,4 @@
-import type { ShortLivedSet } from '../short-lived-set.ts'
+import type { ArraySet } from '../array-set.ts'
 import type { Timers } from '../timers.ts'
 import type { Output, StdStream } from './output.ts'
 import { wantsColour } from './style.ts'
@@ -6,7 +6,7 @@ import { wantsColour } from './style.ts'
 interface SpinnerStage {
   host: { stderr: StdStream; timers: Timers; env: Readonly<Record<string, string | undefined>> }
   flags: { quiet?: boolean; verbose?: boolean; color?: string }
-  cleanups: ShortLivedSet<() => unknown>
+  cleanups: ArraySet<() => unknown>
 }
 
 const spinnerDelayMs = 300

@@ -25,7 +25,7 @@ export const quoteUnusualName = (text: string): string =>
 
 const maxNameLength = 60
 
-export const formatBriefName = (text: string, columns = Infinity): string =>
+export const quoteAndShortenName = (text: string, columns = Infinity): string =>
   truncateToColumns(
     quoteUnusualName(text.length > maxNameLength ? `${takeTextStart(text, maxNameLength)}…` : text),
     columns,

@@ -1,7 +1,7 @@
 import { endpoints } from '../wire/endpoints.ts'
 import { readBody } from '../wire/exchange.ts'
 import { isObject, tryParseJson } from '../wire/json/parse.ts'
-import type { SessionAccess } from './session.ts'
+import type { SessionClient } from './session.ts'
 
 const maxWaitMs = 5000
 
@@ -14,7 +14,7 @@ const maxAnswerBytes = 2 ** 20
 export async function readSessionResource({
   caller,
   parts,
-}: SessionAccess): Promise<Record<string, unknown> | undefined> {
+}: SessionClient): Promise<Record<string, unknown> | undefined> {
   const deadline = parts.deadline.narrow(maxWaitMs, 'no complete response within 5 s')
   return caller
     .call(endpoints.readSession, { ...parts, deadline, isSingle: true }, async (response) => {

@@ -7,7 +7,7 @@ import {
   type RetryRules,
 } from '../http/retry.ts'
 import { toOneLine } from '../io/escape.ts'
-import type { SessionAccess } from './session.ts'
+import type { SessionClient } from './session.ts'
 
 const maxUnreachableMs = 5 * 60_000
 
@@ -33,14 +33,14 @@ export const createFollowDeadlineError = (
  * execute the post twice.
  */
 export class ReconnectPolicy implements RetryRules {
-  readonly #access: SessionAccess
+  readonly #access: SessionClient
   #lastResponseAt: number
   #attempts = 0
   #invalidResponses = 0
   #requestedWaitMs = 0
   #printedCause: string | undefined
 
-  constructor(access: SessionAccess) {
+  constructor(access: SessionClient) {
     this.#access = access
     this.#lastResponseAt = access.context.host.timers.now()
   }

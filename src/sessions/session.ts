@@ -29,7 +29,7 @@ export const createBetaFlags = (noValidateHelp = 'accept undocumented betas'): O
   new Option('--no-validate', noValidateHelp),
 ]
 
-export interface SessionAccess {
+export interface SessionClient {
   context: Context
   caller: ServiceCaller
   parts: {
@@ -42,7 +42,7 @@ export interface SessionAccess {
   }
 }
 
-export async function createSessionAccess(context: Context, options: SessionOptions) {
+export async function createSessionClient(context: Context, options: SessionOptions) {
   const settings = await readSettings(context)
   const parts = createSessionRequestDefaults(context, settings, options)
   return { context, settings, parts, caller: createServiceCaller(context, settings) }
@@ -52,7 +52,7 @@ export function createSessionRequestDefaults(
   context: Context,
   settings: ResolvedSettings,
   { session: given = context.host.env.PARLEY_SESSION, ...options }: SessionOptions,
-): SessionAccess['parts'] {
+): SessionClient['parts'] {
   const session = given?.trim()
   if (!session)
     throw usageError(

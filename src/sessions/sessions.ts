@@ -26,7 +26,7 @@ import { printIds } from './listing/rows.ts'
 import { quoteUnusualName } from './plain-name.ts'
 import {
   type BetaOptions,
-  createSessionAccess,
+  createSessionClient,
   createSessionServiceHeaders,
   type SessionOptions,
 } from './session.ts'
@@ -235,7 +235,7 @@ const labelColumns = 'may wait for'.length + columnGap.length
 
 export async function showSession(context: Context, options: SessionOptions): Promise<void> {
   const { host, flags, output, messages } = context
-  const { caller, parts } = await createSessionAccess(context, options)
+  const { caller, parts } = await createSessionClient(context, options)
   if (await caller.preview(endpoints.readSession, parts)) return
   const { session, bytes } = await caller.call(endpoints.readSession, parts, (response) =>
     receiveSession(context, response),

@@ -1,13 +1,13 @@
 import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
 import { describe, expect, test } from 'vitest'
+import { ArraySet } from '../../src/array-set.ts'
 import { BatchTally } from '../../src/batch/input.ts'
 import { BatchLineRegistry } from '../../src/batch/line-registry.ts'
 import { openResultsFile, type ResultsFileOptions, readEarlierResults } from '../../src/batch/results-file.ts'
 import type { Context } from '../../src/context.ts'
 import { Deadline } from '../../src/deadline.ts'
 import { ReportData } from '../../src/report-data.ts'
-import { ShortLivedSet } from '../../src/short-lived-set.ts'
 import { realTimers } from '../../src/timers.ts'
 import { temporaryFolder } from '../harness/run.ts'
 import { streamOf } from './pieces.ts'
@@ -24,7 +24,7 @@ const open = (
     reportData: new ReportData(0),
     messages: { note() {} },
   }
-  return openResultsFile({ ...world, cleanups: new ShortLivedSet() } as unknown as Context, {
+  return openResultsFile({ ...world, cleanups: new ArraySet() } as unknown as Context, {
     name: basename(path),
     isResumed: true,
     registry: new BatchLineRegistry(),

@@ -1,5 +1,6 @@
 import { PassThrough, Readable } from 'node:stream'
 import { expect, test } from 'vitest'
+import { ArraySet } from '../../src/array-set.ts'
 import { createContext, type Host, type SharedFlags } from '../../src/context.ts'
 import { Deadline } from '../../src/deadline.ts'
 import { CliError } from '../../src/errors.ts'
@@ -7,7 +8,6 @@ import { createServiceCaller, type ServiceCaller } from '../../src/http/call.ts'
 import { ReportData } from '../../src/report-data.ts'
 import { Secrets } from '../../src/secrets.ts'
 import { readSettings } from '../../src/settings/resolve.ts'
-import { ShortLivedSet } from '../../src/short-lived-set.ts'
 import { realTimers } from '../../src/timers.ts'
 import { endpoints } from '../../src/wire/endpoints.ts'
 import type { Exchange, HttpRequest } from '../../src/wire/exchange.ts'
@@ -40,7 +40,7 @@ async function startRun(
     open: () => new PassThrough() as never,
     writeSync: () => 0,
   }
-  const cleanups = new ShortLivedSet<() => unknown>()
+  const cleanups = new ArraySet<() => unknown>()
   const nowhere = { isTerminal: false, open: () => new Readable() as never, writeSync: () => 0 }
   const host: Host = {
     env: { ...childEnvironment, HOME: cwd, ...credentials },

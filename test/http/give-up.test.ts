@@ -1,8 +1,8 @@
 import { afterAll, expect, onTestFinished, test, vi } from 'vitest'
+import { ArraySet } from '../../src/array-set.ts'
 import { Deadline } from '../../src/deadline.ts'
 import { createConnectionPool } from '../../src/http/connections.ts'
 import { createHttpExchange } from '../../src/http/exchange.ts'
-import { ShortLivedSet } from '../../src/short-lived-set.ts'
 import { realTimers } from '../../src/timers.ts'
 import { createInterrupt, run } from '../harness/run.ts'
 import { envFor, response, serve } from '../harness/server.ts'
@@ -28,7 +28,7 @@ const server = await serve(() => asked.pass())
 afterAll(() => server.close())
 
 test('a deadline that passes closes the connection of a sent request, and parley sends nothing more', async () => {
-  const cleanups = new ShortLivedSet<() => void>()
+  const cleanups = new ArraySet<() => void>()
   const exchange = openExchange(0, cleanups)
   await expect(exchange(request(server.url, asked))).rejects.toMatchObject({
     kind: 'unknown',
@@ -70,7 +70,7 @@ test('--timeout does not end an upload that makes progress, however long it take
       }),
   })
   onTestFinished(() => slow.close())
-  const exchange = openExchange(1000, new ShortLivedSet())
+  const exchange = openExchange(1000, new ArraySet())
   const answer = await exchange({ method: 'POST', url: slow.url, headers: {}, body })
   expect(answer.status).toBe(200)
   expect(passed).toBeGreaterThan(4000)
@@ -85,7 +85,7 @@ test('--timeout ends an upload that makes no progress', async () => {
     onConnection: (socket) => void socket.once('data', open.trigger).once('data', () => socket.pause()),
   })
   onTestFinished(() => mute.close())
-  const exchange = openExchange(1000, new ShortLivedSet())
+  const exchange = openExchange(1000, new ArraySet())
   const answer = exchange({ method: 'POST', url: mute.url, headers: {}, body: new Uint8Array(64 * 2 ** 20) })
   const failed = expect(answer).rejects.toMatchObject({
     kind: 'unknown',

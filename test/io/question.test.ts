@@ -1,8 +1,8 @@
 import { PassThrough, Writable } from 'node:stream'
 import { expect, test } from 'vitest'
+import { ArraySet } from '../../src/array-set.ts'
 import { Deadline } from '../../src/deadline.ts'
 import { createPrompter, InputEnded } from '../../src/io/question.ts'
-import { ShortLivedSet } from '../../src/short-lived-set.ts'
 import { realTimers } from '../../src/timers.ts'
 
 /** Creates a terminal with its typed keys, its output and its raw state. */
@@ -22,7 +22,7 @@ function createTerminal(suspend?: () => void) {
     stream.columns = columns
     stream.emit('resize')
   }
-  const cleanups = new ShortLivedSet<() => unknown>()
+  const cleanups = new ArraySet<() => unknown>()
   const prompter = createPrompter({
     host: {
       stdin: {

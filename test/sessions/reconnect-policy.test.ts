@@ -3,7 +3,7 @@ import { Deadline } from '../../src/deadline.ts'
 import { CliError, type FailureDetails, type FailureKind } from '../../src/errors.ts'
 import { retry } from '../../src/http/retry.ts'
 import { ReconnectPolicy, requireTimeLeft } from '../../src/sessions/reconnect-policy.ts'
-import type { SessionAccess } from '../../src/sessions/session.ts'
+import type { SessionClient } from '../../src/sessions/session.ts'
 import { createClock } from '../harness/clock.ts'
 
 const minutes = 60_000
@@ -31,7 +31,7 @@ function createPolicy(deadlineMs: number, { limitText = '' } = {}) {
   const access = {
     context: { host: { timers }, messages: { note: (line: string) => void notes.push(line) } },
     parts: { deadline },
-  } as unknown as SessionAccess
+  } as unknown as SessionClient
   const policy = new ReconnectPolicy(access)
   /** Repeats an attempt that fails with these failures before it succeeds. */
   const attempt = (...failures: unknown[]) =>

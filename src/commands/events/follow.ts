@@ -2,7 +2,7 @@ import { Option } from 'commander'
 import { createEventStreamRequest } from '../../sessions/following/event-stream.ts'
 import { openFollower } from '../../sessions/following/follower.ts'
 import { createEventPrinter, followAndPrint } from '../../sessions/following/transcript.ts'
-import { createSessionAccess, createSessionFlags, type SessionOptions } from '../../sessions/session.ts'
+import { createSessionClient, createSessionFlags, type SessionOptions } from '../../sessions/session.ts'
 import { describeFollowCommand, formatSessionCommand } from '../../sessions/session-command.ts'
 import { endpoints } from '../../wire/endpoints.ts'
 import type { CommandModule } from '../command.ts'
@@ -34,7 +34,7 @@ export default {
 
   async run(context, flags: FollowFlags) {
     const { history: hasHistory, stay: followsForever = false, ids = false } = flags
-    const { caller, parts, settings } = await createSessionAccess(context, flags)
+    const { caller, parts, settings } = await createSessionClient(context, flags)
     if (await caller.preview(endpoints.followEvents, createEventStreamRequest(parts))) return
     const session = parts.params.session
     const { markdown } = settings.values

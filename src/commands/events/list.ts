@@ -3,7 +3,7 @@ import { appendFlagValue, parsePositiveCount } from '../../argv/flags.ts'
 import { createRawPrinter } from '../../io/raw-printer.ts'
 import { formatListQuery, listEvents, listNewestEvents } from '../../sessions/listing/event-list.ts'
 import { createEventRowPrinter, printIds } from '../../sessions/listing/rows.ts'
-import { createSessionAccess, createSessionFlags, type SessionOptions } from '../../sessions/session.ts'
+import { createSessionClient, createSessionFlags, type SessionOptions } from '../../sessions/session.ts'
 import { endpoints } from '../../wire/endpoints.ts'
 import { knownEventTypes, suggestEventType } from '../../wire/sessions/event-types.ts'
 import type { CommandModule } from '../command.ts'
@@ -40,7 +40,7 @@ export default {
 
   async run(context, options: ListFlags) {
     const { flags, output, messages, host, cleanups } = context
-    const { caller, parts } = await createSessionAccess(context, options)
+    const { caller, parts } = await createSessionClient(context, options)
     const { type: types, order, limit } = options
     const isNewest = limit !== undefined && order !== 'asc'
     const query = { types, order: isNewest ? 'desc' : order, limit }

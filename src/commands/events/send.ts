@@ -4,7 +4,7 @@ import { deliverEvents } from '../../sessions/sending/delivery.ts'
 import { createEventFlags } from '../../sessions/sending/event-flags.ts'
 import { createNonEmptyEventsBody, type EventInputOptions } from '../../sessions/sending/request.ts'
 import {
-  createSessionAccess,
+  createSessionClient,
   createSessionFlags,
   rejectPositionalSessionId,
   type SessionOptions,
@@ -36,7 +36,7 @@ export default {
 
   async run(context, options: SendOptions, words) {
     rejectPositionalSessionId(context, options, words, '; --message sends it as text')
-    const access = await createSessionAccess(context, options)
+    const access = await createSessionClient(context, options)
     const body = await createNonEmptyEventsBody(context, options, words)
     const { markdown } = access.settings.values
     await deliverEvents(access, body, { ...options, markdown })

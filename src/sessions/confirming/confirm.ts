@@ -4,7 +4,7 @@ import type { EventItem } from '../../wire/sessions/events-page.ts'
 import { isToolUse, SessionEvent } from '../../wire/sessions/session-event.ts'
 import { createWaitingError, formatToolResultCommand } from '../following/stop-text.ts'
 import { listEventsOldestFirst } from '../listing/event-list.ts'
-import { formatBriefName } from '../plain-name.ts'
+import { quoteAndShortenName } from '../plain-name.ts'
 import { createConfirmationEvent } from '../reply-events.ts'
 import { deliverEvents } from '../sending/delivery.ts'
 import {
@@ -13,7 +13,7 @@ import {
   readGivenEvents,
   requireValidEvents,
 } from '../sending/given-events.ts'
-import { createSessionAccess, type SessionAccess, type SessionOptions } from '../session.ts'
+import { createSessionClient, type SessionClient, type SessionOptions } from '../session.ts'
 import { needsClientResult, SessionState, type ToolUse } from '../session-state.ts'
 import { ConfirmationPrompt, canPrompt, describePromptObstacle } from './confirmation-prompt.ts'
 import { hasToolName } from './shown-tool-use.ts'
@@ -43,7 +43,7 @@ export async function confirmToolUses(
   const pending = options.pending ?? (isBare && canPrompt(context))
   const sources = [ids.length > 0, pending, input !== undefined]
   if (sources.filter(Boolean).length > 1) throw usageError('ids, --pending and -i exclude each other')
-  const access = await createSessionAccess(context, options)
+  const access = await createSessionClient(context, options)
   const { markdown } = access.settings.values
   const send = (body: Uint8Array) => deliverEvents(access, body, { ...options, markdown })
   const selection = { ...options, pending }
@@ -113,7 +113,7 @@ function toBody(events: SessionEvent[]): Uint8Array {
  * `waiting` if a tool use stays open.
  */
 async function askAndSend(
-  access: SessionAccess,
+  access: SessionClient,
   named: readonly PendingToolUse[],
   options: ConfirmOptions,
   send: (body: Uint8Array) => Promise<void>,
@@ -136,7 +136,7 @@ async function askAndSend(
   if (decisions.size > 0) {
     latest = await readSessionRecord(access).catch((error: unknown) => {
       if (!(error instanceof CliError)) throw error
-      const ids = [...decisions.keys()].map((id) => formatBriefName(id)).join(', ')
+      const ids = [...decisions.keys()].map((id) => quoteAndShortenName(id)).join(', ')
       throw error.with({}, `${error.message}; your answer to ${ids} was not sent`)
     })
     for (const id of open) if (latest.findNewClosedReason(id, prompted) !== undefined) open.delete(id)
@@ -162,7 +162,7 @@ async function askAndSend(
   if (answers.length === 0) context.messages.note('nothing was sent')
 }
 
-async function readSessionRecord({ context, caller, parts }: SessionAccess): Promise<SessionRecord> {
+async function readSessionRecord({ context, caller, parts }: SessionClient): Promise<SessionRecord> {
   const { dryRun, curl } = context.flags
   if (dryRun || curl)
     throw usageError(
@@ -178,7 +178,7 @@ async function readSessionRecord({ context, caller, parts }: SessionAccess): Pro
  * waiting tool use, because the user must then name the tool uses.
  */
 async function requireListed(
-  access: SessionAccess,
+  access: SessionClient,
   record: SessionRecord,
   { allow, deny, pending: isOfService }: ConfirmOptions,
 ): Promise<PendingToolUse[]> {
@@ -208,7 +208,7 @@ async function requireListed(
  * lists each tool use about which parley cannot prompt, with the reason.
  */
 function requireNamed(
-  access: SessionAccess,
+  access: SessionClient,
   record: SessionRecord,
   named: readonly PendingToolUse[],
 ): PendingToolUse[] {
@@ -272,7 +272,7 @@ class SessionRecord {
 }
 
 function findUnconfirmableReason(
-  { context, parts }: SessionAccess,
+  { context, parts }: SessionClient,
   use: PendingToolUse,
   { isPrompted }: { isPrompted: boolean },
 ): string | undefined {

@@ -3,7 +3,7 @@ import { CliError } from '../../errors.ts'
 import { toOneLine } from '../../io/escape.ts'
 import { createPrompter, InputEnded, type Prompter } from '../../io/question.ts'
 import { DenyMessage, maxDenyMessageLength } from '../../wire/sessions/send-events.ts'
-import { estimateColumns, formatBriefName } from '../plain-name.ts'
+import { estimateColumns, quoteAndShortenName } from '../plain-name.ts'
 import { formatToolUse } from './shown-tool-use.ts'
 
 interface PromptedToolUse {
@@ -193,6 +193,6 @@ function formatToolAndId(use: PromptedToolUse, columns: number): string {
   const room = columns - `  allow  ()? ${formatKeys(use)} yes`.length
   // With fewer columns, a name or id would be only an ellipsis, so the question has neither.
   if (room < 8) return 'it'
-  const shownId = formatBriefName(id, room >> 1)
-  return `${formatBriefName(name, room - estimateColumns(shownId))} (${shownId})`
+  const shownId = quoteAndShortenName(id, room >> 1)
+  return `${quoteAndShortenName(name, room - estimateColumns(shownId))} (${shownId})`
 }

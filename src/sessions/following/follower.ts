@@ -13,7 +13,7 @@ import {
 } from '../listing/event-list.ts'
 import { readSessionResource } from '../read-session.ts'
 import { createFollowDeadlineError, ReconnectPolicy, requireTimeLeft } from '../reconnect-policy.ts'
-import type { SessionAccess } from '../session.ts'
+import type { SessionClient } from '../session.ts'
 import { createResumeCommand } from '../session-command.ts'
 import type { SessionState } from '../session-state.ts'
 import { type EventStream, openEventStream } from './event-stream.ts'
@@ -49,7 +49,7 @@ const maxBackwardEvents = 10_000
  * Reads the list and opens the stream. The stream delivers all later events, so parley opens the follower
  * before it sends events. Throws a `CliError`, of kind `stopped` after the deadline.
  */
-export async function openFollower(access: SessionAccess, options: FollowOptions = {}): Promise<Follower> {
+export async function openFollower(access: SessionClient, options: FollowOptions = {}): Promise<Follower> {
   const follower = new Follower(access, options.followsForever)
   try {
     await follower.open(options)
@@ -66,7 +66,7 @@ export async function openFollower(access: SessionAccess, options: FollowOptions
 /** Reads the list and the stream of a session, and emits each new event once. */
 export class Follower {
   #lastNewEvent: { type: string; at: number } | undefined
-  readonly #access: SessionAccess
+  readonly #access: SessionClient
   readonly #followsForever: boolean
   readonly #stopProgressLines: () => void
   readonly #seen = new SeenEvents()
@@ -91,7 +91,7 @@ export class Follower {
   /** New events that `state` already includes and that `readNewEvents` emits next. */
   readonly #notEmitted: EventItem[] = []
 
-  constructor(access: SessionAccess, followsForever = false) {
+  constructor(access: SessionClient, followsForever = false) {
     const { context } = access
     this.#access = access
     this.#followsForever = followsForever
@@ -386,7 +386,7 @@ export class Follower {
 
 const isWorking = (status: unknown): status is string => status === 'running' || status === 'rescheduling'
 
-function createEmptySessionError({ context, parts }: SessionAccess): CliError {
+function createEmptySessionError({ context, parts }: SessionClient): CliError {
   const command = quoteWords([
     'parley',
     ...createResumeCommand(context, parts.params.session, { message: 'TASK' }),

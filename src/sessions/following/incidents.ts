@@ -7,7 +7,7 @@ import {
   readWorkflowRunResult,
   type SessionEvent,
 } from '../../wire/sessions/session-event.ts'
-import { formatBriefName } from '../plain-name.ts'
+import { quoteAndShortenName } from '../plain-name.ts'
 import { isTaskEvent } from './followed-task.ts'
 
 const kinds = ['refusedToolUses', 'failedServers', 'sessionErrors', 'failedWorkflowRuns'] as const
@@ -53,9 +53,9 @@ export class SessionIncidents {
     const { type, id = '', name, workflow_run_id: run } = event
     const refusal = readServiceRefusal(event)
     if (refusal !== undefined) {
-      const tool = formatBriefName(typeof name === 'string' && name !== '' ? name : '(no name)')
-      const why = refusal === '' ? '' : `: ${formatBriefName(refusal)}`
-      const warning = `the service refused the tool use ${formatBriefName(id)} (${tool})${why}`
+      const tool = quoteAndShortenName(typeof name === 'string' && name !== '' ? name : '(no name)')
+      const why = refusal === '' ? '' : `: ${quoteAndShortenName(refusal)}`
+      const warning = `the service refused the tool use ${quoteAndShortenName(id)} (${tool})${why}`
       this.#addIncident('refusedToolUses', id, warning)
     }
     if (type === 'session.error') this.#addError(event)
@@ -74,7 +74,7 @@ export class SessionIncidents {
     const [kind, what] =
       server === undefined
         ? (['sessionErrors', 'the session had an error that the service does not retry'] as const)
-        : (['failedServers', `the MCP server ${formatBriefName(server)} failed permanently`] as const)
+        : (['failedServers', `the MCP server ${quoteAndShortenName(server)} failed permanently`] as const)
     this.#addIncident(kind, server ?? id, `${what}${toSuffix(message)}`)
   }
 
@@ -82,7 +82,7 @@ export class SessionIncidents {
     const { type = 'no result', message } = readWorkflowRunResult(event)
     if (type === 'completed') return
     const which = describeWorkflowRun({ id, name: this.#runNames.get(id) })
-    const result = `${formatBriefName(type)}${toSuffix(message)}`
+    const result = `${quoteAndShortenName(type)}${toSuffix(message)}`
     this.#addIncident('failedWorkflowRuns', id, `the workflow run ${which} did not complete: ${result}`)
   }
 
@@ -96,4 +96,4 @@ const toSuffix = (message: string | undefined) =>
   message === undefined ? '' : `: ${toOneLine(message, maxReasonLength)}`
 
 export const describeWorkflowRun = ({ id, name }: { id: string; name: string | undefined }): string =>
-  name === undefined ? formatBriefName(id) : `${formatBriefName(name)} (${formatBriefName(id)})`
+  name === undefined ? quoteAndShortenName(id) : `${quoteAndShortenName(name)} (${quoteAndShortenName(id)})`

@@ -3,7 +3,7 @@ import { CliError } from '../../errors.ts'
 import { formatMoney } from '../../io/money.ts'
 import { quoteForShell } from '../../io/shell-quote.ts'
 import type { Money } from '../../wire/sessions/usage.ts'
-import { formatBriefName } from '../plain-name.ts'
+import { quoteAndShortenName } from '../plain-name.ts'
 import { formatBudgetCommand, formatSessionCommand } from '../session-command.ts'
 import { needsClientResult, type SessionState } from '../session-state.ts'
 
@@ -107,8 +107,8 @@ const isSafeWord = (id: string) => id.length <= 1000 && !id.startsWith('-')
 
 function summarizeToolUse(state: SessionState, id: string): string {
   const use = state.getToolUse(id)
-  if (!use) return formatBriefName(id)
-  if (use.isContradicted) return `${formatBriefName(id)}: the service sent it with two different inputs`
-  const name = use.name === '' ? '(no name)' : formatBriefName(use.name)
-  return `${formatBriefName(id)}: ${name} ${JSON.stringify(use.input ?? {})}`
+  if (!use) return quoteAndShortenName(id)
+  if (use.isContradicted) return `${quoteAndShortenName(id)}: the service sent it with two different inputs`
+  const name = use.name === '' ? '(no name)' : quoteAndShortenName(use.name)
+  return `${quoteAndShortenName(id)}: ${name} ${JSON.stringify(use.input ?? {})}`
 }

@@ -8,7 +8,7 @@ import { formatTsvLine } from '../../io/tsv.ts'
 import type { EventItem } from '../../wire/sessions/events-page.ts'
 import { getAnsweredToolUseId, readEventTextWithRedactions } from '../../wire/sessions/session-event.ts'
 import { printIds, toEventRow } from '../listing/rows.ts'
-import { formatBriefName } from '../plain-name.ts'
+import { quoteAndShortenName } from '../plain-name.ts'
 import { formatSessionCommand } from '../session-command.ts'
 import type { SessionState } from '../session-state.ts'
 import type { Follower } from './follower.ts'
@@ -121,7 +121,7 @@ function reportOpenWork(
   for (const id of state.answerable) {
     const command = `${formatSessionCommand(context, 'confirm', session)} --pending`
     if (!reported.has(id))
-      context.messages.note(`${formatBriefName(id)} waits for an answer; to answer: ${command}`)
+      context.messages.note(`${quoteAndShortenName(id)} waits for an answer; to answer: ${command}`)
     reported.add(id)
   }
 }

@@ -1,7 +1,7 @@
 import { usageError } from '../../errors.ts'
 import { findJsonField, findRepeatedJsonKey, isJsonDeeperThan } from '../../wire/json/scanner.ts'
 import { SessionEvent } from '../../wire/sessions/session-event.ts'
-import { formatBriefName } from '../plain-name.ts'
+import { quoteAndShortenName } from '../plain-name.ts'
 import {
   type Decision,
   decideByPolicy,
@@ -105,4 +105,4 @@ export const describeDecider = ({ by, rule }: Judgement): string =>
 const maxPrintedLength = 400
 
 export const describeToolUse = ({ id, name, inputText }: ParsedToolUse): string =>
-  `${formatBriefName(name)} ${inputText.length > maxPrintedLength ? `${inputText.slice(0, maxPrintedLength)}…` : inputText} ${id}`
+  `${quoteAndShortenName(name)} ${inputText.length > maxPrintedLength ? `${inputText.slice(0, maxPrintedLength)}…` : inputText} ${id}`

@@ -5,9 +5,9 @@ import { yieldToSignals } from '../../timers.ts'
 import { createPolicyPauser, type Policy } from '../policy/policy.ts'
 import { readPolicy } from '../policy/policy-file.ts'
 import { requireTimeLeft } from '../reconnect-policy.ts'
-import { readEventsOfBody } from '../sending/receipt.ts'
+import { parseSentEvents } from '../sending/receipt.ts'
 import { createEventsBody, type EventInputOptions } from '../sending/request.ts'
-import { createSessionAccess, type SessionOptions } from '../session.ts'
+import { createSessionClient, type SessionOptions } from '../session.ts'
 import { readToolFlags } from './judgement.ts'
 import { computeShortSha256 } from './task.ts'
 import { addSchemaInstructions, readAnswerFlags } from './wanted-answer.ts'
@@ -32,7 +32,7 @@ export type RunPlan = Awaited<ReturnType<typeof readRunPlan>>
 
 export async function readRunPlan(context: Context, options: RunOptions, words: string[]) {
   const [toolCommands, toolTimeoutMs] = [readToolFlags(options.tool), readToolTimeoutMs(options.toolTimeout)]
-  const { settings, parts, caller } = await createSessionAccess(context, options)
+  const { settings, parts, caller } = await createSessionClient(context, options)
   const pauser = createPolicyPauser(async () => {
     await yieldToSignals()
     requireTimeLeft(context.deadline)
@@ -49,7 +49,7 @@ export async function readRunPlan(context: Context, options: RunOptions, words: 
   const { dryRun, curl } = context.flags
   if ((dryRun || curl) && !body) throw usageError('--dry-run and --curl print a request: give a task')
   /** `undefined` if the run continues the session without a new task. */
-  const task = body && { body, events: readEventsOfBody(body), hash: computeShortSha256(body) }
+  const task = body && { body, events: parseSentEvents(body), hash: computeShortSha256(body) }
   return {
     address: settings.values.agentsUrl,
     caller,

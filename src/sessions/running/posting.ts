@@ -6,7 +6,7 @@ import type { SessionEvent } from '../../wire/sessions/session-event.ts'
 import { listEventsOldestFirst } from '../listing/event-list.ts'
 import { ReconnectPolicy } from '../reconnect-policy.ts'
 import { readReceipt } from '../sending/receipt.ts'
-import type { SessionAccess } from '../session.ts'
+import type { SessionClient } from '../session.ts'
 import { maxDeliveryMs } from './reply-state.ts'
 
 interface PostResult {
@@ -32,7 +32,7 @@ interface PostOptions {
  * request instead.
  */
 export async function postEventsOnce(
-  { context, caller, parts }: SessionAccess,
+  { context, caller, parts }: SessionClient,
   body: Uint8Array,
   { record, count, isSingle = true, acceptedText }: PostOptions,
 ): Promise<PostResult> {
@@ -82,7 +82,7 @@ interface PollOptions<T> {
  * if the list cannot be read and a retry cannot help.
  */
 export async function pollEventList<T>(
-  access: SessionAccess,
+  access: SessionClient,
   { read, maxMs = maxDeliveryMs, whenWaiting = () => {} }: PollOptions<T>,
 ): Promise<T | undefined> {
   const deadline = access.parts.deadline.narrow(maxMs, `no complete list of events within ${maxMs / 1000} s`)

@@ -7,11 +7,11 @@ import type { SessionEvent } from '../../wire/sessions/session-event.ts'
 import { ConfirmationPrompt, canPrompt, describePromptObstacle } from '../confirming/confirmation-prompt.ts'
 import type { Follower } from '../following/follower.ts'
 import { laggingListDelaysMs } from '../listing/event-list.ts'
-import { formatBriefName } from '../plain-name.ts'
+import { quoteAndShortenName } from '../plain-name.ts'
 import type { Decision } from '../policy/policy.ts'
 import { requireTimeLeft } from '../reconnect-policy.ts'
 import { createConfirmationEvent, createToolResultEvent, type ToolResult } from '../reply-events.ts'
-import type { SessionAccess } from '../session.ts'
+import type { SessionClient } from '../session.ts'
 import {
   describeDecider,
   getToolUseExecutor,
@@ -233,7 +233,7 @@ export class ToolUseResponder {
     const why = lacksExecutor ? 'no --tool command executes this tool' : (reason ?? obstacle)
     const who =
       by === 'person' || shown === 'ask' ? '' : messages.style.dim(` (${describeDecider(judgement)})`)
-    const tool = formatBriefName(use.name)
+    const tool = quoteAndShortenName(use.name)
     const what = {
       allow: `${messages.style.green('✓')} ${tool} allowed`,
       deny: `${messages.style.red('✗')} ${tool} denied`,
@@ -296,7 +296,7 @@ export class ToolUseResponder {
 }
 
 const describeFailure = ({ id, name }: ParsedToolUse, what: string): string =>
-  `the tool use ${id} failed (${formatBriefName(name)}): ${what}`
+  `the tool use ${id} failed (${quoteAndShortenName(name)}): ${what}`
 
 const isSafeId = (id: string): boolean => /^[\w-]{1,128}$/.test(id)
 
@@ -307,7 +307,7 @@ const getFingerprint = ({ type, server, name, inputText, isUnclear }: ParsedTool
 const maxStderrLines = 20
 
 async function runTool(
-  { context, parts }: SessionAccess,
+  { context, parts }: SessionClient,
   use: ParsedToolUse,
   command: string,
   deadline: Deadline,

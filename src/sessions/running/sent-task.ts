@@ -1,7 +1,7 @@
 import { CliError } from '../../errors.ts'
 import { isUserEvent } from '../../wire/sessions/session-event.ts'
 import type { Follower } from '../following/follower.ts'
-import { formatBriefName } from '../plain-name.ts'
+import { quoteAndShortenName } from '../plain-name.ts'
 import { explainRefusedTask } from '../sending/delivery.ts'
 import { addIdsFromReceipt } from '../sending/receipt.ts'
 import { createResumeCommand } from '../session-command.ts'
@@ -51,7 +51,7 @@ export async function findEarlierTaskIds(run: SessionRun): Promise<ReadonlySet<s
 async function findEvent(run: SessionRun, id: string): Promise<ReadonlySet<string>> {
   const { context, parts } = run
   const whenWaiting = () =>
-    context.messages.note(`looking for the event ${formatBriefName(id)}, for up to 30 s`)
+    context.messages.note(`looking for the event ${quoteAndShortenName(id)}, for up to 30 s`)
   const found = await pollEventList(run, {
     whenWaiting,
     async read(list) {
@@ -65,7 +65,7 @@ async function findEvent(run: SessionRun, id: string): Promise<ReadonlySet<strin
     },
   })
   if (found) return found
-  throw new CliError('unknown', `the session does not show the event ${formatBriefName(id)}`, {
+  throw new CliError('unknown', `the session does not show the event ${quoteAndShortenName(id)}`, {
     sent: 'yes',
     // A service may list the event with another id than in the receipt. The same command would then fail
     // each time, so `retry` is not `later`.

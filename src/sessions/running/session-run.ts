@@ -5,7 +5,7 @@ import type { WorkHooks } from '../../work-tracker.ts'
 import type { FollowedTask } from '../following/followed-task.ts'
 import type { Follower } from '../following/follower.ts'
 import { explainFollowFailure } from '../sending/delivery.ts'
-import type { SessionAccess } from '../session.ts'
+import type { SessionClient } from '../session.ts'
 import { createResumeCommand } from '../session-command.ts'
 import type { Audit } from './audit.ts'
 import { createMessageBody, type RunPlan } from './plan.ts'
@@ -22,10 +22,10 @@ export const taskAcceptedText = 'the task was accepted'
  * A run of `events run`: its access to the session, its audit file and its progress. The progress
  * determines the resume command that failures and signals print.
  */
-export class SessionRun implements SessionAccess, WorkHooks {
+export class SessionRun implements SessionClient, WorkHooks {
   readonly context: Context
-  readonly caller: SessionAccess['caller']
-  readonly parts: SessionAccess['parts']
+  readonly caller: SessionClient['caller']
+  readonly parts: SessionClient['parts']
   readonly plan: RunPlan
   readonly audit: Audit
   /**

@@ -7,15 +7,15 @@ import type { WorkHooks } from '../../work-tracker.ts'
 import { isTaskEvent } from '../following/followed-task.ts'
 import type { Follower, FollowOptions } from '../following/follower.ts'
 import { createEventRowPrinter, printIds } from '../listing/rows.ts'
-import { formatBriefName } from '../plain-name.ts'
-import type { SessionAccess } from '../session.ts'
+import { quoteAndShortenName } from '../plain-name.ts'
+import type { SessionClient } from '../session.ts'
 import { describeFollowCommand, formatSessionCommand } from '../session-command.ts'
-import { addIdsFromReceipt, readEventsOfBody, readReceipt } from './receipt.ts'
+import { addIdsFromReceipt, parseSentEvents, readReceipt } from './receipt.ts'
 
 const acceptedText = 'the event was accepted'
 
 export async function deliverEvents(
-  access: SessionAccess,
+  access: SessionClient,
   body: Uint8Array,
   { ids = false, follow = false, markdown }: { ids?: boolean; follow?: boolean; markdown: boolean },
 ): Promise<void> {
@@ -32,7 +32,7 @@ export async function deliverEvents(
     explain: (failure) =>
       isAccepted
         ? explainAfterAcceptance(failure, command, listed)
-        : explainRefusedTask(access, failure, readEventsOfBody(body), follower),
+        : explainRefusedTask(access, failure, parseSentEvents(body), follower),
   }
   await context.tracker.during(hooks, send).finally(() => follower?.close())
 
@@ -49,7 +49,7 @@ export async function deliverEvents(
     if (listed.length === 0)
       context.messages.note('the events were accepted, but the response does not list them')
     if (follower) {
-      follower.addSent(addIdsFromReceipt(readEventsOfBody(body), listed))
+      follower.addSent(addIdsFromReceipt(parseSentEvents(body), listed))
       const { followAndPrint } = await loadTranscript()
       await followAndPrint(context, follower, { session, printsOnlyIds: ids, markdown })
     } else {
@@ -58,7 +58,7 @@ export async function deliverEvents(
       await context.output.flush()
       // A reply to a tool use may not lead to an answer yet, because other tool uses may still wait for
       // replies. So this note is printed only if a task was sent.
-      if (context.output.isTerminal && !ids && !context.flags.raw && readEventsOfBody(body).some(isTaskEvent))
+      if (context.output.isTerminal && !ids && !context.flags.raw && parseSentEvents(body).some(isTaskEvent))
         context.messages.note(`to see the answer: ${command}`)
     }
   }
@@ -68,7 +68,7 @@ const loadTranscript = () => import('../following/transcript.ts')
 
 /** Opens a follower before parley sends anything, so that a failure can report that nothing was sent. */
 export async function openFollowerBeforeSending(
-  access: SessionAccess,
+  access: SessionClient,
   options?: FollowOptions,
 ): Promise<Follower> {
   // Loads all modules for following now, because a missing module must fail before parley sends anything.
@@ -103,7 +103,7 @@ export async function openFollowerBeforeSending(
  * begins with "if".
  */
 export function explainRefusedTask(
-  { context, parts }: SessionAccess,
+  { context, parts }: SessionClient,
   error: CliError,
   events: readonly SessionEvent[],
   follower: Follower | undefined,
@@ -121,7 +121,7 @@ function explainAfterAcceptance(error: CliError, command: string, listed: readon
   const known = { sent: 'yes', retry: 'never' } as const
   if (error.kind === 'waiting' || error.kind === 'stuck') return error.with(known)
   if (error.kind === 'file') {
-    const ids = listed.flatMap(({ id }) => id ?? []).map((id) => formatBriefName(id))
+    const ids = listed.flatMap(({ id }) => id ?? []).map((id) => quoteAndShortenName(id))
     const named = ids.length > 0 ? `; ids: ${ids.join(', ')}` : ''
     return error.with({ ...known, consequence: `${acceptedText}, only the output failed${named}` })
   }

@@ -70,7 +70,7 @@ export async function readReceipt(
   return parsed.data?.data ?? []
 }
 
-export function readEventsOfBody(body: Uint8Array): SessionEvent[] {
+export function parseSentEvents(body: Uint8Array): SessionEvent[] {
   const { events } = JSON.parse(new TextDecoder().decode(body)) as { events?: unknown }
   return (Array.isArray(events) ? events : []).flatMap((event) => SessionEvent.safeParse(event).data ?? [])
 }

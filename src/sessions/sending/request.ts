@@ -91,7 +91,7 @@ async function readInputEvents(
   if (words.length > 0) {
     const piped = await input.readPipedAddition('the message', messageFileKinds)
     if (startsEvents.test(piped))
-      context.messages.note('stdin looks like events, but is sent as text; to send events, use ' - i - '')
+      context.messages.note("stdin looks like events, but is sent as text; to send events, use '-i -'")
     return { given, piped }
   }
   if (given) {

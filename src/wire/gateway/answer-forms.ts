@@ -175,7 +175,7 @@ type NativeCandidate = NonNullable<z.infer<ReturnType<typeof NativeAnswer>>['can
 
 const toContent = (value: unknown): unknown => (typeof value === 'string' ? { parts: value } : value)
 
-export interface NativePiece extends AnswerPiece {
+export interface NativeAnswerPiece extends AnswerPiece {
   /**
    * `first`: the candidate that parley prints. `others`: all other candidates. A field is true until its
    * candidates have a finish reason, and absent if the chunk has no such candidate.
@@ -190,7 +190,7 @@ export const isNativeAnswer = (value: unknown): boolean =>
 
 const nativeNames = ['candidates', 'promptFeedback', 'usageMetadata']
 
-export function readNativePiece(value: unknown): NativePiece {
+export function readNativePiece(value: unknown): NativeAnswerPiece {
   const { promptFeedback, usageMetadata, ...answer } = readAs(NativeAnswer(), value)
   const all = answer.candidates ?? []
   const first = all.find((candidate) => (candidate.index ?? 0) === 0)

@@ -11,7 +11,7 @@ import {
   isMessageAnswer,
   isMessageEvent,
   isNativeAnswer,
-  type NativePiece,
+  type NativeAnswerPiece,
   type NonTextContent,
   readMessageAnswer,
   readMessageEvent,
@@ -41,7 +41,7 @@ export class AnswerReader {
   #isKnown = false
   /** True if the body may end here. A native body may end when each candidate has a finish reason. */
   #isFinished = false
-  readonly #isUnfinished: NativePiece['isUnfinished'] = {}
+  readonly #isUnfinished: NativeAnswerPiece['isUnfinished'] = {}
   #finishReasonCount = 0
 
   constructor(isStreamed = false) {

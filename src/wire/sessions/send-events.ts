@@ -167,7 +167,7 @@ export function createEventsCheck() {
   }
 }
 
-export const EventList = z
+export const EventsToSend = z
   .custom<EventParameters[]>(Array.isArray, {
     error: ({ input }) => (input === undefined ? 'is missing' : 'must be a list'),
   })
@@ -179,5 +179,5 @@ export const EventList = z
     }),
   )
 
-export const SendEventsBody = z.looseObject({ events: EventList })
+export const SendEventsBody = z.looseObject({ events: EventsToSend })
 export type SendEventsBody = z.infer<typeof SendEventsBody>

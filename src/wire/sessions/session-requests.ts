@@ -1,5 +1,5 @@
 import * as z from '../zod.ts'
-import { EventList } from './send-events.ts'
+import { EventsToSend } from './send-events.ts'
 
 /**
  * An amount in minor units of a currency, as text: `"187"` and `"USD"` mean $1.87 (src/wire/README.md: public
@@ -19,7 +19,7 @@ const maxInitialEvents = 50
 export const CreateSessionBody = z.looseObject({
   budget: z.nullish(SessionBudget),
   initial_events: z.optional(
-    EventList.check(
+    EventsToSend.check(
       z.refine((events) => events.length <= maxInitialEvents, `must have at most ${maxInitialEvents} events`),
     ),
   ),

@@ -57,7 +57,7 @@ describe('stdin next to words', () => {
     for (const stdin of [given, `[${given}]`, `${given}\n${given}`, `{"events":[]}`]) {
       const { code, body, err } = await send(['what is this?'], { stdin })
       expect(code).toBe(0)
-      expect(err).toContain('stdin looks like events, but is sent as text; to send events, use ' - i - '\n')
+      expect(err).toContain("stdin looks like events, but is sent as text; to send events, use '-i -'\n")
       expect(JSON.parse(body ?? '').events).toEqual([
         {
           type: 'user.message',

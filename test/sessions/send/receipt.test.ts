@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import type { Context } from '../../../src/context.ts'
 import { CliError } from '../../../src/errors.ts'
-import { addIdsFromReceipt, readEventsOfBody, readReceipt } from '../../../src/sessions/sending/receipt.ts'
+import { addIdsFromReceipt, parseSentEvents, readReceipt } from '../../../src/sessions/sending/receipt.ts'
 import type { Exchange } from '../../../src/wire/exchange.ts'
 import { run } from '../../harness/run.ts'
 import { createFailingStdout } from '../../harness/stdout.ts'
@@ -191,5 +191,5 @@ test.each<[body: object, events: object[]]>([
   [{ events: { type: 'x' } }, []],
   [{}, []],
 ])('the events of the sent body %j are %j', (body, events) => {
-  expect(readEventsOfBody(Buffer.from(JSON.stringify(body)))).toEqual(events)
+  expect(parseSentEvents(Buffer.from(JSON.stringify(body)))).toEqual(events)
 })

@@ -1,7 +1,11 @@
 import { describe, expect, test } from 'vitest'
-import { isNativeAnswer, type NativePiece, readNativePiece } from '../../../src/wire/gateway/answer-forms.ts'
+import {
+  isNativeAnswer,
+  type NativeAnswerPiece,
+  readNativePiece,
+} from '../../../src/wire/gateway/answer-forms.ts'
 
-interface Piece extends Partial<Omit<NativePiece, 'isUnfinished'>> {
+interface Piece extends Partial<Omit<NativeAnswerPiece, 'isUnfinished'>> {
   /** `undefined` if the value has no candidates. */
   isFinished?: boolean
 }
@@ -129,7 +133,7 @@ test.each<[answer: object, piece: Piece]>([
   ],
 ])('the reason of a blocked prompt is read from %j', (answer, piece) => read(answer, piece))
 
-test.each<[usageMetadata: object, counts: NativePiece['counts']]>([
+test.each<[usageMetadata: object, counts: NativeAnswerPiece['counts']]>([
   [{}, {}],
   [
     {

@@ -2,7 +2,7 @@
  * A list with the methods of `Set`. A `Set` keeps removed members in old hash tables, which V8 collects late,
  * so memory use would grow (src/README.md).
  */
-export class ShortLivedSet<T> {
+export class ArraySet<T> {
   readonly #all: T[] = []
 
   add(one: T): void {
