@@ -13,12 +13,15 @@ export function createClock(): Timers {
 
 /**
  * Creates a clock like `createClock` that also stops while code is loaded, files are used, or commands and
- * threads run. A command that never ends would stop the clock forever, so such a run needs another clock.
+ * threads run, and while code waits for a few turns of the event loop (`yieldToSignals`). A command that never ends would stop the clock forever, so such a run needs another clock.
  */
 export function createIdleClock(): Timers {
   return createVirtualClock(Date.now(), async (act) => {
     await vi.dynamicImportSettled()
-    while (isActive()) {
+    for (let idleTurns = 0; idleTurns < 4; idleTurns++) {
+      await new Promise(setImmediate)
+      if (!isActive()) continue
+      idleTurns = 0
       await realTimers.wait(1)
       await vi.dynamicImportSettled()
     }
