@@ -42,6 +42,7 @@ const otherContentNames = [
   [/image|^inline/i, 'a picture'],
   [/file|\//i, 'a file'],
   [/thought|think|reason/i, 'thoughts'],
+  [/^server|result$|response$/i, 'work of a server tool'],
   [/tool|function|json/i, 'a function call'],
   [/code/i, 'code'],
 ] as const

@@ -59,6 +59,8 @@ describe('answer in the message form', () => {
       redacted_THINKING: ['thoughts'],
       reasoning: ['thoughts'],
       tool_use: ['a function call'],
+      server_tool_use: ['work of a server tool'],
+      web_search_tool_result: ['work of a server tool'],
       input_json: ['a function call'],
       signature: [],
       citations: [],
