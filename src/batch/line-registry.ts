@@ -9,25 +9,23 @@ import type { BatchLineId } from './line-form.ts'
 const [ok, failed] = [-1, -2]
 
 /**
- * Value in `#ids` for the id of an input line. An id that only the results contain has the fingerprint of its
- * request.
+ * Value in `#ids` for the id of an input line. An id that only the results contain has a positive value: a
+ * part of its request's fingerprint.
  */
 const inInput = -1
 
-/**
- * Finds finished lines and duplicates in the input and the results of earlier runs. Keys are fingerprints,
- * because 100,000 hashes and ids would take much more memory.
- */
+/** Finds finished lines and duplicates in the input and the results of earlier runs. */
 export class BatchLineRegistry {
-  readonly #requests = new Map<number, number>()
-  readonly #ids = new Map<number, number>()
+  readonly #requests = new FingerprintMap()
+  readonly #ids = new FingerprintMap()
 
   /** Of several results with the same hash, the last one counts. */
   addResult({ id, hash, isOk }: { id?: BatchLineId; hash: string; isOk: boolean }): void {
     this.#requests.set(getHashFingerprint(hash), isOk ? ok : failed)
     // The suffix of a duplicate (`#2`) changes if equal lines before it are added or removed. So the id is
     // stored with the hash without the suffix.
-    if (id !== undefined) this.#ids.set(getIdFingerprint(id), getHashFingerprint(hash.replace(/#.*/s, '')))
+    if (id !== undefined)
+      this.#ids.set(getIdFingerprint(id), toEntry(getHashFingerprint(hash.replace(/#.*/s, ''))))
   }
 
   /**
@@ -37,7 +35,7 @@ export class BatchLineRegistry {
    */
   addLine({ id, hash: base }: { id?: BatchLineId; hash: string }): { hash: string; isDone: boolean } {
     const request = getHashFingerprint(base)
-    const entry = this.#requests.get(request) ?? 0
+    const entry = this.#requests.get(request)
     const count = Math.max(entry, 0) + 1
     this.#requests.set(request, count)
     if (id !== undefined) this.#addId(id, request)
@@ -50,18 +48,63 @@ export class BatchLineRegistry {
   }
 
   countRequestsNotInInput(): number {
-    return [...this.#requests.values()].filter((entry) => entry < 0).length
+    return this.#requests.countNegative()
   }
 
   #addId(id: BatchLineId, request: number): void {
     const fingerprint = getIdFingerprint(id)
     const entry = this.#ids.get(fingerprint)
     if (entry === inInput) throw usageError(`its id ${formatId(id)} is also the id of an earlier line`)
-    if (entry !== undefined && entry !== request)
+    if (entry !== 0 && entry !== toEntry(request))
       throw usageError(
         `its id ${formatId(id)} is in the results, but for another request: use another id or another results file`,
       )
     this.#ids.set(fingerprint, inInput)
+  }
+}
+
+/** Returns 30 bits of a request's fingerprint, plus 1, because 0 means that an id is unknown. */
+const toEntry = (request: number) => (request % 2 ** 30) + 1
+
+/**
+ * Hash table with at most 32 bytes per entry. A `Map` needs more than twice as much memory. The value of an
+ * unknown fingerprint is 0.
+ */
+class FingerprintMap {
+  #keys = new Float64Array(512)
+  #values = new Int32Array(512)
+  #count = 0
+
+  get(key: number): number {
+    return this.#values[this.#findSlot(key)] as number
+  }
+
+  set(key: number, value: number): void {
+    const slot = this.#findSlot(key)
+    if (this.#values[slot] === 0) this.#count++
+    this.#keys[slot] = key
+    this.#values[slot] = value
+    if (this.#count > this.#keys.length * 0.75) this.#grow()
+  }
+
+  countNegative(): number {
+    return this.#values.reduce((count, value) => (value < 0 ? count + 1 : count), 0)
+  }
+
+  #findSlot(key: number): number {
+    let slot = key % this.#keys.length
+    while (this.#values[slot] !== 0 && this.#keys[slot] !== key) slot = (slot + 1) % this.#keys.length
+    return slot
+  }
+
+  #grow(): void {
+    const [keys, values] = [this.#keys, this.#values]
+    this.#keys = new Float64Array(keys.length * 2)
+    this.#values = new Int32Array(keys.length * 2)
+    this.#count = 0
+    keys.forEach((key, slot) => {
+      if (values[slot]) this.set(key, values[slot])
+    })
   }
 }
 
