@@ -42,15 +42,16 @@ export function createCredentialProvider(context: Context, settings: ResolvedSet
       }
       isChecked = true
       if (!credential) return { request: prepared }
+      const addSecret = (text: string): HttpRequest => {
+        context.secrets.add(text)
+        return { ...prepared, headers: { [credential.header]: credential.prefix + text, ...headers } }
+      }
       const given = settings.values[credential.setting]
+      if (given !== undefined) return { request: addSecret(given) }
       const command = secretSettings[endpoint.service][1]
-      if (given === undefined)
-        printed ??= { text: runSecretCommand(context, settings, command), hasWorked: false }
+      printed ??= { text: runSecretCommand(context, settings, command), hasWorked: false }
       const secret = printed
-      const text = given ?? ((await secret?.text) as string)
-      context.secrets.add(text)
-      const signed = { [credential.header]: credential.prefix + text, ...headers }
-      return { request: { ...prepared, headers: signed }, secret }
+      return { request: addSecret(await secret.text), secret }
     },
     /**
      * After a 401, returns whether a repeated request may succeed: a secret that has worked may have expired,

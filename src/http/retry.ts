@@ -89,8 +89,8 @@ function findTableRow({ kind, details }: CliError): StatusRow {
   return ofKind.find((row) => matches(row, details)) ?? other
 }
 
-/** Returns whether the same request may succeed later. parley itself does not repeat it after every 5xx. */
-function isTransient(failure: CliError): boolean {
+/** Also true after a 5xx that parley itself does not retry. */
+function maySucceedLater(failure: CliError): boolean {
   const { kind, requiredRule } = findTableRow(failure)
   return kind === 'service' || requiredRule !== undefined
 }
@@ -112,7 +112,7 @@ function findRow(failure: CliError): StatusRow {
 export function getRetryAdvice(failure: CliError, { isRepeatable }: DeliveryOutcome): RetryAdvice {
   // A second run would fail in the same way, for example at an unknown host or an untrusted certificate.
   if (failure.kind === 'not-sent' && failure.details.isPermanent) return 'never'
-  if (isRepeatable) return isTransient(failure) ? 'later' : 'never'
+  if (isRepeatable) return maySucceedLater(failure) ? 'later' : 'never'
   // If only a local file failed, the service has already answered, so a second request could be billed again.
   return failure.kind === 'file' ? 'never' : 'look-first'
 }
@@ -155,7 +155,7 @@ const repeatRules: readonly RepeatRule[] = ['unaccepted', 'failed', 'always']
 export function isTransientFailure(error: CliError): boolean {
   const { isPermanent } = error.details
   if (isPermanent && error.kind !== 'not-sent') return false
-  return isTransient(error)
+  return maySucceedLater(error)
 }
 
 export const retryWaitsMs = { first: 500, longest: 8000 }

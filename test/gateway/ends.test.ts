@@ -20,8 +20,12 @@ const sse = 'text/event-stream'
  * Runs parley against a service that sends these chunks and then keeps the connection open for ten minutes.
  * Before each SSE comment, the service waits for 3 s.
  */
-async function runAgainst(argv: string[], pieces: (string | Uint8Array)[], type = sse) {
-  const cwd = temporaryFolder()
+async function runAgainst(
+  argv: string[],
+  pieces: (string | Uint8Array)[],
+  type = sse,
+  cwd = temporaryFolder(),
+) {
   const timers = createIdleClock()
   let isClosed = false
   const exchange: Exchange = async () => {
@@ -116,6 +120,16 @@ describe('end of an answer on a connection that stays open', () => {
     const many = await runAgainst(['image', ...batch], [event(chunk(part, 'STOP'))])
     expect(many.code).toBe(0)
     expect(JSON.parse(many.out)).toMatchObject({ ok: true, warning })
+  })
+
+  test('--resume with --fail-on-cut repeats a line whose stream had no end marker', async () => {
+    const text = [event(chunk({ text: 'Hi' }, 'STOP'))]
+    const line = ['chat', ...batch, '--results', 'r.ndjson']
+    const cwd = temporaryFolder()
+    expect((await runAgainst(line, text, sse, cwd)).code).toBe(0)
+    expect((await runAgainst([...line, '--resume'], text, sse, cwd)).requests).toEqual([])
+    const strict = await runAgainst([...line, '--resume', '--fail-on-cut'], text, sse, cwd)
+    expect([strict.code, strict.requests.length]).toEqual([8, 1])
   })
 
   const stop = chunk({ text: 'Hi' }, 'STOP')

@@ -13,7 +13,8 @@ export function createClock(): Timers {
 
 /**
  * Creates a clock like `createClock` that also stops while code is loaded, files are used, or commands and
- * threads run, and while code waits for a few turns of the event loop (`yieldToSignals`). A command that never ends would stop the clock forever, so such a run needs another clock.
+ * threads run, and while code waits for a few turns of the event loop (`yieldToSignals`). A command that never
+ * ends would stop the clock forever, so such a run needs another clock.
  */
 export function createIdleClock(): Timers {
   return createVirtualClock(Date.now(), async (act) => {

@@ -71,8 +71,8 @@ export async function followAndPrint(
       context.messages.warn(
         'the service does not show that it has worked on the sent events: an answer may come later',
       )
-    // Without the note, a script could mistake missing output for an empty answer. On a terminal, the first note shows
-    // whether the session is idle.
+    // Without the note, a script could mistake missing output for an empty answer. On a terminal, the first
+    // note shows whether the session is idle.
     const hasNothing = !follower.hasNewEvents && !options.hasPrintedEvents
     if ((onBatch || !context.host.stderr.isTerminal) && hasNothing && !isStdoutReserved) {
       const command = formatSessionCommand(context, 'list', session)

@@ -259,16 +259,11 @@ export class ToolUseResponder {
   async #execute(use: ParsedToolUse): Promise<void> {
     const { parts, plan } = this.#run
     const { deadline } = parts
-    const { toolTimeoutMs } = plan
+    const { policy, toolTimeoutMs } = plan
     requireTimeLeft(deadline)
     this.#replies.record(use, { event: 'start' })
     const limit = deadline.narrow(toolTimeoutMs, `did not end within ${toolTimeoutMs / 1000} s`)
-    const result = await runTool(
-      this.#run,
-      use,
-      this.#run.plan.policy.toolCommands?.get(use.name) ?? '',
-      limit,
-    )
+    const result = await runTool(this.#run, use, policy.toolCommands?.get(use.name) ?? '', limit)
     const isLate = deadline.hasPassed
     if (!(isLate && result.isError)) {
       const reason = result.isError ? result.text : undefined

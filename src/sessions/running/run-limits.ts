@@ -155,10 +155,11 @@ export class LimitEnforcer {
     if (this.#updateExcess() === '') return
     if (this.#run.interrupt === 'unwanted') this.#run.interrupt = 'wanted'
     if (this.#hasEnded) this.#cancelInterrupt()
-    if (this.#hasEnded || this.#attemptDeadline) return
-    const deadline = this.#run.parts.deadline.narrow(Infinity, 'the session became idle')
-    this.#attemptDeadline = deadline
-    this.#attempt = this.#attempt.then(() => this.#interrupt(deadline))
+    else if (!this.#attemptDeadline) {
+      const deadline = this.#run.parts.deadline.narrow(Infinity, 'the session became idle')
+      this.#attemptDeadline = deadline
+      this.#attempt = this.#attempt.then(() => this.#interrupt(deadline))
+    }
   }
 
   /** Ends the attempt to interrupt. If the session works again later, another attempt starts. */

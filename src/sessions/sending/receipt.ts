@@ -52,20 +52,16 @@ export async function readReceipt(
       ? `has another shape than documented: ${describeSchemaIssues(parsed.error).join('; ')}`
       : ''
     const why = cut ? `is incomplete: ${cut.message}` : receipt === undefined ? 'is not JSON' : shape
+    const { status } = response
+    const known = { deadline: cut?.details.deadline }
+    if (isAccepted)
+      throw new CliError('response', `the event was accepted (${status}), but the response to it ${why}`, {
+        ...known,
+        consequence: 'do not send it again',
+      })
     // If the response contains no error and no receipt, it is unknown whether the service accepted the events.
-    const failure = isAccepted
-      ? new CliError(
-          'response',
-          `the event was accepted (${response.status}), but the response to it ${why}`,
-          {
-            consequence: 'do not send it again',
-          },
-        )
-      : createUnexpectedBodyFailure(
-          receipt ?? text,
-          `the response (${response.status}) does not list the accepted events: it ${why}`,
-        )
-    throw failure.with({ deadline: cut?.details.deadline })
+    const missing = `the response (${status}) does not list the accepted events: it ${why}`
+    throw createUnexpectedBodyFailure(receipt ?? text, missing).with(known)
   }
   return parsed.data?.data ?? []
 }

@@ -111,7 +111,10 @@ class BodyTextDecoder {
 
 const isJsonDocument = /^application\/json\b/i
 
-/** Has a plain loop, because `findIndex` is 14 times slower and a small compressed body may have 512 MiB of blanks. */
+/**
+ * Uses a plain loop, because `findIndex` is 14 times slower, and a small compressed body may contain 512 MiB of
+ * blanks.
+ */
 function skipBlankBytes(bytes: Uint8Array): Uint8Array {
   const { length } = bytes
   let start = 0
