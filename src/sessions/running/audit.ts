@@ -9,7 +9,7 @@ import { toAbsolutePath } from '../../io/paths.ts'
 import { splitLines } from '../../io/raw-lines.ts'
 import { isObject, tryParseJson } from '../../wire/json/parse.ts'
 import { readEventText, SessionEvent } from '../../wire/sessions/session-event.ts'
-import * as z from '../../wire/zod.ts'
+import { createToolResultEvent } from '../reply-events.ts'
 import { getToolUseFingerprint } from '../session-state.ts'
 import type { ParsedToolUse, toAuditFields } from './judgement.ts'
 import type { RunPlan } from './plan.ts'
@@ -22,21 +22,16 @@ import {
 import { type AuditedTask, applyTaskAuditLine, computeShortSha256 } from './task.ts'
 
 /** A line of the audit file, before `Audit.add` adds `session` and `time`. */
-export interface AuditEntry extends Partial<Omit<ReturnType<typeof toAuditFields>, 'toolUse'>> {
+interface AuditEntry extends Partial<Omit<ReturnType<typeof toAuditFields>, 'toolUse'>> {
   /** Null in a line about the task or an interrupt. */
   toolUse: string | null
   event: (typeof events)[number]
   task?: string
   known?: AuditedTask['known'] | undefined
   result?: SessionEvent
-  /** Id of the last idle event before a reply was sent. The audit file stores this id in the field `rest`. */
-  lastIdleEvent?: string | undefined
+  /** Id of the last idle event before a reply was sent. */
+  rest?: string | undefined
 }
-
-/** Schema of `known` in a line about a sent task. */
-export const KnownEvents = z.buildOnFirstUse(() =>
-  z.object({ alike: z.number(), last: z.optional(z.string()), marks: z.array(z.string()) }),
-)
 
 const replySteps = ['decision', 'start', 'accepted', 'refused', 'unknown', 'answered-elsewhere'] as const
 
@@ -57,6 +52,7 @@ export class Audit {
   readonly #session: string
   readonly #locks: FileLock[] = []
   #isClosed = false
+  /** States of the replies of this run and of earlier runs, by tool use id. */
   readonly replies = new Map<string, ReplyState>()
   /**
    * Descriptions of the tool uses that the file shows as denied, by id. Includes tool uses that ran although
@@ -156,6 +152,17 @@ export class Audit {
     this.#updateTask({ ...entry, time })
   }
 
+  /** Records a step of the reply to a tool use, and updates the state of the reply. */
+  addReply(use: ParsedToolUse, line: ReplyAuditLine, more: Partial<AuditEntry> = {}): void {
+    const { id, type, server, name } = use
+    this.add({ toolUse: id, type, server, name, event: line.event, ...createReplyFields(use, line), ...more })
+    this.#updateReply(id, line)
+  }
+
+  #updateReply(id: string, line: ReplyAuditLine): void {
+    this.replies.set(id, applyReplyAuditLine(this.replies.get(id) ?? { is: 'deciding' }, line))
+  }
+
   recordTaskDone(): void {
     if (this.task?.is === 'accepted') this.add({ toolUse: null, task: this.task.hash, event: 'done' })
   }
@@ -188,7 +195,7 @@ export class Audit {
       const { toolUse: id } = entry
       if (typeof id !== 'string') continue
       const line = readReplyLine(entry)
-      if (line) this.replies.set(id, applyReplyAuditLine(this.replies.get(id) ?? { is: 'deciding' }, line))
+      if (line) this.#updateReply(id, line)
       this.#updateDenied(id, entry)
       this.#addFingerprint(id, entry, text)
     }
@@ -198,12 +205,7 @@ export class Audit {
 
   #updateTask({ event, time, toolUse, task, known }: Record<string, unknown>): void {
     const isOfTask = typeof task === 'string'
-    if (isOfTask)
-      this.task = applyTaskAuditLine(this.task, {
-        event,
-        hash: task,
-        known: KnownEvents().safeParse(known).data,
-      })
+    if (isOfTask) this.task = applyTaskAuditLine(this.task, { event, hash: task, known })
     if (event === 'interrupt') this.interruptAt = Date.parse(String(time))
     // An interrupt does not affect a task that is sent later. A `refused` line with neither a tool use nor a
     // task means that the service refused the interrupt.
@@ -246,9 +248,9 @@ const normalizeAddress = (address: string) =>
 const digest = (text: string) => computeShortSha256(Buffer.from(text)).slice(0, 16)
 
 function toLine(entry: AuditEntry, session: string, time: string): string {
-  const { toolUse, task, type, server, name, input, event, lastIdleEvent: rest, ...more } = entry
+  const { toolUse, task, type, server, name, input, event, ...more } = entry
   const head = JSON.stringify({ time, session, toolUse, task, type, server, name }).slice(0, -1)
-  const tail = JSON.stringify({ event, ...more, rest }).slice(1)
+  const tail = JSON.stringify({ event, ...more }).slice(1)
   return `${head},${input === undefined ? '' : `"input":${input},`}${tail}`
 }
 
@@ -296,15 +298,23 @@ function isUnfinished(text: string | undefined): boolean {
   return head !== undefined && head !== '' && lineStart.startsWith(head)
 }
 
+/** Returns the fields from which `readReplyLine` restores the line. */
+function createReplyFields(use: ParsedToolUse, line: ReplyAuditLine): Partial<AuditEntry> {
+  if (line.event === 'sent') return { rest: [...line.sent.idleEvents].at(-1) }
+  if (line.event !== 'end') return {}
+  const { result } = line
+  return { result: createToolResultEvent(use, result), reason: result.isError ? result.text : undefined }
+}
+
 function readReplyLine(entry: Record<string, unknown>): ReplyAuditLine | undefined {
-  const { event, time, rest: lastIdleEvent, result } = entry
+  const { event, time, rest, result } = entry
   if (event === 'end') {
     const sent = SessionEvent.safeParse(result).data
     // Without a result, the command counts as still executing.
     return sent && { event, result: { text: readEventText(sent), isError: sent.is_error === true } }
   }
   if (event === 'sent') {
-    const idleEvents = new Set(typeof lastIdleEvent === 'string' ? [lastIdleEvent] : [])
+    const idleEvents = new Set(typeof rest === 'string' ? [rest] : [])
     return { event, sent: { sentAtMs: Date.parse(String(time)), idleEvents } }
   }
   const plain = replySteps.find((each) => each === event)

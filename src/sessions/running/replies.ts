@@ -7,15 +7,12 @@ import { describeWaitingToolUses } from '../following/stop-text.ts'
 import { collectEvents, laggingListDelaysMs } from '../listing/event-list.ts'
 import { ReconnectPolicy } from '../reconnect-policy.ts'
 import type { ToolResult } from '../reply-events.ts'
-import type { AuditEntry } from './audit.ts'
 import { type Judgement, type ParsedToolUse, parseToolUse, toAuditFields } from './judgement.ts'
 import { pollEventList, postEventsOnce } from './posting.ts'
 import {
-  applyReplyAuditLine,
   getNextReplyStep,
   maxDeliveryMs,
   minReplyPollMs,
-  type ReplyAuditLine,
   type ReplyState,
   resumeReplyState,
   updateUnconfirmedReply,
@@ -35,17 +32,15 @@ export class ReplySender {
   readonly #run: SessionRun
   readonly #follower: Follower
   readonly judgements = new Map<string, Judgement>()
-  readonly #replies: Map<string, ReplyState>
   readonly #unconfirmed = new Map<string, { use: ParsedToolUse; reason: string }>()
   hasStoppedFollowing = false
 
   constructor(run: SessionRun, follower: Follower) {
     this.#run = run
     this.#follower = follower
+    const { replies } = run.audit
     const idleEvents = new Set(follower.state.stopIds)
-    this.#replies = new Map(
-      [...run.audit.replies].map(([id, reply]) => [id, resumeReplyState(reply, idleEvents)]),
-    )
+    for (const [id, reply] of replies) replies.set(id, resumeReplyState(reply, idleEvents))
   }
 
   get isStopped(): boolean {
@@ -53,7 +48,7 @@ export class ReplySender {
   }
 
   #getReply(id: string): ReplyState {
-    return this.#replies.get(id) ?? { is: 'deciding' }
+    return this.#run.audit.replies.get(id) ?? { is: 'deciding' }
   }
 
   findNextStep(id: string): ReturnType<typeof getNextReplyStep> {
@@ -89,20 +84,11 @@ export class ReplySender {
 
   /** Adds no line to the audit file, so that the next run decides about the tool use again. */
   leaveOpen(id: string): void {
-    this.#replies.set(id, { is: 'left-open' })
-  }
-
-  record(
-    { id, type, server, name }: ParsedToolUse,
-    line: ReplyAuditLine,
-    more: Partial<AuditEntry> = {},
-  ): void {
-    this.#run.audit.add({ toolUse: id, type, server, name, event: line.event, ...more })
-    this.#replies.set(id, applyReplyAuditLine(this.#getReply(id), line))
+    this.#run.audit.replies.set(id, { is: 'left-open' })
   }
 
   recordDecision(judgement: Judgement, staysOpen: boolean): void {
-    this.record(judgement.use, { event: 'decision', staysOpen }, toAuditFields(judgement))
+    this.#run.audit.addReply(judgement.use, { event: 'decision', staysOpen }, toAuditFields(judgement))
     this.judgements.set(judgement.use.id, judgement)
   }
 
@@ -146,10 +132,11 @@ export class ReplySender {
   }
 
   #closeUnsent(use: ParsedToolUse, reason: string): void {
-    const { messages } = this.#run.context
+    const { audit, context } = this.#run
+    const { messages } = context
     const { id } = use
     const hasRun = this.#getReply(id).is === 'has-result'
-    this.record(use, { event: 'answered-elsewhere' }, { reason })
+    audit.addReply(use, { event: 'answered-elsewhere' }, { reason })
     this.judgements.delete(id)
     if (hasRun) messages.warn(`${id} is not answered by this run: ${reason}; its --tool command has run`)
     else messages.note(`${id} is not answered by this run: ${reason}`)
@@ -195,14 +182,12 @@ export class ReplySender {
   async #postOnce(replies: readonly Reply[]): Promise<void> {
     const idleEvents = new Set(this.#follower.state.stopIds)
     const sent = { sentAtMs: this.#run.context.host.timers.wallTime(), idleEvents }
-    const lastIdleEvent = [...idleEvents].at(-1)
     const body = Buffer.from(JSON.stringify({ events: replies.map(({ event }) => event) }))
     const { is, failure } = await postEventsOnce(this.#run, body, {
       count: replies.length,
       record: (event, reason) => {
-        for (const { use } of replies)
-          if (event === 'sent') this.record(use, { event, sent }, { lastIdleEvent })
-          else this.record(use, { event }, { reason })
+        const line = event === 'sent' ? { event, sent } : { event }
+        for (const { use } of replies) this.#run.audit.addReply(use, line, { reason })
       },
     })
     if (is === 'accepted') for (const { event } of replies) this.#follower.addAccepted(event)
@@ -294,7 +279,7 @@ export class ReplySender {
       const ours = this.judgements.get(use.id)?.decision ?? (audit.denied.has(use.id) ? 'deny' : 'allow')
       if (result !== undefined && result !== ours)
         this.#closeUnsent(use, `it already has the answer ${result}`)
-      else this.record(use, { event: 'accepted' })
+      else audit.addReply(use, { event: 'accepted' })
       return
     }
     // If only a child thread lists the tool use, an idle event of the session does not show whether the tool
@@ -306,7 +291,7 @@ export class ReplySender {
       idleEvents: state.stopIds,
       idleAt: parseTimestamp(state.lastStop?.processed_at),
     }
-    this.#replies.set(use.id, updateUnconfirmedReply(reply, shown, context.host.timers.wallTime()))
+    audit.replies.set(use.id, updateUnconfirmedReply(reply, shown, context.host.timers.wallTime()))
   }
 }
 

@@ -257,18 +257,16 @@ export class ToolUseResponder {
   }
 
   async #execute(use: ParsedToolUse): Promise<void> {
-    const { parts, plan } = this.#run
+    const { audit, parts, plan } = this.#run
     const { deadline } = parts
     const { policy, toolTimeoutMs } = plan
     requireTimeLeft(deadline)
-    this.#replies.record(use, { event: 'start' })
+    audit.addReply(use, { event: 'start' })
     const limit = deadline.narrow(toolTimeoutMs, `did not end within ${toolTimeoutMs / 1000} s`)
     const result = await runTool(this.#run, use, policy.toolCommands?.get(use.name) ?? '', limit)
     const isLate = deadline.hasPassed
     if (!(isLate && result.isError)) {
-      const reason = result.isError ? result.text : undefined
-      const audited = { result: createToolResultEvent(use, result), reason }
-      this.#replies.record(use, { event: 'end', result }, audited)
+      audit.addReply(use, { event: 'end', result })
       this.#commandCount++
       // The agent gets the whole result. The warning contains only the first two lines.
       const [what, first = ''] = result.text.split('\n', 2)

@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto'
 import type { EventItem } from '../../wire/sessions/events-page.ts'
 import { isClientEvent, isUserEvent, type SessionEvent } from '../../wire/sessions/session-event.ts'
+import * as z from '../../wire/zod.ts'
 import { getComparableEventText } from '../following/seen-events.ts'
 
 /**
@@ -27,22 +28,23 @@ export interface AuditedTask {
    * list. `marks` are the fingerprints of the task's events. `alike` is the number of events that already had
    * these fingerprints, and `last` is the id of the last event.
    */
-  known: { alike: number; last?: string | undefined; marks: string[] }
+  known: z.infer<ReturnType<typeof KnownEvents>>
 }
 
+const KnownEvents = z.buildOnFirstUse(() =>
+  z.object({ alike: z.number(), last: z.optional(z.string()), marks: z.array(z.string()) }),
+)
+
 /**
- * Applies a line of the audit file to the task, and returns the result. `known` may be missing if another
+ * Applies a line of the audit file to the task, and returns the result. `known` may be invalid if another
  * program has changed the line. Its default has no fingerprints, so no listed event counts as the task.
  */
 export function applyTaskAuditLine(
   task: AuditedTask | undefined,
-  {
-    event,
-    hash,
-    known = { alike: 0, marks: [] },
-  }: { event: unknown; hash: string; known?: AuditedTask['known'] | undefined },
+  { event, hash, known }: { event: unknown; hash: string; known: unknown },
 ): AuditedTask | undefined {
-  if (event === 'sent') return { hash, is: 'posting', known }
+  if (event === 'sent')
+    return { hash, is: 'posting', known: KnownEvents().safeParse(known).data ?? { alike: 0, marks: [] } }
   if (task?.hash !== hash) return task
   if (event === 'accepted') return { ...task, is: 'accepted' }
   return event === 'refused' || event === 'done' ? undefined : task
