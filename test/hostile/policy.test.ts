@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest'
 import { createPolicyPauser, decideByPolicy } from '../../src/sessions/policy/policy.ts'
 import { readPolicy } from '../../src/sessions/policy/policy-file.ts'
+import { parseToolUse } from '../../src/sessions/policy/tool-use.ts'
 
 /** Returns a policy whose rules have a pattern that is slow to match. */
 const createSlowPolicy = (decision: string, count: number) =>
@@ -20,16 +21,16 @@ test.each([
   async (_, decision, count, length) => {
     const policy = await readPolicy(createSlowPolicy(decision, count), 'policy.json')
     const input = { command: 'a'.repeat(length) }
-    const call = { name: 'bash', input, inputText: JSON.stringify(input), isMcp: false, isUnclear: false }
+    const use = parseToolUse(JSON.stringify({ type: 'agent.tool_use', name: 'bash', input }))
     let pauses = 0
     const pauser = createPolicyPauser(async () => void pauses++)
-    expect(await decideByPolicy({ ...policy, pauser }, call)).toEqual({ decision: 'ask' })
+    expect(await decideByPolicy({ ...policy, pauser }, use)).toEqual({ decision: 'ask' })
     // The policy pauses only between rules, so a pause comes after at most 4 Mi characters and one rule.
     expect(pauses).toBeGreaterThanOrEqual(Math.floor((count * length) / (2 ** 22 + length)))
     let left = 2
     const failingPauser = createPolicyPauser(async () => {
       if (left-- === 0) throw new Error('over')
     })
-    await expect(decideByPolicy({ ...policy, pauser: failingPauser }, call)).rejects.toThrow('over')
+    await expect(decideByPolicy({ ...policy, pauser: failingPauser }, use)).rejects.toThrow('over')
   },
 )

@@ -12,13 +12,12 @@ import { isToolUse, SessionEvent } from '../../wire/sessions/session-event.ts'
 import { listEventsOldestFirst } from '../listing/event-list.ts'
 import { createPolicyPauser, type Decision, type Policy } from '../policy/policy.ts'
 import { readPolicy } from '../policy/policy-file.ts'
+import { type ParsedToolUse, parseToolUse } from '../policy/tool-use.ts'
 import {
   describeDecider,
   describeJudgement,
   type Judgement,
   judgeToolUse,
-  type ParsedToolUse,
-  parseToolUse,
   readToolFlags,
 } from '../running/judgement.ts'
 import { listRecordedEvents, readGivenEvents } from '../sending/given-events.ts'
@@ -104,10 +103,7 @@ class RecordedToolUses {
   }
 
   *[Symbol.iterator](): Generator<ParsedToolUse> {
-    for (const each of this.#uses.values()) {
-      const use = parseToolUse(each)
-      if (use) yield use
-    }
+    for (const each of this.#uses.values()) yield parseToolUse(each.text, each)
   }
 }
 

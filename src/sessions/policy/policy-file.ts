@@ -6,6 +6,7 @@ import { DenyMessage } from '../../wire/sessions/send-events.ts'
 import * as z from '../../wire/zod.ts'
 import { maxPatternLength, maxPatternStars } from './pattern.ts'
 import { createRule, type Decision, matchesRule, type Policy } from './policy.ts'
+import { parseToolUse } from './tool-use.ts'
 
 const decisions = ['allow', 'ask', 'deny'] as const satisfies Decision[]
 
@@ -90,9 +91,9 @@ function findWrongExamples(
 ): string[] {
   const check = (examples: typeof match, isWanted: boolean, describe: (index: number) => string) =>
     examples.flatMap(({ name, server, input }, index) => {
-      const inputText = JSON.stringify(input) ?? '{}'
-      const call = { name, input, inputText, server, isMcp: server !== undefined, isUnclear: false }
-      return matchesRule(rule, call) === isWanted ? [] : [describe(index)]
+      const type = server === undefined ? 'agent.tool_use' : 'agent.mcp_tool_use'
+      const text = JSON.stringify({ type, name, mcp_server_name: server, input })
+      return matchesRule(rule, parseToolUse(text)) === isWanted ? [] : [describe(index)]
     })
   return [
     ...check(match, true, (index) => `match[${index}]: the rule does not match this example`),

@@ -1,6 +1,7 @@
 import { readFieldPath } from '../../wire/json/edit.ts'
 import { formatFieldPath } from '../../wire/json/parse.ts'
 import { createPatternMatcher, findPartsExcludedFromStar } from './pattern.ts'
+import type { ParsedToolUse } from './tool-use.ts'
 
 export type Decision = 'allow' | 'ask' | 'deny'
 
@@ -15,18 +16,6 @@ export interface Policy {
   /** Commands of `--tool`, by tool name. Each counts as an allow rule. */
   toolCommands?: ReadonlyMap<string, string>
 }
-
-export interface ToolCall {
-  name: string
-  input: unknown
-  inputText: string
-  isMcp: boolean
-  server?: string
-  /** The tool may parse the input differently than parley does, for one of the reasons in `unclearText`. */
-  isUnclear: boolean
-}
-
-export const maxAllowedInputLength = 100_000
 
 const unclearText =
   'the input repeats a key, is nested too deep, is longer than 100,000 characters, or differs between two events'
@@ -67,7 +56,7 @@ const pauseAfterCharacters = 2 ** 22
  * Called before parley compares a tool use with a rule. If Node needs a pause to handle signals, timers and
  * input, returns a promise for the end of the pause.
  */
-type Pauser = (call: ToolCall) => Promise<void> | undefined
+type Pauser = (use: ParsedToolUse) => Promise<void> | undefined
 
 export function createPolicyPauser(pause: () => Promise<void>): Pauser {
   let characters = 0
@@ -85,57 +74,59 @@ export function createPolicyPauser(pause: () => Promise<void>): Pauser {
  */
 export async function decideByPolicy(
   { rules, fallback, pauser }: Policy,
-  call: ToolCall,
+  use: ParsedToolUse,
 ): Promise<Policy['fallback'] & { rule?: number }> {
-  if (call.name === '') return { decision: 'ask', reason: 'its tool has no name' }
+  if (use.name === '') return { decision: 'ask', reason: 'its tool has no name' }
   for (const decision of decisionsByStrictness) {
     // Loops by index, because `entries()` would create an array for each rule and tool use.
     for (let rule = 0; rule < rules.length; rule++) {
       const each = rules[rule] as PolicyRule
       if (each.decision !== decision) continue
-      const pause = pauser?.(call)
+      const pause = pauser?.(use)
       if (pause) await pause
-      if (matchesRule(each, call)) return { decision, reason: each.reason, rule }
+      if (matchesRule(each, use)) return { decision, reason: each.reason, rule }
     }
   }
-  return fallback.decision === 'allow' && call.isUnclear ? { decision: 'ask', reason: unclearText } : fallback
+  return fallback.decision === 'allow' && use.isUnclear ? { decision: 'ask', reason: unclearText } : fallback
 }
 
-export function matchesRule(rule: PolicyRule, call: ToolCall): boolean {
+export function matchesRule(rule: PolicyRule, use: ParsedToolUse): boolean {
   const { isTool, fields = [], decision } = rule
-  if (!isTool(call.name)) return false
-  if (decision === 'allow') return findMismatch(rule, call) === undefined
+  if (!isTool(use.name)) return false
+  if (decision === 'allow') return findMismatch(rule, use) === undefined
   // An MCP tool without a server name may belong to any server, so deny and ask rules of any server apply.
-  const isAnyServer = call.isMcp && call.server === undefined
+  const isAnyServer = isMcp(use) && use.server === undefined
   return (
-    (isAnyServer || matchesServer(rule, call)) && fields.every((field) => appliesToField(field, call.input))
+    (isAnyServer || matchesServer(rule, use)) && fields.every((field) => appliesToField(field, use.input))
   )
 }
 
-const matchesServer = ({ server, isServer }: PolicyRule, call: ToolCall): boolean =>
-  server === undefined || (call.server !== undefined && isServer(call.server))
+const isMcp = ({ type }: ParsedToolUse): boolean => type === 'agent.mcp_tool_use'
+
+const matchesServer = ({ server, isServer }: PolicyRule, use: ParsedToolUse): boolean =>
+  server === undefined || (use.server !== undefined && isServer(use.server))
 
 /**
- * Compares a call with an allow rule for its tool. Returns `undefined` if the rule matches, otherwise a
+ * Compares a tool use with an allow rule for its tool. Returns `undefined` if the rule matches, otherwise a
  * function that returns the reason.
  */
-function findMismatch(rule: PolicyRule, call: ToolCall): (() => string) | undefined {
+function findMismatch(rule: PolicyRule, use: ParsedToolUse): (() => string) | undefined {
   const { fields, server } = rule
-  if (call.isUnclear) return () => unclearText
-  if (call.isMcp && server === undefined) return () => 'an allow rule must name the server of an MCP tool'
-  if (!matchesServer(rule, call))
+  if (use.isUnclear) return () => unclearText
+  if (isMcp(use) && server === undefined) return () => 'an allow rule must name the server of an MCP tool'
+  if (!matchesServer(rule, use))
     return () =>
-      call.server === undefined
+      use.server === undefined
         ? 'the tool use has no server name'
-        : `the server is ${JSON.stringify(call.server)}`
+        : `the server is ${JSON.stringify(use.server)}`
   if (fields === undefined) return undefined
   for (const field of fields) {
-    const value = getValue(call.input, field.path)
+    const value = getValue(use.input, field.path)
     const isCovered =
       typeof value === 'string' ? field.matches(value) : value !== undefined && field.pattern === '**'
     if (!isCovered) return () => describeFieldMismatch(field, value)
   }
-  const other = findUncoveredField(call.input, [], fields)
+  const other = findUncoveredField(use.input, [], fields)
   if (other?.length === 0) return () => 'the input is not an object'
   return (
     other && (() => `the rule has no pattern for the input field ${JSON.stringify(formatFieldPath(other))}`)
@@ -157,11 +148,11 @@ const maxListedStops = 5
  * Returns the reason why an allow rule for a tool does not match. Prefers a rule that fails only because a
  * `*` does not match. Returns `undefined` if there is no allow rule for the tool.
  */
-export function explainUnmatchedAllowRule({ rules }: Policy, call: ToolCall): string | undefined {
+export function explainUnmatchedAllowRule({ rules }: Policy, use: ParsedToolUse): string | undefined {
   const named = [...rules.entries()]
-    .filter(([, { decision, isTool }]) => decision === 'allow' && isTool(call.name))
+    .filter(([, { decision, isTool }]) => decision === 'allow' && isTool(use.name))
     .slice(0, maxExaminedRules)
-    .map(([index, rule]) => ({ index, why: findMismatch(rule, call)?.() ?? '' }))
+    .map(([index, rule]) => ({ index, why: findMismatch(rule, use)?.() ?? '' }))
   const nearest = named.find(({ why }) => why.startsWith('the *')) ?? named[0]
   return nearest && `rules[${nearest.index}] does not match: ${nearest.why}`
 }

@@ -9,9 +9,10 @@ import { toAbsolutePath } from '../../io/paths.ts'
 import { splitLines } from '../../io/raw-lines.ts'
 import { isObject, tryParseJson } from '../../wire/json/parse.ts'
 import { readEventText, SessionEvent } from '../../wire/sessions/session-event.ts'
+import type { ParsedToolUse } from '../policy/tool-use.ts'
 import { createToolResultEvent } from '../reply-events.ts'
 import { getToolUseFingerprint } from '../session-state.ts'
-import type { ParsedToolUse, toAuditFields } from './judgement.ts'
+import type { toAuditFields } from './judgement.ts'
 import type { RunPlan } from './plan.ts'
 import {
   applyReplyAuditLine,

@@ -9,8 +9,9 @@ import {
 } from '../../wire/sessions/session-event.ts'
 import type { FollowedTask } from '../following/followed-task.ts'
 import type { Policy } from '../policy/policy.ts'
+import { parseToolUse } from '../policy/tool-use.ts'
 import type { SessionState } from '../session-state.ts'
-import { describeJudgement, type Judgement, judgeToolUse, parseToolUse } from './judgement.ts'
+import { describeJudgement, type Judgement, judgeToolUse } from './judgement.ts'
 
 /**
  * Collects the denials since the task: tool uses that this run, an earlier run or another client denied, and
@@ -45,8 +46,8 @@ export class DenialCollector {
         this.#lastStop = event
         this.#addRunBefore(event)
       } else if (/^agent\.(mcp_)?tool_use$/.test(type)) {
-        const use = parseToolUse({ text })
-        const judgement = use && use.permission !== 'deny' ? await judgeToolUse(use, this.#policy) : undefined
+        const use = parseToolUse(text)
+        const judgement = use.permission !== 'deny' ? await judgeToolUse(use, this.#policy) : undefined
         if (judgement?.decision === 'deny') this.#notRun.set(id, judgement)
         // The stream may have omitted the tool use. If the list already shows its result, it has run.
         if (state.getAnswer(id)) this.#addRun(id)

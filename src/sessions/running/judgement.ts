@@ -1,51 +1,8 @@
 import { usageError } from '../../errors.ts'
-import { findJsonField, findRepeatedJsonKey, isJsonDeeperThan } from '../../wire/json/scanner.ts'
-import { SessionEvent } from '../../wire/sessions/session-event.ts'
 import { quoteAndShortenName } from '../plain-name.ts'
-import {
-  type Decision,
-  decideByPolicy,
-  explainUnmatchedAllowRule,
-  maxAllowedInputLength,
-  type Policy,
-  type ToolCall,
-} from '../policy/policy.ts'
-import { maxToolInputDepth, needsClientResult, type ToolUse } from '../session-state.ts'
-
-export interface ParsedToolUse extends ToolCall {
-  id: string
-  type: string
-  text: string
-  isContradicted: boolean
-  permission?: unknown
-}
-
-/** Returns `undefined` if parley no longer has the text of the tool use's event. */
-export function parseToolUse(toolUse: Partial<ToolUse> | undefined): ParsedToolUse | undefined {
-  if (toolUse?.text === undefined) return undefined
-  const { text, isContradicted = false } = toolUse
-  const event = SessionEvent.parse(JSON.parse(text))
-  const { id = '', type, name, mcp_server_name: server } = event
-  const inputText = findJsonField(text, 'input') ?? '{}'
-  return {
-    id,
-    type,
-    text,
-    name: typeof name === 'string' ? name : '',
-    input: event.input === undefined ? {} : event.input,
-    inputText,
-    isMcp: type === 'agent.mcp_tool_use',
-    server: typeof server === 'string' && server !== '' ? server : undefined,
-    isContradicted,
-    isUnclear:
-      isContradicted ||
-      typeof name !== 'string' ||
-      inputText.length > maxAllowedInputLength ||
-      findRepeatedJsonKey(text) !== undefined ||
-      isJsonDeeperThan(inputText, maxToolInputDepth),
-    permission: toolUse.permission ?? event.evaluated_permission,
-  }
-}
+import { type Decision, decideByPolicy, explainUnmatchedAllowRule, type Policy } from '../policy/policy.ts'
+import type { ParsedToolUse } from '../policy/tool-use.ts'
+import { needsClientResult } from '../session-state.ts'
 
 export function readToolFlags(given: readonly string[] = []): Map<string, string> {
   const tools = new Map<string, string>()

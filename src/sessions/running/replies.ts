@@ -5,9 +5,10 @@ import { parseTimestamp } from '../../wire/timestamp.ts'
 import type { Follower } from '../following/follower.ts'
 import { describeWaitingToolUses } from '../following/stop-text.ts'
 import { collectEvents, laggingListDelaysMs } from '../listing/event-list.ts'
+import { type ParsedToolUse, parseToolUse } from '../policy/tool-use.ts'
 import { ReconnectPolicy } from '../reconnect-policy.ts'
 import type { ToolResult } from '../reply-events.ts'
-import { type Judgement, type ParsedToolUse, parseToolUse, toAuditFields } from './judgement.ts'
+import { type Judgement, toAuditFields } from './judgement.ts'
 import { pollEventList, postEventsOnce } from './posting.ts'
 import {
   getNextReplyStep,
@@ -70,10 +71,11 @@ export class ReplySender {
    */
   findToolUse(id: string): ParsedToolUse | undefined {
     const toolUse = this.#follower.state.getToolUse(id)
-    const use = parseToolUse(toolUse)
-    if (!toolUse || !use || use.isContradicted || !this.#run.audit.differsFromDecidedToolUse(use)) return use
+    if (toolUse?.text === undefined) return undefined
+    const use = parseToolUse(toolUse.text, toolUse)
+    if (use.isContradicted || !this.#run.audit.differsFromDecidedToolUse(use)) return use
     toolUse.isContradicted = true
-    return parseToolUse(toolUse)
+    return parseToolUse(toolUse.text, toolUse)
   }
 
   /** Returns whether an earlier run recorded another client's answer, and no run began to post a reply. */

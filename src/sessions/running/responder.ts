@@ -9,16 +9,11 @@ import type { Follower } from '../following/follower.ts'
 import { laggingListDelaysMs } from '../listing/event-list.ts'
 import { quoteAndShortenName } from '../plain-name.ts'
 import type { Decision } from '../policy/policy.ts'
+import type { ParsedToolUse } from '../policy/tool-use.ts'
 import { requireTimeLeft } from '../reconnect-policy.ts'
 import { createConfirmationEvent, createToolResultEvent, type ToolResult } from '../reply-events.ts'
 import type { SessionClient } from '../session.ts'
-import {
-  describeDecider,
-  getToolUseExecutor,
-  type Judgement,
-  judgeToolUse,
-  type ParsedToolUse,
-} from './judgement.ts'
+import { describeDecider, getToolUseExecutor, type Judgement, judgeToolUse } from './judgement.ts'
 import { ReplySender } from './replies.ts'
 import { interruptedCommandResult } from './reply-state.ts'
 import type { SessionRun } from './session-run.ts'

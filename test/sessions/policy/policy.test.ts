@@ -5,25 +5,23 @@ import {
   maxPatternLength,
   maxPatternStars,
 } from '../../../src/sessions/policy/pattern.ts'
-import { decideByPolicy, type ToolCall } from '../../../src/sessions/policy/policy.ts'
+import { decideByPolicy } from '../../../src/sessions/policy/policy.ts'
 import { readPolicy } from '../../../src/sessions/policy/policy-file.ts'
+import { type ParsedToolUse, parseToolUse } from '../../../src/sessions/policy/tool-use.ts'
 
 const read = (policy: unknown) => readPolicy(JSON.stringify(policy), 'policy.json')
 
-const call = (name: string, input: unknown = {}, more: Partial<ToolCall> = {}): ToolCall => ({
-  name,
-  input,
-  inputText: JSON.stringify(input),
-  isMcp: false,
-  isUnclear: false,
+const call = (name: string, input: unknown = {}, more: Partial<ParsedToolUse> = {}): ParsedToolUse => ({
+  ...parseToolUse(JSON.stringify({ type: 'agent.tool_use', name, input })),
   ...more,
 })
 
 const bash = (command: unknown) => call('bash', { command })
-const onServer = (server?: string) => call('x', {}, { isMcp: true, server })
+const mcp = 'agent.mcp_tool_use'
+const onServer = (server?: string) => call('x', {}, { type: mcp, server })
 
 /** Returns the decision of a policy with one rule. */
-async function decide(rule: object, about: ToolCall, fallback = 'deny'): Promise<string> {
+async function decide(rule: object, about: ParsedToolUse, fallback = 'deny'): Promise<string> {
   const policy = await read({ rules: [rule], default: { decision: fallback } })
   return (await decideByPolicy(policy, about)).decision
 }
@@ -32,15 +30,15 @@ async function decide(rule: object, about: ToolCall, fallback = 'deny'): Promise
  * Expects that an allow rule matches a call, or does not match it. If the call can be an example of the rule,
  * the policy also has the example. An example has no unclear input, and is an MCP call if it has a server.
  */
-async function expectAllowed(rule: object, about: ToolCall, isMatch: boolean): Promise<void> {
-  const { name, input, server, isMcp, isUnclear } = about
-  const isExample = !isUnclear && isMcp === (server !== undefined)
+async function expectAllowed(rule: object, about: ParsedToolUse, isMatch: boolean): Promise<void> {
+  const { name, input, server, type, isUnclear } = about
+  const isExample = !isUnclear && (type === mcp) === (server !== undefined)
   const examples = isExample ? { [isMatch ? 'match' : 'miss']: [{ name, input, server }] } : {}
   const decision = await decide({ ...rule, decision: 'allow', examples }, about)
   expect(decision).toBe(isMatch ? 'allow' : 'deny')
 }
 
-test.each<[what: string, rule: object, about: ToolCall]>([
+test.each<[what: string, rule: object, about: ParsedToolUse]>([
   ['a tool by its name', { tool: 'read' }, call('read', { path: 'a' })],
   ['a tool name by *', { tool: 'read_*' }, call('read_file')],
   ['an empty input if the rule has no fields', { tool: 'x', input: {} }, call('x', {})],
@@ -62,7 +60,7 @@ test.each<[what: string, patterns: object, input: object]>([
   expectAllowed({ tool: 'x', input }, call('x', given), true),
 )
 
-test.each<[what: string, rule: object, about: ToolCall]>([
+test.each<[what: string, rule: object, about: ParsedToolUse]>([
   ['a tool name in another case', { tool: 'Read' }, call('read')],
   ['a tool name of which it has only a part', { tool: 'read' }, call('read_file')],
   ['an input that is not an object', { tool: 'x', input: {} }, call('x', 'text')],
@@ -96,7 +94,7 @@ test.each([...parents, 'a ../b'])('the * of an allow rule does not match the pat
   expectAllowed({ tool: 'x', input: { p: '*' } }, call('x', { p }), false),
 )
 
-test.each<[what: string, rule: object, about: ToolCall]>([
+test.each<[what: string, rule: object, about: ParsedToolUse]>([
   ['any text by *, with line breaks and ".."', { input: { command: '*rm *' } }, bash('a;\n../rm -r')],
   ['a field among others', { input: { command: '*rm*' } }, call('bash', { command: 'rm', cwd: '/' })],
   ['a field that is not text', { input: { command: 'rm' } }, bash(['rm'])],
@@ -109,7 +107,7 @@ test.each<[what: string, rule: object, about: ToolCall]>([
   expect(await decide({ tool: 'bash', ...rule, decision: 'deny' }, about, 'allow')).toBe('deny')
 })
 
-test.each<[what: string, rule: object, about: ToolCall]>([
+test.each<[what: string, rule: object, about: ParsedToolUse]>([
   ['a missing field by *', { tool: 'bash', input: { command: '*' } }, call('bash', {})],
   ['another server', { tool: 'x', server: 'a' }, onServer('b')],
 ])('a deny rule does not match %s', async (_, rule, about) => {
@@ -241,8 +239,13 @@ test.each<[what: string, rule: object, problem: string]>([
   expectRefusal(JSON.stringify({ rules: [{ tool: 'x', decision: 'allow', ...rule }] }), problem),
 )
 
+test('an example without an input has an empty input, as a tool use without an input has', async () => {
+  const rule = { tool: 'x', input: {}, decision: 'allow', examples: { match: [{ name: 'x' }] } }
+  expect(await read({ rules: [rule] })).toMatchObject({ exampleCount: 1 })
+})
+
 test('a pattern may have the maximum length and number of stars, and ** counts as one star', async () => {
   const start = 'a**'.repeat(maxPatternStars)
   const tool = start + 'x'.repeat(maxPatternLength - start.length)
-  await expectAllowed({ tool, server: tool }, call(tool, {}, { isMcp: true, server: tool }), true)
+  await expectAllowed({ tool, server: tool }, call(tool, {}, { type: mcp, server: tool }), true)
 })

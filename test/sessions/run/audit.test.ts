@@ -3,8 +3,8 @@ import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import type { Context } from '../../../src/context.ts'
 import { Deadline } from '../../../src/deadline.ts'
+import { parseToolUse } from '../../../src/sessions/policy/tool-use.ts'
 import { Audit, readAuditEntries } from '../../../src/sessions/running/audit.ts'
-import { type ParsedToolUse, parseToolUse } from '../../../src/sessions/running/judgement.ts'
 import type { RunPlan } from '../../../src/sessions/running/plan.ts'
 import { createSteadyClock } from '../../harness/clock.ts'
 import { homeVariables, ownerOnlyMode, temporaryFolder } from '../../harness/run.ts'
@@ -97,8 +97,7 @@ test.each<['equals' | 'differs from', title: string, lines: string[]]>([
   ['equals', 'another input in a line that is not a decision', [use('sent', { input: { a: 1 } })]],
 ])('a tool use %s the recorded tool use if the audit file has %s', async (expected, _, lines) => {
   const text = '{"id":"t1","type":"agent.tool_use","name":"bash","input":{"a":1,"b":2}}'
-  const toolUse = parseToolUse({ text }) as ParsedToolUse
-  const isDifferent = await readAudit(lines, (audit) => audit.differsFromDecidedToolUse(toolUse))
+  const isDifferent = await readAudit(lines, (audit) => audit.differsFromDecidedToolUse(parseToolUse(text)))
   expect(isDifferent).toBe(expected === 'differs from')
 })
 

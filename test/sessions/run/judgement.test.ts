@@ -1,13 +1,12 @@
 import { expect, test } from 'vitest'
 import { createRule, type Decision, type Policy } from '../../../src/sessions/policy/policy.ts'
+import { type ParsedToolUse, parseToolUse } from '../../../src/sessions/policy/tool-use.ts'
 import {
   describeDecider,
   describeJudgement,
   describeToolUse,
   getToolUseExecutor,
   judgeToolUse,
-  type ParsedToolUse,
-  parseToolUse,
   readToolFlags,
 } from '../../../src/sessions/running/judgement.ts'
 
@@ -17,7 +16,7 @@ const mcp = 'agent.mcp_tool_use'
 
 /** Reads a tool use whose event has these fields as source text. */
 const read = (fields: string, type = builtIn, isContradicted?: boolean) =>
-  parseToolUse({ text: `{"id":"u1","type":"${type}",${fields}}`, isContradicted }) as ParsedToolUse
+  parseToolUse(`{"id":"u1","type":"${type}",${fields}}`, { isContradicted })
 
 test('a tool use has all fields of its event, and the source text of its input', () => {
   const fields = '"name":"x", "mcp_server_name":"s", "input": {"a": 1.0}, "evaluated_permission":"ask"'
@@ -28,7 +27,6 @@ test('a tool use has all fields of its event, and the source text of its input',
     name: 'x',
     input: { a: 1 },
     inputText: '{"a": 1.0}',
-    isMcp: true,
     server: 's',
     isContradicted: false,
     isUnclear: false,
@@ -36,12 +34,8 @@ test('a tool use has all fields of its event, and the source text of its input',
   })
 })
 
-test('parseToolUse returns undefined if the tool use or the JSON of its event is missing', () => {
-  expect([undefined, { text: undefined }].map(parseToolUse)).toEqual([undefined, undefined])
-})
-
 const longest = `"${'x'.repeat(99_998)}"`
-const plain = { name: 'bash', input: {}, inputText: '{}', isMcp: false, isUnclear: false }
+const plain = { name: 'bash', input: {}, inputText: '{}', isUnclear: false }
 test.each<[rule: string, fields: string, expected: Partial<ParsedToolUse>]>([
   ['has an empty input if its event has no input', '"name":"bash"', plain],
   ['is unclear if it has no name', '"input":{}', { name: '', isUnclear: true }],

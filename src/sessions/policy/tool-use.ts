@@ -1,0 +1,36 @@
+import { findJsonField, findRepeatedJsonKey, isJsonDeeperThan } from '../../wire/json/scanner.ts'
+import { SessionEvent } from '../../wire/sessions/session-event.ts'
+import { maxToolInputDepth, type ToolUse } from '../session-state.ts'
+
+/** A tool use with all fields on which a policy decides. */
+export type ParsedToolUse = ReturnType<typeof parseToolUse>
+
+const maxInputLength = 100_000
+
+/** Parses the JSON text of a tool use's event. `permission` is newer than the permission in the event. */
+export function parseToolUse(
+  text: string,
+  { isContradicted = false, permission }: Partial<Pick<ToolUse, 'isContradicted' | 'permission'>> = {},
+) {
+  const event = SessionEvent.parse(JSON.parse(text))
+  const { id = '', type, name, mcp_server_name: server } = event
+  const inputText = findJsonField(text, 'input') ?? '{}'
+  return {
+    id,
+    type,
+    text,
+    name: typeof name === 'string' ? name : '',
+    input: event.input === undefined ? {} : event.input,
+    inputText,
+    server: typeof server === 'string' && server !== '' ? server : undefined,
+    isContradicted,
+    /** The tool may parse the input differently than parley does, for one of the reasons in `unclearText`. */
+    isUnclear:
+      isContradicted ||
+      typeof name !== 'string' ||
+      inputText.length > maxInputLength ||
+      findRepeatedJsonKey(text) !== undefined ||
+      isJsonDeeperThan(inputText, maxToolInputDepth),
+    permission: permission ?? event.evaluated_permission,
+  }
+}
