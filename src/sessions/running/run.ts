@@ -20,7 +20,7 @@ import { ToolUseResponder } from './responder.ts'
 import { LimitEnforcer } from './run-limits.ts'
 import { findEarlierTaskIds, sendTask } from './sent-task.ts'
 import { describeOtherClientTask, SessionRun } from './session-run.ts'
-import { getTaskFingerprints, TaskEventCounter } from './task.ts'
+import { addKnownEvent, createKnownEvents } from './task.ts'
 import { UsageMeter } from './usage-meter.ts'
 import { checkAnswer, createAnswerSaver, isAnswerPrintedAlone, printOrSaveAnswer } from './wanted-answer.ts'
 
@@ -53,13 +53,18 @@ async function execute(run: SessionRun): Promise<CommandResult> {
   const denials = new DenialCollector(plan.policy, audit.denied)
   context.reportData.figures.warnings.deniedButRan = () => denials.unapprovedCount
   const incidents = new SessionIncidents(context)
-  const counter = new TaskEventCounter(task && getTaskFingerprints(task.events))
-  const earlierEvents = new EarlierEventPrinter(run, task ? undefined : foundIds)
+  const known = createKnownEvents(task?.events ?? [])
+  let endsWithTask = false
+  const earlierEvents = new EarlierEventPrinter(run, foundIds)
   const onEarlierEvents = async (items: readonly EventItem[], state: SessionState) => {
-    for (const { event } of items) meter.add(event)
-    if (!task) await denials.add(items, state)
-    if (!task) incidents.addEarlier(items, earlierTaskIds)
-    for (const item of items) counter.add(item)
+    for (const { event } of items) {
+      meter.add(event)
+      const isOfTask = addKnownEvent(known, event)
+      if (event.type === 'user.message') endsWithTask = isOfTask
+    }
+    if (task) return
+    await denials.add(items, state)
+    incidents.addEarlier(items, earlierTaskIds)
     await earlierEvents.print(items, state)
   }
   const follower = task
@@ -70,8 +75,8 @@ async function execute(run: SessionRun): Promise<CommandResult> {
   try {
     await limits.begin(task !== undefined)
     if (!task && !earlierTaskIds?.size) await follower.verifyStop()
-    if (counter.endsWithTask && !audit.hasFile) await confirmRepetition(run)
-    if (task) await sendTask(run, task, { known: counter.known, follower })
+    if (endsWithTask && !audit.hasFile) await confirmRepetition(run)
+    if (task) await sendTask(run, task, { known, follower })
     run.follower = follower
     limits.startQueries()
     const failure = await follow(run, { follower, responder, denials, limits, incidents, earlierEvents })

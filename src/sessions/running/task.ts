@@ -53,34 +53,20 @@ export function applyTaskAuditLine(
 export const computeShortSha256 = (body: Uint8Array): string =>
   createHash('sha256').update(body).digest('hex').slice(0, 32)
 
-export const getTaskFingerprints = (task: readonly SessionEvent[]): string[] => [
-  ...new Set(task.map(getFingerprint)),
-]
-
 const getFingerprint = (event: SessionEvent): string =>
   `${event.type} ${computeShortSha256(Buffer.from(getComparableEventText(event)))}`
 
-/** Counts the listed events that have the fingerprint of an event of the task. */
-export class TaskEventCounter {
-  readonly known: AuditedTask['known']
-  readonly #fingerprints: ReadonlySet<string>
-  endsWithTask = false
-  showsClientEvents = false
+export const createKnownEvents = (task: readonly SessionEvent[]): AuditedTask['known'] => ({
+  alike: 0,
+  marks: [...new Set(task.map(getFingerprint))],
+})
 
-  constructor(marks: string[] = []) {
-    this.known = { alike: 0, last: undefined, marks }
-    this.#fingerprints = new Set(marks)
-  }
-
-  add({ event }: EventItem): boolean {
-    const { known } = this
-    const isAlike = isClientEvent(event) && this.#fingerprints.has(getFingerprint(event))
-    if (isAlike) known.alike++
-    this.showsClientEvents ||= isUserEvent(event)
-    if (event.type === 'user.message') this.endsWithTask = isAlike
-    known.last = event.id
-    return isAlike
-  }
+/** Adds a listed event. Returns whether the event has the fingerprint of an event of the task. */
+export function addKnownEvent(known: AuditedTask['known'], event: SessionEvent): boolean {
+  const isAlike = isClientEvent(event) && known.marks.includes(getFingerprint(event))
+  if (isAlike) known.alike++
+  known.last = event.id
+  return isAlike
 }
 
 /**
@@ -91,17 +77,18 @@ export async function findTaskInList(
   list: AsyncIterable<readonly EventItem[]>,
   { is, known }: AuditedTask,
 ): Promise<ReadonlySet<string> | undefined> {
-  const counter = new TaskEventCounter(known.marks)
+  const listed = { ...known, alike: 0 }
   let isLater = known.last === undefined
-  let isPast = false
+  let [isPast, showsClientEvents] = [false, false]
   const ids = new Set<string>()
   for await (const items of list)
-    for (const item of items) {
-      const isOwn = counter.add(item) && counter.known.alike > known.alike
-      if (isOwn && item.event.id !== undefined) ids.add(item.event.id)
+    for (const { event } of items) {
+      const isOwn = addKnownEvent(listed, event) && listed.alike > known.alike
+      if (isOwn && event.id !== undefined) ids.add(event.id)
+      showsClientEvents ||= isUserEvent(event)
       isPast ||= isLater
-      isLater ||= item.event.id === known.last
+      isLater ||= event.id === known.last
     }
-  const isHidden = is === 'accepted' && isPast && !counter.showsClientEvents
-  return counter.known.alike > known.alike || isHidden ? ids : undefined
+  const isHidden = is === 'accepted' && isPast && !showsClientEvents
+  return listed.alike > known.alike || isHidden ? ids : undefined
 }

@@ -1,11 +1,11 @@
 import { expect, test } from 'vitest'
 import {
   type AuditedTask,
+  addKnownEvent,
   applyTaskAuditLine,
   computeShortSha256,
+  createKnownEvents,
   findTaskInList,
-  getTaskFingerprints,
-  TaskEventCounter,
 } from '../../../src/sessions/running/task.ts'
 import type { SessionEvent } from '../../../src/wire/sessions/session-event.ts'
 
@@ -24,7 +24,7 @@ const old = { ...createMessage('before'), id: 'e1' }
 const other = { ...createMessage('other'), id: 'e2' }
 const [first, second] = ['t1', 't2'].map((id) => ({ ...task, id })) as [SessionEvent, SessionEvent]
 const [work, more] = ['w1', 'w2'].map((id) => ({ type: 'agent.message', id })) as [SessionEvent, SessionEvent]
-const marks = getTaskFingerprints([task])
+const { marks } = createKnownEvents([task])
 const posting = { is: 'posting', known: { alike: 1, last: 'e1', marks } } as const
 const accepted = { is: 'accepted', known: { alike: 0, marks } } as const
 const acceptedAfter = { is: 'accepted', known: { alike: 0, last: 'w1', marks } } as const
@@ -52,40 +52,18 @@ test.each<[ids: string[] | undefined, title: string, Omit<AuditedTask, 'hash'>, 
 test('the hash of a task depends on its bytes, and the fingerprint of an event on its content', () => {
   expect(computeShortSha256(Buffer.from('go'))).toMatch(/^[0-9a-f]{32}$/)
   expect(computeShortSha256(Buffer.from('go'))).not.toBe(computeShortSha256(Buffer.from('go ')))
-  const [first, ...others] = getTaskFingerprints([
-    createMessage('a'),
-    { ...createMessage('a'), id: 'e1' },
-    createMessage('b'),
-  ])
+  const messages = [createMessage('a'), { ...createMessage('a'), id: 'e1' }, createMessage('b')]
+  const [first, ...others] = createKnownEvents(messages).marks
   expect(first).toMatch(/^user\.message [0-9a-f]{32}$/)
   expect(others).toHaveLength(1)
 })
 
-test('TaskEventCounter counts the listed events that equal an event of the task, and keeps the last id', async () => {
-  const task = [createMessage('a'), createMessage('b')]
-  const counter = new TaskEventCounter(getTaskFingerprints(task))
-  const none = { alike: 0, last: undefined, marks: getTaskFingerprints(task) }
-  expect(counter.known).toEqual(none)
-  const item = (event: SessionEvent) => ({ event, text: '' })
-  for (const event of [
-    createMessage('a'),
-    createMessage('c'),
-    { ...createMessage('b'), type: 'system.message' },
-  ])
-    counter.add(item(event))
-  expect(counter.known).toEqual({ ...none, alike: 1 })
-  counter.add(item({ ...createMessage('b'), id: 'e1' }))
-  expect(counter.known).toEqual({ ...none, alike: 2, last: 'e1' })
-})
-
-test('TaskEventCounter.endsWithTask is true if the last message of the list equals an event of the task', () => {
-  const counter = new TaskEventCounter(marks)
-  const endings = [work, task, work, other, work, task].map((event) => {
-    counter.add({ event, text: '' })
-    return counter.endsWithTask
-  })
-  expect(endings).toEqual([false, true, true, false, false, true])
-  expect(new TaskEventCounter().known.marks).toEqual([])
+test('parley counts the listed events that equal an event of the task, and keeps the last id', () => {
+  const [a, b, c] = ['a', 'b', 'c'].map(createMessage) as [SessionEvent, SessionEvent, SessionEvent]
+  const known = createKnownEvents([a, b])
+  const listed = [a, c, { ...b, type: 'system.message' }, { ...b, id: 'e1' }]
+  expect(listed.map((event) => addKnownEvent(known, event))).toEqual([true, false, false, true])
+  expect(known).toEqual({ alike: 2, last: 'e1', marks: createKnownEvents([a, b]).marks })
 })
 
 test.each([
