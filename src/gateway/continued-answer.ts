@@ -18,7 +18,7 @@ export interface AnswerPartReader<T> {
   /** Throws a `CliError` if the part is incomplete. */
   read(response: ReadableResponse): Promise<AnswerPart>
   /** Checks the whole answer after the last part. If the check throws, the last request fails. */
-  finish(response: ReadableResponse): Promise<T>
+  finish(response: ReadableResponse, answer: ContinuedAnswer): Promise<T>
 }
 
 export type RequestAnswerPart = <T>(
@@ -69,7 +69,7 @@ export class ContinuedAnswer {
           const part = await reader.read(response)
           this.attempts += response.attempts
           this.#add(part)
-          return this.isWhole ? { value: await reader.finish(response) } : undefined
+          return this.isWhole ? { value: await reader.finish(response, this) } : undefined
         })
         if (end) return end.value
       } catch (error) {
@@ -150,9 +150,6 @@ function addToken(body: Uint8Array, token: string): Uint8Array {
     throw error instanceof CliError ? incomplete(`it cannot be continued: ${error.message}`) : error
   }
 }
-
-export const joinResponseBodies = (bodies: readonly string[]): string =>
-  bodies.length > 1 ? `[${bodies.join(',')}]` : (bodies[0] ?? '')
 
 export const createDeadlineCheck =
   ({ deadline }: Pick<Context, 'deadline'>) =>

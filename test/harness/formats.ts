@@ -78,7 +78,7 @@ export const formatFields: Record<'failure' | 'report' | 'line' | 'audit', Field
     links: z.optional(z.array(text)),
     response: z.optional(z.unknown()),
     model: z.optional(text),
-    stopReason: z.optional(text),
+    stopReason: z.optional(orNull(text)),
     warning: z.optional(text),
     usage: z.optional(anObject),
     attempts: z.optional(whole),

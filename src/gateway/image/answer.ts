@@ -57,7 +57,7 @@ export function createImageReader(context: Context, reading: ImageReaderOptions)
     /** Throws a `CliError` if a part after the first is incomplete. */
     async read(response: HttpResponse): Promise<AnswerPart> {
       const isContinuation = last !== undefined
-      const part = await readImagePart(context, response, finder, reading)
+      const part = await readImagePart(context, response, finder, reading.keepsConnection)
       last = part
       const { summary } = part
       const failure =
@@ -149,19 +149,19 @@ interface ReadPart extends AnswerPart {
   isPrinted: boolean
 }
 
-/** With `--raw`, also prints the part, except in a batch. */
-export async function readImagePart(
+/** With `--raw`, also prints the part. */
+async function readImagePart(
   { flags, output, host }: Context,
   response: HttpResponse,
   finder: ImageFinder,
-  { keepsConnection = false }: Pick<ImageReaderOptions, 'keepsConnection'>,
+  keepsConnection = false,
 ): Promise<ReadPart> {
   const { images, links } = finder.findings
   const before = images.length + links.length
   // `text` does nothing, because the finder collects the texts itself.
   const sink = { text() {}, images: finder }
   const decoder = createAnswerDecoder(response.headers['content-type'] ?? '', sink)
-  const printer = flags.raw && !keepsConnection ? createRawPrinter(output) : undefined
+  const printer = flags.raw ? createRawPrinter(output) : undefined
   const writer = new AnswerWriter({ host }, 'bin')
   async function onChunk(chunk: Uint8Array): Promise<void> {
     finder.tryRead(() => decoder.push(chunk))

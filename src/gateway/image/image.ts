@@ -76,7 +76,7 @@ export async function runImage(context: Context, flags: ImageOptions, words: str
     }
   }
 
-  async function finish(response: ReadableResponse): Promise<void> {
+  async function finish(response: ReadableResponse, { end }: ContinuedAnswer): Promise<void> {
     const failure = await reading.finish()
     response.accept()
     try {
@@ -84,7 +84,7 @@ export async function runImage(context: Context, flags: ImageOptions, words: str
       if (destination) await context.tracker.during(lostImages, save)
     } finally {
       printTexts(context, texts.splice(0))
-      printWarningsAndUsageLine(context, answer.end, options.usage)
+      printWarningsAndUsageLine(context, end, options.usage)
     }
     if (failure) throw failure
   }

@@ -1,0 +1,145 @@
+import type { BatchLine, BatchLineAnswer, BatchLineCall } from '../batch/input.ts'
+import type { ParsedBatchLine } from '../batch/line-form.ts'
+import { listAnswerWarnings } from '../content/answer-checks.ts'
+import { buildRequestBody, type MessagePart } from '../content/body.ts'
+import type { ArgumentInputs } from '../content/prompt.ts'
+import type { AnswerSchema, SchemaMismatch } from '../content/schema/schema.ts'
+import { addAnswerUsage } from '../content/tokens.ts'
+import type { Context } from '../context.ts'
+import { type CliError, toFailure } from '../errors.ts'
+import { createServiceCaller } from '../http/call.ts'
+import { encodePathSegment } from '../http/request.ts'
+import type { ResolvedSettings } from '../settings/resolve.ts'
+import type { endpoints } from '../wire/endpoints.ts'
+import type { AnswerSummary } from '../wire/gateway/answer-forms.ts'
+import { type BodyFlags, createBodyParts } from './body-flags.ts'
+import { type AnswerPartReader, ContinuedAnswer, type RequestAnswerPart } from './continued-answer.ts'
+
+/** Reads one answer of a batch line. */
+export interface LineReader extends AnswerPartReader<BatchLineAnswer['content'] | SchemaMismatch> {
+  /** Warnings about the content. */
+  readonly warnings?: readonly string[]
+  /** Like `addReceived` of a `BatchLineCall`, but for this answer only. */
+  addReceived(failure: CliError): CliError | undefined
+}
+
+type OpenLineReader = (line: BatchLine) => LineReader | Promise<LineReader>
+
+interface SharedLineParts {
+  endpoint: typeof endpoints.chat | typeof endpoints.image
+  options: BodyFlags
+  inputs: ArgumentInputs
+  /** Called for lines that name no model. Throws a usage error if no model is set. */
+  model(): string
+  schema?: AnswerSchema | undefined
+  /** True if the result has only the text of the answer. */
+  isTextOnly?: boolean
+}
+
+/**
+ * Placeholder for the prompt in the sample body. No flag or text file can contain a NUL, so the placeholder
+ * occurs nowhere else in the body.
+ */
+const placeholder = 'the prompt\0'
+
+export async function createLineCaller(
+  outer: Context,
+  settings: ResolvedSettings,
+  { endpoint, options, inputs, model, schema, isTextOnly }: SharedLineParts,
+) {
+  const { prompt, files } = inputs
+  const bodyParts = createBodyParts(options, inputs, schema)
+  const before: MessagePart[] = prompt ? [{ text: prompt }] : []
+  const after = [...files, ...(schema?.parts ?? [])]
+  // Lines with a prompt have the same body except for the prompt. Inserting each prompt into one sample is
+  // several times faster than building each body.
+  const sample = await buildRequestBody({ ...bodyParts, turn: [...before, { text: placeholder }, ...after] })
+  const pieces = Buffer.from(sample).toString().split(JSON.stringify(placeholder))
+  const insertPrompt = (prompt: string) => Buffer.from(pieces.join(JSON.stringify(prompt)))
+  const buildGiven = (text: string) =>
+    buildRequestBody({ ...bodyParts, given: { text, name: 'its body' }, turn: [...before, ...after] })
+  // A batch prints the responses in its results, so `raw` is off for each request.
+  const context = { ...outer, flags: { ...outer.flags, raw: false } }
+  const caller = createServiceCaller(context, settings, true)
+  const { family, retries } = settings.values
+  const { retryUnknown = false } = outer.flags
+  const createParts = (model: string, body: Uint8Array) => ({ params: { family, model }, body })
+
+  /** A retry of the call requests only the answers and parts that have not arrived yet. */
+  function createCall(model: string, body: Uint8Array, openReader: OpenLineReader): BatchLineCall {
+    /** Received answers. After an answer that does not match the schema, `--schema-retries` adds another. */
+    const received: { answer: ContinuedAnswer; reader: LineReader; mismatch?: SchemaMismatch }[] = []
+
+    async function query(index: number, body: Uint8Array, line: BatchLine, requireNext: () => void) {
+      const { [index]: known, [index - 1]: previous } = received
+      if (known?.mismatch) return known.mismatch
+      if (previous?.mismatch && !known) requireRetry(previous.mismatch, requireNext)
+      const current = known ?? { answer: new ContinuedAnswer(body), reader: await openReader(line) }
+      received[index] = current
+      const { answer, reader } = current
+      const onAttempt = () => void line.spent.attempts++
+      const send: RequestAnswerPart = (part, read) =>
+        caller.call(endpoint, { ...createParts(model, part), onAttempt }, read)
+      const content = await answer.receive(send, reader, { requireNext, isRepeated: true }).catch((error) => {
+        throw answer.isWhole ? error : (addReceived(toFailure(error)) ?? error)
+      })
+      if ('failure' in content) {
+        current.mismatch = content
+        return content
+      }
+      const { model: answeredBy, stopReason, lacksStopReason } = answer.end.summary
+      const warnings = [...listAnswerWarnings(answer.end, isTextOnly), ...(reader.warnings ?? [])]
+      return {
+        content,
+        model: answeredBy,
+        stopReason: lacksStopReason ? null : stopReason,
+        warning: warnings.join('; ') || undefined,
+      }
+    }
+
+    /** If nothing of the last answer was received, returns the failure with the answer before it. */
+    function addReceived(failure: CliError): CliError | undefined {
+      for (const { reader } of received.toReversed()) {
+        const found = reader.addReceived(failure)
+        if (found) return found
+      }
+      return undefined
+    }
+
+    return {
+      model,
+      body,
+      addReceived,
+      async send(line, requireNext) {
+        let count = 0
+        const queryNext = (body: Uint8Array) => query(count++, body, line, requireNext)
+        const answer = await (schema ? schema.retryUntilMatching(body, queryNext) : queryNext(body))
+        if ('failure' in answer) throw answer.failure
+        return answer
+      },
+    }
+  }
+
+  return {
+    context,
+    retry: { repeat: endpoint.repeat, retries, retryUnknown },
+    async preview({ model, body }: BatchLineCall): Promise<void> {
+      await caller.preview(endpoint, createParts(model, body))
+    },
+    async prepare(line: ParsedBatchLine, openReader: OpenLineReader): Promise<BatchLineCall> {
+      if (line.model !== undefined) encodePathSegment('model', line.model)
+      const body = 'prompt' in line ? insertPrompt(line.prompt) : await buildGiven(line.body)
+      return createCall(line.model ?? model(), body, openReader)
+    },
+    countAnswer: ({ spent }: BatchLine, summary: AnswerSummary) =>
+      addAnswerUsage(spent, context.reportData, summary),
+  }
+}
+
+function requireRetry({ failure }: SchemaMismatch, requireNext: () => void): void {
+  try {
+    requireNext()
+  } catch {
+    throw failure
+  }
+}

@@ -1,0 +1,130 @@
+import type { BatchLine } from '../batch/input.ts'
+import {
+  type AnswerRequirement,
+  describeCutAnswer,
+  describeUnmetRequirement,
+} from '../content/answer-checks.ts'
+import type { AnswerSchema } from '../content/schema/schema.ts'
+import { readTokenUsage } from '../content/tokens.ts'
+import { CliError, toFailure } from '../errors.ts'
+import type { ReadableResponse } from '../http/call.ts'
+import type { Timers } from '../timers.ts'
+import { type BodyCollector, createBodyCollector, type HttpResponse } from '../wire/exchange.ts'
+import { type AnswerDecoder, createAnswerDecoder } from '../wire/gateway/answer-decoder.ts'
+import type { AnswerSummary } from '../wire/gateway/answer-forms.ts'
+import { createErrorBodyFailure, createResponseError, isErrorEnvelope } from '../wire/problem/problem.ts'
+import { parseReceivedBody } from '../wire/received-json.ts'
+import { readAnswerBody } from './answer-body.ts'
+import type { AnswerPart, ContinuedAnswer } from './continued-answer.ts'
+import type { LineReader } from './line-call.ts'
+
+interface TextLineRules {
+  timers: Timers
+  requirement: AnswerRequirement
+  schema?: AnswerSchema | undefined
+  /** `any JSON` accepts answers of an unknown form. */
+  raw?: 'answer' | 'any JSON' | undefined
+  countAnswer(line: BatchLine, summary: AnswerSummary): void
+}
+
+/** Reads the text of an answer, or with `raw` its responses. */
+export class TextLineReader implements LineReader {
+  readonly #line: BatchLine
+  readonly #rules: TextLineRules
+  /** Texts of the complete parts, or their responses. */
+  readonly #parts: string[] = []
+  #pieces: string[] = []
+  #body: BodyCollector | undefined
+  /**
+   * Decoder of the last received part of the answer. The field is the decoder itself, because a closure over
+   * it would keep 7 KiB per line in V8's old generation.
+   */
+  #decoder: AnswerDecoder | undefined
+
+  constructor(line: BatchLine, rules: TextLineRules) {
+    this.#line = line
+    this.#rules = rules
+  }
+
+  async read(response: HttpResponse): Promise<AnswerPart> {
+    const { raw, timers, countAnswer } = this.#rules
+    const contentType = response.headers['content-type'] ?? ''
+    this.#pieces = []
+    this.#body = raw && createBodyCollector()
+    const decoder = createAnswerDecoder(contentType, { text: (text) => void this.#pieces.push(text) })
+    this.#decoder = decoder
+    const { summary, otherContent } = decoder
+    const decode = (work: () => void) => {
+      try {
+        work()
+      } catch (error) {
+        if (raw !== 'any JSON' || !(error instanceof CliError)) throw error
+      }
+    }
+    const onChunk = (chunk: Uint8Array) => {
+      this.#body?.add(chunk)
+      decode(() => decoder.push(chunk))
+    }
+    try {
+      const { isEndAssumed } = await readAnswerBody(response, decoder, {
+        onChunk,
+        readsToEnd: () => true,
+        timers,
+      })
+      decode(decoder.end)
+      if (raw) requireJsonAnswer(this.#partial, contentType)
+      countAnswer(this.#line, summary)
+      this.#parts.push(this.#partial)
+      this.#pieces = []
+      this.#body = undefined
+      const hasContent = decoder.hasContent()
+      return { summary, hasContent, otherContent, isEndAssumed, isDamaged: decoder.isDamaged() }
+    } catch (error) {
+      if (readTokenUsage(summary)) countAnswer(this.#line, summary)
+      throw toFailure(error)
+    }
+  }
+
+  async finish(response: ReadableResponse, { end, attempts }: ContinuedAnswer) {
+    const { raw, requirement, schema } = this.#rules
+    const text = this.#received
+    const isBlank = text.trim() === ''
+    const missing = describeUnmetRequirement(end, isBlank, requirement)
+    // An answer without text may have other content that was paid for, so its body becomes a part of the
+    // failure.
+    if (missing !== undefined)
+      throw createResponseError(missing).with({ answer: isBlank ? this.#readUnread() : text })
+    if (raw) return { response: this.#parts.length > 1 ? `[${this.#parts.join(',')}]` : text }
+    const checked = await schema?.check(text, describeCutAnswer(end))
+    if (!checked || !('failure' in checked)) return checked ?? { text }
+    return { ...checked, failure: response.fail(checked.failure).with({ attempts }) }
+  }
+
+  addReceived(failure: CliError): CliError | undefined {
+    // The failure's details already contain the body of an error response, so the body is not added again.
+    const isKnown = failure.details.body !== undefined && !this.#decoder?.hasContent()
+    if (isKnown && this.#parts.length === 0) return undefined
+    const answer = this.#received || this.#readUnread()
+    return answer === '' ? undefined : failure.with({ answer })
+  }
+
+  #readUnread(): string {
+    return new TextDecoder().decode(this.#decoder?.unread().subarray(0, maxSavedBytes))
+  }
+
+  get #partial(): string {
+    return this.#body ? new TextDecoder().decode(this.#body.bytes()) : this.#pieces.join('')
+  }
+
+  get #received(): string {
+    return [...this.#parts, this.#partial].filter((part) => part !== '').join(this.#rules.raw ? '\n' : '')
+  }
+}
+
+/** Limits the saved body, because a longer result could exceed V8's longest string. */
+const maxSavedBytes = 64 * 1024 * 1024
+
+function requireJsonAnswer(body: string, contentType: string): void {
+  const value = parseReceivedBody(body, contentType)
+  if (isErrorEnvelope(value)) throw createErrorBodyFailure(value)
+}
