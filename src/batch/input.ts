@@ -28,7 +28,7 @@ export interface BatchLineAnswer {
     | { json: string }
     | { response: string }
   model?: string | undefined
-  /** `null` if the answer may be cut, because it has no stop reason. */
+  /** `null` if the answer may be cut, because it has no stop reason or its stream has no end. */
   stopReason?: string | null | undefined
   warning?: string | undefined
 }

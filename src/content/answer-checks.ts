@@ -55,22 +55,21 @@ export function describeUnmetRequirement(
 export function describeCutAnswer({
   summary: { stopReason, stopMessage },
   isEndAssumed,
-}: Pick<AnswerOutcome, 'summary'> & { isEndAssumed?: boolean }): string | undefined {
+}: Pick<AnswerOutcome, 'summary'> & Partial<AnswerOutcome>): string | undefined {
   const reasons: string[] = []
-  if (stopReason !== undefined && !normalStopReasons.includes(stopReason))
+  if (isCutReason(stopReason))
     reasons.push(describeStop(stopReason) + (stopMessage ? `: ${toOneLine(stopMessage, 300)}` : ''))
-  if (isEndAssumed) reasons.push(assumedEndText)
+  if (isEndAssumed)
+    reasons.push('the service did not end the stream: parley stopped reading after 15 s of silence')
   return reasons.join('; ') || undefined
 }
 
-const assumedEndText = 'the service did not end the stream: parley stopped reading after 15 s of silence'
-
 /** Returns whether `--fail-on-cut` rejects the answer of a successful result in a results file. */
-export function isCutResult({ stopReason, warning }: Record<string, unknown>): boolean {
-  const isEndAssumed = String(warning).includes(assumedEndText)
-  const summary = typeof stopReason === 'string' ? { stopReason } : {}
-  return stopReason === null || describeCutAnswer({ summary, isEndAssumed }) !== undefined
-}
+export const isCutResult = ({ stopReason }: Record<string, unknown>): boolean =>
+  stopReason === null || isCutReason(stopReason)
+
+const isCutReason = (reason: unknown): reason is string =>
+  typeof reason === 'string' && !normalStopReasons.includes(reason)
 
 const describeStop = (reason: string): string =>
   /^max_?tokens$/i.test(reason)

@@ -87,12 +87,12 @@ export async function createLineCaller(
         current.mismatch = content
         return content
       }
-      const { model: answeredBy, stopReason, lacksStopReason } = answer.end.summary
+      const { summary, isEndAssumed } = answer.end
       const warnings = [...listAnswerWarnings(answer.end, isTextOnly), ...(reader.warnings ?? [])]
       return {
         content,
-        model: answeredBy,
-        stopReason: lacksStopReason ? null : stopReason,
+        model: summary.model,
+        stopReason: summary.lacksStopReason || isEndAssumed ? null : summary.stopReason,
         warning: warnings.join('; ') || undefined,
       }
     }

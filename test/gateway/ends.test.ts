@@ -109,7 +109,7 @@ describe('end of an answer on a connection that stays open', () => {
     expect(strict).toMatchObject({ code: 8, out: 'Hi\n', err: `parley: ${warning}\n` })
     expect(await runAgainst(['chat', ...batch], text)).toMatchObject({
       code: 0,
-      out: expect.stringContaining(`"text":"Hi","stopReason":"STOP","warning":"${warning}"`),
+      out: expect.stringContaining(`"text":"Hi","stopReason":null,"warning":"${warning}"`),
     })
     expect(await runAgainst(['chat', ...batch, '--fail-on-cut'], text)).toMatchObject({
       code: 8,
