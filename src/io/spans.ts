@@ -86,7 +86,10 @@ export function splitWords(line: StyledLine) {
   return words
 }
 
-export const ideographPattern = /^[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}]/u
+/** Source of a pattern for one Chinese or Japanese character. */
+export const ideograph = '[\\p{Script=Han}\\p{Script=Hiragana}\\p{Script=Katakana}]'
+
+const ideographPattern = new RegExp(`^${ideograph}`, 'u')
 
 export const canBreakBetween = (before: string | undefined, text: string): boolean =>
   before !== undefined &&
