@@ -1,7 +1,6 @@
 import { isUtf8 } from 'node:buffer'
 import { hash as digest } from 'node:crypto'
 import { promises as fs } from 'node:fs'
-import { BatchLineUsage, type BatchUsage } from '../content/tokens.ts'
 import type { Context } from '../context.ts'
 import {
   CliError,
@@ -15,7 +14,10 @@ import { describeUtf8Fix } from '../io/file-content.ts'
 import { openReadableFile, readStream } from '../io/input.ts'
 import { toAbsolutePath } from '../io/paths.ts'
 import { type RawLine, splitLines } from '../io/raw-lines.ts'
+import { addToSums } from '../report-data.ts'
+import type { AnswerTokenCounts } from '../wire/gateway/answer-forms.ts'
 import { describeJsonError } from '../wire/json/parse.ts'
+import type { TokenCount } from '../wire/token-count.ts'
 import type { BatchOptions } from './flags.ts'
 import { type BatchLineId, type ParsedBatchLine, parseBatchLine } from './line-form.ts'
 import type { BatchLineRegistry } from './line-registry.ts'
@@ -58,7 +60,13 @@ export interface BatchLine {
   /** Hash of model and body. The hash of a duplicate ends with `#2`, `#3`. */
   hash: string
   call: BatchLineCall
-  spent: BatchLineUsage
+  /** Number of requests, including retries. */
+  attempts: number
+  /** Number of answers, including answers that failed a check. */
+  answers: number
+  /** Sum of the token counts of all answers. Keys are the names of the fields in the results. */
+  readonly usage: Record<string, TokenCount>
+  readonly tally: BatchTally
   seconds: number
   /** Number of failed requests that count for `--retries`. Requests that paused all lines do not count. */
   failures: number
@@ -77,7 +85,7 @@ export interface BatchSource {
 }
 
 /** With `--share`, only the lines of the share count. */
-export class BatchTally implements BatchUsage {
+export class BatchTally {
   /** Number of lines. `undefined` until the end of a pipe. */
   total?: number
   /** True if the input has a line, even if that line belongs to another share. */
@@ -96,6 +104,21 @@ export class BatchTally implements BatchUsage {
   /** True if an answer of this or an earlier run has no token count, so `tokens` is a minimum. */
   hasUncountedAnswer = false
   hasAnswer = false
+}
+
+/**
+ * Counts an answer of a line. Call this as soon as the usage is known, because the answer was paid for even
+ * if a later step fails.
+ */
+export function countAnswer(
+  line: Pick<BatchLine, 'answers' | 'usage' | 'tally'>,
+  usage: AnswerTokenCounts | undefined,
+): void {
+  const total = usage?.totalTokens ?? undefined
+  line.answers++
+  addToSums(line.usage, usage)
+  line.tally.tokens += total ?? 0
+  line.tally.hasUncountedAnswer ||= total === undefined
 }
 
 export async function openBatchSource({ input, host }: Context, name: string): Promise<BatchSource> {
@@ -239,7 +262,7 @@ async function createLine(
     const base = hashRequest(call)
     const { hash, isDone } = registry?.addLine({ id, hash: base }) ?? { hash: base, isDone: false }
     return {
-      line: { index, id, hash, call, spent: new BatchLineUsage(tally), seconds: 0, failures: 0 },
+      line: { index, id, hash, call, attempts: 0, answers: 0, usage: {}, tally, seconds: 0, failures: 0 },
       isDone,
     }
   } catch (error) {

@@ -230,7 +230,7 @@ export function formatBatchSummary(tally: BatchTally, left: number, seconds: num
 const joinFields = (...fields: (string | false)[]): string => fields.filter((field) => field).join(' · ')
 
 function describeTokens({ tokens, earlierTokens, hasUncountedAnswer }: BatchTally): string {
-  if (tokens === 0) return ''
+  if (tokens === 0) return hasUncountedAnswer ? 'unknown tokens' : ''
   const atLeast = hasUncountedAnswer ? 'at least ' : ''
   if (earlierTokens === 0) return `${atLeast}${formatTokenCount(tokens)}`
   return `${atLeast}${formatTokenCount(tokens - earlierTokens)} in this run, ${count(tokens)} in all`

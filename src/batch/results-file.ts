@@ -1,5 +1,4 @@
 import { rmSync } from 'node:fs'
-import type { BatchLineUsage } from '../content/tokens.ts'
 import type { Context } from '../context.ts'
 import { CliError, toFileFailure } from '../errors.ts'
 import { AppendedFile } from '../io/appended-file.ts'
@@ -144,22 +143,20 @@ const isIncompleteResult = (text: string): boolean =>
 /** Removes the byte order mark that some editors add. */
 const decoder = new TextDecoder()
 
-type ResultLine = Pick<BatchLine, 'index' | 'id' | 'hash' | 'seconds'> & {
-  spent: Pick<BatchLineUsage, 'attempts' | 'usage'>
-}
+type ResultLine = Pick<BatchLine, 'index' | 'id' | 'hash' | 'attempts' | 'usage' | 'seconds'>
 
 export function formatSuccessfulResult(subject: ResultLine, answer: BatchLineAnswer): string {
   const { content, model, stopReason, warning } = answer
-  const { seconds, spent } = subject
-  const rest = { model, stopReason, warning, usage: findUsage(spent), attempts: spent.attempts, seconds }
+  const { attempts, seconds } = subject
+  const rest = { model, stopReason, warning, usage: findUsage(subject), attempts, seconds }
   return `${formatSubject(subject)},"ok":true,${formatContent(content)},${JSON.stringify(rest).slice(1)}`
 }
 
 /** `error` has the form of `--errors json`. */
 export const formatFailedResult = (subject: ResultLine, error: object): string =>
-  `${formatSubject(subject)},"ok":false,${JSON.stringify({ error, usage: findUsage(subject.spent) }).slice(1)}`
+  `${formatSubject(subject)},"ok":false,${JSON.stringify({ error, usage: findUsage(subject) }).slice(1)}`
 
-const findUsage = ({ usage }: ResultLine['spent']) => (Object.keys(usage).length > 0 ? usage : undefined)
+const findUsage = ({ usage }: ResultLine) => (Object.keys(usage).length > 0 ? usage : undefined)
 
 const formatSubject = ({ index, id, hash }: ResultLine): string =>
   JSON.stringify({ index, id, hash }).slice(0, -1)

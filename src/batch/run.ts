@@ -30,7 +30,7 @@ export interface BatchRunOptions {
   tally: BatchTally
   limits: BatchLimits
   timers: Timers
-  reporter: Pick<BatchReporter, 'write' | 'describe' | 'note' | 'onResult' | 'onRetry' | 'onPause'>
+  reporter: Pick<BatchReporter, 'write' | 'describe' | 'onResult' | 'onRetry' | 'onPause'>
   /** If omitted, or if writing fails, results are printed on stdout. */
   results?: Pick<ResultsFile, 'write' | 'requireOwned'> | undefined
   /** Saves a result that stdout did not accept. Synchronous, because signal handlers call it. */
@@ -63,7 +63,6 @@ export class BatchRun implements BatchState {
   #stopReason: unknown
   readonly #retryAbort = new AbortController()
   #pauseCause: CliError | undefined
-  #hasReportedMissingTokens = false
   mayDuplicate = false
   readonly #unprintedResults: ArraySet<string> = new ArraySet()
   /**
@@ -120,7 +119,7 @@ export class BatchRun implements BatchState {
       save(text)
     }
     for (const line of [...this.#activeLines, ...this.waitingForRetry]) {
-      const isPaid = line.failure === undefined || line.spent.answers > 0
+      const isPaid = line.failure === undefined || line.answers > 0
       const failure = line.failure ?? line.call.addReceived?.(interrupted)
       if (!failure || !isPaid) continue
       this.mayDuplicate = true
@@ -209,7 +208,6 @@ export class BatchRun implements BatchState {
     const outcome = await this.#send(line).catch((error: unknown) => ({ error }))
     // If the line is no longer active, the deadline has passed and the line's failure is already written.
     if (!this.#activeLines.delete(line)) return
-    this.#reportMissingTokens(line)
     const now = timers.now()
     line.seconds = (now - start) / 1000
     if (!('error' in outcome)) {
@@ -228,7 +226,7 @@ export class BatchRun implements BatchState {
       if (error && this.phase !== 'running') return this.#finishLine(line, error)
     }
     // If the batch stops before a retry, this failure is the result, with the paid part of the answer.
-    line.failure = line.spent.answers > 0 ? error : undefined
+    line.failure = line.answers > 0 ? error : undefined
     this.waitingForRetry.push(line)
     this.gate = recordRequestEnd(this.gate)
   }
@@ -293,20 +291,14 @@ export class BatchRun implements BatchState {
     if (isReportable) this.#options.reporter.onPause(error, pause.until, outage ? 1 : slots)
   }
 
-  #reportMissingTokens({ index, spent }: BatchLine): void {
-    if (spent.answersWithoutUsage === 0 || this.#hasReportedMissingTokens) return
-    this.#hasReportedMissingTokens = true
-    this.#options.reporter.note(`line ${index}: the answer has no token count; it counts as 0 tokens`)
-  }
-
   async #finishLine(line: BatchLine, outcome: BatchLineAnswer | CliError): Promise<void> {
-    const { index, spent } = line
+    const { index } = line
     try {
       const error = outcome instanceof CliError ? withLineDetails(outcome, line) : undefined
       const text = error
         ? formatFailedResult(line, this.#options.reporter.describe(error))
         : formatSuccessfulResult(line, outcome as BatchLineAnswer)
-      this.tally.hasAnswer ||= spent.answers > 0
+      this.tally.hasAnswer ||= line.answers > 0
       if (error) {
         this.mayDuplicate ||= error.mayDuplicate
         const failure = { index, error }
@@ -360,11 +352,8 @@ const compareFailures = (one: LineFailure, other: LineFailure): number =>
 
 const mayPass = ({ error }: LineFailure) => error.details.retry === 'later'
 
-const withLineDetails = (failure: CliError, { spent, mayDuplicate = false }: BatchLine) =>
-  failure.with({
-    attempts: spent.attempts,
-    mayDuplicate: mayDuplicate || failure.mayDuplicate || spent.answers > 0,
-  })
+const withLineDetails = (failure: CliError, { attempts, answers, mayDuplicate = false }: BatchLine) =>
+  failure.with({ attempts, mayDuplicate: mayDuplicate || failure.mayDuplicate || answers > 0 })
 
 const interrupted = new CliError('unknown', 'the run was interrupted', { sent: 'unknown', retry: 'later' })
 

@@ -1,6 +1,6 @@
-import { addAnswerFacts, addToSums, type ReportData } from '../report-data.ts'
+import { addAnswerFacts, type ReportData } from '../report-data.ts'
 import type { AnswerSummary, AnswerTokenCounts } from '../wire/gateway/answer-forms.ts'
-import { sumTokens, type TokenCount } from '../wire/token-count.ts'
+import { sumTokens } from '../wire/token-count.ts'
 
 export const formatTokenCount = (count: number): string =>
   `${formatNumber(count)} ${count === 1 ? 'token' : 'tokens'}`
@@ -29,40 +29,6 @@ export function readTokenUsage(summary: AnswerSummary): AnswerTokenCounts | unde
   const totalTokens = summary.totalTokens ?? sumTokens(...Object.values(counts))
   if (totalTokens === undefined) return undefined
   return { ...counts, reasoningTokens: summary.reasoningTokens, totalTokens }
-}
-
-export interface BatchUsage {
-  tokens: number
-  hasUncountedAnswer: boolean
-}
-
-/** Usage of one line of a batch, including retries and answers that failed a check. */
-export class BatchLineUsage {
-  attempts = 0
-  answers = 0
-  answersWithoutUsage = 0
-  /** Keys are the names of the fields in the results. */
-  readonly usage: Record<string, TokenCount> = {}
-  readonly batch: BatchUsage
-
-  constructor(batch: BatchUsage) {
-    this.batch = batch
-  }
-}
-
-/**
- * Counts an answer of a line. Call this as soon as the usage is known, because the answer was paid for even
- * if a later step fails.
- */
-export function addAnswerUsage(spent: BatchLineUsage, run: ReportData, summary: AnswerSummary): void {
-  addAnswerToReport(run, summary)
-  const usage = readTokenUsage(summary)
-  spent.answers++
-  const total = usage?.totalTokens ?? undefined
-  if (total === undefined) spent.answersWithoutUsage++
-  spent.batch.hasUncountedAnswer ||= total === undefined
-  spent.batch.tokens += total ?? 0
-  addToSums(spent.usage, usage)
 }
 
 export const addAnswerToReport = (run: ReportData, summary: AnswerSummary): void =>

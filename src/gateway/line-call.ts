@@ -1,10 +1,10 @@
-import type { BatchLine, BatchLineAnswer, BatchLineCall } from '../batch/input.ts'
+import { type BatchLine, type BatchLineAnswer, type BatchLineCall, countAnswer } from '../batch/input.ts'
 import type { ParsedBatchLine } from '../batch/line-form.ts'
 import { listAnswerWarnings } from '../content/answer-checks.ts'
 import { buildRequestBody, type MessagePart } from '../content/body.ts'
 import type { ArgumentInputs } from '../content/prompt.ts'
 import type { AnswerSchema, SchemaMismatch } from '../content/schema/schema.ts'
-import { addAnswerUsage } from '../content/tokens.ts'
+import { addAnswerToReport, readTokenUsage } from '../content/tokens.ts'
 import type { Context } from '../context.ts'
 import { type CliError, toFailure } from '../errors.ts'
 import { createServiceCaller } from '../http/call.ts'
@@ -77,7 +77,7 @@ export async function createLineCaller(
       const current = known ?? { answer: new ContinuedAnswer(body), reader: await openReader(line) }
       received[index] = current
       const { answer, reader } = current
-      const onAttempt = () => void line.spent.attempts++
+      const onAttempt = () => void line.attempts++
       const send: RequestAnswerPart = (part, read) =>
         caller.call(endpoint, { ...createParts(model, part), onAttempt }, read)
       const content = await answer.receive(send, reader, { requireNext, isRepeated: true }).catch((error) => {
@@ -131,8 +131,10 @@ export async function createLineCaller(
       const body = 'prompt' in line ? insertPrompt(line.prompt) : await buildGiven(line.body)
       return createCall(line.model ?? model(), body, openReader)
     },
-    countAnswer: ({ spent }: BatchLine, summary: AnswerSummary) =>
-      addAnswerUsage(spent, context.reportData, summary),
+    countAnswer(line: BatchLine, summary: AnswerSummary): void {
+      addAnswerToReport(context.reportData, summary)
+      countAnswer(line, readTokenUsage(summary))
+    },
   }
 }
 

@@ -1,5 +1,11 @@
 import type { BatchLimits } from '../../src/batch/gate.ts'
-import { type BatchLine, type BatchLineAnswer, BatchTally, readBatchInput } from '../../src/batch/input.ts'
+import {
+  type BatchLine,
+  type BatchLineAnswer,
+  BatchTally,
+  countAnswer,
+  readBatchInput,
+} from '../../src/batch/input.ts'
 import { BatchLineRegistry } from '../../src/batch/line-registry.ts'
 import { type ResultsFile, readEarlierResults } from '../../src/batch/results-file.ts'
 import { type BatchOutcome, BatchRun, type BatchRunOptions } from '../../src/batch/run.ts'
@@ -35,27 +41,20 @@ interface Played extends BatchOutcome {
   saved: string[]
   /** Content of the results file. */
   file: string
-  notes: string[]
   pauses: { until: number; slots: number }[]
   /** Numbers of the lines with a reported retry. */
   retried: number[]
 }
 
-export function answerOf({ call, spent }: BatchLine, tokens?: number): BatchLineAnswer {
-  spent.attempts++
-  spent.answers++
-  spent.batch.hasUncountedAnswer ||= tokens === undefined
-  if (tokens === undefined) spent.answersWithoutUsage++
-  else {
-    spent.batch.tokens += tokens
-    spent.usage.totalTokens = (spent.usage.totalTokens ?? 0) + tokens
-  }
-  return { content: { text: `answer to ${Buffer.from(call.body).toString()}` } }
+export function answerOf(line: BatchLine, totalTokens?: number): BatchLineAnswer {
+  line.attempts++
+  countAnswer(line, { totalTokens })
+  return { content: { text: `answer to ${Buffer.from(line.call.body).toString()}` } }
 }
 
 /** Counts a failed request of a line and returns its failure. */
-export function failureOf({ spent }: BatchLine, kind: FailureKind, details: FailureDetails = {}): CliError {
-  spent.attempts += details.attempts ?? 1
+export function failureOf(line: BatchLine, kind: FailureKind, details: FailureDetails = {}): CliError {
+  line.attempts += details.attempts ?? 1
   return failure(kind, { attempts: 1, ...details })
 }
 
@@ -84,7 +83,6 @@ export async function play(
   let out = ''
   // Removes an incomplete result at the end, as `openResultsFile` does.
   if (file) file.text = Buffer.from(file.text).subarray(0, tornAt).toString()
-  const notes: string[] = []
   const pauses: Played['pauses'] = []
   const retried: number[] = []
   const saved: string[] = []
@@ -109,7 +107,6 @@ export async function play(
     reporter: {
       write: (line) => print.write(line),
       describe: describe ?? (({ kind, details: { attempts } }) => ({ kind, attempts })),
-      note: (message) => void notes.push(message),
       onResult() {},
       onRetry: (index) => void retried.push(index),
       onPause: (_, until, slots) => void pauses.push({ until, slots }),
@@ -120,7 +117,7 @@ export async function play(
   if (interrupted?.aborted) run.finish()
   interrupted?.addEventListener('abort', () => run.finish())
   const outcome = await run.runToEnd()
-  return { ...outcome, tally, out: parseResults(out), saved, file: file?.text ?? '', notes, pauses, retried }
+  return { ...outcome, tally, out: parseResults(out), saved, file: file?.text ?? '', pauses, retried }
 }
 
 const appendTo = (file: TestFile) => ({

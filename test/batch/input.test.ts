@@ -1,7 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { type BatchSource, BatchTally, type PrepareBatchLine, readBatchInput } from '../../src/batch/input.ts'
 import { BatchLineRegistry } from '../../src/batch/line-registry.ts'
-import { BatchLineUsage } from '../../src/content/tokens.ts'
 import { type CliError, createUsageErrorFromProblems } from '../../src/errors.ts'
 import { collect, prepare, sourceOf } from './pieces.ts'
 
@@ -24,7 +23,8 @@ const refusal = (text: string, make?: PrepareBatchLine): Promise<CliError> =>
 
 test('a batch line has a number, an id and a hash, and the hash of a repeated request ends with #2', async () => {
   const lines = await linesOf('"a"\n\n{"id":"x","prompt":"a"}\n{"prompt":"a","model":"m"}\n"b"\n')
-  const common = { call: expect.anything(), spent: expect.any(BatchLineUsage), seconds: 0, failures: 0 }
+  const counts = { attempts: 0, answers: 0, usage: {}, seconds: 0, failures: 0 }
+  const common = { call: expect.anything(), tally: expect.anything(), ...counts }
   const hash = expect.stringMatching(/^[0-9a-f]{32}$/)
   expect(lines).toEqual([
     { index: 1, hash, ...common },

@@ -52,6 +52,13 @@ test.each([
     1,
     '3 ok (2 with a warning) · 0 failed · 1 s',
   ],
+  [
+    'that no answer had a token count',
+    { ...none, ok: 3, hasUncountedAnswer: true },
+    0,
+    1,
+    '3 ok · 0 failed · unknown tokens · 1 s',
+  ],
   ['hours and minutes', { ...none, ok: 2 }, 0, 7325, '2 ok · 0 failed · 2 h 2 min'],
 ])('the last message of a batch shows %s', (_, tally, left, seconds, text) =>
   expect(formatBatchSummary(tally, left, seconds)).toBe(text),

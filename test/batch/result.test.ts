@@ -5,8 +5,8 @@ describe('a batch formats results as lines', () => {
   const seconds = 1.5
   const rest = { model: 'm', stopReason: 'end_turn' }
   const usage = { inputTokens: 1, totalTokens: 3 }
-  const unmetered = { seconds, spent: { attempts: 2, usage: {} } }
-  const metered = { seconds, spent: { attempts: 2, usage } }
+  const unmetered = { seconds, attempts: 2, usage: {} }
+  const metered = { seconds, attempts: 2, usage }
 
   test.each([
     [
@@ -38,7 +38,7 @@ describe('a batch formats results as lines', () => {
   )
 
   test('the result line of a failed batch line contains the error, and usage if known', () => {
-    const subject = { index: 1, id: 'a', hash: 'h', seconds, spent: { attempts: 0, usage: {} } }
+    const subject = { index: 1, id: 'a', hash: 'h', seconds, attempts: 0, usage: {} }
     expect(formatFailedResult(subject, { kind: 'service', exit: 7 })).toBe(
       '{"index":1,"id":"a","hash":"h","ok":false,"error":{"kind":"service","exit":7}}',
     )
