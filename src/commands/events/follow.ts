@@ -38,8 +38,8 @@ export default {
     if (await caller.preview(endpoints.followEvents, createEventStreamRequest(parts))) return
     const session = parts.params.session
     const { markdown } = settings.values
-    const print = createEventPrinter(context, { isStdoutReserved: ids, markdown })
-    const following = { onEarlierEvents: hasHistory ? print : undefined, followsForever }
+    const printer = createEventPrinter(context, { isStdoutReserved: ids, markdown })
+    const following = { onEarlierEvents: hasHistory ? printer.print : undefined, followsForever }
     const follower = await openFollower({ context, caller, parts }, following)
     try {
       const { state } = follower
@@ -47,7 +47,7 @@ export default {
         followsForever && state.stop
           ? `the session is idle; to follow it again: ${formatSessionCommand(context, 'follow', session)}`
           : describeFollowCommand(context, session)
-      const options = { session, printsOnlyIds: ids, markdown, followsForever }
+      const options = { session, printer, printsOnlyIds: ids, followsForever }
       await context.tracker.during({ onInterrupt }, () => followAndPrint(context, follower, options))
     } finally {
       follower.close()

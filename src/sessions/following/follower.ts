@@ -106,10 +106,6 @@ export class Follower {
         )
   }
 
-  get hasNewEvents(): boolean {
-    return this.#lastNewEvent !== undefined
-  }
-
   get isWorkPending(): boolean {
     return this.#seen.isWorkPending
   }

@@ -17,17 +17,13 @@ import { createBudgetError, createWaitingError } from './stop-text.ts'
 
 interface FollowAndPrintOptions {
   session: string
+  printer: EventPrinter
   printsOnlyIds?: boolean
-  markdown: boolean
-  /** Print events on stderr if it is a terminal, and never on stdout, which is only for the answer. */
-  isStdoutReserved?: boolean
   /** Value of `--stay`. `undefined` if the command has no such flag. */
   followsForever?: boolean
   /** parley awaits this function after each batch of new events. It may reply to waiting tool uses. */
   onBatch?: ((items: readonly EventItem[]) => Promise<void>) | undefined
   incidents?: SessionIncidents
-  /** The command has already printed earlier events. */
-  hasPrintedEvents?: boolean
 }
 
 export const missingAnswerText =
@@ -42,22 +38,20 @@ export async function followAndPrint(
   follower: Follower,
   options: FollowAndPrintOptions,
 ): Promise<void> {
-  const { session, printsOnlyIds = false, markdown, followsForever = false, onBatch } = options
-  const isStdoutReserved = printsOnlyIds || options.isStdoutReserved === true
+  const { session, printer, printsOnlyIds = false, followsForever = false, onBatch } = options
   const { state } = follower
   const { incidents = new SessionIncidents(context) } = options
   context.reportData.figures.warnings.openWorkflowRuns = () => state.openRuns.length
   const reported = new Set<string>()
-  const printEvents = createEventPrinter(context, { isStdoutReserved, markdown })
   const printed = new Set<string>()
   let hasPrintedStart = false
   const printHeld = () => {
     context.messages.release()
-    return printEvents([], state)
+    return printer.print([], state)
   }
   try {
     for await (const items of follower.readNewEvents()) {
-      await printEvents(items, state)
+      await printer.print(items, state)
       // If stderr is not a terminal, the note is printed only for a session without events.
       if (!hasPrintedStart && (context.host.stderr.isTerminal || state.isEmpty))
         context.messages.note(describeSession(state, options, context.host.timers.wallTime()))
@@ -73,8 +67,8 @@ export async function followAndPrint(
       )
     // Without the note, a script could mistake missing output for an empty answer. On a terminal, the first
     // note shows whether the session is idle.
-    const hasNothing = !follower.hasNewEvents && !options.hasPrintedEvents
-    if ((onBatch || !context.host.stderr.isTerminal) && hasNothing && !isStdoutReserved) {
+    const hasNothing = !printer.hasEvents() && !printer.isStdoutReserved
+    if ((onBatch || !context.host.stderr.isTerminal) && hasNothing) {
       const command = formatSessionCommand(context, 'list', session)
       context.messages.note(
         `nothing new has happened since parley started; to see the earlier events: ${command}`,
@@ -149,8 +143,10 @@ async function printWaiting(context: Context, { stop }: SessionState, printed: S
   await printIds(context, fresh)
 }
 
+export type EventPrinter = ReturnType<typeof createEventPrinter>
+
 /**
- * Returns a function that prints events on stdout. With `--raw`, it prints every event as JSON. Otherwise, it
+ * Creates an object that prints events on stdout. With `--raw`, it prints every event as JSON. Otherwise, it
  * prints the agent's messages as text and any other event as one line. If stdout is reserved for the answer,
  * it prints one dim line per event on stderr, but only on a terminal. It holds back events for a terminal
  * while a prompt is open.
@@ -158,7 +154,7 @@ async function printWaiting(context: Context, { stop }: SessionState, printed: S
 export function createEventPrinter(
   context: Context,
   { isStdoutReserved, markdown }: { isStdoutReserved: boolean; markdown: boolean },
-): (items: readonly EventItem[], state: SessionState) => Promise<void> {
+) {
   const { flags, host, output, messages } = context
   const raw = createRawPrinter(output)
   const printMarkdown = async (text: string) => {
@@ -185,15 +181,21 @@ export function createEventPrinter(
     return output.write(`${await toDimLine(`· ${describeEvent(item, state)}`, host.stdout)}\n`)
   }
   const held: EventItem[] = []
-  return async (items, state) => {
-    for (const item of items) held.push(item)
-    if (output.isTerminal && messages.isHeld) return
-    const due = held.splice(0)
-    if (flags.raw && !isStdoutReserved) {
-      for (const { text } of due) raw.add(`${text}\n`)
-      return raw.write()
-    }
-    for (const item of due) await printEvent(item, state)
+  let hasEvents = false
+  return {
+    isStdoutReserved,
+    hasEvents: () => hasEvents,
+    async print(items: readonly EventItem[], state: SessionState): Promise<void> {
+      hasEvents ||= items.length > 0
+      for (const item of items) held.push(item)
+      if (output.isTerminal && messages.isHeld) return
+      const due = held.splice(0)
+      if (flags.raw && !isStdoutReserved) {
+        for (const { text } of due) raw.add(`${text}\n`)
+        return raw.write()
+      }
+      for (const item of due) await printEvent(item, state)
+    },
   }
 }
 

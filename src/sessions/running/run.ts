@@ -9,7 +9,12 @@ import { hasRedactedContent } from '../../wire/sessions/session-event.ts'
 import { canPrompt } from '../confirming/confirmation-prompt.ts'
 import { type Follower, openFollower } from '../following/follower.ts'
 import { SessionIncidents } from '../following/incidents.ts'
-import { createEventPrinter, followAndPrint, missingAnswerText } from '../following/transcript.ts'
+import {
+  createEventPrinter,
+  type EventPrinter,
+  followAndPrint,
+  missingAnswerText,
+} from '../following/transcript.ts'
 import { openFollowerBeforeSending } from '../sending/delivery.ts'
 import type { SessionState } from '../session-state.ts'
 import { Audit } from './audit.ts'
@@ -55,7 +60,9 @@ async function execute(run: SessionRun): Promise<CommandResult> {
   const incidents = new SessionIncidents(context)
   const known = createKnownEvents(task?.events ?? [])
   let endsWithTask = false
-  const earlierEvents = new EarlierEventPrinter(run, foundIds)
+  const { ids, isStdoutReserved, markdown } = plan.wanted
+  const printer = createEventPrinter(context, { isStdoutReserved: ids || isStdoutReserved, markdown })
+  let isAfterTask = false
   const onEarlierEvents = async (items: readonly EventItem[], state: SessionState) => {
     for (const { event } of items) {
       meter.add(event)
@@ -65,7 +72,13 @@ async function execute(run: SessionRun): Promise<CommandResult> {
     if (task) return
     await denials.add(items, state)
     incidents.addEarlier(items, earlierTaskIds)
-    await earlierEvents.print(items, state)
+    // The output of the earlier run that sent the task may be lost or cut, so this run prints the events again.
+    const later = items.filter(({ event: { id = '' } }) => {
+      const isTask = foundIds?.has(id) === true
+      isAfterTask ||= isTask
+      return isAfterTask && !isTask
+    })
+    await printer.print(later, state)
   }
   const follower = task
     ? await openFollowerBeforeSending(run, { onEarlierEvents })
@@ -79,7 +92,7 @@ async function execute(run: SessionRun): Promise<CommandResult> {
     if (task) await sendTask(run, task, { known, follower })
     run.follower = follower
     limits.startQueries()
-    const failure = await follow(run, { follower, responder, denials, limits, incidents, earlierEvents })
+    const failure = await follow(run, { follower, responder, denials, limits, incidents, printer })
     await context.output.flush()
     // The audit file keeps an interrupted task as unfinished, so that the next run resumes it. Other
     // events, such as user.interrupt, leave nothing to resume.
@@ -91,30 +104,6 @@ async function execute(run: SessionRun): Promise<CommandResult> {
     responder.close()
     limits.close()
     follower.close()
-  }
-}
-
-/** Prints the listed events after the task of an earlier run, whose own output may be lost or cut. */
-class EarlierEventPrinter {
-  hasPrinted = false
-  readonly #taskIds: ReadonlySet<string>
-  readonly #print: ReturnType<typeof createEventPrinter>
-  #isAfterTask = false
-
-  constructor({ context, plan }: SessionRun, taskIds: ReadonlySet<string> = new Set()) {
-    const { ids, isStdoutReserved, markdown } = plan.wanted
-    this.#taskIds = taskIds
-    this.#print = createEventPrinter(context, { isStdoutReserved: ids || isStdoutReserved, markdown })
-  }
-
-  async print(items: readonly EventItem[], state: SessionState): Promise<void> {
-    const later = items.filter(({ event: { id = '' } }) => {
-      const isTask = this.#taskIds.has(id)
-      this.#isAfterTask ||= isTask
-      return this.#isAfterTask && !isTask
-    })
-    this.hasPrinted ||= later.length > 0
-    await this.#print(later, state)
   }
 }
 
@@ -141,7 +130,7 @@ interface FollowedWork {
   denials: DenialCollector
   limits: LimitEnforcer
   incidents: SessionIncidents
-  earlierEvents: EarlierEventPrinter
+  printer: EventPrinter
 }
 
 /**
@@ -196,8 +185,7 @@ function createToolErrorFailure({ audit, session, plan }: SessionRun): CliError 
  */
 async function followUntilIdle(run: SessionRun, work: FollowedWork): Promise<CliError | undefined> {
   const { context, audit, session } = run
-  const { follower, responder, denials, limits, incidents, earlierEvents } = work
-  const { ids, markdown, isStdoutReserved } = run.plan.wanted
+  const { follower, responder, denials, limits, incidents, printer } = work
   const reportUnapproved = (isListed: boolean) => {
     for (const judgement of denials.drainUnapproved(follower.state, follower.task, isListed)) {
       audit.add({ event: 'not-asked', ...toAuditFields(judgement) })
@@ -210,11 +198,9 @@ async function followUntilIdle(run: SessionRun, work: FollowedWork): Promise<Cli
     try {
       await followAndPrint(context, follower, {
         session,
-        printsOnlyIds: ids,
-        markdown,
-        isStdoutReserved,
+        printer,
+        printsOnlyIds: run.plan.wanted.ids,
         incidents,
-        hasPrintedEvents: earlierEvents.hasPrinted,
         async onBatch(items) {
           limits.add(items)
           await denials.add(items, follower.state)

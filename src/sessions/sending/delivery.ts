@@ -50,8 +50,9 @@ export async function deliverEvents(
       context.messages.note('the events were accepted, but the response does not list them')
     if (follower) {
       follower.addSent(addIdsFromReceipt(parseSentEvents(body), listed))
-      const { followAndPrint } = await loadTranscript()
-      await followAndPrint(context, follower, { session, printsOnlyIds: ids, markdown })
+      const { createEventPrinter, followAndPrint } = await loadTranscript()
+      const printer = createEventPrinter(context, { isStdoutReserved: ids, markdown })
+      await followAndPrint(context, follower, { session, printer, printsOnlyIds: ids })
     } else {
       if (ids) await printIds(context, listed)
       else if (!context.flags.raw && listed.length > 0) await createEventRowPrinter(context)(listed)

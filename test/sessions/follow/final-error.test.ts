@@ -3,7 +3,7 @@ import type { Context } from '../../../src/context.ts'
 import { CliError } from '../../../src/errors.ts'
 import type { Follower } from '../../../src/sessions/following/follower.ts'
 import { SeenEvents } from '../../../src/sessions/following/seen-events.ts'
-import { followAndPrint } from '../../../src/sessions/following/transcript.ts'
+import { createEventPrinter, followAndPrint } from '../../../src/sessions/following/transcript.ts'
 import {
   createSessionService,
   type Event,
@@ -75,7 +75,8 @@ test('followAndPrint throws the failure of the service, not the failure of stdou
     throw new CliError('service', 'the service failed')
   }
   const follower = { state, task, readNewEvents } as unknown as Follower
-  const end = followAndPrint(context, follower, { session: 's1', markdown: false })
+  const printer = createEventPrinter(context, { isStdoutReserved: false, markdown: false })
+  const end = followAndPrint(context, follower, { session: 's1', printer })
   await expect(end).rejects.toThrow('the service failed')
   expect(failed).toEqual(['stdout'])
 })
