@@ -1,7 +1,9 @@
 import { endpoints } from '../wire/endpoints.ts'
 import { readBody } from '../wire/exchange.ts'
 import { isObject, tryParseJson } from '../wire/json/parse.ts'
+import { listEventsOldestFirst } from './listing/event-list.ts'
 import type { SessionClient } from './session.ts'
+import { SessionState } from './session-state.ts'
 
 const maxWaitMs = 5000
 
@@ -22,4 +24,12 @@ export async function readSessionResource({
       return isObject(session) ? session : undefined
     })
     .catch(() => undefined)
+}
+
+/** Lists all events of the session, and computes the session's state from them. */
+export async function readSessionState({ caller, parts }: SessionClient): Promise<SessionState> {
+  const state = new SessionState()
+  for await (const items of listEventsOldestFirst(caller, parts))
+    for (const { event, text } of items) state.add(event, text)
+  return state
 }

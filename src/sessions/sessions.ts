@@ -20,10 +20,11 @@ import { createResponseError, createUnexpectedBodyFailure } from '../wire/proble
 import { sessionStatuses } from '../wire/sessions/event-types.ts'
 import { readSessionUsage } from '../wire/sessions/usage.ts'
 import { createWaitingError } from './following/stop-text.ts'
-import { formatListQuery, listEventsOldestFirst } from './listing/event-list.ts'
+import { formatListQuery } from './listing/event-list.ts'
 import { chooseTableLayout, type EventRow, type TableLayout } from './listing/event-table.ts'
 import { printIds } from './listing/rows.ts'
 import { quoteUnusualName } from './plain-name.ts'
+import { readSessionState } from './read-session.ts'
 import {
   type BetaOptions,
   createSessionClient,
@@ -31,7 +32,6 @@ import {
   type SessionOptions,
 } from './session.ts'
 import { formatListSessionsCommand } from './session-command.ts'
-import { SessionState } from './session-state.ts'
 import { describeUsage } from './usage-text.ts'
 
 type SessionResource = Record<string, unknown> & { id: string }
@@ -235,7 +235,8 @@ const labelColumns = 'may wait for'.length + columnGap.length
 
 export async function showSession(context: Context, options: SessionOptions): Promise<void> {
   const { host, flags, output, messages } = context
-  const { caller, parts } = await createSessionClient(context, options)
+  const access = await createSessionClient(context, options)
+  const { caller, parts } = access
   if (await caller.preview(endpoints.readSession, parts)) return
   const { session, bytes } = await caller.call(endpoints.readSession, parts, (response) =>
     receiveSession(context, response),
@@ -259,9 +260,7 @@ export async function showSession(context: Context, options: SessionOptions): Pr
   }
   const print = (rows: string[][]) => output.write(rows.map(toLine).join(''))
   await print(known)
-  const state = new SessionState()
-  for await (const items of listEventsOldestFirst(caller, parts))
-    for (const { event, text } of items) state.add(event, text)
+  const state = await readSessionState(access)
   const describe = (toolUse: string) => {
     const use = state.getToolUse(toolUse)
     return use ? `${toolUse} ${use.name} ${JSON.stringify(use.input ?? {})}` : toolUse

@@ -1,10 +1,9 @@
 import type { Context } from '../../context.ts'
 import { CliError, createUsageErrorFromProblems, usageError } from '../../errors.ts'
-import type { EventItem } from '../../wire/sessions/events-page.ts'
-import { isToolUse, SessionEvent } from '../../wire/sessions/session-event.ts'
+import { SessionEvent } from '../../wire/sessions/session-event.ts'
 import { createWaitingError, formatToolResultCommand } from '../following/stop-text.ts'
-import { listEventsOldestFirst } from '../listing/event-list.ts'
 import { quoteAndShortenName } from '../plain-name.ts'
+import { readSessionState } from '../read-session.ts'
 import { createConfirmationEvent } from '../reply-events.ts'
 import { deliverEvents } from '../sending/delivery.ts'
 import {
@@ -57,7 +56,7 @@ export async function confirmToolUses(
     uses = await requireListed(access, given, selection)
   }
   if (!allow && !deny) return askAndSend(access, uses, selection, send)
-  if (pending) uses = await requireListed(access, await readSessionRecord(access), selection)
+  if (pending) uses = await requireListed(access, await readState(access), selection)
   if (allow) refuseContradicted(uses)
   const reason = message === undefined ? undefined : await context.input.readFlagValue(message, '--message')
   await send(toBody(uses.map(({ id }) => createConfirmationEvent(id, allow ? 'allow' : 'deny', reason))))
@@ -70,7 +69,7 @@ export async function confirmToolUses(
 async function readConfirmInput(
   context: Context,
   path: string | undefined,
-): Promise<{ body: Uint8Array } | SessionRecord> {
+): Promise<{ body: Uint8Array } | SessionState> {
   const { stdinKind } = context.input
   if (path === undefined && (stdinKind === 'terminal' || stdinKind === 'none'))
     throw usageError(
@@ -79,9 +78,9 @@ async function readConfirmInput(
   const given = await readGivenEvents(context.input, path ?? '-')
   const items = [...listRecordedEvents(given)]
   if (items.some(({ event }) => /^session\.(thread_)?status_idle$/.test(event.type))) {
-    const record = new SessionRecord()
-    for (const item of items) record.add(item)
-    return record
+    const state = new SessionState()
+    for (const { event, text } of items) state.add(event, text)
+    return state
   }
   const other = items.findIndex(({ event }) => event.type !== 'user.tool_confirmation')
   if (other >= 0) {
@@ -122,7 +121,7 @@ async function askAndSend(
   const { pending, follow } = options
   if (!canPrompt(context))
     throw usageError(`give --allow or --deny: ${describePromptObstacle(context, '-i FILE or --pending')}`)
-  const prompted = await readSessionRecord(access)
+  const prompted = await readState(access)
   const uses =
     named.length > 0 ? requireNamed(access, prompted, named) : await requireListed(access, prompted, options)
   refuseContradicted(uses)
@@ -130,22 +129,22 @@ async function askAndSend(
   const questions = uses.map(({ id, name = '', text = '{}' }) => ({ id, name, text }))
   const decisions = await prompt.ask(questions).finally(() => prompt.close())
   // A tool use for which `--pending` cannot prompt stays open, so parley exits with 12.
-  const open = new Set([...uses.map(({ id }) => id), ...(pending ? prompted.state.pending : [])])
+  const open = new Set([...uses.map(({ id }) => id), ...(pending ? prompted.pending : [])])
   const answers: SessionEvent[] = []
   let latest = prompted
   if (decisions.size > 0) {
-    latest = await readSessionRecord(access).catch((error: unknown) => {
+    latest = await readState(access).catch((error: unknown) => {
       if (!(error instanceof CliError)) throw error
       const ids = [...decisions.keys()].map((id) => quoteAndShortenName(id)).join(', ')
       throw error.with({}, `${error.message}; your answer to ${ids} was not sent`)
     })
-    for (const id of open) if (latest.findNewClosedReason(id, prompted) !== undefined) open.delete(id)
+    for (const id of open) if (findNewClosedReason(latest, prompted, id) !== undefined) open.delete(id)
     for (const use of uses) {
       const decided = decisions.get(use.id)
-      const why = latest.findNewClosedReason(use.id, prompted)
+      const why = findNewClosedReason(latest, prompted, use.id)
       if (!decided) continue
       if (why !== undefined) context.messages.warn(`${use.id} is not answered: ${why}`)
-      else if (!latest.isUnchanged(use)) context.messages.warn(`${use.id} stays open: its input has changed`)
+      else if (hasChanged(latest, use)) context.messages.warn(`${use.id} stays open: its input has changed`)
       else {
         answers.push(createConfirmationEvent(use.id, decided.decision, decided.reason))
         open.delete(use.id)
@@ -156,21 +155,19 @@ async function askAndSend(
   // With --follow, `send` reports whether the session still waits.
   if (answers.length > 0 && follow) return
   if (open.size > 0) {
-    const failure = await createWaitingError(context, parts.params.session, latest.state, [...open])
+    const failure = await createWaitingError(context, parts.params.session, latest, [...open])
     throw failure.with({ sent: answers.length > 0 ? 'yes' : 'no' })
   }
   if (answers.length === 0) context.messages.note('nothing was sent')
 }
 
-async function readSessionRecord({ context, caller, parts }: SessionClient): Promise<SessionRecord> {
-  const { dryRun, curl } = context.flags
+async function readState(access: SessionClient): Promise<SessionState> {
+  const { dryRun, curl } = access.context.flags
   if (dryRun || curl)
     throw usageError(
       '--dry-run and --curl send nothing, so they cannot read the session: give ids, and --allow or --deny',
     )
-  const record = new SessionRecord()
-  for await (const items of listEventsOldestFirst(caller, parts)) for (const item of items) record.add(item)
-  return record
+  return readSessionState(access)
 }
 
 /**
@@ -179,13 +176,13 @@ async function readSessionRecord({ context, caller, parts }: SessionClient): Pro
  */
 async function requireListed(
   access: SessionClient,
-  record: SessionRecord,
+  state: SessionState,
   { allow, deny, pending: isOfService }: ConfirmOptions,
 ): Promise<PendingToolUse[]> {
   const { context, parts } = access
-  const { unlisted, pending } = record.state
+  const { unlisted, pending } = state
   if (unlisted.length > 0 && isOfService)
-    throw (await createWaitingError(context, parts.params.session, record.state, unlisted)).with({
+    throw (await createWaitingError(context, parts.params.session, state, unlisted)).with({
       sent: 'no',
     })
   if (unlisted.length > 0)
@@ -193,10 +190,10 @@ async function requireListed(
       'the last idle event of the input does not name the tool uses that wait: give their ids, or --pending to see which may wait',
     )
   const uses = pending.flatMap((id) => {
-    const use = record.getToolUse(id)
-    const why = use.type && findUnconfirmableReason(access, use, { isPrompted: !allow && !deny })
+    const use = state.getToolUse(id)
+    const why = use && findUnconfirmableReason(access, use, { isPrompted: !allow && !deny })
     if (why) context.messages.note(why)
-    return why ? [] : [use]
+    return why ? [] : [use ?? { id }]
   })
   if (uses.length > 0) return uses
   const isWaiting = pending.length > 0
@@ -209,19 +206,19 @@ async function requireListed(
  */
 function requireNamed(
   access: SessionClient,
-  record: SessionRecord,
+  state: SessionState,
   named: readonly PendingToolUse[],
 ): PendingToolUse[] {
-  const uses = named.map(({ id }) => record.getToolUse(id))
-  const problems = uses.flatMap((use) => {
-    if (use.type === undefined) return [`there is no tool use ${use.id}`]
+  const problems = named.flatMap(({ id }) => {
+    const use = state.getToolUse(id)
+    if (!use) return [`there is no tool use ${id}`]
     const why = findUnconfirmableReason(access, use, { isPrompted: true })
     if (why !== undefined) return why
-    const closedReason = record.findClosedReason(use.id)
-    return closedReason === undefined ? [] : [`${use.id} needs no answer: ${closedReason}`]
+    const closedReason = findClosedReason(state, id)
+    return closedReason === undefined ? [] : [`${id} needs no answer: ${closedReason}`]
   })
   if (problems.length > 0) throw createUsageErrorFromProblems(access.parts.params.session, problems)
-  return uses
+  return named.map(({ id }) => state.getToolUse(id) ?? { id })
 }
 
 /**
@@ -238,48 +235,32 @@ function refuseContradicted(uses: readonly PendingToolUse[]): void {
 
 type PendingToolUse = { id: string } & Partial<ToolUse>
 
-class SessionRecord {
-  readonly state = new SessionState()
-  readonly #otherTypes = new Map<string, string>()
+function findNewClosedReason(latest: SessionState, earlier: SessionState, id: string): string | undefined {
+  if (!latest.getToolUse(id)) return 'the session no longer shows it'
+  const why = findClosedReason(latest, id)
+  return why === findClosedReason(earlier, id) ? undefined : why
+}
 
-  add({ event, text }: EventItem): void {
-    this.state.add(event, text)
-    if (event.id !== undefined && !isToolUse(event)) this.#otherTypes.set(event.id, event.type)
-  }
+/**
+ * Returns `undefined` if the tool use may need a reply. If the last idle event waits for replies but lists no
+ * tool use, every tool use without an answer may need a reply.
+ */
+const findClosedReason = (state: SessionState, id: string): string | undefined =>
+  state.unlisted.includes(id) ? undefined : state.findClosedReason(id)
 
-  getToolUse(id: string): PendingToolUse {
-    return this.state.getToolUse(id) ?? { id, type: this.#otherTypes.get(id) }
-  }
-
-  findNewClosedReason(id: string, earlier: SessionRecord): string | undefined {
-    if (this.getToolUse(id).type === undefined) return 'the session no longer shows it'
-    const why = this.findClosedReason(id)
-    return why === earlier.findClosedReason(id) ? undefined : why
-  }
-
-  /**
-   * Returns `undefined` if the tool use may need a reply. If the last idle event waits for replies but
-   * lists no tool use, every tool use without an answer may need a reply.
-   */
-  findClosedReason(id: string): string | undefined {
-    return this.state.unlisted.includes(id) ? undefined : this.state.findClosedReason(id)
-  }
-
-  isUnchanged({ id, text = '{}' }: PendingToolUse): boolean {
-    this.state.addRepeated(SessionEvent.parse(JSON.parse(text)), text)
-    return this.state.getToolUse(id)?.isContradicted !== true
-  }
+function hasChanged(latest: SessionState, { id, text = '{}' }: PendingToolUse): boolean {
+  latest.addRepeated(SessionEvent.parse(JSON.parse(text)), text)
+  return latest.getToolUse(id)?.isContradicted === true
 }
 
 function findUnconfirmableReason(
   { context, parts }: SessionClient,
-  use: PendingToolUse,
+  use: ToolUse,
   { isPrompted }: { isPrompted: boolean },
 ): string | undefined {
-  const { id, type = '', text } = use
+  const { id, type, text } = use
   if (needsClientResult(use))
     return `${id} is an ${type}: it needs a result, not a confirmation: ${formatToolResultCommand(context, parts.params.session, type, [id])}`
-  if (!/^agent\.(mcp_)?tool_use$/.test(type)) return `${id} cannot be confirmed: its type is ${type}`
   if (!isPrompted || text === undefined || hasToolName(text)) return undefined
   return `${id} is not answered: its tool has no name. To answer it, use --allow or --deny`
 }

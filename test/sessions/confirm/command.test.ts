@@ -9,7 +9,6 @@ import {
   type Event,
   interrupt,
   type SessionScript,
-  says,
   waitsFor,
 } from '../../harness/session-service.ts'
 
@@ -43,14 +42,7 @@ describe('events confirm with ids or with events', () => {
   })
 
   const mcp = bash('t2', { type: 'agent.mcp_tool_use' })
-  const listed = [
-    waitsFor('t0'),
-    bash('t1'),
-    mcp,
-    custom('t3'),
-    { ...says('x'), id: 'm1' },
-    waitsFor('t1', 't2', 't3', 't4', 'm1'),
-  ]
+  const listed = [waitsFor('t0'), bash('t1'), mcp, custom('t3'), waitsFor('t1', 't2', 't3', 't4')]
   test.each([
     ['a page of events', JSON.stringify({ data: listed, next_page: null })],
     ['one event per line', listed.map((event) => JSON.stringify(event)).join('\n')],
@@ -61,7 +53,6 @@ describe('events confirm with ids or with events', () => {
       const { code, err } = await pipe(stdin, '--allow')
       expect({ code, posts }).toEqual({ code: 0, posts: [['t1', 't2', 't4'].map((id) => confirms(id))] })
       expect(err).toContain('t3 is an agent.custom_tool_use: it needs a result')
-      expect(err).toContain('m1 cannot be confirmed: its type is agent.message')
     },
   )
 
@@ -221,15 +212,14 @@ describe('prompts of events confirm', () => {
   })
 
   test('V66: events confirm exits with 2 for ids that are unknown to the session or need no confirmation', async () => {
-    const history = [bash('t1'), bash('t2'), waitsFor('t1', 't2'), custom('c1'), { ...says('hi'), id: 'm1' }]
+    const history = [bash('t1'), bash('t2'), waitsFor('t1', 't2'), custom('c1')]
     const { prompt, posts, add } = open([...history, confirms('t2', 'deny')])
-    const { code, err } = await prompt('y\ny\ny\n', 't1', 't9', 'c1', 'm1', 't2')
+    const { code, err } = await prompt('y\ny\ny\n', 't1', 't9', 'c1', 't2')
     expect({ code, posts }).toEqual({ code: 2, posts: [] })
     expect(err.split('\n')).toEqual([
-      'parley: s1: 4 problems',
+      'parley: s1: 3 problems',
       '  there is no tool use t9',
       '  c1 is an agent.custom_tool_use: it needs a result, not a confirmation: parley events send -s s1 --custom-tool-result c1=TEXT',
-      '  m1 cannot be confirmed: its type is agent.message',
       '  t2 needs no answer: it already has the answer deny',
       '',
     ])
