@@ -307,10 +307,7 @@ export class SessionState extends OrderedState {
 
   /** Pending tool uses that only child threads list. They wait even if the main thread works. */
   get pendingInThreads(): string[] {
-    const { listed, background } = this
-    return [...background.waiting].filter(
-      (id) => !listed.has(id) && this.#findAnsweredReason(id) === undefined,
-    )
+    return this.pending.filter((id) => !this.listed.has(id))
   }
 
   get answerable(): string[] {

@@ -5,6 +5,7 @@ import { usageError } from '../../errors.ts'
 import { toOneLine } from '../../io/escape.ts'
 import type { AcceptedFileKinds, InputReader } from '../../io/input.ts'
 import { parseGivenJson } from '../../wire/json/parse.ts'
+import { createToolResultEvent } from '../reply-events.ts'
 
 interface EventFlag {
   name: string
@@ -133,13 +134,9 @@ async function toEvent(input: InputReader, flag: EventFlag): Promise<string> {
   if (name === 'interrupt-thread') return JSON.stringify({ type: 'user.interrupt', session_thread_id: value })
   const [, id = '', text = ''] = /^([^=]+)=(.*)$/s.exec(value) ?? []
   if (id === '') throw usageError(`--${name} ${toOneLine(value, 60)}: must have the form ID=TEXT`)
-  return JSON.stringify({
-    ...(name.startsWith('custom-')
-      ? { type: 'user.custom_tool_result', custom_tool_use_id: id }
-      : { type: 'user.tool_result', tool_use_id: id }),
-    content: [createTextBlock(await read(text))],
-    is_error: name.endsWith('error') ? true : undefined,
-  })
+  const type = name.startsWith('custom-') ? 'agent.custom_tool_use' : 'agent.tool_use'
+  const result = { text: await read(text), isError: name.endsWith('error') }
+  return JSON.stringify(createToolResultEvent({ id, type }, result))
 }
 
 function checkJson(json: string): string {

@@ -57,7 +57,7 @@ describe('request of events send', () => {
         max_iterations: 5,
       },
       { type: 'user.tool_result', tool_use_id: 'toolu_1', content: text('from a file') },
-      { type: 'user.custom_tool_result', custom_tool_use_id: 'c1', content: text('') },
+      { type: 'user.custom_tool_result', custom_tool_use_id: 'c1', content: [] },
       { type: 'user.interrupt' },
       { type: 'user.interrupt', n: 1 },
       { type: 'user.message', content: text('the words') },
