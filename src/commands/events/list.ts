@@ -44,11 +44,9 @@ export default {
     const { type: types, order, limit } = options
     const isNewest = limit !== undefined && order !== 'asc'
     const query = { types, order: isNewest ? 'desc' : order, limit }
-    let doubt: string | undefined
-    const onUnprovedOrder = (isCut: boolean) => {
-      doubt = isCut
-        ? `these may not be the ${isNewest ? 'newest' : 'oldest'} events`
-        : 'the order may be wrong'
+    let isOrderProved = true
+    const onUnprovedOrder = () => {
+      isOrderProved = false
     }
     const list = async () =>
       isNewest
@@ -75,10 +73,14 @@ export default {
     }
     await output.flush()
     if (count === 0 && !types) messages.note('no events')
-    if (doubt !== undefined && count > 0)
+    const isCut = limit !== undefined && count >= limit
+    const doubt = isCut
+      ? `these may not be the ${isNewest ? 'newest' : 'oldest'} events`
+      : 'the order may be wrong'
+    if (!isOrderProved && count > 0)
       messages.note(`the times of the events do not prove their order: ${doubt}`)
     // If the limit ended the list, a later event may have a missing type, so missing types are not reported.
-    if (limit !== undefined && count >= limit) return
+    if (isCut) return
     for (const type of missing) messages.note(`no event has the type '${type}'${suggestEventType(type)}`)
   },
 } satisfies CommandModule

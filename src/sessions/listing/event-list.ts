@@ -50,12 +50,6 @@ export function formatListQuery(
   ].join('&')
 }
 
-/**
- * Called if the times of the events do not prove their order. `isCut`: the limit removed events, so the
- * returned events may not be the newest or the oldest.
- */
-type OnUnprovedOrder = (isCut: boolean) => void
-
 /** Lists all events. The request names the order, because services have different default orders. */
 export const listEventsOldestFirst = (caller: ServiceCaller, parts: RequestParts) =>
   listEvents(caller, parts, { order: 'asc' })
@@ -63,13 +57,14 @@ export const listEventsOldestFirst = (caller: ServiceCaller, parts: RequestParts
 /**
  * Lists a session's events page by page. Services may ignore types, limit and order, so parley applies them
  * again. A list in the opposite order is read to its end before the first event is yielded. If a page cannot
- * be read, yields the earlier pages, then throws a `CliError`.
+ * be read, yields the earlier pages, then throws a `CliError`. Calls `onUnprovedOrder` if the times of the
+ * events do not prove their order.
  */
 export async function* listEvents(
   caller: ServiceCaller,
   parts: RequestParts,
   query: EventListQuery = {},
-  onUnprovedOrder?: OnUnprovedOrder,
+  onUnprovedOrder?: () => void,
 ): AsyncGenerator<EventItem[]> {
   const { types, order, limit = Infinity } = query
   const hasWantedType = ({ event }: EventItem) => !types || types.includes(event.type)
@@ -80,7 +75,7 @@ export async function* listEvents(
   let left = limit
 
   function* release(): Generator<EventItem[]> {
-    if (isReversed === undefined && !isInOrder(held, order)) onUnprovedOrder?.(false)
+    if (isReversed === undefined && !isInOrder(held, order)) onUnprovedOrder?.()
     if (isReversed) saveTexts()
     for (let end = texts.length; end > 0; end -= maxHeldEvents)
       yield texts
@@ -109,7 +104,7 @@ export async function* listEvents(
       }
       const hasEnough = held.filter(hasWantedType).length >= left
       if (isReversed === undefined && !hasEnough && held.length < maxHeldEvents) continue
-      if (isReversed === undefined) onUnprovedOrder?.(hasEnough)
+      if (isReversed === undefined) onUnprovedOrder?.()
       isReversed = false
       yield* release()
       if (left <= 0) return
@@ -136,7 +131,7 @@ export async function listNewestEvents(
   caller: ServiceCaller,
   parts: RequestParts,
   { types, limit, order = 'asc' }: EventListQuery & { limit: number },
-  onUnprovedOrder: OnUnprovedOrder,
+  onUnprovedOrder: () => void,
 ): Promise<EventItem[]> {
   const putInOrder = (oldestFirst: EventItem[]) => (order === 'asc' ? oldestFirst : oldestFirst.reverse())
   let isProved = true
@@ -152,7 +147,7 @@ export async function listNewestEvents(
     count += items.length
     for (const item of items) if (last.push(item) >= 2 * limit) last = last.slice(-limit)
   }
-  if (!isProved && count > 1) onUnprovedOrder(count > limit)
+  if (!isProved && count > 1) onUnprovedOrder()
   return putInOrder(last.slice(-limit))
 }
 

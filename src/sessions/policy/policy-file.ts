@@ -65,7 +65,7 @@ const PolicyFile = z.buildOnFirstUse(() =>
  * Parses a policy file and checks the examples of its rules. `name` is the file's name in messages. Throws a
  * usage error that lists all problems.
  */
-export async function readPolicy(text: string, name: string): Promise<Policy & { exampleCount: number }> {
+export async function readPolicy(text: string, name: string): Promise<Policy> {
   const value = parseGivenJson(text, name)
   const repeated = findRepeatedJsonKey(text)
   if (repeated !== undefined) throw usageError(`${name}: the key '${repeated}' appears twice in one object`)
@@ -78,11 +78,7 @@ export async function readPolicy(text: string, name: string): Promise<Policy & {
     ),
   )
   if (problems.length > 0) throw createUsageErrorFromProblems(name, problems)
-  const examples = parsed.data.rules.flatMap(({ examples: { match = [], miss = [] } = {} }) => [
-    ...match,
-    ...miss,
-  ])
-  return { exampleCount: examples.length, rules, fallback: parsed.data.default ?? { decision: 'ask' } }
+  return { rules, fallback: parsed.data.default ?? { decision: 'ask' } }
 }
 
 function findWrongExamples(

@@ -241,7 +241,7 @@ test.each<[what: string, rule: object, problem: string]>([
 
 test('an example without an input has an empty input, as a tool use without an input has', async () => {
   const rule = { tool: 'x', input: {}, decision: 'allow', examples: { match: [{ name: 'x' }] } }
-  expect(await read({ rules: [rule] })).toMatchObject({ exampleCount: 1 })
+  expect(await read({ rules: [rule] })).toMatchObject({ rules: [{ decision: 'allow' }] })
 })
 
 test('a pattern may have the maximum length and number of stars, and ** counts as one star', async () => {
