@@ -16,7 +16,7 @@ interface ToolUseCounts {
   open: number
 }
 
-/** Counters of failures that do not fail the run, and of open workflow runs. */
+/** Counters of failures that do not fail the run, of open workflow runs, and of tasks without an answer. */
 type WarningCounts = {
   [Name in
     | 'deniedButRan'
@@ -24,7 +24,8 @@ type WarningCounts = {
     | 'failedServers'
     | 'sessionErrors'
     | 'failedWorkflowRuns'
-    | 'openWorkflowRuns']?: () => number
+    | 'openWorkflowRuns'
+    | 'missingAnswers']?: () => number
 }
 
 export class ReportData {

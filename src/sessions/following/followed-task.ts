@@ -93,6 +93,10 @@ export class FollowedTask {
     for (const { event } of this.#events) yield event
   }
 
+  get isKnown(): boolean {
+    return this.hasOwnTask || this.#startsWithTask
+  }
+
   /**
    * Id of the task that this process sent. Until a list or stream contains the task, this is the id in the
    * response to the sent task. That id may differ from the id in the list.

@@ -74,7 +74,8 @@ export async function followAndPrint(
         `nothing new has happened since parley started; to see the earlier events: ${command}`,
       )
     }
-    if (state.lacksIdleEvent) context.messages.warn(missingAnswerText)
+    // `events run` checks the answer itself, so it reports a missing answer once.
+    if (state.lacksIdleEvent && !onBatch) context.messages.warn(missingAnswerText)
     if (printsOnlyIds) await printWaiting(context, state, printed)
     await printHeld()
     await context.output.flush()

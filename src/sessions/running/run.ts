@@ -144,6 +144,8 @@ async function follow(run: SessionRun, work: FollowedWork): Promise<CliError | u
   const { task } = follower
   const { wanted } = run.plan
   const saver = createAnswerSaver(context, wanted, follower)
+  let missingAnswers = 0
+  context.reportData.figures.warnings.missingAnswers = () => missingAnswers
   try {
     const failure = await context.tracker.during(createSaveHooks(saver), async () => {
       const interrupted = await followUntilIdle(run, work)
@@ -155,6 +157,11 @@ async function follow(run: SessionRun, work: FollowedWork): Promise<CliError | u
         )
       const answer = await checkAnswer(wanted, task)
       if ('failure' in answer) return answer.failure
+      // If the work is pending, a warning already announces that the answer may come later.
+      if (answer.problem && task.isKnown && !follower.isWorkPending) {
+        missingAnswers = 1
+        context.messages.warn(answer.problem)
+      }
       // The transcript marks redacted parts itself, so only an answer outside of the transcript needs the
       // warning.
       const isInTranscript = !wanted.isStdoutReserved && !wanted.file
@@ -237,6 +244,7 @@ function checkEnd(run: SessionRun, { follower, limits }: FollowedWork): CliError
     const known = { sent: 'yes', retry: 'later', resumeArguments: run.createResumeCommand() } as const
     throw new CliError('response', problem, { ...listFailure?.details, ...known })
   }
+  if (follower.state.lacksIdleEvent) run.context.messages.warn(missingAnswerText)
   const { otherTask, isInterrupted } = follower.task
   if (otherTask?.isInterrupted) throw run.createOtherClientError(otherTask)
   if (otherTask) return undefined

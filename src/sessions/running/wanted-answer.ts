@@ -65,22 +65,22 @@ export const isAnswerPrintedAlone = ({ schema, file, isStdoutReserved }: WantedA
   schema !== undefined || file !== undefined || isStdoutReserved
 
 /**
- * Checks the answer. Returns the text to print, or a failure if there is no text, if it does not match the
- * schema, or if the check takes too long.
+ * Checks the answer. Returns the text to print, or a failure if the text is needed but missing, if it does not
+ * match the schema, or if the check takes too long. `problem`: the answer has no text, but needs none.
  */
 export async function checkAnswer(
   wanted: WantedAnswer,
   { answer }: FollowedTask,
-): Promise<{ text: string } | { failure: CliError }> {
+): Promise<{ text: string; problem?: string | undefined } | { failure: CliError }> {
   const text = getText(answer)
-  if (text.trim() === '' && isAnswerPrintedAlone(wanted)) {
-    const problem = answer ? 'the answer has no text' : 'the agent gave no answer'
+  const why = answer ? 'the answer has no text' : 'the agent gave no answer'
+  const problem = text.trim() === '' ? why : undefined
+  if (problem && isAnswerPrintedAlone(wanted))
     return { failure: createResponseError(problem).with({ sent: 'yes' }) }
-  }
   const checked = await wanted.schema
     ?.check(text, undefined)
     .catch((error: unknown) => ({ failure: toFailure(error) }))
-  return checked && 'failure' in checked ? checked : { text: checked?.json ?? text }
+  return checked && 'failure' in checked ? checked : { text: checked?.json ?? text, problem }
 }
 
 export async function printOrSaveAnswer(

@@ -33,12 +33,11 @@ describe('events run without --audit', () => {
   test("events run without --audit warns before it sends the session's last task again, also with -q", async () => {
     const taskOutcome = (count: number): Outcome => (count === 3 ? { status: 400 } : 'takes')
     const agent = openAgent({ rounds: [[says('one')], [says('two')], [says('three')]], taskOutcome })
-    const go = async (task: string) => (await agent.run([...argv, '-q', task])).err
-    expect(await go('go')).toBe('')
-    expect(await go('go')).toBe(warning)
-    expect(await go('go')).toContain(warning)
-    expect(await go('go on')).toBe('')
-    expect(await go('go')).toBe('')
+    const isWarned = async (task: string) => (await agent.run([...argv, '-q', task])).err.includes(warning)
+    const tasks = ['go', 'go', 'go', 'go on', 'go']
+    const warned: boolean[] = []
+    for (const task of tasks) warned.push(await isWarned(task))
+    expect(warned).toEqual([false, true, true, false, false])
     expect(agent.tasks).toBe(5)
   })
 
@@ -104,7 +103,7 @@ describe('Y134: repeated events run', () => {
     const [first] = agent.lines('a.ndjson')
     expect(first).toMatchObject({ session: 's1', toolUse: null, known: { alike: 0 } })
     expect(first?.task).toMatch(/^[0-9a-f]{32}$/)
-    expect(await agent.runTask(['go'])).toMatchObject({ code: 0, err: '' })
+    expect(await agent.runTask(['go'])).toMatchObject({ code: 0, err: 'parley: the agent gave no answer\n' })
     const second = agent.lines('a.ndjson').findLast(({ event, task }) => task && event === 'sent')
     expect(second?.known).toMatchObject({ alike: 1 })
     expect((await agent.runTask(['another'])).code).toBe(0)

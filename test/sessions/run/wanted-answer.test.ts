@@ -63,6 +63,28 @@ describe('events run --last prints only the last answer', () => {
     },
   )
 
+  test.each<[string, AgentScript, string[], string | undefined]>([
+    ['warns with -q if no message follows the task', { rounds: [] }, ['do it'], 'the agent gave no answer'],
+    [
+      'warns with -q if the last message has no text',
+      { rounds: [[{ type: 'agent.message', content: [] }]] },
+      ['do it'],
+      'the answer has no text',
+    ],
+    [
+      'warns with -q if no message follows the last task of the session',
+      { history: [...before, userSays('more'), endTurn], rounds: [] },
+      [],
+      'the agent gave no answer',
+    ],
+    ['does not warn if the session never had a task', { history: [endTurn], rounds: [] }, [], undefined],
+  ])('events run without --last exits with 0 and %s', async (_, script, words, warning) => {
+    const { code, err, agent } = await runOn(script, [...words, '-q', '--report', 'r.json'])
+    expect({ code, err }).toEqual({ code: 0, err: warning === undefined ? '' : `parley: ${warning}\n` })
+    const missingAnswers = warning === undefined ? 0 : 1
+    expect(agent.lines('r.json')[0]).toMatchObject({ warnings: { missingAnswers } })
+  })
+
   test('Y123: events run --last exits with 8 and prints no earlier message if the last message has no text', async () => {
     const rounds = [[says('before'), { type: 'agent.message', content: [{ type: 'image' }] }]]
     const { code, out, err } = await runOn({ rounds }, ['do it', '--last'])
