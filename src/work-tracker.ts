@@ -8,7 +8,8 @@ import {
   type RetryAdvice,
   type SentStatus,
 } from './delivery-state.ts'
-import { CliError, joinSavedFiles, OutputClosed, type SavedFiles, toFailure } from './errors.ts'
+import { type CliError, joinSavedFiles, OutputClosed, type SavedFiles, toFailure } from './errors.ts'
+import { addSavedPartToFailure, describeSavedPart, type SavedPart } from './io/saved-part.ts'
 
 /**
  * parley calls the hooks if the work fails, or if a signal ends parley during the work. The hooks are
@@ -20,7 +21,8 @@ export interface WorkHooks {
    * `retry`.
    */
   changesData?: boolean
-  save?(): { text: string; file: string | undefined }[]
+  /** Saves the received data. */
+  save?(): (SavedPart | undefined)[]
   /** Returns the message to print if a signal ends parley now. Called after `save`. */
   onInterrupt?(): string | undefined
   getResumeCommand?(): string[] | undefined
@@ -29,6 +31,7 @@ export interface WorkHooks {
    * carried out. Returns `undefined` if that run would start from the beginning.
    */
   describeRerun?(): { mayDuplicate: boolean } | undefined
+  /** Called after `save`. */
   explain?(failure: CliError): CliError
 }
 
@@ -62,10 +65,11 @@ export class WorkTracker {
 
   #explain(error: unknown, hooks: WorkHooks): unknown {
     if (error instanceof OutputClosed) return error
-    const explained = hooks.explain?.(toFailure(error, this.#describeCalls())) ?? error
-    return explained instanceof CliError && hooks.describeRerun
-      ? explained.with({ mayDuplicate: this.mayDuplicate })
-      : explained
+    const saved = saveParts(hooks)
+    if (saved.length === 0 && !hooks.explain && !hooks.describeRerun) return error
+    const failure = saved.reduce(addSavedPartToFailure, toFailure(error, this.#describeCalls()))
+    const explained = hooks.explain?.(failure) ?? failure
+    return hooks.describeRerun ? explained.with({ mayDuplicate: this.mayDuplicate }) : explained
   }
 
   /** With `isOfBatch`, `interrupt` skips the call, because a batch prints the results of its calls itself. */
@@ -99,9 +103,9 @@ export class WorkTracker {
     let savedFiles: SavedFiles
     const texts: (string | undefined)[] = []
     for (const hooks of this.#hooks.toReversed()) {
-      const saved = hooks.save?.() ?? []
-      savedFiles = joinSavedFiles(savedFiles, ...saved.map(({ file }) => file))
-      texts.push(...saved.map(({ text }) => text), hooks.onInterrupt?.())
+      const saved = saveParts(hooks)
+      savedFiles = joinSavedFiles(savedFiles, ...saved.map(({ name }) => name))
+      texts.push(...saved.map(describeSavedPart), hooks.onInterrupt?.())
     }
     const after =
       this.#acceptedMessage !== undefined && running !== undefined ? `after that ${running}` : running
@@ -149,6 +153,8 @@ export class WorkTracker {
     return this.#hooks.findLast((hooks) => hooks.describeRerun)?.describeRerun?.()
   }
 }
+
+const saveParts = (hooks: WorkHooks): SavedPart[] => hooks.save?.().filter((part) => part !== undefined) ?? []
 
 const joinTexts = (texts: readonly (string | undefined)[]): string | undefined =>
   texts.filter((each) => each !== undefined).join('; ') || undefined

@@ -4,7 +4,7 @@ import { CliError, joinFailures, OutputClosed, toFailure, usageError } from '../
 import { createServiceCaller, type ServiceCaller } from '../http/call.ts'
 import { createAgentHeaders, type RequestParts } from '../http/request.ts'
 import { decodeUtf8, tryDecodeUtf8 } from '../io/file-content.ts'
-import { createSaveHooks, type FileOutput, openFileOutput } from '../io/file-output.ts'
+import { type FileOutput, openFileOutput } from '../io/file-output.ts'
 import type { Output } from '../io/output.ts'
 import { createRawPrinter, printRawBytes } from '../io/raw-printer.ts'
 import { addFileToReport } from '../report-data.ts'
@@ -37,9 +37,10 @@ export async function callApi(context: Context, options: ApiOptions, words: stri
   if (await caller.preview(endpoint, parts)) return
   const output = file ?? context.output
   const writer = new AnswerWriter(context, 'bin')
-  const saving = createSaveHooks(file, { savePart: () => writer.part })
   try {
-    await context.tracker.during({ changesData: endpoint.repeat !== 'always', ...saving }, async () => {
+    const changesData = endpoint.repeat !== 'always'
+    const save = () => [file?.savePart(), writer.part]
+    await context.tracker.during({ changesData, save }, async () => {
       if (paginate) await printAllPages(caller, endpoint, parts, output)
       else
         await caller.call(endpoint, parts, async (response) => {

@@ -3,8 +3,8 @@ import type { Context } from '../context.ts'
 import type { SentStatus } from '../delivery-state.ts'
 import { CliError, toFailure, usageError } from '../errors.ts'
 import type { RetryPolicy } from '../http/retry.ts'
-import { addSavedPartToFailure, createSaveHooks, type SavedPart } from '../io/file-output.ts'
 import { requireOpenStdout } from '../io/output.ts'
+import type { SavedPart } from '../io/saved-part.ts'
 import { type ResolvedSettings, readSettings } from '../settings/resolve.ts'
 import type { WorkHooks } from '../work-tracker.ts'
 import type { BatchOptions } from './flags.ts'
@@ -102,12 +102,10 @@ async function requestLines(
   }
   const run = new BatchRun({ lines, tally, limits, timers: host.timers, reporter, results, save })
   const hooks: WorkHooks = {
-    save: createSaveHooks({
-      savePart() {
-        run.saveReceived()
-        return saved.part
-      },
-    }).save,
+    save() {
+      run.saveReceived()
+      return [saved.part]
+    },
     onInterrupt: () => reporter.describeSummary(),
     describeRerun: () => (options.resume ? { mayDuplicate: run.mayDuplicate } : undefined),
   }
@@ -172,7 +170,7 @@ function addSavedResults(
       : areAllSaved
         ? `the same command with --results ${part.name} --resume`
         : 'write the saved results, then the printed results, to a FILE, and run the same command with --results FILE --resume'
-  return addSavedPartToFailure(toFailure(stop), part).with({
+  return toFailure(stop).with({
     ...(part.name === undefined ? {} : { consequence: `to resume: ${resumeText}` }),
     ...(unsaved === '' ? {} : { answer: unsaved }),
   })

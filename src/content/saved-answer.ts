@@ -3,12 +3,8 @@ import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import type { Context } from '../context.ts'
 import { type CliError, describeFileError, OutputClosed } from '../errors.ts'
-import {
-  addSavedPartToFailure,
-  type FileOutput,
-  type SavedPart,
-  writeFileAtomically,
-} from '../io/file-output.ts'
+import { type FileOutput, writeFileAtomically } from '../io/file-output.ts'
+import { addSavedPartToFailure, type SavedPart } from '../io/saved-part.ts'
 
 /**
  * Adds the name of the file in which `saveReceived` saved a paid answer. If the answer cannot be saved, the

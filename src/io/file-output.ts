@@ -18,18 +18,10 @@ import { dirname, join } from 'node:path'
 import type { Writable } from 'node:stream'
 import { promisify } from 'node:util'
 import type { Deadline } from '../deadline.ts'
-import { CliError, describeFileError, hasErrorCode, joinSavedFiles, toFileFailure } from '../errors.ts'
-import { toOneLine } from './escape.ts'
+import { CliError, describeFileError, hasErrorCode, toFileFailure } from '../errors.ts'
 import { createWriteTimeoutError, type Output } from './output.ts'
 import { findOutputTarget, findOwnDescriptor, type ProcessInfo } from './paths.ts'
-
-export interface SavedPart {
-  /** End of a sentence about the data, such as `is saved as answer.txt.part`. */
-  outcome: string
-  name?: string
-  /** Data that could not be saved; base64 for an image. */
-  unsaved?: string | undefined
-}
+import type { SavedPart } from './saved-part.ts'
 
 /**
  * Output to the file of `-o`. A regular file changes only when the answer is complete: until then, parley
@@ -169,28 +161,6 @@ function createDirectSink(stream: Writable, name: string, deadline: Deadline): S
     discard: () => void stream.destroy(),
   }
 }
-
-export type ReceivedPartSaver = Pick<FileOutput, 'savePart'>
-
-export const createSaveHooks = (...savers: (ReceivedPartSaver | undefined)[]) => ({
-  save: () =>
-    savers
-      .flatMap((saver) => saver?.savePart() ?? [])
-      .map((part) => ({ text: describeSavedPart(part), file: part.name })),
-  explain: (failure: CliError) =>
-    savers.reduce((explained, saver) => addSavedPartToFailure(explained, saver?.savePart()), failure),
-})
-
-const describeSavedPart = ({ outcome }: SavedPart): string => toOneLine(`the received data ${outcome}`, 2000)
-
-export const addSavedPartToFailure = (failure: CliError, part: SavedPart | undefined): CliError =>
-  part
-    ? new CliError(failure.kind, `${failure.message}; ${describeSavedPart(part)}`, {
-        ...failure.details,
-        savedFiles: joinSavedFiles(failure.details.savedFiles, part.name),
-        answer: failure.details.answer ?? part.unsaved,
-      })
-    : failure
 
 // Node 26 throws if a `FileHandle` is garbage-collected while it is open, which may happen after a broken
 // answer. So this file uses descriptors.

@@ -327,10 +327,10 @@ describe('repetition that may send or bill something twice', () => {
 
 test('an interrupted run saves the received data of all unfinished work, the newest first, and names the files', () => {
   const tracker = new WorkTracker()
-  open(tracker, { save: () => [{ text: 'a is saved', file: 'a' }], onInterrupt: () => 'outer' })
-  open(tracker, { save: () => [{ text: 'b could not be saved', file: undefined }] })
+  open(tracker, { save: () => [{ outcome: 'is saved as a', name: 'a' }], onInterrupt: () => 'outer' })
+  open(tracker, { save: () => [undefined, { outcome: 'could not be saved as b' }] })
   expect(tracker.interrupt()).toEqual({
-    consequence: 'b could not be saved; a is saved; outer',
+    consequence: 'the received data could not be saved as b; the received data is saved as a; outer',
     savedFiles: 'a',
   })
 })

@@ -6,7 +6,7 @@ import type { Context } from '../../context.ts'
 import { usageError } from '../../errors.ts'
 import { createServiceCaller } from '../../http/call.ts'
 import { loadMarkdownPrinter } from '../../io/answer-printer.ts'
-import { createSaveHooks, openFileOutput } from '../../io/file-output.ts'
+import { openFileOutput } from '../../io/file-output.ts'
 import { ignoreClosedReader } from '../../io/output.ts'
 import { addFileToReport } from '../../report-data.ts'
 import { readSettings } from '../../settings/resolve.ts'
@@ -93,12 +93,6 @@ export async function runChat(context: Context, options: ChatOptions, words: str
   let answerOutput: AnswerOutput | undefined
   let mismatch: SchemaMismatch | undefined
   let isAnswered = false
-  const saving = createSaveHooks(
-    context.flags.raw ? file : undefined,
-    { savePart: () => answerOutput?.savePart() },
-    { savePart: () => answerOutput?.saveUndecoded() },
-    { savePart: () => mismatch && saveReceived(context, mismatch.text, 'txt', file) },
-  )
   async function query(first: Uint8Array): Promise<{ text: string } | SchemaMismatch> {
     const answer = new ContinuedAnswer(first)
     const send: RequestAnswerPart = (body, read) =>
@@ -130,18 +124,21 @@ export async function runChat(context: Context, options: ChatOptions, words: str
     return answer.receive(send, reader, { requireNext: createDeadlineCheck(context) })
   }
   const hooks: WorkHooks = {
-    save: saving.save,
+    save: () => [
+      context.flags.raw ? file?.savePart() : undefined,
+      answerOutput?.savePart(),
+      answerOutput?.saveUndecoded(),
+      mismatch && saveReceived(context, mismatch.text, 'txt', file),
+    ],
     onInterrupt: () => (isAnswered ? undefined : conversation?.unchangedNote),
     explain(failure) {
       const { kind, message } = failure
       const why = mismatch && kind === 'not-sent' ? `${mismatch.failure.message}; ${message}` : message
       const { attempts } = context.reportData
-      const saved = saving.explain(
-        mismatch ? toFailureAfterEarlierAnswer(failure.with({ attempts }, why)) : failure,
-      )
-      const { sent = 'no' } = saved.details
-      if (!conversation || isAnswered || sent === 'no') return saved
-      return saved.with({}, `${saved.message}; ${conversation.unchangedNote}`)
+      const explained = mismatch ? toFailureAfterEarlierAnswer(failure.with({ attempts }, why)) : failure
+      const { sent = 'no' } = explained.details
+      if (!conversation || isAnswered || sent === 'no') return explained
+      return explained.with({}, `${explained.message}; ${conversation.unchangedNote}`)
     },
   }
   await context.tracker

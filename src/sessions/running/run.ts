@@ -1,8 +1,8 @@
 import type { CommandResult, Context } from '../../context.ts'
 import { CliError } from '../../errors.ts'
-import { addSavedPartToFailure, createSaveHooks } from '../../io/file-output.ts'
 import { ignoreClosedReader, requireOpenStdout } from '../../io/output.ts'
 import { askYesNo, withPrompter } from '../../io/question.ts'
+import { addSavedPartToFailure } from '../../io/saved-part.ts'
 import { endpoints } from '../../wire/endpoints.ts'
 import type { EventItem } from '../../wire/sessions/events-page.ts'
 import { hasRedactedContent } from '../../wire/sessions/session-event.ts'
@@ -27,7 +27,7 @@ import { findEarlierTaskIds, sendTask } from './sent-task.ts'
 import { describeOtherClientTask, SessionRun } from './session-run.ts'
 import { addKnownEvent, createKnownEvents } from './task.ts'
 import { UsageMeter } from './usage-meter.ts'
-import { checkAnswer, createAnswerSaver, isAnswerPrintedAlone, printOrSaveAnswer } from './wanted-answer.ts'
+import { checkAnswer, isAnswerPrintedAlone, printOrSaveAnswer, saveWantedAnswer } from './wanted-answer.ts'
 
 /**
  * Sends a task, or continues a session, and replies to tool uses until the agent has finished. Throws a
@@ -143,11 +143,11 @@ async function follow(run: SessionRun, work: FollowedWork): Promise<CliError | u
   const { follower, limits, denials, responder } = work
   const { task } = follower
   const { wanted } = run.plan
-  const saver = createAnswerSaver(context, wanted, follower)
+  const save = () => saveWantedAnswer(context, wanted, follower)
   let missingAnswers = 0
   context.reportData.figures.warnings.missingAnswers = () => missingAnswers
   try {
-    const failure = await context.tracker.during(createSaveHooks(saver), async () => {
+    const failure = await context.tracker.during({ save: () => [save()] }, async () => {
       const interrupted = await followUntilIdle(run, work)
       if (interrupted) return interrupted
       if (task.otherTask && !task.answer) return run.createOtherClientError(task.otherTask)
@@ -170,7 +170,7 @@ async function follow(run: SessionRun, work: FollowedWork): Promise<CliError | u
       await printOrSaveAnswer(context, wanted, answer.text)
       return undefined
     })
-    if (failure) return addSavedPartToFailure(failure, saver.savePart())
+    if (failure) return addSavedPartToFailure(failure, save())
     return denials.createFailure(run.session, task, responder.judgements) ?? createToolErrorFailure(run)
   } finally {
     const used = limits.describeUsage()

@@ -3,7 +3,8 @@ import { type AnswerSchema, createAnswerSchema } from '../../content/schema/sche
 import type { Context } from '../../context.ts'
 import { type CliError, toFailure, usageError } from '../../errors.ts'
 import { createAnswerPrinter } from '../../io/answer-printer.ts'
-import { openFileOutput, type ReceivedPartSaver } from '../../io/file-output.ts'
+import { openFileOutput } from '../../io/file-output.ts'
+import type { SavedPart } from '../../io/saved-part.ts'
 import { addFileToReport } from '../../report-data.ts'
 import type { ResolvedSettings } from '../../settings/resolve.ts'
 import { createListAppendAssignment, editJson } from '../../wire/json/edit.ts'
@@ -101,20 +102,18 @@ export async function printOrSaveAnswer(
 }
 
 /**
- * Creates the object that saves the received part of the answer if the run fails. With `-o FILE`, the part is
- * saved next to FILE. Otherwise, the object saves only a complete answer that was not printed, for example
- * because it does not match the schema.
+ * Saves the received part of the answer if the run fails. With `-o FILE`, the part is saved next to FILE.
+ * Otherwise, only a complete answer is saved that was not printed, for example because it does not match the
+ * schema.
  */
-export const createAnswerSaver = (
+export function saveWantedAnswer(
   context: Context,
   { file, schema, isStdoutReserved }: WantedAnswer,
   { task, state }: Follower,
-): ReceivedPartSaver => ({
-  savePart() {
-    const isAnswer = schema || (isStdoutReserved && !task.isInterrupted && !task.otherTask)
-    const isSaved = file || (isAnswer && state.stop?.kind === 'done')
-    return saveReceived(context, isSaved ? getText(task.answer) : '', 'txt', file)
-  },
-})
+): SavedPart | undefined {
+  const isAnswer = schema || (isStdoutReserved && !task.isInterrupted && !task.otherTask)
+  const isSaved = file || (isAnswer && state.stop?.kind === 'done')
+  return saveReceived(context, isSaved ? getText(task.answer) : '', 'txt', file)
+}
 
 const getText = (answer: SessionEvent | undefined): string => (answer ? readEventText(answer) : '')
