@@ -262,7 +262,7 @@ const maxLineBytes = 2 ** 27
  * Reads the lines of an audit file. `name` is the file's name in messages. Throws a `CliError` if a line is
  * not an audit line.
  */
-export async function* readAuditEntries(
+async function* readAuditEntries(
   chunks: AsyncIterable<Uint8Array>,
   name: string,
 ): AsyncGenerator<{ entry: Record<string, unknown>; text: string }> {

@@ -8,7 +8,7 @@ import { collectEvents, laggingListDelaysMs } from '../listing/event-list.ts'
 import { type ParsedToolUse, parseToolUse } from '../policy/tool-use.ts'
 import { ReconnectPolicy } from '../reconnect-policy.ts'
 import type { ToolResult } from '../reply-events.ts'
-import { type Judgement, toAuditFields } from './judgement.ts'
+import type { Judgement } from './judgement.ts'
 import { pollEventList, postEventsOnce } from './posting.ts'
 import {
   getNextReplyStep,
@@ -34,7 +34,6 @@ export class ReplySender {
   readonly #follower: Follower
   readonly judgements = new Map<string, Judgement>()
   readonly #unconfirmed = new Map<string, { use: ParsedToolUse; reason: string }>()
-  hasStoppedFollowing = false
 
   constructor(run: SessionRun, follower: Follower) {
     this.#run = run
@@ -42,10 +41,6 @@ export class ReplySender {
     const { replies } = run.audit
     const idleEvents = new Set(follower.state.stopIds)
     for (const [id, reply] of replies) replies.set(id, resumeReplyState(reply, idleEvents))
-  }
-
-  get isStopped(): boolean {
-    return this.hasStoppedFollowing || this.#run.isOverLimit
   }
 
   #getReply(id: string): ReplyState {
@@ -84,17 +79,7 @@ export class ReplySender {
     return reply.is === 'unconfirmed' && Number.isNaN(reply.sent.sentAtMs) && reply.sent.idleEvents.size === 0
   }
 
-  /** Adds no line to the audit file, so that the next run decides about the tool use again. */
-  leaveOpen(id: string): void {
-    this.#run.audit.replies.set(id, { is: 'left-open' })
-  }
-
-  recordDecision(judgement: Judgement, staysOpen: boolean): void {
-    this.#run.audit.addReply(judgement.use, { event: 'decision', staysOpen }, toAuditFields(judgement))
-    this.judgements.set(judgement.use.id, judgement)
-  }
-
-  findClosedReason({ id, isContradicted }: ParsedToolUse): string | undefined {
+  #findClosedReason({ id, isContradicted }: ParsedToolUse): string | undefined {
     const { state } = this.#follower
     // A command starts only for a tool use that the service sent with a single input. So a reply with a
     // result had a single input when its command started, even if `isContradicted` is true now.
@@ -109,14 +94,14 @@ export class ReplySender {
    * Reads the newest events and returns the tool uses for which the session still waits. Throws a `CliError`
    * if the session cannot be read, so that the caller runs no command and posts no reply.
    */
-  async filterWaiting<T extends { use: ParsedToolUse }>(items: readonly T[], isForced = false): Promise<T[]> {
-    if (items.length > 0) await this.refresh(isForced)
+  async filterWaiting<T extends { use: ParsedToolUse }>(items: readonly T[]): Promise<T[]> {
+    if (items.length > 0) await this.refresh()
     return this.closeAnswered(items)
   }
 
   closeAnswered<T extends { use: ParsedToolUse }>(items: readonly T[]): T[] {
     return items.filter(({ use }) => {
-      const why = this.findClosedReason(use)
+      const why = this.#findClosedReason(use)
       if (why !== undefined) this.#closeUnsent(use, why)
       return why === undefined
     })
@@ -164,19 +149,19 @@ export class ReplySender {
    * not accept it. Throws the last failure.
    */
   async #postTogether(replies: readonly Reply[]): Promise<void> {
-    if (replies.length === 0 || this.isStopped) return
+    if (replies.length === 0 || this.#run.isEnding) return
     let open = [...replies]
     try {
       await retry(this.#run.parts.deadline, new ReconnectPolicy(this.#run), async () => {
         await this.#follower.refresh()
         open = this.closeAnswered(open)
-        if (open.length > 0 && !this.isStopped) await this.#postOnce(open)
+        if (open.length > 0 && !this.#run.isEnding) await this.#postOnce(open)
       })
     } catch (error) {
       if (!(error instanceof CliError) || error.kind !== 'refused' || !error.details.pendingToolUseIds)
         throw error
       const left = await this.#filterWaitingAfterRefusal(open)
-      if (left.length === open.length && !this.isStopped) throw error
+      if (left.length === open.length && !this.#run.isEnding) throw error
       await this.#postTogether(left)
     }
   }
@@ -207,8 +192,9 @@ export class ReplySender {
     let open = [...replies]
     for (const wait of laggingListDelaysMs) {
       await this.#run.parts.deadline.wait(wait)
-      open = await this.filterWaiting(replies, true)
-      if (open.length < replies.length || this.isStopped) break
+      await this.refresh(true)
+      open = this.closeAnswered(replies)
+      if (open.length < replies.length || this.#run.isEnding) break
     }
     return open
   }
@@ -234,7 +220,7 @@ export class ReplySender {
         hasList = true
         for (const { use } of left()) this.#updateUnconfirmed(use)
         const isDue = (id: string) => /decide|post/.test(this.findNextStep(id) ?? '')
-        const canReply = !this.isStopped && this.#follower.state.answerable.some(isDue)
+        const canReply = !this.#run.isEnding && this.#follower.state.answerable.some(isDue)
         return left().length === 0 || canReply || undefined
       },
     })

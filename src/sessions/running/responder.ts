@@ -13,7 +13,13 @@ import type { ParsedToolUse } from '../policy/tool-use.ts'
 import { requireTimeLeft } from '../reconnect-policy.ts'
 import { createConfirmationEvent, createToolResultEvent, type ToolResult } from '../reply-events.ts'
 import type { SessionClient } from '../session.ts'
-import { describeDecider, getToolUseExecutor, type Judgement, judgeToolUse } from './judgement.ts'
+import {
+  describeDecider,
+  getToolUseExecutor,
+  type Judgement,
+  judgeToolUse,
+  toAuditFields,
+} from './judgement.ts'
 import { ReplySender } from './replies.ts'
 import { interruptedCommandResult } from './reply-state.ts'
 import type { SessionRun } from './session-run.ts'
@@ -83,7 +89,7 @@ export class ToolUseResponder {
   }
 
   stop(): void {
-    this.#replies.hasStoppedFollowing = true
+    this.#run.hasStoppedFollowing = true
     for (const { use } of this.#openQuestions) this.#prompt.withdraw(use.id)
     this.#openQuestions = []
   }
@@ -93,7 +99,7 @@ export class ToolUseResponder {
       await this.#work
       this.update()
     } while (this.#work)
-    if (this.#replies.hasStoppedFollowing) this.#replies.closeRemaining()
+    if (this.#run.hasStoppedFollowing) this.#replies.closeRemaining()
   }
 
   close(): void {
@@ -101,7 +107,7 @@ export class ToolUseResponder {
   }
 
   #listDueIds(): string[] {
-    return this.#replies.isStopped
+    return this.#run.isEnding
       ? []
       : this.#follower.state.answerable.filter((id) => this.#replies.findNextStep(id) !== undefined)
   }
@@ -126,10 +132,10 @@ export class ToolUseResponder {
     }
     await this.#replies.post(replies)
     for (const command of commands) {
-      if (this.#replies.isStopped) break
+      if (this.#run.isEnding) break
       if ((await this.#replies.filterWaiting([command])).length === 0) continue
       // The list that `filterWaiting` reads may show that a limit is exceeded.
-      if (this.#replies.isStopped) break
+      if (this.#run.isEnding) break
       await this.#execute(command.use)
       await this.#replies.post(this.#createResultReply(command.use))
     }
@@ -144,7 +150,8 @@ export class ToolUseResponder {
       const use = isSafeId(id) ? this.#replies.findToolUse(id) : undefined
       const isOfOther = use?.isContradicted && this.#replies.wasAnsweredElsewhere(id)
       if (use && !isOfOther) return [use]
-      this.#replies.leaveOpen(id)
+      // The audit file gets no line, so that the next run decides about the tool use again.
+      this.#run.audit.replies.set(id, { is: 'left-open' })
       const why = use
         ? 'the service sent it with two different inputs'
         : 'the session does not show this tool use'
@@ -203,7 +210,8 @@ export class ToolUseResponder {
   #recordDecision(judgement: Judgement): void {
     const { use } = judgement
     const staysOpen = this.#chooseReply(judgement) === undefined
-    this.#replies.recordDecision(judgement, staysOpen)
+    this.#run.audit.addReply(use, { event: 'decision', staysOpen }, toAuditFields(judgement))
+    this.#replies.judgements.set(use.id, judgement)
     this.#printDecision(judgement, staysOpen)
     // A run reports waiting tool uses at its end. Other threads may delay the end, so a note is printed now.
     if (staysOpen && !this.#follower.state.isIdle)

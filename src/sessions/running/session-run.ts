@@ -45,6 +45,7 @@ export class SessionRun implements SessionClient, WorkHooks {
    * - `sent`: the service may have accepted the interrupt
    */
   interrupt: 'unwanted' | 'wanted' | 'posting' | 'sent' = 'unwanted'
+  hasStoppedFollowing = false
   /** `undefined` until the run has sent its task and follows the session. */
   follower: Follower | undefined
 
@@ -70,6 +71,11 @@ export class SessionRun implements SessionClient, WorkHooks {
 
   get isOverLimit(): boolean {
     return this.interrupt !== 'unwanted'
+  }
+
+  /** The run starts no command and posts no reply any more. */
+  get isEnding(): boolean {
+    return this.isOverLimit || this.hasStoppedFollowing
   }
 
   createResumeCommand(): string[] {
