@@ -1,6 +1,6 @@
 import { Option } from 'commander'
 import { createEventStreamRequest } from '../../sessions/following/event-stream.ts'
-import { openFollower } from '../../sessions/following/follower.ts'
+import { Follower } from '../../sessions/following/follower.ts'
 import { createEventPrinter, followAndPrint } from '../../sessions/following/transcript.ts'
 import { createSessionClient, createSessionFlags, type SessionOptions } from '../../sessions/session.ts'
 import { describeFollowCommand, formatSessionCommand } from '../../sessions/session-command.ts'
@@ -39,10 +39,10 @@ export default {
     const session = parts.params.session
     const { markdown } = settings.values
     const printer = createEventPrinter(context, { isStdoutReserved: ids, markdown })
-    const following = { onEarlierEvents: hasHistory ? printer.print : undefined, followsForever }
-    const follower = await openFollower({ context, caller, parts }, following)
+    const follower = new Follower({ context, caller, parts }, followsForever)
+    const { state } = follower
+    await follower.open(hasHistory ? { onEarlierEvents: (items) => printer.print(items, state) } : {})
     try {
-      const { state } = follower
       const onInterrupt = () =>
         followsForever && state.stop
           ? `the session is idle; to follow it again: ${formatSessionCommand(context, 'follow', session)}`

@@ -15,7 +15,6 @@ import { readSessionResource } from '../read-session.ts'
 import { createFollowDeadlineError, ReconnectPolicy, requireTimeLeft } from '../reconnect-policy.ts'
 import type { SessionClient } from '../session.ts'
 import { createResumeCommand } from '../session-command.ts'
-import type { SessionState } from '../session-state.ts'
 import { type EventStream, openEventStream } from './event-stream.ts'
 import {
   computeFirstFollowState,
@@ -28,9 +27,7 @@ import { SeenEvents } from './seen-events.ts'
 import { describeWaitingToolUses } from './stop-text.ts'
 
 export interface FollowOptions {
-  onEarlierEvents?: ((items: readonly EventItem[], state: SessionState) => Promise<void>) | undefined
-  /** Continue after the session stops, until it is terminated or deleted. */
-  followsForever?: boolean
+  onEarlierEvents?: ((items: readonly EventItem[]) => Promise<void>) | undefined
   needsEvents?: boolean
   earlierTaskIds?: ReadonlySet<string> | undefined
 }
@@ -44,24 +41,6 @@ const maxFinalListsMs = 30_000
 
 /** If the follower would have to read more events backwards, it reads the whole list instead. */
 const maxBackwardEvents = 10_000
-
-/**
- * Reads the list and opens the stream. The stream delivers all later events, so parley opens the follower
- * before it sends events. Throws a `CliError`, of kind `stopped` after the deadline.
- */
-export async function openFollower(access: SessionClient, options: FollowOptions = {}): Promise<Follower> {
-  const follower = new Follower(access, options.followsForever)
-  try {
-    await follower.open(options)
-    return follower
-  } catch (error) {
-    follower.close()
-    if (!(error instanceof CliError) || error.kind === 'file') throw convertDeadlineFailure(error)
-    requireTimeLeft(access.parts.deadline)
-    // parley made no further attempt, because that attempt would have been past the deadline.
-    throw error.details.deadline ? createFollowDeadlineError(error.message) : error
-  }
-}
 
 /** Reads the list and the stream of a session, and emits each new event once. */
 export class Follower {
@@ -91,6 +70,7 @@ export class Follower {
   /** New events that `state` already includes and that `readNewEvents` emits next. */
   readonly #notEmitted: EventItem[] = []
 
+  /** With `followsForever`, continues after the session stops, until it is terminated or deleted. */
   constructor(access: SessionClient, followsForever = false) {
     const { context } = access
     this.#access = access
@@ -110,7 +90,23 @@ export class Follower {
     return this.#seen.isWorkPending
   }
 
-  async open({ onEarlierEvents, needsEvents = false, earlierTaskIds }: FollowOptions): Promise<void> {
+  /**
+   * Reads the list and opens the stream. The stream delivers all later events, so parley opens the follower
+   * before it sends events. Throws a `CliError`, of kind `stopped` after the deadline.
+   */
+  async open(options: FollowOptions = {}): Promise<void> {
+    try {
+      await this.#open(options)
+    } catch (error) {
+      this.close()
+      if (!(error instanceof CliError) || error.kind === 'file') throw convertDeadlineFailure(error)
+      requireTimeLeft(this.#access.parts.deadline)
+      // parley made no further attempt, because that attempt would have been past the deadline.
+      throw error.details.deadline ? createFollowDeadlineError(error.message) : error
+    }
+  }
+
+  async #open({ onEarlierEvents, needsEvents = false, earlierTaskIds }: FollowOptions): Promise<void> {
     const { caller, parts, context } = this.#access
     if (earlierTaskIds) this.task.setEarlierTaskIds(earlierTaskIds)
     for (const wait of laggingListDelaysMs) {
@@ -120,7 +116,7 @@ export class Follower {
         // The list has a second page, so it is long. A smaller young generation of V8 then saves memory.
         if (!this.state.isEmpty && items.length > 0) context.host.limitYoungGeneration?.(context.cleanups)
         this.#seen.addEarlier(items)
-        await onEarlierEvents?.(items, this.state)
+        await onEarlierEvents?.(items)
       }
       if (!needsEvents || !this.state.isEmpty) break
       if (wait === 0)

@@ -8,10 +8,16 @@ import {
   stopsSession,
 } from '../../wire/sessions/session-event.ts'
 import type { FollowedTask } from '../following/followed-task.ts'
-import type { Policy } from '../policy/policy.ts'
+import type { Follower } from '../following/follower.ts'
 import { parseToolUse } from '../policy/tool-use.ts'
-import type { SessionState } from '../session-state.ts'
-import { describeJudgement, type Judgement, judgeToolUse } from './judgement.ts'
+import {
+  describeJudgement,
+  describeToolUse,
+  type Judgement,
+  judgeToolUse,
+  toAuditFields,
+} from './judgement.ts'
+import type { SessionRun } from './session-run.ts'
 
 /**
  * Collects the denials since the task: tool uses that this run, an earlier run or another client denied, and
@@ -19,7 +25,8 @@ import { describeJudgement, type Judgement, judgeToolUse } from './judgement.ts'
  * does a later run that continues the same task.
  */
 export class DenialCollector {
-  readonly #deniedByEarlierRuns: ReadonlyMap<string, string>
+  readonly #run: SessionRun
+  readonly #follower: Pick<Follower, 'state' | 'task'>
   readonly #unapproved = new Map<string, string>()
   readonly #notRun = new Map<string, Judgement>()
   /**
@@ -29,17 +36,19 @@ export class DenialCollector {
   #ran: Judgement[] = []
   /** Last stop event, needed again if a later list adds tool uses before it that the stream omitted. */
   #lastStop: SessionEvent | undefined
-  readonly #policy: Policy
 
-  constructor(policy: Policy, earlier: ReadonlyMap<string, string>) {
-    this.#policy = policy
-    this.#deniedByEarlierRuns = earlier
+  constructor(run: SessionRun, follower: Pick<Follower, 'state' | 'task'>) {
+    this.#run = run
+    this.#follower = follower
+    run.context.reportData.figures.warnings.deniedButRan = () => this.#unapproved.size
   }
 
-  async add(items: readonly EventItem[], state: SessionState): Promise<void> {
+  async add(items: readonly EventItem[]): Promise<void> {
+    const { audit, plan } = this.#run
+    const { state } = this.#follower
     for (const { event, text } of items) {
       const { id = '', type } = event
-      if (this.#deniedByEarlierRuns.has(id)) continue
+      if (audit.denied.has(id)) continue
       if (stopsSession(event)) {
         // A list may add an older idle event late. Only the last idle event shows which tool uses ran.
         if (event.id !== undefined && id !== state.lastStop?.id) continue
@@ -47,7 +56,7 @@ export class DenialCollector {
         this.#addRunBefore(event)
       } else if (/^agent\.(mcp_)?tool_use$/.test(type)) {
         const use = parseToolUse(text)
-        const judgement = use.permission !== 'deny' ? await judgeToolUse(use, this.#policy) : undefined
+        const judgement = use.permission !== 'deny' ? await judgeToolUse(use, plan.policy) : undefined
         if (judgement?.decision === 'deny') this.#notRun.set(id, judgement)
         // The stream may have omitted the tool use. If the list already shows its result, it has run.
         if (state.getAnswer(id)) this.#addRun(id)
@@ -76,37 +85,35 @@ export class DenialCollector {
   }
 
   /**
-   * Returns the tool uses since the task that ran without a reply although the policy denies them, each only
-   * once. The stream may omit a reply, so only the list after an idle event (`isListed`) proves that no
-   * client replied.
+   * Warns about the tool uses since the task that ran without a reply although the policy denies them. The
+   * stream may omit a reply, so only the list after an idle event (`isListed`) proves that no client replied.
    */
-  drainUnapproved(state: SessionState, task: FollowedTask, isListed: boolean): Judgement[] {
+  reportUnapproved(isListed: boolean): void {
+    const { audit, context } = this.#run
+    const { state, task } = this.#follower
     if (isListed && this.#lastStop) this.#addRunBefore(this.#lastStop)
     this.#ran = this.#ran.filter(({ use }) => !state.getAnswer(use.id)?.isReply)
-    if (this.#ran.length === 0) return []
+    if (this.#ran.length === 0) return
     // A tool use of a child thread may still wait for its result in an idle session, so it is not reported
     // yet.
     const pending = new Set(state.pendingInThreads)
     const isKnown = ({ use }: Judgement) => !pending.has(use.id) && (isListed || use.permission === 'allow')
-    if (!this.#ran.some(isKnown)) return []
+    if (!this.#ran.some(isKnown)) return
     const uses = readToolUseIds(task)
     const unapproved = this.#ran.filter((judgement) => isKnown(judgement) && uses.has(judgement.use.id))
     this.#ran = this.#ran.filter((judgement) => !isKnown(judgement))
-    for (const judgement of unapproved) this.#unapproved.set(judgement.use.id, describeJudgement(judgement))
-    return unapproved
+    for (const judgement of unapproved) {
+      const { use } = judgement
+      this.#unapproved.set(use.id, describeJudgement(judgement))
+      audit.add({ event: 'not-asked', ...toAuditFields(judgement) })
+      context.messages.warn(`the service ran a tool use that the policy denies: ${describeToolUse(use)}`)
+    }
   }
 
-  get unapprovedCount(): number {
-    return this.#unapproved.size
-  }
-
-  createFailure(
-    session: string,
-    task: FollowedTask,
-    ownJudgements: readonly Judgement[],
-  ): CliError | undefined {
+  createFailure(ownJudgements: readonly Judgement[]): CliError | undefined {
+    const { task } = this.#follower
     const uses = readToolUseIds(task)
-    const denied = this.#readDeniedByOthers(task)
+    const denied = this.#readDeniedByOthers()
     for (const judgement of ownJudgements) {
       const { use, decision } = judgement
       if (decision === 'deny' && (uses.has(use.id) || task.hasOwnTask))
@@ -119,17 +126,17 @@ export class DenialCollector {
       ...(denied.size > 0 ? [`${count(denied)} denied`] : []),
       ...(unapproved.size > 0 ? [`${count(unapproved)} that ran against the policy`] : []),
     ]
-    return new CliError('denied', `${session} finished with ${what.join(', and with ')}`, {
+    return new CliError('denied', `${this.#run.session} finished with ${what.join(', and with ')}`, {
       sent: 'yes',
       problems: [...denied.values(), ...unapproved.values()],
     })
   }
 
-  #readDeniedByOthers(task: FollowedTask): Map<string, string> {
+  #readDeniedByOthers(): Map<string, string> {
     const denied = new Map<string, string>()
-    for (const event of task.readEvents()) {
+    for (const event of this.#follower.task.readEvents()) {
       const { id, type, tool_use_id: use, result } = event
-      const earlier = isToolUse(event) && id !== undefined ? this.#deniedByEarlierRuns.get(id) : undefined
+      const earlier = isToolUse(event) && id !== undefined ? this.#run.audit.denied.get(id) : undefined
       if (id !== undefined && earlier !== undefined) denied.set(id, earlier)
       if (type !== 'user.tool_confirmation' || typeof use !== 'string') continue
       if (result !== 'deny') denied.delete(use)

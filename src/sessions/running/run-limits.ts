@@ -12,7 +12,7 @@ import { formatBudgetCommand } from '../session-command.ts'
 import { describeUsage } from '../usage-text.ts'
 import { pollEventList, postEventsOnce } from './posting.ts'
 import type { SessionRun } from './session-run.ts'
-import type { UsageMeter } from './usage-meter.ts'
+import { UsageMeter } from './usage-meter.ts'
 
 /**
  * Interval at which a run with a limit queries the session's usage, because some services send no usage
@@ -44,10 +44,10 @@ export class LimitEnforcer {
   #failure: unknown
   #isUnconfirmed = false
 
-  constructor(run: SessionRun, follower: Follower, meter: UsageMeter) {
+  constructor(run: SessionRun, follower: Follower) {
     this.#run = run
     this.#follower = follower
-    this.#meter = meter
+    this.#meter = new UsageMeter(run.plan.limits)
   }
 
   /** Starts to count the usage. Called before the run sends its task or follows the session. */
@@ -66,8 +66,12 @@ export class LimitEnforcer {
     if (this.#meter.hasLimits) this.#scheduleQuery()
   }
 
-  add(items: readonly EventItem[]): void {
+  addEarlier(items: readonly EventItem[]): void {
     for (const { event } of items) this.#meter.add(event)
+  }
+
+  add(items: readonly EventItem[]): void {
+    this.addEarlier(items)
     this.#interruptAtLimit()
   }
 

@@ -7,7 +7,7 @@ import { endpoints } from '../../wire/endpoints.ts'
 import type { EventItem } from '../../wire/sessions/events-page.ts'
 import { hasRedactedContent } from '../../wire/sessions/session-event.ts'
 import { canPrompt } from '../confirming/confirmation-prompt.ts'
-import { type Follower, openFollower } from '../following/follower.ts'
+import { Follower } from '../following/follower.ts'
 import { SessionIncidents } from '../following/incidents.ts'
 import {
   createEventPrinter,
@@ -16,17 +16,14 @@ import {
   missingAnswerText,
 } from '../following/transcript.ts'
 import { openFollowerBeforeSending } from '../sending/delivery.ts'
-import type { SessionState } from '../session-state.ts'
 import { Audit } from './audit.ts'
 import { DenialCollector } from './denials.ts'
-import { describeToolUse, toAuditFields } from './judgement.ts'
 import type { RunPlan } from './plan.ts'
 import { ToolUseResponder } from './responder.ts'
 import { LimitEnforcer } from './run-limits.ts'
 import { findEarlierTaskIds, sendTask } from './sent-task.ts'
 import { describeOtherClientTask, SessionRun } from './session-run.ts'
 import { addKnownEvent, createKnownEvents } from './task.ts'
-import { UsageMeter } from './usage-meter.ts'
 import { checkAnswer, isAnswerPrintedAlone, printOrSaveAnswer, saveWantedAnswer } from './wanted-answer.ts'
 
 /**
@@ -54,23 +51,23 @@ async function execute(run: SessionRun): Promise<CommandResult> {
   if (!task) run.taskState = 'continued'
   // Without a task and --after, a run follows the session's last task, even if another client sent it.
   const earlierTaskIds = plan.task || plan.after !== undefined ? foundIds : undefined
-  const meter = new UsageMeter(plan.limits)
-  const denials = new DenialCollector(plan.policy, audit.denied)
-  context.reportData.figures.warnings.deniedButRan = () => denials.unapprovedCount
+  const follower = new Follower(run)
+  const limits = new LimitEnforcer(run, follower)
+  const denials = new DenialCollector(run, follower)
   const incidents = new SessionIncidents(context)
   const known = createKnownEvents(task?.events ?? [])
   let endsWithTask = false
   const { ids, isStdoutReserved, markdown } = plan.wanted
   const printer = createEventPrinter(context, { isStdoutReserved: ids || isStdoutReserved, markdown })
   let isAfterTask = false
-  const onEarlierEvents = async (items: readonly EventItem[], state: SessionState) => {
+  const onEarlierEvents = async (items: readonly EventItem[]) => {
+    limits.addEarlier(items)
     for (const { event } of items) {
-      meter.add(event)
       const isOfTask = addKnownEvent(known, event)
       if (event.type === 'user.message') endsWithTask = isOfTask
     }
     if (task) return
-    await denials.add(items, state)
+    await denials.add(items)
     incidents.addEarlier(items, earlierTaskIds)
     // The output of the earlier run that sent the task may be lost or cut, so this run prints the events again.
     const later = items.filter(({ event: { id = '' } }) => {
@@ -78,12 +75,10 @@ async function execute(run: SessionRun): Promise<CommandResult> {
       isAfterTask ||= isTask
       return isAfterTask && !isTask
     })
-    await printer.print(later, state)
+    await printer.print(later, follower.state)
   }
-  const follower = task
-    ? await openFollowerBeforeSending(run, { onEarlierEvents })
-    : await openFollower(run, { onEarlierEvents, needsEvents: true, earlierTaskIds })
-  const limits = new LimitEnforcer(run, follower, meter)
+  if (task) await openFollowerBeforeSending(follower, { onEarlierEvents })
+  else await follower.open({ onEarlierEvents, needsEvents: true, earlierTaskIds })
   const responder = new ToolUseResponder(run, follower)
   try {
     await limits.begin(task !== undefined)
@@ -171,7 +166,7 @@ async function follow(run: SessionRun, work: FollowedWork): Promise<CliError | u
       return undefined
     })
     if (failure) return addSavedPartToFailure(failure, save())
-    return denials.createFailure(run.session, task, responder.judgements) ?? createToolErrorFailure(run)
+    return denials.createFailure(responder.judgements) ?? createToolErrorFailure(run)
   } finally {
     const used = limits.describeUsage()
     if (context.host.stderr.isTerminal && used !== '') context.messages.printFooter(used)
@@ -191,15 +186,8 @@ function createToolErrorFailure({ audit, session, plan }: SessionRun): CliError 
  * agent. Throws a `CliError` if the agent did not finish for another reason.
  */
 async function followUntilIdle(run: SessionRun, work: FollowedWork): Promise<CliError | undefined> {
-  const { context, audit, session } = run
+  const { context, session } = run
   const { follower, responder, denials, limits, incidents, printer } = work
-  const reportUnapproved = (isListed: boolean) => {
-    for (const judgement of denials.drainUnapproved(follower.state, follower.task, isListed)) {
-      audit.add({ event: 'not-asked', ...toAuditFields(judgement) })
-      const what = describeToolUse(judgement.use)
-      context.messages.warn(`the service ran a tool use that the policy denies: ${what}`)
-    }
-  }
   let failure: unknown
   do {
     try {
@@ -210,8 +198,8 @@ async function followUntilIdle(run: SessionRun, work: FollowedWork): Promise<Cli
         incidents,
         async onBatch(items) {
           limits.add(items)
-          await denials.add(items, follower.state)
-          reportUnapproved(false)
+          await denials.add(items)
+          denials.reportUnapproved(false)
           responder.update()
         },
       })
@@ -225,7 +213,7 @@ async function followUntilIdle(run: SessionRun, work: FollowedWork): Promise<Cli
       // This failure replaces the first one, because only this one names the time limit after an interrupt.
       failure = error
     }
-    reportUnapproved(follower.state.stop !== undefined)
+    denials.reportUnapproved(follower.state.stop !== undefined)
   } while (failure === undefined && !follower.state.stop)
   failure = await limits.end(failure)
   if (failure !== undefined) throw failure

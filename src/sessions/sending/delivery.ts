@@ -22,7 +22,8 @@ export async function deliverEvents(
   const { context, caller, parts } = access
   if (await caller.preview(endpoints.sendEvents, { ...parts, body })) return
   const session = parts.params.session
-  const follower = follow ? await openFollowerBeforeSending(access) : undefined
+  const follower = follow ? await createFollower(access) : undefined
+  if (follower) await openFollowerBeforeSending(follower)
   let isAccepted = false
   let listed: SessionEvent[] = []
   const command = `${formatSessionCommand(context, 'follow', session)} --history`
@@ -67,15 +68,16 @@ export async function deliverEvents(
 
 const loadTranscript = () => import('../following/transcript.ts')
 
+/** Loads all modules for following, because a missing module must fail before parley sends anything. */
+async function createFollower(access: SessionClient): Promise<Follower> {
+  const [{ Follower }] = await Promise.all([import('../following/follower.ts'), loadTranscript()])
+  return new Follower(access)
+}
+
 /** Opens a follower before parley sends anything, so that a failure can report that nothing was sent. */
-export async function openFollowerBeforeSending(
-  access: SessionClient,
-  options?: FollowOptions,
-): Promise<Follower> {
-  // Loads all modules for following now, because a missing module must fail before parley sends anything.
-  const [{ openFollower }] = await Promise.all([import('../following/follower.ts'), loadTranscript()])
+export async function openFollowerBeforeSending(follower: Follower, options?: FollowOptions): Promise<void> {
   try {
-    return await openFollower(access, options)
+    await follower.open(options)
   } catch (error) {
     if (!(error instanceof CliError)) throw error
     const { status, consequence, delivery, deadline } = error.details

@@ -3,7 +3,7 @@ import type { Context } from '../../../src/context.ts'
 import { Deadline } from '../../../src/deadline.ts'
 import type { CliError } from '../../../src/errors.ts'
 import type { ServiceCaller } from '../../../src/http/call.ts'
-import { openFollower } from '../../../src/sessions/following/follower.ts'
+import { Follower } from '../../../src/sessions/following/follower.ts'
 import { createClock } from '../../harness/clock.ts'
 import {
   bash,
@@ -52,7 +52,11 @@ function createSession(history: Event[], script: SessionScript = {}) {
     deadline: new Deadline(service.timers),
   }
   return Object.assign(service, {
-    open: () => openFollower({ context, caller, parts }),
+    async open() {
+      const follower = new Follower({ context, caller, parts })
+      await follower.open()
+      return follower
+    },
     countLists: () => service.requests.filter(({ kind }) => kind === 'list').length,
   })
 }

@@ -1,10 +1,16 @@
 import { expect, test } from 'vitest'
 import { FollowedTask } from '../../../src/sessions/following/followed-task.ts'
 import { DenialCollector } from '../../../src/sessions/running/denials.ts'
+import type { SessionRun } from '../../../src/sessions/running/session-run.ts'
 import { SessionState } from '../../../src/sessions/session-state.ts'
 import type { EventItem } from '../../../src/wire/sessions/events-page.ts'
 
-const policy = { rules: [], fallback: { decision: 'deny' } } as const
+const reported: string[] = []
+const run = {
+  plan: { policy: { rules: [], fallback: { decision: 'deny' } } },
+  audit: { denied: new Map(), add: ({ toolUse }: { toolUse: string }) => reported.push(toolUse) },
+  context: { reportData: { figures: { warnings: {} } }, messages: { warn() {} } },
+} as unknown as SessionRun
 const createItem = (event: { type: string } & Record<string, unknown>) => ({
   event,
   text: JSON.stringify(event),
@@ -21,7 +27,7 @@ const createIdle = (ids: string[]) =>
 function createFinder() {
   const state = new SessionState()
   const task = new FollowedTask()
-  const denials = new DenialCollector(policy, new Map())
+  const denials = new DenialCollector(run, { state, task })
   return async (items: readonly EventItem[], isListed: boolean) => {
     for (const { event, text } of items) {
       state.add(event, text)
@@ -35,8 +41,10 @@ function createFinder() {
         index: -1,
       })
     }
-    await denials.add(items, state)
-    return denials.drainUnapproved(state, task, isListed).map(({ use }) => use.id)
+    await denials.add(items)
+    reported.length = 0
+    denials.reportUnapproved(isListed)
+    return [...reported]
   }
 }
 
