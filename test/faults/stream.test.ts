@@ -82,7 +82,7 @@ testNetworkFaults('E: parley reads text streams', [
   {
     ...unfinishedStream,
     name: 'E10: parley exits with 8 and does not quote the data if the data of an event is not JSON',
-    script: respondWith(`${started}data: {"type": canary-token-5f3a9c\n\n`),
+    script: respondAndClose(`${started}data: {"type": canary-token-5f3a9c\n\n`),
     err: ['an event of the stream is not JSON', /^(?!.*5f3a)/s],
   },
   {

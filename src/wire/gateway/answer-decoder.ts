@@ -1,15 +1,11 @@
+import { CliError } from '../../errors.ts'
 import { type BodyCollector, createBodyCollector } from '../exchange.ts'
 import { tryParseJson } from '../json/parse.ts'
 import { createJsonArraySplitter, createJsonSequenceSplitter, type JsonSplitter } from '../json/splitter.ts'
 import { createResponseError } from '../problem/problem.ts'
 import { parseReceived, parseReceivedBody, readErrorEvent } from '../received-json.ts'
 import { createSseDecoder, isKeepAlive, isStreamEnd, type SseEvent } from '../sse.ts'
-import {
-  type AnswerProgress,
-  AnswerReader,
-  createSecondAnswerError,
-  unwrapAnswerEvent,
-} from './answer-reader.ts'
+import { type AnswerProgress, AnswerReader, unwrapAnswerEvent } from './answer-reader.ts'
 import type { ImageFinder } from './found-images.ts'
 
 /**
@@ -23,14 +19,14 @@ export function createAnswerDecoder(contentType: string, sink: AnswerSink, isStr
   const text = new BodyTextDecoder()
   let start = ''
   let unread: BodyCollector | undefined = createBodyCollector()
+  const reading: BodyReading = { reader, contentType, text, sink, whole: isStreamed ? undefined : unread }
   let decoder: BodyDecoder | undefined
 
   function open(): BodyDecoder {
     const bytes = unread?.bytes() ?? new Uint8Array()
-    const whole = isStreamed ? undefined : unread
     // `--raw` prints the bytes of a stream at once, so they need not be saved after a failure.
     if (isStreamed && sink.raw) unread = undefined
-    decoder = chooseDecoder(start, { reader, contentType, text, sink, whole })
+    decoder = chooseDecoder(start, reading)
     take(decoder, bytes)
     return decoder
   }
@@ -52,10 +48,12 @@ export function createAnswerDecoder(contentType: string, sink: AnswerSink, isStr
     unread: () => (isUnread() && unread?.bytes()) || new Uint8Array(),
     /**
      * Returns the reader's progress, except that the answer is not `settled` inside an incomplete JSON value,
-     * because the rest of the value may still arrive.
+     * because the rest of the value may still arrive. After an unreadable event the answer is `settled`, because it
+     * has failed, and its rest may never arrive.
      */
     progress(): AnswerProgress {
       const progress = reader.progress()
+      if (reading.failure && progress !== 'ended') return 'settled'
       return progress === 'settled' && !decoder?.mayEndHere() ? 'finished' : progress
     },
     isInsideValue: () => !decoder?.mayEndHere(),
@@ -79,10 +77,16 @@ export function createAnswerDecoder(contentType: string, sink: AnswerSink, isStr
         if (start.length > maxFieldNameLength || !/^(?:\xef\xbb?|[a-z]*)$/.test(start)) open()
       } else take(decoder, bytes)
     },
-    /** Throws a `CliError` if the answer is incomplete, or if another answer follows its text. */
+    /** Throws a `CliError` if the answer is incomplete or partly unreadable, or if another answer follows. */
     end(): void {
-      ;(decoder ?? open()).end()
-      if (reader.hasSecondAnswer) throw createSecondAnswerError()
+      try {
+        ;(decoder ?? open()).end()
+      } catch (failure) {
+        throw reading.failure ?? failure
+      }
+      if (reading.failure) throw reading.failure
+      if (reader.hasSecondAnswer)
+        throw createResponseError('the service sent a second answer after the first')
     },
   }
 }
@@ -155,6 +159,8 @@ interface BodyReading {
   sink: AnswerSink
   /** The received bytes, or `undefined` if a stream was requested. */
   whole: BodyCollector | undefined
+  /** First failure to read an event of a stream. It is thrown at the end. */
+  failure?: unknown
 }
 
 interface BodyDecoder {
@@ -187,18 +193,16 @@ function createEventsDecoder(reading: BodyReading): BodyDecoder {
       if (!isEnded(reader)) {
         const { events, partial } = decoder.end()
         readAll(events)
-        if (partial) throwForIncompleteEvent(reading, partial)
+        if (partial) {
+          // The received part of the event may contain text or an image that the user paid for.
+          if (sink.images || tryParseJson(partial.data) !== undefined) readAll([partial])
+          unwrapAnswerEvent(readErrorEvent(partial.data), partial.event)
+          throw incompleteStreamError()
+        }
       }
       if (reader.progress() === 'open') throw incompleteStreamError()
     },
   }
-}
-
-function throwForIncompleteEvent(reading: BodyReading, { event, data }: SseEvent): never {
-  // The received part of the event may contain an image that the user paid for, so parley searches it.
-  if (reading.sink.images) addValue(reading, () => parseReceived(data, 'an event of the stream'), event)
-  unwrapAnswerEvent(readErrorEvent(data), event)
-  throw incompleteStreamError()
 }
 
 function readPieces(
@@ -241,24 +245,32 @@ function hasContent(pieces: SseEvent[]): boolean {
 
 /**
  * Adds a value to the reader and the image finder. `event` is absent for a whole body. Returns the text of
- * the value, or `undefined` if the value is unreadable and the image finder has stored the failure.
+ * the value, or `undefined` if the value is unreadable and the failure is stored.
  */
-function addValue(
-  { reader, sink: { images } }: BodyReading,
-  parse: () => unknown,
-  event?: string,
-): string | undefined {
+function addValue(reading: BodyReading, parse: () => unknown, event?: string): string | undefined {
+  const {
+    reader,
+    sink: { images },
+  } = reading
   let value: unknown
   try {
     value = parse()
     images?.find(value)
     return event === undefined ? reader.addBody(value) : reader.addEvent(value, event)
   } catch (failure) {
-    if (!images) throw failure
-    images.recordFailure(failure, value, event)
+    if (images) images.recordFailure(failure, value, event)
+    else if (event === undefined || !canReadOnAfter(failure, reader)) throw failure
+    else reading.failure ??= failure
     return undefined
   }
 }
+
+/**
+ * Returns whether parley reads the rest of a stream after an unreadable event. The rest of a paid answer may have
+ * more text. A stream without any text may have no end, and an error event ends the answer.
+ */
+const canReadOnAfter = (failure: unknown, { hasText }: AnswerReader): boolean =>
+  failure instanceof CliError && failure.details.errorIn === undefined && hasText
 
 /**
  * Decodes an array of chunks, one value, or several consecutive values (src/wire/README.md: recorded, 3).

@@ -81,7 +81,7 @@ export class AnswerReader {
       return this.#addPiece(piece)
     }
     if (isMessageAnswer(value)) {
-      if (this.#isFinished) throw createSecondAnswerError()
+      this.hasSecondAnswer ||= this.#isFinished
       const piece = readMessageAnswer(value)
       this.#isFinished = Boolean(piece.summary.stopReason)
       return this.#addPiece(piece)
@@ -96,6 +96,7 @@ export class AnswerReader {
 
   #addNative(value: unknown): string {
     const piece = readNativePiece(value)
+    if (this.#beginsSecondAnswer(piece)) this.otherContent.add('content after its end')
     if (Object.values(piece.isUnfinished).includes(false)) this.#finishReasonCount++
     const isUnfinished = Object.values(Object.assign(this.#isUnfinished, piece.isUnfinished))
     if (isUnfinished.length > 0) this.#isFinished = !isUnfinished.includes(true)
@@ -103,6 +104,14 @@ export class AnswerReader {
     const hasFile = piece.otherContent.includes('a picture') || piece.otherContent.includes('a file')
     if (piece.text === '' && hasFile) this.contentCount++
     return this.#addPiece(piece)
+  }
+
+  /** A service that runs a tool may also send text with another id after a finish reason. */
+  #beginsSecondAnswer({ text, summary: { id } }: AnswerPiece): boolean {
+    const isOther = id !== undefined && id !== (this.summary.id ?? id)
+    return (
+      this.#isFinished && this.hasText && text !== '' && isOther && !this.otherContent.has('a function call')
+    )
   }
 
   #addPiece({ text, summary, otherContent }: AnswerPiece): string {
@@ -119,9 +128,6 @@ export class AnswerReader {
     return text
   }
 }
-
-export const createSecondAnswerError = () =>
-  createResponseError('the service sent a second answer after the first')
 
 const withType = (value: unknown, event: string): unknown =>
   isObject(value) && typeof value.type !== 'string' && isMessageEvent({ type: event })

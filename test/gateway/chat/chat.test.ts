@@ -460,7 +460,7 @@ describe('chat refuses a JSON body that does not have one complete answer', () =
     const TMPDIR = temporaryFolder()
     const { code, out, err } = await run(['chat', 'x'], { exchange, env: { TMPDIR } })
     const [name = ''] = readdirSync(TMPDIR)
-    expect([code, out, readText(TMPDIR, name)]).toEqual([8, '', 'one'])
+    expect([code, out, readText(TMPDIR, name)]).toEqual([8, '', 'onetwo'])
     expect(err).toContain(
       `the service sent a second answer after the first; the received data is saved as ${join(TMPDIR, name)}\n`,
     )

@@ -86,6 +86,34 @@ const events: [type: string, body: string, reading: Reading][] = [
   [sse, data('words'), { raw: 'words\n', failure: 'an event of the stream is not JSON' }],
   [
     sse,
+    data(chunk('a'), 'words', lastChunk),
+    { text: 'ab', raw: lines(chunk('a'), 'words', lastChunk), failure: 'an event of the stream is not JSON' },
+  ],
+  [
+    sse,
+    data(chunk('a'), '{"candidates":5}', 'words', chunk('b')),
+    {
+      text: 'ab',
+      raw: lines(chunk('a'), '{"candidates":5}', 'words', chunk('b')),
+      failure: 'the answer has another shape than documented: candidates: must be a list',
+    },
+  ],
+  [
+    sse,
+    data(chunk('a'), 'words', '{"error":{"message":"no"}}', chunk('b')),
+    {
+      text: 'a',
+      raw: lines(chunk('a'), 'words', '{"error":{"message":"no"}}'),
+      failure: 'the stream ended with an error',
+    },
+  ],
+  [
+    sse,
+    `${data(chunk('a'))}data: ${lastChunk}\n`,
+    { text: 'ab', raw: lines(chunk('a'), lastChunk), failure: tooEarly },
+  ],
+  [
+    sse,
     'data: {"content":\ndata: "a"}\n\ndata: [DONE]\n\n',
     { text: 'a', raw: '{"content":"a"}\n', progress: 'ended' },
   ],
@@ -97,7 +125,7 @@ const events: [type: string, body: string, reading: Reading][] = [
   [
     sse,
     `event: error\ndata: {"error":{"message":"no"}}`,
-    { raw: '', failure: 'the stream ended with an error' },
+    { raw: lines('{"error":{"message":"no"}}'), failure: 'the stream ended with an error' },
   ],
   [
     sse,
@@ -156,7 +184,7 @@ const arrays: [type: string, body: string, reading: Reading][] = [
   [json, `[${chunk('a')},"[DONE]",5]`, { text: 'a', progress: 'ended' }],
   [json, `[${chunk('a')},{"type":"message_stop"},{`, { text: 'a', progress: 'ended' }],
   [json, `[${chunk('a')},words`, { text: 'a', failure: tooEarly }],
-  [json, `[${chunk('a')},words,`, { text: 'a', failure: 'a chunk of the stream is not JSON' }],
+  [json, `[${chunk('a')},words,${lastChunk}]`, { text: 'ab', failure: 'a chunk of the stream is not JSON' }],
   [`${json}; charset=latin1`, '[{"content":"\xc3\xa9"}]', { text: 'é', progress: 'ended' }],
 ]
 

@@ -10,6 +10,7 @@ type Step = [value: unknown, text: string, progress: AnswerProgress, event?: str
 
 const candidate = (text: string, more: object = {}) => ({ content: { parts: [{ text }] }, ...more })
 const native = (...candidates: object[]) => ({ candidates })
+const withId = (responseId: string, ...candidates: object[]) => ({ responseId, candidates })
 const stop = { finishReason: 'STOP' }
 const usage = {
   input_tokens: 1,
@@ -247,6 +248,20 @@ describe('content of an answer other than text', () => {
     [['words', native(candidate('a'))], ['something else']],
     [[native(stop)], []],
     [[{ content: [] }, { type: 'ping' }, delta('')], []],
+    [[withId('a', candidate('a', stop)), withId('b', candidate('b', stop))], ['content after its end']],
+    [[withId('a', candidate('a')), withId('b', candidate('b', stop))], []],
+    [[withId('a', candidate('a', stop)), withId('a', candidate('b', stop))], []],
+    [[withId('a', candidate('a', stop)), native(candidate('b', stop))], []],
+    [[native(candidate('a', stop)), withId('b', candidate('b', stop))], []],
+    [[withId('a', candidate('', stop)), withId('b', candidate('b', stop))], []],
+    [[withId('a', candidate('a', stop)), withId('b', candidate('', stop))], []],
+    [
+      [
+        withId('a', { content: { parts: [{ text: 'a' }, { functionCall: {} }] }, ...stop }),
+        withId('b', candidate('b', stop)),
+      ],
+      ['a function call'],
+    ],
     [
       [{ content: [{ type: 'x', output: 'a' }] }, native({ content: { parts: [{ output: 'a' }] } })],
       ['something else'],
