@@ -8,7 +8,6 @@ import {
   stopsSession,
 } from '../../wire/sessions/session-event.ts'
 import type { FollowedTask } from '../following/followed-task.ts'
-import type { Follower } from '../following/follower.ts'
 import { parseToolUse } from '../policy/tool-use.ts'
 import {
   describeJudgement,
@@ -26,7 +25,6 @@ import type { SessionRun } from './session-run.ts'
  */
 export class DenialCollector {
   readonly #run: SessionRun
-  readonly #follower: Pick<Follower, 'state' | 'task'>
   readonly #unapproved = new Map<string, string>()
   readonly #notRun = new Map<string, Judgement>()
   /**
@@ -37,15 +35,14 @@ export class DenialCollector {
   /** Last stop event, needed again if a later list adds tool uses before it that the stream omitted. */
   #lastStop: SessionEvent | undefined
 
-  constructor(run: SessionRun, follower: Pick<Follower, 'state' | 'task'>) {
+  constructor(run: SessionRun) {
     this.#run = run
-    this.#follower = follower
     run.context.reportData.figures.warnings.deniedButRan = () => this.#unapproved.size
   }
 
   async add(items: readonly EventItem[]): Promise<void> {
     const { audit, plan } = this.#run
-    const { state } = this.#follower
+    const { state } = this.#run.follower
     for (const { event, text } of items) {
       const { id = '', type } = event
       if (audit.denied.has(id)) continue
@@ -90,7 +87,7 @@ export class DenialCollector {
    */
   reportUnapproved(isListed: boolean): void {
     const { audit, context } = this.#run
-    const { state, task } = this.#follower
+    const { state, task } = this.#run.follower
     if (isListed && this.#lastStop) this.#addRunBefore(this.#lastStop)
     this.#ran = this.#ran.filter(({ use }) => !state.getAnswer(use.id)?.isReply)
     if (this.#ran.length === 0) return
@@ -111,7 +108,7 @@ export class DenialCollector {
   }
 
   createFailure(ownJudgements: readonly Judgement[]): CliError | undefined {
-    const { task } = this.#follower
+    const { task } = this.#run.follower
     const uses = readToolUseIds(task)
     const denied = this.#readDeniedByOthers()
     for (const judgement of ownJudgements) {
@@ -134,7 +131,7 @@ export class DenialCollector {
 
   #readDeniedByOthers(): Map<string, string> {
     const denied = new Map<string, string>()
-    for (const event of this.#follower.task.readEvents()) {
+    for (const event of this.#run.follower.task.readEvents()) {
       const { id, type, tool_use_id: use, result } = event
       const earlier = isToolUse(event) && id !== undefined ? this.#run.audit.denied.get(id) : undefined
       if (id !== undefined && earlier !== undefined) denied.set(id, earlier)

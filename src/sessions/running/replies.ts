@@ -2,7 +2,6 @@ import { CliError } from '../../errors.ts'
 import { retry } from '../../http/retry.ts'
 import type { SessionEvent } from '../../wire/sessions/session-event.ts'
 import { parseTimestamp } from '../../wire/timestamp.ts'
-import type { Follower } from '../following/follower.ts'
 import { describeWaitingToolUses } from '../following/stop-text.ts'
 import { collectEvents, laggingListDelaysMs } from '../listing/event-list.ts'
 import { type ParsedToolUse, parseToolUse } from '../policy/tool-use.ts'
@@ -31,15 +30,13 @@ interface Reply {
  */
 export class ReplySender {
   readonly #run: SessionRun
-  readonly #follower: Follower
   readonly judgements = new Map<string, Judgement>()
   readonly #unconfirmed = new Map<string, { use: ParsedToolUse; reason: string }>()
 
-  constructor(run: SessionRun, follower: Follower) {
+  constructor(run: SessionRun) {
     this.#run = run
-    this.#follower = follower
     const { replies } = run.audit
-    const idleEvents = new Set(follower.state.stopIds)
+    const idleEvents = new Set(run.follower.state.stopIds)
     for (const [id, reply] of replies) replies.set(id, resumeReplyState(reply, idleEvents))
   }
 
@@ -51,7 +48,7 @@ export class ReplySender {
     const reply = this.#getReply(id)
     // After an allow, the session may wait for the result of the same tool use, so the run has to reply
     // once more.
-    const isNew = this.#follower.state.getToolUse(id)?.wantsResult && !('result' in reply && reply.result)
+    const isNew = this.#run.follower.state.getToolUse(id)?.wantsResult && !('result' in reply && reply.result)
     return isNew && (reply.is === 'closed' || reply.is === 'unconfirmed') ? 'decide' : getNextReplyStep(reply)
   }
 
@@ -65,7 +62,7 @@ export class ReplySender {
    * `isContradicted`, because the earlier reply is not for this tool use.
    */
   findToolUse(id: string): ParsedToolUse | undefined {
-    const toolUse = this.#follower.state.getToolUse(id)
+    const toolUse = this.#run.follower.state.getToolUse(id)
     if (toolUse?.text === undefined) return undefined
     const use = parseToolUse(toolUse.text, toolUse)
     if (use.isContradicted || !this.#run.audit.differsFromDecidedToolUse(use)) return use
@@ -80,7 +77,7 @@ export class ReplySender {
   }
 
   #findClosedReason({ id, isContradicted }: ParsedToolUse): string | undefined {
-    const { state } = this.#follower
+    const { state } = this.#run.follower
     // A command starts only for a tool use that the service sent with a single input. So a reply with a
     // result had a single input when its command started, even if `isContradicted` is true now.
     const hadSingleInput = !isContradicted || this.#getReply(id).is === 'has-result'
@@ -131,7 +128,7 @@ export class ReplySender {
 
   async refresh(isForced = false): Promise<void> {
     const { deadline } = this.#run.parts
-    return retry(deadline, new ReconnectPolicy(this.#run), () => this.#follower.refresh(isForced))
+    return retry(deadline, new ReconnectPolicy(this.#run), () => this.#run.follower.refresh(isForced))
   }
 
   /**
@@ -153,7 +150,7 @@ export class ReplySender {
     let open = [...replies]
     try {
       await retry(this.#run.parts.deadline, new ReconnectPolicy(this.#run), async () => {
-        await this.#follower.refresh()
+        await this.#run.follower.refresh()
         open = this.closeAnswered(open)
         if (open.length > 0 && !this.#run.isEnding) await this.#postOnce(open)
       })
@@ -167,7 +164,7 @@ export class ReplySender {
   }
 
   async #postOnce(replies: readonly Reply[]): Promise<void> {
-    const idleEvents = new Set(this.#follower.state.stopIds)
+    const idleEvents = new Set(this.#run.follower.state.stopIds)
     const sent = { sentAtMs: this.#run.context.host.timers.wallTime(), idleEvents }
     const body = Buffer.from(JSON.stringify({ events: replies.map(({ event }) => event) }))
     const { is, failure } = await postEventsOnce(this.#run, body, {
@@ -177,7 +174,7 @@ export class ReplySender {
         for (const { use } of replies) this.#run.audit.addReply(use, line, { reason })
       },
     })
-    if (is === 'accepted') for (const { event } of replies) this.#follower.addAccepted(event)
+    if (is === 'accepted') for (const { event } of replies) this.#run.follower.addAccepted(event)
     else if (is === 'unknown')
       for (const { use } of replies) this.#unconfirmed.set(use.id, { use, reason: failure?.message ?? '' })
     else if (failure)
@@ -216,16 +213,16 @@ export class ReplySender {
     const isOver = await pollEventList(this.#run, {
       maxMs: this.#getMaxPollMs(left().map(({ use }) => use)),
       read: async (list) => {
-        this.#follower.addList(await collectEvents(list))
+        this.#run.follower.addList(await collectEvents(list))
         hasList = true
         for (const { use } of left()) this.#updateUnconfirmed(use)
         const isDue = (id: string) => /decide|post/.test(this.findNextStep(id) ?? '')
-        const canReply = !this.#run.isEnding && this.#follower.state.answerable.some(isDue)
+        const canReply = !this.#run.isEnding && this.#run.follower.state.answerable.some(isDue)
         return left().length === 0 || canReply || undefined
       },
     })
     // A session that works again does not wait for the reply. If it waits later, the run reads lists again.
-    const { state } = this.#follower
+    const { state } = this.#run.follower
     const isAsked = ({ use: { id } }: { use: ParsedToolUse }) =>
       !hasList || state.unlisted.length > 0 || state.answerable.includes(id)
     const unknown = left().filter(isAsked)
@@ -258,7 +255,7 @@ export class ReplySender {
   /** Called after each list. */
   #updateUnconfirmed(use: ParsedToolUse): void {
     const { audit, context } = this.#run
-    const { state, task } = this.#follower
+    const { state, task } = this.#run.follower
     const reply = this.#getReply(use.id)
     if (reply.is !== 'unconfirmed') return
     const answer = state.getAnswer(use.id)

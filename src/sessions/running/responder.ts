@@ -5,7 +5,6 @@ import { runCommand } from '../../io/command.ts'
 import { toOneLine } from '../../io/escape.ts'
 import type { SessionEvent } from '../../wire/sessions/session-event.ts'
 import { ConfirmationPrompt, canPrompt, describePromptObstacle } from '../confirming/confirmation-prompt.ts'
-import type { Follower } from '../following/follower.ts'
 import { laggingListDelaysMs } from '../listing/event-list.ts'
 import { quoteAndShortenName } from '../plain-name.ts'
 import type { Decision } from '../policy/policy.ts'
@@ -32,7 +31,6 @@ const unsafeIdText = 'events run answers only tool uses whose id has 1 to 128 le
  */
 export class ToolUseResponder {
   readonly #run: SessionRun
-  readonly #follower: Follower
   readonly #prompt: ConfirmationPrompt
   readonly #replies: ReplySender
   #work: Promise<void> | undefined
@@ -40,15 +38,14 @@ export class ToolUseResponder {
   #openQuestions: readonly Judgement[] = []
   #commandCount = 0
 
-  constructor(run: SessionRun, follower: Follower) {
+  constructor(run: SessionRun) {
     this.#run = run
-    this.#follower = follower
     this.#prompt = new ConfirmationPrompt(run.context, run.parts.inspectCommand)
-    this.#replies = new ReplySender(run, follower)
+    this.#replies = new ReplySender(run)
     const countOf = (decision: Decision) =>
       this.judgements.filter((judgement) => judgement.decision === decision).length
     run.context.reportData.figures.toolUses = () => {
-      const { stop, answerable } = follower.state
+      const { stop, answerable } = run.follower.state
       return {
         allowed: countOf('allow'),
         denied: countOf('deny'),
@@ -75,7 +72,7 @@ export class ToolUseResponder {
       if (!open.includes(question)) this.#prompt.withdraw(question.use.id)
     this.#openQuestions = open
     if (this.#work || this.#listDueIds().length === 0) return
-    const { state } = this.#follower
+    const { state } = this.#run.follower
     state.isReplying = true
     this.#work = this.#replyToAll()
       .catch((error: unknown) => {
@@ -84,7 +81,7 @@ export class ToolUseResponder {
       .finally(() => {
         this.#work = undefined
         state.isReplying = false
-        this.#follower.wake()
+        this.#run.follower.wake()
       })
   }
 
@@ -109,7 +106,7 @@ export class ToolUseResponder {
   #listDueIds(): string[] {
     return this.#run.isEnding
       ? []
-      : this.#follower.state.answerable.filter((id) => this.#replies.findNextStep(id) !== undefined)
+      : this.#run.follower.state.answerable.filter((id) => this.#replies.findNextStep(id) !== undefined)
   }
 
   async #replyToAll(): Promise<void> {
@@ -214,7 +211,7 @@ export class ToolUseResponder {
     this.#replies.judgements.set(use.id, judgement)
     this.#printDecision(judgement, staysOpen)
     // A run reports waiting tool uses at its end. Other threads may delay the end, so a note is printed now.
-    if (staysOpen && !this.#follower.state.isIdle)
+    if (staysOpen && !this.#run.follower.state.isIdle)
       this.#run.context.messages.note(`${use.id} of a child thread stays open: no rule or --tool answers it`)
     if (staysOpen && use.isContradicted)
       this.#run.context.messages.note(

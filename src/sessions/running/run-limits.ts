@@ -4,7 +4,6 @@ import { retry } from '../../http/retry.ts'
 import { schedule } from '../../timers.ts'
 import type { EventItem } from '../../wire/sessions/events-page.ts'
 import { readSessionUsage, type SessionUsage } from '../../wire/sessions/usage.ts'
-import type { Follower } from '../following/follower.ts'
 import { describeWorkflowRun } from '../following/incidents.ts'
 import { readSessionResource } from '../read-session.ts'
 import { ReconnectPolicy } from '../reconnect-policy.ts'
@@ -35,7 +34,6 @@ const [graceMs, maxInterruptMs] = [1000, 30_000]
  */
 export class LimitEnforcer {
   readonly #run: SessionRun
-  readonly #follower: Follower
   readonly #meter: UsageMeter
   #cancelQuery = () => {}
   #excessText = ''
@@ -44,9 +42,8 @@ export class LimitEnforcer {
   #failure: unknown
   #isUnconfirmed = false
 
-  constructor(run: SessionRun, follower: Follower) {
+  constructor(run: SessionRun) {
     this.#run = run
-    this.#follower = follower
     this.#meter = new UsageMeter(run.plan.limits)
   }
 
@@ -92,7 +89,7 @@ export class LimitEnforcer {
   /** An interrupt does not end workflow runs, so they may continue to spend. */
   #warnOfOpenRuns(): void {
     const { context, parts } = this.#run
-    const runs = this.#follower.state.openRuns
+    const runs = this.#run.follower.state.openRuns
     if (runs.length === 0) return
     const { cost } = this.#meter.sessionUsage
     const command = cost
@@ -120,11 +117,11 @@ export class LimitEnforcer {
   }
 
   get #isStopped(): boolean {
-    return this.#follower.state.stop !== undefined
+    return this.#run.follower.state.stop !== undefined
   }
 
   get #hasEnded(): boolean {
-    return this.#isStopped && this.#follower.state.stop?.kind !== 'waiting'
+    return this.#isStopped && this.#run.follower.state.stop?.kind !== 'waiting'
   }
 
   get #needsUsage(): boolean {
@@ -194,7 +191,7 @@ export class LimitEnforcer {
       if (refusal && this.#attemptDeadline !== deadline) return this.#run.parts.deadline.moveTo(Infinity)
       this.#failure = refusal ? this.#createRefusedInterruptError(refusal) : error
       this.#run.parts.deadline.pass()
-      this.#follower.close()
+      this.#run.follower.close()
     }
   }
 
@@ -208,7 +205,7 @@ export class LimitEnforcer {
     const access = { ...this.#run, parts: { ...parts, deadline } }
     const isListed = await pollEventList(access, {
       // The follower reads new events meanwhile, so `follower.task` shows the interrupt without this list.
-      read: async () => this.#follower.task.isInterrupted || undefined,
+      read: async () => this.#run.follower.task.isInterrupted || undefined,
       // If another program has changed the audit file, `sentAt` may be NaN. parley then does not wait.
       maxMs: Math.min(Number.isNaN(leftMs) ? 0 : leftMs, maxInterruptMs),
       whenWaiting: () =>
@@ -242,8 +239,8 @@ export class LimitEnforcer {
       // An interrupt that may have arrived is not repeated. The next idle event shows whether it arrived.
       this.#isUnconfirmed = is === 'unknown'
       if (this.#isUnconfirmed) return
-      this.#follower.addAccepted(interruptEvent)
-      this.#follower.wake()
+      this.#run.follower.addAccepted(interruptEvent)
+      this.#run.follower.wake()
     })
   }
 
@@ -252,7 +249,7 @@ export class LimitEnforcer {
     const isSent = this.#run.interrupt === 'sent'
     if (this.#run.interrupt === 'unwanted' || (error === undefined && !isSent)) return error
     if (isSent && (error === undefined || isWaitingError(error))) {
-      const hasArrived = this.#follower.task.isInterrupted
+      const hasArrived = this.#run.follower.task.isInterrupted
       return this.#createStoppedError(
         this.#isUnconfirmed && !hasArrived
           ? '; an interrupt was sent, but it is not known whether it arrived; it may stop the next task'
@@ -274,7 +271,7 @@ export class LimitEnforcer {
   #createRefusedInterruptError(refusal?: CliError): CliError {
     // A failure because of a passed deadline is not an answer of the service, so it is not printed.
     const because = refusal && !refusal.details.deadline ? `: ${refusal.message}` : ''
-    const { stop } = this.#follower.state
+    const { stop } = this.#run.follower.state
     const pending = stop?.kind === 'waiting' ? stop.ids : undefined
     const what = pending ? `still waits for an answer to ${pending.join(', ')}` : 'continues'
     return this.#createStoppedError(

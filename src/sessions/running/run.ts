@@ -7,7 +7,6 @@ import { endpoints } from '../../wire/endpoints.ts'
 import type { EventItem } from '../../wire/sessions/events-page.ts'
 import { hasRedactedContent } from '../../wire/sessions/session-event.ts'
 import { canPrompt } from '../confirming/confirmation-prompt.ts'
-import { Follower } from '../following/follower.ts'
 import { SessionIncidents } from '../following/incidents.ts'
 import {
   createEventPrinter,
@@ -36,7 +35,7 @@ export async function runTask(context: Context, plan: RunPlan): Promise<CommandR
   requireOpenStdout(context.host.stdout, { consequence: 'nothing was sent' })
   const audit = await Audit.open(context, plan)
   const run = new SessionRun({ ...context, output: ignoreClosedReader(context.output) }, plan, audit)
-  const end = await context.tracker.during(run, () => execute(run))
+  const end = await context.tracker.during(run, () => execute(run)).finally(() => run.follower.close())
   return { ...end, failure: end.failure && run.correctSent(end.failure) }
 }
 
@@ -45,15 +44,14 @@ export async function runTask(context: Context, plan: RunPlan): Promise<CommandR
  * step, which records the task as done after all output is written.
  */
 async function execute(run: SessionRun): Promise<CommandResult> {
-  const { context, audit, plan } = run
+  const { context, audit, plan, follower } = run
   const foundIds = await findEarlierTaskIds(run)
   const task = foundIds ? undefined : plan.task
   if (!task) run.taskState = 'continued'
   // Without a task and --after, a run follows the session's last task, even if another client sent it.
   const earlierTaskIds = plan.task || plan.after !== undefined ? foundIds : undefined
-  const follower = new Follower(run)
-  const limits = new LimitEnforcer(run, follower)
-  const denials = new DenialCollector(run, follower)
+  const limits = new LimitEnforcer(run)
+  const denials = new DenialCollector(run)
   const incidents = new SessionIncidents(context)
   const known = createKnownEvents(task?.events ?? [])
   let endsWithTask = false
@@ -79,15 +77,15 @@ async function execute(run: SessionRun): Promise<CommandResult> {
   }
   if (task) await openFollowerBeforeSending(follower, { onEarlierEvents })
   else await follower.open({ onEarlierEvents, needsEvents: true, earlierTaskIds })
-  const responder = new ToolUseResponder(run, follower)
+  const responder = new ToolUseResponder(run)
   try {
     await limits.begin(task !== undefined)
     if (!task && !earlierTaskIds?.size) await follower.verifyStop()
     if (endsWithTask && !audit.hasFile) await confirmRepetition(run)
-    if (task) await sendTask(run, task, { known, follower })
-    run.follower = follower
+    if (task) await sendTask(run, task, known)
+    run.isFollowing = true
     limits.startQueries()
-    const failure = await follow(run, { follower, responder, denials, limits, incidents, printer })
+    const failure = await follow(run, { responder, denials, limits, incidents, printer })
     await context.output.flush()
     // The audit file keeps an interrupted task as unfinished, so that the next run resumes it. Other
     // events, such as user.interrupt, leave nothing to resume.
@@ -98,7 +96,6 @@ async function execute(run: SessionRun): Promise<CommandResult> {
   } finally {
     responder.close()
     limits.close()
-    follower.close()
   }
 }
 
@@ -120,7 +117,6 @@ async function confirmRepetition(run: SessionRun): Promise<void> {
 }
 
 interface FollowedWork {
-  follower: Follower
   responder: ToolUseResponder
   denials: DenialCollector
   limits: LimitEnforcer
@@ -134,8 +130,8 @@ interface FollowedWork {
  * not finish.
  */
 async function follow(run: SessionRun, work: FollowedWork): Promise<CliError | undefined> {
-  const { context } = run
-  const { follower, limits, denials, responder } = work
+  const { context, follower } = run
+  const { limits, denials, responder } = work
   const { task } = follower
   const { wanted } = run.plan
   const save = () => saveWantedAnswer(context, wanted, follower)
@@ -186,8 +182,8 @@ function createToolErrorFailure({ audit, session, plan }: SessionRun): CliError 
  * agent. Throws a `CliError` if the agent did not finish for another reason.
  */
 async function followUntilIdle(run: SessionRun, work: FollowedWork): Promise<CliError | undefined> {
-  const { context, session } = run
-  const { follower, responder, denials, limits, incidents, printer } = work
+  const { context, session, follower } = run
+  const { responder, denials, limits, incidents, printer } = work
   let failure: unknown
   do {
     try {
@@ -217,12 +213,12 @@ async function followUntilIdle(run: SessionRun, work: FollowedWork): Promise<Cli
   } while (failure === undefined && !follower.state.stop)
   failure = await limits.end(failure)
   if (failure !== undefined) throw failure
-  return checkEnd(run, work)
+  return checkEnd(run, limits)
 }
 
 /** Returns a failure if the session was interrupted. Throws a `CliError` if the answer may be incomplete. */
-function checkEnd(run: SessionRun, { follower, limits }: FollowedWork): CliError | undefined {
-  const { session } = run
+function checkEnd(run: SessionRun, limits: LimitEnforcer): CliError | undefined {
+  const { session, follower } = run
   const { listFailure } = follower
   // Without the last list, the answer may lack a message that the stream omitted.
   const problem = listFailure

@@ -1,6 +1,5 @@
 import { CliError } from '../../errors.ts'
 import { isUserEvent } from '../../wire/sessions/session-event.ts'
-import type { Follower } from '../following/follower.ts'
 import { quoteAndShortenName } from '../plain-name.ts'
 import { explainRefusedTask } from '../sending/delivery.ts'
 import { addIdsFromReceipt } from '../sending/receipt.ts'
@@ -78,9 +77,9 @@ async function findEvent(run: SessionRun, id: string): Promise<ReadonlySet<strin
 export async function sendTask(
   run: SessionRun,
   { body, events, hash }: NonNullable<RunPlan['task']>,
-  { known, follower }: { known: AuditedTask['known']; follower: Follower },
+  known: AuditedTask['known'],
 ): Promise<void> {
-  const { audit } = run
+  const { audit, follower } = run
   try {
     const { receiptEvents, failure } = await postEventsOnce(run, body, {
       isSingle: false,

@@ -3,7 +3,7 @@ import { CliError, convertDeadlineFailure } from '../../errors.ts'
 import { formatResumeLines } from '../../io/failure.ts'
 import type { WorkHooks } from '../../work-tracker.ts'
 import type { FollowedTask } from '../following/followed-task.ts'
-import type { Follower } from '../following/follower.ts'
+import { Follower } from '../following/follower.ts'
 import { explainFollowFailure } from '../sending/delivery.ts'
 import type { SessionClient } from '../session.ts'
 import { createResumeCommand } from '../session-command.ts'
@@ -19,8 +19,8 @@ export const auditResumeHint =
 export const taskAcceptedText = 'the task was accepted'
 
 /**
- * A run of `events run`: its access to the session, its audit file and its progress. The progress
- * determines the resume command that failures and signals print.
+ * A run of `events run`: its access to the session, its audit file, its follower and its progress. The
+ * progress determines the resume command that failures and signals print.
  */
 export class SessionRun implements SessionClient, WorkHooks {
   readonly context: Context
@@ -46,8 +46,9 @@ export class SessionRun implements SessionClient, WorkHooks {
    */
   interrupt: 'unwanted' | 'wanted' | 'posting' | 'sent' = 'unwanted'
   hasStoppedFollowing = false
-  /** `undefined` until the run has sent its task and follows the session. */
-  follower: Follower | undefined
+  readonly follower: Follower
+  /** The run has sent its task, or needs to send none, and has read the list. */
+  isFollowing = false
 
   constructor(context: Context, plan: RunPlan, audit: Audit) {
     const { caller, parts } = plan
@@ -63,6 +64,7 @@ export class SessionRun implements SessionClient, WorkHooks {
     }
     this.plan = plan
     this.audit = audit
+    this.follower = new Follower(this)
   }
 
   get session(): string {
@@ -81,7 +83,7 @@ export class SessionRun implements SessionClient, WorkHooks {
   createResumeCommand(): string[] {
     if (this.interrupt === 'posting' || this.interrupt === 'sent') return this.#createCommandWithMessage()
     // `--after` names the task, because the first list of the resumed run may not show the task yet.
-    const after = this.audit.hasFile ? undefined : (this.follower?.task.id ?? this.plan.after)
+    const after = this.audit.hasFile ? undefined : (this.follower.task.id ?? this.plan.after)
     return createResumeCommand(this.context, this.session, { after })
   }
 
@@ -104,10 +106,7 @@ export class SessionRun implements SessionClient, WorkHooks {
   /** Without a task, there is nothing to resume until the run follows the session. */
   get #hasResume(): boolean {
     const { task, after } = this.plan
-    return (
-      this.taskState !== 'unsent' &&
-      (this.follower !== undefined || task !== undefined || after !== undefined)
-    )
+    return this.taskState !== 'unsent' && (this.isFollowing || task !== undefined || after !== undefined)
   }
 
   getResumeCommand(): string[] | undefined {
@@ -119,12 +118,11 @@ export class SessionRun implements SessionClient, WorkHooks {
       const isAudited = this.taskState === 'unsent' && this.audit.hasFile
       return isAudited && this.context.tracker.sent !== 'no' ? auditResumeHint : undefined
     }
-    const state = this.follower?.state
-    const waits = (state?.answerable.length ?? 0) > 0
+    const waits = this.isFollowing && this.follower.state.answerable.length > 0
     const what =
       this.interrupt === 'sent' ? 'was sent an interrupt' : waits ? 'waits for an answer' : 'continues'
     const resume = formatResumeLines(this.createResumeCommand()).join('\n  ')
-    return this.taskState === 'continued' && !state ? resume : `the session ${what}; ${resume}`
+    return this.taskState === 'continued' && !this.isFollowing ? resume : `the session ${what}; ${resume}`
   }
 
   explain(error: CliError): CliError {
@@ -203,7 +201,7 @@ export class SessionRun implements SessionClient, WorkHooks {
     })
     // Only a failure during following gets a message about following. An earlier failure is about the
     // response to the task, and a failure after the session has stopped is about the answer.
-    return this.follower && !this.follower.state.stop ? unfollowed : unfollowed.with({}, error.message)
+    return this.isFollowing && !this.follower.state.stop ? unfollowed : unfollowed.with({}, error.message)
   }
 }
 

@@ -1,16 +1,9 @@
 import { expect, test } from 'vitest'
-import { FollowedTask } from '../../../src/sessions/following/followed-task.ts'
+import { SessionLog } from '../../../src/sessions/following/session-log.ts'
 import { DenialCollector } from '../../../src/sessions/running/denials.ts'
 import type { SessionRun } from '../../../src/sessions/running/session-run.ts'
-import { SessionState } from '../../../src/sessions/session-state.ts'
 import type { EventItem } from '../../../src/wire/sessions/events-page.ts'
 
-const reported: string[] = []
-const run = {
-  plan: { policy: { rules: [], fallback: { decision: 'deny' } } },
-  audit: { denied: new Map(), add: ({ toolUse }: { toolUse: string }) => reported.push(toolUse) },
-  context: { reportData: { figures: { warnings: {} } }, messages: { warn() {} } },
-} as unknown as SessionRun
 const createItem = (event: { type: string } & Record<string, unknown>) => ({
   event,
   text: JSON.stringify(event),
@@ -25,26 +18,21 @@ const createIdle = (ids: string[]) =>
  * `isListed`: the list contains the events.
  */
 function createFinder() {
-  const state = new SessionState()
-  const task = new FollowedTask()
-  const denials = new DenialCollector(run, { state, task })
+  const log = new SessionLog()
+  let reported: string[] = []
+  const denials = new DenialCollector({
+    plan: { policy: { rules: [], fallback: { decision: 'deny' } } },
+    audit: { denied: new Map(), add: ({ toolUse }: { toolUse: string }) => reported.push(toolUse) },
+    context: { reportData: { figures: { warnings: {} } }, messages: { warn() {} } },
+    follower: log,
+  } as unknown as SessionRun)
+  let count = 0
   return async (items: readonly EventItem[], isListed: boolean) => {
-    for (const { event, text } of items) {
-      state.add(event, text)
-      task.add({
-        event,
-        isFromThisProcess: false,
-        isUnseen: false,
-        hasEffect: true,
-        identity: '',
-        listedBy: 0,
-        index: -1,
-      })
-    }
+    reported = []
+    for (const item of items) log.append({ ...item, identity: String(count++) })
     await denials.add(items)
-    reported.length = 0
     denials.reportUnapproved(isListed)
-    return [...reported]
+    return reported
   }
 }
 
