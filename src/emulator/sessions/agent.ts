@@ -6,19 +6,6 @@ import { createJsonSampleForPrompt } from '../sample.ts'
 import { type ClientEvent, EmulatedSession } from './session.ts'
 import { parseTaskSteps, type TaskStep, type WorkflowRunPlan } from './task.ts'
 
-/** A `SessionStore` saves this state as JSON. */
-interface AgentState {
-  inbox: SessionEvent[]
-  /** Remaining steps of the task. The agent executes the steps of a round together. */
-  rounds: TaskStep[][]
-  /** The first thread is the main thread, which has no id. */
-  threads: [Thread, ...Thread[]]
-  runs: WorkflowRun[]
-  isRunning: boolean
-  finalMessage?: string | undefined
-  usage: { input: number; output: number }
-}
-
 interface Thread {
   id?: string
   unansweredToolUseIds: string[]
@@ -30,6 +17,7 @@ interface WorkflowRun {
   events: SessionEvent[]
 }
 
+/** State of a session and its agent, which a `SessionStore` saves as JSON. */
 export interface StoredSession {
   id: string
   created: string
@@ -37,7 +25,15 @@ export interface StoredSession {
   updated: string
   clientFields: object
   eventTexts: string[]
-  agent: AgentState
+  inbox: SessionEvent[]
+  /** Remaining steps of the task. The agent executes the steps of a round together. */
+  rounds: TaskStep[][]
+  /** The first thread is the main thread, which has no id. */
+  threads: [Thread, ...Thread[]]
+  runs: WorkflowRun[]
+  isRunning: boolean
+  finalMessage?: string | undefined
+  tokens: { input: number; output: number }
 }
 
 /**
@@ -55,21 +51,23 @@ const doneText = 'The emulated agent is done.'
 
 /** A session accepts all events of a request. Its agent then reacts to all of them at once. */
 export class AgentSession extends EmulatedSession {
-  #stored: Omit<StoredSession, 'id' | 'eventTexts'>
+  #state: Omit<StoredSession, 'id' | 'eventTexts'>
   readonly #schedule: (act: () => void) => void
 
   constructor(id: string, schedule: (act: () => void) => void) {
     super(id)
     const created = new Date().toISOString()
-    const agent: AgentState = {
+    this.#state = {
+      created,
+      updated: created,
+      clientFields: {},
       inbox: [],
       rounds: [],
       threads: [{ unansweredToolUseIds: [] }],
       runs: [],
       isRunning: false,
-      usage: { input: 0, output: 0 },
+      tokens: { input: 0, output: 0 },
     }
-    this.#stored = { created, updated: created, clientFields: {}, agent }
     this.#schedule = schedule
   }
 
@@ -78,27 +76,27 @@ export class AgentSession extends EmulatedSession {
     if (refusal) return refusal
     const wasOverBudget = this.#isOverBudget
     // `Object.assign` would set the prototype if a client's field is named `__proto__`.
-    this.#stored.clientFields = { ...this.#stored.clientFields, ...fields }
-    this.#stored.updated = new Date().toISOString()
+    this.#state.clientFields = { ...this.#state.clientFields, ...fields }
+    this.#state.updated = new Date().toISOString()
     for (const parameter of parameters) {
       const isOutcome = parameter.type === 'user.define_outcome'
       const outcome = isOutcome ? { outcome_id: createRandomId('outc') } : {}
       this.#acceptEvent(this.#emit(parameter.type, { ...parameter, ...outcome }))
     }
-    if (wasOverBudget && !this.#isOverBudget) this.#stored.agent.inbox.push({ type: 'session.updated' })
+    if (wasOverBudget && !this.#isOverBudget) this.#state.inbox.push({ type: 'session.updated' })
     if (this.#isBusy) this.#schedule(() => this.#react())
     return undefined
   }
 
   override describe() {
-    const { clientFields, created, updated } = this.#stored
+    const { clientFields, created, updated } = this.#state
     return {
       budget: null,
       ...clientFields,
       // These fields come last, so that a client's fields do not replace them.
       id: this.id,
       type: 'session',
-      status: this.#isBusy || this.#stored.agent.isRunning ? 'running' : 'idle',
+      status: this.#isBusy || this.#state.isRunning ? 'running' : 'idle',
       created_at: created,
       updated_at: updated,
       usage: this.#usage,
@@ -106,16 +104,16 @@ export class AgentSession extends EmulatedSession {
   }
 
   toStored(): StoredSession {
-    return { ...this.#stored, id: this.id, eventTexts: this.events.map(({ text }) => text) }
+    return { ...this.#state, id: this.id, eventTexts: this.events.map(({ text }) => text) }
   }
 
   load({ id: _, eventTexts, ...stored }: StoredSession): void {
-    this.#stored = stored
+    this.#state = stored
     for (const text of eventTexts.slice(this.events.length)) this.#addEvent(JSON.parse(text), text)
   }
 
   get #isBusy(): boolean {
-    return this.#stored.agent.inbox.length > 0
+    return this.#state.inbox.length > 0
   }
 
   #emit(type: string, fields: object = {}): SessionEvent {
@@ -139,7 +137,7 @@ export class AgentSession extends EmulatedSession {
    * if its tool use is unknown, does not wait or needs another type of reply.
    */
   #checkEvents(parameters: readonly ClientEvent[]): EmulatedResponse | undefined {
-    const all = this.#stored.agent.threads.map(({ unansweredToolUseIds: ids }) => new Set(ids))
+    const all = this.#state.threads.map(({ unansweredToolUseIds: ids }) => new Set(ids))
     const [main = new Set()] = all
     for (const [index, event] of (parameters as (ClientEvent & Record<string, unknown>)[]).entries()) {
       const refuse = (status: number, field: string[], problem: string) =>
@@ -165,15 +163,14 @@ export class AgentSession extends EmulatedSession {
   }
 
   #acceptEvent(event: SessionEvent): void {
-    const { agent } = this.#stored
     const reply = toolReplyTypes.get(event.type)
     if (reply) {
-      for (const thread of agent.threads)
+      for (const thread of this.#state.threads)
         thread.unansweredToolUseIds = thread.unansweredToolUseIds.filter((id) => id !== event[reply.field])
     } else if (event.type === 'user.interrupt') {
       if (!this.#applyInterrupt(readString(event.session_thread_id))) return
     } else if (event.type !== 'user.message' && event.type !== 'user.define_outcome') return
-    agent.inbox.push(event)
+    this.#state.inbox.push(event)
   }
 
   /**
@@ -181,88 +178,84 @@ export class AgentSession extends EmulatedSession {
    * continue.
    */
   #applyInterrupt(threadId: string): boolean {
-    const { agent } = this.#stored
     const isAllThreads = threadId === ''
-    const threads = agent.threads.filter(({ id }) => isAllThreads || id === threadId)
-    const isWorking = isAllThreads && (this.#isBusy || agent.isRunning)
+    const threads = this.#state.threads.filter(({ id }) => isAllThreads || id === threadId)
+    const isWorking = isAllThreads && (this.#isBusy || this.#state.isRunning)
     if (!isWorking && !threads.some(isWaiting)) return false
     for (const thread of threads) thread.unansweredToolUseIds = []
-    if (isAllThreads) Object.assign(agent, { inbox: [], rounds: [], finalMessage: undefined })
+    if (isAllThreads) Object.assign(this.#state, { inbox: [], rounds: [], finalMessage: undefined })
     return true
   }
 
   #react(): void {
-    const events = this.#stored.agent.inbox.splice(0)
+    const events = this.#state.inbox.splice(0)
     if (events.length === 0) return
-    const runs = new Set(this.#stored.agent.runs)
+    const runs = new Set(this.#state.runs)
     this.#work(events)
-    for (const run of this.#stored.agent.runs)
-      if (!runs.has(run)) this.#schedule(() => this.#continueRun(run.id))
+    for (const run of this.#state.runs) if (!runs.has(run)) this.#schedule(() => this.#continueRun(run.id))
   }
 
   /** If only child threads wait for replies, the session stays running until a thread gets a reply. */
   #work(events: readonly SessionEvent[]): void {
-    const { agent } = this.#stored
-    if (!agent.isRunning && events.some(({ type }) => type !== 'user.interrupt'))
+    if (!this.#state.isRunning && events.some(({ type }) => type !== 'user.interrupt'))
       this.#emit('session.status_running')
-    agent.isRunning = true
+    this.#state.isRunning = true
     for (const event of events) {
       const { type } = event
-      agent.usage.input += estimateTokens(JSON.stringify(event))
+      this.#state.tokens.input += estimateTokens(JSON.stringify(event))
       if (type === 'user.message') this.#startTask(readTexts(event))
       else if (type === 'user.define_outcome') this.#startTask([readString(event.description)])
       else if (type === 'workflow_run.status_ended') this.#reportRunResult(event)
       else if (toolReplyTypes.has(type)) this.#applyReply(event)
     }
-    while (!this.#isWaiting && agent.runs.length === 0 && agent.rounds.length > 0) this.#startRound()
-    const [main] = agent.threads
+    while (!this.#isWaiting && this.#state.runs.length === 0 && this.#state.rounds.length > 0)
+      this.#startRound()
+    const [main] = this.#state.threads
     const isDone = !isWaiting(main)
     if (isDone && this.#isWaiting) return
-    if (isDone && agent.runs.length === 0) {
-      if (agent.finalMessage !== undefined) this.#sendMessage(agent.finalMessage)
-      agent.finalMessage = undefined
+    if (isDone && this.#state.runs.length === 0) {
+      if (this.#state.finalMessage !== undefined) this.#sendMessage(this.#state.finalMessage)
+      this.#state.finalMessage = undefined
     }
     const reason = isDone
       ? { type: 'end_turn' }
       : { type: 'requires_action', event_ids: main.unansweredToolUseIds }
     const stop = isDone && this.#isOverBudget ? { type: 'budget_reached' } : reason
-    const { budget } = this.#stored.clientFields as { budget?: object }
+    const { budget } = this.#state.clientFields as { budget?: object }
     this.#emit('session.usage', { usage: this.#usage, ...(budget ? { budget } : {}) })
     this.#emit('session.status_idle', { stop_reason: stop })
-    agent.isRunning = false
+    this.#state.isRunning = false
   }
 
   get #isWaiting(): boolean {
-    return this.#stored.agent.threads.some(isWaiting)
+    return this.#state.threads.some(isWaiting)
   }
 
   #startTask(texts: string[]): void {
-    const { agent } = this.#stored
     const rounds = parseTaskSteps(texts)
     const sample = createJsonSampleForPrompt(texts)
-    agent.finalMessage = sample ?? agent.finalMessage
+    this.#state.finalMessage = sample ?? this.#state.finalMessage
     if (rounds.flat().some(({ type }) => type.endsWith('tool_use')))
       this.#sendMessage('The emulated agent wants to use a tool.')
-    agent.rounds.push(...rounds)
+    this.#state.rounds.push(...rounds)
     if (rounds.length > 0) this.#startRound()
     else if (sample === undefined)
       this.#sendMessage(`The emulated agent read “${shortenQuote(texts.join(' '))}”, and has nothing to do.`)
   }
 
   #startRound(): void {
-    const { agent } = this.#stored
-    for (const step of agent.rounds.shift() ?? []) {
+    for (const step of this.#state.rounds.shift() ?? []) {
       const { type, fields, isInThread, plan } = step
       if (type === 'agent.message') {
         this.#addGenerated(type, fields)
-        agent.finalMessage = undefined
+        this.#state.finalMessage = undefined
         continue
       }
-      agent.finalMessage ??= doneText
+      this.#state.finalMessage ??= doneText
       if (plan) this.#startRun(plan)
       else if (isInThread) this.#startThread(step)
       else if (type === 'session.error') this.#emit(type, fields)
-      else this.#startToolUse(step, agent.threads[0])
+      else this.#startToolUse(step, this.#state.threads[0])
     }
   }
 
@@ -276,7 +269,7 @@ export class AgentSession extends EmulatedSession {
 
   #startThread(step: TaskStep): void {
     const thread = { id: createRandomId('sthr'), unansweredToolUseIds: [] }
-    this.#stored.agent.threads.push(thread)
+    this.#state.threads.push(thread)
     this.#addThreadEvent('session.thread_created', thread, { workflow_run_id: null })
     this.#addThreadEvent('session.thread_status_running', thread)
     this.#startToolUse(step, thread)
@@ -301,13 +294,12 @@ export class AgentSession extends EmulatedSession {
       result === 'error' ? { type: 'program_error', message: `the plan of ${name} failed` } : undefined
     if (error) events.push({ type: 'workflow_run.error', error })
     events.push({ type: 'workflow_run.status_ended', result: { type: result, error } })
-    this.#stored.agent.runs.push({ id, name, events })
+    this.#state.runs.push({ id, name, events })
     this.#sendMessage(`The emulated agent started the workflow run ${name}.`)
   }
 
   #continueRun(id: string): void {
-    const { agent } = this.#stored
-    const run = agent.runs.find((each) => each.id === id)
+    const run = this.#state.runs.find((each) => each.id === id)
     const event = run?.events.shift()
     if (!run || !event) return
     const published = this.#emit(event.type, { ...event, workflow_run_id: id })
@@ -315,8 +307,8 @@ export class AgentSession extends EmulatedSession {
       this.#schedule(() => this.#continueRun(id))
       return
     }
-    agent.runs = agent.runs.filter((each) => each !== run)
-    agent.inbox.push({ ...published, name: run.name })
+    this.#state.runs = this.#state.runs.filter((each) => each !== run)
+    this.#state.inbox.push({ ...published, name: run.name })
     this.#schedule(() => this.#react())
   }
 
@@ -326,12 +318,11 @@ export class AgentSession extends EmulatedSession {
   }
 
   #applyReply(event: SessionEvent): void {
-    const { agent } = this.#stored
-    agent.finalMessage ??= doneText
+    this.#state.finalMessage ??= doneText
     const use = this.#findToolUse(readString(event[toolReplyTypes.get(event.type)?.field ?? '']))
     if (!use) return
     const { session_thread_id: id } = use
-    const thread = agent.threads.find((each) => each.id === id) ?? agent.threads[0]
+    const thread = this.#state.threads.find((each) => each.id === id) ?? this.#state.threads[0]
     this.#addThreadEvent('session.thread_status_running', thread)
     if (event.type !== 'user.tool_confirmation')
       this.#sendMessage(describeResult(use, event), { session_thread_id: id })
@@ -341,18 +332,18 @@ export class AgentSession extends EmulatedSession {
   }
 
   get #isOverBudget(): boolean {
-    const { budget } = this.#stored.clientFields as { budget?: { max_list_cost: { amount: string } } }
+    const { budget } = this.#state.clientFields as { budget?: { max_list_cost: { amount: string } } }
     return budget != null && this.#costCents >= Number(budget.max_list_cost.amount)
   }
 
   /** Even a short task costs at least a cent, so that users can try out budgets. */
   get #costCents(): number {
-    const { input, output } = this.#stored.agent.usage
+    const { input, output } = this.#state.tokens
     return Math.ceil((input + 5 * output) / 20)
   }
 
   get #usage(): object {
-    const { input, output } = this.#stored.agent.usage
+    const { input, output } = this.#state.tokens
     return {
       input_tokens: input,
       output_tokens: output,
@@ -367,7 +358,7 @@ export class AgentSession extends EmulatedSession {
   }
 
   #addGenerated(type: string, fields: object): SessionEvent {
-    this.#stored.agent.usage.output += estimateTokens(JSON.stringify(fields))
+    this.#state.tokens.output += estimateTokens(JSON.stringify(fields))
     return this.#emit(type, fields)
   }
 }
