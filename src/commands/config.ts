@@ -202,9 +202,7 @@ export const configCommands = {
         : settingNames
             .filter((setting) => values[setting] !== undefined)
             .map((setting) => [setting, formatForDisplay({ setting, value: values[setting] })])
-      const lines = output.isTerminal
-        ? await layOutRows(rows, host.stdout.columns || Infinity)
-        : rows.map(formatTsvLine)
+      const lines = output.isTerminal ? await layOutRows(rows) : rows.map(formatTsvLine)
       for (const line of lines) await output.write(line)
       if (rows.length === 0 && output.isTerminal) {
         const setUp = `'parley config init${formatProfileFlag({ profile })}' prompts for them`
@@ -293,16 +291,11 @@ function formatForDisplay(candidate: Pick<UncheckedSetting, 'setting' | 'value'>
   return problem ? `(${problem})` : maskSettingValue(candidate.setting, candidate.value)
 }
 
-/** Cuts no value. A row that is too wide for the table loses its columns, or has each value on its own line. */
-async function layOutRows(rows: string[][], columns: number): Promise<string[]> {
-  const { columnGap, createTableFormatter } = await import('../io/columns.ts')
-  const { measureColumns } = await import('../io/width.ts')
+/** Cuts no value. The terminal itself wraps a long row. */
+async function layOutRows(rows: string[][]): Promise<string[]> {
+  const { createTableFormatter } = await import('../io/columns.ts')
   const cells = rows.map((row) => row.map((cell) => toOneLine(cell, Infinity)))
-  const lines = createTableFormatter({ width: Infinity })(cells)
-  return cells.map((row, index) => {
-    const shapes = [lines[index] as string, row.join(columnGap)]
-    return `${shapes.find((shape) => measureColumns(shape) <= columns) ?? row.join('\n  ')}\n`
-  })
+  return createTableFormatter({ width: Infinity })(cells).map((line) => `${line}\n`)
 }
 
 async function readValue(context: Context, name: SettingName): Promise<string> {

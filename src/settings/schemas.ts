@@ -28,13 +28,15 @@ function toBoolean(value: unknown) {
 
 const toList = (text: string) => text.split(/\s*,\s*/).filter((item) => item !== '')
 
-const text = z.buildOnFirstUse(() => z.string().check(z.trim(), z.minLength(1, 'must not be empty')))
 /** ASCII without control characters, at a length that servers accept. */
 export const headerValuePattern = /^[\t\x20-\x7e]{0,16384}$/
 
+const text = () => z.string().check(z.trim(), z.minLength(1, 'must not be empty'))
+
+/** Functions, because a run uses few of these schemas, and building one takes longer than parsing. */
 const types = {
   text,
-  address: z.buildOnFirstUse(() =>
+  address: () =>
     z.string().check(
       z.trim(),
       z.check((context) => {
@@ -42,51 +44,41 @@ const types = {
         if (message) context.issues.push({ code: 'custom', message, input: undefined })
       }),
     ),
-  ),
-  secret: z.buildOnFirstUse(() =>
+  // A token that was copied together with its header begins with 'Bearer', so the message names this word.
+  secret: () =>
     text().check(
-      // A token that was copied together with its header begins with 'Bearer', so the message names this word.
       z.regex(/^[\x21-\x7e]*$/, "must be one word of ASCII: no blank, line break, header name or 'Bearer'"),
     ),
-  ),
-  word: z.buildOnFirstUse(() =>
+  word: () =>
     z
       .string('must be text')
       .check(z.regex(/^[A-Za-z][A-Za-z0-9-]*$/, 'must be a word of letters, digits and hyphens')),
-  ),
-  headerValue: z.buildOnFirstUse(() =>
+  headerValue: () =>
     text().check(z.regex(headerValuePattern, 'must be at most 16 KiB of ASCII without control characters')),
-  ),
-  betaList: z.buildOnFirstUse(() =>
+  betaList: () =>
     z.pipe(
       convertText(toList),
       z.array(
         z.string().check(z.regex(betaPattern, 'must be a list of betas, and no beta may contain a blank')),
       ),
     ),
-  ),
-  model: z.buildOnFirstUse(() =>
-    text().check(z.regex(/^(?![a-z]+:\/\/)/i, 'must be the name of a model, not an address')),
-  ),
-  toggle: z.buildOnFirstUse(() =>
+  model: () => text().check(z.regex(/^(?![a-z]+:\/\/)/i, 'must be the name of a model, not an address')),
+  toggle: () =>
     z.pipe(z.transform(toBoolean), z.boolean('must be true or false (or yes, no, on, off, 1, 0)')),
-  ),
-  seconds: z.buildOnFirstUse(() =>
+  seconds: () =>
     z.pipe(
       convertText(toSeconds),
       z
         .number(`must be a duration ${durationExamples}; a bare number is seconds`)
         .check(z.gte(0, 'must not be negative')),
     ),
-  ),
-  count: z.buildOnFirstUse(() =>
+  count: () =>
     z.pipe(
       convertText(toNumber),
       z
         .int('must be a whole number')
         .check(z.gte(0, 'must be a whole number'), z.lte(100, 'must be at most 100')),
     ),
-  ),
 }
 
 type OfType<T> = T extends keyof typeof types ? z.infer<ReturnType<(typeof types)[T]>> : never

@@ -321,14 +321,6 @@ describe('precedence of settings', () => {
     const demo = await run(['config', 'list', '--effective', '--profile', 'demo'], also({}))
     expect(demo.out).toMatch(/^profile\tdemo\t--profile\tbuilt in$/m)
   })
-
-  test('config list --effective on a narrow terminal puts each value of a wide row on its own line', async () => {
-    const { also } = world({ profiles })
-    const argv = ['config', 'list', '--effective', '--profile', 'demo']
-    const { out } = await run(argv, { ...also({}), tty: ['stdout'], columns: 40 })
-    expect(out).toContain('\nbetas\n  managed-agents-2026-04-01\n  default\nimageModel\n')
-    for (const line of out.split('\n')) expect(line.length).toBeLessThanOrEqual(40)
-  })
 })
 
 describe('config init prompts for settings and saves them', () => {
