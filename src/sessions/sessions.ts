@@ -202,14 +202,10 @@ async function readCreateBody(
   { input }: Context,
   { agent, environment, title, input: path }: CreateSessionOptions,
 ): Promise<Uint8Array> {
-  const fields: [field: string, value: string | undefined][] = [
-    ['agent', agent],
-    ['environment_id', environment],
-    ['title', title],
-  ]
   const given = path === undefined ? '{}' : await input.readText(path, '-i -')
   const name = path === undefined ? 'the session' : path === '-' ? 'stdin' : path
   if (!isObject(parseGivenJson(given, name))) throw usageError(`${name}: must be an object`)
+  const fields = Object.entries({ agent, environment_id: environment, title })
   const assignments = fields.flatMap(([field, value]) =>
     value === undefined ? [] : [createJsonAssignment([field], JSON.stringify(value))],
   )

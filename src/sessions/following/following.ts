@@ -1,6 +1,6 @@
 import type { EventItem } from '../../wire/sessions/events-page.ts'
 import { isEventPiece } from '../../wire/sessions/session-event.ts'
-import { getEventIdentity, type SeenEvents } from './seen-events.ts'
+import type { SeenEvents } from './seen-events.ts'
 
 /*
  * Decides the next step of the follower, which receives a session's events from two sources:
@@ -34,7 +34,7 @@ export type FollowState = CommonFields &
   (
     | { is: 'joining'; listenDurationsMs: readonly number[] }
     /** `listDelaysMs`: waits before the next lists, without listening to the stream. */
-    | { is: 'comparing'; item: EventItem; listDelaysMs: readonly number[] }
+    | { is: 'comparing'; listDelaysMs: readonly number[] }
     | { is: 'current' }
   )
 
@@ -161,11 +161,7 @@ function addList(
     seen.state.addSilence()
   }
   const state = { ...before, nextListAtMs: undefined, effect: emit(fresh) }
-  const found =
-    state.is === 'comparing' &&
-    !seen.isHoldingBack &&
-    list.some((item) => getEventIdentity(item) === getEventIdentity(state.item))
-  return found ? { ...state, is: 'current' } : state
+  return state.is === 'comparing' && !seen.isHoldingBack ? { ...state, is: 'current' } : state
 }
 
 function addStreamEvent(state: FollowState, item: EventItem, now: number): FollowState {
@@ -181,7 +177,8 @@ function addStreamEvent(state: FollowState, item: EventItem, now: number): Follo
   }
   if (state.is === 'joining' && !seen.isMissingSentEvents) {
     seen.addStreamed(item, true)
-    return { ...state, is: 'comparing', item, listDelaysMs: comparingDelaysMs, effect: readList }
+    const compared = { ...state, is: 'comparing', listDelaysMs: comparingDelaysMs, effect: readList } as const
+    return seen.isHoldingBack ? compared : { ...state, effect: readList }
   }
   const fresh = seen.addStreamed(item)
   return seen.isMissingSentEvents ? listen(state, now) : { ...state, effect: emit(fresh) }

@@ -236,7 +236,7 @@ export class SeenEvents {
   }
 }
 
-export const getEventIdentity = ({ event }: EventItem): string => event.id ?? digestEvent(event)
+const getEventIdentity = ({ event }: EventItem): string => event.id ?? digestEvent(event)
 
 /**
  * Returns whether an identity belongs to an event without an id. For such events, a part of the list is not

@@ -6,8 +6,8 @@ import type { StdStream } from '../../io/output.ts'
 import { createRawPrinter } from '../../io/raw-printer.ts'
 import { formatTsvLine } from '../../io/tsv.ts'
 import type { EventItem } from '../../wire/sessions/events-page.ts'
-import { getAnsweredToolUseId, readEventTextWithRedactions } from '../../wire/sessions/session-event.ts'
-import { printIds, toEventRow } from '../listing/rows.ts'
+import { readEventTextWithRedactions } from '../../wire/sessions/session-event.ts'
+import { printIds, toEventRow, toTableRow } from '../listing/rows.ts'
 import { quoteAndShortenName } from '../plain-name.ts'
 import { formatSessionCommand } from '../session-command.ts'
 import type { SessionState } from '../session-state.ts'
@@ -200,10 +200,7 @@ export function createEventPrinter(
   }
 }
 
-/** A result also names its tool, because the line of the tool use may be far above. */
 function describeEvent({ event }: EventItem, state: SessionState): string {
-  const [, type = '', , text = ''] = toEventRow(event)
-  const tool = state.getToolUse(getAnsweredToolUseId(event) ?? '')?.name
-  if (!tool) return `${type} ${text}`
-  return `${type} ${tool}${event.is_error === true ? ' failed' : ''}${text === '' ? '' : ': '}${text}`
+  const [, type, , text] = toTableRow(event, (id) => state.getToolUse(id)?.name)
+  return `${type} ${text}`
 }

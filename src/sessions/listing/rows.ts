@@ -67,9 +67,22 @@ const formatValue = (value: unknown): string =>
 const [maxNames, maxNameLength] = [1000, 100]
 
 /**
+ * Returns the row of an event on a terminal. The text of a reply begins with the name of the tool and the
+ * decision, because the tool use may be far above. If the name is unknown, the text begins with the id of the
+ * tool use.
+ */
+export function toTableRow(event: SessionEvent, getToolName: (id: string) => string | undefined): EventRow {
+  const [id, type, time, text] = toEventRow(event)
+  const toolUse = getAnsweredToolUseId(event)
+  if (toolUse === undefined) return [id, type, time, text]
+  const how = event.is_error === true ? 'failed' : formatValue(event.result)
+  const own = type === 'user.tool_confirmation' ? formatValue(event.deny_message) : text
+  return [id, type, time, join([join([getToolName(toolUse) ?? toolUse, how], ' '), own], ': ')]
+}
+
+/**
  * Returns a function that prints events page by page: on a terminal as one table, otherwise as tab-separated
- * lines. In the table, the text of a reply begins with the name of the tool and the decision. If the name is
- * unknown, the text begins with the id of the tool use.
+ * lines.
  */
 export function createEventRowPrinter({
   output,
@@ -79,27 +92,18 @@ export function createEventRowPrinter({
   let layOut: ReturnType<typeof import('./event-table.ts').createEventTableFormatter> | undefined
   const names = new Map<string, string>()
 
-  function describeAnswer(event: SessionEvent): string {
-    const id = getAnsweredToolUseId(event)
-    if (id === undefined) return ''
-    const how = event.is_error === true ? 'failed' : formatValue(event.result)
-    return join([names.get(id) ?? id, how], ' ')
-  }
-
-  function toTableRow(event: SessionEvent): EventRow {
-    if (isToolUse(event) && event.id !== undefined) {
-      names.set(event.id, takeTextStart(formatValue(event.name), maxNameLength))
-      if (names.size > maxNames) names.delete(names.keys().next().value ?? '')
-    }
-    const [id, type, time, text] = toEventRow(event)
-    const own = type === 'user.tool_confirmation' ? formatValue(event.deny_message) : text
-    return [id, type, time, join([describeAnswer(event), own], ': ')]
+  function saveToolName({ id, name }: SessionEvent): void {
+    if (id !== undefined) names.set(id, takeTextStart(formatValue(name), maxNameLength))
+    if (names.size > maxNames) names.delete(names.keys().next().value ?? '')
   }
 
   return async (events) => {
     if (!output.isTerminal)
       return output.write(events.map((event) => formatTsvLine(toEventRow(event))).join(''))
-    const rows = events.map(toTableRow)
+    const rows = events.map((event) => {
+      if (isToolUse(event)) saveToolName(event)
+      return toTableRow(event, (id) => names.get(id))
+    })
     layOut ??= (await import('./event-table.ts')).createEventTableFormatter(
       host.stdout.columns || 80,
       messages.style,
