@@ -1,19 +1,22 @@
 import { isOfMainThread, readStopReason, type SessionEvent } from '../wire/sessions/session-event.ts'
 
+interface ChildThread {
+  run: string | undefined
+  is: 'idle' | 'waiting without list' | 'working' | 'ended'
+  /** Tool uses in the last idle event of the thread. */
+  listed: readonly string[]
+}
+
 /**
  * Computes the state of child threads and workflow runs from the session's events in order. A child thread or
  * workflow run can work, or wait for replies, while the main thread is idle.
  */
 export class BackgroundWork {
-  readonly #listedByThread = new Map<string, readonly string[]>()
-  readonly #threadOfWaitingUse = new Map<string, string>()
-  readonly #endedThreads = new Set<string>()
+  readonly #threads = new Map<unknown, ChildThread>()
+  readonly #threadOfWaitingUse = new Map<string, ChildThread>()
   readonly #cancelled = new Set<string>()
-  readonly #runs = new Map<string, { id: string; name: string | undefined; isIdle: boolean }>()
+  readonly #runs = new Map<unknown, { id: string; name: string | undefined; isIdle: boolean }>()
   readonly #endedRuns = new Set<string>()
-  readonly #runOfThread = new Map<string, string>()
-  readonly #threadsWaitingWithoutList = new Set<string>()
-  readonly #workingThreads = new Set<string>()
   /** A workflow run ended after the last idle event, so the agent still has to read the run's result. */
   hasUnreadResult = false
 
@@ -25,9 +28,8 @@ export class BackgroundWork {
 
   interrupt(event: SessionEvent): string[] {
     const isAll = isOfMainThread(event)
-    const ids = [...this.#threadOfWaitingUse].flatMap(([id, thread]) =>
-      isAll || thread === event.session_thread_id ? [id] : [],
-    )
+    const interrupted = this.#threads.get(event.session_thread_id)
+    const ids = [...this.waiting].filter((id) => isAll || this.#threadOfWaitingUse.get(id) === interrupted)
     for (const id of ids) this.#threadOfWaitingUse.delete(id)
     return ids
   }
@@ -38,13 +40,12 @@ export class BackgroundWork {
    */
   answer(id: string): { run: string | undefined } | undefined {
     const thread = this.#threadOfWaitingUse.get(id)
-    if (thread === undefined) return undefined
+    if (!thread) return undefined
     this.#threadOfWaitingUse.delete(id)
-    this.#workingThreads.add(thread)
-    const run = this.#runs.get(this.#runOfThread.get(thread) ?? '')
-    if (!run) return { run: undefined }
-    run.isIdle = false
-    return { run: run.id }
+    thread.is = 'working'
+    const run = this.#runs.get(thread.run)
+    if (run) run.isIdle = false
+    return { run: run?.id }
   }
 
   get waiting(): Iterable<string> {
@@ -56,15 +57,19 @@ export class BackgroundWork {
   }
 
   hasThreadEnded(toolUse: string, thread: unknown): boolean {
-    return this.#cancelled.has(toolUse) || (typeof thread === 'string' && this.#endedThreads.has(thread))
+    return this.#cancelled.has(toolUse) || this.#threads.get(thread)?.is === 'ended'
   }
 
   waitsWithoutList(thread: unknown): boolean {
-    return typeof thread === 'string' && this.#threadsWaitingWithoutList.has(thread)
+    return this.#threads.get(thread)?.is === 'waiting without list'
+  }
+
+  get #workingThreads(): ChildThread[] {
+    return [...this.#threads.values()].filter(({ is }) => is === 'working')
   }
 
   get hasWorkingThread(): boolean {
-    return this.#workingThreads.size > 0
+    return this.#workingThreads.length > 0
   }
 
   get openRuns() {
@@ -80,35 +85,31 @@ export class BackgroundWork {
    * that waits for a reply can continue only if another of its threads works.
    */
   get canContinue(): boolean {
-    const findRuns = (threads: Iterable<string>) =>
-      new Set([...threads].map((thread) => this.#runOfThread.get(thread)))
-    const waiting = findRuns(this.#threadOfWaitingUse.values())
-    const working = findRuns(this.#workingThreads)
+    const waiting = new Set([...this.#threadOfWaitingUse.values()].map(({ run }) => run))
+    const working = new Set(this.#workingThreads.map(({ run }) => run))
     return this.openRuns.some(({ id, isIdle }) => !isIdle && (working.has(id) || !waiting.has(id)))
   }
 
   #addThreadEvent(event: SessionEvent): void {
     const { type, session_thread_id: id, workflow_run_id: run } = event
-    if (typeof id !== 'string' || id === '' || this.#endedThreads.has(id)) return
-    if (typeof run === 'string' && run !== '') this.#runOfThread.set(id, run)
+    if (typeof id !== 'string' || id === '') return
+    const thread = this.#threads.get(id) ?? { run: undefined, is: 'idle', listed: [] }
+    if (thread.is === 'ended') return
+    this.#threads.set(id, thread)
+    if (typeof run === 'string' && run !== '') thread.run = run
     const status = /^session\.thread_status_(.+)/.exec(type)?.[1]
     if (status === undefined) return
-    const waitingBefore = (this.#listedByThread.get(id) ?? []).filter(
-      (each) => this.#threadOfWaitingUse.get(each) === id,
-    )
+    const waitingBefore = thread.listed.filter((each) => this.#threadOfWaitingUse.get(each) === thread)
     for (const each of waitingBefore) this.#threadOfWaitingUse.delete(each)
-    this.#listedByThread.delete(id)
-    this.#workingThreads.delete(id)
-    this.#threadsWaitingWithoutList.delete(id)
+    const stop = status === 'idle' ? readStopReason(event) : {}
+    thread.listed = stop.eventIds ?? []
+    for (const each of thread.listed) this.#threadOfWaitingUse.set(each, thread)
     if (status === 'terminated') {
       for (const each of waitingBefore) this.#cancelled.add(each)
-      this.#endedThreads.add(id)
-    } else if (status === 'idle') {
-      const { type: reason, eventIds: listed = [] } = readStopReason(event)
-      if (reason === 'requires_action' && listed.length === 0) this.#threadsWaitingWithoutList.add(id)
-      if (listed.length > 0) this.#listedByThread.set(id, listed)
-      for (const each of listed) this.#threadOfWaitingUse.set(each, id)
-    } else if (status !== 'created') this.#workingThreads.add(id)
+      thread.is = 'ended'
+    } else if (stop.type === 'requires_action' && thread.listed.length === 0)
+      thread.is = 'waiting without list'
+    else thread.is = status === 'idle' || status === 'created' ? 'idle' : 'working'
   }
 
   #addRunEvent(event: SessionEvent): void {

@@ -38,9 +38,8 @@ export async function followAndPrint(
   follower: Follower,
   options: FollowAndPrintOptions,
 ): Promise<void> {
-  const { session, printer, printsOnlyIds = false, followsForever = false, onBatch } = options
+  const { session, printer, printsOnlyIds, onBatch, incidents = new SessionIncidents(context) } = options
   const { state } = follower
-  const { incidents = new SessionIncidents(context) } = options
   context.reportData.figures.warnings.openWorkflowRuns = () => state.openRuns.length
   const reported = new Set<string>()
   const printed = new Set<string>()
@@ -57,9 +56,9 @@ export async function followAndPrint(
         context.messages.note(describeSession(state, options, context.host.timers.wallTime()))
       hasPrintedStart = true
       incidents.add(items)
-      reportOpenWork(context, state, { session, reported, isAnswered: onBatch !== undefined, followsForever })
+      reportOpenWork(context, state, options, reported)
       await onBatch?.(items)
-      if (printsOnlyIds && followsForever) await printWaiting(context, state, printed)
+      if (printsOnlyIds && options.followsForever) await printWaiting(context, state, printed)
     }
     if (follower.isWorkPending)
       context.messages.warn(
@@ -102,9 +101,9 @@ export async function followAndPrint(
 function reportOpenWork(
   context: Context,
   state: SessionState,
-  options: { session: string; reported: Set<string>; isAnswered: boolean; followsForever: boolean },
+  { session, onBatch, followsForever }: FollowAndPrintOptions,
+  reported: Set<string>,
 ): void {
-  const { session, reported, isAnswered, followsForever } = options
   for (const run of state.isWaitingForRuns ? state.openRuns : []) {
     if (!reported.has(run.id))
       context.messages.note(`waiting for the workflow run ${describeWorkflowRun(run)} to end`)
@@ -112,7 +111,7 @@ function reportOpenWork(
   }
   // If the session has stopped, the failure at the end of the command names the tool uses, unless the command
   // follows forever.
-  if (isAnswered || (state.stop && !followsForever)) return
+  if (onBatch || (state.stop && !followsForever)) return
   for (const id of state.answerable) {
     const command = `${formatSessionCommand(context, 'confirm', session)} --pending`
     if (!reported.has(id))
