@@ -525,6 +525,18 @@ describe('follower on special inputs', () => {
     expect(describeStep(computeNextFollowState(state, event('done'), 0))).toBe('joining: listen for 200 ms')
   })
 
+  test('a follower compares no sent event with the list, but the next event', () => {
+    const sent = started('run1', 'ask1 ask2')
+    const listed = computeNextFollowState(
+      { ...sent, is: 'joining', listenDurationsMs: [] },
+      toList('run1 ask1'),
+      0,
+    )
+    const next = computeNextFollowState(listed, event('ask2'), 0)
+    expect(describeStep(next)).toBe('joining: read the list')
+    expect(describeStep(computeNextFollowState(next, event('say1'), 0))).toBe('comparing: read the list')
+  })
+
   test('a follower prints nothing for a repeated event without an id while it waits for the list', () => {
     expect(describeStep(computeNextFollowState(states.comparing('run1 say'), event('say'), 0))).toBe(
       'comparing: listen for 30000 ms',
