@@ -37,6 +37,7 @@ export class ToolUseResponder {
   #failure: { error: unknown } | undefined
   #openQuestions: readonly Judgement[] = []
   #commandCount = 0
+  #hasPrintedObstacle = false
 
   constructor(run: SessionRun) {
     this.#run = run
@@ -213,6 +214,11 @@ export class ToolUseResponder {
     // A run reports waiting tool uses at its end. Other threads may delay the end, so a note is printed now.
     if (staysOpen && !this.#run.follower.state.isIdle)
       this.#run.context.messages.note(`${use.id} of a child thread stays open: no rule or --tool answers it`)
+    const { policy } = this.#run.plan
+    if (staysOpen && policy.toolCommands?.has(use.name) && getToolUseExecutor(use, policy) === 'service')
+      this.#run.context.messages.note(
+        `--tool ${quoteAndShortenName(use.name)} does not answer ${use.id}, which needs an approval: use --policy or 'parley events confirm'`,
+      )
     if (staysOpen && use.isContradicted)
       this.#run.context.messages.note(
         `${use.id} is not answered: the service sent it with two different inputs`,
@@ -227,9 +233,10 @@ export class ToolUseResponder {
     const lacksExecutor = staysOpen && decision === 'allow'
     const shown = lacksExecutor ? 'ask' : decision
     const obstacle =
-      this.#needsPrompt(judgement) && !canPrompt(this.#run.context)
+      this.#needsPrompt(judgement) && !canPrompt(this.#run.context) && !this.#hasPrintedObstacle
         ? describePromptObstacle(this.#run.context, 'words or -i FILE for the task')
         : undefined
+    this.#hasPrintedObstacle ||= obstacle !== undefined
     const why = lacksExecutor ? 'no --tool command executes this tool' : (reason ?? obstacle)
     const who =
       by === 'person' || shown === 'ask' ? '' : messages.style.dim(` (${describeDecider(judgement)})`)

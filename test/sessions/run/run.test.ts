@@ -89,7 +89,7 @@ test('events run without a terminal leaves a tool use open, exits with 12 and pr
 
 describe('prompts of events run', () => {
   test('events run on a terminal with a piped task gives the reason why it does not prompt', async () => {
-    const agent = openAgent({ rounds: [[uses('t1', 'ls')]], policy: askAll })
+    const agent = openAgent({ rounds: [[uses('t1', 'ls'), uses('t2', 'pwd')]], policy: askAll })
     const { code, err } = await agent.runTask(['-'], {
       stdin: 'do it',
       tty: ['stderr'],
@@ -97,8 +97,30 @@ describe('prompts of events run', () => {
     })
     expect(code).toBe(12)
     expect(err).toContain(
-      '· bash stays open: stdin is not a terminal, so parley cannot prompt; to be prompted, use words or -i FILE for the task\n',
+      '· bash stays open: stdin is not a terminal, so parley cannot prompt; to be prompted, use words or -i FILE for the task\n· bash stays open\n',
     )
+  })
+
+  test('events run prints that --tool does not answer a tool use that needs an approval', async () => {
+    const agent = openAgent({ rounds: [[uses('t1', 'ls'), custom('c1')]], policy: askAll })
+    const { code, err } = await agent.runTask(['go', '--tool', 'bash=cat', '--tool', 'count=cat'])
+    expect({ code, replies: repliesTo(agent) }).toEqual({ code: 12, replies: [['c1', undefined]] })
+    const note = "does not answer t1, which needs an approval: use --policy or 'parley events confirm'"
+    expect(err.match(/^parley: --tool .*/gm)).toEqual([`parley: --tool bash ${note}`])
+  })
+
+  test('the key q at a prompt leaves open only the calls that the key a did not allow', async () => {
+    const rounds = [[uses('t1', 'ls'), uses('t2', 'pwd'), uses('t3', 'ls'), uses('t4', 'id')]]
+    const agent = openAgent({ rounds, policy: askAll })
+    const { code, err } = await agent.runTask(undefined, atTerminal('a\nq\n'))
+    expect({ code, replies: repliesTo(agent) }).toEqual({
+      code: 12,
+      replies: [
+        ['t1', 'allow'],
+        ['t3', 'allow'],
+      ],
+    })
+    expect(err).not.toContain('(t4)? ')
   })
 
   test('events run prompts a person on a terminal, and prints each decision with its rule', async () => {
