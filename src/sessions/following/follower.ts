@@ -149,8 +149,10 @@ export class Follower {
       }
       let result: FollowEffectResult
       if (effect.do === 'end') {
-        if (this.#seen.log.isStopListed || polls === laggingListDelaysMs.length) return
-        await this.#readFinalList(polls++)
+        if (this.#seen.log.isStopListed || polls === laggingListDelaysMs.length) {
+          if (!this.#followsForever || this.state.stop?.kind === 'ended') return
+          this.#seen.log.acceptUnlistedStop()
+        } else await this.#readFinalList(polls++)
         result = { is: 'emitted' }
       } else if (effect.do === 'emit') {
         if (effect.items.some(({ event }) => stopsSession(event))) polls = 0

@@ -21,6 +21,7 @@ import type { SeenEvents } from './seen-events.ts'
  *
  * The follower ends after an idle event, if the stream has ended or stays silent for `silenceAfterIdleMs`. If
  * the service has not started to work on the sent events, the follower first waits up to `maxStartDelayMs`.
+ * A follower that follows forever then only reads the list, and continues.
  *
  * Some services send no idle event after an answer without a tool use, or after the last workflow run. After
  * `maxSilenceMs` without an event, the follower then reads the session resource and the list. If the resource
@@ -219,7 +220,7 @@ function listen(before: FollowState, now: number): FollowState {
 
 function updateTimes(state: FollowState, now: number): FollowState {
   const { seen, followsForever, stoppedSince = now, searchingSince = now } = state
-  const isStopped = !followsForever && seen.state.stop !== undefined
+  const isStopped = seen.state.stop !== undefined && !(followsForever && seen.log.isStopListed)
   return {
     ...state,
     stoppedSince: isStopped ? stoppedSince : undefined,

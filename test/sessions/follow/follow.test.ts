@@ -8,8 +8,10 @@ import {
   type Event,
   endTurn,
   type RequestFault,
+  running,
   type SessionScript,
   says,
+  shown,
 } from '../../harness/session-service.ts'
 
 const say = (id: string, text: string) => says(text, { id })
@@ -110,6 +112,22 @@ describe('events follow prints events until the session stops', () => {
     const scripted = createScripted([[usesTool('toolu_1'), waiting]], [[[], 'stay']])
     const { err } = await scripted.events('follow', '-s', 's1', '--stay', '--deadline', '5s')
     expect(err).toContain('toolu_1 waits for an answer; to answer: parley events confirm -s s1 --pending')
+  })
+
+  test.each<[string, SessionScript]>([
+    ['as soon as the session is idle', {}],
+    ['also if no list has the idle event', { lists: [{ hides: ({ type }) => type === endTurn.type }] }],
+  ])('events follow --stay prints the events that the stream omitted, %s', async (_, script) => {
+    const service = createSessionService({ history: [say('a', 'old'), endTurn], ...script })
+    for (const [at, id] of [
+      [1_000, 'b'],
+      [20_000, 'c'],
+    ] as const)
+      void service.timers
+        .wait(at)
+        .then(() => service.add(running, shown(say(id, id), { streamed: 'never' }), endTurn))
+    const { code, out } = await service.run(['events', 'follow', '--stay', '--deadline', '26s'])
+    expect({ code, texts: out.match(/^.$/gm) }).toEqual({ code: 15, texts: ['b', 'c'] })
   })
 
   test('events send --follow sends a header from stdin in every request', async () => {
