@@ -98,12 +98,14 @@ export function formatBudgetCommand({ flags }: Flags, session: string, budget?: 
  * event id: the resumed run waits until the session contains that event.
  */
 export function createResumeCommand(
-  { flags, input }: Pick<Context, 'flags' | 'input'>,
+  { flags, host, input }: Pick<Context, 'flags' | 'host' | 'input'>,
   session: string,
   { message, after }: { message?: string; after?: string | undefined },
 ): string[] {
-  // If stdin is not a terminal, the resumed run would read a task from it, so the command has `--no-stdin`.
-  const stdin = input.stdinKind === 'terminal' ? [] : ['--no-stdin']
+  // If stdin is not a terminal, the resumed run would read a task from it, so the command has `--no-stdin`. A
+  // person at a terminal copies the command, and is prompted only without this flag.
+  const mayPrompt = input.stdinKind === 'terminal' || (input.readsStdin && host.stderr.isTerminal)
+  const stdin = mayPrompt ? [] : ['--no-stdin']
   const last = after === undefined ? [] : toArgs({ flag: '--after', value: after })
   return [
     'events',

@@ -98,6 +98,16 @@ describe('resume command of events run', () => {
     const message = lines.join('; ').replace('answer; ', 'answer: ')
     expect(agent.lines('r.json')[0]).toMatchObject({ resume, message })
   })
+
+  test.each<[string, string[], RunOptions, boolean]>([
+    ['has --no-stdin if stdin and stderr are no terminals', ['-'], {}, true],
+    ['lacks --no-stdin on a terminal, although the task came from a pipe', ['-'], { tty: ['stderr'] }, false],
+    ['has --no-stdin on a terminal if it was given', ['go', '--no-stdin'], { tty: ['stderr'] }, true],
+  ])('the resume command of events run %s', async (_, words, options, hasFlag) => {
+    const agent = openAgent({ rounds: [[bash('t1')]], policy: always('ask') })
+    const { code, err } = await agent.runTask(words, { stdin: 'do it', ...options })
+    expect({ code, hasFlag: readPrintedCommand(err).includes('--no-stdin') }).toEqual({ code: 12, hasFlag })
+  })
 })
 
 describe('suggested commands', () => {
