@@ -50,15 +50,22 @@ const RuleForm = z.buildOnFirstUse(() =>
 type RuleForm = z.infer<ReturnType<typeof RuleForm>>
 
 const PolicyFile = z.buildOnFirstUse(() =>
-  z.strictObject({
-    rules: z.array(RuleForm()),
-    default: z.optional(
-      z.strictObject(
-        { decision: z.enum(decisions), reason: z.optional(DenyMessage()) },
-        { error: ({ code }) => (code === 'invalid_type' ? 'must be like {"decision":"deny"}' : undefined) },
+  z
+    .strictObject({
+      rules: z.optional(z.array(RuleForm())),
+      default: z.optional(
+        z.strictObject(
+          { decision: z.enum(decisions), reason: z.optional(DenyMessage()) },
+          { error: ({ code }) => (code === 'invalid_type' ? 'must be like {"decision":"deny"}' : undefined) },
+        ),
       ),
+    })
+    .check(
+      z.check(({ value, issues }) => {
+        const message = 'must have "rules" or "default"'
+        if (!value.rules && !value.default) issues.push({ code: 'custom', path: [], input: value, message })
+      }),
     ),
-  }),
 )
 
 /**
@@ -71,14 +78,13 @@ export async function readPolicy(text: string, name: string): Promise<Policy> {
   if (repeated !== undefined) throw usageError(`${name}: the key '${repeated}' appears twice in one object`)
   const parsed = PolicyFile().safeParse(value)
   if (!parsed.success) throw createUsageErrorFromProblems(name, describeSchemaIssues(parsed.error))
-  const rules = parsed.data.rules.map((rule) => createRule(rule))
+  const { rules: forms = [], default: fallback = { decision: 'ask' } } = parsed.data
+  const rules = forms.map((rule) => createRule(rule))
   const problems = rules.flatMap((rule, index) =>
-    findWrongExamples(rule, parsed.data.rules[index]?.examples).map(
-      (problem) => `rules[${index}].examples.${problem}`,
-    ),
+    findWrongExamples(rule, forms[index]?.examples).map((problem) => `rules[${index}].examples.${problem}`),
   )
   if (problems.length > 0) throw createUsageErrorFromProblems(name, problems)
-  return { rules, fallback: parsed.data.default ?? { decision: 'ask' } }
+  return { rules, fallback }
 }
 
 function findWrongExamples(

@@ -212,6 +212,7 @@ const tooLong = 'x'.repeat(10_001)
 test.each<[what: string, text: string, problem: string]>([
   ['invalid JSON', '{"rules":', 'policy.json: not valid JSON'],
   ['a duplicate key', '{"rules":[{"tool":"x","tool":"y"}]}', "the key 'tool' appears twice"],
+  ['neither rules nor a default', '{}', 'must have "rules" or "default"'],
   ['a default that is a text', '{"rules":[],"default":"deny"}', 'default: must be like {"decision":"deny"}'],
   [
     'a reason of more than 10,000 characters',
@@ -238,6 +239,11 @@ test.each<[what: string, rule: object, problem: string]>([
 ])('parley refuses a policy rule with %s', (_, rule, problem) =>
   expectRefusal(JSON.stringify({ rules: [{ tool: 'x', decision: 'allow', ...rule }] }), problem),
 )
+
+test('a policy may have only a default', async () => {
+  const fallback = { decision: 'deny' }
+  expect(await readPolicy('{"default":{"decision":"deny"}}', 'p.json')).toEqual({ rules: [], fallback })
+})
 
 test('an example without an input has an empty input, as a tool use without an input has', async () => {
   const rule = { tool: 'x', input: {}, decision: 'allow', examples: { match: [{ name: 'x' }] } }
