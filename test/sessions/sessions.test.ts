@@ -88,6 +88,17 @@ test('sessions list --limit N prints N sessions and requests no further page', a
   expect(requests.map(({ url }) => new URL(url).search)).toEqual(['?limit=3', '?limit=3&page=2'])
 })
 
+test.each([
+  ['events', 'order=desc&limit=1000'],
+  ['sessions', 'limit=1000'],
+])('%s list --limit 5000 requests pages of 1,000, because a service may refuse more', async (noun, query) => {
+  const { requests } = await run([noun, 'list', '--limit', '5000'], {
+    env: { PARLEY_SESSION: 's1' },
+    exchange: answering('{"data":[],"next_page":null}'),
+  })
+  expect(new URL(requests[0]?.url ?? '').search).toBe(`?${query}`)
+})
+
 test('sessions list --raw --status --limit prints only the wanted sessions, unchanged', async () => {
   const argv = ['sessions', 'list', '--raw', '--status', 'idle', '--limit', '2']
   const { out, requests } = await run(argv, { exchange: mixedPages() })

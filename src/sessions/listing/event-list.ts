@@ -27,6 +27,7 @@ const minPageSize = 100
  */
 const commonPageSizes = [100, 200, 250, 500, 1000]
 
+/** A service may refuse a larger page. */
 const maxPageSize = 1000
 
 /** Maximum number of events that parley holds back until their times show the order of the list. */
@@ -40,7 +41,7 @@ export function formatListQuery(
   cursor?: PageCursor,
 ): string {
   const isPartial = order || types.length > 0 || statuses.length > 0
-  const size = limit && isPartial ? Math.max(limit, minPageSize) : limit
+  const size = limit && Math.min(isPartial ? Math.max(limit, minPageSize) : limit, maxPageSize)
   return [
     ...types.map((type) => `types%5B%5D=${encodeURIComponent(type)}`),
     ...statuses.map((status) => `statuses%5B%5D=${encodeURIComponent(status)}`),
