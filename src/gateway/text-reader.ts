@@ -6,13 +6,13 @@ import {
 } from '../content/answer-checks.ts'
 import type { AnswerSchema } from '../content/schema/schema.ts'
 import { readTokenUsage } from '../content/tokens.ts'
-import { CliError, toFailure } from '../errors.ts'
+import { type CliError, toFailure } from '../errors.ts'
 import type { ReadableResponse } from '../http/call.ts'
 import type { Timers } from '../timers.ts'
 import { type BodyCollector, createBodyCollector, type HttpResponse } from '../wire/exchange.ts'
 import { type AnswerDecoder, createAnswerDecoder } from '../wire/gateway/answer-decoder.ts'
 import type { AnswerSummary } from '../wire/gateway/answer-forms.ts'
-import { createErrorBodyFailure, createResponseError, isErrorEnvelope } from '../wire/problem/problem.ts'
+import { createResponseError } from '../wire/problem/problem.ts'
 import { parseReceivedBody } from '../wire/received-json.ts'
 import { readAnswerBody } from './answer-body.ts'
 import type { AnswerPart, ContinuedAnswer } from './continued-answer.ts'
@@ -22,12 +22,11 @@ interface TextLineRules {
   timers: Timers
   requirement: AnswerRequirement
   schema?: AnswerSchema | undefined
-  /** `any JSON` accepts answers of an unknown form. */
-  raw?: 'answer' | 'any JSON' | undefined
+  isRaw: boolean
   countAnswer(line: BatchLine, summary: AnswerSummary): void
 }
 
-/** Reads the text of an answer, or with `raw` its responses. */
+/** Reads the text of an answer, or with `--raw` its responses. */
 export class TextLineReader implements LineReader {
   readonly #line: BatchLine
   readonly #rules: TextLineRules
@@ -47,32 +46,26 @@ export class TextLineReader implements LineReader {
   }
 
   async read(response: HttpResponse): Promise<AnswerPart> {
-    const { raw, timers, countAnswer } = this.#rules
+    const { isRaw, timers, countAnswer } = this.#rules
     const contentType = response.headers['content-type'] ?? ''
     this.#pieces = []
-    this.#body = raw && createBodyCollector()
-    const decoder = createAnswerDecoder(contentType, { text: (text) => void this.#pieces.push(text) })
+    const body = isRaw ? createBodyCollector() : undefined
+    this.#body = body
+    const decoder = createAnswerDecoder(contentType, {
+      text: (text) => void this.#pieces.push(text),
+      raw: body && ((data) => void body.add(typeof data === 'string' ? Buffer.from(data) : data)),
+    })
     this.#decoder = decoder
     const { summary, otherContent } = decoder
-    const decode = (work: () => void) => {
-      try {
-        work()
-      } catch (error) {
-        if (raw !== 'any JSON' || !(error instanceof CliError)) throw error
-      }
-    }
-    const onChunk = (chunk: Uint8Array) => {
-      this.#body?.add(chunk)
-      decode(() => decoder.push(chunk))
-    }
     try {
       const { isEndAssumed } = await readAnswerBody(response, decoder, {
-        onChunk,
+        onChunk: decoder.push,
         readsToEnd: () => true,
         timers,
       })
-      decode(decoder.end)
-      if (raw) requireJsonAnswer(this.#partial, contentType)
+      decoder.end()
+      // A stream of several events cannot be a field of the result.
+      if (isRaw) parseReceivedBody(this.#partial, contentType)
       countAnswer(this.#line, summary)
       this.#parts.push(this.#partial)
       this.#pieces = []
@@ -86,7 +79,7 @@ export class TextLineReader implements LineReader {
   }
 
   async finish(response: ReadableResponse, { end, attempts }: ContinuedAnswer) {
-    const { raw, requirement, schema } = this.#rules
+    const { isRaw, requirement, schema } = this.#rules
     const text = this.#received
     const isBlank = text.trim() === ''
     const missing = describeUnmetRequirement(end, isBlank, requirement)
@@ -94,7 +87,7 @@ export class TextLineReader implements LineReader {
     // failure.
     if (missing !== undefined)
       throw createResponseError(missing).with({ answer: isBlank ? this.#readUnread() : text })
-    if (raw) return { response: this.#parts.length > 1 ? `[${this.#parts.join(',')}]` : text }
+    if (isRaw) return { response: this.#parts.length > 1 ? `[${this.#parts.join(',')}]` : text }
     const checked = await schema?.check(text, describeCutAnswer(end))
     if (!checked || !('failure' in checked)) return checked ?? { text }
     return { ...checked, failure: response.fail(checked.failure).with({ attempts }) }
@@ -117,14 +110,9 @@ export class TextLineReader implements LineReader {
   }
 
   get #received(): string {
-    return [...this.#parts, this.#partial].filter((part) => part !== '').join(this.#rules.raw ? '\n' : '')
+    return [...this.#parts, this.#partial].filter((part) => part !== '').join(this.#rules.isRaw ? '\n' : '')
   }
 }
 
 /** Limits the saved body, because a longer result could exceed V8's longest string. */
 const maxSavedBytes = 64 * 1024 * 1024
-
-function requireJsonAnswer(body: string, contentType: string): void {
-  const value = parseReceivedBody(body, contentType)
-  if (isErrorEnvelope(value)) throw createErrorBodyFailure(value)
-}

@@ -755,14 +755,24 @@ describe('a batch of images', () => {
     expect(parseResults(out)).toMatchObject([{ ok: false, error }])
   })
 
-  test('image --batch --raw accepts an answer without an image, but no error envelope', async () => {
+  test.each([
+    ['chat', 'x'],
+    ['image', 'x', '-m', 'm'],
+    ['chat', '--batch', 'in.ndjson'],
+    [...images, '-m', 'm'],
+  ])('%s %s --raw accepts JSON of any form, but no error envelope', async (...argv) => {
     const cwd = batchFolder(1)
-    const argv = [...images, '--raw', '-m', 'm']
-    const none = await run(argv, { cwd, exchange: answering('{"candidates":[]}') })
-    expect(none.code).toBe(0)
-    const envelope = answering('{"type":"error","error":{"type":"billing_error","message":"No"}}')
-    const ended = await run(argv, { cwd, exchange: envelope })
-    expect(ended.code).toBe(5)
-    expect(JSON.parse(ended.out)).toMatchObject({ ok: false, error: { kind: 'payment' } })
+    const printed = async (body: string) => {
+      const ended = await run([...argv, '--raw'], { cwd, exchange: answering(body) })
+      const whole = JSON.parse(ended.out)
+      return [ended.code, argv.includes('--batch') ? (whole.response ?? whole.error.body) : whole]
+    }
+    for (const [body, code] of [
+      [{ candidates: [] }, 0],
+      [{ a: 1 }, 0],
+      [{ content: 5 }, 0],
+      [{ type: 'error', error: { type: 'billing_error', message: 'No' } }, 5],
+    ] as const)
+      expect(await printed(JSON.stringify(body))).toEqual([code, body])
   })
 })

@@ -1,5 +1,4 @@
 import {
-  type AnswerOutcome,
   type AnswerRequirement,
   describeCutAnswer,
   describeUnmetRequirement,
@@ -21,13 +20,13 @@ import { type AnswerDecoder, createAnswerDecoder } from '../../wire/gateway/answ
 import { isMessageAnswer, isNativeAnswer } from '../../wire/gateway/answer-forms.ts'
 import { createResponseError, isErrorEnvelope } from '../../wire/problem/problem.ts'
 import { readAnswerBody } from '../answer-body.ts'
-import type { AnswerPart } from '../continued-answer.ts'
+import type { AnswerPart, ContinuedAnswer } from '../continued-answer.ts'
 
 export interface AnswerPrintOptions {
-  file: FileOutput | undefined
-  isMarkdown: boolean
-  returnsText: boolean
-  isStreamed: boolean
+  file?: FileOutput | undefined
+  isMarkdown?: boolean
+  returnsText?: boolean
+  isStreamed?: boolean
   requirement: AnswerRequirement
   schema?: AnswerSchema | undefined
   showsUsage?: boolean | undefined
@@ -41,7 +40,15 @@ export type AnswerOutput = Awaited<ReturnType<typeof openAnswerOutput>>
  * the mismatch.
  */
 export async function openAnswerOutput(context: Context, printing: AnswerPrintOptions) {
-  const { file, isMarkdown, schema, isStreamed, requirement, returnsText, showsUsage } = printing
+  const {
+    file,
+    isMarkdown = false,
+    schema,
+    isStreamed = false,
+    requirement,
+    returnsText,
+    showsUsage,
+  } = printing
   const {
     flags,
     cleanups,
@@ -158,7 +165,10 @@ export async function openAnswerOutput(context: Context, printing: AnswerPrintOp
      * Returns the text if `returnsText` is set or a schema is given, otherwise an empty text. With a schema,
      * the text is the matching JSON. Throws a `CliError` if the answer lacks required content.
      */
-    async finish(response: ReadableResponse, end: AnswerOutcome): Promise<{ text: string } | SchemaMismatch> {
+    async finish(
+      response: ReadableResponse,
+      { end }: Pick<ContinuedAnswer, 'end'>,
+    ): Promise<{ text: string } | SchemaMismatch> {
       const missing = describeUnmetRequirement(end, text.isBlank, requirement)
       const answer = { text: returnsText || schema ? text.read() : '' }
       if (schema && missing === undefined) {

@@ -107,8 +107,8 @@ export async function runChat(context: Context, options: ChatOptions, words: str
         answerOutput ??= await openAnswerOutput({ ...context, output }, printOptions)
         return answerOutput.read(response)
       },
-      async finish(response, { end }) {
-        const printed = await (answerOutput as AnswerOutput).finish(response, end)
+      async finish(response) {
+        const printed = await (answerOutput as AnswerOutput).finish(response, answer)
         answerOutput?.close()
         answerOutput = undefined
         mismatch = 'failure' in printed ? printed : undefined

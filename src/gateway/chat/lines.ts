@@ -30,7 +30,7 @@ export async function prepareChatLines(
     timers: context.host.timers,
     requirement: failOnCut ? 'uncut' : raw || schema ? 'anything' : 'text',
     schema,
-    raw: raw ? 'answer' : undefined,
+    isRaw: raw,
     countAnswer: caller.countAnswer,
   } as const
   const openReader = (line: BatchLine) => new TextLineReader(line, rules)

@@ -1,9 +1,9 @@
-import { AnswerWriter, saveAnswerAfterFailure } from '../../content/saved-answer.ts'
+import { saveAnswerAfterFailure } from '../../content/saved-answer.ts'
 import { readTokenUsage } from '../../content/tokens.ts'
 import type { Context } from '../../context.ts'
-import { type CliError, joinFailures, OutputClosed, toFailure } from '../../errors.ts'
+import { type CliError, toFailure } from '../../errors.ts'
 import type { FileOutput } from '../../io/file-output.ts'
-import { createRawPrinter } from '../../io/raw-printer.ts'
+import type { Timers } from '../../timers.ts'
 import type { HttpResponse } from '../../wire/exchange.ts'
 import { createAnswerDecoder } from '../../wire/gateway/answer-decoder.ts'
 import { type AnswerSummary, needsContinuation } from '../../wire/gateway/answer-forms.ts'
@@ -27,13 +27,11 @@ interface ImageReaderOptions {
 
 /**
  * Returns a reader that saves the images of each part, also of a cut part, before the next request. The
- * reader saves the body of an answer without images, because the user paid for the answer. With `--raw`, the
- * reader prints the bytes as they arrive, and fails only for an error or a body that is not JSON.
+ * reader saves the body of an answer without images, because the user paid for the answer.
  */
 export function createImageReader(context: Context, reading: ImageReaderOptions) {
   const finder = new ImageFinder()
   const { findings } = finder
-  const isRaw = context.flags.raw
   let last: ReadPart | undefined
   let saved = 0
 
@@ -44,9 +42,9 @@ export function createImageReader(context: Context, reading: ImageReaderOptions)
   }
 
   const withSavedBody = (failure: CliError) => {
-    const { bytes, isPrinted } = last as ReadPart
+    const { bytes } = last as ReadPart
     const extension = /^[[{]/.test(Buffer.from(bytes.subarray(0, 1)).toString()) ? 'json' : 'txt'
-    return isPrinted || bytes.length === 0
+    return bytes.length === 0
       ? failure
       : saveAnswerAfterFailure(context, failure, bytes, extension, reading.file)
   }
@@ -57,7 +55,7 @@ export function createImageReader(context: Context, reading: ImageReaderOptions)
     /** Throws a `CliError` if a part after the first is incomplete. */
     async read(response: HttpResponse): Promise<AnswerPart> {
       const isContinuation = last !== undefined
-      const part = await readImagePart(context, response, finder, reading.keepsConnection)
+      const part = await readImagePart(context.host.timers, response, finder, reading.keepsConnection)
       last = part
       const { summary } = part
       const failure =
@@ -82,12 +80,8 @@ export function createImageReader(context: Context, reading: ImageReaderOptions)
     async finish(): Promise<CliError | undefined> {
       const { summary, failure: broken } = last as ReadPart
       finder.finish()
-      if (isRaw && (!broken || readTokenUsage(summary))) reading.onSummary(summary)
-      if (isRaw && broken) throw withSavedBody(broken)
       try {
-        const problem = isRaw
-          ? checkRawAnswer(context, finder, summary)
-          : checkAnswer(finder, summary, reading)
+        const problem = checkAnswer(finder, summary, reading)
         const failure = broken ?? problem
         // A value that cannot be parsed may contain an image. `decodeBase64` overwrites the body, so the body
         // is saved before the other images.
@@ -129,29 +123,20 @@ function checkAnswer(
   if (hasImages) return failure
   if (failure) throw failure
   const explanation = [...findings.texts, ...findings.reasons].join(' ')
-  throw createResponseError(describeMissingImage(summary), explanation || undefined)
-}
-
-const describeMissingImage = ({ stopReason }: AnswerSummary) =>
-  `the answer has no image${stopReason ? `: ${stopReason}` : ''}`
-
-function checkRawAnswer(context: Context, finder: ImageFinder, summary: AnswerSummary): CliError | undefined {
-  const { shapeFailure, streamError } = finder
-  if (shapeFailure && !streamError && isErrorAnswer(shapeFailure)) throw shapeFailure
-  const other = findFailureWithImages(finder)
-  if (!finder.hasImages && !other) context.messages.warn(describeMissingImage(summary))
-  return other
+  const { stopReason } = summary
+  throw createResponseError(
+    `the answer has no image${stopReason ? `: ${stopReason}` : ''}`,
+    explanation || undefined,
+  )
 }
 
 interface ReadPart extends AnswerPart {
   bytes: Uint8Array
   failure: CliError | undefined
-  isPrinted: boolean
 }
 
-/** With `--raw`, also prints the part. */
 async function readImagePart(
-  { flags, output, host }: Context,
+  timers: Timers,
   response: HttpResponse,
   finder: ImageFinder,
   keepsConnection = false,
@@ -161,41 +146,23 @@ async function readImagePart(
   // `text` does nothing, because the finder collects the texts itself.
   const sink = { text() {}, images: finder }
   const decoder = createAnswerDecoder(response.headers['content-type'] ?? '', sink)
-  const printer = flags.raw ? createRawPrinter(output) : undefined
-  const writer = new AnswerWriter({ host }, 'bin')
-  async function onChunk(chunk: Uint8Array): Promise<void> {
-    finder.tryRead(() => decoder.push(chunk))
-    if (!printer || writer.failure) return
-    printer.add(chunk)
-    await writer.attempt(() => printer.write())
-  }
-  const readsToEnd = () => printer !== undefined || keepsConnection
-  let broken: CliError | undefined
+  const onChunk = (chunk: Uint8Array) => finder.tryRead(() => decoder.push(chunk))
+  const readsToEnd = () => keepsConnection
+  let failure: CliError | undefined
   let isEndAssumed = false
   try {
-    ;({ isEndAssumed } = await readAnswerBody(response, decoder, {
-      onChunk,
-      readsToEnd,
-      timers: host.timers,
-    }))
-    if (printer) await writer.attempt(() => printer.end())
+    ;({ isEndAssumed } = await readAnswerBody(response, decoder, { onChunk, readsToEnd, timers }))
   } catch (error) {
-    if (error instanceof OutputClosed) throw error
-    printer?.breakLine()
-    broken = toFailure(error)
+    failure = toFailure(error)
   }
-  if (writer.failure) broken = toFailure(joinFailures(writer.failure, broken))
   finder.tryRead(decoder.end)
-  const hasContent = decoder.contentCount() > 0 || images.length + links.length > before
   return {
     summary: decoder.summary,
-    hasContent,
+    hasContent: decoder.contentCount() > 0 || images.length + links.length > before,
     otherContent: decoder.otherContent,
-    bytes: decoder.unread(),
-    failure: broken,
     isEndAssumed,
-    // `--raw` prints the received bytes unchanged, so damage of the decoded text does not matter.
-    isDamaged: !printer && decoder.isDamaged(),
-    isPrinted: printer !== undefined && writer.failure === undefined,
+    isDamaged: decoder.isDamaged(),
+    bytes: decoder.unread(),
+    failure,
   }
 }

@@ -40,15 +40,16 @@ export async function runImage(context: Context, flags: ImageOptions, words: str
   const model = chooseImageModel(options, settings)
   const { given, turn, text, system } = await readPromptInputs(context, options, words)
   const body = await buildRequestBody({ ...createBodyParts(options, { system }), given, turn })
-  const fileStem = createImageName(text || (await readPromptOfBody(body)))
-  const { raw, dryRun, curl } = context.flags
-  const { output, force: replaces = false } = options
-  const destination =
-    raw || dryRun || curl ? undefined : await openImageDestination(context, { output, fileStem, replaces })
-
   const caller = createServiceCaller(context, settings)
   const parts = { params: { family: values.family, model }, body }
   if (await caller.preview(endpoints.image, parts)) return
+  const { raw: hasOutput } = context.flags
+  const send: RequestAnswerPart = (body, take) =>
+    caller.call(endpoints.image, { ...parts, body, hasOutput }, take)
+  if (context.flags.raw) return printRawAnswer(context, send, body, options.usage)
+  const fileStem = createImageName(text || (await readPromptOfBody(body)))
+  const { output, force: replaces = false } = options
+  const destination = await openImageDestination(context, { output, fileStem, replaces })
   let show: ReturnType<typeof createPreview> | undefined
   const onSaved: ImageSaveOptions['onSaved'] = async (path, { bytes, extension }) => {
     await printImagePath(context, path)
@@ -56,19 +57,16 @@ export async function runImage(context: Context, flags: ImageOptions, words: str
     await show(bytes, extension)
   }
   const reading = createImageReader(context, {
-    file: destination?.file,
+    file: destination.file,
     onSummary: (summary) => addAnswerToReport(context.reportData, summary),
-    async save(images, earlier) {
-      if (destination) await saveImages(context, images, { destination, earlier, warn, onSaved })
-    },
+    save: (images, earlier) => saveImages(context, images, { destination, earlier, warn, onSaved }),
   })
   const { texts } = reading.findings
   const answer = new ContinuedAnswer(body)
   const spinner = createSpinner(context)
 
   async function read(response: HttpResponse): Promise<AnswerPart> {
-    // With `--raw`, the printed bytes show the progress, so no spinner is needed.
-    if (!raw) spinner.show('waiting for the image')
+    spinner.show('waiting for the image')
     try {
       return await reading.read(response)
     } finally {
@@ -80,8 +78,7 @@ export async function runImage(context: Context, flags: ImageOptions, words: str
     const failure = await reading.finish()
     response.accept()
     try {
-      const save = () => saveAnswer(context, reading, output)
-      if (destination) await context.tracker.during(lostImages, save)
+      await context.tracker.during(lostImages, () => saveAnswer(context, reading, output))
     } finally {
       printTexts(context, texts.splice(0))
       printWarningsAndUsageLine(context, end, options.usage)
@@ -89,8 +86,6 @@ export async function runImage(context: Context, flags: ImageOptions, words: str
     if (failure) throw failure
   }
 
-  const send: RequestAnswerPart = (nextBody, take) =>
-    caller.call(endpoints.image, { ...parts, body: nextBody }, take)
   try {
     await answer.receive(send, { read, finish }, { requireNext: createDeadlineCheck(context) })
   } catch (error) {
@@ -100,6 +95,20 @@ export async function runImage(context: Context, flags: ImageOptions, words: str
     }
     throw error
   }
+}
+
+/** Prints the bytes as they arrive. Fails only for an error or a body that is not JSON. */
+async function printRawAnswer(
+  context: Context,
+  send: RequestAnswerPart,
+  body: Uint8Array,
+  showsUsage: boolean | undefined,
+): Promise<void> {
+  const { openAnswerOutput } = await import('../chat/answer.ts')
+  const output = await openAnswerOutput(context, { requirement: 'anything', showsUsage })
+  const answer = new ContinuedAnswer(body)
+  const receive = () => answer.receive(send, output, { requireNext: createDeadlineCheck(context) })
+  await context.tracker.during({ save: () => [output.savePart()] }, receive).finally(output.close)
 }
 
 export function chooseImageModel({ model }: Pick<ImageOptions, 'model'>, settings: ResolvedSettings): string {

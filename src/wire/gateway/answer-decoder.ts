@@ -250,7 +250,7 @@ function hasContent(pieces: SseEvent[]): boolean {
 function addValue(reading: BodyReading, parse: () => unknown, event?: string): string | undefined {
   const {
     reader,
-    sink: { images },
+    sink: { images, raw },
   } = reading
   let value: unknown
   try {
@@ -258,6 +258,8 @@ function addValue(reading: BodyReading, parse: () => unknown, event?: string): s
     images?.find(value)
     return event === undefined ? reader.addBody(value) : reader.addEvent(value, event)
   } catch (failure) {
+    // `--raw` accepts JSON of any form.
+    if (raw && value !== undefined && isUnreadable(failure)) return ''
     if (images) images.recordFailure(failure, value, event)
     else if (event === undefined || !canReadOnAfter(failure, reader)) throw failure
     else reading.failure ??= failure
@@ -265,12 +267,15 @@ function addValue(reading: BodyReading, parse: () => unknown, event?: string): s
   }
 }
 
+const isUnreadable = (failure: unknown): boolean =>
+  failure instanceof CliError && failure.details.errorIn === undefined
+
 /**
  * Returns whether parley reads the rest of a stream after an unreadable event. The rest of a paid answer may have
  * more text. A stream without any text may have no end, and an error event ends the answer.
  */
 const canReadOnAfter = (failure: unknown, { hasText }: AnswerReader): boolean =>
-  failure instanceof CliError && failure.details.errorIn === undefined && hasText
+  isUnreadable(failure) && hasText
 
 /**
  * Decodes an array of chunks, one value, or several consecutive values (src/wire/README.md: recorded, 3).
