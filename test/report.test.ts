@@ -35,6 +35,32 @@ const unknownUsage = {
   totalTokens: null,
 }
 
+/** Fields of a report of a successful run about which nothing is known. */
+const unknownReport = {
+  format: 1,
+  version,
+  exit: 0,
+  kind: null,
+  retry: null,
+  deadline: false,
+  message: null,
+  status: null,
+  id: null,
+  model: null,
+  stopReason: null,
+  usage: unknownUsage,
+  attempts: 0,
+  requestId: null,
+  session: null,
+  files: [],
+  cost: null,
+  sessionUsage: null,
+  sessionCost: null,
+  toolUses: null,
+  warnings: null,
+  resume: null,
+}
+
 test('--report has every field of a run, and null for an unknown value', async () => {
   const cwd = temporaryFolder()
   const exchange = answering(message('Hello', { model: 'alpha-2.5-pro-001' }), {
@@ -44,15 +70,8 @@ test('--report has every field of a run, and null for an unknown value', async (
   const { seconds, ...report } = read(cwd)
   expect(seconds).toBeGreaterThanOrEqual(0)
   expect(report).toEqual({
-    format: 1,
-    version,
+    ...unknownReport,
     command: 'chat',
-    exit: 0,
-    kind: null,
-    retry: null,
-    deadline: false,
-    message: null,
-    status: null,
     sent: 'yes',
     id: 'msg_1',
     model: 'alpha-2.5-pro-001',
@@ -60,14 +79,6 @@ test('--report has every field of a run, and null for an unknown value', async (
     usage: { ...unknownUsage, inputTokens: 3, outputTokens: 5, totalTokens: 8 },
     attempts: 1,
     requestId: 'req_7',
-    session: null,
-    files: [],
-    cost: null,
-    sessionUsage: null,
-    sessionCost: null,
-    toolUses: null,
-    warnings: null,
-    resume: null,
   })
 })
 
@@ -398,15 +409,10 @@ test('--report has the model, session, usage, cost, files and counts of a run, w
   const text = readText(cwd, 'r.json')
   expect(text).toMatch(/^\{[^\n]*\\u202e[^\n]*\}\n$/)
   expect(JSON.parse(text)).toEqual({
-    format: 1,
-    version,
+    ...unknownReport,
     command: 'events run',
     exit: 5,
     kind: 'payment',
-    retry: null,
-    deadline: false,
-    message: null,
-    status: null,
     toolUses: { allowed: 1, denied: 2, run: 3, failedCommands: 5, open: 4 },
     warnings: { failedServers: 1, openWorkflowRuns: 2 },
     sent: 'unknown',
@@ -422,8 +428,6 @@ test('--report has the model, session, usage, cost, files and counts of a run, w
     cost: { amount: '12345678901234567890', currency: 'USD' },
     sessionUsage: { ...unknownUsage, outputTokens: 7, totalTokens: 7 },
     sessionCost: { amount: '0', currency: 'EUR' },
-    // Only a failed or interrupted run has a resume command.
-    resume: null,
     counts: { total: 2 },
     failures: { service: 1 },
   })

@@ -12,40 +12,13 @@ import { expectLinearWork } from '../harness/steps.ts'
 import { cut, decodeAnswer } from './decoding.ts'
 
 const patterns = [
-  ...[
-    '<title',
-    '<title ',
-    '<title>',
-    '<message ',
-    '<a:',
-    '<![CDATA[',
-    '<',
-    '&',
-    'data:',
-    'data: {',
-    '\n\n',
-    '\r\n',
-  ],
-  ...[
+  ...'<title <title> <message <a: <![CDATA[ < & data: { [ " \\ [{ {"error": // \\\\ //a a: @ //@ http://'.split(
     ' ',
-    '\t',
-    '\u00a0',
-    '{',
-    '[',
-    '"',
-    '\\',
-    '[{',
-    '{"error":',
-    '//',
-    '\\\\',
-    '//a',
-    'a:',
-    '@',
-    '//@',
-    'http://',
-  ],
-  ...['?', '?a', '?key', '?token=', '&secret', '=', '.', '-', '_', 'aA', '0', '\u0000', '\ud800', '\u202e'],
+  ),
+  ...'? ?a ?key ?token= &secret = . - _ aA 0 \u0000 \ud800 \u202e'.split(' '),
+  ...['<title ', 'data: {', '\n\n', '\r\n', ' ', '\t', '\u00a0'],
 ]
+
 /** Returns a text of about this length. */
 const fill = (pattern: string, size: number) => pattern.repeat(Math.ceil(size / pattern.length))
 
@@ -103,26 +76,8 @@ const parsers: Record<string, (text: string) => unknown> = {
 
 describe.each(Object.entries(parsers))('%s', (name, parse) => {
   test.each([
-    ...[
-      '{',
-      '[',
-      '"',
-      '\\',
-      '[{',
-      '{"a":1},',
-      '[0],',
-      '[]',
-      ',',
-      ':',
-      '0',
-      '\\u0000',
-      '//',
-      '=',
-      ' ',
-      '\n\n',
-      '\r\n',
-    ],
-    ...['data:', 'event:x\n', 'aA', '\u001b[', '\u202e', '\ud800'],
+    ...'{ [ " \\ [{ {"a":1}, [0], [] , : 0 \\u0000 // = data: aA \u001b[ \u202e \ud800'.split(' '),
+    ...[' ', '\n\n', '\r\n', 'event:x\n'],
   ])(`the ${name} takes linear time for text full of %j`, (pattern) =>
     expectLinearWork((size) => attempt(() => parse(fill(pattern, size)))),
   )
@@ -148,8 +103,8 @@ test('many additions to one list of a body take linear time', () =>
 
 describe('time to read an answer', () => {
   const words = [
-    ...['{', '[', '"', '\\', '\n', '\r', ' ', ':', ',', '}', ']', '<', '\0', '\u00ff', 'data:', 'event:x\n'],
-    ...['data:x\n', '[]', '{"a":', '{"constructor":{"__proto__":'],
+    ...'{ [ " \\ : , } ] < \0 \u00ff data: [] {"a": {"constructor":{"__proto__":'.split(' '),
+    ...['\n', '\r', ' ', 'event:x\n', 'data:x\n'],
   ]
   const types = ['application/json', 'text/event-stream', 'application/x-ndjson; charset=gbk']
 

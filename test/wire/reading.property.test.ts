@@ -1,55 +1,9 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { createListAppendAssignment, editJson } from '../../src/wire/json/edit.ts'
-import { createJsonArraySplitter } from '../../src/wire/json/splitter.ts'
 import { listJsonElements } from '../../src/wire/page.ts'
-import { createSseDecoder, encodeSseEvent, type SseEvent } from '../../src/wire/sse.ts'
 import { scaleRuns } from '../harness/property-runs.ts'
 import { cut, decodeAnswer } from './decoding.ts'
-
-const text = fc.string({ unit: 'binary' })
-const places = fc.array(fc.nat(), { maxLength: 30 })
-
-describe('server-sent events are read the same for every split', () => {
-  const line = text.map((value) => value.replace(/[\r\n]/g, ' '))
-  const event = fc.record({
-    event: line,
-    data: fc.array(line, { minLength: 1 }).map((lines) => lines.join('\n')),
-  })
-  const noise = fc.constantFrom('', ': comment\n', 'id: 7\n', 'retry: 1\n', 'strange\n', 'other: x\n', '\n')
-  const decode = (pieces: Uint8Array[]): SseEvent[] => {
-    const decoder = createSseDecoder()
-    return pieces.flatMap((piece) => decoder.push(piece))
-  }
-
-  test('the decoder returns the same server-sent events for every line ending and every split into chunks', () => {
-    const framing = fc.record({
-      ending: fc.constantFrom('\n', '\r', '\r\n'),
-      hasBlank: fc.boolean(),
-      hasMark: fc.boolean(),
-    })
-    const property = fc.property(
-      fc.array(fc.tuple(noise, event), { maxLength: 8 }),
-      framing,
-      places,
-      (given, { ending, hasBlank, hasMark }, where) => {
-        const lines = given.map(([before, each]) => before + encodeSseEvent(each)).join('')
-        // A value that starts with a blank needs the blank after the colon.
-        const tight = hasBlank ? lines : lines.replace(/^(data|event): (?! )/gm, '$1:')
-        const bytes = Buffer.from((hasMark ? '\ufeff' : '') + tight.replaceAll('\n', ending))
-        expect(decode(cut(bytes, where))).toEqual(given.map(([, each]) => each))
-      },
-    )
-    fc.assert(property, scaleRuns(500))
-  })
-
-  test('the decoder of server-sent events accepts any bytes, and returns the same for every split into chunks', () => {
-    const property = fc.property(fc.uint8Array({ maxLength: 200 }), places, (bytes, where) => {
-      expect(decode(cut(bytes, where))).toEqual(decode([bytes]))
-    })
-    fc.assert(property, scaleRuns(500))
-  })
-})
 
 describe('JSON edits', () => {
   const spaced = fc
@@ -80,24 +34,8 @@ describe('JSON edits', () => {
   })
 })
 
-test('the splitter returns the same elements of a JSON array, whatever the chunks in which it arrives', () => {
-  const property = fc.property(
-    fc.array(fc.jsonValue(), { maxLength: 6 }),
-    fc.nat(2),
-    places,
-    (values, space, where) => {
-      const splitter = createJsonArraySplitter()
-      const decoder = new TextDecoder()
-      const pieces = cut(Buffer.from(JSON.stringify(values, null, space)), where)
-      const found = pieces.flatMap((piece) => splitter.push(decoder.decode(piece, { stream: true })))
-      expect(found.map((element) => JSON.parse(element))).toEqual(JSON.parse(JSON.stringify(values)))
-      expect(splitter.isInside()).toBe(false)
-    },
-  )
-  fc.assert(property, scaleRuns(300))
-})
-
 describe('an answer is read the same for every split', () => {
+  const places = fc.array(fc.nat(), { maxLength: 30 })
   const chunk = (more: object) =>
     JSON.stringify({ candidates: [{ content: { parts: [{ text: 'é🦜' }] }, ...more }] })
   const value = fc.constantFrom(
