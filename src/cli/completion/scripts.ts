@@ -40,12 +40,14 @@ export async function findCompletionScript(shell: string): Promise<string | unde
 
 function listRows(commands: ParleyCommand[]): Row[] {
   const groups = commands.flatMap(({ entry, commandNames }) => (entry.group ? [commandNames.join(' ')] : []))
+  const refused = commands.flatMap(({ entry }) => entry.without ?? [])
   return [
     ...createGeneralFlags().flatMap((flag) => listFlagRows(flag, 'general', '')),
     ...[...createRequestFlags(), ...createSettingFlags()].flatMap((flag) =>
-      listFlagRows(flag, 'request', ''),
+      listFlagRows(flag, refused.includes(flag.long ?? '') ? 'request' : 'unrefused', ''),
     ),
-    ['request', '<general>'],
+    ['request', '<unrefused>'],
+    ['unrefused', '<general>'],
     ...documentedBetas.map((beta): Row => ['betas', beta]),
     ...settingNames.map((name): Row => ['settings', name, getSettingDefinition(name).about]),
     ...commands.flatMap(listCommandRows),
@@ -68,7 +70,7 @@ function listCommandRows({
   const path = commandNames.join(' ')
   return [
     ...commands.map((child): Row => [`${path},`, child.name(), child.summary()]),
-    [`${path},-`, entry.requests || entry.group ? '<request>' : '<general>'],
+    [`${path},-`, entry.without ? '<unrefused>' : entry.requests || entry.group ? '<request>' : '<general>'],
     ...ownFlags.flatMap((flag) => listFlagRows(flag, `${path},-`, path)),
     ...registeredArguments.flatMap((argument, index) =>
       listArgumentValues(argument, path).map((word): Row => [`${path},${index}`, word]),
