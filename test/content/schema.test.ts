@@ -90,8 +90,8 @@ test('--schema sends the schema as a text part, or with --schema-via native as t
 })
 
 test.each([
-  ['Ada is 36.', 'parley: the answer is not JSON: line 1, column 1: '],
-  ['```json\n{"name"', 'parley: the answer is not JSON: '],
+  ['Ada is 36.', 'parley: the answer does not match s.json: it is not JSON: line 1, column 1: '],
+  ['```json\n{"name"', 'parley: the answer does not match s.json: it is not JSON: '],
   [
     '{"name":"Ada","age":"36"}',
     'parley: the answer does not match s.json: $.age: type: must be integer, not "36"; ',
@@ -139,7 +139,9 @@ test('the message about a cut answer with --schema names the output limit before
     exchange: answering(message('{"name":"A', { stop_reason: 'max_tokens' })),
   })
   expect(ended).toMatchObject({ code: 8, out: '' })
-  expect(ended.err).toMatch(/^parley: the answer was cut at the output limit .*; the answer is not JSON/)
+  expect(ended.err).toMatch(
+    /^parley: the answer was cut at the output limit .*; the answer does not match s\.json: it is not JSON/,
+  )
 })
 
 test('--stream with --schema prints an answer only after its check, and saves a cut-off answer as FILE.part', async () => {

@@ -87,15 +87,16 @@ export class AnswerSchema {
    */
   async check(text: string, cut: string | undefined): Promise<{ json: string } | SchemaMismatch> {
     const json = unwrapJson(text)
+    const why = `the answer does not match ${this.#source.name}`
     if (tryParseJson(json) === undefined)
-      return this.#mismatch(text, cut, `the answer is not JSON: ${describeJsonError(json)}`)
+      return this.#mismatch(text, cut, `${why}: it is not JSON: ${describeJsonError(json)}`)
     const mismatches = await this.#findMismatches(json).catch((error: unknown) => {
       throw error instanceof CliError ? error.with({ answer: text }) : error
     })
     if (mismatches.length === 0) return { json }
     const isOne = mismatches.length === 1
-    const why = `the answer does not match ${this.#source.name}: ${isOne ? mismatches[0] : formatProblemCount(mismatches)}`
-    return this.#mismatch(text, cut, why, isOne ? undefined : mismatches)
+    const what = isOne ? mismatches[0] : formatProblemCount(mismatches)
+    return this.#mismatch(text, cut, `${why}: ${what}`, isOne ? undefined : mismatches)
   }
 
   #mismatch(text: string, cut: string | undefined, why: string, problems?: string[]): SchemaMismatch {
