@@ -155,7 +155,7 @@ test('--report names the files and the session of a run, and counts the lines of
     model: null,
     stopReason: null,
     usage: { inputTokens: 6, outputTokens: 10, totalTokens: 16, reasoningTokens: null },
-    counts: { total: 2, ok: 2, failed: 0, skipped: 0, notDone: 0 },
+    counts: { total: 2, ok: 2, warned: 0, failed: 0, skipped: 0, notDone: 0 },
   })
 })
 

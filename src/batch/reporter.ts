@@ -138,8 +138,8 @@ export class BatchReporter {
   }
 
   #counts() {
-    const { ok, failed, skipped, failures, total = null } = this.#tally
-    return { counts: { total, ok, failed, skipped, notDone: this.#left ?? null }, failures }
+    const { ok, warned, failed, skipped, failures, total = null } = this.#tally
+    return { counts: { total, ok, warned, failed, skipped, notDone: this.#left ?? null }, failures }
   }
 
   #tick(): void {

@@ -48,7 +48,7 @@ describe('--share', () => {
     const argv = ['chat', '--batch', '-', '--share', '2/2', ...report]
     const ended = await run(argv, { cwd, stdin })
     expect(indexes(parseResults(ended.out))).toEqual([2, 6, 8, 10])
-    expect(countsIn(cwd)).toEqual({ total: 4, ok: 4, failed: 0, skipped: 0, notDone: 0 })
+    expect(countsIn(cwd)).toEqual({ total: 4, ok: 4, warned: 0, failed: 0, skipped: 0, notDone: 0 })
   })
 
   test('--share exits with 2 for an invalid line, also if the line belongs to another share', async () => {
@@ -70,7 +70,7 @@ describe('--share', () => {
       expect([first.code, first.requests.length]).toEqual([0, 5])
       const again = await run([...argv, ...report], { cwd })
       expect([again.code, again.requests.length]).toEqual([0, 1])
-      expect(countsIn(cwd)).toEqual({ total: 5, ok: 1, failed: 0, skipped: 4, notDone: 0 })
+      expect(countsIn(cwd)).toEqual({ total: 5, ok: 1, warned: 0, failed: 0, skipped: 4, notDone: 0 })
     }
     const joined = ['1.ndjson', '2.ndjson'].map((name) => readText(cwd, name)).join('')
     writeFileSync(join(cwd, 'all.ndjson'), joined)
@@ -106,6 +106,7 @@ describe('--max-failed', () => {
       expect(countsIn(cwd)).toEqual({
         total: 10,
         ok: count - failed,
+        warned: 0,
         failed,
         skipped: 0,
         notDone: 10 - count,
@@ -145,10 +146,10 @@ describe('counts of a batch in its report', () => {
     const limited = [...argv, '--max-total-tokens', '20']
     const world = { cwd, stdin: ten.join('\n'), exchange: answering(message('hi')) }
     expect((await run(limited, world)).code).toBe(15)
-    expect(countsIn(cwd)).toEqual({ total: null, ok: 3, failed: 0, skipped: 0, notDone: null })
+    expect(countsIn(cwd)).toEqual({ total: null, ok: 3, warned: 0, failed: 0, skipped: 0, notDone: null })
     expect((await run(argv, { cwd, stdin: '"a"\nbad\n"b"\n' })).code).toBe(2)
-    expect(countsIn(cwd)).toEqual({ total: null, ok: 1, failed: 0, skipped: 0, notDone: null })
+    expect(countsIn(cwd)).toEqual({ total: null, ok: 1, warned: 0, failed: 0, skipped: 0, notDone: null })
     expect((await run(argv, { cwd, stdin: '"a"\n\n"b"\n' })).code).toBe(0)
-    expect(countsIn(cwd)).toEqual({ total: 2, ok: 2, failed: 0, skipped: 0, notDone: 0 })
+    expect(countsIn(cwd)).toEqual({ total: 2, ok: 2, warned: 0, failed: 0, skipped: 0, notDone: 0 })
   })
 })

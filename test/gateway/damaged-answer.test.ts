@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { parseResults } from '../batch/pieces.ts'
 import { answerInOrder } from '../harness/responses.ts'
-import { answering, message, run, temporaryFolder } from '../harness/run.ts'
+import { answering, message, readJson, run, temporaryFolder } from '../harness/run.ts'
 import { image, imageAnswer, inline, png } from './image/image.ts'
 import { piece } from './parts.ts'
 
@@ -21,15 +21,17 @@ describe('warnings in the result of a batch line', () => {
   async function runBatch(argv: string[], ...bodies: (string | Uint8Array)[]) {
     const cwd = temporaryFolder({ in: bodies.map((_, at) => `"${at}"\n`).join('') })
     const exchange = answerInOrder(...bodies.map((body) => answering(body)))
-    const ended = await run([...argv, '--batch', 'in', '--concurrency', '1', '-q'], { cwd, exchange })
-    return { ...ended, results: parseResults(ended.out) }
+    const flags = ['--batch', 'in', '--concurrency', '1', '-q', '--report', 'r.json']
+    const ended = await run([...argv, ...flags], { cwd, exchange })
+    return { ...ended, results: parseResults(ended.out), counts: readJson(cwd, 'r.json').counts }
   }
 
   test('a batch result has a warning if its answer has invalid UTF-8', async () => {
     const bodies = [message('fine'), damage(message('a#')), damage(message('b#'))]
-    const { code, err, results } = await runBatch(['chat'], ...bodies)
-    expect({ code, err }).toEqual({
+    const { code, err, results, counts } = await runBatch(['chat'], ...bodies)
+    expect({ code, err, counts }).toEqual({
       code: 0,
+      counts: { total: 3, ok: 3, warned: 2, failed: 0, skipped: 0, notDone: 0 },
       err: expect.stringMatching(/^parley: 3 ok \(2 with a warning\) · [^\n]*\n$/),
     })
     expect(results.map((result) => [result.ok, result.text, result.warning])).toEqual([
