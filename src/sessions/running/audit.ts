@@ -12,7 +12,7 @@ import { readEventText, SessionEvent } from '../../wire/sessions/session-event.t
 import type { ParsedToolUse } from '../policy/tool-use.ts'
 import { createToolResultEvent } from '../reply-events.ts'
 import { getToolUseFingerprint } from '../session-state.ts'
-import type { toAuditFields } from './judgement.ts'
+import type { Judgement } from './judgement.ts'
 import type { RunPlan } from './plan.ts'
 import {
   applyReplyAuditLine,
@@ -23,7 +23,7 @@ import {
 import { type AuditedTask, applyTaskAuditLine, computeShortSha256 } from './task.ts'
 
 /** A line of the audit file, before `Audit.add` adds `session` and `time`. */
-interface AuditEntry extends Partial<Omit<ReturnType<typeof toAuditFields>, 'toolUse'>> {
+interface AuditEntry extends Partial<Omit<ReturnType<typeof createDecisionFields>, 'toolUse'>> {
   /** Null in a line about the task or an interrupt. */
   toolUse: string | null
   event: (typeof events)[number]
@@ -37,9 +37,8 @@ interface AuditEntry extends Partial<Omit<ReturnType<typeof toAuditFields>, 'too
 const replySteps = ['decision', 'start', 'accepted', 'refused', 'unknown', 'answered-elsewhere'] as const
 
 /**
- * Values of `event`. `not-asked`: the service ran a tool use that the policy denies, without waiting for a
- * reply. `interrupt`: the run is about to post an interrupt. The other values are steps of a reply
- * (`ReplyState`) or of a task (`AuditedTask`).
+ * Values of `event`. `interrupt`: the run is about to post an interrupt. The other values, except `not-asked`,
+ * are steps of a reply (`ReplyState`) or of a task (`AuditedTask`).
  */
 const events = [...replySteps, 'end', 'sent', 'done', 'not-asked', 'interrupt'] as const
 
@@ -60,6 +59,8 @@ export class Audit {
    * the policy denies them.
    */
   readonly denied = new Map<string, string>()
+  /** Decisions of this run, by tool use id, without the tool uses for which the session no longer waits. */
+  readonly judgements = new Map<string, Judgement>()
   /** Descriptions of the failed and unfinished `--tool` commands since the last task, by tool use id. */
   readonly failedCommands = new Map<string, string>()
   #file: AppendedFile | undefined
@@ -158,6 +159,18 @@ export class Audit {
     const { id, type, server, name } = use
     this.add({ toolUse: id, type, server, name, event: line.event, ...createReplyFields(use, line), ...more })
     this.#updateReply(id, line)
+    if (line.event === 'answered-elsewhere') this.judgements.delete(id)
+  }
+
+  /** Records a decision. `staysOpen`: nobody decided, or no command executes the tool. */
+  addDecision(judgement: Judgement, staysOpen: boolean): void {
+    this.addReply(judgement.use, { event: 'decision', staysOpen }, createDecisionFields(judgement))
+    this.judgements.set(judgement.use.id, judgement)
+  }
+
+  /** Records that the service ran a tool use that the policy denies, without waiting for a reply. */
+  addUnapproved(judgement: Judgement): void {
+    this.add({ event: 'not-asked', ...createDecisionFields(judgement) })
   }
 
   #updateReply(id: string, line: ReplyAuditLine): void {
@@ -247,6 +260,11 @@ const normalizeAddress = (address: string) =>
   (URL.canParse(address) ? new URL(address).href : address).replace(/\/+$/, '')
 
 const digest = (text: string) => computeShortSha256(Buffer.from(text)).slice(0, 16)
+
+function createDecisionFields({ use, decision, by, rule, reason }: Judgement) {
+  const { id: toolUse, type, server, name, inputText: input } = use
+  return { toolUse, type, server, name, input, decision, by, rule, reason }
+}
 
 function toLine(entry: AuditEntry, session: string, time: string): string {
   const { toolUse, task, type, server, name, input, event, ...more } = entry

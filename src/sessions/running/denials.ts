@@ -9,13 +9,7 @@ import {
 } from '../../wire/sessions/session-event.ts'
 import type { FollowedTask } from '../following/followed-task.ts'
 import { parseToolUse } from '../policy/tool-use.ts'
-import {
-  describeJudgement,
-  describeToolUse,
-  type Judgement,
-  judgeToolUse,
-  toAuditFields,
-} from './judgement.ts'
+import { describeJudgement, describeToolUse, type Judgement, judgeToolUse } from './judgement.ts'
 import type { SessionRun } from './session-run.ts'
 
 /**
@@ -102,16 +96,16 @@ export class DenialCollector {
     for (const judgement of unapproved) {
       const { use } = judgement
       this.#unapproved.set(use.id, describeJudgement(judgement))
-      audit.add({ event: 'not-asked', ...toAuditFields(judgement) })
+      audit.addUnapproved(judgement)
       context.messages.warn(`the service ran a tool use that the policy denies: ${describeToolUse(use)}`)
     }
   }
 
-  createFailure(ownJudgements: readonly Judgement[]): CliError | undefined {
+  createFailure(): CliError | undefined {
     const { task } = this.#run.follower
     const uses = readToolUseIds(task)
     const denied = this.#readDeniedByOthers()
-    for (const judgement of ownJudgements) {
+    for (const judgement of this.#run.audit.judgements.values()) {
       const { use, decision } = judgement
       if (decision === 'deny' && (uses.has(use.id) || task.hasOwnTask))
         denied.set(use.id, describeJudgement(judgement))

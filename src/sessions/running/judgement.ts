@@ -36,11 +36,6 @@ export async function judgeToolUse(use: ParsedToolUse, policy: Policy): Promise<
   return { use, decision, by: 'default', reason, mismatchReason }
 }
 
-export function toAuditFields({ use, decision, by, rule, reason }: Judgement) {
-  const { id: toolUse, type, server, name, inputText: input } = use
-  return { toolUse, type, server, name, input, decision, by, rule, reason }
-}
-
 export function getToolUseExecutor(
   use: ParsedToolUse,
   { toolCommands }: Policy,

@@ -7,7 +7,6 @@ import { collectEvents, laggingListDelaysMs } from '../listing/event-list.ts'
 import { type ParsedToolUse, parseToolUse } from '../policy/tool-use.ts'
 import { ReconnectPolicy } from '../reconnect-policy.ts'
 import type { ToolResult } from '../reply-events.ts'
-import type { Judgement } from './judgement.ts'
 import { pollEventList, postEventsOnce } from './posting.ts'
 import {
   getNextReplyStep,
@@ -30,7 +29,6 @@ interface Reply {
  */
 export class ReplySender {
   readonly #run: SessionRun
-  readonly judgements = new Map<string, Judgement>()
   readonly #unconfirmed = new Map<string, { use: ParsedToolUse; reason: string }>()
 
   constructor(run: SessionRun) {
@@ -105,9 +103,9 @@ export class ReplySender {
   }
 
   closeRemaining(): void {
-    const judgements = [...this.judgements.values()]
+    const { audit, context, parts } = this.#run
+    const judgements = [...audit.judgements.values()]
     this.closeAnswered(judgements.filter(({ use }) => /decide|post/.test(this.findNextStep(use.id) ?? '')))
-    const { context, parts } = this.#run
     for (const { use } of judgements)
       if (this.#getReply(use.id).is === 'unconfirmed')
         context.messages.warn(
@@ -121,7 +119,6 @@ export class ReplySender {
     const { id } = use
     const hasRun = this.#getReply(id).is === 'has-result'
     audit.addReply(use, { event: 'answered-elsewhere' }, { reason })
-    this.judgements.delete(id)
     if (hasRun) messages.warn(`${id} is not answered by this run: ${reason}; its --tool command has run`)
     else messages.note(`${id} is not answered by this run: ${reason}`)
   }
@@ -261,7 +258,7 @@ export class ReplySender {
     const answer = state.getAnswer(use.id)
     if (answer) {
       const result = answer.decision
-      const ours = this.judgements.get(use.id)?.decision ?? (audit.denied.has(use.id) ? 'deny' : 'allow')
+      const ours = audit.judgements.get(use.id)?.decision ?? (audit.denied.has(use.id) ? 'deny' : 'allow')
       if (result !== undefined && result !== ours)
         this.#closeUnsent(use, `it already has the answer ${result}`)
       else audit.addReply(use, { event: 'accepted' })

@@ -12,13 +12,7 @@ import type { ParsedToolUse } from '../policy/tool-use.ts'
 import { requireTimeLeft } from '../reconnect-policy.ts'
 import { createConfirmationEvent, createToolResultEvent, type ToolResult } from '../reply-events.ts'
 import type { SessionClient } from '../session.ts'
-import {
-  describeDecider,
-  getToolUseExecutor,
-  type Judgement,
-  judgeToolUse,
-  toAuditFields,
-} from './judgement.ts'
+import { describeDecider, getToolUseExecutor, type Judgement, judgeToolUse } from './judgement.ts'
 import { ReplySender } from './replies.ts'
 import { interruptedCommandResult } from './reply-state.ts'
 import type { SessionRun } from './session-run.ts'
@@ -44,7 +38,7 @@ export class ToolUseResponder {
     this.#prompt = new ConfirmationPrompt(run.context, run.parts.inspectCommand)
     this.#replies = new ReplySender(run)
     const countOf = (decision: Decision) =>
-      this.judgements.filter((judgement) => judgement.decision === decision).length
+      [...run.audit.judgements.values()].filter((judgement) => judgement.decision === decision).length
     run.context.reportData.figures.toolUses = () => {
       const { stop, answerable } = run.follower.state
       return {
@@ -55,11 +49,6 @@ export class ToolUseResponder {
         open: (stop?.kind === 'waiting' ? stop.ids : answerable).length,
       }
     }
-  }
-
-  /** The decisions of this run, except about tool uses for which the session no longer waited. */
-  get judgements(): Judgement[] {
-    return [...this.#replies.judgements.values()]
   }
 
   /**
@@ -208,8 +197,7 @@ export class ToolUseResponder {
   #recordDecision(judgement: Judgement): void {
     const { use } = judgement
     const staysOpen = this.#chooseReply(judgement) === undefined
-    this.#run.audit.addReply(use, { event: 'decision', staysOpen }, toAuditFields(judgement))
-    this.#replies.judgements.set(use.id, judgement)
+    this.#run.audit.addDecision(judgement, staysOpen)
     this.#printDecision(judgement, staysOpen)
     // A run reports waiting tool uses at its end. Other threads may delay the end, so a note is printed now.
     if (staysOpen && !this.#run.follower.state.isIdle)

@@ -131,7 +131,7 @@ interface FollowedWork {
  */
 async function follow(run: SessionRun, work: FollowedWork): Promise<CliError | undefined> {
   const { context, follower } = run
-  const { limits, denials, responder } = work
+  const { limits, denials } = work
   const { task } = follower
   const { wanted } = run.plan
   const save = () => saveWantedAnswer(context, wanted, follower)
@@ -162,7 +162,7 @@ async function follow(run: SessionRun, work: FollowedWork): Promise<CliError | u
       return undefined
     })
     if (failure) return addSavedPartToFailure(failure, save())
-    return denials.createFailure(responder.judgements) ?? createToolErrorFailure(run)
+    return denials.createFailure() ?? createToolErrorFailure(run)
   } finally {
     const used = limits.describeUsage()
     if (context.host.stderr.isTerminal && used !== '') context.messages.printFooter(used)

@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest'
 import { SessionLog } from '../../../src/sessions/following/session-log.ts'
 import { DenialCollector } from '../../../src/sessions/running/denials.ts'
+import type { Judgement } from '../../../src/sessions/running/judgement.ts'
 import type { SessionRun } from '../../../src/sessions/running/session-run.ts'
 import type { EventItem } from '../../../src/wire/sessions/events-page.ts'
 
@@ -22,7 +23,7 @@ function createFinder() {
   let reported: string[] = []
   const denials = new DenialCollector({
     plan: { policy: { rules: [], fallback: { decision: 'deny' } } },
-    audit: { denied: new Map(), add: ({ toolUse }: { toolUse: string }) => reported.push(toolUse) },
+    audit: { denied: new Map(), addUnapproved: ({ use }: Judgement) => reported.push(use.id) },
     context: { reportData: { figures: { warnings: {} } }, messages: { warn() {} } },
     follower: log,
   } as unknown as SessionRun)
