@@ -19,6 +19,7 @@ import {
   interruptedCommandResult,
   type ReplyAuditLine,
   type ReplyState,
+  resumeReplyState,
 } from './reply-state.ts'
 import { type AuditedTask, applyTaskAuditLine, computeShortSha256 } from './task.ts'
 
@@ -43,9 +44,9 @@ const replySteps = ['decision', 'start', 'accepted', 'refused', 'unknown', 'answ
 const events = [...replySteps, 'end', 'sent', 'done', 'not-asked', 'interrupt'] as const
 
 /**
- * The audit file of `--audit`, with a line for each decision and action. After a killed run, the next run
- * reads the file to resume. `Audit` also locks the session, so that only one run works on the session.
- * Without `--audit`, `Audit` only locks the session.
+ * The decisions, replies and tasks of a run, and the audit file of `--audit` with a line for each of them.
+ * After a killed run, the next run reads the file to resume. `Audit` also locks the session, so that only one
+ * run works on the session.
  */
 export class Audit {
   readonly #context: Context
@@ -54,6 +55,8 @@ export class Audit {
   #isClosed = false
   /** States of the replies of this run and of earlier runs, by tool use id. */
   readonly replies = new Map<string, ReplyState>()
+  /** Replies of unknown delivery that this run has to find in the list, by tool use id. */
+  readonly unconfirmed = new Map<string, { use: ParsedToolUse; reason: string }>()
   /**
    * Descriptions of the tool uses that the file shows as denied, by id. Includes tool uses that ran although
    * the policy denies them.
@@ -160,6 +163,7 @@ export class Audit {
     this.add({ toolUse: id, type, server, name, event: line.event, ...createReplyFields(use, line), ...more })
     this.#updateReply(id, line)
     if (line.event === 'answered-elsewhere') this.judgements.delete(id)
+    if (line.event === 'unknown') this.unconfirmed.set(id, { use, reason: more.reason ?? '' })
   }
 
   /** Records a decision. `staysOpen`: nobody decided, or no command executes the tool. */
@@ -174,7 +178,16 @@ export class Audit {
   }
 
   #updateReply(id: string, line: ReplyAuditLine): void {
-    this.replies.set(id, applyReplyAuditLine(this.replies.get(id) ?? { is: 'deciding' }, line))
+    this.replies.set(id, applyReplyAuditLine(this.getReply(id), line))
+  }
+
+  /** Called after the first list of the session, which has these idle events. */
+  resumeReplies(idleEvents: ReadonlySet<string>): void {
+    for (const [id, reply] of this.replies) this.replies.set(id, resumeReplyState(reply, idleEvents))
+  }
+
+  getReply(id: string): ReplyState {
+    return this.replies.get(id) ?? { is: 'deciding' }
   }
 
   recordTaskDone(): void {

@@ -13,7 +13,17 @@ import { requireTimeLeft } from '../reconnect-policy.ts'
 import { createConfirmationEvent, createToolResultEvent, type ToolResult } from '../reply-events.ts'
 import type { SessionClient } from '../session.ts'
 import { describeDecider, getToolUseExecutor, type Judgement, judgeToolUse } from './judgement.ts'
-import { ReplySender } from './replies.ts'
+import {
+  closeAnswered,
+  closeRemaining,
+  confirmArrival,
+  filterWaiting,
+  findNextStep,
+  findToolUse,
+  postReplies,
+  refresh,
+  wasAnsweredElsewhere,
+} from './replies.ts'
 import { interruptedCommandResult } from './reply-state.ts'
 import type { SessionRun } from './session-run.ts'
 
@@ -26,7 +36,6 @@ const unsafeIdText = 'events run answers only tool uses whose id has 1 to 128 le
 export class ToolUseResponder {
   readonly #run: SessionRun
   readonly #prompt: ConfirmationPrompt
-  readonly #replies: ReplySender
   #work: Promise<void> | undefined
   #failure: { error: unknown } | undefined
   #openQuestions: readonly Judgement[] = []
@@ -36,7 +45,7 @@ export class ToolUseResponder {
   constructor(run: SessionRun) {
     this.#run = run
     this.#prompt = new ConfirmationPrompt(run.context, run.parts.inspectCommand)
-    this.#replies = new ReplySender(run)
+    run.audit.resumeReplies(new Set(run.follower.state.stopIds))
     const countOf = (decision: Decision) =>
       [...run.audit.judgements.values()].filter((judgement) => judgement.decision === decision).length
     run.context.reportData.figures.toolUses = () => {
@@ -57,7 +66,7 @@ export class ToolUseResponder {
    */
   update(): void {
     if (this.#failure) throw this.#failure.error
-    const open = this.#replies.closeAnswered(this.#openQuestions)
+    const open = closeAnswered(this.#run, this.#openQuestions)
     for (const question of this.#openQuestions)
       if (!open.includes(question)) this.#prompt.withdraw(question.use.id)
     this.#openQuestions = open
@@ -86,7 +95,7 @@ export class ToolUseResponder {
       await this.#work
       this.update()
     } while (this.#work)
-    if (this.#run.hasStoppedFollowing) this.#replies.closeRemaining()
+    if (this.#run.hasStoppedFollowing) closeRemaining(this.#run)
   }
 
   close(): void {
@@ -96,7 +105,7 @@ export class ToolUseResponder {
   #listDueIds(): string[] {
     return this.#run.isEnding
       ? []
-      : this.#run.follower.state.answerable.filter((id) => this.#replies.findNextStep(id) !== undefined)
+      : this.#run.follower.state.answerable.filter((id) => findNextStep(this.#run, id) !== undefined)
   }
 
   async #replyToAll(): Promise<void> {
@@ -105,7 +114,7 @@ export class ToolUseResponder {
   }
 
   async #reply(uses: readonly ParsedToolUse[]): Promise<void> {
-    const filterByStep = (step: string) => uses.filter(({ id }) => this.#replies.findNextStep(id) === step)
+    const filterByStep = (step: string) => uses.filter(({ id }) => findNextStep(this.#run, id) === step)
     const [withResult, unconfirmed] = [filterByStep('post'), filterByStep('poll')]
     for (const use of withResult) this.#warnOfInterrupted(use)
     const judgements = await this.#decide(filterByStep('decide'))
@@ -117,25 +126,25 @@ export class ToolUseResponder {
       if (reply === 'result of a command') commands.push({ use })
       else if (reply) replies.push({ use, event: reply })
     }
-    await this.#replies.post(replies)
+    await postReplies(this.#run, replies)
     for (const command of commands) {
       if (this.#run.isEnding) break
-      if ((await this.#replies.filterWaiting([command])).length === 0) continue
+      if ((await filterWaiting(this.#run, [command])).length === 0) continue
       // The list that `filterWaiting` reads may show that a limit is exceeded.
       if (this.#run.isEnding) break
       await this.#execute(command.use)
-      await this.#replies.post(this.#createResultReply(command.use))
+      await postReplies(this.#run, this.#createResultReply(command.use))
     }
     // The replies above may lead to an idle event that shows whether the unconfirmed replies arrived, so this
     // check comes last.
-    await this.#replies.confirmArrival(unconfirmed)
+    await confirmArrival(this.#run, unconfirmed)
   }
 
   async #listDue(): Promise<ParsedToolUse[]> {
     await this.#waitForUnknown()
     return this.#listDueIds().flatMap((id) => {
-      const use = isSafeId(id) ? this.#replies.findToolUse(id) : undefined
-      const isOfOther = use?.isContradicted && this.#replies.wasAnsweredElsewhere(id)
+      const use = isSafeId(id) ? findToolUse(this.#run, id) : undefined
+      const isOfOther = use?.isContradicted && wasAnsweredElsewhere(this.#run, id)
       if (use && !isOfOther) return [use]
       // The audit file gets no line, so that the next run decides about the tool use again.
       this.#run.audit.replies.set(id, { is: 'left-open' })
@@ -150,9 +159,9 @@ export class ToolUseResponder {
   /** Lists events until each waiting tool use is known, because the stream may have omitted some. */
   async #waitForUnknown(): Promise<void> {
     for (const wait of laggingListDelaysMs) {
-      if (this.#listDueIds().every((id) => !isSafeId(id) || this.#replies.findToolUse(id))) return
+      if (this.#listDueIds().every((id) => !isSafeId(id) || findToolUse(this.#run, id))) return
       await this.#run.context.host.timers.wait(wait)
-      await this.#replies.refresh(true)
+      await refresh(this.#run, true)
     }
   }
 
@@ -166,8 +175,8 @@ export class ToolUseResponder {
       return decided ? { use: judgement.use, ...decided, by: 'person' } : judgement
     })
     // `update` has closed each tool use whose question it withdrew, so such a tool use needs no decision.
-    const due = judgements.filter(({ use }) => this.#replies.findNextStep(use.id) === 'decide')
-    const open = await this.#replies.filterWaiting(due)
+    const due = judgements.filter(({ use }) => findNextStep(this.#run, use.id) === 'decide')
+    const open = await filterWaiting(this.#run, due)
     for (const judgement of open) this.#recordDecision(judgement)
     return open
   }
@@ -247,8 +256,8 @@ export class ToolUseResponder {
   }
 
   #createResultReply(use: ParsedToolUse) {
-    const result = this.#replies.getUnpostedResult(use.id)
-    return result ? [{ use, event: createToolResultEvent(use, result) }] : []
+    const reply = this.#run.audit.getReply(use.id)
+    return reply.is === 'has-result' ? [{ use, event: createToolResultEvent(use, reply.result) }] : []
   }
 
   async #execute(use: ParsedToolUse): Promise<void> {
@@ -277,7 +286,8 @@ export class ToolUseResponder {
 
   /** Warns about a command that ran when an earlier run was killed, because that run could not warn. */
   #warnOfInterrupted(use: ParsedToolUse): void {
-    if (this.#replies.getUnpostedResult(use.id) !== interruptedCommandResult) return
+    const reply = this.#run.audit.getReply(use.id)
+    if (reply.is !== 'has-result' || reply.result !== interruptedCommandResult) return
     const what = `an earlier run ended while the command ran: ${interruptedCommandResult.text}`
     this.#run.context.messages.warn(describeFailure(use, what))
   }
