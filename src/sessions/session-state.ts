@@ -88,7 +88,7 @@ class OrderedState {
    * A client has interrupted the main thread, and has sent neither a task nor an awaited reply since. parley
    * does not wait for the workflow runs of an interrupted session, because they may never end.
    */
-  protected isHalted = false
+  isHalted = false
   isEmpty = true
   /**
    * `idle by resource`: the session resource is idle, but there is no idle event. `stalled`: there was no
@@ -112,6 +112,11 @@ class OrderedState {
   protected error: string | undefined
   /** The service no longer retries after the last error, and no later event shows work. */
   hasFinalError = false
+  /**
+   * The agent may have finished at its last message or at an interrupt. Spans, usage and unknown events may
+   * also come after the agent has finished.
+   */
+  mayBeDone = false
   protected missedOutcome: Stop | undefined
   lastStop: SessionEvent | undefined
   readonly stopIds = new Set<string>()
@@ -131,12 +136,11 @@ export class SessionState extends OrderedState {
   isReplying = false
 
   /**
-   * Adds the newest event. `text` is its source text. Returns false if the event answers a tool use
-   * that was not waiting for an answer.
+   * Adds the newest event. `text` is its source text.
    */
-  add(event: SessionEvent, text?: string): boolean {
+  add(event: SessionEvent, text?: string): void {
     if (isToolUse(event)) this.addToolUse(event, text)
-    return this.addReduced(event)
+    this.addReduced(event)
   }
 
   addToolUse(event: SessionEvent, text: string | undefined): void {
@@ -157,10 +161,9 @@ export class SessionState extends OrderedState {
 
   /**
    * Adds the newest event, but not the name and input of a tool use, which `addToolUse` adds. `isUnseen`: the
-   * service accepted the event, but no list or stream has shown it. Returns false if the event answers a tool
-   * use that was not waiting for an answer.
+   * service accepted the event, but no list or stream has shown it.
    */
-  addReduced(event: SessionEvent, isUnseen = false): boolean {
+  addReduced(event: SessionEvent, isUnseen = false): void {
     const { type } = event
     this.isEmpty = false
     if (this.status !== 'idle') this.status = 'working'
@@ -193,6 +196,8 @@ export class SessionState extends OrderedState {
       this.error = message
       this.hasFinalError = isFinal && server === undefined
     } else if (/^(agent|user|session\.status_)/.test(type)) this.hasFinalError = false
+    if (/^(agent\.message|user\.interrupt)$/.test(type) && isOfMainThread(event)) this.mayBeDone = true
+    else if (/^(agent|user|system|session\.(status_|error))/.test(type)) this.mayBeDone = false
     if (type === 'session.usage')
       this.spending = { budget: readSessionBudget(event.budget), cost: readSessionUsage(event.usage)?.cost }
     const staysIdle = isForThread || (isReplyType(type) && this.#hasWaiting)
@@ -200,7 +205,6 @@ export class SessionState extends OrderedState {
       this.#addStop(event)
       this.sendsIdleEvents ||= this.stop?.kind === 'done' || this.idle?.type === 'end_turn'
     } else if (startsAgentWork(event) && hasEffect && !staysIdle) this.status = 'working'
-    return hasEffect
   }
 
   /**

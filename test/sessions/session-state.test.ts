@@ -24,6 +24,10 @@ function toEvent(word: string): SessionEvent {
   })
   const kinds: Record<string, SessionEvent> = {
     say: { type: 'agent.message' },
+    think: { type: 'agent.thinking' },
+    system: { type: 'system.message' },
+    odd: { type: 'x.agent.tool_use' },
+    childSay: { type: 'agent.message', session_thread_id: 'th1' },
     run: { type: 'session.status_running' },
     message: { type: 'user.message' },
     interrupt: { type: 'user.interrupt' },
@@ -218,6 +222,20 @@ test("only a client's reply to the named tool use counts as a reply", () => {
 test('an idle event sets `sendsIdleEvents` if it ends a turn, but not if a tool use waits', () => {
   expect(after('message1 say1 idle1').sendsIdleEvents).toBe(true)
   expect(after('use1 idle1').sendsIdleEvents).toBe(false)
+})
+
+test.each<[verb: 'may' | 'cannot', words: string]>([
+  ['cannot', ''],
+  ['cannot', 'message1'],
+  ['may', 'message1 say1'],
+  ['may', 'say1 reached1 usage1 odd1'],
+  ['may', 'use1 result1:use1 say1'],
+  ['may', 'use1 interrupt1'],
+  ...'childSay1 think1 use1 confirm1 system1 message1 run1 error1 done1 childInterrupt1'
+    .split(' ')
+    .map((word): ['cannot', string] => ['cannot', `say1 ${word}`]),
+])('the agent %s have finished after these events: %s', (verb, words) => {
+  expect(after(words).mayBeDone).toBe(verb === 'may')
 })
 
 test('a session counts as idle if the session resource is idle, until the next event', () => {

@@ -13,8 +13,8 @@ export interface LoggedEvent {
   readonly isFromThisProcess: boolean
   /** parley sent the event, but no list or stream has contained it yet. */
   readonly isUnseen: boolean
-  /** False for a reply to a tool use that did not wait for a reply. */
-  hasEffect: boolean
+  /** `SessionState.isHalted` after this event. */
+  isHalted: boolean
   /** Number of the last list that contained the event; 0 if no list did. */
   listedBy: number
   index: number
@@ -129,15 +129,11 @@ export class FollowedTask {
   get otherTask(): { task: SessionEvent; isInterrupted: boolean } | undefined {
     const own = this.#eventsBeforeOtherTask
     const next = this.#events[own.length]
-    return next && { task: next.event, isInterrupted: endsInterrupted(own) }
+    return next && { task: next.event, isInterrupted: own.at(-1)?.isHalted === true }
   }
 
   get isInterrupted(): boolean {
-    return endsInterrupted(this.#events)
-  }
-
-  get mayBeDone(): boolean {
-    return matchesLast(this.#events, mayEnd)
+    return this.#events.at(-1)?.isHalted === true
   }
 
   /**
@@ -162,14 +158,6 @@ export class FollowedTask {
   }
 }
 
-function matchesLast(
-  events: readonly LoggedEvent[],
-  test: (event: SessionEvent) => boolean | undefined,
-): boolean {
-  const last = events.findLast(({ event }) => test(event) !== undefined)
-  return last !== undefined && test(last.event) === true
-}
-
 function hasOpenRun(events: readonly LoggedEvent[]): boolean {
   const open = new Set<unknown>()
   for (const { event } of events) {
@@ -180,32 +168,8 @@ function hasOpenRun(events: readonly LoggedEvent[]): boolean {
   return open.size > 0
 }
 
-const endsInterrupted = (events: readonly LoggedEvent[]): boolean =>
-  matchesLast(
-    events.filter(({ hasEffect }) => hasEffect),
-    isInterrupt,
-  )
-
 export const isMainThreadAgentMessage = (event: SessionEvent): boolean =>
   event.type === 'agent.message' && isOfMainThread(event)
-
-/**
- * Returns whether the agent may have stopped working at this event. Returns `undefined` for spans, usage and
- * unknown types, which may also come after the agent has stopped.
- */
-function mayEnd(event: SessionEvent): boolean | undefined {
-  if (isMainThreadAgentMessage(event) || isInterrupt(event)) return true
-  return /^(agent|user|system|session\.(status_|error))/.test(event.type) ? false : undefined
-}
-
-/**
- * Returns whether a client event interrupts the whole session. Returns `undefined` for a service event and
- * for an interrupt of one thread.
- */
-function isInterrupt(event: SessionEvent): boolean | undefined {
-  if (event.type !== 'user.interrupt') return isUserEvent(event) ? false : undefined
-  return isOfMainThread(event) ? true : undefined
-}
 
 export const isRunningEvent = ({ type }: SessionEvent): boolean => type === 'session.status_running'
 

@@ -215,8 +215,8 @@ export class SeenEvents {
 
   /** Some services send no idle event, so a quiet session may be idle without one. */
   get mayBeIdle(): boolean {
-    const { sendsIdleEvents, isWaitingForRuns, openRuns, hasFinalError } = this.state
-    const mayEnd = sendsIdleEvents ? isWaitingForRuns && openRuns.length === 0 : this.task.mayBeDone
+    const { sendsIdleEvents, isWaitingForRuns, openRuns, hasFinalError, mayBeDone } = this.state
+    const mayEnd = sendsIdleEvents ? isWaitingForRuns && openRuns.length === 0 : mayBeDone
     return (mayEnd || hasFinalError) && !this.isSearching
   }
 

@@ -40,14 +40,17 @@ export class SessionLog {
   #listCount = 0
   /** Messages that may be the answer, with their content, and the tasks between these messages. */
   #messages: LoggedEvent[] = []
-  #lastStop: LoggedEvent | undefined
 
   has(identity: string): boolean {
     return this.#byIdentity.has(identity)
   }
 
+  get #lastStop(): LoggedEvent | undefined {
+    return this.#entries.findLast(({ event }) => stopsSession(event))
+  }
+
   get isStopListed(): boolean {
-    return this.#lastStop === undefined || this.#lastStop.listedBy > 0
+    return this.#lastStop?.listedBy !== 0
   }
 
   acceptUnlistedStop(): void {
@@ -120,17 +123,17 @@ export class SessionLog {
     this.#dropRepeatedWork(entry)
     entry.index = this.#entries.push(entry) - 1
     this.#byIdentity.set(entry.identity, entry)
-    entry.hasEffect = this.state.add(item.event, item.text)
+    this.state.add(item.event, item.text)
     if (entry.listedBy > 0 && this.#finishesToolUse(item.event)) entry.event = sharedWork
     this.#addToTask(entry)
   }
 
   #addToTask(entry: LoggedEvent): void {
     const { event, index, isUnseen } = entry
+    entry.isHalted = this.state.isHalted
     const isFollowedTask = this.task.add(entry)
     if (isFollowedTask) this.task.isBehindOtherTask = this.task.hasOwnTask && this.#isBusyBefore(index)
     if (isUnseen) return
-    if (stopsSession(event)) this.#lastStop = entry
     if (isFollowedTask) for (const each of this.#messages.splice(0)) dropContent(each)
     else if (isTaskEvent(event)) this.#messages.push(entry)
     else if (isMainThreadAgentMessage(event)) this.#addMessage(entry)
@@ -206,10 +209,9 @@ export class SessionLog {
   #computeAgain(): void {
     this.state.restart()
     this.task.restart()
-    this.#lastStop = undefined
     this.#messages = []
     for (const entry of this.#entries) {
-      entry.hasEffect = this.state.addReduced(entry.event, entry.isUnseen)
+      this.state.addReduced(entry.event, entry.isUnseen)
       this.#addToTask(entry)
     }
   }
@@ -225,7 +227,7 @@ const createEntry = (
   event: pickFields(event),
   isFromThisProcess,
   isUnseen,
-  hasEffect: true,
+  isHalted: false,
   listedBy,
   index: -1,
 })
