@@ -8,6 +8,7 @@ import { formatTimeWithZone } from '../io/local-time.ts'
 import { createRawPrinter, printRawBytes } from '../io/raw-printer.ts'
 import { formatTsvLine } from '../io/tsv.ts'
 import { clipToColumns } from '../io/width.ts'
+import { createLineWrapper } from '../io/wrapping.ts'
 import { readSettings } from '../settings/resolve.ts'
 import { endpoints } from '../wire/endpoints.ts'
 import { createBodyCollector, type HttpResponse, readBody } from '../wire/exchange.ts'
@@ -248,10 +249,16 @@ export async function showSession(context: Context, options: SessionOptions): Pr
     ['usage', usage],
   ].filter(([, value]) => value !== '')
   const room = (host.stdout.columns || 80) - labelColumns
+  const wrapUsage = await createLineWrapper(host.stdout, labelColumns)
   const toLine = ([label = '', value = '']: string[]) => {
     if (!output.isTerminal) return formatTsvLine([label, value])
-    // The id is not cut, because people copy it.
-    const shown = label === 'id' ? toOneLine(value, Infinity) : clipToColumns(value, room)
+    // The id is not cut, because people copy it. The usage ends with the cost.
+    const shown =
+      label === 'id'
+        ? toOneLine(value, Infinity)
+        : label === 'usage'
+          ? wrapUsage(value)
+          : clipToColumns(value, room)
     return `${label.padEnd(labelColumns)}${shown}\n`
   }
   const print = (rows: string[][]) => output.write(rows.map(toLine).join(''))

@@ -305,6 +305,7 @@ test('sessions show prints the status, the usage, the waiting tool uses, and the
     columns: 36,
   })
   expect(narrow.out.endsWith('\nwaits for     t1 bash {"command":"l…\n')).toBe(true)
+  expect(narrow.out).toContain('\nusage         1,200 tokens in · 30\n              out\n')
   const raw = await run(['sessions', 'show', 'sesn_1', '--raw'], { exchange: exchange() })
   expect(JSON.parse(raw.out)).toMatchObject({ id: 'sesn_1', usage })
 })
