@@ -67,6 +67,8 @@ export class Follower {
    */
   #listedAt = { now: -Infinity, date: -Infinity }
   #listsInRequestedOrder = true
+  /** The service ignores the order, and lists newer events first. Applies if their times do not show this. */
+  #listsNewestFirst = false
   /** New events that `state` already includes and that `readNewEvents` emits next. */
   readonly #notEmitted: EventItem[] = []
 
@@ -280,11 +282,22 @@ export class Follower {
     const { timers } = this.#access.context.host
     const parts = { ...this.#access.parts, deadline, isSingle: true }
     const requestedAt = { now: timers.now(), date: timers.wallTime() }
-    const whole = () => collectEvents(listEventsOldestFirst(this.#access.caller, parts))
-    const list = (await this.#readListBackwards(parts)) ?? (await whole())
+    const list = (await this.#readListBackwards(parts)) ?? (await this.#readWholeList(parts))
     this.#reconnectPolicy.recordResponse()
     this.#listedAt = requestedAt
     return list
+  }
+
+  async #readWholeList(parts: RequestParts): Promise<EventItem[]> {
+    let isProved = true
+    const onUnprovedOrder = () => {
+      isProved = false
+    }
+    const pages = listEvents(this.#access.caller, parts, { order: 'asc' }, onUnprovedOrder)
+    const list = await collectEvents(pages)
+    if (isProved) return list
+    this.#listsNewestFirst ||= this.#seen.isOppositeOfStream(list)
+    return this.#listsNewestFirst ? list.reverse() : list
   }
 
   /**

@@ -141,6 +141,33 @@ describe('events follow prints events until the session stops', () => {
 
 describe('Y240: list that is read at an idle event', () => {
   test.each([
+    ['streams contain client events', []],
+    ['streams omit client events', ['user.message']],
+  ])(
+    'events run prints the answer if a list ignores the order and shows the newest event first, with equal times, and %s',
+    async (_, omitted) => {
+      const past = { processed_at: '2026-01-01T00:00:00Z' }
+      const turn = (text: string): Event[] =>
+        [running, says(text), endTurn].map((event) => ({ ...event, ...past }))
+      const service: ReturnType<typeof createSessionService> = createSessionService({
+        history: [{ ...sent, ...past }, ...turn('old')],
+        posts: [{ next: turn('new') }],
+        streams: [{ omits: ({ type }) => omitted.includes(type) }],
+        list: { ignores: ['order'] },
+        lists: [
+          {
+            get events() {
+              return service.events.toReversed()
+            },
+          },
+        ],
+      })
+      const { code, out } = await service.run(['events', 'run', 'go', '--last', '--deadline', '2m'])
+      expect({ code, out }).toEqual({ code: 0, out: 'new\n' })
+    },
+  )
+
+  test.each([
     ['send --follow', ['send', 'go', '--follow'], 'r\tsession.status_idle\t\tend_turn\nnew\n'],
     ['run --last', ['run', 'go', '--last'], 'new\n'],
   ])(
