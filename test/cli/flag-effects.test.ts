@@ -1,12 +1,8 @@
-import { subscribe, unsubscribe } from 'node:diagnostics_channel'
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
-import type { Server } from 'node:http'
 import { join } from 'node:path'
-import { Writable } from 'node:stream'
 import { expect, test } from 'vitest'
 import { createEmulator } from '../../src/emulator/emulator.ts'
 import { CliError } from '../../src/errors.ts'
-import type { Timers } from '../../src/timers.ts'
 import type { Exchange } from '../../src/wire/exchange.ts'
 import { makeCertificate } from '../faults/certificates.ts'
 import { createResponse } from '../harness/responses.ts'
@@ -105,7 +101,6 @@ const count: Event = { id: 'c1', type: 'agent.custom_tool_use', name: 'count', i
 /** Sends one request at a time, because concurrent requests have a different order in each run. */
 function batchRows(command: string, line: string): Record<string, Row> {
   const flags: Record<string, Row> = {
-    '--concurrency': { value: '4' },
     '--results': { value: 'new.ndjson' },
     '--resume': { more: '--results old.ndjson', files: { 'old.ndjson': '' } },
     '--share': { value: '1/2' },
@@ -270,15 +265,6 @@ const rows: Record<string, Row | string> = {
   'config list --effective': '',
   'config delete --yes': '',
   'help --json': '',
-  'serve --port': { value: '65536', isUsageError: true },
-  'serve --host': 'localhost',
-  'serve --access-token': 'chosen-token',
-  'serve --api-key': 'chosen-key',
-  'serve --strict': '',
-  'serve --fault': 'chat:500',
-  'serve --latency': '50ms',
-  'serve --answer': 'a fixed answer',
-  'serve --session': 'recorded.json',
 }
 
 /** Servers on this machine, by their behavior. */
@@ -336,33 +322,18 @@ async function observe(words: string[], row: Row): Promise<Observed> {
   const server = kind && (await servers[kind]())
   const address = `http${kind === 'silent' ? '' : 's'}://127.0.0.1:${server?.port}`
   const paged: unknown[] = []
-  const probes: unknown[] = []
-  const [exchange, load] = measureLoad(row.exchange ?? route, service.timers)
   const { code, out, err, requests } = await service.run(words, {
     env: { PARLEY_CONFIG_DIR: cwd, ...(server && { PARLEY_BASE_URL: address }), ...row.env },
-    exchange: server ? 'network' : exchange,
+    exchange: server ? 'network' : (row.exchange ?? route),
     ...(stdin !== undefined && { stdin, stdinKind: 'pipe' }),
     ...(tty && { tty, columns: 80, rows: 24 }),
-    ...(words[0] === 'serve' && { stdout: probeServer(probes, words.includes('--latency')) }),
     runPager: async (command) => paged.push(command) - 1,
   })
   await server?.close()
   const sent = requests.map(({ method, url, headers, text }) => ({ method, url, headers, text }))
   if (row.isTimed) return { code, err: '', posts: sent.filter(({ method }) => method === 'POST') }
-  const observed = { code, out, err, sent, load, paged, probes, files: readFolder(cwd) }
+  const observed = { code, out, err, sent, paged, files: readFolder(cwd) }
   return JSON.parse(maskRandom(JSON.stringify(observed), cwd))
-}
-
-/** Measures the largest number of concurrent requests. Each request takes 10 ms of the clock. */
-function measureLoad(exchange: Exchange, { wait }: Timers): [Exchange, { most: number }] {
-  const load = { most: 0 }
-  let active = 0
-  const measured: Exchange = async (request, onSent) => {
-    load.most = Math.max(load.most, ++active)
-    await wait(10)
-    return exchange(request, onSent).finally(() => active--)
-  }
-  return [measured, load]
 }
 
 /** Masks the random parts of an output, which differ between two runs of a command line. */
@@ -380,53 +351,6 @@ function readFolder(folder: string): Record<string, string> {
   return Object.fromEntries(paths.sort().map((path) => [path, readFileSync(path, 'latin1')]))
 }
 
-/** Returns a stdout for `serve`. It sends requests to the printed addresses, and then closes the server. */
-function probeServer(probes: unknown[], isSlow: boolean) {
-  const open = () =>
-    new Writable({
-      write(line, _, done) {
-        done()
-        void probe(JSON.parse(String(line)), probes, isSlow)
-      },
-    })
-  return { isTerminal: false, open, writeSync: () => 0 }
-}
-
-interface Served {
-  baseUrl: string
-  accessToken: string
-  apiKey: string
-}
-
-async function probe({ baseUrl, accessToken, apiKey }: Served, probes: unknown[], isSlow: boolean) {
-  let server: Server | undefined
-  const onRequest = (started: unknown) => {
-    server = (started as { server: Server }).server
-  }
-  subscribe('http.server.request.start', onRequest)
-  const call = async (path: string, headers: Record<string, string>, body?: object) => {
-    const start = performance.now()
-    const answer = await fetch(baseUrl + path, {
-      method: body ? 'POST' : 'GET',
-      headers: { 'content-type': 'application/json', ...headers },
-      ...(body && { body: JSON.stringify(body) }),
-    })
-    // 49 ms are enough for `--latency 50ms`, because a timer may fire a millisecond early.
-    const isLate = isSlow && performance.now() - start >= 49
-    probes.push({ host: new URL(baseUrl).hostname, status: answer.status, text: await answer.text(), isLate })
-  }
-  const chat = '/alpha_cli/v1beta/models/m:generateContent'
-  const events = '/v1/sessions/s1/events'
-  const prompt = JSON.parse(files['body.json'] as string)
-  await call(chat, { authorization: `Bearer ${accessToken}` }, prompt)
-  await call(chat, { authorization: 'Bearer chosen-token' }, prompt)
-  await call(events, { 'x-api-key': apiKey, 'vendor-beta': 'odd-1' })
-  await call(events, { 'x-api-key': 'chosen-key' })
-  unsubscribe('http.server.request.start', onRequest)
-  server?.close()
-  server?.closeAllConnections()
-}
-
 /** Exit code of a usage error. */
 const usage = 2
 
@@ -440,6 +364,9 @@ interface Flag {
   isGroup: boolean
 }
 
+/** Flags that other tests prove: a server cannot be compared with another, and requests of a batch run at once. */
+const testedElsewhere = /^serve |^(chat|image) --concurrency$/
+
 /** Returns the shared flags once, and the own flags of each command. */
 async function listFlags(words: string[] = []): Promise<Flag[]> {
   const { flags, subcommands } = JSON.parse((await run(['help', ...words, '--json'])).out)
@@ -447,6 +374,7 @@ async function listFlags(words: string[] = []): Promise<Flag[]> {
   for (const { flag, shared: isShared } of flags) {
     if (isShared && words.length > 0) continue
     const command = words.join(' ')
+    if (testedElsewhere.test(`${command} ${flag}`)) continue
     const key = [`${command} ${flag}`, flag].find((name) => Object.hasOwn(rows, name)) ?? ''
     const row = rows[key]
     const isGroup = words.length > 0 && subcommands.length > 0

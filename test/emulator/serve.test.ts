@@ -48,6 +48,15 @@ test('curl and parley get the same answer from serve, byte for byte except for i
   expect(served.log()).not.toContain(served.accessToken)
 })
 
+test('serve --latency waits before each answer, and --host chooses the address', async () => {
+  const served = await serve('--latency', '50ms', '--host', 'localhost')
+  expect(new URL(served.baseUrl).hostname).toBe('localhost')
+  const start = performance.now()
+  await call(served)
+  // A timer may fire a millisecond early.
+  expect(performance.now() - start).toBeGreaterThanOrEqual(49)
+})
+
 test('serve checks requests against the specification and answers with an error envelope', async () => {
   const served = await serve('--access-token', 'right')
   const cases: [number, Parameters<typeof call>[1]][] = [
