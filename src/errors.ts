@@ -59,14 +59,7 @@ export interface FailureDetails {
   createdSessionId?: string
   /** The received answer; base64 for an image. If `savedFiles` names no file, the message contains the answer. */
   answer?: string
-  savedFiles?: SavedFiles
-}
-
-export type SavedFiles = string | string[] | undefined
-
-export function joinSavedFiles(...files: SavedFiles[]): SavedFiles {
-  const names = files.flat().filter((name) => name !== undefined)
-  return names.length > 1 ? names : names[0]
+  savedFiles?: string[]
 }
 
 /** Any code may throw this expected failure. `main` prints it and exits with its code. */

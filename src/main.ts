@@ -4,7 +4,7 @@ import { ArraySet } from './array-set.ts'
 import type { ProgramResult } from './cli/program.ts'
 import type { Host, RunContext } from './context.ts'
 import { Deadline } from './deadline.ts'
-import { CliError, joinSavedFiles, OutputClosed, toFailure } from './errors.ts'
+import { CliError, OutputClosed, toFailure } from './errors.ts'
 import { renderFailure, renderFailureAsJson, renderGithubAnnotation } from './io/failure.ts'
 import { type StdStream, writeTextToStdout } from './io/output.ts'
 import { createLineWrapper } from './io/wrapping.ts'
@@ -87,7 +87,7 @@ export async function main(argv: string[], outer: Host): Promise<number> {
     if (ending) return ending
     const { consequence, savedFiles } = tracker.interrupt()
     const failure = create(consequence)
-    return fail(failure.with({ savedFiles: joinSavedFiles(failure.details.savedFiles, savedFiles) }))
+    return fail(failure.with({ savedFiles: [...(failure.details.savedFiles ?? []), ...savedFiles] }))
   }
 
   /** The cleanup may cause another error, so only the first failure is reported. */

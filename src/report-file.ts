@@ -112,7 +112,7 @@ function describeRun(
     attempts,
     requestId: toShortLine(requestId),
     session: toShortLine(session),
-    files: files ? [...files, ...[failure?.details.savedFiles ?? []].flat()] : null,
+    files: files ? [...files, ...(failure?.details.savedFiles ?? [])] : null,
     cost: formatCost(runUsage),
     sessionUsage: sessionUsage?.tokens ? pickUsage(sessionUsage.tokens) : null,
     sessionCost: formatCost(sessionUsage),

@@ -104,7 +104,7 @@ export class Secrets {
   redactFailure({ kind, message, details }: CliError): CliError {
     const { response: _, ...shown } = details
     const redacted = Object.entries(shown).map(([name, value]) => {
-      const isOnlyCopy = name === 'answer' && details.savedFiles === undefined
+      const isOnlyCopy = name === 'answer' && !details.savedFiles?.length
       if (typeof value === 'string')
         return [name, this.redact(value, isOnlyCopy ? Infinity : maxFailureTextLength)]
       return [name, this.redactValue(value, name === 'body' ? maxBodyLength : Infinity)]

@@ -8,7 +8,7 @@ import {
   type RetryAdvice,
   type SentStatus,
 } from './delivery-state.ts'
-import { type CliError, joinSavedFiles, OutputClosed, type SavedFiles, toFailure } from './errors.ts'
+import { type CliError, OutputClosed, toFailure } from './errors.ts'
 import { addSavedPartToFailure, describeSavedPart, type SavedPart } from './io/saved-part.ts'
 
 /**
@@ -98,13 +98,13 @@ export class WorkTracker {
     this.#mayDuplicate ||= mayDuplicate
   }
 
-  interrupt(): { consequence: string | undefined; savedFiles: SavedFiles } {
+  interrupt(): { consequence: string | undefined; savedFiles: string[] } {
     const running = describeInterrupt(this.#latestChanges.filter((call) => !call.isOver()))
-    let savedFiles: SavedFiles
+    const savedFiles: string[] = []
     const texts: (string | undefined)[] = []
     for (const hooks of this.#hooks.toReversed()) {
       const saved = saveParts(hooks)
-      savedFiles = joinSavedFiles(savedFiles, ...saved.map(({ name }) => name))
+      savedFiles.push(...saved.flatMap(({ name }) => name ?? []))
       texts.push(...saved.map(describeSavedPart), hooks.onInterrupt?.())
     }
     const after =

@@ -325,7 +325,7 @@ function prepare() {
   return { cwd, reportData, tracker, secrets, source, report }
 }
 
-const interrupted = { savedFiles: 'a.part', resumeArguments: ['events', 'run'] }
+const interrupted = { savedFiles: ['a.part'], resumeArguments: ['events', 'run'] }
 const interruption = {
   exit: 143,
   failure: new CliError('stopped', 'interrupted: x', interrupted),

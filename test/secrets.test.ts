@@ -299,7 +299,7 @@ describe('parley redacts secrets in a failure', () => {
     expect(JSON.stringify(shown.body).length).toBeLessThan(2 ** 20 + 100)
     expect(shown.answer === long.replace('known-secret', '[redacted]')).toBe(true)
     expect(shown.resumeArguments?.[0] === shown.answer).toBe(true)
-    const kept = redactFailure(new CliError('refused', 'x', { answer: long, savedFiles: 'answer.txt' }))
+    const kept = redactFailure(new CliError('refused', 'x', { answer: long, savedFiles: ['answer.txt'] }))
     expect(kept.details.answer === start(2 ** 16)).toBe(true)
   })
 

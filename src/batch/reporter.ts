@@ -100,10 +100,10 @@ export class BatchReporter {
    * but not a paid answer whose only copy is this result.
    */
   describe(error: CliError): object {
-    const { status = 0, answer, body, savedFiles } = error.details
+    const { status = 0, answer, body, savedFiles = [] } = error.details
     const isPaid = answer !== undefined || (status >= 200 && status < 300)
     const { secrets } = this.#context
-    if (!isPaid || savedFiles !== undefined) return createFailureRecord(secrets.redactFailure(error))
+    if (!isPaid || savedFiles.length > 0) return createFailureRecord(secrets.redactFailure(error))
     const shown = secrets.redactFailure(error.with({ answer: undefined, body: undefined }))
     return { ...createFailureRecord(shown), body: secrets.redactValue(answer ?? body) }
   }

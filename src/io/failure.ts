@@ -7,7 +7,7 @@ const maxShownProblems = 20
 
 export function renderFailure(error: CliError, style: Style, wrap: (line: string) => string): string {
   const { consequence, serviceMessage, requestId, resumeArguments, problems = [] } = error.details
-  const { answer, savedFiles } = error.details
+  const { answer, savedFiles = [] } = error.details
   const [name = '', ...rest] = wrap(`parley: ${toOneLine(error.message, 2000)}`).split(' ')
   const lines = [[style.red(name), ...rest].join(' ')]
   for (const problem of problems.slice(0, maxShownProblems)) lines.push(wrap(`  ${toOneLine(problem)}`))
@@ -22,7 +22,7 @@ export function renderFailure(error: CliError, style: Style, wrap: (line: string
   addRemote('the service says:', serviceMessage && toOneLine(serviceMessage))
   addRemote('request id:', requestId && toOneLine(requestId, 200))
   // A CI system reads some texts at the start of a line as commands, so each line of the answer has a prefix.
-  if (savedFiles === undefined && answer !== undefined)
+  if (savedFiles.length === 0 && answer !== undefined)
     lines.push('  the answer:', `  | ${escapeControls(answer).replaceAll('\n', '\n  | ')}`)
   return `${lines.join('\n')}\n`
 }
@@ -82,9 +82,9 @@ export function formatFailureMessage({ message, details }: Pick<CliError, 'messa
  */
 export function createFailureRecord({ kind, exitCode, message, mayDuplicate, details }: CliError): object {
   const { status, requestId, sent = 'no', retry = 'never', deadline, attempts } = details
-  const { answer, savedFiles, body } = details
+  const { answer, savedFiles = [], body } = details
   const text = answer ?? body
-  const isWhole = typeof text !== 'string' || (answer !== undefined && savedFiles === undefined)
+  const isWhole = typeof text !== 'string' || (answer !== undefined && savedFiles.length === 0)
   return {
     kind,
     exit: exitCode,
@@ -101,7 +101,7 @@ export function createFailureRecord({ kind, exitCode, message, mayDuplicate, det
     hints: details.consequence?.split('\n').map((line) => toOneLine(line, 2000)),
     resume: details.resumeArguments,
     session: details.createdSessionId && toOneLine(details.createdSessionId, 200),
-    kept: savedFiles,
+    kept: savedFiles.length > 1 ? savedFiles : savedFiles[0],
     body: isWhole ? text : text.slice(0, maxBodyLength),
   }
 }

@@ -1,4 +1,4 @@
-import { CliError, joinSavedFiles } from '../errors.ts'
+import { CliError } from '../errors.ts'
 import { toOneLine } from './escape.ts'
 
 export interface SavedPart {
@@ -16,7 +16,7 @@ export const addSavedPartToFailure = (failure: CliError, part: SavedPart | undef
   part
     ? new CliError(failure.kind, `${failure.message}; ${describeSavedPart(part)}`, {
         ...failure.details,
-        savedFiles: joinSavedFiles(failure.details.savedFiles, part.name),
+        savedFiles: [...(failure.details.savedFiles ?? []), ...(part.name === undefined ? [] : [part.name])],
         answer: failure.details.answer ?? part.unsaved,
       })
     : failure

@@ -331,7 +331,7 @@ test('an interrupted run saves the received data of all unfinished work, the new
   open(tracker, { save: () => [undefined, { outcome: 'could not be saved as b' }] })
   expect(tracker.interrupt()).toEqual({
     consequence: 'the received data could not be saved as b; the received data is saved as a; outer',
-    savedFiles: 'a',
+    savedFiles: ['a'],
   })
 })
 

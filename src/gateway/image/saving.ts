@@ -1,6 +1,6 @@
 import { saveAnswerAfterFailure } from '../../content/saved-answer.ts'
 import type { Context } from '../../context.ts'
-import { CliError, joinSavedFiles, OutputClosed, toFailure } from '../../errors.ts'
+import { CliError, OutputClosed, toFailure } from '../../errors.ts'
 import { escapeControls } from '../../io/escape.ts'
 import { addFileToReport } from '../../report-data.ts'
 import { yieldToSignals } from '../../timers.ts'
@@ -54,7 +54,7 @@ function summarize(failures: CliError[], count: number): CliError {
   return new CliError(first.kind, what, {
     sent: 'yes',
     problems,
-    savedFiles: joinSavedFiles(...failures.map(({ details: { savedFiles } }) => savedFiles)),
+    savedFiles: failures.flatMap(({ details: { savedFiles = [] } }) => savedFiles),
     answer: failures.flatMap(({ details: { answer } }) => answer ?? []).join('\n') || undefined,
   })
 }
