@@ -86,11 +86,10 @@ export class Deadline {
     cancel()
   }
 
-  async race<T>(work: Promise<T>, createError: (passed: Deadline) => Error): Promise<T> {
-    let cancel = () => {}
-    const end = new Promise<never>((_, reject) => {
-      cancel = this.onPass((passed) => reject(createError(passed)))
+  race<T>(work: Promise<T>, createError: (passed: Deadline) => Error): Promise<T> {
+    return new Promise((resolve, reject) => {
+      const cancel = this.onPass((passed) => reject(createError(passed)))
+      work.finally(cancel).then(resolve, reject)
     })
-    return Promise.race([work, end]).finally(cancel)
   }
 }

@@ -95,5 +95,5 @@ export function describeDelivery(state: DeliveryState, rules: DeliveryRules): De
     },
     done: { sent: 'yes', isRepeatable: !isOnce },
   }
-  return { ...outcomes[state], mayDuplicate: repeat !== 'always' && !isCertainlyUnaccepted(state) }
+  return { mayDuplicate: repeat !== 'always' && !isCertainlyUnaccepted(state), ...outcomes[state] }
 }

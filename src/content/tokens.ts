@@ -28,8 +28,8 @@ export function readTokenUsage(summary: AnswerSummary): AnswerTokenCounts | unde
   const counts = { inputTokens, outputTokens, cacheReadInputTokens, cacheCreationInputTokens }
   const totalTokens = summary.totalTokens ?? sumTokens(...Object.values(counts))
   if (totalTokens === undefined) return undefined
-  return { ...counts, reasoningTokens: summary.reasoningTokens, totalTokens }
+  return Object.assign(counts, { reasoningTokens: summary.reasoningTokens, totalTokens })
 }
 
 export const addAnswerToReport = (run: ReportData, summary: AnswerSummary): void =>
-  addAnswerFacts(run, { ...summary, usage: readTokenUsage(summary) })
+  addAnswerFacts(run, { usage: readTokenUsage(summary), ...summary })

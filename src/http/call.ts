@@ -81,7 +81,7 @@ export function createServiceCaller(context: Context, settings: ResolvedSettings
     const exchange = await openTransport()
     if (parts.meanwhile) setImmediate(parts.meanwhile)
     parts.requireLock?.()
-    const call = tracker.beginCall({ ...endpoint, inspectCommand: parts.inspectCommand }, isBatch)
+    const call = tracker.beginCall({ inspectCommand: parts.inspectCommand, ...endpoint }, isBatch)
     const explain = <E>(failure: E): E | CliError => {
       if (!(failure instanceof CliError)) return failure
       const outcome = call.getOutcome()
@@ -120,16 +120,16 @@ export function createServiceCaller(context: Context, settings: ResolvedSettings
       call.reach('answered')
       if (signed.secret) signed.secret.hasWorked = true
       const answer: ReadableResponse = {
-        ...response,
         attempts,
         accept: call.confirm,
-        close() {
-          response.close()
-          call.end()
-        },
         fail(error) {
           call.end()
           return explain(addFacts(error))
+        },
+        ...response,
+        close() {
+          response.close()
+          call.end()
         },
       }
       await read?.(answer).catch((error) => {

@@ -35,8 +35,8 @@ export function readRetryAfterSeconds(headers: HttpResponse['headers'], wallTime
  */
 function parseHttpDate(text = ''): number | undefined {
   const time = Date.parse(`${text} GMT`)
-  const weekday = new Date(time).toUTCString().slice(0, 3)
-  return Number.isFinite(time) && weekday === text.slice(0, 3) ? time : undefined
+  if (Number.isNaN(time)) return undefined
+  return new Date(time).toUTCString().slice(0, 3) === text.slice(0, 3) ? time : undefined
 }
 
 const toFinite = (seconds: number) => Math.min(seconds, Number.MAX_SAFE_INTEGER)

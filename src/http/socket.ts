@@ -79,10 +79,10 @@ const hasBareLineEnd = (bytes: Buffer) => /(?:^|[^\r])\n/.test(bytes.toString('l
 
 function withOneLength(head: string): string {
   const pattern = /\r\ncontent-length:[^\r\n]*/gi
-  const lines = head.match(pattern) ?? []
-  const lengths = lines.flatMap((line) => line.slice(line.indexOf(':') + 1).split(','))
+  const lengths = (head.match(pattern) ?? []).flatMap((line) => line.slice(line.indexOf(':') + 1).split(','))
+  if (lengths.length < 2) return head
   const [length, ...otherLengths] = new Set(lengths.map((each) => each.trim()))
-  if (lengths.length < 2 || otherLengths.length > 0) return head
+  if (otherLengths.length > 0) return head
   return `${head.replace(pattern, '')}\r\ncontent-length: ${length}`
 }
 
