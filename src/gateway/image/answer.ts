@@ -11,6 +11,7 @@ import { type FoundImage, ImageFinder } from '../../wire/gateway/found-images.ts
 import { createResponseError, isErrorEnvelope } from '../../wire/problem/problem.ts'
 import { readAnswerBody } from '../answer-body.ts'
 import type { AnswerPart } from '../continued-answer.ts'
+import { detectImageFormat } from './format.ts'
 
 interface ImageReaderOptions {
   /** Called for a failed part only if its token counts are known. */
@@ -41,12 +42,12 @@ export function createImageReader(context: Context, reading: ImageReaderOptions)
     if (saved > earlier) await reading.save(findings.images.slice(earlier), earlier)
   }
 
-  const withSavedBody = (failure: CliError) => {
+  async function withSavedBody(failure: CliError): Promise<CliError> {
     const { bytes } = last as ReadPart
-    const extension = /^[[{]/.test(Buffer.from(bytes.subarray(0, 1)).toString()) ? 'json' : 'txt'
-    return bytes.length === 0
-      ? failure
-      : saveAnswerAfterFailure(context, failure, bytes, extension, reading.file)
+    if (bytes.length === 0) return failure
+    const text = /^[[{]/.test(Buffer.from(bytes.subarray(0, 1)).toString()) ? 'json' : 'txt'
+    const { extension = text } = (await detectImageFormat(bytes)) ?? {}
+    return saveAnswerAfterFailure(context, failure, bytes, extension, reading.file)
   }
 
   return {
@@ -67,7 +68,7 @@ export function createImageReader(context: Context, reading: ImageReaderOptions)
       if (!failure || readTokenUsage(summary)) reading.onSummary(summary)
       if (failure) finder.finish()
       // `decodeBase64` overwrites the body, so the body is saved before the images.
-      const reported = failure && !isErrorAnswer(failure) ? withSavedBody(failure) : failure
+      const reported = failure && !isErrorAnswer(failure) ? await withSavedBody(failure) : failure
       await saveFound()
       if (reported) throw reported
       return part
@@ -85,10 +86,10 @@ export function createImageReader(context: Context, reading: ImageReaderOptions)
         const failure = broken ?? problem
         // A value that cannot be parsed may contain an image. `decodeBase64` overwrites the body, so the body
         // is saved before the other images.
-        return failure && finder.parseFailure ? withSavedBody(failure) : failure
+        return failure && finder.parseFailure ? await withSavedBody(failure) : failure
       } catch (error) {
         const failure = toFailure(error)
-        throw isErrorAnswer(failure) ? error : withSavedBody(broken ?? failure)
+        throw isErrorAnswer(failure) ? error : await withSavedBody(broken ?? failure)
       }
     },
 

@@ -41,7 +41,8 @@ function readText(text: string): ErrorBody {
   const event = parseEvents(text).find((each) => readMessage(each) !== undefined)
   if (event !== undefined) return readErrorBody(event)
   const start = text.trimStart().slice(0, maxReadLength)
-  if (start[0] !== '<') return { message: start.trim() || undefined }
+  // A NUL shows that the body is binary, such as an image, so its bytes are not a message.
+  if (start[0] !== '<') return { message: start.includes('\0') ? undefined : start.trim() || undefined }
   const message = readElementText(start, 'message')
   if (message === undefined) return { message: readElementText(start, 'title') }
   return { type: readElementText(start, 'code'), message, requestId: readElementText(start, 'requestid') }

@@ -1,7 +1,7 @@
 import { readFileSync, statSync } from 'node:fs'
 import { describe, expect, test } from 'vitest'
 import { answering, ownerOnlyMode } from '../../harness/run.ts'
-import { image, imageAnswer, inline, parts, png } from './image.ts'
+import { image, imageAnswer, inline, jpeg, parts, png, webp } from './image.ts'
 
 const data = png().toString('base64')
 const uri = `data:image/png;base64,${data}`
@@ -140,6 +140,24 @@ describe('image answers that were billed but cannot be read', () => {
     expect(ended).toMatchObject({ code: 8, out: '', files: [] })
     expect(bodyOf(ended)).toBe(body)
   })
+
+  test.each([
+    ['image/png', png(), 'png'],
+    ['image/jpeg', jpeg, 'jpg'],
+    ['', webp, 'webp'],
+  ])(
+    'image saves a body of type "%s" that is an image itself with its extension',
+    async (type, body, ext) => {
+      const ended = await image(['x'], { exchange: answering(body, { headers: { 'content-type': type } }) })
+      expect(ended).toMatchObject({
+        code: 8,
+        out: '',
+        files: [],
+        saved: [expect.stringMatching(`\\.${ext}$`)],
+      })
+      expect(ended.err).toMatch(/^parley: the answer.* is not JSON; the received data is saved as \S+\n$/)
+    },
+  )
 
   test('I32: image saves a body without an image and names its path in --errors json, except with --raw', async () => {
     const exchange = answering('{"picture":1}')
