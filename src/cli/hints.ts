@@ -83,12 +83,8 @@ const hints: readonly (readonly [names: string, text: string])[] = [
     "only chat has this flag; repeat 'events run' with a message that names the mismatches",
   ],
   [
-    'image --fail-on-cut',
-    'only chat has this flag; image exits with 8 if the answer has no image, and warns if it was cut',
-  ],
-  [
     '--fail-on-cut',
-    'only chat has this flag; events run with --last, -o or --schema exits with 8 if there is no answer',
+    'only chat and image have this flag; events run with --last, -o or --schema exits with 8 if there is no answer',
   ],
   ['chat --yes, image --yes, api --yes', 'it asks no questions, so no flag is needed'],
   ['events confirm --all', '--pending selects every tool use for which the session waits'],

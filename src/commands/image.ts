@@ -12,6 +12,7 @@ export default {
     ...createPromptFlags('add a reference image or a text'),
     new FileFlag('-o, --output <file>', 'a file, a folder (ending in /), or - for stdout', 'writes'),
     new Option('--force', 'replace an existing file at -o FILE (further images always get new names)'),
+    new Option('--fail-on-cut', 'exit 8 if the answer or an image was cut off or filtered; keep the images'),
     new Option('--preview', 'show the images on a terminal'),
     new Option('--no-preview', 'do not show the images'),
     new Option('--usage', 'show model, tokens and seconds, even in a pipe'),
@@ -25,6 +26,7 @@ export default {
   flagRules: {
     ...batchFlagConstraints,
     '--output': { excludes: ['--raw'] },
+    '--fail-on-cut': { excludes: ['--raw'] },
     '--force': { excludes: ['--raw'] },
     '--preview': { excludes: ['--raw', '--batch'] },
   },

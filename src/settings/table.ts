@@ -77,7 +77,7 @@ export const settingDefinitions = {
   },
   failOnCut: {
     type: 'toggle',
-    about: 'in chat, exit with 8 if an answer was cut off or filtered',
+    about: 'exit with 8 if an answer was cut off or filtered',
     default: false,
     commandFlag: '--fail-on-cut',
   },

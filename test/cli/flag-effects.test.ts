@@ -5,6 +5,7 @@ import { createEmulator } from '../../src/emulator/emulator.ts'
 import { CliError } from '../../src/errors.ts'
 import type { Exchange } from '../../src/wire/exchange.ts'
 import { makeCertificate } from '../faults/certificates.ts'
+import { imageAnswer, inline, png } from '../gateway/image/image.ts'
 import { createResponse } from '../harness/responses.ts'
 import { answering, createFastClock, message, run } from '../harness/run.ts'
 import { response, serve } from '../harness/server.ts'
@@ -201,6 +202,7 @@ const rows: Record<string, Row | string> = {
   },
   'chat --markdown': { exchange: answering(message('# Title')) },
   'chat --no-markdown': { exchange: answering(message('# Title')), ...terminal },
+  'image --fail-on-cut': { exchange: answering(imageAnswer(inline(png().subarray(0, -12)))) },
   'image --force': { more: '-o text.txt' },
   'image --preview': terminal,
   'image --no-preview': { ...terminal, env: { TERM: 'xterm-kitty' } },

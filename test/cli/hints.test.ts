@@ -16,7 +16,6 @@ test.each([
   ['chat hi --yes', 'it asks no questions'],
   ['events run hi --yes', "'parley events run --policy FILE' allows tool uses by rules"],
   ['events run hi --allowedTools x', "'parley events run --policy FILE' allows tool uses by rules"],
-  ['image hi --fail-on-cut', 'image exits with 8 if the answer has no image'],
   ['config check --ask', 'it was removed;'],
   ['serve -p 8080', '--port N sets the port'],
   ['events list -n 3', "unknown flag '-n': --limit N prints the newest N events"],

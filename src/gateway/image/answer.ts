@@ -1,3 +1,4 @@
+import { type AnswerOutcome, describeCutAnswer } from '../../content/answer-checks.ts'
 import { saveAnswerAfterFailure } from '../../content/saved-answer.ts'
 import { readTokenUsage } from '../../content/tokens.ts'
 import type { Context } from '../../context.ts'
@@ -100,6 +101,15 @@ export function createImageReader(context: Context, reading: ImageReaderOptions)
       await saveFound()
     },
   }
+}
+
+/**
+ * Returns the failure of `--fail-on-cut`, if any. `problems` are those of saved images. An answer without a stop
+ * reason passes, because some forms have none, and most image formats show whether an image is complete.
+ */
+export function findCut(end: AnswerOutcome, problems: readonly string[]): CliError | undefined {
+  const all = [describeCutAnswer(end) ?? [], problems].flat()
+  return all.length > 0 ? createResponseError(all.join('; ')) : undefined
 }
 
 export type ImageReader = ReturnType<typeof createImageReader>

@@ -2,9 +2,9 @@ import { buildRequestBody } from '../../content/body.ts'
 import { readPromptInputs } from '../../content/prompt.ts'
 import { saveAnswerAfterFailure } from '../../content/saved-answer.ts'
 import { addAnswerToReport } from '../../content/tokens.ts'
-import { printWarningsAndUsageLine } from '../../content/usage-line.ts'
+import { printUsageLine, printWarningsAndUsageLine } from '../../content/usage-line.ts'
 import type { Context } from '../../context.ts'
-import { usageError } from '../../errors.ts'
+import { type CliError, usageError } from '../../errors.ts'
 import { createServiceCaller, type ReadableResponse } from '../../http/call.ts'
 import { escapeControls } from '../../io/escape.ts'
 import { findPictureProblem, findPictureProtocol, renderPicture } from '../../io/picture.ts'
@@ -20,20 +20,20 @@ import {
   createDeadlineCheck,
   type RequestAnswerPart,
 } from '../continued-answer.ts'
-import { createImageReader, type ImageReader } from './answer.ts'
+import { createImageReader, findCut, type ImageReader } from './answer.ts'
 import { openImageDestination } from './destination.ts'
 import { createImageName, readPromptOfBody } from './name.ts'
 import { type ImageSaveOptions, printImagePath, printResultLine, saveImages } from './saving.ts'
 
 export interface ImageOptions extends BodyFlags {
   output?: string
+  failOnCut?: boolean
   force?: boolean
   preview?: boolean
   usage?: boolean
 }
 
 export async function runImage(context: Context, flags: ImageOptions, words: string[]): Promise<void> {
-  const { warn } = context.messages
   const options = flags.output === '/dev/stdout' ? { ...flags, output: '-' } : flags
   const settings = await readSettings(context)
   const { values } = settings
@@ -48,7 +48,9 @@ export async function runImage(context: Context, flags: ImageOptions, words: str
     caller.call(endpoints.image, { ...parts, body, hasOutput }, take)
   if (context.flags.raw) return printRawAnswer(context, send, body, options.usage)
   const fileStem = createImageName(text || (await readPromptOfBody(body)))
-  const { output, force: replaces = false } = options
+  const { output, force: replaces = false, failOnCut = values.failOnCut } = options
+  const problems: string[] = []
+  const warn = failOnCut ? (problem: string) => void problems.push(problem) : context.messages.warn
   const destination = await openImageDestination(context, { output, fileStem, replaces })
   let show: ReturnType<typeof createPreview> | undefined
   const onSaved: ImageSaveOptions['onSaved'] = async (path, { bytes, extension }) => {
@@ -76,14 +78,18 @@ export async function runImage(context: Context, flags: ImageOptions, words: str
 
   async function finish(response: ReadableResponse, { end }: ContinuedAnswer): Promise<void> {
     const failure = await reading.finish()
+    let cut: CliError | undefined
     response.accept()
     try {
       await context.tracker.during(lostImages, () => saveAnswer(context, reading, output))
     } finally {
       printTexts(context, texts.splice(0))
-      printWarningsAndUsageLine(context, end, options.usage)
+      if (failOnCut) cut = findCut(end, problems)
+      if (cut) printUsageLine(context, end.summary, options.usage)
+      else printWarningsAndUsageLine(context, end, options.usage)
     }
-    if (failure) throw failure
+    const ended = failure ?? cut
+    if (ended) throw ended
   }
 
   try {

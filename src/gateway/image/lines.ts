@@ -2,6 +2,7 @@ import { statSync } from 'node:fs'
 import { basename } from 'node:path'
 import type { BatchLine } from '../../batch/input.ts'
 import type { ParsedBatchLine } from '../../batch/line-form.ts'
+import { isCutResult } from '../../content/answer-checks.ts'
 import { readArgumentInputs } from '../../content/prompt.ts'
 import type { Context } from '../../context.ts'
 import { CliError, usageError } from '../../errors.ts'
@@ -11,7 +12,7 @@ import { endpoints } from '../../wire/endpoints.ts'
 import type { AnswerSummary } from '../../wire/gateway/answer-forms.ts'
 import { createLineCaller, type LineReader } from '../line-call.ts'
 import { TextLineReader } from '../text-reader.ts'
-import { createImageReader } from './answer.ts'
+import { createImageReader, findCut } from './answer.ts'
 import { type ImageDestination, openImageDestination } from './destination.ts'
 import { chooseImageModel, type ImageOptions } from './image.ts'
 import { createImageName, readPromptOfBody } from './name.ts'
@@ -23,6 +24,7 @@ export async function prepareImageLines(
   { options, words }: { options: ImageOptions; words: string[] },
 ) {
   const { host, flags } = context
+  const { failOnCut = settings.values.failOnCut } = options
   const folder = readFolder(options, host.platform)
   const inputs = await readArgumentInputs(context.input, options, words)
   const model = () => chooseImageModel(options, settings)
@@ -38,14 +40,18 @@ export async function prepareImageLines(
     const replaces = options.force ?? false
     // The destination is checked before the request, because an answer that cannot be saved would cost money.
     const destination = await openImageDestination(lineContext, { output: folder, fileStem, replaces })
-    return createImageLineReader(lineContext, destination, (summary) => countAnswer(line, summary))
+    const onSummary = (summary: AnswerSummary) => countAnswer(line, summary)
+    return createImageLineReader(lineContext, destination, { onSummary, failOnCut })
   }
 
   return {
     ...caller,
     prepare: (input: ParsedBatchLine) => caller.prepare(input, (line) => openReader(input, line)),
-    isAccepted: ({ files }: Record<string, unknown>) =>
-      !Array.isArray(files) || files.map(String).every((file) => imageExists(context, file, folder)),
+    isAccepted({ files, stopReason }: Record<string, unknown>): boolean {
+      // An image without a stop reason may be whole, so the line is not requested again.
+      if (failOnCut && isCutResult({ stopReason: stopReason ?? undefined })) return false
+      return !Array.isArray(files) || files.map(String).every((file) => imageExists(context, file, folder))
+    },
   }
 }
 
@@ -73,7 +79,7 @@ function readFolder({ output }: ImageOptions, platform: NodeJS.Platform): string
 function createImageLineReader(
   context: Context,
   destination: ImageDestination,
-  onSummary: (summary: AnswerSummary) => void,
+  { onSummary, failOnCut }: { onSummary(summary: AnswerSummary): void; failOnCut: boolean },
 ): LineReader {
   const files: string[] = []
   const warnings: string[] = []
@@ -95,12 +101,13 @@ function createImageLineReader(
       const { answer = text === '' ? undefined : text } = failure.details
       return addSaved(answer === undefined ? failure : failure.with({ answer }))
     },
-    async finish() {
+    async finish(_, { end }) {
       const failure = await reading.finish()
       await reading.saveFound().catch((error: unknown) => {
         throw error instanceof CliError ? addSaved(error) : error
       })
-      if (failure) throw addSaved(failure)
+      const ended = failure ?? (failOnCut ? findCut(end, warnings) : undefined)
+      if (ended) throw addSaved(ended)
       return {
         files,
         links: links.length > 0 ? links : undefined,

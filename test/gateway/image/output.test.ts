@@ -2,7 +2,8 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { decode } from 'fast-png'
 import { describe, expect, test } from 'vitest'
-import { answering, run, temporaryFolder } from '../../harness/run.ts'
+import { answerInOrder } from '../../harness/responses.ts'
+import { answering, parseLines, rejected, run, temporaryFolder } from '../../harness/run.ts'
 import { image, imageAnswer, inline, jpeg, parts, png } from './image.ts'
 
 describe('stdout and stderr of image', () => {
@@ -91,14 +92,57 @@ test('the demo answers image with a PNG, a text and usage', async () => {
   expect(decode(readFileSync(join(cwd, 'a-red-fox.png')))).toMatchObject({ width: 32, height: 32 })
 })
 
-test('the setting failOnCut has no effect on image, and its help names chat', async () => {
-  const body = imageAnswer(inline(png())).replace('"STOP"', '"MAX_TOKENS"')
-  const ended = await image(['fox'], { env: { PARLEY_FAIL_ON_CUT: '1' }, exchange: answering(body) })
-  expect(ended).toMatchObject({
-    code: 0,
-    out: 'fox.png\n',
-    err: expect.stringContaining('the answer was cut'),
+describe('image that may be cut', () => {
+  const stopped = imageAnswer(inline(png())).replace('"STOP"', '"MAX_TOKENS"')
+  const damaged = imageAnswer(inline(png().subarray(0, -12)), inline(png(9)))
+  const limit = 'the answer was cut at the output limit (--max-output-tokens)'
+  const noEnd = 'fox.png: the PNG has no end, so it may be cut off'
+
+  test.each([
+    ['an answer that reached the output limit', stopped, limit, ['fox.png']],
+    ['an image without its end', damaged, noEnd, ['fox-2.png', 'fox.png']],
+  ])('image saves %s, and exits with 8 only with --fail-on-cut', async (_, body, why, files) => {
+    const exchange = answering(body)
+    const out = files.toReversed().join('\n')
+    const plain = await image(['fox'], { exchange })
+    expect(plain).toMatchObject({ code: 0, out: `${out}\n`, err: `parley: ${why}\n`, files })
+    const strict = await image(['fox', '--fail-on-cut', '--report', 'r.json'], { exchange })
+    expect(strict).toMatchObject({ code: 8, out: `${out}\n`, err: `parley: ${why}\n` })
+    expect(JSON.parse(strict.read('r.json').toString())).toMatchObject({
+      exit: 8,
+      usage: { totalTokens: 1294 },
+    })
+    const set = await image(['fox', '-q'], { exchange, env: { PARLEY_FAIL_ON_CUT: '1' } })
+    expect(set).toMatchObject({ code: 8, out: `${out}\n`, files })
   })
-  expect((await run(['help', 'settings'])).out).toMatch(/failOnCut +in chat, exit with 8 if/)
-  expect((await run(['help', 'batch'])).out).toMatch(/with\s+chat\s+--fail-on-cut,\s+cut/)
+
+  test.each([
+    [
+      'a whole image without a stop reason',
+      JSON.stringify({ predictions: [{ bytesBase64Encoded: png().toString('base64') }] }),
+    ],
+    ['a whole image', imageAnswer(inline(png()))],
+  ])('image --fail-on-cut accepts %s', async (_, body) => {
+    const ended = await image(['fox', '--fail-on-cut'], { exchange: answering(body) })
+    expect(ended).toMatchObject({ code: 0, out: 'fox.png\n', err: '' })
+  })
+
+  test('image --batch --fail-on-cut keeps cut images, and --resume requests them again', async () => {
+    const cwd = temporaryFolder({ in: '"fox"\n"owl"\n' })
+    const batch = ['--batch', 'in', '--results', 'r.ndjson', '--resume', '--concurrency', '1']
+    const exchange = (...bodies: string[]) => answerInOrder(...bodies)
+    expect((await image(batch, { cwd, exchange: exchange(stopped, damaged) })).code).toBe(0)
+    const strict = await image([...batch, '--fail-on-cut'], { cwd, exchange: exchange(damaged) })
+    expect(strict).toMatchObject({ code: 8, out: '', requests: [expect.anything()] })
+    const last = parseLines(strict.read('r.ndjson').toString()).at(-1)
+    expect(last).toMatchObject({ index: 1, ok: false, usage: { totalTokens: 1294 } })
+    expect(last.error.message).toBe(
+      '000001-fox-2.png: the PNG has no end, so it may be cut off; received: 000001-fox-2.png, 000001-fox-3.png',
+    )
+  })
+
+  test('image --raw --fail-on-cut is a usage error', async () => {
+    const ended = await image(['fox', '--raw', '--fail-on-cut'])
+    expect(ended).toMatchObject(rejected(2, '--fail-on-cut has no effect with --raw'))
+  })
 })
