@@ -9,7 +9,7 @@ import { readSessionResource } from '../read-session.ts'
 import { ReconnectPolicy } from '../reconnect-policy.ts'
 import { formatBudgetCommand } from '../session-command.ts'
 import { describeUsage } from '../usage-text.ts'
-import { pollEventList, postEventsOnce } from './posting.ts'
+import { postEventsOnce } from './posting.ts'
 import type { SessionRun } from './session-run.ts'
 import { UsageMeter } from './usage-meter.ts'
 
@@ -20,6 +20,9 @@ import { UsageMeter } from './usage-meter.ts'
 const queryIntervalMs = 10_000
 
 const maxNamedRuns = 10
+
+/** Interval at which a run checks whether the session shows the interrupt of an earlier run. */
+const earlierInterruptPollMs = 1_000
 
 const interruptEvent = { type: 'user.interrupt' }
 
@@ -196,24 +199,20 @@ export class LimitEnforcer {
   }
 
   /**
-   * Returns whether the list contains the interrupt of an earlier run. Waits for that interrupt until 30 s
-   * after `sentAt`, a wall-clock time.
+   * Returns whether the session shows the interrupt of an earlier run. Waits for that interrupt until 30 s
+   * after `sentAt`, a wall-clock time. Meanwhile, the follower reads new events.
    */
   async #findEarlier(sentAt: number, deadline: Deadline): Promise<boolean> {
-    const { context, parts } = this.#run
-    const leftMs = sentAt + maxInterruptMs - context.host.timers.wallTime()
-    const access = { ...this.#run, parts: { ...parts, deadline } }
-    const isListed = await pollEventList(access, {
-      // The follower reads new events meanwhile, so `follower.task` shows the interrupt without this list.
-      read: async () => this.#run.follower.task.isInterrupted || undefined,
-      // If another program has changed the audit file, `sentAt` may be NaN. parley then does not wait.
-      maxMs: Math.min(Number.isNaN(leftMs) ? 0 : leftMs, maxInterruptMs),
-      whenWaiting: () =>
-        context.messages.note(
-          `${this.#excessText}: an earlier run began to interrupt the session; waiting up to 30 s until the session shows that interrupt`,
-        ),
-    })
-    return isListed === true
+    const { context, follower } = this.#run
+    const leftMs = Math.min(sentAt + maxInterruptMs - context.host.timers.wallTime(), maxInterruptMs)
+    // If another program has changed the audit file, `sentAt` may be NaN. parley then does not wait.
+    if (follower.task.isInterrupted || !(leftMs > 0)) return follower.task.isInterrupted
+    context.messages.note(
+      `${this.#excessText}: an earlier run began to interrupt the session; waiting up to 30 s until the session shows that interrupt`,
+    )
+    const limit = deadline.narrow(leftMs, 'the session did not show the interrupt within 30 s')
+    while (!follower.task.isInterrupted && !limit.hasPassed) await limit.wait(earlierInterruptPollMs)
+    return follower.task.isInterrupted
   }
 
   /**
