@@ -26,7 +26,7 @@ import { describeWorkflowRun } from './incidents.ts'
 import { SeenEvents } from './seen-events.ts'
 import { describeWaitingToolUses } from './stop-text.ts'
 
-export interface FollowOptions {
+interface FollowOptions {
   onEarlierEvents?: ((items: readonly EventItem[]) => Promise<void>) | undefined
   needsEvents?: boolean
   earlierTaskIds?: ReadonlySet<string> | undefined

@@ -143,7 +143,7 @@ async function printWaiting(context: Context, { stop }: SessionState, printed: S
   await printIds(context, fresh)
 }
 
-export type EventPrinter = ReturnType<typeof createEventPrinter>
+type EventPrinter = ReturnType<typeof createEventPrinter>
 
 /**
  * Creates an object that prints events on stdout. With `--raw`, it prints every event as JSON. Otherwise, it

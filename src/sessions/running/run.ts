@@ -8,13 +8,8 @@ import type { EventItem } from '../../wire/sessions/events-page.ts'
 import { hasRedactedContent } from '../../wire/sessions/session-event.ts'
 import { canPrompt } from '../confirming/confirmation-prompt.ts'
 import { SessionIncidents } from '../following/incidents.ts'
-import {
-  createEventPrinter,
-  type EventPrinter,
-  followAndPrint,
-  missingAnswerText,
-} from '../following/transcript.ts'
-import { openFollowerBeforeSending } from '../sending/delivery.ts'
+import { createEventPrinter, followAndPrint, missingAnswerText } from '../following/transcript.ts'
+import { throwUnopened } from '../sending/delivery.ts'
 import { Audit } from './audit.ts'
 import { DenialCollector } from './denials.ts'
 import type { RunPlan } from './plan.ts'
@@ -75,7 +70,7 @@ async function execute(run: SessionRun): Promise<CommandResult> {
     })
     await printer.print(later, follower.state)
   }
-  if (task) await openFollowerBeforeSending(follower, { onEarlierEvents })
+  if (task) await follower.open({ onEarlierEvents }).catch(throwUnopened)
   else await follower.open({ onEarlierEvents, needsEvents: true, earlierTaskIds })
   const responder = new ToolUseResponder(run)
   try {
@@ -121,7 +116,7 @@ interface FollowedWork {
   denials: DenialCollector
   limits: LimitEnforcer
   incidents: SessionIncidents
-  printer: EventPrinter
+  printer: ReturnType<typeof createEventPrinter>
 }
 
 /**

@@ -5,7 +5,7 @@ import { isPermanentServiceError } from '../../wire/sessions/events-page.ts'
 import type { SessionEvent } from '../../wire/sessions/session-event.ts'
 import type { WorkHooks } from '../../work-tracker.ts'
 import { isTaskEvent } from '../following/followed-task.ts'
-import type { Follower, FollowOptions } from '../following/follower.ts'
+import type { Follower } from '../following/follower.ts'
 import { createEventRowPrinter, printIds } from '../listing/rows.ts'
 import { quoteAndShortenName } from '../plain-name.ts'
 import type { SessionClient } from '../session.ts'
@@ -23,7 +23,7 @@ export async function deliverEvents(
   if (await caller.preview(endpoints.sendEvents, { ...parts, body })) return
   const session = parts.params.session
   const follower = follow ? await createFollower(access) : undefined
-  if (follower) await openFollowerBeforeSending(follower)
+  await follower?.open().catch(throwUnopened)
   let isAccepted = false
   let listed: SessionEvent[] = []
   const command = `${formatSessionCommand(context, 'follow', session)} --history`
@@ -74,30 +74,26 @@ async function createFollower(access: SessionClient): Promise<Follower> {
   return new Follower(access)
 }
 
-/** Opens a follower before parley sends anything, so that a failure can report that nothing was sent. */
-export async function openFollowerBeforeSending(follower: Follower, options?: FollowOptions): Promise<void> {
-  try {
-    await follower.open(options)
-  } catch (error) {
-    if (!(error instanceof CliError)) throw error
-    const { status, consequence, delivery, deadline } = error.details
-    // A failure before any request is not about the session, so it stays unchanged. A list that does not end
-    // is a failure without a delivery state, because each of its responses is valid.
-    if (delivery === undefined && !deadline && error.kind !== 'response') throw error
-    const kind = error.kind === 'unknown' || error.kind === 'stopped' ? 'not-sent' : error.kind
-    // In these two cases, `consequence` is the fix. It names the source of the refused secret, or the command
-    // that lists the sessions.
-    const fix = isRefusedSecretStatus(status) || status === 404 ? consequence : undefined
-    const isPastDeadline = error.kind === 'stopped' && deadline
-    const message = isPastDeadline
-      ? 'the deadline passed before the session could be followed'
-      : `the session cannot be followed: ${error.message}`
-    throw new CliError(kind, message, {
-      ...error.details,
-      sent: 'no',
-      consequence: fix === undefined ? 'nothing was sent' : `nothing was sent; ${fix}`,
-    })
-  }
+/** Throws the failure of a follower that could not be opened, with the fact that parley sent nothing. */
+export function throwUnopened(error: unknown): never {
+  if (!(error instanceof CliError)) throw error
+  const { status, consequence, delivery, deadline } = error.details
+  // A failure before any request is not about the session, so it stays unchanged. A list that does not end
+  // is a failure without a delivery state, because each of its responses is valid.
+  if (delivery === undefined && !deadline && error.kind !== 'response') throw error
+  const kind = error.kind === 'unknown' || error.kind === 'stopped' ? 'not-sent' : error.kind
+  // In these two cases, `consequence` is the fix. It names the source of the refused secret, or the command
+  // that lists the sessions.
+  const fix = isRefusedSecretStatus(status) || status === 404 ? consequence : undefined
+  const isPastDeadline = error.kind === 'stopped' && deadline
+  const message = isPastDeadline
+    ? 'the deadline passed before the session could be followed'
+    : `the session cannot be followed: ${error.message}`
+  throw new CliError(kind, message, {
+    ...error.details,
+    sent: 'no',
+    consequence: fix === undefined ? 'nothing was sent' : `nothing was sent; ${fix}`,
+  })
 }
 
 /**
