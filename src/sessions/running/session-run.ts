@@ -160,38 +160,32 @@ export class SessionRun implements SessionClient, WorkHooks {
       const retry = isAudited ? 'later' : 'never'
       return new CliError('stopped', error.message, { sent: 'yes', retry, deadline: true, resumeArguments })
     }
-    if (error.kind === 'stopped')
+    const { retry, deadline } = error.details
+    if (error.kind === 'stopped') {
+      // A run that sends no task may be repeated, unless it stopped at a limit and would stop there again.
+      const unaudited = this.taskState === 'continued' ? retry : 'never'
       return error.with({
-        // A run that sends no task may be repeated, unless it stopped at a limit and would stop there again.
-        retry:
-          isAudited && error.details.deadline
-            ? 'later'
-            : this.taskState === 'continued'
-              ? error.details.retry
-              : 'never',
+        retry: isAudited && deadline ? 'later' : unaudited,
         consequence: undefined,
         resumeArguments: error.details.resumeArguments ?? resumeArguments,
       })
-    if (error.kind === 'waiting')
-      return error.with({ resumeArguments, retry: isAudited ? 'later' : error.details.retry })
+    }
+    if (error.kind === 'waiting') return error.with({ resumeArguments, retry: isAudited ? 'later' : retry })
     return this.taskState === 'accepted' ? this.#addResumeAfterTask(error, resumeArguments) : error
   }
 
   #addResumeAfterTask(error: CliError, resumeArguments: string[]): CliError {
-    const known = { sent: 'yes', retry: 'never' } as const
-    const { inspectCommand } = this.plan.parts
-    if (error.kind === 'unknown') return error.with({ retry: 'look-first' })
-    if (error.kind === 'stuck') return error.with(known)
-    const { pendingToolUseIds, retry = 'never' } = error.details
+    const { kind, details } = error
+    const { pendingToolUseIds, retry = 'never' } = details
+    if (kind === 'unknown') return error.with({ retry: 'look-first' })
+    if (kind === 'stuck') return error.with({ sent: 'yes', retry: 'never' })
+    const known = { sent: 'yes', retry: 'never', resumeArguments } as const
     // `pendingToolUseIds` means that the service refused a reply, which does not undo the task.
-    if (pendingToolUseIds) return error.with({ ...known, consequence: taskAcceptedText, resumeArguments })
-    if (error.kind === 'unexpected') return error.with({ ...known, resumeArguments })
-    if (error.kind === 'file')
-      return error.with({
-        ...known,
-        consequence: `${taskAcceptedText}; its events: ${inspectCommand}`,
-        resumeArguments,
-      })
+    if (pendingToolUseIds) return error.with({ ...known, consequence: taskAcceptedText })
+    if (kind === 'unexpected') return error.with(known)
+    const { inspectCommand } = this.parts
+    if (kind === 'file')
+      return error.with({ ...known, consequence: `${taskAcceptedText}; its events: ${inspectCommand}` })
     // With an audit file, the same command resumes the run, so a script may retry after a transient failure.
     const canRetryLater = this.audit.hasFile && retry !== 'never'
     const unfollowed = explainFollowFailure(error, {
