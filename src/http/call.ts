@@ -66,12 +66,11 @@ export function createServiceCaller(context: Context, settings: ResolvedSettings
   const build = (endpoint: Endpoint, parts: RequestParts): PreparedRequest =>
     buildRequest(endpoint, parts, settings.values, headers)
 
-  /** With `read`, an attempt also reads the body, so a request is retried if its response was cut. */
-  async function open(
+  async function send<T>(
     endpoint: Endpoint,
     parts: RequestParts,
-    read?: (response: ReadableResponse) => Promise<unknown>,
-  ): Promise<ReadableResponse> {
+    read: (response: ReadableResponse) => Promise<T>,
+  ): Promise<T> {
     // The requests of a batch may have different models, so the report of a batch has no model.
     reportData.model = isBatch ? undefined : parts.params.model
     reportData.session = parts.params.session
@@ -100,10 +99,12 @@ export function createServiceCaller(context: Context, settings: ResolvedSettings
       })
     }
     const { deadline = context.deadline, isSingle, requireLock } = parts
-    const policy = { repeat: endpoint.repeat, retries: isSingle ? 0 : retries, retryUnknown }
+    const { repeat, isRepeatedIfCut } = endpoint
+    const policy = { repeat, isRepeatedIfCut, retries: isSingle ? 0 : retries, retryUnknown }
     const renewSecret = () => signed.secret === first.secret && credentials.renew(first.secret)
     const rules = createCallRules(context, call, policy, { deadline, requireLock, renewSecret })
-    const attempt = async (attempts: number): Promise<ReadableResponse> => {
+    const hasSpinner = !isSingle && !parts.hasOutput && !isBatch
+    const attempt = async (attempts: number): Promise<T> => {
       if (attempts > 1) signed = await credentials.sign(request)
       if (reportData.attempts++ === 0) reportData.firstRequestMs = host.timers.now()
       parts.onAttempt?.()
@@ -132,53 +133,39 @@ export function createServiceCaller(context: Context, settings: ResolvedSettings
           call.end()
         },
       }
-      await read?.(answer).catch((error) => {
+      reportData.requestId = head.requestId
+      // The first answer removes the spinner of all calls, because output follows.
+      if (hasSpinner) spinner.stop()
+      return read(answer).catch((error) => {
         throw addFacts(error)
       })
-      reportData.requestId = head.requestId
-      return answer
     }
     const sending = retry(deadline, rules, attempt)
-    const hasNoSpinner = isSingle || parts.hasOutput || isBatch
-    if (!hasNoSpinner) spinner.show('waiting for the answer')
+    if (hasSpinner) spinner.show('waiting for the answer')
     try {
       return await sending
     } catch (error) {
       call.end()
       throw explain(error)
     } finally {
-      // The first call that ends removes the spinner of all calls, because output follows.
-      if (!hasNoSpinner) spinner.stop()
+      if (hasSpinner) spinner.stop()
     }
   }
 
   return {
-    open,
-    async preview(endpoint: Endpoint, parts: RequestParts) {
-      if (!dryRun && !curl) return false
-      if (curl) refusePlainHttp(settings, endpoint.service)
-      const { previewRequest } = await import('./preview.ts')
-      await previewRequest(context, settings, { request: build(endpoint, parts), isBatch })
-      return true
-    },
+    open: (endpoint: Endpoint, parts: RequestParts) => send(endpoint, parts, async (response) => response),
     /**
      * Sends a request and returns the result of `read`. Throws a `CliError` with the delivery state, also
      * if `read` fails. Sends nothing if the address or the secret is missing, or the secret does not belong
      * to the address.
      */
-    async call<T>(
+    call: <T>(
       endpoint: Endpoint,
       parts: RequestParts,
       read: (response: ReadableResponse) => Promise<T>,
-    ): Promise<T> {
-      let reading: Promise<T> | undefined
-      const readBody = (response: ReadableResponse) => {
-        reading = read(response)
-        return reading
-      }
-      const response = await open(endpoint, parts, endpoint.isRepeatedIfCut && readBody)
-      try {
-        const value = await (reading ?? read(response))
+    ): Promise<T> =>
+      send(endpoint, parts, async (response) => {
+        const value = await read(response)
         response.accept()
         response.close()
         const { session } = parts.params
@@ -188,46 +175,59 @@ export function createServiceCaller(context: Context, settings: ResolvedSettings
           addRecentSession(host, session)
         }
         return value
-      } catch (error) {
-        throw response.fail(error)
-      }
+      }),
+    async preview(endpoint: Endpoint, parts: RequestParts) {
+      if (!dryRun && !curl) return false
+      if (curl) refusePlainHttp(settings, endpoint.service)
+      const { previewRequest } = await import('./preview.ts')
+      await previewRequest(context, settings, { request: build(endpoint, parts), isBatch })
+      return true
     },
   }
 }
 
 /** If an earlier attempt sent the request and the last one did not, the failure describes both attempts. */
 function createCallRules(
-  { host, messages }: Context,
+  { host: { timers }, messages }: Context,
   call: TrackedCall,
-  policy: Omit<RetryPolicy, 'deadlineMs'>,
+  policy: Omit<RetryPolicy, 'deadlineMs'> & Pick<Endpoint, 'isRepeatedIfCut'>,
   limits: { deadline: Deadline; requireLock: RequestParts['requireLock']; renewSecret(): boolean },
 ): RetryRules {
   const { deadline, requireLock, renewSecret } = limits
+  /** Failure of the attempt with the latest delivery state, unless that attempt could not connect. */
   let furthest: CliError | undefined
   let last: CliError | undefined
   let wasUnavailable = false
+
+  function recordDelivery(failure: CliError): void {
+    const { status = 0 } = failure.details
+    const before = call.state()
+    call.reach(getDeliveryState(failure))
+    // A gateway may send a 503 although the service accepted the request. The service may then refuse the
+    // repetition as a duplicate, so a 400 or 409 does not prove that nothing was accepted.
+    if (wasUnavailable && [400, 409].includes(status) && policy.repeat === 'unaccepted') call.reach('failed')
+    wasUnavailable ||= status === 503
+    if (failure.kind !== 'not-sent' && (!furthest || call.state() !== before)) furthest = failure
+  }
+
+  function decideWait(failure: CliError, attempt: number): number | CliError {
+    const { status = 0 } = failure.details
+    if (deadline.hasPassed) return failure
+    if (status === 401 && renewSecret()) return 0
+    // The data of the answer may be printed already.
+    if (status >= 200 && status < 300 && !policy.isRepeatedIfCut) return failure
+    const moment = { attempt, now: timers.now(), random: timers.random() }
+    return decideRetry({ ...policy, deadlineMs: deadline.atMs }, failure, moment)
+  }
+
   return {
-    decide(result, attempts) {
-      const before = call.state()
-      call.reach(getDeliveryState(result))
-      const { status = 0 } = result.details
-      // A gateway may send a 503 although the service accepted the request. The service may then refuse the
-      // repetition as a duplicate, so a 400 or 409 does not prove that nothing was accepted.
-      if (wasUnavailable && [400, 409].includes(status) && policy.repeat === 'unaccepted')
-        call.reach('failed')
-      wasUnavailable ||= status === 503
-      const now = host.timers.now()
-      const random = host.timers.random()
-      const wait = deadline.hasPassed
-        ? result
-        : status === 401 && renewSecret()
-          ? 0
-          : decideRetry({ ...policy, deadlineMs: deadline.atMs }, result, { attempt: attempts, now, random })
-      const ended = wait instanceof CliError ? wait : result
+    decide(failure, attempts) {
+      recordDelivery(failure)
+      const wait = decideWait(failure, attempts)
+      const ended = wait instanceof CliError ? wait : failure
       // The failure must not report "nothing was sent" if an earlier attempt sent the request.
       last = (ended.kind === 'not-sent' && furthest ? joinEarlier(ended, furthest) : ended).with({ attempts })
       if (wait instanceof CliError) return last
-      if (result.kind !== 'not-sent' && (!furthest || call.state() !== before)) furthest = result
       if (wait > 0) messages.note(describeRetry(last, wait))
       return wait
     },

@@ -93,6 +93,24 @@ export async function runChat(context: Context, options: ChatOptions, words: str
   let answerOutput: AnswerOutput | undefined
   let mismatch: SchemaMismatch | undefined
   let isAnswered = false
+  const hooks: WorkHooks = {
+    save: () => [
+      context.flags.raw ? file?.savePart() : undefined,
+      answerOutput?.savePart(),
+      answerOutput?.saveUndecoded(),
+      mismatch && saveReceived(context, mismatch.text, 'txt', file),
+    ],
+    onInterrupt: () => (isAnswered ? undefined : conversation?.unchangedNote),
+    explain(failure) {
+      const { kind, message } = failure
+      const why = mismatch && kind === 'not-sent' ? `${mismatch.failure.message}; ${message}` : message
+      const { attempts } = context.reportData
+      const explained = mismatch ? toFailureAfterEarlierAnswer(failure.with({ attempts }, why)) : failure
+      const { sent = 'no' } = explained.details
+      if (!conversation || isAnswered || sent === 'no') return explained
+      return explained.with({}, `${explained.message}; ${conversation.unchangedNote}`)
+    },
+  }
   async function query(first: Uint8Array): Promise<{ text: string } | SchemaMismatch> {
     const answer = new ContinuedAnswer(first)
     const send: RequestAnswerPart = (body, read) =>
@@ -122,24 +140,6 @@ export async function runChat(context: Context, options: ChatOptions, words: str
       },
     }
     return answer.receive(send, reader, { requireNext: createDeadlineCheck(context) })
-  }
-  const hooks: WorkHooks = {
-    save: () => [
-      context.flags.raw ? file?.savePart() : undefined,
-      answerOutput?.savePart(),
-      answerOutput?.saveUndecoded(),
-      mismatch && saveReceived(context, mismatch.text, 'txt', file),
-    ],
-    onInterrupt: () => (isAnswered ? undefined : conversation?.unchangedNote),
-    explain(failure) {
-      const { kind, message } = failure
-      const why = mismatch && kind === 'not-sent' ? `${mismatch.failure.message}; ${message}` : message
-      const { attempts } = context.reportData
-      const explained = mismatch ? toFailureAfterEarlierAnswer(failure.with({ attempts }, why)) : failure
-      const { sent = 'no' } = explained.details
-      if (!conversation || isAnswered || sent === 'no') return explained
-      return explained.with({}, `${explained.message}; ${conversation.unchangedNote}`)
-    },
   }
   await context.tracker
     .during(hooks, async () => {
