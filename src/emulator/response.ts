@@ -63,8 +63,6 @@ export function toHttpResponse({ pieces, ...response }: EmulatedResponse, isCut 
       if (isLast) throw new CliError('response', 'the emulator cut the connection', { isCutOff: true })
     }
   }
-  // Only a complete body of one piece gets a Content-Length.
-  const whole = Array.isArray(pieces) && pieces.length === 1 && !isCut ? String(pieces[0]) : undefined
   const isStream = response.contentType === 'text/event-stream'
   return {
     status: response.status,
@@ -75,7 +73,6 @@ export function toHttpResponse({ pieces, ...response }: EmulatedResponse, isCut 
       'request-id': createRandomId('req'),
       // Keeps proxies from buffering a stream.
       ...(isStream ? { 'x-accel-buffering': 'no' } : {}),
-      ...(whole === undefined ? {} : { 'content-length': String(Buffer.byteLength(whole)) }),
       ...response.headers,
     },
     body: body(),

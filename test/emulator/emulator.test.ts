@@ -80,12 +80,6 @@ describe('documented behavior of the services', () => {
   })
 })
 
-test('a complete answer of the emulator has a content length, a streamed answer has none', async () => {
-  const { headers, text } = await ask({}, 'POST', chat, prompt)
-  expect(headers['content-length']).toBe(String(Buffer.byteLength(text)))
-  expect((await ask({}, 'POST', `${chat}?alt=sse`, prompt)).headers).not.toHaveProperty('content-length')
-})
-
 test.each([['query'], ['body']])(
   'serve --fault cut cuts a stream within its text, also with --stream-via %s',
   async (via) => {
@@ -99,3 +93,21 @@ test.each([['query'], ['body']])(
     expect(whole.out.startsWith(ended.out.trimEnd())).toBe(true)
   },
 )
+
+test('serve --fault rate:4 accepts four requests at once, then answers 429 until time has passed', async () => {
+  const argv = ['chat', 'Say hello', '--retries', '0']
+  let now = 0
+  const exchange = createEmulator({ faults: ['rate:4'] }, () => now)
+  const sendChats = async (count: number) => {
+    const codes: number[] = []
+    for (let i = 0; i < count; i++) codes.push((await run(argv, { exchange })).code)
+    return codes
+  }
+  expect(await sendChats(6)).toEqual([0, 0, 0, 0, 6, 6])
+  const failed = await run([...argv, '--errors', 'json'], { exchange })
+  expect(JSON.parse(failed.err).error).toMatchObject({ kind: 'rate-limited', status: 429, retryAfter: 1 })
+  now += 500
+  expect(await sendChats(3)).toEqual([0, 0, 6])
+  now += 60_000
+  expect(await sendChats(5)).toEqual([0, 0, 0, 0, 6])
+})
