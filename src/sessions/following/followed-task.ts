@@ -21,23 +21,20 @@ export interface LoggedEvent {
 }
 
 /**
- * The task that parley follows, and the events after it in order. A task is a `user.message` or a
- * `user.define_outcome`. If this run of parley or an earlier run sent a task, parley follows that task.
+ * Finds in the log the task that parley follows, and the events after it in order. A task is a `user.message`
+ * or a `user.define_outcome`. If this run of parley or an earlier run sent a task, parley follows that task.
  * Otherwise, it follows the session's last task.
  */
 export class FollowedTask {
-  #events: LoggedEvent[] = []
-  #startsWithTask = false
+  readonly #readLog: () => readonly LoggedEvent[]
   /** This run or an earlier run sent the followed task, so tasks of other clients do not replace it. */
   hasOwnTask = false
-  /**
-   * A list or stream has contained a client event, such as a `user.message`. Some services never show client
-   * events, so before that, a missing client event proves nothing.
-   */
-  showsClientEvents = false
-  isBehindOtherTask = false
   #earlierTaskIds: ReadonlySet<string> = new Set()
   #receiptId: string | undefined
+
+  constructor(readLog: () => readonly LoggedEvent[]) {
+    this.#readLog = readLog
+  }
 
   addSent(sent: readonly SessionEvent[]): void {
     this.hasOwnTask ||= sent.some(isTaskEvent)
@@ -53,39 +50,35 @@ export class FollowedTask {
     this.hasOwnTask = ids.size > 0
   }
 
-  /** Returns true if the event is a task that replaces the followed task. */
-  add(entry: LoggedEvent): boolean {
-    const { event, isUnseen } = entry
-    if (isUnseen) {
-      // An accepted task ends the followed task at once. The caller adds the accepted task again when the
-      // service lists or streams it.
-      if (isTaskEvent(event)) this.#clear()
-      return false
-    }
-    this.showsClientEvents ||= isUserEvent(event)
-    const isFromParley =
-      entry.isFromThisProcess || (event.id !== undefined && this.#earlierTaskIds.has(event.id))
-    const isFollowedTask = isTaskEvent(event) && (isFromParley || !this.hasOwnTask)
-    if (isFollowedTask) {
-      this.#clear()
-      this.#startsWithTask = true
-    }
-    this.#events.push(entry)
-    return isFollowedTask
+  /** Returns whether the event is a task that replaces the followed task. */
+  isReplacedBy({ event, isFromThisProcess, isUnseen }: LoggedEvent): boolean {
+    const isFromParley = isFromThisProcess || this.#earlierTaskIds.has(event.id ?? '')
+    return !isUnseen && isTaskEvent(event) && (isFromParley || !this.hasOwnTask)
   }
 
-  dropLast(entry: LoggedEvent): void {
-    if (this.#events.at(-1) === entry) this.#events.pop()
+  /**
+   * The followed task and the events after it, without unseen events. An unseen task ends the followed task
+   * at once.
+   */
+  get #events(): readonly LoggedEvent[] {
+    const log = this.#readLog()
+    const start = log.findLastIndex((entry) =>
+      entry.isUnseen ? isTaskEvent(entry.event) : this.isReplacedBy(entry),
+    )
+    return log.slice(Math.max(start, 0)).filter(({ isUnseen }) => !isUnseen)
   }
 
-  restart(): void {
-    this.#clear()
-    this.showsClientEvents = false
+  get #task(): LoggedEvent | undefined {
+    const [first] = this.#events
+    return first && this.isReplacedBy(first) ? first : undefined
   }
 
-  #clear(): void {
-    this.#events = []
-    this.#startsWithTask = false
+  /**
+   * A list or stream has contained a client event, such as a `user.message`. Some services never show client
+   * events, so before that, a missing client event proves nothing.
+   */
+  get showsClientEvents(): boolean {
+    return this.#readLog().some(({ event, isUnseen }) => !isUnseen && isUserEvent(event))
   }
 
   /** Yields the followed task and the events after it. To save memory, most have only their type and ids. */
@@ -94,7 +87,7 @@ export class FollowedTask {
   }
 
   get isKnown(): boolean {
-    return this.hasOwnTask || this.#startsWithTask
+    return this.hasOwnTask || this.#task !== undefined
   }
 
   /**
@@ -102,8 +95,8 @@ export class FollowedTask {
    * response to the sent task. That id may differ from the id in the list.
    */
   get id(): string | undefined {
-    const [first] = this.#events
-    return (this.#startsWithTask && first?.isFromThisProcess ? first.event.id : undefined) ?? this.#receiptId
+    const task = this.#task
+    return (task?.isFromThisProcess ? task.event.id : undefined) ?? this.#receiptId
   }
 
   /**
@@ -141,10 +134,23 @@ export class FollowedTask {
    * another client's task, this is the first `session.status_running` after the end of the other task.
    */
   get #workStart(): number {
-    if (!this.isBehindOtherTask) return 0
-    const end = this.#events.findIndex(({ event }) => endsWork(event))
-    const start = this.#events.findIndex(({ event }, i) => end >= 0 && i > end && isRunningEvent(event))
-    return start < 0 ? this.#events.length : start
+    if (!this.#isBehindOtherTask) return 0
+    const events = this.#events
+    const end = events.findIndex(({ event }) => endsWork(event))
+    const start = events.findIndex(({ event }, i) => end >= 0 && i > end && isRunningEvent(event))
+    return start < 0 ? events.length : start
+  }
+
+  /**
+   * The session still worked on another client's task before the followed task. Services without
+   * `processed_at` in client events do not queue tasks, so the value is then false.
+   */
+  get #isBehindOtherTask(): boolean {
+    const before = this.hasOwnTask ? this.#readLog().slice(0, this.#task?.index ?? 0) : []
+    const last = before.findLast(({ event }) => stopsSession(event) || isRunningEvent(event))
+    const isOthers = ({ event, isFromThisProcess }: LoggedEvent) =>
+      !isFromThisProcess && isTaskEvent(event) && event.processed_at
+    return last !== undefined && isRunningEvent(last.event) && before.some(isOthers)
   }
 
   /**
@@ -152,9 +158,10 @@ export class FollowedTask {
    * all events if no run of parley sent a task, or if no event shows the sent task yet.
    */
   get #eventsBeforeOtherTask(): readonly LoggedEvent[] {
-    if (!this.#startsWithTask || !this.hasOwnTask) return this.#events
-    const end = this.#events.findIndex(({ event }, i) => i > 0 && isTaskEvent(event))
-    return end < 0 ? this.#events : this.#events.slice(0, end)
+    const events = this.#events
+    if (!this.#task || !this.hasOwnTask) return events
+    const end = events.findIndex(({ event }, i) => i > 0 && isTaskEvent(event))
+    return end < 0 ? events : events.slice(0, end)
   }
 }
 
@@ -171,7 +178,7 @@ function hasOpenRun(events: readonly LoggedEvent[]): boolean {
 export const isMainThreadAgentMessage = (event: SessionEvent): boolean =>
   event.type === 'agent.message' && isOfMainThread(event)
 
-export const isRunningEvent = ({ type }: SessionEvent): boolean => type === 'session.status_running'
+const isRunningEvent = ({ type }: SessionEvent): boolean => type === 'session.status_running'
 
 function endsWork(event: SessionEvent): boolean {
   return stopsSession(event) && readStopReason(event).type !== 'requires_action'

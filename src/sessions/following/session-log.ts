@@ -8,13 +8,7 @@ import {
   stopsSession,
 } from '../../wire/sessions/session-event.ts'
 import { SessionState } from '../session-state.ts'
-import {
-  FollowedTask,
-  isMainThreadAgentMessage,
-  isRunningEvent,
-  isTaskEvent,
-  type LoggedEvent,
-} from './followed-task.ts'
+import { FollowedTask, isMainThreadAgentMessage, isTaskEvent, type LoggedEvent } from './followed-task.ts'
 
 export interface IdentifiedEvent extends EventItem {
   /**
@@ -28,12 +22,12 @@ export interface IdentifiedEvent extends EventItem {
  *
  * The list determines the order, but it may lag behind the stream. An event that the list does not contain
  * yet stays before the next listed event, or at the end of the log. If the list contains a new event before
- * known events, the log computes state and answer again from all entries. To save memory, most entries have
- * only the fields that this computation reads.
+ * known events, the log computes the state again from all entries. To save memory, most entries have only the
+ * fields that this computation reads.
  */
 export class SessionLog {
   readonly state = new SessionState()
-  readonly task = new FollowedTask()
+  readonly task = new FollowedTask(() => this.#entries)
   #entries: LoggedEvent[] = []
   /** The value is `undefined` if the log has dropped the event. */
   readonly #byIdentity = new Map<string, LoggedEvent | undefined>()
@@ -73,7 +67,6 @@ export class SessionLog {
     const entry = createEntry({ identity: '', event, text: '' }, true, 0, true)
     entry.index = this.#entries.push(entry) - 1
     this.state.addReduced(entry.event, true)
-    this.task.add(entry)
   }
 
   /**
@@ -132,16 +125,14 @@ export class SessionLog {
     this.#byIdentity.set(entry.identity, entry)
     this.state.add(item.event, item.text)
     if (entry.listedBy > 0 && this.#finishesToolUse(item.event)) entry.event = sharedWork
-    this.#addToTask(entry)
+    this.#addEffects(entry)
   }
 
-  #addToTask(entry: LoggedEvent): void {
-    const { event, index, isUnseen } = entry
+  #addEffects(entry: LoggedEvent): void {
+    const { event, isUnseen } = entry
     entry.isHalted = this.state.isHalted
-    const isFollowedTask = this.task.add(entry)
-    if (isFollowedTask) this.task.isBehindOtherTask = this.task.hasOwnTask && this.#isBusyBefore(index)
     if (isUnseen) return
-    if (isFollowedTask) for (const each of this.#messages.splice(0)) dropContent(each)
+    if (this.task.isReplacedBy(entry)) for (const each of this.#messages.splice(0)) dropContent(each)
     else if (isTaskEvent(event)) this.#messages.push(entry)
     else if (isMainThreadAgentMessage(event)) this.#addMessage(entry)
   }
@@ -151,25 +142,12 @@ export class SessionLog {
     const last = this.#entries.at(-1)
     if (last?.event !== sharedWork || !last.listedBy || !next.listedBy || !isOfAgent(next.event)) return
     this.#entries.pop()
-    this.task.dropLast(last)
     this.#byIdentity.set(last.identity, undefined)
   }
 
   #finishesToolUse(event: SessionEvent): boolean {
     const id = isOfAgent(event) ? getAnsweredToolUseId(event) : undefined
     return id !== undefined && !!this.#byIdentity.get(id)?.listedBy && this.state.finishToolUse(id)
-  }
-
-  /**
-   * Returns whether the session still worked on another client's task before the event at `index`. Services
-   * without `processed_at` in client events do not queue tasks, so the result is then false.
-   */
-  #isBusyBefore(index: number): boolean {
-    const before = this.#entries.slice(0, index)
-    const last = before.findLast(({ event }) => stopsSession(event) || isRunningEvent(event))
-    const isOthers = ({ event, isFromThisProcess }: LoggedEvent) =>
-      !isFromThisProcess && isTaskEvent(event) && event.processed_at
-    return last !== undefined && isRunningEvent(last.event) && before.some(isOthers)
   }
 
   /**
@@ -215,11 +193,10 @@ export class SessionLog {
 
   #computeAgain(): void {
     this.state.restart()
-    this.task.restart()
     this.#messages = []
     for (const entry of this.#entries) {
       this.state.addReduced(entry.event, entry.isUnseen)
-      this.#addToTask(entry)
+      this.#addEffects(entry)
     }
   }
 }
