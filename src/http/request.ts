@@ -113,7 +113,8 @@ function joinHeaders([name, before]: Header, value: string): Header {
 /** Throws a usage error for a value that would change the path. */
 export function encodePathSegment(name: string, value = ''): string {
   const what = name === 'session' ? 'the session id' : `the ${name}`
-  if (/[\p{Cc}\p{Cs}]/u.test(value)) throw usageError(`${what} must not contain control characters`)
+  if (/[\x00-\x1f\x7f-\x9f]/.test(value) || !value.isWellFormed())
+    throw usageError(`${what} must not contain control characters`)
   if (/^(\.|%2e){1,2}$/i.test(value.trim())) throw usageError(`${what} must not be '${value}'`)
   if (value.trim() === '') throw usageError(`${what} must not be empty`)
   if (value.length > 2048) throw usageError(`${what} must be at most 2048 characters long`)

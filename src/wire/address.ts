@@ -3,7 +3,7 @@
  * text, which may contain a password.
  */
 export function findAddressProblem(text: string): string | undefined {
-  if (/[\s\p{Cc}]/u.test(text)) return 'must not contain blanks or control characters'
+  if (/[\s\x00-\x1f\x7f-\x9f]/.test(text)) return 'must not contain blanks or control characters'
   // `URL` accepts a quote as part of a host name, so a quoted address would pass.
   if (/["'`<>‘’“”]/.test(text)) return 'must not contain quotes or angle brackets'
   // `URL` treats a backslash as a slash, and curl treats a backslash as part of the user name. So parley and
