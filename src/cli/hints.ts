@@ -147,7 +147,7 @@ const hints: readonly (readonly [names: string, text: string])[] = [
 ]
 
 export const findUnknownNameHint = (name: string) =>
-  hints.find(([names]) => names.split(', ').includes(name))?.[1]
+  hints.find(([names]) => `, ${names},`.includes(`, ${name},`))?.[1]
 
 /** Returns true if parley or another tool has this long flag, or a longer flag that begins with its words. */
 export const isKnownFlag = (flag: string, longFlags: readonly string[]): boolean =>

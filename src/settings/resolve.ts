@@ -115,9 +115,7 @@ export function chooseSettingValues({ flags, profile, env }: SettingSources): Un
   return settingNames
     .filter((name) => !getSettingDefinition(name).printsSecret)
     .flatMap((name) => {
-      const forms = settingNames.filter(
-        (form) => form === name || getSettingDefinition(form).printsSecret === name,
-      )
+      const forms = Object.values(secretSettings).find(([secret]) => secret === name) ?? [name]
       const found = order.flatMap((source) => forms.map((form) => find(form, source)))
       return found.find(({ value }) => value !== undefined) ?? []
     })
