@@ -7,7 +7,14 @@ import { collectEvents, laggingListDelaysMs } from '../listing/event-list.ts'
 import { type ParsedToolUse, parseToolUse } from '../policy/tool-use.ts'
 import { ReconnectPolicy } from '../reconnect-policy.ts'
 import { pollEventList, postEventsOnce } from './posting.ts'
-import { getNextReplyStep, maxDeliveryMs, minReplyPollMs, updateUnconfirmedReply } from './reply-state.ts'
+import {
+  allowRepeat,
+  getNextReplyStep,
+  isUnsent,
+  maxDeliveryMs,
+  minReplyPollMs,
+  updateUnconfirmedReply,
+} from './reply-state.ts'
 import type { SessionRun } from './session-run.ts'
 
 interface Reply {
@@ -41,7 +48,17 @@ export function findToolUse({ audit, follower }: SessionRun, id: string): Parsed
 /** Returns whether an earlier run recorded another client's answer, and no run began to post a reply. */
 export function wasAnsweredElsewhere({ audit }: SessionRun, id: string): boolean {
   const reply = audit.getReply(id)
-  return reply.is === 'unconfirmed' && Number.isNaN(reply.sent.sentAtMs) && reply.sent.idleEvents.size === 0
+  return reply.is === 'unconfirmed' && isUnsent(reply)
+}
+
+/** Reopens closed replies if a child thread waits again for their tool uses, and no run began to send them. */
+export function reopenReplies({ audit, follower: { state } }: SessionRun): void {
+  for (const id of state.pendingInThreads) {
+    const reply = audit.getReply(id)
+    // If the service sent two different inputs, the reply stays closed.
+    const isContradicted = state.getToolUse(id)?.isContradicted
+    if (reply.is === 'closed' && isUnsent(reply) && !isContradicted) audit.replies.set(id, allowRepeat(reply))
+  }
 }
 
 function findClosedReason({ audit, follower }: SessionRun, use: ParsedToolUse): string | undefined {

@@ -25,6 +25,11 @@ import type { ToolResult } from '../reply-events.ts'
  *     a newer idle event does not list the tool use  -> closed, because the session does not wait for it
  *     anything else                                  -> unconfirmed
  *
+ * If a reply is closed, but no run began to send it, a child thread may wait for the tool use again, for example
+ * after a message of another agent. parley then adds no line (`reopenReplies`):
+ *
+ *     closed, never sent -> has-result, or deciding if there is no result
+ *
  * A new run calls `applyReplyAuditLine` for each line of the audit file. Any line may follow any other,
  * because parley writes no line for most state changes that it derives from an event list. If the session
  * waits for the tool use, the run then calls `resumeReplyState`:
@@ -113,6 +118,10 @@ export function resumeReplyState(reply: ReplyState, idleEvents: ReadonlySet<stri
   return { ...getSendContext(reply), is: 'unconfirmed', olderIdleEvents: idleEvents }
 }
 
+/** Returns whether no run began to send the reply, because the session did not wait for it any more. */
+export const isUnsent = ({ sent }: { sent: SendContext }): boolean =>
+  Number.isNaN(sent.sentAtMs) && sent.idleEvents.size === 0
+
 interface ListEvidence {
   isListed: boolean | undefined
   /** True if the service lists the events of clients. Then a reply that is not listed has not arrived. */
@@ -169,7 +178,7 @@ export function getNextReplyStep({ is }: ReplyState): 'decide' | 'post' | 'poll'
 
 export const interruptedCommandResult: ToolResult = { text: 'interrupted, effect unknown', isError: true }
 
-function allowRepeat(reply: ReplyState): ReplyState {
+export function allowRepeat(reply: ReplyState): ReplyState {
   const result = getResult(reply)
   return result ? { is: 'has-result', result } : { is: 'deciding' }
 }

@@ -22,6 +22,7 @@ import {
   findToolUse,
   postReplies,
   refresh,
+  reopenReplies,
   wasAnsweredElsewhere,
 } from './replies.ts'
 import { interruptedCommandResult } from './reply-state.ts'
@@ -70,7 +71,9 @@ export class ToolUseResponder {
     for (const question of this.#openQuestions)
       if (!open.includes(question)) this.#prompt.withdraw(question.use.id)
     this.#openQuestions = open
-    if (this.#work || this.#listDueIds().length === 0) return
+    if (this.#work) return
+    reopenReplies(this.#run)
+    if (this.#listDueIds().length === 0) return
     const { state } = this.#run.follower
     state.isReplying = true
     this.#work = this.#replyToAll()

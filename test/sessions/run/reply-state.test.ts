@@ -3,6 +3,7 @@ import { deliveryStates, isCertainlyUnaccepted } from '../../../src/delivery-sta
 import {
   applyReplyAuditLine,
   getNextReplyStep,
+  isUnsent,
   type ReplyAuditLine,
   type ReplyState,
   resumeReplyState,
@@ -224,4 +225,22 @@ test('an unconfirmed reply stores when a list first showed that the session stil
 
 test('a service certainly did not accept a request that was not sent or was refused', () => {
   expect([...deliveryStates, undefined].filter(isCertainlyUnaccepted)).toEqual(['not-sent', 'refused'])
+})
+
+test.each<[(keyof typeof lines)[], boolean]>([
+  [['answered-elsewhere'], true],
+  [['decision', 'answered-elsewhere'], true],
+  [['start', 'end', 'answered-elsewhere'], true],
+  [['sent', 'accepted'], false],
+  [['sent', 'unknown', 'answered-elsewhere'], false],
+  [['sent', 'refused', 'sent', 'answered-elsewhere'], false],
+])('a reply that is closed after the audit lines %j counts as unsent: %s', (given, expected) => {
+  const reply = given.reduce<ReplyState>(
+    (state, name) => applyReplyAuditLine(state, lines[name]),
+    states.deciding,
+  )
+  expect({ is: reply.is, isUnsent: 'sent' in reply && isUnsent(reply) }).toEqual({
+    is: 'closed',
+    isUnsent: expected,
+  })
 })

@@ -122,6 +122,27 @@ describe('tool use of a child thread that waits while the session runs', () => {
   })
 })
 
+test.each<[string, string[], Event]>([
+  ['allows a tool use', [], bash('t1', inThread)],
+  ['runs a command', ['--tool', 'count=echo ran >> ran; cat ran'], custom('t1', inThread)],
+])(
+  'events run %s once if its child thread continues before the reply, and then waits for it again',
+  async (_, flags, use) => {
+    const waits = [running, threadStatus('running'), use, threadWaits('t1'), threadStatus('running')]
+    const service = createSessionService({
+      posts: [task([...waits, shown(threadWaits('t1'), { after: 5_000 })]), { next: done }],
+    })
+    const { code, out, err } = await service.run([...runArguments, ...flags])
+    expect({ code, out, replies: service.replies().length }, err).toEqual({
+      code: 0,
+      out: 'done\n',
+      replies: 1,
+    })
+    expect(err).toContain('t1 is not answered by this run: the session does not wait for it any more')
+    if (flags.length > 0) expect(service.replies()[0]).toMatchObject([{ content: [{ text: 'ran\n' }] }])
+  },
+)
+
 describe('end of a thread', () => {
   test('events run starts no command for a thread that has ended', async () => {
     const service = createSessionService({
