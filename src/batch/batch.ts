@@ -1,4 +1,3 @@
-import { FallbackFile } from '../content/saved-answer.ts'
 import type { Context } from '../context.ts'
 import type { SentStatus } from '../delivery-state.ts'
 import { CliError, toFailure, usageError } from '../errors.ts'
@@ -70,7 +69,6 @@ async function requestLines(
 ): Promise<void> {
   const { host, deadline, tracker } = context
   const { concurrency = defaultConcurrency, maxTotalTokens: maxTokens = Infinity, maxFailed } = options
-  const saved = new FallbackFile(context, 'ndjson')
   // The results file is opened before the input is read, because its results show which lines are finished.
   // If the input is invalid, a cleanup removes a new file again.
   const results =
@@ -82,11 +80,9 @@ async function requestLines(
           registry,
           tally,
           isAccepted: handlers.isAccepted,
-        }).catch((error: unknown) => {
-          throw error instanceof CliError ? error.with({ consequence: 'nothing was sent' }) : error
         })
   const lines = await readLines()
-  const reporter = new BatchReporter(context, tally, { isResumable: results !== undefined, saved })
+  const reporter = new BatchReporter(context, tally, results !== undefined)
   const noteRequestsNotInInput = () =>
     reporter.noteRequestsNotInInput(options.results ?? '', registry.countRequestsNotInInput())
   if (source.isRepeatable) noteRequestsNotInInput()
@@ -96,15 +92,11 @@ async function requestLines(
     maxTokens,
     getMaxFailed: () => maxFailed?.getMaxFailed(tally.total) ?? Infinity,
   }
-  let unsaved = ''
-  const save = (text: string) => {
-    if (!saved.write(`${text}\n`)) unsaved += `${text}\n`
-  }
-  const run = new BatchRun({ lines, tally, limits, timers: host.timers, reporter, results, save })
+  const run = new BatchRun({ lines, tally, limits, timers: host.timers, reporter, results })
   const hooks: WorkHooks = {
     save() {
       run.saveReceived()
-      return [saved.part]
+      return [reporter.savedPart]
     },
     onInterrupt: () => reporter.describeSummary(),
     describeRerun: () => (options.resume ? { mayDuplicate: run.mayDuplicate } : undefined),
@@ -117,7 +109,7 @@ async function requestLines(
     // known only after its last line.
     if (!source.isRepeatable && tally.total !== undefined) noteRequestsNotInInput()
     reporter.printSummary(outcome.stop)
-    const stop = addSavedResults(outcome.stop, { part: saved.part, unsaved }, options, tally)
+    const stop = addResumeAdvice(outcome.stop, reporter.savedPart, options, tally)
     throwFailure({ ...outcome, stop }, options, tally, tracker.sent)
   })
 }
@@ -156,13 +148,13 @@ function requireLine(
   messages.note(empty)
 }
 
-function addSavedResults(
+function addResumeAdvice(
   stop: unknown,
-  { part, unsaved }: { part: SavedPart | undefined; unsaved: string },
+  part: SavedPart | undefined,
   { results }: BatchOptions,
   { ok, failed, savedElsewhere }: BatchTally,
 ): unknown {
-  if (!part) return stop
+  if (part?.name === undefined) return stop
   const areAllSaved = ok + failed === savedElsewhere
   const resumeText =
     results !== undefined
@@ -170,10 +162,7 @@ function addSavedResults(
       : areAllSaved
         ? `the same command with --results ${part.name} --resume`
         : 'write the saved results, then the printed results, to a FILE, and run the same command with --results FILE --resume'
-  return toFailure(stop).with({
-    ...(part.name === undefined ? {} : { consequence: `to resume: ${resumeText}` }),
-    ...(unsaved === '' ? {} : { answer: unsaved }),
-  })
+  return toFailure(stop).with({ consequence: `to resume: ${resumeText}` })
 }
 
 function throwFailure(

@@ -1,4 +1,4 @@
-import type { FallbackFile } from '../content/saved-answer.ts'
+import { FallbackFile } from '../content/saved-answer.ts'
 import { formatNumber as count, formatTokenCount } from '../content/tokens.ts'
 import type { Context } from '../context.ts'
 import { CliError } from '../errors.ts'
@@ -6,6 +6,7 @@ import { describeRetry } from '../http/call.ts'
 import { escapeControlsInJson } from '../io/escape.ts'
 import { createFailureRecord } from '../io/failure.ts'
 import { formatTimeAgo, printProgressLines } from '../io/progress-lines.ts'
+import type { SavedPart } from '../io/saved-part.ts'
 import { StatusLine } from '../io/status-line.ts'
 import { schedule } from '../timers.ts'
 import type { BatchTally } from './input.ts'
@@ -53,16 +54,12 @@ export class BatchReporter {
   #last: { index: number; at: number } | undefined
   #cancelTick = () => {}
 
-  constructor(
-    context: BatchContext,
-    tally: BatchTally,
-    { isResumable, saved }: { isResumable: boolean; saved: Pick<FallbackFile, 'part'> },
-  ) {
+  constructor(context: BatchContext, tally: BatchTally, isResumable: boolean) {
     const { host, flags } = context
     this.#context = context
     this.#tally = tally
     this.#isResumable = isResumable
-    this.#saved = saved
+    this.#saved = new FallbackFile(context, 'ndjson')
     this.#showsStatus = host.stderr.isTerminal && !flags.quiet && host.env.TERM !== 'dumb'
     context.reportData.counts = () => this.#counts()
     context.cleanups.add(context.status.remove)
@@ -82,6 +79,15 @@ export class BatchReporter {
     if (!output.isTerminal && this.#showsStatus && host.stdout.file === undefined) status.remove()
     await (output.isTerminal ? status.printAbove(write) : write())
     await output.flush()
+  }
+
+  /** Saves a result that stdout did not accept. Synchronous, because signal handlers call it. */
+  save(line: string): void {
+    this.#saved.write(`${line}\n`)
+  }
+
+  get savedPart(): SavedPart | undefined {
+    return this.#saved.part
   }
 
   noteRequestsNotInInput(name: string, requests: number): void {
@@ -187,7 +193,7 @@ export class BatchReporter {
     const left = this.#left
     // If results were saved in another file, the message of the failure or signal explains how to resume
     // instead.
-    if (this.#saved.part || (left === 0 && this.#tally.failed === 0)) return ''
+    if (this.savedPart || (left === 0 && this.#tally.failed === 0)) return ''
     if (this.#isResumable) {
       if (stop instanceof CliError && stop.kind === 'stopped' && !stop.details.deadline)
         return '; to resume: --resume with a larger --max-total-tokens'

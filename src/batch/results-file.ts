@@ -88,7 +88,7 @@ export async function openResultsFile(
   } catch (error) {
     held?.release()
     file.close()
-    throw toFileFailure(error, name)
+    throw toFileFailure(error, name).with({ consequence: 'nothing was sent' })
   }
 }
 

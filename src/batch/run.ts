@@ -30,11 +30,9 @@ export interface BatchRunOptions {
   tally: BatchTally
   limits: BatchLimits
   timers: Timers
-  reporter: Pick<BatchReporter, 'write' | 'describe' | 'onResult' | 'onRetry' | 'onPause'>
+  reporter: Pick<BatchReporter, 'write' | 'save' | 'describe' | 'onResult' | 'onRetry' | 'onPause'>
   /** If omitted, or if writing fails, results are printed on stdout. */
   results?: Pick<ResultsFile, 'write' | 'requireOwned'> | undefined
-  /** Saves a result that stdout did not accept. Synchronous, because signal handlers call it. */
-  save(text: string): void
 }
 
 export interface BatchOutcome {
@@ -113,10 +111,10 @@ export class BatchRun implements BatchState {
    * handlers call it.
    */
   saveReceived(): void {
-    const { results, reporter, save } = this.#options
+    const { results, reporter } = this.#options
     for (const text of this.#unprintedResults) {
       this.#unprintedResults.delete(text)
-      save(text)
+      reporter.save(text)
     }
     for (const line of [...this.#activeLines, ...this.waitingForRetry]) {
       const isPaid = line.failure === undefined || line.answers > 0
@@ -126,9 +124,9 @@ export class BatchRun implements BatchState {
       const text = formatFailedResult(line, reporter.describe(withLineDetails(failure, line)))
       try {
         if (results) results.write(text)
-        else save(text)
+        else reporter.save(text)
       } catch {
-        save(text)
+        reporter.save(text)
       }
     }
   }
@@ -322,7 +320,7 @@ export class BatchRun implements BatchState {
 
   /** Returns whether the result is in its destination: the results file or, without `--results`, stdout. */
   async #write(text: string): Promise<boolean> {
-    const { results, reporter, save } = this.#options
+    const { results, reporter } = this.#options
     try {
       results?.write(text)
       if (results) return true
@@ -335,7 +333,7 @@ export class BatchRun implements BatchState {
       await reporter.write(text)
       return results === undefined
     } catch (error) {
-      if (this.#unprintedResults.has(text)) save(text)
+      if (this.#unprintedResults.has(text)) reporter.save(text)
       const isClosed = error instanceof OutputClosed
       this.#stop(
         isClosed ? new CliError('file', 'stdout: its reader closed the pipe') : convertDeadlineFailure(error),

@@ -79,29 +79,33 @@ export class FallbackFile {
   #file: number | undefined
   #path = ''
   #problem: string | undefined
+  #unsaved = ''
 
   constructor({ host }: Pick<Context, 'host'>, extension: string) {
     this.#host = host
     this.#extension = extension
   }
 
-  write(content: Uint8Array | string): boolean {
-    if (this.#problem !== undefined) return false
+  write(content: Uint8Array | string): void {
     try {
-      this.#file ??= this.#open()
-      writeFileSync(this.#file, content)
-      return true
+      if (this.#problem === undefined) {
+        this.#file ??= this.#open()
+        writeFileSync(this.#file, content)
+      }
     } catch (error) {
       this.#problem = `${dirname(this.#path)}: ${describeFileError(error)}`
-      return false
     }
+    const isKept = this.#problem !== undefined && this.#unsaved.length < maxBytesInFailure
+    if (isKept && typeof content === 'string') this.#unsaved += content
   }
 
   get part(): SavedPart | undefined {
     const failed = `could not be saved in ${this.#problem}`
-    if (this.#file === undefined) return this.#problem === undefined ? undefined : { outcome: failed }
+    const unsaved = this.#unsaved || undefined
+    if (this.#file === undefined)
+      return this.#problem === undefined ? undefined : { outcome: failed, unsaved }
     const rest = this.#problem === undefined ? '' : `; the rest ${failed}`
-    return { outcome: `is saved as ${this.#path}${rest}`, name: this.#path }
+    return { outcome: `is saved as ${this.#path}${rest}`, name: this.#path, unsaved }
   }
 
   #open(): number {

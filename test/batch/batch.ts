@@ -103,9 +103,9 @@ export async function play(
       concurrency,
     },
     results: written && { write: (line) => written.write(line), requireOwned() {} },
-    save: (text) => void saved.push(text),
     reporter: {
       write: (line) => print.write(line),
+      save: (line) => void saved.push(line),
       describe: describe ?? (({ kind, details: { attempts } }) => ({ kind, attempts })),
       onResult() {},
       onRetry: (index) => void retried.push(index),
