@@ -343,6 +343,11 @@ export class SessionState extends OrderedState {
     return status === 'stalled' && background.waitsWithoutList(this.#toolUses.get(id)?.threadId)
   }
 
+  contradictToolUse(id: string): void {
+    const use = this.#toolUses.get(id)
+    if (use) use.isContradicted = true
+  }
+
   getToolUse(id: string): ToolUse | undefined {
     const use = this.#toolUses.get(id)
     return use && this.awaitingResult.has(id) ? { ...use, permission: 'allow', wantsResult: true } : use

@@ -33,16 +33,16 @@ export function findNextStep(run: SessionRun, id: string): ReturnType<typeof get
 const canReply = (run: SessionRun, id: string): boolean => /decide|post/.test(findNextStep(run, id) ?? '')
 
 /**
- * Finds a tool use by its id. If earlier runs decided about a different tool use with this id, sets
- * `isContradicted`, because the earlier reply is not for this tool use.
+ * Finds a tool use by its id. If earlier runs decided about a different tool use with this id, it counts as
+ * contradicted, because the earlier reply is not for this tool use.
  */
 export function findToolUse({ audit, follower }: SessionRun, id: string): ParsedToolUse | undefined {
   const toolUse = follower.state.getToolUse(id)
   if (toolUse?.text === undefined) return undefined
   const use = parseToolUse(toolUse.text, toolUse)
   if (use.isContradicted || !audit.differsFromDecidedToolUse(use)) return use
-  toolUse.isContradicted = true
-  return parseToolUse(toolUse.text, toolUse)
+  follower.state.contradictToolUse(id)
+  return parseToolUse(toolUse.text, { ...toolUse, isContradicted: true })
 }
 
 /** Returns whether an earlier run recorded another client's answer, and no run began to post a reply. */

@@ -6,10 +6,12 @@ import {
   atTerminal,
   bash,
   confirms,
+  createSessionService,
   custom,
   endTurn,
   interrupt,
   openAgent,
+  running,
   says,
   userSays,
   waitsFor,
@@ -219,6 +221,21 @@ describe('tool use that differs from its audit lines (needs sh)', () => {
       expect(countRuns(agent)).toBe('count\n')
     },
   )
+
+  test('no rerun of events run sends the result of an allowed tool use that now has another input', async () => {
+    const service = createSessionService({
+      posts: [
+        { type: 'user.message', next: [running, bash('t1'), waitsFor('t1')] },
+        { type: 'user.tool_confirmation', next: [running, waitsFor('t1')] },
+        { type: 'user.tool_result', fault: { status: 400 } },
+      ],
+    })
+    const argv = 'events run go --policy allow.json --audit a.ndjson --tool'.split(' ')
+    expect((await service.run([...argv, 'bash=echo ran'])).code).toBe(4)
+    Object.assign(service.events.find(({ id }) => id === 't1') ?? {}, { input: { command: 'rm -rf x' } })
+    const { code, err } = await service.run([...argv, 'bash=echo ran'])
+    expect([code, service.posts.length], err).toEqual([12, 3])
+  })
 
   test('after a kill, a rerun of events run sends the result of a command if only the key order of the input changed', async () => {
     const agent = await openAfter('end')
