@@ -11,7 +11,14 @@ import type { Exchange, HttpRequest } from '../../src/wire/exchange.ts'
 import { createSteadyClock } from './clock.ts'
 import { requireFormats } from './formats.ts'
 
-export interface RunOptions {
+/**
+ * Parts of the host that a test may replace. Defaults: streams that accept everything, a clock that is 50 times
+ * as fast as real time, the user of the tests, and no pager. `onSignal`, `onCrash` and `detectEarlyExit` get the
+ * functions that parley runs then, so a test can simulate a signal, an uncaught error or an empty event loop.
+ */
+type HostOptions = Partial<Omit<Host, 'env' | 'stdin' | 'exchange'>>
+
+export interface RunOptions extends HostOptions {
   /** Content of stdin. The elements of an array arrive one by one. */
   stdin?: string | Uint8Array | (string | Uint8Array)[] | AsyncIterable<string>
   /** Kind of stdin. Default: a pipe if `stdin` is set, otherwise a terminal. */
@@ -24,27 +31,8 @@ export interface RunOptions {
   columns?: number
   /** Height of stdout in rows, if it is a terminal. */
   rows?: number
-  /** Streams that replace the default stdout and stderr, which accept everything. */
-  stdout?: StdStream
-  stderr?: StdStream
   /** Replaces the network. Default: the emulator. With `network`, the run uses sockets. */
   exchange?: Exchange | 'network'
-  cwd?: string
-  /** User id of the run. Default: the user of the tests. */
-  uid?: number
-  platform?: NodeJS.Platform
-  /** Clock of the run. Default: a clock that is 50 times as fast as real time. */
-  timers?: Host['timers']
-  /** Gets the function that parley runs on a signal, so a test can simulate the signal. */
-  onSignal?: Host['onSignal']
-  /** Gets the function that parley runs on an uncaught error. */
-  onCrash?: Host['onCrash']
-  /** Gets the function that parley runs if the event loop is empty. */
-  detectEarlyExit?: Host['detectEarlyExit']
-  interceptInterrupt?: Host['interceptInterrupt']
-  /** Default: there is no pager. */
-  runPager?: Host['runPager']
-  limitYoungGeneration?: Host['limitYoungGeneration']
 }
 
 interface Ended {
@@ -107,32 +95,27 @@ export const homeVariables = (home: string) => ({
  * the documented fields.
  */
 export async function run(argv: string[], options: RunOptions = {}): Promise<Ended> {
+  const { stdin, stdinKind, typed, env, tty = [], columns, rows, exchange, ...replaced } = options
   const requests: Ended['requests'] = []
-  const { exchange } = options
   const isFaultless =
     exchange === undefined || (process.env.TEST_PROOF === 'answers' && exchange !== 'network')
   const exchangeOrNetwork = isFaultless ? createEmulator({}) : exchange
-  const stdout = createCollector(options.tty?.includes('stdout') ?? false)
-  const stderr = createCollector(options.tty?.includes('stderr') ?? false)
+  const stdout = createCollector(tty.includes('stdout'))
+  const stderr = createCollector(tty.includes('stderr'))
   const cwd = options.cwd ?? emptyFolders.pop() ?? temporaryFolder()
   const host: Host = {
-    env: { ...homeVariables(cwd), ...credentials, ...options.env },
+    env: { ...homeVariables(cwd), ...credentials, ...env },
     cwd,
-    platform: options.platform ?? process.platform,
-    uid: options.uid ?? process.getuid?.(),
+    platform: process.platform,
+    uid: process.getuid?.(),
     stdin: {
-      kind: options.stdinKind ?? (options.stdin === undefined ? 'terminal' : 'pipe'),
-      open: () => Readable.from(pieces(options.stdin ?? typeLines(options.typed ?? ''))),
+      kind: stdinKind ?? (stdin === undefined ? 'terminal' : 'pipe'),
+      open: () => Readable.from(pieces(stdin ?? typeLines(typed ?? ''))),
     },
-    stdout: options.stdout ?? { ...stdout.end, columns: options.columns, rows: options.rows },
-    stderr: options.stderr ?? { ...stderr.end, columns: options.columns },
-    timers: options.timers ?? createFastClock(),
-    onSignal: options.onSignal,
-    onCrash: options.onCrash,
-    detectEarlyExit: options.detectEarlyExit,
-    interceptInterrupt: options.interceptInterrupt,
-    runPager: options.runPager,
-    limitYoungGeneration: options.limitYoungGeneration,
+    stdout: { ...stdout.end, columns, rows },
+    stderr: { ...stderr.end, columns },
+    timers: createFastClock(),
+    ...Object.fromEntries(Object.entries(replaced).filter(([, value]) => value !== undefined)),
     ...(exchangeOrNetwork === 'network'
       ? {}
       : {
