@@ -33,21 +33,14 @@ export const listAnswerWarnings = (outcome: AnswerOutcome, isTextOnly = false): 
     describeCutAnswer(outcome),
   ].filter((warning) => typeof warning === 'string')
 
-/**
- * `anything` accepts every answer. `text` requires text. `uncut` also rejects a text that was cut or
- * stopped (`--fail-on-cut`).
- */
-export type AnswerRequirement = 'anything' | 'text' | 'uncut'
-
-export function describeUnmetRequirement(
+/** Returns why an answer is a failure: it has no text, or with `--fail-on-cut` it was cut or stopped. */
+export function describeUnusableAnswer(
   outcome: AnswerOutcome,
-  isBlank: boolean,
-  requirement: AnswerRequirement,
+  { isBlank, failOnCut = false }: { isBlank: boolean; failOnCut?: boolean },
 ): string | undefined {
-  if (requirement === 'anything') return undefined
   const cut = describeCutAnswer(outcome)
   const mayBeCut = outcome.summary.lacksStopReason && 'the answer may be cut, because it has no stop reason'
-  if (!isBlank) return requirement === 'uncut' ? (cut ?? mayBeCut) : undefined
+  if (!isBlank) return failOnCut ? (cut ?? mayBeCut) : undefined
   const others = [...outcome.otherContent].join(' and ')
   return `${cut === undefined ? '' : `${cut}; `}the answer has no text${others && `, only ${others}`}`
 }

@@ -1,9 +1,5 @@
 import type { BatchLine } from '../batch/input.ts'
-import {
-  type AnswerRequirement,
-  describeCutAnswer,
-  describeUnmetRequirement,
-} from '../content/answer-checks.ts'
+import { describeCutAnswer, describeUnusableAnswer } from '../content/answer-checks.ts'
 import type { AnswerSchema } from '../content/schema/schema.ts'
 import { readTokenUsage } from '../content/tokens.ts'
 import { type CliError, toFailure } from '../errors.ts'
@@ -20,7 +16,7 @@ import type { LineReader } from './line-call.ts'
 
 interface TextLineRules {
   timers: Timers
-  requirement: AnswerRequirement
+  failOnCut?: boolean
   schema?: AnswerSchema | undefined
   isRaw: boolean
   countAnswer(line: BatchLine, summary: AnswerSummary): void
@@ -79,10 +75,10 @@ export class TextLineReader implements LineReader {
   }
 
   async finish(response: ReadableResponse, { end, attempts }: ContinuedAnswer) {
-    const { isRaw, requirement, schema } = this.#rules
+    const { isRaw, failOnCut, schema } = this.#rules
     const text = this.#received
-    const isBlank = text.trim() === ''
-    const missing = describeUnmetRequirement(end, isBlank, requirement)
+    const isBlank = !isRaw && text.trim() === ''
+    const missing = describeUnusableAnswer(end, { isBlank, failOnCut })
     // An answer without text may have other content that was paid for, so its body becomes a part of the
     // failure.
     if (missing !== undefined)

@@ -1,8 +1,4 @@
-import {
-  type AnswerRequirement,
-  describeCutAnswer,
-  describeUnmetRequirement,
-} from '../../content/answer-checks.ts'
+import { describeCutAnswer, describeUnusableAnswer } from '../../content/answer-checks.ts'
 import { AnswerWriter, saveReceived } from '../../content/saved-answer.ts'
 import type { AnswerSchema, SchemaMismatch } from '../../content/schema/schema.ts'
 import { addAnswerToReport, readTokenUsage } from '../../content/tokens.ts'
@@ -27,7 +23,7 @@ export interface AnswerPrintOptions {
   isMarkdown?: boolean
   returnsText?: boolean
   isStreamed?: boolean
-  requirement: AnswerRequirement
+  failOnCut?: boolean
   schema?: AnswerSchema | undefined
   showsUsage?: boolean | undefined
 }
@@ -45,7 +41,7 @@ export async function openAnswerOutput(context: Context, printing: AnswerPrintOp
     isMarkdown = false,
     schema,
     isStreamed = false,
-    requirement,
+    failOnCut,
     returnsText,
     showsUsage,
   } = printing
@@ -169,7 +165,7 @@ export async function openAnswerOutput(context: Context, printing: AnswerPrintOp
       response: ReadableResponse,
       { end }: Pick<ContinuedAnswer, 'end'>,
     ): Promise<{ text: string } | SchemaMismatch> {
-      const missing = describeUnmetRequirement(end, text.isBlank, requirement)
+      const missing = describeUnusableAnswer(end, { isBlank: !isRaw && text.isBlank, failOnCut })
       const answer = { text: returnsText || schema ? text.read() : '' }
       if (schema && missing === undefined) {
         response.accept()

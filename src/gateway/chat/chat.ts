@@ -80,7 +80,7 @@ export async function runChat(context: Context, options: ChatOptions, words: str
     isMarkdown,
     returnsText: conversation !== undefined,
     isStreamed: via !== undefined,
-    requirement: (options.failOnCut ?? values.failOnCut) ? 'uncut' : context.flags.raw ? 'anything' : 'text',
+    failOnCut: options.failOnCut ?? values.failOnCut,
     schema,
     showsUsage: options.usage,
   }

@@ -28,7 +28,7 @@ export async function prepareChatLines(
   const failOnCut = options.failOnCut ?? values.failOnCut
   const rules = {
     timers: context.host.timers,
-    requirement: failOnCut ? 'uncut' : raw || schema ? 'anything' : 'text',
+    failOnCut,
     schema,
     isRaw: raw,
     countAnswer: caller.countAnswer,

@@ -111,7 +111,7 @@ async function printRawAnswer(
   showsUsage: boolean | undefined,
 ): Promise<void> {
   const { openAnswerOutput } = await import('../chat/answer.ts')
-  const output = await openAnswerOutput(context, { requirement: 'anything', showsUsage })
+  const output = await openAnswerOutput(context, { showsUsage })
   const answer = new ContinuedAnswer(body)
   const receive = () => answer.receive(send, output, { requireNext: createDeadlineCheck(context) })
   await context.tracker.during({ save: () => [output.savePart()] }, receive).finally(output.close)

@@ -31,7 +31,7 @@ export async function prepareImageLines(
   const common = { endpoint: endpoints.image, options, inputs, model }
   const caller = await createLineCaller(context, settings, common)
   const { context: lineContext, countAnswer } = caller
-  const rawRules = { requirement: 'anything', isRaw: true, timers: host.timers, countAnswer } as const
+  const rawRules = { isRaw: true, timers: host.timers, countAnswer } as const
 
   async function openReader(input: ParsedBatchLine, line: BatchLine): Promise<LineReader> {
     if (flags.raw) return new TextLineReader(line, rawRules)

@@ -68,6 +68,23 @@ test('--schema-retries does not repeat a request whose answer has no text', asyn
   expect(ended.requests).toHaveLength(1)
   expect(ended.saved).toHaveLength(1)
   expect(ended.err).toContain('no text, only a function call;')
+  const batch = await chat([...flags, '--batch', '-'], native(call), {
+    cwd,
+    stdin: '"x"\n',
+    timers: realTimers,
+  })
+  expect(batch).toMatchObject({ code: 8, requests: [expect.anything()] })
+  expect(batch.out).toContain('"message":"the answer has no text, only a function call"')
+})
+
+test('--raw with --fail-on-cut rejects a cut answer, but not an answer without text', async () => {
+  const cut = native(call).replace('"STOP"', '"MAX_TOKENS"')
+  const raw = ['--raw', '--fail-on-cut']
+  expect(await chat(raw, native(call))).toMatchObject({ code: 0, out: native(call), err: '' })
+  expect(await chat(raw, cut)).toMatchObject({ code: 8, out: cut })
+  const batch = [...raw, '--batch', '-']
+  expect(await chat(batch, native(call), { stdin: '"x"\n' })).toMatchObject({ code: 0 })
+  expect(await chat(batch, cut, { stdin: '"x"\n' })).toMatchObject({ code: 8 })
 })
 
 test('chat changes neither the file of --thread nor the file of -o if the answer has no text', async () => {
