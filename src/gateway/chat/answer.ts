@@ -103,35 +103,21 @@ export async function openAnswerOutput(context: Context, printing: AnswerPrintOp
     async read(response: HttpResponse): Promise<AnswerPart> {
       const hasEarlierParts = unprinted.length > 0
       const decoder = createAnswerDecoder(response.headers['content-type'] ?? '', sink, isStreamed)
-      const { summary, contentCount, otherContent } = decoder
+      const { summary, otherContent } = decoder
       received = decoder
-      let failure: unknown
       let hasBodyEnded = false
 
       async function onChunk(chunk: Uint8Array): Promise<void> {
         const count = unprinted.length
-        try {
-          if (failure) addRaw(chunk)
-          else decoder.push(chunk)
-        } catch (error) {
-          // `--raw` also prints the bytes after an unreadable part, so the error is thrown later.
-          if (!isRaw || !decoder.isVerbatim()) throw error
-          failure = error
-        }
+        decoder.push(chunk)
         if (isRaw || unprinted.length > count) await print()
       }
 
-      const progress = () => (failure ? 'ended' : decoder.progress())
       const readsToEnd = () => isRaw && decoder.isVerbatim()
 
       if (!hasOutput) waiting.show('waiting for the answer')
       try {
-        const { isEndAssumed } = await readAnswerBody(
-          response,
-          { progress, contentCount },
-          { onChunk, readsToEnd, timers },
-        )
-        if (failure) throw failure
+        const { isEndAssumed } = await readAnswerBody(response, decoder, { onChunk, readsToEnd, timers })
         hasBodyEnded = true
         decoder.end()
         if (hasOutput || file) await print()
@@ -192,31 +178,33 @@ export async function openAnswerOutput(context: Context, printing: AnswerPrintOp
       return answer
     },
 
-    savePart(): SavedPart | undefined {
-      if (isRaw) return writer.part
-      // A pipe or device, like stdout, has received the printed text.
-      const isPrinted = !file || file.isDirect
-      const content = isPrinted && !writer.failure && !schema ? unprinted.join('') : text.read()
-      return saveReceived(context, content, 'txt', file)
-    },
-
-    /**
-     * Saves the last read body if no text was decoded from it, because the body may be the only copy of a
-     * paid answer. Does not save a web page, nor events without content.
-     */
-    saveUndecoded(): SavedPart | undefined {
-      if (isRaw || !received) return undefined
-      if (!hasUnreadContent && !received.isInsideValue() && received.otherContent.size === 0) return undefined
-      const bytes = received.unread()
-      const start = Buffer.from(bytes.subarray(0, maxBlockLength)).toString().trimStart()
-      if (start === '' || start[0] === '<') return undefined
-      return saveReceived(context, bytes, /^[[{]/.test(start) ? 'json' : 'txt', file)
-    },
+    /** Saves the received data that was not printed. Synchronous, because signal handlers call it. */
+    save: () => (isRaw ? [file?.savePart(), writer.part] : [saveText(), saveUndecoded()]),
 
     close(): void {
       breakLine()
       cleanups.delete(breakLine)
     },
+  }
+
+  function saveText(): SavedPart | undefined {
+    // A pipe or device, like stdout, has received the printed text.
+    const isPrinted = !file || file.isDirect
+    const content = isPrinted && !writer.failure && !schema ? unprinted.join('') : text.read()
+    return saveReceived(context, content, 'txt', file)
+  }
+
+  /**
+   * Saves the last read body if no text was decoded from it, because the body may be the only copy of a
+   * paid answer. Does not save a web page, nor events without content.
+   */
+  function saveUndecoded(): SavedPart | undefined {
+    if (!received) return undefined
+    if (!hasUnreadContent && !received.isInsideValue() && received.otherContent.size === 0) return undefined
+    const bytes = received.unread()
+    const start = Buffer.from(bytes.subarray(0, maxBlockLength)).toString().trimStart()
+    if (start === '' || start[0] === '<') return undefined
+    return saveReceived(context, bytes, /^[[{]/.test(start) ? 'json' : 'txt', file)
   }
 }
 

@@ -95,9 +95,7 @@ export async function runChat(context: Context, options: ChatOptions, words: str
   let isAnswered = false
   const hooks: WorkHooks = {
     save: () => [
-      context.flags.raw ? file?.savePart() : undefined,
-      answerOutput?.savePart(),
-      answerOutput?.saveUndecoded(),
+      ...(answerOutput?.save() ?? []),
       mismatch && saveReceived(context, mismatch.text, 'txt', file),
     ],
     onInterrupt: () => (isAnswered ? undefined : conversation?.unchangedNote),

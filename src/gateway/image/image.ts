@@ -114,7 +114,7 @@ async function printRawAnswer(
   const output = await openAnswerOutput(context, { showsUsage })
   const answer = new ContinuedAnswer(body)
   const receive = () => answer.receive(send, output, { requireNext: createDeadlineCheck(context) })
-  await context.tracker.during({ save: () => [output.savePart()] }, receive).finally(output.close)
+  await context.tracker.during({ save: output.save }, receive).finally(output.close)
 }
 
 export function chooseImageModel({ model }: Pick<ImageOptions, 'model'>, settings: ResolvedSettings): string {

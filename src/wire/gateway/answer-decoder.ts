@@ -31,9 +31,16 @@ export function createAnswerDecoder(contentType: string, sink: AnswerSink, isStr
     return decoder
   }
 
-  function take(decoder: BodyDecoder, bytes: Uint8Array): void {
-    if (decoder.isVerbatim) sink.raw?.(bytes)
-    decoder.push(bytes)
+  function take(opened: BodyDecoder, bytes: Uint8Array): void {
+    if (opened.isVerbatim) sink.raw?.(bytes)
+    try {
+      opened.push(bytes)
+    } catch (failure) {
+      // `--raw` also prints the bytes after an unreadable part, so the failure is thrown at the end.
+      if (!sink.raw || !opened.isVerbatim) throw failure
+      reading.failure ??= failure
+      decoder = brokenDecoder
+    }
   }
 
   const isUnread = () => sink.images !== undefined || !reader.hasText
@@ -159,7 +166,7 @@ interface BodyReading {
   sink: AnswerSink
   /** The received bytes, or `undefined` if a stream was requested. */
   whole: BodyCollector | undefined
-  /** First failure to read an event of a stream. It is thrown at the end. */
+  /** First failure to read a part of the body. It is thrown at the end. */
   failure?: unknown
 }
 
@@ -170,6 +177,8 @@ interface BodyDecoder {
   push(bytes: Uint8Array): void
   end(): void
 }
+
+const brokenDecoder: BodyDecoder = { isVerbatim: true, mayEndHere: () => true, push() {}, end() {} }
 
 const isEnded = (reader: AnswerReader) => reader.progress() === 'ended'
 
