@@ -17,6 +17,6 @@ if (version[0] < oldest[0] || (version[0] === oldest[0] && version[1] < oldest[1
   const program = compiledCode ? compiledCode.load('main.cjs') : require('../dist/main.cjs')
   program.main(process.argv.slice(2), program.createProcessHost()).then((exitCode) => {
     process.exitCode = exitCode
-    if (compiledCode) compiledCode.storeCode()
+    if (compiledCode) compiledCode.storeCode(exitCode)
   })
 }

@@ -1,4 +1,4 @@
-import { execFileSync } from 'node:child_process'
+import { execFileSync, spawnSync } from 'node:child_process'
 import {
   chmodSync,
   cpSync,
@@ -8,6 +8,7 @@ import {
   readFileSync,
   rmSync,
   symlinkSync,
+  utimesSync,
   writeFileSync,
 } from 'node:fs'
 import { join } from 'node:path'
@@ -65,8 +66,11 @@ function helpIn(home: string, env: Record<string, string> = {}): string | undefi
   return [original, forged].find((text) => out.includes(text))
 }
 
+/** Returns the files with code, without the empty files that mark kinds of runs. */
 const filesIn = (folder: string): [name: string, bytes: Buffer][] =>
-  readdirSync(folder).map((name) => [name, readFileSync(join(folder, name))])
+  readdirSync(folder)
+    .filter((name) => name.endsWith('.cjs'))
+    .map((name) => [name, readFileSync(join(folder, name))])
 
 const modeOf = (path: string) => (lstatSync(path).mode & 0o777).toString(8)
 
@@ -84,6 +88,23 @@ test('parley saves its compiled code, and the next run uses it (needs POSIX file
     expect.arrayContaining(['main.cjs', 'program.cjs']),
   )
   expect(help((there) => plantForgery(there)).text).toBe(forged)
+})
+
+test('parley saves its compiled code again after the first run with another exit code (needs POSIX files)', () => {
+  const { home, folder } = help()
+  const [name = ''] = readdirSync(folder).filter((each) => each.endsWith('-program.cjs'))
+  const file = join(folder, name)
+  const { size } = lstatSync(file)
+  const failUsage = () =>
+    spawnSync(process.execPath, [join(copy, 'bin/parley.cjs'), 'chat', '--nonsense'], {
+      env: { ...childEnvironment, HOME: home },
+    })
+  expect(failUsage().status).toBe(2)
+  expect(lstatSync(file).size).toBeGreaterThan(size)
+  utimesSync(file, 1, 1)
+  failUsage()
+  helpIn(home)
+  expect(lstatSync(file).mtimeMs).toBe(1000)
 })
 
 const place = (part: number) => (bytes: Buffer) => Math.floor(bytes.length * part)
