@@ -14,8 +14,13 @@ import {
 } from './settings/resolve.ts'
 import { endpoints } from './wire/endpoints.ts'
 import { readBody } from './wire/exchange.ts'
+import { tryParseJson } from './wire/json/parse.ts'
 import { readListPage } from './wire/page.ts'
-import { createUnexpectedBodyFailure } from './wire/problem/problem.ts'
+import {
+  createErrorBodyFailure,
+  createUnexpectedBodyFailure,
+  isErrorEnvelope,
+} from './wire/problem/problem.ts'
 
 const maxTimeoutSeconds = 30
 
@@ -74,15 +79,17 @@ export async function checkProfile(context: Context, session?: string): Promise<
 }
 
 /**
- * Requests the model by GET, which costs nothing. Throws a `CliError` if the gateway refuses the token. A
- * redirect, a web page or a 5xx fails, too: another server may have answered, without a check of the token.
- * Any other 4xx counts as accepted, because a gateway may not have this path.
+ * Requests the model by GET, which costs nothing. Throws a `CliError` if the gateway refuses the token, also by
+ * an error with status 200. A redirect, a web page or a 5xx fails, too: another server may have answered, without
+ * a check of the token. Any other 4xx counts as accepted, because a gateway may not have this path.
  */
 async function checkToken({ values }: ResolvedSettings, caller: ServiceCaller): Promise<number> {
   const params = { family: values.family, model: chooseChatModel(undefined, values) }
   try {
     return await caller.call(endpoints.readModel, { params }, async ({ status, body }) => {
-      const start = new TextDecoder().decode(await readBody(body, maxPageStartBytes))
+      const start = new TextDecoder().decode(await readBody(body, maxReadBytes))
+      const value = tryParseJson(start)
+      if (isErrorEnvelope(value)) throw createErrorBodyFailure(value)
       if (isWebPage(start)) throw createUnexpectedBodyFailure(start, 'the gateway answered with a web page')
       return status
     })
@@ -90,7 +97,8 @@ async function checkToken({ values }: ResolvedSettings, caller: ServiceCaller): 
     const failure = toFailure(error)
     const { kind, message, details } = failure
     const { status = 0 } = details
-    const isRefusal = (kind === 'refused' && status >= 400) || status === 429
+    const isRedirect = status >= 300 && status < 400
+    const isRefusal = (kind === 'refused' && !isRedirect) || (kind === 'rate-limited' && status !== 503)
     if (isRefusal && !isWebPage(details.body)) return status
     if (status === 0 || kind === 'credentials' || kind === 'payment') throw error
     throw failure.with({}, `${message}, which does not show whether the token is accepted`)
@@ -126,7 +134,7 @@ function describeMissingList(error: unknown, settings: ResolvedSettings): string
   return `reachable, but a ${status} does not show whether the key is accepted; ${advice}: ${describe(error as CliError, settings)}`
 }
 
-const maxPageStartBytes = 1024
+const maxReadBytes = 64 * 1024
 
 /**
  * A web page comes from a server in front of the service or from another server, so it does not show whether
