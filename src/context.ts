@@ -29,7 +29,7 @@ export interface Host extends ProcessInfo {
    */
   onSignal?(clean: (exit: number) => string): void
   /** The first SIGINT calls `act` instead of ending the process. A later SIGINT ends the process. */
-  interceptInterrupt?(act: () => void): InterruptInterception
+  interceptInterrupt?(act: () => void): { release(): void; raise(): Promise<never> }
   detectEarlyExit?(report: () => void): () => void
   exitAfter?(milliseconds: number): void
   onCrash?(report: (error: unknown) => Promise<number>): void
@@ -42,11 +42,6 @@ export interface Host extends ProcessInfo {
     cleanups: RunContext['cleanups'],
   ): Promise<number | undefined>
   limitYoungGeneration?(cleanups: RunContext['cleanups']): void
-}
-
-export interface InterruptInterception {
-  release(): void
-  raise(): Promise<never>
 }
 
 /** `flag`: the long name. `value`: `undefined` if the flag takes no value. */

@@ -1,6 +1,6 @@
 import { writeSync } from 'node:fs'
 import { constants } from 'node:os'
-import type { InterruptInterception } from './context.ts'
+import type { Host } from './context.ts'
 import type { StdStream } from './io/output.ts'
 import { setLongTimeout } from './timers.ts'
 
@@ -32,7 +32,7 @@ export function removeSignalHandlers(): void {
   for (const signal of signals) process.removeAllListeners(signal)
 }
 
-export function interceptInterrupt(act: () => void): InterruptInterception {
+export function interceptInterrupt(act: () => void): ReturnType<NonNullable<Host['interceptInterrupt']>> {
   const earlierListeners = process.rawListeners('SIGINT') as NodeJS.SignalsListener[]
   // Node drops a pending signal that has no listener, so at least one listener stays registered.
   const restoreListeners = () => {

@@ -12,7 +12,6 @@ import { ParagraphPrinter } from './paragraph.ts'
 import {
   closesFence,
   countIndent,
-  type FencedCode,
   maxBlockLength,
   readInlineTokens,
   readOpeningFence,
@@ -53,7 +52,7 @@ export class MarkdownLayout {
   #textLine = ''
   #flow: ParagraphPrinter | undefined
   #held: HeldRows | undefined
-  #code: FencedCode | undefined
+  #code: { mark: string; indent: number } | undefined
   #quote: MarkdownLayout | undefined
   /** Bullets of list items whose text has not arrived. */
   #lead: StyledLine | undefined
@@ -108,7 +107,7 @@ export class MarkdownLayout {
     const line = this.#line
     if (this.#isInText) this.#flow?.add('\n')
     else if (this.#code) {
-      if (closesFence(this.#code, line)) this.#code = undefined
+      if (closesFence(line, this.#code.mark)) this.#code = undefined
       else this.#print([layOutCodeLine(removeIndent(line, this.#code.indent))])
     } else if (line.trim() === '') {
       this.#endBlock()

@@ -38,12 +38,6 @@ function skipBlanks(text: string, start: number, end = Infinity): { at: number; 
   return { at, column }
 }
 
-export interface FencedCode {
-  /** The closing fence has the same character and at least this length. */
-  mark: string
-  indent: number
-}
-
 export const fencePattern = /^(`{3,}|~{3,})(.*)$/
 
 export function readOpeningFence(line: string): string | undefined {
@@ -51,7 +45,8 @@ export function readOpeningFence(line: string): string | undefined {
   return mark?.[0] === '`' && info.includes('`') ? undefined : mark
 }
 
-export function closesFence({ mark }: FencedCode, line: string): boolean {
+/** The closing fence has the same character as the opening `mark`, and at least its length. */
+export function closesFence(line: string, mark: string): boolean {
   const text = line.trim()
   return text.length >= mark.length && text === (mark[0] as string).repeat(text.length)
 }

@@ -6,7 +6,7 @@ import type { StdStream } from '../../io/output.ts'
 import { createRawPrinter } from '../../io/raw-printer.ts'
 import { formatTsvLine } from '../../io/tsv.ts'
 import type { EventItem } from '../../wire/sessions/events-page.ts'
-import { readEventTextWithRedactions } from '../../wire/sessions/session-event.ts'
+import { readEventText } from '../../wire/sessions/session-event.ts'
 import { printIds, toEventRow, toTableRow } from '../listing/rows.ts'
 import { quoteAndShortenName } from '../plain-name.ts'
 import { formatSessionCommand } from '../session-command.ts'
@@ -175,7 +175,7 @@ export function createEventPrinter(
         context.messages.printLine(await toDimLine(`— ${describeEvent(item, state)}`, host.stderr))
       return
     }
-    const message = event.type === 'agent.message' ? readEventTextWithRedactions(event) : ''
+    const message = event.type === 'agent.message' ? readEventText(event, '[redacted]') : ''
     if (message !== '') return output.isTerminal ? printMarkdown(message) : output.write(`${message}\n`)
     if (!output.isTerminal) return output.write(formatTsvLine(toEventRow(event)))
     return output.write(`${await toDimLine(`· ${describeEvent(item, state)}`, host.stdout)}\n`)

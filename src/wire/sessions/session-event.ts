@@ -95,14 +95,10 @@ function readBlocks({ content }: SessionEvent): Record<string, unknown>[] {
   return Array.isArray(content) ? content.filter(isObject) : []
 }
 
-export const readEventText = (event: SessionEvent): string =>
+/** `redaction` replaces each block that the service has redacted. */
+export const readEventText = (event: SessionEvent, redaction = ''): string =>
   readBlocks(event)
-    .map(({ text }) => toNonEmptyText(text) ?? '')
-    .join('')
-
-export const readEventTextWithRedactions = (event: SessionEvent): string =>
-  readBlocks(event)
-    .map(({ type, text }) => (type === 'redacted' ? '[redacted]' : (toNonEmptyText(text) ?? '')))
+    .map(({ type, text }) => (type === 'redacted' ? redaction : (toNonEmptyText(text) ?? '')))
     .join('')
 
 export const describeEventContent = (event: SessionEvent): string =>
