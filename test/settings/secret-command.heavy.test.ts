@@ -1,10 +1,10 @@
-import { spawn, spawnSync } from 'node:child_process'
+import { spawnSync } from 'node:child_process'
 import { existsSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import { childEnvironment } from '../harness/environment.ts'
-import { binary, execute, start } from '../harness/process.ts'
+import { execute, start } from '../harness/process.ts'
 import { readText, temporaryFolder } from '../harness/run.ts'
+import { runAtTerminal } from '../harness/typing.ts'
 
 /** Commands that start processes which never end by themselves. One process ignores signals. */
 const member = (rest: string) => `sh -c 'echo $$ >> pids; ${rest}'`
@@ -65,20 +65,15 @@ test('K33: parley ends all processes of accessTokenCommand after 60 s (needs ps)
   await until(() => !pidsIn(given.cwd).some(isAlive))
 })
 
-test('K36: parley ends accessTokenCommand at the deadline and exits with 3 (needs sh)', async () => {
-  const argv = ['chat', 'x', '--errors', 'json', '--deadline', '0.5']
-  const ended = await execute(argv, world('sleep 15; echo t'))
+test.each([
+  ['K36', '--deadline', 'did not end before the deadline', { deadline: true }],
+  ['K38', '--timeout', 'did not end within 0.5 s', {}],
+])('%s: parley ends accessTokenCommand after %s and exits with 3 (needs sh)', async (...row) => {
+  const [, flag, problem, more] = row
+  const ended = await execute(['chat', 'x', '--errors', 'json', flag, '0.5'], world('sleep 15; echo t'))
   expect(ended).toMatchObject({ code: 3, out: '' })
-  expect(ended.err).toContain('did not end before the deadline')
-  expect(JSON.parse(ended.err).error).toMatchObject({ deadline: true, retry: 'later' })
-})
-
-test('K38: parley ends accessTokenCommand after --timeout and exits with 3 (needs sh)', async () => {
-  const argv = ['chat', 'x', '--errors', 'json', '--timeout', '0.5']
-  const ended = await execute(argv, world('sleep 15; echo t'))
-  expect(ended).toMatchObject({ code: 3, out: '' })
-  expect(ended.err).toContain('did not end within 0.5 s')
-  expect(JSON.parse(ended.err).error).toMatchObject({ retry: 'later' })
+  expect(ended.err).toContain(problem)
+  expect(JSON.parse(ended.err).error).toMatchObject({ ...more, retry: 'later' })
 })
 
 test('K33: parley ends accessTokenCommand if it prints over 1 MiB (needs sh)', async () => {
@@ -88,28 +83,16 @@ test('K33: parley ends accessTokenCommand if it prints over 1 MiB (needs sh)', a
 })
 
 test('K34: accessTokenCommand can prompt on the terminal (needs script)', async () => {
-  const { cwd, env } = world(`printf 'PIN? ' > /dev/tty; read pin < /dev/tty; echo $pin > pin; cat /dev/tty`)
-  const command = 'echo $$ > pid; exec "$NODE" "$PARLEY" chat x'
-  const terminal = spawn('script', ['-qec', command, '/dev/null'], {
+  const prompt = "printf 'PIN? ' > /dev/tty; read pin < /dev/tty; echo $pin > pin; echo saved > /dev/tty"
+  const { cwd, env } = world(`${prompt}; cat /dev/tty`)
+  await runAtTerminal(
+    'echo $$ > pid; exec "$NODE" "$PARLEY" chat x',
     cwd,
-    env: {
-      ...childEnvironment,
-      HOME: cwd,
-      SHELL: '/bin/sh',
-      NODE: process.execPath,
-      PARLEY: binary,
-      ...env,
-    },
-  })
-  let screen = ''
-  terminal.stdout.on('data', (chunk) => {
-    screen += chunk
-  })
-  const closed = new Promise((resolve) => terminal.on('close', resolve))
-  await until(() => screen.includes('PIN? '))
-  terminal.stdin.write('1234\n')
-  await until(() => existsSync(join(cwd, 'pin')))
-  process.kill(Number(readText(cwd, 'pid')), 'SIGTERM')
-  await closed
+    [
+      ['PIN? ', '1234\n'],
+      ['saved', () => process.kill(Number(readText(cwd, 'pid')), 'SIGTERM')],
+    ],
+    env,
+  )
   expect(readText(cwd, 'pin')).toBe('1234\n')
 })
