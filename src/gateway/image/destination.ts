@@ -9,7 +9,8 @@ import type { Timers } from '../../timers.ts'
 import { hasWrongImageExtension } from './format.ts'
 
 export interface ImageDestination {
-  readonly maxImages: number
+  /** If omitted, the number is not limited. */
+  readonly maxImages?: number
   readonly file?: FileOutput
   /**
    * Saves an image. Returns the path for printing, or `undefined` if the image was written to stdout.
@@ -57,12 +58,11 @@ async function createFolderDestination(
   const path = toAbsolutePath(context.host, folder)
   const label = folder || path
   await convertFileErrors(label, async () => requireFolder(path, folder !== ''))
-  const createNext = createNumberedFiles(context, { firstNumber: 1, replaces })
+  const create = createNumberedFiles(context, { replaces, isNamed: false })
   return {
-    maxImages: Infinity,
     async save(bytes: Uint8Array, extension: string) {
       await convertFileErrors(label, () => fs.mkdir(path, { recursive: true }))
-      return createNext(bytes, folder + fileStem, `.${extension}`)
+      return create(bytes, folder + fileStem, `.${extension}`)
     },
   }
 }
@@ -70,27 +70,14 @@ async function createFolderDestination(
 async function createFileDestination(context: Context, name: string, replaces: boolean) {
   const { host, messages } = context
   const folderHint = `-o ${quoteForShell(`${name}/`)} saves images in it`
-  const findTarget = (consequence?: string) =>
-    findOutputTarget(host, name, { replaces, isRegular: true, folderHint, consequence }).path
-  findTarget('nothing was sent')
-  async function createNamed(bytes: Uint8Array): Promise<string> {
-    if (!writeFileAtomically(findTarget(), bytes, { replaces, uid: host.uid }))
-      throw new CliError('file', `${name}: it was created meanwhile, so parley does not overwrite it`)
-    return name
-  }
+  findOutputTarget(host, name, { replaces, isRegular: true, folderHint, consequence: 'nothing was sent' })
   const extension = extname(name)
   const stem = name.slice(0, name.length - extension.length)
-  const createNext = createNumberedFiles(context, { firstNumber: 2, replaces: false })
-  let isFirst = true
+  const create = createNumberedFiles(context, { replaces, isNamed: true })
   return {
-    maxImages: Infinity,
     file: await openFileOutput(name, context),
     async save(bytes: Uint8Array, kind: string) {
-      const isNamed = isFirst
-      isFirst = false
-      const file = await (isNamed
-        ? convertFileErrors(name, () => createNamed(bytes))
-        : createNext(bytes, stem, extension))
+      const file = await create(bytes, stem, extension)
       if (hasWrongImageExtension(file, kind))
         messages.note(`${file}: its extension does not match: the image is ${kind}`)
       return file
@@ -101,13 +88,14 @@ async function createFileDestination(context: Context, name: string, replaces: b
 /**
  * Returns a function that creates a file under the next free number and returns its name. The number 1 is
  * left out of the name. With `replaces`, the function replaces only a file without a number, because the user
- * cannot predict how many images the service sends.
+ * cannot predict how many images the service sends. With `isNamed`, the function throws a `CliError` if the file
+ * without a number cannot be created, because the user named that file.
  */
 function createNumberedFiles(
   { host }: Context,
-  { firstNumber, replaces }: { firstNumber: number; replaces: boolean },
+  { replaces, isNamed }: { replaces: boolean; isNamed: boolean },
 ) {
-  let next = firstNumber
+  let next = 1
   return async (bytes: Uint8Array, stem: string, extension: string): Promise<string> => {
     for (;;) {
       const number = next++
@@ -117,6 +105,8 @@ function createNumberedFiles(
       const create = async () =>
         !findReplaceProblem(target, host.uid, options.replaces) && writeFileAtomically(target, bytes, options)
       if (await convertFileErrors(name, () => retryWhileOutOfDescriptors(host.timers, create))) return name
+      if (isNamed && number === 1)
+        throw new CliError('file', `${name}: it was created meanwhile, so parley does not overwrite it`)
     }
   }
 }

@@ -69,7 +69,7 @@ async function saveImage(
   const format = await detectImageFormat(bytes, mimeType).catch((error: unknown) => {
     throw saveAnswerAfterFailure(context, toFailure(error), bytes)
   })
-  if (count > destination.maxImages)
+  if (count > (destination.maxImages ?? Infinity))
     throw saveAnswerAfterFailure(context, tooManyError(count), bytes, format?.extension)
   if (!format) {
     const declared = mimeType ? ` (declared as ${mimeType})` : ''
