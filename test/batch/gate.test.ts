@@ -21,113 +21,57 @@ const retry = { repeat: 'failed', retries: 0, retryUnknown: false, deadlineMs: I
 const limited = (retryAfter?: number) =>
   failure('rate-limited', retryAfter === undefined ? {} : { retryAfterSeconds: retryAfter })
 
-type GateEvent = [
-  /** A number is a 429 with this Retry-After, `undefined` a 429 without one. */
-  what: 'start' | 'success' | 'failure' | number | undefined,
-  pauseNumber: number,
-  now: number,
-]
-
-/** Records events in a gate of 8 slots. */
-function play(events: GateEvent[]): RequestGate {
-  return events.reduce((gate, [what, pauseNumber, now]) => {
-    if (what === 'start') return recordRequestStart(gate)
+/**
+ * Records events in a gate of 8 slots. An event such as `5@7000` is a 429 with Retry-After 5 at 7000 ms, `none@0` a
+ * 429 without Retry-After, `success@0` or `failure@0` an answer. The request of `5#2@7000` started after the second
+ * pause.
+ */
+function play(events: string): RequestGate {
+  return events.split(' ').reduce((gate, event) => {
+    const [, what, pauseNumber = 0, now] = /^([\w.]+)(?:#(\d+))?@(\d+)$/.exec(event) ?? []
+    const at = { now: Number(now) }
     if (what === 'success' || what === 'failure')
-      return recordAnswer(gate, pauseNumber, { isOk: what === 'success', now })
-    return recordRefusal(gate, pauseNumber, { ...base, error: limited(what), now })
+      return recordAnswer(gate, Number(pauseNumber), { isOk: what === 'success', ...at })
+    const error = limited(what === 'none' ? undefined : Number(what))
+    return recordRefusal(gate, Number(pauseNumber), { ...base, error, ...at })
   }, createRequestGate(8))
 }
 
 describe('concurrency of a batch', () => {
   test('a batch starts as many requests at once as --concurrency allows', () => {
-    const full = play(Array.from({ length: 8 }, () => ['start', 0, 0]))
-    expect(canStartRequest(play([['start', 0, 0]]), 0)).toBe(true)
+    const started = (count: number) =>
+      Array.from({ length: count }).reduce<RequestGate>(recordRequestStart, createRequestGate(8))
+    const full = started(8)
+    expect(canStartRequest(started(7), 0)).toBe(true)
     expect(canStartRequest(full, 0)).toBe(false)
     expect(canStartRequest(recordRequestEnd(full), 0)).toBe(true)
   })
 
-  test.each<[name: string, events: GateEvent[], expected: [slots: number, until: number]]>([
-    ['a 429 halves the concurrency', [[5, 0, 1000]], [4, 6000]],
+  test.each<[name: string, events: string, expected: [slots: number, until: number]]>([
+    ['a 429 halves the concurrency', '5@1000', [4, 6000]],
     [
       'further 429s for requests that started before the pause change nothing',
-      [
-        [5, 0, 1000],
-        [2, 0, 1100],
-        [undefined, 0, 1200],
-      ],
+      '5@1000 2@1100 none@1200',
       [4, 6000],
     ],
     [
       'the longest Retry-After of all requests that started before the pause counts',
-      [
-        [5, 0, 1000],
-        [9, 0, 2000],
-      ],
+      '5@1000 9@2000',
       [4, 11_000],
     ],
     [
       'a late 429 for an earlier request starts a pause with the same concurrency',
-      [
-        [1, 0, 1000],
-        [2, 0, 5000],
-      ],
+      '1@1000 2@5000',
       [4, 7000],
     ],
-    [
-      'a 429 in an extended pause changes nothing',
-      [
-        [1, 0, 1000],
-        [8, 0, 3000],
-        [1, 1, 4000],
-      ],
-      [4, 11_000],
-    ],
-    [
-      'a 429 after the pause halves the concurrency again',
-      [
-        [5, 0, 1000],
-        [5, 1, 7000],
-      ],
-      [2, 12_000],
-    ],
-    [
-      '429s halve the concurrency down to one',
-      [
-        [1, 0, 0],
-        [1, 1, 1000],
-        [1, 2, 2000],
-        [1, 3, 3000],
-      ],
-      [1, 4000],
-    ],
-    ['a 429 without Retry-After pauses for half a second', [[undefined, 0, 0]], [4, 500]],
-    [
-      'a second 429 without Retry-After doubles the pause',
-      [
-        [undefined, 0, 0],
-        [undefined, 1, 500],
-      ],
-      [2, 1500],
-    ],
-    [
-      'a success resets the length of pauses',
-      [
-        [undefined, 0, 0],
-        ['success', 1, 500],
-        [undefined, 1, 500],
-      ],
-      [2, 1000],
-    ],
-    [
-      'a failed answer does not reset the length of pauses',
-      [
-        [undefined, 0, 0],
-        ['failure', 1, 500],
-        [undefined, 1, 500],
-      ],
-      [2, 1500],
-    ],
-    ['a Retry-After of 0 pauses for half a second', [[0, 0, 0]], [4, 500]],
+    ['a 429 in an extended pause changes nothing', '1@1000 8@3000 1#1@4000', [4, 11_000]],
+    ['a 429 after the pause halves the concurrency again', '5@1000 5#1@7000', [2, 12_000]],
+    ['429s halve the concurrency down to one', '1@0 1#1@1000 1#2@2000 1#3@3000', [1, 4000]],
+    ['a 429 without Retry-After pauses for half a second', 'none@0', [4, 500]],
+    ['a second 429 without Retry-After doubles the pause', 'none@0 none#1@500', [2, 1500]],
+    ['a success resets the length of pauses', 'none@0 success#1@500 none#1@500', [2, 1000]],
+    ['a failed answer does not reset the length of pauses', 'none@0 failure#1@500 none#1@500', [2, 1500]],
+    ['a Retry-After of 0 pauses for half a second', '0@0', [4, 500]],
   ])('in a batch, %s', (_, events, [slots, until]) => {
     const { slots: actual, pause } = play(events)
     expect([actual, pause.until]).toEqual([slots, until])
@@ -150,10 +94,7 @@ describe('concurrency of a batch', () => {
   })
 
   test('a batch with N slots adds a slot after N answers, up to --concurrency', () => {
-    let gate = play([
-      [1, 0, 0],
-      [1, 1, 1000],
-    ])
+    let gate = play('1@0 1#1@1000')
     const growth: number[] = []
     for (let count = 0; count < 35; count++) {
       gate = recordAnswer(gate, 2, { isOk: true, now: 3000 })
@@ -170,7 +111,8 @@ describe('concurrency of a batch', () => {
     ['does not raise its concurrency in the first minute after a pause of 1000 s', 1000, 1, 1_059_999, 4],
     ['raises its concurrency one minute after a pause of 1000 s', 1000, 1, 1_060_000, 5],
   ])('a batch %s', (_, retryAfter, pauseNumber, now, slots) => {
-    expect(play([[retryAfter, 0, 0], ...Array(4).fill(['success', pauseNumber, now])]).slots).toBe(slots)
+    const answers = ` success#${pauseNumber}@${now}`.repeat(4)
+    expect(play(`${retryAfter}@0${answers}`).slots).toBe(slots)
   })
 })
 
@@ -226,29 +168,18 @@ describe('pauses that end a batch', () => {
   )
 
   test('a refusal ends a batch after one pause of 5 minutes, but not after two shorter pauses that are far apart', () => {
-    const createPause = (extensionSeconds: number) =>
-      play([
-        [1, 0, 0],
-        [extensionSeconds, 0, 500],
-      ])
+    const createPause = (extensionSeconds: number) => play(`1@0 ${extensionSeconds}@500`)
     const refuseAgain = (gate: RequestGate) =>
       recordRefusal(gate, 1, { ...base, error: limited(1), now: gate.pause.until })
     // The second refusal comes 0.5 s after the first, so the pauses last 300 s and 299.999 s.
     expect(() => refuseAgain(createPause(299.5))).toThrow('5 minutes')
     expect(refuseAgain(createPause(299.499)).pause.until).toBe(300_999)
-    const apart = play([
-      [1, 0, 0],
-      [1, 0, 400_000],
-    ])
+    const apart = play('1@0 1@400000')
     expect(recordRefusal(apart, 1, { ...base, error: limited(1), now: 401_000 }).pause.until).toBe(402_000)
   })
 
   test('a batch ends only at the next refusal if several refusals extended its pause beyond 5 minutes', () => {
-    const many = play([
-      [600, 0, 0],
-      [600, 0, 10],
-      [600, 0, 20],
-    ])
+    const many = play('600@0 600@10 600@20')
     expect(many.pause.until).toBe(600_020)
     expect(() => recordRefusal(many, 1, { ...base, error: limited(1), now: 600_020 })).toThrow('5 minutes')
   })
