@@ -1,7 +1,7 @@
 import { setImmediate as turn } from 'node:timers/promises'
 import { describe, expect, test } from 'vitest'
 import type { BatchLine } from '../../src/batch/input.ts'
-import { type CliError, OutputClosed } from '../../src/errors.ts'
+import type { CliError } from '../../src/errors.ts'
 import { createClock } from '../harness/clock.ts'
 import { answerOf, failureOf, linesOf, play } from './batch.ts'
 import { type Ask, failure, indexes, parseResults, upTo } from './pieces.ts'
@@ -109,31 +109,6 @@ describe('service that refuses temporarily', () => {
       expect(times.slice(0, 6)).toEqual([0, 0, 0, 0, 5100, 5100])
     },
   )
-
-  test('a batch line fails without a retry if its failure is permanent', async () => {
-    const ask: Ask = () => Promise.reject(failure('rate-limited', { isPermanent: true, attempts: 1 }))
-    const { tally, stop, failure: first } = await play(linesOf(3), ask)
-    expect([tally.failed, stop, first?.error.kind]).toEqual([3, undefined, 'rate-limited'])
-  })
-
-  test('a batch retries a line while it waits for a silent pipe', async () => {
-    const timers = createClock()
-    let times = 0
-    const ask: Ask = async (line) => {
-      if (times++ === 0) throw failure('rate-limited', { retryAfterSeconds: 1 })
-      finish()
-      return answerOf(line)
-    }
-    let finish = () => {}
-    const silence = new Promise<void>((resolve) => (finish = resolve))
-    async function* pipe() {
-      yield Buffer.from('"a"\n')
-      await silence
-      yield Buffer.from('"b"\n')
-    }
-    const { tally } = await play(pipe(), ask, { timers })
-    expect([tally.ok, times]).toEqual([2, 3])
-  })
 })
 
 describe('B13: outage during a batch', () => {
@@ -294,13 +269,6 @@ describe('batch that starts no further request', () => {
     expect(early.requested).toEqual([])
     const late = await runWithTenthLine(() => undefined, { deadline: 1 })
     expect([late.requested, (late.stop as CliError).kind]).toEqual([[], 'stopped'])
-  })
-
-  test('a batch starts no further request after stdout was closed', async () => {
-    const gone = { write: () => Promise.reject(new OutputClosed()) }
-    const { requested, stop } = await runWithTenthLine(() => undefined, { stdout: gone })
-    expect(stop).toMatchObject({ kind: 'file', message: 'stdout: its reader closed the pipe' })
-    expect(requested).toEqual(upTo(4))
   })
 
   test('a batch stops when it cannot write results to their file, and prints the rejected results', async () => {

@@ -14,6 +14,8 @@ test.each([
   ['image --batch b.nd -o d/ --usage', '--usage has no effect with --batch'],
   ['chat hi --markdown --raw', '--markdown has no effect with --raw'],
   ['chat hi --markdown --schema s.json', '--markdown has no effect with --schema'],
+  ['chat hi --schema s.json --raw', '--schema has no effect with --raw'],
+  ['chat hi --schema-retries 1', '--schema-retries works only with --schema'],
   ['image hi --raw -o a.png', '--output has no effect with --raw'],
   ['policy check p.json --fail-on-deny', '--fail-on-deny works only with EVENTS or --session'],
   ['policy check p.json --header a:b', '--header works only with --session'],

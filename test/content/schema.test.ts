@@ -156,12 +156,6 @@ test('--stream with --schema prints an answer only after its check, and saves a 
   expect(readText(cwd, 'a.part')).toBe('[1,')
 })
 
-test('--schema with --raw is a usage error', async () => {
-  const argv = ['chat', '--schema', 's.json', '--raw']
-  const ended = await run(argv, { cwd: folderWith(person), stdin: '"a"' })
-  expect(ended).toMatchObject(rejected(2, 'parley: --schema has no effect with --raw\n'))
-})
-
 test('--schema-retries sends the mismatches to the model as further turns', async () => {
   const cwd = folderWith(person)
   const argv = ['chat', 'Who?', '--schema', 's.json', '--schema-retries', '2', '--report', 'r.json']
@@ -411,11 +405,6 @@ test('--schema of the built program checks the answer in a worker thread and the
     err: '',
   })
   await server.close()
-})
-
-test('--schema-retries exits with 2 without --schema', async () => {
-  const alone = await run(['chat', 'hi', '--schema-retries', '1'])
-  expect(alone).toMatchObject(rejected(2, '--schema-retries works only with --schema'))
 })
 
 test('--schema exits with 11 and sends nothing if the schema file is missing', async () => {
