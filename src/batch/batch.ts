@@ -1,6 +1,6 @@
 import type { Context } from '../context.ts'
 import type { SentStatus } from '../delivery-state.ts'
-import { CliError, toFailure, usageError } from '../errors.ts'
+import { CliError, toFailure, toFileFailure, usageError } from '../errors.ts'
 import type { RetryPolicy } from '../http/retry.ts'
 import { requireOpenStdout } from '../io/output.ts'
 import type { SavedPart } from '../io/saved-part.ts'
@@ -80,6 +80,8 @@ async function requestLines(
           registry,
           tally,
           isAccepted: handlers.isAccepted,
+        }).catch((error: unknown) => {
+          throw toFileFailure(error, options.results ?? '').with({ consequence: 'nothing was sent' })
         })
   const lines = await readLines()
   const reporter = new BatchReporter(context, tally, results !== undefined)

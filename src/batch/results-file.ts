@@ -1,6 +1,6 @@
 import { rmSync } from 'node:fs'
 import type { Context } from '../context.ts'
-import { CliError, toFileFailure } from '../errors.ts'
+import { CliError } from '../errors.ts'
 import { AppendedFile } from '../io/appended-file.ts'
 import { acquireLock, type FileLock } from '../io/lock.ts'
 import { toAbsolutePath } from '../io/paths.ts'
@@ -88,7 +88,7 @@ export async function openResultsFile(
   } catch (error) {
     held?.release()
     file.close()
-    throw toFileFailure(error, name).with({ consequence: 'nothing was sent' })
+    throw error
   }
 }
 
