@@ -46,8 +46,11 @@ describe('Markdown layout prints other text unchanged', () => {
   })
 })
 
-describe('HTML in Markdown', () => {
-  test.each([
+const rule = '─'.repeat(80)
+
+/** Texts and their layout, by the rule that they follow. */
+const layouts: Record<string, [text: string, shown: string][]> = {
+  'applies <br> and character references': [
     ['a<br>b<BR />c', 'a\nb\nc\n'],
     ['a<br>\nb `<br>`', 'a\nb <br>\n'],
     ['**a<br>b**', 'a\nb\n'],
@@ -62,14 +65,8 @@ describe('HTML in Markdown', () => {
     ['&#42;a&#42; &#x60;b&#x60;', '*a* `b`\n'],
     ['|a|\n|-|\n|&lt;x&gt;<br>y|', 'a\n───\n<x>\ny\n'],
     ['```\n&lt;<br>\n```', '  &lt;<br>\n'],
-  ])('Markdown layout applies <br> and character references: %j', async (text, shown) => {
-    expect(await print(text)).toBe(shown)
-  })
-})
-
-describe('Markdown layout formats blocks', () => {
-  const rule = '─'.repeat(80)
-  test.each([
+  ],
+  'formats headings, lists, quotes, rules and code blocks': [
     ['- a\n- b\n  - c\n    - d\n+ e\n* f', '• a\n• b\n  ◦ c\n    ▪ d\n• e\n• f\n'],
     ['1. a\n   - b\n\n   more\n2) c', '1. a\n   ◦ b\n\n   more\n2) c\n'],
     ['7. a\n8. b', '7. a\n8. b\n'],
@@ -100,36 +97,45 @@ describe('Markdown layout formats blocks', () => {
     ],
     ['> ```\n> a\n> ```\nb', '│   a\nb\n'],
     ['```\nnever closed\n- b', '  never closed\n  - b\n'],
-  ])('Markdown layout formats headings, lists, quotes, rules and code blocks: %j', async (text, shown) => {
-    expect(await print(text)).toBe(shown)
-  })
-})
+  ],
+  'expands a tab in an indentation to the next multiple of four columns': [
+    ['Makefile:\n\n\tall:\n\t\tcc *.c -o a*b\n', 'Makefile:\n\n  all:\n  \tcc *.c -o a*b\n'],
+    ['> a\n>\n>\t\tcode b*c*', '│ a\n│\n│     code b*c*\n'],
+    ['- a\n\t- b\n\t\t- c\n- d', '• a\n  ◦ b\n    ▪ c\n• d\n'],
+    ['1. one\n\t- sub\n\n\tpara', '1. one\n   ◦ sub\n\n   para\n'],
+    ['-\ta\n\n\tb\n\n\t\tcode *c*', '• a\n\n  b\n\n    code *c*\n'],
+    ['- a\n\n\t\tcode', '• a\n\n      code\n'],
+    ['- a\n\n\t```\n\tb\n\t\tc\n\t```', '• a\n\n    b\n    \tc\n'],
+    ['- a\n\n\t|x|y|\n\t|-|-|\n\t|1|2|', '• a\n\n  x │ y\n  ──┼──\n  1 │ 2\n'],
+  ],
+  'numbers the items of a list from its first number': [
+    ['1. one\n1. two\n1. three', '1. one\n2. two\n3. three\n'],
+    ['9) a\n9) b\n\n   para\n9) c', '9) a\n10) b\n\n    para\n11) c\n'],
+    ['1. a\n   1. b\n   1. c\n1. d\n   1. e', '1. a\n   1. b\n   2. c\n2. d\n   1. e\n'],
+    ['1. a\n\ntext\n\n1. b\n1) c', '1. a\n\ntext\n\n1. b\n1) c\n'],
+    ['> 3. a\n> 3. b', '│ 3. a\n│ 4. b\n'],
+  ],
+  'accepts table rows with fewer or more cells than the header': [
+    ['|a|b|\n|-|-|\n|1|2|3|\n', 'a │ b\n──┼───┼──\n1 │ 2 │ 3\n'],
+    ['|a|b|c|\n|-|-|\n||\n|1|\n', 'a │ b │ c\n──┼───┼──\n\n1\n'],
+    ['|a|\\|b|\n|-|-|\n', 'a │ |b\n──┼───\n'],
+  ],
+  'aligns rows even if the table header was already printed as text': [
+    ['a b | c\n--- | ---\n1 | 2\n', 'a b | c\n────┼──\n1   │ 2\n'],
+    ['x\na b | c\n:-- | --:\nlong one | 2\n\ny', 'x\na b | c\n─────────┼──\nlong one │ 2\n\ny\n'],
+    ['- a b | c\n  --|--\n  1 | 2\n- d', '• a b | c\n  ────┼──\n  1   │ 2\n• d\n'],
+    ['a b | c\n---\nd', `a b | c\n${'─'.repeat(80)}\nd\n`],
+    ['a b | c\n- d', 'a b | c\n• d\n'],
+  ],
+}
 
-test.each([
-  ['Makefile:\n\n\tall:\n\t\tcc *.c -o a*b\n', 'Makefile:\n\n  all:\n  \tcc *.c -o a*b\n'],
-  ['> a\n>\n>\t\tcode b*c*', '│ a\n│\n│     code b*c*\n'],
-  ['- a\n\t- b\n\t\t- c\n- d', '• a\n  ◦ b\n    ▪ c\n• d\n'],
-  ['1. one\n\t- sub\n\n\tpara', '1. one\n   ◦ sub\n\n   para\n'],
-  ['-\ta\n\n\tb\n\n\t\tcode *c*', '• a\n\n  b\n\n    code *c*\n'],
-  ['- a\n\n\t\tcode', '• a\n\n      code\n'],
-  ['- a\n\n\t```\n\tb\n\t\tc\n\t```', '• a\n\n    b\n    \tc\n'],
-  ['- a\n\n\t|x|y|\n\t|-|-|\n\t|1|2|', '• a\n\n  x │ y\n  ──┼──\n  1 │ 2\n'],
-])(
-  'Markdown layout expands a tab in an indentation to the next multiple of four columns: %j',
-  async (text, shown) => {
+test.each(Object.entries(layouts).flatMap(([rule, rows]) => rows.map((row) => [rule, ...row] as const)))(
+  'Markdown layout %s: %j',
+  async (_, text, shown) => {
     expect(await print(text)).toBe(shown)
+    expect((await printPieces([...text])).join('')).toBe(shown)
   },
 )
-
-test.each([
-  ['1. one\n1. two\n1. three', '1. one\n2. two\n3. three\n'],
-  ['9) a\n9) b\n\n   para\n9) c', '9) a\n10) b\n\n    para\n11) c\n'],
-  ['1. a\n   1. b\n   1. c\n1. d\n   1. e', '1. a\n   1. b\n   2. c\n2. d\n   1. e\n'],
-  ['1. a\n\ntext\n\n1. b\n1) c', '1. a\n\ntext\n\n1. b\n1) c\n'],
-  ['> 3. a\n> 3. b', '│ 3. a\n│ 4. b\n'],
-])('Markdown layout numbers the items of a list from its first number: %j', async (text, shown) => {
-  expect(await print(text)).toBe(shown)
-})
 
 test.each([
   ['the last row of a word of 130 columns', `${'a'.repeat(130)} end.`, 50 + 5],
@@ -210,31 +216,6 @@ describe('Markdown layout aligns the columns of a table', () => {
     'Markdown layout aligns a table, or prints a line per cell if the table is too wide: %j, %j columns',
     async (text, columns, shown) => {
       expect(await print(text, { columns })).toBe(shown)
-    },
-  )
-
-  test.each([
-    ['|a|b|\n|-|-|\n|1|2|3|\n', 'a │ b\n──┼───┼──\n1 │ 2 │ 3\n'],
-    ['|a|b|c|\n|-|-|\n||\n|1|\n', 'a │ b │ c\n──┼───┼──\n\n1\n'],
-    ['|a|\\|b|\n|-|-|\n', 'a │ |b\n──┼───\n'],
-  ])(
-    'Markdown layout accepts table rows with fewer or more cells than the header: %j',
-    async (text, shown) => {
-      expect(await print(text)).toBe(shown)
-    },
-  )
-
-  test.each([
-    ['a b | c\n--- | ---\n1 | 2\n', 'a b | c\n────┼──\n1   │ 2\n'],
-    ['x\na b | c\n:-- | --:\nlong one | 2\n\ny', 'x\na b | c\n─────────┼──\nlong one │ 2\n\ny\n'],
-    ['- a b | c\n  --|--\n  1 | 2\n- d', '• a b | c\n  ────┼──\n  1   │ 2\n• d\n'],
-    ['a b | c\n---\nd', `a b | c\n${'─'.repeat(80)}\nd\n`],
-    ['a b | c\n- d', 'a b | c\n• d\n'],
-  ])(
-    'Markdown layout aligns rows even if the table header was already printed as text: %j',
-    async (text, shown) => {
-      expect(await print(text)).toBe(shown)
-      expect((await printPieces([...text])).join('')).toBe(shown)
     },
   )
 
