@@ -18,7 +18,7 @@ import { dirname, join } from 'node:path'
 import type { Writable } from 'node:stream'
 import { promisify } from 'node:util'
 import type { Deadline } from '../deadline.ts'
-import { CliError, describeFileError, hasErrorCode, toFileFailure } from '../errors.ts'
+import { CliError, convertFileErrors, describeFileError, hasErrorCode, toFileFailure } from '../errors.ts'
 import { createWriteTimeoutError, type Output } from './output.ts'
 import { findOutputTarget, findOwnDescriptor, type ProcessInfo } from './paths.ts'
 import type { SavedPart } from './saved-part.ts'
@@ -57,17 +57,13 @@ export async function openFileOutput(
   const sink = isDirect
     ? createDirectSink(existing?.isFIFO() ? await openPipe(target, name) : openDevice(target), name, deadline)
     : createFileSink(target, name, host.uid)
-  const wrapped = (work: Promise<void>) =>
-    work.catch((error) => {
-      throw toFileFailure(error, name)
-    })
   return {
     ...sink,
     isTerminal: false,
     isDirect,
-    write: (chunk) => wrapped(sink.write(chunk)),
+    write: (chunk) => convertFileErrors(name, () => sink.write(chunk)),
     async flush() {},
-    commit: () => wrapped(sink.commit()),
+    commit: () => convertFileErrors(name, () => sink.commit()),
     savedNote: isDirect ? undefined : `the answer is in ${name}`,
   }
 }
