@@ -1,5 +1,7 @@
 import type { StdStream } from './output.ts'
 
+const clearLine = '\r\x1b[2K'
+
 export class StatusLine {
   readonly #stream: StdStream
   #shown = ''
@@ -10,13 +12,12 @@ export class StatusLine {
 
   show(text: string): void {
     if (text === this.#shown) return
-    const cleared = this.#clear()
     this.#shown = text
-    this.#write(cleared + text)
+    this.#write(clearLine + text)
   }
 
   printAbove<T>(write: () => T): T {
-    if (this.#shown !== '') this.#write(this.#clear())
+    if (this.#shown !== '') this.#write(clearLine)
     try {
       return write()
     } finally {
@@ -27,15 +28,9 @@ export class StatusLine {
   /** Returns true if the status line was visible. The cursor is then at the start of a line. */
   readonly remove = (): boolean => {
     const wasShown = this.#shown !== ''
-    if (wasShown) this.#write(this.#clear())
+    if (wasShown) this.#write(clearLine)
     this.#shown = ''
     return wasShown
-  }
-
-  /** If the terminal became narrower, the status line has several rows. */
-  #clear(): string {
-    const above = Math.ceil(this.#shown.length / (this.#stream.columns || Infinity)) - 1
-    return above > 0 ? `\x1b[${above}A\r\x1b[J` : '\r\x1b[2K'
   }
 
   #write(text: string): void {
