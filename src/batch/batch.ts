@@ -1,6 +1,6 @@
 import type { Context } from '../context.ts'
 import type { SentStatus } from '../delivery-state.ts'
-import { CliError, toFailure, toFileFailure, usageError } from '../errors.ts'
+import { type CliError, toFileFailure, usageError } from '../errors.ts'
 import type { RetryPolicy } from '../http/retry.ts'
 import { requireOpenStdout } from '../io/output.ts'
 import type { SavedPart } from '../io/saved-part.ts'
@@ -151,11 +151,11 @@ function requireLine(
 }
 
 function addResumeAdvice(
-  stop: unknown,
+  stop: CliError | undefined,
   part: SavedPart | undefined,
   { results }: BatchOptions,
   { ok, failed, savedElsewhere }: BatchTally,
-): unknown {
+): CliError | undefined {
   if (part?.name === undefined) return stop
   const areAllSaved = ok + failed === savedElsewhere
   const resumeText =
@@ -164,7 +164,7 @@ function addResumeAdvice(
       : areAllSaved
         ? `the same command with --results ${part.name} --resume`
         : 'write the saved results, then the printed results, to a FILE, and run the same command with --results FILE --resume'
-  return toFailure(stop).with({ consequence: `to resume: ${resumeText}` })
+  return stop?.with({ consequence: `to resume: ${resumeText}` })
 }
 
 function throwFailure(
@@ -177,12 +177,11 @@ function throwFailure(
   // exists.
   const wouldPayAgain = !resume && (hasAnswer || (results !== undefined && failed > 0))
   const getRetry = ({ retry }: CliError['details']) => (wouldPayAgain && retry === 'later' ? 'never' : retry)
-  if (stop instanceof CliError) {
+  if (stop) {
     // If the deadline stopped the batch, the same command may succeed later.
     const canContinue = stop.kind === 'stopped' && stop.details.deadline
     throw stop.with({ sent, retry: getRetry(canContinue ? { retry: 'later' } : stop.details) })
   }
-  if (stop !== undefined) throw stop
   if (!failure || failed <= (maxFailed?.getMaxFailed(total) ?? 0)) return
   const counted = `${failed} of ${ok + failed + skipped} requests failed`
   const limit = maxFailed ? `, more than --max-failed ${maxFailed.text} allows` : ''

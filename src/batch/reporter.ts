@@ -1,7 +1,7 @@
 import { FallbackFile } from '../content/saved-answer.ts'
 import { formatNumber as count, formatTokenCount } from '../content/tokens.ts'
 import type { Context } from '../context.ts'
-import { CliError } from '../errors.ts'
+import type { CliError } from '../errors.ts'
 import { describeRetry } from '../http/call.ts'
 import { escapeControlsInJson } from '../io/escape.ts'
 import { createFailureRecord } from '../io/failure.ts'
@@ -170,13 +170,13 @@ export class BatchReporter {
   }
 
   /** Prints the summary, with `--quiet` only if an answer has a warning, because it may be cut. */
-  printSummary(stop: unknown): void {
+  printSummary(stop: CliError | undefined): void {
     const { warn, note } = this.#context.messages
     const print = this.#tally.warned > 0 ? warn : note
     print(this.describeSummary(stop))
   }
 
-  describeSummary(stop?: unknown): string {
+  describeSummary(stop?: CliError): string {
     const { host, reportData } = this.#context
     const seconds = (host.timers.now() - reportData.startMs) / 1000
     const counts = formatBatchSummary(this.#tally, this.#left ?? 0, seconds)
@@ -189,13 +189,13 @@ export class BatchReporter {
     return `; ${count(unanswered)} request${unanswered === 1 ? '' : 's'} without an answer may be billed`
   }
 
-  #describeResume(stop: unknown): string {
+  #describeResume(stop: CliError | undefined): string {
     const left = this.#left
     // If results were saved in another file, the message of the failure or signal explains how to resume
     // instead.
     if (this.savedPart || (left === 0 && this.#tally.failed === 0)) return ''
     if (this.#isResumable) {
-      if (stop instanceof CliError && stop.kind === 'stopped' && !stop.details.deadline)
+      if (stop?.kind === 'stopped' && !stop.details.deadline)
         return '; to resume: --resume with a larger --max-total-tokens'
       const again = 'the same command with --resume'
       return left === 0 ? `; ${again} repeats the failed lines` : `; to resume: ${again}`

@@ -1,5 +1,5 @@
 import { ArraySet } from '../array-set.ts'
-import { CliError, convertDeadlineFailure, OutputClosed } from '../errors.ts'
+import { CliError, convertDeadlineFailure, OutputClosed, toFailure } from '../errors.ts'
 import { canRetry, decideRetry } from '../http/retry.ts'
 import { schedule, type Timers } from '../timers.ts'
 import {
@@ -36,7 +36,8 @@ export interface BatchRunOptions {
 }
 
 export interface BatchOutcome {
-  stop: unknown
+  /** Failure that stopped the batch early. */
+  stop: CliError | undefined
   failure: LineFailure | undefined
 }
 
@@ -58,7 +59,7 @@ export class BatchRun implements BatchState {
   /** Lines with a running request or a scheduled retry. */
   readonly #activeLines: ArraySet<BatchLine> = new ArraySet()
   #failure: LineFailure | undefined
-  #stopReason: unknown
+  #stopReason: CliError | undefined
   readonly #retryAbort = new AbortController()
   #pauseCause: CliError | undefined
   mayDuplicate = false
@@ -156,7 +157,7 @@ export class BatchRun implements BatchState {
   }
 
   #stop(because: unknown): void {
-    this.#stopReason ??= because
+    if (because !== undefined) this.#stopReason ??= toFailure(because)
     if (this.phase === 'running') this.phase = 'finishing'
     this.#retryAbort.abort()
   }
@@ -186,7 +187,7 @@ export class BatchRun implements BatchState {
     } catch (error) {
       // The batch does not stop at once, because parley still requests the lines that it read before.
       this.next = 'none'
-      this.#stopReason ??= error
+      this.#stopReason ??= toFailure(error)
     }
   }
 
@@ -203,28 +204,27 @@ export class BatchRun implements BatchState {
     const start = timers.now()
     this.#activeLines.add(line)
     line.failure = undefined
-    const outcome = await this.#send(line).catch((error: unknown) => ({ error }))
+    const outcome = await this.#send(line).catch((error: unknown) => toFailure(error))
     // If the line is no longer active, the deadline has passed and the line's failure is already written.
     if (!this.#activeLines.delete(line)) return
     const now = timers.now()
     line.seconds = (now - start) / 1000
-    if (!('error' in outcome)) {
+    if (!(outcome instanceof CliError)) {
       this.gate = recordAnswer(this.gate, pauseNumber, { isOk: true, now })
       return this.#finishLine(line, outcome)
     }
-    const error = outcome.error instanceof CliError ? outcome.error : undefined
-    line.mayDuplicate ||= error?.mayDuplicate ?? false
-    const next = this.#decideAfterFailure(line, pauseNumber, { error: outcome.error, now })
+    line.mayDuplicate ||= outcome.mayDuplicate
+    const next = this.#decideAfterFailure(line, outcome, pauseNumber, now)
     if (next instanceof CliError) return this.#finishLine(line, next)
     if (next !== 'wait') {
-      line.failure = error
+      line.failure = outcome
       this.#activeLines.add(line)
       await timers.wait(next, this.#retryAbort.signal)
       if (!this.#activeLines.delete(line)) return
-      if (error && this.phase !== 'running') return this.#finishLine(line, error)
+      if (this.phase !== 'running') return this.#finishLine(line, outcome)
     }
     // If the batch stops before a retry, this failure is the result, with the paid part of the answer.
-    line.failure = line.answers > 0 ? error : undefined
+    line.failure = line.answers > 0 ? outcome : undefined
     this.waitingForRetry.push(line)
     this.gate = recordRequestEnd(this.gate)
   }
@@ -249,11 +249,12 @@ export class BatchRun implements BatchState {
    */
   #decideAfterFailure(
     line: BatchLine,
+    error: CliError,
     pauseNumber: number,
-    { error, now }: { error: unknown; now: number },
+    now: number,
   ): CliError | 'wait' | number {
-    const effect = error instanceof CliError ? classifyLineFailure(error) : 'not sent'
-    if (!(error instanceof CliError) || effect === 'not sent') {
+    const effect = classifyLineFailure(error)
+    if (effect === 'not sent') {
       this.#stop(error)
       return 'wait'
     }
@@ -290,55 +291,50 @@ export class BatchRun implements BatchState {
   }
 
   async #finishLine(line: BatchLine, outcome: BatchLineAnswer | CliError): Promise<void> {
-    const { index } = line
+    const { tally } = this
+    const { reporter } = this.#options
+    tally.hasAnswer ||= line.answers > 0
     try {
-      const error = outcome instanceof CliError ? withLineDetails(outcome, line) : undefined
-      const text = error
-        ? formatFailedResult(line, this.#options.reporter.describe(error))
-        : formatSuccessfulResult(line, outcome as BatchLineAnswer)
-      this.tally.hasAnswer ||= line.answers > 0
-      if (error) {
+      if (outcome instanceof CliError) {
+        const error = withLineDetails(outcome, line)
+        const text = formatFailedResult(line, reporter.describe(error))
         this.mayDuplicate ||= error.mayDuplicate
-        const failure = { index, error }
+        const failure = { index: line.index, error }
         if (!this.#failure || compareFailures(failure, this.#failure) < 0) this.#failure = failure
-      }
-      const isWritten = await this.#write(text)
-      const { failures } = this.tally
-      if (!isWritten) this.tally.savedElsewhere++
-      if (error) {
-        this.tally.failed++
-        failures[error.kind] = (failures[error.kind] ?? 0) + 1
+        await this.#write(text)
+        tally.failed++
+        tally.failures[error.kind] = (tally.failures[error.kind] ?? 0) + 1
       } else {
-        this.tally.ok++
-        if ((outcome as BatchLineAnswer).warning !== undefined) this.tally.warned++
+        await this.#write(formatSuccessfulResult(line, outcome))
+        tally.ok++
+        if (outcome.warning !== undefined) tally.warned++
       }
-      this.#options.reporter.onResult(index)
+      reporter.onResult(line.index)
     } finally {
       this.gate = recordRequestEnd(this.gate)
     }
   }
 
-  /** Returns whether the result is in its destination: the results file or, without `--results`, stdout. */
-  async #write(text: string): Promise<boolean> {
+  async #write(text: string): Promise<void> {
     const { results, reporter } = this.#options
     try {
       results?.write(text)
-      if (results) return true
+      if (results) return
     } catch (error) {
       this.#stop(error instanceof CliError ? error.with({ consequence: writtenToStdout }) : error)
+      this.tally.savedElsewhere++
     }
     // The answer was paid for, so the result is printed instead. If printing also fails, the result is saved.
     this.#unprintedResults.add(text)
     try {
       await reporter.write(text)
-      return results === undefined
     } catch (error) {
       if (this.#unprintedResults.has(text)) reporter.save(text)
+      if (!results) this.tally.savedElsewhere++
       const isClosed = error instanceof OutputClosed
       this.#stop(
         isClosed ? new CliError('file', 'stdout: its reader closed the pipe') : convertDeadlineFailure(error),
       )
-      return false
     } finally {
       this.#unprintedResults.delete(text)
     }
