@@ -90,7 +90,8 @@ export function createImageReader(context: Context, reading: ImageReaderOptions)
         return failure && finder.parseFailure ? await withSavedBody(failure) : failure
       } catch (error) {
         const failure = toFailure(error)
-        throw isErrorAnswer(failure) ? error : await withSavedBody(broken ?? failure)
+        const isOnlyError = isErrorAnswer(failure) && findings.texts.length === 0
+        throw isOnlyError ? error : await withSavedBody(broken ?? failure)
       }
     },
 

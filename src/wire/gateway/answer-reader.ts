@@ -34,6 +34,8 @@ export class AnswerReader {
   /** Number of values with text or an image. */
   contentCount = 0
   hasText = false
+  /** True for chunks in a JSON list. */
+  isList = false
   /** True if a message with another id has begun after some text, so the text may be of two answers. */
   hasSecondAnswer = false
   readonly #isStreamed: boolean
@@ -69,7 +71,9 @@ export class AnswerReader {
   addEvent(whole: unknown, event = ''): string {
     const delta = readTextDelta(whole)
     if (delta !== undefined) return this.#addText(delta)
-    const value = unwrapAnswerEvent(whole, event)
+    // A list that begins with an error is an error body (src/wire/README.md: public clients, 8).
+    const isErrorBody = this.isList && !this.#isKnown && this.otherContent.size === 0
+    const value = isErrorBody ? unwrap(whole, createErrorBodyFailure) : unwrapAnswerEvent(whole, event)
     if (isNativeAnswer(value)) return this.#addNative(value)
     const named = withType(value, event)
     if (isMessageEvent(named)) {

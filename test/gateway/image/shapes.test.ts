@@ -213,11 +213,18 @@ describe('image answers that were billed but cannot be read', () => {
     expect(ended.err).toContain('the service says: slow down')
   })
 
-  test('I36: image exits with 8 for a stream or an array with only an error', async () => {
+  test('I36: image exits with 8 for a stream with only an error, and by the type of an error in an array', async () => {
     const error = { error: { status: 'RESOURCE_EXHAUSTED', message: 'slow down' } }
     const stream = await image(['x'], { exchange: answering(event(error), events) })
     expect(stream).toMatchObject({ code: 8, out: '', saved: [] })
-    expect(await image(['x'], { exchange: answering(json([error])) })).toMatchObject({ code: 8, saved: [] })
+    expect(await image(['x'], { exchange: answering(json([error])) })).toMatchObject({ code: 6, saved: [] })
+  })
+
+  test('image saves a stream without an image in which an error follows a text', async () => {
+    const body = event(chunk([{ text: 'paid' }])) + event({ error: { message: 'late' } })
+    const ended = await image(['x'], { exchange: answering(body, events) })
+    expect(ended).toMatchObject({ code: 8, out: '' })
+    expect(bodyOf(ended)).toBe(body)
   })
 })
 
