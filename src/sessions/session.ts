@@ -9,13 +9,10 @@ import { formatProfileFlag, type ResolvedSettings, readSettings } from '../setti
 import { betaPattern, describeUndocumentedBeta } from '../wire/sessions/betas.ts'
 import { formatSessionCommand } from './session-command.ts'
 
-export interface BetaOptions {
+export interface SessionOptions {
+  session?: string
   beta?: string[] | false
   validate?: boolean
-}
-
-export interface SessionOptions extends BetaOptions {
-  session?: string
 }
 
 export const createSessionFlags = (noValidateHelp?: string): Option[] => [
@@ -73,7 +70,7 @@ export function createSessionRequestDefaults(
 export function createSessionServiceHeaders(
   context: Context,
   { values, origins }: ResolvedSettings,
-  { beta, validate = true }: BetaOptions,
+  { beta, validate = true }: SessionOptions,
 ): Record<string, string> {
   const isGiven = (name: string) => context.flags.given.some(({ flag }) => flag === name)
   if (isGiven('--beta') && isGiven('--no-beta')) throw usageError('--beta and --no-beta exclude each other')

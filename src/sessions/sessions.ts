@@ -26,12 +26,7 @@ import { chooseTableLayout, type EventRow, type TableLayout } from './listing/ev
 import { printIds } from './listing/rows.ts'
 import { quoteUnusualName } from './plain-name.ts'
 import { readSessionState } from './read-session.ts'
-import {
-  type BetaOptions,
-  createSessionClient,
-  createSessionServiceHeaders,
-  type SessionOptions,
-} from './session.ts'
+import { createSessionClient, createSessionServiceHeaders, type SessionOptions } from './session.ts'
 import { formatListSessionsCommand } from './session-command.ts'
 import { describeUsage } from './usage-text.ts'
 
@@ -46,7 +41,7 @@ const toCell = (value: unknown): string => (typeof value === 'string' ? value : 
 
 const maxTimeColumns = '2026-01-31 14:03:22 UTC+01:00'.length
 
-export interface ListSessionsOptions extends BetaOptions {
+export interface ListSessionsOptions extends SessionOptions {
   status?: string[]
   limit?: number
   ids?: boolean
@@ -122,7 +117,7 @@ function toTableRow(session: SessionResource): EventRow {
   return [toOneLine(id, 1024), status, formatTimeWithZone(changed), title]
 }
 
-export interface CreateSessionOptions extends BetaOptions {
+export interface CreateSessionOptions extends SessionOptions {
   agent?: string
   environment?: string
   title?: string

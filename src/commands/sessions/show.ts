@@ -1,5 +1,5 @@
 import { Argument } from 'commander'
-import { type BetaOptions, createBetaFlags } from '../../sessions/session.ts'
+import { createBetaFlags, type SessionOptions } from '../../sessions/session.ts'
 import { showSession } from '../../sessions/sessions.ts'
 import type { CommandModule } from '../command.ts'
 
@@ -12,5 +12,5 @@ export default {
     'Reads the session, then its events, which show the waiting tool uses. --raw prints only the session as the service sent it, without tool uses.',
   ],
   examples: ['parley sessions show sesn_1'],
-  run: (context, options: BetaOptions, words) => showSession(context, { ...options, session: words[0] }),
+  run: (context, options: SessionOptions, words) => showSession(context, { ...options, session: words[0] }),
 } satisfies CommandModule
