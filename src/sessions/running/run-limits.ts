@@ -53,8 +53,9 @@ export class LimitEnforcer {
   /** Starts to count the usage. Called before the run sends its task or follows the session. */
   async begin(hasTask: boolean): Promise<void> {
     this.#meter.startRun(hasTask)
-    if (this.#needsUsage && this.#meter.isStartTotalUnknown)
-      this.#meter.addStartTotal(await this.#queryUsage())
+    if (!this.#needsUsage || !this.#meter.isStartTotalUnknown) return
+    this.#meter.addTotal(await this.#queryUsage())
+    this.#meter.startRun(false)
   }
 
   /**

@@ -65,11 +65,6 @@ export class UsageMeter {
     this.hasTotal = true
   }
 
-  addStartTotal(usage: SessionUsage | undefined): void {
-    this.addTotal(usage)
-    this.startRun(false)
-  }
-
   get isStartTotalUnknown(): boolean {
     return this.#startTotal === undefined
   }

@@ -119,7 +119,8 @@ test('the usage before a task is subtracted from the usage after the task', () =
   const meter = createMeter([says])
   meter.startRun(true)
   expect(meter.isStartTotalUnknown).toBe(true)
-  meter.addStartTotal(readSessionUsage(usage(10, 10, '5')))
+  meter.addTotal(readSessionUsage(usage(10, 10, '5')))
+  meter.startRun(false)
   expect([meter.isStartTotalUnknown, meter.hasTotal]).toEqual([false, false])
   meter.addTotal(readSessionUsage(usage(15, 11, '9')))
   expect(meter.runUsage).toMatchObject({ tokens: { totalTokens: 6 }, cost: usd(4) })
@@ -128,12 +129,14 @@ test('the usage before a task is subtracted from the usage after the task', () =
 const startedTurn = [task, createUsageEvent(10, 5), says]
 test.each<[title: string, past: object[], queried: object | undefined, total: number | undefined]>([
   ['all usage of a session that had not worked before the run', [], undefined, 50],
+  ['nothing in a started turn if the service returns no usage', startedTurn, undefined, undefined],
   ['the usage since the service returned a first total', startedTurn, usage(20, 5), 25],
   ['nothing if the service returns less usage than before', startedTurn, usage(9, 5), undefined],
 ])('events run without a task counts %s', (_, past, queried, total) => {
   const meter = createMeter(past)
   meter.startRun(false)
-  if (meter.isStartTotalUnknown) meter.addStartTotal(queried && readSessionUsage(queried as never))
+  meter.addTotal(queried && readSessionUsage(queried))
+  if (queried) meter.startRun(false)
   meter.add(createUsageEvent(40, 10) as never)
   expect(meter.runUsage.tokens?.totalTokens).toBe(total)
 })
