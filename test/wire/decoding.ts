@@ -6,6 +6,17 @@ export function cut(bytes: Uint8Array, places: number[]): Uint8Array[] {
   const ends = [...new Set(places.map((place) => place % (bytes.length + 1)))].sort((a, b) => a - b)
   return [...ends, bytes.length].map((end, i) => bytes.subarray(ends[i - 1] ?? 0, end))
 }
+
+/** Returns the failure that `read` throws, if any. */
+export function catchFailure(read: () => unknown): CliError | undefined {
+  try {
+    read()
+    return undefined
+  } catch (error) {
+    return error as CliError
+  }
+}
+
 /** Decodes an answer that arrives in these chunks. */
 export function decodeAnswer(contentType: string, pieces: Uint8Array[]) {
   let text = ''

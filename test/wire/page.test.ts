@@ -5,6 +5,7 @@ import {
   readListPage,
   toOneLineJson,
 } from '../../src/wire/page.ts'
+import { catchFailure } from './decoding.ts'
 
 const page = (text: string) => readListPage(text, 'the list')
 const after = (value: string) => ({ name: 'after_id', value })
@@ -69,13 +70,11 @@ test.each<[text: string, message: string, serviceMessage?: string]>([
   ['{"title":"no list"}', 'the service answered with an error', 'no list'],
   ['{"code":0,"message":"nothing here"}', "the list has no field 'data'", 'nothing here'],
 ])('readListPage(%j) fails with the message "%s"', (text, message, serviceMessage) => {
-  let failure: unknown
-  try {
-    page(text)
-  } catch (error) {
-    failure = error
-  }
-  expect(failure).toMatchObject({ kind: 'response', message, details: { serviceMessage } })
+  expect(catchFailure(() => page(text))).toMatchObject({
+    kind: 'response',
+    message,
+    details: { serviceMessage },
+  })
 })
 
 const endless = (why: string) =>

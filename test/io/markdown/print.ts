@@ -6,12 +6,8 @@ interface PrintOptions extends Partial<Omit<MarkdownOptions, 'columns'>> {
   columns?: number | (() => number) | undefined
 }
 
-/** Prints a text that arrives in pieces. Returns the chunks that the printer writes to the terminal. */
-export async function printPieces(
-  pieces: readonly string[],
-  { columns = Infinity, ...options }: PrintOptions = {},
-  afterPiece = () => {},
-): Promise<string[]> {
+/** Opens a printer whose writes are collected. */
+export function openPrinter({ columns = Infinity, ...options }: PrintOptions = {}) {
   const written: string[] = []
   const output: Output = {
     isTerminal: true,
@@ -25,6 +21,16 @@ export async function printPieces(
     columns: typeof columns === 'number' ? () => columns : columns,
     ...options,
   })
+  return { printer, written }
+}
+
+/** Prints a text that arrives in pieces. Returns the chunks that the printer writes to the terminal. */
+export async function printPieces(
+  pieces: readonly string[],
+  options?: PrintOptions,
+  afterPiece = () => {},
+): Promise<string[]> {
+  const { printer, written } = openPrinter(options)
   for (const piece of pieces) {
     printer.add(piece)
     await printer.write()

@@ -1,23 +1,11 @@
 import { describe, expect, test } from 'vitest'
-import { MarkdownPrinter } from '../../../src/io/markdown/printer.ts'
-import { print } from './print.ts'
+import { openPrinter, print } from './print.ts'
 
-/**
- * Opens a printer that collects its writes. `add` returns the text that the printer writes for each piece.
- */
-function open(columns = Number.POSITIVE_INFINITY) {
-  const written: string[] = []
+/** Opens a printer. `add` returns the text that the printer writes for each piece. */
+function open(columns?: number) {
   const spinners: string[] = []
-  const output = {
-    isTerminal: true,
-    async write(text: string | Uint8Array) {
-      written.push(String(text))
-    },
-    async flush() {},
-  }
-  const printer = new MarkdownPrinter(output, {
-    isColoured: false,
-    columns: () => columns,
+  const { printer, written } = openPrinter({
+    columns,
     waiting: { show: (text) => void spinners.push(text), stop: () => false, wrapOutput: (each) => each },
   })
   const take = () => written.splice(0).join('')

@@ -2,6 +2,7 @@ import { describe, expect, test } from 'vitest'
 import { CliError } from '../../../src/errors.ts'
 import { createAnswerDecoder } from '../../../src/wire/gateway/answer-decoder.ts'
 import type { AnswerProgress } from '../../../src/wire/gateway/answer-reader.ts'
+import { catchFailure } from '../decoding.ts'
 
 interface Reading {
   text?: string
@@ -37,16 +38,6 @@ function read(type: string, pieces: Uint8Array[], isRaw = true) {
   } catch (error) {
     if (!(error instanceof CliError)) throw error
     return { text, raw: decoder.isVerbatim() ? undefined : raw, progress, failure: error.message }
-  }
-}
-
-function failureOf(read: () => void): { message?: string; body?: unknown } {
-  try {
-    read()
-    return {}
-  } catch (error) {
-    const { message, details } = error as CliError
-    return { message, body: details.body }
   }
 }
 
@@ -301,7 +292,7 @@ test('at most 1 MiB of a body of an unknown form is read', () => {
   decoder.push(Buffer.from('y'))
   for (let pieces = 1; pieces < 16; pieces++) decoder.push(Buffer.alloc(64 * 1024, 'x'))
   decoder.push(Buffer.alloc(64 * 1024 - 2, 'x'))
-  const { message, body } = failureOf(() => decoder.push(Buffer.from('y')))
+  const { message, details: { body } = {} } = catchFailure(() => decoder.push(Buffer.from('y'))) ?? {}
   expect({ message, isBody: body === `y${'x'.repeat(64 * 1024 - 1)}` }).toEqual({
     message: 'the answer is not JSON',
     isBody: true,
@@ -320,7 +311,7 @@ test.each<[isStreamed: boolean | undefined, type: string, verb: 'is' | 'is not']
   const [isStreamed, type, verb] = row
   const decoder = createAnswerDecoder(type, { text: () => undefined }, isStreamed)
   decoder.push(Buffer.from(chunk('a')))
-  const { message } = failureOf(() => decoder.end())
+  const message = catchFailure(() => decoder.end())?.message
   expect({ message, progress: decoder.progress() }).toEqual(
     verb === 'is' ? { message: undefined, progress: 'ended' } : { message: tooEarly, progress: 'open' },
   )
@@ -336,7 +327,7 @@ test.each([
     decoder.push(Buffer.from(given))
     decoder.end()
   }
-  expect(failureOf(read)).toEqual({ message: 'the answer is not JSON', body: received })
+  expect(catchFailure(read)).toMatchObject({ message: 'the answer is not JSON', details: { body: received } })
 })
 
 test('the decoder ignores all bytes after the end of an array', () => {

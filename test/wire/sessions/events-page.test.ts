@@ -5,15 +5,7 @@ import {
   readEventItem,
   readEventsPage,
 } from '../../../src/wire/sessions/events-page.ts'
-
-function failureOf(read: () => unknown): CliError | undefined {
-  try {
-    read()
-    return undefined
-  } catch (error) {
-    return error as CliError
-  }
-}
+import { catchFailure } from '../decoding.ts'
 
 const first = '{"id":"a", "type":"x"}'
 
@@ -40,12 +32,12 @@ test.each([
     expect(items).toEqual([{ event: { id: 'a', type: 'x' }, text: first }])
     expect(hasNextField).toBe(true)
     const message = `the list of events: [1]: ${problem}`
-    expect(failureOf(next)).toMatchObject({ kind: 'response', message })
+    expect(catchFailure(next)).toMatchObject({ kind: 'response', message })
   }
 })
 
 test('the message about an invalid events page names "the list of events"', () => {
-  expect(failureOf(() => readEventsPage('{"data":5}'))?.message).toBe(
+  expect(catchFailure(() => readEventsPage('{"data":5}'))?.message).toBe(
     'the list of events: data must be a list',
   )
 })
@@ -70,7 +62,7 @@ test.each([
   ['5', 'an event of the stream: must be an object'],
   ['null', 'an event of the stream: must be an object'],
 ])('the stream data `%s` is rejected with the message "%s"', (data, message) => {
-  expect(failureOf(() => readEventItem(data))).toMatchObject({ kind: 'response', message })
+  expect(catchFailure(() => readEventItem(data))).toMatchObject({ kind: 'response', message })
 })
 
 test.each<[data: string, name: string, kind: string, isPermanent: boolean, says: string | undefined]>([
@@ -86,7 +78,7 @@ test.each<[data: string, name: string, kind: string, isPermanent: boolean, says:
 ])(
   'Y89: the error data %j in a stream event named %j becomes a failure of kind %s with isPermanent %j',
   (data, name, kind, isPermanent, says) => {
-    const failure = failureOf(() => readEventItem(data, name))
+    const failure = catchFailure(() => readEventItem(data, name))
     expect(failure).toMatchObject({
       kind,
       message: 'the stream of events ended with an error',
