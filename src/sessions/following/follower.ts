@@ -344,6 +344,7 @@ export class Follower {
     if (attempt === 0)
       this.#finalListsDeadline = deadline.narrow(maxFinalListsMs, 'no complete list of events within 30 s')
     await deadline.wait(laggingListDelaysMs[attempt] ?? 0)
+    if (this.state.stop?.kind !== 'ended') requireTimeLeft(deadline)
     try {
       await this.#addNewList(
         this.#finalListsDeadline.narrow(maxOneListMs, 'no complete list of events within 10 s'),
@@ -352,6 +353,7 @@ export class Follower {
       const isEnded = this.state.stop?.kind === 'ended'
       if (!(error instanceof CliError) || (error.details.status === 404 && !isEnded)) throw error
       if (isEnded) return this.#seen.log.acceptUnlistedStop()
+      requireTimeLeft(deadline)
       const waitMs = (error.details.retryAfterSeconds ?? 0) * 1000
       if (attempt < laggingListDelaysMs.length - 1 && waitMs < this.#finalListsDeadline.leftMs)
         return this.#finalListsDeadline.wait(waitMs)

@@ -1,6 +1,7 @@
 import { CliError } from '../../errors.ts'
 import { isUserEvent } from '../../wire/sessions/session-event.ts'
 import { quoteAndShortenName } from '../plain-name.ts'
+import { createFollowDeadlineError } from '../reconnect-policy.ts'
 import { explainRefusedTask } from '../sending/delivery.ts'
 import { addIdsFromReceipt } from '../sending/receipt.ts'
 import { createResumeCommand } from '../session-command.ts'
@@ -24,6 +25,7 @@ export async function findEarlierTaskIds(run: SessionRun): Promise<ReadonlySet<s
   const ids = await pollEventList(run, { read: (list) => findTaskInList(list, earlier), whenWaiting })
   if (!ids) {
     const isAccepted = earlier.is === 'accepted'
+    if (isAccepted) requireTimeToFind(run, 'the task')
     const message = isAccepted
       ? 'the task was accepted, but the session does not show it yet'
       : 'an earlier run began to send the task, and it is not known whether it arrived'
@@ -64,6 +66,7 @@ async function findEvent(run: SessionRun, id: string): Promise<ReadonlySet<strin
     },
   })
   if (found) return found
+  requireTimeToFind(run, 'the event')
   throw new CliError('unknown', `the session does not show the event ${quoteAndShortenName(id)}`, {
     sent: 'yes',
     // A service may list the event with another id than in the receipt. The same command would then fail
@@ -72,6 +75,12 @@ async function findEvent(run: SessionRun, id: string): Promise<ReadonlySet<strin
     consequence: `check with '${parts.inspectCommand}'\nwithout --after, the run continues the session without waiting for this event`,
     resumeArguments: createResumeCommand(context, run.session, {}),
   })
+}
+
+function requireTimeToFind(run: SessionRun, what: string): void {
+  if (!run.parts.deadline.hasPassed) return
+  const message = `the deadline passed before the session showed ${what}`
+  throw createFollowDeadlineError(message).with({ resumeArguments: run.createResumeCommand() })
 }
 
 export async function sendTask(

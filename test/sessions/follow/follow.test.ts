@@ -141,6 +141,27 @@ describe('events follow prints events until the session stops', () => {
 
 describe('Y240: list that is read at an idle event', () => {
   test.each([
+    ['run', ['run', 'go']],
+    ['run --last', ['run', 'go', '--last']],
+    ['send --follow', ['send', 'go', '--follow']],
+  ])(
+    'events %s exits with 15 if the deadline passes before the list shows the idle event',
+    async (_, words) => {
+      const turn = [running, shown(says('answer'), { streamed: 'never' }), endTurn]
+      const service = createSessionService({
+        history: [sent],
+        posts: [{ next: turn }],
+        defaultVisibility: { listed: 3_000 },
+      })
+      const { code, err } = await service.run(['events', ...words, '--deadline', '2s'])
+      expect({ code, err }).toMatchObject({
+        code: 15,
+        err: expect.stringMatching(/^parley: the deadline passed/),
+      })
+    },
+  )
+
+  test.each([
     ['streams contain client events', []],
     ['streams omit client events', ['user.message']],
   ])(

@@ -126,6 +126,26 @@ describe('events run that is resumed while the list lags', () => {
     expect([code, out]).toEqual([0, 'the answer\n'])
   })
 
+  test.each([
+    ['the audit file', ['--audit', 'audit']],
+    ['--after', []],
+  ])(
+    'events run exits with 15 if its deadline passes before the list shows the task that %s names',
+    async (_, words) => {
+      const service = createSessionService({ posts: [{ next: now }], defaultVisibility: lag })
+      const flags = [...words, '--report', 'r', '--deadline', '0.05']
+      await service.run([...task.slice(0, 4), ...flags])
+      const [{ resume: command }] = service.lines('r') as [{ resume: string[] }]
+      const { code, err } = await service.run(command)
+      expect(code, err).toBe(15)
+      expect(service.lines('r')[0]).toMatchObject({ deadline: true, retry: 'later', resume: command })
+      await service.timers.wait(lag.listed)
+      const last = await service.run(command.map((word) => (word === '0.05' ? '300' : word)))
+      expect(last).toMatchObject({ code: 0, out: 'the answer\n' })
+      expect(service.posts).toHaveLength(1)
+    },
+  )
+
   /** Runs a task until its deadline, and then executes the resume command of the report. */
   async function resume(script: SessionScript, words = ['--last']) {
     const service = createSessionService({ history: before, ...script })
