@@ -55,9 +55,9 @@ export function wasAnsweredElsewhere({ audit }: SessionRun, id: string): boolean
 export function reopenReplies({ audit, follower: { state } }: SessionRun): void {
   for (const id of state.pendingInThreads) {
     const reply = audit.getReply(id)
-    // If the service sent two different inputs, the reply stays closed.
-    const isContradicted = state.getToolUse(id)?.isContradicted
-    if (reply.is === 'closed' && isUnsent(reply) && !isContradicted) audit.replies.set(id, allowRepeat(reply))
+    // If the session was terminated, or sent two different inputs, the reply stays closed.
+    const isPermanent = state.findClosedReason(id) !== undefined || state.getToolUse(id)?.isContradicted
+    if (reply.is === 'closed' && isUnsent(reply) && !isPermanent) audit.replies.set(id, allowRepeat(reply))
   }
 }
 

@@ -144,6 +144,13 @@ test.each<[string, string[], Event]>([
 )
 
 describe('end of a thread', () => {
+  test('events run leaves the tool use of a child thread alone after the session was terminated', async () => {
+    const next = [{ type: 'session.status_terminated' }, ...childWaits, shown(terminated, { after: 100 })]
+    const service = createSessionService({ posts: [task([...next, says('done'), endTurn])] })
+    const { code, err } = await service.run([...runArguments, '--deadline', '1h'])
+    expect({ code, replies: service.replies() }, err).toEqual({ code: 0, replies: [] })
+  })
+
   test('events run starts no command for a thread that has ended', async () => {
     const service = createSessionService({
       posts: [task([running, custom('t1', inThread), threadWaits('t1'), terminated, says('done'), endTurn])],
