@@ -1,5 +1,4 @@
 import { writeSync } from 'node:fs'
-import { constants } from 'node:os'
 import type { Host } from './context.ts'
 import type { StdStream } from './io/output.ts'
 import { setLongTimeout } from './timers.ts'
@@ -15,7 +14,7 @@ export function endProcessOnSignal(clean: (exit: number) => string, stderr: StdS
       try {
         // An open stream is non-blocking, so a full pipe does not delay the end.
         const stream = stderr.open()
-        const text = clean(128 + constants.signals[signal])
+        const text = clean(getSignalStatus(signal))
         // A Windows console may decode the bytes of `writeSync` with another encoding than UTF-8. On Windows,
         // a stream shows any text and is synchronous.
         if (process.platform === 'win32') stream.write(text)
@@ -27,6 +26,10 @@ export function endProcessOnSignal(clean: (exit: number) => string, stderr: StdS
     })
   }
 }
+
+/** Returns the exit status that a shell reports. Loads `node:os` only now, because every start would load it. */
+const getSignalStatus = (signal: (typeof signals)[number]): number =>
+  128 + process.getBuiltinModule('node:os').constants.signals[signal]
 
 export function removeSignalHandlers(): void {
   for (const signal of signals) process.removeAllListeners(signal)
@@ -73,7 +76,7 @@ export function suspendProcess(): void {
  */
 function raise(signal: (typeof signals)[number]): void {
   if (process.platform !== 'win32' && process.pid !== 1) process.kill(process.pid, signal)
-  else if (!process.emit(signal, signal)) process.exit(128 + constants.signals[signal])
+  else if (!process.emit(signal, signal)) process.exit(getSignalStatus(signal))
 }
 
 /**
