@@ -68,14 +68,15 @@ export class ParleyCommand extends Command {
     }
   }
 
-  async load(): Promise<void> {
+  /** Declares the shared flags only if any flag is given, because declaring them takes time. */
+  async load(hasFlags = true): Promise<void> {
     const { load, requests } = this.entry
     this.module = (await load?.())?.default
     for (const each of this.module?.parameters?.() ?? [])
       if (each instanceof Argument) this.addArgument(each)
       else this.addOption(each)
-    if (requests) declareRequestFlags(this)
-    else declareGeneralFlags(this)
+    if (hasFlags && requests) declareRequestFlags(this)
+    else if (hasFlags) declareGeneralFlags(this)
     this.usage(this.usage().replace('[options]', '[flags]'))
   }
 
