@@ -1,5 +1,6 @@
 import { CliError } from '../../src/errors.ts'
 import { createAnswerDecoder } from '../../src/wire/gateway/answer-decoder.ts'
+import type { AnswerProgress } from '../../src/wire/gateway/answer-reader.ts'
 
 /** Splits bytes at these offsets. */
 export function cut(bytes: Uint8Array, places: number[]): Uint8Array[] {
@@ -17,27 +18,28 @@ export function catchFailure(read: () => unknown): CliError | undefined {
   }
 }
 
-/** Decodes an answer that arrives in these chunks. */
-export function decodeAnswer(contentType: string, pieces: Uint8Array[]) {
+/** Decodes an answer that arrives in these chunks. `progress` is the progress before the body ended, if it was read. */
+export function decodeAnswer(contentType: string, pieces: Uint8Array[], isRaw = true) {
   let text = ''
   const raw: Uint8Array[] = []
+  let progress: AnswerProgress | undefined
   const decoder = createAnswerDecoder(contentType, {
     text(more) {
       text += more
     },
-    raw: (more) => void raw.push(Buffer.from(more as string)),
+    raw: isRaw ? (more) => void raw.push(Buffer.from(more as string)) : undefined,
   })
-  const result = () => ({ text, raw: Buffer.concat(raw).toString('latin1'), summary: decoder.summary })
-  try {
+  const failure = catchFailure(() => {
     for (const piece of pieces) {
       decoder.push(piece)
       if (decoder.progress() === 'ended' && !decoder.isVerbatim()) break
     }
+    progress = decoder.progress()
     decoder.end()
-    return { ...result(), failure: '' }
-  } catch (error) {
-    if (!(error instanceof CliError)) throw error
-    // How much of a verbatim body is printed before a failure depends on the split, so `raw` is not compared.
-    return { ...result(), raw: decoder.isVerbatim() ? '' : result().raw, failure: error.message }
-  }
+  })
+  if (failure && !(failure instanceof CliError)) throw failure
+  // How much of a verbatim body is printed before a failure depends on the split, so `raw` is not compared.
+  const printed = failure && decoder.isVerbatim() ? undefined : Buffer.concat(raw).toString('latin1')
+  const { summary } = decoder
+  return { text, raw: printed, summary, progress: failure ? undefined : progress, failure: failure?.message }
 }

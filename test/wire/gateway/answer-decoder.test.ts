@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest'
-import { CliError } from '../../../src/errors.ts'
+import type { CliError } from '../../../src/errors.ts'
 import { createAnswerDecoder } from '../../../src/wire/gateway/answer-decoder.ts'
 import type { AnswerProgress } from '../../../src/wire/gateway/answer-reader.ts'
-import { catchFailure } from '../decoding.ts'
+import { catchFailure, decodeAnswer } from '../decoding.ts'
 
 interface Reading {
   text?: string
@@ -11,34 +11,6 @@ interface Reading {
   /** Progress before the body ended. */
   progress?: AnswerProgress
   failure?: string
-}
-
-function read(type: string, pieces: Uint8Array[], isRaw = true) {
-  let text = ''
-  let raw = ''
-  let progress: AnswerProgress | undefined
-  const decoder = createAnswerDecoder(type, {
-    text: (more) => {
-      text += more
-    },
-    raw: isRaw
-      ? (more) => {
-          raw += Buffer.from(more as string).toString('latin1')
-        }
-      : undefined,
-  })
-  try {
-    for (const piece of pieces) {
-      decoder.push(piece)
-      if (decoder.progress() === 'ended' && !decoder.isVerbatim()) break
-    }
-    progress = decoder.progress()
-    decoder.end()
-    return { text, raw, progress, failure: undefined }
-  } catch (error) {
-    if (!(error instanceof CliError)) throw error
-    return { text, raw: decoder.isVerbatim() ? undefined : raw, progress, failure: error.message }
-  }
 }
 
 const chunk = (text: string, more: object = {}) =>
@@ -218,8 +190,8 @@ const others: [type: string, body: string, reading: Reading][] = [
 test('the first event that cannot be read decides the failure of a stream, and --raw accepts JSON of any form', () => {
   const body = [Buffer.from(data(chunk('a'), '{"candidates":5}', 'words', chunk('b')))]
   const shape = 'the answer has another shape than documented: candidates: must be a list'
-  expect(read(sse, body, false)).toMatchObject({ text: 'ab', failure: shape })
-  expect(read(sse, body)).toMatchObject({ text: 'ab', failure: 'an event of the stream is not JSON' })
+  expect(decodeAnswer(sse, body, false)).toMatchObject({ text: 'ab', failure: shape })
+  expect(decodeAnswer(sse, body)).toMatchObject({ text: 'ab', failure: 'an event of the stream is not JSON' })
 })
 
 describe.each([
@@ -235,9 +207,8 @@ describe.each([
       const cuts = [...bytes.keys()].map((place) => [bytes.subarray(0, place), bytes.subarray(place)])
       const printed = failure ? raw : (raw ?? body)
       for (const pieces of [[bytes], [...bytes].map((byte) => Uint8Array.of(byte)), ...cuts]) {
-        const { progress: found, ...reading } = read(type, pieces)
-        expect(reading).toEqual({ text, raw: printed, failure })
-        if (!failure) expect(found).toBe(progress)
+        const { summary: _, ...reading } = decodeAnswer(type, pieces)
+        expect(reading).toEqual({ text, raw: printed, progress, failure })
       }
     },
   )
@@ -270,7 +241,7 @@ test.each([true, false])('with isRaw %j, the decoder reads an answer after 2 MiB
     ['text/plain', `[${chunk('a')},${lastChunk}]`, 'ab'],
     [sse, data(lastChunk), 'b'],
   ] as const) {
-    const reading = read(type, [...leading, Buffer.from(body)], isRaw)
+    const reading = decodeAnswer(type, [...leading, Buffer.from(body)], isRaw)
     expect(reading).toMatchObject({ text, failure: undefined })
     if (isRaw && type !== sse) expect(reading.raw === blanks.toString().repeat(32) + body).toBe(true)
   }
