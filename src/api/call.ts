@@ -15,7 +15,12 @@ import { createTextWithinLimit } from '../wire/json/body-text.ts'
 import { editJson, parseSetFlag } from '../wire/json/edit.ts'
 import { parseGivenJson, tryParseJson } from '../wire/json/parse.ts'
 import { createEndlessListDetector, type ListPage, readListPage } from '../wire/page.ts'
-import { createErrorBodyFailure, createResponseError, isErrorEnvelope } from '../wire/problem/problem.ts'
+import {
+  createErrorBodyFailure,
+  createResponseError,
+  isErrorEnvelope,
+  parseEvents,
+} from '../wire/problem/problem.ts'
 
 export interface ApiOptions {
   method?: Endpoint['method']
@@ -186,11 +191,12 @@ async function printResponse(
 const maxErrorBytes = 64 * 1024
 
 /**
- * Throws a `CliError` if a body with status 2xx contains an error. Then no file is written, and stdout gets the
+ * Throws a `CliError` if a body with status 2xx is an error, or a stream that begins with an error. Then no file is written, and stdout gets the
  * body instead.
  */
 function requireNoError(response: HttpResponse, bytes: Uint8Array, file: FileOutput | undefined): void {
-  const value = bytes.length < maxErrorBytes && tryParseJson(Buffer.from(bytes).toString())
+  const text = bytes.length < maxErrorBytes ? Buffer.from(bytes).toString() : ''
+  const value = tryParseJson(text) ?? parseEvents(text)[0]
   if (!isErrorEnvelope(value)) return
   file?.discard()
   const failure = createErrorBodyFailure(value)

@@ -155,6 +155,27 @@ describe('output of api', () => {
     }
   })
 
+  test.each([
+    [
+      'exits with the code of an error at its start',
+      ': hi\n\nevent: error\ndata: {"error":{"code":429}}\n\n',
+      6,
+    ],
+    [
+      'exits with 0 if another event precedes an error',
+      'data: {"a":1}\n\ndata: {"error":{"code":429}}\n\n',
+      0,
+    ],
+    [
+      'exits with 0 if a session has an error',
+      'data: {"type":"session.error","error":{"message":"a"}}\n\n',
+      0,
+    ],
+  ])('for an event stream with status 200, api %s', async (_, body, code) => {
+    const exchange = answering(body, { headers: { 'content-type': 'text/event-stream' } })
+    expect(await api(['agents', '/v1/x'], { exchange })).toMatchObject({ code, out: body })
+  })
+
   test.each([200, 404])(
     'api --include prints the response headers before the body, with status %i',
     async (status) => {
