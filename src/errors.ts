@@ -33,6 +33,8 @@ export interface FailureDetails {
   deadline?: boolean
   /** If true, a repeated request may get a complete answer. */
   isCutOff?: boolean
+  /** If true, the answer does not match its schema, and `--schema-retries` may request another answer. */
+  isMismatch?: boolean
   /**
    * If true, a second attempt cannot succeed, for example after an unknown host or an untrusted
    * certificate.

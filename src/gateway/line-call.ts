@@ -3,10 +3,10 @@ import type { ParsedBatchLine } from '../batch/line-form.ts'
 import { listAnswerWarnings } from '../content/answer-checks.ts'
 import { buildRequestBody, type MessagePart } from '../content/body.ts'
 import type { ArgumentInputs } from '../content/prompt.ts'
-import type { AnswerSchema, SchemaMismatch } from '../content/schema/schema.ts'
+import type { AnswerSchema } from '../content/schema/schema.ts'
 import { addAnswerToReport, readTokenUsage } from '../content/tokens.ts'
 import type { Context } from '../context.ts'
-import { type CliError, toFailure } from '../errors.ts'
+import { CliError, toFailure } from '../errors.ts'
 import { createServiceCaller } from '../http/call.ts'
 import { encodePathSegment } from '../http/request.ts'
 import type { ResolvedSettings } from '../settings/resolve.ts'
@@ -16,7 +16,7 @@ import { type BodyFlags, createBodyParts } from './body-flags.ts'
 import { type AnswerPartReader, ContinuedAnswer, type RequestAnswerPart } from './continued-answer.ts'
 
 /** Reads one answer of a batch line. */
-export interface LineReader extends AnswerPartReader<BatchLineAnswer['content'] | SchemaMismatch> {
+export interface LineReader extends AnswerPartReader<BatchLineAnswer['content']> {
   /** Warnings about the content. */
   readonly warnings?: readonly string[]
   /** Like `addReceived` of a `BatchLineCall`, but for this answer only. */
@@ -68,11 +68,11 @@ export async function createLineCaller(
   /** A retry of the call requests only the answers and parts that have not arrived yet. */
   function createCall(model: string, body: Uint8Array, openReader: OpenLineReader): BatchLineCall {
     /** Received answers. After an answer that does not match the schema, `--schema-retries` adds another. */
-    const received: { answer: ContinuedAnswer; reader: LineReader; mismatch?: SchemaMismatch }[] = []
+    const received: { answer: ContinuedAnswer; reader: LineReader; mismatch?: CliError }[] = []
 
     async function query(index: number, body: Uint8Array, line: BatchLine, requireNext: () => void) {
       const { [index]: known, [index - 1]: previous } = received
-      if (known?.mismatch) return known.mismatch
+      if (known?.mismatch) throw known.mismatch
       if (previous?.mismatch && !known) requireRetry(previous.mismatch, requireNext)
       const current = known ?? { answer: new ContinuedAnswer(body), reader: await openReader(line) }
       received[index] = current
@@ -81,12 +81,9 @@ export async function createLineCaller(
       const send: RequestAnswerPart = (part, read) =>
         caller.call(endpoint, { ...createParts(model, part), onAttempt }, read)
       const content = await answer.receive(send, reader, { requireNext, isRepeated: true }).catch((error) => {
+        if (error instanceof CliError && error.details.isMismatch) current.mismatch = error
         throw answer.isWhole ? error : (addReceived(toFailure(error)) ?? error)
       })
-      if ('failure' in content) {
-        current.mismatch = content
-        return content
-      }
       const { summary, isEndAssumed } = answer.end
       const warnings = [...listAnswerWarnings(answer.end, isTextOnly), ...(reader.warnings ?? [])]
       return {
@@ -113,9 +110,7 @@ export async function createLineCaller(
       async send(line, requireNext) {
         let count = 0
         const queryNext = (body: Uint8Array) => query(count++, body, line, requireNext)
-        const answer = await (schema ? schema.retryUntilMatching(body, queryNext) : queryNext(body))
-        if ('failure' in answer) throw answer.failure
-        return answer
+        return schema ? schema.retryUntilMatching(body, queryNext) : queryNext(body)
       },
     }
   }
@@ -138,10 +133,11 @@ export async function createLineCaller(
   }
 }
 
-function requireRetry({ failure }: SchemaMismatch, requireNext: () => void): void {
+/** If the batch allows no further request, throws the mismatch as a failure that is not retried. */
+function requireRetry(mismatch: CliError, requireNext: () => void): void {
   try {
     requireNext()
   } catch {
-    throw failure
+    throw mismatch.with({ isMismatch: false })
   }
 }

@@ -74,7 +74,7 @@ export class TextLineReader implements LineReader {
     }
   }
 
-  async finish(response: ReadableResponse, { end, attempts }: ContinuedAnswer) {
+  async finish(_: ReadableResponse, { end }: ContinuedAnswer) {
     const { isRaw, failOnCut, schema } = this.#rules
     const text = this.#received
     const isBlank = !isRaw && text.trim() === ''
@@ -84,9 +84,7 @@ export class TextLineReader implements LineReader {
     if (missing !== undefined)
       throw createResponseError(missing).with({ answer: isBlank ? this.#readUnread() : text })
     if (isRaw) return { response: this.#parts.length > 1 ? `[${this.#parts.join(',')}]` : text }
-    const checked = await schema?.check(text, describeCutAnswer(end))
-    if (!checked || !('failure' in checked)) return checked ?? { text }
-    return { ...checked, failure: response.fail(checked.failure).with({ attempts }) }
+    return schema ? { json: await schema.check(text, describeCutAnswer(end)) } : { text }
   }
 
   addReceived(failure: CliError): CliError | undefined {

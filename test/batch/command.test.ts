@@ -652,6 +652,15 @@ describe('tokens of failed answers', () => {
     },
   )
 
+  test('B10: --max-total-tokens ends --schema-retries of a line, whose result is the mismatch', async () => {
+    const cwd = batchFolder(1)
+    schema(cwd)
+    const argv = [...batch, '--schema', 's.json', '--schema-retries', '3', '--max-total-tokens', '8']
+    const { code, out, requests } = await run(argv, { ...inTime, cwd, exchange: answering(message('no')) })
+    expect([code, requests.length]).toEqual([8, 1])
+    expect(parseResults(out)).toMatchObject([{ ok: false, error: { kind: 'response', body: 'no' } }])
+  })
+
   test('B10: --max-total-tokens counts the tokens of all requests of a retried line', async () => {
     const cwd = batchFolder(1)
     schema(cwd)

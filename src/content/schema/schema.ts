@@ -25,11 +25,6 @@ export interface SchemaSource {
   text: string
 }
 
-export interface SchemaMismatch {
-  text: string
-  failure: CliError
-}
-
 /**
  * `retries` is `undefined` if the command cannot repeat the request. Throws a usage error if the text is
  * not a schema.
@@ -82,60 +77,60 @@ export class AnswerSchema {
   }
 
   /**
-   * `cut` describes how the answer was cut, for the message of a mismatch. Throws a `CliError` if the check
-   * takes too long.
+   * Returns the JSON of the answer. `cut` describes how the answer was cut, for the message of a mismatch. Throws
+   * a `CliError` if the answer does not match, or if the check takes too long.
    */
-  async check(text: string, cut: string | undefined): Promise<{ json: string } | SchemaMismatch> {
+  async check(text: string, cut: string | undefined): Promise<string> {
     const json = unwrapJson(text)
     const why = `the answer does not match ${this.#source.name}`
     if (tryParseJson(json) === undefined)
-      return this.#mismatch(text, cut, `${why}: it is not JSON: ${describeJsonError(json)}`)
+      throw this.#mismatch(text, cut, `${why}: it is not JSON: ${describeJsonError(json)}`)
     const mismatches = await this.#findMismatches(json).catch((error: unknown) => {
       throw error instanceof CliError ? error.with({ answer: text }) : error
     })
-    if (mismatches.length === 0) return { json }
+    if (mismatches.length === 0) return json
     const isOne = mismatches.length === 1
     const what = isOne ? mismatches[0] : formatProblemCount(mismatches)
-    return this.#mismatch(text, cut, `${why}: ${what}`, isOne ? undefined : mismatches)
+    throw this.#mismatch(text, cut, `${why}: ${what}`, isOne ? undefined : mismatches)
   }
 
-  #mismatch(text: string, cut: string | undefined, why: string, problems?: string[]): SchemaMismatch {
+  #mismatch(text: string, cut: string | undefined, why: string, problems?: string[]): CliError {
     const fields =
       this.#settings.schemaVia === 'prompt'
         ? '; --schema-via native sends the schema as a field of the request, if the model supports it'
         : ''
     const hint = this.#retries === 0 ? [`--schema-retries N requests another answer${fields}`] : []
     const begins = text.trim() === '' ? [] : [`the answer begins: ${toOneLine(text, 200)}`]
-    const failure = new CliError('response', cut === undefined ? why : `${cut}; ${why}`, {
+    return new CliError('response', cut === undefined ? why : `${cut}; ${why}`, {
       sent: 'yes',
+      isMismatch: true,
       problems,
       consequence: [...begins, ...hint].join('\n') || undefined,
       answer: text,
     })
-    return { text, failure }
   }
 
   /**
    * Requests answers until one matches or no retry is left. Each retry adds the mismatching answer and its
    * problems to the conversation.
    */
-  async retryUntilMatching<T extends object>(
-    body: Uint8Array,
-    request: (body: Uint8Array) => Promise<T | SchemaMismatch>,
-  ): Promise<T | SchemaMismatch> {
+  async retryUntilMatching<T>(body: Uint8Array, request: (body: Uint8Array) => Promise<T>): Promise<T> {
     let sent = body
     for (let left = this.#retries ?? 0; ; left--) {
-      const answer = await request(sent)
-      if (!('failure' in answer) || left === 0) return answer
-      const { message, details } = answer.failure
-      const first = details.problems === undefined ? '' : `, the first one: ${details.problems[0]}`
-      this.#context.messages.note(`${message}${first}; requesting another answer`)
-      sent = await this.#withTurns(sent, answer)
+      try {
+        return await request(sent)
+      } catch (error) {
+        if (!(error instanceof CliError) || !error.details.isMismatch || left === 0) throw error
+        const { message, details } = error
+        const first = details.problems === undefined ? '' : `, the first one: ${details.problems[0]}`
+        this.#context.messages.note(`${message}${first}; requesting another answer`)
+        sent = await this.#withTurns(sent, error)
+      }
     }
   }
 
-  #withTurns(body: Uint8Array, { text, failure: { message, details } }: SchemaMismatch): Promise<Uint8Array> {
-    const problems = details.problems ?? [message]
+  #withTurns(body: Uint8Array, { message, details }: CliError): Promise<Uint8Array> {
+    const { answer: text = '', problems = [message] } = details
     const wrong = `This is wrong:\n${problems.join('\n')}\nAnswer again, with nothing but JSON that fits.`
     const turns = [
       ...(text.trim() === '' ? [] : [{ role: this.#settings.answerRole, parts: [{ text }] }]),

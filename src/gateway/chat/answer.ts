@@ -1,6 +1,6 @@
 import { describeCutAnswer, describeUnusableAnswer } from '../../content/answer-checks.ts'
 import { AnswerWriter, saveReceived } from '../../content/saved-answer.ts'
-import type { AnswerSchema, SchemaMismatch } from '../../content/schema/schema.ts'
+import type { AnswerSchema } from '../../content/schema/schema.ts'
 import { addAnswerToReport, readTokenUsage } from '../../content/tokens.ts'
 import { printUsageLine, printWarningsAndUsageLine } from '../../content/usage-line.ts'
 import type { Context } from '../../context.ts'
@@ -150,18 +150,16 @@ export async function openAnswerOutput(context: Context, printing: AnswerPrintOp
     async finish(
       response: ReadableResponse,
       { end }: Pick<ContinuedAnswer, 'end'>,
-    ): Promise<{ text: string } | SchemaMismatch> {
+    ): Promise<{ text: string }> {
       const missing = describeUnusableAnswer(end, { isBlank: !isRaw && text.isBlank, failOnCut })
       const answer = { text: returnsText || schema ? text.read() : '' }
       if (schema && missing === undefined) {
         response.accept()
-        const checked = await schema.check(answer.text, describeCutAnswer(end))
-        if ('failure' in checked) {
+        answer.text = await schema.check(answer.text, describeCutAnswer(end)).catch((error: unknown) => {
           printUsageLine(context, end.summary, showsUsage)
-          return { ...checked, failure: response.fail(checked.failure) }
-        }
-        answer.text = checked.json
-        unprinted.push(checked.json)
+          throw error
+        })
+        unprinted.push(answer.text)
       }
       if (text.isBlank) unprinted = []
       await print()

@@ -1,9 +1,8 @@
 import { buildRequestBody } from '../../content/body.ts'
 import { readPromptInputs } from '../../content/prompt.ts'
 import { saveReceived } from '../../content/saved-answer.ts'
-import type { SchemaMismatch } from '../../content/schema/schema.ts'
 import type { Context } from '../../context.ts'
-import { usageError } from '../../errors.ts'
+import { CliError, usageError } from '../../errors.ts'
 import { createServiceCaller } from '../../http/call.ts'
 import { loadMarkdownPrinter } from '../../io/answer-printer.ts'
 import { openFileOutput } from '../../io/file-output.ts'
@@ -91,17 +90,18 @@ export async function runChat(context: Context, options: ChatOptions, words: str
   const meanwhile = () => Promise.all([loadAnswer(), isMarkdown && loadMarkdownPrinter()])
   const requireLock = conversation?.requireLock
   let answerOutput: AnswerOutput | undefined
-  let mismatch: SchemaMismatch | undefined
+  /** Failure of the last answer that did not match the schema. */
+  let mismatch: CliError | undefined
   let isAnswered = false
   const hooks: WorkHooks = {
     save: () => [
       ...(answerOutput?.save() ?? []),
-      mismatch && saveReceived(context, mismatch.text, 'txt', file),
+      mismatch && saveReceived(context, mismatch.details.answer ?? '', 'txt', file),
     ],
     onInterrupt: () => (isAnswered ? undefined : conversation?.unchangedNote),
     explain(failure) {
       const { kind, message } = failure
-      const why = mismatch && kind === 'not-sent' ? `${mismatch.failure.message}; ${message}` : message
+      const why = mismatch && kind === 'not-sent' ? `${mismatch.message}; ${message}` : message
       const { attempts } = context.reportData
       const explained = mismatch ? toFailureAfterEarlierAnswer(failure.with({ attempts }, why)) : failure
       const { sent = 'no' } = explained.details
@@ -109,7 +109,7 @@ export async function runChat(context: Context, options: ChatOptions, words: str
       return explained.with({}, `${explained.message}; ${conversation.unchangedNote}`)
     },
   }
-  async function query(first: Uint8Array): Promise<{ text: string } | SchemaMismatch> {
+  async function query(first: Uint8Array): Promise<void> {
     const answer = new ContinuedAnswer(first)
     const send: RequestAnswerPart = (body, read) =>
       caller.call(
@@ -117,7 +117,7 @@ export async function runChat(context: Context, options: ChatOptions, words: str
         { ...parts, requireLock, body, meanwhile, hasOutput: answerOutput?.hasOutput() },
         read,
       )
-    const reader: AnswerPartReader<{ text: string } | SchemaMismatch> = {
+    const reader: AnswerPartReader<void> = {
       async read(response) {
         const { openAnswerOutput } = await loadAnswer()
         answerOutput ??= await openAnswerOutput({ ...context, output }, printOptions)
@@ -127,23 +127,27 @@ export async function runChat(context: Context, options: ChatOptions, words: str
         const printed = await (answerOutput as AnswerOutput).finish(response, answer)
         answerOutput?.close()
         answerOutput = undefined
-        mismatch = 'failure' in printed ? printed : undefined
-        if ('failure' in printed) return printed
+        mismatch = undefined
         isAnswered = true
         response.accept()
         const { system } = inputs
         const role = values.answerRole
         await conversation?.addTurn({ question: turn, answer: printed.text, role, system, model })
-        return printed
       },
     }
-    return answer.receive(send, reader, { requireNext: createDeadlineCheck(context) })
+    try {
+      await answer.receive(send, reader, { requireNext: createDeadlineCheck(context) })
+    } catch (error) {
+      if (error instanceof CliError && error.details.isMismatch) {
+        mismatch = error
+        answerOutput?.close()
+        answerOutput = undefined
+      }
+      throw error
+    }
   }
   await context.tracker
-    .during(hooks, async () => {
-      const answer = await (schema ? schema.retryUntilMatching(parts.body, query) : query(parts.body))
-      if ('failure' in answer) throw answer.failure
-    })
+    .during(hooks, () => (schema ? schema.retryUntilMatching(parts.body, query) : query(parts.body)))
     .finally(() => answerOutput?.close())
   if (fileName !== undefined) addFileToReport(context.reportData, fileName)
   if (file?.savedNote) context.messages.note(file.savedNote)

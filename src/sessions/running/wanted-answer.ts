@@ -78,10 +78,11 @@ export async function checkAnswer(
   const problem = text.trim() === '' ? why : undefined
   if (problem && isAnswerPrintedAlone(wanted))
     return { failure: createResponseError(problem).with({ sent: 'yes' }) }
-  const checked = await wanted.schema
-    ?.check(text, undefined)
-    .catch((error: unknown) => ({ failure: toFailure(error) }))
-  return checked && 'failure' in checked ? checked : { text: checked?.json ?? text, problem }
+  try {
+    return { text: (await wanted.schema?.check(text, undefined)) ?? text, problem }
+  } catch (error) {
+    return { failure: toFailure(error) }
+  }
 }
 
 export async function printOrSaveAnswer(
