@@ -86,7 +86,7 @@ async function readStdinPrompt(input: InputReader, hasFiles: boolean): Promise<s
   if (!input.readsStdin) throw usageError('no prompt: add one to the command line, or use -i FILE')
   if (input.stdinKind === 'terminal')
     throw usageError('no prompt: add one to the command line, pipe one in, or use -i FILE')
-  const text = await input.readText('-', 'the prompt', { kinds: fileKinds })
+  const text = await input.readStdinText('the prompt', fileKinds)
   if (text.trim() === '')
     throw usageError('no prompt: stdin is empty; add a prompt to the command line, or use -i FILE')
   return text

@@ -53,13 +53,6 @@ export interface AcceptedFileKinds {
   description: string
 }
 
-interface ReadOptions {
-  shown?: string
-  kinds?: AcceptedFileKinds | undefined
-  /** Called after 2 s without data from stdin, to print a note. */
-  onIdle?(): void
-}
-
 /** Base64 makes the file a third longer, and the result must fit into a string. */
 const maxFileBytes = Math.floor(maxTextLength / 4) * 3
 
@@ -82,36 +75,38 @@ export class InputReader {
     this.#claimStdin(reader)
     const { host, note } = this.#options
     const { stdin, timers } = host
-    const waiting = { timers, note: () => note('waiting for stdin') }
+    const waiting = { timers, note: () => note(waitingForStdin) }
     return readStream(() => stdin.open(), 'stdin', new AbortController().signal, waiting)
   }
 
   async readFile(name: string, shown = name): Promise<Uint8Array> {
-    const { host, note } = this.#options
     try {
-      const path = toAbsolutePath(host, name)
+      const path = toAbsolutePath(this.#options.host, name)
       const stat = await fs.stat(path)
       if (stat.isFile() && stat.size > maxTextLength) throw createTextTooLongError(shown)
       if (stat.isFile() || stat.isDirectory()) return await fs.readFile(path)
-      return await this.#read(
-        (stop) => openReadableFile(path, stop),
-        shown,
-        () => note(`waiting for ${shown}`),
-      )
+      return await this.#read((stop) => openReadableFile(path, stop), shown, `waiting for ${shown}`)
     } catch (error) {
       throw toFileFailure(error, shown)
     }
   }
 
   /** The path `-` means stdin. Throws a usage error if stdin is a terminal or was read before. */
-  readBytes(path: string, reader: string, { shown, onIdle }: ReadOptions = {}): Promise<Uint8Array> {
-    return path === '-' ? this.#readStdin(reader, onIdle) : this.readFile(path, shown)
+  readBytes(path: string, reader: string): Promise<Uint8Array> {
+    return path === '-' ? this.#readStdin(reader) : this.readFile(path)
   }
 
-  async readText(path: string, reader: string, reading: ReadOptions = {}): Promise<string> {
-    const { shown = path, kinds } = reading
-    const bytes = await this.readBytes(path, reader, reading)
-    return decodeUtf8(bytes, path === '-' ? 'stdin' : shown, kinds && `-f - adds ${kinds.description}`)
+  async readText(path: string, reader: string, shown = path): Promise<string> {
+    return path === '-' ? this.readStdinText(reader) : decodeUtf8(await this.readFile(path, shown), shown)
+  }
+
+  /**
+   * If stdin is not text, the message advises `-f -` for files of these `kinds`. parley prints `idleNote` after
+   * 2 s without data.
+   */
+  async readStdinText(reader: string, kinds?: AcceptedFileKinds, idleNote?: string): Promise<string> {
+    const bytes = await this.#readStdin(reader, idleNote)
+    return decodeUtf8(bytes, 'stdin', kinds && `-f - adds ${kinds.description}`)
   }
 
   /**
@@ -145,13 +140,12 @@ export class InputReader {
    * file.
    */
   async readPipedText(reader: string, kinds?: AcceptedFileKinds): Promise<string | undefined> {
-    const { flags, host, note } = this.#options
+    const { flags, host } = this.#options
     const { kind } = host.stdin
     const isFree = this.readsStdin && this.#firstReader === undefined
     if (flags.failOnEmpty && isFree && kind === 'none') throw emptyStdinError()
     if (!isFree || (kind !== 'pipe' && kind !== 'file')) return undefined
-    const onIdle = () => note('waiting for stdin (--no-stdin skips it)')
-    return this.readText('-', reader, { kinds, onIdle })
+    return this.readStdinText(reader, kinds, 'waiting for stdin (--no-stdin skips it)')
   }
 
   async readPipedAddition(reader: string, kinds?: AcceptedFileKinds): Promise<string> {
@@ -201,7 +195,7 @@ export class InputReader {
     const texts: string[] = []
     for (const word of words)
       texts.push(
-        word === '-' ? (await this.readText('-', `the word - of ${reader}`)).replace(/\r?\n$/, '') : word,
+        word === '-' ? (await this.readStdinText(`the word - of ${reader}`)).replace(/\r?\n$/, '') : word,
       )
     return texts.join(' ')
   }
@@ -209,7 +203,7 @@ export class InputReader {
   /** Reads the file of `@FILE`, or stdin for `@-`. `@@TEXT` means `@TEXT`. */
   async readFlagValue(value: string, flag: string): Promise<string> {
     if (!value.startsWith('@') || value.startsWith('@@')) return value.replace(/^@/, '')
-    return this.readText(value.slice(1), `${flag} @-`, { shown: value })
+    return this.readText(value.slice(1), `${flag} @-`, value)
   }
 
   #claimStdin(reader: string): void {
@@ -222,21 +216,18 @@ export class InputReader {
       throw usageError(`${reader} reads stdin, which is a terminal: use a pipe or < FILE`)
   }
 
-  async #readStdin(
-    reader: string,
-    onIdle = () => this.#options.note('waiting for stdin'),
-  ): Promise<Uint8Array> {
+  async #readStdin(reader: string, idleNote = waitingForStdin): Promise<Uint8Array> {
     this.#claimStdin(reader)
     const { host, flags } = this.#options
-    const bytes = await this.#read(() => host.stdin.open(), 'stdin', onIdle)
+    const bytes = await this.#read(() => host.stdin.open(), 'stdin', idleNote)
     if (flags.failOnEmpty && isBlank(bytes)) throw emptyStdinError()
     return bytes
   }
 
-  async #read(open: OpenStream, name: string, note: () => void): Promise<Uint8Array> {
-    const { deadline, host } = this.#options
+  async #read(open: OpenStream, name: string, idleNote: string): Promise<Uint8Array> {
+    const { deadline, host, note } = this.#options
     const stop = new AbortController()
-    const pieces = read(open, name, stop.signal, { timers: host.timers, note })
+    const pieces = read(open, name, stop.signal, { timers: host.timers, note: () => note(idleNote) })
     const bytes = await deadline.race(readBody(pieces, maxTextLength + 1), () => {
       stop.abort()
       return createDeadlineErrorBeforeSending(`the deadline passed while ${name} was read`)
@@ -246,6 +237,8 @@ export class InputReader {
     return bytes
   }
 }
+
+const waitingForStdin = 'waiting for stdin'
 
 const waitingNoteDelayMs = 2000
 
