@@ -5,3 +5,8 @@ declare module 'undici/lib/dispatcher/client.js' {
   const client: typeof Client
   export default client
 }
+
+declare module 'undici/lib/core/symbols.js' {
+  const symbols: { readonly kParser: unique symbol }
+  export default symbols
+}
