@@ -67,7 +67,7 @@ export async function listSessions(context: Context, options: ListSessionsOption
   const raw = createRawPrinter(output)
   let layout: TableLayout | undefined
   const detector = createEndlessListDetector(name)
-  let left = limit ?? Infinity
+  const maxCount = limit ?? Infinity
   let count = 0
   let cursor: PageCursor | undefined
   do {
@@ -83,7 +83,7 @@ export async function listSessions(context: Context, options: ListSessionsOption
     // A service may ignore the statuses and the limit.
     const wanted = items
       .filter(({ session }) => !statuses || statuses.includes(toCell(session.status)))
-      .slice(0, left)
+      .slice(0, maxCount - count)
     const sessions = wanted.map(({ session }) => session)
     if (ids) await printIds(context, sessions)
     else if (flags.raw) {
@@ -96,8 +96,7 @@ export async function listSessions(context: Context, options: ListSessionsOption
       for (const line of layout?.(rows) ?? []) await output.write(`${line}\n`)
     } else await output.write(sessions.map((session) => formatTsvLine(toRow(session))).join(''))
     count += sessions.length
-    left -= sessions.length
-    cursor = left > 0 ? page.next() : undefined
+    cursor = count < maxCount ? page.next() : undefined
   } while (cursor)
   await output.flush()
   if (count === 0) messages.note(statuses ? `no session is ${statuses.join(' or ')}` : 'no sessions')

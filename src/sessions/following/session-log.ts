@@ -78,8 +78,7 @@ export class SessionLog {
     isFromThisProcess: (item: IdentifiedEvent) => boolean,
   ): IdentifiedEvent[] {
     this.#listCount++
-    const newItems: IdentifiedEvent[] = []
-    const others: IdentifiedEvent[] = []
+    const added: { item: IdentifiedEvent; entry: LoggedEvent }[] = []
     const listed: LoggedEvent[] = []
     /** The log has the known events in the list's order, and the new events belong at the end of the log. */
     let isInOrder = true
@@ -91,24 +90,22 @@ export class SessionLog {
       // The log has dropped the event, or this list contains it twice.
       if (isKnown && (!entry || entry.listedBy === this.#listCount)) continue
       if (entry) {
-        isInOrder &&= entry.index > last && newItems.length === 0
+        isInOrder &&= entry.index > last && added.length === 0
         last = entry.index
         entry.listedBy = this.#listCount
       } else {
         entry = createEntry(item, isFromThisProcess(item), this.#listCount)
         this.#byIdentity.set(item.identity, entry)
-        newItems.push(item)
-        if (!entry.isFromThisProcess) others.push(item)
+        added.push({ item, entry })
       }
       listed.push(entry)
     }
-    if (isInOrder && newItems.length === 0) return others
-    if (isInOrder && last === this.#entries.length - 1) {
-      const entries = listed.slice(-newItems.length)
-      for (const [i, item] of newItems.entries()) this.#append(item, entries[i] as LoggedEvent)
+    const others = added.flatMap(({ item, entry }) => (entry.isFromThisProcess ? [] : item))
+    if (isInOrder && (added.length === 0 || last === this.#entries.length - 1)) {
+      for (const { item, entry } of added) this.#append(item, entry)
       return others
     }
-    for (const { event, text } of newItems) if (isToolUse(event)) this.state.addToolUse(event, text)
+    for (const { item } of added) if (isToolUse(item.event)) this.state.addToolUse(item.event, item.text)
     // In the new order, the answer may be a message whose content the log has dropped. The list restores it.
     for (const { event, identity } of list) {
       const entry = this.#byIdentity.get(identity)
