@@ -82,8 +82,7 @@ export function createSessionServiceHeaders(
   if (!given.every((id) => betaPattern.test(id)))
     throw usageError('--beta takes one id without blanks or commas; repeat the flag for more')
   if (!isBetaHeaderGiven && validate) {
-    const problem = describeUndocumentedBeta(given)
-    if (problem !== undefined) throw usageError(`--beta: ${problem}`)
+    requireDocumented(given, { source: 'flag', label: '--beta' })
     requireDocumented(fromSettings, origins.betas)
   }
   return createAgentHeaders(values, [...new Set([...fromSettings, ...given])])

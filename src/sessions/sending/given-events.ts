@@ -1,5 +1,6 @@
 import type { Context } from '../../context.ts'
 import { createUsageErrorFromProblems, usageError } from '../../errors.ts'
+import { createListAppendAssignment, editJson } from '../../wire/json/edit.ts'
 import { describeJsonError, formatFieldPath, isObject, tryParseJson } from '../../wire/json/parse.ts'
 import { listJsonElements } from '../../wire/page.ts'
 import type { EventItem } from '../../wire/sessions/events-page.ts'
@@ -10,7 +11,7 @@ import { SessionEvent } from '../../wire/sessions/session-event.ts'
  * Source text of the user's events: one event per line, or one body `{"events": […]}`. `isList`: the field
  * `events` is a list, as the service requires.
  */
-export type GivenEvents = {
+type GivenEvents = {
   name: string
   /**
    * Describes the position of a field of `events[index]` for messages. Uses the line number if there is one
@@ -83,6 +84,15 @@ export async function parseGivenEvents(
 
 export const getEventSourceTexts = (given: GivenEvents): string[] =>
   'lines' in given ? given.lines : listJsonElements(given.body, 'events')
+
+/** Returns a request's body with the given events, and then the events `added`. */
+export function joinEvents(given: GivenEvents | undefined, added: readonly string[]): string {
+  if (!given || 'lines' in given) return `{"events":[${[...(given?.lines ?? []), ...added].join(',\n')}]}`
+  return editJson(
+    given.body,
+    added.map((text) => createListAppendAssignment(['events'], text)),
+  )
+}
 
 /**
  * Yields the events of a recorded session. A value without `type` and with a list `data` counts as a page of

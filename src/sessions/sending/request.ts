@@ -1,7 +1,6 @@
 import type { Context } from '../../context.ts'
 import { usageError } from '../../errors.ts'
 import { createTextWithinLimit } from '../../wire/json/body-text.ts'
-import { createListAppendAssignment, editJson } from '../../wire/json/edit.ts'
 import {
   createTextBlock,
   flagReadsStdin,
@@ -10,12 +9,7 @@ import {
   readEventFlags,
   readFileBlocks,
 } from './event-flags.ts'
-import {
-  createGivenEventsCheck,
-  type GivenEvents,
-  parseGivenEvents,
-  readGivenEvents,
-} from './given-events.ts'
+import { createGivenEventsCheck, joinEvents, parseGivenEvents, readGivenEvents } from './given-events.ts'
 
 export interface EventInputOptions {
   input?: string
@@ -82,7 +76,7 @@ async function readInputEvents(
   { input: path }: EventInputOptions,
   words: string[],
   onEvent: ((event: unknown) => void) | undefined,
-): Promise<{ given?: GivenEvents; piped: string }> {
+) {
   const { input } = context
   const flags = getGivenEventFlags(context)
   const reading = { onEvent, hint: "to send text, give it as words, or '-' for stdin" }
@@ -103,11 +97,3 @@ async function readInputEvents(
 }
 
 const startsEvents = /^\s*[[{][\s[{]*"(events"\s*:\s*\[|type"\s*:\s*"(user|system)\.)/
-
-function joinEvents(given: GivenEvents | undefined, added: readonly string[]): string {
-  if (!given || 'lines' in given) return `{"events":[${[...(given?.lines ?? []), ...added].join(',\n')}]}`
-  return editJson(
-    given.body,
-    added.map((text) => createListAppendAssignment(['events'], text)),
-  )
-}
