@@ -24,7 +24,7 @@ interface BatchLineHandlers {
   prepare: PrepareBatchLine
   isAccepted?: ResultsFileOptions['isAccepted']
   preview(call: BatchLineCall): Promise<void>
-  retry: Omit<RetryPolicy, 'deadlineMs'>
+  retry: RetryPolicy
 }
 
 const defaultConcurrency = 8
@@ -90,7 +90,8 @@ async function requestLines(
   if (source.isRepeatable) noteRequestsNotInInput()
   const limits = {
     concurrency,
-    retry: { ...handlers.retry, deadlineMs: deadline.atMs },
+    retry: handlers.retry,
+    deadlineMs: deadline.atMs,
     maxTokens,
     getMaxFailed: () => maxFailed?.getMaxFailed(tally.total) ?? Infinity,
   }

@@ -6,6 +6,7 @@ import type { BatchLine, BatchTally } from './input.ts'
 export interface BatchLimits {
   concurrency: number
   retry: RetryPolicy
+  deadlineMs: number
   maxTokens: number
   getMaxFailed(): number
 }
@@ -40,7 +41,7 @@ export function decideBatchStep(state: BatchState, now: number): BatchStep {
   const { gate, waitingForRetry, next, phase, tally, limits } = state
   const isOver = phase !== 'running' || (waitingForRetry.length === 0 && next === 'none')
   if (isOver && gate.inFlight === 0) return { do: 'end' }
-  if (phase !== 'cancelled' && now >= limits.retry.deadlineMs) return { do: 'cancel' }
+  if (phase !== 'cancelled' && now >= limits.deadlineMs) return { do: 'cancel' }
   if (!isOver && tally.failed > limits.getMaxFailed()) return { do: 'finish', because: undefined }
   const line = chooseLine(state)
   if (isOver || line === undefined) return { do: 'wait', until: Infinity }

@@ -147,7 +147,7 @@ export class BatchRun implements BatchState {
 
   async #waitForEvent(now: number, until: number): Promise<void> {
     if (this.#pending === 0 && until === Infinity) throw new Error('the batch has nothing to wait for')
-    const at = this.phase === 'cancelled' ? until : Math.min(until, this.limits.retry.deadlineMs)
+    const at = this.phase === 'cancelled' ? until : Math.min(until, this.limits.deadlineMs)
     let cancelTimer = () => {}
     await new Promise<void>((resolve) => {
       this.#wake = resolve
@@ -258,9 +258,9 @@ export class BatchRun implements BatchState {
       this.#stop(error)
       return 'wait'
     }
-    const { retry } = this.limits
+    const { retry, deadlineMs } = this.limits
     const random = this.#options.timers.random()
-    const failed = { error, index: line.index, now, deadlineMs: retry.deadlineMs, random }
+    const failed = { error, index: line.index, now, deadlineMs, random }
     const before = this.gate
     try {
       if (effect === 'refused') this.gate = recordRefusal(before, pauseNumber, failed)
@@ -275,7 +275,7 @@ export class BatchRun implements BatchState {
     if (effect === 'all') this.#stop(error)
     if (this.gate.outage) return canRetry(retry, error) ? 'wait' : error
     if (this.phase !== 'running') return error
-    const wait = decideRetry(retry, error, { attempt: ++line.failures, now, random })
+    const wait = decideRetry(retry, error, { attempt: ++line.failures, now, deadlineMs, random })
     if (wait instanceof CliError) return wait
     this.#options.reporter.onRetry(line.index, error, wait)
     return wait

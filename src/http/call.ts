@@ -190,7 +190,7 @@ export function createServiceCaller(context: Context, settings: ResolvedSettings
 function createCallRules(
   { host: { timers }, messages }: Context,
   call: TrackedCall,
-  policy: Omit<RetryPolicy, 'deadlineMs'> & Pick<Endpoint, 'isRepeatedIfCut'>,
+  policy: RetryPolicy & Pick<Endpoint, 'isRepeatedIfCut'>,
   limits: { deadline: Deadline; requireLock: RequestParts['requireLock']; renewSecret(): boolean },
 ): RetryRules {
   const { deadline, requireLock, renewSecret } = limits
@@ -216,8 +216,8 @@ function createCallRules(
     if (status === 401 && renewSecret()) return 0
     // The data of the answer may be printed already.
     if (status >= 200 && status < 300 && !policy.isRepeatedIfCut) return failure
-    const moment = { attempt, now: timers.now(), random: timers.random() }
-    return decideRetry({ ...policy, deadlineMs: deadline.atMs }, failure, moment)
+    const [now, random] = [timers.now(), timers.random()]
+    return decideRetry(policy, failure, { attempt, now, deadlineMs: deadline.atMs, random })
   }
 
   return {

@@ -130,8 +130,6 @@ export interface RetryPolicy {
   retries: number
   /** Also retries a request that was sent but not answered. */
   retryUnknown: boolean
-  /** Monotonic time, or Infinity. */
-  deadlineMs: number
 }
 
 export function canRetry(
@@ -174,11 +172,11 @@ export function createFailureIfWaitTooLong(error: CliError, waitMs: number): Cli
   return error.with({}, `${error.message} (${why})`)
 }
 
-/** `attempt` counts from 1; `random` is from 0 to 1. */
+/** `attempt` counts from 1, `random` is from 0 to 1, and `deadlineMs` may be Infinity. */
 export function decideRetry(
   policy: RetryPolicy,
   error: CliError,
-  { attempt, now, random }: { attempt: number; now: number; random: number },
+  { attempt, now, deadlineMs, random }: Record<'attempt' | 'now' | 'deadlineMs' | 'random', number>,
 ): number | CliError {
   if (attempt > policy.retries || !canRetry(policy, error)) return error
   const wait = Math.max(
@@ -187,7 +185,7 @@ export function decideRetry(
   )
   const longWaitFailure = createFailureIfWaitTooLong(error, wait)
   if (longWaitFailure) return longWaitFailure
-  if (now + wait >= policy.deadlineMs) {
+  if (now + wait >= deadlineMs) {
     const why = `the next attempt, in ${(wait / 1000).toFixed(1)} s, would be past the deadline`
     return error.with({ deadline: true }, `${error.message} (${why})`)
   }

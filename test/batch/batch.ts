@@ -98,7 +98,8 @@ export async function play(
     limits: {
       maxTokens: Infinity,
       getMaxFailed: () => Infinity,
-      retry: { repeat: 'failed', retries, retryUnknown: options.retryUnknown ?? false, deadlineMs: deadline },
+      retry: { repeat: 'failed', retries, retryUnknown: options.retryUnknown ?? false },
+      deadlineMs: deadline,
       ...options,
       concurrency,
     },

@@ -17,7 +17,7 @@ import type { CliError } from '../../src/errors.ts'
 import { failure } from './pieces.ts'
 
 const base = { index: 1, deadlineMs: Infinity, random: 1 }
-const retry = { repeat: 'failed', retries: 0, retryUnknown: false, deadlineMs: Infinity } as const
+const retry = { repeat: 'failed', retries: 0, retryUnknown: false } as const
 const limited = (retryAfter?: number) =>
   failure('rate-limited', retryAfter === undefined ? {} : { retryAfterSeconds: retryAfter })
 
@@ -212,7 +212,8 @@ describe('the gate decides the next step of a batch', () => {
     tally: { tokens, failed },
     limits: {
       concurrency: 2,
-      retry: { ...retry, deadlineMs: deadline },
+      retry,
+      deadlineMs: deadline,
       maxTokens,
       getMaxFailed: () => getMaxFailed,
     },

@@ -97,13 +97,14 @@ describe('retry decision', () => {
           ...(status === undefined ? {} : { status }),
           ...(retryAfter === undefined ? {} : { retryAfterSeconds: retryAfter }),
         })
-        const wait = decideRetry(rules, error, { attempt: number, now: 0, random })
+        const { deadlineMs } = rules
+        const wait = decideRetry(rules, error, { attempt: number, now: 0, deadlineMs, random })
         if (wait instanceof CliError) return
         expect(number).toBeLessThanOrEqual(rules.retries)
         expect(isPermanent).toBe(false)
         expect(wait).toBeLessThanOrEqual(60_000)
         expect(wait).toBeGreaterThanOrEqual(Math.max(250, (retryAfter ?? 0) * 1000))
-        expect(wait).toBeLessThan(rules.deadlineMs)
+        expect(wait).toBeLessThan(deadlineMs)
         const isHarmless = kind === 'not-sent' || kind === 'rate-limited'
         if (rules.repeat === 'unaccepted') expect(isHarmless).toBe(true)
         if (kind === 'unknown') expect(rules.retryUnknown || rules.repeat === 'always').toBe(true)

@@ -24,8 +24,8 @@ const listRules = endpoints.listEvents
 const chatRules = endpoints.chat
 const event = endpoints.sendEvents
 
-const policy: Omit<RetryPolicy, 'repeat'> = { retries: 1, retryUnknown: false, deadlineMs: Infinity }
-const moment = { attempt: 1, now: 0, random: 0 }
+const policy: Omit<RetryPolicy, 'repeat'> = { retries: 1, retryUnknown: false }
+const moment = { attempt: 1, now: 0, deadlineMs: Infinity, random: 0 }
 
 describe('consequences of a status', () => {
   test.each([
@@ -227,14 +227,11 @@ describe('decision about another attempt', () => {
     expect(decideRetry({ ...policy, repeat: 'failed', ...more }, error, moment) !== error).toBe(again)
   })
 
-  const decide = (
-    { attempt = 1, random = 1, now = 0 }: Partial<typeof moment>,
-    { retryAfter, deadline = Infinity }: { retryAfter?: number; deadline?: number } = {},
-  ) =>
+  const decide = (changes: Partial<typeof moment>, retryAfter?: number) =>
     decideRetry(
-      { ...policy, repeat: 'failed', retries: 9, deadlineMs: deadline },
+      { ...policy, repeat: 'failed', retries: 9 },
       limited.with(retryAfter === undefined ? {} : { retryAfterSeconds: retryAfter }),
-      { attempt, random, now },
+      { ...moment, random: 1, ...changes },
     )
 
   test('T07: the wait before a retry doubles up to 8 s, and up to a half of it is random', () => {
@@ -246,16 +243,16 @@ describe('decision about another attempt', () => {
   })
 
   test('T05: parley waits at least as long as Retry-After before a retry, and fails at once if that is over 60 s', () => {
-    expect([0.1, 2, 60].map((retryAfter) => decide({}, { retryAfter }))).toEqual([500, 2000, 60_000])
-    expect(decide({}, { retryAfter: 60.001 })).toMatchObject({
+    expect([0.1, 2, 60].map((retryAfter) => decide({}, retryAfter))).toEqual([500, 2000, 60_000])
+    expect(decide({}, 60.001)).toMatchObject({
       message: `${limited.message} (the service asks to wait 61 s, more than 60 s)`,
       details: { ...limited.details, retryAfterSeconds: 60.001 },
     })
   })
 
   test('parley does not retry at the deadline or after it', () => {
-    expect(decide({ now: 1000 }, { deadline: 1501 })).toBe(500)
-    expect(decide({ now: 1000 }, { deadline: 1500 })).toMatchObject({
+    expect(decide({ now: 1000, deadlineMs: 1501 })).toBe(500)
+    expect(decide({ now: 1000, deadlineMs: 1500 })).toMatchObject({
       message: `${limited.message} (the next attempt, in 0.5 s, would be past the deadline)`,
       details: { ...limited.details, deadline: true },
     })
