@@ -191,12 +191,13 @@ async function printResponse(
 const maxErrorBytes = 64 * 1024
 
 /**
- * Throws a `CliError` if a body with status 2xx is an error, or a stream that begins with an error. Then no file is written, and stdout gets the
+ * Throws a `CliError` if a body with status 2xx is an error, or a stream of one error. Then no file is written, and stdout gets the
  * body instead.
  */
 function requireNoError(response: HttpResponse, bytes: Uint8Array, file: FileOutput | undefined): void {
   const text = bytes.length < maxErrorBytes ? Buffer.from(bytes).toString() : ''
-  const value = tryParseJson(text) ?? parseEvents(text)[0]
+  const [event, ...others] = parseEvents(text).filter((each) => each !== undefined)
+  const value = tryParseJson(text) ?? (others.length === 0 ? event : undefined)
   if (!isErrorEnvelope(value)) return
   file?.discard()
   const failure = createErrorBodyFailure(value)
