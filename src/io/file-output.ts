@@ -53,7 +53,7 @@ export async function openFileOutput(
   name: string,
   { host, deadline }: { host: Omit<ProcessInfo, 'env'>; deadline: Deadline },
 ): Promise<FileOutput> {
-  const { path: target, stat: existing, isDirect } = findOutputTarget(host, name, { consequence })
+  const { path: target, stat: existing, isDirect } = findOutputTarget(host, name)
   const sink = isDirect
     ? createDirectSink(existing?.isFIFO() ? await openPipe(target, name) : openDevice(target), name, deadline)
     : createFileSink(target, name, host.uid)

@@ -72,18 +72,11 @@ export interface ProcessInfo {
   uid?: number
 }
 
-interface OutputTargetOptions {
-  replaces?: boolean
-  /** If true, a device, a pipe and an open descriptor are refused. */
-  isRegular?: boolean
-  folderHint?: string
-  consequence?: string | undefined
-}
-
 /**
- * Checks that parley can write to a file. Throws a `CliError` of kind `file` for a link, for a path at
- * which no file can be created, and, if `replaces` is false, for an existing file. A device, a pipe or an
- * open descriptor passes: then `isDirect` is true, and parley writes to it without a temporary file.
+ * Checks before a request that parley can write to a file. Throws a `CliError` of kind `file` for a link, for a
+ * path at which no file can be created, and, if `replaces` is false, for an existing file. A device, a pipe or
+ * an open descriptor is refused if `isRegular` is true. Otherwise `isDirect` is true, and parley writes to it
+ * without a temporary file.
  */
 export function findOutputTarget(
   host: Omit<ProcessInfo, 'env'>,
@@ -92,8 +85,7 @@ export function findOutputTarget(
     replaces = true,
     isRegular = false,
     folderHint = 'name a file in it',
-    consequence,
-  }: OutputTargetOptions = {},
+  }: { replaces?: boolean; isRegular?: boolean; folderHint?: string } = {},
 ) {
   if (name === '') throw usageError('a file must have a name')
   const path = toAbsolutePath(host, name)
@@ -111,7 +103,7 @@ export function findOutputTarget(
     if (stat) accessSync(path, constants.W_OK)
     return { path, stat, isDirect }
   } catch (error) {
-    throw toFileFailure(error, name).with({ consequence })
+    throw toFileFailure(error, name).with({ consequence: 'nothing was sent' })
   }
 }
 

@@ -26,8 +26,7 @@ interface Turn {
  */
 export async function openConversation(context: Context, name: string) {
   const { input, messages, cleanups, flags, deadline } = context
-  const consequence = 'nothing was sent'
-  const { path } = findOutputTarget(context.host, name, { isRegular: true, consequence })
+  const { path } = findOutputTarget(context.host, name, { isRegular: true })
   const target = resolveRealPath(path)
 
   const read = async () => {

@@ -70,7 +70,7 @@ async function createFolderDestination(
 async function createFileDestination(context: Context, name: string, replaces: boolean) {
   const { host, messages } = context
   const folderHint = `-o ${quoteForShell(`${name}/`)} saves images in it`
-  findOutputTarget(host, name, { replaces, isRegular: true, folderHint, consequence: 'nothing was sent' })
+  findOutputTarget(host, name, { replaces, isRegular: true, folderHint })
   const extension = extname(name)
   const stem = name.slice(0, name.length - extension.length)
   const create = createNumberedFiles(context, { replaces, isNamed: true })
