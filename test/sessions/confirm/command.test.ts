@@ -259,6 +259,7 @@ describe('prompts of events confirm', () => {
     ],
     ['gets a second input', two, [...two, rm], 12, changed],
     ['gets a different input', two, [rm, ...two.slice(1)], 12, changed],
+    ['gets a different name', two, [bash('t1', { name: 'write' }), ...two.slice(1)], 12, changed],
   ])(
     'events confirm sends no reply to a tool use that %s during the prompt, but sends the others',
     async (_, first, latest, expected, said) => {
@@ -269,20 +270,28 @@ describe('prompts of events confirm', () => {
     },
   )
 
-  test.each([
-    ['--pending', ['--pending']],
-    ['with ids', ['t1', 't2']],
+  const terminated: Event = { type: 'session.status_terminated' }
+  test.each<[how: string, end: string, argv: string[], event: Event, why: string]>([
+    ['--pending', 'interrupted', ['--pending'], interrupt, 'it was interrupted'],
+    ['with ids', 'interrupted', ['t1', 't2'], interrupt, 'it was interrupted'],
+    ['--pending', 'terminated', ['--pending'], terminated, 'the session is terminated'],
   ])(
-    'events confirm %s exits with 0 and sends nothing if the session is interrupted during the prompt',
-    async (_, argv) => {
-      const { prompt, posts } = open(two, { lists: [{ nth: 2, before: [interrupt] }] })
+    'events confirm %s exits with 0 and sends nothing if the session is %s during the prompt',
+    async (_how, _end, argv, event, why) => {
+      const { prompt, posts } = open(two, { lists: [{ nth: 2, before: [event] }] })
       const { code, err } = await prompt('y\nn\n', ...argv)
       expect({ code, posts }).toEqual({ code: 0, posts: [] })
-      for (const id of ['t1', 't2'])
-        expect(err).toContain(`parley: ${id} is not answered: it was interrupted\n`)
+      for (const id of ['t1', 't2']) expect(err).toContain(`parley: ${id} is not answered: ${why}\n`)
       expect(err).toMatch(/parley: nothing was sent\n$/)
     },
   )
+
+  test('events confirm prints that an answer was not sent if the list request after the prompt fails', async () => {
+    const { prompt } = open(two, { lists: [{ nth: 2, fault: { status: 503 } }] })
+    const { code, err } = await prompt('y\ns\n', '--pending', '--retries', '0')
+    expect(code).toBe(7)
+    expect(err).toContain('answered 503; your answer to t1 was not sent\n')
+  })
 
   test('events confirm -i FILE prompts with the tool input of the session, not of the file', async () => {
     const { prompt, posts, write } = open([rm, waitsFor('t1')])
