@@ -64,6 +64,8 @@ export interface ToolUse {
 
 const modelRequest = 'model request'
 
+const workType = /^(agent|user|session\.status_)/
+
 export const needsClientResult = ({ type, permission }: Partial<ToolUse> = {}): boolean =>
   type === 'agent.custom_tool_use' || (type === 'agent.tool_use' && permission === 'allow')
 
@@ -195,9 +197,10 @@ export class SessionState extends OrderedState {
       const { message, server, isFinal } = readEventError(event.error)
       this.error = message
       this.hasFinalError = isFinal && server === undefined
-    } else if (/^(agent|user|session\.status_)/.test(type)) this.hasFinalError = false
-    if (/^(agent\.message|user\.interrupt)$/.test(type) && isOfMainThread(event)) this.mayBeDone = true
-    else if (/^(agent|user|system|session\.(status_|error))/.test(type)) this.mayBeDone = false
+    } else if (workType.test(type)) this.hasFinalError = false
+    if ((type === 'agent.message' || type === 'user.interrupt') && isOfMainThread(event))
+      this.mayBeDone = true
+    else if (workType.test(type) || /^(system|session\.error)/.test(type)) this.mayBeDone = false
     if (type === 'session.usage')
       this.spending = { budget: readSessionBudget(event.budget), cost: readSessionUsage(event.usage)?.cost }
     const staysIdle = isForThread || (isReplyType(type) && this.#hasWaiting)

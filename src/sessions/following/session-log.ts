@@ -221,6 +221,12 @@ const isOfAgent = ({ type }: SessionEvent) => type.startsWith('agent.')
 
 function pickFields(event: SessionEvent): SessionEvent {
   const { id, type, session_thread_id } = event
+  if (isToolUse(event))
+    return { id, type, session_thread_id, evaluated_permission: event.evaluated_permission }
+  if (isReplyType(type)) {
+    const { tool_use_id, custom_tool_use_id, mcp_tool_use_id, result } = event
+    return { id, type, session_thread_id, tool_use_id, custom_tool_use_id, mcp_tool_use_id, result }
+  }
   if (
     isMainThreadAgentMessage(event) ||
     stopsSession(event) ||
@@ -232,12 +238,6 @@ function pickFields(event: SessionEvent): SessionEvent {
     return { id, type, session_thread_id, workflow_run_id, name, stop_reason }
   }
   if (type === 'session.usage') return { type, budget: event.budget, usage: event.usage }
-  if (isToolUse(event))
-    return { id, type, session_thread_id, evaluated_permission: event.evaluated_permission }
-  if (isReplyType(type)) {
-    const { tool_use_id, custom_tool_use_id, mcp_tool_use_id, result } = event
-    return { id, type, session_thread_id, tool_use_id, custom_tool_use_id, mcp_tool_use_id, result }
-  }
   if (isClientEvent(event) || type === 'session.status_running')
     return { id, type, session_thread_id, processed_at: event.processed_at }
   return /^(agent\.|session\.status_)/.test(type) ? sharedWork : sharedOther
