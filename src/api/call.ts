@@ -191,8 +191,8 @@ async function printResponse(
 const maxErrorBytes = 64 * 1024
 
 /**
- * Throws a `CliError` if a body with status 2xx is an error, or a stream of one error. Then no file is written, and stdout gets the
- * body instead.
+ * Throws a `CliError` if a body with status 2xx is an error, or a stream of one error. Then no file is written,
+ * and stdout gets the body instead.
  */
 function requireNoError(response: HttpResponse, bytes: Uint8Array, file: FileOutput | undefined): void {
   const text = bytes.length < maxErrorBytes ? Buffer.from(bytes).toString() : ''

@@ -157,15 +157,11 @@ describe('output of api', () => {
 
   test.each([
     [
-      'exits with the code of an error at its start',
+      'exits with the code of its only event, an error',
       ': hi\n\nevent: error\ndata: {"error":{"code":429}}\n\n',
       6,
     ],
-    [
-      'exits with 0 if another event precedes an error',
-      'data: {"a":1}\n\ndata: {"error":{"code":429}}\n\n',
-      0,
-    ],
+    ['exits with 0 if there are several events', 'data: {"message":"a"}\n\ndata: {"message":"b"}\n\n', 0],
     [
       'exits with 0 if a session has an error',
       'data: {"type":"session.error","error":{"message":"a"}}\n\n',
