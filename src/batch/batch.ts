@@ -8,8 +8,8 @@ import { type ResolvedSettings, readSettings } from '../settings/resolve.ts'
 import type { WorkHooks } from '../work-tracker.ts'
 import type { BatchOptions } from './flags.ts'
 import {
+  type BatchInput,
   type BatchLineCall,
-  type BatchSource,
   BatchTally,
   openBatchSource,
   type PrepareBatchLine,
@@ -41,32 +41,30 @@ export async function runBatch(
   if (options.results === undefined && !context.flags.dryRun)
     requireOpenStdout(context.host.stdout, { consequence: 'nothing was sent: use --results FILE' })
   const source = await openBatchSource(context, options.batch ?? '')
-  const registry = new BatchLineRegistry()
-  const tally = new BatchTally()
-  const readLines = () =>
-    readBatchInput(source, { prepare: handlers.prepare, registry, tally, share: options.share })
+  const input: BatchInput = {
+    source,
+    prepare: handlers.prepare,
+    registry: new BatchLineRegistry(),
+    tally: new BatchTally(),
+    share: options.share,
+  }
   try {
-    if (context.flags.dryRun) for await (const { call } of await readLines()) await handlers.preview(call)
-    else await requestLines(context, { options, handlers, source, registry, tally, readLines })
+    if (context.flags.dryRun)
+      for await (const { call } of await readBatchInput(input)) await handlers.preview(call)
+    else await requestLines(context, options, handlers, input)
   } finally {
     source.close()
   }
-  requireLine(context, tally, source)
-}
-
-interface Batch {
-  options: BatchOptions
-  handlers: BatchLineHandlers
-  source: BatchSource
-  registry: BatchLineRegistry
-  tally: BatchTally
-  readLines(): ReturnType<typeof readBatchInput>
+  requireLine(context, input)
 }
 
 async function requestLines(
   context: BatchContext,
-  { options, handlers, source, registry, tally, readLines }: Batch,
+  options: BatchOptions,
+  handlers: BatchLineHandlers,
+  input: BatchInput,
 ): Promise<void> {
+  const { source, registry, tally } = input
   const { host, deadline, tracker } = context
   const { concurrency = defaultConcurrency, maxTotalTokens: maxTokens = Infinity, maxFailed } = options
   // The results file is opened before the input is read, because its results show which lines are finished.
@@ -83,7 +81,7 @@ async function requestLines(
         }).catch((error: unknown) => {
           throw toFileFailure(error, options.results ?? '').with({ consequence: 'nothing was sent' })
         })
-  const lines = await readLines()
+  const lines = await readBatchInput(input)
   const reporter = new BatchReporter(context, tally, results !== undefined)
   const noteRequestsNotInInput = () =>
     reporter.noteRequestsNotInInput(options.results ?? '', registry.countRequestsNotInInput())
@@ -140,13 +138,9 @@ function handleInterrupt({ host, messages, cleanups }: BatchContext, run: BatchR
   }
 }
 
-function requireLine(
-  { flags, messages }: BatchContext,
-  { hasLine }: BatchTally,
-  { name }: BatchSource,
-): void {
-  if (hasLine) return
-  const empty = `${name}: it has no line with a request, so nothing was sent`
+function requireLine({ flags, messages }: BatchContext, { source, tally }: BatchInput): void {
+  if (tally.hasLine) return
+  const empty = `${source.name}: it has no line with a request, so nothing was sent`
   if (flags.failOnEmpty) throw usageError(empty)
   messages.note(empty)
 }

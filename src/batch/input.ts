@@ -151,7 +151,8 @@ export function decodeBatchLine({ bytes }: RawLine): { text: string } | { proble
   return { text: Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString().trim() }
 }
 
-interface BatchReading {
+export interface BatchInput {
+  source: BatchSource
   prepare: PrepareBatchLine
   registry: BatchLineRegistry
   tally: BatchTally
@@ -163,17 +164,15 @@ interface BatchReading {
  * line. Also checks the lines of other shares: an invalid line stops every share, and a duplicate gets the
  * same `#` number in each share.
  */
-export async function readBatchInput(
-  source: BatchSource,
-  { prepare, registry, tally, share: { start, of } = { start: 1, of: 1 } }: BatchReading,
-): Promise<AsyncIterable<BatchLine>> {
+export async function readBatchInput(input: BatchInput): Promise<AsyncIterable<BatchLine>> {
+  const { source, registry, tally, share: { start, of } = { start: 1, of: 1 } } = input
   const bad: BadLine[] = []
   const refuse = () => invalidLinesError(bad, source.name)
   async function* read(): AsyncGenerator<BatchLine, void, undefined> {
     let total = 0
     for await (const lines of splitLines(source.read(), maxLineBytes)) {
       for (const raw of lines) {
-        const created = await createLine(raw, prepare, tally, registry)
+        const created = await createLine(raw, input, registry)
         if (!created) continue
         if ('problem' in created) {
           bad.push(created)
@@ -198,7 +197,7 @@ export async function readBatchInput(
     if (hash.includes('#')) checked.duplicates.set(index, hash)
   }
   if (bad.length > 0) throw refuse()
-  return rereadLines(source, prepare, tally, checked)
+  return rereadLines(input, checked)
 }
 
 /** Fingerprints take a fraction of the memory of hashes. */
@@ -213,19 +212,18 @@ const getShortFingerprint = (hash: string) => Number.parseInt(hash.slice(0, 7), 
 
 /** Throws a `CliError` if the file has changed since the check. */
 async function* rereadLines(
-  source: BatchSource,
-  prepare: PrepareBatchLine,
-  tally: BatchTally,
+  input: BatchInput,
   { numbers, fingerprints, duplicates }: CheckedLines,
 ): AsyncGenerator<BatchLine, void, undefined> {
   if (numbers.length === 0) return
+  const { source } = input
   const changed = (what: string) =>
     new CliError('file', `${source.name}: ${what} while the batch ran, so no later line was requested`)
   let next = 0
   for await (const lines of splitLines(source.read(), maxLineBytes)) {
     for (const raw of lines) {
       if (raw.lineNumber !== numbers[next]) continue
-      const created = await createLine(raw, prepare, tally)
+      const created = await createLine(raw, input)
       if (!created || 'problem' in created || getShortFingerprint(created.line.hash) !== fingerprints[next])
         throw changed(`line ${raw.lineNumber} was changed`)
       yield { ...created.line, hash: duplicates.get(raw.lineNumber) ?? created.line.hash }
@@ -246,8 +244,7 @@ const notJsonHint = 'jq -R . converts each line of plain text to JSON'
 
 async function createLine(
   raw: RawLine,
-  prepare: PrepareBatchLine,
-  tally: BatchTally,
+  { prepare, tally }: BatchInput,
   registry?: BatchLineRegistry,
 ): Promise<{ line: BatchLine; isDone: boolean } | BadLine | undefined> {
   const { lineNumber: index } = raw

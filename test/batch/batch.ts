@@ -79,7 +79,7 @@ export async function play(
     registry,
     tally,
   })
-  const lines = await readBatchInput(sourceOf(input), { prepare: preparing(ask), registry, tally })
+  const lines = await readBatchInput({ source: sourceOf(input), prepare: preparing(ask), registry, tally })
   let out = ''
   // Removes an incomplete result at the end, as `openResultsFile` does.
   if (file) file.text = Buffer.from(file.text).subarray(0, tornAt).toString()

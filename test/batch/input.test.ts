@@ -5,14 +5,14 @@ import { type CliError, createUsageErrorFromProblems } from '../../src/errors.ts
 import { collect, prepare, sourceOf } from './pieces.ts'
 
 const read = (source: BatchSource, make = prepare, registry = new BatchLineRegistry()) =>
-  readBatchInput(source, { prepare: make, registry, tally: new BatchTally() })
+  readBatchInput({ source, prepare: make, registry, tally: new BatchTally() })
 
 const linesOf = async (text: string) => collect(await read(sourceOf(text)))
 
 const check = async (text: string, make: PrepareBatchLine = prepare, registry = new BatchLineRegistry()) => {
   const tally = new BatchTally()
   const source = sourceOf(text, { isRepeatable: true })
-  return { tally, lines: await readBatchInput(source, { prepare: make, registry, tally }) }
+  return { tally, lines: await readBatchInput({ source, prepare: make, registry, tally }) }
 }
 
 const refusal = (text: string, make?: PrepareBatchLine): Promise<CliError> =>
