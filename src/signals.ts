@@ -28,7 +28,7 @@ export function endProcessOnSignal(clean: (exit: number) => string, stderr: StdS
 }
 
 /** Returns the exit status that a shell reports. Loads `node:os` only now, because every start would load it. */
-const getSignalStatus = (signal: (typeof signals)[number]): number =>
+const getSignalStatus = (signal: NodeJS.Signals) =>
   128 + process.getBuiltinModule('node:os').constants.signals[signal]
 
 export function removeSignalHandlers(): void {

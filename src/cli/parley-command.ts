@@ -75,8 +75,7 @@ export class ParleyCommand extends Command {
     for (const each of this.module?.parameters?.() ?? [])
       if (each instanceof Argument) this.addArgument(each)
       else this.addOption(each)
-    if (hasFlags && requests) declareRequestFlags(this)
-    else if (hasFlags) declareGeneralFlags(this)
+    if (hasFlags) (requests ? declareRequestFlags : declareGeneralFlags)(this)
     this.usage(this.usage().replace('[options]', '[flags]'))
   }
 
