@@ -319,8 +319,8 @@ export class SessionState extends OrderedState {
 
   get answerable(): string[] {
     const { isIdle, endStatus, idle } = this
-    if (!isIdle) return this.pendingInThreads
-    return endStatus !== undefined || isStuck(idle?.type) ? [] : this.pending
+    if (endStatus !== undefined || (isIdle && isStuck(idle?.type))) return []
+    return isIdle ? this.pending : this.pendingInThreads
   }
 
   findClosedReason(id: string): string | undefined {

@@ -43,6 +43,11 @@ function toEvent(word: string): SessionEvent {
     clientResult: { type: 'user.tool_result', tool_use_id: ids?.[0] },
     childUse: { ...use, session_thread_id: 'th1' },
     childInterrupt: { type: 'user.interrupt', session_thread_id: 'th1' },
+    childWait: {
+      type: 'session.thread_status_idle',
+      session_thread_id: 'th1',
+      stop_reason: { type: 'requires_action', event_ids: ids },
+    },
     childEnd: { type: 'session.thread_status_terminated', session_thread_id: 'th1' },
     outcome: { type: 'user.define_outcome' },
     reached: evaluated('satisfied'),
@@ -342,6 +347,12 @@ test('an allowed tool use waits for a result if a later idle event lists the too
   expect(state.getToolUse('use1')).toMatchObject({ text: 'text', permission: 'allow', wantsResult: true })
   for (const word of ['clientResult1:use1', 'wait3:use1']) state.add(toEvent(word))
   expect(state.answerable).toEqual([])
+})
+
+test('no tool use of an ended session is answerable, even if the session works again', () => {
+  const words = 'run1 childUse1 childWait1:childUse1'
+  expect(after(words).answerable).toEqual(['childUse1'])
+  expect(after(`terminated1 ${words}`).answerable).toEqual([])
 })
 
 test('a session does not count as stopped at an idle event while parley replies to its tool uses', () => {
