@@ -7,6 +7,7 @@ import {
   type AgentScript,
   always,
   bash,
+  createSignalOptions,
   type Event,
   endTurn,
   interrupt,
@@ -315,15 +316,13 @@ describe('events run --schema prints JSON that matches the schema', () => {
     const text = JSON.stringify(`${'a'.repeat(40)}!`)
     const agent = openAgent({ rounds: [[says(text)]] })
     agent.write('slow.json', { pattern: '^(a+)+$' })
-    let clean: (exit: number) => string = () => ''
+    const { options, sendSignal } = createSignalOptions(() => {})
     let printed = ''
     let checks = 0
     let skipped = 0
     const { code } = await agent.runTask(['do it', '--schema', 'slow.json'], {
+      ...options,
       env: { TMPDIR },
-      onSignal(act) {
-        clean = act
-      },
       timers: {
         ...realTimers,
         now: () => realTimers.now() + skipped,
@@ -331,7 +330,7 @@ describe('events run --schema prints JSON that matches the schema', () => {
         wait(milliseconds, signal) {
           const isLimit = milliseconds > 9_000 && milliseconds <= 10_000
           if (!isLimit || ++checks === 1) return realTimers.wait(milliseconds, signal)
-          if (checks === 2) printed = clean(130)
+          if (checks === 2) printed = sendSignal()
           skipped += milliseconds
           return realTimers.wait(1, signal)
         },
