@@ -5,7 +5,7 @@ import { readTokenUsage } from '../content/tokens.ts'
 import { type CliError, toFailure } from '../errors.ts'
 import type { ReadableResponse } from '../http/call.ts'
 import type { Timers } from '../timers.ts'
-import { type BodyCollector, createBodyCollector, type HttpResponse } from '../wire/exchange.ts'
+import type { HttpResponse } from '../wire/exchange.ts'
 import { type AnswerDecoder, createAnswerDecoder } from '../wire/gateway/answer-decoder.ts'
 import type { AnswerSummary } from '../wire/gateway/answer-forms.ts'
 import { createResponseError } from '../wire/problem/problem.ts'
@@ -28,8 +28,8 @@ export class TextLineReader implements LineReader {
   readonly #rules: TextLineRules
   /** Texts of the complete parts, or their responses. */
   readonly #parts: string[] = []
+  /** The received part of an incomplete part. */
   #pieces: string[] = []
-  #body: BodyCollector | undefined
   /**
    * Decoder of the last received part of the answer. The field is the decoder itself, because a closure over
    * it would keep 7 KiB per line in V8's old generation.
@@ -44,12 +44,14 @@ export class TextLineReader implements LineReader {
   async read(response: HttpResponse): Promise<AnswerPart> {
     const { isRaw, timers, countAnswer } = this.#rules
     const contentType = response.headers['content-type'] ?? ''
-    this.#pieces = []
-    const body = isRaw ? createBodyCollector() : undefined
-    this.#body = body
+    const pieces: string[] = []
+    this.#pieces = pieces
+    const utf8 = new TextDecoder()
+    const addRaw = (data: Uint8Array | string) =>
+      void pieces.push(typeof data === 'string' ? data : utf8.decode(data, { stream: true }))
     const decoder = createAnswerDecoder(contentType, {
-      text: (text) => void this.#pieces.push(text),
-      raw: body && ((data) => void body.add(typeof data === 'string' ? Buffer.from(data) : data)),
+      text: (text) => void (isRaw || pieces.push(text)),
+      raw: isRaw ? addRaw : undefined,
     })
     this.#decoder = decoder
     const { summary, otherContent } = decoder
@@ -61,11 +63,10 @@ export class TextLineReader implements LineReader {
       })
       decoder.end()
       // A stream of several events cannot be a field of the result.
-      if (isRaw) parseReceivedBody(this.#partial, contentType)
+      if (isRaw) parseReceivedBody(pieces.join(''), contentType)
       countAnswer(this.#line, summary)
-      this.#parts.push(this.#partial)
+      this.#parts.push(pieces.join(''))
       this.#pieces = []
-      this.#body = undefined
       const hasContent = decoder.hasContent()
       return { summary, hasContent, otherContent, isEndAssumed, isDamaged: decoder.isDamaged() }
     } catch (error) {
@@ -99,12 +100,9 @@ export class TextLineReader implements LineReader {
     return new TextDecoder().decode(this.#decoder?.unread().subarray(0, maxSavedBytes))
   }
 
-  get #partial(): string {
-    return this.#body ? new TextDecoder().decode(this.#body.bytes()) : this.#pieces.join('')
-  }
-
   get #received(): string {
-    return [...this.#parts, this.#partial].filter((part) => part !== '').join(this.#rules.isRaw ? '\n' : '')
+    const all = [...this.#parts, this.#pieces.join('')]
+    return all.filter((part) => part !== '').join(this.#rules.isRaw ? '\n' : '')
   }
 }
 
