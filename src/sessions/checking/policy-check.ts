@@ -88,21 +88,22 @@ async function addSessionEvents(
 
 /** Collects the tool uses of a session from its events. To save memory, stores only the source texts. */
 class RecordedToolUses {
-  readonly #uses = new Map<string, { text: string; isContradicted: boolean }>()
+  readonly #texts = new Map<string, string>()
+  readonly #contradicted = new Set<string>()
   isEmpty = true
 
   add(item: EventItem): void {
     this.isEmpty = false
     if (!isToolUse(item.event)) return
-    const id = item.event.id ?? `#${this.#uses.size}`
-    const earlier = this.#uses.get(id)
-    const isContradicted =
-      earlier !== undefined && (earlier.isContradicted || !hasSameToolUse(earlier.text, item))
-    this.#uses.set(id, { text: item.text, isContradicted })
+    const id = item.event.id ?? `#${this.#texts.size}`
+    const earlier = this.#texts.get(id)
+    if (earlier !== undefined && !hasSameToolUse(earlier, item)) this.#contradicted.add(id)
+    this.#texts.set(id, item.text)
   }
 
   *[Symbol.iterator](): Generator<ParsedToolUse> {
-    for (const each of this.#uses.values()) yield parseToolUse(each.text, each)
+    for (const [id, text] of this.#texts)
+      yield parseToolUse(text, { isContradicted: this.#contradicted.has(id) })
   }
 }
 
