@@ -68,14 +68,14 @@ export class ParleyCommand extends Command {
     }
   }
 
-  /** Declares the shared flags only if any flag is given, because declaring them takes time. */
-  async load(hasFlags = true): Promise<void> {
+  async load(): Promise<void> {
     const { load, requests } = this.entry
     this.module = (await load?.())?.default
     for (const each of this.module?.parameters?.() ?? [])
       if (each instanceof Argument) this.addArgument(each)
       else this.addOption(each)
-    if (hasFlags) (requests ? declareRequestFlags : declareGeneralFlags)(this)
+    if (requests) declareRequestFlags(this)
+    else declareGeneralFlags(this)
     this.usage(this.usage().replace('[options]', '[flags]'))
   }
 

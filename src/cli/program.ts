@@ -147,7 +147,7 @@ class Program implements HelpSource {
     if (command.entry.group) return this.#openGroup(command)
     if (this.#isHelpCommand) command.addHelpText('before', () => refuseWord(command))
     else this.#options.run.reportData.command = command.commandNames.join(' ')
-    await command.load(this.#argv.some(isFlagExceptHelp))
+    await command.load()
     command.action(() => this.#runCommand(command))
   }
 
