@@ -32,7 +32,7 @@ export const createRequestFlags = () => [
   new Option('--curl', 'send nothing; print the request as a curl command'),
   new HeaderFlag(
     '-H, --header <line>',
-    "extra header 'NAME: VALUE', 'NAME: @FILE' or @FILE, repeatable",
+    "set a header: 'NAME: VALUE', 'NAME: @FILE' or @FILE; 'NAME:' removes it; repeatable",
   ).argParser(appendFlagValue),
   new Option('--retry-unknown', 'chat, image, api: also retry a request that was sent but not answered'),
   new Option('--no-stdin', 'never read stdin'),
