@@ -138,7 +138,7 @@ async function promptForSetting(
   const shown = () => (offered === undefined ? '' : ` [${maskSettingValue(name, offered)}]`)
   // If the profile has no secret, the next question asks for a command that prints the secret.
   const enter =
-    current === undefined ? 'To name a command that prints it each time, press Enter.' : 'Enter keeps it.'
+    current === undefined ? 'To name a command that prints it instead, press Enter.' : 'Enter keeps it.'
   print(`${explanations[name]}${isHidden ? ` ${enter}` : ''}`)
   for (;;) {
     const typed = await prompter.prompt(

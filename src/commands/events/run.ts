@@ -19,7 +19,7 @@ export default {
     new FileFlag('-i, --input <file>', 'events as JSON from a file, or - for stdin'),
     new Option(
       '--after <id>',
-      'continue after this event, and print the events after it; the printed resume command has it',
+      'continue after this event, and print later events; the printed resume command contains this flag',
     ),
     new FileFlag('--policy <file>', "rules for tool uses; see 'parley help policy'"),
     new FileFlag(
@@ -38,7 +38,7 @@ export default {
     ),
     new Option(
       '--max-cost <amount>',
-      "interrupt the session once the run costs this much, such as 2.50 (list prices, the service's currency)",
+      "interrupt the session once the run costs this much at list prices, such as 2.50 (service's currency)",
     ).argParser(parseAmount),
     ...createEventFlags({ isInHelp: false }),
     createFailOnEmptyFlag(),

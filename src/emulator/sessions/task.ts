@@ -33,7 +33,7 @@ export const taskStepHelp = [
   '  use custom deploy {"env":"test"}            a custom tool, run by the client',
   '  say {"text":"{\\"verdict\\":\\"ok\\"}"}           no tool, only this answer',
   '  thread use bash {}                          in a child thread',
-  '  refuse bash {}                              the service refuses it',
+  '  refuse bash {}                              the service refuses the tool use',
   '  fail github {}                              an MCP server fails permanently',
   '  start ci {"phases":["a"],"result":"error"}  starts a workflow run named "ci"',
   'With "run" instead of "use", a tool needs no approval. With "then" before "use", a line starts only after you have answered the earlier tool uses.',
