@@ -149,7 +149,7 @@ testFaultsOnce('F: parley loses no turn of a conversation', [
     script: echo(),
     code: 0,
     out: '1 user: hi\n',
-    err: ['another parley locked t.json; waiting until it ends (if it was killed, for a few seconds)'],
+    err: ['another parley locked t.json; waiting until it ends, or a few seconds if it was killed'],
     files: ['cwd/t.json'],
     minSeconds: 4,
   },
