@@ -441,7 +441,7 @@ describe('the end of a batch', () => {
     expect([again.code, again.requests.length]).toEqual([0, 3 - saved.length])
   })
 
-  test('a batch saves the results that stdout does not accept before the deadline', async () => {
+  test('a batch saves its results if stdout accepts none before the deadline', async () => {
     const cwd = batchFolder(2)
     const { code, err } = await run([...batch, '--deadline', '5'], {
       cwd,

@@ -165,7 +165,7 @@ describe('B13: outage during a batch', () => {
     expect(tally.ok + tally.failed).toBe(1250)
   })
 
-  test('B13: an outage with resets fails no line with --retry-unknown', async () => {
+  test('B13: with --retry-unknown, all lines succeed after an outage with resets', async () => {
     const { tally, stop } = await runThroughOutage(reset, { retryUnknown: true })
     expect({ ...tally, stop }).toMatchObject({ ok: 1250, failed: 0, stop: undefined })
   })

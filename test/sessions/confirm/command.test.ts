@@ -56,7 +56,7 @@ describe('events confirm with ids or with events', () => {
     },
   )
 
-  test('Q01, Y80: events confirm replies only to the listed tool uses on stdin if the stop reason has no type', async () => {
+  test('Q01, Y80: events confirm replies only to tool uses that the stop reason lists, even if it has no type', async () => {
     const { pipe, posts } = open()
     expect((await pipe([bash('t1'), bash('t2'), waitsWith({ event_ids: ['t1'] })], '--allow')).code).toBe(0)
     expect(posts).toEqual([[confirms('t1')]])

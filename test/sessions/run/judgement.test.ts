@@ -99,12 +99,12 @@ test('a tool use that the default allows has no reason why an allow rule does no
 })
 
 test.each([
-  [builtIn, 'without a command', 'allow', 'other-client'],
-  [builtIn, 'with a command', 'deny', 'tool-command'],
-  [builtIn, 'with a command', 'ask', 'service'],
-  [mcp, 'with a command', 'allow', 'service'],
-])('an %s %s (--tool) and with permission %s has the executor %j', (type, command, permission, executor) => {
-  const name = command === 'with a command' ? 'x' : 'y'
+  [builtIn, 'without a --tool command', 'allow', 'other-client'],
+  [builtIn, 'with a --tool command', 'deny', 'tool-command'],
+  [builtIn, 'with a --tool command', 'ask', 'service'],
+  [mcp, 'with a --tool command', 'allow', 'service'],
+])('the executor of %s %s and with permission %s is %j', (type, command, permission, executor) => {
+  const name = command === 'with a --tool command' ? 'x' : 'y'
   const use = read(`"name":"${name}","evaluated_permission":${JSON.stringify(permission)}`, type)
   expect(getToolUseExecutor(use, createPolicy([]))).toBe(executor)
 })
