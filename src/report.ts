@@ -26,7 +26,7 @@ export class RunReport {
     this.#name = undefined
   }
 
-  /** Also opens the report if the run failed before `open`. Throws a `CliError`. */
+  /** Writes the report, and opens it first if the run failed before `open`. Throws a `CliError`. */
   async write(end: RunOutcome): Promise<void> {
     await this.open()
     this.writeSync(end)

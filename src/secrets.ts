@@ -28,7 +28,7 @@ export class Secrets {
     return shown.length > maxLength ? `${shown.slice(0, maxLength)}…` : shown
   }
 
-  /** Also redacts the rest of a secret that begins in the block and ends after the block. */
+  /** Redacts a block, and the rest of a secret that begins in the block and ends after it. */
   #redactBlock(text: string, at: number): { shown: string; end: number } {
     const readAhead = maxAddressPartLength + this.#maxSecretLength * maxEscapeLength
     const part = text.slice(at, at + blockLength + readAhead)

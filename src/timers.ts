@@ -6,7 +6,7 @@ export interface Timers {
    * and storage.
    */
   wallTime(): number
-  /** Also resolves when the signal is aborted. */
+  /** Resolves after the time, or when the signal is aborted. */
   wait(milliseconds: number, signal?: AbortSignal): Promise<void>
   /** Returns a number from 0 to 1, which varies the delays between retries. */
   random(): number

@@ -16,7 +16,7 @@ export interface ArgumentInputs {
   schema?: SchemaSource | undefined
   system?: string | undefined
   given?: UserRequestBody | undefined
-  /** The words, joined. The text of stdin replaces the word `-`. */
+  /** Positional arguments, joined. The text of stdin replaces the argument `-`. */
   prompt?: string | undefined
   files: MessagePart[]
 }
@@ -47,9 +47,9 @@ export async function readArgumentInputs(
 }
 
 /**
- * Reads flags, words and piped text. `turn` is the message of the user. If a body is given, `turn` has only
- * the files. `text` is the prompt without the files, from which `image` derives file names. Throws a usage
- * error if there is no prompt.
+ * Reads flags, positional arguments and piped text. `turn` is the message of the user. If a body is given,
+ * `turn` has only the files. `text` is the prompt without the files, from which `image` derives file names.
+ * Throws a usage error if there is no prompt.
  */
 export async function readPromptInputs(
   { input }: Pick<Context, 'input'>,

@@ -86,7 +86,7 @@ function withOneLength(head: string): string {
   return `${head.replace(pattern, '')}\r\ncontent-length: ${length}`
 }
 
-/** Also detects a reset that arrives with the last bytes, because Node reports such a reset as a normal end. */
+/** Returns the error of a socket, also for a reset with the last bytes, which Node reports as a normal end. */
 export function findSocketError(socket: Socket): Error | null {
   // A reset socket has no remote address, but a socket that ended normally has one.
   const isPlain = socket.destroyed || !socket.readableEnded || socket.remoteAddress !== undefined

@@ -20,7 +20,7 @@ const toSeconds = (text: string) => {
 const yes: unknown[] = ['true', 'yes', 'on', '1', 1]
 const no: unknown[] = ['false', 'no', 'off', '0', 0]
 
-/** Also accepts the numbers 1 and 0, which a profile file may have. */
+/** Converts words such as `on` and the numbers 1 and 0, which a profile file may have. */
 function toBoolean(value: unknown) {
   const word = typeof value === 'string' ? value.trim().toLowerCase() : value
   return yes.includes(word) || (no.includes(word) ? false : value)

@@ -12,7 +12,7 @@ interface Range {
   to: number
 }
 
-/** Returns the largest offset at which a star can end if it begins at `offset`. */
+/** Returns the largest offset at which a star's match can end if the match begins at `offset`. */
 type StarEndFinder = (offset: number) => number
 
 /**
@@ -41,8 +41,8 @@ export function createPatternMatcher(pattern: string, reach: StarReach): (text: 
 }
 
 /**
- * Finds a literal at the offsets in `starts`. Returns the ranges of offsets at which the star after the
- * literal can end, in order.
+ * Finds a literal at the offsets in `starts`. Returns, in order, the ranges of offsets at which the match of
+ * the star after the literal can end.
  */
 function findEnds(
   text: string,

@@ -19,8 +19,8 @@ export interface EventInputOptions {
 
 /**
  * Builds the request's body from the source texts of the events. The events of `-i` or stdin come before the
- * events of flags and words. Returns `undefined` if there is no event. Throws a usage error that lists every
- * problem.
+ * events of flags and positional arguments. Returns `undefined` if there is no event. Throws a usage error
+ * that lists every problem.
  */
 export async function createEventsBody(
   context: Context,

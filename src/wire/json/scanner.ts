@@ -129,7 +129,7 @@ export interface JsonField {
   json: string
 }
 
-/** Also lists fields whose key occurs twice. The elements of a list are fields without a name. */
+/** Lists the fields of an object, including duplicate keys, or the elements of a list as unnamed fields. */
 export const listJsonFields = (validJson: string): JsonField[] =>
   Array.from(listJsonChildren(validJson, skipBlanks(validJson, 0)), ({ name, start, end }) => ({
     name,
