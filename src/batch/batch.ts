@@ -96,7 +96,7 @@ async function requestLines(
   const run = new BatchRun({ lines, tally, limits, timers: host.timers, reporter, results })
   const hooks: WorkHooks = {
     save() {
-      run.saveReceived()
+      run.saveReceivedAnswers()
       return [reporter.savedPart]
     },
     onInterrupt: () => reporter.describeSummary(),

@@ -48,7 +48,7 @@ export interface BatchLineCall {
    * Returns the failure with the received part of the answer, or `undefined` if nothing was received.
    * Synchronous, because signal handlers call it.
    */
-  addReceived?(failure: CliError): CliError | undefined
+  addReceivedPart?(failure: CliError): CliError | undefined
 }
 
 /** Throws a usage error for an invalid line. */
@@ -110,7 +110,7 @@ export class BatchTally {
  * Counts an answer of a line. Call this as soon as the usage is known, because the answer was paid for even
  * if a later step fails.
  */
-export function countAnswer(
+export function recordAnswerUsage(
   line: Pick<BatchLine, 'answers' | 'usage' | 'tally'>,
   usage: AnswerTokenCounts | undefined,
 ): void {
@@ -200,7 +200,7 @@ export async function readBatchInput(input: BatchInput): Promise<AsyncIterable<B
   return rereadLines(input, checked)
 }
 
-/** Fingerprints take a fraction of the memory of hashes. */
+/** Has 28 bits of each line's hash, because whole hashes would take several times the memory. */
 interface CheckedLines {
   numbers: number[]
   fingerprints: number[]

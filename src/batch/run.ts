@@ -111,7 +111,7 @@ export class BatchRun implements BatchState {
    * Saves unprinted results and the received parts of unfinished answers. Synchronous, because signal
    * handlers call it.
    */
-  saveReceived(): void {
+  saveReceivedAnswers(): void {
     const { results, reporter } = this.#options
     for (const text of this.#unprintedResults) {
       this.#unprintedResults.delete(text)
@@ -119,7 +119,7 @@ export class BatchRun implements BatchState {
     }
     for (const line of [...this.#activeLines, ...this.waitingForRetry]) {
       const isPaid = line.failure === undefined || line.answers > 0
-      const failure = line.failure ?? line.call.addReceived?.(interrupted)
+      const failure = line.failure ?? line.call.addReceivedPart?.(interrupted)
       if (!failure || !isPaid) continue
       this.mayDuplicate = true
       const text = formatFailedResult(line, reporter.describe(withLineDetails(failure, line)))
@@ -175,7 +175,7 @@ export class BatchRun implements BatchState {
     })
     for (const line of this.#activeLines) {
       this.#activeLines.delete(line)
-      this.#start(this.#finishLine(line, line.failure ?? line.call.addReceived?.(error) ?? error))
+      this.#start(this.#finishLine(line, line.failure ?? line.call.addReceivedPart?.(error) ?? error))
     }
   }
 

@@ -7,8 +7,8 @@ import { type FileOutput, writeFileAtomically } from '../io/file-output.ts'
 import { addSavedPartToFailure, type SavedPart } from '../io/saved-part.ts'
 
 /**
- * Adds the name of the file in which `saveReceived` saved a paid answer. If the answer cannot be saved, the
- * returned failure contains the answer itself (an image in base64).
+ * Adds the name of the file in which `saveReceivedAnswer` saved a paid answer. If the answer cannot be saved,
+ * the returned failure contains the answer itself (an image in base64).
  */
 export const saveAnswerAfterFailure = (
   context: Pick<Context, 'host'>,
@@ -16,14 +16,14 @@ export const saveAnswerAfterFailure = (
   bytes: Uint8Array,
   extension = 'bin',
   file?: FileOutput,
-): CliError => addSavedPartToFailure(failure, saveReceived(context, bytes, extension, file))
+): CliError => addSavedPartToFailure(failure, saveReceivedAnswer(context, bytes, extension, file))
 
 /**
  * Saves a received answer next to its output file `file`. Without a file, or if saving there fails, saves it
  * in the temporary folder. Returns `undefined` for an empty answer. Does not throw. Synchronous, because
  * signal handlers call it.
  */
-export function saveReceived(
+export function saveReceivedAnswer(
   { host }: Pick<Context, 'host'>,
   content: Uint8Array | string,
   extension: string,

@@ -1,4 +1,9 @@
-import { type BatchLine, type BatchLineAnswer, type BatchLineCall, countAnswer } from '../batch/input.ts'
+import {
+  type BatchLine,
+  type BatchLineAnswer,
+  type BatchLineCall,
+  recordAnswerUsage,
+} from '../batch/input.ts'
 import type { ParsedBatchLine } from '../batch/line-form.ts'
 import { listAnswerWarnings } from '../content/answer-checks.ts'
 import { buildRequestBody, type MessagePart } from '../content/body.ts'
@@ -19,8 +24,8 @@ import { type AnswerPartReader, ContinuedAnswer, type RequestAnswerPart } from '
 export interface LineReader extends AnswerPartReader<BatchLineAnswer['content']> {
   /** Warnings about the content. */
   readonly warnings?: readonly string[]
-  /** Like `addReceived` of a `BatchLineCall`, but for this answer only. */
-  addReceived(failure: CliError): CliError | undefined
+  /** Returns the failure with the received part of this answer, or `undefined` if nothing was received. */
+  addReceivedPart(failure: CliError): CliError | undefined
 }
 
 type OpenLineReader = (line: BatchLine) => LineReader | Promise<LineReader>
@@ -82,7 +87,7 @@ export async function createLineCaller(
         caller.call(endpoint, { ...createParts(model, part), onAttempt }, read)
       const content = await answer.receive(send, reader, { requireNext, isRepeated: true }).catch((error) => {
         if (error instanceof CliError && error.details.isMismatch) current.mismatch = error
-        throw answer.isWhole ? error : (addReceived(toFailure(error)) ?? error)
+        throw answer.isWhole ? error : (addReceivedPart(toFailure(error)) ?? error)
       })
       const { summary, isEndAssumed } = answer.end
       const warnings = [...listAnswerWarnings(answer.end, isTextOnly), ...(reader.warnings ?? [])]
@@ -95,9 +100,9 @@ export async function createLineCaller(
     }
 
     /** If nothing of the last answer was received, returns the failure with the answer before it. */
-    function addReceived(failure: CliError): CliError | undefined {
+    function addReceivedPart(failure: CliError): CliError | undefined {
       for (const { reader } of received.toReversed()) {
-        const found = reader.addReceived(failure)
+        const found = reader.addReceivedPart(failure)
         if (found) return found
       }
       return undefined
@@ -106,7 +111,7 @@ export async function createLineCaller(
     return {
       model,
       body,
-      addReceived,
+      addReceivedPart,
       async send(line, requireNext) {
         let count = 0
         const queryNext = (body: Uint8Array) => query(count++, body, line, requireNext)
@@ -126,9 +131,9 @@ export async function createLineCaller(
       const body = 'prompt' in line ? insertPrompt(line.prompt) : await buildGiven(line.body)
       return createCall(line.model ?? model(), body, openReader)
     },
-    countAnswer(line: BatchLine, summary: AnswerSummary): void {
+    recordAnswerUsage(line: BatchLine, summary: AnswerSummary): void {
       addAnswerToReport(context.reportData, summary)
-      countAnswer(line, readTokenUsage(summary))
+      recordAnswerUsage(line, readTokenUsage(summary))
     },
   }
 }

@@ -19,7 +19,7 @@ interface TextLineRules {
   failOnCut?: boolean
   schema?: AnswerSchema | undefined
   isRaw: boolean
-  countAnswer(line: BatchLine, summary: AnswerSummary): void
+  recordAnswerUsage(line: BatchLine, summary: AnswerSummary): void
 }
 
 /** Reads the text of an answer, or with `--raw` its responses. */
@@ -42,7 +42,7 @@ export class TextLineReader implements LineReader {
   }
 
   async read(response: HttpResponse): Promise<AnswerPart> {
-    const { isRaw, timers, countAnswer } = this.#rules
+    const { isRaw, timers, recordAnswerUsage } = this.#rules
     const contentType = response.headers['content-type'] ?? ''
     const pieces: string[] = []
     this.#pieces = pieces
@@ -64,13 +64,13 @@ export class TextLineReader implements LineReader {
       decoder.end()
       // A stream of several events cannot be a field of the result.
       if (isRaw) parseReceivedBody(pieces.join(''), contentType)
-      countAnswer(this.#line, summary)
+      recordAnswerUsage(this.#line, summary)
       this.#parts.push(pieces.join(''))
       this.#pieces = []
       const hasContent = decoder.hasContent()
       return { summary, hasContent, otherContent, isEndAssumed, isDamaged: decoder.isDamaged() }
     } catch (error) {
-      if (readTokenUsage(summary)) countAnswer(this.#line, summary)
+      if (readTokenUsage(summary)) recordAnswerUsage(this.#line, summary)
       throw toFailure(error)
     }
   }
@@ -88,7 +88,7 @@ export class TextLineReader implements LineReader {
     return schema ? { json: await schema.check(text, describeCutAnswer(end)) } : { text }
   }
 
-  addReceived(failure: CliError): CliError | undefined {
+  addReceivedPart(failure: CliError): CliError | undefined {
     // The failure's details already contain the body of an error response, so the body is not added again.
     const isKnown = failure.details.body !== undefined && !this.#decoder?.hasContent()
     if (isKnown && this.#parts.length === 0) return undefined

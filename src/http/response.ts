@@ -5,7 +5,7 @@ import type { Endpoint } from '../wire/endpoints.ts'
 import { createBodyCollector, type HttpResponse } from '../wire/exchange.ts'
 import { tryParseJson } from '../wire/json/parse.ts'
 import { readErrorBody } from '../wire/problem/problem.ts'
-import { findKindOfStatus } from './retry.ts'
+import { findFailureKindOfStatus } from './retry.ts'
 
 export type RetryAndRequestId = ReturnType<typeof readRetryAndRequestId>
 
@@ -62,7 +62,7 @@ export async function readErrorResponse(
   const redirect = `redirect not followed${target ? `, to ${target}` : ''}:`
   const what = status < 400 ? redirect : `${serviceNames[service]} answered`
   const message = `${what} ${status}${statusText ? ` ${statusText}` : ''}`
-  return new CliError(findKindOfStatus(status, retryAfterSeconds !== undefined), message, {
+  return new CliError(findFailureKindOfStatus(status, retryAfterSeconds !== undefined), message, {
     response: { status, statusText, headers, bytes },
     body,
     retryAfterSeconds: problem.retryAfterSeconds,

@@ -79,7 +79,7 @@ function matches({ appliesTo }: StatusRow, { status = 0, isCutOff }: FailureDeta
 /** A 407 does not count, because it comes from a proxy, which does not check the secret of the service. */
 export const isRefusedSecretStatus = (status: number | undefined): boolean => status === 401 || status === 403
 
-export const findKindOfStatus = (status: number, hasRetryAfter: boolean): FailureKind =>
+export const findFailureKindOfStatus = (status: number, hasRetryAfter: boolean): FailureKind =>
   retryTable.find((row) => matches(row, { status }, hasRetryAfter))?.kind ?? 'response'
 
 function findTableRow({ kind, details }: CliError): StatusRow {
@@ -89,7 +89,7 @@ function findTableRow({ kind, details }: CliError): StatusRow {
   return ofKind.find((row) => matches(row, details)) ?? other
 }
 
-/** Also true after a 5xx that parley itself does not retry. */
+/** Returns whether a later run may succeed, for example after a 5xx that parley does not retry. */
 function maySucceedLater(failure: CliError): boolean {
   const { kind, requiredRule } = findTableRow(failure)
   return kind === 'service' || requiredRule !== undefined
@@ -128,7 +128,7 @@ export function getBatchConsequence(failure: CliError): 'continue' | 'wait' | 'e
 export interface RetryPolicy {
   repeat: RepeatRule
   retries: number
-  /** Also retries a request that was sent but not answered. */
+  /** True if a request that was sent but not answered is retried. */
   retryUnknown: boolean
 }
 

@@ -96,7 +96,7 @@ export function findOutputTarget(
       throw failure(`it is a folder: ${folderHint}`)
     const isDirect = (stat !== undefined && !stat.isFile()) || isDescriptorPath(path)
     if (isDirect && isRegular) throw failure('it is not a regular file')
-    const obstacle = isDirect ? undefined : findReplaceProblem(path, host.uid, replaces)
+    const obstacle = isDirect ? undefined : findReplacementProblem(path, host.uid, replaces)
     if (obstacle) throw failure(obstacle)
     const folder = dirname(path)
     if (!isDirect && !existsSync(folder)) throw failure(`no such folder: ${dirname(name)}/`)
@@ -113,8 +113,8 @@ export function findFileKindProblem(stat: Stats | undefined): string | undefined
   return stat.isDirectory() ? 'it is a folder' : 'it is not a regular file'
 }
 
-/** Throws the errors of the file system. */
-export function findReplaceProblem(
+/** Returns why parley cannot create or replace the file. Throws the errors of the file system. */
+export function findReplacementProblem(
   path: string,
   uid: number | undefined,
   replaces: boolean,

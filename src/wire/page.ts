@@ -6,7 +6,7 @@ import {
   createUnexpectedBodyFailure,
   isErrorEnvelope,
 } from './problem/problem.ts'
-import { parseReceived } from './received-json.ts'
+import { parseReceivedJson } from './received-json.ts'
 
 export interface PageCursor {
   name: 'page' | 'after_id'
@@ -25,7 +25,7 @@ export function readListPage(text: string, listName: string) {
   let texts: string[] = []
   // `parseJson` would scan the text once more to check the nesting. `listJsonElements` already checks the
   // nesting.
-  const page = parseReceived(text, listName, () => {
+  const page = parseReceivedJson(text, listName, () => {
     const value: unknown = JSON.parse(text)
     texts = listJsonElements(text, Array.isArray(value) ? undefined : 'data')
     return value

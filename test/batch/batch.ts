@@ -3,8 +3,8 @@ import {
   type BatchLine,
   type BatchLineAnswer,
   BatchTally,
-  countAnswer,
   readBatchInput,
+  recordAnswerUsage,
 } from '../../src/batch/input.ts'
 import { BatchLineRegistry } from '../../src/batch/line-registry.ts'
 import { type ResultsFile, readEarlierResults } from '../../src/batch/results-file.ts'
@@ -48,7 +48,7 @@ interface Played extends BatchOutcome {
 
 export function answerOf(line: BatchLine, totalTokens?: number): BatchLineAnswer {
   line.attempts++
-  countAnswer(line, { totalTokens })
+  recordAnswerUsage(line, { totalTokens })
   return { content: { text: `answer to ${Buffer.from(line.call.body).toString()}` } }
 }
 

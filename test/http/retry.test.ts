@@ -10,7 +10,7 @@ import {
   canRetry,
   computeBackoffMs,
   decideRetry,
-  findKindOfStatus,
+  findFailureKindOfStatus,
   getBatchConsequence,
   getDeliveryState,
   getRetryAdvice,
@@ -51,7 +51,7 @@ describe('consequences of a status', () => {
   ])(
     'T10, T11, T12, T13: a failure with status %i has kind "%s" and delivery state "%s": parley retries %s, and a batch must %s',
     (status, kind, state, requests, others) => {
-      const error = new CliError(findKindOfStatus(status, false), 'x', { status })
+      const error = new CliError(findFailureKindOfStatus(status, false), 'x', { status })
       const triesAgain = ({ repeat }: DeliveryRules) =>
         decideRetry({ ...policy, repeat }, error, moment) !== error
       const all = triesAgain(event) ? 'any request' : triesAgain(chatRules) ? 'a chat' : 'no request'
@@ -83,7 +83,7 @@ describe('consequences of a status', () => {
   )
 
   test('T09: a 503 with Retry-After is a rate limit and is retried for any request, unlike a 500 or 599', () => {
-    expect([503, 500, 599, 404, 200].map((status) => findKindOfStatus(status, true))).toEqual([
+    expect([503, 500, 599, 404, 200].map((status) => findFailureKindOfStatus(status, true))).toEqual([
       'rate-limited',
       'service',
       'service',

@@ -7,7 +7,7 @@ import {
   isErrorEnvelope,
   readErrorBody,
 } from '../../src/wire/problem/problem.ts'
-import { parseReceived, parseReceivedBody, readErrorEvent } from '../../src/wire/received-json.ts'
+import { parseReceivedBody, parseReceivedJson, readErrorEvent } from '../../src/wire/received-json.ts'
 
 const x = (length: number) => 'x'.repeat(length)
 
@@ -343,7 +343,7 @@ test.each<[text: string, read: object]>([
   ],
   ['words <title>Sign in</title>', odd('the list is not JSON')],
 ])('the response body %j of a list is read as %j', (text, read) => {
-  expect(failureOf(() => parseReceived(text, 'the list'))).toEqual(read)
+  expect(failureOf(() => parseReceivedJson(text, 'the list'))).toEqual(read)
 })
 
 test('an SSE error event is read as JSON, or as plain text if its data is not JSON', () => {

@@ -1,5 +1,5 @@
 import { describeCutAnswer, describeUnusableAnswer } from '../../content/answer-checks.ts'
-import { AnswerWriter, saveReceived } from '../../content/saved-answer.ts'
+import { AnswerWriter, saveReceivedAnswer } from '../../content/saved-answer.ts'
 import type { AnswerSchema } from '../../content/schema/schema.ts'
 import { addAnswerToReport, readTokenUsage } from '../../content/tokens.ts'
 import { printUsageLine, printWarningsAndUsageLine } from '../../content/usage-line.ts'
@@ -189,7 +189,7 @@ export async function openAnswerOutput(context: Context, printing: AnswerPrintOp
     // A pipe or device, like stdout, has received the printed text.
     const isPrinted = !file || file.isDirect
     const content = isPrinted && !writer.failure && !schema ? unprinted.join('') : text.read()
-    return saveReceived(context, content, 'txt', file)
+    return saveReceivedAnswer(context, content, 'txt', file)
   }
 
   /**
@@ -202,7 +202,7 @@ export async function openAnswerOutput(context: Context, printing: AnswerPrintOp
     const bytes = received.unread()
     const start = Buffer.from(bytes.subarray(0, maxBlockLength)).toString().trimStart()
     if (start === '' || start[0] === '<') return undefined
-    return saveReceived(context, bytes, /^[[{]/.test(start) ? 'json' : 'txt', file)
+    return saveReceivedAnswer(context, bytes, /^[[{]/.test(start) ? 'json' : 'txt', file)
   }
 }
 

@@ -1,6 +1,6 @@
 import { buildRequestBody } from '../../content/body.ts'
 import { readPromptInputs } from '../../content/prompt.ts'
-import { saveReceived } from '../../content/saved-answer.ts'
+import { saveReceivedAnswer } from '../../content/saved-answer.ts'
 import type { Context } from '../../context.ts'
 import { CliError, usageError } from '../../errors.ts'
 import { createServiceCaller } from '../../http/call.ts'
@@ -96,7 +96,7 @@ export async function runChat(context: Context, options: ChatOptions, words: str
   const hooks: WorkHooks = {
     save: () => [
       ...(answerOutput?.save() ?? []),
-      mismatch && saveReceived(context, mismatch.details.answer ?? '', 'txt', file),
+      mismatch && saveReceivedAnswer(context, mismatch.details.answer ?? '', 'txt', file),
     ],
     onInterrupt: () => (isAnswered ? undefined : conversation?.unchangedNote),
     explain(failure) {

@@ -31,7 +31,7 @@ export async function prepareChatLines(
     failOnCut,
     schema,
     isRaw: raw,
-    countAnswer: caller.countAnswer,
+    recordAnswerUsage: caller.recordAnswerUsage,
   } as const
   const openReader = (line: BatchLine) => new TextLineReader(line, rules)
   return {

@@ -15,7 +15,7 @@ import type { AnswerPart } from '../continued-answer.ts'
 import { detectImageFormat } from './format.ts'
 
 interface ImageReaderOptions {
-  /** Called for a failed part only if its token counts are known. */
+  /** Called for each part of the answer. May be omitted for a failed part without token counts. */
   onSummary(summary: AnswerSummary): void
   /**
    * Saves the images of one part. `earlier` is the number of images before this part. Throws a `CliError`.
@@ -37,7 +37,7 @@ export function createImageReader(context: Context, reading: ImageReaderOptions)
   let last: ReadPart | undefined
   let saved = 0
 
-  async function saveFound(): Promise<void> {
+  async function saveFoundImages(): Promise<void> {
     const earlier = saved
     saved = findings.images.length
     if (saved > earlier) await reading.save(findings.images.slice(earlier), earlier)
@@ -70,7 +70,7 @@ export function createImageReader(context: Context, reading: ImageReaderOptions)
       if (failure) finder.finish()
       // `decodeBase64` overwrites the body, so the body is saved before the images.
       const reported = failure && !isErrorAnswer(failure) ? await withSavedBody(failure) : failure
-      await saveFound()
+      await saveFoundImages()
       if (reported) throw reported
       return part
     },
@@ -95,11 +95,11 @@ export function createImageReader(context: Context, reading: ImageReaderOptions)
       }
     },
 
-    saveFound,
+    saveFoundImages,
 
-    async saveRest(): Promise<void> {
+    async saveRemainingImages(): Promise<void> {
       finder.finish()
-      await saveFound()
+      await saveFoundImages()
     },
   }
 }

@@ -3,7 +3,7 @@ import { dirname, extname, join } from 'node:path'
 import type { Context } from '../../context.ts'
 import { CliError, convertFileErrors, hasErrorCode, usageError } from '../../errors.ts'
 import { type FileOutput, openFileOutput, TemporaryFile, writeFileAtomically } from '../../io/file-output.ts'
-import { endsInSeparator, findOutputTarget, findReplaceProblem, toAbsolutePath } from '../../io/paths.ts'
+import { endsInSeparator, findOutputTarget, findReplacementProblem, toAbsolutePath } from '../../io/paths.ts'
 import { quoteForShell } from '../../io/shell-quote.ts'
 import type { Timers } from '../../timers.ts'
 import { hasWrongImageExtension } from './format.ts'
@@ -103,7 +103,8 @@ function createNumberedFiles(
       const target = toAbsolutePath(host, name)
       const options = { replaces: replaces && number === 1, uid: host.uid }
       const create = async () =>
-        !findReplaceProblem(target, host.uid, options.replaces) && writeFileAtomically(target, bytes, options)
+        !findReplacementProblem(target, host.uid, options.replaces) &&
+        writeFileAtomically(target, bytes, options)
       if (await convertFileErrors(name, () => retryWhileOutOfDescriptors(host.timers, create))) return name
       if (isNamed && number === 1)
         throw new CliError('file', `${name}: it was created meanwhile, so parley does not overwrite it`)

@@ -96,7 +96,7 @@ export async function runImage(context: Context, flags: ImageOptions, words: str
     await answer.receive(send, { read, finish }, { requireNext: createDeadlineCheck(context) })
   } catch (error) {
     if (answer.isBegun && !answer.isWhole) {
-      await reading.saveRest()
+      await reading.saveRemainingImages()
       printTexts(context, texts)
     }
     throw error
@@ -130,7 +130,7 @@ const lostImages = { onInterrupt: () => 'the answer was received; images without
 
 async function saveAnswer(
   context: Context,
-  { findings: { images, links }, saveFound }: Pick<ImageReader, 'findings' | 'saveFound'>,
+  { findings: { images, links }, saveFoundImages }: Pick<ImageReader, 'findings' | 'saveFoundImages'>,
   output: string | undefined,
 ): Promise<void> {
   for (const uri of links)
@@ -146,7 +146,7 @@ async function saveAnswer(
       'txt',
     )
   }
-  await saveFound()
+  await saveFoundImages()
   // The images are saved before links are printed, because writing to stdout may fail.
   if (output !== '-') for (const uri of links) await printResultLine(context, uri)
   await context.output.flush()

@@ -30,8 +30,8 @@ export async function prepareImageLines(
   const model = () => chooseImageModel(options, settings)
   const common = { endpoint: endpoints.image, options, inputs, model }
   const caller = await createLineCaller(context, settings, common)
-  const { context: lineContext, countAnswer } = caller
-  const rawRules = { isRaw: true, timers: host.timers, countAnswer } as const
+  const { context: lineContext, recordAnswerUsage } = caller
+  const rawRules = { isRaw: true, timers: host.timers, recordAnswerUsage } as const
 
   async function openReader(input: ParsedBatchLine, line: BatchLine): Promise<LineReader> {
     if (flags.raw) return new TextLineReader(line, rawRules)
@@ -40,7 +40,7 @@ export async function prepareImageLines(
     const replaces = options.force ?? false
     // The destination is checked before the request, because an answer that cannot be saved would cost money.
     const destination = await openImageDestination(lineContext, { output: folder, fileStem, replaces })
-    const onSummary = (summary: AnswerSummary) => countAnswer(line, summary)
+    const onSummary = (summary: AnswerSummary) => recordAnswerUsage(line, summary)
     return createImageLineReader(lineContext, destination, { onSummary, failOnCut })
   }
 
@@ -91,23 +91,23 @@ function createImageLineReader(
     keepsConnection: true,
   })
   const { links, texts } = reading.findings
-  const addSaved = (failure: CliError) => withSavedFiles(failure, [...files, ...links])
+  const addSavedFiles = (failure: CliError) => withSavedFiles(failure, [...files, ...links])
   return {
     warnings,
     read: reading.read,
-    addReceived(failure) {
+    addReceivedPart(failure) {
       const text = texts.join('\n')
       if (text === '' && files.length === 0 && links.length === 0) return undefined
       const { answer = text === '' ? undefined : text } = failure.details
-      return addSaved(answer === undefined ? failure : failure.with({ answer }))
+      return addSavedFiles(answer === undefined ? failure : failure.with({ answer }))
     },
     async finish(_, { end }) {
       const failure = await reading.finish()
-      await reading.saveFound().catch((error: unknown) => {
-        throw error instanceof CliError ? addSaved(error) : error
+      await reading.saveFoundImages().catch((error: unknown) => {
+        throw error instanceof CliError ? addSavedFiles(error) : error
       })
       const ended = failure ?? (failOnCut ? findCut(end, warnings) : undefined)
-      if (ended) throw addSaved(ended)
+      if (ended) throw addSavedFiles(ended)
       return {
         files,
         links: links.length > 0 ? links : undefined,

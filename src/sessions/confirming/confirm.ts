@@ -53,11 +53,11 @@ export async function confirmToolUses(
       if (allow || deny) throw usageError('the input already has the decisions: leave out --allow and --deny')
       return send(given.body)
     }
-    uses = await requireListed(access, given, selection)
+    uses = await requireListedToolUses(access, given, selection)
   }
   if (!allow && !deny) return askAndSend(access, uses, selection, send)
-  if (pending) uses = await requireListed(access, await readState(access), selection)
-  if (allow) refuseContradicted(uses)
+  if (pending) uses = await requireListedToolUses(access, await readState(access), selection)
+  if (allow) refuseContradictedToolUses(uses)
   const reason = message === undefined ? undefined : await context.input.readFlagValue(message, '--message')
   await send(toBody(uses.map(({ id }) => createConfirmationEvent(id, allow ? 'allow' : 'deny', reason))))
 }
@@ -123,8 +123,10 @@ async function askAndSend(
     throw usageError(`give --allow or --deny: ${describePromptObstacle(context, '-i FILE or --pending')}`)
   const prompted = await readState(access)
   const uses =
-    named.length > 0 ? requireNamed(access, prompted, named) : await requireListed(access, prompted, options)
-  refuseContradicted(uses)
+    named.length > 0
+      ? requireNamedToolUses(access, prompted, named)
+      : await requireListedToolUses(access, prompted, options)
+  refuseContradictedToolUses(uses)
   const prompt = new ConfirmationPrompt(context, parts.inspectCommand)
   const questions = uses.map(({ id, name = '', text = '{}' }) => ({ id, name, text }))
   const decisions = await prompt.ask(questions).finally(() => prompt.close())
@@ -174,7 +176,7 @@ async function readState(access: SessionClient): Promise<SessionState> {
  * Returns the waiting tool uses that the last idle events list. Throws a `CliError` if these events list no
  * waiting tool use, because the user must then name the tool uses.
  */
-async function requireListed(
+async function requireListedToolUses(
   access: SessionClient,
   state: SessionState,
   { allow, deny, pending: isOfService }: ConfirmOptions,
@@ -204,7 +206,7 @@ async function requireListed(
  * Returns the tool uses that the user named, with their content from the session. Throws a usage error that
  * lists each tool use about which parley cannot prompt, with the reason.
  */
-function requireNamed(
+function requireNamedToolUses(
   access: SessionClient,
   state: SessionState,
   named: readonly PendingToolUse[],
@@ -225,7 +227,7 @@ function requireNamed(
  * Throws a usage error for tool uses that the service sent with two inputs, because it is unknown with which
  * input an allowed tool would run.
  */
-function refuseContradicted(uses: readonly PendingToolUse[]): void {
+function refuseContradictedToolUses(uses: readonly PendingToolUse[]): void {
   const ids = uses.filter(({ isContradicted }) => isContradicted).map(({ id }) => id)
   if (ids.length > 0)
     throw usageError(

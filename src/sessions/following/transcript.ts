@@ -58,7 +58,7 @@ export async function followAndPrint(
       incidents.add(items)
       reportOpenWork(context, state, options, reported)
       await onBatch?.(items)
-      if (printsOnlyIds && options.followsForever) await printWaiting(context, state, printed)
+      if (printsOnlyIds && options.followsForever) await printWaitingIds(context, state, printed)
     }
     if (follower.isWorkPending)
       context.messages.warn(
@@ -75,7 +75,7 @@ export async function followAndPrint(
     }
     // `events run` checks the answer itself, so it reports a missing answer once.
     if (state.lacksIdleEvent && !onBatch) context.messages.warn(missingAnswerText)
-    if (printsOnlyIds) await printWaiting(context, state, printed)
+    if (printsOnlyIds) await printWaitingIds(context, state, printed)
     await printHeld()
     await context.output.flush()
   } catch (error) {
@@ -136,7 +136,11 @@ function describeSession(
   return `${idle}${hasStay ? '; --stay waits for more events' : ''}`
 }
 
-async function printWaiting(context: Context, { stop }: SessionState, printed: Set<string>): Promise<void> {
+async function printWaitingIds(
+  context: Context,
+  { stop }: SessionState,
+  printed: Set<string>,
+): Promise<void> {
   if (stop?.kind !== 'waiting') return
   const fresh = stop.ids.filter((id) => !printed.has(id)).map((id) => ({ id }))
   for (const { id } of fresh) printed.add(id)

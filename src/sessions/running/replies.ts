@@ -82,28 +82,32 @@ export async function filterWaiting<T extends { use: ParsedToolUse }>(
   items: readonly T[],
 ): Promise<T[]> {
   if (items.length > 0) await refresh(run)
-  return closeAnswered(run, items)
+  return closeObsoleteReplies(run, items)
 }
 
-export function closeAnswered<T extends { use: ParsedToolUse }>(run: SessionRun, items: readonly T[]): T[] {
+/** Closes the replies to tool uses for which the session no longer waits. Returns the other items. */
+export function closeObsoleteReplies<T extends { use: ParsedToolUse }>(
+  run: SessionRun,
+  items: readonly T[],
+): T[] {
   return items.filter(({ use }) => {
     const why = findClosedReason(run, use)
-    if (why !== undefined) closeUnsent(run, use, why)
+    if (why !== undefined) closeUnsentReply(run, use, why)
     return why === undefined
   })
 }
 
-export function closeRemaining(run: SessionRun): void {
+export function closeRemainingReplies(run: SessionRun): void {
   const { audit, context, parts } = run
   const decided = [...audit.judgements.values()].filter(({ use }) => canReply(run, use.id))
-  closeAnswered(run, decided)
+  closeObsoleteReplies(run, decided)
   for (const { use } of listUnconfirmed(run))
     context.messages.warn(
       `the answer to ${use.id} was sent, but it is not known whether it arrived: check with '${parts.inspectCommand}'`,
     )
 }
 
-function closeUnsent({ audit, context }: SessionRun, use: ParsedToolUse, reason: string): void {
+function closeUnsentReply({ audit, context }: SessionRun, use: ParsedToolUse, reason: string): void {
   const { messages } = context
   const { id } = use
   const hasRun = audit.getReply(id).is === 'has-result'
@@ -136,7 +140,7 @@ async function postTogether(run: SessionRun, replies: readonly Reply[]): Promise
   try {
     await retry(run.parts.deadline, new ReconnectPolicy(run), async () => {
       await run.follower.refresh()
-      open = closeAnswered(run, open)
+      open = closeObsoleteReplies(run, open)
       if (open.length > 0 && !run.isEnding) await postOnce(run, open)
     })
   } catch (error) {
@@ -173,7 +177,7 @@ async function filterWaitingAfterRefusal(run: SessionRun, replies: readonly Repl
   for (const wait of laggingListDelaysMs) {
     await run.parts.deadline.wait(wait)
     await refresh(run, true)
-    open = closeAnswered(run, replies)
+    open = closeObsoleteReplies(run, replies)
     if (open.length < replies.length || run.isEnding) break
   }
   return open
@@ -246,7 +250,8 @@ function updateUnconfirmed(
   if (answer) {
     const result = answer.decision
     const ours = audit.judgements.get(use.id)?.decision ?? (audit.denied.has(use.id) ? 'deny' : 'allow')
-    if (result !== undefined && result !== ours) closeUnsent(run, use, `it already has the answer ${result}`)
+    if (result !== undefined && result !== ours)
+      closeUnsentReply(run, use, `it already has the answer ${result}`)
     else audit.addReply(use, { event: 'accepted' })
     return
   }

@@ -14,8 +14,8 @@ import { createConfirmationEvent, createToolResultEvent, type ToolResult } from 
 import type { SessionClient } from '../session.ts'
 import { describeDecider, getToolUseExecutor, type Judgement, judgeToolUse } from './judgement.ts'
 import {
-  closeAnswered,
-  closeRemaining,
+  closeObsoleteReplies,
+  closeRemainingReplies,
   confirmArrival,
   filterWaiting,
   findNextStep,
@@ -67,7 +67,7 @@ export class ToolUseResponder {
    */
   update(): void {
     if (this.#failure) throw this.#failure.error
-    const open = closeAnswered(this.#run, this.#openQuestions)
+    const open = closeObsoleteReplies(this.#run, this.#openQuestions)
     for (const question of this.#openQuestions)
       if (!open.includes(question)) this.#prompt.withdraw(question.use.id)
     this.#openQuestions = open
@@ -98,7 +98,7 @@ export class ToolUseResponder {
       await this.#work
       this.update()
     } while (this.#work)
-    if (this.#run.hasStoppedFollowing) closeRemaining(this.#run)
+    if (this.#run.hasStoppedFollowing) closeRemainingReplies(this.#run)
   }
 
   close(): void {
@@ -211,7 +211,8 @@ export class ToolUseResponder {
     const staysOpen = this.#chooseReply(judgement) === undefined
     this.#run.audit.addDecision(judgement, staysOpen)
     this.#printDecision(judgement, staysOpen)
-    // A run reports waiting tool uses at its end. Other threads may delay the end, so a note is printed now.
+    // A run reports waiting tool uses at its end. Other threads of the session may delay the end, so a note is
+    // printed now.
     if (staysOpen && !this.#run.follower.state.isIdle)
       this.#run.context.messages.note(`${use.id} of a child thread stays open: no rule or --tool answers it`)
     const { policy } = this.#run.plan

@@ -1,4 +1,4 @@
-import { saveReceived } from '../../content/saved-answer.ts'
+import { saveReceivedAnswer } from '../../content/saved-answer.ts'
 import { type AnswerSchema, createAnswerSchema } from '../../content/schema/schema.ts'
 import type { Context } from '../../context.ts'
 import { type CliError, toFailure, usageError } from '../../errors.ts'
@@ -114,7 +114,7 @@ export function saveWantedAnswer(
 ): SavedPart | undefined {
   const isAnswer = schema || (isStdoutReserved && !task.isInterrupted && !task.otherTask)
   const isSaved = file || (isAnswer && state.stop?.kind === 'done')
-  return saveReceived(context, isSaved ? getText(task.answer) : '', 'txt', file)
+  return saveReceivedAnswer(context, isSaved ? getText(task.answer) : '', 'txt', file)
 }
 
 const getText = (answer: SessionEvent | undefined): string => (answer ? readEventText(answer) : '')

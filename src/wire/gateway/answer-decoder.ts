@@ -3,7 +3,7 @@ import { type BodyCollector, createBodyCollector } from '../exchange.ts'
 import { tryParseJson } from '../json/parse.ts'
 import { createJsonArraySplitter, createJsonSequenceSplitter, type JsonSplitter } from '../json/splitter.ts'
 import { createResponseError } from '../problem/problem.ts'
-import { parseReceived, parseReceivedBody, readErrorEvent } from '../received-json.ts'
+import { parseReceivedBody, parseReceivedJson, readErrorEvent } from '../received-json.ts'
 import { createSseDecoder, isKeepAlive, isStreamEnd, type SseEvent } from '../sse.ts'
 import { type AnswerProgress, AnswerReader, unwrapAnswerEvent } from './answer-reader.ts'
 import type { ImageFinder } from './found-images.ts'
@@ -233,7 +233,7 @@ function readPieces(
       }
       print?.(data)
       if (!isError && isKeepAlive(data, event)) continue
-      const parse = isError ? readErrorEvent : parseReceived
+      const parse = isError ? readErrorEvent : parseReceivedJson
       text += addValue(reading, () => parse(data, what), event) ?? ''
     }
   } finally {

@@ -2,7 +2,7 @@ import { CliError, type FailureKind } from '../../errors.ts'
 import { describeSchemaIssues } from '../json/parse.ts'
 import { type PageCursor, readListPage, toOneLineJson } from '../page.ts'
 import { createResponseError, createUnexpectedBodyFailure, isErrorEnvelope } from '../problem/problem.ts'
-import { parseReceived, readErrorEvent } from '../received-json.ts'
+import { parseReceivedJson, readErrorEvent } from '../received-json.ts'
 import type * as z from '../zod.ts'
 import { SessionEvent } from './session-event.ts'
 
@@ -40,7 +40,7 @@ export function readEventsPage(text: string) {
  * `credentials`, `refused` or `payment`, by its type. Any other error has the kind `response`.
  */
 export function readEventItem(data: string, name = ''): EventItem {
-  const value = name === 'error' ? readErrorEvent(data) : parseReceived(data, 'an event of the stream')
+  const value = name === 'error' ? readErrorEvent(data) : parseReceivedJson(data, 'an event of the stream')
   if (typeof value === 'string' || isErrorEnvelope(value)) throw streamFailure(value)
   const { data: event, error } = SessionEvent.safeParse(value)
   if (error) throw createEventError(error, 'an event of the stream')
