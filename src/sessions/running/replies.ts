@@ -51,13 +51,14 @@ export function wasAnsweredElsewhere({ audit }: SessionRun, id: string): boolean
   return reply.is === 'unconfirmed' && isUnsent(reply)
 }
 
-/** Reopens closed replies if a child thread waits again for their tool uses, and no run began to send them. */
+/** Reopens the replies that no run began to send, if a child thread waits again for their tool uses. */
 export function reopenReplies({ audit, follower: { state } }: SessionRun): void {
   for (const id of state.pendingInThreads) {
     const reply = audit.getReply(id)
     // If the session was terminated, or sent two different inputs, the reply stays closed.
     const isPermanent = state.findClosedReason(id) !== undefined || state.getToolUse(id)?.isContradicted
-    if (reply.is === 'closed' && isUnsent(reply) && !isPermanent) audit.replies.set(id, allowRepeat(reply))
+    const isWithheld = (reply.is === 'closed' || reply.is === 'unconfirmed') && isUnsent(reply)
+    if (isWithheld && !isPermanent) audit.replies.set(id, allowRepeat(reply))
   }
 }
 

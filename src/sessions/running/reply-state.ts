@@ -25,10 +25,10 @@ import type { ToolResult } from '../reply-events.ts'
  *     a newer idle event does not list the tool use  -> closed, because the session does not wait for it
  *     anything else                                  -> unconfirmed
  *
- * If a reply is closed, but no run began to send it, a child thread may wait for the tool use again, for example
- * after a message of another agent. parley then adds no line (`reopenReplies`):
+ * If no run began to send a closed reply, a child thread may wait for the tool use again, for example after a
+ * message of another agent. parley then adds no line (`reopenReplies`):
  *
- *     closed, never sent -> has-result, or deciding if there is no result
+ *     closed, unconfirmed -> has-result, or deciding if there is no result
  *
  * A new run calls `applyReplyAuditLine` for each line of the audit file. Any line may follow any other,
  * because parley writes no line for most state changes that it derives from an event list. If the session
@@ -78,7 +78,7 @@ interface UnconfirmedReply {
 }
 
 interface SendContext {
-  /** By the wall clock of this machine; NaN if unknown. */
+  /** By the wall clock of this machine; NaN if unknown, and `neverSentMs` if no run began to send. */
   sentAtMs: number
   /** Ids of the idle events that were known when parley sent the reply. */
   idleEvents: ReadonlySet<string>
@@ -102,8 +102,9 @@ export function applyReplyAuditLine(reply: ReplyState, line: ReplyAuditLine): Re
     case 'sent':
       return { is: 'posting', sent: line.sent, result: getResult(reply) }
     case 'accepted':
-    case 'answered-elsewhere':
       return { ...getSendContext(reply), is: 'closed' }
+    case 'answered-elsewhere':
+      return { ...getSendContext(reply, neverSentMs), is: 'closed' }
     case 'refused':
       return allowRepeat(reply)
     case 'unknown':
@@ -118,9 +119,11 @@ export function resumeReplyState(reply: ReplyState, idleEvents: ReadonlySet<stri
   return { ...getSendContext(reply), is: 'unconfirmed', olderIdleEvents: idleEvents }
 }
 
+/** Earlier than any time, so an idle event is always later, and parley need not wait for the reply to arrive. */
+const neverSentMs = -Infinity
+
 /** Returns whether no run began to send the reply, because the session did not wait for it any more. */
-export const isUnsent = ({ sent }: { sent: SendContext }): boolean =>
-  Number.isNaN(sent.sentAtMs) && sent.idleEvents.size === 0
+export const isUnsent = ({ sent }: { sent: SendContext }): boolean => sent.sentAtMs === neverSentMs
 
 interface ListEvidence {
   isListed: boolean | undefined
@@ -188,7 +191,10 @@ function getResult(reply: ReplyState): ToolResult | undefined {
   return 'result' in reply ? reply.result : undefined
 }
 
-function getSendContext(reply: ReplyState): { sent: SendContext; result?: ToolResult } {
-  const sent = 'sent' in reply ? reply.sent : { sentAtMs: Number.NaN, idleEvents: new Set<string>() }
+function getSendContext(
+  reply: ReplyState,
+  sentAtMs = Number.NaN,
+): { sent: SendContext; result?: ToolResult } {
+  const sent = 'sent' in reply ? reply.sent : { sentAtMs, idleEvents: new Set<string>() }
   return { sent, result: getResult(reply) }
 }

@@ -231,6 +231,7 @@ test.each<[(keyof typeof lines)[], boolean]>([
   [['answered-elsewhere'], true],
   [['decision', 'answered-elsewhere'], true],
   [['start', 'end', 'answered-elsewhere'], true],
+  [['accepted'], false],
   [['sent', 'accepted'], false],
   [['sent', 'unknown', 'answered-elsewhere'], false],
   [['sent', 'refused', 'sent', 'answered-elsewhere'], false],

@@ -143,6 +143,21 @@ test.each<[string, string[], Event]>([
   },
 )
 
+test('a resumed run answers a waiting child thread if the earlier run left the tool use unanswered', async () => {
+  const waits = [...childWaits, threadStatus('running'), shown(threadWaits('t1'), { after: 5_000 })]
+  const service = createSessionService({
+    posts: [task(waits), { type: 'user.tool_confirmation', next: done }],
+  })
+  const first = await service.run([...runArguments, '--deadline', '3s'])
+  expect({ code: first.code, replies: service.replies() }, first.err).toEqual({ code: 15, replies: [] })
+  const { code, out, err } = await service.run(runArguments)
+  expect({ code, out, replies: service.replies() }, err).toEqual({
+    code: 0,
+    out: 'done\n',
+    replies: [[confirms('t1')]],
+  })
+})
+
 describe('end of a thread', () => {
   test('events run leaves the tool use of a child thread alone after the session was terminated', async () => {
     const next = [{ type: 'session.status_terminated' }, ...childWaits, shown(terminated, { after: 100 })]
