@@ -41,7 +41,7 @@ const toCell = (value: unknown): string => (typeof value === 'string' ? value : 
 
 const maxTimeColumns = '2026-01-31 14:03:22 UTC+01:00'.length
 
-export interface ListSessionsOptions extends SessionOptions {
+interface ListSessionsOptions extends SessionOptions {
   status?: string[]
   limit?: number
   ids?: boolean
@@ -116,7 +116,7 @@ function toTableRow(session: SessionResource): EventRow {
   return [toOneLine(id, 1024), status, formatTimeWithZone(changed), title]
 }
 
-export interface CreateSessionOptions extends SessionOptions {
+interface CreateSessionOptions extends SessionOptions {
   agent?: string
   environment?: string
   title?: string

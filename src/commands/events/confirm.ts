@@ -1,6 +1,6 @@
 import { Argument, Option } from 'commander'
 import { FileFlag, TextFlag } from '../../argv/flags.ts'
-import { type ConfirmOptions, confirmToolUses } from '../../sessions/confirming/confirm.ts'
+import { confirmToolUses } from '../../sessions/confirming/confirm.ts'
 import { createSessionFlags, rejectPositionalSessionId } from '../../sessions/session.ts'
 import type { CommandModule } from '../command.ts'
 
@@ -35,7 +35,7 @@ export default {
     'parley events list -s sesn_1 --raw | parley events confirm -s sesn_1 --allow',
   ],
 
-  async run(context, options: ConfirmOptions, ids) {
+  async run(context, options, ids) {
     rejectPositionalSessionId(context, options, ids)
     return confirmToolUses(context, options, ids)
   },

@@ -6,7 +6,7 @@ import {
   parseAmount,
   parsePositiveCount,
 } from '../../argv/flags.ts'
-import { type RunOptions, readRunPlan } from '../../sessions/running/plan.ts'
+import { readRunPlan } from '../../sessions/running/plan.ts'
 import { runTask } from '../../sessions/running/run.ts'
 import { createEventFlags } from '../../sessions/sending/event-flags.ts'
 import { createSessionFlags, rejectPositionalSessionId } from '../../sessions/session.ts'
@@ -70,7 +70,7 @@ export default {
     "parley events run 'Deploy' -s sesn_1 --tool deploy='jq -r .env | ./deploy.sh'",
   ],
 
-  async run(context, options: RunOptions, words) {
+  async run(context, options, words) {
     rejectPositionalSessionId(context, options, words, '; --message sends it as text')
     return runTask(context, await readRunPlan(context, options, words))
   },

@@ -2,7 +2,7 @@ import { Argument, Option } from 'commander'
 import { createFailOnEmptyFlag, FileFlag } from '../../argv/flags.ts'
 import { deliverEvents } from '../../sessions/sending/delivery.ts'
 import { createEventFlags } from '../../sessions/sending/event-flags.ts'
-import { createNonEmptyEventsBody, type EventInputOptions } from '../../sessions/sending/request.ts'
+import { createNonEmptyEventsBody } from '../../sessions/sending/request.ts'
 import {
   createSessionClient,
   createSessionFlags,
@@ -11,7 +11,12 @@ import {
 } from '../../sessions/session.ts'
 import type { CommandModule } from '../command.ts'
 
-type SendOptions = SessionOptions & EventInputOptions & { ids?: boolean; follow?: boolean }
+interface SendOptions extends SessionOptions {
+  input?: string
+  file?: string[]
+  ids?: boolean
+  follow?: boolean
+}
 
 export default {
   parameters: () => [

@@ -1,7 +1,7 @@
 import { Option } from 'commander'
 import { FileFlag } from '../../argv/flags.ts'
 import { createBetaFlags } from '../../sessions/session.ts'
-import { type CreateSessionOptions, createSession } from '../../sessions/sessions.ts'
+import { createSession } from '../../sessions/sessions.ts'
 import type { CommandModule } from '../command.ts'
 
 export default {
@@ -22,5 +22,5 @@ export default {
     'parley sessions create --agent agent_1 --environment env_1',
     'parley sessions create --agent agent_1 --environment env_1 --title Nightly',
   ],
-  run: (context, options: CreateSessionOptions) => createSession(context, options),
+  run: createSession,
 } satisfies CommandModule

@@ -1,7 +1,7 @@
 import { Option } from 'commander'
 import { appendFlagValue, parsePositiveCount } from '../../argv/flags.ts'
 import { createBetaFlags } from '../../sessions/session.ts'
-import { type ListSessionsOptions, listSessions } from '../../sessions/sessions.ts'
+import { listSessions } from '../../sessions/sessions.ts'
 import { sessionStatuses } from '../../wire/sessions/event-types.ts'
 import type { CommandModule } from '../command.ts'
 
@@ -20,5 +20,5 @@ export default {
   notes: ['In a pipe each line has id, status, title and time of the last change, separated by tabs.'],
   printsLines: true,
   examples: ['parley sessions list', 'parley sessions list --status idle --limit 5 --ids'],
-  run: (context, options: ListSessionsOptions) => listSessions(context, options),
+  run: listSessions,
 } satisfies CommandModule

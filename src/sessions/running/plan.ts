@@ -6,13 +6,15 @@ import { createPolicyPauser, type Policy } from '../policy/policy.ts'
 import { readPolicy } from '../policy/policy-file.ts'
 import { requireTimeLeft } from '../reconnect-policy.ts'
 import { parseSentEvents } from '../sending/receipt.ts'
-import { createEventsBody, type EventInputOptions } from '../sending/request.ts'
+import { createEventsBody } from '../sending/request.ts'
 import { createSessionClient, type SessionOptions } from '../session.ts'
 import { readToolFlags } from './judgement.ts'
 import { computeShortSha256 } from './task.ts'
 import { addSchemaInstructions, readAnswerFlags } from './wanted-answer.ts'
 
-export interface RunOptions extends SessionOptions, EventInputOptions {
+interface RunOptions extends SessionOptions {
+  input?: string
+  file?: string[]
   after?: string
   policy?: string
   audit?: string

@@ -11,7 +11,7 @@ import {
 } from './event-flags.ts'
 import { createGivenEventsCheck, joinEvents, parseGivenEvents, readGivenEvents } from './given-events.ts'
 
-export interface EventInputOptions {
+interface EventInputOptions {
   input?: string
   file?: string[]
   validate?: boolean
