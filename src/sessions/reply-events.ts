@@ -15,14 +15,9 @@ export const createConfirmationEvent = (
   deny_message: result === 'deny' ? reason : undefined,
 })
 
-export interface ToolResult {
-  text: string
-  isError: boolean
-}
-
 export const createToolResultEvent = (
   { id, type }: { id: string; type: string },
-  { text, isError }: ToolResult,
+  { text, isError }: { text: string; isError: boolean },
 ): SessionEvent => ({
   ...(type === 'agent.custom_tool_use'
     ? { type: 'user.custom_tool_result', custom_tool_use_id: id }

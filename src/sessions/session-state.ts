@@ -41,7 +41,7 @@ type Stop =
     }
   | { kind: 'ended'; reason: string; explanation?: string }
 
-export interface ToolUse {
+interface ToolUse {
   id: string
   type: string
   name: string

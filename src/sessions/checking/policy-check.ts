@@ -10,7 +10,7 @@ import { endpoints } from '../../wire/endpoints.ts'
 import type { EventItem } from '../../wire/sessions/events-page.ts'
 import { isToolUse, SessionEvent } from '../../wire/sessions/session-event.ts'
 import { listEventsOldestFirst } from '../listing/event-list.ts'
-import { createPolicyPauser, type Decision, type Policy } from '../policy/policy.ts'
+import { createPolicyPauser, type Policy } from '../policy/policy.ts'
 import { readPolicy } from '../policy/policy-file.ts'
 import { type ParsedToolUse, parseToolUse } from '../policy/tool-use.ts'
 import {
@@ -167,7 +167,7 @@ async function createLayout(context: Context): Promise<(page: readonly Judgement
 
 async function createJudgementTable({ host, messages }: Context) {
   const { createTableFormatter } = await import('../../io/columns.ts')
-  const paints: Record<Decision, (text: string) => string> = {
+  const paints = {
     allow: messages.style.green,
     ask: messages.style.yellow,
     deny: messages.style.red,

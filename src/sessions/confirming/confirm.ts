@@ -13,11 +13,11 @@ import {
   requireValidEvents,
 } from '../sending/given-events.ts'
 import { createSessionClient, type SessionClient, type SessionOptions } from '../session.ts'
-import { needsClientResult, SessionState, type ToolUse } from '../session-state.ts'
+import { needsClientResult, SessionState } from '../session-state.ts'
 import { ConfirmationPrompt, canPrompt, describePromptObstacle } from './confirmation-prompt.ts'
 import { hasToolName } from './shown-tool-use.ts'
 
-export interface ConfirmOptions extends SessionOptions {
+interface ConfirmOptions extends SessionOptions {
   ids?: boolean
   follow?: boolean
   allow?: boolean
@@ -235,7 +235,14 @@ function refuseContradictedToolUses(uses: readonly PendingToolUse[]): void {
     )
 }
 
-type PendingToolUse = { id: string } & Partial<ToolUse>
+interface PendingToolUse {
+  id: string
+  type?: string
+  name?: string
+  permission?: unknown
+  text?: string | undefined
+  isContradicted?: boolean | undefined
+}
 
 function findNewClosedReason(latest: SessionState, earlier: SessionState, id: string): string | undefined {
   if (!latest.getToolUse(id)) return 'the session no longer shows it'
@@ -257,7 +264,7 @@ function hasChanged(latest: SessionState, { id, text = '{}' }: PendingToolUse): 
 
 function findUnconfirmableReason(
   { context, parts }: SessionClient,
-  use: ToolUse,
+  use: PendingToolUse & { type: string },
   { isPrompted }: { isPrompted: boolean },
 ): string | undefined {
   const { id, type, text } = use

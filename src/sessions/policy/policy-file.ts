@@ -5,10 +5,10 @@ import { findRepeatedJsonKey } from '../../wire/json/scanner.ts'
 import { DenyMessage } from '../../wire/sessions/send-events.ts'
 import * as z from '../../wire/zod.ts'
 import { maxPatternLength, maxPatternStars } from './pattern.ts'
-import { createRule, type Decision, matchesRule, type Policy } from './policy.ts'
+import { createRule, matchesRule, type Policy } from './policy.ts'
 import { parseToolUse } from './tool-use.ts'
 
-const decisions = ['allow', 'ask', 'deny'] as const satisfies Decision[]
+const decisions = ['allow', 'ask', 'deny'] as const
 
 const Pattern = z.buildOnFirstUse(() =>
   z.string().check(

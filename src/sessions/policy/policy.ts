@@ -3,7 +3,7 @@ import { formatFieldPath } from '../../wire/json/parse.ts'
 import { createPatternMatcher, findPartsExcludedFromStar } from './pattern.ts'
 import type { ParsedToolUse } from './tool-use.ts'
 
-export type Decision = 'allow' | 'ask' | 'deny'
+type Decision = 'allow' | 'ask' | 'deny'
 
 type PolicyRule = ReturnType<typeof createRule>
 

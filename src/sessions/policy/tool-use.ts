@@ -1,6 +1,6 @@
 import { findJsonField, findRepeatedJsonKey, isJsonDeeperThan } from '../../wire/json/scanner.ts'
 import { SessionEvent } from '../../wire/sessions/session-event.ts'
-import { maxToolInputDepth, type ToolUse } from '../session-state.ts'
+import { maxToolInputDepth } from '../session-state.ts'
 
 /** A tool use with all fields on which a policy decides. */
 export type ParsedToolUse = ReturnType<typeof parseToolUse>
@@ -10,7 +10,7 @@ const maxInputLength = 100_000
 /** Parses the JSON text of a tool use's event. `permission` is newer than the permission in the event. */
 export function parseToolUse(
   text: string,
-  { isContradicted = false, permission }: Partial<Pick<ToolUse, 'isContradicted' | 'permission'>> = {},
+  { isContradicted = false, permission }: { isContradicted?: boolean | undefined; permission?: unknown } = {},
 ) {
   const event = SessionEvent.parse(JSON.parse(text))
   const { id = '', type, name, mcp_server_name: server } = event

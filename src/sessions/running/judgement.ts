@@ -1,6 +1,6 @@
 import { usageError } from '../../errors.ts'
 import { quoteAndShortenName } from '../plain-name.ts'
-import { type Decision, decideByPolicy, explainUnmatchedAllowRule, type Policy } from '../policy/policy.ts'
+import { decideByPolicy, explainUnmatchedAllowRule, type Policy } from '../policy/policy.ts'
 import type { ParsedToolUse } from '../policy/tool-use.ts'
 import { needsClientResult } from '../session-state.ts'
 
@@ -18,7 +18,7 @@ export function readToolFlags(given: readonly string[] = []): Map<string, string
 
 export interface Judgement {
   use: ParsedToolUse
-  decision: Decision
+  decision: 'allow' | 'ask' | 'deny'
   reason?: string
   rule?: number
   by: 'rule' | 'default' | 'tool' | 'person'

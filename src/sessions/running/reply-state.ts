@@ -1,5 +1,3 @@
-import type { ToolResult } from '../reply-events.ts'
-
 /**
  * State of the reply to a tool use. A reply is a confirmation or the result of a `--tool` command. The state
  * decides whether parley may send the reply, and whether parley may send it again.
@@ -75,6 +73,11 @@ interface UnconfirmedReply {
   olderIdleEvents?: ReadonlySet<string>
   /** Wall-clock time of the first event list that showed that the session waits for the tool use again. */
   waitingSince?: number
+}
+
+interface ToolResult {
+  text: string
+  isError: boolean
 }
 
 interface SendContext {

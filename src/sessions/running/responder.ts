@@ -7,10 +7,9 @@ import type { SessionEvent } from '../../wire/sessions/session-event.ts'
 import { ConfirmationPrompt, canPrompt, describePromptObstacle } from '../confirming/confirmation-prompt.ts'
 import { laggingListDelaysMs } from '../listing/event-list.ts'
 import { quoteAndShortenName } from '../plain-name.ts'
-import type { Decision } from '../policy/policy.ts'
 import type { ParsedToolUse } from '../policy/tool-use.ts'
 import { requireTimeLeft } from '../reconnect-policy.ts'
-import { createConfirmationEvent, createToolResultEvent, type ToolResult } from '../reply-events.ts'
+import { createConfirmationEvent, createToolResultEvent } from '../reply-events.ts'
 import type { SessionClient } from '../session.ts'
 import { describeDecider, getToolUseExecutor, type Judgement, judgeToolUse } from './judgement.ts'
 import {
@@ -47,7 +46,7 @@ export class ToolUseResponder {
     this.#run = run
     this.#prompt = new ConfirmationPrompt(run.context, run.parts.inspectCommand)
     run.audit.resumeReplies(new Set(run.follower.state.stopIds))
-    const countOf = (decision: Decision) =>
+    const countOf = (decision: 'allow' | 'deny') =>
       [...run.audit.judgements.values()].filter((judgement) => judgement.decision === decision).length
     run.context.reportData.figures.toolUses = () => {
       const { stop, answerable } = run.follower.state
@@ -313,7 +312,7 @@ async function runTool(
   use: ParsedToolUse,
   command: string,
   deadline: Deadline,
-): Promise<ToolResult> {
+) {
   // The variables PARLEY_* may contain secrets, so commands do not get them.
   const variables = Object.entries(context.host.env).filter(([variable]) => !/^parley_/i.test(variable))
   const env = {

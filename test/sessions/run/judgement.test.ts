@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { createRule, type Decision, type Policy } from '../../../src/sessions/policy/policy.ts'
+import { createRule, type Policy } from '../../../src/sessions/policy/policy.ts'
 import { type ParsedToolUse, parseToolUse } from '../../../src/sessions/policy/tool-use.ts'
 import {
   describeDecider,
@@ -69,7 +69,7 @@ test('a value of --tool has the form NAME=COMMAND, and each name has one command
   expect(() => readToolFlags(['x=a', 'x=a'])).toThrow('--tool: there are two commands for x; give one')
 })
 
-const createPolicy = (rules: Policy['rules'], decision: Decision = 'ask') => ({
+const createPolicy = (rules: Policy['rules'], decision: 'allow' | 'ask' | 'deny' = 'ask') => ({
   rules,
   fallback: { decision, reason: 'who knows' },
   toolCommands: new Map([['x', 'echo']]),
