@@ -16,12 +16,7 @@ import { createFollowDeadlineError, ReconnectPolicy, requireTimeLeft } from '../
 import type { SessionClient } from '../session.ts'
 import { createResumeCommand } from '../session-command.ts'
 import { type EventStream, openEventStream } from './event-stream.ts'
-import {
-  computeFirstFollowState,
-  computeNextFollowState,
-  type FollowEffectResult,
-  type FollowState,
-} from './following.ts'
+import { computeFirstFollowState, computeNextFollowState } from './following.ts'
 import { describeWorkflowRun } from './incidents.ts'
 import { SeenEvents } from './seen-events.ts'
 import { describeWaitingToolUses } from './stop-text.ts'
@@ -149,13 +144,12 @@ export class Follower {
         this.#isWoken = false
         effect = { do: 'emit', items: this.#notEmitted.splice(0) }
       }
-      let result: FollowEffectResult
       if (effect.do === 'end') {
         if (this.#seen.log.isStopListed || polls === laggingListDelaysMs.length) {
           if (!this.#followsForever || this.state.stop?.kind === 'ended') return
           this.#seen.log.acceptUnlistedStop()
         } else await this.#readFinalList(polls++)
-        result = { is: 'emitted' }
+        state = computeNextFollowState(state, { is: 'emitted' }, timers.now())
       } else if (effect.do === 'emit') {
         if (effect.items.some(({ event }) => stopsSession(event))) polls = 0
         if (effect.items.length > 0) this.#reconnectPolicy = new ReconnectPolicy(this.#access)
@@ -167,11 +161,20 @@ export class Follower {
         yield effect.items
         // The time that the caller takes for the batch does not count as silence of the service.
         this.#reconnectPolicy.recordResponse()
-        result = { is: 'emitted' }
+        state = computeNextFollowState(state, { is: 'emitted' }, timers.now())
       } else {
         if (effect.do === 'connect' && connectFailure) throw connectFailure
         try {
-          result = await this.#execute(effect)
+          const result =
+            effect.do === 'list'
+              ? await this.#listAfter(effect.delayMs, effect.readsSession)
+              : effect.do === 'listen'
+                ? await this.#listen(effect.maxMs)
+                : await this.#reconnect()
+          state = computeNextFollowState(state, result, timers.now())
+          const isUnchanged = state.effect.do === 'emit' && state.effect.items.length === 0
+          if (result.is === 'list' && isWorking(result.status) && isUnchanged)
+            this.#reportSilence(result.status)
         } catch (error) {
           if (!(error instanceof CliError)) throw error
           const ended = { is: 'ended' } as const
@@ -182,12 +185,9 @@ export class Follower {
           const finalFailure = isEnd ? undefined : this.#reconnectPolicy.findFinalFailure(error)
           if (finalFailure && effect.do !== 'connect') throw finalFailure
           connectFailure ??= finalFailure
-          result = isEnd ? ended : { is: 'failed' }
+          state = computeNextFollowState(state, isEnd ? ended : { is: 'failed' }, timers.now())
         }
       }
-      state = computeNextFollowState(state, result, timers.now())
-      const isUnchanged = state.effect.do === 'emit' && state.effect.items.length === 0
-      if (result.is === 'list' && isWorking(result.status) && isUnchanged) this.#reportSilence(result.status)
     }
   }
 
@@ -365,31 +365,32 @@ export class Follower {
     }
   }
 
-  async #execute(
-    effect: Exclude<FollowState['effect'], { do: 'emit' | 'end' }>,
-  ): Promise<FollowEffectResult> {
+  async #listAfter(delayMs: number, readsSession = false) {
     const { deadline } = this.#access.parts
-    if (effect.do === 'list') {
-      await deadline.wait(effect.delayMs)
-      requireTimeLeft(deadline)
-      const session = effect.readsSession ? await readSessionResource(this.#access) : undefined
-      const list = await this.#readList()
-      const status = session && (typeof session.status === 'string' ? session.status : 'unknown')
-      return { is: 'list', list, status }
-    }
-    if (effect.do === 'listen') {
-      const maxMs = Math.min(effect.maxMs, deadline.leftMs)
-      const next = await (this.#stream as EventStream).next(maxMs)
-      if (next === 'silence') return { is: 'silence', durationMs: maxMs }
-      this.#reconnectPolicy.recordResponse()
-      return next === 'end' ? { is: 'ended' } : { is: 'event', item: next }
-    }
+    await deadline.wait(delayMs)
+    requireTimeLeft(deadline)
+    const session = readsSession ? await readSessionResource(this.#access) : undefined
+    const list = await this.#readList()
+    const status = session && (typeof session.status === 'string' ? session.status : 'unknown')
+    return { is: 'list', list, status } as const
+  }
+
+  async #listen(longestMs: number) {
+    const maxMs = Math.min(longestMs, this.#access.parts.deadline.leftMs)
+    const next = await (this.#stream as EventStream).next(maxMs)
+    if (next === 'silence') return { is: 'silence', durationMs: maxMs } as const
+    this.#reconnectPolicy.recordResponse()
+    return next === 'end' ? ({ is: 'ended' } as const) : ({ is: 'event', item: next } as const)
+  }
+
+  async #reconnect() {
+    const { deadline } = this.#access.parts
     requireTimeLeft(deadline)
     this.#stream?.close()
     await deadline.wait(this.#reconnectPolicy.nextWaitMs())
     requireTimeLeft(deadline)
     this.#stream = await this.#connect(true)
-    return { is: 'opened' }
+    return { is: 'opened' } as const
   }
 }
 

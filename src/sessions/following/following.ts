@@ -30,7 +30,7 @@ import type { SeenEvents } from './seen-events.ts'
  * A running session may need nothing but replies to tool uses of child threads. After `maxSilenceMs` without
  * an event, the session then counts as waiting.
  */
-export type FollowState = CommonFields &
+type FollowState = CommonFields &
   /** `listenDurationsMs`: the follower listens to the stream for each duration, and then reads the list. */
   (
     | { is: 'joining'; listenDurationsMs: readonly number[] }
@@ -52,7 +52,7 @@ interface CommonFields {
   readonly searchingSince?: number
 }
 
-export type FollowEffectResult =
+type FollowEffectResult =
   /**
    * `list`: all events, or the events since the last list. `status`: status of the session resource, if the
    * follower read the resource first.

@@ -1,15 +1,13 @@
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 import { describe, expect, test } from 'vitest'
-import {
-  computeFirstFollowState,
-  computeNextFollowState,
-  type FollowEffectResult,
-  type FollowState,
-} from '../../../src/sessions/following/following.ts'
+import { computeFirstFollowState, computeNextFollowState } from '../../../src/sessions/following/following.ts'
 import { getComparableEventText, SeenEvents } from '../../../src/sessions/following/seen-events.ts'
 import type { EventItem } from '../../../src/wire/sessions/events-page.ts'
 import type { SessionEvent } from '../../../src/wire/sessions/session-event.ts'
+
+type FollowState = ReturnType<typeof computeFirstFollowState>
+type FollowEffectResult = Parameters<typeof computeNextFollowState>[1]
 
 /**
  * Creates an event from a word: `say1` is an agent's message with the id `say1`, `wait1:use1` an idle event
