@@ -1,7 +1,7 @@
 import type { Argument, Option } from 'commander'
 import { appendFlagValue, FileFlag } from '../argv/flags.ts'
 import { exitCodes } from '../errors.ts'
-import { getSettingDefinition, getSettingFlag, getSettingVariable, settingNames } from '../settings/table.ts'
+import { getSettingDefinition, getSettingEnvVar, getSettingFlag, settingNames } from '../settings/table.ts'
 import { isSharedFlag } from './flags.ts'
 import { loadAllCommands } from './loaded-commands.ts'
 import { type ParleyCommand, UnknownNameError } from './parley-command.ts'
@@ -57,7 +57,7 @@ function describeFlag(flag: Option, command: string) {
     default: flag.defaultValue ?? (setting && getSettingDefinition(setting).default) ?? null,
     repeatable: parseArg === appendFlagValue,
     setting: setting ?? null,
-    environment: setting ? getSettingVariable(setting) : (variable ?? null),
+    environment: setting ? getSettingEnvVar(setting) : (variable ?? null),
     shared: isSharedFlag(flag),
   }
 }

@@ -4,7 +4,7 @@ import type { Option } from 'commander'
 import { createFlagsThatNeedBatch } from '../batch/flags.ts'
 import {
   getSettingDefinition,
-  getSettingVariable,
+  getSettingEnvVar,
   hasRequestFlag,
   type SettingName,
   settingNames,
@@ -22,7 +22,7 @@ const generatedLists: Record<string, () => Row[]> = {
   'request flags': () => createRequestFlags().map(toFlagRow),
   'batch flags': () => createFlagsThatNeedBatch().map(toFlagRow),
   variables: () => [
-    ...settingNames.map((name): Row => [getSettingVariable(name), getSettingDefinition(name).about]),
+    ...settingNames.map((name): Row => [getSettingEnvVar(name), getSettingDefinition(name).about]),
     ['PARLEY_PROFILE', 'the current profile'],
     ['PARLEY_SESSION', "the default session for the events commands, 'sessions show' and 'config check'"],
     ['PARLEY_CONFIG_DIR', 'the folder of the profile file'],

@@ -31,8 +31,8 @@ export class TextLineReader implements LineReader {
   /** The received part of an incomplete part. */
   #pieces: string[] = []
   /**
-   * Decoder of the last received part of the answer. The field is the decoder itself, because a closure over
-   * it would keep 7 KiB per line in V8's old generation.
+   * Decoder of the last received part of the answer. Not in a closure, which would keep 7 KiB per line in
+   * V8's old generation.
    */
   #decoder: AnswerDecoder | undefined
 

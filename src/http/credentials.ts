@@ -12,7 +12,7 @@ import {
   serviceNames,
 } from '../settings/resolve.ts'
 import { getSettingSchema } from '../settings/schemas.ts'
-import { getSettingVariable, type SettingName } from '../settings/table.ts'
+import { getSettingEnvVar, type SettingName } from '../settings/table.ts'
 import { isUnencryptedRemote } from '../wire/address.ts'
 import type { Endpoint } from '../wire/endpoints.ts'
 import type { HttpRequest } from '../wire/exchange.ts'
@@ -26,7 +26,7 @@ interface PrintedSecret {
   hasWorked: boolean
 }
 
-/** All requests must be for the same service. */
+/** Checks only the first request and stores one secret, so all requests must be for the same service. */
 export function createCredentialProvider(context: Context, settings: ResolvedSettings) {
   let isChecked = false
   let printed: PrintedSecret | undefined
@@ -134,7 +134,7 @@ function requireUsable(
   const secret = findSecretOrigin(settings, service)
   if (secret?.source !== 'profile') return
   if (origin?.source === 'environment') {
-    const hint = `set ${getSettingVariable(plain)} too, or choose a profile with --profile`
+    const hint = `set ${getSettingEnvVar(plain)} too, or choose a profile with --profile`
     throw authError(`the secret of ${secret.label} is not sent to the address in ${origin.label}: ${hint}`)
   }
   if (origin?.source === 'flag')
@@ -160,7 +160,7 @@ function missingSettingsError(service: Service, names: SettingName[], resolved: 
   const what = names.map((name) => (name === addressSettings[service] ? 'no address' : secret)).join(' and ')
   const hints = [
     `'parley config init${formatProfileFlag(resolved)}' asks for the missing settings`,
-    ...(resolved.profile.isNamed ? [] : [`set ${names.map(getSettingVariable).join(' and ')}`]),
+    ...(resolved.profile.isNamed ? [] : [`set ${names.map(getSettingEnvVar).join(' and ')}`]),
     "try '--profile demo'",
   ]
   return authError(`${what} for ${serviceNames[service]}: ${hints.join(', or ')}`)

@@ -231,7 +231,7 @@ const isTlsAlert = (data: unknown) => typeof data === 'string' && data.charCodeA
 const violations = new Map([
   ['UND_ERR_HEADERS_OVERFLOW', 'its headers are too long'],
   ['UND_ERR_RES_CONTENT_LENGTH_MISMATCH', 'the body does not match Content-Length'],
-  ['bad upgrade', 'unexpected change of protocol'],
+  ['bad upgrade', 'unexpected protocol upgrade'],
   ['bad response', 'unexpected extra response'],
 ])
 

@@ -7,7 +7,7 @@ import { quoteForShell, quoteShellWord } from '../io/shell-quote.ts'
 import { isSecretHeader, type Secrets } from '../secrets.ts'
 import { demoProfileName } from '../settings/profiles.ts'
 import type { ResolvedSettings } from '../settings/resolve.ts'
-import { getSettingVariable } from '../settings/table.ts'
+import { getSettingEnvVar } from '../settings/table.ts'
 import { tryParseJson } from '../wire/json/parse.ts'
 import { toOneLineJson } from '../wire/page.ts'
 import type { PreparedRequest } from './request.ts'
@@ -25,7 +25,7 @@ export async function previewRequest(
   const { isTerminal } = output
   if (flags.curl) {
     const own =
-      setting && settings.origins[setting]?.source !== 'environment' ? [getSettingVariable(setting)] : []
+      setting && settings.origins[setting]?.source !== 'environment' ? [getSettingEnvVar(setting)] : []
     const secretNames = Object.entries(request.headers)
       .filter(([name, value]) => isSecretHeader(name, value) || secrets.redact(value) !== value)
       .map(([name]) => name)
@@ -34,7 +34,7 @@ export async function previewRequest(
       messages.note('curl cannot send this request, because the demo has no network address')
     else if (variables.length > 0) messages.note(`set ${variables.join(' and ')} before running the command`)
     const shown = { ...request, url: secrets.redact(request.url), secretNames }
-    const variable = getSettingVariable(setting ?? 'accessToken')
+    const variable = getSettingEnvVar(setting ?? 'accessToken')
     await output.write(toCurl(shown, settings, { variable, isTerminal }))
   } else {
     const json = toDryRun(request, secrets, isBatch)

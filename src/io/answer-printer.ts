@@ -2,7 +2,7 @@ import { takeTextStart } from '../wire/text-start.ts'
 import { escapeControls } from './escape.ts'
 import type { Output, StdStream } from './output.ts'
 import type { Spinner } from './spinner.ts'
-import { wantsColour } from './style.ts'
+import { usesColour } from './style.ts'
 
 interface AnswerPrinter {
   /** Adds a piece of the answer, which may end inside a line break or a surrogate pair. */
@@ -32,7 +32,7 @@ export async function createAnswerPrinter(
 ): Promise<AnswerPrinter> {
   const { isMarkdown, waiting } = options
   if (!isMarkdown) return createTextPrinter(output)
-  const isColoured = wantsColour(flags.color, host.env, output.isTerminal)
+  const isColoured = usesColour(flags.color, host.env, output.isTerminal)
   const columns = () => host.stdout.columns || Infinity
   return new (await loadMarkdownPrinter()).MarkdownPrinter(output, {
     columns,

@@ -9,7 +9,7 @@ import type { StdStream } from './output.ts'
 
 export interface Prompter {
   /**
-   * Drops keys that were typed before the question. Throws `InputEnded` at the end of the input (Ctrl-D).
+   * Drops keys that were typed before the question. Throws `InputEndedError` at the end of the input (Ctrl-D).
    */
   prompt(question: string, options?: QuestionOptions): Promise<string>
   /** Withdraws an open question. Later calls of `prompt` reject. */
@@ -24,7 +24,7 @@ interface QuestionOptions {
   signal?: AbortSignal | undefined
 }
 
-export class InputEnded extends CliError {
+export class InputEndedError extends CliError {
   constructor() {
     super('usage', 'the input ended before the question was answered')
   }
@@ -52,7 +52,7 @@ export function withPrompter<T>(
 
 export async function askYesNo(prompter: Prompter, question: string, byDefault = false): Promise<boolean> {
   const typed = await prompter.prompt(`${question} `).catch((error: unknown) => {
-    if (error instanceof InputEnded) return 'no'
+    if (error instanceof InputEndedError) return 'no'
     throw error
   })
   return typed === '' ? byDefault : /^y(es)?$/i.test(typed)
@@ -103,10 +103,10 @@ export function createPrompter({ host, messages, cleanups, deadline }: PrompterO
       stdin.setRaw?.(true)
       if (stdin.setRaw) await dropTyped(input, stdin)
       withdrawal.throwIfAborted()
-      if (input.readableEnded) throw new InputEnded()
+      if (input.readableEnded) throw new InputEndedError()
       setEdited(true)
       return await new Promise<string>((resolve, reject) => {
-        const end = () => reject(new InputEnded())
+        const end = () => reject(new InputEndedError())
         // At the end of the input, Node takes an unfinished line as the answer. This listener runs before
         // Node's listener and rejects the prompt.
         input.once('end', end)
@@ -184,7 +184,7 @@ export function createPrompter({ host, messages, cleanups, deadline }: PrompterO
     }
   }
 
-  return { prompt, close: () => closing.abort(new InputEnded()) }
+  return { prompt, close: () => closing.abort(new InputEndedError()) }
 }
 
 /** After a pause of this length, all keys that were typed earlier have arrived. */

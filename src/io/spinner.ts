@@ -1,7 +1,7 @@
 import type { ArraySet } from '../array-set.ts'
 import type { Timers } from '../timers.ts'
 import type { Output, StdStream } from './output.ts'
-import { wantsColour } from './style.ts'
+import { usesColour } from './style.ts'
 
 interface SpinnerStage {
   host: { stderr: StdStream; timers: Timers; env: Readonly<Record<string, string | undefined>> }
@@ -42,7 +42,7 @@ export function createSpinner({ host, flags, cleanups }: SpinnerStage) {
         if (timer !== own || !cleanups.has(stop)) return
         const spinner = ora({
           text: what,
-          color: wantsColour(flags.color, env, true) && 'cyan',
+          color: usesColour(flags.color, env, true) && 'cyan',
           stream: stderr.open() as NodeJS.WriteStream,
           discardStdin: false,
           hideCursor: false,

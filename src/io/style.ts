@@ -8,7 +8,7 @@ export interface Style {
 
 const plain: Style = { dim: String, bold: String, red: String, green: String, yellow: String }
 
-export function wantsColour(
+export function usesColour(
   choice: string | undefined,
   env: Readonly<Record<string, string | undefined>>,
   isTerminal: boolean,
@@ -19,8 +19,8 @@ export function wantsColour(
   return isTerminal && env.TERM !== 'dumb' && env.CLICOLOR !== '0'
 }
 
-export async function createStyle(...choice: Parameters<typeof wantsColour>): Promise<Style> {
-  if (!wantsColour(...choice)) return plain
+export async function createStyle(...choice: Parameters<typeof usesColour>): Promise<Style> {
+  if (!usesColour(...choice)) return plain
   const { Chalk } = await import('chalk')
   return new Chalk({ level: 1 })
 }

@@ -75,7 +75,7 @@ function filterFlags({ given }: Context['flags'], isWanted: (flag: string) => bo
   return given.filter((each, index) => isWanted(each.flag) && !isReplaced(each, index)).flatMap(toArgs)
 }
 
-/** Without `budget`, the returned command removes the session's budget. */
+/** If `budget` is omitted, the returned command removes the session's budget. */
 export function formatBudgetCommand({ flags }: Flags, session: string, budget?: Money): string {
   const isCopied = (flag: string) => serviceFlags.has(flag) && !/^--(no-)?(beta|validate)$/.test(flag)
   const cap = budget && { amount: String(budget.amount), currency: budget.currency }
@@ -102,8 +102,8 @@ export function createResumeCommand(
   session: string,
   { message, after }: { message?: string; after?: string | undefined },
 ): string[] {
-  // If stdin is not a terminal, the resumed run would read a task from it, so the command has `--no-stdin`. A
-  // person at a terminal copies the command, and is prompted only without this flag.
+  // If stdin is not a terminal, the resumed run would read a task from it, so the command has `--no-stdin`.
+  // The flag also prevents prompts, so it is omitted if a person will probably run the command at a terminal.
   const mayPrompt = input.stdinKind === 'terminal' || (input.readsStdin && host.stderr.isTerminal)
   const stdin = mayPrompt ? [] : ['--no-stdin']
   const last = after === undefined ? [] : toArgs({ flag: '--after', value: after })

@@ -52,7 +52,7 @@ interface ToolUse {
   permission?: unknown
   text?: string | undefined
   /** A client allowed the tool use and must now run the tool and send its result. */
-  wantsResult?: boolean
+  needsResult?: boolean
   /**
    * The service sent two different inputs or names with this id, so it is unknown which of them would run.
    */
@@ -353,7 +353,7 @@ export class SessionState extends OrderedState {
 
   getToolUse(id: string): ToolUse | undefined {
     const use = this.#toolUses.get(id)
-    return use && this.awaitingResult.has(id) ? { ...use, permission: 'allow', wantsResult: true } : use
+    return use && this.awaitingResult.has(id) ? { ...use, permission: 'allow', needsResult: true } : use
   }
 
   getAnswer(id: string): Readonly<Answer> | undefined {

@@ -5,7 +5,7 @@ import { quoteForShell } from '../io/shell-quote.ts'
 import type { Endpoint } from '../wire/endpoints.ts'
 import { demoProfileName, type Profile, readProfile } from './profiles.ts'
 import { getSettingSchema, type Settings } from './schemas.ts'
-import { getSettingDefinition, getSettingVariable, type SettingName, settingNames } from './table.ts'
+import { getSettingDefinition, getSettingEnvVar, type SettingName, settingNames } from './table.ts'
 
 interface Origin {
   source: 'flag' | 'profile' | 'environment' | 'default'
@@ -98,7 +98,7 @@ export function chooseSettingValues({ flags, profile, env }: SettingSources): Un
   const profileSource = `profile '${toOneLine(profile.name, 100)}'`
   const find = (setting: SettingName, source: Origin['source']): UncheckedSetting => {
     const given = flags[setting]
-    const variable = getSettingVariable(setting)
+    const variable = getSettingEnvVar(setting)
     const isProfileOnly = profile.isNamed && profileOnlySettings.includes(setting)
     const [value, label = ''] = {
       flag: [given?.value, given?.flag],

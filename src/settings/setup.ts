@@ -16,7 +16,7 @@ import { addressSettings, secretSettings } from './resolve.ts'
 import { describeUnencryptedAddress, parseSettingInput } from './setting-input.ts'
 import {
   getSettingDefinition,
-  getSettingVariable,
+  getSettingEnvVar,
   isSecretSetting,
   maskSettingValue,
   type SettingName,
@@ -74,7 +74,7 @@ export async function setUpProfile(context: Context, prompter: Prompter): Promis
     const flag = flags.profile ? ` --profile ${name}` : ''
     messages.note(`saved: 'parley config list --effective${flag}' shows the settings`)
   }
-  const variables = flags.profile ? [] : settingNames.map(getSettingVariable).filter((each) => host.env[each])
+  const variables = flags.profile ? [] : settingNames.map(getSettingEnvVar).filter((each) => host.env[each])
   if (variables.length > 0)
     messages.note(
       `the environment overrides the profile: ${variables.join(', ')}; --profile ${name} uses the profile's values`,

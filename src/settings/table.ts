@@ -118,7 +118,7 @@ export function hasRequestFlag(name: SettingName): boolean {
 
 export const getSettingFlag = (name: SettingName): string => `--${hyphenated(name)}`
 
-export const getSettingVariable = (name: SettingName): string =>
+export const getSettingEnvVar = (name: SettingName): string =>
   `PARLEY_${hyphenated(name).replaceAll('-', '_').toUpperCase()}`
 
 const hyphenated = (name: string) => name.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)
@@ -130,7 +130,7 @@ export function findSettingName(given: string): SettingName {
   const hint = suggestSpelling(given, [
     ...settingNames,
     ...settingNames.map(getSettingFlag),
-    ...settingNames.map(getSettingVariable),
+    ...settingNames.map(getSettingEnvVar),
   ])
   throw usageError(`unknown setting '${given}'${hint}; 'parley help settings' lists them`)
 }

@@ -13,7 +13,7 @@ test.each([
   ['chat hi --json', "--raw prints the service's JSON"],
   ['chat -p hi', 'the prompt, the message or the task is an argument without a flag'],
   ['-p hi', 'as in: parley chat "Say hello"'],
-  ['chat hi --yes', 'it asks no questions'],
+  ['chat hi --yes', 'chat, image and api never prompt'],
   ['events run hi --yes', "'parley events run --policy FILE' allows tool uses by rules"],
   ['events run hi --allowedTools x', "'parley events run --policy FILE' allows tool uses by rules"],
   ['config check --ask', 'it was removed;'],

@@ -6,7 +6,7 @@ import { man, version } from '../../package.json'
 import { loadAllCommands } from '../../src/cli/loaded-commands.ts'
 import { renderManPage } from '../../src/cli/man-page.ts'
 import { exitCodes } from '../../src/errors.ts'
-import { getSettingFlag, getSettingVariable, settingNames } from '../../src/settings/table.ts'
+import { getSettingEnvVar, getSettingFlag, settingNames } from '../../src/settings/table.ts'
 import { childEnvironment } from '../harness/environment.ts'
 import { temporaryFolder } from '../harness/run.ts'
 
@@ -59,5 +59,5 @@ test('the man page has every command, flag, example, setting, variable and exit 
   }
   const exits = Object.entries(exitCodes).map(([kind, exit]) => `${exit}`.padEnd(4) + kind)
   expect(['0', ...exits].filter((exit) => !has(exit))).toEqual([])
-  expect(settingNames.filter((name) => !has(name) || !has(getSettingVariable(name)))).toEqual([])
+  expect(settingNames.filter((name) => !has(name) || !has(getSettingEnvVar(name)))).toEqual([])
 })

@@ -2,7 +2,7 @@ import { PassThrough, Writable } from 'node:stream'
 import { expect, test } from 'vitest'
 import { ArraySet } from '../../src/array-set.ts'
 import { Deadline } from '../../src/deadline.ts'
-import { createPrompter, InputEnded } from '../../src/io/question.ts'
+import { createPrompter, InputEndedError } from '../../src/io/question.ts'
 import { realTimers } from '../../src/timers.ts'
 
 /** Creates a terminal with its typed keys, its output and its raw state. */
@@ -71,7 +71,7 @@ test('closing a prompter withdraws its open question at once', async () => {
   await shows('secret: ')
   prompter.close()
   expect(screen).toEqual({ isRaw: false, text: 'secret: \n' })
-  await expect(answer).rejects.toBeInstanceOf(InputEnded)
+  await expect(answer).rejects.toBeInstanceOf(InputEndedError)
 })
 
 test('an unfinished line at the end of the input is not an answer to a question', async () => {
@@ -79,8 +79,8 @@ test('an unfinished line at the end of the input is not an answer to a question'
   const answer = prompter.prompt('one? ')
   await shows('one? ')
   keys.end('y')
-  await expect(answer).rejects.toBeInstanceOf(InputEnded)
-  await expect(prompter.prompt('two? ')).rejects.toBeInstanceOf(InputEnded)
+  await expect(answer).rejects.toBeInstanceOf(InputEndedError)
+  await expect(prompter.prompt('two? ')).rejects.toBeInstanceOf(InputEndedError)
 })
 
 test('Enter ends the answer to a question, and pasted lines are one answer', async () => {

@@ -19,8 +19,8 @@ const blocks = readme.split('\n## Scripts and CI').flatMap((part, index) =>
   })),
 )
 
-/** Lines that recipes may print on stderr, and the sentences of the README that announce them. */
-const announced: [RegExp, string][] = [
+/** Lines that recipes may print on stderr, and the sentences of the README that explain them. */
+const explained: [RegExp, string][] = [
   [
     /^parley: the demo profile: /,
     'They use the demo; each command that sends something prints a note about the demo on stderr',
@@ -59,7 +59,7 @@ for (const [name, [shell = '', ...flags]] of Object.entries(shells)) {
     const { out, err } = await paste(shell, flags)
     const ended = err.match(/^the block ended: \d+$/gm)
     expect(ended, err).toEqual(blocks.map(() => 'the block ended: 0'))
-    const expected = [/^$/, /^the block ended/, ...announced.map(([pattern]) => pattern)]
+    const expected = [/^$/, /^the block ended/, ...explained.map(([pattern]) => pattern)]
     expect(err.split('\n').filter((line) => !expected.some((pattern) => pattern.test(line)))).toEqual([])
     for (const sign of [
       'Review this:',
@@ -92,9 +92,9 @@ test.each([
   expect(ended.log.includes('try again later')).toBe(code === 75)
 })
 
-test('README.md announces everything that its commands print on stderr', () => {
+test('README.md explains everything that its commands print on stderr', () => {
   const page = readme.replace(/\s+/g, ' ')
-  for (const [, sentence] of announced) expect(page).toContain(sentence)
+  for (const [, sentence] of explained) expect(page).toContain(sentence)
 })
 
 /** Pastes the blocks of the README into a shell, one after the other, and returns its output. */

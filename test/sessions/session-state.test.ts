@@ -344,7 +344,7 @@ test.each<[cause: string, words: string, use: string | undefined, childUse: stri
 test('an allowed tool use waits for a result if a later idle event lists the tool use again', () => {
   const state = after('use1 wait1:use1 allow1:use1 wait2:use1', 'text')
   expect([state.answerable, state.stop]).toEqual([['use1'], waiting('use1')])
-  expect(state.getToolUse('use1')).toMatchObject({ text: 'text', permission: 'allow', wantsResult: true })
+  expect(state.getToolUse('use1')).toMatchObject({ text: 'text', permission: 'allow', needsResult: true })
   for (const word of ['clientResult1:use1', 'wait3:use1']) state.add(toEvent(word))
   expect(state.answerable).toEqual([])
 })

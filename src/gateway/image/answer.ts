@@ -108,7 +108,7 @@ export function createImageReader(context: Context, reading: ImageReaderOptions)
  * Returns the failure of `--fail-on-cut`, if any. `problems` are those of saved images. An answer without a stop
  * reason passes, because some forms have none, and most image formats show whether an image is complete.
  */
-export function findCut(end: AnswerOutcome, problems: readonly string[]): CliError | undefined {
+export function findCutFailure(end: AnswerOutcome, problems: readonly string[]): CliError | undefined {
   const all = [describeCutAnswer(end) ?? [], problems].flat()
   return all.length > 0 ? createResponseError(all.join('; ')) : undefined
 }

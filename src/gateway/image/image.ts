@@ -20,7 +20,7 @@ import {
   createDeadlineCheck,
   type RequestAnswerPart,
 } from '../continued-answer.ts'
-import { createImageReader, findCut, type ImageReader } from './answer.ts'
+import { createImageReader, findCutFailure, type ImageReader } from './answer.ts'
 import { openImageDestination } from './destination.ts'
 import { createImageName, readPromptOfBody } from './name.ts'
 import { type ImageSaveOptions, printImagePath, printResultLine, saveImages } from './saving.ts'
@@ -84,7 +84,7 @@ export async function runImage(context: Context, flags: ImageOptions, words: str
       await context.tracker.during(lostImages, () => saveAnswer(context, reading, output))
     } finally {
       printTexts(context, texts.splice(0))
-      if (failOnCut) cut = findCut(end, problems)
+      if (failOnCut) cut = findCutFailure(end, problems)
       if (cut) printUsageLine(context, end.summary, options.usage)
       else printWarningsAndUsageLine(context, end, options.usage)
     }

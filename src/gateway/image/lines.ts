@@ -12,7 +12,7 @@ import { endpoints } from '../../wire/endpoints.ts'
 import type { AnswerSummary } from '../../wire/gateway/answer-forms.ts'
 import { createLineCaller, type LineReader } from '../line-call.ts'
 import { TextLineReader } from '../text-reader.ts'
-import { createImageReader, findCut } from './answer.ts'
+import { createImageReader, findCutFailure } from './answer.ts'
 import { type ImageDestination, openImageDestination } from './destination.ts'
 import { chooseImageModel, type ImageOptions } from './image.ts'
 import { createImageName, readPromptOfBody } from './name.ts'
@@ -106,7 +106,7 @@ function createImageLineReader(
       await reading.saveFoundImages().catch((error: unknown) => {
         throw error instanceof CliError ? addSavedFiles(error) : error
       })
-      const ended = failure ?? (failOnCut ? findCut(end, warnings) : undefined)
+      const ended = failure ?? (failOnCut ? findCutFailure(end, warnings) : undefined)
       if (ended) throw addSavedFiles(ended)
       return {
         files,

@@ -7,8 +7,8 @@ import {
   parseMarkdownLineStart,
 } from './line-start.ts'
 import { OpenListItems } from './list-items.ts'
-import { createBlankSpan, MarkdownPage } from './page.ts'
 import { ParagraphPrinter } from './paragraph.ts'
+import { createBlankSpan, RowBuffer } from './row-buffer.ts'
 import {
   closesFence,
   countIndent,
@@ -19,7 +19,7 @@ import {
 } from './source.ts'
 import { isDelimiterRow, layOutTable, maxTableLength } from './table.ts'
 
-export interface MarkdownSpace {
+export interface MarkdownLayoutOptions {
   columns(): number
   isColoured: boolean
 }
@@ -40,9 +40,9 @@ interface HeldRows {
  * is printed as text.
  */
 export class MarkdownLayout {
-  readonly #space: MarkdownSpace
+  readonly #options: MarkdownLayoutOptions
   readonly #depth: number
-  readonly #page: MarkdownPage
+  readonly #buffer: RowBuffer
   readonly #items = new OpenListItems()
   /**
    * The received part of the current line. Empty if this part is already printed as text of a paragraph.
@@ -58,10 +58,10 @@ export class MarkdownLayout {
   #lead: StyledLine | undefined
 
   /** `depth` is the number of quotes around the text. */
-  constructor(space: MarkdownSpace, depth = 0) {
-    this.#space = space
+  constructor(options: MarkdownLayoutOptions, depth = 0) {
+    this.#options = options
     this.#depth = depth
-    this.#page = new MarkdownPage(space.isColoured)
+    this.#buffer = new RowBuffer(options.isColoured)
   }
 
   add(text: string): void {
@@ -79,7 +79,7 @@ export class MarkdownLayout {
   }
 
   takeText(): string {
-    return this.#page.takeText()
+    return this.#buffer.takeText()
   }
 
   /**
@@ -87,7 +87,7 @@ export class MarkdownLayout {
    * `undefined` if all text is printed.
    */
   describeHeldPart(): string | undefined {
-    if (this.#page.isInRow || (this.#line === '' && !this.#held)) return undefined
+    if (this.#buffer.isInRow || (this.#line === '' && !this.#held)) return undefined
     return this.#held || /^[ \t]*\|/.test(this.#line) ? ' of the table' : ''
   }
 
@@ -111,7 +111,7 @@ export class MarkdownLayout {
       else this.#print([layOutCodeLine(removeIndent(line, this.#code.indent))])
     } else if (line.trim() === '') {
       this.#endBlock()
-      this.#page.separate()
+      this.#buffer.separate()
     } else {
       this.#startLine(true)
       if (this.#isInText) this.#flow?.add('\n')
@@ -180,7 +180,7 @@ export class MarkdownLayout {
     const line = `${removeIndent(this.#line, this.#items.sourceIndent)}\n`
     if (table.text.length + line.length > maxTableLength) {
       this.#printTable(table)
-      this.#page.separate()
+      this.#buffer.separate()
       table.isHeaderPrinted = false
       table.text = `${table.text.split('\n', 2).join('\n')}\n`
     }
@@ -213,7 +213,7 @@ export class MarkdownLayout {
 
   #printQuotedRows(): void {
     const quote = this.#quote
-    const rows = quote ? quote.#page.takeRows() : []
+    const rows = quote ? quote.#buffer.takeRows() : []
     this.#print(rows.map((row) => (row === '' ? trimLineEnd([bar]) : [bar, { text: row, sgr: '' }])))
   }
 
@@ -245,7 +245,7 @@ export class MarkdownLayout {
 
   #beginQuote(text: string): void {
     const columns = () => Math.max(1, this.#countColumns() - bar.text.length)
-    this.#quote = new MarkdownLayout({ columns, isColoured: this.#space.isColoured }, this.#depth + 1)
+    this.#quote = new MarkdownLayout({ columns, isColoured: this.#options.isColoured }, this.#depth + 1)
     this.#quote.add(`${text}\n`)
     this.#printQuotedRows()
   }
@@ -265,7 +265,7 @@ export class MarkdownLayout {
   #addToParagraph(text: string): void {
     const { indent } = this.#items
     this.#flow ??= new ParagraphPrinter({
-      page: this.#page,
+      buffer: this.#buffer,
       lead: this.#takeLead(),
       indent,
       columns: () => this.#countColumns(),
@@ -280,11 +280,11 @@ export class MarkdownLayout {
   }
 
   #countColumns(): number {
-    return Math.max(1, this.#space.columns() - this.#items.indent)
+    return Math.max(1, this.#options.columns() - this.#items.indent)
   }
 
   #print(lines: readonly StyledLine[]): void {
-    if (lines.length > 0) this.#page.print(lines, this.#items.indent, this.#takeLead())
+    if (lines.length > 0) this.#buffer.print(lines, this.#items.indent, this.#takeLead())
   }
 }
 

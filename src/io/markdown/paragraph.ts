@@ -1,11 +1,11 @@
 import { canBreakBetween, measureWidth, type Span, type StyledLine, splitWords } from '../spans.ts'
 import { layOutInlineTokens } from './inline.ts'
-import { createBlankSpan, type MarkdownPage } from './page.ts'
+import { createBlankSpan, type RowBuffer } from './row-buffer.ts'
 import { ParagraphSplitter } from './segments.ts'
 import { readInlineTokens } from './source.ts'
 
 interface ParagraphPrinterOptions {
-  page: MarkdownPage
+  buffer: RowBuffer
   /** Text at the start of the first row, such as the bullet of a list item. */
   lead: StyledLine
   indent: number
@@ -13,16 +13,16 @@ interface ParagraphPrinterOptions {
 }
 
 export class ParagraphPrinter {
-  readonly #space: ParagraphPrinterOptions
+  readonly #options: ParagraphPrinterOptions
   readonly #splitter = new ParagraphSplitter()
   #lead: StyledLine
   #width = 0
   #lastText: string | undefined
   #isEmpty = true
 
-  constructor(space: ParagraphPrinterOptions) {
-    this.#space = space
-    this.#lead = space.lead
+  constructor(options: ParagraphPrinterOptions) {
+    this.#options = options
+    this.#lead = options.lead
   }
 
   add(text: string): void {
@@ -51,7 +51,7 @@ export class ParagraphPrinter {
   }
 
   #place(line: StyledLine, before: string): void {
-    const { page, columns, indent } = this.#space
+    const { buffer, columns, indent } = this.#options
     const limit = columns()
     let gap: Span[] = before === '' ? [] : [{ text: before, sgr: '' }]
     let row: Span[] = []
@@ -60,7 +60,7 @@ export class ParagraphPrinter {
       const added = measureWidth(gap) + measureWidth(word)
       const canBreak = gap.length > 0 || canBreakBetween(this.#lastText, word[0]?.text as string)
       if (this.#lastText !== undefined && canBreak && this.#width + added > limit) {
-        page.append(row)
+        buffer.append(row)
         row = []
         this.#endRow()
       }
@@ -77,12 +77,12 @@ export class ParagraphPrinter {
       this.#lastText = word.at(-1)?.text
       gap = []
     }
-    if (row.length > 0) page.append(row)
+    if (row.length > 0) buffer.append(row)
   }
 
   #endRow(): void {
-    this.#space.page.endRow()
-    this.#lead = [createBlankSpan(this.#space.indent)]
+    this.#options.buffer.endRow()
+    this.#lead = [createBlankSpan(this.#options.indent)]
     this.#lastText = undefined
     this.#width = 0
   }

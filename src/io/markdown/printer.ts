@@ -1,9 +1,9 @@
 import { escapeControls } from '../escape.ts'
 import type { Output } from '../output.ts'
 import type { Spinner } from '../spinner.ts'
-import { MarkdownLayout, type MarkdownSpace } from './layout.ts'
+import { MarkdownLayout, type MarkdownLayoutOptions } from './layout.ts'
 
-export interface MarkdownOptions extends MarkdownSpace {
+export interface MarkdownOptions extends MarkdownLayoutOptions {
   waiting?: Spinner | undefined
 }
 
@@ -14,10 +14,10 @@ export class MarkdownPrinter {
   readonly #layout: MarkdownLayout
   #received = ''
 
-  constructor(output: Output, { waiting, ...space }: MarkdownOptions) {
+  constructor(output: Output, { waiting, ...options }: MarkdownOptions) {
     this.#output = output
     this.#waiting = waiting
-    this.#layout = new MarkdownLayout(space)
+    this.#layout = new MarkdownLayout(options)
   }
 
   add(text: string): void {

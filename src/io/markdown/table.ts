@@ -1,6 +1,6 @@
 import { getLineText, measureWidth, type Span, type StyledLine, spanStyles, wrapLine } from '../spans.ts'
 import { layOutInlineTokens, trimLineEnd } from './inline.ts'
-import { createBlankSpan } from './page.ts'
+import { createBlankSpan } from './row-buffer.ts'
 import { maxBlockLength, readInlineTokens } from './source.ts'
 
 /**

@@ -1,7 +1,7 @@
 import type { Context } from '../../context.ts'
 import { CliError } from '../../errors.ts'
 import { toOneLine } from '../../io/escape.ts'
-import { createPrompter, InputEnded, type Prompter } from '../../io/question.ts'
+import { createPrompter, InputEndedError, type Prompter } from '../../io/question.ts'
 import { DenyMessage, maxDenyMessageLength } from '../../wire/sessions/send-events.ts'
 import { estimateColumns, quoteAndShortenName } from '../plain-name.ts'
 import { formatToolUse } from './shown-tool-use.ts'
@@ -140,7 +140,7 @@ export class ConfirmationPrompt {
       }
     } catch (error) {
       if (end.signal.aborted) return 'open'
-      if (error instanceof InputEnded) return 'quit'
+      if (error instanceof InputEndedError) return 'quit'
       throw error
     } finally {
       this.#open = undefined

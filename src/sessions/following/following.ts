@@ -168,8 +168,8 @@ function addList(
 function addStreamEvent(state: FollowState, item: EventItem, now: number): FollowState {
   const { seen } = state
   if (isEventPiece(item.event) || !seen.isNew(item)) {
-    // A repeated event may have another input than the first event with its id. The empty batch lets the
-    // caller report this at once to a person who decides about the tool use.
+    // The event repeats a tool use with a different name or input. The follower emits no event, but wakes the
+    // caller, which then withdraws the prompt about the tool use.
     if (seen.addRepeated(item)) return { ...state, effect: emit([]) }
     // An event without an id that equals an earlier event may be a repetition or a new event. The list
     // contains the right number of equal events, so the follower reads the list.

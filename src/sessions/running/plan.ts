@@ -49,7 +49,8 @@ export async function readRunPlan(context: Context, options: RunOptions, words: 
   if (body && options.after !== undefined)
     throw usageError('--after continues an earlier task, so it excludes a new task')
   const { dryRun, curl } = context.flags
-  if ((dryRun || curl) && !body) throw usageError('--dry-run and --curl print a request: give a task')
+  if ((dryRun || curl) && !body)
+    throw usageError('--dry-run and --curl print the request that sends a task: add a task')
   /** `undefined` if the run continues the session without a new task. */
   const task = body && { body, events: parseSentEvents(body), hash: computeShortSha256(body) }
   return {

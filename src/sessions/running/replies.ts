@@ -12,7 +12,7 @@ import {
   getNextReplyStep,
   isUnsent,
   maxDeliveryMs,
-  minReplyPollMs,
+  minPollTimeoutMs,
   updateUnconfirmedReply,
 } from './reply-state.ts'
 import type { SessionRun } from './session-run.ts'
@@ -26,15 +26,15 @@ export function findNextStep(run: SessionRun, id: string): ReturnType<typeof get
   const reply = run.audit.getReply(id)
   // After an allow, the session may wait for the result of the same tool use, so the run has to reply
   // once more.
-  const isNew = run.follower.state.getToolUse(id)?.wantsResult && !('result' in reply && reply.result)
+  const isNew = run.follower.state.getToolUse(id)?.needsResult && !('result' in reply && reply.result)
   return isNew && (reply.is === 'closed' || reply.is === 'unconfirmed') ? 'decide' : getNextReplyStep(reply)
 }
 
 const canReply = (run: SessionRun, id: string): boolean => /decide|post/.test(findNextStep(run, id) ?? '')
 
 /**
- * Finds a tool use by its id. If earlier runs decided about a different tool use with this id, it counts as
- * contradicted, because the earlier reply is not for this tool use.
+ * Finds a tool use by its id. Marks the tool use as contradicted if an earlier run decided about a different
+ * tool use with the same id, because the recorded reply is not for this one.
  */
 export function findToolUse({ audit, follower }: SessionRun, id: string): ParsedToolUse | undefined {
   const toolUse = follower.state.getToolUse(id)
@@ -190,7 +190,7 @@ async function filterWaitingAfterRefusal(run: SessionRun, replies: readonly Repl
  * tool uses with unconfirmed replies, also of earlier runs. Throws a `CliError` of kind `unknown` if the
  * session still waits for one of these replies after 30 s.
  */
-export async function confirmArrival(run: SessionRun, uses: readonly ParsedToolUse[]): Promise<void> {
+export async function pollUnconfirmedReplies(run: SessionRun, uses: readonly ParsedToolUse[]): Promise<void> {
   const { audit, context, follower, parts } = run
   const { state } = follower
   for (const use of uses)
@@ -199,7 +199,7 @@ export async function confirmArrival(run: SessionRun, uses: readonly ParsedToolU
   if (listUnconfirmed(run).length === 0) return
   let hasList = false
   const isOver = await pollEventList(run, {
-    maxMs: getMaxPollMs(run),
+    maxMs: getPollTimeoutMs(run),
     read: async (list) => {
       follower.addList(await collectEvents(list))
       hasList = true
@@ -233,11 +233,11 @@ const listUnconfirmed = ({ audit }: SessionRun) =>
   })
 
 /** Returns the time limit for polling the list. After it, no request can arrive and no list lags. */
-function getMaxPollMs(run: SessionRun): number {
+function getPollTimeoutMs(run: SessionRun): number {
   const now = run.context.host.timers.wallTime()
   const ends = listUnconfirmed(run).map(({ reply }) => reply.sent.sentAtMs + maxDeliveryMs - now)
   const isUnknown = ends.some(Number.isNaN)
-  return isUnknown ? maxDeliveryMs : Math.min(Math.max(minReplyPollMs, ...ends), maxDeliveryMs)
+  return isUnknown ? maxDeliveryMs : Math.min(Math.max(minPollTimeoutMs, ...ends), maxDeliveryMs)
 }
 
 /** Called after each list. */

@@ -149,7 +149,7 @@ export const maxDeliveryMs = 30_000
  */
 const maxLagMs = 5_000
 
-export const minReplyPollMs = maxLagMs + 1_000
+export const minPollTimeoutMs = maxLagMs + 1_000
 
 export function updateUnconfirmedReply(
   reply: UnconfirmedReply,

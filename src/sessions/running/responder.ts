@@ -15,10 +15,10 @@ import { describeDecider, getToolUseExecutor, type Judgement, judgeToolUse } fro
 import {
   closeObsoleteReplies,
   closeRemainingReplies,
-  confirmArrival,
   filterWaiting,
   findNextStep,
   findToolUse,
+  pollUnconfirmedReplies,
   postReplies,
   refresh,
   reopenReplies,
@@ -139,7 +139,7 @@ export class ToolUseResponder {
     }
     // The replies above may lead to an idle event that shows whether the unconfirmed replies arrived, so this
     // check comes last.
-    await confirmArrival(this.#run, unconfirmed)
+    await pollUnconfirmedReplies(this.#run, unconfirmed)
   }
 
   async #listDue(): Promise<ParsedToolUse[]> {
@@ -176,7 +176,7 @@ export class ToolUseResponder {
       const decided = decisions?.get(judgement.use.id)
       return decided ? { use: judgement.use, ...decided, by: 'person' } : judgement
     })
-    // `update` has closed each tool use whose question it withdrew, so such a tool use needs no decision.
+    // If `update` withdrew a prompt, it also closed the reply, so the tool use needs no decision.
     const due = judgements.filter(({ use }) => findNextStep(this.#run, use.id) === 'decide')
     const open = await filterWaiting(this.#run, due)
     for (const judgement of open) this.#recordDecision(judgement)

@@ -67,7 +67,7 @@ export const isAnswerPrintedAlone = ({ schema, file, isStdoutReserved }: WantedA
 
 /**
  * Checks the answer. Returns the text to print, or a failure if the text is needed but missing, if it does not
- * match the schema, or if the check takes too long. `problem`: the answer has no text, but needs none.
+ * match the schema, or if the check takes too long. `problem` describes a missing text that is not needed.
  */
 export async function checkAnswer(
   wanted: WantedAnswer,

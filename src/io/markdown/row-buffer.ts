@@ -3,7 +3,7 @@ import { trimLineEnd } from './inline.ts'
 
 export const createBlankSpan = (count: number): Span => ({ text: ' '.repeat(count), sgr: '' })
 
-export class MarkdownPage {
+export class RowBuffer {
   readonly #isColoured: boolean
   #text = ''
   #needsBlankLine = false
