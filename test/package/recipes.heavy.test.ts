@@ -29,7 +29,7 @@ const explained: [RegExp, string][] = [
     /^parley: the answer is in (answer|summary)\.md$/,
     "`-o` writes the answer to a file, replacing it, and prints the file's name on stderr",
   ],
-  [/^\| /, 'Text from the model goes to stderr, each line after `|`'],
+  [/^\| /, 'Text from the model goes to stderr, with `|` before each line'],
 ]
 
 const shells = {
