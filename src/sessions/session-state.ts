@@ -10,6 +10,7 @@ import {
   getAnsweredToolUseId,
   isOfMainThread,
   isReplyType,
+  isTaskEvent,
   isToolUse,
   isUserEvent,
   readEventError,
@@ -188,7 +189,7 @@ export class SessionState extends OrderedState {
       this.isHalted = type === 'user.interrupt'
     this.background.add(event)
     if (type === 'session.thread_status_idle') this.#waitForResults(readStopReason(event).eventIds)
-    if (type === 'user.message' || type === 'user.define_outcome') {
+    if (isTaskEvent(event)) {
       this.error = undefined
       this.missedOutcome = undefined
     }

@@ -2,13 +2,13 @@ import type { Context } from '../../context.ts'
 import { toOneLine } from '../../io/escape.ts'
 import type { EventItem } from '../../wire/sessions/events-page.ts'
 import {
+  isTaskEvent,
   readEventError,
   readServiceRefusal,
   readWorkflowRunResult,
   type SessionEvent,
 } from '../../wire/sessions/session-event.ts'
 import { quoteAndShortenName } from '../plain-name.ts'
-import { isTaskEvent } from './followed-task.ts'
 
 const kinds = ['refusedToolUses', 'failedServers', 'sessionErrors', 'failedWorkflowRuns'] as const
 type Kind = (typeof kinds)[number]

@@ -7,7 +7,6 @@ import {
   type SessionEvent,
   stopsSession,
 } from '../../wire/sessions/session-event.ts'
-import type { FollowedTask } from '../following/followed-task.ts'
 import { parseToolUse } from '../policy/tool-use.ts'
 import { describeJudgement, describeToolUse, type Judgement, judgeToolUse } from './judgement.ts'
 import type { SessionRun } from './session-run.ts'
@@ -90,7 +89,7 @@ export class DenialCollector {
     const pending = new Set(state.pendingInThreads)
     const isKnown = ({ use }: Judgement) => !pending.has(use.id) && (isListed || use.permission === 'allow')
     if (!this.#ran.some(isKnown)) return
-    const uses = readToolUseIds(task)
+    const uses = readToolUseIds(task.readEvents())
     const unapproved = this.#ran.filter((judgement) => isKnown(judgement) && uses.has(judgement.use.id))
     this.#ran = this.#ran.filter((judgement) => !isKnown(judgement))
     for (const judgement of unapproved) {
@@ -103,7 +102,7 @@ export class DenialCollector {
 
   createFailure(): CliError | undefined {
     const { task } = this.#run.follower
-    const uses = readToolUseIds(task)
+    const uses = readToolUseIds(task.readEvents())
     const denied = this.#readDeniedByOthers()
     for (const judgement of this.#run.audit.judgements.values()) {
       const { use, decision } = judgement
@@ -137,8 +136,8 @@ export class DenialCollector {
   }
 }
 
-function readToolUseIds(task: FollowedTask): ReadonlySet<string> {
+function readToolUseIds(events: Iterable<SessionEvent>): ReadonlySet<string> {
   const ids = new Set<string>()
-  for (const event of task.readEvents()) if (isToolUse(event)) ids.add(event.id ?? '')
+  for (const event of events) if (isToolUse(event)) ids.add(event.id ?? '')
   return ids
 }

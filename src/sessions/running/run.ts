@@ -141,7 +141,7 @@ async function follow(run: SessionRun, work: FollowedWork): Promise<CliError | u
         context.messages.note(
           `${describeOtherClientTask(task.otherTask)}: messages after that do not answer your task`,
         )
-      const answer = await checkAnswer(wanted, task)
+      const answer = await checkAnswer(wanted, task.answer)
       if ('failure' in answer) return answer.failure
       // If the work is pending, a warning already announces that the answer may come later.
       if (answer.problem && task.isKnown && !follower.isWorkPending) {

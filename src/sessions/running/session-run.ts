@@ -1,8 +1,8 @@
 import type { Context } from '../../context.ts'
 import { CliError, convertDeadlineFailure } from '../../errors.ts'
 import { formatResumeLines } from '../../io/failure.ts'
+import type { SessionEvent } from '../../wire/sessions/session-event.ts'
 import type { WorkHooks } from '../../work-tracker.ts'
-import type { FollowedTask } from '../following/followed-task.ts'
 import { Follower } from '../following/follower.ts'
 import { explainFollowFailure } from '../sending/delivery.ts'
 import type { SessionClient } from '../session.ts'
@@ -11,7 +11,10 @@ import type { Audit } from './audit.ts'
 import { createMessageBody, type RunPlan } from './plan.ts'
 import { computeShortSha256 } from './task.ts'
 
-type OtherTask = NonNullable<FollowedTask['otherTask']>
+interface OtherTask {
+  task: SessionEvent
+  isInterrupted: boolean
+}
 
 export const auditResumeHint =
   "to continue, run the same command with the same --audit again; it waits until the session's event list contains the task"

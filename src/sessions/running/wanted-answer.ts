@@ -10,7 +10,6 @@ import type { ResolvedSettings } from '../../settings/resolve.ts'
 import { createListAppendAssignment, editJson } from '../../wire/json/edit.ts'
 import { createResponseError } from '../../wire/problem/problem.ts'
 import { readEventText, type SessionEvent } from '../../wire/sessions/session-event.ts'
-import type { FollowedTask } from '../following/followed-task.ts'
 import type { Follower } from '../following/follower.ts'
 
 type WantedAnswer = Awaited<ReturnType<typeof readAnswerFlags>>
@@ -71,7 +70,7 @@ export const isAnswerPrintedAlone = ({ schema, file, isStdoutReserved }: WantedA
  */
 export async function checkAnswer(
   wanted: WantedAnswer,
-  { answer }: FollowedTask,
+  answer: SessionEvent | undefined,
 ): Promise<{ text: string; problem?: string | undefined } | { failure: CliError }> {
   const text = getText(answer)
   const why = answer ? 'the answer has no text' : 'the agent gave no answer'

@@ -119,6 +119,10 @@ export const isOfMainThread = ({ session_thread_id: thread }: SessionEvent): boo
 
 export const isUserEvent = ({ type }: SessionEvent): boolean => type.startsWith('user.')
 
+/** A task gives the agent new work. */
+export const isTaskEvent = ({ type }: SessionEvent): boolean =>
+  type === 'user.message' || type === 'user.define_outcome'
+
 export const isClientEvent = ({ type }: { type: string }): boolean =>
   type.startsWith('user.') || type.startsWith('system.')
 

@@ -1,5 +1,4 @@
 import { expect, test } from 'vitest'
-import type { FollowedTask } from '../../../src/sessions/following/followed-task.ts'
 import { type IdentifiedEvent, SessionLog } from '../../../src/sessions/following/session-log.ts'
 import type { SessionEvent } from '../../../src/wire/sessions/session-event.ts'
 
@@ -53,7 +52,7 @@ function add(log: SessionLog, script: string): void {
   }
 }
 
-function read(script: string, sent?: string): FollowedTask {
+function read(script: string, sent?: string) {
   const log = new SessionLog()
   if (sent) send(log, sent)
   add(log, script)
