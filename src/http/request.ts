@@ -30,7 +30,7 @@ export interface RequestParts {
   onAttempt?: () => void
   /**
    * If true, the request shows no spinner and is repeated only to renew an expired secret, because the caller
-   * retries it itself.
+   * retries the request.
    */
   isSingle?: boolean
 }

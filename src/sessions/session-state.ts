@@ -536,7 +536,7 @@ function readToolUse(event: SessionEvent, text = JSON.stringify(event)): ToolUse
   }
 }
 
-/** A tool use with a result or a denial no longer has its content, so it counts as the same. */
+/** After a result or a denial, the content is no longer stored, so any repetition counts as equal. */
 const isSame = (one: ToolUse, other: ToolUse): boolean =>
   one.isClosed === true ||
   one.text === other.text ||

@@ -305,7 +305,7 @@ test.each<[string, object]>([
   }
 })
 
-test('a tool use that already has a result does not count as changed if it is repeated with another input', () => {
+test('a tool use that already has a result does not count as changed if it is repeated with a different input', () => {
   const state = after('use1 use2 result1:use1')
   for (const id of ['use1', 'use2']) state.addRepeated({ ...toEvent(id), input: { a: 1 } })
   expect(['use1', 'use2'].map((id) => state.getToolUse(id)?.isContradicted ?? false)).toEqual([false, true])

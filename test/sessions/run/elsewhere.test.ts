@@ -33,7 +33,7 @@ const silence = (agent: ReturnType<typeof openAgent>, act: () => void) => {
 }
 
 describe('prompt that is withdrawn', () => {
-  test('events run withdraws a prompt if the stream shows the same id with another input, and prints why once', async () => {
+  test('events run withdraws a prompt if the stream shows the same id with a different input, and prints why once', async () => {
     const agent = openAgent({ rounds: [[bash('t1')]], policy: always('ask') })
     let startMs = 0
     const person = silence(agent, () => {
