@@ -4,7 +4,7 @@ const { Script } = require('node:vm')
 
 const { platform, env } = process
 const isWindows = platform === 'win32'
-// `join` would make V8 compile Node's code for paths, which takes 2 % of a usage error.
+// `join` would make V8 compile Node's code for paths, which takes 2 % of the time of a usage error.
 const program = `${dirname(__dirname)}/dist`
 
 /** Maximum size of a file with compiled code: twelve times the largest file that parley writes. */
@@ -46,8 +46,8 @@ module.exports = function openCompiledCode() {
   /**
    * Stores all files if one of them is new, or if no earlier run with the same files had the same exit code,
    * because the run has compiled functions that are not stored. Without these functions, a usage error after
-   * `--help` takes 6 % more time. An empty file marks each kind of run. Its name contains the total length of
-   * the files, which differs for other files and other versions.
+   * `--help` takes 6 % more time. An empty file marks each exit code with its files. Its name contains the total
+   * length of the files, because other files and other versions have another length.
    */
   function storeCode(exitCode) {
     const all = [...loaded.values()]

@@ -27,7 +27,7 @@ export function endProcessOnSignal(clean: (exit: number) => string, stderr: StdS
   }
 }
 
-/** Returns the exit status that a shell reports. Loads `node:os` only now, because every start would load it. */
+/** Returns the exit status that a shell reports. A static import of `node:os` would slow down every start. */
 const getSignalStatus = (signal: NodeJS.Signals) =>
   128 + process.getBuiltinModule('node:os').constants.signals[signal]
 

@@ -200,7 +200,7 @@ export async function readBatchInput(input: BatchInput): Promise<AsyncIterable<B
   return rereadLines(input, checked)
 }
 
-/** Has 28 bits of each line's hash, because whole hashes would take several times the memory. */
+/** Lines that passed the check, with 28 bits of each hash, because whole hashes would take more memory. */
 interface CheckedLines {
   numbers: number[]
   fingerprints: number[]

@@ -36,7 +36,7 @@ export default {
 
   notes: [
     `Documented models: ${documentedModels.join(', ')}. The names start with the value of the setting "family" (default alpha). parley also accepts any other name.`,
-    'A long answer can take several requests (finish reason CONTINUATION). Each is billed for the prompt, too. parley sends up to 64 requests and sums their usage.',
+    'A long answer can take several requests (finish reason CONTINUATION). Each request bills the prompt. parley sends up to 64 requests and sums their usage.',
     'With --thread or --report, parley reads the whole answer even if the reader of stdout exits early (| head -1).',
   ],
 

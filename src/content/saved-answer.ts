@@ -7,8 +7,8 @@ import { type FileOutput, writeFileAtomically } from '../io/file-output.ts'
 import { addSavedPartToFailure, type SavedPart } from '../io/saved-part.ts'
 
 /**
- * Adds the name of the file in which `saveReceivedAnswer` saved a paid answer. If the answer cannot be saved,
- * the returned failure contains the answer itself (an image in base64).
+ * Saves a paid answer, and adds the name of its file to the failure. If the answer cannot be saved, the
+ * returned failure contains the answer itself (an image in base64).
  */
 export const saveAnswerAfterFailure = (
   context: Pick<Context, 'host'>,
@@ -95,8 +95,8 @@ export class FallbackFile {
     } catch (error) {
       this.#problem = `${dirname(this.#path)}: ${describeFileError(error)}`
     }
-    const isKept = this.#problem !== undefined && this.#unsaved.length < maxBytesInFailure
-    if (isKept && typeof content === 'string') this.#unsaved += content
+    const hasRoom = this.#problem !== undefined && this.#unsaved.length < maxBytesInFailure
+    if (hasRoom && typeof content === 'string') this.#unsaved += content
   }
 
   get part(): SavedPart | undefined {

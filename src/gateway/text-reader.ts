@@ -28,7 +28,7 @@ export class TextLineReader implements LineReader {
   readonly #rules: TextLineRules
   /** Texts of the complete parts, or their responses. */
   readonly #parts: string[] = []
-  /** The received part of an incomplete part. */
+  /** Received pieces of the last part while it is incomplete. */
   #pieces: string[] = []
   /**
    * Decoder of the last received part of the answer. Not in a closure, which would keep 7 KiB per line in
@@ -62,7 +62,7 @@ export class TextLineReader implements LineReader {
         timers,
       })
       decoder.end()
-      // A stream of several events cannot be a field of the result.
+      // Throws for a stream of several events, because it cannot be a field of the result.
       if (isRaw) parseReceivedBody(pieces.join(''), contentType)
       recordAnswerUsage(this.#line, summary)
       this.#parts.push(pieces.join(''))

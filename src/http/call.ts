@@ -194,7 +194,7 @@ function createCallRules(
   limits: { deadline: Deadline; requireLock: RequestParts['requireLock']; renewSecret(): boolean },
 ): RetryRules {
   const { deadline, requireLock, renewSecret } = limits
-  /** Failure of the attempt with the latest delivery state, unless that attempt could not connect. */
+  /** Failure of the attempt whose request got furthest. `undefined` if no attempt sent anything. */
   let furthest: CliError | undefined
   let last: CliError | undefined
   let wasUnavailable = false

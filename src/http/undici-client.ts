@@ -25,8 +25,8 @@ export function createUndiciClient(url: URL, socket: Socket): Client {
 
 /**
  * Runs `connect`, which loads the WebAssembly parser of undici. V8 would soon optimise the parser, which takes
- * 80 ms and 25 MiB, and the process could not exit meanwhile. V8 decides this when it compiles a function
- * before its first call, so a filter that names another function is set meanwhile, and the parser gets no
+ * 80 ms and 25 MiB, and the process could not exit meanwhile. V8 decides this when it compiles a function,
+ * before its first call. So parley sets a filter that names another function, and calls the parser without
  * bytes. Afterwards, the flag gets its default again, because V8 does not use its code cache while a flag
  * differs.
  */

@@ -246,7 +246,7 @@ export async function showSession(context: Context, options: SessionOptions): Pr
   const wrapUsage = await createLineWrapper(host.stdout, labelColumns)
   const toLine = ([label = '', value = '']: string[]) => {
     if (!output.isTerminal) return formatTsvLine([label, value])
-    // The id is not cut, because people copy it. The usage ends with the cost.
+    // The id is not cut, because people copy it. The usage is wrapped, because it ends with the cost.
     const shown =
       label === 'id'
         ? toOneLine(value, Infinity)

@@ -26,7 +26,7 @@ test('no row of the fish completion has a backslash, which fish parses different
   for (const row of rows) expect(row.replaceAll("'\\''", '').replace(/ \\$/, '')).not.toContain('\\')
 })
 
-test('completion suggests a command no shared flag that the command refuses', async () => {
+test('completion suggests no shared flag that the command refuses', async () => {
   const { out } = await run(['completion', 'fish'])
   const rows = out.split('\n').map((line) => line.replace(/^ *'|' \\\\?$/g, '').split('\t'))
   const list = (key: string): string[] =>

@@ -366,7 +366,7 @@ interface Flag {
   isGroup: boolean
 }
 
-/** Flags that other tests prove: a server cannot be compared with another, and requests of a batch run at once. */
+/** Flags that other tests cover. Two runs of `serve` always differ, and concurrency changes no result. */
 const testedElsewhere = /^serve |^(chat|image) --concurrency$/
 
 /** Returns the shared flags once, and the own flags of each command. */

@@ -32,7 +32,7 @@ test('help formats names every field of each format and no other field', async (
   expect(lists).toEqual(formatNames.map(listFields))
 })
 
-test('an unknown and a missing field of a format are found', () => {
+test('findWrongFields returns unknown and missing fields of a format', () => {
   expect(findWrongFields('line', { index: 1, hash: 'a', ok: true, text: 'x' })).toEqual([])
   expect(findWrongFields('line', { index: 1, hash: 'a', texts: 'x' })).toEqual(['texts', 'ok'])
 })

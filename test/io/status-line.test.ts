@@ -2,7 +2,7 @@ import { PassThrough } from 'node:stream'
 import { expect, test } from 'vitest'
 import { StatusLine } from '../../src/io/status-line.ts'
 
-test('a new status and a line above it first erase the old status, and the status is shown again', () => {
+test('the status line is erased before another status or a line above it, and shown again after the line', () => {
   const screen = new PassThrough({ encoding: 'utf8' })
   const line = new StatusLine({ isTerminal: true, open: () => screen, writeSync: () => 0 })
   line.show('one')

@@ -66,7 +66,7 @@ function helpIn(home: string, env: Record<string, string> = {}): string | undefi
   return [original, forged].find((text) => out.includes(text))
 }
 
-/** Returns the files with code, without the empty files that mark kinds of runs. */
+/** Returns the files with code, without the empty files that mark exit codes. */
 const filesIn = (folder: string): [name: string, bytes: Buffer][] =>
   readdirSync(folder)
     .filter((name) => name.endsWith('.cjs'))

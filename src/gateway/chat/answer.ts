@@ -145,7 +145,7 @@ export async function openAnswerOutput(context: Context, printing: AnswerPrintOp
 
     /**
      * Returns the text if `returnsText` is set or a schema is given, otherwise an empty text. With a schema,
-     * the text is the matching JSON. Throws a `CliError` if the answer lacks required content.
+     * the text is the matching JSON. Throws a `CliError` if the answer is unusable or does not match.
      */
     async finish(
       response: ReadableResponse,

@@ -15,7 +15,7 @@ import type { AnswerPart } from '../continued-answer.ts'
 import { detectImageFormat } from './format.ts'
 
 interface ImageReaderOptions {
-  /** Called for each part of the answer. May be omitted for a failed part without token counts. */
+  /** Called for each part of the answer, except for some failed parts without token counts. */
   onSummary(summary: AnswerSummary): void
   /**
    * Saves the images of one part. `earlier` is the number of images before this part. Throws a `CliError`.
@@ -105,8 +105,9 @@ export function createImageReader(context: Context, reading: ImageReaderOptions)
 }
 
 /**
- * Returns the failure of `--fail-on-cut`, if any. `problems` are those of saved images. An answer without a stop
- * reason passes, because some forms have none, and most image formats show whether an image is complete.
+ * Returns the failure of `--fail-on-cut`, if any. `problems` are the warnings about saved images. An answer
+ * without a stop reason passes, because some forms have none, and most image formats show whether an image is
+ * complete.
  */
 export function findCutFailure(end: AnswerOutcome, problems: readonly string[]): CliError | undefined {
   const all = [describeCutAnswer(end) ?? [], problems].flat()

@@ -81,7 +81,7 @@ const delimiter = /[*_~`<[]/
 const openDelimiter =
   /\*+(?=[^\s*])|~~+(?=[^\s~])|(?<![\p{L}\p{N}])_+(?=[^\s_])|`|<(?=[a-zA-Z/!?])|\[[^\]]*(?:$|\]\([^)]*$)/u
 
-/** The lexer returns an unclosed delimiter as a part of a text. */
+/** Returns whether later text may close a delimiter, which the lexer returns as a part of a text. */
 function hasOpenDelimiter(text: string): boolean {
   if (!delimiter.test(text)) return false
   const tokens = readInlineTokens(text)

@@ -50,8 +50,8 @@ export class ConfirmationPrompt {
   /**
    * Prompts for one tool use after another. Returns the decisions by tool use id. A tool use gets no decision
    * if the person skips it, if `withdraw` is called, or if it cannot be printed completely. After q or
-   * Ctrl-D, the remaining tool uses get no decision either, except always allowed calls. If a signal ends the program, parley prints that
-   * the decisions are lost.
+   * Ctrl-D, the remaining tool uses get no decision either, except for calls that the key a allowed. If a signal
+   * ends the program, parley prints that the decisions are lost.
    */
   async ask(uses: readonly PromptedToolUse[]): Promise<ReadonlyMap<string, PersonDecision>> {
     this.#decisions = new Map()

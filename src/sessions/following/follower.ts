@@ -62,7 +62,7 @@ export class Follower {
    */
   #listedAt = { now: -Infinity, date: -Infinity }
   #listsInRequestedOrder = true
-  /** The service ignores the order, and lists newer events first. Applies if their times do not show this. */
+  /** The service ignores the requested order and lists newer events first, but their times do not show this. */
   #listsNewestFirst = false
   /** New events that `state` already includes and that `readNewEvents` emits next. */
   readonly #notEmitted: EventItem[] = []

@@ -139,14 +139,14 @@ export class SessionLog {
     this.#byIdentity.set(entry.identity, entry)
     this.state.add(item.event, item.text)
     if (entry.listedBy > 0 && this.#finishesToolUse(item.event)) entry.event = sharedWork
-    this.#addEffects(entry)
+    this.#applyEntry(entry)
   }
 
-  #addEffects(entry: LoggedEvent): void {
+  #applyEntry(entry: LoggedEvent): void {
     const { event, isUnseen } = entry
     entry.isHalted = this.state.isHalted
     if (isUnseen) return
-    if (this.task.isReplacedBy(entry)) for (const each of this.#messages.splice(0)) dropContent(each)
+    if (this.task.isFollowed(entry)) for (const each of this.#messages.splice(0)) dropContent(each)
     else if (isTaskEvent(event)) this.#messages.push(entry)
     else if (isMainThreadAgentMessage(event)) this.#addMessage(entry)
   }
@@ -210,7 +210,7 @@ export class SessionLog {
     this.#messages = []
     for (const entry of this.#entries) {
       this.state.addReduced(entry.event, entry.isUnseen)
-      this.#addEffects(entry)
+      this.#applyEntry(entry)
     }
   }
 }
@@ -295,8 +295,8 @@ class FollowedTask {
     this.hasOwnTask = ids.size > 0
   }
 
-  /** Returns whether the event is a task that replaces the followed task. */
-  isReplacedBy({ event, isFromThisProcess, isUnseen }: LoggedEvent): boolean {
+  /** Returns whether the event is a task that parley follows instead of an earlier task. */
+  isFollowed({ event, isFromThisProcess, isUnseen }: LoggedEvent): boolean {
     const isFromParley = isFromThisProcess || this.#earlierTaskIds.has(event.id ?? '')
     return !isUnseen && isTaskEvent(event) && (isFromParley || !this.hasOwnTask)
   }
@@ -308,14 +308,14 @@ class FollowedTask {
   get #events(): readonly LoggedEvent[] {
     const log = this.#readLog()
     const start = log.findLastIndex((entry) =>
-      entry.isUnseen ? isTaskEvent(entry.event) : this.isReplacedBy(entry),
+      entry.isUnseen ? isTaskEvent(entry.event) : this.isFollowed(entry),
     )
     return log.slice(Math.max(start, 0)).filter(({ isUnseen }) => !isUnseen)
   }
 
   get #task(): LoggedEvent | undefined {
     const [first] = this.#events
-    return first && this.isReplacedBy(first) ? first : undefined
+    return first && this.isFollowed(first) ? first : undefined
   }
 
   /**

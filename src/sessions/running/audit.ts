@@ -31,7 +31,7 @@ interface AuditEntry extends Partial<Omit<ReturnType<typeof createDecisionFields
   task?: string
   known?: AuditedTask['known'] | undefined
   result?: SessionEvent
-  /** Id of the last idle event before a reply was sent. */
+  /** Id of the last idle event before a reply was sent. The audit file has this name. */
   rest?: string | undefined
 }
 
@@ -181,7 +181,7 @@ export class Audit {
     this.replies.set(id, applyReplyAuditLine(this.getReply(id), line))
   }
 
-  /** Called after the first list of the session, which has these idle events. */
+  /** Resumes the replies of earlier runs. `idleEvents` are the idle events in the first list of the session. */
   resumeReplies(idleEvents: ReadonlySet<string>): void {
     for (const [id, reply] of this.replies) this.replies.set(id, resumeReplyState(reply, idleEvents))
   }

@@ -9,7 +9,7 @@ import { hasRedactedContent } from '../../wire/sessions/session-event.ts'
 import { canPrompt } from '../confirming/confirmation-prompt.ts'
 import { SessionIncidents } from '../following/incidents.ts'
 import { createEventPrinter, followAndPrint, missingAnswerText } from '../following/transcript.ts'
-import { throwUnopened } from '../sending/delivery.ts'
+import { throwNothingSent } from '../sending/delivery.ts'
 import { Audit } from './audit.ts'
 import { DenialCollector } from './denials.ts'
 import type { RunPlan } from './plan.ts'
@@ -70,7 +70,7 @@ async function execute(run: SessionRun): Promise<CommandResult> {
     })
     await printer.print(later, follower.state)
   }
-  if (task) await follower.open({ onEarlierEvents }).catch(throwUnopened)
+  if (task) await follower.open({ onEarlierEvents }).catch(throwNothingSent)
   else await follower.open({ onEarlierEvents, needsEvents: true, earlierTaskIds })
   const responder = new ToolUseResponder(run)
   try {

@@ -103,7 +103,7 @@ export async function printOrSaveAnswer(
 
 /**
  * Saves the received part of the answer if the run fails. With `-o FILE`, the part is saved next to FILE.
- * Otherwise, only a complete answer is saved that was not printed, for example because it does not match the
+ * Otherwise, saves only a complete answer that was not printed, for example because it does not match the
  * schema.
  */
 export function saveWantedAnswer(

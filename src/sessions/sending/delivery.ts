@@ -22,7 +22,7 @@ export async function deliverEvents(
   if (await caller.preview(endpoints.sendEvents, { ...parts, body })) return
   const session = parts.params.session
   const follower = follow ? await createFollower(access) : undefined
-  await follower?.open().catch(throwUnopened)
+  await follower?.open().catch(throwNothingSent)
   let isAccepted = false
   let listed: SessionEvent[] = []
   const command = `${formatSessionCommand(context, 'follow', session)} --history`
@@ -73,8 +73,8 @@ async function createFollower(access: SessionClient): Promise<Follower> {
   return new Follower(access)
 }
 
-/** Throws the failure of a follower that could not be opened, with the fact that parley sent nothing. */
-export function throwUnopened(error: unknown): never {
+/** Throws the failure of a follower that could not be opened, and adds that parley sent nothing. */
+export function throwNothingSent(error: unknown): never {
   if (!(error instanceof CliError)) throw error
   const { status, consequence, delivery, deadline } = error.details
   // A failure before any request is not about the session, so it stays unchanged. A list that does not end

@@ -55,8 +55,8 @@ export function createAnswerDecoder(contentType: string, sink: AnswerSink, isStr
     unread: () => (isUnread() && unread?.bytes()) || new Uint8Array(),
     /**
      * Returns the reader's progress, except that the answer is not `settled` inside an incomplete JSON value,
-     * because the rest of the value may still arrive. After an unreadable event the answer is `settled`, because it
-     * has failed, and its rest may never arrive.
+     * because the rest of the value may still arrive. After an unreadable event, the answer is `settled`, because
+     * it has failed, and its rest may never arrive.
      */
     progress(): AnswerProgress {
       const progress = reader.progress()

@@ -77,7 +77,7 @@ test('--schema-retries does not repeat a request whose answer has no text', asyn
   expect(batch.out).toContain('"message":"the answer has no text, only a function call"')
 })
 
-test('--raw with --fail-on-cut rejects a cut answer, but not an answer without text', async () => {
+test('chat --raw --fail-on-cut rejects a cut answer, but not an answer without text', async () => {
   const cut = native(call).replace('"STOP"', '"MAX_TOKENS"')
   const raw = ['--raw', '--fail-on-cut']
   expect(await chat(raw, native(call))).toMatchObject({ code: 0, out: native(call), err: '' })

@@ -146,7 +146,7 @@ describe('image answers that were billed but cannot be read', () => {
     ['image/jpeg', jpeg, 'jpg'],
     ['', webp, 'webp'],
   ])(
-    'image saves a body of type "%s" that is an image itself with its extension',
+    'image saves a body of type "%s" that is an image, with the extension of its format',
     async (type, body, ext) => {
       const ended = await image(['x'], { exchange: answering(body, { headers: { 'content-type': type } }) })
       expect(ended).toMatchObject({
@@ -213,7 +213,7 @@ describe('image answers that were billed but cannot be read', () => {
     expect(ended.err).toContain('the service says: slow down')
   })
 
-  test('I36: image exits with 8 for a stream with only an error, and by the type of an error in an array', async () => {
+  test('I36: image exits with 8 for a stream with only an error, and with the code of its kind for an error in an array', async () => {
     const error = { error: { status: 'RESOURCE_EXHAUSTED', message: 'slow down' } }
     const stream = await image(['x'], { exchange: answering(event(error), events) })
     expect(stream).toMatchObject({ code: 8, out: '', saved: [] })

@@ -523,7 +523,7 @@ describe('follower on special inputs', () => {
     expect(describeStep(computeNextFollowState(state, event('done'), 0))).toBe('joining: listen for 200 ms')
   })
 
-  test('a follower compares no sent event with the list, but the next event', () => {
+  test('a follower compares the first event after the sent events with the list, not a sent event', () => {
     const sent = started('run1', 'ask1 ask2')
     const listed = computeNextFollowState(
       { ...sent, is: 'joining', listenDurationsMs: [] },

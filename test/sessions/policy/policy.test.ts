@@ -245,7 +245,7 @@ test('a policy may have only a default', async () => {
   expect(await readPolicy('{"default":{"decision":"deny"}}', 'p.json')).toEqual({ rules: [], fallback })
 })
 
-test('an example without an input has an empty input, as a tool use without an input has', async () => {
+test('an example without an input counts as a tool use with an empty input', async () => {
   const rule = { tool: 'x', input: {}, decision: 'allow', examples: { match: [{ name: 'x' }] } }
   expect(await read({ rules: [rule] })).toMatchObject({ rules: [{ decision: 'allow' }] })
 })

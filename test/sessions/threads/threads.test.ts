@@ -126,7 +126,7 @@ test.each<[string, string[], Event]>([
   ['allows a tool use', [], bash('t1', inThread)],
   ['runs a command', ['--tool', 'count=echo ran >> ran; cat ran'], custom('t1', inThread)],
 ])(
-  'events run %s once if its child thread continues before the reply, and then waits for it again',
+  'events run %s once if the child thread continues before the reply, and then waits for the tool use again',
   async (_, flags, use) => {
     const waits = [running, threadStatus('running'), use, threadWaits('t1'), threadStatus('running')]
     const service = createSessionService({
