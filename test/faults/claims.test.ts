@@ -43,18 +43,19 @@ const unreadable = (
     ['U23', 'whose body has an invalid chunk size', respondAndClose, 'transfer-encoding: chunked', 'zz\r\n'],
   ] as const
 ).flatMap(([id, what, end, header, body]) =>
-  forChatAndSend({
-    name: `${id}: parley exits with 6 on a 429 ${what}`,
-    script: end(
-      Buffer.concat([
-        Buffer.from(formatHead('429 Slow down', 'connection: close', header)),
-        Buffer.from(body as string),
-      ]),
-    ),
-    flags: noRetry,
-    code: 6,
-    err: ['answered 429 Slow down', /^(?!.*was accepted)/s],
-  }),
+  forChatAndSend(
+    `${id}: parley exits with 6 on a 429 ${what}`,
+    {
+      script: end(
+        Buffer.concat([
+          Buffer.from(formatHead('429 Slow down', 'connection: close', header)),
+          Buffer.from(body as string),
+        ]),
+      ),
+      flags: noRetry,
+    },
+    { code: 6, err: ['answered 429 Slow down', /^(?!.*was accepted)/s] },
+  ),
 )
 
 /** A GOAWAY frame, which an HTTP/2 server sends to an HTTP/1.1 client. */

@@ -6,7 +6,7 @@ import { meetsRequirement } from '../harness/needs.ts'
 import { response, type ScriptedServer, serve } from '../harness/server.ts'
 import { okOutput, okResponse, respondWith } from './answers.ts'
 import { makeCertificate } from './certificates.ts'
-import { chatArgv, chatSuccess, type FaultRow, forChatAndSend, sendArgv, testFaults } from './rows.ts'
+import { chatArgv, chatSuccess, type FaultRow, forChatAndSend, row, sendArgv, testFaults } from './rows.ts'
 
 const noRetry = ['--retries', '0']
 /** Base URL of a port that no program uses. */
@@ -61,71 +61,54 @@ const notSent = { code: 9, err: ['nothing was sent'] } satisfies Partial<FaultRo
 const stalled = { listen: { onConnection() {} }, url: secure, conns: 1 } satisfies Partial<FaultRow>
 
 testFaults('N: parley sends nothing if it cannot connect (needs openssl)', [
-  {
-    name: 'N20: parley uses the second address of a host name if the first does not respond (needs Linux)',
-    argv: plainHttp,
-    url: () => `http://near.test:${blocked.port}`,
-    code: 0,
-    out: okOutput,
-    check: () => expect(secondService.requests).toHaveLength(1),
-  },
-  {
-    ...notSent,
-    name: 'N24: parley exits with 9 after --connect-timeout if the lookup of the host name hangs',
-    argv: [...chatArgv, ...noRetry, '--connect-timeout', '3'],
-    url: () => 'https://silent.test',
-    err: ['silent.test: no connection within 3 s', 'nothing was sent'],
-    minSeconds: 3,
-  },
-  {
-    name: 'N28: parley exits with 1 and reports a bug if the event loop is empty before the run is done',
+  row(
+    'N20: parley uses the second address of a host name if the first does not respond (needs Linux)',
+    { argv: plainHttp, url: () => `http://near.test:${blocked.port}` },
+    { code: 0, out: okOutput, check: () => expect(secondService.requests).toHaveLength(1) },
+  ),
+  row(
+    'N24: parley exits with 9 after --connect-timeout if the lookup of the host name hangs',
+    { argv: [...chatArgv, ...noRetry, '--connect-timeout', '3'], url: () => 'https://silent.test' },
+    { ...notSent, err: ['silent.test: no connection within 3 s', 'nothing was sent'], minSeconds: 3 },
+  ),
+  row('N28: parley exits with 1 and reports a bug if the event loop is empty before the run is done', {
     argv: [...chatArgv, ...noRetry, '--connect-timeout', '0'],
     url: () => 'https://silent.test',
     code: 1,
     err: [/^parley: a bug in parley: the run ended before its work was done\n {2}nothing was sent\n$/],
     isProcess: true,
-  },
-  {
-    ...notSent,
-    name: 'N25: parley exits with 9 if the deadline passes during the lookup of the host name',
-    argv: [...chatArgv, '--deadline', '3', '--connect-timeout', '1h'],
-    url: () => 'https://silent.test',
-    err: ['the deadline passed', 'nothing was sent'],
-    minSeconds: 3,
-  },
-  ...['PARLEY_WORKSPACE_ID', 'PARLEY_AGENTS_VERSION', 'PARLEY_BETAS', 'PARLEY_API_KEY'].map(
-    (variable): FaultRow => ({
-      name: `N26: parley exits with 3 if ${variable}, which is sent as a header, has a line break`,
-      argv: sendArgv,
-      env: { [variable]: 'a\nevil: b' },
-      code: 3,
-      err: [new RegExp(`^parley: ${variable} [^\n]*\n$`)],
-    }),
+  }),
+  row(
+    'N25: parley exits with 9 if the deadline passes during the lookup of the host name',
+    { argv: [...chatArgv, '--deadline', '3', '--connect-timeout', '1h'], url: () => 'https://silent.test' },
+    { ...notSent, err: ['the deadline passed', 'nothing was sent'], minSeconds: 3 },
   ),
-  ...forChatAndSend({
+  ...['PARLEY_WORKSPACE_ID', 'PARLEY_AGENTS_VERSION', 'PARLEY_BETAS', 'PARLEY_API_KEY'].map((variable) =>
+    row(
+      `N26: parley exits with 3 if ${variable}, which is sent as a header, has a line break`,
+      { argv: sendArgv, env: { [variable]: 'a\nevil: b' } },
+      { code: 3, err: [new RegExp(`^parley: ${variable} [^\n]*\n$`)] },
+    ),
+  ),
+  ...forChatAndSend('N01: parley retries twice and exits with 9 if the connection is refused', {
     ...notSent,
-    name: 'N01: parley retries twice and exits with 9 if the connection is refused',
     url: nowhere,
     err: [
       /^parley: 127\.0\.0\.1:2: connection refused; trying again in 0\.\d s\nparley: .*; trying again in .*\nparley: 127/,
     ],
     minSeconds: 0.75,
   }),
-  {
+  row(
+    'N02: parley names both addresses of a host if both refuse the connection',
+    { argv: [...chatArgv, ...noRetry, '--allow-http'], url: () => 'http://two.test:2' },
+    { ...notSent, err: ['parley: [::1]:2: connection refused, 127.0.0.1:2: connection refused'] },
+  ),
+  ...forChatAndSend('N03: parley exits with 9, without a retry, if the host name is unknown', {
     ...notSent,
-    name: 'N02: parley names both addresses of a host if both refuse the connection',
-    argv: [...chatArgv, ...noRetry, '--allow-http'],
-    url: () => 'http://two.test:2',
-    err: ['parley: [::1]:2: connection refused, 127.0.0.1:2: connection refused'],
-  },
-  ...forChatAndSend({
-    ...notSent,
-    name: 'N03: parley exits with 9, without a retry, if the host name is unknown',
     url: () => 'https://down.test',
     err: [/^parley: down\.test: no such host\n {2}nothing was sent\n$/],
   }),
-  ...forChatAndSend({
-    name: 'N04: parley retries if the lookup of the host name fails temporarily',
+  ...forChatAndSend('N04: parley retries if the lookup of the host name fails temporarily', {
     // preload.cjs counts the lookups of a process, and only the first lookup fails.
     isProcess: true,
     url: ({ port }) => `http://again.test:${port}`,
@@ -134,99 +117,76 @@ testFaults('N: parley sends nothing if it cannot connect (needs openssl)', [
     code: 0,
     err: ['cannot be looked up at the moment; trying again'],
   }),
-  ...forChatAndSend({
+  ...forChatAndSend(
+    'N05: parley exits with 9 after --connect-timeout if packets are lost (needs Linux)',
+    { url: () => blocked.url, flags: [...noRetry, '--connect-timeout', '3'] },
+    { ...notSent, err: ['no connection within 3 s', 'nothing was sent'], minSeconds: 3 },
+  ),
+  ...forChatAndSend(
+    'N06: parley exits with 9 after --connect-timeout if the TLS handshake hangs',
+    { ...stalled, flags: [...noRetry, '--connect-timeout', '3'] },
+    { ...notSent, err: ['no connection within 3 s'], minSeconds: 3 },
+  ),
+  row(
+    'N06: parley exits with 9 if the deadline passes during the TLS handshake',
+    { ...stalled, argv: [...chatArgv, '--deadline', '3', '--connect-timeout', '1h'] },
+    { ...notSent, err: ['the deadline passed', 'nothing was sent'], minSeconds: 3 },
+  ),
+  row(
+    'N07: parley retries and exits with 9 if FIN cuts the TLS handshake',
+    { url: secure, listen: { onConnection: (socket) => void socket.once('data', () => socket.end()) } },
+    { ...notSent, conns: 3, err: ['the connection was'] },
+  ),
+  row('N08: parley retries and exits with 9 if RST cuts the TLS handshake', {
     ...notSent,
-    name: 'N05: parley exits with 9 after --connect-timeout if packets are lost (needs Linux)',
-    url: () => blocked.url,
-    flags: [...noRetry, '--connect-timeout', '3'],
-    err: ['no connection within 3 s', 'nothing was sent'],
-    minSeconds: 3,
-  }),
-  ...forChatAndSend({
-    ...notSent,
-    ...stalled,
-    name: 'N06: parley exits with 9 after --connect-timeout if the TLS handshake hangs',
-    flags: [...noRetry, '--connect-timeout', '3'],
-    err: ['no connection within 3 s'],
-    minSeconds: 3,
-  }),
-  {
-    ...notSent,
-    name: 'N06: parley exits with 9 if the deadline passes during the TLS handshake',
-    ...stalled,
-    argv: [...chatArgv, '--deadline', '3', '--connect-timeout', '1h'],
-    err: ['the deadline passed', 'nothing was sent'],
-    minSeconds: 3,
-  },
-  {
-    ...notSent,
-    name: 'N07: parley retries and exits with 9 if FIN cuts the TLS handshake',
-    url: secure,
-    listen: { onConnection: (socket) => void socket.once('data', () => socket.end()) },
-    conns: 3,
-    err: ['the connection was'],
-  },
-  {
-    ...notSent,
-    name: 'N08: parley retries and exits with 9 if RST cuts the TLS handshake',
     url: secure,
     listen: { onConnection: (socket) => void socket.once('data', () => socket.resetAndDestroy()) },
     conns: 3,
     err: ['the connection was reset'],
-  },
-  ...forChatAndSend({
+  }),
+  ...forChatAndSend('N09: parley exits with 9 and names --cacert if the certificate is self-signed', {
     ...notSent,
-    name: 'N09: parley exits with 9 and names --cacert if the certificate is self-signed',
     url: secure,
     listen: { tls: selfSigned },
     err: [
       /^parley: localhost:\d+: its certificate comes from an unknown authority: --cacert FILE trusts it\n {2}nothing/,
     ],
   }),
-  {
+  row(
+    'N10: parley exits with 9 and reports an expired certificate',
+    { url: secure, argv: [...chatArgv, '--cacert', expired.path], listen: { tls: expired } },
+    { ...notSent, err: [/^parley: localhost:\d+: its certificate has expired/] },
+  ),
+  row(
+    'N11: parley exits with 9 and reports a certificate for another host',
+    { url: secure, argv: [...chatArgv, '--cacert', elsewhere.path], listen: { tls: elsewhere } },
+    { ...notSent, err: [/^parley: localhost:\d+: its certificate is for another host$/m] },
+  ),
+  row('N13: parley exits with 9 and suggests http:// if the port of an https:// address does not use TLS', {
     ...notSent,
-    name: 'N10: parley exits with 9 and reports an expired certificate',
-    url: secure,
-    argv: [...chatArgv, '--cacert', expired.path],
-    listen: { tls: expired },
-    err: [/^parley: localhost:\d+: its certificate has expired/],
-  },
-  {
-    ...notSent,
-    name: 'N11: parley exits with 9 and reports a certificate for another host',
-    url: secure,
-    argv: [...chatArgv, '--cacert', elsewhere.path],
-    listen: { tls: elsewhere },
-    err: [/^parley: localhost:\d+: its certificate is for another host$/m],
-  },
-  {
-    ...notSent,
-    name: 'N13: parley exits with 9 and suggests http:// if the port of an https:// address does not use TLS',
     url: secure,
     listen: { onConnection: (socket) => void socket.once('data', () => socket.end(okResponse)) },
     conns: 1,
     err: ['http://', 'nothing was sent'],
-  },
-  ...forChatAndSend({
-    name: 'N14: parley exits with 10 and suggests https:// if the port of an http:// address uses TLS',
-    url: ({ port }) => `http://localhost:${port}`,
-    listen: { tls: selfSigned },
-    code: 10,
-    err: ['should the address begin with https://?'],
   }),
-  ...forChatAndSend({
-    name: 'N15: parley reports whether the request was sent if the server resets the connection at once',
-    flags: noRetry,
-    listen: { onConnection: (socket) => void socket.resetAndDestroy() },
-    conns: 1,
-    // The reset may arrive before the request is written (9) or afterwards (10).
-    code: [9, 10],
-    err: [
-      /reset before it was ready\n {2}nothing was sent\n|was reset\n {2}(the request was sent|the event may)/,
-    ],
-  }),
-  {
-    name: 'N16: parley retries refused connections until the service is up',
+  ...forChatAndSend(
+    'N14: parley exits with 10 and suggests https:// if the port of an http:// address uses TLS',
+    { url: ({ port }) => `http://localhost:${port}`, listen: { tls: selfSigned } },
+    { code: 10, err: ['should the address begin with https://?'] },
+  ),
+  ...forChatAndSend(
+    'N15: parley reports whether the request was sent if the server resets the connection at once',
+    { flags: noRetry, listen: { onConnection: (socket) => void socket.resetAndDestroy() } },
+    {
+      conns: 1,
+      // The reset may arrive before the request is written (9) or afterwards (10).
+      code: [9, 10],
+      err: [
+        /reset before it was ready\n {2}nothing was sent\n|was reset\n {2}(the request was sent|the event may)/,
+      ],
+    },
+  ),
+  row('N16: parley retries refused connections until the service is up', {
     // On a slow machine the service may start only after the third attempt, so more retries are allowed.
     argv: [...chatArgv, '--retries', '9'],
     url: () => `http://127.0.0.1:${lateService.port}`,
@@ -240,45 +200,41 @@ testFaults('N: parley sends nothing if it cannot connect (needs openssl)', [
     out: okOutput,
     err: [/^(parley: .*connection refused; trying again in .*\n){2,9}$/],
     check: () => expect(lateService.server?.requests).toHaveLength(1),
-  },
-  {
-    name: 'N17: parley reports that nothing was sent if SIGINT interrupts the TLS handshake',
-    ...stalled,
-    signal: { name: 'SIGINT', at: 'connection' },
-    code: 'SIGINT',
-    err: ['parley: interrupted: nothing was sent'],
-  },
-  {
-    name: 'S05: parley trusts the certificate of --cacert',
+  }),
+  row(
+    'N17: parley reports that nothing was sent if SIGINT interrupts the TLS handshake',
+    { ...stalled, signal: { name: 'SIGINT', at: 'connection' } },
+    { code: 'SIGINT', err: ['parley: interrupted: nothing was sent'] },
+  ),
+  row('S05: parley trusts the certificate of --cacert', {
     url: secure,
     argv: [...chatArgv, '--cacert', selfSigned.path],
     listen: { tls: selfSigned },
     ...chatSuccess,
-  },
-  {
-    name: 'S05: parley trusts NODE_EXTRA_CA_CERTS in addition to --cacert',
+  }),
+  row('S05: parley trusts NODE_EXTRA_CA_CERTS in addition to --cacert', {
     url: secure,
     argv: [...chatArgv, '--cacert', elsewhere.path],
     env: { NODE_EXTRA_CA_CERTS: selfSigned.path },
     listen: { tls: selfSigned },
     ...chatSuccess,
-  },
-  {
-    name: 'S05: parley exits with 3 if the file of --cacert has no certificate',
-    url: secure,
-    argv: [...chatArgv, '--cacert', import.meta.filename],
-    code: 3,
-    err: ['--cacert', 'has no PEM certificate'],
-  },
-  ...[[], ['--quiet']].map(
-    (flags): FaultRow => ({
-      name: `S04, S06: parley warns if the environment disables certificate verification${flags.join() && ', also with --quiet'}`,
-      url: secure,
-      argv: [...chatArgv, ...flags],
-      env: { NODE_TLS_REJECT_UNAUTHORIZED: '0' },
-      listen: { tls: selfSigned },
-      ...chatSuccess,
-      err: [/^parley: NODE_TLS_REJECT_UNAUTHORIZED=0 .*\n$/],
-    }),
+  }),
+  row(
+    'S05: parley exits with 3 if the file of --cacert has no certificate',
+    { url: secure, argv: [...chatArgv, '--cacert', import.meta.filename] },
+    { code: 3, err: ['--cacert', 'has no PEM certificate'] },
+  ),
+  ...[[], ['--quiet']].map((flags) =>
+    row(
+      `S04, S06: parley warns if the environment disables certificate verification${flags.join() && ', also with --quiet'}`,
+      {
+        url: secure,
+        argv: [...chatArgv, ...flags],
+        env: { NODE_TLS_REJECT_UNAUTHORIZED: '0' },
+        listen: { tls: selfSigned },
+        ...chatSuccess,
+        err: [/^parley: NODE_TLS_REJECT_UNAUTHORIZED=0 .*\n$/],
+      },
+    ),
   ),
 ])

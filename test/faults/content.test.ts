@@ -1,7 +1,7 @@
 import { message } from '../harness/run.ts'
 import { response, type Script } from '../harness/server.ts'
 import { respondWith } from './answers.ts'
-import { chatArgv, type FaultRow, forChatAndSend, testNetworkFaults } from './rows.ts'
+import { chatArgv, forChatAndSend, row, testNetworkFaults } from './rows.ts'
 
 const type = (value: string) => [`content-type: ${value}`]
 const page = '<!doctype html><html><head><title>Please log in</title></head><body>A page</body></html>'
@@ -12,34 +12,29 @@ const odd =
   '{ "content":[{"type":"text","text":"a"}], "b":12345678901234567890, "n":1.10, "n":-0, "e":1e400, "__proto__":{"x":1},"constructor":2 }\n'
 
 testNetworkFaults('R: parley reads odd response content', [
-  {
-    name: 'R11: parley exits with 8 and prints the content type and the title of a login page with status 200',
+  row('R11: parley exits with 8 and prints the content type and the title of a login page with status 200', {
     script: respondWith(response(page, '200 OK', type('text/html'))),
     code: 8,
     err: ['text/html', 'Please log in'],
-  },
-  ...forChatAndSend({
-    name: 'R12: parley exits with 8 on HTML with the content type of JSON',
+  }),
+  ...forChatAndSend('R12: parley exits with 8 on HTML with the content type of JSON', {
     script: json(page),
     code: 8,
   }),
-  {
-    name: 'R13: parley chat reads JSON without a content type',
+  row('R13: parley chat reads JSON without a content type', {
     script: (socket) => {
       const body = message('hi')
       socket.write(`HTTP/1.1 200 OK\r\ncontent-length: ${body.length}\r\n\r\n${body}`)
     },
     code: 0,
     out: 'hi\n',
-  },
-  {
-    name: 'R14: parley chat exits with 8 on an empty body',
+  }),
+  row('R14: parley chat exits with 8 on an empty body', {
     script: json(''),
     code: 8,
     err: ['the answer is empty'],
-  },
-  ...forChatAndSend({
-    name: 'R15: parley prints only the title of an HTML page with status 502',
+  }),
+  ...forChatAndSend('R15: parley prints only the title of an HTML page with status 502', {
     script: respondWith(response(page.replace('Please log in', 'Bad gateway'), '502 Bad', type('text/html'))),
     flags: ['--retries', '0'],
     code: 7,
@@ -65,79 +60,63 @@ testNetworkFaults('R: parley reads odd response content', [
       ],
     ] as const
   ).flatMap(([rule, body, message]) =>
-    forChatAndSend({
-      name: `R16: parley ${rule}`,
+    forChatAndSend(`R16: parley ${rule}`, {
       script: respondWith(response(body, '400 Bad Request')),
       code: 4,
       err: [message],
     }),
   ),
-  {
-    name: 'R18: parley reads every answer as UTF-8, whatever charset the content type names',
+  row('R18: parley reads every answer as UTF-8, whatever charset the content type names', {
     script: respondWith(
       response(Buffer.from(message('é'), 'latin1'), '200 OK', type('application/json; charset=iso-8859-1')),
     ),
     code: 0,
     out: '\ufffd\n',
     err: ['parley: some bytes of the answer are not UTF-8, and became \ufffd'],
-  },
-  {
-    name: 'R18: parley exits with 8 and saves the response if it is in UTF-16',
+  }),
+  row('R18: parley exits with 8 and saves the response if it is in UTF-16', {
     script: respondWith(
       response(Buffer.from(message('é€'), 'utf16le'), '200 OK', type('application/json; charset=utf-16')),
     ),
     code: 8,
     err: ['the answer', 'is saved as'],
-  },
-  {
-    name: 'R19: parley replaces bytes that are not UTF-8 and prints a warning, even with -q',
-    argv: [...chatArgv, '-q'],
-    script: json(quoted([0x61, 0xff])),
-    code: 0,
-    out: 'a\ufffd\n',
-    err: ['parley: some bytes of the answer are not UTF-8, and became \ufffd'],
-  },
-  {
-    name: 'R19: parley prints bytes that are not UTF-8 unchanged with --raw',
-    argv: [...chatArgv, '--raw'],
-    script: json(quoted([0x61, 0xff])),
-    code: 0,
-    out: quoted([0x61, 0xff]),
-    err: [/^$/],
-  },
-  {
-    name: 'R20: parley replaces a lone surrogate in an answer with U+FFFD',
+  }),
+  row(
+    'R19: parley replaces bytes that are not UTF-8 and prints a warning, even with -q',
+    { argv: [...chatArgv, '-q'], script: json(quoted([0x61, 0xff])) },
+    { code: 0, out: 'a\ufffd\n', err: ['parley: some bytes of the answer are not UTF-8, and became \ufffd'] },
+  ),
+  row(
+    'R19: parley prints bytes that are not UTF-8 unchanged with --raw',
+    { argv: [...chatArgv, '--raw'], script: json(quoted([0x61, 0xff])) },
+    { code: 0, out: quoted([0x61, 0xff]), err: [/^$/] },
+  ),
+  row('R20: parley replaces a lone surrogate in an answer with U+FFFD', {
     script: json(quoted([...Buffer.from('a\\ud800b')])),
     code: 0,
     out: 'a\ufffdb\n',
-  },
-  {
-    name: 'R23: parley --raw prints large numbers and duplicate keys of a response unchanged',
-    argv: [...chatArgv, '--raw'],
-    script: json(odd),
-    code: 0,
-    out: odd,
-  },
-  {
-    name: 'R24: parley reads __proto__ and constructor in a response as ordinary keys',
+  }),
+  row(
+    'R23: parley --raw prints large numbers and duplicate keys of a response unchanged',
+    { argv: [...chatArgv, '--raw'], script: json(odd) },
+    { code: 0, out: odd },
+  ),
+  row('R24: parley reads __proto__ and constructor in a response as ordinary keys', {
     script: json(odd),
     code: 0,
     out: 'a\n',
-  },
-  {
-    name: 'R26: parley chat skips a byte order mark before the JSON of a response',
+  }),
+  row('R26: parley chat skips a byte order mark before the JSON of a response', {
     script: json(`\ufeff${message('hi')}`),
     code: 0,
     out: 'hi\n',
-  },
-  ...forChatAndSend({
-    name: 'R27: parley exits with 8 if text follows the JSON of a response',
+  }),
+  ...forChatAndSend('R27: parley exits with 8 if text follows the JSON of a response', {
     script: json('{"content":[],"data":[]} x'),
     code: 8,
   }),
-  ...['{"choices":[]}', '{"content":[{"type":"text","text":5}]}'].map(
-    (body): FaultRow => ({
-      name: `R28: parley exits with 8 on a JSON response of an unknown format: ${body}`,
+  ...['{"choices":[]}', '{"content":[{"type":"text","text":5}]}'].map((body) =>
+    row(`R28: parley exits with 8 on a JSON response of an unknown format: ${body}`, {
       script: json(body),
       code: 8,
     }),

@@ -5,7 +5,7 @@ import { expect } from 'vitest'
 import { message } from '../harness/run.ts'
 import { response, type Script } from '../harness/server.ts'
 import { messageStop, okOutput, okResponse, respondWith, sseHead, textDelta } from './answers.ts'
-import { chatArgv, chatSuccess, streamArgv, testFaultsOnce } from './rows.ts'
+import { chatArgv, chatSuccess, row, streamArgv, testFaultsOnce } from './rows.ts'
 
 const broken = respondWith(
   `${sseHead}${textDelta('begun')}event: error\ndata: {"error":{"message":"gone"}}\n\n`,
@@ -24,41 +24,36 @@ const interleaveStreams = (): Script => {
 }
 
 testFaultsOnce('F: parley writes whole answer files', [
-  {
-    name: 'F01: one whole answer remains if two runs write the same -o file',
+  row('F01: one whole answer remains if two runs write the same -o file', {
     shell: 'run() { parley chat hi --stream -o a.txt; }; run & one=$!; run & wait $! && wait $one',
     script: interleaveStreams(),
     code: 0,
     reqs: 2,
     files: ['cwd/a.txt'],
     check: ({ ending }) => expect(ending.files.get('cwd/a.txt')).toMatch(/^(a{2000}|b{2000})\n$/),
-  },
-  {
-    name: 'F02: parley -o FILE saves the received text under another name if FILE.part is a FIFO (needs FIFOs)',
+  }),
+  row('F02: parley -o FILE saves the received text under another name if FILE.part is a FIFO (needs FIFOs)', {
     argv: [...streamArgv, '-o', 'a.txt'],
     prepare: (folder) => void spawnSync('mkfifo', [inCwd(folder, 'a.txt.part')]),
     script: broken,
     code: 8,
     err: ['the received data is saved as a.txt.part-2\n'],
     files: ['cwd/a.txt.part-2'],
-  },
-  {
-    name: 'F20: parley exits with 11 at once if nothing reads the FIFO of -o (needs FIFOs)',
+  }),
+  row('F20: parley exits with 11 at once if nothing reads the FIFO of -o (needs FIFOs)', {
     argv: [...streamArgv, '-o', 'pipe'],
     prepare: (folder) => void spawnSync('mkfifo', [inCwd(folder, 'pipe')]),
     code: 11,
     err: ['pipe: nobody reads this pipe'],
-  },
-  {
-    name: 'F21: parley writes the answer into a FIFO that has a reader',
+  }),
+  row('F21: parley writes the answer into a FIFO that has a reader', {
     shell: 'mkfifo pipe; cat pipe > got & parley chat hi -o pipe && wait',
     script: respondWith(okResponse),
     code: 0,
     files: ['cwd/got'],
     check: ({ ending }) => expect(ending.files.get('cwd/got')).toBe(okOutput),
-  },
-  {
-    name: 'F03: parley -o FILE does not write through a symbolic link named FILE.part (needs symbolic links)',
+  }),
+  row('F03: parley -o FILE does not write through a symbolic link named FILE.part (needs symbolic links)', {
     argv: [...streamArgv, '-o', 'a.txt'],
     prepare(folder) {
       writeFileSync(inCwd(folder, 'victim'), 'mine')
@@ -69,9 +64,8 @@ testFaultsOnce('F: parley writes whole answer files', [
     err: ['saved as a.txt.part-2\n'],
     files: ['cwd/a.txt.part-2', 'cwd/victim'],
     check: ({ ending }) => expect(ending.files.get('cwd/victim')).toBe('mine'),
-  },
-  {
-    name: 'F04: parley -o FILE changes neither an existing FILE.part nor the old FILE if the stream fails',
+  }),
+  row('F04: parley -o FILE changes neither an existing FILE.part nor the old FILE if the stream fails', {
     argv: [...streamArgv, '-o', 'a.txt', '-q'],
     prepare(folder) {
       for (const name of ['a.txt', 'a.txt.part']) writeFileSync(inCwd(folder, name), 'old')
@@ -81,24 +75,22 @@ testFaultsOnce('F: parley writes whole answer files', [
     err: ['saved as a.txt.part-2\n'],
     files: ['cwd/a.txt', 'cwd/a.txt.part', 'cwd/a.txt.part-2'],
     check: ({ ending }) => expect([...ending.files.values()]).toEqual(['old', 'old', 'begun']),
-  },
-  {
-    name: 'F05: parley -o leaves no file if SIGTERM arrives before the first text',
+  }),
+  row('F05: parley -o leaves no file if SIGTERM arrives before the first text', {
     argv: [...streamArgv, '-o', 'a.txt'],
     script: respondWith(sseHead),
     signal: { name: 'SIGTERM', at: 'request' },
     code: 'SIGTERM',
     err: ['interrupted'],
-  },
-  {
-    name: 'F06: parley -o saves the received text and names its file if SIGTERM ends the stream',
+  }),
+  row('F06: parley -o saves the received text and names its file if SIGTERM ends the stream', {
     argv: [...streamArgv, '-o', 'a.txt'],
     script: respondWith(sseHead + textDelta('begun')),
     signal: { name: 'SIGTERM', at: 'file' },
     code: 'SIGTERM',
     err: ['the answer was cut off; the received data is saved as a.txt.part\n'],
     files: ['cwd/a.txt.part'],
-  },
+  }),
 ])
 
 const parseTurns = (text: string) => JSON.parse(text).contents.map(describeTurn)
@@ -127,8 +119,7 @@ function echoBothLate(): Script {
 }
 
 testFaultsOnce('F: parley loses no turn of a conversation', [
-  {
-    name: 'F10: six concurrent runs with one --thread file send all earlier turns, and no turn is lost',
+  row('F10: six concurrent runs with one --thread file send all earlier turns, and no turn is lost', {
     shell: 'for i in 1 2 3 4 5 6; do parley chat "q$i" --thread t.json -q & done; wait',
     script: echo(50),
     code: 0,
@@ -141,9 +132,8 @@ testFaultsOnce('F: parley loses no turn of a conversation', [
       for (let i = 0; i < 12; i += 2) expect(turns[i + 1]).toBe(`model: ${i + 1} ${turns[i]}`)
       expect(new Set(turns).size).toBe(12)
     },
-  },
-  {
-    name: 'F11: parley ignores the lock of a killed run after a few seconds',
+  }),
+  row('F11: parley ignores the lock of a killed run after a few seconds', {
     argv: [...chatArgv, '--thread', 't.json'],
     prepare: (folder) => writeFileSync(inCwd(folder, 't.json.parley-lock'), ''),
     script: echo(),
@@ -152,9 +142,8 @@ testFaultsOnce('F: parley loses no turn of a conversation', [
     err: ['another parley locked t.json; waiting until it ends, or a few seconds if it was killed'],
     files: ['cwd/t.json'],
     minSeconds: 4,
-  },
-  {
-    name: 'F12: parley --thread adds turns to the file, keeps its other text unchanged, and saves no flags',
+  }),
+  row('F12: parley --thread adds turns to the file, keeps its other text unchanged, and saves no flags', {
     argv: [
       ...[...chatArgv, '--thread', 't.json', '--max-output-tokens', '7', '--stream', '--stream-via', 'body'],
       ...['--set', 'seed=9', '--set', 'contents[]={"role":"user","parts":[{"text":"extra"}]}'],
@@ -172,12 +161,12 @@ testFaultsOnce('F: parley loses no turn of a conversation', [
         /^\{ "z": 1\.50, "contents" : \[\{"role":"user","parts":\[\{"text":"a"\}\],"id":1e2\},.*\], "seed":1,"model":"alpha-2\.5-pro" \}\n$/s,
       )
     },
-  },
-  {
-    name: 'F13: parley exits with 11 and adds nothing to a thread if it lost the lock while it was suspended',
+  }),
+  row('F13: parley exits with 11 and adds nothing to a thread if it lost the lock while it was suspended', {
     shell: `parley chat one --thread t.json & one=$!
       until [ -e requested ]; do sleep 0.1; done; kill -STOP $one
       parley chat two --thread t.json -q; kill -CONT $one; wait $one`,
+
     // The answers arrive while the first run is suspended.
     script: echoBothLate(),
     during: async ({ cwd, waitUntil }, server) => {
@@ -191,9 +180,8 @@ testFaultsOnce('F: parley loses no turn of a conversation', [
     files: ['cwd/requested', 'cwd/t.json'],
     check: ({ ending }) =>
       expect(parseTurns(threadOf(ending.files))).toEqual(['user: two', 'model: to user: two']),
-  },
-  {
-    name: 'F16: parley removes the lock file and does not change the thread if SIGINT ends the run',
+  }),
+  row('F16: parley removes the lock file and does not change the thread if SIGINT ends the run', {
     argv: [...chatArgv, '--thread', 't.json'],
     prepare: writeThread('{"contents":[]}'),
     script: () => {},
@@ -201,13 +189,15 @@ testFaultsOnce('F: parley loses no turn of a conversation', [
     code: 'SIGINT',
     files: ['cwd/t.json'],
     check: ({ ending }) => expect(threadOf(ending.files)).toBe('{"contents":[]}'),
-  },
-  {
-    name: 'F17, F18: parley exits with 11 at the deadline if another run locks the conversation, and sends nothing',
-    shell: `parley chat one --thread t.json & until [ -e t.json.parley-lock ]; do sleep 0.1; done
+  }),
+  row(
+    'F17, F18: parley exits with 11 at the deadline if another run locks the conversation, and sends nothing',
+    {
+      shell: `parley chat one --thread t.json & until [ -e t.json.parley-lock ]; do sleep 0.1; done
       parley chat two --thread t.json --deadline 1; code=$?; kill %1; wait; exit $code`,
-    script: () => {},
-    code: 11,
-    err: [/has locked it: if none is running, remove \S+t\.json\.parley-lock\n {2}nothing was sent/],
-  },
+      script: () => {},
+      code: 11,
+      err: [/has locked it: if none is running, remove \S+t\.json\.parley-lock\n {2}nothing was sent/],
+    },
+  ),
 ])

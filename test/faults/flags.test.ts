@@ -2,7 +2,7 @@ import { execFileSync } from 'node:child_process'
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect } from 'vitest'
-import { chatArgv, chatSuccess, type FaultRow, testFaults, usageError } from './rows.ts'
+import { chatArgv, chatSuccess, row, testFaults, usageError } from './rows.ts'
 
 /** Returns shell commands that write a profile file with one profile, `default`. */
 const profile = (values: string) =>
@@ -10,41 +10,33 @@ const profile = (values: string) =>
     export PARLEY_CONFIG_DIR=$PWD/conf;`
 
 testFaults('P: parley reads durations and yes-or-no settings', [
-  ...['--deadline 1500ms', '--timeout 1.5 --retries 0'].map(
-    (flags): FaultRow => ({
-      name: `P50: parley waits 1.5 s for a response with ${flags}`,
-      argv: [...chatArgv, ...flags.split(' ')],
-      script: () => {},
-      code: 10,
-      minSeconds: 1.45,
-    }),
+  ...['--deadline 1500ms', '--timeout 1.5 --retries 0'].map((flags) =>
+    row(
+      `P50: parley waits 1.5 s for a response with ${flags}`,
+      { argv: [...chatArgv, ...flags.split(' ')], script: () => {} },
+      { code: 10, minSeconds: 1.45 },
+    ),
   ),
-  ...['10 years', '1h30m', ''].map(
-    (value): FaultRow => ({
+  ...['10 years', '1h30m', ''].map((value) =>
+    row(`P50: parley exits with 2 for the duration ${JSON.stringify(value)}`, {
       ...usageError,
-      name: `P50: parley exits with 2 for the duration ${JSON.stringify(value)}`,
       argv: [...chatArgv, `--timeout=${value}`],
       err: [
         `parley: --timeout${value && ` ${value}:`} must be a duration such as 500ms, 10s, 2m or 1h; a bare number is seconds\n`,
       ],
     }),
   ),
-  {
-    ...chatSuccess,
-    name: 'P51: parley accepts "Yes" as the value of a boolean environment variable',
-    argv: [...chatArgv, '--dry-run'],
-    env: { PARLEY_STREAM: 'Yes' },
-    script: () => {},
-    reqs: 0,
-    out: (out) => out.includes('?alt=sse'),
-  },
-  {
-    name: 'P51: parley exits with 3 if a boolean setting of a profile is "maybe"',
+  row(
+    'P51: parley accepts "Yes" as the value of a boolean environment variable',
+    { ...chatSuccess, argv: [...chatArgv, '--dry-run'], env: { PARLEY_STREAM: 'Yes' }, script: () => {} },
+    { reqs: 0, out: (out) => out.includes('?alt=sse') },
+  ),
+  row('P51: parley exits with 3 if a boolean setting of a profile is "maybe"', {
     shell: `${profile('{"stream":"maybe"}')} parley chat hi`,
     code: 3,
     err: ["'stream' in profile 'default' must be true or false (or yes, no, on, off, 1, 0)"],
     files: ['cwd/conf/config.json'],
-  },
+  }),
 ])
 
 const dry = ['chat', '--dry-run']
@@ -55,32 +47,28 @@ const shows = (body: string) => (out: Buffer) => {
 const hi = '{"contents":[{"role":"user","parts":[{"text":"hi"}]}]'
 
 testFaults('P: parley reads the values of --system, --temperature and -f -', [
-  {
-    name: 'P52: parley sends --system as the system instruction',
+  row('P52: parley sends --system as the system instruction', {
     argv: [...dry, 'hi', '--system', 'Be brief.', '--no-stdin'],
     code: 0,
     out: shows(`${hi},"systemInstruction":{"parts":[{"text":"Be brief."}]}}`),
-  },
-  {
-    name: 'P52: parley --system @FILE reads the file, and --system @@FILE sends the text @FILE',
+  }),
+  row('P52: parley --system @FILE reads the file, and --system @@FILE sends the text @FILE', {
     shell: `printf '@@a "b"' > s; parley chat hi --dry-run --no-stdin --system @s;
       parley chat hi --dry-run --no-stdin --system @@s`,
     code: 0,
     out: (out) => /\{"text":"@@a \\"b\\""\}[\s\S]*\{"text":"@s"\}/.test(out.toString()),
     files: ['cwd/s'],
-  },
-  {
-    name: 'P52: parley --system replaces the system instruction of the body from -i',
+  }),
+  row('P52: parley --system replaces the system instruction of the body from -i', {
     argv: [...dry, '-i', '-', '--system', 'new', '--temperature', '0.50', '--set', 'b=1.00'],
     stdin: '{"systemInstruction":{"parts":[]},"contents":[],"a":1.00}',
     code: 0,
     out: shows(
       '{"systemInstruction":{"parts":[{"text":"new"}]},"contents":[],"a":1.00,"generationConfig":{"temperature":0.50},"b":1.00}',
     ),
-  },
-  ...(['chat', 'image'] as const).map(
-    (command): FaultRow => ({
-      name: `P54: parley ${command} -f - detects an image on stdin by its bytes`,
+  }),
+  ...(['chat', 'image'] as const).map((command) =>
+    row(`P54: parley ${command} -f - detects an image on stdin by its bytes`, {
       argv: [command, 'hi', '-f', '-', '--dry-run', '-m', 'm'],
       stdin: Buffer.from('89504e470d0a1a0a0000000d49484452', 'hex'),
       code: 0,
@@ -89,61 +77,53 @@ testFaults('P: parley reads the values of --system, --temperature and -f -', [
       ),
     }),
   ),
-  {
-    ...usageError,
-    name: 'P54: parley exits with 2 if -f - is given twice',
-    argv: [...chatArgv, '-f', '-', '-f', '-'],
-    stdin: 'x',
-    err: ['stdin can be read only once'],
-  },
-  {
-    ...usageError,
-    name: 'P54: parley exits with 2 for -f - if stdin is neither text nor an image',
-    argv: [...chatArgv, '-f', '-'],
-    stdin: Buffer.from('a\xff\0', 'latin1'),
-    err: ['stdin: neither UTF-8 text nor an image'],
-  },
+  row(
+    'P54: parley exits with 2 if -f - is given twice',
+    { argv: [...chatArgv, '-f', '-', '-f', '-'], stdin: 'x' },
+    { ...usageError, err: ['stdin can be read only once'] },
+  ),
+  row(
+    'P54: parley exits with 2 for -f - if stdin is neither text nor an image',
+    { argv: [...chatArgv, '-f', '-'], stdin: Buffer.from('a\xff\0', 'latin1') },
+    { ...usageError, err: ['stdin: neither UTF-8 text nor an image'] },
+  ),
 ])
 
 const makeFifo = (folder: string) => execFileSync('mkfifo', [join(folder, 'cwd/pipe')])
 
 testFaults('P: parley reads @FILE and FIFOs', [
-  {
-    ...usageError,
-    name: 'P55: parley exits with 2 if the file of --message @FILE is not UTF-8 text',
-    shell: "printf 'a\\377' > b; parley events send --message @b",
-    err: ['parley: @b: not UTF-8 text on line 1'],
-    files: ['cwd/b'],
-  },
-  {
-    name: 'P55: events send --message reads @@FILE as the text @FILE',
+  row(
+    'P55: parley exits with 2 if the file of --message @FILE is not UTF-8 text',
+    { shell: "printf 'a\\377' > b; parley events send --message @b" },
+    { ...usageError, err: ['parley: @b: not UTF-8 text on line 1'], files: ['cwd/b'] },
+  ),
+  row('P55: events send --message reads @@FILE as the text @FILE', {
     argv: ['events', 'send', '--message', '@@missing.txt', '--dry-run', '--no-stdin'],
     code: 0,
     out: (out) => out.includes('"text":"@missing.txt"'),
-  },
+  }),
   ...[
     ['chat', 'hi', '-f', 'pipe'],
     ['chat', 'hi', '--cacert', 'pipe'],
     ['policy', 'check', 'pipe'],
-  ].map(
-    (argv): FaultRow => ({
-      name: `P56: parley exits with 9 at the deadline if nothing writes to a FIFO: ${argv.join(' ')} (needs FIFOs)`,
-      argv: [...argv, '--deadline', '1', '--no-stdin'],
-      prepare: makeFifo,
-      code: 9,
-      err: [/^parley: the deadline passed while @?pipe was read\n {2}nothing was sent\n$/],
-      minSeconds: 0.9,
-    }),
+  ].map((argv) =>
+    row(
+      `P56: parley exits with 9 at the deadline if nothing writes to a FIFO: ${argv.join(' ')} (needs FIFOs)`,
+      { argv: [...argv, '--deadline', '1', '--no-stdin'], prepare: makeFifo },
+      {
+        code: 9,
+        err: [/^parley: the deadline passed while @?pipe was read\n {2}nothing was sent\n$/],
+        minSeconds: 0.9,
+      },
+    ),
   ),
-  {
-    name: 'P56: parley exits with 9 at the deadline if a process substitution stays open (needs FIFOs)',
+  row('P56: parley exits with 9 at the deadline if a process substitution stays open (needs FIFOs)', {
     shell: `bash -c 'parley chat hi -f <(exec 2> /dev/null; sleep 8 & echo $!) --deadline 1 --no-stdin'`,
     code: 9,
     err: ['the deadline passed while /dev/fd/63 was read'],
-  },
-  {
+  }),
+  row('P56: parley prints a hint and reads a FIFO whose writer is late (needs FIFOs)', {
     ...chatSuccess,
-    name: 'P56: parley prints a hint and reads a FIFO whose writer is late (needs FIFOs)',
     argv: ['chat', 'hi', '-f', 'pipe', '--deadline', '1m', '--no-stdin'],
     prepare: makeFifo,
     during: async ({ cwd, err, waitUntil }) => {
@@ -152,33 +132,30 @@ testFaults('P: parley reads @FILE and FIFOs', [
     },
     err: ['parley: waiting for pipe\n'],
     check: ({ server }) => expect(server.requests[0]).toContain('{"text":"from the pipe\\n"}'),
-  },
+  }),
 ])
 
 testFaults('P: parley prints hints for wrong arguments', [
   ...[
     ['-H=Cookie: secretword', '-H takes no =: its value is a separate argument'],
     ['--quiet=true', '--quiet takes no value'],
-  ].map(
-    ([flag = '', message = '']): FaultRow => ({
+  ].map(([flag = '', message = '']) =>
+    row(`P57: parley chat ${flag} exits with 2 because the flag takes no =`, {
       code: 2,
-      name: `P57: parley chat ${flag} exits with 2 because the flag takes no =`,
       argv: [...chatArgv, flag],
       err: [`parley: ${message}\n`, /^(?!.*secretword)/s],
     }),
   ),
-  ...[['chat'], ['image', '-m', 'm'], ['events', 'send']].map(
-    (argv): FaultRow => ({
+  ...[['chat'], ['image', '-m', 'm'], ['events', 'send']].map((argv) =>
+    row(`P59: parley ${argv[0]} exits with 2 and suggests -- for an argument such as "-what is it?"`, {
       ...usageError,
-      name: `P59: parley ${argv[0]} exits with 2 and suggests -- for an argument such as "-what is it?"`,
       argv: [...argv, '-what is it?'],
       err: ['words that begin with a hyphen go after --\n'],
     }),
   ),
-  {
+  row('P60: parley exits with 2 for -v without a command', {
     ...usageError,
-    name: 'P60: parley exits with 2 for -v without a command',
     argv: ['-v'],
     err: ["parley: no command was given: 'parley --help' lists the commands; -V prints the version\n"],
-  },
+  }),
 ])

@@ -9,7 +9,7 @@ import {
   respondAndReset,
   respondWith,
 } from './answers.ts'
-import { chatArgv, type FaultRow, forChatAndSend, sendArgv, testNetworkFaults } from './rows.ts'
+import { chatArgv, type FaultRow, forChatAndSend, row, sendArgv, testNetworkFaults } from './rows.ts'
 
 const hi = message('hi')
 const half = hi.slice(0, 40)
@@ -25,97 +25,86 @@ const cutReceipt = {
 const open = formatHead('200 OK', 'connection: close')
 
 testNetworkFaults('R: parley detects incomplete and invalid responses', [
-  {
+  row('R01: parley chat exits with 8 if FIN cuts the body at half its length', {
     ...cut,
-    name: 'R01: parley chat exits with 8 if FIN cuts the body at half its length',
     script: respondAndClose(cutAt),
-  },
-  {
-    ...cutReceipt,
-    name: 'R01: parley events send reports that the event was accepted if FIN cuts the response at half its length',
-    script: respondAndClose(halfReceipt),
-  },
-  {
+  }),
+  row(
+    'R01: parley events send reports that the event was accepted if FIN cuts the response at half its length',
+    { ...cutReceipt, script: respondAndClose(halfReceipt) },
+  ),
+  row('R02: parley chat exits with 8 if RST cuts the body at half its length', {
     ...cut,
-    name: 'R02: parley chat exits with 8 if RST cuts the body at half its length',
     script: respondAndReset(cutAt),
-  },
-  {
-    ...cutReceipt,
-    name: 'R02: parley events send reports that the event was accepted if RST cuts the response at half its length',
-    script: respondAndReset(halfReceipt),
-  },
-  ...[respondAndClose, respondAndReset].flatMap((end): FaultRow[] => [
-    {
+  }),
+  row(
+    'R02: parley events send reports that the event was accepted if RST cuts the response at half its length',
+    { ...cutReceipt, script: respondAndReset(halfReceipt) },
+  ),
+  ...[respondAndClose, respondAndReset].flatMap((end) => [
+    row(`R03: parley chat exits with 8 if ${end === respondAndClose ? 'FIN' : 'RST'} cuts a chunked body`, {
       ...cut,
-      name: `R03: parley chat exits with 8 if ${end === respondAndClose ? 'FIN' : 'RST'} cuts a chunked body`,
       script: end(formatHead('200 OK', 'transfer-encoding: chunked') + encodeChunks(half)),
-    },
-    {
-      ...cutReceipt,
-      name: `R03: parley events send reports that the event was accepted if ${end === respondAndClose ? 'FIN' : 'RST'} cuts a chunked response`,
-      script: end(formatHead('200 OK', 'transfer-encoding: chunked') + encodeChunks('{"data":[')),
-    },
+    }),
+    row(
+      `R03: parley events send reports that the event was accepted if ${end === respondAndClose ? 'FIN' : 'RST'} cuts a chunked response`,
+      {
+        ...cutReceipt,
+        script: end(formatHead('200 OK', 'transfer-encoding: chunked') + encodeChunks('{"data":[')),
+      },
+    ),
   ]),
-  ...forChatAndSend({
-    name: 'R04: parley exits with 8 on an invalid chunk size and does not print its bytes',
+  ...forChatAndSend('R04: parley exits with 8 on an invalid chunk size and does not print its bytes', {
     script: respondWith(`${formatHead('200 OK', 'transfer-encoding: chunked')}zz\r\n::set-env secret\r\n`),
     code: 8,
     err: [/^(?!.*set-env)/s],
   }),
-  {
-    ...cutReceipt,
-    name: 'R05: parley events send reports that the event was accepted if FIN cuts a response without Content-Length',
-    script: respondAndClose(`${open}{"data":[{"id"`),
-  },
-  {
-    name: 'R07: parley chat exits with 8 if the body is longer than its Content-Length',
+  row(
+    'R05: parley events send reports that the event was accepted if FIN cuts a response without Content-Length',
+    { ...cutReceipt, script: respondAndClose(`${open}{"data":[{"id"`) },
+  ),
+  row('R07: parley chat exits with 8 if the body is longer than its Content-Length', {
     script: respondWith(`${formatHead('200 OK', 'content-length: 40')}${hi}`),
     code: 8,
-  },
-  {
-    ...cutReceipt,
-    name: 'R07: parley events send reports that the event was accepted if the response is longer than its Content-Length',
-    script: respondWith(`${formatHead('200 OK', 'content-length: 10')}{"data":[],"more":"than that"}`),
-  },
-  ...forChatAndSend({
-    name: 'R09: parley exits with 8 on a response of control characters instead of HTTP',
+  }),
+  row(
+    'R07: parley events send reports that the event was accepted if the response is longer than its Content-Length',
+    {
+      ...cutReceipt,
+      script: respondWith(`${formatHead('200 OK', 'content-length: 10')}{"data":[],"more":"than that"}`),
+    },
+  ),
+  ...forChatAndSend('R09: parley exits with 8 on a response of control characters instead of HTTP', {
     script: respondAndClose('\x1b]0;evil\x07\n::add-mask::x\n'),
     code: 8,
   }),
-  ...forChatAndSend({
-    name: 'R10: parley exits with 8 on response headers of 20 KB',
+  ...forChatAndSend('R10: parley exits with 8 on response headers of 20 KB', {
     script: respondWith(response('{}', '200 OK', [`x-long: ${'x'.repeat(20_000)}`])),
     code: 8,
     err: ['its headers are too long'],
   }),
-  ...forChatAndSend({
-    name: 'R10: parley exits with 8 on a NUL in a header',
+  ...forChatAndSend('R10: parley exits with 8 on a NUL in a header', {
     script: respondWith(response('{}', '200 OK', ['x: a\0b'])),
     code: 8,
   }),
-  ...forChatAndSend({
-    name: 'R10: parley exits with 8 on header lines that end with LF instead of CRLF',
+  ...forChatAndSend('R10: parley exits with 8 on header lines that end with LF instead of CRLF', {
     script: respondWith(response('{"content":"ok","data":[]}').toString().replaceAll('\r\n', '\n')),
     code: 8,
     err: ['is not valid HTTP/1.1'],
   }),
-  ...forChatAndSend({
-    name: 'R10: parley exits with 8 on a response with both Content-Length and chunked encoding',
+  ...forChatAndSend('R10: parley exits with 8 on a response with both Content-Length and chunked encoding', {
     script: respondWith(
       `${formatHead('200 OK', 'content-length: 5', 'transfer-encoding: chunked')}2\r\n{}\r\n0\r\n\r\n`,
     ),
     code: 8,
   }),
-  {
-    name: 'R37: parley prints a whole megabyte to a slow reader although the server has closed the connection',
+  row('R37: parley prints a whole megabyte to a slow reader although the server has closed the connection', {
     shell: 'set -o pipefail; parley chat hi | (sleep 1; cat)',
     script: respondAndClose(open + message('x'.repeat(2 ** 20))),
     code: 0,
     out: `${'x'.repeat(2 ** 20)}\n`,
-  },
-  {
-    name: 'R39: parley ignores an unrequested second response and reads the response to its retry',
+  }),
+  row('R39: parley ignores an unrequested second response and reads the response to its retry', {
     script: (socket, _, count) => {
       const fake = response(message('fake'))
       socket.write(count === 1 ? Buffer.concat([response('{}', '500 Oops'), fake]) : okResponse)
@@ -124,21 +113,18 @@ testNetworkFaults('R: parley detects incomplete and invalid responses', [
     out: okOutput,
     reqs: 2,
     err: ['trying again'],
-  },
-  ...forChatAndSend({
-    name: 'R65: parley accepts two equal Content-Length headers',
+  }),
+  ...forChatAndSend('R65: parley accepts two equal Content-Length headers', {
     script: respondWith(response('{"content":"ok","data":[]}', '200 OK', ['Content-Length: 26'])),
     code: 0,
   }),
-  ...forChatAndSend({
-    name: 'R66: parley exits with 8 on two different Content-Length headers',
+  ...forChatAndSend('R66: parley exits with 8 on two different Content-Length headers', {
     script: respondWith(response('{"content":"ok","data":[]}', '200 OK', ['Content-Length: 9'])),
     code: 8,
     err: ['the body does not match Content-Length'],
   }),
   ...['100', '100 Continue', '103 Early Hints'].flatMap((status) =>
-    forChatAndSend({
-      name: `R67, U14: parley skips three interim responses with the status "${status}"`,
+    forChatAndSend(`R67, U14: parley skips three interim responses with the status "${status}"`, {
       script: (socket) => {
         const interim = `HTTP/1.1 ${status}\r\nx: y\r\n\r\n`
         socket.write(`${interim}${interim}${interim.slice(0, 5)}`)
@@ -147,15 +133,12 @@ testNetworkFaults('R: parley detects incomplete and invalid responses', [
       code: 0,
     }),
   ),
-  {
-    name: 'R67: parley exits with 10 after --timeout if only a 100 Continue arrives',
-    argv: [...chatArgv, '--timeout', '3'],
-    script: respondWith('HTTP/1.1 100 Continue\r\n\r\n'),
-    code: 10,
-    err: ['no byte arrived for 3 s'],
-  },
-  {
-    name: 'R68: parley exits with 4 on a 400 that arrives byte by byte after a 100 Continue',
+  row(
+    'R67: parley exits with 10 after --timeout if only a 100 Continue arrives',
+    { argv: [...chatArgv, '--timeout', '3'], script: respondWith('HTTP/1.1 100 Continue\r\n\r\n') },
+    { code: 10, err: ['no byte arrived for 3 s'] },
+  ),
+  row('R68: parley exits with 4 on a 400 that arrives byte by byte after a 100 Continue', {
     script: async (socket) => {
       socket.setNoDelay(true)
       const head = formatHead('400 Bad', 'transfer-encoding: chunked')
@@ -166,5 +149,5 @@ testNetworkFaults('R: parley detects incomplete and invalid responses', [
     },
     code: 4,
     err: ['the service says: no'],
-  },
+  }),
 ])

@@ -7,6 +7,7 @@ import {
   chatArgv,
   chatSuccess,
   type FaultRow,
+  row,
   sendArgv,
   sendSuccess,
   testFaults,
@@ -28,103 +29,83 @@ const expectBody = (text: string): Pick<FaultRow, 'check'> => ({
 })
 
 testFaults('P: parley reads stdin and files of flags', [
-  ...[['chat'], send].flatMap((argv): FaultRow[] => [
-    {
+  ...[['chat'], send].flatMap((argv) => [
+    row(`P01: parley ${argv.join(' ')} exits with 2 if stdin is empty`, {
       ...usageError,
-      name: `P01: parley ${argv.join(' ')} exits with 2 if stdin is empty`,
       argv,
       err: ['empty'],
-    },
-    {
+    }),
+    row(`P02: parley ${argv.join(' ')} exits with 2 if stdin is closed`, {
       ...usageError,
-      name: `P02: parley ${argv.join(' ')} exits with 2 if stdin is closed`,
       shell: `parley ${argv.join(' ')} <&-`,
       err: ['empty'],
-    },
-    {
-      name: `P03: parley ${argv.join(' ')} exits with 2 and a hint if stdin is a terminal`,
+    }),
+    row(`P03: parley ${argv.join(' ')} exits with 2 and a hint if stdin is a terminal`, {
       shell: terminalCommand(`NO_COLOR=1 parley ${argv.join(' ')} 2>&1`),
       code: 2,
       out: (out) => /^parley: no (prompt: add|events: give) .*\r\n$/.test(out.toString()),
-    },
-    {
-      ...usageError,
-      name: `P08: parley ${argv.join(' ')} exits with 2 and names the line of stdin that is not UTF-8`,
-      argv,
-      stdin: Buffer.from('ab\xff', 'latin1'),
-      err: ['on line 1'],
-    },
-    {
-      name: `P11: parley ${argv.join(' ')} exits with 11 if stdin is a folder`,
+    }),
+    row(
+      `P08: parley ${argv.join(' ')} exits with 2 and names the line of stdin that is not UTF-8`,
+      { argv, stdin: Buffer.from('ab\xff', 'latin1') },
+      { ...usageError, err: ['on line 1'] },
+    ),
+    row(`P11: parley ${argv.join(' ')} exits with 11 if stdin is a folder`, {
       shell: `parley ${argv.join(' ')} </`,
       code: 11,
       err: ['it is a folder'],
-    },
+    }),
   ]),
-  {
+  row(
+    'P04: parley waits for a slow writer to stdin',
+    { ...chatSuccess, shell: '(sleep 1; echo one; sleep 1; echo two) | parley chat' },
+    { ...expectPrompt('one\ntwo\n'), minSeconds: 2 },
+  ),
+  row(
+    'P05: parley events send --no-stdin does not wait for an idle pipe on stdin',
+    { argv: [...sendArgv, '--no-stdin'], stdin: { open: true }, ...sendSuccess },
+    { either: 'without stdin, the run does not wait either' },
+  ),
+  row('P05: parley chat --no-stdin does not wait for an idle pipe on stdin', {
     ...chatSuccess,
-    name: 'P04: parley waits for a slow writer to stdin',
-    shell: '(sleep 1; echo one; sleep 1; echo two) | parley chat',
-    ...expectPrompt('one\ntwo\n'),
-    minSeconds: 2,
-  },
-  {
-    name: 'P05: parley events send --no-stdin does not wait for an idle pipe on stdin',
-    either: 'without stdin, the run does not wait either',
-    argv: [...sendArgv, '--no-stdin'],
-    stdin: { open: true },
-    ...sendSuccess,
-  },
-  {
-    ...chatSuccess,
-    name: 'P05: parley chat --no-stdin does not wait for an idle pipe on stdin',
     argv: [...chatArgv, '--no-stdin'],
     stdin: { open: true },
-  },
-  {
+  }),
+  row('P05: parley chat prints a hint while it waits for an idle pipe on stdin', {
     ...chatSuccess,
-    name: 'P05: parley chat prints a hint while it waits for an idle pipe on stdin',
     stdin: { open: true },
     during: async ({ child, err, waitUntil }) => {
       await waitUntil(() => err() !== '')
       child.stdin?.end()
     },
     err: ['waiting for stdin (--no-stdin skips it)'],
-  },
-  {
-    ...chatSuccess,
-    name: 'P09: parley drops a byte order mark on stdin',
-    argv: ['chat'],
-    stdin: '\ufeffhi',
-    ...expectPrompt('hi'),
-  },
-  {
-    ...chatSuccess,
-    name: 'P10: parley sends stdin unchanged, including NUL, CRLF and a missing last newline',
-    argv: ['chat'],
-    stdin: 'a\0b\r\nc',
-    ...expectPrompt('a\0b\r\nc'),
-  },
-  {
-    name: 'P14: parley sends an unknown event type with --no-validate',
+  }),
+  row(
+    'P09: parley drops a byte order mark on stdin',
+    { ...chatSuccess, argv: ['chat'], stdin: '\ufeffhi' },
+    { ...expectPrompt('hi') },
+  ),
+  row(
+    'P10: parley sends stdin unchanged, including NUL, CRLF and a missing last newline',
+    { ...chatSuccess, argv: ['chat'], stdin: 'a\0b\r\nc' },
+    { ...expectPrompt('a\0b\r\nc') },
+  ),
+  row('P14: parley sends an unknown event type with --no-validate', {
     argv: [...send, '--event', '{"type":"user.strange"}', '--no-validate'],
     ...sendSuccess,
     ...expectBody('{"events":[{"type":"user.strange"}]}'),
-  },
-  {
-    name: 'P15: parley exits with 11 if the file of --message @FILE is missing',
+  }),
+  row('P15: parley exits with 11 if the file of --message @FILE is missing', {
     argv: [...send, '--message', '@none'],
     code: 11,
     err: ['none: no such file'],
-  },
-  {
-    name: 'P15: parley --message @FILE reads a FIFO',
+  }),
+  row('P15: parley --message @FILE reads a FIFO', {
     shell: 'mkfifo pipe; (echo from the pipe > pipe &); parley events send --message @pipe',
     ...sendSuccess,
     check: ({ server }) => expect(server.requests[0]).toContain('from the pipe'),
-  },
-  {
-    name: 'P15: parley exits with 11 if it may not read the file of --message @FILE (needs another user)',
+  }),
+  row('P15: parley exits with 11 if it may not read the file of --message @FILE (needs another user)', {
     shell: `chmod 0 secret; ${copyProgramForNobody().map(quoteForShell).join(' ')} events send --message @secret
       code=$?; chmod 600 secret; exit $code`,
     env: { NODE_OPTIONS: '' },
@@ -135,13 +116,12 @@ testFaults('P: parley reads stdin and files of flags', [
     code: 11,
     files: ['cwd/secret'],
     err: ['secret: permission denied'],
-  },
-  {
+  }),
+  row('P16: parley exits with 2 if both -i - and the argument - read stdin', {
     ...usageError,
-    name: 'P16: parley exits with 2 if both -i - and the argument - read stdin',
     argv: ['chat', '-i', '-', '-'],
     stdin: 'x',
-  },
+  }),
 ])
 
 const messageOf = (...texts: string[]) =>
@@ -150,16 +130,13 @@ const messageOf = (...texts: string[]) =>
   })
 
 testFaults('P: parley combines stdin with words and deadlines', [
-  {
-    ...sendSuccess,
-    name: 'P20: parley sends its arguments and piped text as two content blocks of one message',
-    argv: sendArgv,
-    stdin: 'diff\n',
-    ...expectBody(messageOf('hi', 'diff\n')),
-  },
-  ...[['chat'], chatArgv, send, sendArgv].map(
-    (argv): FaultRow => ({
-      name: `P21: parley ${argv.join(' ')} exits with 9 if the deadline passes while it waits for stdin`,
+  row(
+    'P20: parley sends its arguments and piped text as two content blocks of one message',
+    { ...sendSuccess, argv: sendArgv, stdin: 'diff\n' },
+    { ...expectBody(messageOf('hi', 'diff\n')) },
+  ),
+  ...[['chat'], chatArgv, send, sendArgv].map((argv) =>
+    row(`P21: parley ${argv.join(' ')} exits with 9 if the deadline passes while it waits for stdin`, {
       argv: [...argv, '--deadline', '1', '-q'],
       stdin: { open: true },
       code: 9,
@@ -167,22 +144,17 @@ testFaults('P: parley combines stdin with words and deadlines', [
       minSeconds: 0.9,
     }),
   ),
-  {
-    name: 'P21: parley counts the wait for stdin against the deadline',
-    shell: '(sleep 2; echo hi) | parley chat --deadline 5',
-    script: () => {},
-    code: 10,
-    err: ['the deadline passed'],
-    minSeconds: 4.9,
-  },
-  ...[['chat'], send].map(
-    (argv): FaultRow => ({
-      ...usageError,
-      name: `P24: parley ${argv.join(' ')} exits with 2 on 5,000 nested lists in stdin`,
-      argv: [...argv, '-i', '-'],
-      stdin: `{"a":${'['.repeat(5000)}${']'.repeat(5000)}}`,
-      err: ['stdin: not valid JSON: line 1, column 1005: nested more than 1000 deep'],
-    }),
+  row(
+    'P21: parley counts the wait for stdin against the deadline',
+    { shell: '(sleep 2; echo hi) | parley chat --deadline 5', script: () => {} },
+    { code: 10, err: ['the deadline passed'], minSeconds: 4.9 },
+  ),
+  ...[['chat'], send].map((argv) =>
+    row(
+      `P24: parley ${argv.join(' ')} exits with 2 on 5,000 nested lists in stdin`,
+      { argv: [...argv, '-i', '-'], stdin: `{"a":${'['.repeat(5000)}${']'.repeat(5000)}}` },
+      { ...usageError, err: ['stdin: not valid JSON: line 1, column 1005: nested more than 1000 deep'] },
+    ),
   ),
 ])
 
@@ -213,72 +185,64 @@ testNetworkFaults('L: parley checks and encodes ids and addresses', [
     const shown = value.length > 100 ? `of ${value.length} characters` : JSON.stringify(value)
     if (path === undefined) {
       return [
-        {
+        row(`${id}: parley exits with 2 for the session id ${shown}`, {
           ...usageError,
-          name: `${id}: parley exits with 2 for the session id ${shown}`,
           argv: [...sendArgv, `--session=${value}`],
-        },
+        }),
         ...(models.has(value)
           ? [
-              {
+              row(`L09: parley exits with 2 for the model ${shown}`, {
                 ...usageError,
-                name: `L09: parley exits with 2 for the model ${shown}`,
                 argv: [...chatArgv, `--model=${value}`],
-              },
+              }),
             ]
           : []),
       ]
     }
     return [
-      {
-        name: `${id}: parley sends the session id ${shown} as one path segment`,
+      row(`${id}: parley sends the session id ${shown} as one path segment`, {
         argv: [...sendArgv, `--session=${value}`],
         ...sendSuccess,
         ...expectPath(`/v1/sessions/${path}/events`),
-      },
+      }),
       ...(models.has(value)
         ? [
-            {
+            row(`L09: parley sends the model ${shown} as one path segment`, {
               ...chatSuccess,
-              name: `L09: parley sends the model ${shown} as one path segment`,
               argv: [...chatArgv, `--model=${value}`],
               ...expectPath(`/models/${path}:gen`),
-            },
+            }),
           ]
         : []),
     ]
   }),
-  {
-    name: 'L02: parley exits with 2 for an empty session id',
+  row('L02: parley exits with 2 for an empty session id', {
     argv: [...sendArgv, '--session='],
     code: 2,
     env: { PARLEY_SESSION: '' },
-  },
+  }),
   ...['http://127.0.0.1:1/?a=b', 'http://user:secretword@127.0.0.1:1/', 'gateway.example'].map(
-    (address, index): FaultRow => ({
-      name: `L11, L12: parley exits with 3 for the base URL ${JSON.stringify(address)}`,
-      argv: index % 2 === 0 ? chatArgv : sendArgv,
-      url: () => address,
-      code: 3,
-      err: [
-        /^parley: PARLEY_(BASE|AGENTS)_URL must|^parley: PARLEY_(BASE|AGENTS)_URL is/,
-        /^(?!.*secretword)/s,
-      ],
-    }),
+    (address, index) =>
+      row(`L11, L12: parley exits with 3 for the base URL ${JSON.stringify(address)}`, {
+        argv: index % 2 === 0 ? chatArgv : sendArgv,
+        url: () => address,
+        code: 3,
+        err: [
+          /^parley: PARLEY_(BASE|AGENTS)_URL must|^parley: PARLEY_(BASE|AGENTS)_URL is/,
+          /^(?!.*secretword)/s,
+        ],
+      }),
   ),
-  {
+  row('L13: parley accepts a base URL with an upper-case host and a trailing slash', {
     ...chatSuccess,
-    name: 'L13: parley accepts a base URL with an upper-case host and a trailing slash',
     url: ({ port }) => `http://LOCALHOST:${port}/a/b/`,
     ...expectPath('/a/b/alpha_cli/'),
-  },
-  {
-    name: 'L14: parley accepts port 1, which browsers refuse',
-    argv: [...chatArgv, '--retries', '0'],
-    url: () => 'http://127.0.0.1:1',
-    code: 9,
-    err: ['parley: 127.0.0.1:1: connection refused\n'],
-  },
+  }),
+  row(
+    'L14: parley accepts port 1, which browsers refuse',
+    { argv: [...chatArgv, '--retries', '0'], url: () => 'http://127.0.0.1:1' },
+    { code: 9, err: ['parley: 127.0.0.1:1: connection refused\n'] },
+  ),
 ])
 
 const invalidHeaders: [id: string, line: string, shown?: string][] = [
@@ -290,26 +254,26 @@ const invalidHeaders: [id: string, line: string, shown?: string][] = [
 ]
 
 testNetworkFaults('H: parley checks and sends the headers of -H', [
-  ...invalidHeaders.map(
-    ([id, line, shown = JSON.stringify(line)]): FaultRow => ({
-      name: `${id}: parley exits with 2 for -H ${shown}`,
+  ...invalidHeaders.map(([id, line, shown = JSON.stringify(line)]) =>
+    row(`${id}: parley exits with 2 for -H ${shown}`, {
       argv: [...chatArgv, '-H', line],
       code: 2,
       err: ['header'],
     }),
   ),
-  {
+  row('H03: parley sends the value of -H authorization instead of the access token', {
     ...chatSuccess,
-    name: 'H03: parley sends the value of -H authorization instead of the access token',
     argv: [...chatArgv, '-H', 'authorization: Bearer mine', '-H', 'X-Trace: 1'],
     check: ({ server }) =>
       expect(server.requests[0]?.match(/^authorization: .*/gim)).toEqual(['authorization: Bearer mine']),
-  },
-  {
-    ...chatSuccess,
-    name: 'H05: parley omits headers given as "-H NAME:", and runs no accessTokenCommand if it omits authorization',
-    argv: [...chatArgv, '-H', 'authorization:', '-H', 'Content-Type:', '-H', 'x-a:'],
-    env: { PARLEY_ACCESS_TOKEN: '', PARLEY_ACCESS_TOKEN_COMMAND: 'touch ran; echo x' },
-    check: ({ server }) => expect(server.requests[0]).not.toMatch(/^(authorization|content-type|x-a):/im),
-  },
+  }),
+  row(
+    'H05: parley omits headers given as "-H NAME:", and runs no accessTokenCommand if it omits authorization',
+    {
+      ...chatSuccess,
+      argv: [...chatArgv, '-H', 'authorization:', '-H', 'Content-Type:', '-H', 'x-a:'],
+      env: { PARLEY_ACCESS_TOKEN: '', PARLEY_ACCESS_TOKEN_COMMAND: 'touch ran; echo x' },
+      check: ({ server }) => expect(server.requests[0]).not.toMatch(/^(authorization|content-type|x-a):/im),
+    },
+  ),
 ])

@@ -9,7 +9,7 @@ import { formatHead, respondAndClose, respondWith, sseHead, textDelta } from './
 import {
   chatArgv,
   chatSuccess,
-  type FaultRow,
+  row,
   sendSuccess,
   testFaultsOnce,
   unfinishedStream,
@@ -65,16 +65,13 @@ const started = sseHead + textDelta('so far')
 const messageLine = `{"type":"user.message","content":[{"type":"text","text":"${'x'.repeat(40)}"}]}`
 
 testFaultsOnce('R: parley reads large responses in limited memory', [
-  {
-    name: 'R34: parley decompresses a response of 200 MiB in limited memory',
-    script: respondWith(response(bomb, '200 OK', ['content-encoding: gzip'])),
-    code: 8,
-    err: ['is not JSON'],
-    maxMiB: 150,
-  },
-  ...hugeTexts.map(
-    ({ what, code, maxMiB, head, tail, flags = [] }): FaultRow => ({
-      name: `R35: parley reads a text of 140 MiB in ${what} in limited memory`,
+  row(
+    'R34: parley decompresses a response of 200 MiB in limited memory',
+    { script: respondWith(response(bomb, '200 OK', ['content-encoding: gzip'])) },
+    { code: 8, err: ['is not JSON'], maxMiB: 150 },
+  ),
+  ...hugeTexts.map(({ what, code, maxMiB, head, tail, flags = [] }) =>
+    row(`R35: parley reads a text of 140 MiB in ${what} in limited memory`, {
       script: (socket) => sendMebibytes(socket, 140, head, tail),
       argv: [...chatArgv, ...flags],
       prepare: (folder) => writeFileSync(join(folder, 'cwd/schema.json'), '{"type":"object"}'),
@@ -83,8 +80,7 @@ testFaultsOnce('R: parley reads large responses in limited memory', [
       maxMiB,
     }),
   ),
-  {
-    name: 'R36: parley reads an answer after 100 MiB of spaces in limited memory',
+  row('R36: parley reads an answer after 100 MiB of spaces in limited memory', {
     script: (socket) => {
       socket.write(open)
       socket.write(Buffer.alloc(100 * 2 ** 20, ' '))
@@ -93,60 +89,50 @@ testFaultsOnce('R: parley reads large responses in limited memory', [
     code: 0,
     out: 'paid\n',
     maxMiB: 150,
-  },
-  {
-    name: 'R36: parley exits with 8 if a response exceeds 512 MiB',
+  }),
+  row('R36: parley exits with 8 if a response exceeds 512 MiB', {
     script: (socket) => sendMebibytes(socket, Infinity, '{"content":"'),
     argv: [...chatArgv, '-o', 'answer.txt'],
     code: 8,
     files: ['cwd/answer.txt.part'],
     err: ['longer than 512 MiB'],
-  },
-  {
-    name: 'R38: parley prints all of 24 MB to a slow reader although the server has closed the connection',
+  }),
+  row('R38: parley prints all of 24 MB to a slow reader although the server has closed the connection', {
     shell: 'set -o pipefail; parley chat hi --raw | (sleep 1; cat)',
     script: respondAndClose(response(long)),
     code: 0,
     out: (out) => out.equals(Buffer.from(`${long}`)),
     maxMiB: 170,
-  },
-  {
+  }),
+  row('E09: parley exits with 8 on a stream whose event has a line of 100 MB', {
     ...unfinishedStream,
-    name: 'E09: parley exits with 8 on a stream whose event has a line of 100 MB',
     script: (socket) => {
       socket.write(`${started}data: `)
       for (let i = 0; i < 100; i++) socket.write('x'.repeat(2 ** 20))
     },
     err: ['more than 64 MiB'],
     maxMiB: 250,
-  },
+  }),
 ])
 
 testFaultsOnce('P: parley reads large input in limited memory', [
-  {
-    ...chatSuccess,
-    name: 'P06: parley sends 100 MiB from stdin in less than six times that memory',
-    argv: ['chat'],
-    stdin: 'x'.repeat(100 * 2 ** 20),
-    maxMiB: 550,
-    check: ({ server }) => expect(server.requests[0]?.length).toBeGreaterThan(100 * 2 ** 20),
-  },
-  {
+  row(
+    'P06: parley sends 100 MiB from stdin in less than six times that memory',
+    { ...chatSuccess, argv: ['chat'], stdin: 'x'.repeat(100 * 2 ** 20) },
+    { maxMiB: 550, check: ({ server }) => expect(server.requests[0]?.length).toBeGreaterThan(100 * 2 ** 20) },
+  ),
+  row('P22: parley exits with 2 if stdin is longer than 512 MiB', {
     ...usageError,
-    name: 'P22: parley exits with 2 if stdin is longer than 512 MiB',
     shell: 'head -c 600000000 /dev/zero | parley chat',
     err: ['stdin: longer than 512 MiB, the most that parley reads'],
-  },
-  {
-    ...sendSuccess,
-    name: 'P23: parley sends 200,000 events from stdin in limited memory',
-    shell: `yes '${messageLine}' | head -n 200000 | parley events send -i -`,
-    maxMiB: 230,
-    check: ({ server }) => expect(server.requests[0]?.length).toBeGreaterThan(19_000_000),
-  },
-  {
+  }),
+  row(
+    'P23: parley sends 200,000 events from stdin in limited memory',
+    { ...sendSuccess, shell: `yes '${messageLine}' | head -n 200000 | parley events send -i -` },
+    { maxMiB: 230, check: ({ server }) => expect(server.requests[0]?.length).toBeGreaterThan(19_000_000) },
+  ),
+  row('P25: parley exits with 2 and prints only the first problems of 130,000 invalid events', {
     ...usageError,
-    name: 'P25: parley exits with 2 and prints only the first problems of 130,000 invalid events',
     argv: ['events', 'send'],
     stdin: '{"type":"constructor"}\n'.repeat(130_000),
     err: [
@@ -154,5 +140,5 @@ testFaultsOnce('P: parley reads large input in limited memory', [
       'stdin: more than 1000 problems',
       'and many more',
     ],
-  },
+  }),
 ])

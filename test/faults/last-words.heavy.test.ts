@@ -1,7 +1,7 @@
 import type { Socket } from 'node:net'
 import { response, type Script } from '../harness/server.ts'
 import { respondWith, sseEvent, sseHead, textDelta } from './answers.ts'
-import { type FaultRow, sendArgv, streamArgv, testFaultsOnce } from './rows.ts'
+import { type FaultRow, row, sendArgv, streamArgv, testFaultsOnce } from './rows.ts'
 
 /** Returns the fields of a row: SIGINT ends the run at this point, and parley prints this message. */
 const endsBySigint = (
@@ -43,90 +43,81 @@ function simulateSession(listed: object[], live: object[] = []): Script {
 const followCommand = (argv: string) => `to follow it again: parley events follow ${argv}`
 
 testFaultsOnce('G: parley reports after SIGINT whether something was sent', [
-  {
+  row('G21: parley prints only "interrupted" if SIGINT ends the wait for a list', {
     ...endsBySigint('request', ''),
-    name: 'G21: parley prints only "interrupted" if SIGINT ends the wait for a list',
     argv: ['events', 'list'],
     script: () => {},
-  },
-  {
+  }),
+  row('G23: parley prints the command that follows the session again if SIGINT ends events follow', {
     ...endsBySigint('out', `: the session continues; ${followCommand("-s 'a b'")}`),
-    name: 'G23: parley prints the command that follows the session again if SIGINT ends events follow',
     argv: ['events', 'follow', '-s', 'a b'],
     script: simulateSession([thinking]),
     out: thought,
     reqs: 3,
     conns: 3,
-  },
-  {
+  }),
+  row('G24: parley reports an idle session if SIGINT ends events follow --stay', {
     ...endsBySigint(
       'out',
       `: the session is idle; to follow it again: parley events follow --stay --session=-x`,
     ),
-    name: 'G24: parley reports an idle session if SIGINT ends events follow --stay',
     argv: ['events', 'follow', '--session=-x', '--stay'],
     script: simulateSession([idle]),
     out: 'i\tsession.status_idle\t\tend_turn\n',
     reqs: 3,
     conns: 3,
-  },
-  {
+  }),
+  row('G25: parley reports the accepted event and the follow command if SIGINT ends events send --follow', {
     ...endsBySigint(
       'out',
       `: the event was accepted; the session continues; ${followCommand('-s sesn_1 --history')}`,
     ),
-    name: 'G25: parley reports the accepted event and the follow command if SIGINT ends events send --follow',
     argv: [...sendArgv, '--follow'],
     script: simulateSession([], [message, thinking]),
     out: thought,
     reqs: 3,
     conns: 3,
-  },
-  {
-    ...endsBySigint('request', ': nothing was sent'),
-    name: 'G26: parley reports that nothing was sent if SIGINT ends events send --follow before it sends the event',
-    argv: [...sendArgv, '--follow'],
-    script: () => {},
-  },
-  {
+  }),
+  row(
+    'G26: parley reports that nothing was sent if SIGINT ends events send --follow before it sends the event',
+    { ...endsBySigint('request', ': nothing was sent'), argv: [...sendArgv, '--follow'], script: () => {} },
+  ),
+  row('G27: parley reports that the event may have been accepted if SIGINT arrives during the response', {
     ...endsBySigint('request', `: ${mayBeAccepted}`),
-    name: 'G27: parley reports that the event may have been accepted if SIGINT arrives during the response',
     argv: sendArgv,
     script: (socket) => void socket.write('HTTP/1.1 200 OK\r\ncontent-length: 99\r\n\r\n{"da'),
-  },
+  }),
   ...(
     [
       [sendArgv, { sent: 'unknown', safeToRetry: false, retry: 'look-first' }],
       [['chat', 'hi'], { sent: 'unknown', safeToRetry: false, retry: 'later' }],
     ] as const
-  ).map(
-    ([argv, fields]): FaultRow => ({
-      signal: { name: 'SIGINT', at: 'request' },
-      code: 'SIGINT',
-      name: `G33: parley ${argv[0]} --errors json prints a JSON error with sent and retry fields if SIGINT ends the run`,
-      argv: [...argv, '--errors', 'json'],
-      script: () => {},
-      err: [
-        new RegExp(
-          `^\\{"error":\\{"format":1,"kind":"signal","exit":130,"message":"interrupted: [^"]+",${JSON.stringify(fields).slice(1)}\\}\n$`,
-        ),
-      ],
-    }),
+  ).map(([argv, fields]) =>
+    row(
+      `G33: parley ${argv[0]} --errors json prints a JSON error with sent and retry fields if SIGINT ends the run`,
+      { signal: { name: 'SIGINT', at: 'request' }, argv: [...argv, '--errors', 'json'], script: () => {} },
+      {
+        code: 'SIGINT',
+        err: [
+          new RegExp(
+            `^\\{"error":\\{"format":1,"kind":"signal","exit":130,"message":"interrupted: [^"]+",${JSON.stringify(fields).slice(1)}\\}\n$`,
+          ),
+        ],
+      },
+    ),
   ),
-  {
+  row('G28: parley reports that nothing was changed if SIGINT ends config set', {
     ...endsBySigint('err', ': nothing was changed'),
-    name: 'G28: parley reports that nothing was changed if SIGINT ends config set',
     argv: ['config', 'set', 'accessToken'],
     stdin: { open: true },
-  },
-  {
+  }),
+  row('G29: parley escapes control characters of file names in the message after SIGINT', {
     ...endsBySigint(
       'file',
       ': the answer was cut off; the received data is saved as a^[[31m.txt.part; t^[[31m ::x was not created',
     ),
-    name: 'G29: parley escapes control characters of file names in the message after SIGINT',
     argv: [...streamArgv, '-o', 'a\x1b[31m.txt', '--thread', 't\x1b[31m\n::x'],
     script: respondWith(sseHead + textDelta('begun')),
     files: ['cwd/a\x1b[31m.txt.part'],
-  },
+  }),
 ])

@@ -14,7 +14,7 @@ import {
   textDelta,
 } from './answers.ts'
 import { pause } from './launch.ts'
-import { chatSuccess, type FaultRow, streamArgv, testFaultsOnce } from './rows.ts'
+import { chatSuccess, type FaultRow, row, streamArgv, testFaultsOnce } from './rows.ts'
 
 /** Returns a shell command that runs `command` with a folder `small`, a disk of 64 KiB. */
 const withSmallDisk = (command: string) =>
@@ -43,8 +43,7 @@ const printSavedLength = 'cat "$TMPDIR"/parley-* | wc -c; rm "$TMPDIR"/parley-*'
 const printSavedResultLength = `grep -o '"text":"x*"' "$TMPDIR"/parley-*.ndjson | wc -c; rm "$TMPDIR"/parley-*.ndjson`
 
 testFaultsOnce('O: parley saves or prints each answer if an output fails', [
-  {
-    name: 'O01: parley exits with 0 if the reader of stdout leaves during a stream',
+  row('O01: parley exits with 0 if the reader of stdout leaves during a stream', {
     shell: 'parley chat hi --stream | head -1; echo $PIPESTATUS',
     script: endless(() => {
       hasLeft = true
@@ -52,36 +51,31 @@ testFaultsOnce('O: parley saves or prints each answer if an output fails', [
     code: 0,
     out: 'line 0\n0\n',
     err: [/^$/],
+
     // Waits even after the command has ended, so the row fails if parley does not close the connection.
     during: async () => {
       while (!hasLeft) await pause(10)
     },
-  },
-  {
-    name: 'O02: parley exits with 0 if the reader of stdout leaves before the first output',
-    shell: 'parley chat hi | true; echo $PIPESTATUS',
-    script: respondWith(okResponse),
-    code: 0,
-    out: '0\n',
-  },
-  {
-    name: 'O03: parley reports that the event was accepted if stdout is full',
-    shell: 'parley events send hi > /dev/full',
-    script: respondWith(sendResponse),
-    code: 11,
-    err: ['stdout: no space left', 'the event was accepted, only the output failed'],
-  },
-  {
-    name: 'O04: parley saves the answer if stdout is full',
+  }),
+  row(
+    'O02: parley exits with 0 if the reader of stdout leaves before the first output',
+    { shell: 'parley chat hi | true; echo $PIPESTATUS', script: respondWith(okResponse) },
+    { code: 0, out: '0\n' },
+  ),
+  row(
+    'O03: parley reports that the event was accepted if stdout is full',
+    { shell: 'parley events send hi > /dev/full', script: respondWith(sendResponse) },
+    { code: 11, err: ['stdout: no space left', 'the event was accepted, only the output failed'] },
+  ),
+  row('O04: parley saves the answer if stdout is full', {
     shell: `parley chat hi > /dev/full; echo $?; ${printSavedAnswer}`,
     script: respondWith(okResponse),
     code: 0,
     out: `11\n${okOutput.trim()}`,
     err: ['stdout: no space left on the disk; the received data is saved as '],
-  },
-  ...['chat', 'chat --stream'].map(
-    (command): FaultRow => ({
-      name: `O04: parley ${command} saves the whole answer of 5 MiB if stdout is full`,
+  }),
+  ...['chat', 'chat --stream'].map((command) =>
+    row(`O04: parley ${command} saves the whole answer of 5 MiB if stdout is full`, {
       shell: `parley ${command} hi > /dev/full; echo $?; ${printSavedLength}`,
       script: respondWith(response(message('x'.repeat(5 * 2 ** 20)))),
       code: 0,
@@ -89,34 +83,30 @@ testFaultsOnce('O: parley saves or prints each answer if an output fails', [
       err: ['is saved as '],
     }),
   ),
-  {
-    name: 'O04: parley saves the answer if the disk of -o is full',
+  row('O04: parley saves the answer if the disk of -o is full', {
     shell: `${withSmallDisk('parley chat hi -o small/answer')}; (${printSavedAnswer}) | wc -c`,
     script: respondWith(response(megabyte)),
     code: 0,
     out: '1048576\n',
     err: ['no space left on the disk; the received data is saved as '],
-  },
-  {
-    name: 'O04: parley exits with 11 and names ulimit -f if the file of -o exceeds this limit',
+  }),
+  row('O04: parley exits with 11 and names ulimit -f if the file of -o exceeds this limit', {
     shell: '(ulimit -f 1; parley chat hi -o answer)',
     script: respondWith(response(megabyte)),
     code: 11,
     err: [
       'answer: the file would exceed the size limit (ulimit -f shows the limit); the received data could not be',
     ],
-  },
-  {
-    name: 'O16: parley saves a result of a batch if stdout accepts only a part of the line',
+  }),
+  row('O16: parley saves a result of a batch if stdout accepts only a part of the line', {
     shell: `echo '"hi"' > in; ${withSmallDisk('parley chat --batch in > small/r')}; echo $?; rm in; ${printSavedResultLength}`,
     script: respondWith(response(message('x'.repeat(100_000)))),
     code: 0,
     out: '11\n100010\n',
     err: ['parley: stdout: no space left on the disk; the received data is saved as ', '  to resume: '],
-  },
-  ...['> small/r', '-o small/r'].map(
-    (target): FaultRow => ({
-      name: `O17: parley api ${target} saves the rest of the body if the disk accepts only a part`,
+  }),
+  ...['> small/r', '-o small/r'].map((target) =>
+    row(`O17: parley api ${target} saves the rest of the body if the disk accepts only a part`, {
       shell: `${withSmallDisk(`parley api gateway /v1/m --set a=1 ${target}`)}; echo $?; ${printSavedLength}`,
       script: respondWith(response('x'.repeat(100_000))),
       code: 0,
@@ -133,40 +123,32 @@ testFaultsOnce('O: parley saves or prints each answer if an output fails', [
       ['full', '/dev/full'],
       ['a pipe without a reader', '>(true)'],
     ] as const
-  ).flatMap(([what, target]): FaultRow[] => [
-    {
-      name: `O06: parley prints the answer if stderr is ${what}`,
+  ).flatMap(([what, target]) => [
+    row(`O06: parley prints the answer if stderr is ${what}`, {
       shell: `parley chat hi -v 2> ${target}`,
       ...chatSuccess,
-    },
-    {
-      name: `O06: parley exits with 4 on a 400 if stderr is ${what}`,
+    }),
+    row(`O06: parley exits with 4 on a 400 if stderr is ${what}`, {
       shell: `parley chat hi -v 2> ${target}`,
       script: respondWith(response('{}', '400 Bad')),
       code: 4,
-    },
+    }),
   ]),
-  {
-    name: 'O06: parley prints the message of a cut stream on a new line if stdout and stderr are one pipe',
-    shell: 'parley chat hi --stream 2>&1 | cat',
-    script: respondAndClose(sseHead + textDelta('so far')),
-    code: 0,
-    out: (out) => out.toString().startsWith('so far\nparley: the stream ended early'),
-  },
-  {
-    name: 'O06: parley chat exits with 11 and saves the answer if stdout is closed',
-    shell: 'parley chat hi >&-',
-    script: respondWith(okResponse),
-    code: 11,
-    err: ['stdout: it was closed when parley started; the received data is saved as '],
-  },
-  {
-    name: 'O06: parley events run exits with 11 and sends nothing if stdout is closed',
-    shell: 'parley events run -s sesn_1 hi >&-',
-    code: 11,
-    err: ['nothing was sent'],
-    reqs: 0,
-  },
+  row(
+    'O06: parley prints the message of a cut stream on a new line if stdout and stderr are one pipe',
+    { shell: 'parley chat hi --stream 2>&1 | cat', script: respondAndClose(sseHead + textDelta('so far')) },
+    { code: 0, out: (out) => out.toString().startsWith('so far\nparley: the stream ended early') },
+  ),
+  row(
+    'O06: parley chat exits with 11 and saves the answer if stdout is closed',
+    { shell: 'parley chat hi >&-', script: respondWith(okResponse) },
+    { code: 11, err: ['stdout: it was closed when parley started; the received data is saved as '] },
+  ),
+  row(
+    'O06: parley events run exits with 11 and sends nothing if stdout is closed',
+    { shell: 'parley events run -s sesn_1 hi >&-' },
+    { code: 11, err: ['nothing was sent'], reqs: 0 },
+  ),
 ])
 
 const endsBySigint = (
@@ -179,39 +161,34 @@ const endsBySigint = (
 })
 
 testFaultsOnce('G: parley ends by signals', [
-  {
+  row('G01: parley prints the text so far if SIGINT ends a stream', {
     ...endsBySigint('out', 'the answer was cut off'),
-    name: 'G01: parley prints the text so far if SIGINT ends a stream',
     argv: streamArgv,
     script: respondWith(sseHead + textDelta('begun')),
     out: 'begun\n',
-  },
-  {
+  }),
+  row('G04: parley prints the text so far if SIGHUP ends a stream', {
     ...endsBySigint('out', 'the answer was cut off'),
-    name: 'G04: parley prints the text so far if SIGHUP ends a stream',
     argv: streamArgv,
     script: respondWith(sseHead + textDelta('begun')),
     signal: { name: 'SIGHUP', at: 'out' },
     code: 'SIGHUP',
     out: 'begun\n',
-  },
-  {
+  }),
+  row('G05: parley ends by SIGINT if a second SIGINT follows at once', {
     ...endsBySigint('request', 'the request was sent; it may have been carried out'),
-    name: 'G05: parley ends by SIGINT if a second SIGINT follows at once',
     signal: { name: 'SIGINT', at: 'request', again: true },
     script: () => {},
     err: [],
-  },
-  {
-    name: 'G01: SIGINT ends parley and the shell loop that runs parley',
+  }),
+  row('G01: SIGINT ends parley and the shell loop that runs parley', {
     shell: 'for i in 1 2 3; do parley chat hi; echo next; done; echo over',
     script: () => {},
     signal: { name: 'SIGINT', at: 'request', toGroup: true },
     code: 'SIGINT',
     err: ['interrupted'],
-  },
-  {
-    name: 'G01: parley ends by SIGINT while the reader of stdout does not read',
+  }),
+  row('G01: parley ends by SIGINT while the reader of stdout does not read', {
     shell: `parley chat hi --stream > >(sleep 3) & pid=$!
       until [ -e requested ]; do sleep 0.1; done; kill -INT $pid; wait $pid`,
     script: respondWith(sseHead + textDelta('x'.repeat(2 ** 22))),
@@ -222,20 +199,15 @@ testFaultsOnce('G: parley ends by signals', [
     files: ['cwd/requested'],
     code: 130,
     err: ['interrupted'],
-  },
-  {
-    name: 'G06: parley reports that nothing was sent if SIGINT ends the wait for stdin (needs signals)',
-    argv: ['chat'],
-    stdin: { open: true },
-    signal: { name: 'SIGINT', at: 'err' },
-    code: 'SIGINT',
-    err: ['waiting for stdin', 'nothing was sent'],
-  },
-  {
-    name: 'G08: parley returns its exit code in a pipeline with pipefail',
-    shell: 'set -o pipefail; parley chat hi | tee copy',
-    script: respondWith(response('{}', '402 Pay')),
-    code: 5,
-    files: ['cwd/copy'],
-  },
+  }),
+  row(
+    'G06: parley reports that nothing was sent if SIGINT ends the wait for stdin (needs signals)',
+    { argv: ['chat'], stdin: { open: true }, signal: { name: 'SIGINT', at: 'err' } },
+    { code: 'SIGINT', err: ['waiting for stdin', 'nothing was sent'] },
+  ),
+  row(
+    'G08: parley returns its exit code in a pipeline with pipefail',
+    { shell: 'set -o pipefail; parley chat hi | tee copy', script: respondWith(response('{}', '402 Pay')) },
+    { code: 5, files: ['cwd/copy'] },
+  ),
 ])

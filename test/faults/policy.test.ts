@@ -2,7 +2,7 @@ import { afterAll, expect } from 'vitest'
 import { response, serve } from '../harness/server.ts'
 import { respondWith } from './answers.ts'
 import { makeCertificate } from './certificates.ts'
-import { chatArgv, chatSuccess, type FaultRow, forChatAndSend, testNetworkFaults } from './rows.ts'
+import { chatArgv, chatSuccess, type FaultRow, forChatAndSend, row, testNetworkFaults } from './rows.ts'
 
 /** A server that must not get a connection. */
 const other = await serve(() => {})
@@ -24,38 +24,31 @@ const named = (name: string) => ({ url: ({ port }: { port: number }) => `http://
 
 testNetworkFaults('D: parley follows no redirect (needs openssl)', [
   ...[302, 308].flatMap((status) =>
-    forChatAndSend({
-      ...otherIsUnused,
-      name: `D01: parley does not follow a ${status} redirect to another server`,
-      script: redirect(other.url, status),
-      code: 4,
-      err: [`redirect not followed, to ${other.url}`],
-    }),
+    forChatAndSend(
+      `D01: parley does not follow a ${status} redirect to another server`,
+      { ...otherIsUnused, script: redirect(other.url, status) },
+      { code: 4, err: [`redirect not followed, to ${other.url}`] },
+    ),
   ),
-  ...forChatAndSend({
-    name: 'D01: parley does not follow a redirect to another path',
+  ...forChatAndSend('D01: parley does not follow a redirect to another path', {
     script: redirect('/elsewhere'),
     code: 4,
     err: ['redirect not followed, to /elsewhere'],
   }),
-  {
-    name: 'D04: parley does not follow a redirect from https to http',
+  row('D04: parley does not follow a redirect from https to http', {
     url: ({ port }) => `https://gateway.test:${port}`,
     argv: [...chatArgv, '--cacert', certificate.path],
     listen: { tls: certificate },
     script: redirect(`http://127.0.0.1:${other.port}/`),
     ...otherIsUnused,
     code: 4,
-  },
-  ...locations.map(
-    (location): FaultRow => ({
-      ...otherIsUnused,
-      // The title must be the same in each run, because it decides the share of the proof, but the port differs.
-      name: `D07: parley does not follow a redirect to ${location.replace(`:${other.port}`, '').slice(0, 40)}`,
-      script: redirect(location),
-      code: 4,
-      err: ['redirect not followed', /^(?!.*secretword)/s],
-    }),
+  }),
+  ...locations.map((location) =>
+    row(
+      `D07: parley does not follow a redirect to ${location.replace(`:${other.port}`, '').slice(0, 40)}`,
+      { ...otherIsUnused, script: redirect(location) },
+      { code: 4, err: ['redirect not followed', /^(?!.*secretword)/s] },
+    ),
   ),
   ...(
     [
@@ -67,9 +60,8 @@ testNetworkFaults('D: parley follows no redirect (needs openssl)', [
         'redirect not followed, to a\\u0080\\u009bb: 302 Moved',
       ],
     ] as const
-  ).map(
-    ([reaction, location, code, message]): FaultRow => ({
-      name: `D07: parley ${reaction}`,
+  ).map(([reaction, location, code, message]) =>
+    row(`D07: parley ${reaction}`, {
       script: (socket) =>
         void socket.write(
           Buffer.from(`HTTP/1.1 302 Moved\r\nlocation: ${location}\r\ncontent-length: 0\r\n\r\n`, 'latin1'),
@@ -78,44 +70,34 @@ testNetworkFaults('D: parley follows no redirect (needs openssl)', [
       err: [message],
     }),
   ),
-  {
-    name: 'D08: parley exits with 4 on a redirect without a target',
+  row('D08: parley exits with 4 on a redirect without a target', {
     script: respondWith(response('', '304 Same')),
     code: 4,
-  },
+  }),
 ])
 
 testNetworkFaults('S: parley sends secrets only over encrypted or local connections', [
-  ...forChatAndSend({
-    name: 'S01: parley refuses plain http to another machine',
+  ...forChatAndSend('S01: parley refuses plain http to another machine', {
     ...named('gateway.test'),
     code: 3,
     err: ['would not be encrypted'],
   }),
-  {
-    name: 'S01: parley --curl prints no command for plain http to another machine',
-    argv: [...chatArgv, '--curl'],
-    ...named('gateway.test'),
-    code: 3,
-    err: ['would not be encrypted'],
-  },
-  {
-    name: 'S01: parley allows plain http to another machine with --allow-http',
+  row(
+    'S01: parley --curl prints no command for plain http to another machine',
+    { argv: [...chatArgv, '--curl'], ...named('gateway.test') },
+    { code: 3, err: ['would not be encrypted'] },
+  ),
+  row('S01: parley allows plain http to another machine with --allow-http', {
     ...named('gateway.test'),
     argv: [...chatArgv, '--allow-http'],
     ...chatSuccess,
-  },
-  ...['127.0.0.1', 'localhost'].map(
-    (name): FaultRow => ({
-      name: `S02: parley allows plain http to the loopback host ${name}`,
-      ...named(name),
-      ...chatSuccess,
-    }),
+  }),
+  ...['127.0.0.1', 'localhost'].map((name) =>
+    row(`S02: parley allows plain http to the loopback host ${name}`, { ...named(name), ...chatSuccess }),
   ),
-  {
-    name: 'S02: parley allows plain http to the loopback host [::1]',
+  row('S02: parley allows plain http to the loopback host [::1]', {
     listen: { host: '::1' },
     ...chatSuccess,
     check: ({ server }) => expect(server.requests[0]).toContain(`host: [::1]:${server.port}\r\n`),
-  },
+  }),
 ])

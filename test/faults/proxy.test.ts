@@ -3,7 +3,7 @@ import { afterAll, expect } from 'vitest'
 import { type Script, type ScriptedServer, serve } from '../harness/server.ts'
 import { okOutput, okResponse, respondAndClose } from './answers.ts'
 import { makeCertificate } from './certificates.ts'
-import { chatArgv, chatSuccess, type FaultRow, sendArgv, testNetworkFaults } from './rows.ts'
+import { chatArgv, chatSuccess, type FaultRow, row, sendArgv, testNetworkFaults } from './rows.ts'
 
 const certificate = makeCertificate('DNS:gateway.test,DNS:localhost')
 
@@ -206,8 +206,8 @@ const rows = await Promise.all([
     { err: ['nothing was sent'] },
   ),
   makeProxyRow({
-    ...toSecure,
     name: 'X08: parley reports that the request may have arrived if the tunnel breaks after the request',
+    ...toSecure,
     argv: [...sendArgv, '--cacert', certificate.path],
     script: (socket) => void socket.destroy(),
     code: 10,
@@ -229,19 +229,17 @@ const rows = await Promise.all([
 const wrongScheme = 'must begin with https:// or http://'
 
 /** Returns a row in which parley exits with 3 for the address of a proxy. */
-const makeInvalidProxyRow = (value: string, message: string, variable = 'HTTPS_PROXY'): FaultRow => ({
-  ...toSecure,
-  name: `X11: parley exits with 3 for ${variable}=${value}`,
-  env: { [variable]: value },
-  code: 3,
-  err: [`parley: ${variable} `, message, 'nothing was sent', /^(?!.*secretword)/s],
-})
+const makeInvalidProxyRow = (value: string, message: string, variable = 'HTTPS_PROXY') =>
+  row(
+    `X11: parley exits with 3 for ${variable}=${value}`,
+    { ...toSecure, env: { [variable]: value } },
+    { code: 3, err: [`parley: ${variable} `, message, 'nothing was sent', /^(?!.*secretword)/s] },
+  )
 
 testNetworkFaults('X: parley connects through proxies (needs openssl)', [
   ...rows,
-  {
+  row('X04: parley exits with 9 and names the proxy if the proxy refuses connections', {
     ...toSecure,
-    name: 'X04: parley exits with 9 and names the proxy if the proxy refuses connections',
     env: { HTTPS_PROXY: 'http://user:secretword@127.0.0.1:1' },
     code: 9,
     err: [
@@ -249,23 +247,22 @@ testNetworkFaults('X: parley connects through proxies (needs openssl)', [
       'nothing was sent',
       /^(?!.*secretword)/s,
     ],
-  },
-  {
+  }),
+  row(
+    'X21: parley prints no password of ALL_PROXY=USER:PASSWORD@HOST:PORT if the proxy refuses connections',
+    { ...toSecure, argv: [...toSecure.argv, ...noRetry], env: { ALL_PROXY: 'user:secretword@127.0.0.1:1' } },
+    {
+      code: 9,
+      err: ['parley: the proxy in ALL_PROXY, 127.0.0.1:1: connection refused\n', /^(?!.*secretword)/s],
+    },
+  ),
+  row('X24: parley exits with 9 and names the proxy if the certificate of the proxy is not trusted', {
     ...toSecure,
-    name: 'X21: parley prints no password of ALL_PROXY=USER:PASSWORD@HOST:PORT if the proxy refuses connections',
-    argv: [...toSecure.argv, ...noRetry],
-    env: { ALL_PROXY: 'user:secretword@127.0.0.1:1' },
-    code: 9,
-    err: ['parley: the proxy in ALL_PROXY, 127.0.0.1:1: connection refused\n', /^(?!.*secretword)/s],
-  },
-  {
-    ...toSecure,
-    name: 'X24: parley exits with 9 and names the proxy if the certificate of the proxy is not trusted',
     argv: [...chatArgv, ...noRetry],
     envOf: ({ port }) => ({ HTTPS_PROXY: `https://localhost:${port}` }),
     code: 9,
     err: ['the proxy in HTTPS_PROXY, localhost:', 'its certificate comes from an unknown authority'],
-  },
+  }),
   ...['mailto:secretword', 'a b:1', '127.0.0.1:1/x'].map((value) =>
     makeInvalidProxyRow(value, value === 'a b:1' ? 'must not contain blanks' : wrongScheme),
   ),

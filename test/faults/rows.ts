@@ -400,11 +400,26 @@ export const unfinishedStream = {
   err: ['the stream ended early'],
 } satisfies Partial<FaultRow>
 
+/** Returns a row with these fields. Default exit code: 0. */
+export const row = (name: string, given: Partial<FaultRow>, expected: Partial<FaultRow> = {}): FaultRow => ({
+  code: 0,
+  ...given,
+  ...expected,
+  name,
+})
+
 /** Returns the same row for `chat` and for `events send`. The titles name the command. */
-export const forChatAndSend = (row: Omit<FaultRow, 'argv'> & { flags?: string[] }): FaultRow[] =>
-  [chatArgv, sendArgv].map((argv) => ({
-    ...(argv === chatArgv && row.code === 0 ? { out: 'ok\n' } : {}),
-    ...row,
-    name: row.name.replace(': parley', `: parley ${argv.slice(0, -1).join(' ')}`),
-    argv: [...argv, ...(row.flags ?? [])],
-  }))
+export const forChatAndSend = (
+  name: string,
+  given: Partial<FaultRow> & { flags?: string[] },
+  expected: Partial<FaultRow> = {},
+): FaultRow[] =>
+  [chatArgv, sendArgv].map((argv) => {
+    const { flags = [], ...fields } = { code: 0, ...given, ...expected }
+    return {
+      ...(argv === chatArgv && fields.code === 0 ? { out: 'ok\n' } : {}),
+      ...fields,
+      name: name.replace(': parley', `: parley ${argv.slice(0, -1).join(' ')}`),
+      argv: [...argv, ...flags],
+    }
+  })

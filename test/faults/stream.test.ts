@@ -10,7 +10,7 @@ import {
   sseHead,
   textDelta,
 } from './answers.ts'
-import { type FaultRow, streamArgv, testNetworkFaults, unfinishedStream } from './rows.ts'
+import { type FaultRow, row, streamArgv, testNetworkFaults, unfinishedStream } from './rows.ts'
 
 const chunkedHead = 'HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n'
 const broken = { ...unfinishedStream, err: ['the answer broke off'] } satisfies Partial<FaultRow>
@@ -18,76 +18,70 @@ const whole = { argv: streamArgv, code: 0, out: 'so far\n' } satisfies Partial<F
 const started = sseHead + textDelta('so far')
 
 testNetworkFaults('E: parley reads text streams', [
-  ...[respondAndClose, respondAndReset].flatMap((end): FaultRow[] => [
-    {
-      ...broken,
-      name: `E01: parley prints the text so far and exits with 8 if ${end === respondAndClose ? 'FIN' : 'RST'} cuts a chunked stream`,
-      script: end(chunkedHead + encodeChunks(textDelta('so far'), 'data: {"ty')),
-    },
-    {
-      ...unfinishedStream,
-      name: `E01: parley prints the text so far and exits with 8 if ${end === respondAndClose ? 'FIN' : 'RST'} cuts a stream that is not chunked`,
-      script: end(`${started}data: {"ty`),
-      ...(end === respondAndReset ? { err: ['the answer broke off: the connection was reset'] } : {}),
-    },
+  ...[respondAndClose, respondAndReset].flatMap((end) => [
+    row(
+      `E01: parley prints the text so far and exits with 8 if ${end === respondAndClose ? 'FIN' : 'RST'} cuts a chunked stream`,
+      { ...broken, script: end(chunkedHead + encodeChunks(textDelta('so far'), 'data: {"ty')) },
+    ),
+    row(
+      `E01: parley prints the text so far and exits with 8 if ${end === respondAndClose ? 'FIN' : 'RST'} cuts a stream that is not chunked`,
+      {
+        ...unfinishedStream,
+        script: end(`${started}data: {"ty`),
+        ...(end === respondAndReset ? { err: ['the answer broke off: the connection was reset'] } : {}),
+      },
+    ),
   ]),
-  {
+  row('E02: parley exits with 8 if message events end without message_stop', {
     ...unfinishedStream,
-    name: 'E02: parley exits with 8 if message events end without message_stop',
     script: respondAndClose(started),
-  },
-  {
+  }),
+  row('E02: parley does not print text after message_stop', {
     ...whole,
-    name: 'E02: parley does not print text after message_stop',
     script: respondWith(started + messageStop + textDelta('after the end')),
-  },
+  }),
   ...[
     sseEvent(
       { type: 'error', error: { type: 'overloaded_error', message: 'too\u001b[2J busy\n::error::x' } },
       'error',
     ),
     sseEvent({ error: 'too\u001b[2J busy\n::error::x' }, 'error'),
-  ].flatMap((failure, index): FaultRow[] => [
-    {
-      ...unfinishedStream,
-      name: `E03: parley exits with 8 and prints the service's message if an event with an error ${index === 0 ? 'object' : 'string'} follows some text`,
-      script: respondWith(started + failure),
-      err: ['the stream ended with an error', 'the service says: too^[[2J busy ::error::x'],
-    },
-    {
-      ...unfinishedStream,
-      name: `E04: parley exits with 8 and prints no text if the first event has an error ${index === 0 ? 'object' : 'string'}`,
-      script: respondWith(sseHead + failure),
-      out: '',
-      err: ['the service says: too^[[2J busy'],
-    },
-  ]),
-  {
-    ...whole,
-    name: 'E05: parley prints the text of a JSON response to a stream request',
-    script: respondWith(response(message('so far'))),
-  },
-  {
-    ...whole,
-    name: 'E07: parley reads several data lines per event, and skips comments, unknown fields and unknown events',
-    script: respondWith(
-      `${sseHead}: hello\n\nid: 7\nretry: 1\nfoo: bar\ndata:{"type":\ndata:"content_block_delta",\ndata: "delta":{"type":"text_delta","text":"so far"}}\n\n${sseEvent({ type: 'strange' }, 'strange')}${messageStop}`,
+  ].flatMap((failure, index) => [
+    row(
+      `E03: parley exits with 8 and prints the service's message if an event with an error ${index === 0 ? 'object' : 'string'} follows some text`,
+      { ...unfinishedStream, script: respondWith(started + failure) },
+      { err: ['the stream ended with an error', 'the service says: too^[[2J busy ::error::x'] },
     ),
-  },
-  {
+    row(
+      `E04: parley exits with 8 and prints no text if the first event has an error ${index === 0 ? 'object' : 'string'}`,
+      { ...unfinishedStream, script: respondWith(sseHead + failure) },
+      { out: '', err: ['the service says: too^[[2J busy'] },
+    ),
+  ]),
+  row('E05: parley prints the text of a JSON response to a stream request', {
+    ...whole,
+    script: respondWith(response(message('so far'))),
+  }),
+  row(
+    'E07: parley reads several data lines per event, and skips comments, unknown fields and unknown events',
+    {
+      ...whole,
+      script: respondWith(
+        `${sseHead}: hello\n\nid: 7\nretry: 1\nfoo: bar\ndata:{"type":\ndata:"content_block_delta",\ndata: "delta":{"type":"text_delta","text":"so far"}}\n\n${sseEvent({ type: 'strange' }, 'strange')}${messageStop}`,
+      ),
+    },
+  ),
+  row('E08: parley exits with 8 if no blank line follows the last event message_stop', {
     ...unfinishedStream,
-    name: 'E08: parley exits with 8 if no blank line follows the last event message_stop',
     script: respondAndClose(started + messageStop.trimEnd()),
-  },
-  {
+  }),
+  row('E10: parley exits with 8 and does not quote the data if the data of an event is not JSON', {
     ...unfinishedStream,
-    name: 'E10: parley exits with 8 and does not quote the data if the data of an event is not JSON',
     script: respondAndClose(`${started}data: {"type": canary-token-5f3a9c\n\n`),
     err: ['an event of the stream is not JSON', /^(?!.*5f3a)/s],
-  },
-  {
+  }),
+  row('E11: parley drops the byte order mark of a stream and replaces bytes that are not UTF-8', {
     ...whole,
-    name: 'E11: parley drops the byte order mark of a stream and replaces bytes that are not UTF-8',
     script: respondWith(
       Buffer.concat([
         Buffer.from(`${sseHead}\ufeff`),
@@ -99,10 +93,9 @@ testNetworkFaults('E: parley reads text streams', [
     ),
     out: 'so far\ufffd\n',
     err: ['some bytes of the answer are not UTF-8'],
-  },
-  {
+  }),
+  row('E14: parley exits with 8 at the deadline if only comments follow the first text', {
     ...unfinishedStream,
-    name: 'E14: parley exits with 8 at the deadline if only comments follow the first text',
     argv: [...streamArgv, '--timeout', '3', '--deadline', '5'],
     script: (socket) => {
       socket.write(started)
@@ -111,25 +104,20 @@ testNetworkFaults('E: parley reads text streams', [
     },
     err: ['the deadline passed'],
     minSeconds: 5,
-  },
-  {
+  }),
+  row(
+    'E15: parley exits with 8 after --timeout of silence between two events',
+    { ...unfinishedStream, argv: [...streamArgv, '--timeout', '3'], script: respondWith(started) },
+    { err: ['no byte arrived for 3 s'], minSeconds: 3 },
+  ),
+  row('E16: parley --raw prints only whole events, one per line, if the stream is cut', {
     ...unfinishedStream,
-    name: 'E15: parley exits with 8 after --timeout of silence between two events',
-    argv: [...streamArgv, '--timeout', '3'],
-    script: respondWith(started),
-    err: ['no byte arrived for 3 s'],
-    minSeconds: 3,
-  },
-  {
-    ...unfinishedStream,
-    name: 'E16: parley --raw prints only whole events, one per line, if the stream is cut',
     argv: [...streamArgv, '--raw'],
     script: respondAndClose(`${sseHead}data: {"type":"ping",\ndata: "n": 1.10}\n\ndata: {"type":`),
     out: '{"type":"ping","n": 1.10}\n',
-  },
-  {
+  }),
+  row('R22: parley prints whole characters if a stream arrives byte by byte', {
     ...whole,
-    name: 'R22: parley prints whole characters if a stream arrives byte by byte',
     script: async (socket) => {
       socket.setNoDelay(true)
       for (const byte of Buffer.from(sseHead + textDelta('hé🦜') + messageStop)) {
@@ -138,5 +126,5 @@ testNetworkFaults('E: parley reads text streams', [
       }
     },
     out: 'hé🦜\n',
-  },
+  }),
 ])

@@ -1,7 +1,7 @@
 import { message } from '../harness/run.ts'
 import { response } from '../harness/server.ts'
 import { messageStop, respondWith, sseHead, textDelta } from './answers.ts'
-import { chatArgv, type FaultRow, forChatAndSend, testFaultsOnce } from './rows.ts'
+import { chatArgv, forChatAndSend, row, testFaultsOnce } from './rows.ts'
 import { terminalCommand } from './terminal.ts'
 
 const hostileTexts: [id: string, what: string, raw: string, shown: string][] = [
@@ -13,32 +13,28 @@ const hostileTexts: [id: string, what: string, raw: string, shown: string][] = [
 ]
 
 testFaultsOnce('V: parley escapes remote text on a terminal', [
-  ...hostileTexts.flatMap(([id, what, raw, shown]): FaultRow[] => [
-    {
-      name: `${id}: parley shows ${what} as visible text on a terminal`,
+  ...hostileTexts.flatMap(([id, what, raw, shown]) => [
+    row(`${id}: parley shows ${what} as visible text on a terminal`, {
       shell: terminalCommand('parley chat hi --no-markdown 2>err'),
       script: respondWith(response(message(raw))),
       code: 0,
       out: `${shown.replaceAll('\n', '\r\n')}\r\n`,
       files: ['cwd/err'],
-    },
-    {
-      name: `${id}: parley shows ${what} as visible text on a terminal if a stream sends single characters`,
+    }),
+    row(`${id}: parley shows ${what} as visible text on a terminal if a stream sends single characters`, {
       shell: terminalCommand('parley chat hi --stream --no-markdown 2>err'),
       script: respondWith(sseHead + [...raw].map(textDelta).join('') + messageStop),
       code: 0,
       out: `${shown.replaceAll('\n', '\r\n')}\r\n`,
       files: ['cwd/err'],
-    },
-    {
-      name: `V10: parley prints ${what} unchanged into a pipe`,
+    }),
+    row(`V10: parley prints ${what} unchanged into a pipe`, {
       script: respondWith(response(message(raw))),
       code: 0,
       out: `${raw}\n`,
-    },
+    }),
   ]),
-  ...forChatAndSend({
-    name: 'V07: parley escapes control characters in response headers',
+  ...forChatAndSend('V07: parley escapes control characters in response headers', {
     script: (socket) =>
       void socket.write(
         Buffer.from(
@@ -49,8 +45,7 @@ testFaultsOnce('V: parley escapes remote text on a terminal', [
     code: 3,
     err: ['answered 401 No', 'request id: a\\u009bb\n'],
   }),
-  ...forChatAndSend({
-    name: 'V07: parley -v escapes control characters in response headers and redacts cookies',
+  ...forChatAndSend('V07: parley -v escapes control characters in response headers and redacts cookies', {
     flags: ['-v', '--retries', '0'],
     script: (socket) =>
       void socket.write(
@@ -62,22 +57,19 @@ testFaultsOnce('V: parley escapes remote text on a terminal', [
     code: 6,
     err: [/^(?!.*secretword)/s, /^< x-a: /m],
   }),
-  {
-    name: 'V09: parley --raw prints control characters as JSON escapes on a terminal',
+  row('V09: parley --raw prints control characters as JSON escapes on a terminal', {
     shell: terminalCommand('parley chat hi --raw 2>err'),
     script: respondWith(response('{"content":[],"x":"\u009b\u007f\u202e"}')),
     code: 0,
     out: '{"content":[],"x":"\\u009b\\u007f\\u202e"}\r\n',
     files: ['cwd/err'],
-  },
-  {
-    name: 'V11: parley escapes control characters of an unknown profile name in its message',
+  }),
+  row('V11: parley escapes control characters of an unknown profile name in its message', {
     argv: [...chatArgv, '--profile', 'a\x1b[2J\n::x'],
     code: 3,
     err: ['^[[2J ::x'],
-  },
-  {
-    name: 'V14: parley prints its message after SIGINT on a new line if the answer ended within a line',
+  }),
+  row('V14: parley prints its message after SIGINT on a new line if the answer ended within a line', {
     shell: terminalCommand(
       'parley chat hi --stream --no-markdown --color never & until grep -q half seen; do sleep 0.1; done; kill -INT $!; wait $!',
       'seen',
@@ -86,9 +78,8 @@ testFaultsOnce('V: parley escapes remote text on a terminal', [
     script: respondWith(sseHead + textDelta('half a line')),
     code: 130,
     out: 'half a line\r\nparley: interrupted: the answer was cut off\r\n',
-  },
-  {
-    name: 'V61: parley prints times in the time zone of TZ on a terminal',
+  }),
+  row('V61: parley prints times in the time zone of TZ on a terminal', {
     shell: terminalCommand('stty cols 80; TZ=America/St_Johns parley events list --color never 2>err'),
     script: respondWith(
       response('{"data":[{"id":"e","type":"t","processed_at":"2026-01-01T19:34:56.789Z","content":"x"}]}'),
@@ -96,5 +87,5 @@ testFaultsOnce('V: parley escapes remote text on a terminal', [
     code: 0,
     out: 'ID  TYPE  TIME      TEXT\r\n2026-01-01 (UTC-03:30)\r\ne   t     16:04:56  x\r\n',
     files: ['cwd/err'],
-  },
+  }),
 ])
