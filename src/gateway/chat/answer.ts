@@ -32,8 +32,7 @@ export type AnswerOutput = Awaited<ReturnType<typeof openAnswerOutput>>
 
 /**
  * Prints an answer of one or more parts, or writes it to a file: its text, or with `--raw` the received
- * bytes. With a schema, parley prints the text after the check. If the text does not match, `finish` returns
- * the mismatch.
+ * bytes. With a schema, parley prints the text after the check.
  */
 export async function openAnswerOutput(context: Context, printing: AnswerPrintOptions) {
   const {

@@ -43,10 +43,10 @@ export async function runImage(context: Context, flags: ImageOptions, words: str
   const caller = createServiceCaller(context, settings)
   const parts = { params: { family: values.family, model }, body }
   if (await caller.preview(endpoints.image, parts)) return
-  const { raw: hasOutput } = context.flags
-  const send: RequestAnswerPart = (body, take) =>
-    caller.call(endpoints.image, { ...parts, body, hasOutput }, take)
-  if (context.flags.raw) return printRawAnswer(context, send, body, options.usage)
+  const { raw } = context.flags
+  const send: RequestAnswerPart = (body, read) =>
+    caller.call(endpoints.image, { ...parts, body, hasOutput: raw }, read)
+  if (raw) return printRawAnswer(context, send, body, options.usage)
   const fileStem = createImageName(text || (await readPromptOfBody(body)))
   const { output, force: replaces = false, failOnCut = values.failOnCut } = options
   const problems: string[] = []

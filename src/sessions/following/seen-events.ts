@@ -84,10 +84,10 @@ export class SeenEvents {
 
   /** Returns whether the stream has delivered at least three events of the list, all in the opposite order. */
   isOppositeOfStream(list: readonly EventItem[]): boolean {
-    const places = new Map(list.map((item, place) => [getEventIdentity(item), place]))
+    const positions = new Map(list.map((item, position) => [getEventIdentity(item), position]))
     const before = this.#streamedBefore?.map(({ identity }) => identity) ?? []
-    const streamed = [...this.log.unlistedIdentities, ...before].flatMap((each) => places.get(each) ?? [])
-    return streamed.length >= 3 && streamed.every((place, i) => place <= (streamed[i - 1] ?? Infinity))
+    const streamed = [...this.log.unlistedIdentities, ...before].flatMap((each) => positions.get(each) ?? [])
+    return streamed.length >= 3 && streamed.every((position, i) => position <= (streamed[i - 1] ?? Infinity))
   }
 
   addRepeated({ event, text }: EventItem): boolean {

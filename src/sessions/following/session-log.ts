@@ -97,7 +97,7 @@ export class SessionLog {
     this.#listCount++
     const added: { item: IdentifiedEvent; entry: LoggedEvent }[] = []
     const listed: LoggedEvent[] = []
-    /** The log has the known events in the list's order, and the new events belong at the end of the log. */
+    /** True if the log has the known events in the list's order, and the new events belong at its end. */
     let isInOrder = true
     let last = -1
     for (const item of list) {

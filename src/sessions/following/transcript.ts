@@ -73,7 +73,7 @@ export async function followAndPrint(
         `nothing new has happened since parley started; to see the earlier events: ${command}`,
       )
     }
-    // `events run` checks the answer itself, so it reports a missing answer once.
+    // `events run` may follow the session several times, so it prints this warning itself, after the last time.
     if (state.lacksIdleEvent && !onBatch) context.messages.warn(missingAnswerText)
     if (printsOnlyIds) await printWaitingIds(context, state, printed)
     await printHeld()
