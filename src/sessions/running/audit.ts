@@ -31,7 +31,7 @@ interface AuditEntry extends Partial<Omit<ReturnType<typeof createDecisionFields
   task?: string
   known?: AuditedTask['known'] | undefined
   result?: SessionEvent
-  /** Id of the last idle event before a reply was sent. The audit file has this name. */
+  /** Id of the last idle event before a reply was sent. The field has this name in the audit file. */
   rest?: string | undefined
 }
 
@@ -158,7 +158,7 @@ export class Audit {
   }
 
   /** Records a step of the reply to a tool use, and updates the state of the reply. */
-  addReply(use: ParsedToolUse, line: ReplyAuditLine, more: Partial<AuditEntry> = {}): void {
+  addReplyStep(use: ParsedToolUse, line: ReplyAuditLine, more: Partial<AuditEntry> = {}): void {
     const { id, type, server, name } = use
     this.add({ toolUse: id, type, server, name, event: line.event, ...createReplyFields(use, line), ...more })
     this.#updateReply(id, line)
@@ -168,7 +168,7 @@ export class Audit {
 
   /** Records a decision. `staysOpen`: nobody decided, or no command executes the tool. */
   addDecision(judgement: Judgement, staysOpen: boolean): void {
-    this.addReply(judgement.use, { event: 'decision', staysOpen }, createDecisionFields(judgement))
+    this.addReplyStep(judgement.use, { event: 'decision', staysOpen }, createDecisionFields(judgement))
     this.judgements.set(judgement.use.id, judgement)
   }
 

@@ -112,7 +112,7 @@ function closeUnsentReply({ audit, context }: SessionRun, use: ParsedToolUse, re
   const { messages } = context
   const { id } = use
   const hasRun = audit.getReply(id).is === 'has-result'
-  audit.addReply(use, { event: 'answered-elsewhere' }, { reason })
+  audit.addReplyStep(use, { event: 'answered-elsewhere' }, { reason })
   if (hasRun) messages.warn(`${id} is not answered by this run: ${reason}; its --tool command has run`)
   else messages.note(`${id} is not answered by this run: ${reason}`)
 }
@@ -161,7 +161,7 @@ async function postOnce(run: SessionRun, replies: readonly Reply[]): Promise<voi
     count: replies.length,
     record: (event, reason) => {
       const line = event === 'sent' ? { event, sent } : { event }
-      for (const { use } of replies) run.audit.addReply(use, line, { reason })
+      for (const { use } of replies) run.audit.addReplyStep(use, line, { reason })
     },
   })
   if (is === 'accepted') for (const { event } of replies) run.follower.addAccepted(event)
@@ -253,7 +253,7 @@ function updateUnconfirmed(
     const ours = audit.judgements.get(use.id)?.decision ?? (audit.denied.has(use.id) ? 'deny' : 'allow')
     if (result !== undefined && result !== ours)
       closeUnsentReply(run, use, `it already has the answer ${result}`)
-    else audit.addReply(use, { event: 'accepted' })
+    else audit.addReplyStep(use, { event: 'accepted' })
     return
   }
   // If only a child thread lists the tool use, an idle event of the session does not show whether the tool

@@ -268,12 +268,12 @@ export class ToolUseResponder {
     const { deadline } = parts
     const { policy, toolTimeoutMs } = plan
     requireTimeLeft(deadline)
-    audit.addReply(use, { event: 'start' })
+    audit.addReplyStep(use, { event: 'start' })
     const limit = deadline.narrow(toolTimeoutMs, `did not end within ${toolTimeoutMs / 1000} s`)
     const result = await runTool(this.#run, use, policy.toolCommands?.get(use.name) ?? '', limit)
     const isLate = deadline.hasPassed
     if (!(isLate && result.isError)) {
-      audit.addReply(use, { event: 'end', result })
+      audit.addReplyStep(use, { event: 'end', result })
       this.#commandCount++
       // The agent gets the whole result. The warning contains only the first two lines.
       const [what, first = ''] = result.text.split('\n', 2)
