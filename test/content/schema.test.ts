@@ -96,6 +96,10 @@ test.each([
     '{"name":"Ada","age":"36"}',
     'parley: the answer does not match s.json: $.age: type: must be integer, not "36"; ',
   ],
+  [
+    '{"name":"Ada","age":36,"n\\u0061me":"Eve"}',
+    'parley: the answer does not match s.json: the key "name" appears twice in one object; ',
+  ],
 ])('--schema exits with 8 and prints nothing on stdout for the answer %j', async (text, said) => {
   const ended = await ask(text)
   expect(ended).toMatchObject({ code: 8, out: '' })

@@ -17,6 +17,7 @@ import {
   type JsonAssignment,
 } from '../../wire/json/edit.ts'
 import { describeJsonError, parseGivenJson, tryParseJson } from '../../wire/json/parse.ts'
+import { findRepeatedJsonKey } from '../../wire/json/scanner.ts'
 import { createResponseError } from '../../wire/problem/problem.ts'
 import { buildRequestBody, type MessagePart } from '../body.ts'
 
@@ -85,6 +86,12 @@ export class AnswerSchema {
     const why = `the answer does not match ${this.#source.name}`
     if (tryParseJson(json) === undefined)
       throw this.#mismatch(text, cut, `${why}: it is not JSON: ${describeJsonError(json)}`)
+    // Two readers may take different values of a repeated key, so the checked value may not be the used value.
+    const repeated = findRepeatedJsonKey(json)
+    if (repeated !== undefined) {
+      const key = toOneLine(JSON.stringify(repeated), 200)
+      throw this.#mismatch(text, cut, `${why}: the key ${key} appears twice in one object`)
+    }
     const mismatches = await this.#findMismatches(json).catch((error: unknown) => {
       throw error instanceof CliError ? error.with({ answer: text }) : error
     })
