@@ -219,6 +219,7 @@ export async function pollUnconfirmedReplies(run: SessionRun, uses: readonly Par
   throw new CliError('unknown', message, {
     sent: 'unknown',
     retry: 'look-first',
+    deadline: parts.deadline.hasPassed || undefined,
     pendingToolUseIds: pending,
     // The resume command never sends this reply again, so it succeeds only after somebody has answered.
     consequence: `check with '${parts.inspectCommand}' before you answer again\n${waiting.consequence}`,

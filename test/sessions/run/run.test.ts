@@ -448,9 +448,10 @@ describe('reply of unknown delivery', () => {
 
   test('Y67: events run exits with 10 if the deadline passes while it sends a reply', async () => {
     const agent = open('stalls')
-    const { code, err } = await agent.runTask(['do it', '--deadline', '30'])
+    const { code, err } = await agent.runTask(['do it', '--deadline', '30', '--errors', 'json'])
     expect({ code, posts: agent.posts }).toEqual({ code: 10, posts: 1 })
     expect(err).toContain('it is not known whether the answer to t1 arrived')
+    expect(err).toContain('"deadline":true')
   })
 
   test('Y216: events run exits with 15 and does not repeat a reply if Retry-After exceeds the deadline', async () => {
