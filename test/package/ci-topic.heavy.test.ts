@@ -212,6 +212,7 @@ describe('the Jenkins job of help jenkins-azure works as printed (needs bash)', 
     async (status, body, code) => {
       const { job } = await jobWith(failing(status, body))
       expect(script).toMatch(/^#!\/bin\/bash\n/)
+      job.write('summary.md', 'answer of the build before')
       const ended = await job.step(script, { shell: ['bash'] })
       expect(ended.code).toBe(code)
       expect(job.has('summary.md')).toBe(code === 0)
