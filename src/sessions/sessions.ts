@@ -22,7 +22,7 @@ import { sessionStatuses } from '../wire/sessions/event-types.ts'
 import { readSessionUsage } from '../wire/sessions/usage.ts'
 import { createWaitingError } from './following/stop-text.ts'
 import { formatListQuery } from './listing/event-list.ts'
-import { chooseTableLayout, type EventRow, type TableLayout } from './listing/event-table.ts'
+import { chooseTableLayout, type TableLayout } from './listing/event-table.ts'
 import { printIds } from './listing/rows.ts'
 import { quoteUnusualName } from './plain-name.ts'
 import { readSessionState } from './read-session.ts'
@@ -111,9 +111,9 @@ const toRow = ({
 }: SessionResource): string[] => [id, toCell(status), toCell(title), toCell(updated) || toCell(created)]
 
 /** The title is the last column, because a table cuts the last column to fit. */
-function toTableRow(session: SessionResource): EventRow {
+function toTableRow(session: SessionResource) {
   const [id = '', status = '', title = '', changed = ''] = toRow(session)
-  return [toOneLine(id, 1024), status, formatTimeWithZone(changed), title]
+  return [toOneLine(id, 1024), status, formatTimeWithZone(changed), title] as const
 }
 
 interface CreateSessionOptions extends SessionOptions {

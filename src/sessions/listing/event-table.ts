@@ -5,7 +5,7 @@ import type { Style } from '../../io/style.ts'
 import { clipToColumns, measureColumns, padToColumns } from '../../io/width.ts'
 import { takeTextStart } from '../../wire/text-start.ts'
 
-export type EventRow = [id: string, type: string, time: string, text: string]
+type EventRow = readonly [id: string, type: string, time: string, text: string]
 
 const eventTimeWidth = '00:00:00'.length
 

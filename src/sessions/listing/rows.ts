@@ -14,14 +14,9 @@ import {
 import { readSessionUsage } from '../../wire/sessions/usage.ts'
 import { takeTextStart } from '../../wire/text-start.ts'
 import { describeUsage } from '../usage-text.ts'
-import type { EventRow } from './event-table.ts'
 
-export const toEventRow = (event: SessionEvent): EventRow => [
-  event.id ?? '',
-  event.type,
-  event.processed_at ?? '',
-  describeEvent(event),
-]
+export const toEventRow = (event: SessionEvent) =>
+  [event.id ?? '', event.type, event.processed_at ?? '', describeEvent(event)] as const
 
 function describeEvent(event: SessionEvent): string {
   const text = describeEventContent(event)
@@ -71,13 +66,14 @@ const [maxNames, maxNameLength] = [1000, 100]
  * decision, because the tool use may be far above. If the name is unknown, the text begins with the id of the
  * tool use.
  */
-export function toTableRow(event: SessionEvent, getToolName: (id: string) => string | undefined): EventRow {
-  const [id, type, time, text] = toEventRow(event)
+export function toTableRow(event: SessionEvent, getToolName: (id: string) => string | undefined) {
+  const row = toEventRow(event)
+  const [id, type, time, text] = row
   const toolUse = getAnsweredToolUseId(event)
-  if (toolUse === undefined) return [id, type, time, text]
+  if (toolUse === undefined) return row
   const how = event.is_error === true ? 'failed' : formatValue(event.result)
   const own = type === 'user.tool_confirmation' ? formatValue(event.deny_message) : text
-  return [id, type, time, join([join([getToolName(toolUse) ?? toolUse, how], ' '), own], ': ')]
+  return [id, type, time, join([join([getToolName(toolUse) ?? toolUse, how], ' '), own], ': ')] as const
 }
 
 /**
