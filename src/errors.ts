@@ -118,7 +118,7 @@ export const joinFailures = (output: unknown, answer: unknown): unknown =>
     : output
 
 /** Thrown after the reader of stdout has closed it, as `| head -1` does. The run ends without a failure. */
-export class OutputClosed extends Error {}
+export class OutputClosedError extends Error {}
 
 export const usageError = (message: string): CliError => new CliError('usage', message)
 

@@ -4,7 +4,7 @@ import { ArraySet } from './array-set.ts'
 import type { ProgramResult } from './cli/program.ts'
 import type { Host, RunContext } from './context.ts'
 import { Deadline } from './deadline.ts'
-import { CliError, OutputClosed, toFailure } from './errors.ts'
+import { CliError, OutputClosedError, toFailure } from './errors.ts'
 import { renderFailure, renderFailureAsJson, renderGithubAnnotation } from './io/failure.ts'
 import { type StdStream, writeTextToStdout } from './io/output.ts'
 import { createLineWrapper } from './io/wrapping.ts'
@@ -63,7 +63,7 @@ export async function main(argv: string[], outer: Host): Promise<number> {
     const { runProgram } = await import('./cli/program.ts')
     const program = runProgram(argv, host, { run, version, report })
     const { exit, failure, lastStep } = await program.catch((error: unknown): ProgramResult => {
-      if (error instanceof OutputClosed) return { exit: 0 }
+      if (error instanceof OutputClosedError) return { exit: 0 }
       throw error
     })
     if (failure) return await fail(failure, lastStep)
@@ -71,7 +71,7 @@ export async function main(argv: string[], outer: Host): Promise<number> {
     lastStep?.()
     return ending ?? exit
   } catch (error) {
-    if (error instanceof OutputClosed) return 0
+    if (error instanceof OutputClosedError) return 0
     return await saveAndFail((state) => toFailure(error, state))
   } finally {
     cleanUp(cleanups)

@@ -74,10 +74,10 @@ export function addAnswerFacts(
   reportData.model = isBatch ? undefined : (model ?? reportData.model)
   reportData.id = isBatch ? undefined : id
   reportData.stopReason = isBatch ? undefined : stopReason
-  addToSums(reportData.usage, usage)
+  addCountsToSums(reportData.usage, usage)
 }
 
-export function addToSums(sums: Record<string, number | null>, counts: object = {}): void {
+export function addCountsToSums(sums: Record<string, number | null>, counts: object = {}): void {
   for (const [name, count] of Object.entries<number | null | undefined>({ ...counts })) {
     const { [name]: before = 0 } = sums
     if (count !== undefined) sums[name] = before === null || count === null ? null : before + count

@@ -8,7 +8,7 @@ import {
   type RetryAdvice,
   type SentStatus,
 } from './delivery-state.ts'
-import { type CliError, OutputClosed, toFailure } from './errors.ts'
+import { type CliError, OutputClosedError, toFailure } from './errors.ts'
 import { addSavedPartToFailure, describeSavedPart, type SavedPart } from './io/saved-part.ts'
 
 /**
@@ -64,7 +64,7 @@ export class WorkTracker {
   }
 
   #explain(error: unknown, hooks: WorkHooks): unknown {
-    if (error instanceof OutputClosed) return error
+    if (error instanceof OutputClosedError) return error
     const saved = saveParts(hooks)
     if (saved.length === 0 && !hooks.explain && !hooks.describeRerun) return error
     const failure = saved.reduce(addSavedPartToFailure, toFailure(error, this.#describeCalls()))

@@ -1,6 +1,6 @@
 import { AnswerWriter } from '../content/saved-answer.ts'
 import type { Context } from '../context.ts'
-import { CliError, joinFailures, OutputClosed, toFailure, usageError } from '../errors.ts'
+import { CliError, joinFailures, OutputClosedError, toFailure, usageError } from '../errors.ts'
 import { createServiceCaller, type ServiceCaller } from '../http/call.ts'
 import { createAgentHeaders, type RequestParts } from '../http/request.ts'
 import { decodeUtf8, tryDecodeUtf8 } from '../io/file-content.ts'
@@ -13,13 +13,13 @@ import type { Endpoint } from '../wire/endpoints.ts'
 import { createBodyCollector, type HttpResponse, readBody } from '../wire/exchange.ts'
 import { createTextWithinLimit } from '../wire/json/body-text.ts'
 import { editJson, parseSetFlag } from '../wire/json/edit.ts'
-import { parseGivenJson, tryParseJson } from '../wire/json/parse.ts'
+import { parseInputJson, tryParseJson } from '../wire/json/parse.ts'
 import { createEndlessListDetector, type ListPage, readListPage } from '../wire/page.ts'
 import {
   createErrorBodyFailure,
   createResponseError,
   isErrorEnvelope,
-  parseEvents,
+  parseSseValues,
 } from '../wire/problem/problem.ts'
 
 export interface ApiOptions {
@@ -64,7 +64,7 @@ export async function callApi(context: Context, options: ApiOptions, words: stri
         : response.bytes
       // The failure of the response has the status, so parley reports it instead of a failure to print.
       await printRawBytes(context.output, bytes).catch((refusal: unknown) => {
-        if (refusal instanceof OutputClosed) throw refusal
+        if (refusal instanceof OutputClosedError) throw refusal
       })
     }
     throw error
@@ -108,7 +108,7 @@ async function readRequestBody(context: Context, { input, set = [] }: ApiOptions
   const isOther = flags.header?.some((line) => /^content-type:(?!.*json)/i.test(line)) ?? false
   if (isOther && assignments.length === 0) return given
   const text = decodeUtf8(given, name)
-  parseGivenJson(text, name, "a body that is not JSON needs -H 'Content-Type: TYPE'")
+  parseInputJson(text, name, "a body that is not JSON needs -H 'Content-Type: TYPE'")
   return Buffer.from(createTextWithinLimit(() => editJson(text, assignments)))
 }
 
@@ -196,7 +196,7 @@ const maxErrorBytes = 64 * 1024
  */
 function requireNoError(response: HttpResponse, bytes: Uint8Array, file: FileOutput | undefined): void {
   const text = bytes.length < maxErrorBytes ? Buffer.from(bytes).toString() : ''
-  const [event, ...others] = parseEvents(text).filter((each) => each !== undefined)
+  const [event, ...others] = parseSseValues(text).filter((each) => each !== undefined)
   const value = tryParseJson(text) ?? (others.length === 0 ? event : undefined)
   if (!isErrorEnvelope(value)) return
   file?.discard()

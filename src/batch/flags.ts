@@ -43,7 +43,7 @@ export const createBatchFlags = (): Option[] => [
   ...createFlagsThatNeedBatch().map((flag) => flag.hideHelp()),
 ]
 
-export const batchFlagConstraints: FlagRules = {
+export const batchFlagRules: FlagRules = {
   ...Object.fromEntries(createFlagsThatNeedBatch().map(({ long }) => [long, { requires: ['--batch'] }])),
   '--resume': { requires: ['--results'] },
   '--input': { excludes: ['--batch'] },

@@ -14,7 +14,7 @@ import { describeUtf8Fix } from '../io/file-content.ts'
 import { openReadableFile, readStream } from '../io/input.ts'
 import { toAbsolutePath } from '../io/paths.ts'
 import { type RawLine, splitLines } from '../io/raw-lines.ts'
-import { addToSums } from '../report-data.ts'
+import { addCountsToSums } from '../report-data.ts'
 import type { AnswerTokenCounts } from '../wire/gateway/answer-forms.ts'
 import { describeJsonError } from '../wire/json/parse.ts'
 import type { TokenCount } from '../wire/token-count.ts'
@@ -116,7 +116,7 @@ export function recordAnswerUsage(
 ): void {
   const total = usage?.totalTokens ?? undefined
   line.answers++
-  addToSums(line.usage, usage)
+  addCountsToSums(line.usage, usage)
   line.tally.tokens += total ?? 0
   line.tally.hasUncountedAnswer ||= total === undefined
 }

@@ -1,5 +1,5 @@
 import { ArraySet } from '../array-set.ts'
-import { CliError, convertDeadlineFailure, OutputClosed, toFailure } from '../errors.ts'
+import { CliError, convertDeadlineFailure, OutputClosedError, toFailure } from '../errors.ts'
 import { canRetry, decideRetry } from '../http/retry.ts'
 import { schedule, type Timers } from '../timers.ts'
 import {
@@ -331,7 +331,7 @@ export class BatchRun implements BatchState {
     } catch (error) {
       if (this.#unprintedResults.has(text)) reporter.save(text)
       if (!results) this.tally.savedElsewhere++
-      const isClosed = error instanceof OutputClosed
+      const isClosed = error instanceof OutputClosedError
       this.#stop(
         isClosed ? new CliError('file', 'stdout: its reader closed the pipe') : convertDeadlineFailure(error),
       )

@@ -1,6 +1,6 @@
 import { Argument, Option } from 'commander'
 import { FileFlag, parseWholeNumber, TextFlag } from '../argv/flags.ts'
-import { type BatchOptions, batchFlagConstraints, createBatchFlags } from '../batch/flags.ts'
+import { type BatchOptions, batchFlagRules, createBatchFlags } from '../batch/flags.ts'
 import { usageError } from '../errors.ts'
 import type { ChatOptions } from '../gateway/chat/chat.ts'
 import { createPromptFlags } from '../gateway/prompt-flags.ts'
@@ -41,7 +41,7 @@ export default {
   ],
 
   flagRules: {
-    ...batchFlagConstraints,
+    ...batchFlagRules,
     '--schema': { excludes: ['--raw'] },
     '--schema-retries': { requires: ['--schema'] },
     '--stream': { excludes: ['--batch'] },

@@ -14,7 +14,7 @@ import {
   defaultProfileName,
   demoProfileName,
   findProfileValues,
-  findReplacedSettings,
+  listExcludedSettings,
   listProfileNames,
   readProfile,
 } from '../settings/profiles.ts'
@@ -131,7 +131,7 @@ export const configCommands = {
       let warning: string | undefined
       const profile = await changeProfile(context, (values) => {
         warning = describeUnencryptedAddress([name, value], values, context.flags.profile)
-        replaced = findReplacedSettings(name).filter((other) => Object.hasOwn(values, other))
+        replaced = listExcludedSettings(name).filter((other) => Object.hasOwn(values, other))
         return addProfileValue(values, name, value)
       })
       // The name of a new profile may be misspelled, so a note names it. The default profile needs no note.

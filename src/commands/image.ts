@@ -1,6 +1,6 @@
 import { Argument, Option } from 'commander'
 import { FileFlag } from '../argv/flags.ts'
-import { type BatchOptions, batchFlagConstraints, createBatchFlags } from '../batch/flags.ts'
+import { type BatchOptions, batchFlagRules, createBatchFlags } from '../batch/flags.ts'
 import type { ImageOptions } from '../gateway/image/image.ts'
 import { createPromptFlags } from '../gateway/prompt-flags.ts'
 import type { CommandModule } from './command.ts'
@@ -24,7 +24,7 @@ export default {
   ],
 
   flagRules: {
-    ...batchFlagConstraints,
+    ...batchFlagRules,
     '--output': { excludes: ['--raw'] },
     '--fail-on-cut': { excludes: ['--raw'] },
     '--force': { excludes: ['--raw'] },

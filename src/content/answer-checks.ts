@@ -58,7 +58,7 @@ export function describeCutAnswer({
 }
 
 /** Returns whether `--fail-on-cut` rejects the answer of a successful result in a results file. */
-export const isCutResult = ({ stopReason }: Record<string, unknown>): boolean =>
+export const isCutBatchResult = ({ stopReason }: Record<string, unknown>): boolean =>
   stopReason === null || isCutReason(stopReason)
 
 const isCutReason = (reason: unknown): reason is string =>

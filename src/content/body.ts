@@ -6,7 +6,7 @@ import {
   editJson,
   type JsonAssignment,
 } from '../wire/json/edit.ts'
-import { describeSchemaIssues, isObject, parseGivenJson } from '../wire/json/parse.ts'
+import { describeSchemaIssues, isObject, parseInputJson } from '../wire/json/parse.ts'
 
 export type MessagePart = { text: string } | { inlineData: { mimeType: string; data: string } }
 
@@ -61,7 +61,7 @@ export async function buildRequestBody(parts: RequestBodyParts): Promise<Uint8Ar
 }
 
 async function check({ text, name, hint }: UserRequestBody): Promise<unknown> {
-  const body = parseGivenJson(text, name, hint)
+  const body = parseInputJson(text, name, hint)
   const { GenerateRequest } = await import('../wire/gateway/generate-request.ts')
   const parsed = GenerateRequest.safeParse(body)
   if (!parsed.success) throw createUsageErrorFromProblems(name, describeSchemaIssues(parsed.error))

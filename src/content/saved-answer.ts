@@ -2,7 +2,7 @@ import { openSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import type { Context } from '../context.ts'
-import { type CliError, describeFileError, OutputClosed } from '../errors.ts'
+import { type CliError, describeFileError, OutputClosedError } from '../errors.ts'
 import { type FileOutput, writeFileAtomically } from '../io/file-output.ts'
 import { addSavedPartToFailure, type SavedPart } from '../io/saved-part.ts'
 
@@ -133,14 +133,14 @@ export class AnswerWriter {
     else this.#queued.push(chunk)
   }
 
-  /** Throws only `OutputClosed`. */
+  /** Throws only `OutputClosedError`. */
   async attempt(write: () => Promise<unknown>): Promise<void> {
     if (this.failure) return
     try {
       await write()
       for (const chunk of this.#queued.splice(0)) this.#writtenBytes += Buffer.byteLength(chunk)
     } catch (error) {
-      if (error instanceof OutputClosed) throw error
+      if (error instanceof OutputClosedError) throw error
       this.failure = error as Error
       for (const chunk of this.#queued.splice(0)) this.#saved.write(chunk)
     }

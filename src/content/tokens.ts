@@ -1,6 +1,6 @@
 import { addAnswerFacts, type ReportData } from '../report-data.ts'
 import type { AnswerSummary, AnswerTokenCounts } from '../wire/gateway/answer-forms.ts'
-import { sumTokens } from '../wire/token-count.ts'
+import { sumTokenCounts } from '../wire/token-count.ts'
 
 export const formatTokenCount = (count: number): string =>
   `${formatNumber(count)} ${count === 1 ? 'token' : 'tokens'}`
@@ -15,7 +15,7 @@ export function formatTokenUsage({ inputTokens, outputTokens, totalTokens }: Ans
     fields.push(`${inputTokens === null ? 'unknown tokens' : formatTokenCount(inputTokens)} in`)
   if (outputTokens !== undefined)
     fields.push(`${outputTokens === null ? 'unknown' : formatNumber(outputTokens)} out`)
-  if (typeof totalTokens === 'number' && totalTokens !== sumTokens(inputTokens, outputTokens))
+  if (typeof totalTokens === 'number' && totalTokens !== sumTokenCounts(inputTokens, outputTokens))
     fields.push(`${fields.length > 0 ? formatNumber(totalTokens) : formatTokenCount(totalTokens)} in all`)
   return fields
 }
@@ -26,7 +26,7 @@ export const formatNumber = (number: number): string =>
 export function readTokenUsage(summary: AnswerSummary): AnswerTokenCounts | undefined {
   const { inputTokens, outputTokens, cacheReadInputTokens, cacheCreationInputTokens } = summary
   const counts = { inputTokens, outputTokens, cacheReadInputTokens, cacheCreationInputTokens }
-  const totalTokens = summary.totalTokens ?? sumTokens(...Object.values(counts))
+  const totalTokens = summary.totalTokens ?? sumTokenCounts(...Object.values(counts))
   if (totalTokens === undefined) return undefined
   return Object.assign(counts, { reasoningTokens: summary.reasoningTokens, totalTokens })
 }

@@ -8,7 +8,7 @@ import { describeSchemaIssues, jsonTooDeepReason, tryParseJson } from '../wire/j
 import { documentedBetas } from '../wire/sessions/betas.ts'
 import type { SendEventsBody } from '../wire/sessions/send-events.ts'
 import type { CreateSessionBody } from '../wire/sessions/session-requests.ts'
-import { takeTextStart } from '../wire/text-start.ts'
+import { getTextStart } from '../wire/text-start.ts'
 import { createFaultSource } from './faults.ts'
 import {
   composeEmulatedAnswer,
@@ -136,7 +136,7 @@ async function refuseInvalid(
   const problems = isDoubtful ? [...listDoubtfulHeaders(headers), ...listDoubtfulEvents(body)] : invalid
   return problems.length === 0
     ? undefined
-    : toErrorResponse(400, takeTextStart(problems.join('; '), maxMessageLength))
+    : toErrorResponse(400, getTextStart(problems.join('; '), maxMessageLength))
 }
 
 type Schema = Awaited<ReturnType<NonNullable<Endpoint['request']>>>

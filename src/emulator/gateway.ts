@@ -1,6 +1,6 @@
 import type { GenerateRequest } from '../wire/gateway/generate-request.ts'
 import { isObject } from '../wire/json/parse.ts'
-import { takeTextStart } from '../wire/text-start.ts'
+import { getTextStart } from '../wire/text-start.ts'
 import { createRandomId, type EmulatedResponse, toEventStreamResponse, toJsonResponse } from './response.ts'
 import { createJsonSample, createJsonSampleForPrompt } from './sample.ts'
 
@@ -12,8 +12,7 @@ const notice = 'No model read your prompt, and this text only shows the form of 
 
 export const estimateTokens = (text: string): number => Math.ceil(text.length / 4)
 
-export const shortenQuote = (text: string): string =>
-  text.length > 80 ? `${takeTextStart(text, 80)}…` : text
+export const shortenQuote = (text: string): string => (text.length > 80 ? `${getTextStart(text, 80)}…` : text)
 
 const readTexts = ({ contents = [] }: GenerateRequest): string[] =>
   contents.map(({ parts = [] }) => parts.map(({ text = '' }) => text).join(' '))
@@ -30,7 +29,7 @@ export function composeEmulatedAnswer(request: GenerateRequest, model: string, f
   const whole =
     fixed ?? (isObject(schema) ? createJsonSample(schema) : createJsonSampleForPrompt(texts)) ?? prose
   const limit = Math.max(request.generationConfig?.maxOutputTokens ?? Infinity, 0) * 4
-  const limited = takeTextStart(whole, limit)
+  const limited = getTextStart(whole, limit)
   const part = choosePart(limited, promptText, request)
   return {
     id: createRandomId('msg'),

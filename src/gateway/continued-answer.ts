@@ -4,19 +4,19 @@ import type { Context } from '../context.ts'
 import { CliError } from '../errors.ts'
 import type { ReadableResponse } from '../http/call.ts'
 import { toOneLine } from '../io/escape.ts'
-import { addToSums } from '../report-data.ts'
+import { addCountsToSums } from '../report-data.ts'
 import { type AnswerSummary, needsContinuation } from '../wire/gateway/answer-forms.ts'
 import { createTextWithinLimit } from '../wire/json/body-text.ts'
 import { createJsonAssignment, editJson } from '../wire/json/edit.ts'
 import { createResponseError } from '../wire/problem/problem.ts'
 
-export interface AnswerPart extends AnswerOutcome {
+export interface AnswerPartOutcome extends AnswerOutcome {
   hasContent: boolean
 }
 
 export interface AnswerPartReader<T> {
   /** Throws a `CliError` if the part is incomplete. */
-  read(response: ReadableResponse): Promise<AnswerPart>
+  read(response: ReadableResponse): Promise<AnswerPartOutcome>
   /** Checks the whole answer after the last part. If the check throws, the last request fails. */
   finish(response: ReadableResponse, answer: ContinuedAnswer): Promise<T>
 }
@@ -78,14 +78,14 @@ export class ContinuedAnswer {
     }
   }
 
-  #add({ summary, hasContent, ...part }: AnswerPart): void {
+  #add({ summary, hasContent, ...part }: AnswerPartOutcome): void {
     const { end: earlier } = this
     const { continuationToken: token } = summary
     const isNew = token !== undefined && !this.#sentTokens.has(token)
     const isEmpty = this.isBegun && !hasContent && !isNew
     const usage: Record<string, number | null> = {}
-    addToSums(usage, readTokenUsage(earlier.summary))
-    addToSums(usage, readTokenUsage(summary))
+    addCountsToSums(usage, readTokenUsage(earlier.summary))
+    addCountsToSums(usage, readTokenUsage(summary))
     this.end = {
       summary: { ...summary, ...usage },
       otherContent: new Set([...earlier.otherContent, ...part.otherContent]),

@@ -11,7 +11,7 @@ import type { AnswerSummary } from '../wire/gateway/answer-forms.ts'
 import { createResponseError } from '../wire/problem/problem.ts'
 import { parseReceivedBody } from '../wire/received-json.ts'
 import { readAnswerBody } from './answer-body.ts'
-import type { AnswerPart, ContinuedAnswer } from './continued-answer.ts'
+import type { AnswerPartOutcome, ContinuedAnswer } from './continued-answer.ts'
 import type { LineReader } from './line-call.ts'
 
 interface TextLineRules {
@@ -41,7 +41,7 @@ export class TextLineReader implements LineReader {
     this.#rules = rules
   }
 
-  async read(response: HttpResponse): Promise<AnswerPart> {
+  async read(response: HttpResponse): Promise<AnswerPartOutcome> {
     const { isRaw, timers, recordAnswerUsage } = this.#rules
     const contentType = response.headers['content-type'] ?? ''
     const pieces: string[] = []

@@ -3,7 +3,7 @@ import type { SecureContext } from 'node:tls'
 import { CliError } from '../errors.ts'
 import { setLongTimeout } from '../timers.ts'
 import type { HttpProxy } from './proxy.ts'
-import { makePausable, type PausableSocket, waitForSocket } from './socket.ts'
+import { makePausable, type PausableSocket, waitForSocketEvent } from './socket.ts'
 
 export interface ConnectOptions {
   /** Limits name lookup, connection, proxy and TLS together; 0 for no limit. */
@@ -74,7 +74,7 @@ async function openRoute(url: URL, { proxy, extraCertificatesPem, signal, meanwh
       servername: isIP(name) ? undefined : name,
     })
     destroyOn(signal, secured)
-    await waitForSocket(secured, 'secureConnect')
+    await waitForSocketEvent(secured, 'secureConnect')
     return secured
   }
 
@@ -95,7 +95,7 @@ async function openRoute(url: URL, { proxy, extraCertificatesPem, signal, meanwh
       const isSecure = first.protocol === 'https:' || url.protocol === 'https:'
       if (isSecure) setImmediate(() => trust().catch(() => {}))
     })
-    await waitForSocket(socket, 'connect')
+    await waitForSocketEvent(socket, 'connect')
     if (proxy) {
       if (first.protocol === 'https:') socket = await secure(socket)
       const { openTunnel } = await import('./proxy.ts')

@@ -2,7 +2,7 @@ import { BlockList, isIP, type Socket } from 'node:net'
 import { CliError } from '../errors.ts'
 import type { ProcessInfo } from '../io/paths.ts'
 import { findAddressProblem, isLoopbackHost } from '../wire/address.ts'
-import { waitForSocket } from './socket.ts'
+import { waitForSocketEvent } from './socket.ts'
 
 export interface HttpProxy {
   /** URL without user name and password, so messages may show it. */
@@ -131,7 +131,7 @@ async function readHead(socket: Socket, { url, variable }: HttpProxy): Promise<s
       }
       if (received.length > maxHeadBytes) return ''
     }
-    await waitForSocket(socket, 'readable').catch((error: Error) => {
+    await waitForSocketEvent(socket, 'readable').catch((error: Error) => {
       if (error instanceof CliError) throw error
       throw notSent(`the proxy ${url.host}, from ${variable}, closed the connection`)
     })

@@ -166,7 +166,7 @@ export const computeBackoffMs = (
 
 const maxWaitMs = 60_000
 
-export function createFailureIfWaitTooLong(error: CliError, waitMs: number): CliError | undefined {
+export function findLongWaitFailure(error: CliError, waitMs: number): CliError | undefined {
   if (waitMs <= maxWaitMs) return undefined
   const why = `the service asks to wait ${Math.ceil(waitMs / 1000)} s, more than 60 s`
   return error.with({}, `${error.message} (${why})`)
@@ -183,7 +183,7 @@ export function decideRetry(
     (error.details.retryAfterSeconds ?? 0) * 1000,
     computeBackoffMs(retryWaitsMs, attempt - 1, random),
   )
-  const longWaitFailure = createFailureIfWaitTooLong(error, wait)
+  const longWaitFailure = findLongWaitFailure(error, wait)
   if (longWaitFailure) return longWaitFailure
   if (now + wait >= deadlineMs) {
     const why = `the next attempt, in ${(wait / 1000).toFixed(1)} s, would be past the deadline`

@@ -98,7 +98,7 @@ export function findSocketError(socket: Socket): Error | null {
   return error.code === 'EPIPE' ? null : Object.assign(error, { code: 'ECONNRESET' })
 }
 
-export async function waitForSocket(socket: Socket, event: string): Promise<void> {
+export async function waitForSocketEvent(socket: Socket, event: string): Promise<void> {
   let settle = () => {}
   try {
     await new Promise<void>((resolve, reject) => {

@@ -1,4 +1,4 @@
-import { takeTextStart } from '../wire/text-start.ts'
+import { getTextStart } from '../wire/text-start.ts'
 import { escapeControls } from './escape.ts'
 import type { Output, StdStream } from './output.ts'
 import type { Spinner } from './spinner.ts'
@@ -71,7 +71,7 @@ function createTextPrinter(output: Output): AnswerPrinter {
       isInLine = !text.endsWith('\n')
       // Writes pieces, because encoding the whole text at once would double its memory.
       for (let start = 0; start < text.length; ) {
-        const next = takeTextStart(text.slice(start, start + maxWriteLength + 1), maxWriteLength)
+        const next = getTextStart(text.slice(start, start + maxWriteLength + 1), maxWriteLength)
         await output.write(next)
         start += next.length
       }

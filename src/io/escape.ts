@@ -1,4 +1,4 @@
-import { takeTextStart } from '../wire/text-start.ts'
+import { getTextStart } from '../wire/text-start.ts'
 
 /**
  * Characters that can control a terminal: C0 except newline and tab, DEL, C1, and the bidi controls, which
@@ -23,7 +23,7 @@ const jsonEscape = (char: string) => `\\u${char.charCodeAt(0).toString(16).padSt
 
 /** Joins lines, escapes control characters, and omits the end of a text over `maxLength` characters. */
 export function toOneLine(text: string, maxLength = 500): string {
-  const start = takeTextStart(text, maxLength * 4)
+  const start = getTextStart(text, maxLength * 4)
   const characters = [...escapeControls(start.replace(/\s+/g, ' ').trim())]
   const isWhole = characters.length <= maxLength && start.length === text.length
   return isWhole ? characters.join('') : `${characters.slice(0, maxLength - 1).join('')}…`

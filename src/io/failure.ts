@@ -1,6 +1,6 @@
 import { type CliError, maxCountedProblems } from '../errors.ts'
 import { disableInlineCiCommands, escapeControls, escapeControlsInJson, toOneLine } from './escape.ts'
-import { quoteWords } from './shell-quote.ts'
+import { quoteShellWords } from './shell-quote.ts'
 import type { Style } from './style.ts'
 
 const maxShownProblems = 20
@@ -31,7 +31,7 @@ export function renderFailure(error: CliError, style: Style, wrap: (line: string
 export function formatResumeLines(resumeArguments: readonly string[]): string[] {
   const isRedacted = resumeArguments.some((word) => word.endsWith('[redacted]'))
   const about = isRedacted ? 'to resume, fill in the [redacted] words:' : 'to resume:'
-  return [about, quoteWords(['parley', ...resumeArguments])]
+  return [about, quoteShellWords(['parley', ...resumeArguments])]
 }
 
 export function renderGithubAnnotation(

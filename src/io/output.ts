@@ -1,6 +1,6 @@
 import type { Writable } from 'node:stream'
 import type { Deadline } from '../deadline.ts'
-import { CliError, hasErrorCode, OutputClosed, toFileFailure } from '../errors.ts'
+import { CliError, hasErrorCode, OutputClosedError, toFileFailure } from '../errors.ts'
 import { yieldToSignals } from '../timers.ts'
 
 export interface Output {
@@ -29,7 +29,7 @@ export interface StdStream {
 }
 
 /**
- * Methods throw `OutputClosed` if the reader has closed stdout. They throw a `CliError` of kind `file` for
+ * Methods throw `OutputClosedError` if the reader has closed stdout. They throw a `CliError` of kind `file` for
  * any other error, or if stdout does not accept the output by the deadline.
  */
 export function createOutput(stdout: StdStream, deadline?: Deadline): Output {
@@ -45,7 +45,7 @@ export function createOutput(stdout: StdStream, deadline?: Deadline): Output {
 
   async function throwFailure(): Promise<void> {
     const error = toWriteFailure(failure)
-    if (error instanceof OutputClosed) await yieldToSignals()
+    if (error instanceof OutputClosedError) await yieldToSignals()
     throw error
   }
 
@@ -97,7 +97,7 @@ export function ignoreClosedReader(output: Output): Output {
   const attempt = async (act: () => Promise<void>) => {
     if (isReaderClosed) return
     await act().catch((error) => {
-      if (!(error instanceof OutputClosed)) throw error
+      if (!(error instanceof OutputClosedError)) throw error
       isReaderClosed = true
     })
   }
@@ -136,4 +136,4 @@ export const createWriteTimeoutError = (name: string): CliError =>
   new CliError('file', `${name}: the deadline passed before all output was written`, { deadline: true })
 
 const toWriteFailure = (error: unknown): Error =>
-  hasErrorCode(error, ...closedReaderCodes) ? new OutputClosed() : toFileFailure(error, 'stdout')
+  hasErrorCode(error, ...closedReaderCodes) ? new OutputClosedError() : toFileFailure(error, 'stdout')

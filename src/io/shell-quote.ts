@@ -16,7 +16,7 @@ export function quoteForShell(text: string, hidden = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]
 }
 
 /** Quotes the words of a command. The name of a flag stays outside of the quotes: `--set='a b'`. */
-export const quoteWords = (words: readonly string[]): string =>
+export const quoteShellWords = (words: readonly string[]): string =>
   words
     .map((word) => {
       const [name = ''] = /^--[a-z-]+=/.exec(word) ?? []

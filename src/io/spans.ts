@@ -26,7 +26,7 @@ export const spanStyles = {
 export const getLineText = (line: StyledLine): string => line.map(({ text }) => text).join('')
 
 /** Resets the style after each span, so that the text can be cut anywhere. */
-export function addColours(line: StyledLine, isColoured: boolean): string {
+export function colourLine(line: StyledLine, isColoured: boolean): string {
   if (!isColoured) return getLineText(line)
   let painted = ''
   for (let at = 0; at < line.length; ) {
@@ -38,7 +38,7 @@ export function addColours(line: StyledLine, isColoured: boolean): string {
   return painted
 }
 
-export const measureWidth = (line: StyledLine): number => measureColumns(getLineText(line))
+export const measureLineWidth = (line: StyledLine): number => measureColumns(getLineText(line))
 
 /**
  * Matches blanks, or a text that must stay on one line: a word, or a Chinese or Japanese character with the
@@ -49,12 +49,12 @@ const unit =
 
 /** A word that is wider than a line stays whole. */
 export function wrapLine(line: StyledLine, columns: number): StyledLine[] {
-  if (measureWidth(line) <= columns) return [line]
+  if (measureLineWidth(line) <= columns) return [line]
   const rows: StyledLine[] = []
   let row: Span[] = []
   for (const { blanks, word } of splitWords(line)) {
     const longer = [...row, ...blanks, ...word]
-    const isFull = row.length > 0 && measureWidth(longer) > columns
+    const isFull = row.length > 0 && measureLineWidth(longer) > columns
     if (isFull) rows.push(row)
     row = isFull ? word : longer
   }
@@ -87,9 +87,9 @@ export function splitWords(line: StyledLine) {
 }
 
 /** Source of a pattern for one Chinese or Japanese character. */
-export const ideograph = '[\\p{Script=Han}\\p{Script=Hiragana}\\p{Script=Katakana}]'
+export const ideographSource = '[\\p{Script=Han}\\p{Script=Hiragana}\\p{Script=Katakana}]'
 
-const ideographPattern = new RegExp(`^${ideograph}`, 'u')
+const ideographPattern = new RegExp(`^${ideographSource}`, 'u')
 
 export const canBreakBetween = (before: string | undefined, text: string): boolean =>
   before !== undefined &&

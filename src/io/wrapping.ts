@@ -19,11 +19,11 @@ const keptBlank = '\ue000'
  */
 export async function createLineWrapper(stream: StdStream, start = 0): Promise<(message: string) => string> {
   if (!stream.isTerminal) return String
-  const { measureWidth, getLineText, wrapLine } = await import('./spans.ts')
+  const { measureLineWidth, getLineText, wrapLine } = await import('./spans.ts')
   const toLine = (text: string) => [{ text, sgr: '' }]
   const wrapMessageLine = (line: string) => {
     const columns = (stream.columns ?? 0) - start
-    if (columns < minColumns || measureWidth(toLine(line)) <= columns) return line
+    if (columns < minColumns || measureLineWidth(toLine(line)) <= columns) return line
     const [margin = ''] = /^ */.exec(line) ?? []
     const text = line.slice(margin.length).replace(command, (found) => found.replaceAll(' ', keptBlank))
     const added = start === 0 ? 2 : 0

@@ -1,4 +1,4 @@
-import { isOfMainThread, readStopReason, type SessionEvent } from '../wire/sessions/session-event.ts'
+import { isMainThreadEvent, readStopReason, type SessionEvent } from '../wire/sessions/session-event.ts'
 
 interface ChildThread {
   run: string | undefined
@@ -27,7 +27,7 @@ export class BackgroundWork {
   }
 
   interrupt(event: SessionEvent): string[] {
-    const isAll = isOfMainThread(event)
+    const isAll = isMainThreadEvent(event)
     const interrupted = this.#threads.get(event.session_thread_id)
     const ids = [...this.waiting].filter((id) => isAll || this.#threadOfWaitingUse.get(id) === interrupted)
     for (const id of ids) this.#threadOfWaitingUse.delete(id)

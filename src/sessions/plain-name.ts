@@ -1,4 +1,4 @@
-import { takeTextStart } from '../wire/text-start.ts'
+import { getTextStart } from '../wire/text-start.ts'
 
 const invisible = /[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}]/gu
 
@@ -6,7 +6,7 @@ const invisible = /[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Poin
  * Escapes invisible characters and bidi controls as JSON does, such as `\u200b`, because they could hide or
  * reorder text.
  */
-export const escapeInvisible = (text: string): string =>
+export const escapeInvisibleCharacters = (text: string): string =>
   text.replace(invisible, (char) =>
     char
       .split('')
@@ -19,15 +19,15 @@ export const escapeInvisible = (text: string): string =>
  * quotes, a name of several words could look like a part of parley's message.
  */
 export const quoteUnusualName = (text: string): string =>
-  /^[\p{L}\p{N}_.:/@+-]+$/u.test(text) && escapeInvisible(text) === text
+  /^[\p{L}\p{N}_.:/@+-]+$/u.test(text) && escapeInvisibleCharacters(text) === text
     ? text
-    : escapeInvisible(JSON.stringify(text))
+    : escapeInvisibleCharacters(JSON.stringify(text))
 
 const maxNameLength = 60
 
 export const quoteAndShortenName = (text: string, columns = Infinity): string =>
   truncateToColumns(
-    quoteUnusualName(text.length > maxNameLength ? `${takeTextStart(text, maxNameLength)}…` : text),
+    quoteUnusualName(text.length > maxNameLength ? `${getTextStart(text, maxNameLength)}…` : text),
     columns,
   )
 

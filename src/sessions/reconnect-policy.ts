@@ -1,11 +1,6 @@
 import type { Deadline } from '../deadline.ts'
 import { CliError } from '../errors.ts'
-import {
-  computeBackoffMs,
-  createFailureIfWaitTooLong,
-  isTransientFailure,
-  type RetryRules,
-} from '../http/retry.ts'
+import { computeBackoffMs, findLongWaitFailure, isTransientFailure, type RetryRules } from '../http/retry.ts'
 import { toOneLine } from '../io/escape.ts'
 import type { SessionClient } from './session.ts'
 
@@ -63,7 +58,7 @@ export class ReconnectPolicy implements RetryRules {
     const { context, parts } = this.#access
     if (parts.deadline.hasPassed) return this.#getDeadlineFailure(failure)
     if (!this.#allowsRetry(failure)) return failure
-    const longWaitFailure = createFailureIfWaitTooLong(failure, this.#requestedWaitMs)
+    const longWaitFailure = findLongWaitFailure(failure, this.#requestedWaitMs)
     if (longWaitFailure) return longWaitFailure
     const { serviceMessage } = failure.details
     const cause = `${failure.message}${serviceMessage ? `: ${toOneLine(serviceMessage)}` : ''}`

@@ -1,5 +1,5 @@
 import type { CommandLineFlag, Context } from '../context.ts'
-import { quoteWords } from '../io/shell-quote.ts'
+import { quoteShellWords } from '../io/shell-quote.ts'
 import { isSecretHeader } from '../secrets.ts'
 import { getSettingFlag, hasRequestFlag, settingNames } from '../settings/table.ts'
 import type { Money } from '../wire/sessions/usage.ts'
@@ -63,11 +63,11 @@ export function formatSessionCommand(
 ): string {
   const names = verb === 'follow' ? followFlags : serviceFlags
   const copied = filterFlags(flags, (flag) => names.has(flag))
-  return quoteWords(['parley', 'events', verb, ...copied, ...formatSessionFlag(session)])
+  return quoteShellWords(['parley', 'events', verb, ...copied, ...formatSessionFlag(session)])
 }
 
 export const formatListSessionsCommand = ({ flags }: Flags): string =>
-  quoteWords(['parley', 'sessions', 'list', ...filterFlags(flags, (flag) => serviceFlags.has(flag))])
+  quoteShellWords(['parley', 'sessions', 'list', ...filterFlags(flags, (flag) => serviceFlags.has(flag))])
 
 function filterFlags({ given }: Context['flags'], isWanted: (flag: string) => boolean): string[] {
   const isReplaced = ({ flag }: CommandLineFlag, index: number) =>
@@ -81,7 +81,7 @@ export function formatBudgetCommand({ flags }: Flags, session: string, budget?: 
   const cap = budget && { amount: String(budget.amount), currency: budget.currency }
   const value = cap ? JSON.stringify({ type: 'limit', max_list_cost: cap }) : 'null'
   const path = `/v1/sessions/${encodeURIComponent(session)}`
-  return quoteWords([
+  return quoteShellWords([
     'parley',
     'api',
     'agents',

@@ -8,10 +8,10 @@ import {
 } from '../wire/json/scanner.ts'
 import {
   getAnsweredToolUseId,
-  isOfMainThread,
-  isReplyType,
+  isMainThreadEvent,
+  isReplyEventType,
   isTaskEvent,
-  isToolUse,
+  isToolUseEvent,
   isUserEvent,
   readEventError,
   readStopDetails,
@@ -142,7 +142,7 @@ export class SessionState extends OrderedState {
    * Adds the newest event. `text` is its source text.
    */
   add(event: SessionEvent, text?: string): void {
-    if (isToolUse(event)) this.addToolUse(event, text)
+    if (isToolUseEvent(event)) this.addToolUse(event, text)
     this.addReduced(event)
   }
 
@@ -171,9 +171,9 @@ export class SessionState extends OrderedState {
     this.isEmpty = false
     if (this.status !== 'idle') this.status = 'working'
     this.#updateWork(event)
-    if (isToolUse(event) && event.id !== undefined && !isDecided(event) && !this.answers.has(event.id))
+    if (isToolUseEvent(event) && event.id !== undefined && !isDecided(event) && !this.answers.has(event.id))
       this.unanswered.add(event.id)
-    const hasEffect = !isReplyType(type) || this.#addAnswer(event, !isUnseen)
+    const hasEffect = !isReplyEventType(type) || this.#addAnswer(event, !isUnseen)
     const isForThread = hasEffect && this.#answerInThread(getAnsweredToolUseId(event))
     // After a message or an interrupt, the session no longer waits for the earlier tool uses.
     if (type === 'user.message' || type === 'user.interrupt')
@@ -185,7 +185,7 @@ export class SessionState extends OrderedState {
       }
       for (const id of this.background.interrupt(event)) this.interrupted.add(id)
     }
-    if (type === 'user.interrupt' ? isOfMainThread(event) : isUserEvent(event) && hasEffect)
+    if (type === 'user.interrupt' ? isMainThreadEvent(event) : isUserEvent(event) && hasEffect)
       this.isHalted = type === 'user.interrupt'
     this.background.add(event)
     if (type === 'session.thread_status_idle') this.#waitForResults(readStopReason(event).eventIds)
@@ -199,12 +199,12 @@ export class SessionState extends OrderedState {
       this.error = message
       this.hasFinalError = isFinal && server === undefined
     } else if (workType.test(type)) this.hasFinalError = false
-    if ((type === 'agent.message' || type === 'user.interrupt') && isOfMainThread(event))
+    if ((type === 'agent.message' || type === 'user.interrupt') && isMainThreadEvent(event))
       this.mayBeDone = true
     else if (workType.test(type) || /^(system|session\.error)/.test(type)) this.mayBeDone = false
     if (type === 'session.usage')
       this.spending = { budget: readSessionBudget(event.budget), cost: readSessionUsage(event.usage)?.cost }
-    const staysIdle = isForThread || (isReplyType(type) && this.#hasWaiting)
+    const staysIdle = isForThread || (isReplyEventType(type) && this.#hasWaiting)
     if (stopsSession(event)) {
       this.#addStop(event)
       this.sendsIdleEvents ||= this.stop?.kind === 'done' || this.idle?.type === 'end_turn'
@@ -364,24 +364,24 @@ export class SessionState extends OrderedState {
   #updateWork(event: SessionEvent): void {
     const { type, id } = event
     const { activeWork } = this
-    if (!isOfMainThread(event)) return
+    if (!isMainThreadEvent(event)) return
     if (stopsSession(event)) activeWork.clear()
     if (type === 'span.model_request_start') activeWork.add(modelRequest)
     if (type === 'span.model_request_end') activeWork.delete(modelRequest)
-    const isAllowedUse = isToolUse(event) && event.evaluated_permission === 'allow'
+    const isAllowedUse = isToolUseEvent(event) && event.evaluated_permission === 'allow'
     if (id !== undefined && isAllowedUse && !this.#hasAnswer(id)) activeWork.add(id)
-    const answered = isReplyType(type) ? getAnsweredToolUseId(event) : undefined
+    const answered = isReplyEventType(type) ? getAnsweredToolUseId(event) : undefined
     if (answered === undefined) return
     if (
       event.result === 'allow' &&
-      isOfMainThread({ type, session_thread_id: this.#toolUses.get(answered)?.threadId })
+      isMainThreadEvent({ type, session_thread_id: this.#toolUses.get(answered)?.threadId })
     )
       activeWork.add(answered)
     else activeWork.delete(answered)
   }
 
   #affects(event: SessionEvent, id: string): boolean {
-    return isOfMainThread(event) || this.#toolUses.get(id)?.threadId === event.session_thread_id
+    return isMainThreadEvent(event) || this.#toolUses.get(id)?.threadId === event.session_thread_id
   }
 
   #findAnsweredReason(id: string): string | undefined {

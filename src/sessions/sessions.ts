@@ -14,7 +14,7 @@ import { endpoints } from '../wire/endpoints.ts'
 import { createBodyCollector, type HttpResponse, readBody } from '../wire/exchange.ts'
 import { createTextWithinLimit } from '../wire/json/body-text.ts'
 import { createJsonAssignment, editJson } from '../wire/json/edit.ts'
-import { describeSchemaIssues, isObject, parseGivenJson, tryParseJson } from '../wire/json/parse.ts'
+import { describeSchemaIssues, isObject, parseInputJson, tryParseJson } from '../wire/json/parse.ts'
 import { createJsonSequenceSplitter } from '../wire/json/splitter.ts'
 import { createEndlessListDetector, type PageCursor, readListPage } from '../wire/page.ts'
 import { createResponseError, createUnexpectedBodyFailure } from '../wire/problem/problem.ts'
@@ -28,7 +28,7 @@ import { quoteUnusualName } from './plain-name.ts'
 import { readSessionState } from './read-session.ts'
 import { createSessionClient, createSessionServiceHeaders, type SessionOptions } from './session.ts'
 import { formatListSessionsCommand } from './session-command.ts'
-import { describeUsage } from './usage-text.ts'
+import { describeSessionUsage } from './usage-text.ts'
 
 type SessionResource = Record<string, unknown> & { id: string }
 
@@ -90,7 +90,7 @@ export async function listSessions(context: Context, options: ListSessionsOption
       for (const { text } of wanted) raw.add(`${text}\n`)
       await raw.write()
     } else if (output.isTerminal) {
-      const rows = sessions.map(toTableRow)
+      const rows = sessions.map(toEventTableRow)
       if (count === 0 && rows.length > 0) rows.unshift(['ID', 'STATUS', 'CHANGED', 'TITLE'])
       if (rows.length > 0) layout ??= chooseTableLayout(host.stdout.columns || 80, rows, maxTimeColumns)
       for (const line of layout?.(rows) ?? []) await output.write(`${line}\n`)
@@ -111,7 +111,7 @@ const toRow = ({
 }: SessionResource): string[] => [id, toCell(status), toCell(title), toCell(updated) || toCell(created)]
 
 /** The title is the last column, because a table cuts the last column to fit. */
-function toTableRow(session: SessionResource) {
+function toEventTableRow(session: SessionResource) {
   const [id = '', status = '', title = '', changed = ''] = toRow(session)
   return [toOneLine(id, 1024), status, formatTimeWithZone(changed), title] as const
 }
@@ -199,7 +199,7 @@ async function readCreateBody(
 ): Promise<Uint8Array> {
   const given = path === undefined ? '{}' : await input.readText(path, '-i -')
   const name = path === undefined ? 'the session' : path === '-' ? 'stdin' : path
-  if (!isObject(parseGivenJson(given, name))) throw usageError(`${name}: must be an object`)
+  if (!isObject(parseInputJson(given, name))) throw usageError(`${name}: must be an object`)
   const fields = Object.entries({ agent, environment_id: environment, title })
   const assignments = fields.flatMap(([field, value]) =>
     value === undefined ? [] : [createJsonAssignment([field], JSON.stringify(value))],
@@ -234,7 +234,7 @@ export async function showSession(context: Context, options: SessionOptions): Pr
   )
   if (flags.raw) return printRawBytes(output, bytes)
   const [, status = '', title = '', changed = ''] = toRow(session)
-  const usage = describeUsage(readSessionUsage(session.usage) ?? {})
+  const usage = describeSessionUsage(readSessionUsage(session.usage) ?? {})
   const known = [
     ['id', session.id],
     ['status', status],

@@ -3,7 +3,7 @@ import { formatMoney } from '../io/money.ts'
 import type { SessionUsage } from '../wire/sessions/usage.ts'
 
 /** Formats usage for a person, such as `12,282 tokens in · 408 out · $1.87`. */
-export function describeUsage({ tokens = {}, cost }: Partial<SessionUsage>): string {
+export function describeSessionUsage({ tokens = {}, cost }: Partial<SessionUsage>): string {
   const { cacheReadInputTokens: cached } = tokens
   return [
     ...formatTokenUsage(tokens),

@@ -107,14 +107,14 @@ export type ProfileValues = Record<string, unknown>
  * Returns the settings that must be removed if `name` gets a value: a secret and its command exclude each
  * other.
  */
-export const findReplacedSettings = (name: SettingName): string[] =>
+export const listExcludedSettings = (name: SettingName): string[] =>
   settingNames.filter(
     (other) =>
       getSettingDefinition(other).printsSecret === name || getSettingDefinition(name).printsSecret === other,
   )
 
 export function addProfileValue(values: ProfileValues, name: SettingName, value: unknown): ProfileValues {
-  const replaced = findReplacedSettings(name)
+  const replaced = listExcludedSettings(name)
   const kept = Object.entries(values).filter(([key]) => !replaced.includes(key))
   return { ...Object.fromEntries(kept), [name]: value }
 }

@@ -108,7 +108,7 @@ export function encodeSseEvent({ event, data }: SseEvent): string {
 export const isStreamEnd = (data: string): boolean =>
   data[0] !== '{' && data.length < maxKeepAliveLength && /^"?\[DONE\]"?$/i.test(data.trim())
 
-export function isKeepAlive(data: string, event: string): boolean {
+export function isKeepAliveEvent(data: string, event: string): boolean {
   if (data[0] === '{') return false
   const word = data.trim()
   if (word === '' || /^(ping|heartbeat|keep[-_]?alive)$/i.test(event)) return true

@@ -15,12 +15,12 @@ export function readTokenCount(value: unknown): TokenCount | undefined {
   return Number.isSafeInteger(value) && (value as number) >= 0 ? (value as number) : null
 }
 
-export const addTokens = (one: TokenCount, other: TokenCount): TokenCount =>
+export const addTokenCounts = (one: TokenCount, other: TokenCount): TokenCount =>
   one === null || other === null ? null : one + other
 
-export function sumTokens(...counts: (TokenCount | undefined)[]): TokenCount | undefined {
+export function sumTokenCounts(...counts: (TokenCount | undefined)[]): TokenCount | undefined {
   const present = counts.filter((count) => count !== undefined)
-  return present.length > 0 ? present.reduce(addTokens) : undefined
+  return present.length > 0 ? present.reduce(addTokenCounts) : undefined
 }
 
 /**
@@ -31,7 +31,7 @@ export function readTokenCounts(usage: unknown): TokenCounts {
   if (!isObject(usage)) return {}
   const { cache_creation: parts, cache_creation_input_tokens: whole } = usage
   const written = readTokenCount(whole)
-  const split = isObject(parts) ? sumTokens(...Object.values(parts).map(readTokenCount)) : undefined
+  const split = isObject(parts) ? sumTokenCounts(...Object.values(parts).map(readTokenCount)) : undefined
   return {
     inputTokens: readTokenCount(usage.input_tokens),
     outputTokens: readTokenCount(usage.output_tokens),

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import type { DeliveryRules, DeliveryState } from '../../src/delivery-state.ts'
-import { CliError, OutputClosed } from '../../src/errors.ts'
+import { CliError, OutputClosedError } from '../../src/errors.ts'
 import { endpoints } from '../../src/wire/endpoints.ts'
 import { type TrackedCall, type WorkHooks, WorkTracker } from '../../src/work-tracker.ts'
 
@@ -182,7 +182,7 @@ describe('failure of a piece of work', () => {
     expect(await failing(new CliError('file', 'full'))).toMatchObject({
       details: { resumeArguments: ['again'] },
     })
-    const closed = new OutputClosed()
+    const closed = new OutputClosedError()
     expect(await failing(closed)).toBe(closed)
     const bug = await failing(new TypeError('no such method'))
     expect(bug).toMatchObject({

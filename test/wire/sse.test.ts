@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import {
   createSseDecoder,
   encodeSseEvent,
-  isKeepAlive,
+  isKeepAliveEvent,
   isStreamEnd,
   readSseEvents,
 } from '../../src/wire/sse.ts'
@@ -124,7 +124,7 @@ test.each([...['[DONE]', '"[DONE]"', '[done]', ' [DONE]\n', blanks('[DONE]', 99)
   'E37: the event data %j ends a stream',
   (data) => {
     expect(isStreamEnd(data)).toBe(true)
-    expect(isKeepAlive(data, '')).toBe(false)
+    expect(isKeepAliveEvent(data, '')).toBe(false)
   },
 )
 
@@ -146,7 +146,7 @@ test.each([
   ],
   ...['keepalive', 'keep-alive', 'keep_alive', 'keep alive', ' ping ', '1'.repeat(99)],
 ])('the event data %j is a keep-alive', (data) => {
-  expect(isKeepAlive(data, '')).toBe(true)
+  expect(isKeepAliveEvent(data, '')).toBe(true)
   expect(isStreamEnd(data)).toBe(false)
 })
 
@@ -156,7 +156,7 @@ test.each([
   ...[blanks('[DONE]', 100), '1'.repeat(100)],
 ])('the event data %j is neither the end of a stream nor a keep-alive', (data) => {
   expect(isStreamEnd(data)).toBe(false)
-  expect(isKeepAlive(data, '')).toBe(false)
+  expect(isKeepAliveEvent(data, '')).toBe(false)
 })
 
 test.each([
@@ -170,6 +170,6 @@ test.each([
   ['xping', false],
   ['', false],
 ])('E36: an event named %j with the data "words" is a keep-alive: %j', (event, isKept) => {
-  expect(isKeepAlive('words', event)).toBe(isKept)
-  expect(isKeepAlive('{}', event)).toBe(false)
+  expect(isKeepAliveEvent('words', event)).toBe(isKept)
+  expect(isKeepAliveEvent('{}', event)).toBe(false)
 })

@@ -16,7 +16,7 @@ import {
   createListAppendAssignment,
   type JsonAssignment,
 } from '../../wire/json/edit.ts'
-import { describeJsonError, parseGivenJson, tryParseJson } from '../../wire/json/parse.ts'
+import { describeJsonError, parseInputJson, tryParseJson } from '../../wire/json/parse.ts'
 import { findRepeatedJsonKey } from '../../wire/json/scanner.ts'
 import { createResponseError } from '../../wire/problem/problem.ts'
 import { buildRequestBody, type MessagePart } from '../body.ts'
@@ -37,7 +37,7 @@ export async function createAnswerSchema(
   retries?: number,
 ): Promise<AnswerSchema> {
   const name = `--schema ${source.name}`
-  parseGivenJson(source.text, name)
+  parseInputJson(source.text, name)
   const schema = new AnswerSchema(context, settings, source, retries)
   const problems = await schema.checkSchema()
   if (problems.length > 0) throw createUsageErrorFromProblems(name, problems)

@@ -1,5 +1,5 @@
 import { formatFieldPath } from '../../wire/json/parse.ts'
-import { isToolUse, readEventText, type SessionEvent } from '../../wire/sessions/session-event.ts'
+import { isToolUseEvent, readEventText, type SessionEvent } from '../../wire/sessions/session-event.ts'
 import { estimateTokens, shortenQuote } from '../gateway.ts'
 import { createRandomId, type EmulatedResponse, toErrorResponse } from '../response.ts'
 import { createJsonSampleForPrompt } from '../sample.ts'
@@ -129,7 +129,7 @@ export class AgentSession extends EmulatedSession {
   }
 
   #findToolUse(id: string): SessionEvent | undefined {
-    return this.events.find(({ event }) => event.id === id && isToolUse(event))?.event
+    return this.events.find(({ event }) => event.id === id && isToolUseEvent(event))?.event
   }
 
   /**

@@ -4,7 +4,7 @@ import type { AnswerSchema } from '../../content/schema/schema.ts'
 import { addAnswerToReport, readTokenUsage } from '../../content/tokens.ts'
 import { printUsageLine, printWarningsAndUsageLine } from '../../content/usage-line.ts'
 import type { Context } from '../../context.ts'
-import { CliError, joinFailures, OutputClosed } from '../../errors.ts'
+import { CliError, joinFailures, OutputClosedError } from '../../errors.ts'
 import type { ReadableResponse } from '../../http/call.ts'
 import { createAnswerPrinter } from '../../io/answer-printer.ts'
 import type { FileOutput } from '../../io/file-output.ts'
@@ -16,7 +16,7 @@ import { type AnswerDecoder, createAnswerDecoder } from '../../wire/gateway/answ
 import { isMessageAnswer, isNativeAnswer } from '../../wire/gateway/answer-forms.ts'
 import { createResponseError, isErrorEnvelope } from '../../wire/problem/problem.ts'
 import { readAnswerBody } from '../answer-body.ts'
-import type { AnswerPart, ContinuedAnswer } from '../continued-answer.ts'
+import type { AnswerPartOutcome, ContinuedAnswer } from '../continued-answer.ts'
 
 export interface AnswerPrintOptions {
   file?: FileOutput | undefined
@@ -99,7 +99,7 @@ export async function openAnswerOutput(context: Context, printing: AnswerPrintOp
     /** True after the first output, when the cursor may be inside a line that a spinner would erase. */
     hasOutput: () => hasOutput,
 
-    async read(response: HttpResponse): Promise<AnswerPart> {
+    async read(response: HttpResponse): Promise<AnswerPartOutcome> {
       const hasEarlierParts = unprinted.length > 0
       const decoder = createAnswerDecoder(response.headers['content-type'] ?? '', sink, isStreamed)
       const { summary, otherContent } = decoder
@@ -130,7 +130,7 @@ export async function openAnswerOutput(context: Context, printing: AnswerPrintOp
         if (readTokenUsage(summary)) addAnswerToReport(context.reportData, summary)
         // If parley decoded the text only at the end of the body, the text is saved instead of printed.
         const isUnstreamed = hasBodyEnded && !hasOutput && !isStreamed && !isRaw
-        if (!hasEarlierParts && !isUnstreamed && !(error instanceof OutputClosed)) await print()
+        if (!hasEarlierParts && !isUnstreamed && !(error instanceof OutputClosedError)) await print()
         breakLine()
         // A body that was cut may contain only events without content, such as `message_start`. Such a body
         // is not saved.

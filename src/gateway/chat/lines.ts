@@ -1,6 +1,6 @@
 import type { BatchLine } from '../../batch/input.ts'
 import type { ParsedBatchLine } from '../../batch/line-form.ts'
-import { isCutResult } from '../../content/answer-checks.ts'
+import { isCutBatchResult } from '../../content/answer-checks.ts'
 import { readArgumentInputs } from '../../content/prompt.ts'
 import type { Context } from '../../context.ts'
 import type { ResolvedSettings } from '../../settings/resolve.ts'
@@ -36,7 +36,7 @@ export async function prepareChatLines(
   const openReader = (line: BatchLine) => new TextLineReader(line, rules)
   return {
     ...caller,
-    isAccepted: failOnCut ? (result: Record<string, unknown>) => !isCutResult(result) : undefined,
+    isAccepted: failOnCut ? (result: Record<string, unknown>) => !isCutBatchResult(result) : undefined,
     prepare: (input: ParsedBatchLine) => caller.prepare(input, openReader),
   }
 }

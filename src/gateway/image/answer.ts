@@ -11,7 +11,7 @@ import { type AnswerSummary, needsContinuation } from '../../wire/gateway/answer
 import { type FoundImage, ImageFinder } from '../../wire/gateway/found-images.ts'
 import { createResponseError, isErrorEnvelope } from '../../wire/problem/problem.ts'
 import { readAnswerBody } from '../answer-body.ts'
-import type { AnswerPart } from '../continued-answer.ts'
+import type { AnswerPartOutcome } from '../continued-answer.ts'
 import { detectImageFormat } from './format.ts'
 
 interface ImageReaderOptions {
@@ -55,7 +55,7 @@ export function createImageReader(context: Context, reading: ImageReaderOptions)
     findings,
 
     /** Throws a `CliError` if a part after the first is incomplete. */
-    async read(response: HttpResponse): Promise<AnswerPart> {
+    async read(response: HttpResponse): Promise<AnswerPartOutcome> {
       const isContinuation = last !== undefined
       const part = await readImagePart(context.host.timers, response, finder, reading.keepsConnection)
       last = part
@@ -109,7 +109,7 @@ export function createImageReader(context: Context, reading: ImageReaderOptions)
  * without a stop reason passes, because some forms have none, and most image formats show whether an image is
  * complete.
  */
-export function findCutFailure(end: AnswerOutcome, problems: readonly string[]): CliError | undefined {
+export function findCutAnswerFailure(end: AnswerOutcome, problems: readonly string[]): CliError | undefined {
   const all = [describeCutAnswer(end) ?? [], problems].flat()
   return all.length > 0 ? createResponseError(all.join('; ')) : undefined
 }
@@ -143,7 +143,7 @@ function checkAnswer(
   )
 }
 
-interface ReadPart extends AnswerPart {
+interface ReadPart extends AnswerPartOutcome {
   bytes: Uint8Array
   failure: CliError | undefined
 }

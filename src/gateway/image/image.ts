@@ -15,12 +15,12 @@ import type { HttpResponse } from '../../wire/exchange.ts'
 import { createResponseError } from '../../wire/problem/problem.ts'
 import { type BodyFlags, createBodyParts } from '../body-flags.ts'
 import {
-  type AnswerPart,
+  type AnswerPartOutcome,
   ContinuedAnswer,
   createDeadlineCheck,
   type RequestAnswerPart,
 } from '../continued-answer.ts'
-import { createImageReader, findCutFailure, type ImageReader } from './answer.ts'
+import { createImageReader, findCutAnswerFailure, type ImageReader } from './answer.ts'
 import { openImageDestination } from './destination.ts'
 import { createImageName, readPromptOfBody } from './name.ts'
 import { type ImageSaveOptions, printImagePath, printResultLine, saveImages } from './saving.ts'
@@ -67,7 +67,7 @@ export async function runImage(context: Context, flags: ImageOptions, words: str
   const answer = new ContinuedAnswer(body)
   const spinner = createSpinner(context)
 
-  async function read(response: HttpResponse): Promise<AnswerPart> {
+  async function read(response: HttpResponse): Promise<AnswerPartOutcome> {
     spinner.show('waiting for the image')
     try {
       return await reading.read(response)
@@ -84,7 +84,7 @@ export async function runImage(context: Context, flags: ImageOptions, words: str
       await context.tracker.during(lostImages, () => saveAnswer(context, reading, output))
     } finally {
       printTexts(context, texts.splice(0))
-      if (failOnCut) cut = findCutFailure(end, problems)
+      if (failOnCut) cut = findCutAnswerFailure(end, problems)
       if (cut) printUsageLine(context, end.summary, options.usage)
       else printWarningsAndUsageLine(context, end, options.usage)
     }

@@ -2,7 +2,7 @@ import { statSync } from 'node:fs'
 import { basename } from 'node:path'
 import type { BatchLine } from '../../batch/input.ts'
 import type { ParsedBatchLine } from '../../batch/line-form.ts'
-import { isCutResult } from '../../content/answer-checks.ts'
+import { isCutBatchResult } from '../../content/answer-checks.ts'
 import { readArgumentInputs } from '../../content/prompt.ts'
 import type { Context } from '../../context.ts'
 import { CliError, usageError } from '../../errors.ts'
@@ -12,7 +12,7 @@ import { endpoints } from '../../wire/endpoints.ts'
 import type { AnswerSummary } from '../../wire/gateway/answer-forms.ts'
 import { createLineCaller, type LineReader } from '../line-call.ts'
 import { TextLineReader } from '../text-reader.ts'
-import { createImageReader, findCutFailure } from './answer.ts'
+import { createImageReader, findCutAnswerFailure } from './answer.ts'
 import { type ImageDestination, openImageDestination } from './destination.ts'
 import { chooseImageModel, type ImageOptions } from './image.ts'
 import { createImageName, readPromptOfBody } from './name.ts'
@@ -49,7 +49,7 @@ export async function prepareImageLines(
     prepare: (input: ParsedBatchLine) => caller.prepare(input, (line) => openReader(input, line)),
     isAccepted({ files, stopReason }: Record<string, unknown>): boolean {
       // An image without a stop reason may be whole, so the line is not requested again.
-      if (failOnCut && isCutResult({ stopReason: stopReason ?? undefined })) return false
+      if (failOnCut && isCutBatchResult({ stopReason: stopReason ?? undefined })) return false
       return !Array.isArray(files) || files.map(String).every((file) => imageExists(context, file, folder))
     },
   }
@@ -106,7 +106,7 @@ function createImageLineReader(
       await reading.saveFoundImages().catch((error: unknown) => {
         throw error instanceof CliError ? addSavedFiles(error) : error
       })
-      const ended = failure ?? (failOnCut ? findCutFailure(end, warnings) : undefined)
+      const ended = failure ?? (failOnCut ? findCutAnswerFailure(end, warnings) : undefined)
       if (ended) throw addSavedFiles(ended)
       return {
         files,

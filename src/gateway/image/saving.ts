@@ -1,6 +1,6 @@
 import { saveAnswerAfterFailure } from '../../content/saved-answer.ts'
 import type { Context } from '../../context.ts'
-import { CliError, OutputClosed, toFailure } from '../../errors.ts'
+import { CliError, OutputClosedError, toFailure } from '../../errors.ts'
 import { escapeControls } from '../../io/escape.ts'
 import { addFileToReport } from '../../report-data.ts'
 import { yieldToSignals } from '../../timers.ts'
@@ -27,12 +27,12 @@ export async function saveImages(
   options: ImageSaveOptions,
 ): Promise<void> {
   const failures: CliError[] = []
-  let closed: OutputClosed | undefined
+  let closed: OutputClosedError | undefined
   for (const found of images) {
     try {
       await saveImage(context, found, { ...options, count: images.length + (options.earlier ?? 0) })
     } catch (error) {
-      if (error instanceof OutputClosed) closed = error
+      if (error instanceof OutputClosedError) closed = error
       else failures.push(toFailure(error))
     }
   }
@@ -81,7 +81,7 @@ async function saveImage(
   }
   const { extension, problem } = format
   const path = await destination.save(bytes, extension).catch(async (error: unknown) => {
-    throw error instanceof OutputClosed
+    throw error instanceof OutputClosedError
       ? error
       : saveAnswerAfterFailure(context, toFailure(error), bytes, extension)
   })
@@ -95,7 +95,7 @@ async function saveImage(
 
 export const printImagePath = (context: Context, path: string): Promise<void> =>
   printResultLine(context, path).catch((error: unknown) => {
-    if (error instanceof OutputClosed) throw error
+    if (error instanceof OutputClosedError) throw error
     const { kind, message } = toFailure(error)
     throw new CliError(kind, `${path} is saved, but its path was not printed: ${message}`)
   })

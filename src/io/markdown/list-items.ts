@@ -1,4 +1,4 @@
-import { measureWidth, type StyledLine, spanStyles } from '../spans.ts'
+import { measureLineWidth, type StyledLine, spanStyles } from '../spans.ts'
 import { type ListMarker, maxLayoutDepth } from './line-start.ts'
 
 const bullets = ['•', '◦', '▪']
@@ -57,7 +57,7 @@ export class OpenListItems {
     this.#items.push({
       minIndent: Math.min(textIndent, indent + 2),
       sourceIndent: textIndent,
-      indent: measureWidth(start),
+      indent: measureLineWidth(start),
     })
     return start
   }

@@ -1,4 +1,4 @@
-import { canBreakBetween, measureWidth, type Span, type StyledLine, splitWords } from '../spans.ts'
+import { canBreakBetween, measureLineWidth, type Span, type StyledLine, splitWords } from '../spans.ts'
 import { layOutInlineTokens } from './inline.ts'
 import { createBlankSpan, type RowBuffer } from './row-buffer.ts'
 import { ParagraphSplitter } from './segments.ts'
@@ -57,7 +57,7 @@ export class ParagraphPrinter {
     let row: Span[] = []
     for (const { blanks, word } of splitWords(line)) {
       gap.push(...blanks)
-      const added = measureWidth(gap) + measureWidth(word)
+      const added = measureLineWidth(gap) + measureLineWidth(word)
       const canBreak = gap.length > 0 || canBreakBetween(this.#lastText, word[0]?.text as string)
       if (this.#lastText !== undefined && canBreak && this.#width + added > limit) {
         buffer.append(row)
@@ -66,7 +66,7 @@ export class ParagraphPrinter {
       }
       if (this.#lastText === undefined) {
         row.push(...this.#lead, ...word)
-        const width = measureWidth(word)
+        const width = measureLineWidth(word)
         // A word that is wider than the terminal continues at the start of the next row.
         this.#width = width > limit ? ((width - limit - 1) % (limit + indent)) + 1 - indent : width
       } else {

@@ -1,4 +1,4 @@
-import { addColours, type Span, type StyledLine } from '../spans.ts'
+import { colourLine, type Span, type StyledLine } from '../spans.ts'
 import { trimLineEnd } from './inline.ts'
 
 export const createBlankSpan = (count: number): Span => ({ text: ' '.repeat(count), sgr: '' })
@@ -36,7 +36,7 @@ export class RowBuffer {
     this.#needsBlankLine = false
     this.#isEmpty = false
     this.#isInRow = true
-    this.#text += addColours(spans, this.#isColoured)
+    this.#text += colourLine(spans, this.#isColoured)
   }
 
   endRow(): void {

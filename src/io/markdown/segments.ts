@@ -1,4 +1,4 @@
-import { ideograph } from '../spans.ts'
+import { ideographSource } from '../spans.ts'
 import { readInlineTokens } from './source.ts'
 
 /** An opening delimiter is text if no closing delimiter follows within this number of characters. */
@@ -70,7 +70,7 @@ export class ParagraphSplitter {
  * Does not match after a backslash at the end of a line, because the lexer reads such a hard line break
  * together with the next line.
  */
-const wordEnd = new RegExp(`(?<=[^\\s\\\\])(?=\\s)|(?<=(?<!\\\\)\\n)|(?<=\\S)(?=${ideograph})`, 'gu')
+const wordEnd = new RegExp(`(?<=[^\\s\\\\])(?=\\s)|(?<=(?<!\\\\)\\n)|(?<=\\S)(?=${ideographSource})`, 'gu')
 const lowSurrogate = /[\udc00-\udfff]/
 
 const mayClose = /[`>)\]]|[^\s*_~][*_~]/

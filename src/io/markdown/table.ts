@@ -1,4 +1,4 @@
-import { getLineText, measureWidth, type Span, type StyledLine, spanStyles, wrapLine } from '../spans.ts'
+import { getLineText, measureLineWidth, type Span, type StyledLine, spanStyles, wrapLine } from '../spans.ts'
 import { layOutInlineTokens, trimLineEnd } from './inline.ts'
 import { createBlankSpan } from './row-buffer.ts'
 import { maxBlockLength, readInlineTokens } from './source.ts'
@@ -97,7 +97,7 @@ function measureCells(
   const widths: number[] = []
   for (const row of rows) {
     for (const [column, lines] of row.entries())
-      widths[column] = Math.max(1, widths[column] ?? 0, ...lines.flatMap(cut).map(measureWidth))
+      widths[column] = Math.max(1, widths[column] ?? 0, ...lines.flatMap(cut).map(measureLineWidth))
   }
   return widths
 }
@@ -114,7 +114,7 @@ function layOutCells([header = [], ...rows]: readonly StyledLine[][][], columns:
     const lines = cells.flatMap((cell, column) => {
       const { [column]: name = [] } = names
       // A very long name appears only in the first row. In every row, it would make the output too long.
-      const isNamed = name.length > 0 && (index === 0 || measureWidth(name) <= maxRepeatedColumns)
+      const isNamed = name.length > 0 && (index === 0 || measureLineWidth(name) <= maxRepeatedColumns)
       const start: StyledLine = isNamed ? [...name, { text: ': ', sgr: spanStyles.bold }] : []
       const [first = [], ...others] = cell
       return [trimLineEnd([...start, ...first]), ...others].flatMap((line) => wrapLine(line, columns))
@@ -130,7 +130,7 @@ function joinCells(
 ): StyledLine {
   const last = cells.findLastIndex((line) => getLineText(line) !== '')
   return cells.slice(0, last + 1).flatMap((line, column): Span[] => {
-    const free = Math.max(0, (widths[column] as number) - measureWidth(line))
+    const free = Math.max(0, (widths[column] as number) - measureLineWidth(line))
     const { [column]: delimiter = '' } = delimiters
     const before = !delimiter.endsWith(':') ? 0 : delimiter.startsWith(':') ? free >> 1 : free
     const frame: Span[] = column > 0 ? [{ text: ' │ ', sgr: spanStyles.frame }] : []

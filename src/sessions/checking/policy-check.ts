@@ -8,7 +8,7 @@ import { type ResolvedSettings, readSettings } from '../../settings/resolve.ts'
 import { yieldToSignals } from '../../timers.ts'
 import { endpoints } from '../../wire/endpoints.ts'
 import type { EventItem } from '../../wire/sessions/events-page.ts'
-import { isToolUse, SessionEvent } from '../../wire/sessions/session-event.ts'
+import { isToolUseEvent, SessionEvent } from '../../wire/sessions/session-event.ts'
 import { listEventsOldestFirst } from '../listing/event-list.ts'
 import { createPolicyPauser, type Policy } from '../policy/policy.ts'
 import { readPolicy } from '../policy/policy-file.ts'
@@ -94,7 +94,7 @@ class RecordedToolUses {
 
   add(item: EventItem): void {
     this.isEmpty = false
-    if (!isToolUse(item.event)) return
+    if (!isToolUseEvent(item.event)) return
     const id = item.event.id ?? `#${this.#texts.size}`
     const earlier = this.#texts.get(id)
     if (earlier !== undefined && !hasSameToolUse(earlier, item)) this.#contradicted.add(id)

@@ -1,7 +1,7 @@
 import { usageError } from '../../errors.ts'
 import { formatJsonLines } from '../../io/json-layout.ts'
 import { isJsonDeeperThan, type JsonField, listJsonFields } from '../../wire/json/scanner.ts'
-import { escapeInvisible, estimateColumns, quoteUnusualName } from '../plain-name.ts'
+import { escapeInvisibleCharacters, estimateColumns, quoteUnusualName } from '../plain-name.ts'
 import { maxToolInputDepth } from '../session-state.ts'
 
 const maxEventLength = 2 ** 20
@@ -20,7 +20,7 @@ export function formatToolUse(id: string, eventJson: string, columns: number): s
   const rows: string[] = []
   let size = 0
   const show = (line: string, first = prefixes.row) => {
-    const text = escapeInvisible(line)
+    const text = escapeInvisibleCharacters(line)
     size += text.length
     if (size > maxEventLength) throw usageError('it is longer than 1 MiB')
     for (const [index, row] of [...wrap(text, width)].entries())
@@ -65,7 +65,8 @@ function findMainText(input: string) {
   const [main, ...more] = mainNames.flatMap((wanted) => fields.filter(({ name }) => name === wanted))
   if (!main?.json.startsWith('"') || more.some(({ name }) => name === main.name)) return undefined
   const text = JSON.parse(main.json) as string
-  if (text === '' || text.split('\n').some((line) => escapeInvisible(line) !== line)) return undefined
+  if (text === '' || text.split('\n').some((line) => escapeInvisibleCharacters(line) !== line))
+    return undefined
   const others = fields.filter((field) => field !== main)
   const rest = others.map(({ name, json }) => `${JSON.stringify(name)}:${json}`).join(',')
   return { name: main.name ?? '', text, rest: others.length > 0 ? `{${rest}}` : undefined }

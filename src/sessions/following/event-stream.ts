@@ -7,7 +7,7 @@ import { type HttpResponse, readBody } from '../../wire/exchange.ts'
 import { tryParseJson } from '../../wire/json/parse.ts'
 import { createUnexpectedBodyFailure } from '../../wire/problem/problem.ts'
 import { type EventItem, readEventItem } from '../../wire/sessions/events-page.ts'
-import { createSseDecoder, isKeepAlive, isStreamEnd } from '../../wire/sse.ts'
+import { createSseDecoder, isKeepAliveEvent, isStreamEnd } from '../../wire/sse.ts'
 
 /**
  * Maximum length of the unread events, in characters. At this length, the stream stops reading from the
@@ -131,7 +131,7 @@ async function* readItems(response: HttpResponse): AsyncGenerator<EventItem> {
     const next = await bytes.next().catch(treatFailureAsEnd)
     const events = next.done ? decoder.end().events : decoder.push(next.value)
     for (const { data, event } of events) {
-      const isEmpty = isKeepAlive(data, event) || isStreamEnd(data) || data === '{}'
+      const isEmpty = isKeepAliveEvent(data, event) || isStreamEnd(data) || data === '{}'
       if (!isEmpty) yield readEventItem(data, event)
     }
     if (next.done) return

@@ -2,15 +2,10 @@ import type { Deadline } from '../../deadline.ts'
 import { CliError, convertDeadlineFailure } from '../../errors.ts'
 import type { RequestParts } from '../../http/request.ts'
 import { formatTimeAgo, printProgressLines } from '../../io/progress-lines.ts'
-import { quoteWords } from '../../io/shell-quote.ts'
+import { quoteShellWords } from '../../io/shell-quote.ts'
 import type { EventItem } from '../../wire/sessions/events-page.ts'
 import { type SessionEvent, stopsSession } from '../../wire/sessions/session-event.ts'
-import {
-  collectEvents,
-  laggingListDelaysMs,
-  listEvents,
-  listEventsOldestFirst,
-} from '../listing/event-list.ts'
+import { collectEvents, listEvents, listEventsOldestFirst, listPollDelaysMs } from '../listing/event-list.ts'
 import { readSessionResource } from '../read-session.ts'
 import { createFollowDeadlineError, ReconnectPolicy, requireTimeLeft } from '../reconnect-policy.ts'
 import type { SessionClient } from '../session.ts'
@@ -106,7 +101,7 @@ export class Follower {
   async #open({ onEarlierEvents, needsEvents = false, earlierTaskIds }: FollowOptions): Promise<void> {
     const { caller, parts, context } = this.#access
     if (earlierTaskIds) this.task.setEarlierTaskIds(earlierTaskIds)
-    for (const wait of laggingListDelaysMs) {
+    for (const wait of listPollDelaysMs) {
       await parts.deadline.wait(wait)
       requireTimeLeft(parts.deadline)
       for await (const items of listEventsOldestFirst(caller, parts)) {
@@ -145,7 +140,7 @@ export class Follower {
         effect = { do: 'emit', items: this.#notEmitted.splice(0) }
       }
       if (effect.do === 'end') {
-        if (this.#seen.log.isStopListed || polls === laggingListDelaysMs.length) {
+        if (this.#seen.log.isStopListed || polls === listPollDelaysMs.length) {
           if (!this.#followsForever || this.state.stop?.kind === 'ended') return
           this.#seen.log.acceptUnlistedStop()
         } else await this.#readFinalList(polls++)
@@ -343,7 +338,7 @@ export class Follower {
     this.listFailure = undefined
     if (attempt === 0)
       this.#finalListsDeadline = deadline.narrow(maxFinalListsMs, 'no complete list of events within 30 s')
-    await deadline.wait(laggingListDelaysMs[attempt] ?? 0)
+    await deadline.wait(listPollDelaysMs[attempt] ?? 0)
     if (this.state.stop?.kind !== 'ended') requireTimeLeft(deadline)
     try {
       await this.#addNewList(
@@ -355,7 +350,7 @@ export class Follower {
       if (isEnded) return this.#seen.log.acceptUnlistedStop()
       requireTimeLeft(deadline)
       const waitMs = (error.details.retryAfterSeconds ?? 0) * 1000
-      if (attempt < laggingListDelaysMs.length - 1 && waitMs < this.#finalListsDeadline.leftMs)
+      if (attempt < listPollDelaysMs.length - 1 && waitMs < this.#finalListsDeadline.leftMs)
         return this.#finalListsDeadline.wait(waitMs)
       messages.warn(
         `the list of events could not be read after the session stopped: ${error.message}; events may be missing`,
@@ -397,7 +392,7 @@ export class Follower {
 const isWorking = (status: unknown): status is string => status === 'running' || status === 'rescheduling'
 
 function createEmptySessionError({ context, parts }: SessionClient): CliError {
-  const command = quoteWords([
+  const command = quoteShellWords([
     'parley',
     ...createResumeCommand(context, parts.params.session, { message: 'TASK' }),
   ])

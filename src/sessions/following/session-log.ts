@@ -2,10 +2,10 @@ import type { EventItem } from '../../wire/sessions/events-page.ts'
 import {
   getAnsweredToolUseId,
   isClientEvent,
-  isOfMainThread,
-  isReplyType,
+  isMainThreadEvent,
+  isReplyEventType,
   isTaskEvent,
-  isToolUse,
+  isToolUseEvent,
   isUserEvent,
   readStopReason,
   type SessionEvent,
@@ -122,7 +122,7 @@ export class SessionLog {
       for (const { item, entry } of added) this.#append(item, entry)
       return others
     }
-    for (const { item } of added) if (isToolUse(item.event)) this.state.addToolUse(item.event, item.text)
+    for (const { item } of added) if (isToolUseEvent(item.event)) this.state.addToolUse(item.event, item.text)
     // In the new order, the answer may be a message whose content the log has dropped. The list restores it.
     for (const { event, identity } of list) {
       const entry = this.#byIdentity.get(identity)
@@ -238,9 +238,9 @@ const isOfAgent = ({ type }: SessionEvent) => type.startsWith('agent.')
 
 function pickFields(event: SessionEvent): SessionEvent {
   const { id, type, session_thread_id } = event
-  if (isToolUse(event))
+  if (isToolUseEvent(event))
     return { id, type, session_thread_id, evaluated_permission: event.evaluated_permission }
-  if (isReplyType(type)) {
+  if (isReplyEventType(type)) {
     const { tool_use_id, custom_tool_use_id, mcp_tool_use_id, result } = event
     return { id, type, session_thread_id, tool_use_id, custom_tool_use_id, mcp_tool_use_id, result }
   }
@@ -421,7 +421,7 @@ function hasOpenRun(events: readonly LoggedEvent[]): boolean {
 }
 
 const isMainThreadAgentMessage = (event: SessionEvent): boolean =>
-  event.type === 'agent.message' && isOfMainThread(event)
+  event.type === 'agent.message' && isMainThreadEvent(event)
 
 const isRunningEvent = ({ type }: SessionEvent): boolean => type === 'session.status_running'
 

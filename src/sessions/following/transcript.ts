@@ -7,7 +7,7 @@ import { createRawPrinter } from '../../io/raw-printer.ts'
 import { formatTsvLine } from '../../io/tsv.ts'
 import type { EventItem } from '../../wire/sessions/events-page.ts'
 import { readEventText } from '../../wire/sessions/session-event.ts'
-import { printIds, toEventRow, toTableRow } from '../listing/rows.ts'
+import { printIds, toEventRow, toEventTableRow } from '../listing/rows.ts'
 import { quoteAndShortenName } from '../plain-name.ts'
 import { formatSessionCommand } from '../session-command.ts'
 import type { SessionState } from '../session-state.ts'
@@ -204,6 +204,6 @@ export function createEventPrinter(
 }
 
 function describeEvent({ event }: EventItem, state: SessionState): string {
-  const [, type, , text] = toTableRow(event, (id) => state.getToolUse(id)?.name)
+  const [, type, , text] = toEventTableRow(event, (id) => state.getToolUse(id)?.name)
   return `${type} ${text}`
 }

@@ -3,7 +3,7 @@ import { toOneLine } from '../../io/escape.ts'
 import { getLocalTimeParts } from '../../io/local-time.ts'
 import type { Style } from '../../io/style.ts'
 import { clipToColumns, measureColumns, padToColumns } from '../../io/width.ts'
-import { takeTextStart } from '../../wire/text-start.ts'
+import { getTextStart } from '../../wire/text-start.ts'
 
 type EventRow = readonly [id: string, type: string, time: string, text: string]
 
@@ -29,7 +29,7 @@ export function createEventTableFormatter(
   let layout: TableLayout | undefined
   let lastDay: string | undefined
   // Measuring a text is slow, so only the start that fits into the table is measured.
-  const brief = (cell: string) => takeTextStart(cell, 4 * width)
+  const brief = (cell: string) => getTextStart(cell, 4 * width)
   return (rows) => {
     if (rows.length === 0) return []
     const times = rows.map(([, , timestamp]) => getLocalTimeParts(timestamp))
@@ -64,7 +64,7 @@ export function chooseTableLayout(width: number, rows: readonly EventRow[], time
   const types = ['TYPE', ...rows.map(([, type]) => type)]
   const typeWidth = Math.min(maxTypeColumns, getMaxColumns(types))
   const used = [idWidth, typeWidth, timeWidth].reduce((sum, each) => sum + each + columnGap.length, 0)
-  const longestText = getMaxColumns(rows.map(([, , , text]) => takeTextStart(text, minTextColumns)))
+  const longestText = getMaxColumns(rows.map(([, , , text]) => getTextStart(text, minTextColumns)))
   if (used + Math.min(minTextColumns, longestText) <= width)
     return createTableFormatter({ width, limits: [Infinity, typeWidth, timeWidth] })
   const isNarrow = used > width

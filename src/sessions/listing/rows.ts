@@ -4,7 +4,7 @@ import { formatTsvLine } from '../../io/tsv.ts'
 import {
   describeEventContent,
   getAnsweredToolUseId,
-  isToolUse,
+  isToolUseEvent,
   readEventError,
   readServiceRefusal,
   readStopReason,
@@ -12,8 +12,8 @@ import {
   type SessionEvent,
 } from '../../wire/sessions/session-event.ts'
 import { readSessionUsage } from '../../wire/sessions/usage.ts'
-import { takeTextStart } from '../../wire/text-start.ts'
-import { describeUsage } from '../usage-text.ts'
+import { getTextStart } from '../../wire/text-start.ts'
+import { describeSessionUsage } from '../usage-text.ts'
 
 export const toEventRow = (event: SessionEvent) =>
   [event.id ?? '', event.type, event.processed_at ?? '', describeEvent(event)] as const
@@ -36,8 +36,9 @@ function describeEvent(event: SessionEvent): string {
   if (type === 'user.tool_confirmation')
     return join([event.result, event.tool_use_id, event.deny_message].map(formatValue), ' ')
   if (type === 'user.define_outcome') return formatValue(event.description)
-  if (type === 'session.usage') return describeUsage(readSessionUsage(event.usage) ?? {})
-  if (type === 'span.model_request_end') return describeUsage(readSessionUsage(event.model_usage) ?? {})
+  if (type === 'session.usage') return describeSessionUsage(readSessionUsage(event.usage) ?? {})
+  if (type === 'span.model_request_end')
+    return describeSessionUsage(readSessionUsage(event.model_usage) ?? {})
   return readEventError(event.error).message ?? ''
 }
 
@@ -66,7 +67,7 @@ const [maxNames, maxNameLength] = [1000, 100]
  * decision, because the tool use may be far above. If the name is unknown, the text begins with the id of the
  * tool use.
  */
-export function toTableRow(event: SessionEvent, getToolName: (id: string) => string | undefined) {
+export function toEventTableRow(event: SessionEvent, getToolName: (id: string) => string | undefined) {
   const row = toEventRow(event)
   const [id, type, time, text] = row
   const toolUse = getAnsweredToolUseId(event)
@@ -89,7 +90,7 @@ export function createEventRowPrinter({
   const names = new Map<string, string>()
 
   function saveToolName({ id, name }: SessionEvent): void {
-    if (id !== undefined) names.set(id, takeTextStart(formatValue(name), maxNameLength))
+    if (id !== undefined) names.set(id, getTextStart(formatValue(name), maxNameLength))
     if (names.size > maxNames) names.delete(names.keys().next().value ?? '')
   }
 
@@ -97,8 +98,8 @@ export function createEventRowPrinter({
     if (!output.isTerminal)
       return output.write(events.map((event) => formatTsvLine(toEventRow(event))).join(''))
     const rows = events.map((event) => {
-      if (isToolUse(event)) saveToolName(event)
-      return toTableRow(event, (id) => names.get(id))
+      if (isToolUseEvent(event)) saveToolName(event)
+      return toEventTableRow(event, (id) => names.get(id))
     })
     layOut ??= (await import('./event-table.ts')).createEventTableFormatter(
       host.stdout.columns || 80,

@@ -1,6 +1,6 @@
 import { createUsageErrorFromProblems, usageError } from '../../errors.ts'
 import { readFieldPath } from '../../wire/json/edit.ts'
-import { describeSchemaIssues, parseGivenJson } from '../../wire/json/parse.ts'
+import { describeSchemaIssues, parseInputJson } from '../../wire/json/parse.ts'
 import { findRepeatedJsonKey } from '../../wire/json/scanner.ts'
 import { DenyMessage } from '../../wire/sessions/send-events.ts'
 import * as z from '../../wire/zod.ts'
@@ -73,7 +73,7 @@ const PolicyFile = z.buildOnFirstUse(() =>
  * usage error that lists all problems.
  */
 export async function readPolicy(text: string, name: string): Promise<Policy> {
-  const value = parseGivenJson(text, name)
+  const value = parseInputJson(text, name)
   const repeated = findRepeatedJsonKey(text)
   if (repeated !== undefined) throw usageError(`${name}: the key '${repeated}' appears twice in one object`)
   const parsed = PolicyFile().safeParse(value)

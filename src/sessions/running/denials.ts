@@ -2,7 +2,7 @@ import { CliError } from '../../errors.ts'
 import type { EventItem } from '../../wire/sessions/events-page.ts'
 import {
   getAnsweredToolUseId,
-  isToolUse,
+  isToolUseEvent,
   readStopReason,
   type SessionEvent,
   stopsSession,
@@ -126,7 +126,7 @@ export class DenialCollector {
     const denied = new Map<string, string>()
     for (const event of this.#run.follower.task.readEvents()) {
       const { id, type, tool_use_id: use, result } = event
-      const earlier = isToolUse(event) && id !== undefined ? this.#run.audit.denied.get(id) : undefined
+      const earlier = isToolUseEvent(event) && id !== undefined ? this.#run.audit.denied.get(id) : undefined
       if (id !== undefined && earlier !== undefined) denied.set(id, earlier)
       if (type !== 'user.tool_confirmation' || typeof use !== 'string') continue
       if (result !== 'deny') denied.delete(use)
@@ -138,6 +138,6 @@ export class DenialCollector {
 
 function readToolUseIds(events: Iterable<SessionEvent>): ReadonlySet<string> {
   const ids = new Set<string>()
-  for (const event of events) if (isToolUse(event)) ids.add(event.id ?? '')
+  for (const event of events) if (isToolUseEvent(event)) ids.add(event.id ?? '')
   return ids
 }

@@ -3,16 +3,16 @@ import { retry } from '../../http/retry.ts'
 import type { SessionEvent } from '../../wire/sessions/session-event.ts'
 import { parseTimestamp } from '../../wire/timestamp.ts'
 import { describeWaitingToolUses } from '../following/stop-text.ts'
-import { collectEvents, laggingListDelaysMs } from '../listing/event-list.ts'
+import { collectEvents, listPollDelaysMs } from '../listing/event-list.ts'
 import { type ParsedToolUse, parseToolUse } from '../policy/tool-use.ts'
 import { ReconnectPolicy } from '../reconnect-policy.ts'
 import { pollEventList, postEventsOnce } from './posting.ts'
 import {
-  allowRepeat,
   getNextReplyStep,
-  isUnsent,
+  isReplyUnsent,
   maxDeliveryMs,
   minPollTimeoutMs,
+  reopenReply,
   updateUnconfirmedReply,
 } from './reply-state.ts'
 import type { SessionRun } from './session-run.ts'
@@ -22,7 +22,7 @@ interface Reply {
   event: SessionEvent
 }
 
-export function findNextStep(run: SessionRun, id: string): ReturnType<typeof getNextReplyStep> {
+export function findNextReplyStep(run: SessionRun, id: string): ReturnType<typeof getNextReplyStep> {
   const reply = run.audit.getReply(id)
   // After an allow, the session may wait for the result of the same tool use, so the run has to reply
   // once more.
@@ -30,7 +30,8 @@ export function findNextStep(run: SessionRun, id: string): ReturnType<typeof get
   return isNew && (reply.is === 'closed' || reply.is === 'unconfirmed') ? 'decide' : getNextReplyStep(reply)
 }
 
-const canReply = (run: SessionRun, id: string): boolean => /decide|post/.test(findNextStep(run, id) ?? '')
+const canReply = (run: SessionRun, id: string): boolean =>
+  /decide|post/.test(findNextReplyStep(run, id) ?? '')
 
 /**
  * Finds a tool use by its id. Marks the tool use as contradicted if an earlier run decided about a different
@@ -48,7 +49,7 @@ export function findToolUse({ audit, follower }: SessionRun, id: string): Parsed
 /** Returns whether an earlier run recorded another client's answer, and no run began to post a reply. */
 export function wasAnsweredElsewhere({ audit }: SessionRun, id: string): boolean {
   const reply = audit.getReply(id)
-  return reply.is === 'unconfirmed' && isUnsent(reply)
+  return reply.is === 'unconfirmed' && isReplyUnsent(reply)
 }
 
 /** Reopens the replies that no run began to send, if a child thread waits again for their tool uses. */
@@ -57,8 +58,8 @@ export function reopenReplies({ audit, follower: { state } }: SessionRun): void 
     const reply = audit.getReply(id)
     // If the session was terminated, or sent two different inputs, the reply stays closed.
     const isPermanent = state.findClosedReason(id) !== undefined || state.getToolUse(id)?.isContradicted
-    const isWithheld = (reply.is === 'closed' || reply.is === 'unconfirmed') && isUnsent(reply)
-    if (isWithheld && !isPermanent) audit.replies.set(id, allowRepeat(reply))
+    const isWithheld = (reply.is === 'closed' || reply.is === 'unconfirmed') && isReplyUnsent(reply)
+    if (isWithheld && !isPermanent) audit.replies.set(id, reopenReply(reply))
   }
 }
 
@@ -78,11 +79,11 @@ function findClosedReason({ audit, follower }: SessionRun, use: ParsedToolUse): 
  * Reads the newest events and returns the tool uses for which the session still waits. Throws a `CliError`
  * if the session cannot be read, so that the caller runs no command and posts no reply.
  */
-export async function filterWaiting<T extends { use: ParsedToolUse }>(
+export async function filterWaitingToolUses<T extends { use: ParsedToolUse }>(
   run: SessionRun,
   items: readonly T[],
 ): Promise<T[]> {
-  if (items.length > 0) await refresh(run)
+  if (items.length > 0) await refreshSessionState(run)
   return closeObsoleteReplies(run, items)
 }
 
@@ -117,7 +118,7 @@ function closeUnsentReply({ audit, context }: SessionRun, use: ParsedToolUse, re
   else messages.note(`${id} is not answered by this run: ${reason}`)
 }
 
-export async function refresh(run: SessionRun, isForced = false): Promise<void> {
+export async function refreshSessionState(run: SessionRun, isForced = false): Promise<void> {
   return retry(run.parts.deadline, new ReconnectPolicy(run), () => run.follower.refresh(isForced))
 }
 
@@ -175,9 +176,9 @@ async function postOnce(run: SessionRun, replies: readonly Reply[]): Promise<voi
  */
 async function filterWaitingAfterRefusal(run: SessionRun, replies: readonly Reply[]): Promise<Reply[]> {
   let open = [...replies]
-  for (const wait of laggingListDelaysMs) {
+  for (const wait of listPollDelaysMs) {
     await run.parts.deadline.wait(wait)
-    await refresh(run, true)
+    await refreshSessionState(run, true)
     open = closeObsoleteReplies(run, replies)
     if (open.length < replies.length || run.isEnding) break
   }

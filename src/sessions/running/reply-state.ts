@@ -97,7 +97,7 @@ export type ReplyAuditLine =
 export function applyReplyAuditLine(reply: ReplyState, line: ReplyAuditLine): ReplyState {
   switch (line.event) {
     case 'decision':
-      return line.staysOpen ? { is: 'left-open' } : allowRepeat(reply)
+      return line.staysOpen ? { is: 'left-open' } : reopenReply(reply)
     case 'start':
       return { is: 'executing' }
     case 'end':
@@ -109,7 +109,7 @@ export function applyReplyAuditLine(reply: ReplyState, line: ReplyAuditLine): Re
     case 'answered-elsewhere':
       return { ...getSendContext(reply, neverSentMs), is: 'closed' }
     case 'refused':
-      return allowRepeat(reply)
+      return reopenReply(reply)
     case 'unknown':
       return { ...getSendContext(reply), is: 'unconfirmed' }
   }
@@ -126,7 +126,7 @@ export function resumeReplyState(reply: ReplyState, idleEvents: ReadonlySet<stri
 const neverSentMs = -Infinity
 
 /** Returns whether no run began to send the reply, because the session did not wait for it any more. */
-export const isUnsent = ({ sent }: { sent: SendContext }): boolean => sent.sentAtMs === neverSentMs
+export const isReplyUnsent = ({ sent }: { sent: SendContext }): boolean => sent.sentAtMs === neverSentMs
 
 interface ListEvidence {
   isListed: boolean | undefined
@@ -173,7 +173,7 @@ export function updateUnconfirmedReply(
   const waitingSince = reply.waitingSince ?? now
   // After `maxDeliveryMs`, a request that has not arrived never will.
   const isSure = isNew || (shown.showsClientEvents && now >= latestArrival)
-  return isSure && now - waitingSince >= maxLagMs ? allowRepeat(reply) : { ...more, waitingSince }
+  return isSure && now - waitingSince >= maxLagMs ? reopenReply(reply) : { ...more, waitingSince }
 }
 
 export function getNextReplyStep({ is }: ReplyState): 'decide' | 'post' | 'poll' | undefined {
@@ -184,7 +184,7 @@ export function getNextReplyStep({ is }: ReplyState): 'decide' | 'post' | 'poll'
 
 export const interruptedCommandResult: ToolResult = { text: 'interrupted, effect unknown', isError: true }
 
-export function allowRepeat(reply: ReplyState): ReplyState {
+export function reopenReply(reply: ReplyState): ReplyState {
   const result = getResult(reply)
   return result ? { is: 'has-result', result } : { is: 'deciding' }
 }

@@ -5,7 +5,7 @@ import { runCommand } from '../../io/command.ts'
 import { toOneLine } from '../../io/escape.ts'
 import type { SessionEvent } from '../../wire/sessions/session-event.ts'
 import { ConfirmationPrompt, canPrompt, describePromptObstacle } from '../confirming/confirmation-prompt.ts'
-import { laggingListDelaysMs } from '../listing/event-list.ts'
+import { listPollDelaysMs } from '../listing/event-list.ts'
 import { quoteAndShortenName } from '../plain-name.ts'
 import type { ParsedToolUse } from '../policy/tool-use.ts'
 import { requireTimeLeft } from '../reconnect-policy.ts'
@@ -15,12 +15,12 @@ import { describeDecider, getToolUseExecutor, type Judgement, judgeToolUse } fro
 import {
   closeObsoleteReplies,
   closeRemainingReplies,
-  filterWaiting,
-  findNextStep,
+  filterWaitingToolUses,
+  findNextReplyStep,
   findToolUse,
   pollUnconfirmedReplies,
   postReplies,
-  refresh,
+  refreshSessionState,
   reopenReplies,
   wasAnsweredElsewhere,
 } from './replies.ts'
@@ -107,7 +107,7 @@ export class ToolUseResponder {
   #listDueIds(): string[] {
     return this.#run.isEnding
       ? []
-      : this.#run.follower.state.answerable.filter((id) => findNextStep(this.#run, id) !== undefined)
+      : this.#run.follower.state.answerable.filter((id) => findNextReplyStep(this.#run, id) !== undefined)
   }
 
   async #replyToAll(): Promise<void> {
@@ -116,7 +116,7 @@ export class ToolUseResponder {
   }
 
   async #reply(uses: readonly ParsedToolUse[]): Promise<void> {
-    const filterByStep = (step: string) => uses.filter(({ id }) => findNextStep(this.#run, id) === step)
+    const filterByStep = (step: string) => uses.filter(({ id }) => findNextReplyStep(this.#run, id) === step)
     const [withResult, unconfirmed] = [filterByStep('post'), filterByStep('poll')]
     for (const use of withResult) this.#warnOfInterrupted(use)
     const judgements = await this.#decide(filterByStep('decide'))
@@ -131,8 +131,8 @@ export class ToolUseResponder {
     await postReplies(this.#run, replies)
     for (const command of commands) {
       if (this.#run.isEnding) break
-      if ((await filterWaiting(this.#run, [command])).length === 0) continue
-      // The list that `filterWaiting` reads may show that a limit is exceeded.
+      if ((await filterWaitingToolUses(this.#run, [command])).length === 0) continue
+      // The list that `filterWaitingToolUses` reads may show that a limit is exceeded.
       if (this.#run.isEnding) break
       await this.#execute(command.use)
       await postReplies(this.#run, this.#createResultReply(command.use))
@@ -160,10 +160,10 @@ export class ToolUseResponder {
 
   /** Lists events until each waiting tool use is known, because the stream may have omitted some. */
   async #waitForUnknown(): Promise<void> {
-    for (const wait of laggingListDelaysMs) {
+    for (const wait of listPollDelaysMs) {
       if (this.#listDueIds().every((id) => !isSafeId(id) || findToolUse(this.#run, id))) return
       await this.#run.context.host.timers.wait(wait)
-      await refresh(this.#run, true)
+      await refreshSessionState(this.#run, true)
     }
   }
 
@@ -177,8 +177,8 @@ export class ToolUseResponder {
       return decided ? { use: judgement.use, ...decided, by: 'person' } : judgement
     })
     // If `update` withdrew a prompt, it also closed the reply, so the tool use needs no decision.
-    const due = judgements.filter(({ use }) => findNextStep(this.#run, use.id) === 'decide')
-    const open = await filterWaiting(this.#run, due)
+    const due = judgements.filter(({ use }) => findNextReplyStep(this.#run, use.id) === 'decide')
+    const open = await filterWaitingToolUses(this.#run, due)
     for (const judgement of open) this.#recordDecision(judgement)
     return open
   }

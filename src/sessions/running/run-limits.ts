@@ -8,7 +8,7 @@ import { describeWorkflowRun } from '../following/incidents.ts'
 import { readSessionResource } from '../read-session.ts'
 import { ReconnectPolicy } from '../reconnect-policy.ts'
 import { formatBudgetCommand } from '../session-command.ts'
-import { describeUsage } from '../usage-text.ts'
+import { describeSessionUsage } from '../usage-text.ts'
 import { postEventsOnce } from './posting.ts'
 import type { SessionRun } from './session-run.ts'
 import { UsageMeter } from './usage-meter.ts'
@@ -112,7 +112,7 @@ export class LimitEnforcer {
   }
 
   describeUsage(): string {
-    return describeUsage(this.#meter.runUsage)
+    return describeSessionUsage(this.#meter.runUsage)
   }
 
   close(): void {

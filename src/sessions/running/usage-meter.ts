@@ -3,7 +3,7 @@ import { formatMoney, toMinorUnits } from '../../io/money.ts'
 import type { UsageAndCost } from '../../report-data.ts'
 import type { SessionEvent } from '../../wire/sessions/session-event.ts'
 import { readSessionUsage, type SessionUsage } from '../../wire/sessions/usage.ts'
-import { addTokens, type TokenCount, type TokenCounts } from '../../wire/token-count.ts'
+import { addTokenCounts, type TokenCount, type TokenCounts } from '../../wire/token-count.ts'
 import type { RunPlan } from './plan.ts'
 
 /** Start total of a session that used nothing before the run. */
@@ -127,7 +127,7 @@ export class UsageMeter {
 
 function toFigures({ tokens, cost }: Partial<SessionUsage> = {}): UsageAndCost {
   const counts = Object.values(tokens ?? {}) as TokenCount[]
-  const totalTokens = counts.reduce(addTokens, 0)
+  const totalTokens = counts.reduce(addTokenCounts, 0)
   return { tokens: counts.length > 0 ? { ...tokens, totalTokens } : undefined, cost }
 }
 

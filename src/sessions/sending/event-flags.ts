@@ -4,7 +4,7 @@ import type { Context } from '../../context.ts'
 import { usageError } from '../../errors.ts'
 import { toOneLine } from '../../io/escape.ts'
 import type { AcceptedFileKinds, InputReader } from '../../io/input.ts'
-import { parseGivenJson } from '../../wire/json/parse.ts'
+import { parseInputJson } from '../../wire/json/parse.ts'
 import { createToolResultEvent } from '../reply-events.ts'
 
 interface EventFlag {
@@ -140,6 +140,6 @@ async function toEvent(input: InputReader, flag: EventFlag): Promise<string> {
 }
 
 function checkJson(json: string): string {
-  parseGivenJson(json, '--event')
+  parseInputJson(json, '--event')
   return json
 }

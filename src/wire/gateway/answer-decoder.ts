@@ -4,7 +4,7 @@ import { tryParseJson } from '../json/parse.ts'
 import { createJsonArraySplitter, createJsonSequenceSplitter, type JsonSplitter } from '../json/splitter.ts'
 import { createResponseError } from '../problem/problem.ts'
 import { parseReceivedBody, parseReceivedJson, readErrorEvent } from '../received-json.ts'
-import { createSseDecoder, isKeepAlive, isStreamEnd, type SseEvent } from '../sse.ts'
+import { createSseDecoder, isKeepAliveEvent, isStreamEnd, type SseEvent } from '../sse.ts'
 import { type AnswerProgress, AnswerReader, unwrapAnswerEvent } from './answer-reader.ts'
 import type { ImageFinder } from './found-images.ts'
 
@@ -232,7 +232,7 @@ function readPieces(
         return
       }
       print?.(data)
-      if (!isError && isKeepAlive(data, event)) continue
+      if (!isError && isKeepAliveEvent(data, event)) continue
       const parse = isError ? readErrorEvent : parseReceivedJson
       text += addValue(reading, () => parse(data, what), event) ?? ''
     }

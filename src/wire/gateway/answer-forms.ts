@@ -3,7 +3,7 @@ import { createUnexpectedBodyFailure } from '../problem/problem.ts'
 import {
   readTokenCount,
   readTokenCounts,
-  sumTokens,
+  sumTokenCounts,
   type TokenCount,
   type TokenCounts,
 } from '../token-count.ts'
@@ -191,7 +191,7 @@ export const isNativeAnswer = (value: unknown): boolean =>
 
 const nativeNames = ['candidates', 'promptFeedback', 'usageMetadata']
 
-export function readNativePiece(value: unknown): NativeAnswerPiece {
+export function readNativeAnswer(value: unknown): NativeAnswerPiece {
   const { promptFeedback, usageMetadata, ...answer } = readAs(NativeAnswer(), value)
   const all = answer.candidates ?? []
   const first = all.find((candidate) => (candidate.index ?? 0) === 0)
@@ -261,16 +261,16 @@ function subtractTokens(total: TokenCount | undefined, part: TokenCount | undefi
 
 function readCounts(usage: Record<string, unknown>): AnswerTokenCounts {
   // `promptTokenCount` excludes the results of the service's own tools, which are input, too.
-  const inputTokens = sumTokens(
+  const inputTokens = sumTokenCounts(
     readTokenCount(usage.promptTokenCount),
     readTokenCount(usage.toolUsePromptTokenCount),
   )
   const reasoningTokens = readTokenCount(usage.thoughtsTokenCount)
   const total = readTokenCount(usage.totalTokenCount)
-  const generatedTokens = sumTokens(readTokenCount(usage.candidatesTokenCount), reasoningTokens)
+  const generatedTokens = sumTokenCounts(readTokenCount(usage.candidatesTokenCount), reasoningTokens)
   const outputTokens = generatedTokens === undefined ? subtractTokens(total, inputTokens) : generatedTokens
   // `promptTokenCount` includes the cached tokens, so they are not added again.
-  const sum = sumTokens(inputTokens, outputTokens)
+  const sum = sumTokenCounts(inputTokens, outputTokens)
   return {
     inputTokens,
     outputTokens,

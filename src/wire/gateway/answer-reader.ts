@@ -15,7 +15,7 @@ import {
   type NonTextContent,
   readMessageAnswer,
   readMessageEvent,
-  readNativePiece,
+  readNativeAnswer,
   readTextDelta,
 } from './answer-forms.ts'
 
@@ -99,7 +99,7 @@ export class AnswerReader {
   }
 
   #addNative(value: unknown): string {
-    const piece = readNativePiece(value)
+    const piece = readNativeAnswer(value)
     if (this.#beginsSecondAnswer(piece)) this.otherContent.add('content after its end')
     if (Object.values(piece.isUnfinished).includes(false)) this.#finishReasonCount++
     const isUnfinished = Object.values(Object.assign(this.#isUnfinished, piece.isUnfinished))

@@ -23,7 +23,7 @@ export function tryParseJson(text: string): unknown {
   }
 }
 
-export function parseGivenJson(text: string, name: string, hint?: string): unknown {
+export function parseInputJson(text: string, name: string, hint?: string): unknown {
   try {
     return parseJson(text)
   } catch {

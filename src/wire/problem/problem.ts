@@ -38,7 +38,7 @@ function addCode(message: string | undefined, error: unknown): string | undefine
 }
 
 function readText(text: string): ErrorBody {
-  const event = parseEvents(text).find((each) => readMessage(each) !== undefined)
+  const event = parseSseValues(text).find((each) => readMessage(each) !== undefined)
   if (event !== undefined) return readErrorBody(event)
   const start = text.trimStart().slice(0, maxReadLength)
   // A NUL shows that the body is binary, such as an image, so its bytes are not a message.
@@ -121,7 +121,7 @@ export function createErrorBodyFailure(value: unknown): CliError {
  * is an error, the failure describes that error. Otherwise the message of the failure is `otherwise`.
  */
 export function createUnexpectedBodyFailure(body: unknown, otherwise: string): CliError {
-  const envelope = [body, ...(typeof body === 'string' ? parseEvents(body) : [])].find(isErrorEnvelope)
+  const envelope = [body, ...(typeof body === 'string' ? parseSseValues(body) : [])].find(isErrorEnvelope)
   if (envelope !== undefined) return createErrorBodyFailure(envelope).with({ body })
   const { type, message, requestId } = readErrorBody(body)
   const kind = findFailureKind(typeof body === 'string' && type !== undefined ? [type] : [])
@@ -196,7 +196,7 @@ function readElementText(markup: string, name: string): string | undefined {
   return element.exec(markup)?.[1]?.trim() || undefined
 }
 
-export function parseEvents(text: string): unknown[] {
+export function parseSseValues(text: string): unknown[] {
   const start = text.trimStart().slice(0, maxReadLength)
   const events = /^(?:data|event|id|retry|):/.test(start) ? readSseEvents(start) : []
   return events.map(({ data }) => tryParseJson(data))

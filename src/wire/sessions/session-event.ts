@@ -86,7 +86,7 @@ export function readWorkflowRunResult({ result }: SessionEvent) {
  * if it gave no reason, and `undefined` if it did not refuse the tool use.
  */
 export function readServiceRefusal(event: SessionEvent): string | undefined {
-  if (!isToolUse(event) || event.evaluated_permission !== 'deny') return undefined
+  if (!isToolUseEvent(event) || event.evaluated_permission !== 'deny') return undefined
   return toNonEmptyText(toFields(toFields(event.evaluation).evaluated_permission).reason_code) ?? ''
 }
 
@@ -114,7 +114,7 @@ export const hasRedactedContent = (event: SessionEvent): boolean =>
 export const isEventPiece = ({ id, type }: SessionEvent): boolean =>
   id === undefined && (type === 'event_start' || type === 'event_delta')
 
-export const isOfMainThread = ({ session_thread_id: thread }: SessionEvent): boolean =>
+export const isMainThreadEvent = ({ session_thread_id: thread }: SessionEvent): boolean =>
   thread === undefined || thread === null || thread === ''
 
 export const isUserEvent = ({ type }: SessionEvent): boolean => type.startsWith('user.')
@@ -133,18 +133,18 @@ const replyType = /^user\.(tool_confirmation|tool_result|custom_tool_result)$|^a
 const toolUseType = /^agent\.(|mcp_|custom_)tool_use$/
 
 export const stopsSession = (event: SessionEvent): boolean =>
-  stopType.test(event.type) && isOfMainThread(event)
+  stopType.test(event.type) && isMainThreadEvent(event)
 
 export const startsAgentWork = ({ type }: SessionEvent): boolean =>
   type === 'session.status_running' || (isClientEvent({ type }) && type !== 'user.interrupt')
 
 export const toolUseIdFields = ['tool_use_id', 'custom_tool_use_id', 'mcp_tool_use_id']
 
-export const isReplyType = (type: string) => replyType.test(type)
+export const isReplyEventType = (type: string) => replyType.test(type)
 
 export function getAnsweredToolUseId(event: SessionEvent): string | undefined {
-  if (!isReplyType(event.type)) return undefined
+  if (!isReplyEventType(event.type)) return undefined
   return toolUseIdFields.map((field) => event[field]).find((each) => typeof each === 'string')
 }
 
-export const isToolUse = ({ type }: SessionEvent): boolean => toolUseType.test(type)
+export const isToolUseEvent = ({ type }: SessionEvent): boolean => toolUseType.test(type)

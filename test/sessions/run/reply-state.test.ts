@@ -3,7 +3,7 @@ import { deliveryStates, isCertainlyUnaccepted } from '../../../src/delivery-sta
 import {
   applyReplyAuditLine,
   getNextReplyStep,
-  isUnsent,
+  isReplyUnsent,
   type ReplyAuditLine,
   type ReplyState,
   resumeReplyState,
@@ -240,7 +240,7 @@ test.each<[(keyof typeof lines)[], boolean]>([
     (state, name) => applyReplyAuditLine(state, lines[name]),
     states.deciding,
   )
-  expect({ is: reply.is, isUnsent: 'sent' in reply && isUnsent(reply) }).toEqual({
+  expect({ is: reply.is, isUnsent: 'sent' in reply && isReplyUnsent(reply) }).toEqual({
     is: 'closed',
     isUnsent: expected,
   })

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest'
 import {
   isNativeAnswer,
   type NativeAnswerPiece,
-  readNativePiece,
+  readNativeAnswer,
 } from '../../../src/wire/gateway/answer-forms.ts'
 
 interface Piece extends Partial<Omit<NativeAnswerPiece, 'isUnfinished'>> {
@@ -11,7 +11,7 @@ interface Piece extends Partial<Omit<NativeAnswerPiece, 'isUnfinished'>> {
 }
 
 function read(value: object, { text = '', summary = {}, otherContent = [], ...more }: Piece): void {
-  const { isUnfinished, ...piece } = readNativePiece(value)
+  const { isUnfinished, ...piece } = readNativeAnswer(value)
   const open = Object.values(isUnfinished)
   const isFinished = open.length > 0 ? !open.includes(true) : undefined
   expect({ ...piece, isFinished }).toEqual({ text, summary, otherContent, ...more })
@@ -218,7 +218,7 @@ test.each([
   [parts({ text: 5 }), 'candidates[0].content.parts[0].text: must be text'],
 ])('%j is not a native answer', (value, problem) => {
   const message = `the answer has another shape than documented: ${problem}`
-  expect(() => readNativePiece(value)).toThrow(expect.objectContaining({ kind: 'response', message }))
+  expect(() => readNativeAnswer(value)).toThrow(expect.objectContaining({ kind: 'response', message }))
 })
 
 test.each([
