@@ -136,10 +136,7 @@ function describeMissingList(error: unknown, settings: ResolvedSettings): string
 
 const maxReadBytes = 64 * 1024
 
-/**
- * A web page comes from a server in front of the service or from another server, so it does not show whether
- * the service accepts the key.
- */
+/** A web page comes from another server, so it does not show whether the service accepts the key. */
 const isWebPage = (body: unknown) => typeof body === 'string' && body.trimStart().startsWith('<')
 
 function describe({ kind, message, details }: CliError, settings: ResolvedSettings): string {

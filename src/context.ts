@@ -24,8 +24,8 @@ export interface Host extends ProcessInfo {
   checkArguments?(argv: string[]): void
   timers: Timers
   /**
-   * At a signal, calls `clean` with the exit status that a shell will see, such as 130, and prints the
-   * returned text on stderr. The signal then ends the process.
+   * At a signal, calls `clean` with the exit status that a shell reports, such as 130. Prints the returned text
+   * on stderr. The signal then ends the process.
    */
   onSignal?(clean: (exit: number) => string): void
   /** The first SIGINT calls `act` instead of ending the process. A later SIGINT ends the process. */

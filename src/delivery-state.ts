@@ -50,7 +50,7 @@ export type RetryAdvice = 'never' | 'later' | 'look-first'
 export interface DeliveryOutcome {
   sent: SentStatus
   isRepeatable: boolean
-  /** The request may have been carried out, so the service may carry out or bill a repetition again. */
+  /** The service may have carried out the request, so it may carry out or bill a repetition, too. */
   mayDuplicate: boolean
   interrupted?: string
   failed?: string

@@ -56,7 +56,7 @@ export interface FailureDetails {
   consequence?: string
   problems?: string[]
   pendingToolUseIds?: string[]
-  /** Without `parley`. */
+  /** Arguments of the resume command, without the word `parley`. */
   resumeArguments?: string[]
   createdSessionId?: string
   /** The received answer; base64 for an image. If `savedFiles` names no file, the message contains the answer. */

@@ -11,9 +11,9 @@ export class Secrets {
   }
 
   /**
-   * Replaces secrets, and passwords and keys in URLs. Cuts only the redacted text to `maxLength` UTF-16
-   * units, because parley could not find a secret that was cut. Reads the text in blocks and only as far as
-   * needed, so a long text needs little memory.
+   * Replaces secrets, and passwords and keys in URLs. Redacts before it cuts to `maxLength` UTF-16 units,
+   * because parley could not find a secret that was cut. Reads the text in blocks and only as far as needed, so
+   * a long text needs little memory.
    */
   readonly redact = (text: string, maxLength = Infinity): string => {
     const blocks: string[] = []
@@ -207,7 +207,7 @@ function findWord(word: string, { text, starts }: SearchText, widened?: RegExp):
   return places
 }
 
-/** A service may cut its message inside a secret and add an ellipsis. Finds such a part of the secret. */
+/** Finds the start of a secret before an ellipsis, because a service may cut its message inside a secret. */
 function findCutWord(word: string, text: string): SecretRange[] {
   const begin = word.slice(0, minSecretLength)
   return [...text.matchAll(/…|\.{3}/g)].flatMap(({ index: end }) => {

@@ -12,7 +12,7 @@ export function endProcessOnSignal(clean: (exit: number) => string, stderr: StdS
     process.once(signal, () => {
       removeSignalHandlers()
       try {
-        // An open stream is non-blocking, so a full pipe does not delay the end.
+        // Opening the stream makes it non-blocking, so a full pipe does not delay the end of the process.
         const stream = stderr.open()
         const text = clean(getSignalStatus(signal))
         // A Windows console may decode the bytes of `writeSync` with another encoding than UTF-8. On Windows,

@@ -17,11 +17,10 @@ import { addSavedPartToFailure, describeSavedPart, type SavedPart } from './io/s
  */
 export interface WorkHooks {
   /**
-   * If true, the work may change data of a service, so requests that only read do not count for `sent` and
+   * If true, the work may change data of a service. Requests that only read then do not count for `sent` and
    * `retry`.
    */
   changesData?: boolean
-  /** Saves the received data. */
   save?(): (SavedPart | undefined)[]
   /** Returns the message to print if a signal ends parley now. Called after `save`. */
   onInterrupt?(): string | undefined
@@ -123,8 +122,8 @@ export class WorkTracker {
   }
 
   /**
-   * Returns `yes` if a service has answered a request of the run, `unknown` if parley has sent requests and
-   * got no answer, otherwise `no`. In a run that changes data, only the changing requests count.
+   * Returns `yes` if a service has answered a request, `unknown` if parley has sent only unanswered requests,
+   * otherwise `no`. In a run that changes data, only the changing requests count.
    */
   get sent(): SentStatus {
     const all = [...this.#inProgress].map((call) => call.getOutcome().sent)

@@ -118,8 +118,8 @@ export const configCommands = {
         : given
       const { value, problem, suggestion, hadQuotes } = parseSettingInput(name, text)
       if (problem !== undefined) {
-        // The secrets of an unreadable profile cannot be redacted, so the message then does not quote the
-        // value, which may be a secret.
+        // parley cannot redact the secrets of an unreadable profile. So the message does not quote the value,
+        // which may be a secret.
         const isQuoted = !isRead && (await readProfile(context).then(Boolean, () => false))
         throw usageError(
           `${isQuoted ? formatNameAndValue(name, text) : name} ${problem}${suggestion === undefined ? '' : `: ${suggestion}`}`,

@@ -22,7 +22,6 @@ import { type AnswerPartReader, ContinuedAnswer, type RequestAnswerPart } from '
 
 /** Reads one answer of a batch line. */
 export interface LineReader extends AnswerPartReader<BatchLineAnswer['content']> {
-  /** Warnings about the content. */
   readonly warnings?: readonly string[]
   /** Returns the failure with the received part of this answer, or `undefined` if nothing was received. */
   addReceivedPart(failure: CliError): CliError | undefined

@@ -214,7 +214,7 @@ function createCallRules(
     const { status = 0 } = failure.details
     if (deadline.hasPassed) return failure
     if (status === 401 && renewSecret()) return 0
-    // The data of the answer may be printed already.
+    // The data of the answer may be printed already, so parley does not repeat the request.
     if (status >= 200 && status < 300 && !policy.isRepeatedIfCut) return failure
     const [now, random] = [timers.now(), timers.random()]
     return decideRetry(policy, failure, { attempt, now, deadlineMs: deadline.atMs, random })

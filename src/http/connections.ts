@@ -21,8 +21,8 @@ export interface Connection extends PausableSocket {
 export type ConnectionPool = ReturnType<typeof createConnectionPool>
 
 /**
- * With `cleanups`, connections stay open for later requests, which must all go to the same server, and a cleanup
- * closes the idle ones. Without `cleanups`, each request gets a new connection.
+ * With `cleanups`, connections stay open for later requests, and a cleanup closes the idle ones. All requests
+ * must then go to the same server. Without `cleanups`, each request gets a new connection.
  */
 export function createConnectionPool(options: ConnectOptions, cleanups?: ArraySet<() => void>) {
   const idle: Connection[] = []
@@ -55,7 +55,7 @@ export function createConnectionPool(options: ConnectOptions, cleanups?: ArraySe
         throw error
       }
     },
-    /** The response must be complete. */
+    /** The response must be complete, because another request may use the connection. */
     release(connection: Connection): void {
       if (!cleanups || connection.failuresBefore !== failures) {
         closeConnection(connection)

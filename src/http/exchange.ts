@@ -236,9 +236,9 @@ const violations = new Map([
 ])
 
 /**
- * Number of unread bytes at which the socket pauses, and number at which it resumes. With twice these
- * limits, a long stream took 30 MiB more, because V8 frees chunks that survive two young collections only
- * in a full collection.
+ * Number of unread bytes at which the socket pauses, and number at which it resumes. With twice these limits, a
+ * long stream took 30 MiB more. More chunks then survive two young collections, and V8 frees them only in a
+ * full one.
  */
 const pauseAtBytes = 256 * 1024
 const resumeAtBytes = 64 * 1024

@@ -85,7 +85,7 @@ function isInBlock(host: string, address: string, length?: string): boolean {
     else blocks.addSubnet(address, Number(length || NaN), family)
     return blocks.check(host, family)
   } catch {
-    // `BlockList` throws if the host is a name, the families differ, or the length is invalid.
+    // `BlockList` throws if the host is a name, the families differ, or the prefix length is invalid.
     return false
   }
 }

@@ -99,8 +99,8 @@ function findRow(failure: CliError): StatusRow {
   const found = findTableRow(failure)
   const { status = 0, isCutOff } = failure.details
   if (status < 200 || status >= 300) return found
-  // An error in a 2xx response does not prove that the service refused the request: a gateway may have sent
-  // the error, or the service may have carried out and billed the request before.
+  // An error in a 2xx response does not prove a refusal. A gateway may have sent the error, or the service may
+  // have carried out and billed the request before.
   return {
     ...found,
     delivery: 'answered',

@@ -25,8 +25,8 @@ export function createTimeLimits(
   }
 
   /**
-   * Waits for one more turn of the event loop, because after a suspension of the process Node runs due
-   * timers before it reads the bytes that arrived meanwhile.
+   * Waits for one more turn of the event loop. After a suspension of the process, Node runs due timers before
+   * it reads the bytes that arrived meanwhile.
    */
   function expire(): void {
     const before = refreshes
@@ -52,8 +52,8 @@ export function createTimeLimits(
       start()
     },
     end() {
-      // All timers end now, because a timer would keep the process running. A slow reader may continue to read
-      // the buffered body.
+      // A slow reader may still read the buffered body. Timers would only keep the process running, so none may
+      // start again.
       isOver = true
       clearTimeout(silence)
       cancelDeadline?.()

@@ -20,7 +20,7 @@ const newline = 0x0a
 
 /**
  * A regular file to which a run appends, such as results or an audit. The next run reads the file to skip
- * finished work, so a run stops if another program removed, replaced or shortened its file. Methods throw a
+ * finished work. So a run stops if another program removed, replaced or shortened its file. Methods throw a
  * `CliError` of kind `file`.
  */
 export class AppendedFile {
@@ -94,7 +94,7 @@ export class AppendedFile {
       )
   }
 
-  /** If the disk is full, the part that fits stays in the file. */
+  /** If the disk is full, the part that fits stays in the file, so the last line may be incomplete. */
   append(content: Uint8Array | string): void {
     this.requireUnchanged()
     this.#attempt(() => {

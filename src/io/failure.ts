@@ -21,7 +21,7 @@ export function renderFailure(error: CliError, style: Style, wrap: (line: string
   }
   addRemote('the service says:', serviceMessage && toOneLine(serviceMessage))
   addRemote('request id:', requestId && toOneLine(requestId, 200))
-  // A CI system reads some texts at the start of a line as commands, so each line of the answer has a prefix.
+  // A CI system reads some line starts as commands, so each line of the answer has a prefix.
   if (savedFiles.length === 0 && answer !== undefined)
     lines.push('  the answer:', `  | ${escapeControls(answer).replaceAll('\n', '\n  | ')}`)
   return `${lines.join('\n')}\n`

@@ -69,7 +69,7 @@ export class FileLock {
     try {
       futimesSync(this.#file, new Date(), new Date())
     } catch {
-      // If the holder has lost its lock, `isHeld` returns false. So this failure is ignored.
+      // This failure is ignored, because `isHeld` detects a lost lock.
     }
   }
 }

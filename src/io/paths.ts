@@ -16,8 +16,8 @@ export const toAbsolutePath = (host: { readonly cwd: string }, name: string): st
   isAbsolute(name) ? resolve(name) : resolve(host.cwd, name)
 
 /**
- * Returns a missing path unchanged. Unlike `realpathSync`, `realpathSync.native` returns each name in its
- * stored case, so two spellings of one file are equal on file systems that ignore case.
+ * Returns a missing path unchanged. `realpathSync.native` returns each name in its stored case. So on file
+ * systems that ignore case, two spellings of one file are equal.
  */
 function realPath(path: string): string {
   try {
@@ -73,10 +73,10 @@ export interface ProcessInfo {
 }
 
 /**
- * Checks before a request that parley can write to a file. Throws a `CliError` of kind `file` for a link, for a
- * path at which no file can be created, and, if `replaces` is false, for an existing file. A device, a pipe or
- * an open descriptor is refused if `isRegular` is true. Otherwise `isDirect` is true, and parley writes to it
- * without a temporary file.
+ * Checks before a request that parley can write to a file. Throws a `CliError` of kind `file` for a link, and
+ * for a path at which no file can be created. Also throws for an existing file if `replaces` is false.
+ * `isDirect` is true for a device, a pipe or an open descriptor, which gets no temporary file. `isRegular`
+ * refuses these three.
  */
 export function findOutputTarget(
   host: Omit<ProcessInfo, 'env'>,

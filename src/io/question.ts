@@ -124,7 +124,7 @@ export function createPrompter({ host, messages, cleanups, deadline }: PrompterO
         input.on('keypress', readMark)
         // On a resize, Node erases as many rows above the cursor as the answer had before. A terminal that has
         // reflowed the answer into fewer rows would lose the text above. This listener runs before Node's
-        // listener and keeps the smaller count, so that at worst a copy of the answer stays on the screen.
+        // listener and keeps the smaller count. At worst, a copy of the answer stays on the screen.
         const limitErasedRows = () => {
           const { prevRows = 0 } = prompted as { prevRows?: number }
           Object.assign(prompted, { prevRows: Math.min(prevRows, prompted.getCursorPos().rows) })

@@ -12,8 +12,8 @@ const newline = 0x0a
 
 /**
  * Splits chunks into lines. The caller must read all lines of a chunk before the next chunk. `bytes` is
- * `undefined` for a line over `maxLineBytes`. Lines are split only when they are read: a batch works on one
- * chunk for a long time, and V8 would move a list of all its lines to the old generation.
+ * `undefined` for a line over `maxLineBytes`. Splits a line only when it is read. A batch works on one chunk
+ * for a long time, and V8 would move a list of its lines to the old generation.
  */
 export async function* splitLines(
   chunks: AsyncIterable<Uint8Array>,

@@ -4,8 +4,8 @@ import type { StdStream } from './output.ts'
 const minColumns = 20
 
 /**
- * A command that is not wrapped, because people copy it. It is in quotes, or it starts the message or follows
- * a colon, and then ends at a semicolon or the end. In other places, "parley" is only a word of a sentence.
+ * A command that is not wrapped, because people copy it. It is in quotes, or goes from the start or a colon to
+ * a semicolon or the end. In other places, "parley" is only a word of a sentence.
  */
 const command =
   /'parley .*?'(?=[).,:;]*(?: |$))|(?<=^|: )parley (?:api|chat|config|events|help|image|sessions) .*?(?=; |$)/g
@@ -13,9 +13,8 @@ const command =
 const keptBlank = '\ue000'
 
 /**
- * Returns a function that wraps messages on a terminal, and leaves them unchanged in a pipe. Later rows of a
- * message are indented by `start` columns, or by two if `start` is 0, so that nobody takes them for a new
- * message.
+ * Returns a function that wraps messages on a terminal, and leaves them unchanged in a pipe. Indents later rows
+ * by `start` columns, or by two if `start` is 0, so that they do not look like new messages.
  */
 export async function createLineWrapper(stream: StdStream, start = 0): Promise<(message: string) => string> {
   if (!stream.isTerminal) return String

@@ -13,8 +13,8 @@ export interface Profile {
   /** Source of the name, such as `--profile` or `config use`. */
   chosenBy: string
   /**
-   * The profile file, its folder or a link to it, if others can write to it. parley then runs no command of
-   * the profile.
+   * The profile file, a link to it, or a folder of either, if others can write to that path. parley then runs
+   * no command of the profile.
    */
   exposedPath?: string | undefined
 }

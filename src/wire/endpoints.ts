@@ -46,7 +46,7 @@ export const endpoints = {
     request: async () => (await import('./sessions/session-requests.ts')).CreateSessionBody,
   },
   readSession: { ...get, path: '/v1/sessions/{session}' },
-  /** parley only prints a `parley api` command for this endpoint, which raises or removes a budget. */
+  /** parley never calls this endpoint, but prints a `parley api` command that raises or removes a budget. */
   updateSession: {
     ...post,
     path: '/v1/sessions/{session}',

@@ -40,8 +40,8 @@ export function createSseDecoder(text: Pick<InstanceType<typeof TextDecoder>, 'd
   }
 
   /**
-   * The end marker `[DONE]` ends the event at once, because a service may omit the blank line after the
-   * marker and keep the connection open.
+   * The end marker `[DONE]` ends the event at once, because a service may omit the blank line and stay
+   * connected.
    */
   function addData(value: string): void {
     const isFirst = data === undefined

@@ -79,7 +79,7 @@ export default {
       : 'the order may be wrong'
     if (!isOrderProved && count > 0)
       messages.note(`the times of the events do not prove their order: ${doubt}`)
-    // If the limit ended the list, a later event may have a missing type, so missing types are not reported.
+    // If the limit ended the list, a later event may have a requested type, so parley prints no note.
     if (isCut) return
     for (const type of missing) messages.note(`no event has the type '${type}'${suggestEventType(type)}`)
   },

@@ -58,9 +58,9 @@ export async function openAnswerOutput(context: Context, printing: AnswerPrintOp
   const text = new AnswerText()
   let received: AnswerDecoder | undefined
   /**
-   * Text that is not printed yet. Text from a stream is printed as it arrives. Text from a response that is
-   * not a stream waits until a later part streams text or the answer ends, so that stdout is still empty if
-   * the request for the next part fails.
+   * Text that is not printed yet. parley prints text from a stream as it arrives. Other text waits until a
+   * later part streams text or the answer ends. So stdout is still empty if the request for the next part
+   * fails.
    */
   let unprinted: string[] = []
   let hasOutput = false
@@ -128,7 +128,8 @@ export async function openAnswerOutput(context: Context, printing: AnswerPrintOp
         return { summary, hasContent: decoder.hasContent(), otherContent, isEndAssumed, isDamaged }
       } catch (error) {
         if (readTokenUsage(summary)) addAnswerToReport(context.reportData, summary)
-        // If parley decoded the text only at the end of the body, the text is saved instead of printed.
+        // If parley decoded the text only at the end of the body, parley saves the text and leaves stdout
+        // empty.
         const isUnstreamed = hasBodyEnded && !hasOutput && !isStreamed && !isRaw
         if (!hasEarlierParts && !isUnstreamed && !(error instanceof OutputClosedError)) await print()
         breakLine()
@@ -185,7 +186,7 @@ export async function openAnswerOutput(context: Context, printing: AnswerPrintOp
   }
 
   function saveText(): SavedPart | undefined {
-    // A pipe or device, like stdout, has received the printed text.
+    // A pipe or device, like stdout, has received the printed text, so only unprinted text is saved.
     const isPrinted = !file || file.isDirect
     const content = isPrinted && !writer.failure && !schema ? unprinted.join('') : text.read()
     return saveReceivedAnswer(context, content, 'txt', file)

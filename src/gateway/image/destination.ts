@@ -86,10 +86,10 @@ async function createFileDestination(context: Context, name: string, replaces: b
 }
 
 /**
- * Returns a function that creates a file under the next free number and returns its name. The number 1 is
- * left out of the name. With `replaces`, the function replaces only a file without a number, because the user
- * cannot predict how many images the service sends. With `isNamed`, the function throws a `CliError` if the file
- * without a number cannot be created, because the user named that file.
+ * Returns a function that creates a file under the next free number and returns its name. The number 1 is left
+ * out of the name. With `replaces`, the function replaces only a file without a number, because users cannot
+ * predict the number of images. With `isNamed`, the user named the file without a number, so the function
+ * throws a `CliError` if creating it fails.
  */
 function createNumberedFiles(
   { host }: Context,

@@ -29,7 +29,7 @@ interface HeldRows {
   kind: 'row' | 'table'
   text: string
   indent: number
-  /** The header had no pipe at its start, so it was already printed as text. */
+  /** True if the header was already printed as text, because it has no pipe at its start. */
   isHeaderPrinted?: boolean
 }
 

@@ -7,7 +7,7 @@ export interface MarkdownOptions extends MarkdownLayoutOptions {
   waiting?: Spinner | undefined
 }
 
-/** Control characters are escaped before parsing, also in a pipe. */
+/** Escapes control characters, also in a pipe, before the layout adds its own style codes. */
 export class MarkdownPrinter {
   readonly #output: Output
   readonly #waiting: Spinner | undefined

@@ -67,8 +67,8 @@ export class ParagraphSplitter {
 
 /**
  * Matches between two words, and after a line break, so that a finished row does not wait for the next row.
- * Does not match after a backslash at the end of a line, because the lexer reads such a hard line break
- * together with the next line.
+ * Does not match after a backslash at the end of a line. The lexer reads such a hard line break together with
+ * the next line.
  */
 const wordEnd = new RegExp(`(?<=[^\\s\\\\])(?=\\s)|(?<=(?<!\\\\)\\n)|(?<=\\S)(?=${ideographSource})`, 'gu')
 const lowSurrogate = /[\udc00-\udfff]/
@@ -86,7 +86,7 @@ function hasOpenDelimiter(text: string): boolean {
   if (!delimiter.test(text)) return false
   const tokens = readInlineTokens(text)
   return tokens.some(({ type, raw }, index) => {
-    // A delimiter before another token, as in `***a** b*`, is open, too.
+    // A delimiter before another token, as in `***a** b*`, is open, too. The `x` stands for that token.
     const isLast = index === tokens.length - 1
     return type === 'text' && openDelimiter.test(isLast ? raw : `${raw}x`)
   })

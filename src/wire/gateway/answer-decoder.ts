@@ -9,10 +9,10 @@ import { type AnswerProgress, AnswerReader, unwrapAnswerEvent } from './answer-r
 import type { ImageFinder } from './found-images.ts'
 
 /**
- * Decodes the bytes of an answer into text. The body's first characters decide its format, because a
- * gateway may ignore the request for a stream. The content type only distinguishes an event stream from
- * plain text. If a stream was requested, a single native value without a finish reason counts as incomplete,
- * because it may be the first chunk of a cut stream. With a JSON content type it counts as complete.
+ * Decodes the bytes of an answer into text. The body's first characters decide its format, because a gateway
+ * may ignore the request for a stream. The content type only distinguishes an event stream from plain text. If
+ * a stream was requested, a single native value without a finish reason may be the first chunk of a cut stream.
+ * Such a value counts as incomplete, unless the content type is JSON.
  */
 export function createAnswerDecoder(contentType: string, sink: AnswerSink, isStreamed = false) {
   const reader = new AnswerReader(isStreamed && !isJsonDocument.test(contentType))
@@ -54,9 +54,9 @@ export function createAnswerDecoder(contentType: string, sink: AnswerSink, isStr
      */
     unread: () => (isUnread() && unread?.bytes()) || new Uint8Array(),
     /**
-     * Returns the reader's progress, except that the answer is not `settled` inside an incomplete JSON value,
-     * because the rest of the value may still arrive. After an unreadable event, the answer is `settled`, because
-     * it has failed, and its rest may never arrive.
+     * Returns the reader's progress, with two exceptions. Inside an incomplete JSON value, the answer is not
+     * `settled`, because the rest of the value may still arrive. After an unreadable event, the answer is
+     * `settled`, because it has failed, and its rest may never arrive.
      */
     progress(): AnswerProgress {
       const progress = reader.progress()
@@ -287,9 +287,8 @@ const canReadOnAfter = (failure: unknown, { hasText }: AnswerReader): boolean =>
   isUnreadable(failure) && hasText
 
 /**
- * Decodes an array of chunks, one value, or several consecutive values (src/wire/README.md: recorded, 3).
- * If no stream was requested, decodes at the end of the body, because a text next to the bytes would double
- * the memory.
+ * Decodes an array of chunks, one value, or several consecutive values (src/wire/README.md: recorded, 3). If no
+ * stream was requested, decodes at the end, because text next to the bytes would double the memory.
  */
 function createValuesDecoder(reading: BodyReading, splitter: JsonSplitter, isArray = false): BodyDecoder {
   const { reader, contentType, text, sink, whole } = reading

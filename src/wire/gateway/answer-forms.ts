@@ -68,8 +68,8 @@ function readAs<T extends z.ZodMiniType>(schema: T, value: unknown): z.infer<T> 
 }
 
 /**
- * Makes a field optional. A value of another type counts as absent, because parley only displays the field
- * and a wrong type must not make the answer invalid.
+ * Makes a field optional. A value of another type counts as absent, so a field that parley only displays cannot
+ * make the answer invalid.
  */
 const lenient = <T extends z.ZodMiniType>(schema: T) => z.catch(z.optional(schema), undefined)
 

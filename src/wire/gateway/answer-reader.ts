@@ -110,7 +110,7 @@ export class AnswerReader {
     return this.#addPiece(piece)
   }
 
-  /** A service that runs a tool may also send text with another id after a finish reason. */
+  /** Ignores another id after a function call, because a service that runs a tool may continue with another id. */
   #beginsSecondAnswer({ text, summary: { id } }: AnswerPiece): boolean {
     const isOther = id !== undefined && id !== (this.summary.id ?? id)
     return (
