@@ -243,11 +243,7 @@ test('config check escapes the text of a service, and never starts a line with i
   const hostileText = 'a\x1b]0;x\x07\nparley: b\u202e'
   const exchange = answering(JSON.stringify({ error: { message: hostileText } }), { status: 400 })
   const tty: ('stdout' | 'stderr')[] = ['stdout', 'stderr']
-  const { out, err } = await run([...check, '-s', 's', '--color', 'never'], {
-    exchange,
-    tty,
-    columns: 80,
-  })
+  const { out, err } = await run([...check, '-s', 's', '--color', 'never'], { exchange, tty, columns: 80 })
   expect(out + err).not.toMatch(/[\x00-\x09\x0b-\x1f\x7f-\x9f\u202a-\u202e]/)
   expect(out).not.toMatch(/^parley: b/m)
   expect(out).toContain('400')

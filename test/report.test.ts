@@ -141,10 +141,7 @@ test('--report names the files and the session of a run, and counts the lines of
   await run(['chat', 'hi', '-o', 'a.txt', '--report', 'r.json'], { cwd })
   expect(read(cwd).files).toEqual(['a.txt'])
   await run(['image', 'a fox', '-m', 'm', '-o', 'pic.png', '--report', 'r.json'], { cwd })
-  expect(read(cwd)).toMatchObject({
-    command: 'image',
-    files: ['pic.png'],
-  })
+  expect(read(cwd)).toMatchObject({ command: 'image', files: ['pic.png'] })
   await run(['events', 'list', '-s', 'sesn_1', '--report', 'r.json'], { cwd })
   expect(read(cwd)).toMatchObject({ command: 'events list', session: 'sesn_1', model: null })
   const exchange = answering(message('Hello'))

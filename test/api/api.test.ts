@@ -130,9 +130,7 @@ describe('output of api', () => {
   const odd = Buffer.concat([Buffer.from([0, 255, 254, 13, 10]), Buffer.from('{"n":1.10,"n":-0,"b":1e400}')])
 
   test.each([200, 404, 500])('A01: api prints any body byte for byte, with status %i', async (status) => {
-    const ended = await api(['gateway', '/v1/m', '--retries', '0'], {
-      exchange: answering(odd, { status }),
-    })
+    const ended = await api(['gateway', '/v1/m', '--retries', '0'], { exchange: answering(odd, { status }) })
     expect(hash(ended.outBytes)).toBe(hash(odd))
     expect(ended.code).toBe({ 200: 0, 404: 4, 500: 7 }[status])
   })
@@ -215,12 +213,7 @@ describe('body of api that stdout or a file does not accept', () => {
     const cwd = temporaryFolder()
     const ended = await api(words, { cwd, env: { TMPDIR: cwd }, exchange: answering(chunks), ...world })
     const name = readdirSync(cwd).find((file) => file.startsWith('parley-'))
-    return {
-      ...ended,
-      cwd,
-      path: name && join(cwd, name),
-      saved: name && readText(cwd, name),
-    }
+    return { ...ended, cwd, path: name && join(cwd, name), saved: name && readText(cwd, name) }
   }
 
   test.each<[string, string[], StdStream, string]>([

@@ -82,12 +82,7 @@ describe('concurrency of a batch', () => {
     const lengths: number[] = []
     for (let now = 0; lengths.length < 7; now = gate.pause.until) {
       const random = lengths.length % 2
-      gate = recordRefusal(gate, gate.pause.number, {
-        ...base,
-        error: limited(),
-        now,
-        random,
-      })
+      gate = recordRefusal(gate, gate.pause.number, { ...base, error: limited(), now, random })
       lengths.push(gate.pause.until - now)
     }
     expect(lengths).toEqual([250, 1000, 1000, 4000, 4000, 8000, 4000])
@@ -210,13 +205,7 @@ describe('the gate decides the next step of a batch', () => {
     next: first,
     phase: 'running' as const,
     tally: { tokens, failed },
-    limits: {
-      concurrency: 2,
-      retry,
-      deadlineMs: deadline,
-      maxTokens,
-      getMaxFailed: () => getMaxFailed,
-    },
+    limits: { concurrency: 2, retry, deadlineMs: deadline, maxTokens, getMaxFailed: () => getMaxFailed },
     ...changes,
   })
   const wait = (until: number) => ({ do: 'wait', until })

@@ -177,10 +177,7 @@ test('--schema-retries sends the mismatches to the model as further turns', asyn
   ])
   expect(contents[1].parts).toEqual([{ text: '{"name":1,"age":1}' }])
   expect(contents[2].parts[0].text).toContain('$.name: type: ')
-  expect(readJson(cwd, 'r.json')).toMatchObject({
-    attempts: 3,
-    usage: { totalTokens: 24 },
-  })
+  expect(readJson(cwd, 'r.json')).toMatchObject({ attempts: 3, usage: { totalTokens: 24 } })
   const failed = await run([...argv, '--errors', 'json', '--quiet'], {
     cwd,
     exchange: answers('1', '2', '3'),

@@ -26,10 +26,7 @@ const task = (text: string, session = 's1') =>
 const listed = async (session = 's1'): Promise<Event[]> =>
   (await ask('GET', `/v1/sessions/${session}/events?limit=100`)).value.data
 const message = (text: string) => ({ type: 'user.message', content: [{ type: 'text', text }] })
-const budget = (amount: string, currency = 'USD') => ({
-  type: 'limit',
-  max_list_cost: { amount, currency },
-})
+const budget = (amount: string, currency = 'USD') => ({ type: 'limit', max_list_cost: { amount, currency } })
 const make = async (body: object): Promise<string> => (await ask('POST', '/v1/sessions', body)).value.id
 
 /** Waits until the session is idle. Returns the last event. */

@@ -85,8 +85,4 @@ function findNewestTime(paths: readonly string[]): number {
 }
 
 /** Environment of a process that a test starts. It has no home folder. */
-export const childEnvironment = {
-  PATH: process.env.PATH ?? '',
-  TMPDIR: process.env.TMPDIR ?? '',
-  TZ: 'UTC',
-}
+export const childEnvironment = { PATH: process.env.PATH ?? '', TMPDIR: process.env.TMPDIR ?? '', TZ: 'UTC' }

@@ -63,11 +63,7 @@ async function runWithOtherClient({ ids, act, when, echoes }: Scenario): Promise
   // If the stream omits the event, only a list shows it. parley lists again after 1 s, so time must pass.
   let passed = 0
   const timers = { ...clock, now: () => clock.now() + passed, wallTime: () => clock.wallTime() + passed }
-  const service = createAgentService({
-    rounds: [[bash('t1'), custom('c1'), custom('c2')]],
-    echoes,
-    timers,
-  })
+  const service = createAgentService({ rounds: [[bash('t1'), custom('c1'), custom('c2')]], echoes, timers })
   const cwd = temporaryFolder()
   const listStartedCommands = () =>
     existsSync(join(cwd, 'runs')) ? readText(cwd, 'runs').trim().split('\n') : []

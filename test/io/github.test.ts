@@ -81,9 +81,7 @@ test('--errors github prints a vertical bar before each line of stderr if parley
     /^\| parley: nowhere: .*\n::error title=parley chat%3A file \(exit 11\)::nowhere: .*\n$/,
   )
   const server = await serve(() => child.kill('SIGTERM'))
-  const { child, ended } = start(['chat', '--no-stdin', 'hi', '--errors', 'github'], {
-    env: envFor(server),
-  })
+  const { child, ended } = start(['chat', '--no-stdin', 'hi', '--errors', 'github'], { env: envFor(server) })
   expect((await ended).err).toMatch(/^\| parley: interrupted: /)
   await server.close()
 })

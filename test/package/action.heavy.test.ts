@@ -94,11 +94,7 @@ describe('the composite action of GitHub runs chat and reports its result (needs
         response(message(text, { model: 'a\nexit=9', usage: { input_tokens: 3, output_tokens: 5 } })),
       ),
     )
-    expect(ended).toMatchObject({
-      code: 0,
-      count: 4,
-      outputs: { exit: '0', model: 'a exit=9', tokens: '8' },
-    })
+    expect(ended).toMatchObject({ code: 0, count: 4, outputs: { exit: '0', model: 'a exit=9', tokens: '8' } })
     expect(readFileSync(ended.outputs.answer ?? '', 'utf8')).toBe(`${text}\n`)
     expect(ended.requests).toHaveLength(1)
     expect(ended.requests[0]).toContain('/models/m%2F1:')

@@ -266,10 +266,7 @@ describe('the step of help ci can be cancelled (needs bash and signals)', () => 
     // Before its first output, a run prints no resume command.
     await expect.poll(() => job.has('log.txt') && job.read('log.txt')).toContain('At work')
     child.kill('SIGTERM')
-    expect(await ended).toMatchObject({
-      code: 143,
-      log: expect.stringContaining('parley events run -s s1'),
-    })
+    expect(await ended).toMatchObject({ code: 143, log: expect.stringContaining('parley events run -s s1') })
     expect(job.has('end.txt')).toBe(true)
   })
 })

@@ -262,10 +262,7 @@ test.each<[string, ReturnType<typeof answering>, number]>([
     "\n  the session may have been created: check with 'parley sessions list --beta files-api-2025-04-14' before sending again\n",
   )
   const { err } = await run([...argv, '--errors', 'json'], { exchange })
-  expect(JSON.parse(err).error).toMatchObject({
-    sent: code === 7 ? 'yes' : 'unknown',
-    retry: 'look-first',
-  })
+  expect(JSON.parse(err).error).toMatchObject({ sent: code === 7 ? 'yes' : 'unknown', retry: 'look-first' })
 })
 
 test('sessions show prints the status, the usage, the waiting tool uses, and the command that answers them', async () => {

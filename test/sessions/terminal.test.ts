@@ -20,12 +20,7 @@ async function follow(
   const list = answering(JSON.stringify({ data: listed }))
   const exchange: Exchange = (request) => (request.url.endsWith('/stream') ? stream : list)(request)
   const env = { PARLEY_SESSION: session }
-  return run(['events', 'follow', ...argv], {
-    exchange,
-    env,
-    tty: ['stdout', 'stderr'],
-    ...world,
-  })
+  return run(['events', 'follow', ...argv], { exchange, env, tty: ['stdout', 'stderr'], ...world })
 }
 
 const now = new Date().toISOString()

@@ -214,10 +214,7 @@ describe('destination of each secret', () => {
     'K03: parley exits with 3 and names the source of a secret that cannot be a header value: %j',
     async (secret) => {
       const inFile = profile({ baseUrl: 'https://a.test', accessToken: secret })
-      const printed = profile({
-        baseUrl: 'https://a.test',
-        accessTokenCommand: 'tr "\\n" " " < secret',
-      })
+      const printed = profile({ baseUrl: 'https://a.test', accessTokenCommand: 'tr "\\n" " " < secret' })
       writeFileSync(join(printed.cwd, 'secret'), secret)
       for (const [world, place] of [
         [{ env: { PARLEY_ACCESS_TOKEN: secret } }, 'PARLEY_ACCESS_TOKEN'],

@@ -15,9 +15,7 @@ const x = (length: number) => 'x'.repeat(length)
 const nested = (depth: number): unknown => (depth === 0 ? 'm' : { error: nested(depth - 1) })
 
 /** Nests the message as JSON inside JSON strings. */
-const inJson = (depth: number): object => ({
-  message: depth === 0 ? 'm' : JSON.stringify(inJson(depth - 1)),
-})
+const inJson = (depth: number): object => ({ message: depth === 0 ? 'm' : JSON.stringify(inJson(depth - 1)) })
 
 test.each<[body: unknown, message: string | undefined]>([
   ['words', 'words'],

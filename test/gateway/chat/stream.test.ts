@@ -117,10 +117,7 @@ test('chat skips pings and unknown events of a stream', async () => {
 test('chat --stream --raw prints the data of each event as a line, without [DONE]', async () => {
   const body = `event: a\ndata: { "candidates":\ndata: [], "n": 1.10 }\n\ndata: ${piece('Hi', whole)}\n\ndata: [DONE]\n\n`
   const ended = await stream(await serveStream('text/event-stream', inPieces(body, 7)), '--raw')
-  expect(ended).toMatchObject({
-    code: 0,
-    out: `{ "candidates":[], "n": 1.10 }\n${piece('Hi', whole)}\n`,
-  })
+  expect(ended).toMatchObject({ code: 0, out: `{ "candidates":[], "n": 1.10 }\n${piece('Hi', whole)}\n` })
 })
 
 const startOf = (id: string) => JSON.stringify({ type: 'message_start', message: { id } })

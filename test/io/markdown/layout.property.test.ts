@@ -90,9 +90,7 @@ describe('letters in Markdown layout', () => {
   test('Markdown layout neither loses nor moves a character of code, including blanks', async () => {
     const line = fc.array(
       fc.constantFrom(...words, ' ', '"', "'", '/*', '//', '<', '{', '#', 'r#', '${', '\\', '='),
-      {
-        maxLength: 20,
-      },
+      { maxLength: 20 },
     )
     const code = fc.array(
       line.map((pieces) => `${pieces.join('')}.`),

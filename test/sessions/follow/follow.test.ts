@@ -50,11 +50,7 @@ function createScripted(
     ...more,
   })
   const countLists = () => service.requests.filter(({ kind }) => kind === 'list').length
-  return {
-    ...service,
-    countLists,
-    events: (...words: string[]) => service.run(['events', ...words]),
-  }
+  return { ...service, countLists, events: (...words: string[]) => service.run(['events', ...words]) }
 }
 
 describe('events follow prints events until the session stops', () => {

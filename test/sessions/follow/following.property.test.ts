@@ -70,11 +70,7 @@ describe.each(worlds)('service where %s', (condition, limits) => {
             wrong: findMistakes(printed, expected, service, scenario.lag),
           },
           err,
-        ).toEqual({
-          posts: 0,
-          code: scenario.code,
-          wrong: [],
-        })
+        ).toEqual({ posts: 0, code: scenario.code, wrong: [] })
       },
     )
     await assert(property)

@@ -132,11 +132,7 @@ describe('requests of a follower', () => {
         'list, silence of 30000, read session, list, done1, silence of 0, end at 30000',
       ],
       'holds back streamed events for at most 1.75 s if the list lags': [
-        {
-          past: 'run1',
-          lists: ['run1', 'run1', 'run1', 'run1', 'run1'],
-          stream: 'say2 done1',
-        },
+        { past: 'run1', lists: ['run1', 'run1', 'run1', 'run1', 'run1'], stream: 'say2 done1' },
         'list, list, list after 250, list after 500, list after 1000, say2, done1, silence of 0, end at 1750',
       ],
       'opens another stream and reads the list if the stream fails': [
@@ -292,10 +288,7 @@ const started = (past: string, sent?: string): FollowState =>
   computeFirstFollowState(createSeenEvents(past, sent), false)
 
 const toItem = (word: string) => toItems(word)[0] as EventItem
-const toList = (words: string): FollowEffectResult => ({
-  is: 'list',
-  list: toItems(words),
-})
+const toList = (words: string): FollowEffectResult => ({ is: 'list', list: toItems(words) })
 
 /** Returns, for example, `current: emit say2`. */
 function describeStep({ is, effect }: FollowState): string {

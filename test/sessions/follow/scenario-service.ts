@@ -42,11 +42,7 @@ export function createScenarioService(scenario: Scenario, timers: Timers) {
       next: turn,
       ...createReceipt(scenario, posted?.type),
     }),
-    list: {
-      form: list.form,
-      pageSize: list.size,
-      ignores: list.obeys ? [] : ['order', 'types', 'limit'],
-    },
+    list: { form: list.form, pageSize: list.size, ignores: list.obeys ? [] : ['order', 'types', 'limit'] },
     lists: [
       {
         act() {

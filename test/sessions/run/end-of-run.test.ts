@@ -92,8 +92,5 @@ test('the report of events run counts the tool uses that may wait if the idle ev
   const silent = { type: 'session.status_idle', stop_reason: { type: 'requires_action' } }
   const service = createSessionService({ posts: [{ next: [running, ran('ask'), silent] }] })
   const { code } = await service.run(['events', 'run', 'go', ...audited])
-  expect({ code, toolUses: service.report().toolUses }).toMatchObject({
-    code: 12,
-    toolUses: { open: 1 },
-  })
+  expect({ code, toolUses: service.report().toolUses }).toMatchObject({ code: 12, toolUses: { open: 1 } })
 })

@@ -180,10 +180,7 @@ test('events run posts each tool result in its own request, and all confirmation
   const service = createSessionService({
     posts: [
       task([running, custom('t1'), custom('t2'), bash('t3'), bash('t4'), waitsFor('t1', 't2', 't3', 't4')]),
-      {
-        when: () => service.replies().flat().length === 4,
-        next: [running, says('done'), endTurn],
-      },
+      { when: () => service.replies().flat().length === 4, next: [running, says('done'), endTurn] },
     ],
   })
   const rules = [{ tool: 'count', decision: 'deny', reason: 'no' }]

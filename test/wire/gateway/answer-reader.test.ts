@@ -202,10 +202,7 @@ describe('error in a stream', () => {
       const failure = expect.objectContaining({
         kind: 'response',
         message: 'the stream ended with an error',
-        details: expect.objectContaining({
-          isCutOff,
-          ...(serviceMessage ? { serviceMessage } : {}),
-        }),
+        details: expect.objectContaining({ isCutOff, ...(serviceMessage ? { serviceMessage } : {}) }),
       })
       expect(() => reader.addEvent(value, event)).toThrow(failure)
       expect(() => unwrapAnswerEvent(value, event)).toThrow(failure)

@@ -30,11 +30,7 @@ interface Piece {
   summary?: AnswerSummary
   otherContent?: NonTextContent[]
 }
-const whole = ({ text = '', summary = {}, otherContent = [] }: Piece) => ({
-  text,
-  summary,
-  otherContent,
-})
+const whole = ({ text = '', summary = {}, otherContent = [] }: Piece) => ({ text, summary, otherContent })
 
 describe('answer in the message form', () => {
   test.each<[fields: object, piece: Piece]>([
@@ -112,9 +108,7 @@ const event = (type: string, fields: object = {}) => ({ type, ...fields })
 describe('event of a message stream', () => {
   test.each<[event: { type: string }, piece: Piece]>([
     [
-      event('message_start', {
-        message: { id: 'i', model: 'm', content: ['a'], stop_reason: 's', usage },
-      }),
+      event('message_start', { message: { id: 'i', model: 'm', content: ['a'], stop_reason: 's', usage } }),
       { text: 'a', summary: { id: 'i', model: 'm', stopReason: 's', ...counts } },
     ],
     [
