@@ -68,8 +68,7 @@ describe('an output name with a backslash at its end is a folder only on Windows
   test('on Windows parley treats an -o value that ends with a backslash as a folder', async () => {
     const argv = ['image', 'a fox', '-m', 'painter', '-o', 'pics\\']
     expect(await run(argv, { platform: 'win32' })).toMatchObject({ code: 0, out: 'pics\\a-fox.png\n' })
-    const ended = await run(['chat', 'x', '-o', 'pics\\'], { platform: 'win32', exchange })
-    expect(ended).toMatchObject({
+    expect(await run(['chat', 'x', '-o', 'pics\\'], { platform: 'win32', exchange })).toMatchObject({
       code: 11,
       requests: [],
       err: 'parley: pics\\: it is a folder: name a file in it\n  nothing was sent\n',
@@ -202,8 +201,7 @@ describe('accessTokenCommand runs in cmd.exe on Windows', () => {
        setInterval(() => {}, 1000)`,
     )
     const env = await withSecretCommand(`"${process.execPath}" "${family}"`)
-    const ended = await execute(['chat', 'x', '--deadline', '5'], { cwd, env })
-    expect(ended).toMatchObject({ code: 3, out: '' })
+    expect(await execute(['chat', 'x', '--deadline', '5'], { cwd, env })).toMatchObject({ code: 3, out: '' })
     const pids = readText(cwd, 'pids').trim().split('\n').map(Number)
     expect(pids).toHaveLength(2)
     await expect.poll(() => pids.filter(isAlive)).toEqual([])

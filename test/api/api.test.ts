@@ -86,8 +86,7 @@ describe('request of api', () => {
   test.each(['GE T', 'GET\r\nX: y', 'CONNECT', ''])(
     'A05: api exits with 2 for the method %j',
     async (method) => {
-      const ended = await api(['agents', '/v1/x', '-X', method])
-      expect(ended).toMatchObject({ code: 2, out: '', requests: [] })
+      expect(await api(['agents', '/v1/x', '-X', method])).toMatchObject({ code: 2, out: '', requests: [] })
     },
   )
 
@@ -275,8 +274,7 @@ describe('api over the network', () => {
 
   test('A03: api prints the received part of a body that is cut off', async () => {
     const cut = () => response('{"a":"whole"}').subarray(0, -4)
-    const ended = await call(['agents', '/v1/x'], [cut])
-    expect(ended).toMatchObject({ code: 8, out: '{"a":"who' })
+    expect(await call(['agents', '/v1/x'], [cut])).toMatchObject({ code: 8, out: '{"a":"who' })
     const cwd = temporaryFolder()
     const env = envFor(server)
     const filed = await api(['agents', '/v1/x', '-o', 'a'], { cwd, env, exchange: 'network' })

@@ -98,11 +98,10 @@ test('help TOPIC WORD exits with 2', async () => {
 })
 
 test('the message for an unknown profile names the command that sets one up', async () => {
-  const { code, err } = await run(['chat', 'hi', '--profile', 'nope'])
-  expect(code).toBe(3)
-  expect(err).toBe(
-    "parley: unknown profile 'nope': the profiles are demo. 'parley config init --profile NAME' creates another\n",
-  )
+  expect(await run(['chat', 'hi', '--profile', 'nope'])).toMatchObject({
+    code: 3,
+    err: "parley: unknown profile 'nope': the profiles are demo. 'parley config init --profile NAME' creates another\n",
+  })
 })
 
 test('the message for an invalid address omits a value that may contain a password', async () => {

@@ -21,8 +21,7 @@ describe('words that name a file, next to -f', () => {
     [['chat', '-f', 'a.md', '--', "it's.md"], `'it'\\''s.md'`],
     [['events', 'send', '-s', 's', '-f', 'a.md', 'b.md', 'Compare'], 'b.md'],
   ])('parley exits with 2 if a word next to -f names a file: %j', async (argv, word) => {
-    const ended = await run(argv, { cwd: folder() })
-    expect(ended).toMatchObject({
+    expect(await run(argv, { cwd: folder() })).toMatchObject({
       code: 2,
       out: '',
       requests: [],

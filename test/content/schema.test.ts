@@ -71,8 +71,7 @@ const answers = (...texts: string[]) => answerInOrder(...texts.map((text) => mes
 const fitting = '{ "age": 36.0,\n "name": "Ad\\u0061" }'
 
 test('--schema prints a matching answer exactly as the model wrote it, without blanks around it', async () => {
-  const ended = await ask(`\n  ${fitting}\r\n\n`)
-  expect(ended).toMatchObject({ code: 0, out: `${fitting}\n`, err: '' })
+  expect(await ask(`\n  ${fitting}\r\n\n`)).toMatchObject({ code: 0, out: `${fitting}\n`, err: '' })
 })
 
 test('--schema sends the schema as a text part, or with --schema-via native as two fields', async () => {
@@ -409,8 +408,7 @@ test('--schema of the built program checks the answer in a worker thread and the
 })
 
 test('--schema exits with 11 and sends nothing if the schema file is missing', async () => {
-  const missing = await run(['chat', 'hi', '--schema', 'nowhere'])
-  expect(missing).toMatchObject({ code: 11, requests: [] })
+  expect(await run(['chat', 'hi', '--schema', 'nowhere'])).toMatchObject({ code: 11, requests: [] })
 })
 
 test('--dry-run shows the schema of --schema, and sends nothing', async () => {

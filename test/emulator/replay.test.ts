@@ -71,8 +71,7 @@ test('a replay lists the recorded events only up to the next event that a client
   expect(await confirm('--pending', '--follow')).toMatchObject({ code: 12 })
   const custom = parseLines(out).find(({ type }) => type === 'agent.custom_tool_use')
   expect(await send('--follow', '--custom-tool-result', `${custom.id}=other`)).toMatchObject({ code: 0 })
-  const more = await send('more')
-  expect(more).toMatchObject({
+  expect(await send('more')).toMatchObject({
     code: 4,
     err: expect.stringContaining('events[0]: the recording has no further event'),
   })

@@ -50,12 +50,10 @@ test('X01, X03: parley tunnels through tinyproxy and exits with 3 on a wrong pas
   const argv = ['chat', 'hi', '--allow-http', '--base-url', `http://${hostname()}:${server.port}`]
   const env = (credentials: string) => ({ HTTP_PROXY: `http://${credentials}127.0.0.1:${proxy.port}` })
 
-  const fine = await start(argv, { env: env('user:p%61ss@') }).ended
-  expect(fine).toMatchObject({ code: 0, out: okOutput })
+  expect(await start(argv, { env: env('user:p%61ss@') }).ended).toMatchObject({ code: 0, out: okOutput })
   expect(proxy.log()).toContain(`CONNECT ${hostname()}:${server.port} HTTP/1.1`)
   expect(proxy.log()).not.toContain('canary')
 
-  const refused = await start(argv, { env: env('user:wrong@') }).ended
-  expect(refused).toMatchObject({ code: 3, out: '' })
+  expect(await start(argv, { env: env('user:wrong@') }).ended).toMatchObject({ code: 3, out: '' })
   expect(server.requests).toHaveLength(1)
 })

@@ -52,8 +52,7 @@ describe('text of a tool use cannot imitate a question', () => {
   test.each([[['bash']], [{ toString: 'bash' }], [null], [0]])(
     'events confirm exits with 2 if a tool name is not a string: %j',
     async (name) => {
-      const { code, posts } = await confirmWithYes(use({ name }))
-      expect({ code, posts }).toEqual({ code: 2, posts: 0 })
+      expect(await confirmWithYes(use({ name }))).toMatchObject({ code: 2, posts: 0 })
     },
   )
 })

@@ -85,8 +85,7 @@ test('W33: demo sessions end with the process if they cannot be saved, and parle
   expect(ended.err.match(/sessions are lost when this process ends: no cache folder/g)).toHaveLength(1)
   expect((await parley(['events', 'list', '-s', 's'], nowhere)).out).toBe('')
   writeFileSync(join(home, 'cache/parley'), 'a file')
-  const blocked = await send('hello')
-  expect(blocked).toMatchObject({ code: 0, err: expect.stringContaining('it is not a folder') })
+  expect(await send('hello')).toMatchObject({ code: 0, err: expect.stringContaining('it is not a folder') })
 })
 
 test('a command that sends to the demo prints that the emulator answers, and a reading command does not', async () => {

@@ -198,8 +198,7 @@ describe('--errors json', () => {
 test("--raw prints the received part of a failure's body", async () => {
   const cut = new CliError('response', 'the answer broke off', { isCutOff: true })
   const exchange = breaking('{"error":', () => cut, 'application/json', 400)
-  const ended = await run(['chat', 'x', '--raw'], { exchange })
-  expect(ended).toMatchObject({ code: 4, out: '{"error":' })
+  expect(await run(['chat', 'x', '--raw'], { exchange })).toMatchObject({ code: 4, out: '{"error":' })
 })
 
 test.each([[[]], [['--errors', 'json']]])(

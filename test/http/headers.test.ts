@@ -29,8 +29,7 @@ describe('-H given twice', () => {
   ])('parley exits with 2 if -H gives the header "%s" twice', async (header) => {
     const [name = ''] = header.split(':')
     for (const other of [header, `${name.toLowerCase()}: other`, `${name}:`]) {
-      const ended = await withHeaders(header, other)
-      expect(ended).toMatchObject(rejected(2, `the header ${name} is given twice`))
+      expect(await withHeaders(header, other)).toMatchObject(rejected(2, `the header ${name} is given twice`))
     }
   })
 

@@ -58,8 +58,7 @@ describe.each([
 })
 
 test('--curl with the demo profile prints only a note that curl cannot send the request', async () => {
-  const { code, err } = await run(['chat', 'x', '--curl', '--profile', 'demo'])
-  expect({ code, err }).toEqual({
+  expect(await run(['chat', 'x', '--curl', '--profile', 'demo'])).toMatchObject({
     code: 0,
     err: 'parley: curl cannot send this request, because the demo has no network address\n',
   })

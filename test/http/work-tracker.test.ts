@@ -184,8 +184,7 @@ describe('failure of a piece of work', () => {
     })
     const closed = new OutputClosedError()
     expect(await failing(closed)).toBe(closed)
-    const bug = await failing(new TypeError('no such method'))
-    expect(bug).toMatchObject({
+    expect(await failing(new TypeError('no such method'))).toMatchObject({
       kind: 'unexpected',
       details: { resumeArguments: ['again'], sent: 'unknown' },
     })

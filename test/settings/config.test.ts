@@ -294,8 +294,7 @@ describe('precedence of settings', () => {
 
   test('config list shows the values of the profile', async () => {
     const { also } = world({ profiles })
-    const ended = await run(['config', 'list'], also({ PARLEY_BASE_URL: 'https://env.test' }))
-    expect(ended).toMatchObject({
+    expect(await run(['config', 'list'], also({ PARLEY_BASE_URL: 'https://env.test' }))).toMatchObject({
       code: 0,
       err: '',
       out: 'baseUrl\thttps://work.test\naccessToken\t…1111\ntimeout\t7\n',

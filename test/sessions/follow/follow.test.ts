@@ -82,8 +82,7 @@ describe('events follow prints events until the session stops', () => {
       { id: 'd', type: 'brand.new', x: 1 },
       done('e'),
     ]
-    const plain = await createScripted([past], [[live, 'stay']]).events('follow')
-    expect(plain).toMatchObject({
+    expect(await createScripted([past], [[live, 'stay']]).events('follow')).toMatchObject({
       code: 0,
       out: 'two\nlines\nc\tagent.thinking\t\t\nd\tbrand.new\t\t\ne\tsession.status_idle\t\tend_turn\n',
     })

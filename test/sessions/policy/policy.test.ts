@@ -34,8 +34,7 @@ async function expectAllowed(rule: object, about: ParsedToolUse, isMatch: boolea
   const { name, input, server, type, isUnclear } = about
   const isExample = !isUnclear && (type === mcp) === (server !== undefined)
   const examples = isExample ? { [isMatch ? 'match' : 'miss']: [{ name, input, server }] } : {}
-  const decision = await decide({ ...rule, decision: 'allow', examples }, about)
-  expect(decision).toBe(isMatch ? 'allow' : 'deny')
+  expect(await decide({ ...rule, decision: 'allow', examples }, about)).toBe(isMatch ? 'allow' : 'deny')
 }
 
 test.each<[what: string, rule: object, about: ParsedToolUse]>([

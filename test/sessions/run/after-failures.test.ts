@@ -34,8 +34,7 @@ test.each(['user.message', 'user.interrupt'])(
     })
     const flags = '--audit a.jsonl --max-total-tokens 10 --deadline 1h'.split(' ')
     await service.run(['events', 'run', 'go', ...flags])
-    const posts = service.posts.filter(([event]) => event?.type === type)
-    expect(posts).toHaveLength(1)
+    expect(service.posts.filter(([event]) => event?.type === type)).toHaveLength(1)
   },
 )
 
@@ -63,8 +62,7 @@ test('after a reset, events run finds its reply in the list, although no list is
     ],
   })
   const argv = ['events', 'run', 'go', '--last', '--policy', 'allow.json', '--audit', 'a.jsonl']
-  const { code, out } = await service.run(argv)
-  expect({ code, out }).toEqual({ code: 0, out: 'done\n' })
+  expect(await service.run(argv)).toMatchObject({ code: 0, out: 'done\n' })
 })
 
 const allowing = ['events', 'run', 'go', '--policy', 'allow.json', '--audit', 'a.jsonl', '--deadline', '1h']

@@ -84,8 +84,7 @@ test('events run --ids prints only the ids of waiting tool uses', async () => {
   const service = createSessionService({
     posts: [{ next: [running, says('wait'), ran('ask'), waitsFor('t1')] }],
   })
-  const { code, out } = await service.run(['events', 'run', 'go', '--ids'])
-  expect({ code, out }).toEqual({ code: 12, out: 't1\n' })
+  expect(await service.run(['events', 'run', 'go', '--ids'])).toMatchObject({ code: 12, out: 't1\n' })
 })
 
 test('the report of events run counts the tool uses that may wait if the idle event lists no ids', async () => {

@@ -222,8 +222,7 @@ describe('events run that reaches a limit', () => {
       lists: [{ when: () => service.posts.length === 2, act: () => service.add(used(200)) }],
     })
     await service.runTask([...limit, '--tool', 'count=touch "$PARLEY_TOOL_USE_ID"'])
-    const isStarted = ['c1', 'c2'].map((id) => existsSync(join(service.cwd, id)))
-    expect(isStarted).toEqual([true, false])
+    expect(['c1', 'c2'].map((id) => existsSync(join(service.cwd, id)))).toEqual([true, false])
   })
 
   test('at a limit, events run ends a --tool command 30 s after the interrupt, even if --tool-timeout is longer', async () => {

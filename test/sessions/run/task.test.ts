@@ -158,8 +158,7 @@ describe('Y135: task of unknown delivery', () => {
     expect(first.err).toContain(
       "  the task may have been accepted: to continue, run the same command with the same --audit again; it waits until the session's event list contains the task\n",
     )
-    const second = await agent.runTask(['go'])
-    expect(second).toMatchObject({ code: 0, err: expect.stringContaining(resumedText) })
+    expect(await agent.runTask(['go'])).toMatchObject({ code: 0, err: expect.stringContaining(resumedText) })
     expect([agent.tasks, agent.taskLines()]).toEqual([1, ['sent', 'unknown', 'accepted', 'done']])
   })
 
@@ -202,8 +201,7 @@ describe('Y135: task of unknown delivery', () => {
     const agent = openAgent({ rounds: [[bash('t1')]], taskOutcome: () => 'cuts' })
     const first = await agent.runTask(['go', '--errors', 'json'])
     expect(JSON.parse(first.err).error).toMatchObject({ exit: 8, sent: 'yes', retry: 'later' })
-    const second = await agent.runTask(['go'])
-    expect(second).toMatchObject({ code: 0, err: expect.stringContaining(resumedText) })
+    expect(await agent.runTask(['go'])).toMatchObject({ code: 0, err: expect.stringContaining(resumedText) })
     expect(agent.tasks).toBe(1)
   })
 })

@@ -133,8 +133,7 @@ describe('files of a message', () => {
 
   test('Q28: events send -f without words sends a message after the events of flags and before --system', async () => {
     const argv = ['-f', 'fox.png', '--system', 'Be brief', '--interrupt']
-    const events = await contents(argv, { stdin: given })
-    expect(events).toEqual([
+    expect(await contents(argv, { stdin: given })).toEqual([
       JSON.parse(given),
       { type: 'user.interrupt' },
       { type: 'user.message', content: [image] },
