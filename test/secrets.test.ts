@@ -191,71 +191,69 @@ test('parley redacts secrets inside of a JSON value, and the JSON stays valid', 
   )
 })
 
-describe('parley redacts secrets in headers', () => {
-  const basic = (text: string) => `Basic ${Buffer.from(text).toString('base64')}`
-  const jwt = 'eyJhbGciOiJub25lIn0.eyJzdWIiOiJ4In0.c2ln'
+const basic = (text: string) => `Basic ${Buffer.from(text).toString('base64')}`
+const jwt = 'eyJhbGciOiJub25lIn0.eyJzdWIiOiJ4In0.c2ln'
 
-  test.each<[name: string, value: string, shown: string]>([
-    ['Authorization', 'Bearer abc', 'Bearer [redacted]'],
-    ['Authorization', 'bearer abc', 'bearer [redacted]'],
-    ['Proxy-Authorization', 'Basic abc', 'Basic [redacted]'],
-    ['X-Auth', 'abc', '[redacted]'],
-    ['Cookie', 'a=b\nc=d', '[redacted]'],
-    ['Set-Cookie', 'a Bearer b', '[redacted]'],
-    ['X-Api-Key', 'a', '[redacted]'],
-    ['X-Token', 'a', '[redacted]'],
-    ['X-Secret', 'a', '[redacted]'],
-    ['X-Passwd', 'a', '[redacted]'],
-    ['X-Credentials', 'a', '[redacted]'],
-    ['X-Signature', 'a', '[redacted]'],
-    ['X-Forward', ' Bearer  abc ', '[redacted]'],
-    ['X-Forward', 'BEARER abc', 'BEARER [redacted]'],
-    ['X-Forward', basic('user:pass'), 'Basic [redacted]'],
-    ['X-Forward', ` ${basic('user:pass').replace(' ', '  ')} `, '[redacted]'],
-    ['X-Forward', `a ${basic('user:pass')}`, `a ${basic('user:pass')}`],
-    ['X-Forward', `${basic('user:pass')} a`, `${basic('user:pass')} a`],
-    ['X-Forward', basic('plan'), basic('plan')],
-    ['X-Forward', 'basic', 'basic'],
-    ['X-Forward', 'Bearer', 'Bearer'],
-    ['X-Forward', 'Bearer a b', 'Bearer a b'],
-    ['X-Forward', 'a Bearer b', 'a Bearer b'],
-    ['X-Forward', `v1 ${jwt}`, '[redacted]'],
-    ['X-Forward', 'eyJ0.e.', '[redacted]'],
-    ['X-Forward', `x${jwt} .${jwt} -${jwt}`, `x${jwt} .${jwt} -${jwt}`],
-    ['X-Forward', 'eyJ0.e eyJ.e.s eyJ0..s', 'eyJ0.e eyJ.e.s eyJ0..s'],
-    ['WWW-Authenticate', 'Bearer realm="x"', 'Bearer realm="x"'],
-    ['Proxy-Authenticate', 'Bearer abc', 'Bearer abc'],
-    ['X-WWW-Authenticate', 'a', '[redacted]'],
-    ['WWW-Authenticate-X', 'a', '[redacted]'],
-    ['x-ratelimit-tokens-limit', '5', '5'],
-    ['Rate-Limit-Tokens-Remaining', '5', '5'],
-    ['x-ratelimit-tokens-reset', '5', '5'],
-    ['x-ratelimit-tokens-reset', 'Bearer abc', 'Bearer [redacted]'],
-    ['x-ratelimit-token', '5', '[redacted]'],
-    ['x-ratelimit-reset-token', '5', '[redacted]'],
-    ['x-tokens-limit', '5', '[redacted]'],
-    ['Location', 'https://u:p@h/known-secret', 'https://[redacted]@h/[redacted]'],
-  ])('parley shows the header %s: %s as %s', (name, value, shown) => {
-    expect(createSecrets('known-secret').redactHeaders({ [name]: value })).toEqual({ [name]: shown })
-    expect(isSecretHeader(name, value)).toBe(shown !== value && name !== 'Location')
-  })
+test.each<[name: string, value: string, shown: string]>([
+  ['Authorization', 'Bearer abc', 'Bearer [redacted]'],
+  ['Authorization', 'bearer abc', 'bearer [redacted]'],
+  ['Proxy-Authorization', 'Basic abc', 'Basic [redacted]'],
+  ['X-Auth', 'abc', '[redacted]'],
+  ['Cookie', 'a=b\nc=d', '[redacted]'],
+  ['Set-Cookie', 'a Bearer b', '[redacted]'],
+  ['X-Api-Key', 'a', '[redacted]'],
+  ['X-Token', 'a', '[redacted]'],
+  ['X-Secret', 'a', '[redacted]'],
+  ['X-Passwd', 'a', '[redacted]'],
+  ['X-Credentials', 'a', '[redacted]'],
+  ['X-Signature', 'a', '[redacted]'],
+  ['X-Forward', ' Bearer  abc ', '[redacted]'],
+  ['X-Forward', 'BEARER abc', 'BEARER [redacted]'],
+  ['X-Forward', basic('user:pass'), 'Basic [redacted]'],
+  ['X-Forward', ` ${basic('user:pass').replace(' ', '  ')} `, '[redacted]'],
+  ['X-Forward', `a ${basic('user:pass')}`, `a ${basic('user:pass')}`],
+  ['X-Forward', `${basic('user:pass')} a`, `${basic('user:pass')} a`],
+  ['X-Forward', basic('plan'), basic('plan')],
+  ['X-Forward', 'basic', 'basic'],
+  ['X-Forward', 'Bearer', 'Bearer'],
+  ['X-Forward', 'Bearer a b', 'Bearer a b'],
+  ['X-Forward', 'a Bearer b', 'a Bearer b'],
+  ['X-Forward', `v1 ${jwt}`, '[redacted]'],
+  ['X-Forward', 'eyJ0.e.', '[redacted]'],
+  ['X-Forward', `x${jwt} .${jwt} -${jwt}`, `x${jwt} .${jwt} -${jwt}`],
+  ['X-Forward', 'eyJ0.e eyJ.e.s eyJ0..s', 'eyJ0.e eyJ.e.s eyJ0..s'],
+  ['WWW-Authenticate', 'Bearer realm="x"', 'Bearer realm="x"'],
+  ['Proxy-Authenticate', 'Bearer abc', 'Bearer abc'],
+  ['X-WWW-Authenticate', 'a', '[redacted]'],
+  ['WWW-Authenticate-X', 'a', '[redacted]'],
+  ['x-ratelimit-tokens-limit', '5', '5'],
+  ['Rate-Limit-Tokens-Remaining', '5', '5'],
+  ['x-ratelimit-tokens-reset', '5', '5'],
+  ['x-ratelimit-tokens-reset', 'Bearer abc', 'Bearer [redacted]'],
+  ['x-ratelimit-token', '5', '[redacted]'],
+  ['x-ratelimit-reset-token', '5', '[redacted]'],
+  ['x-tokens-limit', '5', '[redacted]'],
+  ['Location', 'https://u:p@h/known-secret', 'https://[redacted]@h/[redacted]'],
+])('parley shows the header %s: %s as %s', (name, value, shown) => {
+  expect(createSecrets('known-secret').redactHeaders({ [name]: value })).toEqual({ [name]: shown })
+  expect(isSecretHeader(name, value)).toBe(shown !== value && name !== 'Location')
+})
 
-  test('parley finds credentials in headers with and without an authentication scheme, and in each cookie', () => {
-    expect(
-      findHeaderSecrets({
-        Authorization: 'Bearer   abc def',
-        'X-Api-Key': 'a-key',
-        COOKIE: 'a=1;b=2=3;  c; d=',
-        'Set-Cookie': 'a=1',
-        Cookies: 'a=2',
-        'X-Token': '"a b',
-        Accept: 'x',
-      }),
-    ).toEqual([
-      ...['Bearer   abc def', 'abc def', 'a-key', 'a-key', '1', '2=3', 'c', ''],
-      ...['a=1', 'a=1', 'a=2', 'a=2', '"a b', '"a b'],
-    ])
-  })
+test('parley finds credentials in headers with and without an authentication scheme, and in each cookie', () => {
+  expect(
+    findHeaderSecrets({
+      Authorization: 'Bearer   abc def',
+      'X-Api-Key': 'a-key',
+      COOKIE: 'a=1;b=2=3;  c; d=',
+      'Set-Cookie': 'a=1',
+      Cookies: 'a=2',
+      'X-Token': '"a b',
+      Accept: 'x',
+    }),
+  ).toEqual([
+    ...['Bearer   abc def', 'abc def', 'a-key', 'a-key', '1', '2=3', 'c', ''],
+    ...['a=1', 'a=1', 'a=2', 'a=2', '"a b', '"a b'],
+  ])
 })
 
 describe('parley redacts secrets in a failure', () => {

@@ -41,45 +41,41 @@ async function serving(script: Script) {
 
 const answer = response(message('Hi'))
 
-describe('the profile file on Windows is in APPDATA', () => {
-  const pathWith = (env: Record<string, string>) => run(['config', 'path'], { platform: 'win32', env })
+const pathWith = (env: Record<string, string>) => run(['config', 'path'], { platform: 'win32', env })
 
-  test.each([
-    [
-      { APPDATA: 'C:\\Users\\Ann\\AppData\\Roaming' },
-      'C:\\Users\\Ann\\AppData\\Roaming\\parley\\config.json\n',
-    ],
-    [{ APPDATA: 'C:\\a', HOME: '/home/ann', XDG_CONFIG_HOME: '/xdg' }, 'C:\\a\\parley\\config.json\n'],
-    [{ APPDATA: 'C:\\a', PARLEY_CONFIG_DIR: 'D:\\own' }, 'D:\\own\\config.json\n'],
-  ])('the profile file on Windows is in APPDATA or PARLEY_CONFIG_DIR: %j', async (env, path) => {
-    expect(await pathWith(env)).toMatchObject({ code: 0, out: path, err: '' })
-  })
+test.each([
+  [
+    { APPDATA: 'C:\\Users\\Ann\\AppData\\Roaming' },
+    'C:\\Users\\Ann\\AppData\\Roaming\\parley\\config.json\n',
+  ],
+  [{ APPDATA: 'C:\\a', HOME: '/home/ann', XDG_CONFIG_HOME: '/xdg' }, 'C:\\a\\parley\\config.json\n'],
+  [{ APPDATA: 'C:\\a', PARLEY_CONFIG_DIR: 'D:\\own' }, 'D:\\own\\config.json\n'],
+])('the profile file on Windows is in APPDATA or PARLEY_CONFIG_DIR: %j', async (env, path) => {
+  expect(await pathWith(env)).toMatchObject({ code: 0, out: path, err: '' })
+})
 
-  test.each(['', 'relative'])('on Windows config path exits with 3 if APPDATA is %j', async (APPDATA) => {
-    const { code, err } = await pathWith({ APPDATA })
-    expect(code).toBe(3)
-    expect(err).toContain('set APPDATA or PARLEY_CONFIG_DIR')
+test.each(['', 'relative'])('on Windows config path exits with 3 if APPDATA is %j', async (APPDATA) => {
+  const { code, err } = await pathWith({ APPDATA })
+  expect(code).toBe(3)
+  expect(err).toContain('set APPDATA or PARLEY_CONFIG_DIR')
+})
+
+const exchange = answering(message('Hi'))
+
+test('on Windows parley treats an -o value that ends with a backslash as a folder', async () => {
+  const argv = ['image', 'a fox', '-m', 'painter', '-o', 'pics\\']
+  expect(await run(argv, { platform: 'win32' })).toMatchObject({ code: 0, out: 'pics\\a-fox.png\n' })
+  expect(await run(['chat', 'x', '-o', 'pics\\'], { platform: 'win32', exchange })).toMatchObject({
+    code: 11,
+    requests: [],
+    err: 'parley: pics\\: it is a folder: name a file in it\n  nothing was sent\n',
   })
 })
 
-describe('an output name with a backslash at its end is a folder only on Windows', () => {
-  const exchange = answering(message('Hi'))
-
-  test('on Windows parley treats an -o value that ends with a backslash as a folder', async () => {
-    const argv = ['image', 'a fox', '-m', 'painter', '-o', 'pics\\']
-    expect(await run(argv, { platform: 'win32' })).toMatchObject({ code: 0, out: 'pics\\a-fox.png\n' })
-    expect(await run(['chat', 'x', '-o', 'pics\\'], { platform: 'win32', exchange })).toMatchObject({
-      code: 11,
-      requests: [],
-      err: 'parley: pics\\: it is a folder: name a file in it\n  nothing was sent\n',
-    })
-  })
-
-  test('on POSIX parley treats an -o value that ends with a backslash as a file (needs POSIX files)', async () => {
-    const cwd = temporaryFolder()
-    expect((await run(['chat', 'x', '-o', 'odd\\'], { cwd, exchange, platform: 'linux' })).code).toBe(0)
-    expect(readdirSync(cwd)).toEqual(['odd\\'])
-  })
+test('on POSIX parley treats an -o value that ends with a backslash as a file (needs POSIX files)', async () => {
+  const cwd = temporaryFolder()
+  expect((await run(['chat', 'x', '-o', 'odd\\'], { cwd, exchange, platform: 'linux' })).code).toBe(0)
+  expect(readdirSync(cwd)).toEqual(['odd\\'])
 })
 
 test('on Windows parley retries to replace a file that another process has open', async () => {
@@ -127,42 +123,40 @@ test('on Windows parley exits with 0 if stdout fails with EOF, because the reade
   expect(await execute(['--version'], { env })).toMatchObject({ code: 0, out: '', err: '' })
 })
 
-describe('a signal ends parley on Windows with its exit code', () => {
-  /** Returns code that sends a signal when the first request is sent. */
-  const sendSignal = (signal: NodeJS.Signals) =>
-    `let has = false
+/** Returns code that sends a signal when the first request is sent. */
+const sendSignal = (signal: NodeJS.Signals) =>
+  `let has = false
      require('node:diagnostics_channel').subscribe('undici:client:sendHeaders', () => {
        if (!has) setImmediate(() => process.emit('${signal}', '${signal}'))
        has = true
      })`
 
-  test.each([
-    ['SIGINT', 130],
-    ['SIGTERM', 143],
-    ['SIGHUP', 129],
-  ] as const)('on Windows %s makes parley exit with %i, not with 1', async (name, code) => {
-    const { cwd, env } = createWindows(sendSignal(name))
-    const ended = await execute(['chat', 'x', '-o', 'a.txt'], {
-      cwd,
-      env: { ...env, ...(await serving(() => {})) },
-    })
-    expect(ended).toMatchObject({ code, signal: null, out: '' })
-    expect(ended.err).toBe('parley: interrupted: the request was sent; it may have been carried out\n')
-    expect(readdirSync(cwd)).toEqual(['preload.cjs'])
+test.each([
+  ['SIGINT', 130],
+  ['SIGTERM', 143],
+  ['SIGHUP', 129],
+] as const)('on Windows %s makes parley exit with %i, not with 1', async (name, code) => {
+  const { cwd, env } = createWindows(sendSignal(name))
+  const ended = await execute(['chat', 'x', '-o', 'a.txt'], {
+    cwd,
+    env: { ...env, ...(await serving(() => {})) },
   })
+  expect(ended).toMatchObject({ code, signal: null, out: '' })
+  expect(ended.err).toBe('parley: interrupted: the request was sent; it may have been carried out\n')
+  expect(readdirSync(cwd)).toEqual(['preload.cjs'])
+})
 
-  test('on Windows a batch finishes its running requests after the first SIGINT and exits with 130', async () => {
-    const { cwd, env } = createWindows(sendSignal('SIGINT'))
-    writeFileSync(join(cwd, 'in.ndjson'), '"a"\n"b"\n')
-    const noticed = createSignal()
-    const pointed = await serving((socket) => void noticed.triggered.then(() => socket.write(answer)))
-    const argv = ['chat', '--batch', 'in.ndjson', '--concurrency', '1', '--results', 'r.ndjson']
-    const { child, ended } = start(argv, { cwd, env: { ...env, ...pointed } })
-    child.stderr?.once('data', noticed.trigger)
-    const { code, err } = await ended
-    expect(code).toBe(130)
-    expect(err).toMatch(/^parley: finishing running requests.*\nparley: interrupted: 1 ok .* 1 not done /)
-  })
+test('on Windows a batch finishes its running requests after the first SIGINT and exits with 130', async () => {
+  const { cwd, env } = createWindows(sendSignal('SIGINT'))
+  writeFileSync(join(cwd, 'in.ndjson'), '"a"\n"b"\n')
+  const noticed = createSignal()
+  const pointed = await serving((socket) => void noticed.triggered.then(() => socket.write(answer)))
+  const argv = ['chat', '--batch', 'in.ndjson', '--concurrency', '1', '--results', 'r.ndjson']
+  const { child, ended } = start(argv, { cwd, env: { ...env, ...pointed } })
+  child.stderr?.once('data', noticed.trigger)
+  const { code, err } = await ended
+  expect(code).toBe(130)
+  expect(err).toMatch(/^parley: finishing running requests.*\nparley: interrupted: 1 ok .* 1 not done /)
 })
 
 describe('accessTokenCommand runs in cmd.exe on Windows', () => {

@@ -310,44 +310,42 @@ describe('api over the network', () => {
   })
 })
 
-describe('pages of api', () => {
-  test('api --paginate requests pages until the last one and prints each item as a line', async () => {
-    const pages = [
-      { data: [{ id: 1 }, { id: 2 }], next_page: 'p 2' },
-      { data: [], next_page: 3 },
-      { data: [{ id: 3 }], has_more: true, last_id: 'x/3' },
-      { data: [{ id: 4 }], next_page: null },
-    ]
-    const exchange = answerInOrder(...pages.map((page) => JSON.stringify(page)))
-    const { code, out, requests } = await api(['agents', '/v1/x?limit=2&page=0', '--paginate'], { exchange })
-    expect(code).toBe(0)
-    expect(out).toBe('{"id":1}\n{"id":2}\n{"id":3}\n{"id":4}\n')
-    expect(requests.map(({ url }) => url.slice('https://agents.test/v1/x'.length))).toEqual([
-      '?limit=2&page=0',
-      '?limit=2&page=p%202',
-      '?limit=2&page=3',
-      '?limit=2&after_id=x%2F3',
-    ])
-  })
+test('api --paginate requests pages until the last one and prints each item as a line', async () => {
+  const pages = [
+    { data: [{ id: 1 }, { id: 2 }], next_page: 'p 2' },
+    { data: [], next_page: 3 },
+    { data: [{ id: 3 }], has_more: true, last_id: 'x/3' },
+    { data: [{ id: 4 }], next_page: null },
+  ]
+  const exchange = answerInOrder(...pages.map((page) => JSON.stringify(page)))
+  const { code, out, requests } = await api(['agents', '/v1/x?limit=2&page=0', '--paginate'], { exchange })
+  expect(code).toBe(0)
+  expect(out).toBe('{"id":1}\n{"id":2}\n{"id":3}\n{"id":4}\n')
+  expect(requests.map(({ url }) => url.slice('https://agents.test/v1/x'.length))).toEqual([
+    '?limit=2&page=0',
+    '?limit=2&page=p%202',
+    '?limit=2&page=3',
+    '?limit=2&after_id=x%2F3',
+  ])
+})
 
-  test('api renews a secret each time that the service refuses it after it worked (needs sh)', async () => {
-    const env = {
-      PARLEY_API_KEY: '',
-      PARLEY_API_KEY_COMMAND: 'echo x >> runs; echo key-$(wc -l < runs | tr -d " ")-0123456789',
-      PATH: process.env.PATH ?? '',
-    }
-    const cwd = temporaryFolder()
-    let count = 0
-    const exchange: Exchange = (request) => {
-      const page = count + 1
-      // Each key is valid for one page.
-      const isValid = request.headers['x-api-key'] === `key-${page}-0123456789`
-      if (isValid) count++
-      const body = isValid ? { data: [{ id: page }], next_page: page < 3 ? page : null } : {}
-      return answering(JSON.stringify(body), { status: isValid ? 200 : 401 })(request)
-    }
-    const ended = await api(['agents', '/v1/x', '--paginate', '--retries', '0'], { cwd, env, exchange })
-    expect(ended).toMatchObject({ code: 0, out: '{"id":1}\n{"id":2}\n{"id":3}\n' })
-    expect(readText(cwd, 'runs')).toBe('x\nx\nx\n')
-  })
+test('api renews a secret each time that the service refuses it after it worked (needs sh)', async () => {
+  const env = {
+    PARLEY_API_KEY: '',
+    PARLEY_API_KEY_COMMAND: 'echo x >> runs; echo key-$(wc -l < runs | tr -d " ")-0123456789',
+    PATH: process.env.PATH ?? '',
+  }
+  const cwd = temporaryFolder()
+  let count = 0
+  const exchange: Exchange = (request) => {
+    const page = count + 1
+    // Each key is valid for one page.
+    const isValid = request.headers['x-api-key'] === `key-${page}-0123456789`
+    if (isValid) count++
+    const body = isValid ? { data: [{ id: page }], next_page: page < 3 ? page : null } : {}
+    return answering(JSON.stringify(body), { status: isValid ? 200 : 401 })(request)
+  }
+  const ended = await api(['agents', '/v1/x', '--paginate', '--retries', '0'], { cwd, env, exchange })
+  expect(ended).toMatchObject({ code: 0, out: '{"id":1}\n{"id":2}\n{"id":3}\n' })
+  expect(readText(cwd, 'runs')).toBe('x\nx\nx\n')
 })

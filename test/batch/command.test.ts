@@ -152,71 +152,64 @@ describe('requests of a batch', () => {
   })
 })
 
-describe('results of a batch', () => {
-  test('--batch prints its results, then a line with the counts', async () => {
-    const ended = await run(batch, { cwd: batchFolder(40) })
-    const lines = parseResults(ended.out)
-    expect([ended.code, indexes(lines), ended.requests.length]).toEqual([0, upTo(40), 40])
-    expect(Object.keys(lines[0] ?? {})).toEqual(
-      'index,id,hash,ok,text,model,stopReason,usage,attempts,seconds'.split(','),
-    )
-    expect(ended.err).toMatch(/^parley: 40 ok · 0 failed · [\d,]+ tokens · \d+ (s|min|h)/)
-    expect((await run([...batch, '-q'], { cwd: batchFolder(2) })).err).toBe('')
-    expect((await run([...batch, '--errors', 'json'], { cwd: batchFolder(2) })).err).toBe('')
-  })
-
-  test('a failed batch line has a result, and the first failed line decides the exit code', async () => {
-    const exchange = byPrompt({ 4: status(400), 2: status(500), 6: answering('<html>') })
-    const ended = await run([...batch, '--retries', '0', '--errors', 'json'], {
-      cwd: batchFolder(8),
-      exchange,
-    })
-    expect(ended.code).toBe(7)
-    const failed = parseResults(ended.out).filter(({ ok }) => !ok)
-    expect(failed.map(({ index, error }) => [index, error?.kind, error?.status])).toEqual([
-      [2, 'service', 500],
-      [4, 'refused', 400],
-      [6, 'response', 200],
-    ])
-    const lines = ended.err.trimEnd().split('\n')
-    expect(lines).toHaveLength(1)
-    expect(JSON.parse(lines[0] ?? '').error).toMatchObject({ exit: 7, sent: 'yes' })
-    const counted = /^3 of 8 requests failed, such as line 2: the gateway answered 500/
-    expect(JSON.parse(lines[0] ?? '').error.message).toMatch(counted)
-  })
+test('--batch prints its results, then a line with the counts', async () => {
+  const ended = await run(batch, { cwd: batchFolder(40) })
+  const lines = parseResults(ended.out)
+  expect([ended.code, indexes(lines), ended.requests.length]).toEqual([0, upTo(40), 40])
+  expect(Object.keys(lines[0] ?? {})).toEqual(
+    'index,id,hash,ok,text,model,stopReason,usage,attempts,seconds'.split(','),
+  )
+  expect(ended.err).toMatch(/^parley: 40 ok · 0 failed · [\d,]+ tokens · \d+ (s|min|h)/)
+  expect((await run([...batch, '-q'], { cwd: batchFolder(2) })).err).toBe('')
+  expect((await run([...batch, '--errors', 'json'], { cwd: batchFolder(2) })).err).toBe('')
 })
 
-describe('batch whose requests the service refuses', () => {
-  test.each([
-    [401, 3],
-    [402, 5],
-  ])('a batch starts no further request after a %d', async (code, exit) => {
-    const cwd = batchFolder(50)
-    const ended = await run([...results, '--concurrency', '4'], {
-      cwd,
-      exchange: byPrompt({ 3: status(code) }),
-    })
-    expect(ended.code).toBe(exit)
-    expect(ended.requests.length).toBeLessThanOrEqual(8)
-    expect(resultsOf(cwd).map(({ ok }) => ok)).toContain(false)
-    expect(resultsOf(cwd)).toHaveLength(ended.requests.length)
-    expect(ended.err).toMatch(/not done.*; to resume: the same command with --resume\n/)
-  })
+test('a failed batch line has a result, and the first failed line decides the exit code', async () => {
+  const exchange = byPrompt({ 4: status(400), 2: status(500), 6: answering('<html>') })
+  const ended = await run([...batch, '--retries', '0', '--errors', 'json'], { cwd: batchFolder(8), exchange })
+  expect(ended.code).toBe(7)
+  const failed = parseResults(ended.out).filter(({ ok }) => !ok)
+  expect(failed.map(({ index, error }) => [index, error?.kind, error?.status])).toEqual([
+    [2, 'service', 500],
+    [4, 'refused', 400],
+    [6, 'response', 200],
+  ])
+  const lines = ended.err.trimEnd().split('\n')
+  expect(lines).toHaveLength(1)
+  expect(JSON.parse(lines[0] ?? '').error).toMatchObject({ exit: 7, sent: 'yes' })
+  const counted = /^3 of 8 requests failed, such as line 2: the gateway answered 500/
+  expect(JSON.parse(lines[0] ?? '').error.message).toMatch(counted)
+})
 
-  test('a 429 pauses all lines of a batch and fails none', async () => {
-    const refused = new Set(['1', '2', '3', '4'])
-    const exchange: Exchange = async (request, onSent) => {
-      onSent?.()
-      const isRefused = refused.delete(promptOf(request) ?? '')
-      return (isRefused ? status(429, { 'retry-after': '2' }) : answering(message('hi')))(request)
-    }
-    const timers = createIdleClock()
-    const argv = [...batch, '--concurrency', '4', '--retries', '0']
-    const ended = await run(argv, { cwd: batchFolder(12), exchange, timers })
-    expect([ended.code, indexes(parseResults(ended.out)), ended.requests.length]).toEqual([0, upTo(12), 16])
-    expect(ended.err.match(/all requests wait 2\.0 s, then at most 2 run at a time/g)).toHaveLength(1)
-    expect(parseResults(ended.out).map(({ attempts }) => attempts)).toEqual([2, 2, 2, 2, ...Array(8).fill(1)])
+test.each([
+  [401, 3],
+  [402, 5],
+])('a batch starts no further request after a %d', async (code, exit) => {
+  const cwd = batchFolder(50)
+  const ended = await run([...results, '--concurrency', '4'], {
+    cwd,
+    exchange: byPrompt({ 3: status(code) }),
   })
+  expect(ended.code).toBe(exit)
+  expect(ended.requests.length).toBeLessThanOrEqual(8)
+  expect(resultsOf(cwd).map(({ ok }) => ok)).toContain(false)
+  expect(resultsOf(cwd)).toHaveLength(ended.requests.length)
+  expect(ended.err).toMatch(/not done.*; to resume: the same command with --resume\n/)
+})
+
+test('a 429 pauses all lines of a batch and fails none', async () => {
+  const refused = new Set(['1', '2', '3', '4'])
+  const exchange: Exchange = async (request, onSent) => {
+    onSent?.()
+    const isRefused = refused.delete(promptOf(request) ?? '')
+    return (isRefused ? status(429, { 'retry-after': '2' }) : answering(message('hi')))(request)
+  }
+  const timers = createIdleClock()
+  const argv = [...batch, '--concurrency', '4', '--retries', '0']
+  const ended = await run(argv, { cwd: batchFolder(12), exchange, timers })
+  expect([ended.code, indexes(parseResults(ended.out)), ended.requests.length]).toEqual([0, upTo(12), 16])
+  expect(ended.err.match(/all requests wait 2\.0 s, then at most 2 run at a time/g)).toHaveLength(1)
+  expect(parseResults(ended.out).map(({ attempts }) => attempts)).toEqual([2, 2, 2, 2, ...Array(8).fill(1)])
 })
 
 test('a batch renews a rejected secret once for all running requests (needs sh)', async () => {
@@ -512,69 +505,63 @@ describe('the end of a batch', () => {
   )
 })
 
-describe('results file that changes during a batch', () => {
-  const runAndChange = async (act: (file: string) => void, at: number) => {
-    const cwd = batchFolder(40)
-    const file = join(cwd, 'r.ndjson')
-    let count = 0
-    const exchange: Exchange = async (request) => {
-      if (++count === at) act(file)
-      return answering(message('hi'))(request)
-    }
-    return { cwd, file, ...(await run([...results, '--concurrency', '2'], { cwd, exchange })) }
+const runAndChange = async (act: (file: string) => void, at: number) => {
+  const cwd = batchFolder(40)
+  const file = join(cwd, 'r.ndjson')
+  let count = 0
+  const exchange: Exchange = async (request) => {
+    if (++count === at) act(file)
+    return answering(message('hi'))(request)
   }
+  return { cwd, file, ...(await run([...results, '--concurrency', '2'], { cwd, exchange })) }
+}
 
-  test.each<[string, (file: string) => void]>([
-    ['B02: a removed results file', (file) => rmSync(file)],
-    [
-      'B03: a replaced results file',
-      (file) => {
-        writeFileSync(`${file}.new`, 'mine')
-        renameSync(`${file}.new`, file)
-      },
-    ],
-    ['B03: an emptied results file', (file) => truncateSync(file)],
-  ])('%s ends a batch with exit code 11 before its next request', async (_, act) => {
-    const early = await runAndChange(act, 10)
-    expect([early.code, early.requests.length]).toEqual([11, expect.toSatisfy((count) => count < 14)])
-    expect(early.err).toMatch(/r\.ndjson: it was (removed|replaced|made shorter)/)
-    if (existsSync(early.file)) expect(readFileSync(early.file, 'utf8')).toMatch(/^(mine)?$/)
-  })
+test.each<[string, (file: string) => void]>([
+  ['B02: a removed results file', (file) => rmSync(file)],
+  [
+    'B03: a replaced results file',
+    (file) => {
+      writeFileSync(`${file}.new`, 'mine')
+      renameSync(`${file}.new`, file)
+    },
+  ],
+  ['B03: an emptied results file', (file) => truncateSync(file)],
+])('%s ends a batch with exit code 11 before its next request', async (_, act) => {
+  const early = await runAndChange(act, 10)
+  expect([early.code, early.requests.length]).toEqual([11, expect.toSatisfy((count) => count < 14)])
+  expect(early.err).toMatch(/r\.ndjson: it was (removed|replaced|made shorter)/)
+  if (existsSync(early.file)) expect(readFileSync(early.file, 'utf8')).toMatch(/^(mine)?$/)
 })
 
-describe('results file that an editor wrote', () => {
-  test('B04, B05: --resume repeats no finished line of a results file with a byte order mark, CRLF and an incomplete last line', async () => {
-    const edit = (text: string) => `\ufeff${text.replaceAll('\n', '\r\n')}{"ind`
+test('B04, B05: --resume repeats no finished line of a results file with a byte order mark, CRLF and an incomplete last line', async () => {
+  const edit = (text: string) => `\ufeff${text.replaceAll('\n', '\r\n')}{"ind`
 
-    const cwd = batchFolder(5)
-    expect((await run(results, { cwd })).code).toBe(0)
-    const file = join(cwd, 'r.ndjson')
-    const written = readFileSync(file, 'utf8')
-    writeFileSync(file, edit(written))
-    const ended = await run([...results, '--resume'], { cwd })
-    expect([ended.code, ended.requests, ended.out]).toEqual([0, [], ''])
-    expect(ended.err).toMatch(/5 already done/)
-  })
+  const cwd = batchFolder(5)
+  expect((await run(results, { cwd })).code).toBe(0)
+  const file = join(cwd, 'r.ndjson')
+  const written = readFileSync(file, 'utf8')
+  writeFileSync(file, edit(written))
+  const ended = await run([...results, '--resume'], { cwd })
+  expect([ended.code, ended.requests, ended.out]).toEqual([0, [], ''])
+  expect(ended.err).toMatch(/5 already done/)
 })
 
-describe('results file without a final line break', () => {
-  const result = '{"index":9,"hash":"h","ok":true}\n'
+const result = '{"index":9,"hash":"h","ok":true}\n'
 
-  test.each([
-    ['JSON that starts like a result', '{"index":1,"id":"precious"}'],
-    ['an incomplete JSON line that is not a result', '{"index":{"a":1},"doc":"prec'],
-    ['plain text', 'precious'],
-  ])('B11: --resume does not remove %s from the end of the results file', async (_, last) => {
-    const cwd = batchFolder(2)
-    const file = join(cwd, 'r.ndjson')
-    writeFileSync(file, last)
-    const argv = [...results, '--resume']
-    expect(await run(argv, { cwd })).toMatchObject({ code: 11, requests: [], out: '' })
-    expect(readFileSync(file, 'utf8')).toBe(last)
-    writeFileSync(file, result + last)
-    expect(await run(argv, { cwd })).toMatchObject({ code: 0 })
-    expect(readFileSync(file, 'utf8').startsWith(`${result}${last}\n{"index":1,`)).toBe(true)
-  })
+test.each([
+  ['JSON that starts like a result', '{"index":1,"id":"precious"}'],
+  ['an incomplete JSON line that is not a result', '{"index":{"a":1},"doc":"prec'],
+  ['plain text', 'precious'],
+])('B11: --resume does not remove %s from the end of the results file', async (_, last) => {
+  const cwd = batchFolder(2)
+  const file = join(cwd, 'r.ndjson')
+  writeFileSync(file, last)
+  const argv = [...results, '--resume']
+  expect(await run(argv, { cwd })).toMatchObject({ code: 11, requests: [], out: '' })
+  expect(readFileSync(file, 'utf8')).toBe(last)
+  writeFileSync(file, result + last)
+  expect(await run(argv, { cwd })).toMatchObject({ code: 0 })
+  expect(readFileSync(file, 'utf8').startsWith(`${result}${last}\n{"index":1,`)).toBe(true)
 })
 
 test('B08: a rate_limit_error in a 200 fails its line and does not pause the batch', async () => {
@@ -586,34 +573,32 @@ test('B08: a rate_limit_error in a 200 fails its line and does not pause the bat
   expect(ended.err).not.toContain('all requests wait')
 })
 
-describe('answers of a batch that were paid for', () => {
-  test.each([
-    ['JSON of an unknown form', '{"output":"paid for"}', { output: 'paid for' }],
-    ['JSON without text', '{"candidates":[{"content":{"parts":[{"functionCall":{}}]}}]}', expect.any(String)],
-  ])('a batch result contains the whole answer if the answer is %s', async (_, answer, body) => {
-    const cwd = batchFolder(1)
-    const ended = await run(batch, { cwd, exchange: answering(answer) })
-    expect(ended.code).toBe(8)
-    const { ok, error } = JSON.parse(ended.out)
-    expect({ ok, error }).toMatchObject({ ok: false, error: { kind: 'response', body } })
-    if (typeof error.body === 'string') expect(error.body).toBe(answer)
-    expect(readdirSync(cwd)).toEqual(['in.ndjson'])
-  })
+test.each([
+  ['JSON of an unknown form', '{"output":"paid for"}', { output: 'paid for' }],
+  ['JSON without text', '{"candidates":[{"content":{"parts":[{"functionCall":{}}]}}]}', expect.any(String)],
+])('a batch result contains the whole answer if the answer is %s', async (_, answer, body) => {
+  const cwd = batchFolder(1)
+  const ended = await run(batch, { cwd, exchange: answering(answer) })
+  expect(ended.code).toBe(8)
+  const { ok, error } = JSON.parse(ended.out)
+  expect({ ok, error }).toMatchObject({ ok: false, error: { kind: 'response', body } })
+  if (typeof error.body === 'string') expect(error.body).toBe(answer)
+  expect(readdirSync(cwd)).toEqual(['in.ndjson'])
+})
 
-  test('after a bug in reading an answer, a batch exits with 1 and a result with the received part', async () => {
-    for (const [start, body] of [
-      ['{"content":"paid', '{"content":"paid'],
-      [textDelta('paid'), 'paid'],
-    ] as const) {
-      const exchange = byPrompt({ 1: breaking(start, () => new TypeError('a bug')) })
-      const ended = await run([...batch, '--concurrency', '1'], { cwd: batchFolder(3), exchange })
-      expect([ended.code, ended.requests.length]).toEqual([1, 1])
-      expect(parseResults(ended.out)).toMatchObject([
-        { ok: false, error: { kind: 'unexpected', status: 200, body } },
-      ])
-      expect(ended.err).toMatch(/a bug in parley \S+: TypeError at /)
-    }
-  })
+test('after a bug in reading an answer, a batch exits with 1 and a result with the received part', async () => {
+  for (const [start, body] of [
+    ['{"content":"paid', '{"content":"paid'],
+    [textDelta('paid'), 'paid'],
+  ] as const) {
+    const exchange = byPrompt({ 1: breaking(start, () => new TypeError('a bug')) })
+    const ended = await run([...batch, '--concurrency', '1'], { cwd: batchFolder(3), exchange })
+    expect([ended.code, ended.requests.length]).toEqual([1, 1])
+    expect(parseResults(ended.out)).toMatchObject([
+      { ok: false, error: { kind: 'unexpected', status: 200, body } },
+    ])
+    expect(ended.err).toMatch(/a bug in parley \S+: TypeError at /)
+  }
 })
 
 test('B09: "attempts" of a batch result is the number of requests for its line', async () => {

@@ -66,23 +66,21 @@ describe('batch line whose answer has the finish reason CONTINUATION', () => {
   })
 })
 
-describe('continuation of a batch line that fails', () => {
-  test.each<[what: string, answer: string | Exchange, code: number, body: string]>([
-    ['gets no answer', unanswered, 10, 'Half'],
-    ['is refused', answering('{"error":{"message":"no"}}', { status: 400 }), 4, 'Half'],
-    ['is cut off', events(piece(' and more')), 8, 'Half and more'],
-  ])(
-    'a batch line fails with the received text in error.body if its continuation %s',
-    async (_, answer, code, body) => {
-      const first = piece('Half', continued('t1'), used(10, 20))
-      const ended = await runBatch(['x'], ['--retries', '0'], answerInOrder(first, answer))
-      expect(ended.code).toBe(code)
-      expect(ended.results).toMatchObject([
-        { ok: false, error: { exit: code, attempts: 2, body }, usage: { totalTokens: 30 } },
-      ])
-    },
-  )
-})
+test.each<[what: string, answer: string | Exchange, code: number, body: string]>([
+  ['gets no answer', unanswered, 10, 'Half'],
+  ['is refused', answering('{"error":{"message":"no"}}', { status: 400 }), 4, 'Half'],
+  ['is cut off', events(piece(' and more')), 8, 'Half and more'],
+])(
+  'a batch line fails with the received text in error.body if its continuation %s',
+  async (_, answer, code, body) => {
+    const first = piece('Half', continued('t1'), used(10, 20))
+    const ended = await runBatch(['x'], ['--retries', '0'], answerInOrder(first, answer))
+    expect(ended.code).toBe(code)
+    expect(ended.results).toMatchObject([
+      { ok: false, error: { exit: code, attempts: 2, body }, usage: { totalTokens: 30 } },
+    ])
+  },
+)
 
 test('--resume requests the whole answer again if an earlier batch received only its first half', async () => {
   const { cwd, code } = await runBatch(['x'], [], answerInOrder(piece('Half', continued('t1')), unanswered))

@@ -49,31 +49,29 @@ describe('forms of a batch line', () => {
   })
 })
 
-describe('invalid batch lines', () => {
-  test.each([
-    ['[1]', /must be a prompt/],
-    ['7', /must be a prompt/],
-    ['null', /must be a prompt/],
-    ['{}', /must be a prompt/],
-    ['{"messages":[]}', /must be a prompt/],
-    ['{"__proto__":{"contents":[]}}', /must be a prompt/],
-    ['"  "', /prompt is empty/],
-    ['{"prompt":""}', /prompt is empty/],
-    ['{"prompt":["p"]}', /"prompt" must be a string/],
-    ['{"prompt":"p","temperature":1}', /it has the unknown field "temperature"/],
-    ['{"prompt":"p","id":null}', /"id" must be/],
-    ['{"prompt":"p","id":1.5}', /"id" must be/],
-    ['{"prompt":"p","model":""}', /"model" must be/],
-    ['{"contents":[],"model":7}', /"model" must be/],
-    ['{"body":{"contents":[]}}', /no "custom_id" and no "key"/],
-    ['{"custom_id":"a","key":"b","body":{}}', /the unknown field "key"/],
-    ['{"custom_id":"a","body":{},"request":{}}', /the unknown field "request"/],
-    ['{"custom_id":"a","body":"{}"}', /"body" must be an object/],
-    ['{"custom_id":"a","body":{},"priority":1}', /it has the unknown field "priority"/],
-  ])('a batch rejects the line %s', (line, why) => expect(() => parseBatchLine(line)).toThrow(why))
+test.each([
+  ['[1]', /must be a prompt/],
+  ['7', /must be a prompt/],
+  ['null', /must be a prompt/],
+  ['{}', /must be a prompt/],
+  ['{"messages":[]}', /must be a prompt/],
+  ['{"__proto__":{"contents":[]}}', /must be a prompt/],
+  ['"  "', /prompt is empty/],
+  ['{"prompt":""}', /prompt is empty/],
+  ['{"prompt":["p"]}', /"prompt" must be a string/],
+  ['{"prompt":"p","temperature":1}', /it has the unknown field "temperature"/],
+  ['{"prompt":"p","id":null}', /"id" must be/],
+  ['{"prompt":"p","id":1.5}', /"id" must be/],
+  ['{"prompt":"p","model":""}', /"model" must be/],
+  ['{"contents":[],"model":7}', /"model" must be/],
+  ['{"body":{"contents":[]}}', /no "custom_id" and no "key"/],
+  ['{"custom_id":"a","key":"b","body":{}}', /the unknown field "key"/],
+  ['{"custom_id":"a","body":{},"request":{}}', /the unknown field "request"/],
+  ['{"custom_id":"a","body":"{}"}', /"body" must be an object/],
+  ['{"custom_id":"a","body":{},"priority":1}', /it has the unknown field "priority"/],
+])('a batch rejects the line %s', (line, why) => expect(() => parseBatchLine(line)).toThrow(why))
 
-  test('a batch rejects a line that is not JSON or nested too deep', () => {
-    expect(() => parseBatchLine('hello')).toThrow(SyntaxError)
-    expect(() => parseBatchLine('['.repeat(2000) + ']'.repeat(2000))).toThrow(SyntaxError)
-  })
+test('a batch rejects a line that is not JSON or nested too deep', () => {
+  expect(() => parseBatchLine('hello')).toThrow(SyntaxError)
+  expect(() => parseBatchLine('['.repeat(2000) + ']'.repeat(2000))).toThrow(SyntaxError)
 })

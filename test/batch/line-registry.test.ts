@@ -1,100 +1,96 @@
-import { describe, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
 import { BatchLineRegistry } from '../../src/batch/line-registry.ts'
 
 const digest = '0123456789abcdef'.repeat(2)
 
-describe('hashes and ids of batch lines', () => {
-  test('a batch adds #2, #3 to the hashes of lines that repeat a request', () => {
-    const registry = new BatchLineRegistry()
-    const hashes = ['a', 'b', 'a', 'a'].map((hash) => registry.addLine({ hash }).hash)
-    expect(hashes).toEqual(['a', 'b', 'a#2', 'a#3'])
-  })
+test('a batch adds #2, #3 to the hashes of lines that repeat a request', () => {
+  const registry = new BatchLineRegistry()
+  const hashes = ['a', 'b', 'a', 'a'].map((hash) => registry.addLine({ hash }).hash)
+  expect(hashes).toEqual(['a', 'b', 'a#2', 'a#3'])
+})
 
-  test('the last result with the hash of a batch line decides whether the line is finished', () => {
-    const registry = new BatchLineRegistry()
-    const results: [hash: string, isOk: boolean][] = [
-      ['a', true],
-      ['a#2', false],
-      [`${digest}#2`, true],
-      ['b', false],
-      ['b', true],
-      ['c', true],
-      ['c', false],
-      ['x', true],
-    ]
-    for (const [hash, isOk] of results) registry.addResult({ hash, isOk })
-    const lines = ['a', 'a', digest, digest, 'b', 'c', 'd'].map((hash) => registry.addLine({ hash }))
-    expect(lines.map(({ hash, isDone }) => [hash, isDone])).toEqual([
-      ['a', true],
-      ['a#2', false],
-      [digest, false],
-      [`${digest}#2`, true],
-      ['b', true],
-      ['c', false],
-      ['d', false],
-    ])
-    expect(registry.countRequestsNotInInput()).toBe(1)
-  })
+test('the last result with the hash of a batch line decides whether the line is finished', () => {
+  const registry = new BatchLineRegistry()
+  const results: [hash: string, isOk: boolean][] = [
+    ['a', true],
+    ['a#2', false],
+    [`${digest}#2`, true],
+    ['b', false],
+    ['b', true],
+    ['c', true],
+    ['c', false],
+    ['x', true],
+  ]
+  for (const [hash, isOk] of results) registry.addResult({ hash, isOk })
+  const lines = ['a', 'a', digest, digest, 'b', 'c', 'd'].map((hash) => registry.addLine({ hash }))
+  expect(lines.map(({ hash, isDone }) => [hash, isDone])).toEqual([
+    ['a', true],
+    ['a#2', false],
+    [digest, false],
+    [`${digest}#2`, true],
+    ['b', true],
+    ['c', false],
+    ['d', false],
+  ])
+  expect(registry.countRequestsNotInInput()).toBe(1)
+})
 
-  test('a batch recognizes the 600 finished lines among 1,200 lines by their hashes', () => {
-    const registry = new BatchLineRegistry()
-    const hashes = Array.from({ length: 1200 }, (_, number) => `hash ${number}`)
-    for (const hash of hashes.slice(600)) registry.addResult({ hash, isOk: true })
-    const lines = hashes.map((hash) => registry.addLine({ hash }))
-    expect(lines).toEqual(hashes.map((hash, number) => ({ hash, isDone: number >= 600 })))
-  })
+test('a batch recognizes the 600 finished lines among 1,200 lines by their hashes', () => {
+  const registry = new BatchLineRegistry()
+  const hashes = Array.from({ length: 1200 }, (_, number) => `hash ${number}`)
+  for (const hash of hashes.slice(600)) registry.addResult({ hash, isOk: true })
+  const lines = hashes.map((hash) => registry.addLine({ hash }))
+  expect(lines).toEqual(hashes.map((hash, number) => ({ hash, isDone: number >= 600 })))
+})
 
-  test.each(['', '0'.repeat(32), 'x'.repeat(32), `x${digest}`])(
-    'a batch accepts any text as the hash of an earlier result: %j',
-    (hash) => {
-      const registry = new BatchLineRegistry()
-      registry.addResult({ id: 1, hash, isOk: true })
-      expect(registry.addLine({ id: 1, hash })).toEqual({ hash, isDone: true })
-    },
+test.each(['', '0'.repeat(32), 'x'.repeat(32), `x${digest}`])(
+  'a batch accepts any text as the hash of an earlier result: %j',
+  (hash) => {
+    const registry = new BatchLineRegistry()
+    registry.addResult({ id: 1, hash, isOk: true })
+    expect(registry.addLine({ id: 1, hash })).toEqual({ hash, isDone: true })
+  },
+)
+
+test('a batch rejects an id that two lines share, or that belongs to another request in the results', () => {
+  const registry = new BatchLineRegistry()
+  registry.addResult({ id: 'one', hash: 'a', isOk: true })
+  registry.addResult({ id: 'two', hash: 'b', isOk: false })
+  registry.addResult({ id: 'twelve', hash: 'f#12', isOk: true })
+  expect(registry.addLine({ id: 'one', hash: 'a' })).toEqual({ hash: 'a', isDone: true })
+  expect(() => registry.addLine({ id: 'two', hash: 'c' })).toThrow('"two" is in the results, but for another')
+  expect(registry.addLine({ id: 3, hash: 'c' })).toEqual({ hash: 'c#2', isDone: false })
+  expect(() => registry.addLine({ id: 3, hash: 'd' })).toThrow('its id 3 is also the id of an earlier line')
+  expect(registry.addLine({ id: 'twelve', hash: 'f' })).toEqual({ hash: 'f', isDone: false })
+  expect(() => registry.addLine({ id: 'one', hash: 'e' })).toThrow(
+    'its id "one" is also the id of an earlier line',
   )
+})
 
-  test('a batch rejects an id that two lines share, or that belongs to another request in the results', () => {
-    const registry = new BatchLineRegistry()
-    registry.addResult({ id: 'one', hash: 'a', isOk: true })
-    registry.addResult({ id: 'two', hash: 'b', isOk: false })
-    registry.addResult({ id: 'twelve', hash: 'f#12', isOk: true })
-    expect(registry.addLine({ id: 'one', hash: 'a' })).toEqual({ hash: 'a', isDone: true })
-    expect(() => registry.addLine({ id: 'two', hash: 'c' })).toThrow(
-      '"two" is in the results, but for another',
-    )
-    expect(registry.addLine({ id: 3, hash: 'c' })).toEqual({ hash: 'c#2', isDone: false })
-    expect(() => registry.addLine({ id: 3, hash: 'd' })).toThrow('its id 3 is also the id of an earlier line')
-    expect(registry.addLine({ id: 'twelve', hash: 'f' })).toEqual({ hash: 'f', isDone: false })
-    expect(() => registry.addLine({ id: 'one', hash: 'e' })).toThrow(
-      'its id "one" is also the id of an earlier line',
-    )
-  })
+test('the message about a duplicate id of a batch line shortens an id of over 100 characters', () => {
+  const registry = new BatchLineRegistry()
+  const id = 'x'.repeat(101)
+  registry.addLine({ id, hash: 'a' })
+  expect(() => registry.addLine({ id, hash: 'a' })).toThrow(`its id "${'x'.repeat(100)}" is also`)
+})
 
-  test('the message about a duplicate id of a batch line shortens an id of over 100 characters', () => {
-    const registry = new BatchLineRegistry()
-    const id = 'x'.repeat(101)
-    registry.addLine({ id, hash: 'a' })
-    expect(() => registry.addLine({ id, hash: 'a' })).toThrow(`its id "${'x'.repeat(100)}" is also`)
-  })
+test('a batch does not match a result without an id to the id "undefined"', () => {
+  const registry = new BatchLineRegistry()
+  registry.addResult({ hash: 'a', isOk: true })
+  expect(registry.addLine({ id: 'undefined', hash: 'b' })).toEqual({ hash: 'b', isDone: false })
+})
 
-  test('a batch does not match a result without an id to the id "undefined"', () => {
-    const registry = new BatchLineRegistry()
-    registry.addResult({ hash: 'a', isOk: true })
-    expect(registry.addLine({ id: 'undefined', hash: 'b' })).toEqual({ hash: 'b', isDone: false })
-  })
+test('a batch distinguishes line ids that differ only in a lone surrogate', () => {
+  const registry = new BatchLineRegistry()
+  const ids = ['\ud800', '\ud801', '\udc00', '\ufffd', '\ud800\ud800', '\ud83d\ude00', '\u{1f601}']
+  for (const id of ids) registry.addLine({ id, hash: 'a' })
+  for (const id of ids)
+    expect(() => registry.addLine({ id, hash: 'a' })).toThrow('is also the id of an earlier line')
+})
 
-  test('a batch distinguishes line ids that differ only in a lone surrogate', () => {
-    const registry = new BatchLineRegistry()
-    const ids = ['\ud800', '\ud801', '\udc00', '\ufffd', '\ud800\ud800', '\ud83d\ude00', '\u{1f601}']
-    for (const id of ids) registry.addLine({ id, hash: 'a' })
-    for (const id of ids)
-      expect(() => registry.addLine({ id, hash: 'a' })).toThrow('is also the id of an earlier line')
-  })
-
-  test.each(['__proto__', 'constructor', ''])('a batch accepts any text as the id of a line: %j', (id) => {
-    const registry = new BatchLineRegistry()
-    registry.addResult({ id, hash: 'a', isOk: true })
-    expect(registry.addLine({ id, hash: 'a' }).isDone).toBe(true)
-    expect(() => registry.addLine({ id, hash: 'b' })).toThrow('is also the id of an earlier line')
-  })
+test.each(['__proto__', 'constructor', ''])('a batch accepts any text as the id of a line: %j', (id) => {
+  const registry = new BatchLineRegistry()
+  registry.addResult({ id, hash: 'a', isOk: true })
+  expect(registry.addLine({ id, hash: 'a' }).isDone).toBe(true)
+  expect(() => registry.addLine({ id, hash: 'b' })).toThrow('is also the id of an earlier line')
 })

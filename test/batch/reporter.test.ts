@@ -1,4 +1,4 @@
-import { describe, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
 import { BatchTally } from '../../src/batch/input.ts'
 import { formatBatchProgress, formatBatchSummary } from '../../src/batch/reporter.ts'
 
@@ -13,22 +13,20 @@ const tally = {
   tokens: 1_234_567,
 }
 
-describe('progress line of a batch', () => {
-  test.each([
-    [
-      'counts, remaining time, rate and tokens',
-      { ...tally, total: 2000 },
-      40,
-      0,
-      '1,384 of 2,000 done · 4 failed · 1 min 5 s left · 9.6/s · 1,234,567 tokens',
-    ],
-    ['no rate before the first result', { ...none, total: 5 }, 0, 0, '0 of 5 done'],
-    ['no total before the end of a pipe', { ...none, ok: 3 }, 60, 0, '3 done · 3.0/min'],
-    ['the remaining time of a pause', { ...none, ok: 3 }, 60, 11.2, '3 done · paused for 12 s · 3.0/min'],
-  ])('the progress line of a batch shows %s', (_, tally, passedSeconds, pauseSeconds, text) =>
-    expect(formatBatchProgress(tally, passedSeconds, pauseSeconds)).toBe(text),
-  )
-})
+test.each([
+  [
+    'counts, remaining time, rate and tokens',
+    { ...tally, total: 2000 },
+    40,
+    0,
+    '1,384 of 2,000 done · 4 failed · 1 min 5 s left · 9.6/s · 1,234,567 tokens',
+  ],
+  ['no rate before the first result', { ...none, total: 5 }, 0, 0, '0 of 5 done'],
+  ['no total before the end of a pipe', { ...none, ok: 3 }, 60, 0, '3 done · 3.0/min'],
+  ['the remaining time of a pause', { ...none, ok: 3 }, 60, 11.2, '3 done · paused for 12 s · 3.0/min'],
+])('the progress line of a batch shows %s', (_, tally, passedSeconds, pauseSeconds, text) =>
+  expect(formatBatchProgress(tally, passedSeconds, pauseSeconds)).toBe(text),
+)
 
 test.each([
   [

@@ -36,80 +36,76 @@ function service(timers: ReturnType<typeof createClock>, slow: Record<number, nu
   return { ask, seen }
 }
 
-describe('a batch requests its lines concurrently', () => {
-  test('a batch requests each line once, at most --concurrency at a time, and writes results as they finish', async () => {
-    const timers = createClock()
-    const { ask, seen } = service(timers, { 1: 2500, 7: 9000 })
-    const { out, tally, stop, failure } = await play(linesOf(100), ask, { timers })
-    expect(indexes(out)).not.toEqual(upTo(100))
-    expect(sorted(out)).toEqual(upTo(100))
-    expect(seen).toMatchObject({ requested: upTo(100), maxOpen: 8 })
-    expect({ tally, stop, failure }).toEqual({
-      tally: { ...none, total: 100, hasLine: true, ok: 100, tokens: 1000, hasAnswer: true },
-    })
-    expect(out.find(({ index }) => index === 7)).toMatchObject({
-      index: 7,
-      id: 'id 7',
-      ok: true,
-      text: 'answer to "p7"',
-      attempts: 1,
-    })
+test('a batch requests each line once, at most --concurrency at a time, and writes results as they finish', async () => {
+  const timers = createClock()
+  const { ask, seen } = service(timers, { 1: 2500, 7: 9000 })
+  const { out, tally, stop, failure } = await play(linesOf(100), ask, { timers })
+  expect(indexes(out)).not.toEqual(upTo(100))
+  expect(sorted(out)).toEqual(upTo(100))
+  expect(seen).toMatchObject({ requested: upTo(100), maxOpen: 8 })
+  expect({ tally, stop, failure }).toEqual({
+    tally: { ...none, total: 100, hasLine: true, ok: 100, tokens: 1000, hasAnswer: true },
   })
+  expect(out.find(({ index }) => index === 7)).toMatchObject({
+    index: 7,
+    id: 'id 7',
+    ok: true,
+    text: 'answer to "p7"',
+    attempts: 1,
+  })
+})
 
-  test('the failed line with the lowest number decides the failure of a batch', async () => {
+test('the failed line with the lowest number decides the failure of a batch', async () => {
+  const timers = createClock()
+  const ask: Ask = async (line) => {
+    await timers.wait(10_000 - line.index * 100)
+    if (line.index % 3 === 0)
+      throw failureOf(line, line.index === 3 ? 'response' : 'service', { attempts: 3 })
+    return answerOf(line, 1)
+  }
+  const { out, tally, stop, failure: first } = await play(linesOf(10), ask, { timers })
+  expect(out.filter(({ ok }) => !ok).map(({ index, error }) => [index, error])).toEqual([
+    [6, { kind: 'service', attempts: 3 }],
+    [3, { kind: 'response', attempts: 3 }],
+    [9, { kind: 'service', attempts: 3 }],
+  ])
+  expect({ tally, stop, kind: first?.error.kind }).toEqual({
+    tally: {
+      ...none,
+      total: 10,
+      hasLine: true,
+      ok: 7,
+      failed: 3,
+      failures: { response: 1, service: 2 },
+      tokens: 7,
+      hasAnswer: true,
+    },
+    stop: undefined,
+    kind: 'response',
+  })
+})
+
+test.each(['rate-limited', 'not-sent'] as const)(
+  'a batch pauses all lines after a failure of the kind %s and retries each',
+  async (kind) => {
     const timers = createClock()
+    const start = timers.now()
+    const times: number[] = []
     const ask: Ask = async (line) => {
-      await timers.wait(10_000 - line.index * 100)
-      if (line.index % 3 === 0)
-        throw failureOf(line, line.index === 3 ? 'response' : 'service', { attempts: 3 })
+      times.push(timers.now() - start)
+      const isEarly = timers.now() - start < 5000
+      await timers.wait(100)
+      if (isEarly) throw failureOf(line, kind, { retryAfterSeconds: 5 })
       return answerOf(line, 1)
     }
-    const { out, tally, stop, failure: first } = await play(linesOf(10), ask, { timers })
-    expect(out.filter(({ ok }) => !ok).map(({ index, error }) => [index, error])).toEqual([
-      [6, { kind: 'service', attempts: 3 }],
-      [3, { kind: 'response', attempts: 3 }],
-      [9, { kind: 'service', attempts: 3 }],
-    ])
-    expect({ tally, stop, kind: first?.error.kind }).toEqual({
-      tally: {
-        ...none,
-        total: 10,
-        hasLine: true,
-        ok: 7,
-        failed: 3,
-        failures: { response: 1, service: 2 },
-        tokens: 7,
-        hasAnswer: true,
-      },
-      stop: undefined,
-      kind: 'response',
-    })
-  })
-})
-
-describe('service that refuses temporarily', () => {
-  test.each(['rate-limited', 'not-sent'] as const)(
-    'a batch pauses all lines after a failure of the kind %s and retries each',
-    async (kind) => {
-      const timers = createClock()
-      const start = timers.now()
-      const times: number[] = []
-      const ask: Ask = async (line) => {
-        times.push(timers.now() - start)
-        const isEarly = timers.now() - start < 5000
-        await timers.wait(100)
-        if (isEarly) throw failureOf(line, kind, { retryAfterSeconds: 5 })
-        return answerOf(line, 1)
-      }
-      const { out, tally, pauses } = await play(linesOf(20), ask, { timers, concurrency: 4 })
-      expect(pauses).toEqual([{ until: start + 5100, slots: 2 }])
-      expect(tally).toMatchObject({ ok: 20, failed: 0 })
-      expect(sorted(out)).toEqual(upTo(20))
-      expect(out.map(({ attempts }) => attempts)).toEqual([2, 2, 2, 2, ...Array(16).fill(1)])
-      expect(times.slice(0, 6)).toEqual([0, 0, 0, 0, 5100, 5100])
-    },
-  )
-})
+    const { out, tally, pauses } = await play(linesOf(20), ask, { timers, concurrency: 4 })
+    expect(pauses).toEqual([{ until: start + 5100, slots: 2 }])
+    expect(tally).toMatchObject({ ok: 20, failed: 0 })
+    expect(sorted(out)).toEqual(upTo(20))
+    expect(out.map(({ attempts }) => attempts)).toEqual([2, 2, 2, 2, ...Array(16).fill(1)])
+    expect(times.slice(0, 6)).toEqual([0, 0, 0, 0, 5100, 5100])
+  },
+)
 
 describe('B13: outage during a batch', () => {
   /** Emulates a service that takes 200 ms per request and fails for a while. */

@@ -84,51 +84,45 @@ describe('--share', () => {
   })
 })
 
-describe('--max-failed', () => {
-  const threeFailures = failing('p 1', 'p 4', 'p 8')
-  test.each([
-    ['30%', 0, 10],
-    ['2', 4, 9],
-    ['29%', 4, 9],
-    ['0', 4, 2],
-  ])(
-    '--max-failed %s with 3 failures in 10 lines exits with %i after %i requests',
-    async (maxFailed, code, count) => {
-      const cwd = batchFolder(ten)
-      const argv = [...batch, '--concurrency', '1', '--max-failed', maxFailed, ...report]
-      const ended = await run(argv, { cwd, exchange: threeFailures })
-      expect([ended.code, ended.requests.length, parseResults(ended.out).length]).toEqual([
-        code,
-        count,
-        count,
-      ])
-      const failed = parseResults(ended.out).filter(({ ok }) => !ok).length
-      expect(countsIn(cwd)).toEqual({
-        total: 10,
-        ok: count - failed,
-        warned: 0,
-        failed,
-        skipped: 0,
-        notDone: 10 - count,
-      })
-      expect(reportIn(cwd)).toMatchObject({ exit: code, failures: { refused: failed } })
-      if (code === 0) expect(ended.err).toMatch(/^parley: 7 ok · 3 failed/)
-      else
-        expect(ended.err).toMatch(
-          /\d requests failed, more than --max-failed \d+%? allows, (such as )?line \d+:/,
-        )
-    },
-  )
+const threeFailures = failing('p 1', 'p 4', 'p 8')
+test.each([
+  ['30%', 0, 10],
+  ['2', 4, 9],
+  ['29%', 4, 9],
+  ['0', 4, 2],
+])(
+  '--max-failed %s with 3 failures in 10 lines exits with %i after %i requests',
+  async (maxFailed, code, count) => {
+    const cwd = batchFolder(ten)
+    const argv = [...batch, '--concurrency', '1', '--max-failed', maxFailed, ...report]
+    const ended = await run(argv, { cwd, exchange: threeFailures })
+    expect([ended.code, ended.requests.length, parseResults(ended.out).length]).toEqual([code, count, count])
+    const failed = parseResults(ended.out).filter(({ ok }) => !ok).length
+    expect(countsIn(cwd)).toEqual({
+      total: 10,
+      ok: count - failed,
+      warned: 0,
+      failed,
+      skipped: 0,
+      notDone: 10 - count,
+    })
+    expect(reportIn(cwd)).toMatchObject({ exit: code, failures: { refused: failed } })
+    if (code === 0) expect(ended.err).toMatch(/^parley: 7 ok · 3 failed/)
+    else
+      expect(ended.err).toMatch(
+        /\d requests failed, more than --max-failed \d+%? allows, (such as )?line \d+:/,
+      )
+  },
+)
 
-  test('a batch that reads a pipe checks --max-failed N at once, but --max-failed N% only at its end', async () => {
-    const argv = ['chat', '--batch', '-', '--concurrency', '1', '--max-failed']
-    const stdin = `${ten.join('\n')}\n`
-    const number = await run([...argv, '1'], { stdin, exchange: threeFailures })
-    expect([number.code, number.requests.length]).toEqual([4, 5])
-    const percent = await run([...argv, '29%'], { stdin, exchange: threeFailures })
-    expect([percent.code, percent.requests.length]).toEqual([4, 10])
-    expect((await run([...argv, '30%'], { stdin, exchange: threeFailures })).code).toBe(0)
-  })
+test('a batch that reads a pipe checks --max-failed N at once, but --max-failed N% only at its end', async () => {
+  const argv = ['chat', '--batch', '-', '--concurrency', '1', '--max-failed']
+  const stdin = `${ten.join('\n')}\n`
+  const number = await run([...argv, '1'], { stdin, exchange: threeFailures })
+  expect([number.code, number.requests.length]).toEqual([4, 5])
+  const percent = await run([...argv, '29%'], { stdin, exchange: threeFailures })
+  expect([percent.code, percent.requests.length]).toEqual([4, 10])
+  expect((await run([...argv, '30%'], { stdin, exchange: threeFailures })).code).toBe(0)
 })
 
 test.each(['--share=0/3', '--share=1', '--share=', '--max-failed=-1', '--max-failed=x', '--max-failed='])(
@@ -139,17 +133,15 @@ test.each(['--share=0/3', '--share=1', '--share=', '--max-failed=-1', '--max-fai
   },
 )
 
-describe('counts of a batch in its report', () => {
-  test('the report of a batch has null for total and notDone if the batch stops before its pipe ends', async () => {
-    const cwd = temporaryFolder()
-    const argv = ['chat', '--batch', '-', '--concurrency', '1', ...report]
-    const limited = [...argv, '--max-total-tokens', '20']
-    const world = { cwd, stdin: ten.join('\n'), exchange: answering(message('hi')) }
-    expect((await run(limited, world)).code).toBe(15)
-    expect(countsIn(cwd)).toEqual({ total: null, ok: 3, warned: 0, failed: 0, skipped: 0, notDone: null })
-    expect((await run(argv, { cwd, stdin: '"a"\nbad\n"b"\n' })).code).toBe(2)
-    expect(countsIn(cwd)).toEqual({ total: null, ok: 1, warned: 0, failed: 0, skipped: 0, notDone: null })
-    expect((await run(argv, { cwd, stdin: '"a"\n\n"b"\n' })).code).toBe(0)
-    expect(countsIn(cwd)).toEqual({ total: 2, ok: 2, warned: 0, failed: 0, skipped: 0, notDone: 0 })
-  })
+test('the report of a batch has null for total and notDone if the batch stops before its pipe ends', async () => {
+  const cwd = temporaryFolder()
+  const argv = ['chat', '--batch', '-', '--concurrency', '1', ...report]
+  const limited = [...argv, '--max-total-tokens', '20']
+  const world = { cwd, stdin: ten.join('\n'), exchange: answering(message('hi')) }
+  expect((await run(limited, world)).code).toBe(15)
+  expect(countsIn(cwd)).toEqual({ total: null, ok: 3, warned: 0, failed: 0, skipped: 0, notDone: null })
+  expect((await run(argv, { cwd, stdin: '"a"\nbad\n"b"\n' })).code).toBe(2)
+  expect(countsIn(cwd)).toEqual({ total: null, ok: 1, warned: 0, failed: 0, skipped: 0, notDone: null })
+  expect((await run(argv, { cwd, stdin: '"a"\n\n"b"\n' })).code).toBe(0)
+  expect(countsIn(cwd)).toEqual({ total: 2, ok: 2, warned: 0, failed: 0, skipped: 0, notDone: 0 })
 })

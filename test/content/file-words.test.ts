@@ -1,6 +1,6 @@
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { describe, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
 import { rejected, run, temporaryFolder } from '../harness/run.ts'
 
 const png = Buffer.from(
@@ -15,40 +15,36 @@ function folder(): string {
   return cwd
 }
 
-describe('words that name a file, next to -f', () => {
-  test.each([
-    [['chat', '-f', 'a.md', 'b.md', 'Compare'], 'b.md'],
-    [['chat', '-f', 'a.md', '--', "it's.md"], `'it'\\''s.md'`],
-    [['events', 'send', '-s', 's', '-f', 'a.md', 'b.md', 'Compare'], 'b.md'],
-  ])('parley exits with 2 if a word next to -f names a file: %j', async (argv, word) => {
-    expect(await run(argv, { cwd: folder() })).toMatchObject({
-      code: 2,
-      out: '',
-      requests: [],
-      err: `parley: ${word} is a file, but words are sent as text: -f ${word} adds the file. To send the name as text, quote it together with other words\n`,
-    })
-  })
-
-  test.each([
-    ['it names a file, but -f is not given', ['chat', 'Compare', 'b.md']],
-    ['it names a folder', ['chat', '-f', 'a.md', 'src', 'Compare']],
-    ['it names a missing file', ['chat', '-f', 'a.md', 'c.md', 'Compare']],
-    ['it contains more than the name of a file', ['chat', '-f', 'a.md', 'Compare b.md']],
-  ])('chat sends a word as text if %s', async (_, argv) => {
-    expect(await run(argv, { cwd: folder() })).toMatchObject({ code: 0, err: '', requests: [{}] })
+test.each([
+  [['chat', '-f', 'a.md', 'b.md', 'Compare'], 'b.md'],
+  [['chat', '-f', 'a.md', '--', "it's.md"], `'it'\\''s.md'`],
+  [['events', 'send', '-s', 's', '-f', 'a.md', 'b.md', 'Compare'], 'b.md'],
+])('parley exits with 2 if a word next to -f names a file: %j', async (argv, word) => {
+  expect(await run(argv, { cwd: folder() })).toMatchObject({
+    code: 2,
+    out: '',
+    requests: [],
+    err: `parley: ${word} is a file, but words are sent as text: -f ${word} adds the file. To send the name as text, quote it together with other words\n`,
   })
 })
 
-describe('word @FILE', () => {
-  test('chat sends a word @FILE as text, with a note about -f if the file exists', async () => {
-    const ended = await run(['chat', 'Read', '@a.md'], { cwd: folder() })
-    expect(ended).toMatchObject({ code: 0, err: 'parley: @a.md is sent as text; -f a.md adds the file\n' })
-    expect(JSON.parse(ended.requests[0]?.text ?? '').contents[0].parts).toEqual([{ text: 'Read @a.md' }])
-  })
+test.each([
+  ['it names a file, but -f is not given', ['chat', 'Compare', 'b.md']],
+  ['it names a folder', ['chat', '-f', 'a.md', 'src', 'Compare']],
+  ['it names a missing file', ['chat', '-f', 'a.md', 'c.md', 'Compare']],
+  ['it contains more than the name of a file', ['chat', '-f', 'a.md', 'Compare b.md']],
+])('chat sends a word as text if %s', async (_, argv) => {
+  expect(await run(argv, { cwd: folder() })).toMatchObject({ code: 0, err: '', requests: [{}] })
+})
 
-  test('chat sends a word @FILE as text, without a note if the file does not exist', async () => {
-    expect((await run(['chat', 'Ask', '@alice', '@src'], { cwd: folder() })).err).toBe('')
-  })
+test('chat sends a word @FILE as text, with a note about -f if the file exists', async () => {
+  const ended = await run(['chat', 'Read', '@a.md'], { cwd: folder() })
+  expect(ended).toMatchObject({ code: 0, err: 'parley: @a.md is sent as text; -f a.md adds the file\n' })
+  expect(JSON.parse(ended.requests[0]?.text ?? '').contents[0].parts).toEqual([{ text: 'Read @a.md' }])
+})
+
+test('chat sends a word @FILE as text, without a note if the file does not exist', async () => {
+  expect((await run(['chat', 'Ask', '@alice', '@src'], { cwd: folder() })).err).toBe('')
 })
 
 test.each([

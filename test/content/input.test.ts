@@ -46,29 +46,27 @@ test.each([
   expect(readdirSync(cwd)).toEqual([])
 })
 
-describe('empty stdin', () => {
-  const cwd = temporaryFolder({ 'rules.json': '{"rules":[]}' })
+const cwd = temporaryFolder({ 'rules.json': '{"rules":[]}' })
 
-  test.each([
-    ['the words of chat', ['chat', 'Review']],
-    ['the words of events send', ['events', 'send', '-s', 'sesn_1', 'Go on']],
-    ['the words of events run', ['events', 'run', '-s', 'sesn_1', 'Go on', '--policy', 'rules.json']],
-  ])('P61: parley sends only %s if stdin is empty, or exits with 2 with --fail-on-empty', async (_, argv) => {
-    const alone = await run([...argv, '--dry-run'], { cwd })
-    for (const stdin of ['', ' \n\t\r\n']) {
-      const ended = await run([...argv, '--dry-run'], { cwd, stdin })
-      expect(ended).toMatchObject({ code: 0, out: alone.out, err: 'parley: stdin is empty\n' })
-      const failed = await run([...argv, '--fail-on-empty'], { cwd, stdin })
-      const err = 'parley: stdin is empty (--fail-on-empty)\n'
-      expect(failed).toMatchObject({ code: 2, out: '', requests: [], err })
-    }
-    const { code, out } = await run([...argv, '--fail-on-empty', '--dry-run'], { cwd, stdin: 'a diff' })
-    expect([code, out]).toEqual([0, expect.stringContaining('a diff')])
-  })
+test.each([
+  ['the words of chat', ['chat', 'Review']],
+  ['the words of events send', ['events', 'send', '-s', 'sesn_1', 'Go on']],
+  ['the words of events run', ['events', 'run', '-s', 'sesn_1', 'Go on', '--policy', 'rules.json']],
+])('P61: parley sends only %s if stdin is empty, or exits with 2 with --fail-on-empty', async (_, argv) => {
+  const alone = await run([...argv, '--dry-run'], { cwd })
+  for (const stdin of ['', ' \n\t\r\n']) {
+    const ended = await run([...argv, '--dry-run'], { cwd, stdin })
+    expect(ended).toMatchObject({ code: 0, out: alone.out, err: 'parley: stdin is empty\n' })
+    const failed = await run([...argv, '--fail-on-empty'], { cwd, stdin })
+    const err = 'parley: stdin is empty (--fail-on-empty)\n'
+    expect(failed).toMatchObject({ code: 2, out: '', requests: [], err })
+  }
+  const { code, out } = await run([...argv, '--fail-on-empty', '--dry-run'], { cwd, stdin: 'a diff' })
+  expect([code, out]).toEqual([0, expect.stringContaining('a diff')])
+})
 
-  test('P61: --fail-on-empty accepts a terminal as stdin', async () => {
-    expect(await run(['chat', 'Hi', '--fail-on-empty'])).toMatchObject({ code: 0, err: '' })
-  })
+test('P61: --fail-on-empty accepts a terminal as stdin', async () => {
+  expect(await run(['chat', 'Hi', '--fail-on-empty'])).toMatchObject({ code: 0, err: '' })
 })
 
 describe('parley rejects input that is not UTF-8', () => {
@@ -99,28 +97,26 @@ describe('parley rejects input that is not UTF-8', () => {
   })
 })
 
-describe('chat sends a JSON body with the edits of flags', () => {
-  const body =
-    '{ "contents": [ {"role":"user", "parts":[{"text":"a","z":1}]} ], "n": 1.10, "big": 123456789012345678901 }'
+const body =
+  '{ "contents": [ {"role":"user", "parts":[{"text":"a","z":1}]} ], "n": 1.10, "big": 123456789012345678901 }'
 
-  test('chat sends a body from stdin or -i byte for byte', async () => {
-    const cwd = temporaryFolder({ 'b.json': `\ufeff${body}` })
-    expect((await run(['chat'], { stdin: body })).requests[0]?.text).toBe(body)
-    expect((await run(['chat', '-i', 'b.json'], { cwd })).requests[0]?.text).toBe(body)
-    expect((await run(['chat', '-i', '-'], { stdin: body })).requests[0]?.text).toBe(body)
-  })
+test('chat sends a body from stdin or -i byte for byte', async () => {
+  const cwd = temporaryFolder({ 'b.json': `\ufeff${body}` })
+  expect((await run(['chat'], { stdin: body })).requests[0]?.text).toBe(body)
+  expect((await run(['chat', '-i', 'b.json'], { cwd })).requests[0]?.text).toBe(body)
+  expect((await run(['chat', '-i', '-'], { stdin: body })).requests[0]?.text).toBe(body)
+})
 
-  test('chat adds words, then the fields of flags, then --set to a body, and keeps the rest byte for byte', async () => {
-    const cwd = temporaryFolder({ 'b.json': body })
-    const flags = '-i b.json --max-output-tokens 5 --set contents[0].parts[0].z=2.0'
-    const argv = ['chat', 'more', ...flags.split(' ')]
-    const { requests } = await run(argv, { cwd })
-    expect(requests[0]?.text).toContain('"n": 1.10, "big": 123456789012345678901')
-    expect(requests[0]?.text).toContain('"z":2.0')
-    expect(JSON.parse(requests[0]?.text ?? '')).toMatchObject({
-      contents: [{ parts: [{ text: 'a' }] }, { role: 'user', parts: [{ text: 'more' }] }],
-      generationConfig: { maxOutputTokens: 5 },
-    })
+test('chat adds words, then the fields of flags, then --set to a body, and keeps the rest byte for byte', async () => {
+  const cwd = temporaryFolder({ 'b.json': body })
+  const flags = '-i b.json --max-output-tokens 5 --set contents[0].parts[0].z=2.0'
+  const argv = ['chat', 'more', ...flags.split(' ')]
+  const { requests } = await run(argv, { cwd })
+  expect(requests[0]?.text).toContain('"n": 1.10, "big": 123456789012345678901')
+  expect(requests[0]?.text).toContain('"z":2.0')
+  expect(JSON.parse(requests[0]?.text ?? '')).toMatchObject({
+    contents: [{ parts: [{ text: 'a' }] }, { role: 'user', parts: [{ text: 'more' }] }],
+    generationConfig: { maxOutputTokens: 5 },
   })
 })
 

@@ -1,4 +1,4 @@
-import { describe, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
 import type { Exchange } from '../../src/wire/exchange.ts'
 import { answering, message, readJson, run, temporaryFolder } from '../harness/run.ts'
 
@@ -13,33 +13,31 @@ async function chat(body: string) {
 
 const withOutput = (count: string) => message('Hi').replace('"output_tokens":5', `"output_tokens":${count}`)
 
-describe('token counts that parley cannot read', () => {
-  test.each(['1e400', '9007199254740993'])(
-    'parley reports a token count that exceeds a safe integer as unknown: %s',
-    async (count) => {
-      const { err, usage } = await chat(withOutput(count))
-      expect(err).toContain('· 3 tokens in · unknown out ·')
-      expect(usage).toMatchObject({ inputTokens: 3, outputTokens: null, totalTokens: null })
-    },
-  )
+test.each(['1e400', '9007199254740993'])(
+  'parley reports a token count that exceeds a safe integer as unknown: %s',
+  async (count) => {
+    const { err, usage } = await chat(withOutput(count))
+    expect(err).toContain('· 3 tokens in · unknown out ·')
+    expect(usage).toMatchObject({ inputTokens: 3, outputTokens: null, totalTokens: null })
+  },
+)
 
-  test('a batch with an unreadable token count prints "at least" before the sum of the others', async () => {
-    const cwd = temporaryFolder({ in: '"a"\n"b"\n"c"\n' })
-    const exchange: Exchange = (request) => {
-      const isSecond = Buffer.from(request.body ?? []).includes('"b"')
-      return answering(isSecond ? withOutput('"5"') : message('Hi'))(request)
-    }
-    const argv = ['chat', '--batch', 'in', '--report', 'r', '--max-total-tokens', '1000']
-    const { code, out, err } = await run(argv, { cwd, exchange })
-    const results = out.trimEnd().split('\n')
-    expect(code).toBe(0)
-    expect(results.map((line) => JSON.parse(line).usage)).toEqual([
-      { inputTokens: 3, outputTokens: 5, totalTokens: 8 },
-      { inputTokens: 3, outputTokens: null, totalTokens: null },
-      { inputTokens: 3, outputTokens: 5, totalTokens: 8 },
-    ])
-    expect(err).toContain('3 ok · 0 failed · at least 16 tokens · ')
-    const { usage } = readJson(cwd, 'r')
-    expect(usage).toMatchObject({ inputTokens: 9, outputTokens: null, totalTokens: null })
-  })
+test('a batch with an unreadable token count prints "at least" before the sum of the others', async () => {
+  const cwd = temporaryFolder({ in: '"a"\n"b"\n"c"\n' })
+  const exchange: Exchange = (request) => {
+    const isSecond = Buffer.from(request.body ?? []).includes('"b"')
+    return answering(isSecond ? withOutput('"5"') : message('Hi'))(request)
+  }
+  const argv = ['chat', '--batch', 'in', '--report', 'r', '--max-total-tokens', '1000']
+  const { code, out, err } = await run(argv, { cwd, exchange })
+  const results = out.trimEnd().split('\n')
+  expect(code).toBe(0)
+  expect(results.map((line) => JSON.parse(line).usage)).toEqual([
+    { inputTokens: 3, outputTokens: 5, totalTokens: 8 },
+    { inputTokens: 3, outputTokens: null, totalTokens: null },
+    { inputTokens: 3, outputTokens: 5, totalTokens: 8 },
+  ])
+  expect(err).toContain('3 ok · 0 failed · at least 16 tokens · ')
+  const { usage } = readJson(cwd, 'r')
+  expect(usage).toMatchObject({ inputTokens: 9, outputTokens: null, totalTokens: null })
 })

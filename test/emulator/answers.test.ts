@@ -1,6 +1,6 @@
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { describe, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
 import { createSchemaValidator } from '../../src/content/schema/validator.ts'
 import { createEmulator } from '../../src/emulator/emulator.ts'
 import { createJsonSample } from '../../src/emulator/sample.ts'
@@ -16,24 +16,22 @@ test.each(['chat', 'chat --stream', 'chat --stream --stream-via path'])(
   },
 )
 
-describe('prompt for an answer in parts', () => {
-  test.each(['chat', 'chat --stream', 'chat --stream --stream-via path'])(
-    'the emulator splits the answer to %s into 3 responses if the prompt contains "in 3 parts"',
-    async (command) => {
-      const exchange = createEmulator({ answer: 'One two three four five.' })
-      const ended = await run([...command.split(' '), 'Count in 3 parts'], { exchange })
-      expect(ended).toMatchObject({ code: 0, out: 'One two three four five.\n', err: '' })
-      const tokens = ended.requests.map(({ text }) => JSON.parse(text).continuationToken)
-      expect(tokens).toEqual([undefined, 'part-2-of-3', 'part-3-of-3'])
-    },
-  )
+test.each(['chat', 'chat --stream', 'chat --stream --stream-via path'])(
+  'the emulator splits the answer to %s into 3 responses if the prompt contains "in 3 parts"',
+  async (command) => {
+    const exchange = createEmulator({ answer: 'One two three four five.' })
+    const ended = await run([...command.split(' '), 'Count in 3 parts'], { exchange })
+    expect(ended).toMatchObject({ code: 0, out: 'One two three four five.\n', err: '' })
+    const tokens = ended.requests.map(({ text }) => JSON.parse(text).continuationToken)
+    expect(tokens).toEqual([undefined, 'part-2-of-3', 'part-3-of-3'])
+  },
+)
 
-  test('the demo profile splits its answer to a prompt with "in 2 parts", and applies the output limit to each part', async () => {
-    const argv = ['chat', '--profile', 'demo', 'Count in 2 parts', '--max-output-tokens', '5', '--usage']
-    const { code, out, err } = await run(argv)
-    expect([code, out]).toEqual([0, "Hello from parley's \n"])
-    expect(err).toMatch(/MAX_TOKENS · 8 tokens in · 6 out/)
-  })
+test('the demo profile splits its answer to a prompt with "in 2 parts", and applies the output limit to each part', async () => {
+  const argv = ['chat', '--profile', 'demo', 'Count in 2 parts', '--max-output-tokens', '5', '--usage']
+  const { code, out, err } = await run(argv)
+  expect([code, out]).toEqual([0, "Hello from parley's \n"])
+  expect(err).toMatch(/MAX_TOKENS · 8 tokens in · 6 out/)
 })
 
 test.each(['{"prompt":"hi"}', '{"contents":[{"parts":[{"txt":"hi"}]}]}'])(

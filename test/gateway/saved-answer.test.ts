@@ -196,31 +196,29 @@ test('chat -o saves a cut body as FILE.part, named in the report and the failure
   expect(JSON.parse(ended.read('r'))).toMatchObject({ exit: 8, files: ['a.part'] })
 })
 
-describe('a stream that is cut before any text', () => {
-  const start = 'event: message_start\ndata: {"type":"message_start","message":{"content":[]}}\n\n: ping\n\n'
-  const call = `data: ${JSON.stringify({ candidates: [{ content: { parts: [{ functionCall: { name: 'f' } }] } }] })}\n\n`
+const start = 'event: message_start\ndata: {"type":"message_start","message":{"content":[]}}\n\n: ping\n\n'
+const call = `data: ${JSON.stringify({ candidates: [{ content: { parts: [{ functionCall: { name: 'f' } }] } }] })}\n\n`
 
-  test.each(['chat', 'chat --stream'])(
-    '%s -o leaves no FILE.part of a cut stream without content',
-    async (command) => {
-      const { code, cwd } = await runSaving(
-        [...command.split(' '), 'x', '-o', 'a'],
-        breaking([start], () => cut, sse),
-      )
-      expect([code, readdirSync(cwd)]).toEqual([8, ['s']])
-    },
-  )
-
-  test.each([
-    ['a function call', call],
-    ['a part of an event', 'data: {"candidates":[{"content":{"parts":[{"text":"paid'],
-  ])('chat -o saves a cut stream with %s as FILE.part', async (_, events) => {
-    const { code, read } = await runSaving(
-      ['chat', 'x', '-o', 'a'],
-      breaking([start, events], () => cut, sse),
+test.each(['chat', 'chat --stream'])(
+  '%s -o leaves no FILE.part of a cut stream without content',
+  async (command) => {
+    const { code, cwd } = await runSaving(
+      [...command.split(' '), 'x', '-o', 'a'],
+      breaking([start], () => cut, sse),
     )
-    expect([code, read('a.part')]).toEqual([8, start + events])
-  })
+    expect([code, readdirSync(cwd)]).toEqual([8, ['s']])
+  },
+)
+
+test.each([
+  ['a function call', call],
+  ['a part of an event', 'data: {"candidates":[{"content":{"parts":[{"text":"paid'],
+])('chat -o saves a cut stream with %s as FILE.part', async (_, events) => {
+  const { code, read } = await runSaving(
+    ['chat', 'x', '-o', 'a'],
+    breaking([start, events], () => cut, sse),
+  )
+  expect([code, read('a.part')]).toEqual([8, start + events])
 })
 
 test.each<[string, Exchange, string]>([

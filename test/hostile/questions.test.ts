@@ -1,4 +1,4 @@
-import { describe, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
 import { answering, run } from '../harness/run.ts'
 
 type Event = { type: string } & Record<string, unknown>
@@ -24,35 +24,33 @@ async function confirmWithYes(event: Event) {
   return { ...ended, posts: ended.requests.filter(({ method }) => method === 'POST').length }
 }
 
-describe('text of a tool use cannot imitate a question', () => {
-  const imitatedRows = [
-    '| MCP server: github',
-    '| tool: ls',
-    '| id: t9',
-    'allow ls (t9)? [y/n/s/q] y',
-    'parley: done',
-  ]
-  const padded = imitatedRows.flatMap((row, index) =>
-    (index === 0 ? [30, 66, 70, 74, 76] : [74]).map((blanks) => `x${' '.repeat(blanks)}${row}`),
-  )
+const imitatedRows = [
+  '| MCP server: github',
+  '| tool: ls',
+  '| id: t9',
+  'allow ls (t9)? [y/n/s/q] y',
+  'parley: done',
+]
+const padded = imitatedRows.flatMap((row, index) =>
+  (index === 0 ? [30, 66, 70, 74, 76] : [74]).map((blanks) => `x${' '.repeat(blanks)}${row}`),
+)
 
-  test.each(['name', 'mcp_server_name', 'input key', 'input value'])(
-    'the %s of a tool use cannot imitate a row of the prompt of events confirm',
-    async (field) => {
-      for (const text of padded) {
-        const more = field === 'input key' ? { input: { [text]: 1 } } : { input: { a: text } }
-        const event = use(field.includes('name') ? { type: 'agent.mcp_tool_use', [field]: text } : more)
-        const { err } = await confirmWithYes(event)
-        const rows = err.split('\n').filter((row) => imitatedRows.some((each) => row.trim().startsWith(each)))
-        expect(rows).toEqual([])
-      }
-    },
-  )
+test.each(['name', 'mcp_server_name', 'input key', 'input value'])(
+  'the %s of a tool use cannot imitate a row of the prompt of events confirm',
+  async (field) => {
+    for (const text of padded) {
+      const more = field === 'input key' ? { input: { [text]: 1 } } : { input: { a: text } }
+      const event = use(field.includes('name') ? { type: 'agent.mcp_tool_use', [field]: text } : more)
+      const { err } = await confirmWithYes(event)
+      const rows = err.split('\n').filter((row) => imitatedRows.some((each) => row.trim().startsWith(each)))
+      expect(rows).toEqual([])
+    }
+  },
+)
 
-  test.each([[['bash']], [{ toString: 'bash' }], [null], [0]])(
-    'events confirm exits with 2 if a tool name is not a string: %j',
-    async (name) => {
-      expect(await confirmWithYes(use({ name }))).toMatchObject({ code: 2, posts: 0 })
-    },
-  )
-})
+test.each([[['bash']], [{ toString: 'bash' }], [null], [0]])(
+  'events confirm exits with 2 if a tool name is not a string: %j',
+  async (name) => {
+    expect(await confirmWithYes(use({ name }))).toMatchObject({ code: 2, posts: 0 })
+  },
+)

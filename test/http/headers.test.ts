@@ -111,35 +111,33 @@ test.each([
   }
 })
 
-describe('the failure of a 404 or 405 names what to check', () => {
-  const answer = (status: number, body: string) => answering(body, { status })
-  const url = 'https://gateway.test/alpha_cli/v1beta/models/alpha-2.5-pro:generateContent'
-  test.each([
-    [404, '{"error":{"message":"no such model"}}'],
-    [405, '<html></html>'],
-    [404, ''],
-  ])(
-    'the message of a %i with the body %j names the model, the address and the family',
-    async (status, body) => {
-      const { code, err } = await run(['chat', 'x'], { exchange: answer(status, body) })
-      expect(code).toBe(4)
-      expect(err).toContain(
-        `  check the model 'alpha-2.5-pro', baseUrl (PARLEY_BASE_URL) and family 'alpha' (the default, which may not be this gateway's); the URL was ${url}\n`,
-      )
-    },
-  )
-
-  test('the message of a 404 or 405 names the URL and the setting of its address', async () => {
-    const body = '{"error":{"message":"no such session"}}'
-    const list = await run(['events', 'list', '-s', 'sesn_1'], { exchange: answer(404, body) })
-    expect(list.err).toContain(
-      "  'parley sessions list' lists the sessions; the URL was https://agents.test/v1/sessions/sesn_1/events, from agentsUrl (PARLEY_AGENTS_URL)\n",
+const answer = (status: number, body: string) => answering(body, { status })
+const url = 'https://gateway.test/alpha_cli/v1beta/models/alpha-2.5-pro:generateContent'
+test.each([
+  [404, '{"error":{"message":"no such model"}}'],
+  [405, '<html></html>'],
+  [404, ''],
+])(
+  'the message of a %i with the body %j names the model, the address and the family',
+  async (status, body) => {
+    const { code, err } = await run(['chat', 'x'], { exchange: answer(status, body) })
+    expect(code).toBe(4)
+    expect(err).toContain(
+      `  check the model 'alpha-2.5-pro', baseUrl (PARLEY_BASE_URL) and family 'alpha' (the default, which may not be this gateway's); the URL was ${url}\n`,
     )
-    const task = await run(['events', 'run', 'x', '-s', 'sesn_1'], { exchange: answer(404, body) })
-    expect(task.err).toContain("  nothing was sent; 'parley sessions list' lists the sessions; the URL was ")
-    const sessions = await run(['sessions', 'list'], { exchange: answer(404, body) })
-    expect(sessions.err).toContain('  the URL was https://agents.test/v1/sessions, from agentsUrl')
-    const api = await run(['api', 'gateway', '/v1/x'], { exchange: answer(405, body) })
-    expect(api.err).toContain('  the URL was https://gateway.test/v1/x, from baseUrl (PARLEY_BASE_URL)\n')
-  })
+  },
+)
+
+test('the message of a 404 or 405 names the URL and the setting of its address', async () => {
+  const body = '{"error":{"message":"no such session"}}'
+  const list = await run(['events', 'list', '-s', 'sesn_1'], { exchange: answer(404, body) })
+  expect(list.err).toContain(
+    "  'parley sessions list' lists the sessions; the URL was https://agents.test/v1/sessions/sesn_1/events, from agentsUrl (PARLEY_AGENTS_URL)\n",
+  )
+  const task = await run(['events', 'run', 'x', '-s', 'sesn_1'], { exchange: answer(404, body) })
+  expect(task.err).toContain("  nothing was sent; 'parley sessions list' lists the sessions; the URL was ")
+  const sessions = await run(['sessions', 'list'], { exchange: answer(404, body) })
+  expect(sessions.err).toContain('  the URL was https://agents.test/v1/sessions, from agentsUrl')
+  const api = await run(['api', 'gateway', '/v1/x'], { exchange: answer(405, body) })
+  expect(api.err).toContain('  the URL was https://gateway.test/v1/x, from baseUrl (PARLEY_BASE_URL)\n')
 })

@@ -68,63 +68,61 @@ describe('values within their part of a request', () => {
   })
 })
 
-describe('retry decision', () => {
-  const attempt = fc.record({
-    kind: fc.constantFrom(...(Object.keys(exitCodes) as FailureKind[])),
-    sent: fc.constantFrom<SentStatus>('no', 'unknown', 'yes'),
-    status: fc.option(fc.integer({ min: 300, max: 599 }), { nil: undefined }),
-    retryAfter: fc.option(fc.double({ min: 0, max: 100, noNaN: true }), { nil: undefined }),
-    isPermanent: fc.boolean(),
-  })
-  const policy = fc.record({
-    repeat: fc.constantFrom<RepeatRule>('unaccepted', 'failed', 'always'),
-    retries: fc.nat(4),
-    retryUnknown: fc.boolean(),
-    deadlineMs: fc.constantFrom(Infinity, 1000, 5000, 100_000),
-  })
+const attempt = fc.record({
+  kind: fc.constantFrom(...(Object.keys(exitCodes) as FailureKind[])),
+  sent: fc.constantFrom<SentStatus>('no', 'unknown', 'yes'),
+  status: fc.option(fc.integer({ min: 300, max: 599 }), { nil: undefined }),
+  retryAfter: fc.option(fc.double({ min: 0, max: 100, noNaN: true }), { nil: undefined }),
+  isPermanent: fc.boolean(),
+})
+const policy = fc.record({
+  repeat: fc.constantFrom<RepeatRule>('unaccepted', 'failed', 'always'),
+  retries: fc.nat(4),
+  retryUnknown: fc.boolean(),
+  deadlineMs: fc.constantFrom(Infinity, 1000, 5000, 100_000),
+})
 
-  test('parley retries only within its limits, and an event only if the service certainly did not accept it', () => {
-    const property = fc.property(
-      attempt,
-      policy,
-      fc.integer({ min: 1, max: 6 }),
-      fc.double({ min: 0, max: 1, noNaN: true }),
-      (failed, rules, number, random) => {
-        const { kind, retryAfter, isPermanent, status, sent } = failed
-        const error = new CliError(kind, 'x', {
-          sent,
-          isPermanent,
-          ...(status === undefined ? {} : { status }),
-          ...(retryAfter === undefined ? {} : { retryAfterSeconds: retryAfter }),
-        })
-        const { deadlineMs } = rules
-        const wait = decideRetry(rules, error, { attempt: number, now: 0, deadlineMs, random })
-        if (wait instanceof CliError) return
-        expect(number).toBeLessThanOrEqual(rules.retries)
-        expect(isPermanent).toBe(false)
-        expect(wait).toBeLessThanOrEqual(60_000)
-        expect(wait).toBeGreaterThanOrEqual(Math.max(250, (retryAfter ?? 0) * 1000))
-        expect(wait).toBeLessThan(deadlineMs)
-        const isHarmless = kind === 'not-sent' || kind === 'rate-limited'
-        if (rules.repeat === 'unaccepted') expect(isHarmless).toBe(true)
-        if (kind === 'unknown') expect(rules.retryUnknown || rules.repeat === 'always').toBe(true)
-      },
-    )
-    fc.assert(property, scaleRuns(2000))
-  })
+test('parley retries only within its limits, and an event only if the service certainly did not accept it', () => {
+  const property = fc.property(
+    attempt,
+    policy,
+    fc.integer({ min: 1, max: 6 }),
+    fc.double({ min: 0, max: 1, noNaN: true }),
+    (failed, rules, number, random) => {
+      const { kind, retryAfter, isPermanent, status, sent } = failed
+      const error = new CliError(kind, 'x', {
+        sent,
+        isPermanent,
+        ...(status === undefined ? {} : { status }),
+        ...(retryAfter === undefined ? {} : { retryAfterSeconds: retryAfter }),
+      })
+      const { deadlineMs } = rules
+      const wait = decideRetry(rules, error, { attempt: number, now: 0, deadlineMs, random })
+      if (wait instanceof CliError) return
+      expect(number).toBeLessThanOrEqual(rules.retries)
+      expect(isPermanent).toBe(false)
+      expect(wait).toBeLessThanOrEqual(60_000)
+      expect(wait).toBeGreaterThanOrEqual(Math.max(250, (retryAfter ?? 0) * 1000))
+      expect(wait).toBeLessThan(deadlineMs)
+      const isHarmless = kind === 'not-sent' || kind === 'rate-limited'
+      if (rules.repeat === 'unaccepted') expect(isHarmless).toBe(true)
+      if (kind === 'unknown') expect(rules.retryUnknown || rules.repeat === 'always').toBe(true)
+    },
+  )
+  fc.assert(property, scaleRuns(2000))
+})
 
-  test('any value of Retry-After is either a finite wait or ignored', () => {
-    const value = fc.oneof(
-      text,
-      fc.nat().map(String),
-      fc.date().map(String),
-      fc.date({ noInvalidDate: true }).map((date) => date.toUTCString()),
-      fc.stringMatching(/^\d{1,400}$/),
-    )
-    const property = fc.property(value, value, (one, other) => {
-      const seconds = readRetryAfterSeconds({ 'retry-after': one, 'retry-after-ms': other }, Date.now())
-      if (seconds !== undefined) expect(seconds).toSatisfy((n: number) => Number.isFinite(n) && n >= 0)
-    })
-    fc.assert(property, scaleRuns(100))
+test('any value of Retry-After is either a finite wait or ignored', () => {
+  const value = fc.oneof(
+    text,
+    fc.nat().map(String),
+    fc.date().map(String),
+    fc.date({ noInvalidDate: true }).map((date) => date.toUTCString()),
+    fc.stringMatching(/^\d{1,400}$/),
+  )
+  const property = fc.property(value, value, (one, other) => {
+    const seconds = readRetryAfterSeconds({ 'retry-after': one, 'retry-after-ms': other }, Date.now())
+    if (seconds !== undefined) expect(seconds).toSatisfy((n: number) => Number.isFinite(n) && n >= 0)
   })
+  fc.assert(property, scaleRuns(100))
 })

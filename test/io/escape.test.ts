@@ -1,4 +1,4 @@
-import { describe, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
 import {
   disableInlineCiCommands,
   escapeControls,
@@ -24,29 +24,27 @@ test('parley escapes every control character in JSON with four digits', () => {
   expect(escapeControlsInJson('"\x1b\x7f\x9f\u202e\t\n~"')).toBe('"\\u001b\\u007f\\u009f\\u202e\t\n~"')
 })
 
-describe('text shortened to one line', () => {
-  test.each<[text: string, length: number, shown: string]>([
-    [' \r\n a \t\n b\u2028c \n', 9, 'a b c'],
-    ['abcde', 5, 'abcde'],
-    ['abcdef', 5, 'abcd…'],
-    ['😀😀😀😀😀', 5, '😀😀😀😀😀'],
-    ['😀😀😀😀😀😀', 5, '😀😀😀😀…'],
-    ['ab\x1b[31m', 8, 'ab^[[31m'],
-    // A text with unread characters counts as shortened, even if they are all blank.
-    [`ab${' '.repeat(18)}`, 5, 'ab'],
-    [`ab${' '.repeat(19)}`, 5, 'ab…'],
-    // A character that is cut in half is dropped.
-    [`${' '.repeat(19)}😀`, 5, '…'],
-  ])('parley shortens %j to one line of at most %i characters: %j', (text, length, shown) => {
-    expect(toOneLine(text, length)).toBe(shown)
-  })
+test.each<[text: string, length: number, shown: string]>([
+  [' \r\n a \t\n b\u2028c \n', 9, 'a b c'],
+  ['abcde', 5, 'abcde'],
+  ['abcdef', 5, 'abcd…'],
+  ['😀😀😀😀😀', 5, '😀😀😀😀😀'],
+  ['😀😀😀😀😀😀', 5, '😀😀😀😀…'],
+  ['ab\x1b[31m', 8, 'ab^[[31m'],
+  // A text with unread characters counts as shortened, even if they are all blank.
+  [`ab${' '.repeat(18)}`, 5, 'ab'],
+  [`ab${' '.repeat(19)}`, 5, 'ab…'],
+  // A character that is cut in half is dropped.
+  [`${' '.repeat(19)}😀`, 5, '…'],
+])('parley shortens %j to one line of at most %i characters: %j', (text, length, shown) => {
+  expect(toOneLine(text, length)).toBe(shown)
+})
 
-  test('parley shortens a text to 500 characters by default', () => {
-    expect([500, 501].map((length) => toOneLine('x'.repeat(length)))).toEqual([
-      'x'.repeat(500),
-      `${'x'.repeat(499)}…`,
-    ])
-  })
+test('parley shortens a text to 500 characters by default', () => {
+  expect([500, 501].map((length) => toOneLine('x'.repeat(length)))).toEqual([
+    'x'.repeat(500),
+    `${'x'.repeat(499)}…`,
+  ])
 })
 
 test.each([

@@ -193,25 +193,23 @@ test.each([
 
 const create = ['sessions', 'create', '--agent', 'a', '--environment', 'e']
 
-describe('sessions create if stdout fails', () => {
-  const closed = { ...createFailingStdout(0), isClosed: true }
+const closed = { ...createFailingStdout(0), isClosed: true }
 
-  const createFull = () => createFailingStdout(0, 'ENOSPC')
-  test.each<[string, StdStream, string[], string]>([
-    ['the disk is full', createFull(), [], 'no space left on the disk'],
-    ['the disk is full, with --raw', createFull(), ['--raw'], 'no space left on the disk'],
-    ['stdout was closed from the start', closed, [], 'it was closed when parley started'],
-    ['nobody reads stdout', createFailingStdout(0), ['--deadline', '5'], 'the deadline passed before'],
-  ])('sessions create exits with 11 and prints the id on stderr if %s', async (_, stdout, flags, why) => {
-    const cwd = temporaryFolder()
-    const world = { cwd, exchange: answerInOrder(first), stdout, timers: createIdleClock() }
-    const ended = await run([...create, ...flags, '--report', 'r'], world)
-    expect(ended.code).toBe(11)
-    expect(ended.err).toContain(`parley: stdout: ${why}`)
-    expect(ended.err).toContain('\n  the session sesn_1 was created, only the output failed\n')
-    const report = JSON.parse(readFileSync(join(cwd, 'r'), 'utf8'))
-    expect(report).toMatchObject({ exit: 11, session: 'sesn_1', sent: 'yes', retry: 'never' })
-  })
+const createFull = () => createFailingStdout(0, 'ENOSPC')
+test.each<[string, StdStream, string[], string]>([
+  ['the disk is full', createFull(), [], 'no space left on the disk'],
+  ['the disk is full, with --raw', createFull(), ['--raw'], 'no space left on the disk'],
+  ['stdout was closed from the start', closed, [], 'it was closed when parley started'],
+  ['nobody reads stdout', createFailingStdout(0), ['--deadline', '5'], 'the deadline passed before'],
+])('sessions create exits with 11 and prints the id on stderr if %s', async (_, stdout, flags, why) => {
+  const cwd = temporaryFolder()
+  const world = { cwd, exchange: answerInOrder(first), stdout, timers: createIdleClock() }
+  const ended = await run([...create, ...flags, '--report', 'r'], world)
+  expect(ended.code).toBe(11)
+  expect(ended.err).toContain(`parley: stdout: ${why}`)
+  expect(ended.err).toContain('\n  the session sesn_1 was created, only the output failed\n')
+  const report = JSON.parse(readFileSync(join(cwd, 'r'), 'utf8'))
+  expect(report).toMatchObject({ exit: 11, session: 'sesn_1', sent: 'yes', retry: 'never' })
 })
 
 describe('sessions create if the body does not end after the session', () => {

@@ -101,38 +101,36 @@ test('many additions to one list of a body take linear time', () =>
     editJson('{"a":[]}', Array(Math.ceil(size / 10)).fill(createListAppendAssignment(['a'], '1'))),
   ))
 
-describe('time to read an answer', () => {
-  const words = [
-    ...'{ [ " \\ : , } ] < \0 \u00ff data: [] {"a": {"constructor":{"__proto__":'.split(' '),
-    ...['\n', '\r', ' ', 'event:x\n', 'data:x\n'],
-  ]
-  const types = ['application/json', 'text/event-stream', 'application/x-ndjson; charset=gbk']
+const words = [
+  ...'{ [ " \\ : , } ] < \0 \u00ff data: [] {"a": {"constructor":{"__proto__":'.split(' '),
+  ...['\n', '\r', ' ', 'event:x\n', 'data:x\n'],
+]
+const types = ['application/json', 'text/event-stream', 'application/x-ndjson; charset=gbk']
 
-  test.each(types.flatMap((type) => words.map((word) => [type, word])))(
-    'an answer of type %s full of %j is read in linear time',
-    async (type, word) => {
-      for (const start of ['', '{"content":"']) {
-        await expectLinearWork((size) => {
-          const bytes = Buffer.from(start + fill(word, size))
-          const { failure, text } = decodeAnswer(
-            type,
-            cut(
-              bytes,
-              [...Array(size >> 9).keys()].map((at) => at << 9),
-            ),
-          )
-          expect(failure === undefined ? text : '', start + word).toBe('')
-        })
-      }
-    },
-  )
+test.each(types.flatMap((type) => words.map((word) => [type, word])))(
+  'an answer of type %s full of %j is read in linear time',
+  async (type, word) => {
+    for (const start of ['', '{"content":"']) {
+      await expectLinearWork((size) => {
+        const bytes = Buffer.from(start + fill(word, size))
+        const { failure, text } = decodeAnswer(
+          type,
+          cut(
+            bytes,
+            [...Array(size >> 9).keys()].map((at) => at << 9),
+          ),
+        )
+        expect(failure === undefined ? text : '', start + word).toBe('')
+      })
+    }
+  },
+)
 
-  test('an answer in many small chunks, or chunks of one byte, is read in linear time', () =>
-    expectLinearWork((size) => {
-      const chunk = '{"candidates":[{"content":{"parts":[{"text":"é🦜"}]}}]}'
-      const chunks = Array(Math.ceil(size / chunk.length)).fill(chunk)
-      const bytes = Buffer.from(`${' '.repeat(size)}[${chunks}]`)
-      const pieces = [...bytes].map((byte) => Uint8Array.of(byte))
-      expect(decodeAnswer('application/json', pieces).text).toHaveLength(chunks.length * 3)
-    }))
-})
+test('an answer in many small chunks, or chunks of one byte, is read in linear time', () =>
+  expectLinearWork((size) => {
+    const chunk = '{"candidates":[{"content":{"parts":[{"text":"é🦜"}]}}]}'
+    const chunks = Array(Math.ceil(size / chunk.length)).fill(chunk)
+    const bytes = Buffer.from(`${' '.repeat(size)}[${chunks}]`)
+    const pieces = [...bytes].map((byte) => Uint8Array.of(byte))
+    expect(decodeAnswer('application/json', pieces).text).toHaveLength(chunks.length * 3)
+  }))

@@ -490,14 +490,12 @@ describe('chat refuses a JSON body that does not have one complete answer', () =
   })
 })
 
-describe('chat accepts bodies with messages instead of contents', () => {
-  const other = '{"messages": [{"role":"user"}], "n": 1.10}'
+const other = '{"messages": [{"role":"user"}], "n": 1.10}'
 
-  test('chat sends a body with messages unchanged except for edits by --set and flags', async () => {
-    for (const flags of [[], ['--set', 'n=1.10'], ['--temperature', '1']]) {
-      const { code, requests } = await run(['chat', '-i', '-', ...flags], { stdin: other })
-      expect([code, requests.length]).toEqual([0, 1])
-      expect(requests[0]?.text).toContain('{"messages": [{"role":"user"}], "n": 1.10')
-    }
-  })
+test('chat sends a body with messages unchanged except for edits by --set and flags', async () => {
+  for (const flags of [[], ['--set', 'n=1.10'], ['--temperature', '1']]) {
+    const { code, requests } = await run(['chat', '-i', '-', ...flags], { stdin: other })
+    expect([code, requests.length]).toEqual([0, 1])
+    expect(requests[0]?.text).toContain('{"messages": [{"role":"user"}], "n": 1.10')
+  }
 })

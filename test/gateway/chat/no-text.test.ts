@@ -1,6 +1,6 @@
 import { readdirSync, readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
-import { describe, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
 import { realTimers } from '../../../src/timers.ts'
 import {
   answering,
@@ -108,32 +108,30 @@ test.each([
   expect(err).toBe('parley: the answer has no text\n')
 })
 
-describe('answers that cannot be read', () => {
-  const deep = `{"content":${'['.repeat(1500)}${']'.repeat(1500)}}`
-  test.each([
-    ['JSON of an unknown form', '{"result":{"words":"paid for"}}', 'json'],
-    ['JSON with a text as candidates', '{"candidates":"paid for"}', 'json'],
-    ['JSON nested too deep', deep, 'json'],
-    ['incomplete JSON', '{"content":"paid for', 'json'],
-    ['plain text', 'paid for', 'txt'],
-    ['a stream of an unknown form', 'data: {"choices":[{"text":"paid for"}]}\n\ndata: [DONE]\n\n', 'txt'],
-    ['a stream nested too deep', `data: ${deep}\n\n`, 'txt'],
-  ])('chat exits with 8 and saves an answer that it cannot read: %s', async (_, body, extension) => {
-    for (const flags of [[], ['-q', '--stream']]) {
-      const { code, out, err, saved } = await chat(flags, body)
-      expect({ code, out }).toEqual({ code: 8, out: '' })
-      expect(saved).toHaveLength(1)
-      const [path = ''] = saved
-      expect(path).toMatch(new RegExp(`\\.${extension}$`))
-      expect(readFileSync(path, 'utf8')).toBe(body)
-      expect(statSync(path).mode & 0o777).toBe(ownerOnlyMode)
-      expect(err).toContain(`the received data is saved as ${path}`)
-    }
-  })
+const deep = `{"content":${'['.repeat(1500)}${']'.repeat(1500)}}`
+test.each([
+  ['JSON of an unknown form', '{"result":{"words":"paid for"}}', 'json'],
+  ['JSON with a text as candidates', '{"candidates":"paid for"}', 'json'],
+  ['JSON nested too deep', deep, 'json'],
+  ['incomplete JSON', '{"content":"paid for', 'json'],
+  ['plain text', 'paid for', 'txt'],
+  ['a stream of an unknown form', 'data: {"choices":[{"text":"paid for"}]}\n\ndata: [DONE]\n\n', 'txt'],
+  ['a stream nested too deep', `data: ${deep}\n\n`, 'txt'],
+])('chat exits with 8 and saves an answer that it cannot read: %s', async (_, body, extension) => {
+  for (const flags of [[], ['-q', '--stream']]) {
+    const { code, out, err, saved } = await chat(flags, body)
+    expect({ code, out }).toEqual({ code: 8, out: '' })
+    expect(saved).toHaveLength(1)
+    const [path = ''] = saved
+    expect(path).toMatch(new RegExp(`\\.${extension}$`))
+    expect(readFileSync(path, 'utf8')).toBe(body)
+    expect(statSync(path).mode & 0o777).toBe(ownerOnlyMode)
+    expect(err).toContain(`the received data is saved as ${path}`)
+  }
+})
 
-  test('chat does not save an error response, a web page or an empty body', async () => {
-    for (const body of ['{"error":{"message":"no"}}', '<html><title>Sign in</title>', '', ' \n']) {
-      expect((await chat([], body)).saved).toEqual([])
-    }
-  })
+test('chat does not save an error response, a web page or an empty body', async () => {
+  for (const body of ['{"error":{"message":"no"}}', '<html><title>Sign in</title>', '', ' \n']) {
+    expect((await chat([], body)).saved).toEqual([])
+  }
 })

@@ -1,5 +1,5 @@
 import { readdirSync } from 'node:fs'
-import { describe, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
 import type { Exchange } from '../../../src/wire/exchange.ts'
 import { answerInOrder, unanswered } from '../../harness/responses.ts'
 import { readText, run, temporaryFolder } from '../../harness/run.ts'
@@ -20,40 +20,36 @@ async function runIn(argv: string[], exchange: Exchange, files: Record<string, s
   return { ...ended, images, tokens, read: (name: string) => readText(cwd, name) }
 }
 
-describe('answer with images and the finish reason CONTINUATION', () => {
-  test('image requests the rest of a continued answer and saves the images of all parts', async () => {
-    const exchange = answerInOrder(
-      piece('First, ', continued('t1'), used(10, 100)),
-      picture(continued('t2'), used(10, 200)),
-      picture(whole, used(10, 3)),
-    )
-    const ended = await runIn(['fox', '--usage', '--report', 'r'], exchange)
-    expect(ended).toMatchObject({ code: 0, out: 'fox.png\nfox-2.png\n', tokens: [undefined, 't1', 't2'] })
-    expect(ended.err).toMatch(/\| First, Here\.\n[\s\S]*30 tokens in · 303 out/)
-    expect(JSON.parse(ended.read('r'))).toMatchObject({
-      attempts: 3,
-      files: ['fox.png', 'fox-2.png'],
-      usage: { totalTokens: 333 },
-    })
+test('image requests the rest of a continued answer and saves the images of all parts', async () => {
+  const exchange = answerInOrder(
+    piece('First, ', continued('t1'), used(10, 100)),
+    picture(continued('t2'), used(10, 200)),
+    picture(whole, used(10, 3)),
+  )
+  const ended = await runIn(['fox', '--usage', '--report', 'r'], exchange)
+  expect(ended).toMatchObject({ code: 0, out: 'fox.png\nfox-2.png\n', tokens: [undefined, 't1', 't2'] })
+  expect(ended.err).toMatch(/\| First, Here\.\n[\s\S]*30 tokens in · 303 out/)
+  expect(JSON.parse(ended.read('r'))).toMatchObject({
+    attempts: 3,
+    files: ['fox.png', 'fox-2.png'],
+    usage: { totalTokens: 333 },
   })
 })
 
-describe('continuation of an answer with images that fails', () => {
-  test.each<[what: string, answer: string | Exchange, code: number]>([
-    ['gets no answer', unanswered, 10],
-    ['has neither text nor a new token', piece('', continued('t1')), 8],
-  ])('image saves images and text of the first part if its continuation %s', async (_, answer, code) => {
-    const first = picture(continued('t1'), used(10, 20))
-    const ended = await runIn(['fox', '--retries', '0', '--report', 'r'], answerInOrder(first, answer))
-    expect(ended).toMatchObject({ code, out: 'fox.png\n', images: ['fox.png'] })
-    expect(ended.err).toContain('| Here.')
-    expect(JSON.parse(ended.read('r'))).toMatchObject({ attempts: 2, usage: { totalTokens: 30 } })
+test.each<[what: string, answer: string | Exchange, code: number]>([
+  ['gets no answer', unanswered, 10],
+  ['has neither text nor a new token', piece('', continued('t1')), 8],
+])('image saves images and text of the first part if its continuation %s', async (_, answer, code) => {
+  const first = picture(continued('t1'), used(10, 20))
+  const ended = await runIn(['fox', '--retries', '0', '--report', 'r'], answerInOrder(first, answer))
+  expect(ended).toMatchObject({ code, out: 'fox.png\n', images: ['fox.png'] })
+  expect(ended.err).toContain('| Here.')
+  expect(JSON.parse(ended.read('r'))).toMatchObject({ attempts: 2, usage: { totalTokens: 30 } })
 
-    const batch = ['--batch', 'in', '-o', './', '--results', 'out', '--retries', '0']
-    const line = await runIn(batch, answerInOrder(first, answer), { in: '"fox"\n' })
-    const result = JSON.parse(line.read('out'))
-    expect([line.code, line.images]).toEqual([code, ['000001-fox.png']])
-    expect(result).toMatchObject({ ok: false, error: { attempts: 2 }, usage: { totalTokens: 30 } })
-    expect(result.error.message).toContain('received: ./000001-fox.png')
-  })
+  const batch = ['--batch', 'in', '-o', './', '--results', 'out', '--retries', '0']
+  const line = await runIn(batch, answerInOrder(first, answer), { in: '"fox"\n' })
+  const result = JSON.parse(line.read('out'))
+  expect([line.code, line.images]).toEqual([code, ['000001-fox.png']])
+  expect(result).toMatchObject({ ok: false, error: { attempts: 2 }, usage: { totalTokens: 30 } })
+  expect(result.error.message).toContain('received: ./000001-fox.png')
 })

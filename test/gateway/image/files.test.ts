@@ -121,25 +121,19 @@ describe('checks of a target before a request', () => {
   )
 })
 
-describe('failures after the answer of image', () => {
-  test('I07: if another process creates the file of -o meanwhile, image exits with 11 and saves that image elsewhere', async () => {
-    const cwd = temporaryFolder()
-    const { exchange } = parts(inline(png(1)), inline(png(2)), inline(png(3)))
-    const ended = await image(['x', '-o', 'a.png'], {
-      cwd,
-      exchange: (request) => {
-        writeFileSync(join(cwd, 'a.png'), 'theirs')
-        return exchange(request)
-      },
-    })
-    expect(ended).toMatchObject({
-      code: 11,
-      out: 'a-2.png\na-3.png\n',
-      files: ['a-2.png', 'a-3.png', 'a.png'],
-    })
-    expect(ended.read('a.png').toString()).toBe('theirs')
-    const [path = ''] = /\S+\.png$/m.exec(ended.err) ?? []
-    expect(readFileSync(path)).toEqual(png(1))
-    expect(statSync(path).mode & 0o777).toBe(ownerOnlyMode)
+test('I07: if another process creates the file of -o meanwhile, image exits with 11 and saves that image elsewhere', async () => {
+  const cwd = temporaryFolder()
+  const { exchange } = parts(inline(png(1)), inline(png(2)), inline(png(3)))
+  const ended = await image(['x', '-o', 'a.png'], {
+    cwd,
+    exchange: (request) => {
+      writeFileSync(join(cwd, 'a.png'), 'theirs')
+      return exchange(request)
+    },
   })
+  expect(ended).toMatchObject({ code: 11, out: 'a-2.png\na-3.png\n', files: ['a-2.png', 'a-3.png', 'a.png'] })
+  expect(ended.read('a.png').toString()).toBe('theirs')
+  const [path = ''] = /\S+\.png$/m.exec(ended.err) ?? []
+  expect(readFileSync(path)).toEqual(png(1))
+  expect(statSync(path).mode & 0o777).toBe(ownerOnlyMode)
 })

@@ -1,4 +1,4 @@
-import { describe, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
 import { gif, image, inline, jpeg, parts, png, svg, webp, zip } from './image.ts'
 
 /** A JPEG with a segment that has a preview, a scan and an end. */
@@ -7,86 +7,84 @@ const photo = Buffer.from(
   'hex',
 )
 
-describe('image formats', () => {
-  test.each([
-    ['a PNG', 'png', png(), 'image/png'],
-    ['a PNG without a MIME type', 'png', png(), ''],
-    ['a JPEG', 'jpg', jpeg, 'image/jpeg'],
-    ['a GIF', 'gif', gif, 'image/gif'],
-    ['a WebP', 'webp', webp, 'image/webp'],
-    ['an SVG', 'svg', svg, 'image/svg+xml'],
-    ['an AVIF', 'avif', Buffer.from('\0\0\0\x1cftypavif\0\0\0\0avifmif1miaf', 'latin1'), 'image/avif'],
-    ['a HEIC', 'heic', Buffer.from('\0\0\0\x18ftypheic\0\0\0\0mif1heic', 'latin1'), 'image/heic'],
-    ['a TIFF', 'tiff', Buffer.from('II*\0\x08\0\0\0\0\0\0\0\0\0', 'latin1'), 'image/tiff'],
-    ['a BMP', 'bmp', Buffer.from('BM\x1a\0\0\0\0\0\0\0\x1a\0\0\0', 'latin1'), 'image/bmp'],
-  ])('I08: image saves %s with the extension %s', async (_, extension, bytes, mimeType) => {
+test.each([
+  ['a PNG', 'png', png(), 'image/png'],
+  ['a PNG without a MIME type', 'png', png(), ''],
+  ['a JPEG', 'jpg', jpeg, 'image/jpeg'],
+  ['a GIF', 'gif', gif, 'image/gif'],
+  ['a WebP', 'webp', webp, 'image/webp'],
+  ['an SVG', 'svg', svg, 'image/svg+xml'],
+  ['an AVIF', 'avif', Buffer.from('\0\0\0\x1cftypavif\0\0\0\0avifmif1miaf', 'latin1'), 'image/avif'],
+  ['a HEIC', 'heic', Buffer.from('\0\0\0\x18ftypheic\0\0\0\0mif1heic', 'latin1'), 'image/heic'],
+  ['a TIFF', 'tiff', Buffer.from('II*\0\x08\0\0\0\0\0\0\0\0\0', 'latin1'), 'image/tiff'],
+  ['a BMP', 'bmp', Buffer.from('BM\x1a\0\0\0\0\0\0\0\x1a\0\0\0', 'latin1'), 'image/bmp'],
+])('I08: image saves %s with the extension %s', async (_, extension, bytes, mimeType) => {
+  const ended = await image(['x'], parts(inline(bytes, mimeType)))
+  expect(ended).toMatchObject({ code: 0, out: `x.${extension}\n`, err: '', files: [`x.${extension}`] })
+})
+
+test.each([
+  ['unknown bytes and no type', Buffer.from('who knows'), ''],
+  ['an archive with an image type', zip, 'image/png'],
+  ['SVG with an unknown type', svg, 'image/x-unknown'],
+  ['SVG with the type of a PNG', svg, 'image/png'],
+  ['a web page with the type of a JPEG', Buffer.from('<!doctype html><p>é'), 'image/jpeg'],
+])(
+  'I08: image exits with 8 and saves the bytes in the temporary folder if the answer has %s (I09)',
+  async (_, bytes, mimeType) => {
     const ended = await image(['x'], parts(inline(bytes, mimeType)))
-    expect(ended).toMatchObject({ code: 0, out: `x.${extension}\n`, err: '', files: [`x.${extension}`] })
-  })
+    expect(ended).toMatchObject({ code: 8, out: '', files: [] })
+    expect(ended.saved).toEqual([expect.stringMatching(/^parley-[\w-]+\.bin$/)])
+    expect(ended.err).toContain(ended.saved[0])
+  },
+)
 
-  test.each([
-    ['unknown bytes and no type', Buffer.from('who knows'), ''],
-    ['an archive with an image type', zip, 'image/png'],
-    ['SVG with an unknown type', svg, 'image/x-unknown'],
-    ['SVG with the type of a PNG', svg, 'image/png'],
-    ['a web page with the type of a JPEG', Buffer.from('<!doctype html><p>é'), 'image/jpeg'],
-  ])(
-    'I08: image exits with 8 and saves the bytes in the temporary folder if the answer has %s (I09)',
-    async (_, bytes, mimeType) => {
-      const ended = await image(['x'], parts(inline(bytes, mimeType)))
-      expect(ended).toMatchObject({ code: 8, out: '', files: [] })
-      expect(ended.saved).toEqual([expect.stringMatching(/^parley-[\w-]+\.bin$/)])
-      expect(ended.err).toContain(ended.saved[0])
-    },
-  )
+const unknown = 'its format is unknown, so the image may be damaged'
+const cut = (format: string) => `the ${format} has no end, so it may be cut off`
+test.each([
+  ['bytes of no known format', 'png', Buffer.alloc(500), 'image/png', unknown],
+  ['bytes of no known format', 'jpg', Buffer.from([1, 0, 2]), 'image/jpg', unknown],
+  ['the first half of a PNG', 'png', png().subarray(0, 40), 'image/png', cut('PNG')],
+  ['a JPEG that is cut after its preview', 'jpg', photo.subarray(0, -2), 'image/jpeg', cut('JPEG')],
+  ['a JPEG that is cut in its preview', 'jpg', photo.subarray(0, 30), 'image/jpeg', cut('JPEG')],
+  ['a GIF without its last byte', 'gif', gif.subarray(0, -1), 'image/gif', cut('GIF')],
+  ['a WebP without its last byte', 'webp', webp.subarray(0, -1), 'image/webp', cut('WebP')],
+  ['a text', 'jpg', Buffer.from('unknown bytes'), 'image/jpg', unknown],
+])('image saves %s as .%s with a warning', async (_, extension, bytes, mimeType, problem) => {
+  const world = parts(inline(bytes, mimeType))
+  const err = `parley: x.${extension}: ${problem}\n`
+  expect(await image(['x', '-q'], world)).toMatchObject({ code: 0, out: `x.${extension}\n`, err })
+  const printed = await image(['x', '-q', '-o', '-'], world)
+  expect([printed.code, printed.err]).toEqual([0, `parley: stdout: ${problem}\n`])
+  const batch = await image(['--batch', '-'], { ...world, stdin: '"x"\n' })
+  const warning = `000001-x.${extension}: ${problem}`
+  expect(JSON.parse(batch.out)).toMatchObject({ ok: true, files: [`000001-x.${extension}`], warning })
+})
 
-  const unknown = 'its format is unknown, so the image may be damaged'
-  const cut = (format: string) => `the ${format} has no end, so it may be cut off`
-  test.each([
-    ['bytes of no known format', 'png', Buffer.alloc(500), 'image/png', unknown],
-    ['bytes of no known format', 'jpg', Buffer.from([1, 0, 2]), 'image/jpg', unknown],
-    ['the first half of a PNG', 'png', png().subarray(0, 40), 'image/png', cut('PNG')],
-    ['a JPEG that is cut after its preview', 'jpg', photo.subarray(0, -2), 'image/jpeg', cut('JPEG')],
-    ['a JPEG that is cut in its preview', 'jpg', photo.subarray(0, 30), 'image/jpeg', cut('JPEG')],
-    ['a GIF without its last byte', 'gif', gif.subarray(0, -1), 'image/gif', cut('GIF')],
-    ['a WebP without its last byte', 'webp', webp.subarray(0, -1), 'image/webp', cut('WebP')],
-    ['a text', 'jpg', Buffer.from('unknown bytes'), 'image/jpg', unknown],
-  ])('image saves %s as .%s with a warning', async (_, extension, bytes, mimeType, problem) => {
-    const world = parts(inline(bytes, mimeType))
-    const err = `parley: x.${extension}: ${problem}\n`
-    expect(await image(['x', '-q'], world)).toMatchObject({ code: 0, out: `x.${extension}\n`, err })
-    const printed = await image(['x', '-q', '-o', '-'], world)
-    expect([printed.code, printed.err]).toEqual([0, `parley: stdout: ${problem}\n`])
-    const batch = await image(['--batch', '-'], { ...world, stdin: '"x"\n' })
-    const warning = `000001-x.${extension}: ${problem}`
-    expect(JSON.parse(batch.out)).toMatchObject({ ok: true, files: [`000001-x.${extension}`], warning })
-  })
+test.each([
+  ['a PNG', png()],
+  ['a JPEG with a preview', photo],
+  ['a JPEG with fill bytes', Buffer.concat([photo.subarray(0, 2), Buffer.of(255), photo.subarray(2)])],
+  ['a WebP', webp],
+])('image prints no warning if other data follows the end of %s', async (_, bytes) => {
+  const longer = Buffer.concat([bytes, Buffer.alloc(5000, 'data')])
+  expect(await image(['x'], parts(inline(longer, '')))).toMatchObject({ code: 0, err: '' })
+})
 
-  test.each([
-    ['a PNG', png()],
-    ['a JPEG with a preview', photo],
-    ['a JPEG with fill bytes', Buffer.concat([photo.subarray(0, 2), Buffer.of(255), photo.subarray(2)])],
-    ['a WebP', webp],
-  ])('image prints no warning if other data follows the end of %s', async (_, bytes) => {
-    const longer = Buffer.concat([bytes, Buffer.alloc(5000, 'data')])
-    expect(await image(['x'], parts(inline(longer, '')))).toMatchObject({ code: 0, err: '' })
+test('image prints no warning if zeros follow the end of a GIF', async () => {
+  expect(await image(['x'], parts(inline(Buffer.concat([gif, Buffer.alloc(9)]), '')))).toMatchObject({
+    err: '',
   })
+})
 
-  test('image prints no warning if zeros follow the end of a GIF', async () => {
-    expect(await image(['x'], parts(inline(Buffer.concat([gif, Buffer.alloc(9)]), '')))).toMatchObject({
-      err: '',
-    })
-  })
-
-  test('image -o FILE keeps the name, and prints a note if its extension does not match the format', async () => {
-    const wrong = await image(['x', '-o', 'a.jpg'])
-    expect(wrong).toMatchObject({ code: 0, out: 'a.jpg\n', files: ['a.jpg'] })
-    expect(wrong.err).toContain('a.jpg: its extension does not match')
-    const reported = await image(['x', '-o', 'a.webp', '--report', 'r.json'])
-    expect(reported.err).toContain('a.webp: its extension does not match: the image is png')
-    expect(JSON.parse(reported.read('r.json').toString())).toMatchObject({ files: ['a.webp'] })
-    for (const name of ['a', 'b.PNG'])
-      expect(await image(['x', '-o', name])).toMatchObject({ out: `${name}\n`, err: '' })
-    expect((await image(['x', '-o', 'a.jpeg'], parts(inline(jpeg, 'image/jpeg')))).err).toBe('')
-  })
+test('image -o FILE keeps the name, and prints a note if its extension does not match the format', async () => {
+  const wrong = await image(['x', '-o', 'a.jpg'])
+  expect(wrong).toMatchObject({ code: 0, out: 'a.jpg\n', files: ['a.jpg'] })
+  expect(wrong.err).toContain('a.jpg: its extension does not match')
+  const reported = await image(['x', '-o', 'a.webp', '--report', 'r.json'])
+  expect(reported.err).toContain('a.webp: its extension does not match: the image is png')
+  expect(JSON.parse(reported.read('r.json').toString())).toMatchObject({ files: ['a.webp'] })
+  for (const name of ['a', 'b.PNG'])
+    expect(await image(['x', '-o', name])).toMatchObject({ out: `${name}\n`, err: '' })
+  expect((await image(['x', '-o', 'a.jpeg'], parts(inline(jpeg, 'image/jpeg')))).err).toBe('')
 })

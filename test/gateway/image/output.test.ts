@@ -60,28 +60,26 @@ describe('stdout and stderr of image', () => {
   })
 })
 
-describe('previews of images', () => {
-  const kitty = { env: { TERM: 'xterm-kitty' }, tty: ['stdout' as const] }
-  const iterm = { env: { TERM_PROGRAM: 'iTerm.app' }, tty: ['stdout' as const] }
+const kitty = { env: { TERM: 'xterm-kitty' }, tty: ['stdout' as const] }
+const iterm = { env: { TERM_PROGRAM: 'iTerm.app' }, tty: ['stdout' as const] }
 
-  test('image previews images on terminals that support it', async () => {
-    expect((await image(['x'], kitty)).out).toMatch(/^x\.png\n\x1b_Ga=T,f=100,q=2,m=0;[\w+/=]+\x1b\\\n$/)
-    const shown = await image(['x'], iterm)
-    expect(shown.out).toBe(
-      `x.png\n\x1b]1337;File=inline=1;size=${png().length}:${png().toString('base64')}\x07\n`,
-    )
-    expect((await image(['x', '--preview'], { tty: ['stdout'] })).out).toContain('\x1b]1337;')
-  })
+test('image previews images on terminals that support it', async () => {
+  expect((await image(['x'], kitty)).out).toMatch(/^x\.png\n\x1b_Ga=T,f=100,q=2,m=0;[\w+/=]+\x1b\\\n$/)
+  const shown = await image(['x'], iterm)
+  expect(shown.out).toBe(
+    `x.png\n\x1b]1337;File=inline=1;size=${png().length}:${png().toString('base64')}\x07\n`,
+  )
+  expect((await image(['x', '--preview'], { tty: ['stdout'] })).out).toContain('\x1b]1337;')
+})
 
-  test.each([
-    ['a pipe', [], { env: kitty.env }],
-    ['a pipe with --preview', ['--preview'], { env: kitty.env }],
-    ['--no-preview', ['--no-preview'], kitty],
-    ['an unknown terminal', [], { tty: ['stdout' as const] }],
-    ['a terminal multiplexer', [], { ...kitty, env: { TERM: 'xterm-kitty', TMUX: '/tmp/x' } }],
-  ])('image prints no preview for %s', async (_, argv, world) => {
-    expect((await image(['x', ...argv], world)).out).toBe('x.png\n')
-  })
+test.each([
+  ['a pipe', [], { env: kitty.env }],
+  ['a pipe with --preview', ['--preview'], { env: kitty.env }],
+  ['--no-preview', ['--no-preview'], kitty],
+  ['an unknown terminal', [], { tty: ['stdout' as const] }],
+  ['a terminal multiplexer', [], { ...kitty, env: { TERM: 'xterm-kitty', TMUX: '/tmp/x' } }],
+])('image prints no preview for %s', async (_, argv, world) => {
+  expect((await image(['x', ...argv], world)).out).toBe('x.png\n')
 })
 
 test('the demo answers image with a PNG, a text and usage', async () => {

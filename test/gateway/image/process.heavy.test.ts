@@ -1,6 +1,6 @@
 import { chmodSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { afterEach, beforeEach, expect, test } from 'vitest'
 import { canRun, execute } from '../../harness/process.ts'
 import { temporaryFolder } from '../../harness/run.ts'
 import { envFor, response, type ScriptedServer, serve } from '../../harness/server.ts'
@@ -43,23 +43,21 @@ function signalAtWrite(number: number, signal: string): Record<string, string> {
   return { NODE_OPTIONS: `--require ${JSON.stringify(path)}` }
 }
 
-describe('signals during image', () => {
-  test.each(['SIGTERM', 'SIGINT', 'SIGHUP'])(
-    'G02: %s during the write of an image ends the run once the image is complete and its path printed (needs signals)',
-    async (signal) => {
-      const ended = await image(['x'], { env: signalAtWrite(1, signal) })
-      expect(ended).toMatchObject({ code: null, signal, files: ['x.png'], saved: [] })
-      expect(ended.out).toBe('x.png\n')
-      expect(readFileSync(join(cwd, 'x.png'))).toEqual(png())
-    },
-  )
+test.each(['SIGTERM', 'SIGINT', 'SIGHUP'])(
+  'G02: %s during the write of an image ends the run once the image is complete and its path printed (needs signals)',
+  async (signal) => {
+    const ended = await image(['x'], { env: signalAtWrite(1, signal) })
+    expect(ended).toMatchObject({ code: null, signal, files: ['x.png'], saved: [] })
+    expect(ended.out).toBe('x.png\n')
+    expect(readFileSync(join(cwd, 'x.png'))).toEqual(png())
+  },
+)
 
-  test('G06: after SIGINT during the second of four images, two are saved and their paths printed (needs signals)', async () => {
-    body = imageAnswer(...[1, 2, 3, 4].map((shade) => inline(png(shade))))
-    const ended = await image(['x'], { env: signalAtWrite(2, 'SIGINT') })
-    expect(ended).toMatchObject({ signal: 'SIGINT', out: 'x.png\nx-2.png\n', files: ['x-2.png', 'x.png'] })
-    expect(readFileSync(join(cwd, 'x-2.png'))).toEqual(png(2))
-  })
+test('G06: after SIGINT during the second of four images, two are saved and their paths printed (needs signals)', async () => {
+  body = imageAnswer(...[1, 2, 3, 4].map((shade) => inline(png(shade))))
+  const ended = await image(['x'], { env: signalAtWrite(2, 'SIGINT') })
+  expect(ended).toMatchObject({ signal: 'SIGINT', out: 'x.png\nx-2.png\n', files: ['x-2.png', 'x.png'] })
+  expect(readFileSync(join(cwd, 'x-2.png'))).toEqual(png(2))
 })
 
 test('I04: image -o FIFO exits with 11 before sending, without waiting (needs FIFOs)', async () => {

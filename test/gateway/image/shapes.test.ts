@@ -228,12 +228,10 @@ describe('image answers that were billed but cannot be read', () => {
   })
 })
 
-describe('lines on stdout of image', () => {
-  test('I37: image prints a link with a line break on one line, in a pipe and on a terminal', async () => {
-    const fileUri = 'https://files.test/a\n/etc/passwd\r\u001b[2J'
-    for (const tty of [[], ['stdout' as const]]) {
-      const ended = await image(['x'], { ...parts({ fileData: { fileUri } }), tty })
-      expect(ended).toMatchObject({ code: 0, out: 'https://files.test/a%0A/etc/passwd%0D%1B[2J\n' })
-    }
-  })
+test('I37: image prints a link with a line break on one line, in a pipe and on a terminal', async () => {
+  const fileUri = 'https://files.test/a\n/etc/passwd\r\u001b[2J'
+  for (const tty of [[], ['stdout' as const]]) {
+    const ended = await image(['x'], { ...parts({ fileData: { fileUri } }), tty })
+    expect(ended).toMatchObject({ code: 0, out: 'https://files.test/a%0A/etc/passwd%0D%1B[2J\n' })
+  }
 })

@@ -1,5 +1,5 @@
 import fc from 'fast-check'
-import { describe, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
 import { scaleRuns } from '../../harness/property-runs.ts'
 import { print, printPieces, withoutColours } from './print.ts'
 
@@ -75,31 +75,29 @@ test('Markdown layout prints the same text with and without colours', async () =
   await fc.assert(property, scaleRuns(300))
 })
 
-describe('letters in Markdown layout', () => {
-  test('Markdown layout neither loses nor moves a letter', async () => {
-    const property = fc.asyncProperty(
-      createTextArbitrary(words, marksWithoutLanguage).filter(keepsLetterOrder),
-      columns,
-      async (text, columns) => {
-        expect(removeNonLetters(await print(text, { columns }))).toBe(removeNonLetters(text))
-      },
-    )
-    await fc.assert(property, scaleRuns(1000))
-  })
+test('Markdown layout neither loses nor moves a letter', async () => {
+  const property = fc.asyncProperty(
+    createTextArbitrary(words, marksWithoutLanguage).filter(keepsLetterOrder),
+    columns,
+    async (text, columns) => {
+      expect(removeNonLetters(await print(text, { columns }))).toBe(removeNonLetters(text))
+    },
+  )
+  await fc.assert(property, scaleRuns(1000))
+})
 
-  test('Markdown layout neither loses nor moves a character of code, including blanks', async () => {
-    const line = fc.array(
-      fc.constantFrom(...words, ' ', '"', "'", '/*', '//', '<', '{', '#', 'r#', '${', '\\', '='),
-      { maxLength: 20 },
-    )
-    const code = fc.array(
-      line.map((pieces) => `${pieces.join('')}.`),
-      { minLength: 1, maxLength: 6 },
-    )
-    const property = fc.asyncProperty(code, async (lines) => {
-      const shown = await print(`\`\`\`js\n${lines.join('\n')}\n\`\`\``, { isColoured: true })
-      expect(withoutColours(shown)).toBe(lines.map((each) => `  ${each}\n`).join(''))
-    })
-    await fc.assert(property, scaleRuns(500))
+test('Markdown layout neither loses nor moves a character of code, including blanks', async () => {
+  const line = fc.array(
+    fc.constantFrom(...words, ' ', '"', "'", '/*', '//', '<', '{', '#', 'r#', '${', '\\', '='),
+    { maxLength: 20 },
+  )
+  const code = fc.array(
+    line.map((pieces) => `${pieces.join('')}.`),
+    { minLength: 1, maxLength: 6 },
+  )
+  const property = fc.asyncProperty(code, async (lines) => {
+    const shown = await print(`\`\`\`js\n${lines.join('\n')}\n\`\`\``, { isColoured: true })
+    expect(withoutColours(shown)).toBe(lines.map((each) => `  ${each}\n`).join(''))
   })
+  await fc.assert(property, scaleRuns(500))
 })

@@ -29,21 +29,19 @@ test.each([
   expect(await coloured(text)).toBe(shown)
 })
 
-describe('Markdown layout prints other text unchanged', () => {
-  test.each([
-    ...['2 * 3 and a_b', 'The value of 2**10 is 1024.', 'Pass *args on.', 'The ```$HOME variable.', 'it`s'],
-    ...['Call f(*args, **kwargs).', '**/*.js', '~5 to ~6, a~b~c, ~/x', '**', '`', 'a ** b', '5 * 3 * 2'],
-    ...['if a<b and c>d', 'a <b>c</b> &amp &unknown; AT&T', 'a<bri>b', '#1 -1 +1 1.5', '[x] (y) ![', '*.js'],
-    ...['a [b][c] d', 'snake_case_name', '{"a": [1]}', '|a|b|'],
-  ])('Markdown layout prints a text without Markdown verbatim: %j', async (text) => {
-    expect(await print(`a ${text}\nb`)).toBe(`a ${text}\nb\n`)
-    expect(await print(text)).toBe(`${text}\n`)
-  })
+test.each([
+  ...['2 * 3 and a_b', 'The value of 2**10 is 1024.', 'Pass *args on.', 'The ```$HOME variable.', 'it`s'],
+  ...['Call f(*args, **kwargs).', '**/*.js', '~5 to ~6, a~b~c, ~/x', '**', '`', 'a ** b', '5 * 3 * 2'],
+  ...['if a<b and c>d', 'a <b>c</b> &amp &unknown; AT&T', 'a<bri>b', '#1 -1 +1 1.5', '[x] (y) ![', '*.js'],
+  ...['a [b][c] d', 'snake_case_name', '{"a": [1]}', '|a|b|'],
+])('Markdown layout prints a text without Markdown verbatim: %j', async (text) => {
+  expect(await print(`a ${text}\nb`)).toBe(`a ${text}\nb\n`)
+  expect(await print(text)).toBe(`${text}\n`)
+})
 
-  test('Markdown layout prints HTML and other unsupported constructs as text', async () => {
-    const text = '<div>\na\n</div>\n\n[a]: https://b.c "d"\n'
-    expect(await print(text, { columns: 20 })).toBe(text)
-  })
+test('Markdown layout prints HTML and other unsupported constructs as text', async () => {
+  const text = '<div>\na\n</div>\n\n[a]: https://b.c "d"\n'
+  expect(await print(text, { columns: 20 })).toBe(text)
 })
 
 const rule = '─'.repeat(80)
@@ -183,50 +181,44 @@ describe('Markdown layout wraps lines between words', () => {
   })
 })
 
-describe('Markdown layout aligns the columns of a table', () => {
-  const wide = '|a|b|\n|-|-|\n|one two three|four five six|\n'
-  test.each([
-    ['|a|bb|\n|-|-:|\n|ccc|d|\n\nend', 80, 'a   │ bb\n────┼───\nccc │  d\n\nend\n'],
-    ['|a|b|\n|:-:|-|\n|1\\|2|`x`|\n|long one|', 80, '   a     │ b\n─────────┼──\n  1|2    │ x\nlong one\n'],
-    // A pipe in code is text if the row has too many cells otherwise.
-    ['|a|b|\n|-|-|\n|`x || y`|`\\|`|', 80, 'a      │ b\n───────┼──\nx || y │ |\n'],
-    ['|a|b|\n|-|-|\n|`x|y`|', 80, 'a  │ b\n───┼───\n`x │ y`\n'],
-    ['a | b\n-|-\n1 | 2', 80, 'a │ b\n──┼──\n1 │ 2\n'],
-    ['| a | b |\nno table', 80, '| a | b |\nno table\n'],
-    ['|日本|b|\n|-|-|\n|x|y|', 80, '日本 │ b\n─────┼──\nx    │ y\n'],
-    ['|a|b|\n|-|-|\n|one|x<br>y `<br>`|', 80, 'a   │ b\n────┼───────\none │ x\n    │ y <br>\n'],
-    ['> |a|b|\n> |-|-|\n> |1|2|', 80, '│ a │ b\n│ ──┼──\n│ 1 │ 2\n'],
-    [
-      wide,
-      27,
-      'a            │ b\n─────────────┼─────────────\none two      │ four five\nthree        │ six\n',
-    ],
-    [wide, 19, 'a        │ b\n─────────┼─────────\none two  │ four\nthree    │ five six\n'],
-    [wide, 18, 'a: one two three\nb: four five six\n'],
-    [`${wide}|1||\n`, 9, 'a: one\ntwo three\nb: four\nfive six\n\na: 1\nb:\n'],
-    [
-      '|a|b|\n|-|-|\n|one two|x averylongword|\n',
-      23,
-      'a       │ b\n────────┼──────────────\none two │ x\n        │ averylongword\n',
-    ],
-    ['|a|b|\n|-|-|\n|one two|averylongword|\n', 22, 'a: one two\nb: averylongword\n'],
-    ['|a|`b c`|\n|-|-|\n', 3, 'a\nb c\n'],
-    ['|a|b|\n|-|-|\n|one|\n|two|\n', 4, 'a:\none\nb:\n\na:\ntwo\n'],
-  ])(
-    'Markdown layout aligns a table, or prints a line per cell if the table is too wide: %j, %j columns',
-    async (text, columns, shown) => {
-      expect(await print(text, { columns })).toBe(shown)
-    },
-  )
+const wide = '|a|b|\n|-|-|\n|one two three|four five six|\n'
+test.each([
+  ['|a|bb|\n|-|-:|\n|ccc|d|\n\nend', 80, 'a   │ bb\n────┼───\nccc │  d\n\nend\n'],
+  ['|a|b|\n|:-:|-|\n|1\\|2|`x`|\n|long one|', 80, '   a     │ b\n─────────┼──\n  1|2    │ x\nlong one\n'],
+  // A pipe in code is text if the row has too many cells otherwise.
+  ['|a|b|\n|-|-|\n|`x || y`|`\\|`|', 80, 'a      │ b\n───────┼──\nx || y │ |\n'],
+  ['|a|b|\n|-|-|\n|`x|y`|', 80, 'a  │ b\n───┼───\n`x │ y`\n'],
+  ['a | b\n-|-\n1 | 2', 80, 'a │ b\n──┼──\n1 │ 2\n'],
+  ['| a | b |\nno table', 80, '| a | b |\nno table\n'],
+  ['|日本|b|\n|-|-|\n|x|y|', 80, '日本 │ b\n─────┼──\nx    │ y\n'],
+  ['|a|b|\n|-|-|\n|one|x<br>y `<br>`|', 80, 'a   │ b\n────┼───────\none │ x\n    │ y <br>\n'],
+  ['> |a|b|\n> |-|-|\n> |1|2|', 80, '│ a │ b\n│ ──┼──\n│ 1 │ 2\n'],
+  [wide, 27, 'a            │ b\n─────────────┼─────────────\none two      │ four five\nthree        │ six\n'],
+  [wide, 19, 'a        │ b\n─────────┼─────────\none two  │ four\nthree    │ five six\n'],
+  [wide, 18, 'a: one two three\nb: four five six\n'],
+  [`${wide}|1||\n`, 9, 'a: one\ntwo three\nb: four\nfive six\n\na: 1\nb:\n'],
+  [
+    '|a|b|\n|-|-|\n|one two|x averylongword|\n',
+    23,
+    'a       │ b\n────────┼──────────────\none two │ x\n        │ averylongword\n',
+  ],
+  ['|a|b|\n|-|-|\n|one two|averylongword|\n', 22, 'a: one two\nb: averylongword\n'],
+  ['|a|`b c`|\n|-|-|\n', 3, 'a\nb c\n'],
+  ['|a|b|\n|-|-|\n|one|\n|two|\n', 4, 'a:\none\nb:\n\na:\ntwo\n'],
+])(
+  'Markdown layout aligns a table, or prints a line per cell if the table is too wide: %j, %j columns',
+  async (text, columns, shown) => {
+    expect(await print(text, { columns })).toBe(shown)
+  },
+)
 
-  test('Markdown layout repeats the header of a table after 64 KiB', async () => {
-    const row = `| ${'b'.repeat(94)} | c |\n`
-    const table = `| a | b |\n|---|---|\n${row.repeat(700)}`
-    const lines = (await print(table)).trimEnd().split('\n')
-    expect(lines.filter((line) => /^a +│ b$/.test(line))).toHaveLength(2)
-    expect(lines.filter((line) => /^b+ │ c$/.test(line))).toHaveLength(700)
-    expect(lines.filter((line) => line.includes('|'))).toEqual([])
-  })
+test('Markdown layout repeats the header of a table after 64 KiB', async () => {
+  const row = `| ${'b'.repeat(94)} | c |\n`
+  const table = `| a | b |\n|---|---|\n${row.repeat(700)}`
+  const lines = (await print(table)).trimEnd().split('\n')
+  expect(lines.filter((line) => /^a +│ b$/.test(line))).toHaveLength(2)
+  expect(lines.filter((line) => /^b+ │ c$/.test(line))).toHaveLength(700)
+  expect(lines.filter((line) => line.includes('|'))).toEqual([])
 })
 
 describe('Markdown blocks over 4,000 characters', () => {

@@ -119,43 +119,41 @@ function follow({
   return [...trace, 'no end']
 }
 
-describe('requests of a follower', () => {
-  test.each(
-    Object.entries<[Script, string]>({
-      'ends if the session is idle': [{ past: 'say1 done1' }, 'list, silence of 200, end at 200'],
-      'reads from the list the events that precede the first streamed event': [
-        { past: 'run1', lists: ['run1', 'run1 say1 say2'], stream: 'say2 say3 done1' },
-        'list, list, say1, say2, say3, done1, silence of 200, end at 200',
-      ],
-      'drops old events that the stream repeats': [
-        { past: 'run1 say1', lists: ['run1 say1', 'run1 say1 done1'], stream: 'run1 say1 run1' },
-        'list, silence of 30000, read session, list, done1, silence of 0, end at 30000',
-      ],
-      'holds back streamed events for at most 1.75 s if the list lags': [
-        { past: 'run1', lists: ['run1', 'run1', 'run1', 'run1', 'run1'], stream: 'say2 done1' },
-        'list, list, list after 250, list after 500, list after 1000, say2, done1, silence of 0, end at 1750',
-      ],
-      'opens another stream and reads the list if the stream fails': [
-        { past: 'run1', lists: ['run1', 'run1', 'run1 say1 done1'], stream: '! say1 done1' },
-        'list, connect, list, list, say1, done1, silence of 200, end at 200',
-      ],
-      'reads the list again if the list omits the sent event that the stream contained': [
-        {
-          past: 'run0',
-          sent: 'ask1',
-          lists: ['run0 say1', 'run0 say1 ask1 say2 done1'],
-          stream: 'ask1 - - say1',
-        },
-        'silence of 30000, list, silence of 250, list, say2, done1, silence of 0, end at 30250',
-      ],
-      'emits only the events after the sent event if the list contains the sent event': [
-        { past: 'done0', sent: 'ask1', lists: ['done0 say1 ask1 say2'], stream: 'say1 say2 done1' },
-        'silence of 250, list, say2, done1, silence of 0, end at 250',
-      ],
-    }),
-  )('a follower %s', (_, [script, steps]) => {
-    expect(follow(script).join(', ')).toBe(steps)
-  })
+test.each(
+  Object.entries<[Script, string]>({
+    'ends if the session is idle': [{ past: 'say1 done1' }, 'list, silence of 200, end at 200'],
+    'reads from the list the events that precede the first streamed event': [
+      { past: 'run1', lists: ['run1', 'run1 say1 say2'], stream: 'say2 say3 done1' },
+      'list, list, say1, say2, say3, done1, silence of 200, end at 200',
+    ],
+    'drops old events that the stream repeats': [
+      { past: 'run1 say1', lists: ['run1 say1', 'run1 say1 done1'], stream: 'run1 say1 run1' },
+      'list, silence of 30000, read session, list, done1, silence of 0, end at 30000',
+    ],
+    'holds back streamed events for at most 1.75 s if the list lags': [
+      { past: 'run1', lists: ['run1', 'run1', 'run1', 'run1', 'run1'], stream: 'say2 done1' },
+      'list, list, list after 250, list after 500, list after 1000, say2, done1, silence of 0, end at 1750',
+    ],
+    'opens another stream and reads the list if the stream fails': [
+      { past: 'run1', lists: ['run1', 'run1', 'run1 say1 done1'], stream: '! say1 done1' },
+      'list, connect, list, list, say1, done1, silence of 200, end at 200',
+    ],
+    'reads the list again if the list omits the sent event that the stream contained': [
+      {
+        past: 'run0',
+        sent: 'ask1',
+        lists: ['run0 say1', 'run0 say1 ask1 say2 done1'],
+        stream: 'ask1 - - say1',
+      },
+      'silence of 30000, list, silence of 250, list, say2, done1, silence of 0, end at 30250',
+    ],
+    'emits only the events after the sent event if the list contains the sent event': [
+      { past: 'done0', sent: 'ask1', lists: ['done0 say1 ask1 say2'], stream: 'say1 say2 done1' },
+      'silence of 250, list, say2, done1, silence of 0, end at 250',
+    ],
+  }),
+)('a follower %s', (_, [script, steps]) => {
+  expect(follow(script).join(', ')).toBe(steps)
 })
 
 describe('session whose service sends no idle event after a plain turn', () => {
@@ -201,72 +199,70 @@ describe('session whose service sends no idle event after a plain turn', () => {
   })
 })
 
-describe('events that a follower prints', () => {
-  const printed = (script: Script) => follow(script).filter((step) => !/^(list|silence|connect)/.test(step))
+const printed = (script: Script) => follow(script).filter((step) => !/^(list|silence|connect)/.test(step))
 
-  test.each(
-    Object.entries<[Script, string]>({
-      'all events until the session is terminated, if --stay is set': [
-        { past: 'done1', stays: true, lists: ['done1 run1'], stream: 'done2 gone1' },
-        'run1 done2 gone1 end at 1750',
-      ],
-      'all received events after 10 s if the sent event never appears': [
-        { past: 'done0', sent: 'ask1', stream: 'say1 done1' },
-        'say1 done1 end at 10001',
-      ],
-      'the events of a list that omits the sent event if the stream contained the sent event': [
-        { past: 'done0', sent: 'ask1', lists: ['done0 say1 say2 done1'], stream: 'ask1 say1' },
-        'say1 say2 done1 end at 30000',
-      ],
-      'no event before the sent event if a second stream repeats it and the list lags': [
-        {
-          past: 'ask0',
-          sent: 'ask1',
-          lists: ['ask0', 'ask0 run0 done0', 'ask0 run0 done0 ask1 run1 say1 done1'],
-          stream: 'ask1 | run0 done0 run1 say1 done1',
-        },
-        'run1 say1 done1 end at 250',
-      ],
-      'the events of a second stream within 1.75 s if the list lags': [
-        { past: 'ask0', sent: 'ask1', stream: 'ask1 | run1 say1 done1' },
-        'run1 say1 done1 end at 1750',
-      ],
-      'the events before and after a queued message is processed': [
-        { past: 'run0', sent: 'ask1', stream: 'queued1 say0 done0 run1 ask1 say1 done1' },
-        'say0 done0 run1 say1 done1 end at 200',
-      ],
-      'a late idle event, and ends if no work on the queued message starts within 5 s': [
-        { past: 'run0', sent: 'ask1', stream: '- - - queued1 done0' },
-        'done0 end at 5750',
-      ],
-      'a second event that equals the sent event': [
-        { past: 'done0', sent: 'ask', stream: 'ask7 ask8 done1' },
-        'ask8 done1 end at 200',
-      ],
-      'the events after a sent interrupt and a sent message': [
-        { past: 'done0', sent: 'stop1 ask1', stream: 'stop1 - ask1 say1 done1' },
-        'say1 done1 end at 30000',
-      ],
-      'the turns of both messages that parley sent': [
-        { past: 'done0', sent: 'ask1 ask2', stream: 'ask1 say1 done1 ask2 say2 done2' },
-        'say1 done1 say2 done2 end at 200',
-      ],
-      'nothing after an interrupt of an idle session': [
-        { past: 'done0', sent: 'stop1', stream: 'stop1' },
-        'end at 200',
-      ],
-      'the events after a reply that parley sent while it followed': [
-        {
-          past: 'run0',
-          stream: 'use1 wait1:use1 allow1:use1 say1 done1',
-          answers: { 'wait1:use1': 'allow1:use1' },
-        },
-        'use1 wait1:use1 allow1:use1 say1 done1 end at 1750',
-      ],
-    }),
-  )('a follower prints %s', (_, [script, expected]) => {
-    expect(printed(script).join(' ')).toBe(expected)
-  })
+test.each(
+  Object.entries<[Script, string]>({
+    'all events until the session is terminated, if --stay is set': [
+      { past: 'done1', stays: true, lists: ['done1 run1'], stream: 'done2 gone1' },
+      'run1 done2 gone1 end at 1750',
+    ],
+    'all received events after 10 s if the sent event never appears': [
+      { past: 'done0', sent: 'ask1', stream: 'say1 done1' },
+      'say1 done1 end at 10001',
+    ],
+    'the events of a list that omits the sent event if the stream contained the sent event': [
+      { past: 'done0', sent: 'ask1', lists: ['done0 say1 say2 done1'], stream: 'ask1 say1' },
+      'say1 say2 done1 end at 30000',
+    ],
+    'no event before the sent event if a second stream repeats it and the list lags': [
+      {
+        past: 'ask0',
+        sent: 'ask1',
+        lists: ['ask0', 'ask0 run0 done0', 'ask0 run0 done0 ask1 run1 say1 done1'],
+        stream: 'ask1 | run0 done0 run1 say1 done1',
+      },
+      'run1 say1 done1 end at 250',
+    ],
+    'the events of a second stream within 1.75 s if the list lags': [
+      { past: 'ask0', sent: 'ask1', stream: 'ask1 | run1 say1 done1' },
+      'run1 say1 done1 end at 1750',
+    ],
+    'the events before and after a queued message is processed': [
+      { past: 'run0', sent: 'ask1', stream: 'queued1 say0 done0 run1 ask1 say1 done1' },
+      'say0 done0 run1 say1 done1 end at 200',
+    ],
+    'a late idle event, and ends if no work on the queued message starts within 5 s': [
+      { past: 'run0', sent: 'ask1', stream: '- - - queued1 done0' },
+      'done0 end at 5750',
+    ],
+    'a second event that equals the sent event': [
+      { past: 'done0', sent: 'ask', stream: 'ask7 ask8 done1' },
+      'ask8 done1 end at 200',
+    ],
+    'the events after a sent interrupt and a sent message': [
+      { past: 'done0', sent: 'stop1 ask1', stream: 'stop1 - ask1 say1 done1' },
+      'say1 done1 end at 30000',
+    ],
+    'the turns of both messages that parley sent': [
+      { past: 'done0', sent: 'ask1 ask2', stream: 'ask1 say1 done1 ask2 say2 done2' },
+      'say1 done1 say2 done2 end at 200',
+    ],
+    'nothing after an interrupt of an idle session': [
+      { past: 'done0', sent: 'stop1', stream: 'stop1' },
+      'end at 200',
+    ],
+    'the events after a reply that parley sent while it followed': [
+      {
+        past: 'run0',
+        stream: 'use1 wait1:use1 allow1:use1 say1 done1',
+        answers: { 'wait1:use1': 'allow1:use1' },
+      },
+      'use1 wait1:use1 allow1:use1 say1 done1 end at 1750',
+    ],
+  }),
+)('a follower prints %s', (_, [script, expected]) => {
+  expect(printed(script).join(' ')).toBe(expected)
 })
 
 /** In the state `searching`, the follower has not found the sent event yet. */
@@ -428,60 +424,58 @@ test.each<[string, object, object]>([
   expect(of({ ...one, by: 'service' })).toBe(of(one))
 })
 
-describe('follower of a running session', () => {
-  const table: Record<State, Record<Kind, string>> = {
-    searching: {
-      list: 'current: emit nothing',
-      event: 'current: listen for 250 ms',
-      silence: 'current: read the list',
-      ended: 'current: open another stream',
-      opened: 'joining: read the list',
-      failed: 'current: open another stream',
-      emitted: 'current: listen for 250 ms',
-    },
-    joining: {
-      list: 'joining: emit say1 say2',
-      event: 'comparing: read the list',
-      silence: 'joining: read the list',
-      ended: 'joining: open another stream',
-      opened: 'joining: read the list',
-      failed: 'joining: open another stream',
-      emitted: 'joining: listen for 30000 ms',
-    },
-    comparing: {
-      list: 'current: emit say1 say2',
-      event: 'comparing: emit nothing',
-      silence: 'comparing: read the list',
-      ended: 'comparing: open another stream',
-      opened: 'joining: read the list',
-      failed: 'current: emit say1',
-      emitted: 'comparing: read the list after 250 ms',
-    },
-    current: {
-      list: 'current: emit say2',
-      event: 'current: emit say3',
-      silence: 'current: read the list',
-      ended: 'current: open another stream',
-      opened: 'joining: read the list',
-      failed: 'current: open another stream',
-      emitted: 'current: listen for 30000 ms',
-    },
-  }
-  const rows = Object.entries(table).flatMap(([state, row]) =>
-    Object.entries(row).map(([input, step]) => {
-      const [nextState = '', action = ''] = step.split(': ')
-      return [inputNames[input as Kind], state as State, nextState, action, input as Kind] as const
-    }),
-  )
-  test.each(rows)(
-    'after %s in state "%s", a follower is in state "%s" and its next step is "%s"',
-    (_, state, nextState, step, input) => {
-      expect(describeStep(computeNextFollowState(states[state]('run1'), news[input], 0))).toBe(
-        `${nextState}: ${step}`,
-      )
-    },
-  )
-})
+const table: Record<State, Record<Kind, string>> = {
+  searching: {
+    list: 'current: emit nothing',
+    event: 'current: listen for 250 ms',
+    silence: 'current: read the list',
+    ended: 'current: open another stream',
+    opened: 'joining: read the list',
+    failed: 'current: open another stream',
+    emitted: 'current: listen for 250 ms',
+  },
+  joining: {
+    list: 'joining: emit say1 say2',
+    event: 'comparing: read the list',
+    silence: 'joining: read the list',
+    ended: 'joining: open another stream',
+    opened: 'joining: read the list',
+    failed: 'joining: open another stream',
+    emitted: 'joining: listen for 30000 ms',
+  },
+  comparing: {
+    list: 'current: emit say1 say2',
+    event: 'comparing: emit nothing',
+    silence: 'comparing: read the list',
+    ended: 'comparing: open another stream',
+    opened: 'joining: read the list',
+    failed: 'current: emit say1',
+    emitted: 'comparing: read the list after 250 ms',
+  },
+  current: {
+    list: 'current: emit say2',
+    event: 'current: emit say3',
+    silence: 'current: read the list',
+    ended: 'current: open another stream',
+    opened: 'joining: read the list',
+    failed: 'current: open another stream',
+    emitted: 'current: listen for 30000 ms',
+  },
+}
+const rows = Object.entries(table).flatMap(([state, row]) =>
+  Object.entries(row).map(([input, step]) => {
+    const [nextState = '', action = ''] = step.split(': ')
+    return [inputNames[input as Kind], state as State, nextState, action, input as Kind] as const
+  }),
+)
+test.each(rows)(
+  'after %s in state "%s", a follower is in state "%s" and its next step is "%s"',
+  (_, state, nextState, step, input) => {
+    expect(describeStep(computeNextFollowState(states[state]('run1'), news[input], 0))).toBe(
+      `${nextState}: ${step}`,
+    )
+  },
+)
 
 describe('follower on special inputs', () => {
   const event = (word: string): FollowEffectResult => ({ is: 'event', item: toItem(word) })
@@ -559,28 +553,26 @@ describe('follower on special inputs', () => {
   })
 })
 
-describe('follower of a session that has stopped', () => {
-  const ends: Kind[] = ['silence', 'ended']
-  const all: State[] = ['joining', 'comparing', 'current']
-  test.each(all.flatMap((state) => ends.map((input) => [inputNames[input], state, input] as const)))(
-    'after %s in the state "%s", a follower of a stopped session ends',
-    (_, state, input) => {
-      const before = states[state]('done1')
-      expect(describeStep(computeNextFollowState(before, news[input], 0))).toBe(`${state}: end`)
-    },
-  )
+const ends: Kind[] = ['silence', 'ended']
+const all: State[] = ['joining', 'comparing', 'current']
+test.each(all.flatMap((state) => ends.map((input) => [inputNames[input], state, input] as const)))(
+  'after %s in the state "%s", a follower of a stopped session ends',
+  (_, state, input) => {
+    const before = states[state]('done1')
+    expect(describeStep(computeNextFollowState(before, news[input], 0))).toBe(`${state}: end`)
+  },
+)
 
-  test('after a stream is reopened, a follower listens for 250 ms before it reads the list, and doubles this time before each further list', () => {
-    let turn = computeNextFollowState(states.current('run1'), news.opened, 0)
-    const pauses: string[] = []
-    for (let lists = 0; lists < 4; lists++) {
-      const listed = computeNextFollowState(turn, toList('run1 say1'), 0)
-      turn = computeNextFollowState(listed, { is: 'emitted' }, 0)
-      pauses.push(describeStep(turn))
-      turn = computeNextFollowState(turn, news.silence, 0)
-    }
-    expect(pauses).toEqual([250, 500, 1000, 2000].map((pause) => `joining: listen for ${pause} ms`))
-  })
+test('after a stream is reopened, a follower listens for 250 ms before it reads the list, and doubles this time before each further list', () => {
+  let turn = computeNextFollowState(states.current('run1'), news.opened, 0)
+  const pauses: string[] = []
+  for (let lists = 0; lists < 4; lists++) {
+    const listed = computeNextFollowState(turn, toList('run1 say1'), 0)
+    turn = computeNextFollowState(listed, { is: 'emitted' }, 0)
+    pauses.push(describeStep(turn))
+    turn = computeNextFollowState(turn, news.silence, 0)
+  }
+  expect(pauses).toEqual([250, 500, 1000, 2000].map((pause) => `joining: listen for ${pause} ms`))
 })
 
 test.each(['streamed', 'listed'])(

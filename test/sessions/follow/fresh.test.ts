@@ -1,4 +1,4 @@
-import { describe, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
 import type { Context } from '../../../src/context.ts'
 import { Deadline } from '../../../src/deadline.ts'
 import type { CliError } from '../../../src/errors.ts'
@@ -71,27 +71,25 @@ async function openWaiting() {
   return { session, follower, news }
 }
 
-describe("refresh of a followed session's state", () => {
-  test('a refresh of the session state includes a streamed interrupt before the follower emits it', async () => {
-    const { session, follower } = await openWaiting()
-    session.add(interrupt, endTurn)
-    await follower.refresh()
-    expect(follower.state.stop).toEqual({ kind: 'done', reason: 'end_turn' })
-  })
+test('a refresh of the session state includes a streamed interrupt before the follower emits it', async () => {
+  const { session, follower } = await openWaiting()
+  session.add(interrupt, endTurn)
+  await follower.refresh()
+  expect(follower.state.stop).toEqual({ kind: 'done', reason: 'end_turn' })
+})
 
-  test.each([
-    ['no list if the last list is at most a second old', 0, 0, 0],
-    ['the list again if the last list is older', 1001, 0, 1],
-    ['the list again although the wall clock is set back', 1001, 3_600_000, 1],
-  ])('a refresh of the session state reads %s', async (_, waitMs, setBackMs, expected) => {
-    const { session, follower } = await openWaiting()
-    await session.timers.wait(waitMs)
-    const now = session.timers.now()
-    if (setBackMs > 0) session.timers.now = () => now - setBackMs
-    const before = session.countLists()
-    await follower.refresh()
-    expect(session.countLists() - before).toBe(expected)
-  })
+test.each([
+  ['no list if the last list is at most a second old', 0, 0, 0],
+  ['the list again if the last list is older', 1001, 0, 1],
+  ['the list again although the wall clock is set back', 1001, 3_600_000, 1],
+])('a refresh of the session state reads %s', async (_, waitMs, setBackMs, expected) => {
+  const { session, follower } = await openWaiting()
+  await session.timers.wait(waitMs)
+  const now = session.timers.now()
+  if (setBackMs > 0) session.timers.now = () => now - setBackMs
+  const before = session.countLists()
+  await follower.refresh()
+  expect(session.countLists() - before).toBe(expected)
 })
 
 test('a follower reads at most a megabyte ahead from a stream whose events are not consumed', async () => {

@@ -32,29 +32,27 @@ const silence = (agent: ReturnType<typeof openAgent>, act: () => void) => {
   return atTerminal(wait(), ['stdout', 'stderr'])
 }
 
-describe('prompt that is withdrawn', () => {
-  test('events run withdraws a prompt if the stream shows the same id with a different input, and prints why once', async () => {
-    const agent = openAgent({ rounds: [[bash('t1')]], policy: always('ask') })
-    let startMs = 0
-    const person = silence(agent, () => {
-      startMs = agent.timers.now()
-      agent.add(bash('t1', { input: { command: 'rm -rf x' } }))
-    })
-    const { code, err } = await agent.runTask(['go'], person)
-    expect({ code, posts: agent.posts }).toEqual({ code: 12, posts: 0 })
-    expect(agent.timers.now() - startMs).toBeLessThan(20_000)
-    expect(err.match(/t1 is not answered[^\n]*/g)).toEqual([`t1 is not answered by this run: ${replaced}`])
-    expect(err).toContain(`\n  t1: ${replaced}\n`)
+test('events run withdraws a prompt if the stream shows the same id with a different input, and prints why once', async () => {
+  const agent = openAgent({ rounds: [[bash('t1')]], policy: always('ask') })
+  let startMs = 0
+  const person = silence(agent, () => {
+    startMs = agent.timers.now()
+    agent.add(bash('t1', { input: { command: 'rm -rf x' } }))
   })
+  const { code, err } = await agent.runTask(['go'], person)
+  expect({ code, posts: agent.posts }).toEqual({ code: 12, posts: 0 })
+  expect(agent.timers.now() - startMs).toBeLessThan(20_000)
+  expect(err.match(/t1 is not answered[^\n]*/g)).toEqual([`t1 is not answered by this run: ${replaced}`])
+  expect(err).toContain(`\n  t1: ${replaced}\n`)
+})
 
-  test('events run withdraws a prompt if a client interrupts the thread, prints no answer and exits with 15', async () => {
-    const thread = { session_thread_id: 'th1' }
-    const agent = openAgent({ rounds: [[says('half'), bash('t1', thread)]], policy: always('ask') })
-    const person = silence(agent, () => agent.add({ ...interrupt, ...thread }))
-    const { code, out, err } = await agent.runTask(['go', '--last'], person)
-    expect({ code, out, posts: agent.posts }).toEqual({ code: 15, out: '', posts: 0 })
-    expect(err).toContain('s1 is idle because a tool use was interrupted')
-  })
+test('events run withdraws a prompt if a client interrupts the thread, prints no answer and exits with 15', async () => {
+  const thread = { session_thread_id: 'th1' }
+  const agent = openAgent({ rounds: [[says('half'), bash('t1', thread)]], policy: always('ask') })
+  const person = silence(agent, () => agent.add({ ...interrupt, ...thread }))
+  const { code, out, err } = await agent.runTask(['go', '--last'], person)
+  expect({ code, out, posts: agent.posts }).toEqual({ code: 15, out: '', posts: 0 })
+  expect(err).toContain('s1 is idle because a tool use was interrupted')
 })
 
 test('a rerun resumes the task of an events run that could not write its report', async () => {

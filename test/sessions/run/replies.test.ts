@@ -1,4 +1,4 @@
-import { describe, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
 import {
   bash,
   confirms,
@@ -16,82 +16,80 @@ const waits = { type: 'user.message', next: [running, bash('t1'), waitsFor('t1')
 const allowed = confirms('t1')
 const worked = [running, says('done'), endTurn]
 
-describe('confirmation that gets a 500', () => {
-  const fails = { type: allowed.type, nth: 1, fault: { status: 500 } } as const
-  const again = { type: allowed.type, next: worked }
-  const report = ['--report', 'report.json']
+const fails = { type: allowed.type, nth: 1, fault: { status: 500 } } as const
+const again = { type: allowed.type, next: worked }
+const report = ['--report', 'report.json']
 
-  test('if a confirmation gets a 500 and lists hide it, events run continues once the session no longer waits', async () => {
-    const hidden = { listed: 'never', streamed: 'never' } as const
-    const { run, replies, requests } = createSessionService({
-      posts: [waits, { ...fails, isAccepted: true, posted: hidden, next: worked }],
-    })
-    const { code, out } = await run(line)
-    expect({ code, out, replies: replies() }).toEqual({ code: 0, out: 'done\n', replies: [[allowed]] })
-    expect(requests.at(-1)?.at).toBeLessThan(5000)
+test('if a confirmation gets a 500 and lists hide it, events run continues once the session no longer waits', async () => {
+  const hidden = { listed: 'never', streamed: 'never' } as const
+  const { run, replies, requests } = createSessionService({
+    posts: [waits, { ...fails, isAccepted: true, posted: hidden, next: worked }],
   })
+  const { code, out } = await run(line)
+  expect({ code, out, replies: replies() }).toEqual({ code: 0, out: 'done\n', replies: [[allowed]] })
+  expect(requests.at(-1)?.at).toBeLessThan(5000)
+})
 
-  test('Y52: after a 500, events run repeats a confirmation 5 s after a newer idle event lists the tool use', async () => {
-    const service: ReturnType<typeof createSessionService> = createSessionService({
-      posts: [
-        waits,
-        { ...fails, act: () => void service.timers.wait(2000).then(() => service.add(waitsFor('t1'))) },
-        again,
-      ],
-    })
-    const { code, out } = await service.run(line)
-    expect({ code, out, replies: service.replies() }).toEqual({
-      code: 0,
-      out: 'done\n',
-      replies: [[allowed], [allowed]],
-    })
-    const [, , second] = service.requests.filter(({ kind }) => kind === 'post')
-    expect(second?.at).toBeGreaterThan(7000)
+test('Y52: after a 500, events run repeats a confirmation 5 s after a newer idle event lists the tool use', async () => {
+  const service: ReturnType<typeof createSessionService> = createSessionService({
+    posts: [
+      waits,
+      { ...fails, act: () => void service.timers.wait(2000).then(() => service.add(waitsFor('t1'))) },
+      again,
+    ],
   })
+  const { code, out } = await service.run(line)
+  expect({ code, out, replies: service.replies() }).toEqual({
+    code: 0,
+    out: 'done\n',
+    replies: [[allowed], [allowed]],
+  })
+  const [, , second] = service.requests.filter(({ kind }) => kind === 'post')
+  expect(second?.at).toBeGreaterThan(7000)
+})
 
-  test('if no idle event follows a reply that got a 500, events run exits with 10 and a resume command after 30 s', async () => {
-    const service = createSessionService({ posts: [waits, fails, again] })
-    const { run, replies, requests } = service
-    const first = await run([...line, ...report, '--deadline', '10m'])
-    expect({ code: first.code, replies: replies() }, first.err).toEqual({ code: 10, replies: [[allowed]] })
-    expect(first.err).toMatch(/^parley: it is not known whether the answer to t1 arrived: .*500$/m)
-    expect(first.err).toContain('answer with: parley events confirm -s s1 t1 --allow\n')
-    expect(requests.at(-1)?.at).toBeLessThan(31_000)
-    const session = ['-s', 's1', '--no-stdin']
-    const resume = ['events', 'run', ...session, ...line.slice(3), ...report, '--deadline', '10m']
-    expect(service.lines('report.json')).toMatchObject([{ retry: 'look-first', sent: 'unknown', resume }])
-    const second = await run(resume)
-    expect({ code: second.code, replies: replies() }, second.err).toEqual({ code: 10, replies: [[allowed]] })
-    expect(requests.at(-1)?.at).toBeLessThan(40_000)
-    expect((await run(['events', 'confirm', 't1', '--allow'])).code).toBe(0)
-    const third = await run(resume)
-    expect({ code: third.code, out: third.out, posts: replies().length }, third.err).toEqual({
-      code: 0,
-      out: 'done\n',
-      posts: 2,
-    })
+test('if no idle event follows a reply that got a 500, events run exits with 10 and a resume command after 30 s', async () => {
+  const service = createSessionService({ posts: [waits, fails, again] })
+  const { run, replies, requests } = service
+  const first = await run([...line, ...report, '--deadline', '10m'])
+  expect({ code: first.code, replies: replies() }, first.err).toEqual({ code: 10, replies: [[allowed]] })
+  expect(first.err).toMatch(/^parley: it is not known whether the answer to t1 arrived: .*500$/m)
+  expect(first.err).toContain('answer with: parley events confirm -s s1 t1 --allow\n')
+  expect(requests.at(-1)?.at).toBeLessThan(31_000)
+  const session = ['-s', 's1', '--no-stdin']
+  const resume = ['events', 'run', ...session, ...line.slice(3), ...report, '--deadline', '10m']
+  expect(service.lines('report.json')).toMatchObject([{ retry: 'look-first', sent: 'unknown', resume }])
+  const second = await run(resume)
+  expect({ code: second.code, replies: replies() }, second.err).toEqual({ code: 10, replies: [[allowed]] })
+  expect(requests.at(-1)?.at).toBeLessThan(40_000)
+  expect((await run(['events', 'confirm', 't1', '--allow'])).code).toBe(0)
+  const third = await run(resume)
+  expect({ code: third.code, out: third.out, posts: replies().length }, third.err).toEqual({
+    code: 0,
+    out: 'done\n',
+    posts: 2,
   })
+})
 
-  test('events run replies to other tool uses while the delivery of a reply is unknown', async () => {
-    const other = confirms('t2')
-    const service: ReturnType<typeof createSessionService> = createSessionService({
-      posts: [
-        waits,
-        {
-          ...fails,
-          act: () => void service.timers.wait(2000).then(() => service.add(bash('t2'), waitsFor('t1', 't2'))),
-        },
-        { type: allowed.type, nth: 2, next: [waitsFor('t1')] },
-        again,
-      ],
-    })
-    const { code, out } = await service.run(line)
-    expect({ code, out, replies: service.replies() }).toEqual({
-      code: 0,
-      out: 'done\n',
-      replies: [[allowed], [other], [allowed]],
-    })
-    const [, , second] = service.requests.filter(({ kind }) => kind === 'post')
-    expect(second?.at).toBeLessThan(5000)
+test('events run replies to other tool uses while the delivery of a reply is unknown', async () => {
+  const other = confirms('t2')
+  const service: ReturnType<typeof createSessionService> = createSessionService({
+    posts: [
+      waits,
+      {
+        ...fails,
+        act: () => void service.timers.wait(2000).then(() => service.add(bash('t2'), waitsFor('t1', 't2'))),
+      },
+      { type: allowed.type, nth: 2, next: [waitsFor('t1')] },
+      again,
+    ],
   })
+  const { code, out } = await service.run(line)
+  expect({ code, out, replies: service.replies() }).toEqual({
+    code: 0,
+    out: 'done\n',
+    replies: [[allowed], [other], [allowed]],
+  })
+  const [, , second] = service.requests.filter(({ kind }) => kind === 'post')
+  expect(second?.at).toBeLessThan(5000)
 })

@@ -110,27 +110,25 @@ describe('resume command of events run', () => {
   })
 })
 
-describe('suggested commands', () => {
-  test('Q44: the confirm command that events follow prints reaches the same service', async () => {
-    const service = createSessionService({ history: [bash('t1'), waitsFor('t1')] })
-    const header = ['--header', 'X-Trace: a']
-    const flags = ['--workspace-id', 'w1', '--vendor', 'acme', ...header, '--no-beta', '--allow-http']
-    const irrelevant = ['--base-url', 'https://g.test', '--retries', '1', '--timeout', '9']
-    const { code, err } = await service.run(['events', 'follow', '--history', ...irrelevant, ...flags])
-    expect(code).toBe(12)
-    const command = flags.join(' ').replace('X-Trace: a', "'X-Trace: a'")
-    expect(err).toContain(`answer with: parley events confirm ${command} -s s1 t1 --allow`)
-  })
+test('Q44: the confirm command that events follow prints reaches the same service', async () => {
+  const service = createSessionService({ history: [bash('t1'), waitsFor('t1')] })
+  const header = ['--header', 'X-Trace: a']
+  const flags = ['--workspace-id', 'w1', '--vendor', 'acme', ...header, '--no-beta', '--allow-http']
+  const irrelevant = ['--base-url', 'https://g.test', '--retries', '1', '--timeout', '9']
+  const { code, err } = await service.run(['events', 'follow', '--history', ...irrelevant, ...flags])
+  expect(code).toBe(12)
+  const command = flags.join(' ').replace('X-Trace: a', "'X-Trace: a'")
+  expect(err).toContain(`answer with: parley events confirm ${command} -s s1 t1 --allow`)
+})
 
-  test('Q45: events send prints on a terminal the command that shows the answer', async () => {
-    const tty: RunOptions['tty'] = ['stdout', 'stderr']
-    const send = async (words: string[], world: RunOptions = { tty }) =>
-      (await createSessionService({}).run(['events', 'send', ...words], world)).err
-    const command = 'parley events follow --vendor acme -s s1 --history'
-    expect(await send(['hi', '--vendor', 'acme'])).toContain(`to see the answer: ${command}\n`)
-    expect(await send(['hi'], {})).toBe('')
-    for (const words of [['hi', '-q'], ['hi', '--ids'], ['--interrupt']]) expect(await send(words)).toBe('')
-  })
+test('Q45: events send prints on a terminal the command that shows the answer', async () => {
+  const tty: RunOptions['tty'] = ['stdout', 'stderr']
+  const send = async (words: string[], world: RunOptions = { tty }) =>
+    (await createSessionService({}).run(['events', 'send', ...words], world)).err
+  const command = 'parley events follow --vendor acme -s s1 --history'
+  expect(await send(['hi', '--vendor', 'acme'])).toContain(`to see the answer: ${command}\n`)
+  expect(await send(['hi'], {})).toBe('')
+  for (const words of [['hi', '-q'], ['hi', '--ids'], ['--interrupt']]) expect(await send(words)).toBe('')
 })
 
 describe('Y230: repetition of an interrupted run', () => {

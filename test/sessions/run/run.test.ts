@@ -283,33 +283,31 @@ describe('--tool commands', () => {
   })
 })
 
-describe('denied tool use that the service ran', () => {
-  const denied = (permission = 'ask') => uses('t1', 'rm x', { evaluated_permission: permission })
-  const old = (...events: Event[]) => [{ type: 'user.message' }, ...events, endTurn]
+const denied = (permission = 'ask') => uses('t1', 'rm x', { evaluated_permission: permission })
+const old = (...events: Event[]) => [{ type: 'user.message' }, ...events, endTurn]
 
-  test.each<[exit: number, when: string, history: Event[], round: Event[]]>([
-    [14, 'because it needed no confirmation', [], [denied('allow'), resultOf('t1')]],
-    [14, 'although no client confirmed it', [], [denied(), resultOf('t1')]],
-    [14, 'before the run, because it needed no confirmation', old(denied('allow')), []],
-    [14, 'before the run, although no client confirmed it', old(denied(), resultOf('t1')), []],
-    [0, 'before the last task', [...old(denied('allow')), ...old()], []],
-    [0, 'after another client allowed it', [], [denied(), confirms('t1'), resultOf('t1')]],
-  ])(
-    'Y61: events run exits with %i if a tool use that the policy denies ran %s',
-    async (exit, _, history, round) => {
-      for (const echoes of [true, false]) {
-        const agent = openAgent({ history, rounds: [round], echoes, policy })
-        const { code, err } = await agent.runTask(history.length > 0 ? ['-q'] : ['do it', '-q'])
-        expect({ code, lines: agent.audit().map(({ event, toolUse }) => [event, toolUse]) }).toEqual({
-          code: exit,
-          lines: exit === 14 ? [['not-asked', 't1']] : [],
-        })
-        const warning = 'the service ran a tool use that the policy denies: bash {"command":"rm x"} t1'
-        expect(err.includes(warning)).toBe(exit === 14)
-      }
-    },
-  )
-})
+test.each<[exit: number, when: string, history: Event[], round: Event[]]>([
+  [14, 'because it needed no confirmation', [], [denied('allow'), resultOf('t1')]],
+  [14, 'although no client confirmed it', [], [denied(), resultOf('t1')]],
+  [14, 'before the run, because it needed no confirmation', old(denied('allow')), []],
+  [14, 'before the run, although no client confirmed it', old(denied(), resultOf('t1')), []],
+  [0, 'before the last task', [...old(denied('allow')), ...old()], []],
+  [0, 'after another client allowed it', [], [denied(), confirms('t1'), resultOf('t1')]],
+])(
+  'Y61: events run exits with %i if a tool use that the policy denies ran %s',
+  async (exit, _, history, round) => {
+    for (const echoes of [true, false]) {
+      const agent = openAgent({ history, rounds: [round], echoes, policy })
+      const { code, err } = await agent.runTask(history.length > 0 ? ['-q'] : ['do it', '-q'])
+      expect({ code, lines: agent.audit().map(({ event, toolUse }) => [event, toolUse]) }).toEqual({
+        code: exit,
+        lines: exit === 14 ? [['not-asked', 't1']] : [],
+      })
+      const warning = 'the service ran a tool use that the policy denies: bash {"command":"rm x"} t1'
+      expect(err.includes(warning)).toBe(exit === 14)
+    }
+  },
+)
 
 describe('Y90: id with two inputs', () => {
   const twice = (more?: object) => [uses('t1', 'git status', more), uses('t1', 'rm -rf /', more)]

@@ -25,40 +25,37 @@ const advice =
 
 const isPost = ({ method }: { method: string }) => method === 'POST'
 
-describe('events run without --audit', () => {
-  const argv = ['events', 'run', '-s', 's1']
-  const warning =
-    "parley: the session's last user.message is the same task: parley sends the task once more\n"
+const argv = ['events', 'run', '-s', 's1']
+const warning = "parley: the session's last user.message is the same task: parley sends the task once more\n"
 
-  test("events run without --audit warns before it sends the session's last task again, also with -q", async () => {
-    const taskOutcome = (count: number): Outcome => (count === 3 ? { status: 400 } : 'takes')
-    const agent = openAgent({ rounds: [[says('one')], [says('two')], [says('three')]], taskOutcome })
-    const isWarned = async (task: string) => (await agent.run([...argv, '-q', task])).err.includes(warning)
-    const tasks = ['go', 'go', 'go', 'go on', 'go']
-    const warned: boolean[] = []
-    for (const task of tasks) warned.push(await isWarned(task))
-    expect(warned).toEqual([false, true, true, false, false])
-    expect(agent.tasks).toBe(5)
-  })
-
-  test.each([
-    ['y\n', 0, 2],
-    ['n\n', 15, 1],
-  ])(
-    'events run without --audit prompts on a terminal before it sends the last task again: the answer is %j',
-    async (typed, expected, tasks) => {
-      const agent = openAgent({ rounds: [[says('one')], [says('two')]] })
-      const first = await agent.run([...argv, 'go'], atTerminal(''))
-      expect(first.err).not.toContain('[y/N]')
-      const { code, err } = await agent.run([...argv, 'go'], atTerminal(typed))
-      expect({ code, tasks: agent.tasks }).toEqual({ code: expected, tasks })
-      expect(err).toContain(
-        "parley: the session's last user.message is the same task\nSend the task once more? [y/N] ",
-      )
-      expect(err.endsWith('parley: the task was not sent again\n  nothing was sent\n')).toBe(expected === 15)
-    },
-  )
+test("events run without --audit warns before it sends the session's last task again, also with -q", async () => {
+  const taskOutcome = (count: number): Outcome => (count === 3 ? { status: 400 } : 'takes')
+  const agent = openAgent({ rounds: [[says('one')], [says('two')], [says('three')]], taskOutcome })
+  const isWarned = async (task: string) => (await agent.run([...argv, '-q', task])).err.includes(warning)
+  const tasks = ['go', 'go', 'go', 'go on', 'go']
+  const warned: boolean[] = []
+  for (const task of tasks) warned.push(await isWarned(task))
+  expect(warned).toEqual([false, true, true, false, false])
+  expect(agent.tasks).toBe(5)
 })
+
+test.each([
+  ['y\n', 0, 2],
+  ['n\n', 15, 1],
+])(
+  'events run without --audit prompts on a terminal before it sends the last task again: the answer is %j',
+  async (typed, expected, tasks) => {
+    const agent = openAgent({ rounds: [[says('one')], [says('two')]] })
+    const first = await agent.run([...argv, 'go'], atTerminal(''))
+    expect(first.err).not.toContain('[y/N]')
+    const { code, err } = await agent.run([...argv, 'go'], atTerminal(typed))
+    expect({ code, tasks: agent.tasks }).toEqual({ code: expected, tasks })
+    expect(err).toContain(
+      "parley: the session's last user.message is the same task\nSend the task once more? [y/N] ",
+    )
+    expect(err.endsWith('parley: the task was not sent again\n  nothing was sent\n')).toBe(expected === 15)
+  },
+)
 
 test.each([
   [

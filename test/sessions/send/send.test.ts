@@ -313,36 +313,34 @@ describe('checks of events against the specification', () => {
   })
 })
 
-describe('response to events send', () => {
-  const data = [
-    { id: 'sevt_1', type: 'user.message', content: text('a\tb\nc\\'), processed_at: '2026-01-01T00:00:00Z' },
-    { id: 'sevt_2', type: 'user.interrupt', processed_at: null },
-  ]
-  const exchange = answering(JSON.stringify({ data }))
+const data = [
+  { id: 'sevt_1', type: 'user.message', content: text('a\tb\nc\\'), processed_at: '2026-01-01T00:00:00Z' },
+  { id: 'sevt_2', type: 'user.interrupt', processed_at: null },
+]
+const exchange = answering(JSON.stringify({ data }))
 
-  test('events send prints the accepted events as tab-separated lines, as a table on a terminal, or as ids', async () => {
-    const pipe = await send(['x'], { exchange })
-    expect(pipe.out).toBe(
-      'sevt_1\tuser.message\t2026-01-01T00:00:00Z\ta\\tb\\nc\\\\\nsevt_2\tuser.interrupt\t\t\n',
-    )
-    const terminal = await send(['x'], { exchange, tty: ['stdout'] })
-    const [head, day, first, second] = terminal.out.split('\n')
-    expect(head).toBe('ID      TYPE            TIME      TEXT')
-    expect(day).toMatch(/^202\d-\d\d-\d\d \(UTC.*\)$/)
-    expect(first).toMatch(/^sevt_1 {2}user\.message {4}\d\d:\d\d:00 {2}a b c\\$/)
-    expect(second).toBe('sevt_2  user.interrupt')
-    expect((await send(['x', '--ids'], { exchange })).out).toBe('sevt_1\nsevt_2\n')
-    expect((await send(['x', '--raw'], { exchange })).out).toBe(JSON.stringify({ data }))
-  })
+test('events send prints the accepted events as tab-separated lines, as a table on a terminal, or as ids', async () => {
+  const pipe = await send(['x'], { exchange })
+  expect(pipe.out).toBe(
+    'sevt_1\tuser.message\t2026-01-01T00:00:00Z\ta\\tb\\nc\\\\\nsevt_2\tuser.interrupt\t\t\n',
+  )
+  const terminal = await send(['x'], { exchange, tty: ['stdout'] })
+  const [head, day, first, second] = terminal.out.split('\n')
+  expect(head).toBe('ID      TYPE            TIME      TEXT')
+  expect(day).toMatch(/^202\d-\d\d-\d\d \(UTC.*\)$/)
+  expect(first).toMatch(/^sevt_1 {2}user\.message {4}\d\d:\d\d:00 {2}a b c\\$/)
+  expect(second).toBe('sevt_2  user.interrupt')
+  expect((await send(['x', '--ids'], { exchange })).out).toBe('sevt_1\nsevt_2\n')
+  expect((await send(['x', '--raw'], { exchange })).out).toBe(JSON.stringify({ data }))
+})
 
-  test('events send on a terminal escapes control characters of the response, also with --raw', async () => {
-    const evil = '{"data":[{"id":"\\u001b[2J\u009b\u202e","type":"t"}]}'
-    const world: RunOptions = { exchange: answering(evil), tty: ['stdout'] }
-    expect((await send(['x', '--ids'], world)).out).toBe('^[[2J\\u009b\\u202e\n')
-    expect((await send(['x', '--raw'], world)).out).toBe(
-      '{"data":[{"id":"\\u001b[2J\\u009b\\u202e","type":"t"}]}\n',
-    )
-  })
+test('events send on a terminal escapes control characters of the response, also with --raw', async () => {
+  const evil = '{"data":[{"id":"\\u001b[2J\u009b\u202e","type":"t"}]}'
+  const world: RunOptions = { exchange: answering(evil), tty: ['stdout'] }
+  expect((await send(['x', '--ids'], world)).out).toBe('^[[2J\\u009b\\u202e\n')
+  expect((await send(['x', '--raw'], world)).out).toBe(
+    '{"data":[{"id":"\\u001b[2J\\u009b\\u202e","type":"t"}]}\n',
+  )
 })
 
 test('events send does not accept --retry-unknown, because it must not send events twice', async () => {

@@ -158,22 +158,20 @@ test('a resumed run answers a waiting child thread if the earlier run left the t
   })
 })
 
-describe('end of a thread', () => {
-  test('events run leaves the tool use of a child thread alone after the session was terminated', async () => {
-    const next = [{ type: 'session.status_terminated' }, ...childWaits, shown(terminated, { after: 100 })]
-    const service = createSessionService({ posts: [task([...next, says('done'), endTurn])] })
-    const { code, err } = await service.run([...runArguments, '--deadline', '1h'])
-    expect({ code, replies: service.replies() }, err).toEqual({ code: 0, replies: [] })
-  })
+test('events run leaves the tool use of a child thread alone after the session was terminated', async () => {
+  const next = [{ type: 'session.status_terminated' }, ...childWaits, shown(terminated, { after: 100 })]
+  const service = createSessionService({ posts: [task([...next, says('done'), endTurn])] })
+  const { code, err } = await service.run([...runArguments, '--deadline', '1h'])
+  expect({ code, replies: service.replies() }, err).toEqual({ code: 0, replies: [] })
+})
 
-  test('events run starts no command for a thread that has ended', async () => {
-    const service = createSessionService({
-      posts: [task([running, custom('t1', inThread), threadWaits('t1'), terminated, says('done'), endTurn])],
-    })
-    const { code, out } = await service.run([...runArguments, '--tool', 'count=echo ran > ran'])
-    expect({ code, out, replies: service.replies() }).toEqual({ code: 0, out: 'done\n', replies: [] })
-    expect(() => service.lines('ran')).toThrow('ENOENT')
+test('events run starts no command for a thread that has ended', async () => {
+  const service = createSessionService({
+    posts: [task([running, custom('t1', inThread), threadWaits('t1'), terminated, says('done'), endTurn])],
   })
+  const { code, out } = await service.run([...runArguments, '--tool', 'count=echo ran > ran'])
+  expect({ code, out, replies: service.replies() }).toEqual({ code: 0, out: 'done\n', replies: [] })
+  expect(() => service.lines('ran')).toThrow('ENOENT')
 })
 
 test('events run posts each tool result in its own request, and all confirmations in one request', async () => {

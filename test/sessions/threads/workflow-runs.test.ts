@@ -97,82 +97,74 @@ describe('end of a turn with workflow runs', () => {
   })
 })
 
-describe('message of another client during a workflow run', () => {
-  test("events run --last exits with 8 if another client's message comes before the end of the workflow run", async () => {
-    const next = [
-      ...starts,
-      userSays('other'),
-      running,
-      says('theirs'),
-      ended('w1'),
-      running,
-      says('all'),
-      endTurn,
-    ]
-    const { code, out, err } = await open(next).run([...runArguments, '--deadline', '1h'])
-    expect({ code, out }).toEqual({ code: 8, out: '' })
-    expect(err).toContain('another client')
-  })
-
-  test("events run --last prints the answer if the workflow run ended before another client's message", async () => {
-    const next = [...starts, ended('w1'), running, says('mine'), endTurn, userSays('other'), running, endTurn]
-    expect(await open(next).run(runArguments)).toMatchObject({ code: 0, out: 'mine\n' })
-  })
+test("events run --last exits with 8 if another client's message comes before the end of the workflow run", async () => {
+  const next = [
+    ...starts,
+    userSays('other'),
+    running,
+    says('theirs'),
+    ended('w1'),
+    running,
+    says('all'),
+    endTurn,
+  ]
+  const { code, out, err } = await open(next).run([...runArguments, '--deadline', '1h'])
+  expect({ code, out }).toEqual({ code: 8, out: '' })
+  expect(err).toContain('another client')
 })
 
-describe('a session may stay idle after its last workflow run', () => {
-  const next = [...starts, later(ended('w1'))]
-  test.each<[string, SessionScript['session']]>([
-    ['GET /v1/sessions/ID shows that the session is idle', undefined],
-    ['the service does not have GET /v1/sessions/ID', () => ({ status: 404 })],
-  ])(
-    'events run exits with 0 and warns if no event follows the last workflow run and %s',
-    async (_, session) => {
-      const more = session ? { session } : {}
-      const { code, out, err } = await open(next, more).run(['events', 'run', 'do it', '--deadline', '1h'])
-      expect({ code }).toEqual({ code: 0 })
-      expect(out).toContain('I started a run')
-      expect(err).toContain('did not continue after its last workflow run')
-    },
-  )
-
-  test('events run --last exits with 8 if no event follows the last workflow run', async () => {
-    const { code, out, err } = await open(next).run([...runArguments, '--deadline', '1h'])
-    expect({ code, out }).toEqual({ code: 8, out: '' })
-    const text = 'parley: the answer may be missing: the session did not continue after its last workflow run'
-    expect(err.split(text)).toHaveLength(2)
-    expect(err).not.toContain('could not be followed')
-  })
+test("events run --last prints the answer if the workflow run ended before another client's message", async () => {
+  const next = [...starts, ended('w1'), running, says('mine'), endTurn, userSays('other'), running, endTurn]
+  expect(await open(next).run(runArguments)).toMatchObject({ code: 0, out: 'mine\n' })
 })
 
-describe('status of a session stays running after its last workflow run', () => {
-  const follow = async (options = {}) => {
-    const service = open([...starts, later(ended('w1'))], {
-      session: () => ({ id: 's1', status: 'running' }),
-    })
-    const { code, err } = await service.run([...runArguments, '--deadline', '5m'], options)
-    expect(code, err).toBe(15)
-    return err.split('\n').filter((line) => line.startsWith('parley: '))
-  }
-  const quiet = 'parley: s1 has sent no event for 30 s, and its status is running: waiting for it to continue'
+const next = [...starts, later(ended('w1'))]
+test.each<[string, SessionScript['session']]>([
+  ['GET /v1/sessions/ID shows that the session is idle', undefined],
+  ['the service does not have GET /v1/sessions/ID', () => ({ status: 404 })],
+])(
+  'events run exits with 0 and warns if no event follows the last workflow run and %s',
+  async (_, session) => {
+    const more = session ? { session } : {}
+    const { code, out, err } = await open(next, more).run(['events', 'run', 'do it', '--deadline', '1h'])
+    expect({ code }).toEqual({ code: 0 })
+    expect(out).toContain('I started a run')
+    expect(err).toContain('did not continue after its last workflow run')
+  },
+)
 
-  test('progress lines name the workflow run for which parley waits, and then only the session', async () => {
-    const after = 'the last event was workflow_run.status_ended'
-    expect(await follow()).toEqual([
-      'parley: waiting for the workflow run review-w1 (w1) to end',
-      'parley: still waiting after 1 min for the workflow run review-w1 (w1) to end: the last event was session.status_idle, 60 s ago',
-      'parley: still waiting after 2 min for the workflow run review-w1 (w1) to end: the last event was session.status_idle, 2 min ago',
-      quiet,
-      `parley: still waiting after 3 min for the session to continue: ${after}, 60 s ago`,
-      `parley: still waiting after 4 min for the session to continue: ${after}, 2 min ago`,
-      `parley: still waiting after 5 min for the session to continue: ${after}, 3 min ago`,
-      'parley: the deadline passed while parley followed the session',
-    ])
-  })
+test('events run --last exits with 8 if no event follows the last workflow run', async () => {
+  const { code, out, err } = await open(next).run([...runArguments, '--deadline', '1h'])
+  expect({ code, out }).toEqual({ code: 8, out: '' })
+  const text = 'parley: the answer may be missing: the session did not continue after its last workflow run'
+  expect(err.split(text)).toHaveLength(2)
+  expect(err).not.toContain('could not be followed')
+})
 
-  test('events run on a terminal prints once that the session does not continue', async () => {
-    expect((await follow({ tty: ['stderr'] })).filter((line) => line === quiet)).toHaveLength(1)
-  })
+const follow = async (options = {}) => {
+  const service = open([...starts, later(ended('w1'))], { session: () => ({ id: 's1', status: 'running' }) })
+  const { code, err } = await service.run([...runArguments, '--deadline', '5m'], options)
+  expect(code, err).toBe(15)
+  return err.split('\n').filter((line) => line.startsWith('parley: '))
+}
+const quiet = 'parley: s1 has sent no event for 30 s, and its status is running: waiting for it to continue'
+
+test('progress lines name the workflow run for which parley waits, and then only the session', async () => {
+  const after = 'the last event was workflow_run.status_ended'
+  expect(await follow()).toEqual([
+    'parley: waiting for the workflow run review-w1 (w1) to end',
+    'parley: still waiting after 1 min for the workflow run review-w1 (w1) to end: the last event was session.status_idle, 60 s ago',
+    'parley: still waiting after 2 min for the workflow run review-w1 (w1) to end: the last event was session.status_idle, 2 min ago',
+    quiet,
+    `parley: still waiting after 3 min for the session to continue: ${after}, 60 s ago`,
+    `parley: still waiting after 4 min for the session to continue: ${after}, 2 min ago`,
+    `parley: still waiting after 5 min for the session to continue: ${after}, 3 min ago`,
+    'parley: the deadline passed while parley followed the session',
+  ])
+})
+
+test('events run on a terminal prints once that the session does not continue', async () => {
+  expect((await follow({ tty: ['stderr'] })).filter((line) => line === quiet)).toHaveLength(1)
 })
 
 test.each<[string, ScriptEvents, number]>([

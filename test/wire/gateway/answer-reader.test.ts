@@ -1,4 +1,4 @@
-import { describe, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
 import type { AnswerSummary } from '../../../src/wire/gateway/answer-forms.ts'
 import {
   type AnswerProgress,
@@ -182,90 +182,84 @@ test('an end marker ends an answer', () => {
   expect(reader.progress()).toBe('ended')
 })
 
-describe('error in a stream', () => {
-  test.each<[value: unknown, event: string, message: string | undefined, isCutOff: boolean]>([
-    [{ error: { message: 'no' } }, '', 'no', false],
-    [{ message: 'no such route' }, '', 'no such route', false],
-    [{ error: { code: 503, message: 'busy' } }, '', 'busy', true],
-    [{ error: { code: 429, message: 'slower' } }, '', 'slower', true],
-    [{ error: { code: 401, message: 'who' } }, '', 'who', false],
-    [delta('a').delta, 'ERROR', undefined, false],
-    ['words', 'error', 'words', false],
-    [{ response: { error: { message: 'inside' } } }, '', 'inside', false],
-    [{ error: 'beside', response: { content: 'a' } }, '', 'beside', false],
-    [{ success: false, message: 'beside', data: { content: 'a' } }, '', 'beside', false],
-    [{ data: { error: { message: 'in data' } }, other: 1 }, '', 'in data', false],
-  ])(
-    'the stream event %j with the name %j is an error and ends the stream',
-    (value, event, serviceMessage, isCutOff) => {
-      const reader = new AnswerReader()
-      const failure = expect.objectContaining({
-        kind: 'response',
-        message: 'the stream ended with an error',
-        details: expect.objectContaining({ isCutOff, ...(serviceMessage ? { serviceMessage } : {}) }),
-      })
-      expect(() => reader.addEvent(value, event)).toThrow(failure)
-      expect(() => unwrapAnswerEvent(value, event)).toThrow(failure)
-      expect(reader.progress()).toBe('open')
-    },
-  )
+test.each<[value: unknown, event: string, message: string | undefined, isCutOff: boolean]>([
+  [{ error: { message: 'no' } }, '', 'no', false],
+  [{ message: 'no such route' }, '', 'no such route', false],
+  [{ error: { code: 503, message: 'busy' } }, '', 'busy', true],
+  [{ error: { code: 429, message: 'slower' } }, '', 'slower', true],
+  [{ error: { code: 401, message: 'who' } }, '', 'who', false],
+  [delta('a').delta, 'ERROR', undefined, false],
+  ['words', 'error', 'words', false],
+  [{ response: { error: { message: 'inside' } } }, '', 'inside', false],
+  [{ error: 'beside', response: { content: 'a' } }, '', 'beside', false],
+  [{ success: false, message: 'beside', data: { content: 'a' } }, '', 'beside', false],
+  [{ data: { error: { message: 'in data' } }, other: 1 }, '', 'in data', false],
+])(
+  'the stream event %j with the name %j is an error and ends the stream',
+  (value, event, serviceMessage, isCutOff) => {
+    const reader = new AnswerReader()
+    const failure = expect.objectContaining({
+      kind: 'response',
+      message: 'the stream ended with an error',
+      details: expect.objectContaining({ isCutOff, ...(serviceMessage ? { serviceMessage } : {}) }),
+    })
+    expect(() => reader.addEvent(value, event)).toThrow(failure)
+    expect(() => unwrapAnswerEvent(value, event)).toThrow(failure)
+    expect(reader.progress()).toBe('open')
+  },
+)
 
-  test('a stream event that is not an error does not end the stream', () => {
-    expect(unwrapAnswerEvent({ type: 'message_stop' }, '')).toEqual({ type: 'message_stop' })
-  })
+test('a stream event that is not an error does not end the stream', () => {
+  expect(unwrapAnswerEvent({ type: 'message_stop' }, '')).toEqual({ type: 'message_stop' })
 })
 
-describe('whole body of an answer', () => {
-  test.each<[body: unknown, text: string, summary?: AnswerSummary]>([
-    [native(candidate('a', stop)), 'a', { stopReason: 'STOP' }],
-    [{ content: 'a', usage }, 'a', { ...counted, lacksStopReason: true }],
-    [{ data: { content: 'a' } }, 'a', { lacksStopReason: true }],
-    [{ response: native(candidate('a')) }, 'a', { lacksStopReason: true }],
-  ])('an answer is read from the whole body %j', (body, text, summary = {}) => {
-    const reader = new AnswerReader()
-    expect(reader.addBody(body)).toBe(text)
-    expect([reader.progress(), reader.contentCount, reader.summary]).toEqual(['ended', 1, summary])
-  })
-
-  test.each([
-    [{ error: { type: 'authentication_error', message: 'no' } }, 'credentials'],
-    [{ data: { error: { type: 'rate_limit_error', message: 'no' } } }, 'rate-limited'],
-    [{ other: 1 }, 'response'],
-  ])('the whole body %j is a failure', (body, kind) => {
-    const reader = new AnswerReader()
-    expect(() => reader.addBody(body)).toThrow(expect.objectContaining({ kind }))
-    expect(reader.contentCount).toBe(0)
-  })
+test.each<[body: unknown, text: string, summary?: AnswerSummary]>([
+  [native(candidate('a', stop)), 'a', { stopReason: 'STOP' }],
+  [{ content: 'a', usage }, 'a', { ...counted, lacksStopReason: true }],
+  [{ data: { content: 'a' } }, 'a', { lacksStopReason: true }],
+  [{ response: native(candidate('a')) }, 'a', { lacksStopReason: true }],
+])('an answer is read from the whole body %j', (body, text, summary = {}) => {
+  const reader = new AnswerReader()
+  expect(reader.addBody(body)).toBe(text)
+  expect([reader.progress(), reader.contentCount, reader.summary]).toEqual(['ended', 1, summary])
 })
 
-describe('content of an answer other than text', () => {
-  test.each<[values: unknown[], otherContent: string[]]>([
-    [[], []],
-    [[{ type: 'surprise' }], ['something else']],
-    [['words', native(candidate('a'))], ['something else']],
-    [[native(stop)], []],
-    [[{ content: [] }, { type: 'ping' }, delta('')], []],
-    [[withId('a', candidate('a', stop)), withId('b', candidate('b', stop))], ['content after its end']],
-    [[withId('a', candidate('a')), withId('b', candidate('b', stop))], []],
-    [[withId('a', candidate('a', stop)), withId('a', candidate('b', stop))], []],
-    [[withId('a', candidate('a', stop)), native(candidate('b', stop))], []],
-    [[native(candidate('a', stop)), withId('b', candidate('b', stop))], []],
-    [[withId('a', candidate('', stop)), withId('b', candidate('b', stop))], []],
-    [[withId('a', candidate('a', stop)), withId('b', candidate('', stop))], []],
+test.each([
+  [{ error: { type: 'authentication_error', message: 'no' } }, 'credentials'],
+  [{ data: { error: { type: 'rate_limit_error', message: 'no' } } }, 'rate-limited'],
+  [{ other: 1 }, 'response'],
+])('the whole body %j is a failure', (body, kind) => {
+  const reader = new AnswerReader()
+  expect(() => reader.addBody(body)).toThrow(expect.objectContaining({ kind }))
+  expect(reader.contentCount).toBe(0)
+})
+
+test.each<[values: unknown[], otherContent: string[]]>([
+  [[], []],
+  [[{ type: 'surprise' }], ['something else']],
+  [['words', native(candidate('a'))], ['something else']],
+  [[native(stop)], []],
+  [[{ content: [] }, { type: 'ping' }, delta('')], []],
+  [[withId('a', candidate('a', stop)), withId('b', candidate('b', stop))], ['content after its end']],
+  [[withId('a', candidate('a')), withId('b', candidate('b', stop))], []],
+  [[withId('a', candidate('a', stop)), withId('a', candidate('b', stop))], []],
+  [[withId('a', candidate('a', stop)), native(candidate('b', stop))], []],
+  [[native(candidate('a', stop)), withId('b', candidate('b', stop))], []],
+  [[withId('a', candidate('', stop)), withId('b', candidate('b', stop))], []],
+  [[withId('a', candidate('a', stop)), withId('b', candidate('', stop))], []],
+  [
     [
-      [
-        withId('a', { content: { parts: [{ text: 'a' }, { functionCall: {} }] }, ...stop }),
-        withId('b', candidate('b', stop)),
-      ],
-      ['a function call'],
+      withId('a', { content: { parts: [{ text: 'a' }, { functionCall: {} }] }, ...stop }),
+      withId('b', candidate('b', stop)),
     ],
-    [
-      [{ content: [{ type: 'x', output: 'a' }] }, native({ content: { parts: [{ output: 'a' }] } })],
-      ['something else'],
-    ],
-  ])('E34: the events %j have this non-text content: %j', (values, otherContent) => {
-    const reader = new AnswerReader()
-    for (const value of values) reader.addEvent(value)
-    expect([...reader.otherContent]).toEqual(otherContent)
-  })
+    ['a function call'],
+  ],
+  [
+    [{ content: [{ type: 'x', output: 'a' }] }, native({ content: { parts: [{ output: 'a' }] } })],
+    ['something else'],
+  ],
+])('E34: the events %j have this non-text content: %j', (values, otherContent) => {
+  const reader = new AnswerReader()
+  for (const value of values) reader.addEvent(value)
+  expect([...reader.otherContent]).toEqual(otherContent)
 })

@@ -1,4 +1,4 @@
-import { describe, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
 import { decodeBase64 } from '../../../src/wire/gateway/base64.ts'
 import { smallTexts } from '../json/texts.ts'
 
@@ -41,36 +41,34 @@ test.each([
   }
 })
 
-describe('base64 text of several chunks', () => {
-  test.each([
-    'QQ',
-    'QQ==',
-    'QUI=',
-    'QUJD',
-    '\n/+8=\r\n',
-    '_-8',
-    'Q',
-    'QQ=',
-    'QQ=A',
-    '!',
-    '_/',
-    'QU!D',
-    'QU\xffD',
-    'QUJD\nA!QQ',
-  ])(
-    'a text that ends in %j is decoded if it is base64; otherwise it keeps all characters except line breaks',
-    (end) => {
-      for (const start of ['', 'QU\nJD\r\n', long, `QU\nJD${long}`, long + long, `${long + long}QUJD`]) {
-        const { decoded, left, around } = decode(start + end)
-        expect(decoded === expected(start + end), `${start.length}`).toBe(true)
-        expect(around).toBe('<>')
-        if (decoded === undefined) expect(withoutBreaks(left) === withoutBreaks(start + end)).toBe(true)
-      }
-    },
-  )
+test.each([
+  'QQ',
+  'QQ==',
+  'QUI=',
+  'QUJD',
+  '\n/+8=\r\n',
+  '_-8',
+  'Q',
+  'QQ=',
+  'QQ=A',
+  '!',
+  '_/',
+  'QU!D',
+  'QU\xffD',
+  'QUJD\nA!QQ',
+])(
+  'a text that ends in %j is decoded if it is base64; otherwise it keeps all characters except line breaks',
+  (end) => {
+    for (const start of ['', 'QU\nJD\r\n', long, `QU\nJD${long}`, long + long, `${long + long}QUJD`]) {
+      const { decoded, left, around } = decode(start + end)
+      expect(decoded === expected(start + end), `${start.length}`).toBe(true)
+      expect(around).toBe('<>')
+      if (decoded === undefined) expect(withoutBreaks(left) === withoutBreaks(start + end)).toBe(true)
+    }
+  },
+)
 
-  test('a text that mixes both base64 alphabets stays unchanged', () => {
-    const text = `-_-_${long}+QQQ`
-    expect(decode(text)).toMatchObject({ decoded: undefined, left: text })
-  })
+test('a text that mixes both base64 alphabets stays unchanged', () => {
+  const text = `-_-_${long}+QQQ`
+  expect(decode(text)).toMatchObject({ decoded: undefined, left: text })
 })

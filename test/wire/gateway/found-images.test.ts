@@ -20,43 +20,41 @@ const png = 'image/png'
 const data = 'A'.repeat(32)
 const uri = `data:${png};base64,${data}`
 
-describe('image in a field', () => {
-  test.each<[value: unknown, images: string[]]>([
-    [{ inlineData: { mimeType: png, data: 'x' } }, [`${png} x`]],
-    [{ inline_data: { mime_type: png, data: 'x' } }, [`${png} x`]],
-    [{ type: 'image', source: { media_type: png, data: 'x' } }, [`${png} x`]],
-    [{ inlineData: { mimeType: 5, data: 'x' } }, ['? x']],
-    [{ inlineData: { data: 5 } }, []],
-    [{ inlineData: { data: 'data:image/gif;base64,x', mimeType: png } }, ['image/gif x']],
-    [{ inlineData: { data: 'data:image/gif,x' } }, ['? data:image/gif,x']],
-    [{ inlineData: { data: 'data:image/gif;base64x' } }, ['? data:image/gif;base64x']],
-    [{ other: { data: 'x' } }, []],
-    [
-      { predictions: [{ bytesBase64Encoded: 'x', mimeType: png }, { bytesBase64Encoded: 'y' }] },
-      [`${png} x`, '? y'],
-    ],
-    [{ data: [{ b64_json: 'x' }, { url: 'y' }] }, ['? x', '-> y']],
-    [{ image: { imageBytes: 'x' } }, ['? x']],
-    [{ b64_json: 5, imageBytes: null, bytesBase64Encoded: {} }, []],
-    [{ fileData: { mimeType: png, fileUri: 'x' } }, ['-> x']],
-    [{ file_data: { file_uri: 'x' } }, ['-> x']],
-    [{ fileData: { fileUri: uri } }, [`${png} ${data}`]],
-    [{ other: { fileUri: 'x' } }, []],
-    [{ source: { type: 'url', url: 'x' } }, ['-> x']],
-    [{ image_url: { url: 'x' } }, ['-> x']],
-    [{ image_url: 'x' }, ['-> x']],
-    [{ link: { url: 'x' } }, []],
-    [{ image_url: 5 }, []],
-    [
-      [{ a: { inlineData: { data: '1' } }, b: [{ inlineData: { data: '2' } }] }, { imageBytes: '3' }],
-      ['? 1', '? 2', '? 3'],
-    ],
-    [null, []],
-    ['x', []],
-  ])('the images in the value %j are %j', (value, images) =>
-    expect(find(value)).toEqual({ images, texts: [], reasons: [] }),
-  )
-})
+test.each<[value: unknown, images: string[]]>([
+  [{ inlineData: { mimeType: png, data: 'x' } }, [`${png} x`]],
+  [{ inline_data: { mime_type: png, data: 'x' } }, [`${png} x`]],
+  [{ type: 'image', source: { media_type: png, data: 'x' } }, [`${png} x`]],
+  [{ inlineData: { mimeType: 5, data: 'x' } }, ['? x']],
+  [{ inlineData: { data: 5 } }, []],
+  [{ inlineData: { data: 'data:image/gif;base64,x', mimeType: png } }, ['image/gif x']],
+  [{ inlineData: { data: 'data:image/gif,x' } }, ['? data:image/gif,x']],
+  [{ inlineData: { data: 'data:image/gif;base64x' } }, ['? data:image/gif;base64x']],
+  [{ other: { data: 'x' } }, []],
+  [
+    { predictions: [{ bytesBase64Encoded: 'x', mimeType: png }, { bytesBase64Encoded: 'y' }] },
+    [`${png} x`, '? y'],
+  ],
+  [{ data: [{ b64_json: 'x' }, { url: 'y' }] }, ['? x', '-> y']],
+  [{ image: { imageBytes: 'x' } }, ['? x']],
+  [{ b64_json: 5, imageBytes: null, bytesBase64Encoded: {} }, []],
+  [{ fileData: { mimeType: png, fileUri: 'x' } }, ['-> x']],
+  [{ file_data: { file_uri: 'x' } }, ['-> x']],
+  [{ fileData: { fileUri: uri } }, [`${png} ${data}`]],
+  [{ other: { fileUri: 'x' } }, []],
+  [{ source: { type: 'url', url: 'x' } }, ['-> x']],
+  [{ image_url: { url: 'x' } }, ['-> x']],
+  [{ image_url: 'x' }, ['-> x']],
+  [{ link: { url: 'x' } }, []],
+  [{ image_url: 5 }, []],
+  [
+    [{ a: { inlineData: { data: '1' } }, b: [{ inlineData: { data: '2' } }] }, { imageBytes: '3' }],
+    ['? 1', '? 2', '? 3'],
+  ],
+  [null, []],
+  ['x', []],
+])('the images in the value %j are %j', (value, images) =>
+  expect(find(value)).toEqual({ images, texts: [], reasons: [] }),
+)
 
 describe('texts around images', () => {
   const part = (text: string, more: object = {}) => ({ parts: [{ text, ...more }] })
@@ -146,46 +144,44 @@ describe('failure in an answer with images', () => {
   })
 })
 
-describe('data URI in a text', () => {
-  const long = `${data}+/=_-`
-  test.each<[text: string, rest: string, images?: string[]]>([
-    ['', ''],
-    ['a data:image/png;base64, b', 'a data:image/png;base64, b'],
-    [`data:image/png;base64,${uri}`, 'data:image/png;base64,', [`${png} ${data}`]],
-    [`a ${uri} b`, 'a  b', [`${png} ${data}`]],
-    [`data:${png};base64,${data.slice(1)}`, `data:${png};base64,${data.slice(1)}`],
-    [`DATA:image/svg+xml;BASE64,${long}`, '', [`image/svg+xml ${long}`]],
-    [`data:image/x.y-z;charset=utf-8;a=b;base64,${data}!`, '!', [`image/x.y-z ${data}`]],
-    [`data:${png};base64;a,${data}`, `data:${png};base64;a,${data}`],
-    [`data:${png};a b;base64,${data}`, `data:${png};a b;base64,${data}`],
-    [`data:${png},${data}`, `data:${png},${data}`],
-    [`data:image/;base64,${data}`, `data:image/;base64,${data}`],
-    [`data:text/plain;base64,${data}`, `data:text/plain;base64,${data}`],
-    [`${uri}${uri}`, `:image/png;base64,${data}`, [`${png} ${data}data`]],
-    [`${uri} ${uri}\n${data}`, ` \n${data}`, [`${png} ${data}`, `${png} ${data}`]],
-    [`data:image/png;${'a'.repeat(100)};base64,${data}`, '', [`${png} ${data}`]],
-    [`data:image/png;${'a'.repeat(101)};base64,${data}`, `data:image/png;${'a'.repeat(101)};base64,${data}`],
-    [`a data:image/png ${uri}`, 'a data:image/png ', [`${png} ${data}`]],
-    ...['(', '"', "'", '<'].map((open): [string, string, string[]] => [
-      `${open}${uri}\r\n${data}!`,
-      `${open}!`,
-      [`${png} ${data}\r\n${data}`],
-    ]),
-    [`(a) ${uri}\n${data}`, `(a) \n${data}`, [`${png} ${data}`]],
-    [`![a fox](${uri}) b`, '![a fox]() b', [`${png} ${data}`]],
-    [`[fox](${uri} "title")`, '[fox]( "title")', [`${png} ${data}`]],
-    [`[b ${uri})`, '[b )', [`${png} ${data}`]],
-    [`ab cd ${uri})`, 'ab cd )', [`${png} ${data}`]],
-    [`${data}data:${png};base64,AAAA`, `${data}data:${png};base64,AAAA`],
-    [`![](${uri}\n)`, '![]()', [`${png} ${data}\n`]],
-    [`](${uri})`, ']()', [`${png} ${data}`]],
-    [`[a] b](${uri})`, '[a] b]()', [`${png} ${data}`]],
-    [`[a]b(${uri})`, '[a]b()', [`${png} ${data}`]],
-    [`[a](${uri})[b](${uri})`, '[a]()[b]()', [`${png} ${data}`, `${png} ${data}`]],
-  ])('data URIs are extracted from the text %j', (text, rest, images = []) => {
-    const split = extractDataUris(text)
-    expect({ text: split.text, images: split.images.map(shown) }).toEqual({ text: rest, images })
-  })
+const long = `${data}+/=_-`
+test.each<[text: string, rest: string, images?: string[]]>([
+  ['', ''],
+  ['a data:image/png;base64, b', 'a data:image/png;base64, b'],
+  [`data:image/png;base64,${uri}`, 'data:image/png;base64,', [`${png} ${data}`]],
+  [`a ${uri} b`, 'a  b', [`${png} ${data}`]],
+  [`data:${png};base64,${data.slice(1)}`, `data:${png};base64,${data.slice(1)}`],
+  [`DATA:image/svg+xml;BASE64,${long}`, '', [`image/svg+xml ${long}`]],
+  [`data:image/x.y-z;charset=utf-8;a=b;base64,${data}!`, '!', [`image/x.y-z ${data}`]],
+  [`data:${png};base64;a,${data}`, `data:${png};base64;a,${data}`],
+  [`data:${png};a b;base64,${data}`, `data:${png};a b;base64,${data}`],
+  [`data:${png},${data}`, `data:${png},${data}`],
+  [`data:image/;base64,${data}`, `data:image/;base64,${data}`],
+  [`data:text/plain;base64,${data}`, `data:text/plain;base64,${data}`],
+  [`${uri}${uri}`, `:image/png;base64,${data}`, [`${png} ${data}data`]],
+  [`${uri} ${uri}\n${data}`, ` \n${data}`, [`${png} ${data}`, `${png} ${data}`]],
+  [`data:image/png;${'a'.repeat(100)};base64,${data}`, '', [`${png} ${data}`]],
+  [`data:image/png;${'a'.repeat(101)};base64,${data}`, `data:image/png;${'a'.repeat(101)};base64,${data}`],
+  [`a data:image/png ${uri}`, 'a data:image/png ', [`${png} ${data}`]],
+  ...['(', '"', "'", '<'].map((open): [string, string, string[]] => [
+    `${open}${uri}\r\n${data}!`,
+    `${open}!`,
+    [`${png} ${data}\r\n${data}`],
+  ]),
+  [`(a) ${uri}\n${data}`, `(a) \n${data}`, [`${png} ${data}`]],
+  [`![a fox](${uri}) b`, '![a fox]() b', [`${png} ${data}`]],
+  [`[fox](${uri} "title")`, '[fox]( "title")', [`${png} ${data}`]],
+  [`[b ${uri})`, '[b )', [`${png} ${data}`]],
+  [`ab cd ${uri})`, 'ab cd )', [`${png} ${data}`]],
+  [`${data}data:${png};base64,AAAA`, `${data}data:${png};base64,AAAA`],
+  [`![](${uri}\n)`, '![]()', [`${png} ${data}\n`]],
+  [`](${uri})`, ']()', [`${png} ${data}`]],
+  [`[a] b](${uri})`, '[a] b]()', [`${png} ${data}`]],
+  [`[a]b(${uri})`, '[a]b()', [`${png} ${data}`]],
+  [`[a](${uri})[b](${uri})`, '[a]()[b]()', [`${png} ${data}`, `${png} ${data}`]],
+])('data URIs are extracted from the text %j', (text, rest, images = []) => {
+  const split = extractDataUris(text)
+  expect({ text: split.text, images: split.images.map(shown) }).toEqual({ text: rest, images })
 })
 
 test('a large body without an answer is searched for images only once, up to the size limit', () => {

@@ -67,46 +67,42 @@ describe('assignment of --set', () => {
   })
 })
 
-describe('edit of a JSON body', () => {
-  test.each<[text: string, sets: string[], edited: string]>([
-    ['{}', [], '{}'],
-    [' { "a" : 1.0 , "b":2 }\n', ['a=x'], ' { "a" : "x" , "b":2 }\n'],
-    ['{"a":1,"a":2}', ['a=3'], '{"a":1,"a":3}'],
-    ['{ "a" : 1 \t}', ['b=2', 'c=3'], '{ "a" : 1,"b":2,"c":3 \t}'],
-    ['{ }', ['a=1'], '{"a":1 }'],
-    ['{"a":{"b":[{}, [0]]}}', ['a.b[1][0]=1', 'a.b[0].c=2'], '{"a":{"b":[{"c":2}, [1]]}}'],
-    ['[1]', ['[0]=2', '[1]=3', '[2]=4'], '[2,3,4]'],
-    ['{"a":[]}', ['a[0]=1', 'a[]=2', 'a[]=3'], '{"a":[1,2,3]}'],
-    ['{"a":[\n1\n]}', ['a[]=2'], '{"a":[\n1,2\n]}'],
-    ['{}', ['a[]=1', 'a[]=2', 'b[]=3', 'a[]=4'], '{"a":[1,2,4],"b":[3]}'],
-    ['{}', ['a[]=1', 'a[1]=2', 'a[]=3'], '{"a":[1,2,3]}'],
-    ['{}', ['a[]=1', 'a=[2]', 'a[]=3'], '{"a":[2,3]}'],
-    ['{"a":[[]]}', ['a[]=1', 'a[0][]=2', 'a[]=3'], '{"a":[[2],1,3]}'],
-    ['{"a":{}}', ['a.b[]=1', 'a.c[]=2'], '{"a":{"b":[1],"c":[2]}}'],
-    ['{}', ['a.b[0]["c d"][0][]=1'], '{"a":{"b":[{"c d":[[1]]}]}}'],
-    ['{}', ['a[0]=1'], '{"a":[1]}'],
-    ['{}', ['["\\""]=1'], '{"\\"":1}'],
-    ['{}', ['["5"]=1', 'a["5"]=2'], '{"5":1,"a":{"5":2}}'],
-  ])(
-    'in the body %j, the --set flags %j change only the assigned paths and keep the rest byte for byte',
-    (text, sets, edited) => {
-      expect(editJson(text, sets.map(parseSetFlag))).toBe(edited)
-    },
-  )
+test.each<[text: string, sets: string[], edited: string]>([
+  ['{}', [], '{}'],
+  [' { "a" : 1.0 , "b":2 }\n', ['a=x'], ' { "a" : "x" , "b":2 }\n'],
+  ['{"a":1,"a":2}', ['a=3'], '{"a":1,"a":3}'],
+  ['{ "a" : 1 \t}', ['b=2', 'c=3'], '{ "a" : 1,"b":2,"c":3 \t}'],
+  ['{ }', ['a=1'], '{"a":1 }'],
+  ['{"a":{"b":[{}, [0]]}}', ['a.b[1][0]=1', 'a.b[0].c=2'], '{"a":{"b":[{"c":2}, [1]]}}'],
+  ['[1]', ['[0]=2', '[1]=3', '[2]=4'], '[2,3,4]'],
+  ['{"a":[]}', ['a[0]=1', 'a[]=2', 'a[]=3'], '{"a":[1,2,3]}'],
+  ['{"a":[\n1\n]}', ['a[]=2'], '{"a":[\n1,2\n]}'],
+  ['{}', ['a[]=1', 'a[]=2', 'b[]=3', 'a[]=4'], '{"a":[1,2,4],"b":[3]}'],
+  ['{}', ['a[]=1', 'a[1]=2', 'a[]=3'], '{"a":[1,2,3]}'],
+  ['{}', ['a[]=1', 'a=[2]', 'a[]=3'], '{"a":[2,3]}'],
+  ['{"a":[[]]}', ['a[]=1', 'a[0][]=2', 'a[]=3'], '{"a":[[2],1,3]}'],
+  ['{"a":{}}', ['a.b[]=1', 'a.c[]=2'], '{"a":{"b":[1],"c":[2]}}'],
+  ['{}', ['a.b[0]["c d"][0][]=1'], '{"a":{"b":[{"c d":[[1]]}]}}'],
+  ['{}', ['a[0]=1'], '{"a":[1]}'],
+  ['{}', ['["\\""]=1'], '{"\\"":1}'],
+  ['{}', ['["5"]=1', 'a["5"]=2'], '{"5":1,"a":{"5":2}}'],
+])(
+  'in the body %j, the --set flags %j change only the assigned paths and keep the rest byte for byte',
+  (text, sets, edited) => {
+    expect(editJson(text, sets.map(parseSetFlag))).toBe(edited)
+  },
+)
 
-  test.each<[text: string, set: string, problem: string]>([
-    ['[]', 'a=1', 'the body is not an object'],
-    ['{}', '[0]=1', 'the body is not a list'],
-    ['null', 'a=1', 'the body is not an object'],
-    ['{"a":[{}]}', 'a.b=1', 'a is not an object'],
-    ['{"a":[{}]}', 'a[0][0]=1', 'a[0] is not a list'],
-    ['{"a":{"b":"[1]"}}', 'a.b[]=1', 'a.b is not a list'],
-    ['{"a":[1]}', 'a[2]=1', 'a[2] would leave a gap in the list'],
-    ['{"a":[]}', 'a[1].b=1', 'a[1] would leave a gap in the list'],
-    ['{}', 'a[1]=1', 'a[1] would leave a gap in the list'],
-  ])('for the body %s, parley rejects --set %s: %s', (text, set, problem) => {
-    expect(() => editJson(text, [parseSetFlag(set)])).toThrow(
-      new CliError('usage', `--set ${set}: ${problem}`),
-    )
-  })
+test.each<[text: string, set: string, problem: string]>([
+  ['[]', 'a=1', 'the body is not an object'],
+  ['{}', '[0]=1', 'the body is not a list'],
+  ['null', 'a=1', 'the body is not an object'],
+  ['{"a":[{}]}', 'a.b=1', 'a is not an object'],
+  ['{"a":[{}]}', 'a[0][0]=1', 'a[0] is not a list'],
+  ['{"a":{"b":"[1]"}}', 'a.b[]=1', 'a.b is not a list'],
+  ['{"a":[1]}', 'a[2]=1', 'a[2] would leave a gap in the list'],
+  ['{"a":[]}', 'a[1].b=1', 'a[1] would leave a gap in the list'],
+  ['{}', 'a[1]=1', 'a[1] would leave a gap in the list'],
+])('for the body %s, parley rejects --set %s: %s', (text, set, problem) => {
+  expect(() => editJson(text, [parseSetFlag(set)])).toThrow(new CliError('usage', `--set ${set}: ${problem}`))
 })

@@ -37,25 +37,23 @@ function scanByCharacter(text: string): string {
   return marks
 }
 
-describe('tokens of JSON', () => {
-  test.each([
-    [6, ['"', '\\', '[', 'x']],
-    [3, ['"\\"', '"', '{', '}', ']', ',', '\n', ':']],
-  ])(
-    'the JSON scanner finds the tokens outside of strings in texts of up to %i pieces from %j, however split',
-    (maxPieces, pieces) => {
-      const wrong = smallTexts(pieces, maxPieces).filter((text) =>
-        [[...text], ...cutsOf(text)].some((each) => walkOver(each) !== scanByCharacter(text)),
-      )
-      expect(wrong).toEqual([])
-    },
-  )
+test.each([
+  [6, ['"', '\\', '[', 'x']],
+  [3, ['"\\"', '"', '{', '}', ']', ',', '\n', ':']],
+])(
+  'the JSON scanner finds the tokens outside of strings in texts of up to %i pieces from %j, however split',
+  (maxPieces, pieces) => {
+    const wrong = smallTexts(pieces, maxPieces).filter((text) =>
+      [[...text], ...cutsOf(text)].some((each) => walkOver(each) !== scanByCharacter(text)),
+    )
+    expect(wrong).toEqual([])
+  },
+)
 
-  test('the JSON scanner starts at the given offset and stops if its callback returns true', () => {
-    const marks: string[] = []
-    createJsonScanner()('"[,{"x]}', (mark, place) => marks.push(`${mark}${place}`) === 2, 1)
-    expect(marks).toEqual(['[1', ',2'])
-  })
+test('the JSON scanner starts at the given offset and stops if its callback returns true', () => {
+  const marks: string[] = []
+  createJsonScanner()('"[,{"x]}', (mark, place) => marks.push(`${mark}${place}`) === 2, 1)
+  expect(marks).toEqual(['[1', ',2'])
 })
 
 /** Parses the JSON value at `start`. Finds nested values with `listJsonChildren`. */

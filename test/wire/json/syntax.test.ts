@@ -1,27 +1,22 @@
-import { describe, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
 import { describeJsonError } from '../../../src/wire/json/parse.ts'
 import { findJsonSyntaxError } from '../../../src/wire/json/syntax.ts'
 import { isJson, smallTexts } from './texts.ts'
 
-describe('JSON syntax check', () => {
-  test.each([
-    ['values', ['{', '}', '[', ']', ',', '"a":', ' 1'], 5],
-    ['fields', ['{', '"a"', ':', ',', '}'], 5],
-    ['numbers', ['-', '0', '1', '.', 'e', 'E+'], 5],
-    ['strings', ['"', '\\', '\\u', '00', 'aF', 'g'], 5],
-    ['characters', ['"', ' ', '\x1f', '\x7f', '\u2028', '\\u00e9'], 3],
-    ['escapes', ['"', '\\"', '\\\\', '\\/', '\\b', '\\f', '\\n', '\\r', '\\t', '\\x', '\\v'], 3],
-    ['words', ['true', 'false', 'null', 'True', 'x'], 2],
-    ['blanks', [' ', '\t', '\n', '\r', '\v', '\u00a0', '\ufeff', '[1]'], 3],
-  ])(
-    'for all short texts made of %s, the JSON syntax check agrees with JSON.parse',
-    (_, pieces, maxPieces) => {
-      const wrong = smallTexts(pieces, maxPieces).filter(
-        (text) => (findJsonSyntaxError(text, 9) === undefined) !== isJson(text),
-      )
-      expect(wrong).toEqual([])
-    },
+test.each([
+  ['values', ['{', '}', '[', ']', ',', '"a":', ' 1'], 5],
+  ['fields', ['{', '"a"', ':', ',', '}'], 5],
+  ['numbers', ['-', '0', '1', '.', 'e', 'E+'], 5],
+  ['strings', ['"', '\\', '\\u', '00', 'aF', 'g'], 5],
+  ['characters', ['"', ' ', '\x1f', '\x7f', '\u2028', '\\u00e9'], 3],
+  ['escapes', ['"', '\\"', '\\\\', '\\/', '\\b', '\\f', '\\n', '\\r', '\\t', '\\x', '\\v'], 3],
+  ['words', ['true', 'false', 'null', 'True', 'x'], 2],
+  ['blanks', [' ', '\t', '\n', '\r', '\v', '\u00a0', '\ufeff', '[1]'], 3],
+])('for all short texts made of %s, the JSON syntax check agrees with JSON.parse', (_, pieces, maxPieces) => {
+  const wrong = smallTexts(pieces, maxPieces).filter(
+    (text) => (findJsonSyntaxError(text, 9) === undefined) !== isJson(text),
   )
+  expect(wrong).toEqual([])
 })
 
 const wrongText = 'string with an invalid escape, a line break or no end'

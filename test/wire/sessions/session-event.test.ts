@@ -1,4 +1,4 @@
-import { describe, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
 import {
   describeEventContent,
   EventsReceipt,
@@ -41,54 +41,52 @@ test('the response to sent events may have no events', () => {
   expect(EventsReceipt.safeParse({ data: 'x' }).success).toBe(false)
 })
 
-describe('stop reason of a session', () => {
-  test.each<[reason: unknown, read: ReturnType<typeof readStopReason>]>([
-    ['end_turn', { type: 'end_turn' }],
-    [{ type: 'end_turn' }, { type: 'end_turn' }],
-    [
-      { type: 'requires_action', event_ids: ['a', 'b', 'a'] },
-      { type: 'requires_action', eventIds: ['a', 'b'] },
-    ],
-    [{ event_ids: ['a', '', 5, null] }, { type: 'requires_action', eventIds: ['a'] }],
-    [{ event_ids: [null] }, { type: 'requires_action' }],
-    [
-      { type: '', event_ids: ['a'] },
-      { type: 'requires_action', eventIds: ['a'] },
-    ],
-    [
-      { type: 'other', event_ids: ['a'] },
-      { type: 'other', eventIds: ['a'] },
-    ],
-    [{ event_ids: [] }, { eventIds: [] }],
-    [{ type: 5, event_ids: 'a' }, {}],
-    [{ type: null, event_ids: null }, {}],
-    [null, {}],
-    [undefined, {}],
-    [['a'], {}],
-  ])('the stop_reason %j is read as %j', (reason, read) =>
-    expect(readStopReason(event({ stop_reason: reason }))).toEqual(read),
-  )
+test.each<[reason: unknown, read: ReturnType<typeof readStopReason>]>([
+  ['end_turn', { type: 'end_turn' }],
+  [{ type: 'end_turn' }, { type: 'end_turn' }],
+  [
+    { type: 'requires_action', event_ids: ['a', 'b', 'a'] },
+    { type: 'requires_action', eventIds: ['a', 'b'] },
+  ],
+  [{ event_ids: ['a', '', 5, null] }, { type: 'requires_action', eventIds: ['a'] }],
+  [{ event_ids: [null] }, { type: 'requires_action' }],
+  [
+    { type: '', event_ids: ['a'] },
+    { type: 'requires_action', eventIds: ['a'] },
+  ],
+  [
+    { type: 'other', event_ids: ['a'] },
+    { type: 'other', eventIds: ['a'] },
+  ],
+  [{ event_ids: [] }, { eventIds: [] }],
+  [{ type: 5, event_ids: 'a' }, {}],
+  [{ type: null, event_ids: null }, {}],
+  [null, {}],
+  [undefined, {}],
+  [['a'], {}],
+])('the stop_reason %j is read as %j', (reason, read) =>
+  expect(readStopReason(event({ stop_reason: reason }))).toEqual(read),
+)
 
-  test.each<[fields: object, read: ReturnType<typeof readStopDetails>]>([
-    [
-      {
-        stop_details: { category: 'c', explanation: 'e' },
-        stop_reason: { stop_details: { category: 'no' } },
-      },
-      { category: 'c', explanation: 'e' },
-    ],
-    [{ stop_reason: { stop_details: { category: 'c' } } }, { category: 'c' }],
-    [{ stop_details: null, stop_reason: { stop_details: { explanation: 'e' } } }, { explanation: 'e' }],
-    [{ stop_details: { category: '', explanation: 5 } }, {}],
-    [{ stop_details: { category: [], explanation: '' } }, {}],
-    [{ stop_details: 'words' }, {}],
-    [{ stop_reason: null }, {}],
-    [{ stop_reason: 'refusal' }, {}],
-    [{}, {}],
-  ])('the stop details are read from the event or from its stop reason: %j', (fields, read) =>
-    expect(readStopDetails(event(fields))).toEqual(read),
-  )
-})
+test.each<[fields: object, read: ReturnType<typeof readStopDetails>]>([
+  [
+    {
+      stop_details: { category: 'c', explanation: 'e' },
+      stop_reason: { stop_details: { category: 'no' } },
+    },
+    { category: 'c', explanation: 'e' },
+  ],
+  [{ stop_reason: { stop_details: { category: 'c' } } }, { category: 'c' }],
+  [{ stop_details: null, stop_reason: { stop_details: { explanation: 'e' } } }, { explanation: 'e' }],
+  [{ stop_details: { category: '', explanation: 5 } }, {}],
+  [{ stop_details: { category: [], explanation: '' } }, {}],
+  [{ stop_details: 'words' }, {}],
+  [{ stop_reason: null }, {}],
+  [{ stop_reason: 'refusal' }, {}],
+  [{}, {}],
+])('the stop details are read from the event or from its stop reason: %j', (fields, read) =>
+  expect(readStopDetails(event(fields))).toEqual(read),
+)
 
 test.each<[content: unknown, text: string, cell: string]>([
   ['words', 'words', 'words'],
