@@ -69,7 +69,7 @@ export function addAnswerFacts(
   reportData: ReportData,
   { id, model, stopReason, usage }: { id?: string; model?: string; stopReason?: string; usage?: object },
 ): void {
-  // A batch reports only sums, so it has no facts of a single answer.
+  // A batch reports only sums, so its report omits the facts of a single answer.
   const isBatch = reportData.counts !== undefined
   reportData.model = isBatch ? undefined : (model ?? reportData.model)
   reportData.id = isBatch ? undefined : id

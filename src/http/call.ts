@@ -204,7 +204,7 @@ function createCallRules(
     const before = call.state()
     call.reach(getDeliveryState(failure))
     // A gateway may send a 503 although the service accepted the request. The service may then refuse the
-    // repetition as a duplicate, so a 400 or 409 does not prove that nothing was accepted.
+    // repetition as a duplicate. So a 400 or 409 does not prove that nothing was accepted.
     if (wasUnavailable && [400, 409].includes(status) && policy.repeat === 'unaccepted') call.reach('failed')
     wasUnavailable ||= status === 503
     if (failure.kind !== 'not-sent' && (!furthest || call.state() !== before)) furthest = failure

@@ -29,7 +29,7 @@ export interface RequestParts {
   requireLock?: (() => void) | undefined
   onAttempt?: () => void
   /**
-   * If true, the request shows no spinner and is repeated only to renew an expired secret, because the caller
+   * If true, parley shows no spinner and repeats the request only to renew an expired secret. The caller
    * retries the request.
    */
   isSingle?: boolean

@@ -193,8 +193,8 @@ export async function openAnswerOutput(context: Context, printing: AnswerPrintOp
   }
 
   /**
-   * Saves the last read body if no text was decoded from it, because the body may be the only copy of a
-   * paid answer. Does not save a web page, nor events without content.
+   * Saves the last read body if no text was decoded from it. The body may be the only copy of a paid answer.
+   * Does not save a web page, nor events without content.
    */
   function saveUndecoded(): SavedPart | undefined {
     if (!received) return undefined
