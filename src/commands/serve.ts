@@ -76,7 +76,8 @@ export default {
         faults: fault,
         latencyMs: latency,
         answer: answer === undefined ? undefined : await input.readFlagValue(answer, '--answer'),
-        warn: log,
+        onNewSession: (id) =>
+          log(`created the session ${id}, which did not exist; --strict refuses unknown sessions`),
         record,
         isStrict: strict,
       },

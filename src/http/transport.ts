@@ -52,7 +52,10 @@ async function createDemo(context: Context): Promise<Exchange> {
     import('../emulator/emulator.ts'),
     import('./demo-sessions.ts'),
   ])
-  const exchange = createEmulator({ store: openDemoSessions(context) })
+  const exchange = createEmulator({
+    store: openDemoSessions(context),
+    onNewSession: (id) => context.messages.note(`the demo profile: the session ${id} is new`),
+  })
   let isAnnounced = false
   return async (request) => {
     if (request.deadline?.hasPassed) throw new CliError('not-sent', 'the deadline passed', { deadline: true })

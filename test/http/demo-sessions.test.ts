@@ -98,3 +98,10 @@ test('a command that sends to the demo prints that the emulator answers, and a r
   ])
     expect((await parley(argv)).err).not.toMatch(reminder)
 })
+
+test('the demo has the session sesn_1, and prints a note about an unknown session', async () => {
+  expect((await parley(['sessions', 'list'])).out).toMatch(/^sesn_1\t/)
+  expect((await parley(['sessions', 'show', 'sesn_1'])).err).toBe('')
+  const typo = await parley(['sessions', 'show', 'sesn_l'])
+  expect(typo.err).toBe('parley: the demo profile: the session sesn_l is new\n')
+})

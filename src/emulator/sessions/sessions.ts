@@ -25,11 +25,11 @@ export interface EmulatedSessionsOptions {
    * valid requests that a service may refuse, such as a message without content.
    */
   isStrict?: boolean
-  /** Receives a line about each request that a real service would probably refuse. */
-  warn?(line: string): void
+  /** Called for each unknown session id that creates a session. A real service would probably refuse it. */
+  onNewSession?(id: string): void
   /** Events of a recorded session, which every session replays. */
   record?: readonly EventItem[] | undefined
-  /** If omitted, the sessions end with this process. */
+  /** If omitted, the sessions end with this process. Stored sessions always include `sesn_1`. */
   store?: SessionStore
 }
 
@@ -43,6 +43,7 @@ export class EmulatedSessions {
 
   constructor(options: EmulatedSessionsOptions) {
     this.#options = options
+    if (options.store) this.#getSession('sesn_1')
   }
 
   create({ initial_events: events = [], ...fields }: CreateSessionBody): Promise<EmulatedResponse> {
@@ -108,11 +109,10 @@ export class EmulatedSessions {
 
   #withSession(id: string, use: (session: EmulatedSession) => EmulatedResponse): EmulatedResponse {
     this.#refresh()
-    const { record, warn, isStrict } = this.#options
+    const { record, onNewSession, isStrict } = this.#options
     const isKnown = this.#sessions.has(id)
     if (!isKnown && isStrict) return toErrorResponse(404, `unknown session ${id}`)
-    if (!isKnown && !record)
-      warn?.(`created the session ${id}, which did not exist; --strict refuses unknown sessions`)
+    if (!isKnown && !record) onNewSession?.(id)
     return use(this.#getSession(id))
   }
 
