@@ -106,6 +106,7 @@ const hints: readonly (readonly [names: string, text: string])[] = [
   ['--ask', "it was removed; 'parley config check' requests no answer, 'parley chat Hello' does"],
   ['--unordered', 'it was removed, because a batch always prints each result when it is ready'],
   ['--live, --no-live', 'it was removed, because parley prints each message only when it is complete'],
+  ['policy check --policy', 'the policy has no flag, as in: parley policy check FILE'],
   [
     '--policy, --audit',
     "'parley events run' has this flag; without a task, it answers the waiting tool uses",

@@ -17,6 +17,7 @@ test.each([
   ['events run hi --yes', "'parley events run --policy FILE' allows tool uses by rules"],
   ['events run hi --allowedTools x', "'parley events run --policy FILE' allows tool uses by rules"],
   ['config check --ask', 'it was removed;'],
+  ['policy check --policy p.json', 'as in: parley policy check FILE'],
   ['serve -p 8080', '--port N sets the port'],
   ['events list -n 3', "unknown flag '-n': --limit N prints the newest N events"],
   ['events -s s1 list', '-s ID names a session, as in: parley events list -s ID'],
