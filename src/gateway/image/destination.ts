@@ -1,7 +1,7 @@
 import { promises as fs, statSync } from 'node:fs'
 import { dirname, extname, join } from 'node:path'
 import type { Context } from '../../context.ts'
-import { CliError, convertFileErrors, hasErrorCode, usageError } from '../../errors.ts'
+import { CliError, convertFileErrors, hasErrorCode, toFileFailure, usageError } from '../../errors.ts'
 import { type FileOutput, openFileOutput, TemporaryFile, writeFileAtomically } from '../../io/file-output.ts'
 import { endsInSeparator, findOutputTarget, findReplacementProblem, toAbsolutePath } from '../../io/paths.ts'
 import { quoteForShell } from '../../io/shell-quote.ts'
@@ -49,15 +49,14 @@ function createStdoutDestination({ output }: Context): ImageDestination {
   }
 }
 
-async function createFolderDestination(
-  context: Context,
-  folder: string,
-  fileStem: string,
-  replaces: boolean,
-) {
+function createFolderDestination(context: Context, folder: string, fileStem: string, replaces: boolean) {
   const path = toAbsolutePath(context.host, folder)
   const label = folder || path
-  await convertFileErrors(label, async () => requireFolder(path, folder !== ''))
+  try {
+    requireFolder(path, folder !== '')
+  } catch (error) {
+    throw toFileFailure(error, label).with({ consequence: 'nothing was sent' })
+  }
   const create = createNumberedFiles(context, { replaces, isNamed: false })
   return {
     async save(bytes: Uint8Array, extension: string) {

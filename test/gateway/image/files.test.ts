@@ -119,6 +119,13 @@ describe('checks of a target before a request', () => {
       )
     },
   )
+
+  test('image says that nothing was sent if a file is in the way of the folder of -o', async () => {
+    const cwd = temporaryFolder({ file: 'mine' })
+    const ended = await image(['x', '-o', 'file/pics/'], { cwd })
+    expect(ended).toMatchObject({ code: 11, requests: [], files: ['file'] })
+    expect(ended.err).toBe('parley: file/pics/: a part of its path is not a folder\n  nothing was sent\n')
+  })
 })
 
 test('I07: if another process creates the file of -o meanwhile, image exits with 11 and saves that image elsewhere', async () => {
