@@ -176,7 +176,7 @@ async function renderForPerson(failure: CliError, argv: string[], host: Host): P
 }
 
 async function withGuard(host: Host) {
-  const { createCiSafeStream, disableCiCommands } = await import('./io/runner-guard.ts')
+  const { createCiSafeStream, disableCiCommands } = await import('./io/ci-commands.ts')
   const stderr = { value: createCiSafeStream(host.stderr), enumerable: true }
   // `{ ...host }` would call the getter `cwd`, which throws if the current folder has been removed.
   const guarded = Object.defineProperties({}, { ...Object.getOwnPropertyDescriptors(host), stderr }) as Host

@@ -9,7 +9,7 @@ import {
   type SentStatus,
 } from './delivery-state.ts'
 import { type CliError, OutputClosedError, toFailure } from './errors.ts'
-import { addSavedPartToFailure, describeSavedPart, type SavedPart } from './io/saved-part.ts'
+import { addSavedDataToFailure, describeSavedData, type SavedData } from './io/saved-data.ts'
 
 /**
  * parley calls the hooks if the work fails, or if a signal ends parley during the work. The hooks are
@@ -21,7 +21,7 @@ export interface WorkHooks {
    * `retry`.
    */
   changesData?: boolean
-  save?(): (SavedPart | undefined)[]
+  save?(): (SavedData | undefined)[]
   /** Returns the message to print if a signal ends parley now. Called after `save`. */
   onInterrupt?(): string | undefined
   getResumeCommand?(): string[] | undefined
@@ -66,7 +66,7 @@ export class WorkTracker {
     if (error instanceof OutputClosedError) return error
     const saved = saveParts(hooks)
     if (saved.length === 0 && !hooks.explain && !hooks.describeRerun) return error
-    const failure = saved.reduce(addSavedPartToFailure, toFailure(error, this.#describeCalls()))
+    const failure = saved.reduce(addSavedDataToFailure, toFailure(error, this.#describeCalls()))
     const explained = hooks.explain?.(failure) ?? failure
     return hooks.describeRerun ? explained.with({ mayDuplicate: this.mayDuplicate }) : explained
   }
@@ -104,7 +104,7 @@ export class WorkTracker {
     for (const hooks of this.#hooks.toReversed()) {
       const saved = saveParts(hooks)
       savedFiles.push(...saved.flatMap(({ name }) => name ?? []))
-      texts.push(...saved.map(describeSavedPart), hooks.onInterrupt?.())
+      texts.push(...saved.map(describeSavedData), hooks.onInterrupt?.())
     }
     const after =
       this.#acceptedMessage !== undefined && running !== undefined ? `after that ${running}` : running
@@ -153,7 +153,7 @@ export class WorkTracker {
   }
 }
 
-const saveParts = (hooks: WorkHooks): SavedPart[] => hooks.save?.().filter((part) => part !== undefined) ?? []
+const saveParts = (hooks: WorkHooks): SavedData[] => hooks.save?.().filter((part) => part !== undefined) ?? []
 
 const joinTexts = (texts: readonly (string | undefined)[]): string | undefined =>
   texts.filter((each) => each !== undefined).join('; ') || undefined

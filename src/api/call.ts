@@ -11,9 +11,9 @@ import { addFileToReport } from '../report-data.ts'
 import { addressSettings, type ResolvedSettings, readSettings } from '../settings/resolve.ts'
 import type { Endpoint } from '../wire/endpoints.ts'
 import { createBodyCollector, type HttpResponse, readBody } from '../wire/exchange.ts'
-import { createTextWithinLimit } from '../wire/json/body-text.ts'
 import { editJson, parseSetFlag } from '../wire/json/edit.ts'
 import { parseInputJson, tryParseJson } from '../wire/json/parse.ts'
+import { createTextWithinLimit } from '../wire/json/text-limit.ts'
 import { createEndlessListDetector, type ListPage, readListPage } from '../wire/page.ts'
 import {
   createErrorBodyFailure,

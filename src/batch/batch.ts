@@ -3,7 +3,7 @@ import type { SentStatus } from '../delivery-state.ts'
 import { type CliError, toFileFailure, usageError } from '../errors.ts'
 import type { RetryPolicy } from '../http/retry.ts'
 import { requireOpenStdout } from '../io/output.ts'
-import type { SavedPart } from '../io/saved-part.ts'
+import type { SavedData } from '../io/saved-data.ts'
 import { type ResolvedSettings, readSettings } from '../settings/resolve.ts'
 import type { WorkHooks } from '../work-tracker.ts'
 import type { BatchOptions } from './flags.ts'
@@ -147,7 +147,7 @@ function requireLine({ flags, messages }: BatchContext, { source, tally }: Batch
 
 function addResumeAdvice(
   stop: CliError | undefined,
-  part: SavedPart | undefined,
+  part: SavedData | undefined,
   { results }: BatchOptions,
   { ok, failed, savedElsewhere }: BatchTally,
 ): CliError | undefined {

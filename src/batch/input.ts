@@ -19,8 +19,8 @@ import type { AnswerTokenCounts } from '../wire/gateway/answer-forms.ts'
 import { describeJsonError } from '../wire/json/parse.ts'
 import type { TokenCount } from '../wire/token-count.ts'
 import type { BatchOptions } from './flags.ts'
-import { type BatchLineId, type ParsedBatchLine, parseBatchLine } from './line-form.ts'
 import type { BatchLineRegistry } from './line-registry.ts'
+import { type BatchLineId, type ParsedBatchLine, parseBatchLine } from './parsed-line.ts'
 
 export interface BatchLineAnswer {
   /** `json` and `response` are JSON source text. */

@@ -1,6 +1,6 @@
 import { hash as digest } from 'node:crypto'
 import { usageError } from '../errors.ts'
-import type { BatchLineId } from './line-form.ts'
+import type { BatchLineId } from './parsed-line.ts'
 
 /**
  * Values in `#requests` for a request that only the results contain. They are negative, because the value of

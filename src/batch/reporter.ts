@@ -6,7 +6,7 @@ import { describeRetry } from '../http/call.ts'
 import { escapeControlsInJson } from '../io/escape.ts'
 import { createFailureRecord } from '../io/failure.ts'
 import { formatTimeAgo, printProgressLines } from '../io/progress-lines.ts'
-import type { SavedPart } from '../io/saved-part.ts'
+import type { SavedData } from '../io/saved-data.ts'
 import { StatusLine } from '../io/status-line.ts'
 import { schedule } from '../timers.ts'
 import type { BatchTally } from './input.ts'
@@ -86,7 +86,7 @@ export class BatchReporter {
     this.#saved.write(`${line}\n`)
   }
 
-  get savedPart(): SavedPart | undefined {
+  get savedPart(): SavedData | undefined {
     return this.#saved.part
   }
 

@@ -11,7 +11,7 @@ const key = `'parley config set apiKey', or PARLEY_API_KEY`
 /**
  * Hints for commands and flags of other tools and of earlier versions of parley. The hint for a flag must be
  * true for every command, unless the row names the command. Names of topics and of commands in groups need
- * no row, because `unknown-words.ts` finds them.
+ * no row, because `unknown-names.ts` finds them.
  */
 const hints: readonly (readonly [names: string, text: string])[] = [
   ['login, auth, configure, setup, init', "'parley config init' asks for addresses and credentials"],

@@ -15,7 +15,7 @@ import {
 } from './flags.ts'
 import { helpLayoutOptions, printHelp, wrapHelp } from './help-text.ts'
 import { ParleyCommand, UnknownNameError } from './parley-command.ts'
-import { describeUnknownWord } from './unknown-words.ts'
+import { describeUnknownName } from './unknown-names.ts'
 
 interface ProgramOptions {
   run: RunContext
@@ -94,7 +94,7 @@ class Program implements HelpSource {
   #explain(error: unknown): unknown {
     if (error instanceof CommanderError) return usageError(error.message)
     if (!(error instanceof UnknownNameError)) return error
-    return usageError(describeUnknownWord(error, this.#isHelpCommand))
+    return usageError(describeUnknownName(error, this.#isHelpCommand))
   }
 
   #createRoot(): ParleyCommand {
@@ -178,7 +178,7 @@ class Program implements HelpSource {
    * them, so no report is written then.
    */
   async #requireDistinctFiles(path: ParleyCommand[]): Promise<void> {
-    const { describeFileConflict } = await import('./named-files.ts')
+    const { describeFileConflict } = await import('./file-conflicts.ts')
     const conflict = describeFileConflict(path, this.#host)
     if (conflict === undefined) return
     this.#options.report.disable()

@@ -4,12 +4,12 @@ import { appendFlagValue, FileFlag, parseWholeNumber, TextFlag } from '../argv/f
 import type { Context } from '../context.ts'
 import { createEmulator } from '../emulator/emulator.ts'
 import { faultKinds } from '../emulator/faults.ts'
-import { formatServerUrl, startEmulatorServer } from '../emulator/listen.ts'
+import { formatServerUrl, startEmulatorServer } from '../emulator/server.ts'
 import { taskStepHelp } from '../emulator/sessions/task.ts'
 import { CliError, usageError } from '../errors.ts'
 import { toOneLine } from '../io/escape.ts'
 import type { InputReader } from '../io/input.ts'
-import { listRecordedEvents, readGivenEvents } from '../sessions/sending/given-events.ts'
+import { listRecordedEvents, readInputEvents } from '../sessions/sending/input-events.ts'
 import { durationExamples, parseDuration } from '../settings/duration.ts'
 import { isLoopbackHost } from '../wire/address.ts'
 import type { EventItem } from '../wire/sessions/events-page.ts'
@@ -114,7 +114,7 @@ export default {
 
 async function readRecord(input: InputReader, path: string): Promise<EventItem[]> {
   const hint = "'parley events list --raw' prints a session's events"
-  return [...listRecordedEvents(await readGivenEvents(input, path, { hint }))]
+  return [...listRecordedEvents(await readInputEvents(input, path, { hint }))]
 }
 
 function parseMilliseconds(value: string): number {

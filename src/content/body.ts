@@ -1,5 +1,4 @@
 import { createUsageErrorFromProblems, usageError } from '../errors.ts'
-import { createTextWithinLimit } from '../wire/json/body-text.ts'
 import {
   createJsonAssignment,
   createListAppendAssignment,
@@ -7,6 +6,7 @@ import {
   type JsonAssignment,
 } from '../wire/json/edit.ts'
 import { describeSchemaIssues, isObject, parseInputJson } from '../wire/json/parse.ts'
+import { createTextWithinLimit } from '../wire/json/text-limit.ts'
 
 export type MessagePart = { text: string } | { inlineData: { mimeType: string; data: string } }
 

@@ -4,7 +4,7 @@ import { dirname, join } from 'node:path'
 import type { Context } from '../context.ts'
 import { type CliError, describeFileError, OutputClosedError } from '../errors.ts'
 import { type FileOutput, writeFileAtomically } from '../io/file-output.ts'
-import { addSavedPartToFailure, type SavedPart } from '../io/saved-part.ts'
+import { addSavedDataToFailure, type SavedData } from '../io/saved-data.ts'
 
 /**
  * Saves a paid answer, and adds the name of its file to the failure. If the answer cannot be saved, the
@@ -16,7 +16,7 @@ export const saveAnswerAfterFailure = (
   bytes: Uint8Array,
   extension = 'bin',
   file?: FileOutput,
-): CliError => addSavedPartToFailure(failure, saveReceivedAnswer(context, bytes, extension, file))
+): CliError => addSavedDataToFailure(failure, saveReceivedAnswer(context, bytes, extension, file))
 
 /**
  * Saves a received answer next to its output file `file`. Without a file, or if saving there fails, saves it
@@ -28,7 +28,7 @@ export function saveReceivedAnswer(
   content: Uint8Array | string,
   extension: string,
   file?: FileOutput,
-): SavedPart | undefined {
+): SavedData | undefined {
   // A failed write may have left only a part of the answer in the file, so the whole answer is written again.
   file?.discard()
   const isEmpty = typeof content === 'string' ? content.trim() === '' : content.length === 0
@@ -47,7 +47,7 @@ function saveInTemporaryFolder(
   host: Pick<Context['host'], 'env'>,
   content: Uint8Array | string,
   extension: string,
-): SavedPart {
+): SavedData {
   const path = createSavedPath(host, extension)
   try {
     writeFileAtomically(path, content, { mode: 0o600 })
@@ -99,7 +99,7 @@ export class FallbackFile {
     if (hasRoom && typeof content === 'string') this.#unsaved += content
   }
 
-  get part(): SavedPart | undefined {
+  get part(): SavedData | undefined {
     const failed = `could not be saved in ${this.#problem}`
     const unsaved = this.#unsaved || undefined
     if (this.#file === undefined)
@@ -146,7 +146,7 @@ export class AnswerWriter {
     }
   }
 
-  get part(): SavedPart | undefined {
+  get part(): SavedData | undefined {
     const { part } = this.#saved
     if (!part || this.#writtenBytes === 0) return part
     return { ...part, outcome: `from byte ${this.#writtenBytes} on ${part.outcome}` }

@@ -1,8 +1,8 @@
 import type { GenerateRequest } from '../wire/gateway/generate-request.ts'
 import { isObject } from '../wire/json/parse.ts'
 import { getTextStart } from '../wire/text-start.ts'
+import { createJsonSample, createJsonSampleForPrompt } from './json-sample.ts'
 import { createRandomId, type EmulatedResponse, toEventStreamResponse, toJsonResponse } from './response.ts'
-import { createJsonSample, createJsonSampleForPrompt } from './sample.ts'
 
 type EmulatedAnswer = ReturnType<typeof composeEmulatedAnswer>
 

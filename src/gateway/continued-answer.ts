@@ -6,8 +6,8 @@ import type { ReadableResponse } from '../http/call.ts'
 import { toOneLine } from '../io/escape.ts'
 import { addCountsToSums } from '../report-data.ts'
 import { type AnswerSummary, needsContinuation } from '../wire/gateway/answer-forms.ts'
-import { createTextWithinLimit } from '../wire/json/body-text.ts'
 import { createJsonAssignment, editJson } from '../wire/json/edit.ts'
+import { createTextWithinLimit } from '../wire/json/text-limit.ts'
 import { createResponseError } from '../wire/problem/problem.ts'
 
 export interface AnswerPartOutcome extends AnswerOutcome {

@@ -4,7 +4,7 @@ import {
   type BatchLineCall,
   recordAnswerUsage,
 } from '../batch/input.ts'
-import type { ParsedBatchLine } from '../batch/line-form.ts'
+import type { ParsedBatchLine } from '../batch/parsed-line.ts'
 import { listAnswerWarnings } from '../content/answer-checks.ts'
 import { buildRequestBody, type MessagePart } from '../content/body.ts'
 import type { ArgumentInputs } from '../content/prompt.ts'
@@ -21,13 +21,13 @@ import { type BodyFlags, createBodyParts } from './body-flags.ts'
 import { type AnswerPartReader, ContinuedAnswer, type RequestAnswerPart } from './continued-answer.ts'
 
 /** Reads one answer of a batch line. */
-export interface LineReader extends AnswerPartReader<BatchLineAnswer['content']> {
+export interface BatchAnswerReader extends AnswerPartReader<BatchLineAnswer['content']> {
   readonly warnings?: readonly string[]
   /** Returns the failure with the received part of this answer, or `undefined` if nothing was received. */
   addReceivedPart(failure: CliError): CliError | undefined
 }
 
-type OpenLineReader = (line: BatchLine) => LineReader | Promise<LineReader>
+type OpenBatchAnswerReader = (line: BatchLine) => BatchAnswerReader | Promise<BatchAnswerReader>
 
 interface SharedLineParts {
   endpoint: typeof endpoints.chat | typeof endpoints.image
@@ -70,9 +70,9 @@ export async function createLineCaller(
   const createParts = (model: string, body: Uint8Array) => ({ params: { family, model }, body })
 
   /** A retry of the call requests only the answers and parts that have not arrived yet. */
-  function createCall(model: string, body: Uint8Array, openReader: OpenLineReader): BatchLineCall {
+  function createCall(model: string, body: Uint8Array, openReader: OpenBatchAnswerReader): BatchLineCall {
     /** Received answers. After an answer that does not match the schema, `--schema-retries` adds another. */
-    const received: { answer: ContinuedAnswer; reader: LineReader; mismatch?: CliError }[] = []
+    const received: { answer: ContinuedAnswer; reader: BatchAnswerReader; mismatch?: CliError }[] = []
 
     async function query(index: number, body: Uint8Array, line: BatchLine, requireNext: () => void) {
       const { [index]: known, [index - 1]: previous } = received
@@ -125,7 +125,7 @@ export async function createLineCaller(
     async preview({ model, body }: BatchLineCall): Promise<void> {
       await caller.preview(endpoint, createParts(model, body))
     },
-    async prepare(line: ParsedBatchLine, openReader: OpenLineReader): Promise<BatchLineCall> {
+    async prepare(line: ParsedBatchLine, openReader: OpenBatchAnswerReader): Promise<BatchLineCall> {
       if (line.model !== undefined) encodePathSegment('model', line.model)
       const body = 'prompt' in line ? insertPrompt(line.prompt) : await buildGiven(line.body)
       return createCall(line.model ?? model(), body, openReader)

@@ -8,7 +8,7 @@ import type { Endpoint } from '../wire/endpoints.ts'
 import type { Exchange, HttpResponse } from '../wire/exchange.ts'
 import type { TrackedCall } from '../work-tracker.ts'
 import { createCredentialProvider, refusePlainHttp } from './credentials.ts'
-import { decompressBody } from './decode.ts'
+import { decompressBody } from './decompress.ts'
 import {
   buildRequest,
   describeSettingFix,

@@ -3,7 +3,7 @@ import type { Context } from '../context.ts'
 import { usageError } from '../errors.ts'
 import { escapeControlsInJson, unsafeCharacters } from '../io/escape.ts'
 import { tryDecodeUtf8 } from '../io/file-content.ts'
-import { quoteForShell, quoteShellWord } from '../io/shell-quote.ts'
+import { escapeShellWord, quoteShellWord } from '../io/shell-quote.ts'
 import { isSecretHeader, type Secrets } from '../secrets.ts'
 import { demoProfileName } from '../settings/profiles.ts'
 import type { ResolvedSettings } from '../settings/resolve.ts'
@@ -84,7 +84,7 @@ function toCurl(
   { variable, isTerminal }: { variable: string; isTerminal: boolean },
 ): string {
   const { method, url, headers, body, credential, removedHeaders, secretNames } = request
-  const quote = isTerminal ? (text: string) => quoteForShell(text, unsafeCharacters) : quoteShellWord
+  const quote = isTerminal ? (text: string) => escapeShellWord(text, unsafeCharacters) : quoteShellWord
   const how = method === 'HEAD' ? '--head' : `--request ${method}`
   const lines = [`curl --silent --show-error ${how} ${quote(url)}`]
   if (/[[\]{}]/.test(url)) lines.push('--globoff')

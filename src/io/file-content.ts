@@ -1,6 +1,6 @@
 import { isUtf8 } from 'node:buffer'
 import { usageError } from '../errors.ts'
-import { maxTextLength } from '../wire/json/body-text.ts'
+import { maxTextLength } from '../wire/json/text-limit.ts'
 
 /**
  * Decodes text and drops its byte order mark. Throws a usage error that names the first line that is not

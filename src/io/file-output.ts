@@ -21,7 +21,7 @@ import type { Deadline } from '../deadline.ts'
 import { CliError, convertFileErrors, describeFileError, hasErrorCode, toFileFailure } from '../errors.ts'
 import { createWriteTimeoutError, type Output } from './output.ts'
 import { findOutputTarget, findOwnDescriptor, type ProcessInfo } from './paths.ts'
-import type { SavedPart } from './saved-part.ts'
+import type { SavedData } from './saved-data.ts'
 
 /**
  * Output to the file of `-o`. A regular file changes only when the answer is complete: until then, parley
@@ -36,7 +36,7 @@ export interface FileOutput extends Output {
    * was written yet, saves `unwritten`. Returns `undefined` for a device or a pipe, and if there is nothing
    * to save. Does not throw. Synchronous, because signal handlers call it.
    */
-  savePart(unwritten?: Uint8Array | string): SavedPart | undefined
+  savePart(unwritten?: Uint8Array | string): SavedData | undefined
   discard(): void
   /** Note that names the complete file; `undefined` for a device or a pipe. */
   readonly savedNote: string | undefined

@@ -5,7 +5,7 @@ import type { Deadline } from '../deadline.ts'
 import { CliError, createDeadlineErrorBeforeSending, toFileFailure, usageError } from '../errors.ts'
 import { schedule, type Timers, yieldToSignals } from '../timers.ts'
 import { readBody } from '../wire/exchange.ts'
-import { maxTextLength } from '../wire/json/body-text.ts'
+import { maxTextLength } from '../wire/json/text-limit.ts'
 import {
   createTextTooLongError,
   decodeUtf8,
@@ -16,7 +16,7 @@ import {
   tryDecodeUtf8,
 } from './file-content.ts'
 import { toAbsolutePath } from './paths.ts'
-import { quoteForShell } from './shell-quote.ts'
+import { escapeShellWord } from './shell-quote.ts'
 
 /** The kind `none` stands for a closed stdin, or a device such as /dev/null. */
 export interface Stdin {
@@ -172,12 +172,12 @@ export class InputReader {
     for (const word of words) {
       const name = word.replace(/^@/, '')
       if ((name === word && !hasFiles) || !this.#isFile(name)) continue
-      const asText = `${quoteForShell(word)} is sent as text`
-      const asFile = `-f ${quoteForShell(name)} adds the file`
+      const asText = `${escapeShellWord(word)} is sent as text`
+      const asFile = `-f ${escapeShellWord(name)} adds the file`
       if (name !== word) note(`${asText}; ${asFile}`)
       else
         throw usageError(
-          `${quoteForShell(word)} is a file, but words are sent as text: ${asFile}. To send the name as text, quote it together with other words`,
+          `${escapeShellWord(word)} is a file, but words are sent as text: ${asFile}. To send the name as text, quote it together with other words`,
         )
     }
   }

@@ -8,7 +8,10 @@ export const quoteShellWord = (text: string): string =>
  * Quotes a word so that a shell reads it back byte for byte. Characters that match `hidden` become escapes,
  * which bash and zsh support, but not every shell. By default, these are invisible or ambiguous characters.
  */
-export function quoteForShell(text: string, hidden = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]+|(?! )\s| {2,}/gu): string {
+export function escapeShellWord(
+  text: string,
+  hidden = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]+|(?! )\s| {2,}/gu,
+): string {
   if (text.search(hidden) < 0) return quoteShellWord(text)
   const octal = (found: string) =>
     [...Buffer.from(found)].map((byte) => `\\${byte.toString(8).padStart(3, '0')}`).join('')
@@ -20,6 +23,6 @@ export const quoteShellWords = (words: readonly string[]): string =>
   words
     .map((word) => {
       const [name = ''] = /^--[a-z-]+=/.exec(word) ?? []
-      return name + quoteForShell(word.slice(name.length))
+      return name + escapeShellWord(word.slice(name.length))
     })
     .join(' ')

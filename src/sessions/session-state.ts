@@ -22,7 +22,7 @@ import {
   toolUseIdFields,
 } from '../wire/sessions/session-event.ts'
 import { type Money, readSessionBudget, readSessionUsage } from '../wire/sessions/usage.ts'
-import { BackgroundWork } from './background.ts'
+import { BackgroundWork } from './background-work.ts'
 
 /**
  * Reason why the session stopped. `explanation` is from the service: of the stop, or of the last error since

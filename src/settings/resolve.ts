@@ -1,7 +1,7 @@
 import type { Context, FlagSettings } from '../context.ts'
 import { CliError, usageError } from '../errors.ts'
 import { toOneLine } from '../io/escape.ts'
-import { quoteForShell } from '../io/shell-quote.ts'
+import { escapeShellWord } from '../io/shell-quote.ts'
 import type { Endpoint } from '../wire/endpoints.ts'
 import { demoProfileName, type Profile, readProfile } from './profiles.ts'
 import { getSettingSchema, type Settings } from './schemas.ts'
@@ -166,7 +166,7 @@ export function findSecretOrigin(
  */
 export const formatProfileFlag = ({
   profile: { name, isNamed },
-}: Pick<ResolvedSettings, 'profile'>): string => (isNamed ? ` --profile ${quoteForShell(name)}` : '')
+}: Pick<ResolvedSettings, 'profile'>): string => (isNamed ? ` --profile ${escapeShellWord(name)}` : '')
 
 export function describeRefusedSecret(settings: ResolvedSettings, service: Endpoint['service']): string {
   const [plain, command] = secretSettings[service]

@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { createSchemaValidator } from '../../src/content/schema/validator.ts'
 import { createEmulator } from '../../src/emulator/emulator.ts'
-import { createJsonSample } from '../../src/emulator/sample.ts'
+import { createJsonSample } from '../../src/emulator/json-sample.ts'
 import { realTimers } from '../../src/timers.ts'
 import { run, temporaryFolder } from '../harness/run.ts'
 

@@ -1,6 +1,6 @@
 import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { startEmulatorServer } from '../../src/emulator/listen.ts'
+import { startEmulatorServer } from '../../src/emulator/server.ts'
 import { png } from '../gateway/image/image.ts'
 import { message } from '../harness/run.ts'
 import { response, type ScriptedServer, serve } from '../harness/server.ts'

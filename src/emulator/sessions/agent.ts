@@ -1,8 +1,8 @@
 import { formatFieldPath } from '../../wire/json/parse.ts'
 import { isToolUseEvent, readEventText, type SessionEvent } from '../../wire/sessions/session-event.ts'
 import { estimateTokens, shortenQuote } from '../gateway.ts'
+import { createJsonSampleForPrompt } from '../json-sample.ts'
 import { createRandomId, type EmulatedResponse, toErrorResponse } from '../response.ts'
-import { createJsonSampleForPrompt } from '../sample.ts'
 import { type ClientEvent, EmulatedSession } from './session.ts'
 import { parseTaskSteps, type TaskStep, type WorkflowRunPlan } from './task.ts'
 

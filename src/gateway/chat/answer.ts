@@ -9,7 +9,7 @@ import type { ReadableResponse } from '../../http/call.ts'
 import { createAnswerPrinter } from '../../io/answer-printer.ts'
 import type { FileOutput } from '../../io/file-output.ts'
 import { createRawPrinter } from '../../io/raw-printer.ts'
-import type { SavedPart } from '../../io/saved-part.ts'
+import type { SavedData } from '../../io/saved-data.ts'
 import { createSpinner } from '../../io/spinner.ts'
 import type { HttpResponse } from '../../wire/exchange.ts'
 import { type AnswerDecoder, createAnswerDecoder } from '../../wire/gateway/answer-decoder.ts'
@@ -185,7 +185,7 @@ export async function openAnswerOutput(context: Context, printing: AnswerPrintOp
     },
   }
 
-  function saveText(): SavedPart | undefined {
+  function saveText(): SavedData | undefined {
     // A pipe or device, like stdout, has received the printed text, so only unprinted text is saved.
     const isPrinted = !file || file.isDirect
     const content = isPrinted && !writer.failure && !schema ? unprinted.join('') : text.read()
@@ -196,7 +196,7 @@ export async function openAnswerOutput(context: Context, printing: AnswerPrintOp
    * Saves the last read body if no text was decoded from it. The body may be the only copy of a paid answer.
    * Does not save a web page, nor events without content.
    */
-  function saveUndecoded(): SavedPart | undefined {
+  function saveUndecoded(): SavedData | undefined {
     if (!received) return undefined
     if (!hasUnreadContent && !received.isInsideValue() && received.otherContent.size === 0) return undefined
     const bytes = received.unread()

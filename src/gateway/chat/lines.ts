@@ -1,12 +1,12 @@
 import type { BatchLine } from '../../batch/input.ts'
-import type { ParsedBatchLine } from '../../batch/line-form.ts'
+import type { ParsedBatchLine } from '../../batch/parsed-line.ts'
 import { isCutBatchResult } from '../../content/answer-checks.ts'
 import { readArgumentInputs } from '../../content/prompt.ts'
 import type { Context } from '../../context.ts'
 import type { ResolvedSettings } from '../../settings/resolve.ts'
 import { endpoints } from '../../wire/endpoints.ts'
+import { BatchTextReader } from '../batch-text-reader.ts'
 import { createLineCaller } from '../line-call.ts'
-import { TextLineReader } from '../text-reader.ts'
 import { type ChatOptions, chooseChatModel, loadSchemaModule } from './chat.ts'
 
 export async function prepareChatLines(
@@ -33,7 +33,7 @@ export async function prepareChatLines(
     isRaw: raw,
     recordAnswerUsage: caller.recordAnswerUsage,
   } as const
-  const openReader = (line: BatchLine) => new TextLineReader(line, rules)
+  const openReader = (line: BatchLine) => new BatchTextReader(line, rules)
   return {
     ...caller,
     isAccepted: failOnCut ? (result: Record<string, unknown>) => !isCutBatchResult(result) : undefined,

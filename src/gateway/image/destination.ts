@@ -4,7 +4,7 @@ import type { Context } from '../../context.ts'
 import { CliError, convertFileErrors, hasErrorCode, toFileFailure, usageError } from '../../errors.ts'
 import { type FileOutput, openFileOutput, TemporaryFile, writeFileAtomically } from '../../io/file-output.ts'
 import { endsInSeparator, findOutputTarget, findReplacementProblem, toAbsolutePath } from '../../io/paths.ts'
-import { quoteForShell } from '../../io/shell-quote.ts'
+import { escapeShellWord } from '../../io/shell-quote.ts'
 import type { Timers } from '../../timers.ts'
 import { hasWrongImageExtension } from './format.ts'
 
@@ -68,7 +68,7 @@ function createFolderDestination(context: Context, folder: string, fileStem: str
 
 async function createFileDestination(context: Context, name: string, replaces: boolean) {
   const { host, messages } = context
-  const folderHint = `-o ${quoteForShell(`${name}/`)} saves images in it`
+  const folderHint = `-o ${escapeShellWord(`${name}/`)} saves images in it`
   findOutputTarget(host, name, { replaces, isRegular: true, folderHint })
   const extension = extname(name)
   const stem = name.slice(0, name.length - extension.length)

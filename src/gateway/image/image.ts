@@ -23,7 +23,7 @@ import {
 import { createImageReader, findCutAnswerFailure, type ImageReader } from './answer.ts'
 import { openImageDestination } from './destination.ts'
 import { createImageName, readPromptOfBody } from './name.ts'
-import { type ImageSaveOptions, printImagePath, printResultLine, saveImages } from './saving.ts'
+import { type ImageSaveOptions, printImagePath, printStdoutLine, saveImages } from './saving.ts'
 
 export interface ImageOptions extends BodyFlags {
   output?: string
@@ -148,7 +148,7 @@ async function saveAnswer(
   }
   await saveFoundImages()
   // The images are saved before links are printed, because writing to stdout may fail.
-  if (output !== '-') for (const uri of links) await printResultLine(context, uri)
+  if (output !== '-') for (const uri of links) await printStdoutLine(context, uri)
   await context.output.flush()
 }
 

@@ -1,7 +1,7 @@
 import { statSync } from 'node:fs'
 import { basename } from 'node:path'
 import type { BatchLine } from '../../batch/input.ts'
-import type { ParsedBatchLine } from '../../batch/line-form.ts'
+import type { ParsedBatchLine } from '../../batch/parsed-line.ts'
 import { isCutBatchResult } from '../../content/answer-checks.ts'
 import { readArgumentInputs } from '../../content/prompt.ts'
 import type { Context } from '../../context.ts'
@@ -10,8 +10,8 @@ import { endsInSeparator, toAbsolutePath } from '../../io/paths.ts'
 import type { ResolvedSettings } from '../../settings/resolve.ts'
 import { endpoints } from '../../wire/endpoints.ts'
 import type { AnswerSummary } from '../../wire/gateway/answer-forms.ts'
-import { createLineCaller, type LineReader } from '../line-call.ts'
-import { TextLineReader } from '../text-reader.ts'
+import { BatchTextReader } from '../batch-text-reader.ts'
+import { type BatchAnswerReader, createLineCaller } from '../line-call.ts'
 import { createImageReader, findCutAnswerFailure } from './answer.ts'
 import { type ImageDestination, openImageDestination } from './destination.ts'
 import { chooseImageModel, type ImageOptions } from './image.ts'
@@ -33,8 +33,8 @@ export async function prepareImageLines(
   const { context: lineContext, recordAnswerUsage } = caller
   const rawRules = { isRaw: true, timers: host.timers, recordAnswerUsage } as const
 
-  async function openReader(input: ParsedBatchLine, line: BatchLine): Promise<LineReader> {
-    if (flags.raw) return new TextLineReader(line, rawRules)
+  async function openReader(input: ParsedBatchLine, line: BatchLine): Promise<BatchAnswerReader> {
+    if (flags.raw) return new BatchTextReader(line, rawRules)
     const prompt = 'prompt' in input ? input.prompt : await readPromptOfBody(line.call.body)
     const fileStem = `${String(line.index).padStart(6, '0')}-${createImageName(prompt)}`
     const replaces = options.force ?? false
@@ -80,7 +80,7 @@ function createImageLineReader(
   context: Context,
   destination: ImageDestination,
   { onSummary, failOnCut }: { onSummary(summary: AnswerSummary): void; failOnCut: boolean },
-): LineReader {
+): BatchAnswerReader {
   const files: string[] = []
   const warnings: string[] = []
   const onSaved = async (path: string) => void files.push(path)

@@ -94,13 +94,13 @@ async function saveImage(
 }
 
 export const printImagePath = (context: Context, path: string): Promise<void> =>
-  printResultLine(context, path).catch((error: unknown) => {
+  printStdoutLine(context, path).catch((error: unknown) => {
     if (error instanceof OutputClosedError) throw error
     const { kind, message } = toFailure(error)
     throw new CliError(kind, `${path} is saved, but its path was not printed: ${message}`)
   })
 
-export async function printResultLine({ output }: Context, text: string): Promise<void> {
+export async function printStdoutLine({ output }: Context, text: string): Promise<void> {
   await output.write(`${output.isTerminal ? escapeControls(text) : text}\n`)
   await output.flush()
 }

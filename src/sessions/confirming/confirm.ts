@@ -2,20 +2,20 @@ import type { Context } from '../../context.ts'
 import { CliError, createUsageErrorFromProblems, usageError } from '../../errors.ts'
 import { SessionEvent } from '../../wire/sessions/session-event.ts'
 import { createWaitingError, formatToolResultCommand } from '../following/stop-text.ts'
-import { quoteAndShortenName } from '../plain-name.ts'
+import { quoteAndShortenName } from '../quoted-name.ts'
 import { readSessionState } from '../read-session.ts'
 import { createConfirmationEvent } from '../reply-events.ts'
 import { deliverEvents } from '../sending/delivery.ts'
 import {
   getEventSourceTexts,
   listRecordedEvents,
-  readGivenEvents,
+  readInputEvents,
   requireValidEvents,
-} from '../sending/given-events.ts'
+} from '../sending/input-events.ts'
 import { createSessionClient, type SessionClient, type SessionOptions } from '../session.ts'
 import { needsClientResult, SessionState } from '../session-state.ts'
 import { ConfirmationPrompt, canPrompt, describePromptObstacle } from './confirmation-prompt.ts'
-import { hasToolName } from './shown-tool-use.ts'
+import { hasToolName } from './tool-use-text.ts'
 
 interface ConfirmOptions extends SessionOptions {
   ids?: boolean
@@ -75,7 +75,7 @@ async function readConfirmInput(
     throw usageError(
       'no tool uses: give their ids, --pending, or events as JSON through a pipe or with -i FILE',
     )
-  const given = await readGivenEvents(context.input, path ?? '-')
+  const given = await readInputEvents(context.input, path ?? '-')
   const items = [...listRecordedEvents(given)]
   if (items.some(({ event }) => /^session\.(thread_)?status_idle$/.test(event.type))) {
     const state = new SessionState()

@@ -3,8 +3,8 @@ import { CliError } from '../../errors.ts'
 import { toOneLine } from '../../io/escape.ts'
 import { createPrompter, InputEndedError, type Prompter } from '../../io/question.ts'
 import { DenyMessage, maxDenyMessageLength } from '../../wire/sessions/send-events.ts'
-import { estimateColumns, quoteAndShortenName } from '../plain-name.ts'
-import { formatToolUse } from './shown-tool-use.ts'
+import { estimateColumns, quoteAndShortenName } from '../quoted-name.ts'
+import { formatToolUse } from './tool-use-text.ts'
 
 interface PromptedToolUse {
   id: string

@@ -8,7 +8,7 @@ import {
   readWorkflowRunResult,
   type SessionEvent,
 } from '../../wire/sessions/session-event.ts'
-import { quoteAndShortenName } from '../plain-name.ts'
+import { quoteAndShortenName } from '../quoted-name.ts'
 
 const kinds = ['refusedToolUses', 'failedServers', 'sessionErrors', 'failedWorkflowRuns'] as const
 type Kind = (typeof kinds)[number]

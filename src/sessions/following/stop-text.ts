@@ -1,9 +1,9 @@
 import type { Context } from '../../context.ts'
 import { CliError } from '../../errors.ts'
 import { formatMoney } from '../../io/money.ts'
-import { quoteForShell } from '../../io/shell-quote.ts'
+import { escapeShellWord } from '../../io/shell-quote.ts'
 import type { Money } from '../../wire/sessions/usage.ts'
-import { quoteAndShortenName } from '../plain-name.ts'
+import { quoteAndShortenName } from '../quoted-name.ts'
 import { formatBudgetCommand, formatSessionCommand } from '../session-command.ts'
 import { needsClientResult, type SessionState } from '../session-state.ts'
 
@@ -93,13 +93,13 @@ export function formatToolResultCommand(
   ids: string[],
 ): string {
   const [id = ''] = ids
-  const value = ids.length === 1 && isSafeWord(id) ? `${quoteForShell(id)}=TEXT` : 'ID=TEXT'
+  const value = ids.length === 1 && isSafeWord(id) ? `${escapeShellWord(id)}=TEXT` : 'ID=TEXT'
   const flag = type === 'agent.custom_tool_use' ? '--custom-tool-result' : '--tool-result'
   return `${formatSessionCommand(context, 'send', session)} ${flag} ${value}`
 }
 
 function formatToolUseIds(uses: readonly { id: string }[]): string {
-  const words = uses.map(({ id }) => quoteForShell(id)).join(' ')
+  const words = uses.map(({ id }) => escapeShellWord(id)).join(' ')
   return words.length > 1000 || !uses.every(({ id }) => isSafeWord(id)) ? '--pending' : words
 }
 

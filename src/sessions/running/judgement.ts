@@ -1,7 +1,7 @@
 import { usageError } from '../../errors.ts'
-import { quoteAndShortenName } from '../plain-name.ts'
 import { decideByPolicy, explainUnmatchedAllowRule, type Policy } from '../policy/policy.ts'
 import type { ParsedToolUse } from '../policy/tool-use.ts'
+import { quoteAndShortenName } from '../quoted-name.ts'
 import { needsClientResult } from '../session-state.ts'
 
 export function readToolFlags(given: readonly string[] = []): Map<string, string> {

@@ -10,7 +10,7 @@ import { createEventsBody } from '../sending/request.ts'
 import { createSessionClient, type SessionOptions } from '../session.ts'
 import { readToolFlags } from './judgement.ts'
 import { computeShortSha256 } from './task.ts'
-import { addSchemaInstructions, readAnswerFlags } from './wanted-answer.ts'
+import { addSchemaInstructions, readAnswerFlags } from './task-answer.ts'
 
 interface RunOptions extends SessionOptions {
   input?: string

@@ -2,7 +2,7 @@ import type { CommandResult, Context } from '../../context.ts'
 import { CliError } from '../../errors.ts'
 import { ignoreClosedReader, requireOpenStdout } from '../../io/output.ts'
 import { askYesNo, withPrompter } from '../../io/question.ts'
-import { addSavedPartToFailure } from '../../io/saved-part.ts'
+import { addSavedDataToFailure } from '../../io/saved-data.ts'
 import { endpoints } from '../../wire/endpoints.ts'
 import type { EventItem } from '../../wire/sessions/events-page.ts'
 import { hasRedactedContent } from '../../wire/sessions/session-event.ts'
@@ -17,8 +17,13 @@ import { ToolUseResponder } from './responder.ts'
 import { LimitEnforcer } from './run-limits.ts'
 import { findEarlierTaskIds, sendTask } from './sent-task.ts'
 import { describeOtherClientTask, SessionRun } from './session-run.ts'
-import { addKnownEvent, createKnownEvents } from './task.ts'
-import { checkAnswer, isAnswerPrintedAlone, printOrSaveAnswer, saveWantedAnswer } from './wanted-answer.ts'
+import { addListedEvent, createListFacts } from './task.ts'
+import {
+  checkTaskAnswer,
+  isAnswerPrintedAlone,
+  printOrSaveTaskAnswer,
+  saveTaskAnswer,
+} from './task-answer.ts'
 
 /**
  * Sends a task, or continues a session, and replies to tool uses until the agent has finished. Throws a
@@ -48,7 +53,7 @@ async function execute(run: SessionRun): Promise<CommandResult> {
   const limits = new LimitEnforcer(run)
   const denials = new DenialCollector(run)
   const incidents = new SessionIncidents(context)
-  const known = createKnownEvents(task?.events ?? [])
+  const known = createListFacts(task?.events ?? [])
   let endsWithTask = false
   const { ids, isStdoutReserved, markdown } = plan.wanted
   const printer = createEventPrinter(context, { isStdoutReserved: ids || isStdoutReserved, markdown })
@@ -56,7 +61,7 @@ async function execute(run: SessionRun): Promise<CommandResult> {
   const onEarlierEvents = async (items: readonly EventItem[]) => {
     limits.addEarlier(items)
     for (const { event } of items) {
-      const isOfTask = addKnownEvent(known, event)
+      const isOfTask = addListedEvent(known, event)
       if (event.type === 'user.message') endsWithTask = isOfTask
     }
     if (task) return
@@ -129,7 +134,7 @@ async function follow(run: SessionRun, work: FollowedWork): Promise<CliError | u
   const { limits, denials } = work
   const { task } = follower
   const { wanted } = run.plan
-  const save = () => saveWantedAnswer(context, wanted, follower)
+  const save = () => saveTaskAnswer(context, wanted, follower)
   let missingAnswers = 0
   context.reportData.figures.warnings.missingAnswers = () => missingAnswers
   try {
@@ -141,7 +146,7 @@ async function follow(run: SessionRun, work: FollowedWork): Promise<CliError | u
         context.messages.note(
           `${describeOtherClientTask(task.otherTask)}: messages after that do not answer your task`,
         )
-      const answer = await checkAnswer(wanted, task.answer)
+      const answer = await checkTaskAnswer(wanted, task.answer)
       if ('failure' in answer) return answer.failure
       // If the work is pending, a warning already announces that the answer may come later.
       if (answer.problem && task.isKnown && !follower.isWorkPending) {
@@ -153,10 +158,10 @@ async function follow(run: SessionRun, work: FollowedWork): Promise<CliError | u
       const isInTranscript = !wanted.isStdoutReserved && !wanted.file
       if (task.answer && hasRedactedContent(task.answer) && !isInTranscript)
         context.messages.warn('the service has redacted a part of the answer')
-      await printOrSaveAnswer(context, wanted, answer.text)
+      await printOrSaveTaskAnswer(context, wanted, answer.text)
       return undefined
     })
-    if (failure) return addSavedPartToFailure(failure, save())
+    if (failure) return addSavedDataToFailure(failure, save())
     return denials.createFailure() ?? createToolErrorFailure(run)
   } finally {
     const used = limits.describeUsage()

@@ -1,6 +1,6 @@
 import { CliError } from '../../errors.ts'
 import { isUserEvent } from '../../wire/sessions/session-event.ts'
-import { quoteAndShortenName } from '../plain-name.ts'
+import { quoteAndShortenName } from '../quoted-name.ts'
 import { createFollowDeadlineError } from '../reconnect-policy.ts'
 import { explainRefusedTask } from '../sending/delivery.ts'
 import { addIdsFromReceipt } from '../sending/receipt.ts'

@@ -28,10 +28,10 @@ export interface AuditedTask {
    * list. `marks` are the fingerprints of the task's events. `alike` is the number of events that already had
    * these fingerprints, and `last` is the id of the last event.
    */
-  known: z.infer<ReturnType<typeof KnownEvents>>
+  known: z.infer<ReturnType<typeof ListFacts>>
 }
 
-const KnownEvents = z.buildOnFirstUse(() =>
+const ListFacts = z.buildOnFirstUse(() =>
   z.object({ alike: z.number(), last: z.optional(z.string()), marks: z.array(z.string()) }),
 )
 
@@ -44,7 +44,7 @@ export function applyTaskAuditLine(
   { event, hash, known }: { event: unknown; hash: string; known: unknown },
 ): AuditedTask | undefined {
   if (event === 'sent')
-    return { hash, is: 'posting', known: KnownEvents().safeParse(known).data ?? { alike: 0, marks: [] } }
+    return { hash, is: 'posting', known: ListFacts().safeParse(known).data ?? { alike: 0, marks: [] } }
   if (task?.hash !== hash) return task
   if (event === 'accepted') return { ...task, is: 'accepted' }
   return event === 'refused' || event === 'done' ? undefined : task
@@ -56,13 +56,13 @@ export const computeShortSha256 = (body: Uint8Array): string =>
 const getFingerprint = (event: SessionEvent): string =>
   `${event.type} ${computeShortSha256(Buffer.from(getComparableEventText(event)))}`
 
-export const createKnownEvents = (task: readonly SessionEvent[]): AuditedTask['known'] => ({
+export const createListFacts = (task: readonly SessionEvent[]): AuditedTask['known'] => ({
   alike: 0,
   marks: [...new Set(task.map(getFingerprint))],
 })
 
 /** Adds a listed event. Returns whether the event has the fingerprint of an event of the task. */
-export function addKnownEvent(known: AuditedTask['known'], event: SessionEvent): boolean {
+export function addListedEvent(known: AuditedTask['known'], event: SessionEvent): boolean {
   const isAlike = isClientEvent(event) && known.marks.includes(getFingerprint(event))
   if (isAlike) known.alike++
   known.last = event.id
@@ -83,7 +83,7 @@ export async function findTaskInList(
   const ids = new Set<string>()
   for await (const items of list)
     for (const { event } of items) {
-      const isOwn = addKnownEvent(listed, event) && listed.alike > known.alike
+      const isOwn = addListedEvent(listed, event) && listed.alike > known.alike
       if (isOwn && event.id !== undefined) ids.add(event.id)
       showsClientEvents ||= isUserEvent(event)
       isPast ||= isLater

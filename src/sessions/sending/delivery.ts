@@ -6,7 +6,7 @@ import { isTaskEvent, type SessionEvent } from '../../wire/sessions/session-even
 import type { WorkHooks } from '../../work-tracker.ts'
 import type { Follower } from '../following/follower.ts'
 import { createEventRowPrinter, printIds } from '../listing/rows.ts'
-import { quoteAndShortenName } from '../plain-name.ts'
+import { quoteAndShortenName } from '../quoted-name.ts'
 import type { SessionClient } from '../session.ts'
 import { describeFollowCommand, formatSessionCommand } from '../session-command.ts'
 import { addIdsFromReceipt, parseSentEvents, readReceipt } from './receipt.ts'

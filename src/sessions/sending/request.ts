@@ -1,6 +1,6 @@
 import type { Context } from '../../context.ts'
 import { usageError } from '../../errors.ts'
-import { createTextWithinLimit } from '../../wire/json/body-text.ts'
+import { createTextWithinLimit } from '../../wire/json/text-limit.ts'
 import {
   createTextBlock,
   flagReadsStdin,
@@ -9,7 +9,12 @@ import {
   readEventFlags,
   readFileBlocks,
 } from './event-flags.ts'
-import { createGivenEventsCheck, joinEvents, parseGivenEvents, readGivenEvents } from './given-events.ts'
+import {
+  createInputEventsCheck,
+  joinEventsInBody,
+  parseInputEvents,
+  readInputEvents,
+} from './input-events.ts'
 
 interface EventInputOptions {
   input?: string
@@ -30,8 +35,8 @@ export async function createEventsBody(
   const { input } = context
   const flags = getGivenEventFlags(context)
   const content = await readFileBlocks(input, options.file)
-  const review = options.validate === false ? undefined : createGivenEventsCheck()
-  const { given, piped } = await readInputEvents(context, options, words, review?.add)
+  const review = options.validate === false ? undefined : createInputEventsCheck()
+  const { given, piped } = await readFileOrPipedEvents(context, options, words, review?.add)
   if (!given && flags.length + words.length + content.length === 0) return undefined
   if (words.length > 0) {
     const text = await input.joinWords(words, 'the message')
@@ -49,7 +54,7 @@ export async function createEventsBody(
     }
     for (const warning of review.end(given)) context.messages.warn(warning)
   }
-  return Buffer.from(createTextWithinLimit(() => joinEvents(given, added)))
+  return Buffer.from(createTextWithinLimit(() => joinEventsInBody(given, added)))
 }
 
 /**
@@ -71,7 +76,7 @@ export async function createNonEmptyEventsBody(
 }
 
 /** Reads the events of `-i` or stdin. `piped` is text from stdin, which is added to the given message. */
-async function readInputEvents(
+async function readFileOrPipedEvents(
   context: Context,
   { input: path }: EventInputOptions,
   words: string[],
@@ -80,7 +85,7 @@ async function readInputEvents(
   const { input } = context
   const flags = getGivenEventFlags(context)
   const reading = { onEvent, hint: "to send text, give it as words, or '-' for stdin" }
-  const given = path === undefined ? undefined : await readGivenEvents(input, path, reading)
+  const given = path === undefined ? undefined : await readInputEvents(input, path, reading)
   if (path === '-' || words.includes('-') || flags.some(flagReadsStdin)) return { given, piped: '' }
   if (words.length > 0) {
     const piped = await input.readPipedAddition('the message', messageFileKinds)
@@ -93,7 +98,7 @@ async function readInputEvents(
     return { given, piped: '' }
   }
   const text = (await input.readPipedText('the input of events')) ?? ''
-  return { given: text.trim() === '' ? undefined : await parseGivenEvents(text, 'stdin', reading), piped: '' }
+  return { given: text.trim() === '' ? undefined : await parseInputEvents(text, 'stdin', reading), piped: '' }
 }
 
 const startsEvents = /^\s*[[{][\s[{]*"(events"\s*:\s*\[|type"\s*:\s*"(user|system)\.)/

@@ -1,7 +1,7 @@
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { rolldown } from 'rolldown'
-import { createLicenseFilePlugin } from '../../../src/build/third-parties.ts'
+import { createLicenseFilePlugin } from '../../../src/build/license-file.ts'
 import { temporaryFolder } from '../../harness/run.ts'
 import { readDeclaration } from './declared.ts'
 

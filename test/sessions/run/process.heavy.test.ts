@@ -2,7 +2,7 @@ import { spawnSync } from 'node:child_process'
 import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
-import { startEmulatorServer } from '../../../src/emulator/listen.ts'
+import { startEmulatorServer } from '../../../src/emulator/server.ts'
 import { execute, start } from '../../harness/process.ts'
 import {
   type AgentScript,

@@ -1,10 +1,10 @@
 import { expect, test } from 'vitest'
 import {
   type AuditedTask,
-  addKnownEvent,
+  addListedEvent,
   applyTaskAuditLine,
   computeShortSha256,
-  createKnownEvents,
+  createListFacts,
   findTaskInList,
 } from '../../../src/sessions/running/task.ts'
 import type { SessionEvent } from '../../../src/wire/sessions/session-event.ts'
@@ -24,7 +24,7 @@ const old = { ...createMessage('before'), id: 'e1' }
 const other = { ...createMessage('other'), id: 'e2' }
 const [first, second] = ['t1', 't2'].map((id) => ({ ...task, id })) as [SessionEvent, SessionEvent]
 const [work, more] = ['w1', 'w2'].map((id) => ({ type: 'agent.message', id })) as [SessionEvent, SessionEvent]
-const { marks } = createKnownEvents([task])
+const { marks } = createListFacts([task])
 const posting = { is: 'posting', known: { alike: 1, last: 'e1', marks } } as const
 const accepted = { is: 'accepted', known: { alike: 0, marks } } as const
 const acceptedAfter = { is: 'accepted', known: { alike: 0, last: 'w1', marks } } as const
@@ -53,17 +53,17 @@ test('the hash of a task depends on its bytes, and the fingerprint of an event o
   expect(computeShortSha256(Buffer.from('go'))).toMatch(/^[0-9a-f]{32}$/)
   expect(computeShortSha256(Buffer.from('go'))).not.toBe(computeShortSha256(Buffer.from('go ')))
   const messages = [createMessage('a'), { ...createMessage('a'), id: 'e1' }, createMessage('b')]
-  const [first, ...others] = createKnownEvents(messages).marks
+  const [first, ...others] = createListFacts(messages).marks
   expect(first).toMatch(/^user\.message [0-9a-f]{32}$/)
   expect(others).toHaveLength(1)
 })
 
 test('parley counts the listed events that equal an event of the task, and keeps the last id', () => {
   const [a, b, c] = ['a', 'b', 'c'].map(createMessage) as [SessionEvent, SessionEvent, SessionEvent]
-  const known = createKnownEvents([a, b])
+  const known = createListFacts([a, b])
   const listed = [a, c, { ...b, type: 'system.message' }, { ...b, id: 'e1' }]
-  expect(listed.map((event) => addKnownEvent(known, event))).toEqual([true, false, false, true])
-  expect(known).toEqual({ alike: 2, last: 'e1', marks: createKnownEvents([a, b]).marks })
+  expect(listed.map((event) => addListedEvent(known, event))).toEqual([true, false, false, true])
+  expect(known).toEqual({ alike: 2, last: 'e1', marks: createListFacts([a, b]).marks })
 })
 
 test.each([

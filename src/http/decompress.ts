@@ -1,7 +1,7 @@
 import type { Transform } from 'node:stream'
 import { CliError } from '../errors.ts'
 import type { HttpResponse } from '../wire/exchange.ts'
-import { maxTextLength } from '../wire/json/body-text.ts'
+import { maxTextLength } from '../wire/json/text-limit.ts'
 import { createResponseError } from '../wire/problem/problem.ts'
 
 type Body = AsyncIterable<Uint8Array>

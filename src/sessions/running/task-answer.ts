@@ -4,7 +4,7 @@ import type { Context } from '../../context.ts'
 import { type CliError, toFailure, usageError } from '../../errors.ts'
 import { createAnswerPrinter } from '../../io/answer-printer.ts'
 import { openFileOutput } from '../../io/file-output.ts'
-import type { SavedPart } from '../../io/saved-part.ts'
+import type { SavedData } from '../../io/saved-data.ts'
 import { addFileToReport } from '../../report-data.ts'
 import type { ResolvedSettings } from '../../settings/resolve.ts'
 import { createListAppendAssignment, editJson } from '../../wire/json/edit.ts'
@@ -12,7 +12,7 @@ import { createResponseError } from '../../wire/problem/problem.ts'
 import { readEventText, type SessionEvent } from '../../wire/sessions/session-event.ts'
 import type { Follower } from '../following/follower.ts'
 
-type WantedAnswer = Awaited<ReturnType<typeof readAnswerFlags>>
+type TaskAnswerOptions = Awaited<ReturnType<typeof readAnswerFlags>>
 
 export async function readAnswerFlags(
   context: Context,
@@ -61,15 +61,15 @@ export function addSchemaInstructions(
 const hasContentBlocks = (event: { type?: unknown; content?: unknown } | null): boolean =>
   event?.type === 'user.message' && Array.isArray(event.content)
 
-export const isAnswerPrintedAlone = ({ schema, file, isStdoutReserved }: WantedAnswer): boolean =>
+export const isAnswerPrintedAlone = ({ schema, file, isStdoutReserved }: TaskAnswerOptions): boolean =>
   schema !== undefined || file !== undefined || isStdoutReserved
 
 /**
  * Checks the answer. Returns the text to print, or a failure if the text is needed but missing, if it does not
  * match the schema, or if the check takes too long. `problem` describes a missing text that is not needed.
  */
-export async function checkAnswer(
-  wanted: WantedAnswer,
+export async function checkTaskAnswer(
+  wanted: TaskAnswerOptions,
   answer: SessionEvent | undefined,
 ): Promise<{ text: string; problem?: string | undefined } | { failure: CliError }> {
   const text = getText(answer)
@@ -84,9 +84,9 @@ export async function checkAnswer(
   }
 }
 
-export async function printOrSaveAnswer(
+export async function printOrSaveTaskAnswer(
   context: Context,
-  { file, name, isStdoutReserved, schema, markdown }: WantedAnswer,
+  { file, name, isStdoutReserved, schema, markdown }: TaskAnswerOptions,
   answer: string,
 ): Promise<void> {
   if (!file && !isStdoutReserved) return
@@ -106,11 +106,11 @@ export async function printOrSaveAnswer(
  * Otherwise, saves only a complete answer that was not printed, for example because it does not match the
  * schema.
  */
-export function saveWantedAnswer(
+export function saveTaskAnswer(
   context: Context,
-  { file, schema, isStdoutReserved }: WantedAnswer,
+  { file, schema, isStdoutReserved }: TaskAnswerOptions,
   { task, state }: Follower,
-): SavedPart | undefined {
+): SavedData | undefined {
   const isAnswer = schema || (isStdoutReserved && !task.isInterrupted && !task.otherTask)
   const isSaved = file || (isAnswer && state.stop?.kind === 'done')
   return saveReceivedAnswer(context, isSaved ? getText(task.answer) : '', 'txt', file)

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { parseBatchLine } from '../../src/batch/line-form.ts'
+import { parseBatchLine } from '../../src/batch/parsed-line.ts'
 
 describe('forms of a batch line', () => {
   const body = '{ "contents": [ {"n": 1.10, "big": 12345678901234567890} ], "x":1e400 }'

@@ -11,7 +11,7 @@ import { SessionEvent } from '../../wire/sessions/session-event.ts'
  * Source text of the user's events: one event per line, or one body `{"events": […]}`. `isList`: the field
  * `events` is a list, as the service requires.
  */
-type GivenEvents = {
+type InputEvents = {
   name: string
   /**
    * Describes the position of a field of `events[index]` for messages. Uses the line number if there is one
@@ -29,26 +29,26 @@ interface ReadingOptions {
   hint?: string
 }
 
-export async function readGivenEvents(
+export async function readInputEvents(
   input: Context['input'],
   path: string,
   reading?: ReadingOptions,
-): Promise<GivenEvents> {
+): Promise<InputEvents> {
   const name = path === '-' ? 'stdin' : path
   const text = await input.readText(path, 'the input of events')
   if (text.trim() === '') throw usageError(`no events: ${name} is empty`)
-  return parseGivenEvents(text, name, reading)
+  return parseInputEvents(text, name, reading)
 }
 
 /**
  * Parses events in any accepted form: `{"events":[…]}`, a list, one event, or one event per line. Throws a
  * usage error that names the line of a text that is not JSON.
  */
-export async function parseGivenEvents(
+export async function parseInputEvents(
   text: string,
   name: string,
   { onEvent, hint }: ReadingOptions = {},
-): Promise<GivenEvents> {
+): Promise<InputEvents> {
   const whole = isLineDelimited(text) ? undefined : tryParseJson(text)
   if (whole !== undefined) {
     const { body, events } = wrapInBody(text, whole)
@@ -82,11 +82,11 @@ export async function parseGivenEvents(
   return { name, lines, locate }
 }
 
-export const getEventSourceTexts = (given: GivenEvents): string[] =>
+export const getEventSourceTexts = (given: InputEvents): string[] =>
   'lines' in given ? given.lines : listJsonElements(given.body, 'events')
 
 /** Returns a request's body with the given events, and then the events `added`. */
-export function joinEvents(given: GivenEvents | undefined, added: readonly string[]): string {
+export function joinEventsInBody(given: InputEvents | undefined, added: readonly string[]): string {
   if (!given || 'lines' in given) return `{"events":[${[...(given?.lines ?? []), ...added].join(',\n')}]}`
   return editJson(
     given.body,
@@ -98,7 +98,7 @@ export function joinEvents(given: GivenEvents | undefined, added: readonly strin
  * Yields the events of a recorded session. A value without `type` and with a list `data` counts as a page of
  * events, as the service lists them. Throws a usage error for a value that is not an event.
  */
-export function* listRecordedEvents(given: GivenEvents): Generator<EventItem> {
+export function* listRecordedEvents(given: InputEvents): Generator<EventItem> {
   for (const [index, text] of getEventSourceTexts(given).entries()) {
     const value: unknown = JSON.parse(text)
     const { type, data } = (value ?? {}) as { type?: unknown; data?: unknown }
@@ -135,11 +135,11 @@ const maxWarnings = 10
  * Creates a check of the user's events by the specification (src/wire/README.md: session events, 2.2 and
  * 4.1). `end` throws a usage error that lists all problems. Without problems, `end` returns the warnings.
  */
-export function createGivenEventsCheck() {
+export function createInputEventsCheck() {
   const check = createEventsCheck()
   return {
     add: check.add,
-    end(given?: GivenEvents): string[] {
+    end(given?: InputEvents): string[] {
       if (given && 'isList' in given && !given.isList)
         throw usageError(`${given.name}: events: must be a list`)
       const name = given?.name ?? 'the events'
@@ -163,8 +163,8 @@ export function createGivenEventsCheck() {
   }
 }
 
-export function requireValidEvents(events: Iterable<unknown>, given?: GivenEvents): void {
-  const review = createGivenEventsCheck()
+export function requireValidEvents(events: Iterable<unknown>, given?: InputEvents): void {
+  const review = createInputEventsCheck()
   for (const event of events) review.add(event)
   review.end(given)
 }

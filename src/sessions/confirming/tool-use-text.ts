@@ -1,7 +1,7 @@
 import { usageError } from '../../errors.ts'
 import { formatJsonLines } from '../../io/json-layout.ts'
 import { isJsonDeeperThan, type JsonField, listJsonFields } from '../../wire/json/scanner.ts'
-import { escapeInvisibleCharacters, estimateColumns, quoteUnusualName } from '../plain-name.ts'
+import { escapeInvisibleCharacters, estimateColumns, quoteUnusualName } from '../quoted-name.ts'
 import { maxToolInputDepth } from '../session-state.ts'
 
 const maxEventLength = 2 ** 20

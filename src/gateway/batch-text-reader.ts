@@ -12,7 +12,7 @@ import { createResponseError } from '../wire/problem/problem.ts'
 import { parseReceivedBody } from '../wire/received-json.ts'
 import { readAnswerBody } from './answer-body.ts'
 import type { AnswerPartOutcome, ContinuedAnswer } from './continued-answer.ts'
-import type { LineReader } from './line-call.ts'
+import type { BatchAnswerReader } from './line-call.ts'
 
 interface TextLineRules {
   timers: Timers
@@ -23,7 +23,7 @@ interface TextLineRules {
 }
 
 /** Reads the text of an answer, or with `--raw` its responses. */
-export class TextLineReader implements LineReader {
+export class BatchTextReader implements BatchAnswerReader {
   readonly #line: BatchLine
   readonly #rules: TextLineRules
   /** Texts of the complete parts, or their responses. */

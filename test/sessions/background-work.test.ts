@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { BackgroundWork } from '../../src/sessions/background.ts'
+import { BackgroundWork } from '../../src/sessions/background-work.ts'
 import { SessionState } from '../../src/sessions/session-state.ts'
 import { SessionEvent } from '../../src/wire/sessions/session-event.ts'
 

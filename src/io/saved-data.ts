@@ -1,7 +1,7 @@
 import { CliError } from '../errors.ts'
 import { toOneLine } from './escape.ts'
 
-export interface SavedPart {
+export interface SavedData {
   /** End of a sentence about the data, such as `is saved as answer.txt.part`. */
   outcome: string
   name?: string
@@ -9,12 +9,12 @@ export interface SavedPart {
   unsaved?: string | undefined
 }
 
-export const describeSavedPart = ({ outcome }: SavedPart): string =>
+export const describeSavedData = ({ outcome }: SavedData): string =>
   toOneLine(`the received data ${outcome}`, 2000)
 
-export const addSavedPartToFailure = (failure: CliError, part: SavedPart | undefined): CliError =>
+export const addSavedDataToFailure = (failure: CliError, part: SavedData | undefined): CliError =>
   part
-    ? new CliError(failure.kind, `${failure.message}; ${describeSavedPart(part)}`, {
+    ? new CliError(failure.kind, `${failure.message}; ${describeSavedData(part)}`, {
         ...failure.details,
         savedFiles: [...(failure.details.savedFiles ?? []), ...(part.name === undefined ? [] : [part.name])],
         answer: failure.details.answer ?? part.unsaved,

@@ -5,7 +5,7 @@ import type { UnknownNameError } from './parley-command.ts'
 import { isTopic, topics } from './topics.ts'
 
 /** `isHelp`: the word follows `parley help`, so it may also be a topic. */
-export function describeUnknownWord(unknown: UnknownNameError, isHelp: boolean): string {
+export function describeUnknownName(unknown: UnknownNameError, isHelp: boolean): string {
   const { command, words } = unknown
   const [word = '', ...rest] = words
   if (word.startsWith('-')) return describeFlag(unknown)

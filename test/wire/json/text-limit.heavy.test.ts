@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { createTextWithinLimit, maxTextLength } from '../../../src/wire/json/body-text.ts'
+import { createTextWithinLimit, maxTextLength } from '../../../src/wire/json/text-limit.ts'
 
 const tooLong = 'the request is longer than 512 MiB, the most that can be sent'
 

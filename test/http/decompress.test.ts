@@ -1,7 +1,7 @@
 import { brotliCompressSync, crc32, deflateRawSync, deflateSync, gzipSync } from 'node:zlib'
 import { expect, test } from 'vitest'
 import { CliError } from '../../src/errors.ts'
-import { decompressBody } from '../../src/http/decode.ts'
+import { decompressBody } from '../../src/http/decompress.ts'
 import { readBody } from '../../src/wire/exchange.ts'
 import { answering, run } from '../harness/run.ts'
 
