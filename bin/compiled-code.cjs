@@ -12,8 +12,8 @@ const maxFileBytes = 8 * 2 ** 20
 
 /**
  * Loads the program's files like `require`, with code that an earlier run compiled. Returns `undefined` if no
- * code can be stored. Node's own cache contains only the functions that V8 compiles before a file runs, but
- * V8 compiles most functions when they are called.
+ * code can be stored. Node's own cache would lack most functions, because V8 compiles them only when they are
+ * called.
  */
 module.exports = function openCompiledCode() {
   const cache = findCodeFolder()
@@ -44,9 +44,9 @@ module.exports = function openCompiledCode() {
   const requireFrom = (id) => (id.startsWith('./') ? load(id.slice(2)) : require(id))
 
   /**
-   * Stores all files if one of them is new, or if no earlier run with the same files had the same exit code,
-   * because the run has compiled functions that are not stored. Without these functions, a usage error after
-   * `--help` takes 6 % more time. An empty file marks each exit code with its files. Its name contains the total
+   * Stores all files if one is new, or if no earlier run with these files had this exit code. Such a run has
+   * compiled functions that are not stored. Without these functions, a usage error after `--help` takes 6 %
+   * more time. An empty file marks each exit code with its files. The name of this file contains the total
    * length of the files, because other files and other versions have another length.
    */
   function storeCode(exitCode) {
@@ -128,8 +128,8 @@ function writeCode(file, script, origin) {
 }
 
 /**
- * Returns `undefined` if the user has no safe folder for caches, because a folder that other users can write
- * could contain hostile code. NODE_DISABLE_COMPILE_CACHE turns the cache off, as in Node.
+ * Returns `undefined` if the user has no safe folder for caches. A folder that other users can write could
+ * contain hostile code. NODE_DISABLE_COMPILE_CACHE turns the cache off, as in Node.
  */
 function findCodeFolder() {
   const caches = env.NODE_DISABLE_COMPILE_CACHE ? undefined : findCachesFolder()
@@ -168,8 +168,8 @@ function isSafeFolder(folder, caches) {
 }
 
 /**
- * If the path is a link, checks its target, too. A parley that root runs must not change another user's home,
- * or a folder to which a link there points.
+ * If the path is a link, checks its target, too. Run by root, parley must not change another user's home, or
+ * the target of a link there.
  */
 const ownsPathAndTarget = (path) =>
   isWindows || [fs.lstatSync(path), fs.statSync(path)].every(({ uid }) => uid === process.getuid())

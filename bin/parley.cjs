@@ -1,8 +1,8 @@
 #!/usr/bin/env node
 'use strict'
 
-// Node 4 and later must be able to parse this file, because otherwise Node prints a syntax error instead of
-// the message below.
+// Node 4 and later must be able to parse this file. Otherwise, Node prints a syntax error instead of the
+// message below.
 const oldest = [20, 19]
 const version = process.versions.node.split('.').map(Number)
 

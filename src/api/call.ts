@@ -62,7 +62,7 @@ export async function callApi(context: Context, options: ApiOptions, words: stri
       const bytes = hasHead
         ? Buffer.concat([Buffer.from(formatHead(response)), response.bytes])
         : response.bytes
-      // The failure of the response has the status, so parley reports it instead of a failure to print.
+      // parley reports the failure of the response, which has the status, instead of a failure to print.
       await printRawBytes(context.output, bytes).catch((refusal: unknown) => {
         if (refusal instanceof OutputClosedError) throw refusal
       })

@@ -106,8 +106,7 @@ async function requestLines(
     const endInterrupt = handleInterrupt(context, run)
     const outcome = await run.runToEnd().finally(() => reporter.end())
     await endInterrupt()
-    // Results of requests that are not in the input are reported here, because the requests of a pipe are
-    // known only after its last line.
+    // The requests of a pipe are known only after its last line, so parley reports other results here.
     if (!source.isRepeatable && tally.total !== undefined) noteRequestsNotInInput()
     reporter.printSummary(outcome.stop)
     const stop = addResumeAdvice(outcome.stop, reporter.savedPart, options, tally)

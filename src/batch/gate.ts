@@ -54,8 +54,8 @@ export function decideBatchStep(state: BatchState, now: number): BatchStep {
 }
 
 /**
- * Prefers lines that wait for a retry. In an outage, prefers a new line, because a line that has failed may
- * fail again even if the service works.
+ * Prefers lines that wait for a retry. In an outage, prefers a new line, because a failed line may fail again
+ * even if the service works.
  */
 function chooseLine({ gate, waitingForRetry, next }: BatchState): BatchLine | undefined {
   const fresh = typeof next === 'object' ? next : undefined
@@ -84,7 +84,7 @@ export function classifyLineFailure(failure: CliError): 'refused' | 'outage' | '
   if (consequence === 'wait') return 'refused'
   if ((details.sent ?? 'no') === 'no' && ['credentials', 'usage', 'file'].includes(kind)) return 'not sent'
   if (consequence === 'end') return 'all'
-  // A service that responds with 2xx is reachable, so an error in the body of a 2xx is not part of an outage.
+  // A 2xx shows that the service is reachable, so an error in the body is not part of an outage.
   const isOutage = kind === 'unknown' || (kind === 'service' && (details.status ?? 0) >= 300)
   return isOutage ? 'outage' : 'line'
 }
@@ -213,8 +213,8 @@ const newPause = (
 })
 
 /**
- * Records a failure that may be part of an outage. An outage starts if at least 4 lines, and at least as many
- * as there are slots, fail in a row. All requests then pause, and one line tests the service. After each
+ * Records a failure that may be part of an outage. An outage starts if lines fail in a row: at least 4, and
+ * at least as many as there are slots. All requests then pause, and one line tests the service. After each
  * failed test the pause is longer. Throws a `CliError` if the pause would be too long.
  */
 export function recordOutageFailure(

@@ -107,8 +107,8 @@ export class BatchTally {
 }
 
 /**
- * Counts an answer of a line. Call this as soon as the usage is known, because the answer was paid for even
- * if a later step fails.
+ * Counts an answer of a line. Call this as soon as the usage is known, because the answer is billed even if a
+ * later step fails.
  */
 export function recordAnswerUsage(
   line: Pick<BatchLine, 'answers' | 'usage' | 'tally'>,
@@ -161,7 +161,7 @@ export interface BatchInput {
 
 /**
  * Reads the lines of a batch. Checks a whole file first, and throws a usage error that lists every invalid
- * line. Also checks the lines of other shares: an invalid line stops every share, and a duplicate gets the
+ * line. Also checks the lines of other shares. So an invalid line stops every share, and a duplicate gets the
  * same `#` number in each share.
  */
 export async function readBatchInput(input: BatchInput): Promise<AsyncIterable<BatchLine>> {

@@ -3,8 +3,8 @@ import { usageError } from '../errors.ts'
 import type { BatchLineId } from './parsed-line.ts'
 
 /**
- * Values in `#requests` for a request that only the results contain. They are negative, because the value of
- * a request in the input is the number of its lines.
+ * Values in `#requests` for a request that only the results contain. They are negative, because a positive
+ * value is the number of equal lines in the input.
  */
 const [ok, failed] = [-1, -2]
 
@@ -30,8 +30,8 @@ export class BatchLineRegistry {
 
   /**
    * Adds an input line. Returns its hash, which ends with `#2`, `#3` for a duplicate, and whether an earlier
-   * run has finished it. Throws a usage error if an earlier input line has the same id, or if the results
-   * contain this id with another request.
+   * run has finished the line. Throws a usage error if an earlier input line, or another request in the
+   * results, has the same id.
    */
   addLine({ id, hash: base }: { id?: BatchLineId; hash: string }): { hash: string; isDone: boolean } {
     const request = getHashFingerprint(base)
@@ -114,7 +114,7 @@ class FingerprintMap {
  */
 const getFingerprint = (hex: string): number => Number.parseInt(hex.slice(0, 13), 16)
 
-/** A hash with a suffix (`#2`), or a hash that a user has edited, is not a digest, so it is hashed first. */
+/** A hash with a suffix (`#2`), or edited by a user, is not a digest, so it is hashed first. */
 const getHashFingerprint = (hash: string): number =>
   getFingerprint(/^[0-9a-f]{32}$/.test(hash) ? hash : digest('sha256', hash))
 

@@ -40,7 +40,7 @@ const progressIntervalMs = 250
  */
 const ctrlCColumns = 3
 
-/** After this number of results, V8's young generation is large enough. parley then stops its growth. */
+/** Number of results after which V8's young generation is large enough, so that parley stops its growth. */
 const steadyResults = 2000
 
 export class BatchReporter {
@@ -169,7 +169,7 @@ export class BatchReporter {
     return `${this.#progress()}; ${when}`
   }
 
-  /** Prints the summary, with `--quiet` only if an answer has a warning, because it may be cut. */
+  /** Prints the summary. `--quiet` hides the summary, unless an answer has a warning and may be cut. */
   printSummary(stop: CliError | undefined): void {
     const { warn, note } = this.#context.messages
     const print = this.#tally.warned > 0 ? warn : note
@@ -191,8 +191,7 @@ export class BatchReporter {
 
   #describeResume(stop: CliError | undefined): string {
     const left = this.#left
-    // If results were saved in another file, the message of the failure or signal explains how to resume
-    // instead.
+    // If results were saved in another file, the message of the failure or signal explains how to resume.
     if (this.savedPart || (left === 0 && this.#tally.failed === 0)) return ''
     if (this.#isResumable) {
       if (stop?.kind === 'stopped' && !stop.details.deadline)

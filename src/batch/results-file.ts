@@ -15,7 +15,7 @@ import type { BatchLineRegistry } from './line-registry.ts'
 interface EarlierRuns {
   registry: BatchLineRegistry
   tally: BatchTally
-  /** Returns whether this run accepts a successful result of an earlier run. If omitted, it accepts all. */
+  /** Returns whether this run accepts an earlier run's successful result. If omitted, the run accepts all. */
   isAccepted?(result: Record<string, unknown>): boolean
 }
 

@@ -230,7 +230,7 @@ export class BatchRun implements BatchState {
   }
 
   async #send(line: BatchLine): Promise<BatchLineAnswer> {
-    // A suspended process may lose the results file to another process, so parley checks before each request.
+    // A suspended process may lose the results file to another process, so parley checks its lock each time.
     this.#options.results?.requireOwned()
     return line.call.send(line, () => this.#requireNext(line))
   }

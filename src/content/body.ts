@@ -41,8 +41,7 @@ export async function buildRequestBody(parts: RequestBodyParts): Promise<Uint8Ar
     ...parts.assignments,
   ]
   const body = given && (await check(given))
-  // A body with `messages` belongs to another endpoint of the gateway, so no prompt or schema can be added to
-  // it.
+  // A body with `messages` is for another endpoint of the gateway, so parley cannot add a prompt or schema.
   const isMessageBody = isObject(body) && Object.hasOwn(body, 'messages') && !Object.hasOwn(body, 'contents')
   if (given && isMessageBody && (turn.length > 0 || system !== undefined || parts.hasSchema)) {
     const hint = "'parley api gateway /v1/message' sends such a body; chat and image add nothing to it"

@@ -29,7 +29,7 @@ export function saveReceivedAnswer(
   extension: string,
   file?: FileOutput,
 ): SavedData | undefined {
-  // A failed write may have left only a part of the answer in the file, so the whole answer is written again.
+  // A failed write may have left a partial answer in the file, so parley writes the whole answer again.
   file?.discard()
   const isEmpty = typeof content === 'string' ? content.trim() === '' : content.length === 0
   if (isEmpty) return undefined
@@ -115,8 +115,8 @@ export class FallbackFile {
 }
 
 /**
- * Writes an answer to an output. After a failed write, parley still reads the rest of a paid answer, so the
- * failure is stored and not thrown. The chunks that the output did not accept are saved.
+ * Writes an answer to an output. After a failed write, stores the failure, because parley still reads the
+ * rest of a paid answer. Saves the chunks that the output did not accept.
  */
 export class AnswerWriter {
   failure: Error | undefined

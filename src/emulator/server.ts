@@ -68,7 +68,7 @@ async function forwardRequest(request: IncomingMessage, exchange: Exchange): Pro
   const limit = announced > maxBodyBytes ? 0 : maxBodyBytes + 1
   const body = await readBody(request.iterator({ destroyOnReturn: false }), limit)
   if (body.length === limit) {
-    // A client may read the response only after it has sent the whole body, so the rest is read and dropped.
+    // A client may read the response only after it has sent its body, so the emulator drops the rest.
     request.resume()
     return toTextResponse(413, 'the body is longer than 64 MiB')
   }
@@ -98,7 +98,7 @@ async function abortRequest(
   request: IncomingMessage,
   response: ServerResponse,
 ): Promise<void> {
-  // The bytes that were written must be sent before the connection closes.
+  // Lets Node send the written bytes before the connection closes.
   await new Promise(setImmediate)
   if (response.headersSent) request.socket.destroySoon()
   else if (error instanceof CliError) request.socket.resetAndDestroy()

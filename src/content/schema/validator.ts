@@ -86,7 +86,7 @@ function describeRefusal(error: unknown): string {
 }
 
 /**
- * A mismatch of these keywords only reports that there are other mismatches, and parley lists those anyway.
+ * Keywords whose mismatch only announces other mismatches. parley lists the others instead, if there are any.
  */
 const summaryKeywords = new Set(['if', 'propertyNames'])
 

@@ -21,7 +21,7 @@ const stepPattern = /^\s*(?:then\s+)?(thread\s+use|use|run|say|refuse|start|fail
 
 /**
  * Matches a line that begins with the keyword of a step. Such lines may be prose, so they count as steps only
- * if at least one line of the task matches `stepPattern`.
+ * if a line of the task matches `stepPattern`.
  */
 const stepStart = /^\s*(?:then|thread|use|run|say|refuse|start|fail)(?!\S)/
 
@@ -41,8 +41,8 @@ export const taskStepHelp = [
 
 /**
  * Parses a message into rounds of steps. Each step is a line, and a line that begins with `then` starts a
- * round. The words "a tool" or "two tools" stand for example steps. For an invalid line that begins
- * like a step, the agent sends a message that it does not understand the line.
+ * round. The words "a tool" or "two tools" stand for example steps. For an invalid line that begins like a
+ * step, the agent replies that it does not understand the line.
  */
 export function parseTaskSteps(texts: readonly string[]): TaskStep[][] {
   const text = texts.join('\n')
