@@ -33,7 +33,7 @@ export const quoteAndShortenName = (text: string, columns = Infinity): string =>
 
 /**
  * Returns an upper bound of a text's width in columns. Counts each character outside of ASCII as two columns,
- * because a row that is cut too early is better than a wrapped row.
+ * because cutting a row too early is better than wrapping it.
  */
 export const estimateColumns = (text: string): number =>
   [...text].reduce((sum, char) => sum + (char < '\x7f' ? 1 : 2), 0)

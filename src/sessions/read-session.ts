@@ -26,7 +26,6 @@ export async function readSessionResource({
     .catch(() => undefined)
 }
 
-/** Lists all events of the session, and computes the session's state from them. */
 export async function readSessionState({ caller, parts }: SessionClient): Promise<SessionState> {
   const state = new SessionState()
   for await (const items of listEventsOldestFirst(caller, parts))

@@ -25,7 +25,7 @@ export const createFollowDeadlineError = (
 /**
  * Retry rules of `events follow` and `events run`: parley retries until the service has been unreachable for
  * 5 minutes. A post that the service may have accepted must not use these rules, because a retry could
- * execute the post twice.
+ * execute it twice.
  */
 export class ReconnectPolicy implements RetryRules {
   readonly #access: SessionClient

@@ -93,9 +93,9 @@ export function formatBudgetCommand({ flags }: Flags, session: string, budget?: 
 }
 
 /**
- * Returns the command that resumes a run, without the word `parley`, including the user's flags that affect
- * the rest of the run. `message` is sent first, for a session that needs input to continue. `after` is an
- * event id: the resumed run waits until the session contains that event.
+ * Returns the command that resumes a run, without the word `parley`. The command has the user's flags that
+ * affect the rest of the run. `message` is sent first, for a session that needs input to continue. `after` is
+ * an event id: the resumed run waits until the session contains that event.
  */
 export function createResumeCommand(
   { flags, host, input }: Pick<Context, 'flags' | 'host' | 'input'>,

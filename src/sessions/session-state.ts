@@ -25,8 +25,8 @@ import { type Money, readSessionBudget, readSessionUsage } from '../wire/session
 import { BackgroundWork } from './background-work.ts'
 
 /**
- * Reason why the session stopped. `explanation` is from the service: of the stop, or of the last error since
- * the last task.
+ * Reason why the session stopped. `explanation` is the service's text about the stop, or about the last error
+ * since the last task.
  */
 type Stop =
   | { kind: 'done'; reason: string }
@@ -83,7 +83,7 @@ interface Answer {
 class OrderedState {
   protected readonly answers = new Map<string, Answer>()
   protected readonly interrupted = new Set<string>()
-  /** Since the last task. */
+  /** Ids of tool uses that may still wait for an answer. */
   protected readonly unanswered = new Set<string>()
   protected readonly awaitingResult = new Set<string>()
   protected readonly background = new BackgroundWork()
@@ -266,8 +266,8 @@ export class SessionState extends OrderedState {
     if (endStatus !== undefined) return { kind: 'ended', reason: endStatus, explanation: error }
     const { type, eventIds } = idle ?? {}
     const ids = [...new Set([...this.unlisted, ...this.pending])]
-    // Listed tool uses count as waiting even if the stop reason has no type, because the specification shows
-    // stop reasons with `event_ids` and without a type (src/wire/README.md: session events, 6).
+    // Listed tool uses count as waiting even if the reason has no type, because the specification shows such
+    // reasons (src/wire/README.md: session events, 6).
     if (!isStuck(type) && ids.length > 0)
       return this.isReplying || this.#hasOtherWork(type) ? undefined : { kind: 'waiting', ids }
     if (type === 'requires_action' && eventIds?.some((id) => interrupted.has(id)))
@@ -392,9 +392,7 @@ export class SessionState extends OrderedState {
     return this.interrupted.has(id) ? 'it was interrupted' : undefined
   }
 
-  /**
-   * Records an answer to a tool use of a child thread. Returns whether the main thread stays idle after it.
-   */
+  /** Records an answer to a child thread's tool use. Returns whether the main thread stays idle after it. */
   #answerInThread(id = ''): boolean {
     const { background, listed } = this
     const thread = background.answer(id)
@@ -418,8 +416,7 @@ export class SessionState extends OrderedState {
   }
 
   /**
-   * If all tool uses of an idle event are answered, the session waits for the results of the allowed tool
-   * uses.
+   * If all tool uses of an idle event have answers, the session waits for the results of the allowed ones.
    */
   #waitForResults(listed: readonly string[] = []): void {
     // Some services list answered tool uses together with waiting tool uses. The answered tool uses then need
@@ -469,8 +466,8 @@ export class SessionState extends OrderedState {
   }
 
   /**
-   * True if a tool use of the last idle event still waits. A reply to another tool use leaves the session
-   * idle, because some services send the next idle event only after the last reply.
+   * True if a tool use of the last idle event still waits. Other replies leave the session idle, because some
+   * services send the next idle event only after the last reply.
    */
   get #hasWaiting(): boolean {
     return !isStuck(this.idle?.type) && this.#hasUnansweredListed
@@ -546,7 +543,7 @@ export const maxToolInputDepth = 100
 
 /**
  * Returns a hash of a tool use. `text` is the JSON text of an object with the field `input`. The order of the
- * input's fields does not change the hash, but duplicate fields and the source text of numbers do.
+ * input's fields does not change the hash. Duplicate fields and the source text of numbers do.
  */
 export function getToolUseFingerprint(
   { type, server, name }: { [Field in 'type' | 'server' | 'name']?: unknown },

@@ -80,7 +80,7 @@ export async function listSessions(context: Context, options: ListSessionsOption
     })
     detector.rejectRepetition(items[0]?.session.id, 'its pages repeat')
     detector.rejectEmptyPages(items.length)
-    // A service may ignore the statuses and the limit.
+    // A service may ignore the statuses and the limit, so parley applies them again.
     const wanted = items
       .filter(({ session }) => !statuses || statuses.includes(toCell(session.status)))
       .slice(0, maxCount - count)
@@ -160,7 +160,7 @@ function addSessionId(failure: CliError, session: SessionResource): CliError {
 }
 
 /**
- * Reads a session from a response. Without `--raw`, reads only to the end of the session's JSON, so the
+ * Reads a session from a response. Without `--raw`, reads only to the end of the session's JSON. So the
  * response may be cut after the JSON, or stay open. Calls `onReceived` at the end of the JSON. Throws a
  * `CliError` if the response is not a session.
  */

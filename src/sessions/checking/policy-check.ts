@@ -61,7 +61,7 @@ export async function checkPolicy(
   } else if (!(await addSessionEvents(uses, context, settings, options))) return
   // Without events, `--fail-on-deny` would always succeed.
   if (uses.isEmpty) throw usageError(`${events ?? session} has no events to check the policy with`)
-  // With `--fail-on-deny`, the exit code has to cover all tool uses, also if `| head` reads only the first.
+  // With `--fail-on-deny`, the exit code has to cover all tool uses, even if `| head` reads only some.
   const output = failOnDeny ? ignoreClosedReader(context.output) : context.output
   const { counts, problems } = await judgeAndPrint({ ...context, output }, { ...policy, toolCommands }, uses)
   const unallowed = counts.ask + counts.deny

@@ -29,7 +29,7 @@ interface ConfirmOptions extends SessionOptions {
 
 /**
  * Allows or denies waiting tool uses. The user selects them by ids, by the events of `-i` or stdin, or by
- * `--pending`, which selects all tool uses that the service lists as waiting.
+ * `--pending`. `--pending` selects all tool uses that the service lists as waiting.
  */
 export async function confirmToolUses(
   context: Context,
@@ -94,7 +94,7 @@ async function readConfirmInput(
     items.map(({ event }) => event),
     given,
   )
-  // The service accepts no list as a request body, so parley puts the events of a list into a new body.
+  // The service accepts no list as a body, so parley puts the events of a list into a new body.
   const isBody =
     'body' in given && getEventSourceTexts(given).every((text, index) => text === items[index]?.text)
   const body = isBody ? given.body : `{"events":[${items.map(({ text }) => text).join(',')}]}`
@@ -224,8 +224,8 @@ function requireNamedToolUses(
 }
 
 /**
- * Throws a usage error for tool uses that the service sent with two inputs, because it is unknown with which
- * input an allowed tool would run.
+ * Throws a usage error for tool uses that the service sent with two inputs. If allowed, such a tool could run
+ * with either input.
  */
 function refuseContradictedToolUses(uses: readonly PendingToolUse[]): void {
   const ids = uses.filter(({ isContradicted }) => isContradicted).map(({ id }) => id)
@@ -251,8 +251,8 @@ function findNewClosedReason(latest: SessionState, earlier: SessionState, id: st
 }
 
 /**
- * Returns `undefined` if the tool use may need a reply. If the last idle event waits for replies but lists no
- * tool use, every tool use without an answer may need a reply.
+ * Returns `undefined` if the tool use may need a reply. If the last idle event needs replies but lists no
+ * tool use, every unanswered tool use may need a reply.
  */
 const findClosedReason = (state: SessionState, id: string): string | undefined =>
   state.unlisted.includes(id) ? undefined : state.findClosedReason(id)

@@ -49,9 +49,9 @@ export class ConfirmationPrompt {
 
   /**
    * Prompts for one tool use after another. Returns the decisions by tool use id. A tool use gets no decision
-   * if the person skips it, if `withdraw` is called, or if it cannot be printed completely. After q or
-   * Ctrl-D, the remaining tool uses get no decision either, except for calls that the key a allowed. If a signal
-   * ends the program, parley prints that the decisions are lost.
+   * if the person skips it, if `withdraw` is called, or if printing it failed. After q or Ctrl-D, the
+   * remaining tool uses get no decision either, except for calls that the key a allowed. If a signal ends the
+   * program, parley prints that the decisions are lost.
    */
   async ask(uses: readonly PromptedToolUse[]): Promise<ReadonlyMap<string, PersonDecision>> {
     this.#decisions = new Map()
@@ -187,8 +187,8 @@ function parseAnswer(typed: string): Answer | 'too long' | undefined {
 }
 
 /**
- * Returns the name of a tool use for its question. The question must fit on one row, because a second row
- * would begin with text of the service, which could look like output of parley.
+ * Returns the name of a tool use for its question. The question must fit on one row. A second row would begin
+ * with text of the service, which could look like output of parley.
  */
 function formatToolAndId(use: PromptedToolUse, columns: number): string {
   const { id, name } = use

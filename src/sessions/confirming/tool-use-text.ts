@@ -11,8 +11,8 @@ const prefixes = { row: '  | ', more: '  : ' }
 /**
  * Formats a tool use for the person who decides. The rows show the whole tool use, also duplicate keys. Each
  * row begins with a prefix, so the service's text cannot look like output of parley. Long rows are therefore
- * split here and not by the terminal. Throws a usage error if the tool has no name, or if the event is too
- * long or nested too deep.
+ * split here and not by the terminal. Throws a usage error if the tool has no name, or the event is too long
+ * or nested too deep.
  */
 export function formatToolUse(id: string, eventJson: string, columns: number): string {
   if (!hasToolName(eventJson)) throw usageError('its tool has no name')
@@ -84,7 +84,7 @@ const getTexts = (fields: readonly JsonField[], wanted: string): string[] =>
     .filter(({ name, json }) => name === wanted && json.startsWith('"'))
     .map(({ json }) => JSON.parse(json) as string)
 
-/** Splits a line of JSON after each escaped `\n`, so that each line of a text is on a separate row. */
+/** Splits a line of JSON after each escaped `\n`, so each line of a text is on a separate row. */
 function breakTexts(line: string): string[] {
   const indent = `${/^ */.exec(line)?.[0]}    `
   return line

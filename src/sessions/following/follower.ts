@@ -93,7 +93,7 @@ export class Follower {
       this.close()
       if (!(error instanceof CliError) || error.kind === 'file') throw convertDeadlineFailure(error)
       requireTimeLeft(this.#access.parts.deadline)
-      // parley made no further attempt, because that attempt would have been past the deadline.
+      // parley made no further attempt because of the deadline, so the failure gets the kind `stopped`.
       throw error.details.deadline ? createFollowDeadlineError(error.message) : error
     }
   }

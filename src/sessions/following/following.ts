@@ -25,7 +25,7 @@ import type { SeenEvents } from './seen-events.ts'
  *
  * Some services send no idle event after an answer without a tool use, or after the last workflow run. After
  * `maxSilenceMs` without an event, the follower then reads the session resource and the list. If the resource
- * is idle and the list has no new event, the session counts as idle until the next event.
+ * is idle and the list has nothing new, the session counts as idle until the next event.
  *
  * A running session may need nothing but replies to tool uses of child threads. After `maxSilenceMs` without
  * an event, the session then counts as waiting.
@@ -81,9 +81,9 @@ const silenceAfterIdleMs = 200
 const maxSilenceMs = 30_000
 
 /**
- * Time limits of the search for sent events. Until `idSearchMs`, the follower searches only by the ids that
- * the service returned, because an older event that a list shows late may have the same content. After that,
- * it searches by content. After `maxSearchMs`, it gives up: every new event counts as later than the sent
+ * Time limits of the search for sent events. First, the follower searches by the ids that the service
+ * returned. Content would also find an older event that a list shows late. After `idSearchMs`, the follower
+ * searches by content. After `maxSearchMs`, the search ends: every new event counts as later than the sent
  * events.
  */
 const [idSearchMs, maxSearchMs] = [3_000, 10_000]
@@ -105,8 +105,8 @@ const readList = { do: 'list', delayMs: 0 } as const
 const emit = (items: EventItem[]): FollowEffect => ({ do: 'emit', items })
 
 /**
- * If events that the caller sent are missing, the follower starts with the stream alone, so the caller must
- * open the stream before it sends them. Otherwise the follower starts with the list.
+ * Starts with the list, or with the stream alone if events that the caller sent are missing. So the caller
+ * must open the stream before it sends events.
  */
 export const computeFirstFollowState = (seen: SeenEvents, followsForever: boolean): FollowState =>
   seen.isMissingSentEvents

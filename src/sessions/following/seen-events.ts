@@ -185,8 +185,8 @@ export class SeenEvents {
   }
 
   /**
-   * Continues a search by ids as a search by content, or ends a search by content. If the session was busy
-   * with another client's task, the ended search is kept, because the sent task may still appear.
+   * Continues a search by ids as a search by content, or ends a search by content. Keeps an ended search if
+   * the session was busy with another client's task, because the sent task may still appear.
    */
   endSearchPhase(): void {
     const search = this.#search
@@ -209,7 +209,7 @@ export class SeenEvents {
     return this.#search?.seeksIds ?? false
   }
 
-  /** No event shows work on the sent events yet, so a stop of the session may be older than these events. */
+  /** No event shows work on the sent events yet, so the session may have stopped before these events. */
   get isWorkPending(): boolean {
     return this.#search?.isWorkPending ?? false
   }
@@ -294,7 +294,7 @@ class SentEventSearch {
   is: 'open' | 'in stream' | 'in earlier stream' | 'over' = 'open'
   /** Identity of the first event after the sent events. A list with this event is up to date. */
   firstLaterEvent: string | undefined
-  /** The service may have changed the id and the content of a sent event. */
+  /** Another event has the type of a sent event, whose id and content the service may have changed. */
   hasEventOfSameType = false
   readonly wasBusy: boolean
   readonly #sent: readonly SessionEvent[]

@@ -37,10 +37,10 @@ interface LoggedEvent {
 /**
  * Stores the events of a session in order, and computes the session's state and the answer from them.
  *
- * The list determines the order, but it may lag behind the stream. An event that the list does not contain
- * yet stays before the next listed event, or at the end of the log. If the list contains a new event before
- * known events, the log computes the state again from all entries. To save memory, most entries have only the
- * fields that this computation reads.
+ * The list determines the order, but it may lag behind the stream. An unlisted event stays
+ * before the next listed event, or at the end of the log. If the list contains a new event before known
+ * events, the log computes the state again from all entries. To save memory, most entries have only the fields
+ * that this computation reads.
  */
 export class SessionLog {
   readonly state = new SessionState()
@@ -123,7 +123,7 @@ export class SessionLog {
       return others
     }
     for (const { item } of added) if (isToolUseEvent(item.event)) this.state.addToolUse(item.event, item.text)
-    // In the new order, the answer may be a message whose content the log has dropped. The list restores it.
+    // In the new order, the answer may be a message whose content was dropped. The list restores the content.
     for (const { event, identity } of list) {
       const entry = this.#byIdentity.get(identity)
       if (entry && isMainThreadAgentMessage(event)) entry.event = event
@@ -179,8 +179,8 @@ export class SessionLog {
 
   /**
    * Puts listed events in the list's order. An unlisted event stays before the listed event that follows it.
-   * An unlisted event of this process stays after the listed event before it, because newly listed events may
-   * react to the event of this process.
+   * An unlisted event of this process stays after the preceding listed event, because newly listed events may
+   * react to it.
    */
   #sortByList(listed: readonly LoggedEvent[]): void {
     const known = listed.filter(({ index }) => index >= 0)

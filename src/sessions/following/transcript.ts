@@ -30,8 +30,8 @@ export const missingAnswerText =
   'the answer may be missing: the session did not continue after its last workflow run had ended'
 
 /**
- * Follows a session until it stops, and prints its events. Throws a `CliError`: of kind `waiting` or `stuck`
- * if the session stops before its work is done, `stopped` if a signal or the deadline ends the run.
+ * Follows a session until it stops, and prints its events. Throws a `CliError` of kind `waiting` or `stuck`
+ * if the session stops before its work is done. Throws one of kind `stopped` after a signal or the deadline.
  */
 export async function followAndPrint(
   context: Context,
@@ -109,8 +109,7 @@ function reportOpenWork(
       context.messages.note(`waiting for the workflow run ${describeWorkflowRun(run)} to end`)
     reported.add(run.id)
   }
-  // If the session has stopped, the failure at the end of the command names the tool uses, unless the command
-  // follows forever.
+  // If the command ends because the session has stopped, its failure names the tool uses.
   if (onBatch || (state.stop && !followsForever)) return
   for (const id of state.answerable) {
     const command = `${formatSessionCommand(context, 'confirm', session)} --pending`
@@ -152,8 +151,8 @@ type EventPrinter = ReturnType<typeof createEventPrinter>
 /**
  * Creates an object that prints events on stdout. With `--raw`, it prints every event as JSON. Otherwise, it
  * prints the agent's messages as text and any other event as one line. If stdout is reserved for the answer,
- * it prints one dim line per event on stderr, but only on a terminal. It holds back events for a terminal
- * while a prompt is open.
+ * a terminal on stderr gets one dim line per event. The object holds back events for a terminal while a
+ * prompt is open.
  */
 export function createEventPrinter(
   context: Context,

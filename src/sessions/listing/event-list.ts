@@ -21,10 +21,7 @@ interface EventListQuery {
  */
 const minPageSize = 100
 
-/**
- * A list of exactly one of these lengths may be only a first page, unless the response shows that no other
- * page follows.
- */
+/** A list of such a length may be only a first page, unless the response shows that no page follows. */
 const commonPageSizes = [100, 200, 250, 500, 1000]
 
 /** A service may refuse a larger page. */

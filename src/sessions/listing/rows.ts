@@ -63,7 +63,7 @@ const formatValue = (value: unknown): string =>
 const [maxNames, maxNameLength] = [1000, 100]
 
 /**
- * Returns the row of an event on a terminal. The text of a reply begins with the name of the tool and the
+ * Returns the row of an event on a terminal. The text of a reply begins with the tool's name and the
  * decision, because the tool use may be far above. If the name is unknown, the text begins with the id of the
  * tool use.
  */

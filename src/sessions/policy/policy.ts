@@ -28,10 +28,7 @@ interface RuleText {
   reason?: string | undefined
 }
 
-/**
- * Creates a rule. If it is unclear whether the rule matches, an allow rule counts as not matching, and a deny
- * or ask rule counts as matching.
- */
+/** Creates a rule. If a match is unclear, an allow rule does not match, and a deny or ask rule matches. */
 export function createRule({ tool, server, input, decision, reason }: RuleText) {
   const reach = decision === 'allow' ? 'narrow' : 'any'
   const createField = ([source, pattern]: [string, string]) => {
@@ -94,7 +91,7 @@ export function matchesRule(rule: PolicyRule, use: ParsedToolUse): boolean {
   const { isTool, fields = [], decision } = rule
   if (!isTool(use.name)) return false
   if (decision === 'allow') return findMismatch(rule, use) === undefined
-  // An MCP tool without a server name may belong to any server, so deny and ask rules of any server apply.
+  // An MCP tool without a server name may belong to any server, so every server's deny and ask rules apply.
   const isAnyServer = isMcp(use) && use.server === undefined
   return (
     (isAnyServer || matchesServer(rule, use)) && fields.every((field) => appliesToField(field, use.input))

@@ -44,9 +44,9 @@ const replySteps = ['decision', 'start', 'accepted', 'refused', 'unknown', 'answ
 const events = [...replySteps, 'end', 'sent', 'done', 'not-asked', 'interrupt'] as const
 
 /**
- * The decisions, replies and tasks of a run, and the audit file of `--audit` with a line for each of them.
- * After a killed run, the next run reads the file to resume. `Audit` also locks the session, so that only one
- * run works on the session.
+ * Decisions, replies and tasks of a run, and the audit file of `--audit` with a line for each of them. After
+ * a killed run, the next run reads the file to resume. `Audit` also locks the session, so that only one run
+ * works on the session.
  */
 export class Audit {
   readonly #context: Context
@@ -75,8 +75,8 @@ export class Audit {
    */
   interruptAt: number | undefined
   /**
-   * Fingerprints of the tool uses about which earlier runs decided, by id. If the runs decided about two
-   * different tool uses with the same id, the fingerprint is empty, so that it matches no tool use.
+   * Fingerprints of the tool uses about which earlier runs decided, by id. If two different tool uses have
+   * the same id, the fingerprint is empty, so that it matches no tool use.
    */
   readonly #fingerprints = new Map<string, string>()
 
@@ -119,10 +119,7 @@ export class Audit {
     }
   }
 
-  /**
-   * The lock is only for this session, because runs of other sessions may write to the file at the same
-   * time.
-   */
+  /** The lock is only for this session, because runs of other sessions may write the file meanwhile. */
   async #lockFile(audit: string, deadline: Deadline): Promise<void> {
     const end = `.${digest(this.#session)}`
     const path = toAbsolutePath(this.#context.host, audit) + end
@@ -301,7 +298,7 @@ async function* readAuditEntries(
   for await (const lines of splitLines(chunks, maxLineBytes)) {
     for (const { bytes } of lines) {
       const text = bytes && Buffer.from(bytes).toString()
-      // Two runs may both end an unfinished line, which leaves an empty line.
+      // Two runs may both add a line break to an unfinished line, which leaves an empty line.
       if (text === '' && !isFirst) continue
       isFirst = false
       const entry = text === undefined ? undefined : tryParseJson(text)

@@ -12,9 +12,8 @@ import { describeJudgement, describeToolUse, type Judgement, judgeToolUse } from
 import type { SessionRun } from './session-run.ts'
 
 /**
- * Collects the denials since the task: tool uses that this run, an earlier run or another client denied, and
- * tool uses that ran although the policy denies them. If there is a denial, the run exits with 14, and so
- * does a later run that continues the same task.
+ * Collects the denials since the task: tool uses that any run or client denied, and tool uses that ran
+ * although the policy denies them. After a denial, this run and later runs of the same task exit with 14.
  */
 export class DenialCollector {
   readonly #run: SessionRun
@@ -63,8 +62,8 @@ export class DenialCollector {
 
   /**
    * Adds the tool uses that ran before an idle event. The service allowed them (`evaluated_permission` is
-   * `allow`), and the event does not list them as waiting. If the session waits for replies and the event
-   * lists no tool use, any tool use may wait, so none is added.
+   * `allow`), and the event does not list them as waiting. If the session waits for replies but the event
+   * lists no tool use, adds none, because any may wait.
    */
   #addRunBefore(stop: SessionEvent): void {
     const { type, eventIds } = readStopReason(stop)
@@ -84,8 +83,7 @@ export class DenialCollector {
     if (isListed && this.#lastStop) this.#addRunBefore(this.#lastStop)
     this.#ran = this.#ran.filter(({ use }) => !state.getAnswer(use.id)?.isReply)
     if (this.#ran.length === 0) return
-    // A tool use of a child thread may still wait for its result in an idle session, so it is not reported
-    // yet.
+    // In an idle session, a tool use of a child thread may still wait, so it is not reported yet.
     const pending = new Set(state.pendingInThreads)
     const isKnown = ({ use }: Judgement) => !pending.has(use.id) && (isListed || use.permission === 'allow')
     if (!this.#ran.some(isKnown)) return

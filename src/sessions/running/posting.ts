@@ -55,7 +55,7 @@ export async function postEventsOnce(
     if (!(failure instanceof CliError)) throw failure
     // A failure without a delivery state happens before the first attempt or between two attempts.
     const { delivery = 'not-sent' } = failure.details
-    // The service accepts the events before it sends the receipt, in which the connection may break.
+    // `done`: the service accepted the events, and then the connection broke inside the receipt.
     const isAccepted = delivery === 'done'
     const is = isAccepted ? 'accepted' : isCertainlyUnaccepted(delivery) ? 'refused' : 'unknown'
     posted = { is, receiptEvents: [], failure }

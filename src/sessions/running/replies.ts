@@ -24,8 +24,7 @@ interface Reply {
 
 export function findNextReplyStep(run: SessionRun, id: string): ReturnType<typeof getNextReplyStep> {
   const reply = run.audit.getReply(id)
-  // After an allow, the session may wait for the result of the same tool use, so the run has to reply
-  // once more.
+  // After an allow, the session may wait for the result of the same tool use, so the run replies again.
   const isNew = run.follower.state.getToolUse(id)?.needsResult && !('result' in reply && reply.result)
   return isNew && (reply.is === 'closed' || reply.is === 'unconfirmed') ? 'decide' : getNextReplyStep(reply)
 }
@@ -35,7 +34,7 @@ const canReply = (run: SessionRun, id: string): boolean =>
 
 /**
  * Finds a tool use by its id. Marks the tool use as contradicted if an earlier run decided about a different
- * tool use with the same id, because the recorded reply is not for this one.
+ * tool use with this id. The recorded reply is only for that other tool use.
  */
 export function findToolUse({ audit, follower }: SessionRun, id: string): ParsedToolUse | undefined {
   const toolUse = follower.state.getToolUse(id)
@@ -186,10 +185,10 @@ async function filterWaitingAfterRefusal(run: SessionRun, replies: readonly Repl
 }
 
 /**
- * Lists events until no reply is unconfirmed. Ends early if the run can reply to another tool use, because
- * the idle event after that reply may also show whether the unconfirmed replies arrived. `uses` are the
- * tool uses with unconfirmed replies, also of earlier runs. Throws a `CliError` of kind `unknown` if the
- * session still waits for one of these replies after 30 s.
+ * Lists events until no reply is unconfirmed. Ends early if the run can reply to another tool use. The next
+ * idle event may then also show whether the unconfirmed replies arrived. `uses` are the tool uses with
+ * unconfirmed replies, also of earlier runs. Throws a `CliError` of kind `unknown` if the session still waits
+ * for one of these replies after 30 s.
  */
 export async function pollUnconfirmedReplies(run: SessionRun, uses: readonly ParsedToolUse[]): Promise<void> {
   const { audit, context, follower, parts } = run
@@ -234,7 +233,7 @@ const listUnconfirmed = ({ audit }: SessionRun) =>
     return reply.is === 'unconfirmed' ? { ...each, reply } : []
   })
 
-/** Returns the time limit for polling the list. After it, no request can arrive and no list lags. */
+/** Returns the time limit for polling the list. After this limit, no request can arrive and no list lags. */
 function getPollTimeoutMs(run: SessionRun): number {
   const now = run.context.host.timers.wallTime()
   const ends = listUnconfirmed(run).map(({ reply }) => reply.sent.sentAtMs + maxDeliveryMs - now)
@@ -242,7 +241,6 @@ function getPollTimeoutMs(run: SessionRun): number {
   return isUnknown ? maxDeliveryMs : Math.min(Math.max(minPollTimeoutMs, ...ends), maxDeliveryMs)
 }
 
-/** Called after each list. */
 function updateUnconfirmed(
   run: SessionRun,
   { use, reply }: ReturnType<typeof listUnconfirmed>[number],
@@ -258,8 +256,7 @@ function updateUnconfirmed(
     else audit.addReplyStep(use, { event: 'accepted' })
     return
   }
-  // If only a child thread lists the tool use, an idle event of the session does not show whether the tool
-  // use still waits.
+  // If only a child thread lists the tool use, idle events of the session do not show whether it waits.
   const isUnknown = state.unlisted.length > 0 || !state.isIdle || state.pendingInThreads.includes(use.id)
   const shown = {
     isListed: isUnknown ? undefined : state.answerable.includes(use.id),

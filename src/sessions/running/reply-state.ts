@@ -23,14 +23,14 @@
  *     a newer idle event does not list the tool use  -> closed, because the session does not wait for it
  *     anything else                                  -> unconfirmed
  *
- * If no run began to send a closed reply, a child thread may wait for the tool use again, for example after a
- * message of another agent. parley then adds no line (`reopenReplies`):
+ * A child thread may wait for a tool use again, for example after a message of another agent. If no run began
+ * to send the reply, parley reopens it and adds no line (`reopenReplies`):
  *
  *     closed, unconfirmed -> has-result, or deciding if there is no result
  *
  * A new run calls `applyReplyAuditLine` for each line of the audit file. Any line may follow any other,
- * because parley writes no line for most state changes that it derives from an event list. If the session
- * waits for the tool use, the run then calls `resumeReplyState`:
+ * because parley writes no line for most state changes that an event list shows. If the session waits for the
+ * tool use, the run then calls `resumeReplyState`:
  *
  *     executing        -> has-result, with the result "interrupted, effect unknown"
  *     posting, closed  -> unconfirmed, because the session waits although a reply was sent
@@ -39,19 +39,19 @@
  * parley posts a reply again in two cases only:
  *
  * 1. The service certainly did not accept the request.
- * 2. A newer idle event lists the tool use, and for 5 s no list has shown an answer to the tool use.
+ * 2. A newer idle event lists the tool use, and for 5 s no list has shown an answer to it.
  *
  * In case 2, the idle event is newer if one of these conditions is true:
  *
- * - The state after the first list since the request did not have the idle event, and a later state does.
- * - The time of the idle event is more than 30 s after the request was sent, and these 30 s have passed.
+ * - The state after the first list since the request lacked the idle event, and a later state has it.
+ * - The time of the idle event is more than 30 s after the request, and these 30 s have passed.
  * - The list contains all idle events that were known when the request was sent, and then this idle event.
  *   The request may still arrive later than this event. So parley also waits until 30 s after the request.
  *   The condition applies only if the service lists client events, because it would then list the reply, too.
  *
- * In case 2, parley sends a reply twice if the service accepts it, does not list it, and lists the tool use
- * again. The same happens if a request arrives more than 5 s after its connection broke, and the session
- * becomes idle meanwhile for another reason.
+ * In case 2, parley repeats an accepted reply if the service lists the tool use again, but not the reply.
+ * parley also repeats a reply that arrives over 5 s after its connection broke, if the session became idle
+ * meanwhile.
  *
  * A lock allows only one run per session at a time. Without an audit file, a later run cannot apply these
  * rules to the replies of an earlier run.
@@ -122,7 +122,7 @@ export function resumeReplyState(reply: ReplyState, idleEvents: ReadonlySet<stri
   return { ...getSendContext(reply), is: 'unconfirmed', olderIdleEvents: idleEvents }
 }
 
-/** Earlier than any time, so an idle event is always later, and parley need not wait for the reply to arrive. */
+/** Earlier than any time, so any idle event is later, and parley does not wait for the reply to arrive. */
 const neverSentMs = -Infinity
 
 /** Returns whether no run began to send the reply, because the session did not wait for it any more. */
@@ -162,8 +162,8 @@ export function updateUnconfirmedReply(
   const last = [...shown.idleEvents].at(-1)
   if (last === undefined || reply.sent.idleEvents.has(last) || shown.isListed === undefined) return more
   const latestArrival = reply.sent.sentAtMs + maxDeliveryMs
-  // The last idle event is certainly newer than the arrival of the reply. An event that may be older is newer
-  // if its time and the current time are after `latestArrival`.
+  // True if the last idle event is certainly newer than the arrival of the reply. For an event in
+  // `olderIdleEvents`, its time and the current time must be after `latestArrival`.
   const isNew = !olderIdleEvents.has(last) || (shown.idleAt > latestArrival && now > latestArrival)
   const known = [...reply.sent.idleEvents]
   const isLater = known.length > 0 && known.every((id) => shown.idleEvents.has(id))

@@ -137,7 +137,7 @@ export class ToolUseResponder {
       await this.#execute(command.use)
       await postReplies(this.#run, this.#createResultReply(command.use))
     }
-    // The replies above may lead to an idle event that shows whether the unconfirmed replies arrived, so this
+    // The replies above may lead to an idle event that shows whether unconfirmed replies arrived, so this
     // check comes last.
     await pollUnconfirmedReplies(this.#run, unconfirmed)
   }
@@ -183,7 +183,7 @@ export class ToolUseResponder {
     return open
   }
 
-  /** A tool use with two inputs or without an executor cannot be allowed, so a prompt has no use. */
+  /** parley cannot allow a tool use with two inputs, or one that another client executes. */
   #needsPrompt({ use, decision }: Judgement): boolean {
     return (
       decision === 'ask' &&

@@ -31,9 +31,9 @@ const [graceMs, maxInterruptMs] = [1000, 30_000]
 
 /**
  * Queries the usage of a run for the report, and enforces `--max-total-tokens` and `--max-cost`. If the
- * session has not ended its work within 1 s after a limit is exceeded, parley interrupts the session once. A
- * session that waits for replies is interrupted too, because a reply of any client would continue its work.
- * The run ends within 30 s of the interrupt.
+ * session still works 1 s after a limit is exceeded, parley interrupts the session once. A session that waits
+ * for replies is interrupted too, because a reply of any client would continue its work. The run ends within
+ * 30 s of the interrupt.
  */
 export class LimitEnforcer {
   readonly #run: SessionRun

@@ -48,7 +48,7 @@ async function execute(run: SessionRun): Promise<CommandResult> {
   const foundIds = await findEarlierTaskIds(run)
   const task = foundIds ? undefined : plan.task
   if (!task) run.taskState = 'continued'
-  // Without a task and --after, a run follows the session's last task, even if another client sent it.
+  // With neither a task nor --after, a run follows the session's last task, even if another client sent it.
   const earlierTaskIds = plan.task || plan.after !== undefined ? foundIds : undefined
   const limits = new LimitEnforcer(run)
   const denials = new DenialCollector(run)
@@ -67,7 +67,7 @@ async function execute(run: SessionRun): Promise<CommandResult> {
     if (task) return
     await denials.add(items)
     incidents.addEarlier(items, earlierTaskIds)
-    // The output of the earlier run that sent the task may be lost or cut, so this run prints the events again.
+    // The output of the run that sent the task may be incomplete, so this run prints the events again.
     const later = items.filter(({ event: { id = '' } }) => {
       const isTask = foundIds?.has(id) === true
       isAfterTask ||= isTask

@@ -197,7 +197,7 @@ export class SessionRun implements SessionClient, WorkHooks {
       resumeArguments,
     })
     // Only a failure during following gets a message about following. An earlier failure is about the
-    // response to the task, and a failure after the session has stopped is about the answer.
+    // response to the task. A failure after the session has stopped is about the answer.
     return this.isFollowing && !this.follower.state.stop ? unfollowed : unfollowed.with({}, error.message)
   }
 }

@@ -65,8 +65,8 @@ export const isAnswerPrintedAlone = ({ schema, file, isStdoutReserved }: TaskAns
   schema !== undefined || file !== undefined || isStdoutReserved
 
 /**
- * Checks the answer. Returns the text to print, or a failure if the text is needed but missing, if it does not
- * match the schema, or if the check takes too long. `problem` describes a missing text that is not needed.
+ * Checks the answer. Returns the text to print, or a failure: a needed text is missing, does not match the
+ * schema, or takes too long to check. `problem` describes a missing text that is not needed.
  */
 export async function checkTaskAnswer(
   wanted: TaskAnswerOptions,
@@ -102,8 +102,8 @@ export async function printOrSaveTaskAnswer(
 }
 
 /**
- * Saves the received part of the answer if the run fails. With `-o FILE`, the part is saved next to FILE.
- * Otherwise, saves only a complete answer that was not printed, for example because it does not match the
+ * Saves the received part of the answer if the run fails. With `-o FILE`, saves the part next to FILE.
+ * Without `-o`, saves only a complete answer that was not printed, for example because it does not match the
  * schema.
  */
 export function saveTaskAnswer(

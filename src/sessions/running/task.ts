@@ -14,11 +14,11 @@ import { getComparableEventText } from '../following/seen-events.ts'
  *     posting   -- refused --> (none)       the service certainly did not accept the task
  *     accepted  -- done -----> (none)       the run has written the answer and all other output
  *
- * A run with the same task does not send it again. The run first looks for the task in the event list,
- * because the audit file does not prove that the task arrived. If the list contains the task, the run
- * continues the session; otherwise the run fails. Some services omit all events of clients from the list.
- * Then a new event in the list proves that an accepted task arrived. A run with another task sends that task,
- * which replaces this one in the audit file.
+ * A run with the same task does not send it again. The audit file does not prove that the task arrived, so
+ * the run looks for it in the event list. If the list contains the task, the run continues the session;
+ * otherwise the run fails. Some services omit all events of clients from the list. Then a new event in the
+ * list proves that an accepted task arrived. A run with another task sends that task, which replaces this one
+ * in the audit file.
  */
 export interface AuditedTask {
   hash: string
@@ -70,8 +70,8 @@ export function addListedEvent(known: AuditedTask['known'], event: SessionEvent)
 }
 
 /**
- * Returns the event ids of an earlier run's task in a list, or `undefined` if the list does not prove that
- * the task arrived.
+ * Returns the event ids of an earlier run's task in a list. Returns `undefined` if the list does not prove
+ * that the task arrived.
  */
 export async function findTaskInList(
   list: AsyncIterable<readonly EventItem[]>,

@@ -10,7 +10,7 @@ import type { RunPlan } from './plan.ts'
 const noUsage = 'no usage'
 
 /**
- * Computes the usage of a run and of the run's session from events, and whether the run has exceeded a limit.
+ * Computes from events the usage of a run and of its session, and whether the run has exceeded a limit.
  * A service may report the total usage of the session, the usage of each model request, or both. The usage
  * of the run is:
  *

@@ -57,8 +57,8 @@ export async function deliverEvents(
       if (ids) await printIds(context, listed)
       else if (!context.flags.raw && listed.length > 0) await createEventRowPrinter(context)(listed)
       await context.output.flush()
-      // A reply to a tool use may not lead to an answer yet, because other tool uses may still wait for
-      // replies. So this note is printed only if a task was sent.
+      // A reply to a tool use may not lead to an answer yet, because other tool uses may still wait. So this
+      // note is printed only if a task was sent.
       if (context.output.isTerminal && !ids && !context.flags.raw && parseSentEvents(body).some(isTaskEvent))
         context.messages.note(`to see the answer: ${command}`)
     }
@@ -77,8 +77,8 @@ async function createFollower(access: SessionClient): Promise<Follower> {
 export function throwNothingSent(error: unknown): never {
   if (!(error instanceof CliError)) throw error
   const { status, consequence, delivery, deadline } = error.details
-  // A failure before any request is not about the session, so it stays unchanged. A list that does not end
-  // is a failure without a delivery state, because each of its responses is valid.
+  // A failure before any request is not about the session, so it stays unchanged. An endless list has no
+  // delivery state either, because each of its responses is valid. Its failure has the kind `response`.
   if (delivery === undefined && !deadline && error.kind !== 'response') throw error
   const kind = error.kind === 'unknown' || error.kind === 'stopped' ? 'not-sent' : error.kind
   // In these two cases, `consequence` is the fix. It names the source of the refused secret, or the command
@@ -96,9 +96,8 @@ export function throwNothingSent(error: unknown): never {
 }
 
 /**
- * Adds the commands that answer waiting tool uses to the failure of a refused task, because a session accepts
- * no task while tool uses wait. Without a follower, parley has not read the session's state, so the hint
- * begins with "if".
+ * Adds the commands that answer waiting tool uses, which block every task, to the failure of a refused task.
+ * Without a follower, parley has not read the session's state, so the hint begins with "if".
  */
 export function explainRefusedTask(
   { context, parts }: SessionClient,

@@ -22,8 +22,8 @@ type InputEvents = {
 
 interface ReadingOptions {
   /**
-   * Called for each parsed event while the input is read, because all parsed events together would take
-   * several times the memory of their text.
+   * Called while the input is read, because all parsed events together would take several times the memory of
+   * their text.
    */
   onEvent?: ((event: unknown) => void) | undefined
   hint?: string
