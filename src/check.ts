@@ -7,7 +7,7 @@ import { toOneLine } from './io/escape.ts'
 import { createLineWrapper } from './io/wrapping.ts'
 import { createSessionRequestDefaults } from './sessions/session.ts'
 import {
-  computeDeadline,
+  computeDeadlineMs,
   formatProfileFlag,
   type ResolvedSettings,
   readSettings,
@@ -37,7 +37,7 @@ export async function checkProfile(context: Context, session?: string): Promise<
     throw new CliError('credentials', `${what}: ${advice}`)
   }
   // `config init` may have waited for the user, which must not reduce the time for the check.
-  context.deadline.moveTo(computeDeadline(context.host.timers.now(), settings))
+  context.deadline.moveTo(computeDeadlineMs(context.host.timers.now(), settings))
   // The timeout of a profile is meant for long answers, so only the flag `--timeout` may exceed the maximum.
   const isFromFlag = origins.timeout?.source === 'flag'
   const timeout = isFromFlag ? values.timeout : Math.min(values.timeout || Infinity, maxTimeoutSeconds)

@@ -65,7 +65,7 @@ export function addFileToReport(reportData: ReportData, name: string): void {
   if (reportData.files?.add(name) && reportData.files.size > maxFiles) reportData.files = undefined
 }
 
-export function addAnswerFacts(
+export function addAnswerToReport(
   reportData: ReportData,
   { id, model, stopReason, usage }: { id?: string; model?: string; stopReason?: string; usage?: object },
 ): void {

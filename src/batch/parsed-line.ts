@@ -1,5 +1,5 @@
 import { usageError } from '../errors.ts'
-import { removeField } from '../wire/json/edit.ts'
+import { removeJsonField } from '../wire/json/edit.ts'
 import { isObject, parseJson } from '../wire/json/parse.ts'
 import { findJsonField } from '../wire/json/scanner.ts'
 
@@ -48,7 +48,7 @@ function readBatchApiForm(line: string, value: Record<string, unknown>, bodyName
 /** Removes the field `model`, because the address of the request names the model. */
 function readBody(body: string, value: Record<string, unknown>): { model?: string; body: string } {
   const model = readModel(value)
-  return { model, body: model === undefined ? body : removeField(body, 'model') }
+  return { model, body: model === undefined ? body : removeJsonField(body, 'model') }
 }
 
 function readPrompt(prompt: unknown): string {

@@ -4,7 +4,7 @@ import type { Context } from '../context.ts'
 import { CliError, usageError } from '../errors.ts'
 import { escapeControls, toOneLine } from '../io/escape.ts'
 import { formatTsvLine } from '../io/tsv.ts'
-import { findProfilePath, readProfiles, requireProfilePath } from '../settings/profile-file.ts'
+import { findProfilePath, readProfileFile, requireProfilePath } from '../settings/profile-file.ts'
 import {
   addProfileValue,
   changeProfile,
@@ -21,7 +21,7 @@ import {
 import {
   chooseSettingValues,
   findSettingProblem,
-  formatNameAndValue,
+  formatNameAndSafeValue,
   formatProfileFlag,
   type UncheckedSetting,
 } from '../settings/resolve.ts'
@@ -122,7 +122,7 @@ export const configCommands = {
         // which may be a secret.
         const isQuoted = !isRead && (await readProfile(context).then(Boolean, () => false))
         throw usageError(
-          `${isQuoted ? formatNameAndValue(name, text) : name} ${problem}${suggestion === undefined ? '' : `: ${suggestion}`}`,
+          `${isQuoted ? formatNameAndSafeValue(name, text) : name} ${problem}${suggestion === undefined ? '' : `: ${suggestion}`}`,
         )
       }
       const unknown = name === 'betas' && validate ? describeUndocumentedBeta(value as string[]) : undefined
@@ -239,7 +239,7 @@ export const configCommands = {
     examples: ['parley config profiles'],
     async run(context) {
       const { host, flags, messages, output } = context
-      const file = await readProfiles(context.host, context.messages)
+      const file = await readProfileFile(context.host, context.messages)
       const current = chooseProfileName(file, { named: flags.profile, env: host.env }).name
       const names = listProfileNames(file)
       for (const name of names) {
@@ -311,7 +311,7 @@ async function readValue(context: Context, name: SettingName): Promise<string> {
 
 async function confirmDeletion(context: Context, name: string): Promise<boolean> {
   const { input } = context
-  const file = await readProfiles(context.host, context.messages)
+  const file = await readProfileFile(context.host, context.messages)
   if (findProfileValues(file, name) === undefined) throw createUnknownProfileError(file, name)
   if (input.stdinKind !== 'terminal')
     throw usageError(

@@ -10,7 +10,7 @@ import { CliError, usageError } from '../errors.ts'
 import { toOneLine } from '../io/escape.ts'
 import type { InputReader } from '../io/input.ts'
 import { listRecordedEvents, readInputEvents } from '../sessions/sending/input-events.ts'
-import { durationExamples, parseDuration } from '../settings/duration.ts'
+import { durationExamples, parseDurationMs } from '../settings/duration.ts'
 import { isLoopbackHost } from '../wire/address.ts'
 import type { EventItem } from '../wire/sessions/events-page.ts'
 import type { CommandModule } from './command.ts'
@@ -118,7 +118,7 @@ async function readRecord(input: InputReader, path: string): Promise<EventItem[]
 }
 
 function parseMilliseconds(value: string): number {
-  const milliseconds = parseDuration(value, 'ms')
+  const milliseconds = parseDurationMs(value, 'ms')
   if (milliseconds === undefined || milliseconds >= 2 ** 31)
     throw new Error(`not a duration ${durationExamples}; a bare number is milliseconds`)
   return milliseconds

@@ -1,4 +1,4 @@
-import { addAnswerFacts, type ReportData } from '../report-data.ts'
+import { addAnswerToReport, type ReportData } from '../report-data.ts'
 import type { AnswerSummary, AnswerTokenCounts } from '../wire/gateway/answer-forms.ts'
 import { sumTokenCounts } from '../wire/token-count.ts'
 
@@ -31,5 +31,5 @@ export function readTokenUsage(summary: AnswerSummary): AnswerTokenCounts | unde
   return Object.assign(counts, { reasoningTokens: summary.reasoningTokens, totalTokens })
 }
 
-export const addAnswerToReport = (run: ReportData, summary: AnswerSummary): void =>
-  addAnswerFacts(run, { usage: readTokenUsage(summary), ...summary })
+export const addAnswerSummaryToReport = (run: ReportData, summary: AnswerSummary): void =>
+  addAnswerToReport(run, { usage: readTokenUsage(summary), ...summary })

@@ -9,7 +9,7 @@ import { listAnswerWarnings } from '../content/answer-checks.ts'
 import { buildRequestBody, type MessagePart } from '../content/body.ts'
 import type { ArgumentInputs } from '../content/prompt.ts'
 import type { AnswerSchema } from '../content/schema/schema.ts'
-import { addAnswerToReport, readTokenUsage } from '../content/tokens.ts'
+import { addAnswerSummaryToReport, readTokenUsage } from '../content/tokens.ts'
 import type { Context } from '../context.ts'
 import { CliError, toFailure } from '../errors.ts'
 import { createServiceCaller } from '../http/call.ts'
@@ -131,7 +131,7 @@ export async function createLineCaller(
       return createCall(line.model ?? model(), body, openReader)
     },
     recordAnswerUsage(line: BatchLine, summary: AnswerSummary): void {
-      addAnswerToReport(context.reportData, summary)
+      addAnswerSummaryToReport(context.reportData, summary)
       recordAnswerUsage(line, readTokenUsage(summary))
     },
   }

@@ -3,7 +3,7 @@ import type { SecureContext } from 'node:tls'
 import { CliError } from '../errors.ts'
 import { setLongTimeout } from '../timers.ts'
 import type { HttpProxy } from './proxy.ts'
-import { makePausable, type PausableSocket, waitForSocketEvent } from './socket.ts'
+import { makeSocketPausable, type PausableSocket, waitForSocketEvent } from './socket.ts'
 
 export interface ConnectOptions {
   /** Limits name lookup, connection, proxy and TLS together; 0 for no limit. */
@@ -35,7 +35,7 @@ export async function openConnection(
     const socket = await openRoute(url, { proxy, extraCertificatesPem, signal: ending.signal, meanwhile })
     ending.signal.throwIfAborted()
     socket.setNoDelay(true)
-    return makePausable(socket)
+    return makeSocketPausable(socket)
   } catch (error) {
     // If the attempt was aborted before, this call has no effect. The reason of the first abort is thrown,
     // because it is the cause.

@@ -11,7 +11,7 @@ export interface PausableSocket {
  * Pauses a socket without undici, because the parser of undici fails an assertion if a paused connection
  * ends. `read` of a paused socket returns nothing, so the buffer of the system fills up.
  */
-export function makePausable(socket: Socket): PausableSocket {
+export function makeSocketPausable(socket: Socket): PausableSocket {
   let isPaused = false
   const read = socket.read.bind(socket)
   let clean = createHeadCleaner()

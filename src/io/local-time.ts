@@ -1,8 +1,8 @@
-import { parseTimestamp } from '../wire/timestamp.ts'
+import { parseTimestampMs } from '../wire/timestamp.ts'
 
 /** Returns for example `2026-01-31`, `14:03:22` and `UTC+01:00`; `undefined` for an invalid timestamp. */
 export function getLocalTimeParts(timestamp: string) {
-  const utc = new Date(parseTimestamp(timestamp))
+  const utc = new Date(parseTimestampMs(timestamp))
   if (Number.isNaN(utc.getTime())) return undefined
   // Adding the offset to a time makes its UTC fields equal to the local fields.
   const offset = -utc.getTimezoneOffset()

@@ -3,8 +3,8 @@ import { isObject } from '../wire/json/parse.ts'
 import {
   isJsonDeeperThan,
   listJsonFields,
-  listNamesAndScalars,
-  parseWithSourceTexts,
+  listJsonNamesAndScalars,
+  parseJsonWithSourceTexts,
 } from '../wire/json/scanner.ts'
 import {
   getAnsweredToolUseId,
@@ -553,7 +553,7 @@ export function getToolUseFingerprint(
   const inputs = (given.length > 0 ? given : ['{}']).map((input) =>
     isJsonDeeperThan(input, maxToolInputDepth)
       ? input
-      : [parseWithSourceTexts(input), listNamesAndScalars(input).sort()],
+      : [parseJsonWithSourceTexts(input), listJsonNamesAndScalars(input).sort()],
   )
   const whole = JSON.stringify([type, server ?? null, name, inputs], (_, value) =>
     isObject(value) ? Object.fromEntries(Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1))) : value,

@@ -57,7 +57,7 @@ export function createSessionRequestDefaults(
     )
   return {
     params: { session },
-    headers: createSessionServiceHeaders(context, settings, options),
+    headers: createAgentHeadersFromFlags(context, settings, options),
     inspectCommand: formatSessionCommand(context, 'list', session),
     deadline: context.deadline,
   }
@@ -67,7 +67,7 @@ export function createSessionRequestDefaults(
  * Creates the headers of each request to the session service, including the beta header. Throws a `CliError`
  * for an undocumented beta, unless `--no-validate` is set.
  */
-export function createSessionServiceHeaders(
+export function createAgentHeadersFromFlags(
   context: Context,
   { values, origins }: ResolvedSettings,
   { beta, validate = true }: SessionOptions,

@@ -26,7 +26,7 @@ import { chooseTableLayout, type TableLayout } from './listing/event-table.ts'
 import { printIds } from './listing/rows.ts'
 import { quoteUnusualName } from './quoted-name.ts'
 import { readSessionState } from './read-session.ts'
-import { createSessionClient, createSessionServiceHeaders, type SessionOptions } from './session.ts'
+import { createAgentHeadersFromFlags, createSessionClient, type SessionOptions } from './session.ts'
 import { formatListSessionsCommand } from './session-command.ts'
 import { describeSessionUsage } from './usage-text.ts'
 
@@ -57,7 +57,7 @@ export async function listSessions(context: Context, options: ListSessionsOption
     )
   const settings = await readSettings(context)
   const caller = createServiceCaller(context, settings)
-  const parts = { params: {}, headers: createSessionServiceHeaders(context, settings, options) }
+  const parts = { params: {}, headers: createAgentHeadersFromFlags(context, settings, options) }
   const createParts = (cursor?: PageCursor) => ({
     ...parts,
     query: formatListQuery({ statuses, limit }, cursor) || undefined,
@@ -127,7 +127,7 @@ export async function createSession(context: Context, options: CreateSessionOpti
   const { flags, output } = context
   const settings = await readSettings(context)
   const caller = createServiceCaller(context, settings)
-  const headers = createSessionServiceHeaders(context, settings, options)
+  const headers = createAgentHeadersFromFlags(context, settings, options)
   const body = await readCreateBody(context, options)
   const parts = { params: {}, headers, body, inspectCommand: formatListSessionsCommand(context) }
   if (await caller.preview(endpoints.createSession, parts)) return

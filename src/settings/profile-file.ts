@@ -47,16 +47,19 @@ export function requireProfilePath(info: ProcessInfo): string {
   throw new CliError('credentials', `no home folder for profiles: set ${variable} or PARLEY_CONFIG_DIR`)
 }
 
-export class UnreadableProfilesError extends CliError {}
+export class UnreadableProfileFileError extends CliError {}
 
 const unreadableError = (path: string, why: string) =>
-  new UnreadableProfilesError('credentials', `${path}: ${why}`)
+  new UnreadableProfileFileError('credentials', `${path}: ${why}`)
 
 /**
- * Returns `{}` for a missing file. Throws `UnreadableProfilesError` if the user may not read the file, and a
+ * Returns `{}` for a missing file. Throws `UnreadableProfileFileError` if the user may not read the file, and a
  * `CliError` for any other problem. The messages never quote the file, which may contain secrets.
  */
-export async function readProfiles(host: ProcessInfo, messages: Context['messages']): Promise<ProfileFile> {
+export async function readProfileFile(
+  host: ProcessInfo,
+  messages: Context['messages'],
+): Promise<ProfileFile> {
   const path = findProfilePath(host)
   if (path === undefined) return {}
   let bytes: Uint8Array | undefined

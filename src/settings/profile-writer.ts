@@ -14,7 +14,7 @@ import {
   othersPermissionBits,
   type ProfileFile,
   permissionAdvice,
-  readProfiles,
+  readProfileFile,
   requireProfilePath,
 } from './profile-file.ts'
 
@@ -33,7 +33,7 @@ export async function rewriteProfileFile(context: Context, change: Change): Prom
     prepareProtected(path, context.host)
     held = await acquireLock(path, { ...context, name: path, consequence: 'nothing was changed' })
     removeLeftovers(path)
-    const file = await readProfiles(context.host, context.messages)
+    const file = await readProfileFile(context.host, context.messages)
     if (file.version !== undefined && file.version !== version)
       throw createProfileFileError(
         path,

@@ -2,7 +2,12 @@ import { suggestSpelling } from '../argv/spelling.ts'
 import type { Context } from '../context.ts'
 import { CliError, usageError } from '../errors.ts'
 import type { ProcessInfo } from '../io/paths.ts'
-import { findExposedPath, type ProfileFile, readProfiles, UnreadableProfilesError } from './profile-file.ts'
+import {
+  findExposedPath,
+  type ProfileFile,
+  readProfileFile,
+  UnreadableProfileFileError,
+} from './profile-file.ts'
 import { getSettingDefinition, isSecretSetting, type SettingName, settingNames } from './table.ts'
 
 export interface Profile {
@@ -48,9 +53,9 @@ export async function readProfile(context: Context, isForRun = false): Promise<P
   const exposedPath = requested.name === demoProfileName ? undefined : findExposedPath(host)
   let file: ProfileFile = {}
   try {
-    if (requested.name !== demoProfileName) file = await readProfiles(host, messages)
+    if (requested.name !== demoProfileName) file = await readProfileFile(host, messages)
   } catch (error) {
-    if (!isForRun || requested.isRequested || !(error instanceof UnreadableProfilesError)) throw error
+    if (!isForRun || requested.isRequested || !(error instanceof UnreadableProfileFileError)) throw error
     messages.note(`${error.message}; settings come from flags and the environment alone`)
   }
   // The name comes from `--profile`, else `PARLEY_PROFILE`, else the file's current profile, else `default`.

@@ -42,7 +42,7 @@ export async function readSettings(context: Context): Promise<ResolvedSettings> 
       `${address.flag}: cannot be used with the demo profile, which sends nothing over the network`,
     )
   const resolved = resolveSettings({ flags: flags.settings, profile, env: host.env })
-  deadline.moveTo(computeDeadline(context.reportData.startMs, resolved))
+  deadline.moveTo(computeDeadlineMs(context.reportData.startMs, resolved))
   // Headers are the first input that is read, so no other input takes the stdin of `-H @-`.
   const lines = (flags.header ?? []).map((value) => readHeaderLine(value, context))
   return { ...resolved, headers: await Promise.all(lines) }
@@ -60,7 +60,7 @@ async function readHeaderLine(given: string, { input, secrets }: Context): Promi
   return line
 }
 
-export const computeDeadline = (startMs: number, { values }: Pick<ResolvedSettings, 'values'>): number =>
+export const computeDeadlineMs = (startMs: number, { values }: Pick<ResolvedSettings, 'values'>): number =>
   values.deadline > 0 ? startMs + values.deadline * 1000 : Infinity
 
 /**
@@ -129,13 +129,13 @@ export const findSettingProblem = ({
   getSettingSchema(setting).safeParse(value).error?.issues[0]?.message
 
 /** Leaves out a value that may contain a password. */
-export const formatNameAndValue = (name: string, value: string): string =>
+export const formatNameAndSafeValue = (name: string, value: string): string =>
   /^\s*$|[@?#]/.test(value) ? name : `${name} ${toOneLine(value, 60)}:`
 
 function parseValue({ setting, value, origin: { source, label } }: UncheckedSetting): unknown {
   const parsed = getSettingSchema(setting).safeParse(value)
   if (parsed.success) return parsed.data
-  const given = source === 'flag' ? formatNameAndValue(label, String(value)) : label
+  const given = source === 'flag' ? formatNameAndSafeValue(label, String(value)) : label
   const location = source === 'profile' ? `'${setting}' in ${label}` : given
   const isAddress = setting === 'baseUrl' || setting === 'agentsUrl'
   const kind = source === 'flag' && !isAddress ? 'usage' : 'credentials'

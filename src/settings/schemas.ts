@@ -1,7 +1,7 @@
 import { findAddressProblem } from '../wire/address.ts'
 import { betaPattern } from '../wire/sessions/betas.ts'
 import * as z from '../wire/zod.ts'
-import { durationExamples, parseDuration } from './duration.ts'
+import { durationExamples, parseDurationMs } from './duration.ts'
 import { type SettingName, settingDefinitions } from './table.ts'
 
 /**
@@ -14,7 +14,7 @@ const convertText = (convert: (text: string) => unknown) =>
 const toNumber = (text: string) =>
   /^\d+(\.\d+)?$/.test(text) ? Math.min(Number(text), Number.MAX_SAFE_INTEGER) : text
 const toSeconds = (text: string) => {
-  const milliseconds = parseDuration(text, 's')
+  const milliseconds = parseDurationMs(text, 's')
   return milliseconds === undefined ? text : milliseconds / 1000
 }
 const yes: unknown[] = ['true', 'yes', 'on', '1', 1]

@@ -3,7 +3,7 @@ import type { CliError } from '../errors.ts'
 import { toOneLine } from '../io/escape.ts'
 import type { Prompter } from '../io/question.ts'
 import { createLineWrapper } from '../io/wrapping.ts'
-import { readProfiles, requireProfilePath } from './profile-file.ts'
+import { readProfileFile, requireProfilePath } from './profile-file.ts'
 import {
   addProfileValue,
   changeProfile,
@@ -30,7 +30,7 @@ import {
 export async function setUpProfile(context: Context, prompter: Prompter): Promise<boolean> {
   const { host, flags, messages } = context
   const path = requireProfilePath(host)
-  const file = await readProfiles(host, messages)
+  const file = await readProfileFile(host, messages)
   const chosen = chooseProfileName(file, { named: flags.profile, env: host.env })
   requireChangeableProfile(chosen)
   const { name } = chosen

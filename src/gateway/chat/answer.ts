@@ -1,7 +1,7 @@
 import { describeCutAnswer, describeUnusableAnswer } from '../../content/answer-checks.ts'
 import { AnswerWriter, saveReceivedAnswer } from '../../content/saved-answer.ts'
 import type { AnswerSchema } from '../../content/schema/schema.ts'
-import { addAnswerToReport, readTokenUsage } from '../../content/tokens.ts'
+import { addAnswerSummaryToReport, readTokenUsage } from '../../content/tokens.ts'
 import { printUsageLine, printWarningsAndUsageLine } from '../../content/usage-line.ts'
 import type { Context } from '../../context.ts'
 import { CliError, joinFailures, OutputClosedError } from '../../errors.ts'
@@ -121,13 +121,13 @@ export async function openAnswerOutput(context: Context, printing: AnswerPrintOp
         decoder.end()
         if (hasOutput || file) await print()
         if (writer.failure) throw writer.failure
-        addAnswerToReport(context.reportData, summary)
+        addAnswerSummaryToReport(context.reportData, summary)
         // `--raw` may print the body unchanged. The printed answer is then not damaged, even if its decoded
         // text is.
         const isDamaged = decoder.isDamaged() && !(isRaw && decoder.isVerbatim())
         return { summary, hasContent: decoder.hasContent(), otherContent, isEndAssumed, isDamaged }
       } catch (error) {
-        if (readTokenUsage(summary)) addAnswerToReport(context.reportData, summary)
+        if (readTokenUsage(summary)) addAnswerSummaryToReport(context.reportData, summary)
         // If parley decoded the text only at the end of the body, parley saves the text and leaves stdout
         // empty.
         const isUnstreamed = hasBodyEnded && !hasOutput && !isStreamed && !isRaw

@@ -8,7 +8,7 @@ import { decodeUtf8 } from '../../io/file-content.ts'
 import { writeFileAtomically } from '../../io/file-output.ts'
 import { acquireLock, type FileLock } from '../../io/lock.ts'
 import { findOutputTarget, resolveRealPath } from '../../io/paths.ts'
-import { createJsonAssignment, createListAppendAssignment, removeField } from '../../wire/json/edit.ts'
+import { createJsonAssignment, createListAppendAssignment, removeJsonField } from '../../wire/json/edit.ts'
 import { isObject, tryParseJson } from '../../wire/json/parse.ts'
 
 interface Turn {
@@ -37,7 +37,7 @@ export async function openConversation(context: Context, name: string) {
     if (!isObject(thread)) return { text, body: text, model: undefined }
     requireConversation(thread, name)
     const model = typeof thread.model === 'string' ? thread.model : undefined
-    return { text, body: removeField(text, 'model'), model }
+    return { text, body: removeJsonField(text, 'model'), model }
   }
 
   let held: FileLock | undefined

@@ -1,7 +1,7 @@
 import { buildRequestBody } from '../../content/body.ts'
 import { readPromptInputs } from '../../content/prompt.ts'
 import { saveAnswerAfterFailure } from '../../content/saved-answer.ts'
-import { addAnswerToReport } from '../../content/tokens.ts'
+import { addAnswerSummaryToReport } from '../../content/tokens.ts'
 import { printUsageLine, printWarningsAndUsageLine } from '../../content/usage-line.ts'
 import type { Context } from '../../context.ts'
 import { type CliError, usageError } from '../../errors.ts'
@@ -60,7 +60,7 @@ export async function runImage(context: Context, flags: ImageOptions, words: str
   }
   const reading = createImageReader(context, {
     file: destination.file,
-    onSummary: (summary) => addAnswerToReport(context.reportData, summary),
+    onSummary: (summary) => addAnswerSummaryToReport(context.reportData, summary),
     save: (images, earlier) => saveImages(context, images, { destination, earlier, warn, onSaved }),
   })
   const { texts } = reading.findings

@@ -7,7 +7,7 @@ import { createEndlessListDetector, type PageCursor } from '../../wire/page.ts'
 import { createResponseError } from '../../wire/problem/problem.ts'
 import { type EventItem, readEventsPage } from '../../wire/sessions/events-page.ts'
 import { isEventPiece, SessionEvent } from '../../wire/sessions/session-event.ts'
-import { parseTimestamp } from '../../wire/timestamp.ts'
+import { parseTimestampMs } from '../../wire/timestamp.ts'
 
 interface EventListQuery {
   types?: string[]
@@ -214,7 +214,7 @@ function ignoreRefusal(error: unknown): undefined {
 function isReversedOrder(items: readonly EventItem[], order: string | undefined): boolean | undefined {
   const times = items
     .slice(0, maxHeldEvents)
-    .map(({ event }) => parseTimestamp(event.processed_at))
+    .map(({ event }) => parseTimestampMs(event.processed_at))
     .filter((time) => time >= 0)
   const up = findLongestRise(times)
   const down = findLongestRise(times.reverse())
@@ -223,7 +223,7 @@ function isReversedOrder(items: readonly EventItem[], order: string | undefined)
 }
 
 function isInOrder(items: readonly EventItem[], order: string | undefined): boolean {
-  const times = items.map(({ event }) => parseTimestamp(event.processed_at))
+  const times = items.map(({ event }) => parseTimestampMs(event.processed_at))
   const sorted = order === 'desc' ? times.reverse() : times
   return sorted.every((time, at) => at === 0 || time > (sorted[at - 1] as number))
 }

@@ -104,4 +104,4 @@ function findStop(text: string, offset: number): number {
   return text.length
 }
 
-export const findPartsExcludedFromStar = (text: string): string[] => [...new Set(text.match(stops))]
+export const findStarStops = (text: string): string[] => [...new Set(text.match(stops))]

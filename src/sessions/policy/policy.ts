@@ -1,6 +1,6 @@
 import { readFieldPath } from '../../wire/json/edit.ts'
 import { formatFieldPath } from '../../wire/json/parse.ts'
-import { createPatternMatcher, findPartsExcludedFromStar } from './pattern.ts'
+import { createPatternMatcher, findStarStops } from './pattern.ts'
 import type { ParsedToolUse } from './tool-use.ts'
 
 type Decision = 'allow' | 'ask' | 'deny'
@@ -134,7 +134,7 @@ function describeFieldMismatch({ source, pattern }: InputFieldPattern, value: un
   if (value === undefined) return `the input has no field '${source}', which the rule checks`
   if (typeof value !== 'string') return `'${source}' is not a text`
   if (!createPatternMatcher(pattern, 'any')(value)) return `'${source}' is not '${pattern}'`
-  const found = findPartsExcludedFromStar(value).filter((stop) => !pattern.includes(stop))
+  const found = findStarStops(value).filter((stop) => !pattern.includes(stop))
   const shown = found.slice(0, maxListedStops).map((stop) => JSON.stringify(stop))
   return `the * in '${pattern}' does not match ${shown.join(' or ') || 'this text'} in '${source}'`
 }

@@ -1,6 +1,6 @@
 import type { Context } from '../../context.ts'
 import { usageError } from '../../errors.ts'
-import { durationExamples, parseDuration } from '../../settings/duration.ts'
+import { durationExamples, parseDurationMs } from '../../settings/duration.ts'
 import { yieldToSignals } from '../../timers.ts'
 import { createPolicyPauser, type Policy } from '../policy/policy.ts'
 import { readPolicy } from '../policy/policy-file.ts'
@@ -80,7 +80,7 @@ export function createMessageBody(
 }
 
 function readToolTimeoutMs(text = '600'): number {
-  const limitMs = parseDuration(text, 's')
+  const limitMs = parseDurationMs(text, 's')
   if (limitMs === undefined)
     throw usageError(`--tool-timeout ${text}: must be a number of seconds, or a duration ${durationExamples}`)
   return limitMs === 0 ? Infinity : limitMs

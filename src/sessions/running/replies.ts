@@ -1,7 +1,7 @@
 import { CliError } from '../../errors.ts'
 import { retry } from '../../http/retry.ts'
 import type { SessionEvent } from '../../wire/sessions/session-event.ts'
-import { parseTimestamp } from '../../wire/timestamp.ts'
+import { parseTimestampMs } from '../../wire/timestamp.ts'
 import { describeWaitingToolUses } from '../following/stop-text.ts'
 import { collectEvents, listPollDelaysMs } from '../listing/event-list.ts'
 import { type ParsedToolUse, parseToolUse } from '../policy/tool-use.ts'
@@ -262,7 +262,7 @@ function updateUnconfirmed(
     isListed: isUnknown ? undefined : state.answerable.includes(use.id),
     showsClientEvents: task.showsClientEvents,
     idleEvents: state.stopIds,
-    idleAt: parseTimestamp(state.lastStop?.processed_at),
+    idleAt: parseTimestampMs(state.lastStop?.processed_at),
   }
   audit.replies.set(use.id, updateUnconfirmedReply(reply, shown, context.host.timers.wallTime()))
 }

@@ -66,7 +66,7 @@ export function editJson(text: string, assignments: readonly JsonAssignment[]): 
   return root?.text() ?? text
 }
 
-export function removeField(objectJson: string, name: string): string {
+export function removeJsonField(objectJson: string, name: string): string {
   const head = objectJson.slice(0, objectJson.indexOf('{') + 1)
   const kept: string[] = []
   let start = head.length

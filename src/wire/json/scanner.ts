@@ -155,7 +155,7 @@ const isMark = (token: string): boolean => '{}[]:,'.includes(token)
  * Lists the names and scalars of a value in a form that can be compared: strings lose unneeded escapes, and
  * other scalars keep their source text.
  */
-export const listNamesAndScalars = (validJson: string): string[] =>
+export const listJsonNamesAndScalars = (validJson: string): string[] =>
   [...listJsonTokens(validJson)]
     .filter((token) => !isMark(token))
     .map((token) => (token.startsWith('"') ? JSON.stringify(JSON.parse(token)) : token))
@@ -164,7 +164,7 @@ export const listNamesAndScalars = (validJson: string): string[] =>
  * Parses JSON, but returns numbers, `true`, `false` and `null` as their source text, because `JSON.parse`
  * rounds long numbers. Strings get a leading quote, so that they differ from these texts.
  */
-export const parseWithSourceTexts = (validJson: string): unknown =>
+export const parseJsonWithSourceTexts = (validJson: string): unknown =>
   JSON.parse(
     [...listJsonTokens(validJson)]
       .map((token) =>
