@@ -46,8 +46,8 @@ module.exports = function openCompiledCode() {
   /**
    * Stores all files if one is new, or if no earlier run with these files had this exit code. Such a run has
    * compiled functions that are not stored. Without these functions, a usage error after `--help` takes 6 %
-   * more time. An empty file marks each exit code with its files. The name of this file contains the total
-   * length of the files, because other files and other versions have another length.
+   * more time. An empty file marks each exit code with its files. This file's name contains the total length
+   * of the files, because other files and other versions have another length.
    */
   function storeCode(exitCode) {
     const all = [...loaded.values()]
