@@ -9,7 +9,6 @@ test('C30: config check waits 30 s for a silent session service, even if the set
     exchange: 'network',
     stdin: '',
   })
-  expect(ended.code).toBe(10)
-  expect(ended.out).toContain('no byte arrived for 30 s')
+  expect(ended).toMatchObject({ code: 10, out: expect.stringContaining('no byte arrived for 30 s') })
   await server.close()
 })

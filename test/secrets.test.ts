@@ -269,8 +269,7 @@ describe('parley redacts secrets in a failure', () => {
       body: [{ 'known-secret': ['known-secret', 123456, 12], a: null, b: true, c: undefined }, 'x'],
     })
     const redacted = redactFailure(failure)
-    expect(redacted.message).toBe('no [redacted]')
-    expect(redacted.kind).toBe('refused')
+    expect(redacted).toMatchObject({ message: 'no [redacted]', kind: 'refused' })
     expect(redacted.details).toEqual({
       status: 400,
       serviceMessage: 'a [redacted]',

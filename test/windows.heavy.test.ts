@@ -56,8 +56,7 @@ test.each([
 
 test.each(['', 'relative'])('on Windows config path exits with 3 if APPDATA is %j', async (APPDATA) => {
   const { code, err } = await pathWith({ APPDATA })
-  expect(code).toBe(3)
-  expect(err).toContain('set APPDATA or PARLEY_CONFIG_DIR')
+  expect({ code, err }).toEqual({ code: 3, err: expect.stringContaining('set APPDATA or PARLEY_CONFIG_DIR') })
 })
 
 const exchange = answering(message('Hi'))
@@ -98,8 +97,7 @@ test.each([
   async (times, code, err) => {
     const { cwd, env } = createWindows(failing('openSync', { code: 'EPERM', times, end: '.parley-lock' }))
     const ended = await execute(['config', 'set', 'timeout', '5'], { cwd, env })
-    expect(ended.code).toBe(code)
-    expect(ended.err).toContain(err)
+    expect(ended).toMatchObject({ code: code, err: expect.stringContaining(err) })
   },
 )
 

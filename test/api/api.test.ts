@@ -319,8 +319,7 @@ test('api --paginate requests pages until the last one and prints each item as a
   ]
   const exchange = answerInOrder(...pages.map((page) => JSON.stringify(page)))
   const { code, out, requests } = await api(['agents', '/v1/x?limit=2&page=0', '--paginate'], { exchange })
-  expect(code).toBe(0)
-  expect(out).toBe('{"id":1}\n{"id":2}\n{"id":3}\n{"id":4}\n')
+  expect({ code, out }).toEqual({ code: 0, out: '{"id":1}\n{"id":2}\n{"id":3}\n{"id":4}\n' })
   expect(requests.map(({ url }) => url.slice('https://agents.test/v1/x'.length))).toEqual([
     '?limit=2&page=0',
     '?limit=2&page=p%202',

@@ -67,7 +67,6 @@ test.each<[what: string, body: string, total: number | null, footer: string]>([
   const cwd = temporaryFolder()
   const exchange = answering(body)
   const { code, err } = await run(['chat', 'x', '--usage', '--report', 'r'], { cwd, exchange })
-  expect(code).toBe(0)
-  expect(err).toContain(footer)
+  expect({ code, err }).toEqual({ code: 0, err: expect.stringContaining(footer) })
   expect(readJson(cwd, 'r').usage.totalTokens).toBe(total)
 })

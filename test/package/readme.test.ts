@@ -51,6 +51,5 @@ test('README.md shows the prompts of config init', async () => {
 test('the command in README.md creates a session', async () => {
   const command = blocks.find((block) => block.startsWith('parley sessions create ')) ?? ''
   const { code, out } = await run(command.trim().split(' ').slice(1))
-  expect(code).toBe(0)
-  expect(out).toMatch(/^sesn_\w+\n$/)
+  expect({ code, out }).toEqual({ code: 0, out: expect.stringMatching(/^sesn_\w+\n$/) })
 })

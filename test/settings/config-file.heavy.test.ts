@@ -214,8 +214,7 @@ describe('location of the profile file', () => {
     make(path)
     for (const argv of [...readers, ['config', 'set', 'timeout', '5']]) {
       const ended = await run(argv, { cwd, env: noSettings })
-      expect(ended).toMatchObject({ code: 3, out: '' })
-      expect(ended.err).toMatch(/^parley: [^\n]*\n$/)
+      expect(ended).toMatchObject({ code: 3, out: '', err: expect.stringMatching(/^parley: [^\n]*\n$/) })
       if (argv[1] !== 'set') expect(ended.err).toContain(expectedText)
     }
   })

@@ -188,8 +188,7 @@ describe('events run --last prints only the last answer', () => {
   test('Y127: events run --last on a terminal prints the other events on stderr, one per line', async () => {
     const rounds = [[says('a\nb'), says('the answer')]]
     const { out, err } = await runOn({ rounds }, ['do it', '--last'], { tty: ['stdout', 'stderr'] })
-    expect(out).toBe('the answer\n')
-    expect(err).toContain('— agent.message a')
+    expect({ out, err }).toEqual({ out: 'the answer\n', err: expect.stringContaining('— agent.message a') })
   })
 })
 
@@ -371,8 +370,7 @@ test.each([
   agent.write('s.json', schema)
   agent.write('p.json', { type: 5 })
   const { code, err, requests } = await agent.run(['events', 'run', 'do it', ...flags.split(' ')])
-  expect([code, requests]).toEqual([2, []])
-  expect(err).toContain(why)
+  expect([code, requests, err]).toEqual([2, [], expect.stringContaining(why)])
 })
 
 test('Y158: events run and follow exit with 13 and print category and explanation of a refusal', async () => {

@@ -86,8 +86,7 @@ test.each([
     const agent = openAgent({ rounds: [[use]], outcome: refuse, taskOutcome })
     expect((await agent.run(['events', 'run', 'go'])).code).toBe(12)
     const { code, err } = await agent.run([...words, 'on'])
-    expect(code).toBe(4)
-    expect(err).toContain(`\n  ${hint}\n`)
+    expect({ code, err }).toEqual({ code: 4, err: expect.stringContaining(`\n  ${hint}\n`) })
     expect((await agent.run([...words, '--interrupt'])).err).not.toContain(hint)
   },
 )

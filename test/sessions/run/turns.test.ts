@@ -194,8 +194,7 @@ describe('events run that is resumed while the list lags', () => {
     const { code, out, err } = await createSessionService({ history: before }).run(
       'events run --after e4'.split(' '),
     )
-    expect([code, out]).toEqual([0, ''])
-    expect(err).toContain('nothing new has happened')
+    expect([code, out, err]).toEqual([0, '', expect.stringContaining('nothing new has happened')])
   })
 
   test('events run --after ID exits with 10 if the session never shows the id', async () => {
@@ -204,8 +203,7 @@ describe('events run that is resumed while the list lags', () => {
       posts: [{ posted: never, next: [] }],
       defaultVisibility: never,
     })
-    expect([code, out]).toEqual([10, ''])
-    expect(err).toContain('e5')
+    expect([code, out, err]).toEqual([10, '', expect.stringContaining('e5')])
   })
 
   test('events run --after ID does not wait for the id if the service lists no events of clients', async () => {
