@@ -86,6 +86,7 @@ const hints: readonly (readonly [names: string, text: string])[] = [
     '--fail-on-cut',
     'only chat and image have this flag; events run with --last, -o or --schema exits with 8 if there is no answer',
   ],
+  ['image --stream, image --thread, image --schema', 'only chat has this flag'],
   ['chat --yes, image --yes, api --yes', 'chat, image and api never prompt, so no flag is needed'],
   ['events confirm --all', '--pending selects every tool use for which the session waits'],
   [

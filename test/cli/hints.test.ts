@@ -17,6 +17,7 @@ test.each([
   ['events run hi --yes', "'parley events run --policy FILE' allows tool uses by rules"],
   ['events run hi --allowedTools x', "'parley events run --policy FILE' allows tool uses by rules"],
   ['config check --ask', 'it was removed;'],
+  ['image fox --stream', "unknown flag '--stream': only chat has this flag"],
   ['policy check --policy p.json', 'as in: parley policy check FILE'],
   ['serve -p 8080', '--port N sets the port'],
   ['events list -n 3', "unknown flag '-n': --limit N prints the newest N events"],
