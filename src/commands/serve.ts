@@ -113,8 +113,7 @@ export default {
 } satisfies CommandModule
 
 async function readRecord(input: InputReader, path: string): Promise<EventItem[]> {
-  const hint = "'parley events list --raw' prints a session's events"
-  return [...listRecordedEvents(await readInputEvents(input, path, { hint }))]
+  return [...listRecordedEvents(await readInputEvents(input, path))]
 }
 
 function parseMilliseconds(value: string): number {

@@ -56,7 +56,7 @@ export async function checkPolicy(
   host.limitYoungGeneration?.(context.cleanups)
   const uses = new RecordedToolUses()
   if (events !== undefined) {
-    const given = await readInputEvents(input, events, { hint: 'EVENTS must be events as JSON' })
+    const given = await readInputEvents(input, events)
     for (const item of listRecordedEvents(given)) uses.add(item)
   } else if (!(await addSessionEvents(uses, context, settings, options))) return
   // Without events, `--fail-on-deny` would always succeed.

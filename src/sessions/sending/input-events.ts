@@ -47,7 +47,7 @@ export async function readInputEvents(
 export async function parseInputEvents(
   text: string,
   name: string,
-  { onEvent, hint }: ReadingOptions = {},
+  { onEvent, hint = "'parley events list --raw' prints a session's events" }: ReadingOptions = {},
 ): Promise<InputEvents> {
   const whole = isLineDelimited(text) ? undefined : tryParseJson(text)
   if (whole !== undefined) {
@@ -70,10 +70,7 @@ export async function parseInputEvents(
     lines.push(line.trim())
     lineNumbers.push(index + 1)
   }
-  if (lines.length < 2) {
-    const problem = `${name}: not valid JSON: ${describeJsonError(text)}`
-    throw usageError(hint === undefined ? problem : `${problem}; ${hint}`)
-  }
+  if (lines.length < 2) throw usageError(`${name}: not valid JSON: ${describeJsonError(text)}; ${hint}`)
   // The events of flags follow the events of the lines in the request, and have no line number.
   const locate = (index: number, field: string) =>
     index < lines.length

@@ -56,6 +56,13 @@ describe('events confirm with ids or with events', () => {
     },
   )
 
+  test('events confirm names the command that prints events as JSON if its input is text', async () => {
+    const { pipe, posts } = open()
+    const ended = await pipe('toolu_1\tagent.tool_use\tbash', '--allow')
+    expect({ code: ended.code, posts }).toEqual({ code: 2, posts: [] })
+    expect(ended.err).toContain("value expected; 'parley events list --raw' prints a session's events\n")
+  })
+
   test('Q01, Y80: events confirm replies only to tool uses that the stop reason lists, even if it has no type', async () => {
     const { pipe, posts } = open()
     expect((await pipe([bash('t1'), bash('t2'), waitsWith({ event_ids: ['t1'] })], '--allow')).code).toBe(0)
