@@ -1,7 +1,7 @@
 import { writeFileSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { getTemporaryPath, parleyPath, type TimedCommand } from './measure.ts'
-import { type BenchRow, createServerEnvironment } from './rows.ts'
+import { type BenchRow, compare, createServerEnvironment } from './rows.ts'
 import { slowAnswerMs } from './server.ts'
 
 const path = '/alpha_cli/v1beta/models/alpha-2.5-pro:generateContent'
@@ -57,51 +57,39 @@ export function createBatchRows(node: string, url: string): BenchRow[] {
   const [slow, slots] = [2000, 64]
   const ideal = (Math.ceil(slow / slots) * slowAnswerMs) / 1000
   return [
-    {
-      work: '1,000 chats, 16 at a time',
-      against: '`xargs -P16` of `curl` and `jq`',
-      job: batch(few),
-      baseline: { command: xargs(url, few) },
-      rounds: 1,
-      budget: [0.05, 0.05],
-      tools: ['curl', 'jq', 'xargs'],
-    },
-    {
-      work: 'the same batch',
-      against: 'a bare undici pool script',
-      job: batch(few),
-      baseline: { command: `'${node}' ${writePool(url)} ${few}` },
-      rounds: 7,
-      budget: [1.6, 1.4],
-    },
-    {
-      work: '2,000 chats of 200 ms, 64 at a time',
-      against: `the ideal, ${ideal} s`,
-      job: {
-        command: `'${node}' '${parleyPath}' chat --batch ${writePrompts(slow)} --concurrency ${slots} -q`,
-        env: { ...env, PARLEY_BASE_URL: `${url}/slow` },
-      },
-      baseline: { command: `sleep ${ideal}` },
-      rounds: 3,
-      budget: [1.1, 1.1],
-    },
-    {
-      work: 'the memory of a batch of 100,000',
-      against: 'that of 20,000',
-      job: { ...batch(many), command: `rm -f ${done}; ${batch(many, `--results ${done}`).command}` },
-      baseline: batch(some),
-      rounds: 1,
-      isMemory: true,
-      budget: [1.2, 1.2],
-      memory: 160,
-    },
-    {
-      work: 'resuming a finished batch of 100,000',
-      against: '',
-      job: batch(many, `--results ${done} --resume`),
-      baseline: batch(few),
-      rounds: 3,
-      seconds: 3,
-    },
+    compare(
+      ['1,000 chats, 16 at a time', batch(few)],
+      ['`xargs -P16` of `curl` and `jq`', { command: xargs(url, few) }],
+      { rounds: 1, budget: [0.05, 0.05], tools: ['curl', 'jq', 'xargs'] },
+    ),
+    compare(
+      ['the same batch', batch(few)],
+      ['a bare undici pool script', { command: `'${node}' ${writePool(url)} ${few}` }],
+      { rounds: 7, budget: [1.6, 1.4] },
+    ),
+    compare(
+      [
+        '2,000 chats of 200 ms, 64 at a time',
+        {
+          command: `'${node}' '${parleyPath}' chat --batch ${writePrompts(slow)} --concurrency ${slots} -q`,
+          env: { ...env, PARLEY_BASE_URL: `${url}/slow` },
+        },
+      ],
+      [`the ideal, ${ideal} s`, { command: `sleep ${ideal}` }],
+      { rounds: 3, budget: [1.1, 1.1] },
+    ),
+    compare(
+      [
+        'the memory of a batch of 100,000',
+        { ...batch(many), command: `rm -f ${done}; ${batch(many, `--results ${done}`).command}` },
+      ],
+      ['that of 20,000', batch(some)],
+      { rounds: 1, isMemory: true, budget: [1.2, 1.2], memory: 160 },
+    ),
+    compare(
+      ['resuming a finished batch of 100,000', batch(many, `--results ${done} --resume`)],
+      ['', batch(few)],
+      { rounds: 3, seconds: 3 },
+    ),
   ]
 }

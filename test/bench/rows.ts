@@ -23,6 +23,15 @@ export interface BenchRow {
   isStart?: true
 }
 
+/** Returns a row that compares the time of a job with the time of its baseline. */
+export const compare = (
+  [work, job]: [string, TimedCommand],
+  [against, baseline]: [string, TimedCommand],
+  limits: Omit<BenchRow, 'work' | 'job' | 'against' | 'baseline'>,
+): BenchRow => ({ work, against, job, baseline, ...limits })
+
+const start = { isStart: true, rounds: 21 } as const
+
 const path = '/alpha_cli/v1beta/models/alpha-2.5-pro:generateContent'
 const body = '{"contents":[{"role":"user","parts":[{"text":"Say hello"}]}]}'
 
@@ -75,110 +84,69 @@ export function createRows(node: string, url: string): BenchRow[] {
   )
 
   return [
-    {
-      work: '`--version`',
-      isStart: true,
-      against: '`node -e 0`',
-      job: run('--version'),
-      baseline: nothing,
-      rounds: 21,
-      budget: [1.15, 1.15],
-    },
-    {
-      work: '`--help`',
-      isStart: true,
-      against: '`node -e 0`',
-      job: run('--help'),
-      baseline: nothing,
-      rounds: 21,
-      budget: [1.4, 1.35],
-    },
-    {
-      work: '`completion bash`',
-      isStart: true,
-      against: '`--version`',
-      job: run('completion bash'),
-      baseline: run('--version'),
-      rounds: 21,
+    compare(['`--version`', run('--version')], ['`node -e 0`', nothing], { ...start, budget: [1.15, 1.15] }),
+    compare(['`--help`', run('--help')], ['`node -e 0`', nothing], { ...start, budget: [1.4, 1.35] }),
+    compare(['`completion bash`', run('completion bash')], ['`--version`', run('--version')], {
+      ...start,
       budget: [1.1, 1.1],
-    },
-    {
-      work: 'a usage error',
-      isStart: true,
-      against: '`node -e 0`',
-      job: run(`chat --nonsense ${thenFine}`),
-      baseline: { command: `${nothing.command} ${thenFine}` },
-      rounds: 21,
-      budget: [1.4, 1.35],
-    },
-    {
-      work: '`chat`, one JSON answer with 28 headers',
-      isStart: true,
-      against: 'a bare `http.request` script',
-      job: run("chat 'Say hello'"),
-      baseline: { command: `'${node}' ${bare}` },
-      rounds: 21,
-      budget: [1.6, 1.45],
-    },
-    {
-      work: 'the same',
-      against: '`curl \\| jq -r`',
-      job: run("chat 'Say hello'"),
-      baseline: { command: `${curl} ${url}${path} | jq -r '.content[0].text'` },
-      rounds: 11,
-      tools: ['curl', 'jq'],
-    },
-    {
-      work: '500,000 stream events, text to a file',
-      against: '`curl -N \\| sed \\| jq -j`',
-      job: run(`chat --stream 'Say hello' -o ${getTemporaryPath('words.txt')}`),
-      baseline: {
-        command: `${curl} '${url}${path}?alt=sse' | sed -n 's/^data: //p' | jq -j '.delta.text // empty' > ${getTemporaryPath('words2.txt')}`,
-      },
-      rounds: 3,
-      budget: [0.7, 0.6],
-      memory: 110,
-      tools: ['curl', 'sed', 'jq'],
-    },
-    {
-      work: 'a 48 MiB image',
-      against: '`curl \\| jq -r \\| base64 -d`',
-      job: image,
-      baseline: {
-        command: `${curl} ${url}${imagePath} | jq -r '.candidates[0].content.parts[0].inlineData.data' | base64 -d > ${images}/fox2.png`,
-      },
-      rounds: 5,
-      budget: [0.9, 0.9],
-      memory: 160,
-      tools: ['curl', 'jq', 'base64'],
-    },
-    {
-      work: 'the same image',
-      against: 'a bare script that parses, decodes and writes it',
-      job: image,
-      baseline: { command: `'${node}' ${bareImage}` },
-      rounds: 5,
-      budget: [1.3, 1.3],
-    },
-    {
-      work: '10,000 events from NDJSON, checked and sent',
-      against: '`jq -c` reading the same file',
-      job: run(`events send -s s -q --ids -i ${events}`),
-      baseline: { command: `jq -c . ${events}` },
-      rounds: 7,
-      budget: [2.2, 2],
-      tools: ['jq'],
-    },
+    }),
+    compare(
+      ['a usage error', run(`chat --nonsense ${thenFine}`)],
+      ['`node -e 0`', { command: `${nothing.command} ${thenFine}` }],
+      { ...start, budget: [1.4, 1.35] },
+    ),
+    compare(
+      ['`chat`, one JSON answer with 28 headers', run("chat 'Say hello'")],
+      ['a bare `http.request` script', { command: `'${node}' ${bare}` }],
+      { ...start, budget: [1.6, 1.45] },
+    ),
+    compare(
+      ['the same', run("chat 'Say hello'")],
+      ['`curl \\| jq -r`', { command: `${curl} ${url}${path} | jq -r '.content[0].text'` }],
+      { rounds: 11, tools: ['curl', 'jq'] },
+    ),
+    compare(
+      [
+        '500,000 stream events, text to a file',
+        run(`chat --stream 'Say hello' -o ${getTemporaryPath('words.txt')}`),
+      ],
+      [
+        '`curl -N \\| sed \\| jq -j`',
+        {
+          command: `${curl} '${url}${path}?alt=sse' | sed -n 's/^data: //p' | jq -j '.delta.text // empty' > ${getTemporaryPath('words2.txt')}`,
+        },
+      ],
+      { rounds: 3, budget: [0.7, 0.6], memory: 110, tools: ['curl', 'sed', 'jq'] },
+    ),
+    compare(
+      ['a 48 MiB image', image],
+      [
+        '`curl \\| jq -r \\| base64 -d`',
+        {
+          command: `${curl} ${url}${imagePath} | jq -r '.candidates[0].content.parts[0].inlineData.data' | base64 -d > ${images}/fox2.png`,
+        },
+      ],
+      { rounds: 5, budget: [0.9, 0.9], memory: 160, tools: ['curl', 'jq', 'base64'] },
+    ),
+    compare(
+      ['the same image', image],
+      ['a bare script that parses, decodes and writes it', { command: `'${node}' ${bareImage}` }],
+      { rounds: 5, budget: [1.3, 1.3] },
+    ),
+    compare(
+      ['10,000 events from NDJSON, checked and sent', run(`events send -s s -q --ids -i ${events}`)],
+      ['`jq -c` reading the same file', { command: `jq -c . ${events}` }],
+      { rounds: 7, budget: [2.2, 2], tools: ['jq'] },
+    ),
     ...createBatchRows(node, url),
-    {
-      work: '`api`, a 200 MiB answer to a file',
-      against: 'a bare `http.get`, piped to the file',
-      job: api,
-      baseline: { command: `'${node}' ${get} > ${getTemporaryPath('large2')}` },
-      rounds: 5,
-      budget: [1.1, 1.1],
-      memory: 100,
-    },
+    compare(
+      ['`api`, a 200 MiB answer to a file', api],
+      [
+        'a bare `http.get`, piped to the file',
+        { command: `'${node}' ${get} > ${getTemporaryPath('large2')}` },
+      ],
+      { rounds: 5, budget: [1.1, 1.1], memory: 100 },
+    ),
     ...createSessionRows(node, url),
   ]
 }
