@@ -1,6 +1,6 @@
 import { existsSync, readdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { describe, expect, onTestFinished, test } from 'vitest'
+import { expect, onTestFinished, test } from 'vitest'
 import { execute, start } from './harness/process.ts'
 import { answering, message, readText, run, temporaryFolder } from './harness/run.ts'
 import { envFor, response, type Script, serve } from './harness/server.ts'
@@ -157,47 +157,45 @@ test('on Windows a batch finishes its running requests after the first SIGINT an
   expect(err).toMatch(/^parley: finishing running requests.*\nparley: interrupted: 1 ok .* 1 not done /)
 })
 
-describe('accessTokenCommand runs in cmd.exe on Windows', () => {
-  const withSecretCommand = async (command: string, more: Record<string, string> = {}) => {
-    const pointed = await serving((socket) => socket.end(answer))
-    return { ...pointed, PARLEY_ACCESS_TOKEN: '', PARLEY_ACCESS_TOKEN_COMMAND: command, ...more }
-  }
+const withSecretCommand = async (command: string, more: Record<string, string> = {}) => {
+  const pointed = await serving((socket) => socket.end(answer))
+  return { ...pointed, PARLEY_ACCESS_TOKEN: '', PARLEY_ACCESS_TOKEN_COMMAND: command, ...more }
+}
 
-  test('on Windows accessTokenCommand runs in cmd.exe (needs Windows)', async () => {
-    const ended = await execute(['chat', 'x'], { env: await withSecretCommand('echo token-1& echo more') })
-    expect(ended).toMatchObject({ code: 0, out: 'Hi\n', err: '' })
-    const failed = await execute(['chat', 'x'], {
-      env: await withSecretCommand('echo no such item 1>&2& exit 5'),
-    })
-    expect(failed).toMatchObject({ code: 3, out: '' })
-    expect(failed.err).toContain('failed with exit code 5: no such item')
+test('on Windows accessTokenCommand runs in cmd.exe (needs Windows)', async () => {
+  const ended = await execute(['chat', 'x'], { env: await withSecretCommand('echo token-1& echo more') })
+  expect(ended).toMatchObject({ code: 0, out: 'Hi\n', err: '' })
+  const failed = await execute(['chat', 'x'], {
+    env: await withSecretCommand('echo no such item 1>&2& exit 5'),
   })
+  expect(failed).toMatchObject({ code: 3, out: '' })
+  expect(failed.err).toContain('failed with exit code 5: no such item')
+})
 
-  test('on Windows accessTokenCommand gets no PARLEY_API_KEY, not even in lower case (needs Windows)', async () => {
-    const env = await withSecretCommand('echo [%PARLEY_API_KEY%][%OWN%] 1>&2& exit 1', {
-      OWN: 'kept',
-      PARLEY_API_KEY: '',
-    })
-    const ended = await execute(['chat', 'x'], { env: { ...env, parley_api_key: 'canary-key' } })
-    expect(ended.err).toContain('[kept]')
-    expect(ended.err).not.toContain('canary')
+test('on Windows accessTokenCommand gets no PARLEY_API_KEY, not even in lower case (needs Windows)', async () => {
+  const env = await withSecretCommand('echo [%PARLEY_API_KEY%][%OWN%] 1>&2& exit 1', {
+    OWN: 'kept',
+    PARLEY_API_KEY: '',
   })
+  const ended = await execute(['chat', 'x'], { env: { ...env, parley_api_key: 'canary-key' } })
+  expect(ended.err).toContain('[kept]')
+  expect(ended.err).not.toContain('canary')
+})
 
-  test('on Windows parley ends all processes of accessTokenCommand (needs taskkill)', async () => {
-    const cwd = temporaryFolder()
-    const family = join(cwd, 'family.cjs')
-    writeFileSync(
-      family,
-      `require('node:fs').appendFileSync('pids', process.pid + '\\n')
+test('on Windows parley ends all processes of accessTokenCommand (needs taskkill)', async () => {
+  const cwd = temporaryFolder()
+  const family = join(cwd, 'family.cjs')
+  writeFileSync(
+    family,
+    `require('node:fs').appendFileSync('pids', process.pid + '\\n')
        if (!process.argv[2]) require('node:child_process').spawn(process.execPath, [__filename, 'child'], { stdio: 'inherit' })
        setInterval(() => {}, 1000)`,
-    )
-    const env = await withSecretCommand(`"${process.execPath}" "${family}"`)
-    expect(await execute(['chat', 'x', '--deadline', '5'], { cwd, env })).toMatchObject({ code: 3, out: '' })
-    const pids = readText(cwd, 'pids').trim().split('\n').map(Number)
-    expect(pids).toHaveLength(2)
-    await expect.poll(() => pids.filter(isAlive)).toEqual([])
-  })
+  )
+  const env = await withSecretCommand(`"${process.execPath}" "${family}"`)
+  expect(await execute(['chat', 'x', '--deadline', '5'], { cwd, env })).toMatchObject({ code: 3, out: '' })
+  const pids = readText(cwd, 'pids').trim().split('\n').map(Number)
+  expect(pids).toHaveLength(2)
+  await expect.poll(() => pids.filter(isAlive)).toEqual([])
 })
 
 function isAlive(pid: number): boolean {

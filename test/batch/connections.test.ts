@@ -1,5 +1,5 @@
 import { setTimeout as wait } from 'node:timers/promises'
-import { describe, expect, onTestFinished, test } from 'vitest'
+import { expect, onTestFinished, test } from 'vitest'
 import { createFastClock, message, type RunOptions, run } from '../harness/run.ts'
 import { response, type Script, type ScriptedServer, serve } from '../harness/server.ts'
 import { batchFolder, parseResults, upTo } from './pieces.ts'
@@ -38,53 +38,51 @@ test('a batch reuses connections and never opens more than its concurrency', asy
   expect(maxOpen).toBeLessThanOrEqual(5)
 })
 
-describe('servers that close idle connections', () => {
-  test.each<[string, Script]>([
-    [
-      'sends connection: close and closes each connection at once',
-      (socket, request) => socket.end(answerTo(request, ['connection: close'])),
-    ],
-    [
-      'sends connection: close and closes each connection late',
-      (socket, request) => void socket.write(answerTo(request, ['connection: close'])),
-    ],
-    ['closes each connection without connection: close', (socket, request) => socket.end(answerTo(request))],
-  ])('a batch sends each line once if the server %s', async (_, script) => {
-    const { code, err, server, maxOpen } = await runBatch(24, 4, script)
-    expect([code, server.requests.length, countsPerLine(server)], err).toEqual([0, 24, [1]])
-    expect(maxOpen).toBeLessThanOrEqual(4 + 4)
-  })
+test.each<[string, Script]>([
+  [
+    'sends connection: close and closes each connection at once',
+    (socket, request) => socket.end(answerTo(request, ['connection: close'])),
+  ],
+  [
+    'sends connection: close and closes each connection late',
+    (socket, request) => void socket.write(answerTo(request, ['connection: close'])),
+  ],
+  ['closes each connection without connection: close', (socket, request) => socket.end(answerTo(request))],
+])('a batch sends each line once if the server %s', async (_, script) => {
+  const { code, err, server, maxOpen } = await runBatch(24, 4, script)
+  expect([code, server.requests.length, countsPerLine(server)], err).toEqual([0, 24, [1]])
+  expect(maxOpen).toBeLessThanOrEqual(4 + 4)
+})
 
-  test('a batch sends nothing twice if idle connections are reset', async () => {
-    const { results, server } = await runBatch(24, 4, (socket, request) => {
-      socket.write(answerTo(request), () => setTimeout(() => socket.resetAndDestroy(), 1))
-    })
-    expect(countsPerLine(server)).toEqual([1])
-    expect(results).toHaveLength(24)
-    // A line fails if the reset hits its request instead of an idle connection.
-    expect(results.filter(({ ok }) => !ok).every(({ error }) => error?.kind === 'unknown')).toBe(true)
+test('a batch sends nothing twice if idle connections are reset', async () => {
+  const { results, server } = await runBatch(24, 4, (socket, request) => {
+    socket.write(answerTo(request), () => setTimeout(() => socket.resetAndDestroy(), 1))
   })
+  expect(countsPerLine(server)).toEqual([1])
+  expect(results).toHaveLength(24)
+  // A line fails if the reset hits its request instead of an idle connection.
+  expect(results.filter(({ ok }) => !ok).every(({ error }) => error?.kind === 'unknown')).toBe(true)
+})
 
-  test('a batch sends nothing twice if connections are closed during a pause', async () => {
-    let closed = 0
-    const clock = createFastClock()
-    // The pause ends after the server has closed the four connections.
-    const timers: typeof clock = {
-      ...clock,
-      async wait(milliseconds, signal) {
-        await clock.wait(milliseconds, signal)
-        while (milliseconds > 1000 && closed < 4 && !signal?.aborted) await wait(1)
-      },
-    }
-    const script: Script = (socket, request, count) => {
-      if (count > 4) return void socket.write(answerTo(request))
-      socket.on('close', () => closed++)
-      socket.write(response('{}', '429 Slow', ['retry-after: 20']))
-      setTimeout(() => socket.end(), 50)
-    }
-    const { code, server } = await runBatch(8, 4, script, { timers })
-    expect([code, closed, server.requests.length]).toEqual([0, 4, 12])
-  })
+test('a batch sends nothing twice if connections are closed during a pause', async () => {
+  let closed = 0
+  const clock = createFastClock()
+  // The pause ends after the server has closed the four connections.
+  const timers: typeof clock = {
+    ...clock,
+    async wait(milliseconds, signal) {
+      await clock.wait(milliseconds, signal)
+      while (milliseconds > 1000 && closed < 4 && !signal?.aborted) await wait(1)
+    },
+  }
+  const script: Script = (socket, request, count) => {
+    if (count > 4) return void socket.write(answerTo(request))
+    socket.on('close', () => closed++)
+    socket.write(response('{}', '429 Slow', ['retry-after: 20']))
+    setTimeout(() => socket.end(), 50)
+  }
+  const { code, server } = await runBatch(8, 4, script, { timers })
+  expect([code, closed, server.requests.length]).toEqual([0, 4, 12])
 })
 
 test('a batch line fails without a retry if its reused connection is reset during the request', async () => {

@@ -1,4 +1,4 @@
-import { describe, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
 import type { Exchange } from '../../src/wire/exchange.ts'
 import { continued, events, piece, used, whole } from '../gateway/parts.ts'
 import { createIdleClock } from '../harness/clock.ts'
@@ -16,54 +16,52 @@ async function runBatch(prompts: string[], flags: string[], exchange: Exchange) 
   return { ...ended, cwd, results: parseResults(readText(cwd, 'r')), tokens, report: readJson(cwd, 'report') }
 }
 
-describe('batch line whose answer has the finish reason CONTINUATION', () => {
-  test('a batch continues the answer of a line, sums its usage and counts its requests', async () => {
-    const exchange = answerInOrder(
-      piece('One, ', continued('t1'), used(10, 100)),
-      events(piece('two, ', continued('t2'), used(10, 200))),
-      piece('three.', whole, used(10, 3)),
-    )
-    const { code, results, tokens, report } = await runBatch(['count'], [], exchange)
-    expect([code, tokens]).toEqual([0, [undefined, 't1', 't2']])
-    expect(results).toMatchObject([
-      {
-        ok: true,
-        text: 'One, two, three.',
-        stopReason: 'STOP',
-        attempts: 3,
-        usage: { inputTokens: 30, outputTokens: 303, totalTokens: 333 },
-      },
-    ])
-    expect(report).toMatchObject({ attempts: 3, usage: { totalTokens: 333 } })
-  })
+test('a batch continues the answer of a line, sums its usage and counts its requests', async () => {
+  const exchange = answerInOrder(
+    piece('One, ', continued('t1'), used(10, 100)),
+    events(piece('two, ', continued('t2'), used(10, 200))),
+    piece('three.', whole, used(10, 3)),
+  )
+  const { code, results, tokens, report } = await runBatch(['count'], [], exchange)
+  expect([code, tokens]).toEqual([0, [undefined, 't1', 't2']])
+  expect(results).toMatchObject([
+    {
+      ok: true,
+      text: 'One, two, three.',
+      stopReason: 'STOP',
+      attempts: 3,
+      usage: { inputTokens: 30, outputTokens: 303, totalTokens: 333 },
+    },
+  ])
+  expect(report).toMatchObject({ attempts: 3, usage: { totalTokens: 333 } })
+})
 
-  test('a result of --batch --raw has all responses of a continued answer, and the sum of their usage', async () => {
-    const bodies = [
-      piece('a', continued('t1'), used(10, 1)),
-      piece('b', whole, used(10, 2)),
-      piece('c', whole, used(1, 1)),
-    ]
-    const { code, results } = await runBatch(['x', 'y'], ['--raw'], answerInOrder(...bodies))
-    const [first, second, third] = bodies.map((body) => JSON.parse(body))
-    expect(code).toBe(0)
-    expect(results).toMatchObject([
-      { ok: true, response: [first, second], usage: { totalTokens: 23 }, attempts: 2 },
-      { ok: true, response: third, attempts: 1 },
-    ])
-  })
+test('a result of --batch --raw has all responses of a continued answer, and the sum of their usage', async () => {
+  const bodies = [
+    piece('a', continued('t1'), used(10, 1)),
+    piece('b', whole, used(10, 2)),
+    piece('c', whole, used(1, 1)),
+  ]
+  const { code, results } = await runBatch(['x', 'y'], ['--raw'], answerInOrder(...bodies))
+  const [first, second, third] = bodies.map((body) => JSON.parse(body))
+  expect(code).toBe(0)
+  expect(results).toMatchObject([
+    { ok: true, response: [first, second], usage: { totalTokens: 23 }, attempts: 2 },
+    { ok: true, response: third, attempts: 1 },
+  ])
+})
 
-  test('after a rate limit, a batch retries only the continuation of an answer', async () => {
-    const exchange = answerInOrder(
-      piece('One, ', continued('t1'), used(10, 1)),
-      answering('{}', { status: 429, headers: { 'retry-after': '1' } }),
-      piece('two.', whole, used(10, 2)),
-    )
-    const { code, results, tokens } = await runBatch(['x'], [], exchange)
-    expect([code, tokens]).toEqual([0, [undefined, 't1', 't1']])
-    expect(results).toMatchObject([
-      { ok: true, text: 'One, two.', attempts: 3, usage: { inputTokens: 20, outputTokens: 3 } },
-    ])
-  })
+test('after a rate limit, a batch retries only the continuation of an answer', async () => {
+  const exchange = answerInOrder(
+    piece('One, ', continued('t1'), used(10, 1)),
+    answering('{}', { status: 429, headers: { 'retry-after': '1' } }),
+    piece('two.', whole, used(10, 2)),
+  )
+  const { code, results, tokens } = await runBatch(['x'], [], exchange)
+  expect([code, tokens]).toEqual([0, [undefined, 't1', 't1']])
+  expect(results).toMatchObject([
+    { ok: true, text: 'One, two.', attempts: 3, usage: { inputTokens: 20, outputTokens: 3 } },
+  ])
 })
 
 test.each<[what: string, answer: string | Exchange, code: number, body: string]>([

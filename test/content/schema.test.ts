@@ -1,6 +1,6 @@
 import { readdirSync, readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
-import { describe, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
 import { createSchemaValidator } from '../../src/content/schema/validator.ts'
 import { realTimers, type Timers } from '../../src/timers.ts'
 import type { Exchange } from '../../src/wire/exchange.ts'
@@ -103,35 +103,31 @@ test.each([
   expect(await ask(text)).toMatchObject({ code: 8, out: '', err: expect.stringContaining(said) })
 })
 
-describe('answer that does not match its schema', () => {
-  const world = () => {
-    const TMPDIR = temporaryFolder()
-    return { cwd: folderWith(person), env: { TMPDIR }, keptIn: () => readdirSync(TMPDIR), TMPDIR }
-  }
-  const argv = ['chat', 'Who?', '--schema', 's.json']
-  const text = `\nSure! Here is what you asked for:\n\n{"name": "Ada"}\n${'x'.repeat(5000)}\n`
+const world = () => {
+  const TMPDIR = temporaryFolder()
+  return { cwd: folderWith(person), env: { TMPDIR }, keptIn: () => readdirSync(TMPDIR), TMPDIR }
+}
+const argv = ['chat', 'Who?', '--schema', 's.json']
+const text = `\nSure! Here is what you asked for:\n\n{"name": "Ada"}\n${'x'.repeat(5000)}\n`
 
-  test('--schema saves a mismatching answer with mode 0600 and prints its start', async () => {
-    const { keptIn, TMPDIR, ...place } = world()
-    const ended = await run(argv, { ...place, exchange: answering(message(text)) })
-    expect(ended).toMatchObject({ code: 8, out: '' })
-    const [name = '', ...others] = keptIn()
-    expect(others).toEqual([])
-    expect(ended.err).toContain(`; the received data is saved as ${join(TMPDIR, name)}\n`)
-    expect(ended.err).toContain(
-      '\n  the answer begins: Sure! Here is what you asked for: {"name": "Ada"} xxx',
-    )
-    expect(readText(TMPDIR, name)).toBe(text)
-    expect(statSync(join(TMPDIR, name)).mode & 0o777).toBe(ownerOnlyMode)
-  })
+test('--schema saves a mismatching answer with mode 0600 and prints its start', async () => {
+  const { keptIn, TMPDIR, ...place } = world()
+  const ended = await run(argv, { ...place, exchange: answering(message(text)) })
+  expect(ended).toMatchObject({ code: 8, out: '' })
+  const [name = '', ...others] = keptIn()
+  expect(others).toEqual([])
+  expect(ended.err).toContain(`; the received data is saved as ${join(TMPDIR, name)}\n`)
+  expect(ended.err).toContain('\n  the answer begins: Sure! Here is what you asked for: {"name": "Ada"} xxx')
+  expect(readText(TMPDIR, name)).toBe(text)
+  expect(statSync(join(TMPDIR, name)).mode & 0o777).toBe(ownerOnlyMode)
+})
 
-  test('--schema saves only the last mismatching answer, and none that is empty', async () => {
-    const { keptIn, TMPDIR, ...place } = world()
-    await run([...argv, '--schema-retries', '1'], { ...place, exchange: answers('no', 'nor this') })
-    expect(keptIn().map((name) => readText(TMPDIR, name))).toEqual(['nor this'])
-    await run(argv, { ...place, exchange: answering(message(' \n')) })
-    expect(keptIn()).toHaveLength(1)
-  })
+test('--schema saves only the last mismatching answer, and none that is empty', async () => {
+  const { keptIn, TMPDIR, ...place } = world()
+  await run([...argv, '--schema-retries', '1'], { ...place, exchange: answers('no', 'nor this') })
+  expect(keptIn().map((name) => readText(TMPDIR, name))).toEqual(['nor this'])
+  await run(argv, { ...place, exchange: answering(message(' \n')) })
+  expect(keptIn()).toHaveLength(1)
 })
 
 test('the message about a cut answer with --schema names the output limit before the mismatch', async () => {

@@ -72,40 +72,38 @@ test('the emulated agent uses a tool if the task has the words "use a tool"', as
   ])
 })
 
-describe('the emulated agent continues after a reply', () => {
-  const confirm = async (...argv: string[]) =>
-    parley('events', 'confirm', ((await usesOf()).at(-1) as Event).id, '--follow', ...argv)
+const confirm = async (...argv: string[]) =>
+  parley('events', 'confirm', ((await usesOf()).at(-1) as Event).id, '--follow', ...argv)
 
-  test('the emulated agent continues after a denial and quotes its reason', async () => {
-    await send('use bash {"command":"rm -rf /"}')
-    const ended = await confirm('--deny', '--message', 'no deleting')
-    expect(ended.code).toBe(0)
-    expect(ended.out).toContain('does without bash, which was denied: “no deleting”.\n')
-    expect(ended.out).toContain('is done.\n')
-    expect(await typesOf()).not.toContain('agent.tool_result')
-  })
+test('the emulated agent continues after a denial and quotes its reason', async () => {
+  await send('use bash {"command":"rm -rf /"}')
+  const ended = await confirm('--deny', '--message', 'no deleting')
+  expect(ended.code).toBe(0)
+  expect(ended.out).toContain('does without bash, which was denied: “no deleting”.\n')
+  expect(ended.out).toContain('is done.\n')
+  expect(await typesOf()).not.toContain('agent.tool_result')
+})
 
-  test.each([
-    ['custom-tool-result', 'use custom deploy {}', 'read the result of deploy: “v1.2 is out”'],
-    ['tool-error', 'use bash {}', 'does without bash, which failed: “v1.2 is out”'],
-  ])('the emulated agent quotes the reply of --%s', async (flag, task, expectedText) => {
-    await send(task)
-    const [use] = await usesOf()
-    const ended = await parley('events', 'send', '--follow', `--${flag}`, `${use?.id}=v1.2 is out`)
-    expect(ended.code).toBe(0)
-    expect(ended.out).toContain(`The emulated agent ${expectedText}.\n`)
-  })
+test.each([
+  ['custom-tool-result', 'use custom deploy {}', 'read the result of deploy: “v1.2 is out”'],
+  ['tool-error', 'use bash {}', 'does without bash, which failed: “v1.2 is out”'],
+])('the emulated agent quotes the reply of --%s', async (flag, task, expectedText) => {
+  await send(task)
+  const [use] = await usesOf()
+  const ended = await parley('events', 'send', '--follow', `--${flag}`, `${use?.id}=v1.2 is out`)
+  expect(ended.code).toBe(0)
+  expect(ended.out).toContain(`The emulated agent ${expectedText}.\n`)
+})
 
-  test('the emulator refuses a confirmation of a custom tool use and adds no event to the session', async () => {
-    await send('use custom deploy {}')
-    const before = await listed()
-    const [use] = await usesOf()
-    const confirmation = { type: 'user.tool_confirmation', tool_use_id: use?.id, result: 'allow' }
-    const ended = await parley('events', 'send', '--follow', '--event', JSON.stringify(confirmation))
-    expect(ended).toMatchObject({ code: 4, out: '' })
-    expect(ended.err).toContain('events[0].tool_use_id: is an agent.custom_tool_use')
-    expect(await listed()).toEqual(before)
-  })
+test('the emulator refuses a confirmation of a custom tool use and adds no event to the session', async () => {
+  await send('use custom deploy {}')
+  const before = await listed()
+  const [use] = await usesOf()
+  const confirmation = { type: 'user.tool_confirmation', tool_use_id: use?.id, result: 'allow' }
+  const ended = await parley('events', 'send', '--follow', '--event', JSON.stringify(confirmation))
+  expect(ended).toMatchObject({ code: 4, out: '' })
+  expect(ended.err).toContain('events[0].tool_use_id: is an agent.custom_tool_use')
+  expect(await listed()).toEqual(before)
 })
 
 test('the emulated agent executes a line that starts with "then" after all replies to the lines above it', async () => {

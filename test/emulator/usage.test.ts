@@ -1,4 +1,4 @@
-import { beforeEach, describe, expect, test } from 'vitest'
+import { beforeEach, expect, test } from 'vitest'
 import { createEmulator } from '../../src/emulator/emulator.ts'
 import { type Exchange, readBody } from '../../src/wire/exchange.ts'
 import { run } from '../harness/run.ts'
@@ -57,67 +57,65 @@ test('the emulator reports growing usage and its cost before each idle event', a
   expect(Number(two?.list_cost.amount)).toBeGreaterThan(Number(one?.list_cost.amount))
 })
 
-describe('sessions of the emulator', () => {
-  test('the emulator creates a session with initial events, status, usage and budget', async () => {
-    const created = await ask('POST', '/v1/sessions', {
+test('the emulator creates a session with initial events, status, usage and budget', async () => {
+  const created = await ask('POST', '/v1/sessions', {
+    agent: 'agent_1',
+    title: 'Nightly',
+    budget: budget('5000'),
+    initial_events: [message('hello')],
+    id: 'mine',
+    usage: 5,
+  })
+  expect(created).toMatchObject({
+    status: 200,
+    value: {
+      type: 'session',
+      id: expect.stringMatching(/^sesn_\w+$/),
+      status: 'running',
       agent: 'agent_1',
       title: 'Nightly',
       budget: budget('5000'),
-      initial_events: [message('hello')],
-      id: 'mine',
-      usage: 5,
-    })
-    expect(created).toMatchObject({
-      status: 200,
-      value: {
-        type: 'session',
-        id: expect.stringMatching(/^sesn_\w+$/),
-        status: 'running',
-        agent: 'agent_1',
-        title: 'Nightly',
-        budget: budget('5000'),
-        usage: { input_tokens: 0, list_cost: { amount: '0', currency: 'USD' } },
-      },
-    })
-    expect(created.value).not.toHaveProperty('initial_events')
-    const { id } = created.value
-    expect(await waitForIdle(id)).toMatchObject({ stop_reason: { type: 'end_turn' } })
-    const usage = (await listed(id)).findLast(({ type }) => type === 'session.usage')
-    const read = await ask('GET', `/v1/sessions/${id}`)
-    expect(read.value).toMatchObject({ id, status: 'idle', usage: usage?.usage, budget: budget('5000') })
-    expect((await listed(id))[0]).toMatchObject(message('hello'))
+      usage: { input_tokens: 0, list_cost: { amount: '0', currency: 'USD' } },
+    },
   })
+  expect(created.value).not.toHaveProperty('initial_events')
+  const { id } = created.value
+  expect(await waitForIdle(id)).toMatchObject({ stop_reason: { type: 'end_turn' } })
+  const usage = (await listed(id)).findLast(({ type }) => type === 'session.usage')
+  const read = await ask('GET', `/v1/sessions/${id}`)
+  expect(read.value).toMatchObject({ id, status: 'idle', usage: usage?.usage, budget: budget('5000') })
+  expect((await listed(id))[0]).toMatchObject(message('hello'))
+})
 
-  test('the emulator lists sessions page by page, newest first', async () => {
-    const ids = [await make({}), await make({}), await make({})]
-    expect(new Set(ids).size).toBe(3)
-    const { value } = await ask('GET', '/v1/sessions?limit=2')
-    expect(value.data).toHaveLength(2)
-    const next = await ask('GET', `/v1/sessions?limit=2&page=${value.next_page}`)
-    expect(next.value.next_page).toBeNull()
-    const found = [...value.data, ...next.value.data].map(({ id }) => id)
-    expect(found.sort()).toEqual(ids.sort())
-  })
+test('the emulator lists sessions page by page, newest first', async () => {
+  const ids = [await make({}), await make({}), await make({})]
+  expect(new Set(ids).size).toBe(3)
+  const { value } = await ask('GET', '/v1/sessions?limit=2')
+  expect(value.data).toHaveLength(2)
+  const next = await ask('GET', `/v1/sessions?limit=2&page=${value.next_page}`)
+  expect(next.value.next_page).toBeNull()
+  const found = [...value.data, ...next.value.data].map(({ id }) => id)
+  expect(found.sort()).toEqual(ids.sort())
+})
 
-  test.each<[string, object, string]>([
-    [
-      'a budget of half a cent',
-      { budget: budget('0.5') },
-      'budget.max_list_cost.amount: must be digits, in minor units',
-    ],
-    [
-      'an initial event of an unknown type',
-      { initial_events: [{ type: 'user.mesage' }] },
-      "initial_events[0].type: unknown event type 'user.mesage'",
-    ],
-    [
-      '51 initial events',
-      { initial_events: Array(51).fill(message('x')) },
-      'initial_events: must have at most 50',
-    ],
-  ])('the emulator creates no session with %s', async (_, body, said) => {
-    const { status, value } = await ask('POST', '/v1/sessions', body)
-    expect([status, value.error?.message]).toEqual([400, expect.stringContaining(said)])
-    expect((await ask('GET', '/v1/sessions')).value.data).toEqual([])
-  })
+test.each<[string, object, string]>([
+  [
+    'a budget of half a cent',
+    { budget: budget('0.5') },
+    'budget.max_list_cost.amount: must be digits, in minor units',
+  ],
+  [
+    'an initial event of an unknown type',
+    { initial_events: [{ type: 'user.mesage' }] },
+    "initial_events[0].type: unknown event type 'user.mesage'",
+  ],
+  [
+    '51 initial events',
+    { initial_events: Array(51).fill(message('x')) },
+    'initial_events: must have at most 50',
+  ],
+])('the emulator creates no session with %s', async (_, body, said) => {
+  const { status, value } = await ask('POST', '/v1/sessions', body)
+  expect([status, value.error?.message]).toEqual([400, expect.stringContaining(said)])
+  expect((await ask('GET', '/v1/sessions')).value.data).toEqual([])
 })

@@ -154,41 +154,33 @@ describe('end of an answer on a connection that stays open', () => {
   })
 })
 
-describe('received part of an answer that is cut off', () => {
-  const bad = 'data: {"candidates":[{\n\n'
-  const alive = Array.from({ length: 100 }, () => ': alive\n\n')
+const bad = 'data: {"candidates":[{\n\n'
+const alive = Array.from({ length: 100 }, () => ': alive\n\n')
 
-  test.each([
-    ['the stream ends', [event(chunk({ text: '!' }, 'STOP')), 'data: [DONE]\n\n'], 0],
-    ['the stream stays open', [event(chunk({ text: '!' })), ...alive], 15],
-  ])('chat prints the text after an unreadable event, and exits with 8, if %s', async (_, rest, seconds) => {
-    const ended = await runAgainst(stream, [event(chunk({ text: 'Hi' })), bad, ...rest])
-    expect(ended).toMatchObject({
-      code: 8,
-      out: 'Hi!\n',
-      err: 'parley: an event of the stream is not JSON\n',
-    })
-    expect(Math.round(ended.report.seconds)).toBe(seconds)
+test.each([
+  ['the stream ends', [event(chunk({ text: '!' }, 'STOP')), 'data: [DONE]\n\n'], 0],
+  ['the stream stays open', [event(chunk({ text: '!' })), ...alive], 15],
+])('chat prints the text after an unreadable event, and exits with 8, if %s', async (_, rest, seconds) => {
+  const ended = await runAgainst(stream, [event(chunk({ text: 'Hi' })), bad, ...rest])
+  expect(ended).toMatchObject({ code: 8, out: 'Hi!\n', err: 'parley: an event of the stream is not JSON\n' })
+  expect(Math.round(ended.report.seconds)).toBe(seconds)
+})
+
+test('a batch saves the received part of an answer that is cut off, and counts its tokens', async () => {
+  const ended = await runAgainst(['chat', ...batch], message.slice(0, 3))
+  expect(ended).toMatchObject({ code: 8, report: { usage: { totalTokens: 970 } } })
+  expect(JSON.parse(ended.out)).toMatchObject({
+    ok: false,
+    error: { kind: 'response', retry: 'later', body: 'Hi' },
+    usage: { totalTokens: 970 },
   })
+})
 
-  test('a batch saves the received part of an answer that is cut off, and counts its tokens', async () => {
-    const ended = await runAgainst(['chat', ...batch], message.slice(0, 3))
-    expect(ended).toMatchObject({ code: 8, report: { usage: { totalTokens: 970 } } })
-    expect(JSON.parse(ended.out)).toMatchObject({
-      ok: false,
-      error: { kind: 'response', retry: 'later', body: 'Hi' },
-      usage: { totalTokens: 970 },
-    })
-  })
+const some = [event(chunk(inline(png()))), event(chunk(inline(png(9)))).slice(0, -20)]
 
-  const some = [event(chunk(inline(png()))), event(chunk(inline(png(9)))).slice(0, -20)]
-
-  test('image saves the complete images of an answer that is cut off', async () => {
-    const ended = await runAgainst(['image', 'fox'], some)
-    expect(ended).toMatchObject({ code: 8, out: 'fox.png\n', report: { usage: { totalTokens: 970 } } })
-    expect(ended.read('fox.png')).toEqual(png())
-    expect(ended.err).toMatch(
-      /the answer broke off: no byte arrived for 600 s; the received data is saved as /,
-    )
-  })
+test('image saves the complete images of an answer that is cut off', async () => {
+  const ended = await runAgainst(['image', 'fox'], some)
+  expect(ended).toMatchObject({ code: 8, out: 'fox.png\n', report: { usage: { totalTokens: 970 } } })
+  expect(ended.read('fox.png')).toEqual(png())
+  expect(ended.err).toMatch(/the answer broke off: no byte arrived for 600 s; the received data is saved as /)
 })

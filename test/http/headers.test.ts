@@ -1,48 +1,46 @@
-import { describe, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
 import { version } from '../../package.json'
 import { answering, rejected, run, temporaryFolder } from '../harness/run.ts'
 
 const withHeaders = (...headers: string[]) =>
   run(['chat', 'hi', ...headers.flatMap((header) => ['-H', header])])
 
-describe('-H given twice', () => {
-  test.each([
-    ['X-Tag', ['X-Tag: a', 'X-Tag: b'], 'a, b'],
-    ['X-Tag', ['X-Tag: a', 'x-tag: b', 'X-TAG: c, d'], 'a, b, c, d'],
-    ['Accept', ['Accept: a/b', 'accept: c/d'], 'a/b, c/d'],
-    ['Cookie', ['Cookie: a=1', 'cookie: b=2'], 'a=1; b=2'],
-    ['vendor-beta', ['vendor-beta: a', 'vendor-beta: b'], 'a, b'],
-    ['X-Tag', ['X-Tag:', 'X-Tag: b'], 'b'],
-  ])('parley joins the values of the header %s that several -H give: %j', async (name, headers, value) => {
-    const { code, requests } = await withHeaders(...headers)
-    expect(code).toBe(0)
-    expect(requests[0]?.headers).toMatchObject({ [name]: value })
-  })
+test.each([
+  ['X-Tag', ['X-Tag: a', 'X-Tag: b'], 'a, b'],
+  ['X-Tag', ['X-Tag: a', 'x-tag: b', 'X-TAG: c, d'], 'a, b, c, d'],
+  ['Accept', ['Accept: a/b', 'accept: c/d'], 'a/b, c/d'],
+  ['Cookie', ['Cookie: a=1', 'cookie: b=2'], 'a=1; b=2'],
+  ['vendor-beta', ['vendor-beta: a', 'vendor-beta: b'], 'a, b'],
+  ['X-Tag', ['X-Tag:', 'X-Tag: b'], 'b'],
+])('parley joins the values of the header %s that several -H give: %j', async (name, headers, value) => {
+  const { code, requests } = await withHeaders(...headers)
+  expect(code).toBe(0)
+  expect(requests[0]?.headers).toMatchObject({ [name]: value })
+})
 
-  test.each([
-    'Authorization: Bearer abc',
-    'Content-Type: a/b',
-    'x-api-key: abc',
-    'X-Goog-Api-Key: abc',
-    'vendor-version: 2023-06-01',
-    'X-Auth-Token: abc',
-  ])('parley exits with 2 if -H gives the header "%s" twice', async (header) => {
-    const [name = ''] = header.split(':')
-    for (const other of [header, `${name.toLowerCase()}: other`, `${name}:`]) {
-      expect(await withHeaders(header, other)).toMatchObject(rejected(2, `the header ${name} is given twice`))
-    }
-  })
+test.each([
+  'Authorization: Bearer abc',
+  'Content-Type: a/b',
+  'x-api-key: abc',
+  'X-Goog-Api-Key: abc',
+  'vendor-version: 2023-06-01',
+  'X-Auth-Token: abc',
+])('parley exits with 2 if -H gives the header "%s" twice', async (header) => {
+  const [name = ''] = header.split(':')
+  for (const other of [header, `${name.toLowerCase()}: other`, `${name}:`]) {
+    expect(await withHeaders(header, other)).toMatchObject(rejected(2, `the header ${name} is given twice`))
+  }
+})
 
-  test('parley sends a header named like a member of Object.prototype', async () => {
-    const { code, requests } = await withHeaders('constructor: a', '__proto__: b', '__proto__: c')
-    expect(code).toBe(0)
-    expect(Object.entries(requests[0]?.headers ?? {})).toEqual(
-      expect.arrayContaining([
-        ['constructor', 'a'],
-        ['__proto__', 'b, c'],
-      ]),
-    )
-  })
+test('parley sends a header named like a member of Object.prototype', async () => {
+  const { code, requests } = await withHeaders('constructor: a', '__proto__: b', '__proto__: c')
+  expect(code).toBe(0)
+  expect(Object.entries(requests[0]?.headers ?? {})).toEqual(
+    expect.arrayContaining([
+      ['constructor', 'a'],
+      ['__proto__', 'b, c'],
+    ]),
+  )
 })
 
 test.each(['X-A: 1\nX-B: 2', 'X-A: 1\r\nX-B: 2\r\n'])(
@@ -59,35 +57,32 @@ test.each(['X-A: 1\nX-B: 2', 'X-A: 1\r\nX-B: 2\r\n'])(
   },
 )
 
-describe("a header's value from a file", () => {
-  const cwd = temporaryFolder({ line: 'X-Assertion: canary-assertion\n', value: 'canary-assertion\n' })
+const cwd = temporaryFolder({ line: 'X-Assertion: canary-assertion\n', value: 'canary-assertion\n' })
 
-  test.each(['@line', 'X-Assertion: @value', 'X-Assertion:@value'])(
-    'parley sends the value of -H "%s" and prints it nowhere',
-    async (line) => {
-      const send = (...flags: string[]) =>
-        run(['chat', 'hi', '-H', line, ...flags], {
-          cwd,
-          exchange: answering('{"error":{"message":"not canary-assertion"}}', { status: 400 }),
-        })
-      for (const flags of [['-v'], ['--errors', 'json'], ['--curl'], ['--dry-run']]) {
-        const { out, err, requests } = await send(...flags)
-        expect(out + err).not.toContain('canary-assertion')
-        for (const { headers } of requests)
-          expect(headers).toMatchObject({ 'X-Assertion': 'canary-assertion' })
-      }
-      expect((await send('--curl')).out).toContain('"X-Assertion: $X_ASSERTION"')
-    },
-  )
+test.each(['@line', 'X-Assertion: @value', 'X-Assertion:@value'])(
+  'parley sends the value of -H "%s" and prints it nowhere',
+  async (line) => {
+    const send = (...flags: string[]) =>
+      run(['chat', 'hi', '-H', line, ...flags], {
+        cwd,
+        exchange: answering('{"error":{"message":"not canary-assertion"}}', { status: 400 }),
+      })
+    for (const flags of [['-v'], ['--errors', 'json'], ['--curl'], ['--dry-run']]) {
+      const { out, err, requests } = await send(...flags)
+      expect(out + err).not.toContain('canary-assertion')
+      for (const { headers } of requests) expect(headers).toMatchObject({ 'X-Assertion': 'canary-assertion' })
+    }
+    expect((await send('--curl')).out).toContain('"X-Assertion: $X_ASSERTION"')
+  },
+)
 
-  test('-H "NAME: @@TEXT" sends @TEXT', async () => {
-    const { requests } = await withHeaders('X-A: @@b', 'X-B: c@d')
-    expect(requests[0]?.headers).toMatchObject({ 'X-A': '@b', 'X-B': 'c@d' })
-  })
+test('-H "NAME: @@TEXT" sends @TEXT', async () => {
+  const { requests } = await withHeaders('X-A: @@b', 'X-B: c@d')
+  expect(requests[0]?.headers).toMatchObject({ 'X-A': '@b', 'X-B': 'c@d' })
+})
 
-  test('parley exits with 11 and sends nothing if -H names a missing file', async () => {
-    expect(await withHeaders('X-A: @none')).toMatchObject(rejected(11, 'none: no such file or folder'))
-  })
+test('parley exits with 11 and sends nothing if -H names a missing file', async () => {
+  expect(await withHeaders('X-A: @none')).toMatchObject(rejected(11, 'none: no such file or folder'))
 })
 
 test('the header User-Agent has the name and the version of parley', async () => {

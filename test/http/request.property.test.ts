@@ -1,5 +1,5 @@
 import fc from 'fast-check'
-import { describe, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
 import type { RepeatRule, SentStatus } from '../../src/delivery-state.ts'
 import { CliError, exitCodes, type FailureKind } from '../../src/errors.ts'
 import { buildRequest, parseHeader } from '../../src/http/request.ts'
@@ -11,61 +11,59 @@ import { run } from '../harness/run.ts'
 
 const text = fc.string({ unit: 'binary' })
 
-describe('values within their part of a request', () => {
-  const address = 'https://gateway.test/prefix'
-  const values = { baseUrl: address, agentsAuth: 'x-api-key' } as const
+const address = 'https://gateway.test/prefix'
+const values = { baseUrl: address, agentsAuth: 'x-api-key' } as const
 
-  test('any model name stays within one segment of the URL path or is a usage error', () => {
-    const property = fc.property(
-      fc.oneof(text, fc.webSegment(), fc.constantFrom('..', '%2e.', 'a/../b')),
-      (model) => {
-        let url: URL
-        try {
-          url = new URL(
-            buildRequest(endpoints.chat, { params: { family: 'alpha', model } }, values, new Map()).url,
-          )
-        } catch (error) {
-          expect((error as CliError).kind).toBe('usage')
-          return
-        }
-        expect(url.href.startsWith(`${address}/alpha_cli/v1beta/models/`)).toBe(true)
-        const segments = url.pathname.split('/')
-        expect(segments).toHaveLength(6)
-        expect(decodeURIComponent(segments[5] as string)).toBe(`${model}:generateContent`)
-        expect(url.search + url.hash).toBe('')
-      },
-    )
-    fc.assert(property, scaleRuns(500))
-  })
+test('any model name stays within one segment of the URL path or is a usage error', () => {
+  const property = fc.property(
+    fc.oneof(text, fc.webSegment(), fc.constantFrom('..', '%2e.', 'a/../b')),
+    (model) => {
+      let url: URL
+      try {
+        url = new URL(
+          buildRequest(endpoints.chat, { params: { family: 'alpha', model } }, values, new Map()).url,
+        )
+      } catch (error) {
+        expect((error as CliError).kind).toBe('usage')
+        return
+      }
+      expect(url.href.startsWith(`${address}/alpha_cli/v1beta/models/`)).toBe(true)
+      const segments = url.pathname.split('/')
+      expect(segments).toHaveLength(6)
+      expect(decodeURIComponent(segments[5] as string)).toBe(`${model}:generateContent`)
+      expect(url.search + url.hash).toBe('')
+    },
+  )
+  fc.assert(property, scaleRuns(500))
+})
 
-  test('any value of -H is either one valid header or a usage error', () => {
-    const property = fc.property(
-      fc.oneof(
-        text,
-        fc.tuple(fc.webSegment(), text).map((pair) => pair.join(':')),
-      ),
-      (line) => {
-        try {
-          const [name, value] = parseHeader(line)
-          expect(name).toMatch(/^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/)
-          expect(value).toMatch(/^[\t\x20-\x7e]*$/)
-        } catch (error) {
-          expect((error as CliError).kind).toBe('usage')
-        }
-      },
-    )
-    fc.assert(property, scaleRuns(500))
-  })
+test('any value of -H is either one valid header or a usage error', () => {
+  const property = fc.property(
+    fc.oneof(
+      text,
+      fc.tuple(fc.webSegment(), text).map((pair) => pair.join(':')),
+    ),
+    (line) => {
+      try {
+        const [name, value] = parseHeader(line)
+        expect(name).toMatch(/^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/)
+        expect(value).toMatch(/^[\t\x20-\x7e]*$/)
+      } catch (error) {
+        expect((error as CliError).kind).toBe('usage')
+      }
+    },
+  )
+  fc.assert(property, scaleRuns(500))
+})
 
-  test('no message contains a part of a malformed access token', async () => {
-    const property = fc.asyncProperty(text, async (rest) => {
-      const ended = await run(['chat', 'x'], { env: { PARLEY_ACCESS_TOKEN: `s3cret${rest}` } })
-      expect(ended.err).not.toContain('s3cret')
-      if (ended.code === 3) expect(ended.requests).toEqual([])
-      else expect(ended.requests[0]?.headers.Authorization).toMatch(/^Bearer s3cret[\x21-\x7e]*$/)
-    })
-    await fc.assert(property, scaleRuns(100))
+test('no message contains a part of a malformed access token', async () => {
+  const property = fc.asyncProperty(text, async (rest) => {
+    const ended = await run(['chat', 'x'], { env: { PARLEY_ACCESS_TOKEN: `s3cret${rest}` } })
+    expect(ended.err).not.toContain('s3cret')
+    if (ended.code === 3) expect(ended.requests).toEqual([])
+    else expect(ended.requests[0]?.headers.Authorization).toMatch(/^Bearer s3cret[\x21-\x7e]*$/)
   })
+  await fc.assert(property, scaleRuns(100))
 })
 
 const attempt = fc.record({

@@ -1,4 +1,4 @@
-import { describe, expect, onTestFinished, test } from 'vitest'
+import { expect, onTestFinished, test } from 'vitest'
 import { CliError } from '../../src/errors.ts'
 import type { Exchange } from '../../src/wire/exchange.ts'
 import { createClock } from '../harness/clock.ts'
@@ -90,51 +90,46 @@ test.each<[status: number, headers: Record<string, string>, kind: string]>([
   expect((await fetchFailureOf(status, headers)).kind).toBe(kind)
 })
 
-describe('200 without a complete answer', () => {
-  const cut = message('paid for').slice(0, -20)
-  test.each([
-    ['an HTML page', 'later', '<!doctype html><title>Wait</title>'],
-    ['an empty body', 'later', ''],
-    ['blanks', 'later', ' \n'],
-    ['plain text', 'later', 'upstream connect error'],
-    ['JSON that is cut off', 'later', cut],
-    ['XML with a transient error', 'later', '<Error><Code>SlowDown</Code><Message>m</Message></Error>'],
-    ['XML with a permanent error', 'never', '<Error><Code>AccessDenied</Code><Message>m</Message></Error>'],
-    ['an error without a type', 'never', '{"error":{"message":"no"}}'],
-    ['JSON of an unknown form', 'never', '{"a":1}'],
-  ])('parley does not retry a 200 with %s, and its error has "retry": "%s"', async (_, retry, body) => {
-    for (const argv of [
-      ['chat', 'x'],
-      ['chat', 'x', '--stream'],
-      ['chat', 'x', '--raw'],
-      ['image', 'x', '-m', 'i'],
-    ]) {
-      const { code, err, requests } = await run([...argv, '--retries', '2', '--errors', 'json'], {
-        exchange: answering(body),
-      })
-      expect(requests).toHaveLength(1)
-      if (code !== 0) expect(JSON.parse(err).error, argv.join(' ')).toMatchObject({ retry })
-    }
-  })
+const cut = message('paid for').slice(0, -20)
+test.each([
+  ['an HTML page', 'later', '<!doctype html><title>Wait</title>'],
+  ['an empty body', 'later', ''],
+  ['blanks', 'later', ' \n'],
+  ['plain text', 'later', 'upstream connect error'],
+  ['JSON that is cut off', 'later', cut],
+  ['XML with a transient error', 'later', '<Error><Code>SlowDown</Code><Message>m</Message></Error>'],
+  ['XML with a permanent error', 'never', '<Error><Code>AccessDenied</Code><Message>m</Message></Error>'],
+  ['an error without a type', 'never', '{"error":{"message":"no"}}'],
+  ['JSON of an unknown form', 'never', '{"a":1}'],
+])('parley does not retry a 200 with %s, and its error has "retry": "%s"', async (_, retry, body) => {
+  for (const argv of [
+    ['chat', 'x'],
+    ['chat', 'x', '--stream'],
+    ['chat', 'x', '--raw'],
+    ['image', 'x', '-m', 'i'],
+  ]) {
+    const { code, err, requests } = await run([...argv, '--retries', '2', '--errors', 'json'], {
+      exchange: answering(body),
+    })
+    expect(requests).toHaveLength(1)
+    if (code !== 0) expect(JSON.parse(err).error, argv.join(' ')).toMatchObject({ retry })
+  }
+})
 
-  test.each([
-    ['chat', []],
-    ['image', ['-m', 'i']],
-  ])(
-    'a batch of %s requests does not retry an answer that is cut off, and sets `retry` to "later"',
-    async (command, flags) => {
-      const ended = await run([command, ...flags, '--batch', '-'], {
-        stdin: '"x"\n',
-        exchange: answering(cut),
-      })
-      expect(ended).toMatchObject({ code: 8, requests: [{}] })
-      expect(JSON.parse(ended.out).error).toMatchObject({ kind: 'response', retry: 'later' })
-    },
-  )
+test.each([
+  ['chat', []],
+  ['image', ['-m', 'i']],
+])(
+  'a batch of %s requests does not retry an answer that is cut off, and sets `retry` to "later"',
+  async (command, flags) => {
+    const ended = await run([command, ...flags, '--batch', '-'], { stdin: '"x"\n', exchange: answering(cut) })
+    expect(ended).toMatchObject({ code: 8, requests: [{}] })
+    expect(JSON.parse(ended.out).error).toMatchObject({ kind: 'response', retry: 'later' })
+  },
+)
 
-  test('an event list that is cut off has "retry": "later"', async () => {
-    expect((await fetchFailure(answering('{"data":['), ['events', 'list', '-s', 's'])).retry).toBe('later')
-  })
+test('an event list that is cut off has "retry": "later"', async () => {
+  expect((await fetchFailure(answering('{"data":['), ['events', 'list', '-s', 's'])).retry).toBe('later')
 })
 
 test.each<[location: string | undefined, target: string]>([

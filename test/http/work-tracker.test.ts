@@ -49,38 +49,36 @@ test('the delivery state of a request is the highest of its attempts, and a runn
   expect(tracker.sent).toBe('yes')
 })
 
-describe('delivery of a whole run', () => {
-  test('for a run that changes data, the field `sent` ignores requests that only read', () => {
-    const tracker = new WorkTracker()
-    open(tracker, { changesData: true })
-    const list = tracker.beginCall(listRules)
-    list.reach('done')
-    list.end()
-    expect([tracker.sent, tracker.interrupt().consequence]).toEqual(['no', 'nothing was sent'])
-    const post = tracker.beginCall(event)
-    post.reach('sent')
-    expect(tracker.sent).toBe('unknown')
-    tracker.beginCall(listRules).reach('done')
-    expect(tracker.sent).toBe('unknown')
-    post.reach('done')
-    expect(tracker.sent).toBe('yes')
-  })
+test('for a run that changes data, the field `sent` ignores requests that only read', () => {
+  const tracker = new WorkTracker()
+  open(tracker, { changesData: true })
+  const list = tracker.beginCall(listRules)
+  list.reach('done')
+  list.end()
+  expect([tracker.sent, tracker.interrupt().consequence]).toEqual(['no', 'nothing was sent'])
+  const post = tracker.beginCall(event)
+  post.reach('sent')
+  expect(tracker.sent).toBe('unknown')
+  tracker.beginCall(listRules).reach('done')
+  expect(tracker.sent).toBe('unknown')
+  post.reach('done')
+  expect(tracker.sent).toBe('yes')
+})
 
-  test('a run that only reads has `sent` "yes" after one completed request, and never reports "nothing was sent"', () => {
-    for (const isToChange of [false, true]) {
-      const tracker = new WorkTracker()
-      if (isToChange) open(tracker, { changesData: true })
-      expect(tracker.interrupt().consequence).toBe(isToChange ? nothing : undefined)
-      if (isToChange) open(tracker, { changesData: false })
-      expect([tracker.sent, tracker.interrupt().consequence]).toEqual(['no', undefined])
-      const list = tracker.beginCall(listRules)
-      list.reach('sent')
-      list.end()
-      expect([tracker.sent, tracker.interrupt().consequence]).toEqual(['unknown', undefined])
-      tracker.beginCall(listRules).reach('done')
-      expect(tracker.sent).toBe('yes')
-    }
-  })
+test('a run that only reads has `sent` "yes" after one completed request, and never reports "nothing was sent"', () => {
+  for (const isToChange of [false, true]) {
+    const tracker = new WorkTracker()
+    if (isToChange) open(tracker, { changesData: true })
+    expect(tracker.interrupt().consequence).toBe(isToChange ? nothing : undefined)
+    if (isToChange) open(tracker, { changesData: false })
+    expect([tracker.sent, tracker.interrupt().consequence]).toEqual(['no', undefined])
+    const list = tracker.beginCall(listRules)
+    list.reach('sent')
+    list.end()
+    expect([tracker.sent, tracker.interrupt().consequence]).toEqual(['unknown', undefined])
+    tracker.beginCall(listRules).reach('done')
+    expect(tracker.sent).toBe('yes')
+  }
 })
 
 /** Starts a run whose calls begin and end by name. */
@@ -172,36 +170,34 @@ describe('message of an interrupted run', () => {
   })
 })
 
-describe('failure of a piece of work', () => {
-  const explain = (failure: CliError) => failure.with({ resumeArguments: ['again'] })
+const explain = (failure: CliError) => failure.with({ resumeArguments: ['again'] })
 
-  test('a failure has the resume command of the failed work, unless the cause is a closed stdout', async () => {
-    const tracker = new WorkTracker()
-    const failing = (error: Error) =>
-      tracker.during({ explain }, () => Promise.reject(error)).catch((thrown: unknown) => thrown)
-    expect(await failing(new CliError('file', 'full'))).toMatchObject({
-      details: { resumeArguments: ['again'] },
-    })
-    const closed = new OutputClosedError()
-    expect(await failing(closed)).toBe(closed)
-    expect(await failing(new TypeError('no such method'))).toMatchObject({
-      kind: 'unexpected',
-      details: { resumeArguments: ['again'], sent: 'unknown' },
-    })
+test('a failure has the resume command of the failed work, unless the cause is a closed stdout', async () => {
+  const tracker = new WorkTracker()
+  const failing = (error: Error) =>
+    tracker.during({ explain }, () => Promise.reject(error)).catch((thrown: unknown) => thrown)
+  expect(await failing(new CliError('file', 'full'))).toMatchObject({
+    details: { resumeArguments: ['again'] },
   })
+  const closed = new OutputClosedError()
+  expect(await failing(closed)).toBe(closed)
+  expect(await failing(new TypeError('no such method'))).toMatchObject({
+    kind: 'unexpected',
+    details: { resumeArguments: ['again'], sent: 'unknown' },
+  })
+})
 
-  test('if a failed run can be resumed, `mayDuplicate` describes the resume command, not a fresh run', async () => {
-    const tracker = new WorkTracker()
-    const call = tracker.beginCall(event)
-    call.confirm()
-    call.end()
-    const describeRerun = () => ({ mayDuplicate: false })
-    const failure = await tracker
-      .during({ describeRerun }, () => Promise.reject(new CliError('stopped', 'late', { sent: 'yes' })))
-      .catch((thrown: unknown) => thrown)
-    expect(failure).toMatchObject({ details: { mayDuplicate: false } })
-    expect(tracker.mayDuplicate).toBe(true)
-  })
+test('if a failed run can be resumed, `mayDuplicate` describes the resume command, not a fresh run', async () => {
+  const tracker = new WorkTracker()
+  const call = tracker.beginCall(event)
+  call.confirm()
+  call.end()
+  const describeRerun = () => ({ mayDuplicate: false })
+  const failure = await tracker
+    .during({ describeRerun }, () => Promise.reject(new CliError('stopped', 'late', { sent: 'yes' })))
+    .catch((thrown: unknown) => thrown)
+  expect(failure).toMatchObject({ details: { mayDuplicate: false } })
+  expect(tracker.mayDuplicate).toBe(true)
 })
 
 describe('`retry` of an interrupted run', () => {
@@ -290,38 +286,36 @@ describe('`retry` of an interrupted run', () => {
   })
 })
 
-describe('repetition that may send or bill something twice', () => {
-  test.each<[string, 'may' | 'cannot', DeliveryRules, first: DeliveryState, then: DeliveryState]>([
-    ['the service refused all requests', 'cannot', chatRules, 'refused', 'refused'],
-    ['the service answered a chat and refused the next chat', 'may', chatRules, 'done', 'refused'],
-    ['the answer to the last chat is missing', 'may', chatRules, 'refused', 'sent'],
-    ['the run only read lists', 'cannot', listRules, 'done', 'sent'],
-  ])('if %s, a repetition of the run %s send or bill something twice', (_, verb, rules, first, then) => {
-    const { tracker, begin, end, complete } = startRun(rules)
-    if (rules !== listRules) open(tracker, { changesData: true })
-    complete('a', first)
-    begin('b')
-    expect(tracker.mayDuplicate).toBe(rules !== listRules && first !== 'refused')
-    end('b', then)
-    expect(tracker.mayDuplicate).toBe(verb === 'may')
-  })
+test.each<[string, 'may' | 'cannot', DeliveryRules, first: DeliveryState, then: DeliveryState]>([
+  ['the service refused all requests', 'cannot', chatRules, 'refused', 'refused'],
+  ['the service answered a chat and refused the next chat', 'may', chatRules, 'done', 'refused'],
+  ['the answer to the last chat is missing', 'may', chatRules, 'refused', 'sent'],
+  ['the run only read lists', 'cannot', listRules, 'done', 'sent'],
+])('if %s, a repetition of the run %s send or bill something twice', (_, verb, rules, first, then) => {
+  const { tracker, begin, end, complete } = startRun(rules)
+  if (rules !== listRules) open(tracker, { changesData: true })
+  complete('a', first)
+  begin('b')
+  expect(tracker.mayDuplicate).toBe(rules !== listRules && first !== 'refused')
+  end('b', then)
+  expect(tracker.mayDuplicate).toBe(verb === 'may')
+})
 
-  test('a repetition of a run with a running request may send or bill something twice', () => {
-    const tracker = new WorkTracker()
-    const call = tracker.beginCall(chatRules, true)
-    expect(tracker.mayDuplicate).toBe(false)
-    call.reach('sent')
-    expect(tracker.mayDuplicate).toBe(true)
-  })
+test('a repetition of a run with a running request may send or bill something twice', () => {
+  const tracker = new WorkTracker()
+  const call = tracker.beginCall(chatRules, true)
+  expect(tracker.mayDuplicate).toBe(false)
+  call.reach('sent')
+  expect(tracker.mayDuplicate).toBe(true)
+})
 
-  test('a resumed run may send or bill something twice only if the resume command repeats a request', () => {
-    const { tracker, complete } = startRun()
-    complete('a', 'done')
-    open(tracker, { describeRerun: () => ({ mayDuplicate: false }) })
-    expect(tracker.mayDuplicate).toBe(false)
-    open(tracker, { describeRerun: () => ({ mayDuplicate: true }) })
-    expect(tracker.mayDuplicate).toBe(true)
-  })
+test('a resumed run may send or bill something twice only if the resume command repeats a request', () => {
+  const { tracker, complete } = startRun()
+  complete('a', 'done')
+  open(tracker, { describeRerun: () => ({ mayDuplicate: false }) })
+  expect(tracker.mayDuplicate).toBe(false)
+  open(tracker, { describeRerun: () => ({ mayDuplicate: true }) })
+  expect(tracker.mayDuplicate).toBe(true)
 })
 
 test('an interrupted run saves the received data of all unfinished work, the newest first, and names the files', () => {

@@ -151,70 +151,68 @@ describe('the batch of help gitlab works as printed (needs bash and jq)', () => 
   })
 })
 
-describe('the batch of help kubernetes works as printed', () => {
-  const parsed = parse(manifest) as {
-    spec: {
-      completions: number
-      podFailurePolicy: { rules: { action: string; onExitCodes?: { values: number[] } }[] }
-      template: { spec: { containers: { command: string[]; args: string[]; env: { name: string }[] }[] } }
-    }
+const parsed = parse(manifest) as {
+  spec: {
+    completions: number
+    podFailurePolicy: { rules: { action: string; onExitCodes?: { values: number[] } }[] }
+    template: { spec: { containers: { command: string[]; args: string[]; env: { name: string }[] }[] } }
   }
+}
 
-  /** Returns the manifest with one of its values replaced. */
-  const replaceValue = (from: string, to: string) => parse(manifest.replace(from, to))
+/** Returns the manifest with one of its values replaced. */
+const replaceValue = (from: string, to: string) => parse(manifest.replace(from, to))
 
-  test('the manifest of parley help kubernetes matches the published schema of Kubernetes jobs', () => {
-    const check = new Ajv2020({ strict: false, allErrors: true }).compile(schema)
-    check(parsed)
-    expect(check.errors ?? []).toEqual([])
-    for (const [from, to] of [
-      ['completionMode: Indexed', 'completionMode: indexed'],
-      ['completions: 10', 'completion: 10'],
-      ['restartPolicy: Never', 'restartPolicy: OnFailure'],
-      ['values: [2, 3, 4, 5]', 'values: [0]'],
-      ['key: token', 'keys: token'],
-    ] as const) {
-      expect(manifest).toContain(from)
-      expect(check(replaceValue(from, to)), to).toBe(false)
-    }
-  })
+test('the manifest of parley help kubernetes matches the published schema of Kubernetes jobs', () => {
+  const check = new Ajv2020({ strict: false, allErrors: true }).compile(schema)
+  check(parsed)
+  expect(check.errors ?? []).toEqual([])
+  for (const [from, to] of [
+    ['completionMode: Indexed', 'completionMode: indexed'],
+    ['completions: 10', 'completion: 10'],
+    ['restartPolicy: Never', 'restartPolicy: OnFailure'],
+    ['values: [2, 3, 4, 5]', 'values: [0]'],
+    ['key: token', 'keys: token'],
+  ] as const) {
+    expect(manifest).toContain(from)
+    expect(check(replaceValue(from, to)), to).toBe(false)
+  }
+})
 
-  /** Expands `$(NAME)` like the kubelet: an unknown variable stays as it is. */
-  const expand = (text: string, env: Record<string, string>) =>
-    text.replace(/\$\$|\$\(([^)]*)\)/g, (found, name) => (found === '$$' ? '$' : (env[name] ?? found)))
+/** Expands `$(NAME)` like the kubelet: an unknown variable stays as it is. */
+const expand = (text: string, env: Record<string, string>) =>
+  text.replace(/\$\$|\$\(([^)]*)\)/g, (found, name) => (found === '$$' ? '$' : (env[name] ?? found)))
 
-  test('the pods of parley help kubernetes request each line once and do not retry a permanent failure (needs sh)', async () => {
-    const [container] = parsed.spec.template.spec.containers
-    const { variables, requested, close } = await startGateway()
-    const job = createJob()
-    for (const name of ['in', 'out']) mkdirSync(join(job.folder, name))
-    job.write('in/prompts.ndjson', prompts)
-    const run = (index: number) => {
-      const env = { JOB_COMPLETION_INDEX: `${index}`, ...variables }
-      const script = expand(container?.args.join(' ') ?? '', env).replace(/\/(in|out)\//g, './$1/')
-      return job.step(script, { env, shell: ['sh'] })
-    }
-    expect(container?.command).toEqual(['sh', '-c'])
-    expect(container?.env.map(({ name }) => name)).toEqual(Object.keys(variables))
-    for (let index = 0; index < parsed.spec.completions; index++)
-      expect(await run(index)).toMatchObject({ code: 0 })
-    expect(requested.toSorted((one, other) => one - other)).toEqual(indexes)
-    expect(read(job, 'out/0.ndjson').map(({ index }) => index)).toEqual([1, 11, 21])
-    // A pod that runs again finds its results, so it sends no request.
-    expect(await run(0)).toMatchObject({ code: 0 })
-    expect(requested).toHaveLength(count)
-    await close()
-    const rule = parsed.spec.podFailurePolicy.rules.find(({ action }) => action === 'FailIndex')
-    const refusing = await serve((socket) => socket.write(response('{"error":"no"}', '401 No')))
-    job.write('out/0.ndjson', '')
-    const { code } = await job.step(
-      expand(container?.args.join(' ') ?? '', {}).replace(/\/(in|out)\//g, './$1/'),
-      {
-        env: { JOB_COMPLETION_INDEX: '0', PARLEY_BASE_URL: refusing.url, PARLEY_ACCESS_TOKEN: 't' },
-        shell: ['sh'],
-      },
-    )
-    await refusing.close()
-    expect(rule?.onExitCodes?.values).toContain(code)
-  })
+test('the pods of parley help kubernetes request each line once and do not retry a permanent failure (needs sh)', async () => {
+  const [container] = parsed.spec.template.spec.containers
+  const { variables, requested, close } = await startGateway()
+  const job = createJob()
+  for (const name of ['in', 'out']) mkdirSync(join(job.folder, name))
+  job.write('in/prompts.ndjson', prompts)
+  const run = (index: number) => {
+    const env = { JOB_COMPLETION_INDEX: `${index}`, ...variables }
+    const script = expand(container?.args.join(' ') ?? '', env).replace(/\/(in|out)\//g, './$1/')
+    return job.step(script, { env, shell: ['sh'] })
+  }
+  expect(container?.command).toEqual(['sh', '-c'])
+  expect(container?.env.map(({ name }) => name)).toEqual(Object.keys(variables))
+  for (let index = 0; index < parsed.spec.completions; index++)
+    expect(await run(index)).toMatchObject({ code: 0 })
+  expect(requested.toSorted((one, other) => one - other)).toEqual(indexes)
+  expect(read(job, 'out/0.ndjson').map(({ index }) => index)).toEqual([1, 11, 21])
+  // A pod that runs again finds its results, so it sends no request.
+  expect(await run(0)).toMatchObject({ code: 0 })
+  expect(requested).toHaveLength(count)
+  await close()
+  const rule = parsed.spec.podFailurePolicy.rules.find(({ action }) => action === 'FailIndex')
+  const refusing = await serve((socket) => socket.write(response('{"error":"no"}', '401 No')))
+  job.write('out/0.ndjson', '')
+  const { code } = await job.step(
+    expand(container?.args.join(' ') ?? '', {}).replace(/\/(in|out)\//g, './$1/'),
+    {
+      env: { JOB_COMPLETION_INDEX: '0', PARLEY_BASE_URL: refusing.url, PARLEY_ACCESS_TOKEN: 't' },
+      shell: ['sh'],
+    },
+  )
+  await refusing.close()
+  expect(rule?.onExitCodes?.values).toContain(code)
 })

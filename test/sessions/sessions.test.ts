@@ -1,6 +1,6 @@
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { describe, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
 import { createEmulator } from '../../src/emulator/emulator.ts'
 import { CliError } from '../../src/errors.ts'
 import type { StdStream } from '../../src/io/output.ts'
@@ -209,40 +209,38 @@ test.each<[string, StdStream, string[], string]>([
   expect(report).toMatchObject({ exit: 11, session: 'sesn_1', sent: 'yes', retry: 'never' })
 })
 
-describe('sessions create if the body does not end after the session', () => {
-  const whole = JSON.stringify(first)
-  const respondWith = (chunks: string[], end: 'cut' | 'open'): Exchange => {
-    async function* body() {
-      for (const chunk of chunks) yield Buffer.from(chunk)
-      if (end === 'open') await new Promise(() => {})
-      throw new CliError('response', 'the answer broke off', { isCutOff: true })
-    }
-    return async () => ({ status: 200, statusText: 'OK', headers: {}, body: body(), close() {} })
+const whole = JSON.stringify(first)
+const respondWith = (chunks: string[], end: 'cut' | 'open'): Exchange => {
+  async function* body() {
+    for (const chunk of chunks) yield Buffer.from(chunk)
+    if (end === 'open') await new Promise(() => {})
+    throw new CliError('response', 'the answer broke off', { isCutOff: true })
   }
+  return async () => ({ status: 200, statusText: 'OK', headers: {}, body: body(), close() {} })
+}
 
-  test.each<[string, string[], 'cut' | 'open']>([
-    ['is cut after the complete JSON', [whole.slice(0, 20), whole.slice(20)], 'cut'],
-    ['stays open after the complete JSON', [whole], 'open'],
-  ])('sessions create prints the id if the response %s', async (_, chunks, end) => {
-    const ended = await run(create, { exchange: respondWith(chunks, end) })
-    expect(ended).toMatchObject({ code: 0, out: 'sesn_1\n', err: '' })
-  })
+test.each<[string, string[], 'cut' | 'open']>([
+  ['is cut after the complete JSON', [whole.slice(0, 20), whole.slice(20)], 'cut'],
+  ['stays open after the complete JSON', [whole], 'open'],
+])('sessions create prints the id if the response %s', async (_, chunks, end) => {
+  const ended = await run(create, { exchange: respondWith(chunks, end) })
+  expect(ended).toMatchObject({ code: 0, out: 'sesn_1\n', err: '' })
+})
 
-  test('sessions create --raw prints the id of the new session on stderr if the response is cut', async () => {
-    const world = { exchange: respondWith([whole], 'cut') }
-    const ended = await run([...create, '--raw'], world)
-    expect(ended).toMatchObject({ code: 8, out: '' })
-    expect(ended.err).toBe('parley: the answer broke off\n  the session sesn_1 was created\n')
-    const { err } = await run([...create, '--raw', '--errors', 'json'], world)
-    expect(JSON.parse(err).error).toMatchObject({ session: 'sesn_1', sent: 'yes', retry: 'never' })
-  })
+test('sessions create --raw prints the id of the new session on stderr if the response is cut', async () => {
+  const world = { exchange: respondWith([whole], 'cut') }
+  const ended = await run([...create, '--raw'], world)
+  expect(ended).toMatchObject({ code: 8, out: '' })
+  expect(ended.err).toBe('parley: the answer broke off\n  the session sesn_1 was created\n')
+  const { err } = await run([...create, '--raw', '--errors', 'json'], world)
+  expect(JSON.parse(err).error).toMatchObject({ session: 'sesn_1', sent: 'yes', retry: 'never' })
+})
 
-  test('sessions create exits with 8 if the response is a web page that contains a session object', async () => {
-    const page = '<script>x={"id":"sesn_1"}</script>'
-    const ended = await run(create, { exchange: respondWith([page], 'cut') })
-    expect(ended).toMatchObject({ code: 8, out: '' })
-    expect(ended.err).toContain('the session may have been created')
-  })
+test('sessions create exits with 8 if the response is a web page that contains a session object', async () => {
+  const page = '<script>x={"id":"sesn_1"}</script>'
+  const ended = await run(create, { exchange: respondWith([page], 'cut') })
+  expect(ended).toMatchObject({ code: 8, out: '' })
+  expect(ended.err).toContain('the session may have been created')
 })
 
 test.each<[string, ReturnType<typeof answering>, number]>([

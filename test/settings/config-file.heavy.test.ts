@@ -42,31 +42,29 @@ const named = ['chat', 'x', '--dry-run', '--profile', 'default']
 
 const fallbackNote = 'settings come from flags and the environment alone'
 
-describe('mode of the profile file', () => {
-  test('C01: the first write creates the profile file with 0600 and its folder with 0700, with any umask (needs sh)', async () => {
-    const cwd = temporaryFolder()
-    const ended = await execute(['config', 'set', 'timeout', '5'], { cwd, before: 'umask 0' })
-    expect(ended).toMatchObject({ code: 0, out: '', err: '' })
-    expect(modeOf(join(cwd, configFolder))).toBe('700')
-    expect(modeOf(join(cwd, configFolder, 'config.json'))).toBe('600')
-  })
+test('C01: the first write creates the profile file with 0600 and its folder with 0700, with any umask (needs sh)', async () => {
+  const cwd = temporaryFolder()
+  const ended = await execute(['config', 'set', 'timeout', '5'], { cwd, before: 'umask 0' })
+  expect(ended).toMatchObject({ code: 0, out: '', err: '' })
+  expect(modeOf(join(cwd, configFolder))).toBe('700')
+  expect(modeOf(join(cwd, configFolder, 'config.json'))).toBe('600')
+})
 
-  test.each(readers)(
-    'C02: parley warns about a profile file of mode 0644 and keeps its mode: %s %s (needs POSIX files)',
-    async (...argv) => {
-      const { path, world } = createProfileHome(profileFileContent, 0o644)
-      const ended = await run(argv, world)
-      expect(ended.code).toBe(0)
-      expect(ended.err).toBe(`parley: ${path}: others have access to it; 'chmod 600' removes the access\n`)
-      expect(modeOf(path)).toBe('644')
-    },
-  )
-
-  test('C02: config set changes the mode of a profile file from 0644 to 0600 (needs POSIX files)', async () => {
+test.each(readers)(
+  'C02: parley warns about a profile file of mode 0644 and keeps its mode: %s %s (needs POSIX files)',
+  async (...argv) => {
     const { path, world } = createProfileHome(profileFileContent, 0o644)
-    expect((await run(['config', 'set', 'timeout', '5'], world)).code).toBe(0)
-    expect(modeOf(path)).toBe('600')
-  })
+    const ended = await run(argv, world)
+    expect(ended.code).toBe(0)
+    expect(ended.err).toBe(`parley: ${path}: others have access to it; 'chmod 600' removes the access\n`)
+    expect(modeOf(path)).toBe('644')
+  },
+)
+
+test('C02: config set changes the mode of a profile file from 0644 to 0600 (needs POSIX files)', async () => {
+  const { path, world } = createProfileHome(profileFileContent, 0o644)
+  expect((await run(['config', 'set', 'timeout', '5'], world)).code).toBe(0)
+  expect(modeOf(path)).toBe('600')
 })
 
 describe('content of the profile file', () => {
@@ -234,27 +232,26 @@ describe('location of the profile file', () => {
   })
 })
 
-describe('concurrent writers of the profile file', () => {
-  const leftovers = (folder: string) => readdirSync(folder).filter((name) => name !== 'config.json')
+const leftovers = (folder: string) => readdirSync(folder).filter((name) => name !== 'config.json')
 
-  test('C07: config set clears the lock of a killed writer, also if the lock has a time in the future', async () => {
-    const { folder, path, world } = createProfileHome({})
-    writeFileSync(`${path}.parley-lock`, '')
-    expect((await execute(['config', 'set', 'timeout', '5'], world)).code).toBe(0)
-    writeFileSync(`${path}.parley-lock`, '')
-    const ahead = Date.now() / 1000 + 3600
-    utimesSync(`${path}.parley-lock`, ahead, ahead)
-    expect((await execute(['config', 'set', 'timeout', '5'], world)).code).toBe(0)
-    expect(leftovers(folder)).toEqual([])
-  })
+test('C07: config set clears the lock of a killed writer, also if the lock has a time in the future', async () => {
+  const { folder, path, world } = createProfileHome({})
+  writeFileSync(`${path}.parley-lock`, '')
+  expect((await execute(['config', 'set', 'timeout', '5'], world)).code).toBe(0)
+  writeFileSync(`${path}.parley-lock`, '')
+  const ahead = Date.now() / 1000 + 3600
+  utimesSync(`${path}.parley-lock`, ahead, ahead)
+  expect((await execute(['config', 'set', 'timeout', '5'], world)).code).toBe(0)
+  expect(leftovers(folder)).toEqual([])
+})
 
-  test('a signal to config set that holds the lock leaves no extra file (needs signals)', async () => {
-    const { cwd, folder, text } = createProfileHome()
-    const preload = join(cwd, 'preload.cjs')
-    // The process sends the signal to itself, because a signal from the test could be too late.
-    writeFileSync(
-      preload,
-      `performance.now = () => 0
+test('a signal to config set that holds the lock leaves no extra file (needs signals)', async () => {
+  const { cwd, folder, text } = createProfileHome()
+  const preload = join(cwd, 'preload.cjs')
+  // The process sends the signal to itself, because a signal from the test could be too late.
+  writeFileSync(
+    preload,
+    `performance.now = () => 0
        const fs = require('node:fs')
        const { openSync } = fs
        let isFirst = true
@@ -265,30 +262,29 @@ describe('concurrent writers of the profile file', () => {
          }
          return openSync(name, ...how)
        }`,
-    )
-    const program = [process.execPath, '--require', preload, binary]
-    const argv = ['config', 'set', 'timeout', '5']
-    const { code, signal } = await execute(argv, { cwd, env: noSettings, program })
-    // parley handles the signal after it has released the lock, so it may already have finished.
-    expect([code, signal]).toEqual(code === null ? [null, 'SIGTERM'] : [0, null])
-    expect(JSON.parse(text()).profiles.default).toMatchObject({ timeout: 5 })
-    expect(leftovers(folder)).toEqual([])
-  })
+  )
+  const program = [process.execPath, '--require', preload, binary]
+  const argv = ['config', 'set', 'timeout', '5']
+  const { code, signal } = await execute(argv, { cwd, env: noSettings, program })
+  // parley handles the signal after it has released the lock, so it may already have finished.
+  expect([code, signal]).toEqual(code === null ? [null, 'SIGTERM'] : [0, null])
+  expect(JSON.parse(text()).profiles.default).toMatchObject({ timeout: 5 })
+  expect(leftovers(folder)).toEqual([])
+})
 
-  test('C09: config set on a full disk leaves the profile file unchanged (needs unshare)', () => {
-    const { folder, text, world } = createProfileHome()
-    const script = `
+test('C09: config set on a full disk leaves the profile file unchanged (needs unshare)', () => {
+  const { folder, text, world } = createProfileHome()
+  const script = `
       cp config.json ../kept.json && mount -t tmpfs -o size=64k,mode=700 tmpfs "$PWD" && cd "$PWD" &&
       cat ../kept.json > config.json && chmod 600 config.json && (cat /dev/zero > filler; true) 2>/dev/null
       "$0" "$1" config set chatModel "$(printf 'm%.0s' $(seq 5000))"
       echo "exit $?" >&2
       cat config.json; ls -A`
-    const { stdout, stderr } = spawnSync('unshare', ['-m', 'sh', '-c', script, process.execPath, binary], {
-      cwd: folder,
-      env: { ...childEnvironment, HOME: world.cwd },
-      encoding: 'utf8',
-    })
-    expect(stderr).toBe(`parley: ${folder}/config.json: no space left on the disk\nexit 3\n`)
-    expect(stdout).toBe(`${text()}config.json\nfiller\n`)
+  const { stdout, stderr } = spawnSync('unshare', ['-m', 'sh', '-c', script, process.execPath, binary], {
+    cwd: folder,
+    env: { ...childEnvironment, HOME: world.cwd },
+    encoding: 'utf8',
   })
+  expect(stderr).toBe(`parley: ${folder}/config.json: no space left on the disk\nexit 3\n`)
+  expect(stdout).toBe(`${text()}config.json\nfiller\n`)
 })

@@ -22,52 +22,50 @@ function world(content?: object) {
 const token = 'canary-token-aaaa1111'
 const work = { baseUrl: 'https://work.test', accessToken: token }
 
-describe('config set rejects or corrects values that cannot work', () => {
-  test.each([
-    ['the offered base on Enter', '\n', 'https://a.test/x'],
-    ['another address', 'https://b.test\n', 'https://b.test'],
-  ])(
-    "config init offers the base of an address that ends with a call's path, and saves %s",
-    async (_, next, saved) => {
-      const { env, file } = world()
-      const typed = `https://a.test/x/alpha_cli/v1beta\n${next}t-1\r\n\n\n\nn\n`
-      const ended = await run(['config', 'init'], { env, typed })
-      expect(ended.err).toContain(
-        '  baseUrl must not contain the path of a request, which parley adds\n  baseUrl [https://a.test/x]: ',
-      )
-      expect(file().profiles.default.baseUrl).toBe(saved)
-    },
-  )
-
-  test.each([
-    ['baseUrl', 'https://a.test/x/alpha_cli/v1beta/models/m:generateContent', 'https://a.test/x'],
-    ['agentsUrl', 'https://a.test/v1/sessions/', 'https://a.test'],
-  ])(
-    'config set refuses the %s %s, which ends with the path of a call, and suggests the corrected address',
-    async (name, typed, base) => {
-      const { env } = world()
-      const ended = await run(['config', 'set', name, typed], { env })
-      expect(ended).toMatchObject({ code: 2, out: '' })
-      expect(ended.err).toBe(
-        `parley: ${name} ${typed}: must not contain the path of a request, which parley adds: ${base}\n`,
-      )
-    },
-  )
-
-  test('events send sends an undocumented beta that config set --no-validate saved in the profile', async () => {
-    const { env, file, also } = world()
-    const set = ['config', 'set', '--no-validate', 'betas', 'managed-agents-2026-04-01,new-1']
-    expect(await run(set, { env })).toMatchObject({ code: 0, err: '' })
-    expect(file().profiles.default.betas).toEqual(['managed-agents-2026-04-01', 'new-1'])
-    const shown = await run(['config', 'list', '--effective'], { env })
-    expect(shown.out).toContain("betas\tmanaged-agents-2026-04-01,new-1\tprofile 'default'")
-    const { requests } = await run(
-      ['events', 'send', '-s', 'sesn_1', 'x', '--beta', 'skills-2025-10-02'],
-      also({ PARLEY_AGENTS_URL: 'https://agents.test', PARLEY_API_KEY: 'canary-key-0123456789' }),
+test.each([
+  ['the offered base on Enter', '\n', 'https://a.test/x'],
+  ['another address', 'https://b.test\n', 'https://b.test'],
+])(
+  "config init offers the base of an address that ends with a call's path, and saves %s",
+  async (_, next, saved) => {
+    const { env, file } = world()
+    const typed = `https://a.test/x/alpha_cli/v1beta\n${next}t-1\r\n\n\n\nn\n`
+    const ended = await run(['config', 'init'], { env, typed })
+    expect(ended.err).toContain(
+      '  baseUrl must not contain the path of a request, which parley adds\n  baseUrl [https://a.test/x]: ',
     )
-    const sent = 'managed-agents-2026-04-01,new-1,skills-2025-10-02'
-    expect(requests[0]?.headers).toMatchObject({ 'vendor-beta': sent })
-  })
+    expect(file().profiles.default.baseUrl).toBe(saved)
+  },
+)
+
+test.each([
+  ['baseUrl', 'https://a.test/x/alpha_cli/v1beta/models/m:generateContent', 'https://a.test/x'],
+  ['agentsUrl', 'https://a.test/v1/sessions/', 'https://a.test'],
+])(
+  'config set refuses the %s %s, which ends with the path of a call, and suggests the corrected address',
+  async (name, typed, base) => {
+    const { env } = world()
+    const ended = await run(['config', 'set', name, typed], { env })
+    expect(ended).toMatchObject({ code: 2, out: '' })
+    expect(ended.err).toBe(
+      `parley: ${name} ${typed}: must not contain the path of a request, which parley adds: ${base}\n`,
+    )
+  },
+)
+
+test('events send sends an undocumented beta that config set --no-validate saved in the profile', async () => {
+  const { env, file, also } = world()
+  const set = ['config', 'set', '--no-validate', 'betas', 'managed-agents-2026-04-01,new-1']
+  expect(await run(set, { env })).toMatchObject({ code: 0, err: '' })
+  expect(file().profiles.default.betas).toEqual(['managed-agents-2026-04-01', 'new-1'])
+  const shown = await run(['config', 'list', '--effective'], { env })
+  expect(shown.out).toContain("betas\tmanaged-agents-2026-04-01,new-1\tprofile 'default'")
+  const { requests } = await run(
+    ['events', 'send', '-s', 'sesn_1', 'x', '--beta', 'skills-2025-10-02'],
+    also({ PARLEY_AGENTS_URL: 'https://agents.test', PARLEY_API_KEY: 'canary-key-0123456789' }),
+  )
+  const sent = 'managed-agents-2026-04-01,new-1,skills-2025-10-02'
+  expect(requests[0]?.headers).toMatchObject({ 'vendor-beta': sent })
 })
 
 describe('config set stores a value, config get prints it, and config unset removes it', () => {
@@ -273,53 +271,51 @@ describe('config manages several profiles', () => {
   })
 })
 
-describe('precedence of settings', () => {
-  const profiles = { default: { ...work, timeout: 7 }, other: { baseUrl: 'https://other.test' } }
+const profiles = { default: { ...work, timeout: 7 }, other: { baseUrl: 'https://other.test' } }
 
-  test('K16: the environment overrides the current profile, and --profile overrides the environment', async () => {
-    const { env, also } = world({ profiles: { default: work } })
-    const mixed = also({ PARLEY_BASE_URL: 'https://env.test', PARLEY_ACCESS_TOKEN: 'env-token-2222' })
-    const ambient = await run(['chat', 'x'], mixed)
-    expect(ambient.requests[0]).toMatchObject({
-      url: expect.stringMatching(/^https:\/\/env\.test\//),
-      headers: { Authorization: 'Bearer env-token-2222' },
-    })
-    const named = await run(['chat', 'x', '--profile', 'default'], mixed)
-    expect(named.requests[0]).toMatchObject({
-      url: expect.stringMatching(/^https:\/\/work\.test\//),
-      headers: { Authorization: `Bearer ${token}` },
-    })
-    expect((await run(['chat', 'x'], { env })).requests[0]?.headers.Authorization).toBe(`Bearer ${token}`)
+test('K16: the environment overrides the current profile, and --profile overrides the environment', async () => {
+  const { env, also } = world({ profiles: { default: work } })
+  const mixed = also({ PARLEY_BASE_URL: 'https://env.test', PARLEY_ACCESS_TOKEN: 'env-token-2222' })
+  const ambient = await run(['chat', 'x'], mixed)
+  expect(ambient.requests[0]).toMatchObject({
+    url: expect.stringMatching(/^https:\/\/env\.test\//),
+    headers: { Authorization: 'Bearer env-token-2222' },
   })
+  const named = await run(['chat', 'x', '--profile', 'default'], mixed)
+  expect(named.requests[0]).toMatchObject({
+    url: expect.stringMatching(/^https:\/\/work\.test\//),
+    headers: { Authorization: `Bearer ${token}` },
+  })
+  expect((await run(['chat', 'x'], { env })).requests[0]?.headers.Authorization).toBe(`Bearer ${token}`)
+})
 
-  test('config list shows the values of the profile', async () => {
-    const { also } = world({ profiles })
-    expect(await run(['config', 'list'], also({ PARLEY_BASE_URL: 'https://env.test' }))).toMatchObject({
-      code: 0,
-      err: '',
-      out: 'baseUrl\thttps://work.test\naccessToken\t…1111\ntimeout\t7\n',
-    })
+test('config list shows the values of the profile', async () => {
+  const { also } = world({ profiles })
+  expect(await run(['config', 'list'], also({ PARLEY_BASE_URL: 'https://env.test' }))).toMatchObject({
+    code: 0,
+    err: '',
+    out: 'baseUrl\thttps://work.test\naccessToken\t…1111\ntimeout\t7\n',
   })
+})
 
-  test('config list --effective shows the last characters of the token, and the source of each value', async () => {
-    const { also, path } = world({ profiles })
-    const ended = await run(
-      ['config', 'list', '--effective'],
-      also({ PARLEY_ACCESS_TOKEN: 'env-token-2222', PARLEY_BASE_URL: 'https://env.test' }),
-    )
-    expect(ended.out.split('\n')).toEqual(
-      expect.arrayContaining([
-        `profile\tdefault\tdefault\t${path.replaceAll('\\', '\\\\')}`,
-        'accessToken\t…2222\tPARLEY_ACCESS_TOKEN',
-        'baseUrl\thttps://env.test\tPARLEY_BASE_URL',
-        "timeout\t7\tprofile 'default'",
-        'retries\t2\tdefault',
-      ]),
-    )
-    expect(ended).toMatchObject({ code: 0, err: '' })
-    const demo = await run(['config', 'list', '--effective', '--profile', 'demo'], also({}))
-    expect(demo.out).toMatch(/^profile\tdemo\t--profile\tbuilt in$/m)
-  })
+test('config list --effective shows the last characters of the token, and the source of each value', async () => {
+  const { also, path } = world({ profiles })
+  const ended = await run(
+    ['config', 'list', '--effective'],
+    also({ PARLEY_ACCESS_TOKEN: 'env-token-2222', PARLEY_BASE_URL: 'https://env.test' }),
+  )
+  expect(ended.out.split('\n')).toEqual(
+    expect.arrayContaining([
+      `profile\tdefault\tdefault\t${path.replaceAll('\\', '\\\\')}`,
+      'accessToken\t…2222\tPARLEY_ACCESS_TOKEN',
+      'baseUrl\thttps://env.test\tPARLEY_BASE_URL',
+      "timeout\t7\tprofile 'default'",
+      'retries\t2\tdefault',
+    ]),
+  )
+  expect(ended).toMatchObject({ code: 0, err: '' })
+  const demo = await run(['config', 'list', '--effective', '--profile', 'demo'], also({}))
+  expect(demo.out).toMatch(/^profile\tdemo\t--profile\tbuilt in$/m)
 })
 
 describe('config init prompts for settings and saves them', () => {

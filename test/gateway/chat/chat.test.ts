@@ -452,41 +452,39 @@ describe('chat reads and writes files', () => {
   })
 })
 
-describe('chat refuses a JSON body that does not have one complete answer', () => {
-  test.each(['', '\n'])('chat exits with 8 if the body has two answers, separated by %j', async (gap) => {
-    const exchange = answering(message('one') + gap + message('two'))
-    const TMPDIR = temporaryFolder()
-    const { code, out, err } = await run(['chat', 'x'], { exchange, env: { TMPDIR } })
-    const [name = ''] = readdirSync(TMPDIR)
-    expect([code, out, readText(TMPDIR, name)]).toEqual([8, '', 'onetwo'])
-    expect(err).toContain(
-      `the service sent a second answer after the first; the received data is saved as ${join(TMPDIR, name)}\n`,
-    )
-  })
+test.each(['', '\n'])('chat exits with 8 if the body has two answers, separated by %j', async (gap) => {
+  const exchange = answering(message('one') + gap + message('two'))
+  const TMPDIR = temporaryFolder()
+  const { code, out, err } = await run(['chat', 'x'], { exchange, env: { TMPDIR } })
+  const [name = ''] = readdirSync(TMPDIR)
+  expect([code, out, readText(TMPDIR, name)]).toEqual([8, '', 'onetwo'])
+  expect(err).toContain(
+    `the service sent a second answer after the first; the received data is saved as ${join(TMPDIR, name)}\n`,
+  )
+})
 
-  test('chat exits with 8 for an answer without a stop reason only with --fail-on-cut', async () => {
-    for (const body of [
-      '{"type":"message","content":[{"type":"text","text":"whole"}],"stop_reason":null}',
-      '{"candidates":[{"content":{"parts":[{"text":"whole"}]}}]}',
-    ]) {
-      const exchange = answering(body)
-      expect(await run(['chat', 'x'], { exchange })).toMatchObject({ code: 0, out: 'whole\n', err: '' })
-      expect(await run(['chat', 'x', '--fail-on-cut'], { exchange })).toMatchObject({
-        code: 8,
-        out: 'whole\n',
-        err: expect.stringMatching(/^parley: the answer may be cut, because it has no stop reason\n/),
-      })
-    }
-  })
-
-  test('chat --raw exits with 8 for 2 MiB of blanks before a text that is not JSON, and prints the text', async () => {
-    const { code, err } = await run(['chat', 'x', '--raw'], {
-      exchange: answering(`${' '.repeat(2 * 1024 * 1024)}out of order`),
+test('chat exits with 8 for an answer without a stop reason only with --fail-on-cut', async () => {
+  for (const body of [
+    '{"type":"message","content":[{"type":"text","text":"whole"}],"stop_reason":null}',
+    '{"candidates":[{"content":{"parts":[{"text":"whole"}]}}]}',
+  ]) {
+    const exchange = answering(body)
+    expect(await run(['chat', 'x'], { exchange })).toMatchObject({ code: 0, out: 'whole\n', err: '' })
+    expect(await run(['chat', 'x', '--fail-on-cut'], { exchange })).toMatchObject({
+      code: 8,
+      out: 'whole\n',
+      err: expect.stringMatching(/^parley: the answer may be cut, because it has no stop reason\n/),
     })
-    expect(code).toBe(8)
-    expect(err).toMatch(/^parley: the answer.* is not JSON\n/)
-    expect(err).toContain('out of order')
+  }
+})
+
+test('chat --raw exits with 8 for 2 MiB of blanks before a text that is not JSON, and prints the text', async () => {
+  const { code, err } = await run(['chat', 'x', '--raw'], {
+    exchange: answering(`${' '.repeat(2 * 1024 * 1024)}out of order`),
   })
+  expect(code).toBe(8)
+  expect(err).toMatch(/^parley: the answer.* is not JSON\n/)
+  expect(err).toContain('out of order')
 })
 
 const other = '{"messages": [{"role":"user"}], "n": 1.10}'

@@ -127,45 +127,43 @@ const failures: [what: string, answer: string | Exchange, code: number, words: s
   ],
 ]
 
-describe('continuation that fails', () => {
-  test.each(failures)(
-    'chat saves the first part of an answer if its continuation %s',
-    async (what, answer, code, words) => {
-      const first = piece('Half', continued('t1'), used(10, 20))
-      const exchange = () => answerInOrder(first, answer)
-      const flags = ['--retries', '0', '--report', 'r']
-      const printed = await runIn(['chat', 'x', ...flags], exchange())
-      expect([printed.code, printed.out]).toEqual([code, ''])
-      const received = what === 'has an earlier token and text' ? 'Halfmore' : 'Half'
-      expect(printed.saved).toContain(received)
-      expect(printed.err).toContain(words)
-      expect(printed.err).not.toContain('nothing was sent')
-      expect(JSON.parse(printed.read('r'))).toMatchObject({
-        attempts: 2,
-        sent: code === 10 ? 'unknown' : 'yes',
-        usage: { inputTokens: 10, outputTokens: 20 },
-      })
-    },
-  )
+test.each(failures)(
+  'chat saves the first part of an answer if its continuation %s',
+  async (what, answer, code, words) => {
+    const first = piece('Half', continued('t1'), used(10, 20))
+    const exchange = () => answerInOrder(first, answer)
+    const flags = ['--retries', '0', '--report', 'r']
+    const printed = await runIn(['chat', 'x', ...flags], exchange())
+    expect([printed.code, printed.out]).toEqual([code, ''])
+    const received = what === 'has an earlier token and text' ? 'Halfmore' : 'Half'
+    expect(printed.saved).toContain(received)
+    expect(printed.err).toContain(words)
+    expect(printed.err).not.toContain('nothing was sent')
+    expect(JSON.parse(printed.read('r'))).toMatchObject({
+      attempts: 2,
+      sent: code === 10 ? 'unknown' : 'yes',
+      usage: { inputTokens: 10, outputTokens: 20 },
+    })
+  },
+)
 
-  test('after an interrupt in the second part of an answer, chat reports "safeToRetry": false', async () => {
-    const { onSignal, interrupt } = createInterrupt()
-    let message = ''
-    const interrupted: Exchange = (...call) => {
-      message = interrupt()
-      return answering('{}', { status: 400 })(...call)
-    }
-    const exchange = answerInOrder(piece('Half', continued('t1')), interrupted)
-    await run(['chat', 'x', '--errors', 'json'], { cwd: temporaryFolder(), exchange, onSignal })
-    expect(JSON.parse(message).error).toMatchObject({ kind: 'signal', retry: 'later', safeToRetry: false })
-  })
+test('after an interrupt in the second part of an answer, chat reports "safeToRetry": false', async () => {
+  const { onSignal, interrupt } = createInterrupt()
+  let message = ''
+  const interrupted: Exchange = (...call) => {
+    message = interrupt()
+    return answering('{}', { status: 400 })(...call)
+  }
+  const exchange = answerInOrder(piece('Half', continued('t1')), interrupted)
+  await run(['chat', 'x', '--errors', 'json'], { cwd: temporaryFolder(), exchange, onSignal })
+  expect(JSON.parse(message).error).toMatchObject({ kind: 'signal', retry: 'later', safeToRetry: false })
+})
 
-  test('chat keeps all text of a continued stream that is cut off, on stdout or in FILE.part', async () => {
-    const exchange = () => answerInOrder(events(piece('One, ', continued('t1'))), events(piece('two')))
-    expect(await runIn(['chat', 'x', '--stream'], exchange())).toMatchObject({ code: 8, out: 'One, two\n' })
-    const written = await runIn(['chat', 'x', '--stream', '-o', 'out'], exchange())
-    expect([written.code, written.read('out.part')]).toEqual([8, 'One, two'])
-  })
+test('chat keeps all text of a continued stream that is cut off, on stdout or in FILE.part', async () => {
+  const exchange = () => answerInOrder(events(piece('One, ', continued('t1'))), events(piece('two')))
+  expect(await runIn(['chat', 'x', '--stream'], exchange())).toMatchObject({ code: 8, out: 'One, two\n' })
+  const written = await runIn(['chat', 'x', '--stream', '-o', 'out'], exchange())
+  expect([written.code, written.read('out.part')]).toEqual([8, 'One, two'])
 })
 
 test.each([

@@ -149,36 +149,34 @@ test.each([
   expect(line.length % 80 || 80).toBe(lastRow % 80 || 80)
 })
 
-describe('Markdown layout wraps lines between words', () => {
-  test.each([
-    ['one two three', 7, 'one two\nthree\n'],
-    ['one  two three', 8, 'one  two\nthree\n'],
-    ['a longestword b', 7, 'a\nlongestword b\n'],
-    ['a **b**c, d', 5, 'a bc,\nd\n'],
-    ['- one two\n  - three four', 9, '• one two\n  ◦ three\n    four\n'],
-    ['10. one two', 8, '10. one\n    two\n'],
-    ['> one two', 7, '│ one\n│ two\n'],
-    ['# one two', 5, 'one\ntwo\n'],
-    ['日本語、日本語', 6, '日本\n語、日\n本語\n'],
-    ['ab🎉 cd', 5, 'ab🎉\ncd\n'],
-    ['```\none two three\n```', 5, '  one two three\n'],
-    ['1. a\n   ```\n   b\n   ```\n   one two', 8, '1. a\n     b\n   one\n   two\n'],
-  ])('Markdown layout wraps %j between words to rows of %j columns', async (text, columns, shown) => {
-    expect(await print(text, { columns })).toBe(shown)
-  })
+test.each([
+  ['one two three', 7, 'one two\nthree\n'],
+  ['one  two three', 8, 'one  two\nthree\n'],
+  ['a longestword b', 7, 'a\nlongestword b\n'],
+  ['a **b**c, d', 5, 'a bc,\nd\n'],
+  ['- one two\n  - three four', 9, '• one two\n  ◦ three\n    four\n'],
+  ['10. one two', 8, '10. one\n    two\n'],
+  ['> one two', 7, '│ one\n│ two\n'],
+  ['# one two', 5, 'one\ntwo\n'],
+  ['日本語、日本語', 6, '日本\n語、日\n本語\n'],
+  ['ab🎉 cd', 5, 'ab🎉\ncd\n'],
+  ['```\none two three\n```', 5, '  one two three\n'],
+  ['1. a\n   ```\n   b\n   ```\n   one two', 8, '1. a\n     b\n   one\n   two\n'],
+])('Markdown layout wraps %j between words to rows of %j columns', async (text, columns, shown) => {
+  expect(await print(text, { columns })).toBe(shown)
+})
 
-  test('Markdown layout does not count colours as columns', async () => {
-    expect(await coloured('**one two** three', 7)).toBe('<1>one two</>\nthree\n')
-  })
+test('Markdown layout does not count colours as columns', async () => {
+  expect(await coloured('**one two** three', 7)).toBe('<1>one two</>\nthree\n')
+})
 
-  test('Markdown layout wraps at the current width of the terminal', async () => {
-    let width = 80
-    const options = { columns: () => width }
-    const written = await printPieces(['one two three\n\n', 'one two three'], options, () => {
-      width = 7
-    })
-    expect(written.join('')).toBe('one two three\n\none two\nthree\n')
+test('Markdown layout wraps at the current width of the terminal', async () => {
+  let width = 80
+  const options = { columns: () => width }
+  const written = await printPieces(['one two three\n\n', 'one two three'], options, () => {
+    width = 7
   })
+  expect(written.join('')).toBe('one two three\n\none two\nthree\n')
 })
 
 const wide = '|a|b|\n|-|-|\n|one two three|four five six|\n'

@@ -616,39 +616,37 @@ test("if a list shows another client's task before the last message, the message
   expect(seenEvents.task.answer?.id).toBe('say2')
 })
 
-describe('list that is read from its newest event backwards', () => {
-  const past = 'ask1 use1 wait1:use1'
+const past = 'ask1 use1 wait1:use1'
 
-  test.each<[decision: 'stops' | 'continues', about: string, past: string, newest: string]>([
-    ['stops', 'the list reaches the two newest known events', past, 'wait1:use1 use1'],
-    ['continues', 'the list has only one of the two newest known events', past, 'say2 wait1:use1'],
-    ['continues', 'the list is oldest first', past, 'ask1 use1 wait1:use1 say2'],
-    ['continues', 'a new event is between the two newest known events', past, 'wait1:use1 say2 use1'],
-    ['continues', 'the known events have no ids', 'ask1 say say', 'say say ask1'],
-    ['continues', 'only one event is known', 'ask1', 'ask1'],
-  ])('a follower that reads a list backwards %s if %s', (decision, _, before, newest) => {
-    const seenEvents = createSeenEvents(before)
-    expect(seenEvents.hasListEnd && seenEvents.overlapsLastList(toItems(newest))).toBe(decision === 'stops')
-  })
+test.each<[decision: 'stops' | 'continues', about: string, past: string, newest: string]>([
+  ['stops', 'the list reaches the two newest known events', past, 'wait1:use1 use1'],
+  ['continues', 'the list has only one of the two newest known events', past, 'say2 wait1:use1'],
+  ['continues', 'the list is oldest first', past, 'ask1 use1 wait1:use1 say2'],
+  ['continues', 'a new event is between the two newest known events', past, 'wait1:use1 say2 use1'],
+  ['continues', 'the known events have no ids', 'ask1 say say', 'say say ask1'],
+  ['continues', 'only one event is known', 'ask1', 'ask1'],
+])('a follower that reads a list backwards %s if %s', (decision, _, before, newest) => {
+  const seenEvents = createSeenEvents(before)
+  expect(seenEvents.hasListEnd && seenEvents.overlapsLastList(toItems(newest))).toBe(decision === 'stops')
+})
 
-  test('a follower reads lists backwards beyond the sent event until the sent event is listed as processed', () => {
-    const seenEvents = createSeenEvents('ask0 done0', 'queued1')
-    for (const words of ['ask0 done0 say0 use0', 'ask0 done0 say0 use0 queued1']) {
-      list(seenEvents, words)
-      expect(seenEvents.overlapsLastList(toItems('queued1 use0 say0'))).toBe(false)
-      expect(seenEvents.overlapsLastList(toItems('queued1 use0 say0 done0 ask0'))).toBe(true)
-    }
-    list(seenEvents, 'ask0 done0 say0 use0 ask1')
-    expect(seenEvents.overlapsLastList(toItems('run1 ask1 use0'))).toBe(true)
-  })
+test('a follower reads lists backwards beyond the sent event until the sent event is listed as processed', () => {
+  const seenEvents = createSeenEvents('ask0 done0', 'queued1')
+  for (const words of ['ask0 done0 say0 use0', 'ask0 done0 say0 use0 queued1']) {
+    list(seenEvents, words)
+    expect(seenEvents.overlapsLastList(toItems('queued1 use0 say0'))).toBe(false)
+    expect(seenEvents.overlapsLastList(toItems('queued1 use0 say0 done0 ask0'))).toBe(true)
+  }
+  list(seenEvents, 'ask0 done0 say0 use0 ask1')
+  expect(seenEvents.overlapsLastList(toItems('run1 ask1 use0'))).toBe(true)
+})
 
-  test('a list of only the events since the last list has the same effect as the whole list', () => {
-    const seenEvents = createSeenEvents('ask1 run1')
-    stream(seenEvents, 'say2 done1')
-    const newest = toItems('done1 say2 say1 run1 ask1')
-    expect(seenEvents.overlapsLastList(newest)).toBe(true)
-    expect(seenEvents.addList(newest.reverse()).map(({ text }) => text)).toEqual(['say1'])
-    expect(seenEvents.task.answer?.id).toBe('say2')
-    expect(seenEvents.state.isIdle).toBe(true)
-  })
+test('a list of only the events since the last list has the same effect as the whole list', () => {
+  const seenEvents = createSeenEvents('ask1 run1')
+  stream(seenEvents, 'say2 done1')
+  const newest = toItems('done1 say2 say1 run1 ask1')
+  expect(seenEvents.overlapsLastList(newest)).toBe(true)
+  expect(seenEvents.addList(newest.reverse()).map(({ text }) => text)).toEqual(['say1'])
+  expect(seenEvents.task.answer?.id).toBe('say2')
+  expect(seenEvents.state.isIdle).toBe(true)
 })

@@ -311,86 +311,82 @@ describe('events run that reaches a limit', () => {
   )
 })
 
-describe('interrupt of an earlier run', () => {
-  const before: Event[] = [running, { ...endTurn, id: 'r0' }]
-  const listed: Event[] = [userSays('x'), ...before, userSays('Do it')]
+const before: Event[] = [running, { ...endTurn, id: 'r0' }]
+const listed: Event[] = [userSays('x'), ...before, userSays('Do it')]
 
-  /** Resumes a task. According to the audit file, an earlier run began an interrupt `agoMs` ago. */
-  async function resume(history: Event[], agoMs: number, flags: string[], since: Event[] = []) {
-    const service = open([], { history, streams: [{ act: () => setImmediate(() => service.add(...since)) }] })
-    const time = new Date(service.timers.wallTime() - agoMs).toISOString()
-    service.write(
-      'a.ndjson',
-      `${JSON.stringify({ time, session: 's1', toolUse: null, event: 'interrupt', rest: 'r0' })}\n`,
-    )
-    const argv = 'events run -s s1 --no-stdin --audit a.ndjson --errors json'.split(' ')
-    const ended = await service.run([...argv, ...flags])
-    const posts = service.requests.filter(({ kind }) => kind === 'post').map(({ at }) => at)
-    return { ...ended, posts }
-  }
-
-  test.each<[string, Event[]]>([
-    ['the list omits the events of clients', [...before, running, soFar, endTurn]],
-    ['the list shows the interrupt', [...listed, running, soFar, interrupt, endTurn]],
-  ])(
-    'events run exits with 15 and "retry": "never" if an earlier run interrupted the turn: %s',
-    async (_, history) => {
-      const { code, out, err, posts } = await resume(history, 0, ['--last'])
-      expect({ code, out, posts }).toEqual({ code: 15, out: '', posts: [] })
-      const { retry, resume: command } = JSON.parse(err).error
-      expect([retry, ...command.slice(0, 5)]).toEqual(['never', 'events', 'run', 'Go on', '-s', 's1'])
-    },
+/** Resumes a task. According to the audit file, an earlier run began an interrupt `agoMs` ago. */
+async function resume(history: Event[], agoMs: number, flags: string[], since: Event[] = []) {
+  const service = open([], { history, streams: [{ act: () => setImmediate(() => service.add(...since)) }] })
+  const time = new Date(service.timers.wallTime() - agoMs).toISOString()
+  service.write(
+    'a.ndjson',
+    `${JSON.stringify({ time, session: 's1', toolUse: null, event: 'interrupt', rest: 'r0' })}\n`,
   )
+  const argv = 'events run -s s1 --no-stdin --audit a.ndjson --errors json'.split(' ')
+  const ended = await service.run([...argv, ...flags])
+  const posts = service.requests.filter(({ kind }) => kind === 'post').map(({ at }) => at)
+  return { ...ended, posts }
+}
 
-  test('events run ignores the interrupt of an earlier run if the list has client events, but no interrupt', async () => {
-    const { code, out } = await resume([...listed, running, soFar, endTurn], 0, ['--last'])
-    expect({ code, out }).toEqual({ code: 0, out: 'so far\n' })
-  })
+test.each<[string, Event[]]>([
+  ['the list omits the events of clients', [...before, running, soFar, endTurn]],
+  ['the list shows the interrupt', [...listed, running, soFar, interrupt, endTurn]],
+])(
+  'events run exits with 15 and "retry": "never" if an earlier run interrupted the turn: %s',
+  async (_, history) => {
+    const { code, out, err, posts } = await resume(history, 0, ['--last'])
+    expect({ code, out, posts }).toEqual({ code: 15, out: '', posts: [] })
+    const { retry, resume: command } = JSON.parse(err).error
+    expect([retry, ...command.slice(0, 5)]).toEqual(['never', 'events', 'run', 'Go on', '-s', 's1'])
+  },
+)
 
-  test.each<[string, Event[], number, number[]]>([
-    ['is not sent again within 30 s', [...before, running], 10_000, [20]],
-    ['is sent again after 30 s', [...before, running], 40_000, [1]],
-    ['is not sent again if the list shows it', [...listed, running, interrupt], 40_000, []],
-  ])('an interrupt that an earlier run recorded %s', async (_, history, ago, sentAfter) => {
-    const { code, posts } = await resume(history, ago, limit, [request(200)])
-    expect([code, posts.length]).toEqual([15, sentAfter.length])
-    for (const [i, seconds] of sentAfter.entries()) {
-      expect(posts[i]).toBeGreaterThanOrEqual(seconds * 1000)
-      expect(posts[i]).toBeLessThan((seconds + 5) * 1000)
-    }
-  })
+test('events run ignores the interrupt of an earlier run if the list has client events, but no interrupt', async () => {
+  const { code, out } = await resume([...listed, running, soFar, endTurn], 0, ['--last'])
+  expect({ code, out }).toEqual({ code: 0, out: 'so far\n' })
 })
 
-describe('usage and cost of events run', () => {
-  test("--max-cost queries the session's cost while the session works, and interrupts", async () => {
-    let queries = 0
-    const service = open([soFar, running], { session: () => ({ usage: usage(10, ++queries * 100) }) })
-    const { code, err } = await service.runTask(['--max-cost', '2.5'])
-    expect([code, service.countInterrupts(), queries]).toEqual([15, 1, 3])
-    expect(err).toContain('the run cost $3.00, and --max-cost is 2.5')
-    const cost = { amount: '300', currency: 'USD' }
-    expect(service.report()).toMatchObject({ cost, sessionCost: cost })
-  })
+test.each<[string, Event[], number, number[]]>([
+  ['is not sent again within 30 s', [...before, running], 10_000, [20]],
+  ['is sent again after 30 s', [...before, running], 40_000, [1]],
+  ['is not sent again if the list shows it', [...listed, running, interrupt], 40_000, []],
+])('an interrupt that an earlier run recorded %s', async (_, history, ago, sentAfter) => {
+  const { code, posts } = await resume(history, ago, limit, [request(200)])
+  expect([code, posts.length]).toEqual([15, sentAfter.length])
+  for (const [i, seconds] of sentAfter.entries()) {
+    expect(posts[i]).toBeGreaterThanOrEqual(seconds * 1000)
+    expect(posts[i]).toBeLessThan((seconds + 5) * 1000)
+  }
+})
 
-  test.each(['0', '-1', '1e3', '.', '', '٣'])(
-    'events run exits with 2 and sends nothing for --max-cost %j',
-    async (amount) => {
-      const { code, requests } = await run(['events', 'run', 'x', '-s', 's', `--max-cost=${amount}`])
-      expect([code, requests]).toEqual([2, []])
-    },
-  )
+test("--max-cost queries the session's cost while the session works, and interrupts", async () => {
+  let queries = 0
+  const service = open([soFar, running], { session: () => ({ usage: usage(10, ++queries * 100) }) })
+  const { code, err } = await service.runTask(['--max-cost', '2.5'])
+  expect([code, service.countInterrupts(), queries]).toEqual([15, 1, 3])
+  expect(err).toContain('the run cost $3.00, and --max-cost is 2.5')
+  const cost = { amount: '300', currency: 'USD' }
+  expect(service.report()).toMatchObject({ cost, sessionCost: cost })
+})
 
-  test('the report has the usage and cost of the run and of the session, and a terminal shows those of the run', async () => {
-    const history = [{ type: 'user.message' }, running, used(1000, 250), endTurn]
-    const service = open([soFar, used(13_282, 437), endTurn], { history })
-    const { code, err } = await service.runTask([], { tty: ['stderr'] })
-    expect({ code, err }).toEqual({ code: 0, err: expect.stringContaining('— 12,282 tokens in · $1.87') })
-    expect(service.report()).toMatchObject({
-      usage: { inputTokens: 12_282, outputTokens: null, totalTokens: 12_282 },
-      cost: { amount: '187', currency: 'USD' },
-      sessionUsage: { inputTokens: 13_282, totalTokens: 13_282 },
-      sessionCost: { amount: '437', currency: 'USD' },
-    })
+test.each(['0', '-1', '1e3', '.', '', '٣'])(
+  'events run exits with 2 and sends nothing for --max-cost %j',
+  async (amount) => {
+    const { code, requests } = await run(['events', 'run', 'x', '-s', 's', `--max-cost=${amount}`])
+    expect([code, requests]).toEqual([2, []])
+  },
+)
+
+test('the report has the usage and cost of the run and of the session, and a terminal shows those of the run', async () => {
+  const history = [{ type: 'user.message' }, running, used(1000, 250), endTurn]
+  const service = open([soFar, used(13_282, 437), endTurn], { history })
+  const { code, err } = await service.runTask([], { tty: ['stderr'] })
+  expect({ code, err }).toEqual({ code: 0, err: expect.stringContaining('— 12,282 tokens in · $1.87') })
+  expect(service.report()).toMatchObject({
+    usage: { inputTokens: 12_282, outputTokens: null, totalTokens: 12_282 },
+    cost: { amount: '187', currency: 'USD' },
+    sessionUsage: { inputTokens: 13_282, totalTokens: 13_282 },
+    sessionCost: { amount: '437', currency: 'USD' },
   })
 })
 

@@ -192,50 +192,48 @@ describe('events run --last prints only the last answer', () => {
   })
 })
 
-describe('events run -o writes the answer to a file', () => {
-  test('Y128: events run -o writes the whole answer, in addition to the transcript on stdout', async () => {
-    const rounds = [[says('first'), says('the answer')]]
-    const both = await runOn({ rounds }, ['do it', '-o', 'a.txt', '--report', 'r.json'])
-    expect(both.out).toContain('\nfirst\nthe answer\n')
-    expect(both.read('a.txt')).toBe('the answer\n')
-    const report = { id: 'e4', stopReason: 'end_turn', session: 's1', files: ['a.txt'], resume: null }
-    expect(both.agent.lines('r.json')[0]).toMatchObject(report)
-    const alone = await runOn({ rounds }, ['do it', '-o', 'a.txt', '--last'])
-    expect({ out: alone.out, file: alone.read('a.txt') }).toEqual({ out: '', file: 'the answer\n' })
-    const raw = await runOn({ rounds }, ['do it', '-o', 'a.txt', '--raw'])
-    expect(raw.out).toContain('{"id":"e4","processed_at"')
-    expect(raw.read('a.txt')).toBe('the answer\n')
-  })
+test('Y128: events run -o writes the whole answer, in addition to the transcript on stdout', async () => {
+  const rounds = [[says('first'), says('the answer')]]
+  const both = await runOn({ rounds }, ['do it', '-o', 'a.txt', '--report', 'r.json'])
+  expect(both.out).toContain('\nfirst\nthe answer\n')
+  expect(both.read('a.txt')).toBe('the answer\n')
+  const report = { id: 'e4', stopReason: 'end_turn', session: 's1', files: ['a.txt'], resume: null }
+  expect(both.agent.lines('r.json')[0]).toMatchObject(report)
+  const alone = await runOn({ rounds }, ['do it', '-o', 'a.txt', '--last'])
+  expect({ out: alone.out, file: alone.read('a.txt') }).toEqual({ out: '', file: 'the answer\n' })
+  const raw = await runOn({ rounds }, ['do it', '-o', 'a.txt', '--raw'])
+  expect(raw.out).toContain('{"id":"e4","processed_at"')
+  expect(raw.read('a.txt')).toBe('the answer\n')
+})
 
-  test.each<[number, string, Event[], Event, string | undefined]>([
-    [12, 'saves the text as FILE.part', [says('half'), bash('t1')], endTurn, 'half'],
-    [12, 'creates no FILE.part without a text', [bash('t1')], endTurn, undefined],
-    [15, 'saves the text as FILE.part', [says('half')], running, 'half'],
-  ])(
-    'Y129: events run that exits with %i leaves the file of -o unchanged, and %s',
-    async (exit, _, round, end, text) => {
-      const agent = openAgent({ rounds: [round], end, policy: always('ask') })
-      agent.write('a.txt', 'old')
-      const { code, err } = await agent.runTask(['do it', '-o', 'a.txt', '--deadline', '30s'])
-      expect(code).toBe(exit)
-      const read = (name: string) => readFileSync(join(agent.cwd, name), 'utf8')
-      expect(read('a.txt')).toBe('old')
-      const files = readdirSync(agent.cwd).filter((name) => name.startsWith('a.txt.'))
-      expect(files.map(read)).toEqual(text === undefined ? [] : [text])
-      expect(err.includes('the received data is saved as a.txt.part')).toBe(text !== undefined)
-      expect(err).toMatch(
-        /to resume:\n {2}parley events run -s s1 --no-stdin .* --output a\.txt --deadline 30s/,
-      )
-    },
-  )
+test.each<[number, string, Event[], Event, string | undefined]>([
+  [12, 'saves the text as FILE.part', [says('half'), bash('t1')], endTurn, 'half'],
+  [12, 'creates no FILE.part without a text', [bash('t1')], endTurn, undefined],
+  [15, 'saves the text as FILE.part', [says('half')], running, 'half'],
+])(
+  'Y129: events run that exits with %i leaves the file of -o unchanged, and %s',
+  async (exit, _, round, end, text) => {
+    const agent = openAgent({ rounds: [round], end, policy: always('ask') })
+    agent.write('a.txt', 'old')
+    const { code, err } = await agent.runTask(['do it', '-o', 'a.txt', '--deadline', '30s'])
+    expect(code).toBe(exit)
+    const read = (name: string) => readFileSync(join(agent.cwd, name), 'utf8')
+    expect(read('a.txt')).toBe('old')
+    const files = readdirSync(agent.cwd).filter((name) => name.startsWith('a.txt.'))
+    expect(files.map(read)).toEqual(text === undefined ? [] : [text])
+    expect(err.includes('the received data is saved as a.txt.part')).toBe(text !== undefined)
+    expect(err).toMatch(
+      /to resume:\n {2}parley events run -s s1 --no-stdin .* --output a\.txt --deadline 30s/,
+    )
+  },
+)
 
-  test('Y150: events run exits with 11 or 2 and sends nothing if -o cannot be written', async () => {
-    const { code, requests, runAgain } = await runOn({ rounds: [] }, ['do it', '-o', 'none/a.txt'])
-    expect([code, requests]).toEqual([11, []])
-    const same = await runAgain(['do it', '-o', 'p.json'])
-    expect([same.code, same.requests]).toEqual([2, []])
-    expect(same.err).toContain('--policy and -o are the same file')
-  })
+test('Y150: events run exits with 11 or 2 and sends nothing if -o cannot be written', async () => {
+  const { code, requests, runAgain } = await runOn({ rounds: [] }, ['do it', '-o', 'none/a.txt'])
+  expect([code, requests]).toEqual([11, []])
+  const same = await runAgain(['do it', '-o', 'p.json'])
+  expect([same.code, same.requests]).toEqual([2, []])
+  expect(same.err).toContain('--policy and -o are the same file')
 })
 
 const fits = '```json\n{"verdict": 1.0}\n```'

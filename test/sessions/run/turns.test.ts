@@ -41,56 +41,49 @@ describe('allowed tool use that then waits for its result', () => {
   })
 })
 
-describe('task that is queued behind the turn of another client', () => {
-  const history = [userSays('theirs'), running, says('working')]
-  const theirs = [says('their answer'), endTurn]
-  const ours = [running, says('our answer'), endTurn]
+const history = [userSays('theirs'), running, says('working')]
+const theirs = [says('their answer'), endTurn]
+const ours = [running, says('our answer'), endTurn]
 
-  test('events run waits for its queued task, which starts 20 s after the turn of another client', async () => {
-    const processed = createSignal()
-    const [first = running, ...others] = ours
-    const service = createSessionService({
-      history,
-      posts: [
-        {
-          posted: { processed },
-          next: [
-            shown(theirs[0] as Event, { after: 1_000 }),
-            endTurn,
-            shown(first, { after: 20_000 }),
-            ...others,
-          ],
+test('events run waits for its queued task, which starts 20 s after the turn of another client', async () => {
+  const processed = createSignal()
+  const [first = running, ...others] = ours
+  const service = createSessionService({
+    history,
+    posts: [
+      {
+        posted: { processed },
+        next: [
+          shown(theirs[0] as Event, { after: 1_000 }),
+          endTurn,
+          shown(first, { after: 20_000 }),
+          ...others,
+        ],
+      },
+    ],
+    lists: [
+      {
+        act: () => {
+          if (service.events.filter(({ type }) => type === running.type).length > 1) processed.trigger()
         },
-      ],
-      lists: [
-        {
-          act: () => {
-            if (service.events.filter(({ type }) => type === running.type).length > 1) processed.trigger()
-          },
-        },
-      ],
-    })
-    expect(await service.run(task)).toMatchObject({ code: 0, out: 'our answer\n' })
+      },
+    ],
   })
+  expect(await service.run(task)).toMatchObject({ code: 0, out: 'our answer\n' })
+})
 
-  test("events run with a queued task exits with 8 if only another client's turn has a message", async () => {
-    const other = [bash('t1'), waitsFor('t1'), confirms('t1'), running, ...theirs]
-    const service = createSessionService({
-      history,
-      posts: [
-        { posted: { processed: 20_000 }, next: [...other, shown(running, { after: 20_000 }), endTurn] },
-      ],
-    })
-    expect(await service.run(task)).toMatchObject({ code: 8, out: '' })
+test("events run with a queued task exits with 8 if only another client's turn has a message", async () => {
+  const other = [bash('t1'), waitsFor('t1'), confirms('t1'), running, ...theirs]
+  const service = createSessionService({
+    history,
+    posts: [{ posted: { processed: 20_000 }, next: [...other, shown(running, { after: 20_000 }), endTurn] }],
   })
+  expect(await service.run(task)).toMatchObject({ code: 8, out: '' })
+})
 
-  test('events run exits with 15 at the deadline if a queued task gets no turn', async () => {
-    const service = createSessionService({
-      history,
-      posts: [{ posted: { processed: 'never' }, next: theirs }],
-    })
-    expect(await service.run(task)).toMatchObject({ code: 15, out: '' })
-  })
+test('events run exits with 15 at the deadline if a queued task gets no turn', async () => {
+  const service = createSessionService({ history, posts: [{ posted: { processed: 'never' }, next: theirs }] })
+  expect(await service.run(task)).toMatchObject({ code: 15, out: '' })
 })
 
 describe('events run that is resumed while the list lags', () => {

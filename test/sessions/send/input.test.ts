@@ -13,75 +13,71 @@ async function send(argv: string[], world: RunOptions = {}) {
   return { ...ended, body, types: body && JSON.parse(body).events.map(({ type }: { type: string }) => type) }
 }
 
-describe('stdin next to event flags', () => {
-  test.each([
-    ['one event', given, ['user.interrupt']],
-    ['one line with an event', `${given}\n`, ['user.interrupt']],
-    ['no content', '', []],
-  ])(
-    'Q20: events send sends the events on stdin, then the events of flags, if stdin has %s',
-    async (_, stdin, first) => {
-      const { code, body, types } = await send(['--tool-result', 't1=ok', '--system', 's'], { stdin })
-      expect({ code, types }).toEqual({ code: 0, types: [...first, 'user.tool_result', 'system.message'] })
-      expect(body?.includes(given)).toBe(first.length > 0)
-    },
-  )
+test.each([
+  ['one event', given, ['user.interrupt']],
+  ['one line with an event', `${given}\n`, ['user.interrupt']],
+  ['no content', '', []],
+])(
+  'Q20: events send sends the events on stdin, then the events of flags, if stdin has %s',
+  async (_, stdin, first) => {
+    const { code, body, types } = await send(['--tool-result', 't1=ok', '--system', 's'], { stdin })
+    expect({ code, types }).toEqual({ code: 0, types: [...first, 'user.tool_result', 'system.message'] })
+    expect(body?.includes(given)).toBe(first.length > 0)
+  },
+)
 
-  test.each([
-    ['text', 'the log'],
-    ['a line that is not JSON', `${given}\n{`],
-  ])(
-    'Q21: events send with an event flag exits with 2 and sends nothing if stdin contains %s',
-    async (_, stdin) => {
-      const { code, err, requests } = await send(['--message', 'hi'], { stdin })
-      expect({ code, requests }).toEqual({ code: 2, requests: [] })
-      expect(err).toContain('stdin: ')
-    },
-  )
+test.each([
+  ['text', 'the log'],
+  ['a line that is not JSON', `${given}\n{`],
+])(
+  'Q21: events send with an event flag exits with 2 and sends nothing if stdin contains %s',
+  async (_, stdin) => {
+    const { code, err, requests } = await send(['--message', 'hi'], { stdin })
+    expect({ code, requests }).toEqual({ code: 2, requests: [] })
+    expect(err).toContain('stdin: ')
+  },
+)
 
-  test.each([
-    ['--no-stdin', ['--no-stdin']],
-    ['-i FILE', ['-i', 'events.json']],
-  ])('Q23: events send does not read stdin with %s', async (_, flags) => {
-    const cwd = temporaryFolder()
-    writeFileSync(join(cwd, 'events.json'), given)
-    const stdin = '{"type":"user.message","content":[]}'
-    const { code, body } = await send(['--message', 'hi', ...flags], { stdin, cwd })
-    expect(code).toBe(0)
-    expect(body).not.toContain('"content":[]')
-  })
+test.each([
+  ['--no-stdin', ['--no-stdin']],
+  ['-i FILE', ['-i', 'events.json']],
+])('Q23: events send does not read stdin with %s', async (_, flags) => {
+  const cwd = temporaryFolder()
+  writeFileSync(join(cwd, 'events.json'), given)
+  const stdin = '{"type":"user.message","content":[]}'
+  const { code, body } = await send(['--message', 'hi', ...flags], { stdin, cwd })
+  expect(code).toBe(0)
+  expect(body).not.toContain('"content":[]')
 })
 
-describe('stdin next to words', () => {
-  test('Q26: events send sends stdin next to words as text, and prints a note if it looks like events', async () => {
-    for (const stdin of [given, `[${given}]`, `${given}\n${given}`, `{"events":[]}`]) {
-      const { code, body, err } = await send(['what is this?'], { stdin })
-      expect(code).toBe(0)
-      expect(err).toContain("stdin looks like events, but is sent as text; to send events, use '-i -'\n")
-      expect(JSON.parse(body ?? '').events).toEqual([
-        {
-          type: 'user.message',
-          content: [
-            { type: 'text', text: 'what is this?' },
-            { type: 'text', text: stdin },
-          ],
-        },
-      ])
-    }
-  })
+test('Q26: events send sends stdin next to words as text, and prints a note if it looks like events', async () => {
+  for (const stdin of [given, `[${given}]`, `${given}\n${given}`, `{"events":[]}`]) {
+    const { code, body, err } = await send(['what is this?'], { stdin })
+    expect(code).toBe(0)
+    expect(err).toContain("stdin looks like events, but is sent as text; to send events, use '-i -'\n")
+    expect(JSON.parse(body ?? '').events).toEqual([
+      {
+        type: 'user.message',
+        content: [
+          { type: 'text', text: 'what is this?' },
+          { type: 'text', text: stdin },
+        ],
+      },
+    ])
+  }
+})
 
-  test.each(['{"type":"error","text":"x"}', '"events": [', '[1]', 'events'])(
-    'events send with words prints no note if stdin does not look like events: %s',
-    async (stdin) => {
-      expect((await send(['what is this?'], { stdin })).err).not.toContain('looks like events')
-    },
-  )
+test.each(['{"type":"error","text":"x"}', '"events": [', '[1]', 'events'])(
+  'events send with words prints no note if stdin does not look like events: %s',
+  async (stdin) => {
+    expect((await send(['what is this?'], { stdin })).err).not.toContain('looks like events')
+  },
+)
 
-  test('Q27: events send prints a note if stdin next to words is empty, but not with --no-stdin', async () => {
-    expect((await send(['hi'], { stdin: '' })).err).toContain('stdin is empty')
-    expect((await send(['hi'])).err).not.toContain('stdin is empty')
-    expect((await send(['hi', '--no-stdin'], { stdin: '' })).err).not.toContain('stdin is empty')
-  })
+test('Q27: events send prints a note if stdin next to words is empty, but not with --no-stdin', async () => {
+  expect((await send(['hi'], { stdin: '' })).err).toContain('stdin is empty')
+  expect((await send(['hi'])).err).not.toContain('stdin is empty')
+  expect((await send(['hi', '--no-stdin'], { stdin: '' })).err).not.toContain('stdin is empty')
 })
 
 describe('files of a message', () => {

@@ -1,4 +1,4 @@
-import { describe, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
 import { createAnswerDecoder } from '../../../src/wire/gateway/answer-decoder.ts'
 import { extractDataUris, type FoundImage, ImageFinder } from '../../../src/wire/gateway/found-images.ts'
 import { createResponseError } from '../../../src/wire/problem/problem.ts'
@@ -56,92 +56,88 @@ test.each<[value: unknown, images: string[]]>([
   expect(find(value)).toEqual({ images, texts: [], reasons: [] }),
 )
 
-describe('texts around images', () => {
-  const part = (text: string, more: object = {}) => ({ parts: [{ text, ...more }] })
+const part = (text: string, more: object = {}) => ({ parts: [{ text, ...more }] })
 
-  test.each<[values: unknown[], texts: string[], images?: string[]]>([
-    [[{ parts: [{ text: 'a' }, { text: 'b' }] }], ['a', 'b']],
+test.each<[values: unknown[], texts: string[], images?: string[]]>([
+  [[{ parts: [{ text: 'a' }, { text: 'b' }] }], ['a', 'b']],
+  [
     [
-      [
-        { content: [{ text: 'a' }] },
-        { content: 'b' },
-        { delta: { text: 'c' } },
-        { content_block: { text: 'd' } },
-      ],
-      ['abcd'],
+      { content: [{ text: 'a' }] },
+      { content: 'b' },
+      { delta: { text: 'c' } },
+      { content_block: { text: 'd' } },
     ],
-    [[{ citation: { text: 'a' }, text: 'b' }], []],
-    [[{ parts: [{ text: 5, content: {} }] }], []],
-    [[part('a'), part('b')], ['ab']],
-    [[part('a'), { usage: 1 }, part('b')], ['ab']],
-    [[part(' '), part('\n')], []],
-    [[part('a', { thought: true }), part('b', { thought: true })], []],
-    [
-      [part('a'), part('b', { thought: true }), part('c')],
-      ['a', 'c'],
-    ],
-    [[part('a', { thought: 'yes' })], ['a']],
-    [[{ parts: [{ text: 'a' }, { inlineData: { data: 'x' } }, { text: 'b' }] }], ['a', 'b'], ['? x']],
-    [[part('a'), { inlineData: { data: 'x' } }, part('b')], ['a', 'b'], ['? x']],
-    [[part(`a ${uri.slice(0, 30)}`), part(`${uri.slice(30)} b`)], ['a  b'], [`${png} ${data}`]],
-    [[part(uri, { thought: true })], [], [`${png} ${data}`]],
-    [[part(uri, { inlineData: { data: 'x' } })], [], [`${png} ${data}`, '? x']],
-  ])('the texts of the image answer %j are found in order', (values, texts, images = []) =>
-    expect(find(...values)).toEqual({ images, texts, reasons: [] }),
-  )
+    ['abcd'],
+  ],
+  [[{ citation: { text: 'a' }, text: 'b' }], []],
+  [[{ parts: [{ text: 5, content: {} }] }], []],
+  [[part('a'), part('b')], ['ab']],
+  [[part('a'), { usage: 1 }, part('b')], ['ab']],
+  [[part(' '), part('\n')], []],
+  [[part('a', { thought: true }), part('b', { thought: true })], []],
+  [
+    [part('a'), part('b', { thought: true }), part('c')],
+    ['a', 'c'],
+  ],
+  [[part('a', { thought: 'yes' })], ['a']],
+  [[{ parts: [{ text: 'a' }, { inlineData: { data: 'x' } }, { text: 'b' }] }], ['a', 'b'], ['? x']],
+  [[part('a'), { inlineData: { data: 'x' } }, part('b')], ['a', 'b'], ['? x']],
+  [[part(`a ${uri.slice(0, 30)}`), part(`${uri.slice(30)} b`)], ['a  b'], [`${png} ${data}`]],
+  [[part(uri, { thought: true })], [], [`${png} ${data}`]],
+  [[part(uri, { inlineData: { data: 'x' } })], [], [`${png} ${data}`, '? x']],
+])('the texts of the image answer %j are found in order', (values, texts, images = []) =>
+  expect(find(...values)).toEqual({ images, texts, reasons: [] }),
+)
 
-  test('finishMessage and blockReasonMessage of an image answer are reasons, not texts of the answer', () => {
-    const value = {
-      candidates: [{ finishMessage: 'a' }, { finishMessage: 5 }],
-      promptFeedback: { blockReasonMessage: 'b' },
-    }
-    expect(find(value)).toEqual({ images: [], texts: [], reasons: ['a', 'b'] })
-  })
+test('finishMessage and blockReasonMessage of an image answer are reasons, not texts of the answer', () => {
+  const value = {
+    candidates: [{ finishMessage: 'a' }, { finishMessage: 5 }],
+    promptFeedback: { blockReasonMessage: 'b' },
+  }
+  expect(find(value)).toEqual({ images: [], texts: [], reasons: ['a', 'b'] })
+})
 
-  test('texts and links of an image answer keep their byte order mark', () => {
-    expect(find({ content: '\ufeffé', image_url: '\ufeffé' })).toEqual({
-      images: ['-> \ufeffé'],
-      texts: ['\ufeffé'],
-      reasons: [],
-    })
+test('texts and links of an image answer keep their byte order mark', () => {
+  expect(find({ content: '\ufeffé', image_url: '\ufeffé' })).toEqual({
+    images: ['-> \ufeffé'],
+    texts: ['\ufeffé'],
+    reasons: [],
   })
 })
 
-describe('failure in an answer with images', () => {
-  const open = { candidates: [] }
-  const error = { error: { message: 'gone' } }
-  const failure = createResponseError('another shape')
-  test.each<[value: unknown, event: string | undefined, found: object]>([
-    [undefined, '', { parseFailure: failure, shapeFailure: undefined, streamError: undefined }],
-    [open, '', { parseFailure: undefined, shapeFailure: failure, streamError: undefined }],
-    [error, '', { parseFailure: undefined, shapeFailure: failure, streamError: failure }],
-    ['words', 'error', { parseFailure: undefined, shapeFailure: failure, streamError: failure }],
-    ['words', 'ERROR', { parseFailure: undefined, shapeFailure: failure, streamError: failure }],
-    [error, undefined, { parseFailure: undefined, shapeFailure: failure, streamError: undefined }],
-  ])(
-    'ImageFinder keeps only the first failure that recordFailure() gets for the value %j and the event name %j',
-    (value, event, found) => {
-      const finder = new ImageFinder()
-      finder.recordFailure(failure, value, event)
-      finder.recordFailure(createResponseError('later'), value, event)
-      expect(finder).toMatchObject(found)
-    },
-  )
-
-  test('ImageFinder records the failure of the first unreadable value in an answer', () => {
+const open = { candidates: [] }
+const error = { error: { message: 'gone' } }
+const failure = createResponseError('another shape')
+test.each<[value: unknown, event: string | undefined, found: object]>([
+  [undefined, '', { parseFailure: failure, shapeFailure: undefined, streamError: undefined }],
+  [open, '', { parseFailure: undefined, shapeFailure: failure, streamError: undefined }],
+  [error, '', { parseFailure: undefined, shapeFailure: failure, streamError: failure }],
+  ['words', 'error', { parseFailure: undefined, shapeFailure: failure, streamError: failure }],
+  ['words', 'ERROR', { parseFailure: undefined, shapeFailure: failure, streamError: failure }],
+  [error, undefined, { parseFailure: undefined, shapeFailure: failure, streamError: undefined }],
+])(
+  'ImageFinder keeps only the first failure that recordFailure() gets for the value %j and the event name %j',
+  (value, event, found) => {
     const finder = new ImageFinder()
-    for (const each of [failure, createResponseError('later')])
-      finder.tryRead(() => {
-        throw each
-      })
-    expect(finder).toMatchObject({ parseFailure: failure, cutFailure: undefined, hasImages: false })
-  })
+    finder.recordFailure(failure, value, event)
+    finder.recordFailure(createResponseError('later'), value, event)
+    expect(finder).toMatchObject(found)
+  },
+)
 
-  test('ImageFinder records a bug as a failure of kind "unexpected"', () => {
-    const withBug = new ImageFinder()
-    withBug.recordFailure(new TypeError('a bug'), open)
-    expect(withBug.parseFailure).toMatchObject({ kind: 'unexpected' })
-  })
+test('ImageFinder records the failure of the first unreadable value in an answer', () => {
+  const finder = new ImageFinder()
+  for (const each of [failure, createResponseError('later')])
+    finder.tryRead(() => {
+      throw each
+    })
+  expect(finder).toMatchObject({ parseFailure: failure, cutFailure: undefined, hasImages: false })
+})
+
+test('ImageFinder records a bug as a failure of kind "unexpected"', () => {
+  const withBug = new ImageFinder()
+  withBug.recordFailure(new TypeError('a bug'), open)
+  expect(withBug.parseFailure).toMatchObject({ kind: 'unexpected' })
 })
 
 const long = `${data}+/=_-`

@@ -1,4 +1,4 @@
-import { describe, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
 import {
   type AnswerSummary,
   isMessageAnswer,
@@ -32,150 +32,146 @@ interface Piece {
 }
 const whole = ({ text = '', summary = {}, otherContent = [] }: Piece) => ({ text, summary, otherContent })
 
-describe('answer in the message form', () => {
-  test.each<[fields: object, piece: Piece]>([
-    [
-      {
-        id: 'i',
-        type: 'message',
-        content: [{ type: 'text', text: 'a' }, { text: 'b' }],
-        model: 'm',
-        stop_reason: 's',
-        usage,
-      },
-      { text: 'ab', summary: { id: 'i', model: 'm', stopReason: 's', ...counts } },
-    ],
-    [{ id: 1, content: [], model: ['m'], stop_reason: {}, usage: 'x' }, {}],
-    [{ id: null, content: [], model: null, stop_reason: null, usage: oddUsage }, { summary: oddCounts }],
-    [{ content: 'a' }, { text: 'a' }],
-    [{ content: { type: 'text', text: 'a' } }, { text: 'a' }],
-    [{ content: ['a', { text: 'b' }, { text: null }, {}, { type: 5, text: 'c' }] }, { text: 'abc' }],
-    ...Object.entries<NonTextContent[]>({
-      thinking: ['thoughts'],
-      redacted_THINKING: ['thoughts'],
-      reasoning: ['thoughts'],
-      tool_use: ['a function call'],
-      server_tool_use: ['work of a server tool'],
-      web_search_tool_result: ['work of a server tool'],
-      input_json: ['a function call'],
-      signature: [],
-      citations: [],
-    }).map(([type, otherContent]): [object, Piece] => [
-      { content: [{ type, text: 'a', content: 'b' }, 'c'] },
-      { text: 'c', otherContent },
-    ]),
-    [{ content: [{ type: 'x', content: 'a' }, 'b'] }, { text: 'b', otherContent: ['something else'] }],
-    [{ content: [{ text: null, parts: ['a'] }] }, {}],
-    [
-      {
-        content: [
-          { text: 'a', content: 'b' },
-          { type: 'image', source: {} },
-        ],
-      },
-      { text: 'a', otherContent: ['a picture'] },
-    ],
-  ])('R50: text, metadata and other content are read from the message answer %j', (fields, piece) =>
-    expect(readMessageAnswer(fields)).toEqual(whole(piece)),
-  )
+test.each<[fields: object, piece: Piece]>([
+  [
+    {
+      id: 'i',
+      type: 'message',
+      content: [{ type: 'text', text: 'a' }, { text: 'b' }],
+      model: 'm',
+      stop_reason: 's',
+      usage,
+    },
+    { text: 'ab', summary: { id: 'i', model: 'm', stopReason: 's', ...counts } },
+  ],
+  [{ id: 1, content: [], model: ['m'], stop_reason: {}, usage: 'x' }, {}],
+  [{ id: null, content: [], model: null, stop_reason: null, usage: oddUsage }, { summary: oddCounts }],
+  [{ content: 'a' }, { text: 'a' }],
+  [{ content: { type: 'text', text: 'a' } }, { text: 'a' }],
+  [{ content: ['a', { text: 'b' }, { text: null }, {}, { type: 5, text: 'c' }] }, { text: 'abc' }],
+  ...Object.entries<NonTextContent[]>({
+    thinking: ['thoughts'],
+    redacted_THINKING: ['thoughts'],
+    reasoning: ['thoughts'],
+    tool_use: ['a function call'],
+    server_tool_use: ['work of a server tool'],
+    web_search_tool_result: ['work of a server tool'],
+    input_json: ['a function call'],
+    signature: [],
+    citations: [],
+  }).map(([type, otherContent]): [object, Piece] => [
+    { content: [{ type, text: 'a', content: 'b' }, 'c'] },
+    { text: 'c', otherContent },
+  ]),
+  [{ content: [{ type: 'x', content: 'a' }, 'b'] }, { text: 'b', otherContent: ['something else'] }],
+  [{ content: [{ text: null, parts: ['a'] }] }, {}],
+  [
+    {
+      content: [
+        { text: 'a', content: 'b' },
+        { type: 'image', source: {} },
+      ],
+    },
+    { text: 'a', otherContent: ['a picture'] },
+  ],
+])('R50: text, metadata and other content are read from the message answer %j', (fields, piece) =>
+  expect(readMessageAnswer(fields)).toEqual(whole(piece)),
+)
 
-  test.each([
-    [{}, 'content: is missing'],
-    [{ content: null }, 'content: must be a list'],
-    [{ content: 5 }, 'content: must be a list'],
-    [{ content: ['a', 5] }, 'content[1]: must be an object'],
-    [{ content: [{ text: 5 }] }, 'content[0].text: must be text'],
-    [5, 'the body: must be an object'],
-  ])('%j is not an answer in the message form', (value, problem) => {
-    const message = `the answer has another shape than documented: ${problem}`
-    expect(() => readMessageAnswer(value)).toThrow(expect.objectContaining({ kind: 'response', message }))
-  })
-
-  test.each([
-    [{ content: [] }, true],
-    [{ content: null, type: 'message' }, true],
-    [{ content: [], type: null }, true],
-    [{ content: [], type: 'other' }, false],
-    [{ type: 'message' }, false],
-    [Object.create({ content: [] }), false],
-    [['content'], false],
-    ['content', false],
-  ])('isMessageAnswer(%j) returns %j', (value, is) => expect(isMessageAnswer(value)).toBe(is))
+test.each([
+  [{}, 'content: is missing'],
+  [{ content: null }, 'content: must be a list'],
+  [{ content: 5 }, 'content: must be a list'],
+  [{ content: ['a', 5] }, 'content[1]: must be an object'],
+  [{ content: [{ text: 5 }] }, 'content[0].text: must be text'],
+  [5, 'the body: must be an object'],
+])('%j is not an answer in the message form', (value, problem) => {
+  const message = `the answer has another shape than documented: ${problem}`
+  expect(() => readMessageAnswer(value)).toThrow(expect.objectContaining({ kind: 'response', message }))
 })
+
+test.each([
+  [{ content: [] }, true],
+  [{ content: null, type: 'message' }, true],
+  [{ content: [], type: null }, true],
+  [{ content: [], type: 'other' }, false],
+  [{ type: 'message' }, false],
+  [Object.create({ content: [] }), false],
+  [['content'], false],
+  ['content', false],
+])('isMessageAnswer(%j) returns %j', (value, is) => expect(isMessageAnswer(value)).toBe(is))
 
 const event = (type: string, fields: object = {}) => ({ type, ...fields })
 
-describe('event of a message stream', () => {
-  test.each<[event: { type: string }, piece: Piece]>([
-    [
-      event('message_start', { message: { id: 'i', model: 'm', content: ['a'], stop_reason: 's', usage } }),
-      { text: 'a', summary: { id: 'i', model: 'm', stopReason: 's', ...counts } },
-    ],
-    [
-      event('message_start', { message: { id: 1, model: 2, stop_reason: 3, usage: oddUsage }, usage: 'x' }),
-      { summary: oddCounts },
-    ],
-    [event('message_start', { message: null, content_block: null, delta: null, usage: null }), {}],
-    [
-      event('message_delta', { delta: { stop_reason: 's' }, usage }),
-      { summary: { stopReason: 's', ...counts } },
-    ],
-    [event('message_delta', { delta: { stop_reason: 1 }, usage: oddUsage }), { summary: oddCounts }],
-    [
-      event('message_delta', {
-        message: { stop_reason: 'old', usage: { input_tokens: 1, output_tokens: 1 } },
-        delta: { stop_reason: 'new' },
-        usage: { output_tokens: 2 },
-      }),
-      { summary: { stopReason: 'new', inputTokens: 1, outputTokens: 2 } },
-    ],
-    [event('content_block_start', { content_block: { type: 'text', text: 'a' } }), { text: 'a' }],
-    [event('content_block_start', { content_block: 'a' }), { text: 'a' }],
-    [
-      event('content_block_start', { content_block: { type: 'x', content: 'a' } }),
-      { otherContent: ['something else'] },
-    ],
-    [event('content_block_delta', { delta: { type: 'text_delta', text: 'a' } }), { text: 'a' }],
-    [event('content_block_delta', { delta: 'a' }), { text: 'a' }],
-    [
-      event('content_block_delta', { delta: { type: 'thinking_delta', thinking: 'a' } }),
-      { otherContent: ['thoughts'] },
-    ],
-    [event('content_block_delta', { delta: { type: 'text_delta' } }), { otherContent: ['something else'] }],
-    [event('content_block_delta', { delta: null }), {}],
-    [event('content_block_delta'), {}],
-    [
-      event('content_block_stop', { message: { content: 'a' }, content_block: 'b', delta: 'c' }),
-      { text: 'abc' },
-    ],
-  ])('E33: text, metadata and other content are read from the message event %j', (value, piece) =>
-    expect(readMessageEvent(value)).toEqual(whole(piece)),
-  )
+test.each<[event: { type: string }, piece: Piece]>([
+  [
+    event('message_start', { message: { id: 'i', model: 'm', content: ['a'], stop_reason: 's', usage } }),
+    { text: 'a', summary: { id: 'i', model: 'm', stopReason: 's', ...counts } },
+  ],
+  [
+    event('message_start', { message: { id: 1, model: 2, stop_reason: 3, usage: oddUsage }, usage: 'x' }),
+    { summary: oddCounts },
+  ],
+  [event('message_start', { message: null, content_block: null, delta: null, usage: null }), {}],
+  [
+    event('message_delta', { delta: { stop_reason: 's' }, usage }),
+    { summary: { stopReason: 's', ...counts } },
+  ],
+  [event('message_delta', { delta: { stop_reason: 1 }, usage: oddUsage }), { summary: oddCounts }],
+  [
+    event('message_delta', {
+      message: { stop_reason: 'old', usage: { input_tokens: 1, output_tokens: 1 } },
+      delta: { stop_reason: 'new' },
+      usage: { output_tokens: 2 },
+    }),
+    { summary: { stopReason: 'new', inputTokens: 1, outputTokens: 2 } },
+  ],
+  [event('content_block_start', { content_block: { type: 'text', text: 'a' } }), { text: 'a' }],
+  [event('content_block_start', { content_block: 'a' }), { text: 'a' }],
+  [
+    event('content_block_start', { content_block: { type: 'x', content: 'a' } }),
+    { otherContent: ['something else'] },
+  ],
+  [event('content_block_delta', { delta: { type: 'text_delta', text: 'a' } }), { text: 'a' }],
+  [event('content_block_delta', { delta: 'a' }), { text: 'a' }],
+  [
+    event('content_block_delta', { delta: { type: 'thinking_delta', thinking: 'a' } }),
+    { otherContent: ['thoughts'] },
+  ],
+  [event('content_block_delta', { delta: { type: 'text_delta' } }), { otherContent: ['something else'] }],
+  [event('content_block_delta', { delta: null }), {}],
+  [event('content_block_delta'), {}],
+  [
+    event('content_block_stop', { message: { content: 'a' }, content_block: 'b', delta: 'c' }),
+    { text: 'abc' },
+  ],
+])('E33: text, metadata and other content are read from the message event %j', (value, piece) =>
+  expect(readMessageEvent(value)).toEqual(whole(piece)),
+)
 
-  test.each([
-    [event('message_start', { message: 5 }), 'message: must be an object'],
-    [event('message_start', { message: { content: [5] } }), 'message.content[0]: must be an object'],
-    [event('content_block_start', { content_block: 5 }), 'content_block: must be an object'],
-    [event('content_block_delta', { delta: { text: 5 } }), 'delta.text: must be text'],
-  ])('%j is not an event of a message stream', (value, problem) => {
-    expect(() => readMessageEvent(value)).toThrow(`the answer has another shape than documented: ${problem}`)
-  })
-
-  test.each<[unknown, boolean]>([
-    ...['message_start', 'message_', 'content_block_delta', 'ping'].map((type): [unknown, boolean] => [
-      { type },
-      true,
-    ]),
-    ...['message', 'pings', 'xping', 'a_message_start', 'my_content_block_x', ''].map(
-      (type): [unknown, boolean] => [{ type }, false],
-    ),
-    [{}, false],
-    [{ type: 5 }, false],
-    [{ type: ['ping'] }, false],
-    [['ping'], false],
-    [null, false],
-  ])('isMessageEvent(%j) returns %j', (value, is) => expect(isMessageEvent(value)).toBe(is))
+test.each([
+  [event('message_start', { message: 5 }), 'message: must be an object'],
+  [event('message_start', { message: { content: [5] } }), 'message.content[0]: must be an object'],
+  [event('content_block_start', { content_block: 5 }), 'content_block: must be an object'],
+  [event('content_block_delta', { delta: { text: 5 } }), 'delta.text: must be text'],
+])('%j is not an event of a message stream', (value, problem) => {
+  expect(() => readMessageEvent(value)).toThrow(`the answer has another shape than documented: ${problem}`)
 })
+
+test.each<[unknown, boolean]>([
+  ...['message_start', 'message_', 'content_block_delta', 'ping'].map((type): [unknown, boolean] => [
+    { type },
+    true,
+  ]),
+  ...['message', 'pings', 'xping', 'a_message_start', 'my_content_block_x', ''].map(
+    (type): [unknown, boolean] => [{ type }, false],
+  ),
+  [{}, false],
+  [{ type: 5 }, false],
+  [{ type: ['ping'] }, false],
+  [['ping'], false],
+  [null, false],
+])('isMessageEvent(%j) returns %j', (value, is) => expect(isMessageEvent(value)).toBe(is))
 
 test.each([
   [event('content_block_delta', { delta: { type: 'text_delta', text: 'a' } }), 'a'],

@@ -1,4 +1,4 @@
-import { describe, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
 import {
   isNativeAnswer,
   type NativeAnswerPiece,
@@ -72,28 +72,26 @@ test.each<[answer: object, piece: Piece]>([
   [{ candidates: [{ content: null, index: 'x', finishReason: {}, finishMessage: 5 }] }, open],
 ])('text and completeness are read from the native answer %j', (answer, piece) => read(answer, piece))
 
-describe('candidates of a native answer', () => {
-  const candidate = (text: string, more: object = {}) => ({ content: { parts: [{ text }] }, ...more })
-  const finished = { finishReason: 'STOP' }
-  const otherContent = ['another candidate' as const]
+const candidate = (text: string, more: object = {}) => ({ content: { parts: [{ text }] }, ...more })
+const finished = { finishReason: 'STOP' }
+const otherContent = ['another candidate' as const]
 
-  test.each<[candidates: object[], piece: Piece]>([
-    [
-      [candidate('b', { index: 1 }), candidate('a', { index: 0 })],
-      { text: 'a', isFinished: false, otherContent },
-    ],
-    [[candidate('a'), candidate('b')], { text: 'a', isFinished: false, otherContent }],
-    [
-      [candidate('a', finished), candidate('b', { index: 1 }), candidate('c', { index: 2, ...finished })],
-      { text: 'a', summary: { stopReason: 'STOP' }, isFinished: false, otherContent },
-    ],
-    [[candidate('a'), candidate('b', finished)], { text: 'a', isFinished: false, otherContent }],
-    [[candidate('b', { index: 1, ...finished })], { isFinished: true, otherContent }],
-    [[{ index: 1, ...finished }], { isFinished: true }],
-  ])('E18: the text of a native answer is read from its first candidate by index: %j', (candidates, piece) =>
-    read({ candidates }, piece),
-  )
-})
+test.each<[candidates: object[], piece: Piece]>([
+  [
+    [candidate('b', { index: 1 }), candidate('a', { index: 0 })],
+    { text: 'a', isFinished: false, otherContent },
+  ],
+  [[candidate('a'), candidate('b')], { text: 'a', isFinished: false, otherContent }],
+  [
+    [candidate('a', finished), candidate('b', { index: 1 }), candidate('c', { index: 2, ...finished })],
+    { text: 'a', summary: { stopReason: 'STOP' }, isFinished: false, otherContent },
+  ],
+  [[candidate('a'), candidate('b', finished)], { text: 'a', isFinished: false, otherContent }],
+  [[candidate('b', { index: 1, ...finished })], { isFinished: true, otherContent }],
+  [[{ index: 1, ...finished }], { isFinished: true }],
+])('E18: the text of a native answer is read from its first candidate by index: %j', (candidates, piece) =>
+  read({ candidates }, piece),
+)
 
 test.each<[reason: unknown, stopReason: string | undefined]>([
   ['MAX_TOKENS', 'MAX_TOKENS'],
