@@ -120,7 +120,9 @@ async function askAndSend(
   const { context, parts } = access
   const { pending, follow } = options
   if (!canPrompt(context))
-    throw usageError(`give --allow or --deny: ${describePromptObstacle(context, '-i FILE or --pending')}`)
+    throw usageError(
+      `give --allow or --deny: ${describePromptObstacle(context, '-i FILE or --pending without a pipe')}`,
+    )
   const prompted = await readState(access)
   const uses =
     named.length > 0

@@ -109,8 +109,9 @@ describe('events confirm with ids or with events', () => {
     ['a message on line 3', [], 'line 3 (user.message) is not', `${one}\n\n${message}`],
     ['an empty list', [], 'no tool use waits', '[]'],
     ['confirmations next to --allow', ['--allow'], hasDecisions, one],
-    ['events without a decision', [], 'give --allow or --deny: without a terminal, parley cannot', recorded],
-    ['events on stdin of a terminal', [], 'to be prompted, use -i FILE or --pending', recorded, both],
+    ['events without a decision', [], 'give --allow or --deny: stderr is not a terminal, so', recorded],
+    ['events on stdin of a terminal', [], 'use -i FILE or --pending without a pipe', recorded, both],
+    ['a pipe next to --pending', ['--pending'], 'use -i FILE or --pending without a pipe', '', both],
     [
       '--no-stdin without a decision',
       ['t1', '--no-stdin'],
