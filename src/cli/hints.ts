@@ -88,6 +88,8 @@ const hints: readonly (readonly [names: string, text: string])[] = [
   ],
   ['image --stream, image --thread, image --schema', 'only chat has this flag'],
   ['chat --yes, image --yes, api --yes', 'chat, image and api never prompt, so no flag is needed'],
+  ['--after', "only 'events run' has this flag, and its resume command contains it"],
+  ['events confirm -m', '--message TEXT gives the reason of a denial'],
   ['events confirm --all', '--pending selects every tool use for which the session waits'],
   [
     '--yes, --allow, --approve, --allowed-tools, --disallowed-tools, --permission-mode, --dangerously-skip-permissions',

@@ -19,6 +19,7 @@ test.each([
   ['config check --ask', 'it was removed;'],
   ['image fox --stream', "unknown flag '--stream': only chat has this flag"],
   ['policy check --policy p.json', 'as in: parley policy check FILE'],
+  ['events list --after e1', "only 'events run' has this flag"],
   ['serve -p 8080', '--port N sets the port'],
   ['events list -n 3', "unknown flag '-n': --limit N prints the newest N events"],
   ['events -s s1 list', '-s ID names a session, as in: parley events list -s ID'],
