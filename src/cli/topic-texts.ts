@@ -27,7 +27,7 @@ const generatedLists: Record<string, () => Row[]> = {
     ['PARLEY_SESSION', "the default session for the events commands, 'sessions show' and 'config check'"],
     ['PARLEY_CONFIG_DIR', 'the folder of the profile file'],
     ['HTTPS_PROXY, HTTP_PROXY', 'the proxy; also ALL_PROXY, and NO_PROXY for hosts without a proxy'],
-    ['NODE_EXTRA_CA_CERTS', "a file of CA certificates, in addition to the system's"],
+    ['NODE_EXTRA_CA_CERTS', "a file of CA certificates, in addition to Node's"],
     ['NODE_DISABLE_COMPILE_CACHE', '1: do not store compiled code in ~/.cache/parley'],
     ['TRACEPARENT, TRACESTATE', 'a trace to continue (W3C Trace Context), sent as headers'],
     [

@@ -95,7 +95,7 @@ export const settingDefinitions = {
   deadline: { type: 'seconds', about: 'maximum time of the run, with retries; 0 for no limit', default: 0 },
   connectTimeout: { type: 'seconds', about: 'maximum time to connect', default: 10 },
   retries: { type: 'count', about: 'maximum number of retries of a request', default: 2 },
-  cacert: { type: 'text', about: "a file of CA certificates in PEM, in addition to the system's" },
+  cacert: { type: 'text', about: "a file of CA certificates in PEM, in addition to Node's" },
   allowHttp: {
     type: 'toggle',
     about: 'allow plain http to other machines, where tokens travel unencrypted',
