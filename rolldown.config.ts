@@ -146,7 +146,7 @@ const withTopics: Plugin = {
 const sorhusNotice = 'Copyright (c) Sindre Sorhus <sindresorhus@gmail.com> (https://sindresorhus.com)'
 
 const withThirdParties = createLicenseFilePlugin({
-  // Other licences may require more than their text: Apache-2.0 requires the NOTICE file.
+  // Other licenses may require more than their text: Apache-2.0 requires the NOTICE file.
   allowedSpdxIds: ['BSD-3-Clause', 'ISC', 'MIT'],
   mit: readFileSync('LICENSE', 'utf8'),
   inside: new Map([

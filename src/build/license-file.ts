@@ -3,11 +3,11 @@ import { createRequire } from 'node:module'
 import { join } from 'node:path'
 import type { OutputBundle, Plugin } from 'rolldown'
 
-interface LicenceFacts {
+interface LicenseFacts {
   allowedSpdxIds: string[]
   mit: string
   /**
-   * Files in packages that come from another project under the MIT licence, with the name and copyright
+   * Files in packages that come from another project under the MIT license, with the name and copyright
    * notice of that project.
    */
   inside: Map<string, [name: string, notice: string]>
@@ -17,24 +17,24 @@ interface Package {
   title: string
   license: string
   texts: string[]
-  /** Licence texts of other projects' files in the package, by name of the project. */
+  /** License texts of other projects' files in the package, by name of the project. */
   inside: Map<string, string>
 }
 
-export function createLicenseFilePlugin(facts: LicenceFacts): Plugin {
+export function createLicenseFilePlugin(facts: LicenseFacts): Plugin {
   return {
     name: 'with-third-parties',
     generateBundle(_options, bundle) {
       const packages = findPackages(bundle, facts)
       const faults = packages.flatMap((each) => findFaults(each, facts))
       if (faults.length > 0) throw new Error(faults.join('\n'))
-      this.emitFile({ type: 'asset', fileName: 'THIRD-PARTY-LICENSES.txt', source: printLicences(packages) })
+      this.emitFile({ type: 'asset', fileName: 'THIRD-PARTY-LICENSES.txt', source: printLicenses(packages) })
     },
   }
 }
 
 /** Two folders with the same version of a package count as one package. */
-function findPackages(bundle: OutputBundle, { mit, inside }: LicenceFacts): Package[] {
+function findPackages(bundle: OutputBundle, { mit, inside }: LicenseFacts): Package[] {
   const packages = new Map<string, Package>()
   const printMit = (notice: string) => mit.replace(/^Copyright .*/m, () => notice)
   const modules = Object.values(bundle)
@@ -68,12 +68,12 @@ function readPackage(folder: string): Package {
   return { title: `${name} ${version}`, license, texts, inside: new Map() }
 }
 
-const findFaults = ({ title, license, texts }: Package, { allowedSpdxIds }: LicenceFacts) => [
-  ...(allowedSpdxIds.includes(license) ? [] : [`${title}: the licence ${license} is not allowed`]),
-  ...(texts.length > 0 ? [] : [`${title} comes without the text of its licence`]),
+const findFaults = ({ title, license, texts }: Package, { allowedSpdxIds }: LicenseFacts) => [
+  ...(allowedSpdxIds.includes(license) ? [] : [`${title}: the license ${license} is not allowed`]),
+  ...(texts.length > 0 ? [] : [`${title} comes without the text of its license`]),
 ]
 
-function printLicences(packages: Package[]): string {
+function printLicenses(packages: Package[]): string {
   const sections = packages.flatMap(({ title, license, texts, inside }) => [
     `${title} (${license})\n\n${texts.join('\n')}`,
     ...[...inside].map(([project, text]) => `${project} (MIT), in ${title}\n\n${text}`),

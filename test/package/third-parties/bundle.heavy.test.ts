@@ -34,8 +34,8 @@ test('the declared third-party packages are exactly those whose code is in the b
   expect(declaration.titles.toSorted()).toEqual(titles)
 })
 
-test('each declared third-party package has its licence verbatim', () => {
-  const sections = declaration.licences.split(`\n${'-'.repeat(80)}\n\n`)
+test('each declared third-party package has its license verbatim', () => {
+  const sections = declaration.licenses.split(`\n${'-'.repeat(80)}\n\n`)
   const files = ['LICENSE', 'LICENSE.md', 'LICENSE.txt', 'license', 'license.md', 'THIRD-PARTY-LICENSE']
   for (const [title, folder] of folders) {
     const { license } = readJson(join(folder, 'package.json'))
@@ -48,9 +48,9 @@ test('each declared third-party package has its licence verbatim', () => {
 
 test('llhttp, which undici contains as WebAssembly, is a declared third-party package', () => {
   const notice = /^llhttp \(MIT\), in undici \S+\n\nMIT License\n\nCopyright Fedor Indutny/m
-  expect(declaration.licences).toMatch(notice)
+  expect(declaration.licenses).toMatch(notice)
 })
 
 test('a second build writes the same declaration of packages byte for byte', () => {
-  expect(readText(join(root, 'dist/THIRD-PARTY-LICENSES.txt'))).toBe(declaration.licences)
+  expect(readText(join(root, 'dist/THIRD-PARTY-LICENSES.txt'))).toBe(declaration.licenses)
 })

@@ -3,8 +3,8 @@ import { buildProject, type Project, randomExport } from './project.ts'
 
 const withLeaf = (name: string) => ({ code: `import leaf from 'leaf'\nexport default ['${name}', leaf]` })
 
-test('the licence file lists each version of a package once, even if two folders have the same version', async () => {
-  const { titles, licences } = await buildProject({
+test('the license file lists each version of a package once, even if two folders have the same version', async () => {
+  const { titles, licenses } = await buildProject({
     prints: ['@scope/one', 'two', 'three'],
     packages: {
       'node_modules/@scope/one': withLeaf('@scope/one'),
@@ -17,11 +17,11 @@ test('the licence file lists each version of a package once, even if two folders
   })
   const all = ['@scope/one 1.0.0', 'leaf 1.0.0', 'leaf 2.0.0', 'three 1.0.0', 'two 1.0.0']
   expect(titles).toEqual(all)
-  expect(licences.match(/The licence of .*/g)).toEqual(all.map((title) => `The licence of ${title}`))
+  expect(licenses.match(/The license of .*/g)).toEqual(all.map((title) => `The license of ${title}`))
 })
 
-test('the licence file omits a package without code in the bundle, whatever its licence', async () => {
-  const { titles, licences } = await buildProject({
+test('the license file omits a package without code in the bundle, whatever its license', async () => {
+  const { titles, licenses } = await buildProject({
     prints: ['kept', 'passed'],
     packages: {
       'node_modules/kept': { code: `import gone from 'gone'\nexport const unused = gone\n${randomExport}` },
@@ -31,17 +31,17 @@ test('the licence file omits a package without code in the bundle, whatever its 
     },
   })
   expect(titles).toEqual(['kept 1.0.0', 'leaf 1.0.0'])
-  expect(licences).not.toMatch(/gone|passed/)
+  expect(licenses).not.toMatch(/gone|passed/)
 })
 
-const text = 'comes without the text of its licence'
+const text = 'comes without the text of its license'
 
 test.each<[string, Omit<Project, 'prints'>]>([
   [`odd 1.0.0 ${text}`, { packages: { 'node_modules/odd': { text: false } } }],
   [
-    'odd 1.0.0: the licence GPL-3.0-only is not allowed',
+    'odd 1.0.0: the license GPL-3.0-only is not allowed',
     { packages: { 'node_modules/odd': { license: 'GPL-3.0-only' } } },
   ],
-])('a build fails if the licence of a package is missing or not allowed: %s', async (message, project) => {
+])('a build fails if the license of a package is missing or not allowed: %s', async (message, project) => {
   await expect(buildProject({ prints: ['odd'], ...project })).rejects.toThrow(message)
 })

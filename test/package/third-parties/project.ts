@@ -8,7 +8,7 @@ import { readDeclaration } from './declared.ts'
 export interface Project {
   /** Packages that `main.js` imports. It prints their default exports, so that the bundle contains them. */
   prints: string[]
-  /** Packages by folder. A missing field has its default, such as version 1.0.0 and an allowed licence. */
+  /** Packages by folder. A missing field has its default, such as version 1.0.0 and an allowed license. */
   packages: Record<string, { version?: string; code?: string; license?: string; text?: false }>
 }
 
@@ -29,7 +29,7 @@ export async function buildProject({ prints, packages }: Project) {
     const name = folder.replace(/^.*node_modules\//, '')
     write(`${folder}/package.json`, JSON.stringify({ name, version, license, main: 'index.js' }))
     write(`${folder}/index.js`, code ?? randomExport)
-    if (text ?? true) write(`${folder}/LICENSE`, `The licence of ${name} ${version}`)
+    if (text ?? true) write(`${folder}/LICENSE`, `The license of ${name} ${version}`)
   }
   const declaration = createLicenseFilePlugin({
     allowedSpdxIds: ['MIT'],
