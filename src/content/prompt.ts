@@ -11,8 +11,8 @@ export interface PromptFlags {
   schema?: string
 }
 
-/** Inputs from flags and arguments, without piped text. */
-export interface ArgumentInputs {
+/** Inputs of a prompt from flags and positional arguments, without piped text. */
+export interface PromptArguments {
   schema?: SchemaSource | undefined
   system?: string | undefined
   given?: UserRequestBody | undefined
@@ -21,12 +21,12 @@ export interface ArgumentInputs {
   files: MessagePart[]
 }
 
-export async function readArgumentInputs(
+export async function readPromptArguments(
   input: InputReader,
   { schema, system, input: path, file = [] }: PromptFlags,
   words: string[],
-): Promise<ArgumentInputs> {
-  const named: ArgumentInputs = { files: [] }
+): Promise<PromptArguments> {
+  const named: PromptArguments = { files: [] }
   if (schema !== undefined) named.schema = { name: schema, text: await input.readText(schema, '--schema -') }
   // Flags are read before piped text, because a flag may name stdin.
   if (system !== undefined) named.system = await input.readFlagValue(system, '--system')
@@ -56,7 +56,7 @@ export async function readPromptInputs(
   options: PromptFlags,
   words: string[],
 ) {
-  const { prompt, files, ...named } = await readArgumentInputs(input, options, words)
+  const { prompt, files, ...named } = await readPromptArguments(input, options, words)
   if (prompt?.trim() === '') throw usageError('the prompt is empty')
   const toTurn = (...texts: string[]) => [
     ...texts.filter((text) => text !== '').map((text) => ({ text })),

@@ -1,5 +1,5 @@
 import type { RequestBodyParts } from '../content/body.ts'
-import type { ArgumentInputs, PromptFlags } from '../content/prompt.ts'
+import type { PromptArguments, PromptFlags } from '../content/prompt.ts'
 import type { AnswerSchema } from '../content/schema/schema.ts'
 import { createJsonAssignment, parseSetFlag } from '../wire/json/edit.ts'
 
@@ -13,7 +13,7 @@ export interface BodyFlags extends PromptFlags {
 
 export const createBodyParts = (
   { set = [], temperature, maxOutputTokens }: BodyFlags,
-  { system }: Pick<ArgumentInputs, 'system'>,
+  { system }: Pick<PromptArguments, 'system'>,
   schema?: AnswerSchema,
 ): Omit<RequestBodyParts, 'turn'> => ({
   system,

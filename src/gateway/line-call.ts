@@ -7,7 +7,7 @@ import {
 import type { ParsedBatchLine } from '../batch/parsed-line.ts'
 import { listAnswerWarnings } from '../content/answer-checks.ts'
 import { buildRequestBody, type MessagePart } from '../content/body.ts'
-import type { ArgumentInputs } from '../content/prompt.ts'
+import type { PromptArguments } from '../content/prompt.ts'
 import type { AnswerSchema } from '../content/schema/schema.ts'
 import { addAnswerSummaryToReport, readTokenUsage } from '../content/tokens.ts'
 import type { Context } from '../context.ts'
@@ -32,7 +32,7 @@ type OpenBatchAnswerReader = (line: BatchLine) => BatchAnswerReader | Promise<Ba
 interface SharedLineParts {
   endpoint: typeof endpoints.chat | typeof endpoints.image
   options: BodyFlags
-  inputs: ArgumentInputs
+  inputs: PromptArguments
   /** Called for lines that name no model. Throws a usage error if no model is set. */
   model(): string
   schema?: AnswerSchema | undefined

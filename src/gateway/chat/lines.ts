@@ -1,7 +1,7 @@
 import type { BatchLine } from '../../batch/input.ts'
 import type { ParsedBatchLine } from '../../batch/parsed-line.ts'
 import { isCutBatchResult } from '../../content/answer-checks.ts'
-import { readArgumentInputs } from '../../content/prompt.ts'
+import { readPromptArguments } from '../../content/prompt.ts'
 import type { Context } from '../../context.ts'
 import type { ResolvedSettings } from '../../settings/resolve.ts'
 import { endpoints } from '../../wire/endpoints.ts'
@@ -16,7 +16,7 @@ export async function prepareChatLines(
 ) {
   const { values } = settings
   const { raw = false } = context.flags
-  const inputs = await readArgumentInputs(context.input, options, words)
+  const inputs = await readPromptArguments(context.input, options, words)
   const quiet = { ...context, messages: { ...context.messages, note() {} } }
   const { schemaRetries = 0 } = options
   const schema =

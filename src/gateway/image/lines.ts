@@ -3,7 +3,7 @@ import { basename } from 'node:path'
 import type { BatchLine } from '../../batch/input.ts'
 import type { ParsedBatchLine } from '../../batch/parsed-line.ts'
 import { isCutBatchResult } from '../../content/answer-checks.ts'
-import { readArgumentInputs } from '../../content/prompt.ts'
+import { readPromptArguments } from '../../content/prompt.ts'
 import type { Context } from '../../context.ts'
 import { CliError, usageError } from '../../errors.ts'
 import { endsInSeparator, toAbsolutePath } from '../../io/paths.ts'
@@ -26,7 +26,7 @@ export async function prepareImageLines(
   const { host, flags } = context
   const { failOnCut = settings.values.failOnCut } = options
   const folder = readFolder(options, host.platform)
-  const inputs = await readArgumentInputs(context.input, options, words)
+  const inputs = await readPromptArguments(context.input, options, words)
   const model = () => chooseImageModel(options, settings)
   const common = { endpoint: endpoints.image, options, inputs, model }
   const caller = await createLineCaller(context, settings, common)
