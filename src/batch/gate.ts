@@ -70,23 +70,26 @@ export const createTokenLimitError = ({ tokens }: BatchState['tally'], { maxToke
 
 /**
  * Classifies the effect of a failed request on the batch:
- * - `refused`: all requests pause, then parley retries the line.
- * - `outage`: the line fails, or parley retries it. After several such failures in a row, all requests pause.
- * - `line`: the line fails.
- * - `all`: the line fails, and the batch stops, because every other line would fail, too.
- * - `not sent`: the batch stops, because a missing or wrong setting prevents every request.
+ * - `pause`: all requests pause, then parley retries the line.
+ * - `pause-if-repeated`: the line fails, or parley retries it. After several such failures in a row, all
+ *   requests pause.
+ * - `continue`: the line fails, or parley retries it. The batch continues.
+ * - `fail-and-stop`: the line fails, and the batch stops, because every other line would fail, too.
+ * - `stop`: the batch stops, because a missing or wrong setting prevents every request.
  */
-export function classifyLineFailure(failure: CliError): 'refused' | 'outage' | 'line' | 'all' | 'not sent' {
+export function classifyLineFailure(
+  failure: CliError,
+): 'pause' | 'pause-if-repeated' | 'continue' | 'fail-and-stop' | 'stop' {
   const { kind, details } = failure
   // An unexpected error may be a bug that also loses the paid answers of other lines, so the batch stops.
-  if (kind === 'unexpected') return 'all'
+  if (kind === 'unexpected') return 'fail-and-stop'
   const consequence = getBatchConsequence(failure)
-  if (consequence === 'wait') return 'refused'
-  if ((details.sent ?? 'no') === 'no' && ['credentials', 'usage', 'file'].includes(kind)) return 'not sent'
-  if (consequence === 'end') return 'all'
+  if (consequence === 'wait') return 'pause'
+  if ((details.sent ?? 'no') === 'no' && ['credentials', 'usage', 'file'].includes(kind)) return 'stop'
+  if (consequence === 'end') return 'fail-and-stop'
   // A 2xx shows that the service is reachable, so an error in the body is not part of an outage.
   const isOutage = kind === 'unknown' || (kind === 'service' && (details.status ?? 0) >= 300)
-  return isOutage ? 'outage' : 'line'
+  return isOutage ? 'pause-if-repeated' : 'continue'
 }
 
 /**
@@ -103,7 +106,7 @@ export interface RequestGate {
   readonly pause: { readonly number: number; readonly from: number; readonly until: number }
   /** Pauses since the last success. */
   readonly failedPauses: { readonly count: number; readonly totalMs: number }
-  /** Numbers of the lines that failed with the class `outage` since the last answer. */
+  /** Numbers of the lines that failed with the effect `pause-if-repeated` since the last answer. */
   readonly consecutiveFailures: readonly number[]
   /** In an outage, only one request at a time tests whether the service works again. */
   readonly outage: 'paused' | 'testing' | undefined
@@ -119,7 +122,7 @@ interface FailedRequest {
 
 const maxRetryAfterMs = 3_600_000
 const maxFailedPausesMs = 300_000
-/** Longest time after a pause in which answers add no slot. */
+/** After a pause, answers add no slot for the length of that pause, but at most for this time. */
 const maxBurstMs = 60_000
 const minOutageFailures = 4
 const testBackoff = { first: 1000, longest: 30_000 }

@@ -146,7 +146,8 @@ export class BatchRun implements BatchState {
   }
 
   async #waitForEvent(now: number, until: number): Promise<void> {
-    if (this.#pending === 0 && until === Infinity) throw new Error('the batch has nothing to wait for')
+    if (this.#pending === 0 && until === Infinity)
+      throw new Error('the batch would wait forever: no operation is pending')
     const at = this.phase === 'cancelled' ? until : Math.min(until, this.limits.deadlineMs)
     let cancelTimer = () => {}
     await new Promise<void>((resolve) => {
@@ -254,7 +255,7 @@ export class BatchRun implements BatchState {
     now: number,
   ): CliError | 'wait' | number {
     const effect = classifyLineFailure(error)
-    if (effect === 'not sent') {
+    if (effect === 'stop') {
       this.#stop(error)
       return 'wait'
     }
@@ -263,16 +264,16 @@ export class BatchRun implements BatchState {
     const failed = { error, index: line.index, now, deadlineMs, random }
     const before = this.gate
     try {
-      if (effect === 'refused') this.gate = recordRefusal(before, pauseNumber, failed)
-      else if (effect === 'outage') this.gate = recordOutageFailure(before, pauseNumber, failed)
+      if (effect === 'pause') this.gate = recordRefusal(before, pauseNumber, failed)
+      else if (effect === 'pause-if-repeated') this.gate = recordOutageFailure(before, pauseNumber, failed)
       else this.gate = recordAnswer(before, pauseNumber, { isOk: false, now })
     } catch (reason) {
       this.#stop(reason)
-      return effect === 'refused' ? 'wait' : error
+      return effect === 'pause' ? 'wait' : error
     }
     this.#reportPause(before, error)
-    if (effect === 'refused') return 'wait'
-    if (effect === 'all') this.#stop(error)
+    if (effect === 'pause') return 'wait'
+    if (effect === 'fail-and-stop') this.#stop(error)
     if (this.gate.outage) return canRetry(retry, error) ? 'wait' : error
     if (this.phase !== 'running') return error
     const wait = decideRetry(retry, error, { attempt: ++line.failures, now, deadlineMs, random })

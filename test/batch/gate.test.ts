@@ -303,25 +303,25 @@ describe('the gate decides the next step of a batch', () => {
 })
 
 const classes = {
-  'pauses and retries the line': 'refused',
-  'pauses if such failures repeat': 'outage',
-  'fails the line': 'line',
-  'fails the line and stops': 'all',
-  stops: 'not sent',
+  'pauses and retries the line': 'pause',
+  'pauses if such failures repeat': 'pause-if-repeated',
+  continues: 'continue',
+  'fails the line and stops': 'fail-and-stop',
+  stops: 'stop',
 } as const
 
 test.each([
   ['a failed connection', 'pauses and retries the line', 'not-sent', {}],
   ['a 429', 'pauses and retries the line', 'rate-limited', { sent: 'yes', status: 429 }],
   ['a 503 with Retry-After', 'pauses and retries the line', 'rate-limited', { sent: 'yes', status: 503 }],
-  ['a permanent 429', 'fails the line', 'rate-limited', { sent: 'yes', status: 429, isPermanent: true }],
-  ['a rate_limit_error in a 200', 'fails the line', 'rate-limited', { sent: 'yes', status: 200 }],
-  ['a 400', 'fails the line', 'refused', { sent: 'yes', status: 400 }],
+  ['a permanent 429', 'continues', 'rate-limited', { sent: 'yes', status: 429, isPermanent: true }],
+  ['a rate_limit_error in a 200', 'continues', 'rate-limited', { sent: 'yes', status: 200 }],
+  ['a 400', 'continues', 'refused', { sent: 'yes', status: 400 }],
   ['a 500', 'pauses if such failures repeat', 'service', { sent: 'yes', status: 500 }],
   ['an api_error in a 300', 'pauses if such failures repeat', 'service', { sent: 'yes', status: 300 }],
   ['a 408', 'pauses if such failures repeat', 'service', { sent: 'yes', status: 408 }],
-  ['an api_error in a 200', 'fails the line', 'service', { sent: 'yes', status: 200 }],
-  ['an unreadable answer', 'fails the line', 'response', { sent: 'yes', status: 200 }],
+  ['an api_error in a 200', 'continues', 'service', { sent: 'yes', status: 200 }],
+  ['an unreadable answer', 'continues', 'response', { sent: 'yes', status: 200 }],
   ['a missing answer', 'pauses if such failures repeat', 'unknown', { sent: 'unknown' }],
   ['a bug in parley', 'fails the line and stops', 'unexpected', { sent: 'yes', status: 200 }],
   ['a 401', 'fails the line and stops', 'credentials', { sent: 'yes', status: 401 }],
