@@ -182,6 +182,6 @@ const fileErrorTexts: Record<string, string> = {
   EDQUOT: 'the quota of the disk is used up',
   EFBIG: 'the file would exceed the size limit (ulimit -f shows the limit)',
   ENAMETOOLONG: 'the name is too long',
-  EPIPE: 'the program that reads it has closed it',
+  EPIPE: 'its reader has closed the pipe',
   EMFILE: 'too many files and connections are open (ulimit -n shows the limit)',
 }

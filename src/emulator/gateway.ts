@@ -141,7 +141,7 @@ const picture =
 export function createImageResponse(request: GenerateRequest, model: string): EmulatedResponse {
   const promptTokens = Math.max(1, estimateTokens(readTexts(request).join(' ')))
   const parts = [
-    { text: 'A colour, chosen by an emulator that cannot read.' },
+    { text: 'The emulator ignores the prompt and always sends this image.' },
     { inlineData: { mimeType: 'image/png', data: picture } },
   ]
   return toJsonResponse({

@@ -46,7 +46,7 @@ function findNext(page: Record<string, unknown>, data: unknown[], listName: stri
   const { next_page: token, has_more: hasMore, last_id: lastId } = page
   if (isFilled(token)) return { name: 'page', value: String(token) }
   if (token !== undefined && token !== null && token !== '')
-    throw createResponseError(`${listName}: next_page must be a text or a number`)
+    throw createResponseError(`${listName}: next_page must be a string or a number`)
   if (hasMore !== true) return undefined
   const value = [lastId, (data.at(-1) as { id?: unknown } | null | undefined)?.id].find(isFilled)
   if (value === undefined)

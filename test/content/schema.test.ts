@@ -215,7 +215,11 @@ test.each([
     { type: 'strng' },
     /^parley: --schema s\.json: \$\.type: enum: must be "array" or [^\n]*"strng"\n$/,
   ],
-  ['nested too deep', `${'{"not":'.repeat(2000)}true${'}'.repeat(2000)}`, 'nested more than 1000 deep'],
+  [
+    'nested too deep',
+    `${'{"not":'.repeat(2000)}true${'}'.repeat(2000)}`,
+    'nested more than 1000 levels deep',
+  ],
 ])('--schema exits with 2 and sends nothing if the schema is %s', async (_, schema, said) => {
   expect(await ask(fitting, schema)).toMatchObject(rejected(2, said))
 })

@@ -153,7 +153,10 @@ testFaults('P: parley combines stdin with words and deadlines', [
     row(
       `P24: parley ${argv.join(' ')} exits with 2 on 5,000 nested lists in stdin`,
       { argv: [...argv, '-i', '-'], stdin: `{"a":${'['.repeat(5000)}${']'.repeat(5000)}}` },
-      { ...usageError, err: ['stdin: not valid JSON: line 1, column 1005: nested more than 1000 deep'] },
+      {
+        ...usageError,
+        err: ['stdin: not valid JSON: line 1, column 1005: nested more than 1000 levels deep'],
+      },
     ),
   ),
 ])

@@ -111,7 +111,7 @@ testNetworkFaults('E: parley reads streams in the native format of the gateway',
   }),
   ...[`${sseHead}data: `, jsonHead].map((start, index) =>
     row(`E43: parley exits with 8 on 200,000 nested lists in ${index === 0 ? 'an event' : 'a body'}`, {
-      ...failed({ out: '', err: ['nested more than 1000 deep'] }),
+      ...failed({ out: '', err: ['nested more than 1000 levels deep'] }),
       script: respondAndClose(
         `${start}{"type":"error","error":${'['.repeat(200_000)}${']'.repeat(200_000)}}\n\n`,
       ),

@@ -42,8 +42,8 @@ test.each<[text: string, texts: string[], hasNextField: boolean, next: object | 
 })
 
 test.each([
-  ['{"data":[1],"next_page":{}}', 'the list: next_page must be a text or a number'],
-  ['{"data":[1],"next_page":true}', 'the list: next_page must be a text or a number'],
+  ['{"data":[1],"next_page":{}}', 'the list: next_page must be a string or a number'],
+  ['{"data":[1],"next_page":true}', 'the list: next_page must be a string or a number'],
   ...['{}', '{"id":""}', '{"id":null}', '{"id":["a"]}', 'null', '5'].map((last) => [
     `{"data":[{"id":"a"},${last}],"has_more":true}`,
     'the list has more items, but no cursor for the next page',
@@ -114,7 +114,7 @@ test.each<[text: string, elements: string[]]>([
 test('a list may be nested 1,000 levels deep, but not deeper', () => {
   const nest = (levels: number) => '['.repeat(levels) + ']'.repeat(levels)
   expect(listJsonElements(nest(1000))).toEqual([nest(999)])
-  expect(() => listJsonElements(nest(1001))).toThrow('nested more than 1000 deep')
+  expect(() => listJsonElements(nest(1001))).toThrow('nested more than 1000 levels deep')
 })
 
 test('a list item is printed as one line: only its line breaks are removed', () => {

@@ -316,7 +316,7 @@ test.each<[body: string, contentType: string, read: object]>([
   ['{"a":1}', 'application/json', { value: { a: 1 } }],
   ['', 'application/json', odd('the answer is empty')],
   [' \n', '', odd('the answer is empty')],
-  [deep, '', odd('the answer is nested more than 1000 deep')],
+  [deep, '', odd('the answer is nested more than 1000 levels deep')],
   ['{"a"', '', odd('the answer is not JSON', { body: '{"a"' })],
   [' [1', 'application/json; charset=utf-8', odd('the answer is not JSON', { body: ' [1' })],
   ['"a', '', odd('the answer is not JSON', { body: '"a' })],
@@ -333,7 +333,7 @@ test('the failure of a long incomplete JSON answer contains the first 64 KiB of 
 
 test.each<[text: string, read: object]>([
   ['5', { value: 5 }],
-  [deep, odd('the list is nested more than 1000 deep')],
+  [deep, odd('the list is nested more than 1000 levels deep')],
   ['words', odd('the list is not JSON')],
   [
     ' \n<title>Sign in</title>',

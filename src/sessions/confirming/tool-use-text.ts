@@ -36,7 +36,7 @@ export function formatToolUse(id: string, eventJson: string, columns: number): s
   const inputs = fields.filter(({ name }) => name === 'input')
   for (const { json } of inputs) {
     if (isJsonDeeperThan(json, maxToolInputDepth))
-      throw usageError(`it is nested more than ${maxToolInputDepth} deep`)
+      throw usageError(`it is nested more than ${maxToolInputDepth} levels deep`)
     const main = inputs.length === 1 ? findMainText(json) : undefined
     if (main) {
       const lines = main.text.split('\n')

@@ -97,7 +97,7 @@ export class LimitEnforcer {
     if (runs.length === 0) return
     const { cost } = this.#meter.sessionUsage
     const command = cost
-      ? `; to pause them until you raise the budget: ${formatBudgetCommand(context, parts.params.session, cost)}`
+      ? `; to pause these runs until you raise the budget: ${formatBudgetCommand(context, parts.params.session, cost)}`
       : ''
     const names = runs.slice(0, maxNamedRuns).map(describeWorkflowRun)
     const more = runs.length > names.length ? ` and ${runs.length - names.length} more` : ''

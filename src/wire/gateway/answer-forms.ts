@@ -178,8 +178,8 @@ const toContent = (value: unknown): unknown => (typeof value === 'string' ? { pa
 
 export interface NativeAnswerPiece extends AnswerPiece {
   /**
-   * `first`: the candidate that parley prints. `others`: all other candidates. A field is true until its
-   * candidates have a finish reason, and absent if the chunk has no such candidate.
+   * `first`: the candidate that parley prints has not ended. `others`: another candidate has not ended. A field
+   * is absent if the chunk does not show it.
    */
   isUnfinished: { first?: boolean; others?: boolean }
   /** Token counts of the whole answer up to this chunk, not of this chunk alone. */

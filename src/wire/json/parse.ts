@@ -31,7 +31,7 @@ export function parseInputJson(text: string, name: string, hint?: string): unkno
   }
 }
 
-export const jsonTooDeepReason = `nested more than ${maxJsonDepth} deep`
+export const jsonTooDeepReason = `nested more than ${maxJsonDepth} levels deep`
 
 /** Quotes nothing, because the text may contain a secret. */
 export function describeJsonError(text: string): string {

@@ -23,7 +23,7 @@ const closingBrackets = new Map([
 function readValue(text: string, start: number, maxDepth: number, depth = 0): number {
   const closing = closingBrackets.get(text.charAt(start))
   if (closing === undefined) return readScalar(text, start)
-  if (depth === maxDepth) throw createSyntaxError(start, `nested more than ${maxDepth} deep`)
+  if (depth === maxDepth) throw createSyntaxError(start, `nested more than ${maxDepth} levels deep`)
   let place = skipBlanks(text, start + 1)
   if (text[place] === closing) return place + 1
   for (;;) {

@@ -142,7 +142,7 @@ test('V24: a prompt escapes invisible characters, and each row begins with a pre
 
 test.each([
   ['longer than 1 MiB', { command: 'x'.repeat(2 ** 20) }],
-  ['nested more than 100 deep', 'DEEP'],
+  ['nested more than 100 levels deep', 'DEEP'],
 ])('V25: events confirm leaves a tool use open without a prompt if its input is %s', async (why, input) => {
   const { code, err, verdicts } = await prompt(
     [

@@ -12,7 +12,7 @@ const nested = (depth: number) => '['.repeat(depth) + ']'.repeat(depth)
 
 test('JSON with 1,000 nested levels is parsed, and JSON with 1,001 levels is rejected', () => {
   expect(parseJson(nested(1000))).toHaveLength(1)
-  expect(() => parseJson(nested(1001))).toThrow(new SyntaxError('nested more than 1000 deep'))
+  expect(() => parseJson(nested(1001))).toThrow(new SyntaxError('nested more than 1000 levels deep'))
   expect(tryParseJson(nested(1001))).toBeUndefined()
   expect([tryParseJson('{"a":[1]}'), tryParseJson('{')]).toEqual([{ a: [1] }, undefined])
 })

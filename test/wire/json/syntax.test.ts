@@ -42,8 +42,8 @@ test.each([
   ['[1,^"a\n"]', wrongText],
   ['[^"a\\x"]', wrongText],
   ['^"\\u00e9\\u00g"', wrongText],
-  ['[{"a":^[', 'nested more than 2 deep'],
-  ['[[],[],[^{', 'nested more than 2 deep'],
+  ['[{"a":^[', 'nested more than 2 levels deep'],
+  ['[[],[],[^{', 'nested more than 2 levels deep'],
 ])('the JSON syntax error at the mark ^ in %j is "%s"', (marked, reason) => {
   expect(findJsonSyntaxError(marked.replace('^', ''), 2)).toEqual({ offset: marked.indexOf('^'), reason })
 })
@@ -56,7 +56,7 @@ test.each([
   ['[\nx', 'line 2, column 1: value expected'],
   ['[\n\n 1,\n  2 3]\n', "line 4, column 5: comma or ']' expected"],
   ['"a\n', 'line 1, column 1: string with an invalid escape, a line break or no end'],
-  ['['.repeat(1001), 'line 1, column 1001: nested more than 1000 deep'],
+  ['['.repeat(1001), 'line 1, column 1001: nested more than 1000 levels deep'],
   ['[\n]', 'line 2, column 2'],
 ])('the JSON syntax check reports the line and column of the error in %j', (text, expectedText) => {
   expect(describeJsonError(text)).toBe(expectedText)
