@@ -392,9 +392,9 @@ test('a batch starts no request while stdout is blocked', async () => {
 })
 
 test.each([
-  ['does not wait for the retry of a line', 0, 500, [1]],
-  ['starts no retry of a line', 500, 0, []],
-])('after a refused credential, a batch %s', async (_, serviceMs, credentialsMs, retries) => {
+  ['cancels the scheduled retry of a line', 0, 500, [1]],
+  ['retries no line that fails later', 500, 0, []],
+])('after the service refuses a credential, a batch %s', async (_, serviceMs, credentialsMs, retries) => {
   const timers = createClock()
   const start = timers.now()
   const requested: number[] = []

@@ -164,7 +164,7 @@ describe('the emulated agent starts threads and workflow runs', () => {
   ]
   const statusOf = async () => JSON.parse((await parley('api', 'agents', '/v1/sessions/s1')).out).status
 
-  test('the emulated agent executes each form of a task in the help of serve', async () => {
+  test('the emulated agent understands every task line that serve --help lists', async () => {
     const { out } = await run(['serve', '--help'])
     const lines = [...out.matchAll(/^ {2}((?:use|say|thread|refuse|fail|start) .*?\}) {2}/gm)].map(
       ([, line]) => line,

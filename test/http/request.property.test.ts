@@ -80,7 +80,7 @@ const policy = fc.record({
   deadlineMs: fc.constantFrom(Infinity, 1000, 5000, 100_000),
 })
 
-test('parley retries only within its limits, and an event only if the service certainly did not accept it', () => {
+test('parley retries only within its limits, and retries an event only if the service certainly did not accept it', () => {
   const property = fc.property(
     attempt,
     policy,

@@ -505,7 +505,7 @@ describe('the scripts of help policy work as printed (needs bash and jq)', () =>
 describe('help review shows how to try a script (needs bash and jq)', () => {
   const [fixedAnswerScript = ''] = under('review', 'Trying a script')
 
-  test('the script of parley help review tests another script with a fixed answer', async () => {
+  test('the script in parley help review runs a review script with a fixed answer, without a model', async () => {
     const job = createJob()
     job.write('review.sh', "#!/bin/sh\nparley chat --no-stdin -q 'Review' | jq -er .verdict > verdict.txt\n")
     await job.step('chmod +x review.sh')

@@ -110,12 +110,12 @@ describe('files of a message', () => {
     return JSON.parse(body ?? '{}').events
   }
 
-  test('Q28: events send sends the files of -f before the words, in the given order', async () => {
+  test('Q28: events send puts the files of -f before the words, in the given order', async () => {
     const argv = ['-f', 'notes.md', 'What is', 'this?', '--file', 'fox.png', '-f', 'paper.pdf']
     expect(await contents(argv)).toEqual([{ type: 'user.message', content: [notes, image, document, words] }])
   })
 
-  test('Q28: events send sends piped text after the files, and -f - reads stdin as a file', async () => {
+  test('Q28: events send puts piped text after the words, and -f - reads stdin as a file', async () => {
     expect(await contents(['What is this?', '-f', 'notes.md'], { stdin: 'a log' })).toEqual([
       { type: 'user.message', content: [notes, words, { type: 'text', text: 'a log' }] },
     ])
@@ -127,7 +127,7 @@ describe('files of a message', () => {
     ])
   })
 
-  test('Q28: events send -f without words sends a message after the events of flags and before --system', async () => {
+  test('Q28: without words, events send -f sends the file as a message, after flag events and before --system', async () => {
     const argv = ['-f', 'fox.png', '--system', 'Be brief', '--interrupt']
     expect(await contents(argv, { stdin: given })).toEqual([
       JSON.parse(given),

@@ -116,15 +116,17 @@ test.each(['event_start', 'event_delta'])(
   },
 )
 
-test.each([
-  ['session.status_idle', 'stops'],
-  ['session.status_terminated', 'stops'],
-  ['session.deleted', 'stops'],
-  ['session.status_running', 'does not stop'],
-  ['session.deleted_x', 'does not stop'],
-  ['x_session.deleted', 'does not stop'],
-  ['agent.message', 'does not stop'],
-])('the event %s %s the session', (type, verb) => {
-  expect(stopsSession(event({ type }))).toBe(verb === 'stops')
+const stopTypes = ['session.status_idle', 'session.status_terminated', 'session.deleted']
+const otherTypes = ['session.status_running', 'session.deleted_x', 'x_session.deleted', 'agent.message']
+
+test.each(stopTypes)('the event %s stops a session', (type) => {
+  expect(stopsSession(event({ type }))).toBe(true)
+})
+
+test.each(otherTypes)('the event %s does not stop a session', (type) => {
+  expect(stopsSession(event({ type }))).toBe(false)
+})
+
+test.each([...stopTypes, ...otherTypes])('the event %s is not a piece of a later event', (type) => {
   expect(isEventPiece(event({ type }))).toBe(false)
 })
