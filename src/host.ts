@@ -81,8 +81,8 @@ function currentFolder(): string {
 }
 
 /**
- * Throws a usage error for bytes that are not UTF-8. Node replaces such bytes by U+FFFD, so parley would send
- * a text that the user did not type.
+ * Throws a usage error for an argument that is not UTF-8. Node replaces invalid bytes by U+FFFD, so parley
+ * would send a text that the user did not type.
  */
 function checkArguments(argv: string[]): void {
   const suspects = argv.filter((word) => word.includes('\ufffd'))
@@ -91,8 +91,8 @@ function checkArguments(argv: string[]): void {
 }
 
 /**
- * Returns true if the user typed U+FFFD. Only Linux shows the original bytes (in `/proc`). Elsewhere, the
- * result is false, so parley refuses U+FFFD.
+ * Returns true if all arguments are valid UTF-8, so that each U+FFFD in them comes from the user, not from
+ * Node. Only Linux shows the original bytes (in `/proc`). Elsewhere, the result is false.
  */
 function areArgumentsUtf8(): boolean {
   try {

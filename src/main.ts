@@ -24,7 +24,8 @@ export async function main(argv: string[], outer: Host): Promise<number> {
   const { host, guard } = isForGithub ? await withGuard(outer) : { host: outer, guard: String }
   const cleanups = new ArraySet<() => unknown>()
   const secrets = new Secrets()
-  // A message may quote a flag whose value is a secret, so these secrets are redacted from the start.
+  // A usage error may quote a flag that contains a secret of the environment. So parley adds these secrets
+  // before it parses the arguments.
   for (const name of ['PARLEY_ACCESS_TOKEN', 'PARLEY_API_KEY']) secrets.add(host.env[name] ?? '')
   const reportData = new ReportData(host.timers.now())
   const tracker = new WorkTracker()

@@ -17,8 +17,8 @@ import { addSavedDataToFailure, describeSavedData, type SavedData } from './io/s
  */
 export interface WorkHooks {
   /**
-   * If true, the work may change data of a service. Requests that only read then do not count for `sent` and
-   * `retry`.
+   * If true, the work may change data of a service. `sent` and `retry` of a failure then describe only the
+   * requests that change data.
    */
   changesData?: boolean
   save?(): (SavedData | undefined)[]

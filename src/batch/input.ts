@@ -161,8 +161,8 @@ export interface BatchInput {
 
 /**
  * Reads the lines of a batch. Checks a whole file first, and throws a usage error that lists every invalid
- * line. Also checks the lines of other shares. So an invalid line stops every share, and a duplicate gets the
- * same `#` number in each share.
+ * line. With `--share`, also checks the lines of other shares. So an invalid line stops every share, and the
+ * hash of a duplicate ends with the same `#2` or `#3` in each share.
  */
 export async function readBatchInput(input: BatchInput): Promise<AsyncIterable<BatchLine>> {
   const { source, registry, tally, share: { start, of } = { start: 1, of: 1 } } = input

@@ -22,11 +22,11 @@ interface TextLineRules {
   recordAnswerUsage(line: BatchLine, summary: AnswerSummary): void
 }
 
-/** Reads the text of an answer, or with `--raw` its responses. */
+/** Reads the text of an answer. With `--raw`, reads the bodies of the responses instead. */
 export class BatchTextReader implements BatchAnswerReader {
   readonly #line: BatchLine
   readonly #rules: TextLineRules
-  /** Texts of the complete parts, or their responses. */
+  /** Texts of the complete parts, or with `--raw` their response bodies. */
   readonly #parts: string[] = []
   /** Received pieces of the last part while it is incomplete. */
   #pieces: string[] = []

@@ -35,7 +35,7 @@ interface StatusRow {
   appliesTo?: StatusSet
   kind: FailureKind
   delivery: DeliveryState
-  /** Only a request whose rule is at least as permissive is retried. If omitted, no request is retried. */
+  /** A request is retried if its rule is this rule or a more permissive one. If omitted, none is retried. */
   requiredRule?: RepeatRule
   /**
    * Effect on the other requests of a batch: `wait` pauses them, `end` ends the batch. If omitted, they

@@ -1,6 +1,7 @@
 export interface RawLine {
   /** From 1. */
   lineNumber: number
+  /** `undefined` if the line is longer than `maxLineBytes`. */
   bytes: Uint8Array | undefined
   /** Offset of the next line. */
   endOffsetBytes: number
@@ -11,9 +12,9 @@ export interface RawLine {
 const newline = 0x0a
 
 /**
- * Splits chunks into lines. The caller must read all lines of a chunk before the next chunk. `bytes` is
- * `undefined` for a line over `maxLineBytes`. Splits a line only when it is read. A batch works on one chunk
- * for a long time, and V8 would move a list of its lines to the old generation.
+ * Splits chunks into lines. The caller must read all lines of a chunk before the next chunk. Each line is
+ * created only when the caller reads it. A batch works on one chunk for a long time, and V8 would move a list
+ * of its lines to the old generation.
  */
 export async function* splitLines(
   chunks: AsyncIterable<Uint8Array>,

@@ -31,8 +31,8 @@ export interface AnswerPrintOptions {
 export type AnswerOutput = Awaited<ReturnType<typeof openAnswerOutput>>
 
 /**
- * Prints an answer of one or more parts, or writes it to a file: its text, or with `--raw` the received
- * bytes. With a schema, parley prints the text after the check.
+ * Opens the output for an answer of one or more parts: stdout or a file. The output prints the text, or with
+ * `--raw` the received bytes. With a schema, it prints the text after the check.
  */
 export async function openAnswerOutput(context: Context, printing: AnswerPrintOptions) {
   const {

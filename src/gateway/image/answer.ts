@@ -105,8 +105,8 @@ export function createImageReader(context: Context, reading: ImageReaderOptions)
 }
 
 /**
- * Returns the failure of `--fail-on-cut`, if any. `problems` are the warnings about saved images. An answer
- * without a stop reason passes. Some forms have none, and most image formats show whether an image is complete.
+ * Returns the failure of `--fail-on-cut`, if any. `problems` are the warnings about saved images, such as a
+ * missing end. An answer without a stop reason passes, because some API formats never have one.
  */
 export function findCutAnswerFailure(end: AnswerOutcome, problems: readonly string[]): CliError | undefined {
   const all = [describeCutAnswer(end) ?? [], problems].flat()

@@ -175,7 +175,7 @@ export class MarkdownLayout {
     return !isRow
   }
 
-  /** Each part of a table over the maximum length repeats the header. */
+  /** Adds a row to a table. A table over the maximum length is split, and each part repeats the header. */
   #addRow(table: HeldRows): void {
     const line = `${removeIndent(this.#line, this.#items.sourceIndent)}\n`
     if (table.text.length + line.length > maxTableLength) {

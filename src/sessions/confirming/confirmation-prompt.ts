@@ -49,9 +49,9 @@ export class ConfirmationPrompt {
 
   /**
    * Prompts for one tool use after another. Returns the decisions by tool use id. A tool use gets no decision
-   * if the person skips it, if `withdraw` is called, or if parley cannot display it. After q or Ctrl-D, the
-   * remaining tool uses get no decision either, except for calls that the key a allowed. If a signal ends the
-   * program, parley prints that the decisions are lost.
+   * if the person skips it, if `withdraw` is called, or if parley cannot display it. After `q` or Ctrl-D, the
+   * remaining tool uses get no decision either, unless `a` (always allow) was chosen for the same call. If a
+   * signal ends the program, parley prints that the decisions are lost.
    */
   async ask(uses: readonly PromptedToolUse[]): Promise<ReadonlyMap<string, PersonDecision>> {
     this.#decisions = new Map()

@@ -302,8 +302,8 @@ class FollowedTask {
   }
 
   /**
-   * The followed task and the events after it, without unseen events. An unseen task ends the followed task
-   * at once.
+   * The followed task and the events after it. Omits sent events that no list or stream has contained yet
+   * (`isUnseen`). If such an event is a task, it ends the followed task at once.
    */
   get #events(): readonly LoggedEvent[] {
     const log = this.#readLog()

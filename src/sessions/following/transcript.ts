@@ -51,7 +51,7 @@ export async function followAndPrint(
   try {
     for await (const items of follower.readNewEvents()) {
       await printer.print(items, state)
-      // If stderr is not a terminal, the note is printed only for a session without events.
+      // If stderr is not a terminal, parley describes the session only if it has no events.
       if (!hasPrintedStart && (context.host.stderr.isTerminal || state.isEmpty))
         context.messages.note(describeSession(state, options, context.host.timers.wallTime()))
       hasPrintedStart = true
@@ -64,8 +64,8 @@ export async function followAndPrint(
       context.messages.warn(
         'the service does not show that it has worked on the sent events: an answer may come later',
       )
-    // Without the note, a script could mistake missing output for an empty answer. On a terminal, the first
-    // note shows whether the session is idle.
+    // A script could mistake missing output for an empty answer, so parley prints a note. On a terminal, the
+    // description above already shows whether the session is idle.
     const hasNothing = !printer.hasEvents() && !printer.isStdoutReserved
     if ((onBatch || !context.host.stderr.isTerminal) && hasNothing) {
       const command = formatSessionCommand(context, 'list', session)

@@ -200,7 +200,7 @@ async function* readPages(
   }
 }
 
-/** If the service refuses a request with `maxPageSize`, the page that parley has counts as the whole list. */
+/** If the service refuses a request with `maxPageSize`, parley treats the first page as the whole list. */
 function ignoreRefusal(error: unknown): undefined {
   if (error instanceof CliError && error.kind === 'refused') return
   throw error

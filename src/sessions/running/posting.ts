@@ -53,9 +53,9 @@ export async function postEventsOnce(
     posted = isWhole ? { is: 'accepted', receiptEvents } : { is: 'unknown', receiptEvents, failure }
   } catch (failure) {
     if (!(failure instanceof CliError)) throw failure
-    // A failure without a delivery state happens before the first attempt or between two attempts.
+    // A failure before the first attempt or between two attempts has no delivery state. It counts as not sent.
     const { delivery = 'not-sent' } = failure.details
-    // `done`: the service accepted the events, and then the connection broke inside the receipt.
+    // `done`: the service accepted the events, but parley could not read the whole receipt.
     const isAccepted = delivery === 'done'
     const is = isAccepted ? 'accepted' : isCertainlyUnaccepted(delivery) ? 'refused' : 'unknown'
     posted = { is, receiptEvents: [], failure }

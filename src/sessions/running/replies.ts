@@ -45,13 +45,13 @@ export function findToolUse({ audit, follower }: SessionRun, id: string): Parsed
   return parseToolUse(toolUse.text, { ...toolUse, isContradicted: true })
 }
 
-/** Returns whether an earlier run recorded another client's answer, and no run began to post a reply. */
+/** Returns whether an earlier run recorded another client's answer, and no run has started to post a reply. */
 export function wasAnsweredElsewhere({ audit }: SessionRun, id: string): boolean {
   const reply = audit.getReply(id)
   return reply.is === 'unconfirmed' && isReplyUnsent(reply)
 }
 
-/** Reopens the replies that no run began to send, if a child thread waits again for their tool uses. */
+/** Reopens a reply if no run has started to post it and a child thread waits again for its tool use. */
 export function reopenReplies({ audit, follower: { state } }: SessionRun): void {
   for (const id of state.pendingInThreads) {
     const reply = audit.getReply(id)

@@ -81,8 +81,8 @@ export function throwNothingSent(error: unknown): never {
   // delivery state either, because each of its responses is valid. Its failure has the kind `response`.
   if (delivery === undefined && !deadline && error.kind !== 'response') throw error
   const kind = error.kind === 'unknown' || error.kind === 'stopped' ? 'not-sent' : error.kind
-  // In these two cases, `consequence` is the fix. It names the source of the refused secret, or the command
-  // that lists the sessions.
+  // If the service refused the secret, `consequence` names the source of the secret. After a 404, it names the
+  // command that lists the sessions.
   const fix = isRefusedSecretStatus(status) || status === 404 ? consequence : undefined
   const isPastDeadline = error.kind === 'stopped' && deadline
   const message = isPastDeadline
