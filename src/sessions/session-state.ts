@@ -105,7 +105,7 @@ class OrderedState {
    * next idle event, even if no event shows work.
    */
   sendsIdleEvents = false
-  protected idle: ReturnType<typeof readStopReason> | undefined
+  protected idle: ReturnType<typeof readStopReason> = { type: 'none' }
   protected listed: ReadonlySet<string> = new Set()
   /** Ids in `listed` without an answer. May contain tool uses whose thread has ended. */
   protected readonly unansweredListed = new Set<string>()
@@ -207,7 +207,7 @@ export class SessionState extends OrderedState {
     const staysIdle = isForThread || (isReplyEventType(type) && this.#hasWaiting)
     if (stopsSession(event)) {
       this.#addStop(event)
-      this.sendsIdleEvents ||= this.stop?.kind === 'done' || this.idle?.type === 'end_turn'
+      this.sendsIdleEvents ||= this.stop?.kind === 'done' || this.idle.type === 'end_turn'
     } else if (startsAgentWork(event) && hasEffect && !staysIdle) this.status = 'working'
   }
 
@@ -264,7 +264,7 @@ export class SessionState extends OrderedState {
     const { isIdle, endStatus, error, idle, interrupted, missedOutcome, spending, lastStop } = this
     if (!isIdle) return this.#stalledStop
     if (endStatus !== undefined) return { kind: 'ended', reason: endStatus, explanation: error }
-    const { type, eventIds } = idle ?? {}
+    const { type, eventIds } = idle
     const ids = [...new Set([...this.unlisted, ...this.pending])]
     // Listed tool uses count as waiting even if the reason has no type, because the specification shows such
     // reasons (src/wire/README.md: session events, 6).
@@ -294,12 +294,12 @@ export class SessionState extends OrderedState {
 
   get isWaitingForRuns(): boolean {
     const { isIdle, endStatus, idle } = this
-    return isIdle && endStatus === undefined && this.#continuesWithoutInput(idle?.type)
+    return isIdle && endStatus === undefined && this.#continuesWithoutInput(idle.type)
   }
 
   get stopReason(): string | undefined {
     const { isIdle, endStatus, idle } = this
-    return isIdle ? (endStatus ?? idle?.type) : undefined
+    return isIdle ? (endStatus ?? idle.type) : undefined
   }
 
   /**
@@ -320,7 +320,7 @@ export class SessionState extends OrderedState {
 
   get answerable(): string[] {
     const { isIdle, endStatus, idle } = this
-    if (endStatus !== undefined || (isIdle && isStuck(idle?.type))) return []
+    if (endStatus !== undefined || (isIdle && isStuck(idle.type))) return []
     return isIdle ? this.pending : this.pendingInThreads
   }
 
@@ -343,7 +343,7 @@ export class SessionState extends OrderedState {
   #isUnlisted(id: string): boolean {
     const { idle, unanswered, status, background } = this
     if (!unanswered.has(id)) return false
-    if (idle !== undefined && !idle.eventIds && isWaiting(idle.type)) return !this.#hasThreadEnded(id)
+    if (!idle.eventIds && isWaiting(idle.type)) return !this.#hasThreadEnded(id)
     return status === 'stalled' && background.waitsWithoutList(this.#toolUses.get(id)?.threadId)
   }
 
@@ -370,7 +370,7 @@ export class SessionState extends OrderedState {
     if (type === 'span.model_request_end') activeWork.delete(modelRequest)
     const isAllowedUse = isToolUseEvent(event) && event.evaluated_permission === 'allow'
     if (id !== undefined && isAllowedUse && !this.#hasAnswer(id)) activeWork.add(id)
-    const answered = isReplyEventType(type) ? getAnsweredToolUseId(event) : undefined
+    const answered = getAnsweredToolUseId(event)
     if (answered === undefined) return
     if (
       event.result === 'allow' &&
@@ -418,20 +418,18 @@ export class SessionState extends OrderedState {
   /**
    * If all tool uses of an idle event have answers, the session waits for the results of the allowed ones.
    */
-  #waitForResults(listed: readonly string[] = []): void {
+  #waitForResults(listed: readonly string[] | undefined): void {
     // Some services list answered tool uses together with waiting tool uses. The answered tool uses then need
     // no result.
-    if (!listed.every((id) => this.#hasAnswer(id))) return
-    for (const id of listed) this.#waitForResult(id)
+    if (listed?.every((id) => this.#hasAnswer(id))) for (const id of listed) this.#waitForResult(id)
   }
 
   #waitForResult(id: string): void {
-    const { answers, awaitingResult, listed, unansweredListed } = this
+    const { answers, awaitingResult } = this
     const { isShown, decision, isResult } = answers.get(id) ?? {}
     const use = this.#toolUses.get(id)
     if (use?.type !== 'agent.tool_use' || !isShown || isResult || decision !== 'allow') return
     answers.delete(id)
-    if (listed.has(id)) unansweredListed.add(id)
     awaitingResult.add(id)
   }
 
@@ -470,7 +468,7 @@ export class SessionState extends OrderedState {
    * services send the next idle event only after the last reply.
    */
   get #hasWaiting(): boolean {
-    return !isStuck(this.idle?.type) && this.#hasUnansweredListed
+    return !isStuck(this.idle.type) && this.#hasUnansweredListed
   }
 
   /**
@@ -497,7 +495,7 @@ export class SessionState extends OrderedState {
     this.lastStop = event
     if (event.id !== undefined) this.stopIds.add(event.id)
     const isIdle = event.type === 'session.status_idle'
-    this.endStatus = isIdle ? undefined : event.type.replace(/^session\.(status_)?/, '')
+    this.endStatus = isIdle ? undefined : event.type.replace(/session\.(status_)?/, '')
     if (!isIdle) return
     this.idle = readStopReason(event)
     this.listed = new Set(this.idle.eventIds)
