@@ -27,12 +27,14 @@ function toEvent(word: string): SessionEvent {
     think: { type: 'agent.thinking' },
     system: { type: 'system.message' },
     odd: { type: 'x.agent.tool_use' },
+    oddSystem: { type: 'x.system.message' },
     childSay: { type: 'agent.message', session_thread_id: 'th1' },
     run: { type: 'session.status_running' },
     message: { type: 'user.message' },
     interrupt: { type: 'user.interrupt' },
     use,
     allowed: { ...use, evaluated_permission: 'allow' },
+    allowedWithoutId: { ...use, id: undefined, evaluated_permission: 'allow' },
     denied: { ...use, evaluated_permission: 'deny' },
     mcp: { type: 'agent.mcp_tool_use', name: 'x', mcp_server_name: 's', input: {} },
     confirm: { type: 'user.tool_confirmation', tool_use_id: ids?.[0] },
@@ -43,6 +45,13 @@ function toEvent(word: string): SessionEvent {
     clientResult: { type: 'user.tool_result', tool_use_id: ids?.[0] },
     childUse: { ...use, session_thread_id: 'th1' },
     childInterrupt: { type: 'user.interrupt', session_thread_id: 'th1' },
+    modelStart: { type: 'span.model_request_start' },
+    modelEnd: { type: 'span.model_request_end' },
+    childModelStart: { type: 'span.model_request_start', session_thread_id: 'th1' },
+    runStart: { type: 'workflow_run.created', workflow_run_id: 'w1' },
+    runIdle: { type: 'workflow_run.status_idle', workflow_run_id: 'w1' },
+    runEnd: { type: 'workflow_run.status_ended', workflow_run_id: 'w1' },
+    childOfRun: { type: 'session.thread_created', session_thread_id: 'th1', workflow_run_id: 'w1' },
     childWait: {
       type: 'session.thread_status_idle',
       session_thread_id: 'th1',
@@ -53,6 +62,7 @@ function toEvent(word: string): SessionEvent {
     reached: evaluated('satisfied'),
     revise: evaluated('needs_revision'),
     missed: evaluated('failed', 'no test'),
+    missedOdd: { ...evaluated('failed'), explanation: 5 },
     maxIterations: evaluated('max_iterations_reached'),
     done: idle('end_turn'),
     idle: idle(),
@@ -64,16 +74,26 @@ function toEvent(word: string): SessionEvent {
     terminated: { type: 'session.status_terminated' },
     deleted: { type: 'session.deleted' },
     error: { type: 'session.error', error: { message: explanation } },
+    finalError: { type: 'session.error', error: { retry_status: 'exhausted' } },
+    serverError: { type: 'session.error', error: { retry_status: 'exhausted', mcp_server_name: 's' } },
     silentError: { type: 'session.error', error: null },
     usage: { type: 'session.usage', budget: { max_list_cost: { amount: '250', currency: 'USD' } } },
   }
   return { id, ...(kinds[id.replace(/\d+$/, '')] as SessionEvent) }
 }
 
-/** Returns the state after these events. `text` is the JSON of each event. */
+/**
+ * Returns the state after these events. `text` is the JSON of each event. The word `silence` means that there
+ * was no event for a long time, and `resource` means that the session resource is idle. `*` marks an event
+ * that no list or stream has shown.
+ */
 function after(words: string, text?: string): SessionState {
   const state = new SessionState()
-  for (const word of words.split(' ').filter(Boolean)) state.add(toEvent(word), text)
+  for (const word of words.split(' ').filter(Boolean))
+    if (word === 'silence') state.addSilence()
+    else if (word === 'resource') state.addIdleResource()
+    else if (word.endsWith('*')) state.addReduced(toEvent(word.slice(0, -1)), true)
+    else state.add(toEvent(word), text)
   return state
 }
 
@@ -148,6 +168,55 @@ const stops: Record<string, [words: string, stop: object | undefined]> = {
     'outcome1 maxIterations1 idle1',
     missed('max_iterations_reached'),
   ],
+  'an explanation of a failed outcome that is not a text counts as missing': [
+    'outcome1 missedOdd1 done1',
+    missed('failed'),
+  ],
+  'a session is done after an interrupt of the tool uses that it waits for': [
+    'use1 wait1:use1 interrupt1',
+    { kind: 'done', reason: 'interrupted' },
+  ],
+  'a session that ended its turn keeps its stop reason after an interrupt': [
+    'use1 done1:use1 interrupt1',
+    isDone,
+  ],
+  'a session continues if a workflow run works while the main thread waits': [
+    'runStart1 use1 wait1:use1',
+    undefined,
+  ],
+  'a session waits for a reply if its workflow run is idle': [
+    'runStart1 use1 wait1:use1 runIdle1',
+    waiting('use1'),
+  ],
+  'a session continues if it has not read the result of a workflow run': [
+    'use1 done1:use1 runEnd1',
+    undefined,
+  ],
+  'a session that requires an action does not read the result of a workflow run': [
+    'use1 wait1:use1 runEnd1',
+    waiting('use1'),
+  ],
+  'an interrupted session does not read the result of a workflow run': [
+    'interrupt1 use1 done1:use1 runEnd1',
+    waiting('use1'),
+  ],
+  'a session continues after the end of its turn while a workflow run is open': [
+    'runStart1 done1',
+    undefined,
+  ],
+  'a session continues after an idle event without a reason while a workflow run is open': [
+    'runStart1 idle1',
+    undefined,
+  ],
+  'a session continues after its last retry while a workflow run is open': [
+    'runStart1 exhausted1',
+    undefined,
+  ],
+  'a session is stuck after a refusal while a workflow run is open': ['runStart1 refusal1', stuck('refusal')],
+  'an interrupted session does not continue although a workflow run is open': [
+    'runStart1 interrupt1 done1',
+    isDone,
+  ],
   'a failed outcome no longer counts after a message of a client': [
     'outcome1 missed1 message1 done1',
     isDone,
@@ -188,6 +257,171 @@ test('if an idle event has no list of ids, the session waits only for open tool 
     expect(after(`${words} wait1`).stop, words).toEqual(isStuckWithoutUses)
 })
 
+const childWaits = 'childUse1 childWait1:childUse1'
+test.each<[rule: string, isStalled: boolean, words: string]>([
+  ['a child thread waits and nothing works', true, ''],
+  ['the model works', false, 'modelStart1'],
+  ['the model works after a message', false, 'modelStart1 say1'],
+  ['the model has answered', true, 'modelStart1 modelEnd1'],
+  ['only the model of a child thread works', true, 'childModelStart1'],
+  ['the service runs a tool', false, 'allowed1'],
+  ['the service ran a tool', true, 'allowed1 result1:allowed1'],
+  ['a list repeats a tool use that has a result', true, 'allowed1 result1:allowed1 allowed1'],
+  ['a tool use is not decided', true, 'use1'],
+  ['the agent thinks', true, 'think1'],
+  ['a tool use without an id is allowed', true, 'allowedWithoutId1'],
+  ['a client allowed a tool use', false, 'use1 allow1:use1'],
+  ['a client allowed an unknown tool use', false, 'allow1:other1'],
+  ['a client denied a tool use', true, 'use1 deny1:use1'],
+  ['a confirmation names no tool use', true, 'allow1'],
+  ['a client allowed a tool use of a child thread', true, 'childUse2 allow1:childUse2'],
+  ['an idle event ended the work', true, 'modelStart1 allowed1 done1 run1'],
+  ['a client sent a message to the idle session', true, 'done1 message1'],
+  ['the session has ended', false, 'terminated1'],
+])('a silent session counts as waiting if %s: %s', (_, isStalled, words) => {
+  expect(after(`${childWaits} ${words} silence`).stop?.kind === 'waiting').toBe(isStalled)
+})
+
+test('a silent session waits for tool uses that a child thread does not list', () => {
+  expect(after('use1 childUse1 childWait1 silence').stop).toEqual(waiting('childUse1'))
+  for (const words of ['use1 childUse1 childWait1', 'use1 silence', 'run1 silence', 'use1* silence']) {
+    const { stop, unlisted } = after(words)
+    expect([stop, unlisted], words).toEqual([undefined, []])
+  }
+})
+
+test.each<[verb: 'waits' | 'does not wait', words: string]>([
+  ['waits', 'runStart1 done1'],
+  ['does not wait', 'runStart1'],
+  ['does not wait', 'runStart1 done1 run2'],
+  ['does not wait', 'runStart1 done1 terminated1'],
+  ['does not wait', 'done1'],
+])('a session %s for workflow runs after these events: %s', (verb, words) => {
+  expect(after(words).isWaitingForRuns).toBe(verb === 'waits')
+})
+
+test('a session lacks an idle event only if the resource is idle and the session sends idle events', () => {
+  const words = ['done1 run2 resource', 'done1', 'done1 run2', 'say1 resource', 'resource done1 run2']
+  expect(words.map((each) => after(each).lacksIdleEvent)).toEqual([true, false, false, false, false])
+})
+
+test('a session whose resource is idle after a final error is stuck', () => {
+  expect(after('finalError1 resource').stop).toEqual(stuck('retries_exhausted'))
+})
+
+test('a session has ended if its resource is terminated', () => {
+  const state = after('say1')
+  state.addIdleResource(true)
+  expect(state.stop).toEqual({ kind: 'ended', reason: 'terminated' })
+})
+
+test('a caller can mark only a known tool use as changed', () => {
+  const state = after('use1 use2')
+  for (const id of ['use1', 'other1']) state.contradictToolUse(id)
+  expect(['use1', 'use2', 'other1'].map((id) => state.getToolUse(id)?.isContradicted)).toEqual([
+    true,
+    undefined,
+    undefined,
+  ])
+})
+
+test('a silent session does not count as waiting while parley replies', () => {
+  const state = after(`${childWaits} silence`)
+  state.isReplying = true
+  expect(state.stop).toBeUndefined()
+})
+
+test.each<[verb: 'is' | 'is not', words: string]>([
+  ['is not', ''],
+  ['is', 'interrupt1'],
+  ['is', 'interrupt1 say1'],
+  ['is not', 'interrupt1 message1'],
+  ['is not', 'childInterrupt1'],
+  ['is not', 'interrupt1 allow1:use1'],
+  ['is', 'use1 wait1:use1 interrupt1 allow1:use1'],
+])('a session %s halted after these events: %s', (verb, words) => {
+  expect(after(words).isHalted).toBe(verb === 'is')
+})
+
+test.each<[verb: 'is' | 'is not', words: string]>([
+  ['is not', ''],
+  ['is not', 'error1'],
+  ['is', 'finalError1'],
+  ['is', 'finalError1 usage1'],
+  ['is not', 'finalError1 say1'],
+  ['is not', 'serverError1'],
+])('the last error %s final after these events: %s', (verb, words) => {
+  expect(after(words).hasFinalError).toBe(verb === 'is')
+})
+
+const runWaits = `runStart1 childOfRun1 ${childWaits}`
+test.each<[verb: 'stays' | 'does not stay', rule: string, words: string]>([
+  ['stays', 'a workflow run', `${runWaits} done1 allow1:childUse1`],
+  ['does not stay', 'a child thread without a run', `${childWaits} done1 allow1:childUse1`],
+  ['does not stay', 'a run and the main thread', `${runWaits} wait1:childUse1 allow1:childUse1`],
+  ['stays', 'one of two listed tool uses', 'use1 use2 wait1:use1,use2 allow1:use1'],
+  ['does not stay', 'the last listed tool use', 'use1 use2 wait1:use1,use2 allow1:use1 allow1:use2'],
+  ['does not stay', 'a tool use after the last retry', 'use1 use2 exhausted1:use1,use2 allow1:use1'],
+  ['stays', 'a tool use that the service allowed', 'allowed1 wait1 clientResult1:allowed1'],
+  ['stays', 'an interrupted tool use', 'use1 wait1:use1 interrupt1 allow1:use1'],
+])('a session %s idle after a reply to %s: %s', (verb, _, words) => {
+  expect(after(words).isIdle).toBe(verb === 'stays')
+})
+
+test.each<[rule: string, words: string, pending: string[]]>([
+  [
+    'an allowed tool use that a child thread lists again',
+    `${childWaits} allow1:childUse1 childWait2:childUse1`,
+    ['childUse1'],
+  ],
+  [
+    'no tool use that a child thread no longer lists',
+    `${childWaits} allow1:childUse1 childWait2:childUse1 childWait3:`,
+    [],
+  ],
+  [
+    'only the unanswered tool uses of a mixed list',
+    'use1 use2 wait1:use1,use2 allow1:use1 wait2:use1,use2',
+    ['use2'],
+  ],
+  ['no allowed MCP tool use', 'mcp1 wait1:mcp1 allow1:mcp1 wait2:mcp1', []],
+  ['no denied tool use', 'use1 wait1:use1 deny1:use1 wait2:use1', []],
+  ['no unknown tool use that is allowed', 'wait1:other1 allow1:other1 wait2:other1', []],
+  ['no tool use with an unseen confirmation', 'use1 wait1:use1 allow1:use1* wait2:use1', []],
+  [
+    'an allowed tool use that a list has shown',
+    'use1 wait1:use1 allow1:use1 allow1:use1* wait2:use1',
+    ['use1'],
+  ],
+  ['no tool use with a result', 'use1 wait1:use1 allow1:use1 result1:use1 wait2:use1', []],
+  ['a result after a repeated confirmation', 'use1 wait1:use1 allow1:use1 wait2:use1 allow2:use1', ['use1']],
+  ['an unknown tool use after an interrupt of a child thread', 'wait1:other1 childInterrupt1', ['other1']],
+])('a session waits for %s: %s', (_, words, pending) => {
+  expect(after(words).pending).toEqual(pending)
+})
+
+test('a listed tool use is answerable only while the main thread waits', () => {
+  for (const words of ['use1 wait1:use1 run2', 'use1 exhausted1:use1'])
+    expect(after(words).answerable).toEqual([])
+})
+
+test('a tool use that the service ran stays finished after a restart', () => {
+  for (const words of [
+    'use1 result1:use1',
+    'say1',
+    'allowed1 clientResult1:allowed1',
+    'allowed1',
+    'allowed1 wait1:allowed1 result1:allowed1',
+  ])
+    expect(after(words).finishToolUse(words.slice(0, words.indexOf('1') + 1)), words).toBe(false)
+  const state = after('allowed1 result1:allowed1')
+  expect(state.finishToolUse('allowed1')).toBe(true)
+  state.restart()
+  expect(state.isEmpty).toBe(true)
+  state.add(toEvent('wait1:allowed1'))
+  expect(state.pending).toEqual([])
+})
+
 test('the stop reason of a session is the reason in its last idle event', () => {
   expect(after('use1 done1').stopReason).toBe('end_turn')
   expect(after('done1 use1 wait1:use1').stopReason).toBe('requires_action')
@@ -222,10 +456,12 @@ test('the client sends no result of an MCP tool use, or of a tool use that needs
 test("only a client's reply to the named tool use counts as a reply", () => {
   const state = after('use1 use2 mcp1 confirm1:use1 result1:use2 run2')
   expect(['use1', 'use2', 'mcp1'].map((id) => state.getAnswer(id)?.isReply)).toEqual([true, false, undefined])
+  expect(after('use1 clientResult1:use1 result1:use1').getAnswer('use1')?.isReply).toBe(true)
 })
 
 test('an idle event sets `sendsIdleEvents` if it ends a turn, but not if a tool use waits', () => {
   expect(after('message1 say1 idle1').sendsIdleEvents).toBe(true)
+  expect(after('use1 done1:use1').sendsIdleEvents).toBe(true)
   expect(after('use1 idle1').sendsIdleEvents).toBe(false)
 })
 
@@ -233,7 +469,7 @@ test.each<[verb: 'may' | 'cannot', words: string]>([
   ['cannot', ''],
   ['cannot', 'message1'],
   ['may', 'message1 say1'],
-  ['may', 'say1 reached1 usage1 odd1'],
+  ['may', 'say1 reached1 usage1 odd1 oddSystem1'],
   ['may', 'use1 result1:use1 say1'],
   ['may', 'use1 interrupt1'],
   ...'childSay1 think1 use1 confirm1 system1 message1 run1 error1 done1 childInterrupt1'
@@ -299,7 +535,9 @@ test.each<[string, object]>([
 ])('a tool use counts as changed if its id is repeated with %s', (_, changes) => {
   for (const come of ['add', 'addRepeated'] as const) {
     const state = after('use1')
-    state[come]({ ...toEvent('use1'), ...changes })
+    const first = state[come]({ ...toEvent('use1'), ...changes })
+    if (come === 'addRepeated')
+      expect([first, state.addRepeated({ ...toEvent('use1'), ...changes })]).toEqual([true, false])
     if (come === 'add') state.add(toEvent('use1'))
     expect(state.getToolUse('use1')?.isContradicted).toBe(true)
   }
@@ -318,8 +556,11 @@ test.each<[rule: string, words: string, text: string | undefined]>([
   ['keeps the JSON of a tool use after an allow', 'use1 allow1:use1', 'text'],
   ['drops the JSON of a tool use after its result', 'use1 allow1:use1 result1:use1', undefined],
   ['drops the JSON of a tool use after a denial', 'use1 deny1:use1', undefined],
+  ['drops the JSON of a repeated tool use after a denial', 'use1 deny1:use1 use1', undefined],
+  ['drops the JSON of an MCP tool use after an allow', 'mcp1 allow1:mcp1', undefined],
+  ['keeps no JSON of a message', 'say1', undefined],
 ])('parley %s', (_, words, text) => {
-  expect(after(words, 'text').getToolUse('use1')?.text).toBe(text)
+  expect(after(words, 'text').getToolUse(words.split(' ')[0] ?? '')?.text).toBe(text)
 })
 
 const isInterrupted = 'it was interrupted'
@@ -332,6 +573,12 @@ test.each<[cause: string, words: string, use: string | undefined, childUse: stri
   ['an interrupt of its thread', 'childInterrupt1', undefined, isInterrupted],
   ['the end of its thread', 'childEnd1', undefined, 'its thread has ended'],
   ['the end of the session', 'terminated1', hasEnded, hasEnded],
+  [
+    'an answer and another idle event',
+    'allow1:use1 wait2:childUse1',
+    'it already has the answer allow',
+    undefined,
+  ],
   ['another idle event', 'wait2:childUse1', 'the session does not wait for it any more', undefined],
 ])(
   'after %s, a tool use needs no reply, and findClosedReason() returns the reason',
@@ -342,6 +589,7 @@ test.each<[cause: string, words: string, use: string | undefined, childUse: stri
 )
 
 test('an allowed tool use waits for a result if a later idle event lists the tool use again', () => {
+  expect(after('use1').getToolUse('use1')?.needsResult).toBeUndefined()
   const state = after('use1 wait1:use1 allow1:use1 wait2:use1', 'text')
   expect([state.answerable, state.stop]).toEqual([['use1'], waiting('use1')])
   expect(state.getToolUse('use1')).toMatchObject({ text: 'text', permission: 'allow', needsResult: true })
