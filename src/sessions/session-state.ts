@@ -425,11 +425,12 @@ export class SessionState extends OrderedState {
   }
 
   #waitForResult(id: string): void {
-    const { answers, awaitingResult } = this
+    const { answers, awaitingResult, listed, unansweredListed } = this
     const { isShown, decision, isResult } = answers.get(id) ?? {}
     const use = this.#toolUses.get(id)
     if (use?.type !== 'agent.tool_use' || !isShown || isResult || decision !== 'allow') return
     answers.delete(id)
+    if (listed.has(id)) unansweredListed.add(id)
     awaitingResult.add(id)
   }
 

@@ -360,6 +360,11 @@ test.each<[verb: 'stays' | 'does not stay', rule: string, words: string]>([
   ['does not stay', 'a child thread without a run', `${childWaits} done1 allow1:childUse1`],
   ['does not stay', 'a run and the main thread', `${runWaits} wait1:childUse1 allow1:childUse1`],
   ['stays', 'one of two listed tool uses', 'use1 use2 wait1:use1,use2 allow1:use1'],
+  [
+    'stays',
+    'a tool use while a child thread waits for the result of another one',
+    'childUse1 use1 wait1:childUse1,use1 allow1:childUse1 childWait1:childUse1 allow1:use1',
+  ],
   ['does not stay', 'the last listed tool use', 'use1 use2 wait1:use1,use2 allow1:use1 allow1:use2'],
   ['does not stay', 'a tool use after the last retry', 'use1 use2 exhausted1:use1,use2 allow1:use1'],
   ['stays', 'a tool use that the service allowed', 'allowed1 wait1 clientResult1:allowed1'],
