@@ -290,6 +290,12 @@ test('a silent session waits for tool uses that a child thread does not list', (
   }
 })
 
+test('a silent session does not count as waiting while parley replies', () => {
+  const state = after(`${childWaits} silence`)
+  state.isReplying = true
+  expect(state.stop).toBeUndefined()
+})
+
 test.each<[verb: 'waits' | 'does not wait', words: string]>([
   ['waits', 'runStart1 done1'],
   ['does not wait', 'runStart1'],
@@ -323,12 +329,6 @@ test('a caller can mark only a known tool use as changed', () => {
     undefined,
     undefined,
   ])
-})
-
-test('a silent session does not count as waiting while parley replies', () => {
-  const state = after(`${childWaits} silence`)
-  state.isReplying = true
-  expect(state.stop).toBeUndefined()
 })
 
 test.each<[verb: 'is' | 'is not', words: string]>([
