@@ -86,9 +86,10 @@ export class DenialCollector {
     // In an idle session, a tool use of a child thread may still wait, so it is not reported yet.
     const pending = new Set(state.pendingInThreads)
     const isKnown = ({ use }: Judgement) => !pending.has(use.id) && (isListed || use.permission === 'allow')
-    if (!this.#ran.some(isKnown)) return
-    const uses = readToolUseIds(task.readEvents())
-    const unapproved = this.#ran.filter((judgement) => isKnown(judgement) && uses.has(judgement.use.id))
+    const known = this.#ran.filter(isKnown)
+    if (known.length === 0) return
+    const uses = task.findToolUses(known.map(({ use }) => use.id))
+    const unapproved = known.filter(({ use }) => uses.has(use.id))
     this.#ran = this.#ran.filter((judgement) => !isKnown(judgement))
     for (const judgement of unapproved) {
       const { use } = judgement

@@ -1,4 +1,4 @@
-import { expect, test } from 'vitest'
+import { expect, test, vi } from 'vitest'
 import { SessionLog } from '../../../src/sessions/following/session-log.ts'
 import { DenialCollector } from '../../../src/sessions/running/denials.ts'
 import type { Judgement } from '../../../src/sessions/running/judgement.ts'
@@ -18,8 +18,7 @@ const createIdle = (ids: string[]) =>
  * Returns a function that adds events, and returns the ids of the denied tool uses that now count as executed.
  * `isListed`: the list contains the events.
  */
-function createFinder() {
-  const log = new SessionLog()
+function createFinder(log = new SessionLog()) {
   let reported: string[] = []
   const denials = new DenialCollector({
     plan: { policy: { rules: [], fallback: { decision: 'deny' } } },
@@ -72,4 +71,15 @@ test('Y91: a denied tool use without an id counts as executed at the end of the 
     createItem({ ...use('', permission).event, id: undefined } as never)
   expect(await createFinder()([withoutId('allow'), ended], true)).toEqual([''])
   expect(await createFinder()([withoutId('ask'), createItem({ type: 'agent.message' })], true)).toEqual([])
+})
+
+test('a report about a new tool use does not read all events since the task', async () => {
+  const log = new SessionLog()
+  const isFollowed = vi.spyOn(log.task, 'isFollowed')
+  const find = createFinder(log)
+  for (let index = 0; index < 100; index++) {
+    const id = `u${index}`
+    expect(await find([use(id, 'allow'), result(id)], false)).toEqual([id])
+  }
+  expect(isFollowed.mock.calls.length).toBeLessThan(1000)
 })
