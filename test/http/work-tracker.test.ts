@@ -341,3 +341,14 @@ test('the work tracker rethrows an error of work without hooks unchanged', async
   const work = new WorkTracker().during({}, () => Promise.reject(error))
   await expect(work).rejects.toBe(error)
 })
+
+test('a failure of work that has saved its received data names the file', async () => {
+  const hooks = { save: () => [{ outcome: 'is saved as a', name: 'a' }] }
+  const work = new WorkTracker().during(hooks, () => Promise.reject(new CliError('response', 'cut')))
+  await expect(work).rejects.toMatchObject({ details: { savedFiles: ['a'] } })
+})
+
+test('work that has saved nothing throws an unexpected error unchanged', async () => {
+  const bug = new TypeError('a bug')
+  await expect(new WorkTracker().during({ save: () => [] }, () => Promise.reject(bug))).rejects.toBe(bug)
+})
