@@ -85,7 +85,7 @@ test('the demo answers image with a PNG, a text and usage', async () => {
   const cwd = temporaryFolder()
   const { code, out, err } = await run(['image', '--profile', 'demo', 'a red fox', '--usage'], { cwd })
   expect([code, out]).toEqual([0, 'a-red-fox.png\n'])
-  expect(err).toMatch(/^\| A colour.*\n— alpha-image-demo · STOP · \d+ tokens in/)
+  expect(err).toMatch(/^\| The emulator ignores the prompt.*\n— alpha-image-demo · STOP · \d+ tokens in/)
   expect(decode(readFileSync(join(cwd, 'a-red-fox.png')))).toMatchObject({ width: 32, height: 32 })
 })
 
