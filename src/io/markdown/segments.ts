@@ -35,7 +35,8 @@ export class ParagraphSplitter {
 
   #findWordEnd(): number | undefined {
     const limit = this.#wordStart + maxWordLength
-    wordEnd.lastIndex = this.#at
+    // From inside of a surrogate pair, the search would begin before the pair, and find the same end again.
+    wordEnd.lastIndex = lowSurrogate.test(this.#text[this.#at] ?? '') ? this.#at + 1 : this.#at
     const { index: end = Infinity } = wordEnd.exec(this.#text.slice(0, limit + 1)) ?? {}
     if (end <= limit) return end
     if (this.#text.length > limit) return lowSurrogate.test(this.#text[limit] as string) ? limit + 1 : limit
