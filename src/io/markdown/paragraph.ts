@@ -1,5 +1,5 @@
 import { canBreakBetween, measureLineWidth, type Span, type StyledLine, splitWords } from '../spans.ts'
-import { layOutInlineTokens } from './inline.ts'
+import { layOutInlineTokens, trimLineEnd } from './inline.ts'
 import { createBlankSpan, type RowBuffer } from './row-buffer.ts'
 import { ParagraphSplitter } from './segments.ts'
 import { readInlineTokens } from './source.ts'
@@ -32,7 +32,10 @@ export class ParagraphPrinter {
   /** Unclosed delimiters, such as `**`, become text. */
   end(): void {
     for (const segment of this.#splitter.split('', true)) this.#print(segment)
-    if (this.#lastText !== undefined) this.#endRow()
+    // A list item keeps its marker if its text is empty, for example a code span that contains only a blank.
+    const isOnlyMarker = this.#isEmpty && this.#lead.some(({ text }) => text.trim() !== '')
+    if (isOnlyMarker) this.#options.buffer.append(trimLineEnd(this.#lead))
+    if (isOnlyMarker || this.#lastText !== undefined) this.#endRow()
   }
 
   #print(segment: string): void {

@@ -73,6 +73,7 @@ const layouts: Record<string, [text: string, shown: string][]> = {
     ['- > [x] quoted\n\n> - [x] done', '• │ [x] quoted\n\n│ • [x] done\n'],
     ['- a\nlazy\n\nover', '• a\n  lazy\n\nover\n'],
     ['- \n- b', '•\n• b\n'],
+    ['- ` `\n- b', '•\n• b\n'],
     ['> a\n> b\n>\n> > c\n\nd', '│ a\n│ b\n│\n│ │ c\n\nd\n'],
     ['- > a\n  > b\n- c', '• │ a\n  │ b\n• c\n'],
     ['> - a\n>   - b', '│ • a\n│   ◦ b\n'],
