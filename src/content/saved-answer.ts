@@ -95,8 +95,8 @@ export class FallbackFile {
     } catch (error) {
       this.#problem = `${dirname(this.#path)}: ${describeFileError(error)}`
     }
-    const hasRoom = this.#problem !== undefined && this.#unsaved.length < maxBytesInFailure
-    if (hasRoom && typeof content === 'string') this.#unsaved += content
+    if (this.#problem === undefined || typeof content !== 'string') return
+    if (this.#unsaved.length < maxBytesInFailure) this.#unsaved += content
   }
 
   get part(): SavedData | undefined {

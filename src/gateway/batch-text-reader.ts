@@ -14,7 +14,7 @@ import { readAnswerBody } from './answer-body.ts'
 import type { AnswerPartOutcome, ContinuedAnswer } from './continued-answer.ts'
 import type { BatchAnswerReader } from './line-call.ts'
 
-interface TextLineRules {
+interface BatchTextRules {
   timers: Timers
   failOnCut?: boolean
   schema?: AnswerSchema | undefined
@@ -25,7 +25,7 @@ interface TextLineRules {
 /** Reads the text of an answer. With `--raw`, reads the bodies of the responses instead. */
 export class BatchTextReader implements BatchAnswerReader {
   readonly #line: BatchLine
-  readonly #rules: TextLineRules
+  readonly #rules: BatchTextRules
   /** Texts of the complete parts, or with `--raw` their response bodies. */
   readonly #parts: string[] = []
   /** Received pieces of the last part while it is incomplete. */
@@ -36,7 +36,7 @@ export class BatchTextReader implements BatchAnswerReader {
    */
   #decoder: AnswerDecoder | undefined
 
-  constructor(line: BatchLine, rules: TextLineRules) {
+  constructor(line: BatchLine, rules: BatchTextRules) {
     this.#line = line
     this.#rules = rules
   }

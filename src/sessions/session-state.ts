@@ -496,7 +496,7 @@ export class SessionState extends OrderedState {
     this.lastStop = event
     if (event.id !== undefined) this.stopIds.add(event.id)
     const isIdle = event.type === 'session.status_idle'
-    this.endStatus = isIdle ? undefined : event.type.replace(/session\.(status_)?/, '')
+    this.endStatus = isIdle ? undefined : event.type.replace(/^session\.(status_)?/, '')
     if (!isIdle) return
     this.idle = readStopReason(event)
     this.listed = new Set(this.idle.eventIds)

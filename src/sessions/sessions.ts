@@ -90,7 +90,7 @@ export async function listSessions(context: Context, options: ListSessionsOption
       for (const { text } of wanted) raw.add(`${text}\n`)
       await raw.write()
     } else if (output.isTerminal) {
-      const rows = sessions.map(toEventTableRow)
+      const rows = sessions.map(toSessionTableRow)
       if (count === 0 && rows.length > 0) rows.unshift(['ID', 'STATUS', 'CHANGED', 'TITLE'])
       if (rows.length > 0) layout ??= chooseTableLayout(host.stdout.columns || 80, rows, maxTimeColumns)
       for (const line of layout?.(rows) ?? []) await output.write(`${line}\n`)
@@ -111,7 +111,7 @@ const toRow = ({
 }: SessionResource): string[] => [id, toCell(status), toCell(title), toCell(updated) || toCell(created)]
 
 /** The title is the last column, because a table cuts the last column to fit. */
-function toEventTableRow(session: SessionResource) {
+function toSessionTableRow(session: SessionResource) {
   const [id = '', status = '', title = '', changed = ''] = toRow(session)
   return [toOneLine(id, 1024), status, formatTimeWithZone(changed), title] as const
 }

@@ -46,8 +46,8 @@ export function createImageReader(context: Context, reading: ImageReaderOptions)
   async function withSavedBody(failure: CliError): Promise<CliError> {
     const { bytes } = last as ReadPart
     if (bytes.length === 0) return failure
-    const text = /^[[{]/.test(Buffer.from(bytes.subarray(0, 1)).toString()) ? 'json' : 'txt'
-    const { extension = text } = (await detectImageFormat(bytes)) ?? {}
+    const textExtension = /^[[{]/.test(Buffer.from(bytes.subarray(0, 1)).toString()) ? 'json' : 'txt'
+    const { extension = textExtension } = (await detectImageFormat(bytes)) ?? {}
     return saveAnswerAfterFailure(context, failure, bytes, extension, reading.file)
   }
 

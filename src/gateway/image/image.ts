@@ -88,8 +88,8 @@ export async function runImage(context: Context, flags: ImageOptions, words: str
       if (cut) printUsageLine(context, end.summary, options.usage)
       else printWarningsAndUsageLine(context, end, options.usage)
     }
-    const ended = failure ?? cut
-    if (ended) throw ended
+    const problem = failure ?? cut
+    if (problem) throw problem
   }
 
   try {

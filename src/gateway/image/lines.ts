@@ -106,8 +106,8 @@ function createImageLineReader(
       await reading.saveFoundImages().catch((error: unknown) => {
         throw error instanceof CliError ? addSavedFiles(error) : error
       })
-      const ended = failure ?? (failOnCut ? findCutAnswerFailure(end, warnings) : undefined)
-      if (ended) throw addSavedFiles(ended)
+      const problem = failure ?? (failOnCut ? findCutAnswerFailure(end, warnings) : undefined)
+      if (problem) throw addSavedFiles(problem)
       return {
         files,
         links: links.length > 0 ? links : undefined,
