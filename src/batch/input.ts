@@ -2,6 +2,7 @@ import { isUtf8 } from 'node:buffer'
 import { hash as digest } from 'node:crypto'
 import { promises as fs } from 'node:fs'
 import type { Context } from '../context.ts'
+import type { DeliveryState } from '../delivery-state.ts'
 import {
   CliError,
   createUsageErrorFromProblems,
@@ -73,6 +74,8 @@ export interface BatchLine {
   /** Failure of a line that waits for a retry. If the batch stops first, the failure is the line's result. */
   failure?: CliError | undefined
   mayDuplicate?: boolean
+  /** State of the latest request. `undefined` before the request. */
+  getDeliveryState?: (() => DeliveryState) | undefined
 }
 
 export interface BatchSource {

@@ -119,6 +119,7 @@ export class BatchRun implements BatchState {
     }
     for (const line of [...this.#activeLines, ...this.waitingForRetry]) {
       const isPaid = line.failure === undefined || line.answers > 0
+      const interrupted = createCancelFailure(line, 'the run was interrupted')
       const failure = line.failure ?? line.call.addReceivedPart?.(interrupted)
       if (!failure || !isPaid) continue
       this.mayDuplicate = true
@@ -169,13 +170,9 @@ export class BatchRun implements BatchState {
     const because = isPaused ? `; before that, ${isPaused.message}` : ''
     this.#stop(new CliError('stopped', `the deadline passed${because}`, { deadline }))
     this.phase = 'cancelled'
-    const error = new CliError('unknown', 'the deadline passed', {
-      sent: 'unknown',
-      retry: 'later',
-      deadline,
-    })
     for (const line of this.#activeLines) {
       this.#activeLines.delete(line)
+      const error = createCancelFailure(line, 'the deadline passed', deadline)
       this.#start(this.#finishLine(line, line.failure ?? line.call.addReceivedPart?.(error) ?? error))
     }
   }
@@ -205,6 +202,7 @@ export class BatchRun implements BatchState {
     const start = timers.now()
     this.#activeLines.add(line)
     line.failure = undefined
+    line.getDeliveryState = undefined
     const outcome = await this.#send(line).catch((error: unknown) => toFailure(error))
     // If the line is no longer active, the deadline has passed and the line's failure is already written.
     if (!this.#activeLines.delete(line)) return
@@ -350,6 +348,15 @@ const mayPass = ({ error }: LineFailure) => error.details.retry === 'later'
 const withLineDetails = (failure: CliError, { attempts, answers, mayDuplicate = false }: BatchLine) =>
   failure.with({ attempts, mayDuplicate: mayDuplicate || failure.mayDuplicate || answers > 0 })
 
-const interrupted = new CliError('unknown', 'the run was interrupted', { sent: 'unknown', retry: 'later' })
+/** Returns the failure of a line whose request parley cancels, by the phase of the request. */
+function createCancelFailure(line: BatchLine, message: string, deadline?: true): CliError {
+  const details = { retry: 'later', deadline } as const
+  const state = line.getDeliveryState?.() ?? 'not-sent'
+  const isAnswered = state === 'answered' || line.answers > 0
+  if (isAnswered && state !== 'sent') return new CliError('response', message, { ...details, sent: 'yes' })
+  return state === 'sent' || line.mayDuplicate
+    ? new CliError('unknown', message, { ...details, sent: 'unknown' })
+    : new CliError('not-sent', message, { ...details, consequence: 'nothing was sent' })
+}
 
 const writtenToStdout = 'results that could not be written are on stdout; --resume requests their lines again'

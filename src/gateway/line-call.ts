@@ -11,6 +11,7 @@ import type { PromptArguments } from '../content/prompt.ts'
 import type { AnswerSchema } from '../content/schema/schema.ts'
 import { addAnswerSummaryToReport, readTokenUsage } from '../content/tokens.ts'
 import type { Context } from '../context.ts'
+import type { DeliveryState } from '../delivery-state.ts'
 import { CliError, toFailure } from '../errors.ts'
 import { createServiceCaller } from '../http/call.ts'
 import { encodePathSegment } from '../http/request.ts'
@@ -81,7 +82,10 @@ export async function createLineCaller(
       const current = known ?? { answer: new ContinuedAnswer(body), reader: await openReader(line) }
       received[index] = current
       const { answer, reader } = current
-      const onAttempt = () => void line.attempts++
+      const onAttempt = (getState: () => DeliveryState) => {
+        line.attempts++
+        line.getDeliveryState = getState
+      }
       const send: RequestAnswerPart = (part, read) =>
         caller.call(endpoint, { ...createParts(model, part), onAttempt }, read)
       const content = await answer.receive(send, reader, { requireNext, isRepeated: true }).catch((error) => {

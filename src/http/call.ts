@@ -107,7 +107,7 @@ export function createServiceCaller(context: Context, settings: ResolvedSettings
     const attempt = async (attempts: number): Promise<T> => {
       if (attempts > 1) signed = await credentials.sign(request)
       if (reportData.attempts++ === 0) reportData.firstRequestMs = host.timers.now()
-      parts.onAttempt?.()
+      parts.onAttempt?.(call.state)
       call.beginAttempt()
       // A batch cancels its requests itself after the deadline, so a request of a batch has no deadline.
       const limited = isBatch ? signed.request : { ...signed.request, deadline }

@@ -1,6 +1,7 @@
 import { version } from '../../package.json'
 import type { Context } from '../context.ts'
 import type { Deadline } from '../deadline.ts'
+import type { DeliveryState } from '../delivery-state.ts'
 import { type CliError, usageError } from '../errors.ts'
 import { isSecretHeader } from '../secrets.ts'
 import {
@@ -27,7 +28,8 @@ export interface RequestParts {
   deadline?: Deadline
   /** Throws a `CliError` if this run has lost its lock to another run. */
   requireLock?: (() => void) | undefined
-  onAttempt?: () => void
+  /** `getState` returns the delivery state of this call. */
+  onAttempt?: (getState: () => DeliveryState) => void
   /**
    * If true, parley shows no spinner and repeats the request only to renew an expired secret. The caller
    * retries the request.

@@ -79,7 +79,11 @@ export async function play(
     registry,
     tally,
   })
-  const lines = await readBatchInput({ source: sourceOf(input), prepare: preparing(ask), registry, tally })
+  const prepare = preparing((line, requireNext) => {
+    line.getDeliveryState = () => 'sent'
+    return ask(line, requireNext)
+  })
+  const lines = await readBatchInput({ source: sourceOf(input), prepare, registry, tally })
   let out = ''
   // Removes an incomplete result at the end, as `openResultsFile` does.
   if (file) file.text = Buffer.from(file.text).subarray(0, tornAt).toString()

@@ -351,6 +351,27 @@ describe('the end of a batch', () => {
     })
   })
 
+  test('a batch result has the kind of the phase in which the deadline cancelled its request', async () => {
+    const stalled = breaking('{"candidates":[', () => new Promise(() => {}))
+    const exchange: Exchange = async (request, onSent) => {
+      const phase = promptOf(request)
+      if (phase !== '1') onSent?.()
+      if (phase === '3') return stalled(request)
+      return new Promise(() => {})
+    }
+    const cwd = batchFolder(3)
+    const ended = await run([...results, '--deadline', '3s'], { cwd, exchange, timers: createIdleClock() })
+    expect(ended.code).toBe(15)
+    const late = { message: 'the deadline passed', retry: 'later', deadline: true }
+    expect(inOrder(resultsOf(cwd)).map(({ error }) => error)).toMatchObject([
+      { ...late, kind: 'not-sent', exit: 9, sent: 'no', safeToRetry: true, hints: ['nothing was sent'] },
+      { ...late, kind: 'unknown', exit: 10, sent: 'unknown', safeToRetry: false },
+      { ...late, kind: 'response', exit: 8, sent: 'yes', safeToRetry: false, body: '{"candidates":[' },
+    ])
+    const again = await run([...results, '--resume'], { cwd, exchange: byPrompt({}) })
+    expect([again.code, again.requests.length]).toEqual([0, 3])
+  })
+
   test.each<[retry: string, what: string, flags: string[], Record<string, Exchange>, object]>([
     ['never', 'some lines were answered', [], { 2: status(500) }, { safeToRetry: false, sent: 'yes' }],
     ['later', '--resume skips the answered lines', ['--results', 'r', '--resume'], { 2: status(500) }, {}],
