@@ -50,10 +50,12 @@ export async function openResultsFile(
       former.close()
     }
     if (isResumed) {
-      const { count, otherLines, incompleteResultOffset } = await readEarlierResults(file.read(), earlierRuns)
+      const earlier = await readEarlierResults(file.read(), earlierRuns)
+      const { count, otherLines, firstOtherLine, incompleteResultOffset } = earlier
       // A file without any result is not a results file, so the run fails and does not change the file.
       if (count === 0 && otherLines > 0)
         throw new CliError('file', `${name}: it contains no batch results to resume; give another file`)
+      if (otherLines > 0) messages.warn(`${name}: ${describeOtherLines(otherLines, firstOtherLine)}`)
       if (incompleteResultOffset === undefined) file.completeLastLine()
       else file.truncate(incompleteResultOffset)
       if (count > 0) addFileToReport(reportData, name)
@@ -95,9 +97,10 @@ export async function openResultsFile(
 export async function readEarlierResults(
   chunks: AsyncIterable<Uint8Array>,
   { registry, tally, isAccepted }: EarlierRuns,
-): Promise<{ count: number; otherLines: number; incompleteResultOffset: number | undefined }> {
+) {
   let count = 0
   let otherLines = 0
+  let firstOtherLine = 0
   let incompleteResultOffset: number | undefined
   let end = 0
   for await (const lines of splitLines(chunks, maxTextLength)) {
@@ -110,13 +113,18 @@ export async function readEarlierResults(
         tally.tokens += result.tokens ?? 0
         if (result.tokens === null) tally.hasUncountedAnswer = true
       } else if (!line.isWhole && text !== undefined && isIncompleteResult(text)) incompleteResultOffset = end
-      else otherLines++
+      else if (text?.trim() !== '' && otherLines++ === 0) firstOtherLine = line.lineNumber
       end = line.endOffsetBytes
     }
   }
   tally.earlierTokens = tally.tokens
-  return { count, otherLines, incompleteResultOffset }
+  return { count, otherLines, firstOtherLine, incompleteResultOffset }
 }
+
+const describeOtherLines = (count: number, first: number): string =>
+  count === 1
+    ? `line ${first} is not a result, so its request may be sent again`
+    : `${count} lines, from line ${first}, are not results, so their requests may be sent again`
 
 function readResult(text: string, isAccepted: EarlierRuns['isAccepted'] = () => true) {
   const line = tryParseJson(text)

@@ -267,6 +267,23 @@ describe('--results and --resume', () => {
     expect(JSON.parse(printed).error).toMatchObject({ sent: 'yes', retry, safeToRetry: retry === 'later' })
   })
 
+  test.each([
+    [['garbage'], 'line 2 is not a result, so its request may be sent again'],
+    [
+      ['', '{"index":2,"ha', '{}'],
+      '2 lines, from line 3, are not results, so their requests may be sent again',
+    ],
+    [['', ' '], undefined],
+  ])('--resume warns, also with -q, about lines that are not results: %j', async (lines, warning) => {
+    const cwd = batchFolder(2)
+    await run(results, { cwd })
+    const before = readText(cwd, 'r.ndjson').split('\n')
+    writeFileSync(join(cwd, 'r.ndjson'), before.toSpliced(1, 1, ...lines).join('\n'))
+    const { code, err, requests } = await run([...results, '--resume', '-q'], { cwd })
+    expect([code, requests.length]).toEqual([0, 1])
+    expect(err).toBe(warning === undefined ? '' : `parley: r.ndjson: ${warning}\n`)
+  })
+
   test('a batch without --resume exits with 11 if its results file exists', async () => {
     const cwd = batchFolder(2)
     writeFileSync(join(cwd, 'r.ndjson'), 'mine')

@@ -100,7 +100,8 @@ describe('--resume reads the results of earlier runs', () => {
     expect(await readEarlierResults(streamOf(bytes, 1000), { registry, tally })).toEqual({
       count: 2,
       otherLines: strange.length,
-      tornAt: undefined,
+      firstOtherLine: 2,
+      incompleteResultOffset: undefined,
     })
     expect(tally).toMatchObject({ tokens: 20, hasUncountedAnswer: false })
     expect([1, 2, 3].map((index) => isDone(registry, index))).toEqual([true, false, true])
