@@ -92,6 +92,8 @@ test('the demo answers image with a PNG, a text and usage', async () => {
 describe('image that may be cut', () => {
   const stopped = imageAnswer(inline(png())).replace('"STOP"', '"MAX_TOKENS"')
   const damaged = imageAnswer(inline(png().subarray(0, -12)), inline(png(9)))
+  const strange = imageAnswer(inline(Buffer.alloc(9)))
+  const whole = imageAnswer(inline(png()))
   const limit = 'the answer was cut at the output limit (--max-output-tokens)'
   const noEnd = 'fox.png: the PNG has no end, so it may be cut off'
 
@@ -118,20 +120,23 @@ describe('image that may be cut', () => {
       'a whole image without a stop reason',
       JSON.stringify({ predictions: [{ bytesBase64Encoded: png().toString('base64') }] }),
     ],
-    ['a whole image', imageAnswer(inline(png()))],
+    ['a whole image', whole],
   ])('image --fail-on-cut accepts %s', async (_, body) => {
     const ended = await image(['fox', '--fail-on-cut'], { exchange: answering(body) })
     expect(ended).toMatchObject({ code: 0, out: 'fox.png\n', err: '' })
   })
 
   test('image --batch --fail-on-cut keeps cut images, and --resume requests them again', async () => {
-    const cwd = temporaryFolder({ in: '"fox"\n"owl"\n' })
+    const cwd = temporaryFolder({ in: '"fox"\n"owl"\n"elk"\n' })
     const batch = ['--batch', 'in', '--results', 'r.ndjson', '--resume', '--concurrency', '1']
     const exchange = (...bodies: string[]) => answerInOrder(...bodies)
-    expect((await image(batch, { cwd, exchange: exchange(stopped, damaged) })).code).toBe(0)
-    const strict = await image([...batch, '--fail-on-cut'], { cwd, exchange: exchange(damaged) })
-    expect(strict).toMatchObject({ code: 8, out: '', requests: [expect.anything()] })
-    const last = parseLines(strict.read('r.ndjson').toString()).at(-1)
+    expect((await image(batch, { cwd, exchange: exchange(stopped, damaged, strange) })).code).toBe(0)
+    const strict = await image([...batch, '--fail-on-cut'], {
+      cwd,
+      exchange: exchange(damaged, whole, whole),
+    })
+    expect(strict).toMatchObject({ code: 8, out: '', requests: [{}, {}, {}] })
+    const last = parseLines(strict.read('r.ndjson').toString()).at(-3)
     expect(last).toMatchObject({ index: 1, ok: false, usage: { totalTokens: 1294 } })
     expect(last.error.message).toBe(
       '000001-fox-2.png: the PNG has no end, so it may be cut off; received: 000001-fox-2.png, 000001-fox-3.png',
