@@ -31,15 +31,19 @@ interface ImageFormat {
 export async function detectImageFormat(bytes: Uint8Array, mimeType = ''): Promise<ImageFormat | undefined> {
   const declaredType = mimeType.replace(/;.*/s, '').trim().toLowerCase()
   const found = await detectMimeType(bytes)
-  const isPlain = found === undefined || found === 'application/xml'
+  const isPlain = (found === undefined && !isWebPage(bytes)) || found === 'application/xml'
   if (declaredType === 'image/svg+xml' && isPlain) return { extension: 'svg', problem: undefined }
   // The detected type has precedence, so a file that is not an image never gets an image extension.
   const extension = found === undefined && isMarkup(bytes) ? undefined : getExtension(found ?? declaredType)
   return extension === undefined ? undefined : { extension, problem: findProblem(bytes, found) }
 }
 
-const isMarkup = (bytes: Uint8Array): boolean =>
-  /^(?:\xef\xbb\xbf)?\s*</.test(Buffer.from(bytes.subarray(0, 1000)).toString('latin1'))
+const startsWith = (bytes: Uint8Array, pattern: RegExp): boolean =>
+  pattern.test(Buffer.from(bytes.subarray(0, 1000)).toString('latin1'))
+
+const isMarkup = (bytes: Uint8Array) => startsWith(bytes, /^(?:\xef\xbb\xbf)?\s*</)
+
+const isWebPage = (bytes: Uint8Array) => startsWith(bytes, /^(?:\xef\xbb\xbf)?\s*<(?:!doctype )?html/i)
 
 function findProblem({ buffer, byteOffset, length }: Uint8Array, type: string | undefined) {
   if (type === undefined) return 'its format is unknown, so the image may be damaged'

@@ -28,6 +28,7 @@ test.each([
   ['an archive with an image type', zip, 'image/png'],
   ['SVG with an unknown type', svg, 'image/x-unknown'],
   ['SVG with the type of a PNG', svg, 'image/png'],
+  ['a web page with the type of SVG', Buffer.from('\n<!DOCTYPE html><p>'), 'image/svg+xml'],
   ['a web page with the type of a JPEG', Buffer.from('<!doctype html><p>é'), 'image/jpeg'],
 ])(
   'I08: image exits with 8 and saves the bytes in the temporary folder if the answer has %s (I09)',
