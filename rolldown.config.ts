@@ -4,10 +4,8 @@ import { Ajv } from 'ajv'
 import { Ajv2020 } from 'ajv/dist/2020.js'
 import standaloneCode from 'ajv/dist/standalone/index.js'
 import type { Plugin, RolldownOptions } from 'rolldown'
-import { version } from './package.json'
 import { createLicenseFilePlugin } from './src/build/license-file.ts'
 import { findCompletionScript } from './src/cli/completion/scripts.ts'
-import { renderManPage } from './src/cli/man-page.ts'
 import { topics } from './src/cli/topics.ts'
 import { validatorOptions } from './src/content/schema/validator-options.ts'
 
@@ -128,13 +126,6 @@ const withDrafts: Plugin = {
   },
 }
 
-const withManPage: Plugin = {
-  name: 'with-man-page',
-  async generateBundle() {
-    this.emitFile({ type: 'asset', fileName: 'parley.1', source: await renderManPage(version) })
-  },
-}
-
 const withTopics: Plugin = {
   name: 'with-topics',
   generateBundle() {
@@ -176,7 +167,6 @@ const config = {
     withGlobalProcess,
     withScripts,
     withDrafts,
-    withManPage,
     withTopics,
     withThirdParties,
   ],

@@ -7,7 +7,7 @@ export default {
   ],
 
   notes: [
-    `TAB then completes commands, flags and their values. After -s, it completes the latest sessions used on this machine. Put the first of these lines into ~/.bashrc, or the second into ~/.zshrc. For fish run the third once. You can also save the script in the shell's completion folder; zsh requires the file name _parley.
+    `TAB then completes commands, flags and their values. Put the first of these lines into ~/.bashrc, or the second into ~/.zshrc. For fish run the third once. You can also save the script in the shell's completion folder; zsh requires the file name _parley.
 
   eval "$(parley completion bash)"
   eval "$(parley completion zsh)"

@@ -2,7 +2,6 @@ import type { Context } from '../context.ts'
 import type { Deadline } from '../deadline.ts'
 import { CliError } from '../errors.ts'
 import { createSpinner } from '../io/spinner.ts'
-import { demoProfileName } from '../settings/profiles.ts'
 import type { ResolvedSettings } from '../settings/resolve.ts'
 import type { Endpoint } from '../wire/endpoints.ts'
 import type { Exchange, HttpResponse } from '../wire/exchange.ts'
@@ -53,8 +52,6 @@ export function createServiceCaller(context: Context, settings: ResolvedSettings
   const retries = isBatch ? 0 : settings.values.retries
   const { dryRun, curl, retryUnknown = false } = flags
   const spinner = createSpinner(context)
-  const isOnNetwork = !host.exchange && settings.profile.name !== demoProfileName
-  let recordedSession: string | undefined
 
   let transport: Promise<Exchange> | undefined
   const openTransport = () => {
@@ -168,12 +165,6 @@ export function createServiceCaller(context: Context, settings: ResolvedSettings
         const value = await read(response)
         response.accept()
         response.close()
-        const { session } = parts.params
-        if (isOnNetwork && session !== undefined && session !== recordedSession) {
-          recordedSession = session
-          const { addRecentSession } = await import('./recent-sessions.ts')
-          addRecentSession(host, session)
-        }
         return value
       }),
     async preview(endpoint: Endpoint, parts: RequestParts) {

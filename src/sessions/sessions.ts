@@ -1,4 +1,3 @@
-import { suggestSpelling } from '../argv/spelling.ts'
 import type { Context } from '../context.ts'
 import { type CliError, createUsageErrorFromProblems, usageError } from '../errors.ts'
 import { createServiceCaller } from '../http/call.ts'
@@ -18,7 +17,6 @@ import { createJsonSequenceSplitter } from '../wire/json/splitter.ts'
 import { createTextWithinLimit } from '../wire/json/text-limit.ts'
 import { createEndlessListDetector, type PageCursor, readListPage } from '../wire/page.ts'
 import { createResponseError, createUnexpectedBodyFailure } from '../wire/problem/problem.ts'
-import { sessionStatuses } from '../wire/sessions/event-types.ts'
 import { readSessionUsage } from '../wire/sessions/usage.ts'
 import { createWaitingError } from './following/stop-text.ts'
 import { formatListQuery } from './listing/event-list.ts'
@@ -49,12 +47,7 @@ interface ListSessionsOptions extends SessionOptions {
 
 export async function listSessions(context: Context, options: ListSessionsOptions): Promise<void> {
   const { flags, output, host, messages } = context
-  const { status: statuses, limit, ids, validate = true } = options
-  const unknown = statuses?.find((status) => !sessionStatuses.includes(status))
-  if (unknown !== undefined && validate)
-    throw usageError(
-      `--status: '${unknown}' is not one of ${sessionStatuses.join(', ')}${suggestSpelling(unknown, sessionStatuses)}; --no-validate accepts it`,
-    )
+  const { status: statuses, limit, ids } = options
   const settings = await readSettings(context)
   const caller = createServiceCaller(context, settings)
   const parts = { params: {}, headers: createAgentHeadersFromFlags(context, settings, options) }

@@ -72,7 +72,6 @@ async function createHome({ name, file }: Shell): Promise<string> {
     [file]: out,
     profiles,
     words: '',
-    '.cache/parley/sessions': 'sesn_2\nother\nsesn_1\n$(touch pwned)\n`touch pwned`\na b\n',
     'bin/parley': fakeParley,
     'notes.md': '',
     'my file': '',
@@ -105,9 +104,8 @@ function type(shell: Shell, home: string, lines: string[]): string[] {
 }
 
 const completed: [typed: string, called: string][] = [
-  ['parley ev\tli\t--typ\tagent.mess\t', '<events><list><--type><agent.message>'],
-  ['parley events list --type=agent.mess\t', '<events><list><--type=agent.message>'],
-  ['parley events list --ord\tde\t', '<events><list><--order><desc>'],
+  ['parley events list --order=de\t', '<events><list><--order=desc>'],
+  ['parley ev\tli\t--ord\tde\t', '<events><list><--order><desc>'],
   ['parley events send --beta advisor\t', '<events><send><--beta><advisor-tool-2026-03-01>'],
   ['parley chat -f no\t', '<chat><-f><notes.md>'],
   ['parley chat --file=no\t', '<chat><--file=notes.md>'],
@@ -129,8 +127,6 @@ const completed: [typed: string, called: string][] = [
   ['parley chat -m alpha-3.1\t', '<chat><-m><alpha-3.1-pro-preview>'],
   ['parley chat --stream-via bo\t', '<chat><--stream-via><body>'],
   ['parley serve --access-token=no\t', '<serve><--access-token=no>'],
-  ['parley events list -s sesn_2\t', '<events><list><-s><sesn_2>'],
-  ['parley events run --session=oth\t', '<events><run><--session=other>'],
   ['parley serve --session no\t', '<serve><--session><notes.md>'],
   ['parley events list -s \\$\t', '<events><list><-s><$>'],
   ['parley sreve --lo\t', '<sreve><--lo>'],

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { topics } from '../../src/cli/topics.ts'
-import { sendableEventTypes } from '../../src/wire/sessions/event-types.ts'
+import { sendableEventTypes } from '../../src/wire/sessions/send-events.ts'
 import { commandNames, commands, findExamples, groupNames, readCommandHelp, readHelp } from './pages.ts'
 
 /** Fails if the text is too long or too wide, or has characters that some terminals do not show. */

@@ -45,7 +45,6 @@ test('the package contains the program and its pages, has no dependencies, and i
     'dist/completion.bash',
     'dist/completion.fish',
     'dist/completion.zsh',
-    'dist/parley.1',
     ...topics.map((name) => `dist/topics/${name}.txt`).toSorted(),
     'package.json',
   ])

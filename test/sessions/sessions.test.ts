@@ -120,18 +120,6 @@ test('sessions list --status lays out the table from the first page that has a w
   expect(out).toMatch(/^ID {22}STATUS {6}CHANGED +TITLE\na-long-id-of-a-session {2}terminated {2}2026/)
 })
 
-test('sessions list --status of another value exits with 2, names the statuses and sends nothing', async () => {
-  const argv = ['sessions', 'list', '--status', 'idel', '--dry-run']
-  const { code, err, requests } = await run(argv, { exchange: pages() })
-  expect({ code, requests }).toEqual({ code: 2, requests: [] })
-  expect(err).toContain(
-    "--status: 'idel' is not one of idle, running, rescheduling, terminated (did you mean idle?); --no-validate",
-  )
-  const allowed = await run([...argv, '--no-validate'], { exchange: pages() })
-  expect(allowed.code).toBe(0)
-  expect(JSON.parse(allowed.out).url).toBe('https://agents.test/v1/sessions?statuses%5B%5D=idel')
-})
-
 test('sessions list --status prints a note if no session has the status', async () => {
   const argv = ['sessions', 'list', '--status', 'terminated', '--status', 'rescheduling']
   const { code, err } = await run(argv, { exchange: pages() })

@@ -83,25 +83,11 @@ describe('V60: events list --type with a type that no event has', () => {
   const list = (...argv: string[]) =>
     run(['events', 'list', ...argv], { exchange, env: { PARLEY_SESSION: session } })
 
-  test.each([
-    ['agent.mesage', ' (did you mean agent.message?)'],
-    ['status_idle', ' (did you mean session.status_idle?)'],
-  ])(
-    'V60: events list --type %s prints that no event has this type and suggests another',
-    async (wrong, hint) => {
-      const { code, out, err } = await list('--type', wrong, '--type', 'user.message')
-      expect({ code, err }).toEqual({ code: 0, err: `parley: no event has the type '${wrong}'${hint}\n` })
-      expect(out).toMatch(/^m\tuser\.message\t/)
-    },
-  )
-
-  test('V60: events list prints no note about a documented type, or if --limit may hide events of the type', async () => {
-    for (const argv of [
-      ['agent.message'],
-      ['brand.new'],
-      ['brand.nwe', '--type', 'user.message', '--limit', '1'],
-    ])
-      expect(await list('--type', ...argv)).toMatchObject({ code: 0, err: '' })
+  test('V60: events list --type prints that no event has the type', async () => {
+    const { code, out, err } = await list('--type', 'agent.mesage', '--type', 'status_idle')
+    expect({ code, out }).toEqual({ code: 0, out: '' })
+    expect(err).toBe('parley: no event has the type agent.mesage or status_idle\n')
+    expect(await list('--type', 'brand.new')).toMatchObject({ code: 0, err: '' })
   })
 })
 

@@ -98,17 +98,6 @@ _parley_files() {
   compopt -o nospace 2>/dev/null
 }
 
-# Adds the latest sessions of this machine to found.
-_parley_sessions() {
-  local each folder=${XDG_CACHE_HOME:-$HOME/.cache} LC_ALL=C
-  [[ -z $XDG_CACHE_HOME && $OSTYPE == darwin* ]] && folder=$HOME/Library/Caches
-  [[ -f $folder/parley/sessions ]] || return
-  while IFS= read -r each; do
-    [[ $each =~ ^[A-Za-z0-9_-]{1,128}$ ]] && found+=("$each")
-  done <"$folder/parley/sessions"
-  compopt -o nosort 2>/dev/null
-}
-
 _parley() {
   local -a typed=() rows=() found=()
   local called='' flag='' source='' stem='' word redirection='^[0-9&]*[<>]+'
@@ -160,7 +149,6 @@ _parley() {
         found+=("$flag")
       done <<<"$(command parley config profiles 2>/dev/null </dev/null)"
       ;;
-    sessions) _parley_sessions ;;
     texts)
       [[ $word == @* ]] || return
       stem+=@

@@ -5,7 +5,7 @@ set -g __parley_rows \
 ROWS
 
 # Prints the words of the rows with the key $1, each with a tab and a description. A word in <> is
-# another key, whose words are printed, or a source of words, such as <sessions>. <files> is printed
+# another key, whose words are printed, or a source of words, such as <profiles>. <files> is printed
 # unchanged, because fish itself completes file names.
 function __parley_find
     for row in (string match -- $argv[1]\t'*' $__parley_rows)
@@ -16,8 +16,8 @@ function __parley_find
                 printf '%s\n' $row
             case profiles
                 command parley config profiles 2>/dev/null </dev/null
-            case sessions texts
-                __parley_$key
+            case texts
+                __parley_texts
             case files
                 echo '<files>'
             case '*'
@@ -65,15 +65,6 @@ function __parley_words
     end
     test "$__parley_found" != '<files>'; or return
     set __parley_found $stem$__parley_found
-end
-
-# Prints the latest sessions of this machine.
-function __parley_sessions
-    set -l folder $HOME/.cache
-    test (uname) = Darwin; and set folder $HOME/Library/Caches
-    set -q XDG_CACHE_HOME[1]; and test -n "$XDG_CACHE_HOME"; and set folder $XDG_CACHE_HOME
-    test -f $folder/parley/sessions
-    and string match -r '^[A-Za-z0-9_-]{1,128}$' <$folder/parley/sessions
 end
 
 # Prints @ and a file name for each file that begins with the typed text after @.

@@ -34,15 +34,6 @@ _parley_has() {
   (( $words[(Ie)$1] ))
 }
 
-# Sets found to the latest sessions of this machine.
-_parley_sessions() {
-  local folder=${XDG_CACHE_HOME:-$HOME/.cache}
-  [[ -z $XDG_CACHE_HOME && $OSTYPE == darwin* ]] && folder=$HOME/Library/Caches
-  [[ -f $folder/parley/sessions ]] || return 0
-  found=("${(@f)$(<$folder/parley/sessions)}")
-  found=("${(@)found:#*[^A-Za-z0-9_-]*}")
-}
-
 _parley() {
   local -a rows found
   local called= flag= source= word
@@ -85,7 +76,6 @@ _parley() {
   fi
   case $source in
     profiles) found=("${(@f)$(command parley config profiles 2>/dev/null </dev/null)}"); compadd -a found ;;
-    sessions) _parley_sessions; compadd -V sessions -a found ;;
     files) _files ;;
     texts) compset -P 1 @ && _files ;;
     *) _describe word found ;;

@@ -6,7 +6,6 @@ import { quoteShellWord } from '../../io/shell-quote.ts'
 import { getSettingDefinition, getSettingFlag, settingNames } from '../../settings/table.ts'
 import { documentedModels } from '../../wire/gateway/models.ts'
 import { documentedBetas } from '../../wire/sessions/betas.ts'
-import { knownEventTypes, sessionStatuses } from '../../wire/sessions/event-types.ts'
 import { createGeneralFlags, createRequestFlags, createSettingFlags } from '../flags.ts'
 import { loadAllCommands } from '../loaded-commands.ts'
 import type { ParleyCommand } from '../parley-command.ts'
@@ -20,8 +19,8 @@ import { topics } from '../topics.ts'
  * - `events list,--type`: a value of the flag `--type`
  * - `sessions show,0`: the first argument of `sessions show`
  *
- * A word in angle brackets is a reference. The shell finds the words for `<files>`, `<texts>` (`@FILE`),
- * `<profiles>` and `<sessions>`. Any other `<key>` stands for all words of that key.
+ * A word in angle brackets is a reference. The shell finds the words for `<files>`, `<texts>` (`@FILE`)
+ * and `<profiles>`. Any other `<key>` stands for all words of that key.
  */
 type Row = [key: string, word: string, about?: string]
 
@@ -94,16 +93,11 @@ function listFlagRows(flag: Option, key: string, path: string): Row[] {
  */
 export const completionValues = new Map<string, readonly string[]>([
   ['--profile', ['<profiles>']],
-  ['--session', ['<sessions>']],
-  ['serve --session', ['<files>']],
   ['config use name', ['<profiles>']],
   ['config delete name', ['<profiles>']],
   ['chat --model', documentedModels],
-  ['sessions show session', ['<sessions>']],
   ['--beta', ['<betas>']],
   ['--betas', ['<betas>']],
-  ['events list --type', knownEventTypes],
-  ['sessions list --status', sessionStatuses],
 ])
 
 function listFlagValues(flag: Option, path: string): readonly string[] {

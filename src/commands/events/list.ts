@@ -5,7 +5,6 @@ import { formatListQuery, listEvents, listNewestEvents } from '../../sessions/li
 import { createEventRowPrinter, printIds } from '../../sessions/listing/rows.ts'
 import { createSessionClient, createSessionFlags, type SessionOptions } from '../../sessions/session.ts'
 import { endpoints } from '../../wire/endpoints.ts'
-import { knownEventTypes, suggestEventType } from '../../wire/sessions/event-types.ts'
 import type { CommandModule } from '../command.ts'
 
 interface ListFlags extends SessionOptions {
@@ -30,7 +29,9 @@ export default {
     new Option('--ids', 'print ids only'),
   ],
 
-  notes: [`Types: ${knownEventTypes.join(', ')}. A service may have others.`],
+  notes: [
+    "Types are, for example, agent.message, agent.tool_use, session.status_idle and session.error. 'parley help event-types' lists the types that clients send.",
+  ],
 
   examples: [
     'parley events list -s sesn_1',
@@ -56,13 +57,11 @@ export default {
     if (await caller.preview(endpoints.listEvents, { ...parts, query: text || undefined })) return
     const raw = createRawPrinter(output)
     const printRows = createEventRowPrinter(context)
-    const missing = new Set(types?.filter((type) => !knownEventTypes.includes(type)))
     let count = 0
     for await (const items of await list()) {
       // From the second page on, the list may be long, so V8 gets less memory for new objects.
       if (count > 0 && items.length > 0) host.limitYoungGeneration?.(cleanups)
       const events = items.map(({ event }) => event)
-      for (const { type } of events) missing.delete(type)
       count += events.length
       if (options.ids) await printIds(context, events)
       else if (!flags.raw) await printRows(events)
@@ -72,15 +71,12 @@ export default {
       }
     }
     await output.flush()
-    if (count === 0 && !types) messages.note('no events')
+    if (count === 0) messages.note(types ? `no event has the type ${types.join(' or ')}` : 'no events')
     const isCut = limit !== undefined && count >= limit
     const doubt = isCut
       ? `these may not be the ${isNewest ? 'newest' : 'oldest'} events`
       : 'the order may be wrong'
     if (!isOrderProved && count > 0)
       messages.note(`the times of the events do not prove their order: ${doubt}`)
-    // If the limit ended the list, a later event may have a requested type, so parley prints no note.
-    if (isCut) return
-    for (const type of missing) messages.note(`no event has the type '${type}'${suggestEventType(type)}`)
   },
 } satisfies CommandModule

@@ -2,20 +2,18 @@ import { Option } from 'commander'
 import { appendFlagValue, parsePositiveCount } from '../../argv/flags.ts'
 import { createBetaFlags } from '../../sessions/session.ts'
 import { listSessions } from '../../sessions/sessions.ts'
-import { sessionStatuses } from '../../wire/sessions/event-types.ts'
 import type { CommandModule } from '../command.ts'
 
 export default {
   parameters: () => [
-    new Option(
-      '--status <status>',
-      `only sessions with this status, repeatable: ${sessionStatuses.join(', ')}`,
-    ).argParser(appendFlagValue),
+    new Option('--status <status>', 'only sessions with this status, repeatable')
+      .choices(['idle', 'running', 'rescheduling', 'terminated'])
+      .argParser(appendFlagValue),
     new Option('--limit <n>', 'only the first N sessions; a service lists the newest first').argParser(
       parsePositiveCount,
     ),
     new Option('--ids', 'print ids only'),
-    ...createBetaFlags('accept undocumented betas and statuses'),
+    ...createBetaFlags(),
   ],
   notes: ['In a pipe each line has id, status, title and time of the last change, separated by tabs.'],
   printsLines: true,

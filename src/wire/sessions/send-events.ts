@@ -1,7 +1,17 @@
 import { suggestSpelling } from '../../argv/spelling.ts'
 import { maxCountedProblems } from '../../errors.ts'
 import * as z from '../zod.ts'
-import { type SendableEventType, sendableEventTypes } from './event-types.ts'
+
+/** Event types that a client may send (src/wire/README.md: session events, 2.2). */
+export const sendableEventTypes = [
+  'user.message',
+  'user.interrupt',
+  'user.tool_confirmation',
+  'user.custom_tool_result',
+  'user.define_outcome',
+  'user.tool_result',
+  'system.message',
+] as const
 
 const notEmpty = z.buildOnFirstUse(() => z.minLength(1, 'must not be empty'))
 
@@ -39,8 +49,10 @@ const TextBlock = z.buildOnFirstUse(() =>
  */
 const always = () => true
 
-const event = <T extends SendableEventType, S extends z.core.$ZodLooseShape>(type: T, shape: S) =>
-  z.looseObject({ type: z.literal(type), ...shape })
+const event = <T extends (typeof sendableEventTypes)[number], S extends z.core.$ZodLooseShape>(
+  type: T,
+  shape: S,
+) => z.looseObject({ type: z.literal(type), ...shape })
 
 const ToolConfirmation = z.buildOnFirstUse(() =>
   event('user.tool_confirmation', {
