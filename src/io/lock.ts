@@ -18,6 +18,8 @@ interface LockOptions {
   deadline: Deadline
   messages: { note(line: string): void }
   consequence?: string
+  /** Lock that the caller acquires next. It is observed too, so two abandoned locks need only one wait. */
+  next?: LockObserver | undefined
 }
 
 const heartbeatMs = 1000
@@ -76,7 +78,11 @@ export class FileLock {
 
 const staleAfterMs = 4000
 
-const waitingNoteDelayMs = 2000
+/** Most holders keep a lock for less time, so most waits need no note. */
+const waitingNoteDelayMs = 500
+
+/** Time for Windows to remove a deleted lock. */
+const maxRemovalMs = 2000
 
 /**
  * Maximum time that counts between two checks of a lock. If more time passes, this process was suspended and
@@ -84,37 +90,58 @@ const waitingNoteDelayMs = 2000
  */
 const maxCountedStepMs = 500
 
+/** Measures the time since the holder of a lock updated it. */
+export class LockObserver {
+  readonly path: string
+  fingerprint = ''
+  #lastCheckMs = 0
+  /** Measured by the monotonic clock of this process, because the clocks of other machines may differ. */
+  #unchangedMs = 0
+
+  constructor(target: string) {
+    this.path = `${target}.parley-lock`
+  }
+
+  observe(): BigIntStats | undefined {
+    const now = performance.now()
+    const stat = statLock(this.path)
+    const earlier = this.fingerprint
+    this.fingerprint = stat ? getFingerprint(stat) : ''
+    const stepMs = Math.min(now - this.#lastCheckMs, maxCountedStepMs)
+    this.#unchangedMs = this.fingerprint === earlier ? this.#unchangedMs + stepMs : 0
+    this.#lastCheckMs = now
+    return stat
+  }
+
+  get isAbandoned(): boolean {
+    return this.fingerprint !== '' && this.#unchangedMs > staleAfterMs
+  }
+}
+
 /**
  * Waits for another run until the deadline, and then throws a `CliError` of kind `file`. Throws the same
  * error if the lock file is not empty, because parley changes no file that is not a lock.
  */
 export async function acquireLock(
-  target: string,
-  { name, deadline, messages, consequence = 'nothing was sent' }: LockOptions,
+  target: string | LockObserver,
+  { name, deadline, messages, consequence = 'nothing was sent', next }: LockOptions,
 ): Promise<FileLock> {
-  const path = `${target}.parley-lock`
+  const observer = typeof target === 'string' ? new LockObserver(target) : target
+  const { path } = observer
   const failure = (why: string) => new CliError('file', `${name}: ${why}`, { consequence })
   const start = performance.now()
   const maxWaitMs = deadline.leftMs
   let isNoted = false
-  let fingerprint = ''
-  let lastCheck = start
-  /** Measured by the monotonic clock of this process, because the clocks of other machines may differ. */
-  let unchangedMs = 0
   for (;;) {
-    const now = performance.now()
-    const waited = now - start
+    const waited = performance.now() - start
     const file = tryCreate(path, waited)
     if (file !== undefined) return new FileLock(path, file, name)
-    const stat = statLock(path)
+    const stat = observer.observe()
+    next?.observe()
     if (stat && !(stat.isFile() && stat.size === 0n))
       throw failure(`it cannot be locked: ${path} is not a lock, so parley does not change it`)
-    const earlier = fingerprint
-    fingerprint = stat ? getFingerprint(stat) : ''
-    unchangedMs = fingerprint === earlier ? unchangedMs + Math.min(now - lastCheck, maxCountedStepMs) : 0
-    lastCheck = now
-    if (fingerprint !== '' && unchangedMs > staleAfterMs) {
-      removeStaleLock(path, fingerprint)
+    if (observer.isAbandoned) {
+      removeStaleLock(observer)
       continue
     }
     if (waited > maxWaitMs) {
@@ -133,7 +160,7 @@ function tryCreate(path: string, waited: number): number | undefined {
   try {
     return openSync(path, 'wx', 0o600)
   } catch (error) {
-    const isRemoved = mayBePendingRemoval(error) && waited <= waitingNoteDelayMs
+    const isRemoved = mayBePendingRemoval(error) && waited <= maxRemovalMs
     if (isRemoved || hasErrorCode(error, 'EEXIST')) return undefined
     throw error
   }
@@ -143,7 +170,7 @@ function tryCreate(path: string, waited: number): number | undefined {
  * Renames the lock, checks it, and deletes it. If several processes wait, only one of them can rename the
  * lock. If the renamed lock belongs to a new holder, it gets its name back.
  */
-function removeStaleLock(path: string, fingerprint: string): void {
+function removeStaleLock({ path, fingerprint }: LockObserver): void {
   const aside = `${path}.${crypto.randomUUID()}`
   try {
     renameSync(path, aside)

@@ -137,6 +137,23 @@ describe.each(lockingCommands)('lock file of %s', (command, argv, lock) => {
   })
 })
 
+test('events run --audit waits once for both locks of a killed run, and at once prints for what it waits', async () => {
+  const cwd = temporaryFolder()
+  const argv = ['events', 'run', 'go', '-s', 's1', '--no-stdin', '--audit', 'notes']
+  const seen: string[] = []
+  const onList = () => void seen.push(...readdirSync(join(cwd, '.cache/parley')))
+  await run(argv, { cwd, exchange: createAgentService({ rounds: [], onList }).exchange })
+  const locks = [join('.cache/parley', seen[0] ?? ''), getLockPath('notes')]
+  for (const lock of locks) writeFileSync(join(cwd, lock), '')
+  rmSync(join(cwd, 'notes'))
+  speedUpLocks()
+  const { code, err } = await run(argv, { cwd, exchange: createAgentService({ rounds: [] }).exchange })
+  expect(code, err).toBe(0)
+  expect(err.match(/another parley locked .*/g)).toEqual([
+    'another parley locked session s1; waiting until it ends, or a few seconds if it was killed',
+  ])
+})
+
 describe('parley stops if another run takes its lock file (needs files replaced while open)', () => {
   const takeOver = (path: string) => {
     writeFileSync(`${path}.new`, '')

@@ -4,7 +4,7 @@ import type { Deadline } from '../../deadline.ts'
 import { CliError, describeFileError, toFileFailure } from '../../errors.ts'
 import { AppendedFile } from '../../io/appended-file.ts'
 import { openCacheFolder } from '../../io/cache-folder.ts'
-import { acquireLock, type FileLock } from '../../io/lock.ts'
+import { acquireLock, type FileLock, LockObserver } from '../../io/lock.ts'
 import { toAbsolutePath } from '../../io/paths.ts'
 import { splitLines } from '../../io/raw-lines.ts'
 import { isObject, tryParseJson } from '../../wire/json/parse.ts'
@@ -96,8 +96,11 @@ export class Audit {
     const name = `the audit file ${path}`
     try {
       if (path !== undefined) audit.#file = new AppendedFile(toAbsolutePath(context.host, path), name)
-      await audit.#lockSession(address, parts.deadline)
-      if (path !== undefined) await audit.#lockFile(path, parts.deadline)
+      // The lock is only for this session, because runs of other sessions may write the file meanwhile.
+      const lockedName = `${path}.${digest(parts.params.session)}`
+      const fileLock = new LockObserver(toAbsolutePath(context.host, lockedName))
+      await audit.#lockSession(address, parts.deadline, path === undefined ? undefined : fileLock)
+      if (path !== undefined) await audit.#lockFile(path, parts.deadline, fileLock)
       if (audit.#file) await audit.#read(audit.#file, name)
       return audit
     } catch (error) {
@@ -107,31 +110,32 @@ export class Audit {
   }
 
   /** A container may have no folder for the lock. The run then prints a note and continues without a lock. */
-  async #lockSession(address = '', deadline: Deadline): Promise<void> {
+  async #lockSession(address = '', deadline: Deadline, next: LockObserver | undefined): Promise<void> {
     const { host, messages } = this.#context
     const session = this.#session
     try {
       const name = `session-${digest(`${normalizeAddress(address)}\0${session}`)}`
-      await this.#lock(join(openCacheFolder(host), name), `session ${session}`, deadline)
+      const lock = new LockObserver(join(openCacheFolder(host), name))
+      await this.#lock(lock, { name: `session ${session}`, deadline, next })
     } catch (error) {
       if (error instanceof CliError) throw error
       messages.note(`cannot lock ${session}, so two runs may work on it: ${describeFileError(error)}`)
     }
   }
 
-  /** The lock is only for this session, because runs of other sessions may write the file meanwhile. */
-  async #lockFile(audit: string, deadline: Deadline): Promise<void> {
-    const end = `.${digest(this.#session)}`
-    const path = toAbsolutePath(this.#context.host, audit) + end
+  async #lockFile(audit: string, deadline: Deadline, lock: LockObserver): Promise<void> {
     try {
-      await this.#lock(path, `${audit} for ${this.#session}`, deadline)
+      await this.#lock(lock, { name: `${audit} for ${this.#session}`, deadline })
     } catch (error) {
-      throw toFileFailure(error, `the lock of the audit file, ${audit}${end}.parley-lock`)
+      throw toFileFailure(error, `the lock of the audit file, ${audit}.${digest(this.#session)}.parley-lock`)
     }
   }
 
-  async #lock(path: string, name: string, deadline: Deadline): Promise<void> {
-    this.#locks.push(await acquireLock(path, { ...this.#context, name, deadline }))
+  async #lock(
+    lock: LockObserver,
+    options: { name: string; deadline: Deadline; next?: LockObserver | undefined },
+  ): Promise<void> {
+    this.#locks.push(await acquireLock(lock, { ...this.#context, ...options }))
   }
 
   differsFromDecidedToolUse(use: ParsedToolUse): boolean {
