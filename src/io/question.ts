@@ -122,14 +122,6 @@ export function createPrompter({ host, messages, cleanups, deadline }: PrompterO
             isInPaste = marksPastes && name === 'paste-start'
         }
         input.on('keypress', readMark)
-        // On a resize, Node erases as many rows above the cursor as the answer had before. A terminal that has
-        // reflowed the answer into fewer rows would lose the text above. This listener runs before Node's
-        // listener and keeps the smaller count. At worst, a copy of the answer stays on the screen.
-        const limitErasedRows = () => {
-          const { prevRows = 0 } = prompted as { prevRows?: number }
-          Object.assign(prompted, { prevRows: Math.min(prevRows, prompted.getCursorPos().rows) })
-        }
-        output.on('resize', limitErasedRows)
         const prompted = createInterface({
           input,
           output,
@@ -138,6 +130,16 @@ export function createPrompter({ host, messages, cleanups, deadline }: PrompterO
           historySize: 0,
         })
         editor = prompted
+        // On a resize, Node prints the question again. A terminal that has reflowed the question into more rows
+        // would show its first row twice. So parley removes Node's listener.
+        output.removeAllListeners('resize')
+        // Node later erases as many rows above the cursor as the answer had before. A terminal that has
+        // reflowed the answer into fewer rows would lose the text above, so the smaller count applies.
+        const limitErasedRows = () => {
+          const { prevRows = 0 } = prompted as { prevRows?: number }
+          Object.assign(prompted, { prevRows: Math.min(prevRows, prompted.getCursorPos().rows) })
+        }
+        output.on('resize', limitErasedRows)
         const show = () => {
           isLineOpen = true
           if (isHidden) write(question)
