@@ -28,7 +28,8 @@ export const canPrompt = ({ input, host }: Context): boolean =>
 
 /** Returns why parley cannot prompt. `ways` names the arguments or flags that can replace stdin. */
 export function describePromptObstacle({ input, host }: Context, ways: string): string {
-  if (!host.stderr.isTerminal) return 'stderr is not a terminal, so parley cannot prompt'
+  if (!host.stderr.isTerminal)
+    return 'stderr is not a terminal, so parley cannot prompt; to be prompted, do not redirect stderr'
   if (!input.readsStdin) return 'with --no-stdin, parley cannot prompt'
   return `stdin is not a terminal, so parley cannot prompt; to be prompted, use ${ways}`
 }

@@ -228,8 +228,7 @@ export class ToolUseResponder {
   /** Omits the input of the tool use, because the transcript has already printed it. */
   #printDecision(judgement: Judgement, staysOpen: boolean): void {
     const { use, by, decision, reason } = judgement
-    const { host, messages } = this.#run.context
-    if (!host.stderr.isTerminal) return
+    const { host, input, messages } = this.#run.context
     const lacksExecutor = staysOpen && decision === 'allow'
     const shown = lacksExecutor ? 'ask' : decision
     const obstacle =
@@ -237,6 +236,11 @@ export class ToolUseResponder {
         ? describePromptObstacle(this.#run.context, 'words or -i FILE for the task')
         : undefined
     this.#hasPrintedObstacle ||= obstacle !== undefined
+    if (!host.stderr.isTerminal) {
+      // A person at a terminal expects a question. Scripts have no terminal, so they need no note.
+      if (obstacle !== undefined && input.stdinKind === 'terminal') messages.note(obstacle)
+      return
+    }
     const why = lacksExecutor ? 'no --tool command executes this tool' : (reason ?? obstacle)
     const who =
       by === 'person' || shown === 'ask' ? '' : messages.style.dim(` (${describeDecider(judgement)})`)

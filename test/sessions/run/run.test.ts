@@ -101,6 +101,19 @@ describe('prompts of events run', () => {
     )
   })
 
+  test('events run at a terminal with redirected stderr prints once why it does not prompt, and how it would', async () => {
+    const note = 'stderr is not a terminal, so parley cannot prompt; to be prompted, do not redirect stderr'
+    const runWith = (words: string[]) =>
+      openAgent({ rounds: [[uses('t1', 'ls'), uses('t2', 'pwd')]], policy: askAll }).runTask(words, {
+        stdinKind: 'terminal',
+        tty: ['stdout'],
+      })
+    const redirected = await runWith(['go'])
+    expect(redirected.code).toBe(12)
+    expect(redirected.err.match(/^parley: stderr.*/gm)).toEqual([`parley: ${note}`])
+    expect((await runWith(['go', '--no-stdin'])).err).not.toContain('prompt')
+  })
+
   test('events run prints that --tool does not answer a tool use that needs an approval', async () => {
     const agent = openAgent({ rounds: [[uses('t1', 'ls'), custom('c1')]], policy: askAll })
     const { code, err } = await agent.runTask(['go', '--tool', 'bash=cat', '--tool', 'count=cat'])
