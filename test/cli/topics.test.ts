@@ -21,7 +21,7 @@ test('the example in help policy has the rules that the text of help policy desc
   expect(fallback).toEqual({ decision: 'deny', reason: 'not in CI' })
 })
 
-test('the scripts in help ci, help gitlab and README.md retry the exit codes that help exit-codes marks as "later"', async () => {
+test('the scripts in help ci, gitlab, kubernetes and README.md retry the exit codes that help exit-codes marks as "later"', async () => {
   const readme = readFileSync(join(import.meta.dirname, '../../README.md'), 'utf8')
   const table = (await readHelp('exit-codes')).matchAll(/^ {2}(\d+)(?:(?!\n {2}\S)[^[])*\[later/gm)
   const later = [...table].map(([, exit]) => Number(exit))
@@ -32,4 +32,7 @@ test('the scripts in help ci, help gitlab and README.md retry the exit codes tha
   const lists = [ofStep, [...ofStep, exitCodes.stopped]].map((codes) => `exit_codes: [${codes.join(', ')}]`)
   expect((await readHelp('gitlab')).match(/exit_codes: .*/g)).toEqual(lists)
   expect(readme).toContain(`  ${later.join(' | ')})`)
+  // The other codes of a batch without limits need a person, so the Kubernetes Job does not repeat them.
+  const others = Object.values(exitCodes).filter((code) => code <= exitCodes.file && !ofStep.includes(code))
+  expect(await readHelp('kubernetes')).toContain(`values: [${others.join(', ')}]`)
 })
