@@ -1,5 +1,5 @@
 import type { Transform } from 'node:stream'
-import { CliError } from '../errors.ts'
+import { CliError, hasErrorCode } from '../errors.ts'
 import type { HttpResponse } from '../wire/exchange.ts'
 import { maxTextLength } from '../wire/json/text-limit.ts'
 import { createResponseError } from '../wire/problem/problem.ts'
@@ -90,5 +90,9 @@ const unreadableError = (why: string) => createResponseError(`the answer cannot 
 
 export const createAnswerTooLongError = () => unreadableError('it is longer than 512 MiB')
 
-const toUnreadableError = (error: unknown) =>
-  error instanceof CliError ? error : unreadableError('it cannot be decompressed')
+function toUnreadableError(error: unknown): CliError {
+  if (error instanceof CliError) return error
+  return hasErrorCode(error, 'Z_BUF_ERROR')
+    ? new CliError('response', 'the answer broke off: its compressed data has no end', { isCutOff: true })
+    : unreadableError('it cannot be decompressed')
+}
