@@ -16,7 +16,7 @@ import {
   readBatchInput,
 } from './input.ts'
 import { BatchLineRegistry } from './line-registry.ts'
-import { addStatusLine, type BatchContext, BatchReporter } from './reporter.ts'
+import { BatchReporter } from './reporter.ts'
 import { openResultsFile, type ResultsFileOptions } from './results-file.ts'
 import { type BatchOutcome, BatchRun } from './run.ts'
 
@@ -30,11 +30,10 @@ interface BatchLineHandlers {
 const defaultConcurrency = 8
 
 export async function runBatch(
-  outerContext: Context,
+  context: Context,
   options: BatchOptions,
   createHandlers: (context: Context, settings: ResolvedSettings) => Promise<BatchLineHandlers>,
 ): Promise<void> {
-  const context = addStatusLine(outerContext)
   const settings = await readSettings(context)
   const handlers = await createHandlers(context, settings)
   if (context.flags.curl) throw usageError('--curl shows one request, --batch has many: use --dry-run')
@@ -59,7 +58,7 @@ export async function runBatch(
 }
 
 async function requestLines(
-  context: BatchContext,
+  context: Context,
   options: BatchOptions,
   handlers: BatchLineHandlers,
   input: BatchInput,
@@ -118,7 +117,7 @@ async function requestLines(
  * On the first Ctrl-C, starts no further request. Returns a function to call when the running requests have
  * ended. After a Ctrl-C, that function ends the process by the signal.
  */
-function handleInterrupt({ host, messages, cleanups }: BatchContext, run: BatchRun): () => Promise<void> {
+function handleInterrupt({ host, messages, cleanups }: Context, run: BatchRun): () => Promise<void> {
   let isInterrupted = false
   const interrupt = host.interceptInterrupt?.(() => {
     messages.note('finishing running requests; press Ctrl-C again to end at once')
@@ -137,7 +136,7 @@ function handleInterrupt({ host, messages, cleanups }: BatchContext, run: BatchR
   }
 }
 
-function requireLine({ flags, messages }: BatchContext, { source, tally }: BatchInput): void {
+function requireLine({ flags, messages }: Context, { source, tally }: BatchInput): void {
   if (tally.hasLine) return
   const empty = `${source.name}: it has no line with a request, so nothing was sent`
   if (flags.failOnEmpty) throw usageError(empty)

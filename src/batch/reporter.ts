@@ -7,38 +7,8 @@ import { escapeControlsInJson } from '../io/escape.ts'
 import { createFailureRecord } from '../io/failure.ts'
 import { formatTimeAgo, printProgressLines } from '../io/progress-lines.ts'
 import type { SavedData } from '../io/saved-data.ts'
-import { StatusLine } from '../io/status-line.ts'
-import { schedule } from '../timers.ts'
+import { createSpinner } from '../io/spinner.ts'
 import type { BatchTally } from './input.ts'
-
-export interface BatchContext extends Context {
-  status: StatusLine
-}
-
-export function addStatusLine(context: Context): BatchContext {
-  const status = new StatusLine(context.host.stderr)
-  const above = (say: (line: string) => void) => (line: string) => status.printAbove(() => say(line))
-  const { messages } = context
-  return {
-    ...context,
-    status,
-    messages: {
-      ...messages,
-      note: above(messages.note),
-      warn: above(messages.warn),
-      printLine: above(messages.printLine),
-      printFooter: above(messages.printFooter),
-    },
-  }
-}
-
-const progressIntervalMs = 250
-
-/**
- * Columns at the end of the status line that stay free for `^C`, which a terminal prints there. If `^C`
- * wrapped to the next row, parley could not remove the status line.
- */
-const ctrlCColumns = 3
 
 /** Number of results after which V8's young generation is large enough, so that parley stops its growth. */
 const steadyResults = 2000
@@ -48,22 +18,19 @@ export class BatchReporter {
   readonly #tally
   readonly #isResumable
   readonly #saved
-  readonly #showsStatus
+  readonly #spinner
   readonly #stopProgressLines
   #pausedUntil = 0
   #last: { index: number; at: number } | undefined
-  #cancelTick = () => {}
 
-  constructor(context: BatchContext, tally: BatchTally, isResumable: boolean) {
-    const { host, flags } = context
+  constructor(context: Context, tally: BatchTally, isResumable: boolean) {
     this.#context = context
     this.#tally = tally
     this.#isResumable = isResumable
     this.#saved = new FallbackFile(context, 'ndjson')
-    this.#showsStatus = host.stderr.isTerminal && !flags.quiet && host.env.TERM !== 'dumb'
+    this.#spinner = createSpinner(context)
     context.reportData.counts = () => this.#counts()
-    context.cleanups.add(context.status.remove)
-    if (this.#showsStatus) this.#tick()
+    this.#showProgress()
     this.#stopProgressLines = printProgressLines(
       context,
       (time) => `still at work ${time}: ${this.#describeProgress()}`,
@@ -72,13 +39,13 @@ export class BatchReporter {
 
   /** Resolves after stdout has accepted the result. Throws if stdout fails. */
   async write(line: string): Promise<void> {
-    const { output, status, host } = this.#context
-    const write = () => output.write(`${output.isTerminal ? escapeControlsInJson(line) : line}\n`)
-    // The reader of stdout may print on the same terminal, so the status line is removed. The next tick
-    // prints the status line again, below that output.
-    if (!output.isTerminal && this.#showsStatus && host.stdout.file === undefined) status.remove()
-    await (output.isTerminal ? status.printAbove(write) : write())
+    const { output, host } = this.#context
+    // The reader of stdout may print on the same terminal, so the spinner must not be there meanwhile.
+    const isForReader = !output.isTerminal && host.stdout.file === undefined
+    if (isForReader) this.#spinner.stop()
+    await output.write(`${output.isTerminal ? escapeControlsInJson(line) : line}\n`)
     await output.flush()
+    if (isForReader) this.#showProgress()
   }
 
   /** Saves a result that stdout did not accept. Synchronous, because signal handlers call it. */
@@ -131,11 +98,8 @@ export class BatchReporter {
   }
 
   end(): void {
-    const { status, cleanups } = this.#context
-    this.#cancelTick()
     this.#stopProgressLines()
-    status.remove()
-    cleanups.delete(status.remove)
+    this.#spinner.stop()
   }
 
   get #left(): number | undefined {
@@ -148,10 +112,8 @@ export class BatchReporter {
     return { counts: { total, ok, warned, failed, skipped, notDone: this.#left ?? null }, failures }
   }
 
-  #tick(): void {
-    const { status, host } = this.#context
-    status.show(this.#progress().slice(0, Math.max(0, (host.stderr.columns || 80) - ctrlCColumns)))
-    this.#cancelTick = schedule(host.timers, progressIntervalMs, () => this.#tick())
+  #showProgress(): void {
+    this.#spinner.show(() => this.#progress())
   }
 
   #progress(): string {

@@ -31,17 +31,22 @@ export function createSpinner({ host, flags, cleanups }: SpinnerStage) {
   }
 
   return {
-    /** Shows `what` and the elapsed seconds. Starts after 300 ms, so quick calls do not load ora. */
-    show(what: string): void {
+    /**
+     * Shows `what` and the elapsed seconds, or the progress that `what` returns, and updates it every second.
+     * Starts after 300 ms, so quick calls do not load ora.
+     */
+    show(what: string | (() => string)): void {
       const isWanted = !flags.quiet && !flags.verbose && env.TERM !== 'dumb'
       // ora would loop forever on a terminal with 0 columns.
       if (!isWanted || !stderr.isTerminal || stderr.columns === 0 || cleanups.has(stop)) return
       const since = timers.now()
+      const getSeconds = () => Math.floor((timers.now() - since) / 1000)
+      const getText = () => (typeof what === 'string' ? `${what} · ${getSeconds()} s` : what())
       const own = setTimeout(async () => {
         const { default: ora } = await import('ora')
         if (timer !== own || !cleanups.has(stop)) return
         const spinner = ora({
-          text: what,
+          text: getText(),
           color: usesColour(flags.color, env, true) && 'cyan',
           stream: stderr.open() as NodeJS.WriteStream,
           discardStdin: false,
@@ -49,7 +54,7 @@ export function createSpinner({ host, flags, cleanups }: SpinnerStage) {
         }).start()
         shown = spinner
         clock = setInterval(() => {
-          spinner.text = `${what} · ${Math.floor((timers.now() - since) / 1000)} s`
+          spinner.text = getText()
         }, 1000)
       }, spinnerDelayMs)
       timer = own
