@@ -1,107 +1,47 @@
-import { documentedModels } from '../wire/gateway/models.ts'
-
-const models = `-m NAME sets the model of one command; 'parley config set chatModel NAME' sets the default of chat, and imageModel the default of image; documented for chat: ${documentedModels.join(', ')}`
-
-const sessions = "'parley sessions list' lists the sessions, 'parley sessions create' creates one"
-
 const noFlag = 'secrets have no flag, because other users can see arguments:'
 const token = `'parley config set accessToken', or PARLEY_ACCESS_TOKEN`
 const key = `'parley config set apiKey', or PARLEY_API_KEY`
+const policy = "'parley events run --policy FILE' allows tool uses by rules"
 
 /**
- * Hints for commands and flags of other tools and of earlier versions of parley. The hint for a flag must be
- * true for every command, unless the row names the command. Names of topics and of commands in groups need
- * no row, because `unknown-names.ts` finds them.
+ * Hints for flags of other tools and of earlier versions of parley. The hint for a flag must be true for every
+ * command, unless the row names the command.
  */
 const hints: readonly (readonly [names: string, text: string])[] = [
-  ['login, auth, configure, setup, init', "'parley config init' asks for addresses and credentials"],
-  ['logout', "'parley config unset accessToken' and 'parley config unset apiKey' remove the credentials"],
-  ['models, model', models],
-  ['ask', "'parley chat PROMPT' asks a model"],
-  ['session, events create, events new, events sessions', sessions],
-  [
-    'events help, sessions help, config help, policy help',
-    "'parley help COMMAND' prints the help of a command",
-  ],
-  ['events wait', "'parley events follow' ends once the session is idle"],
-  [
-    'events tail, events watch, events logs, events stream',
-    "'parley events follow' prints events as they happen",
-  ],
-  ['events ls', "'parley events list' prints the events of a session"],
-  ['events interrupt, events cancel, events stop', "'parley events send --interrupt' stops the agent"],
-  ['sessions ls', "'parley sessions list' prints the sessions"],
-  ['sessions get, sessions view, sessions status', "'parley sessions show ID' shows the status of a session"],
-  ['sessions new, sessions start', "'parley sessions create' creates a session"],
-  ['events approve, events allow, events deny', "'parley events confirm' has the flags --allow and --deny"],
+  ['login, auth, configure', "'parley config init' asks for addresses and credentials"],
   ['version', "'parley --version' prints the version"],
-  ['flags', "'parley help settings' lists the shared flags"],
-  ['config edit', "'parley config set KEY VALUE' changes a value, 'parley config path' names the file"],
-  ['config ls, config show, config view', "'parley config list' prints the values of a profile"],
-  ['api --jq, api --json', "it prints the service's bytes, also for a pipe: parley api … | jq ."],
-  ['--json', "--raw prints the service's JSON, in commands that call a service"],
-  ['--jq', '--raw prints JSON for jq, in commands that call a service, as in: --raw | jq .'],
-  [
-    '-p, --prompt, --message',
-    'the prompt, the message or the task is an argument without a flag, as in: parley chat "Say hello"; --profile NAME selects a profile',
-  ],
+  ['--json, --jq', "--raw prints the service's JSON, in commands that call a service, as in: --raw | jq ."],
+  ['-p, --prompt, --message', 'the message is an argument without a flag, as in: parley chat "Say hello"'],
   ['events send -m, events run -m', 'the message is an argument without a flag: parley events send "Hello"'],
   ['--print', 'every command prints its result and ends, so no flag is needed'],
   ['-t, --temp', '--temperature N sets the temperature of an answer, if the model accepts one'],
-  [
-    '--format, --output-format',
-    "--raw prints the service's JSON, and chat --schema FILE prints an answer in JSON",
-  ],
-  [
-    '--since, --tail, --reverse',
-    'events list --limit N prints the newest N events; --order asc prints the oldest events first',
-  ],
+  ['--format, --output-format', "--raw prints the service's JSON, chat --schema FILE an answer in JSON"],
+  ['--since, --tail, --reverse', 'events list --limit N prints the newest N, --order asc the oldest first'],
   ['--wait, --watch', 'events send --follow prints what happens until the session is idle'],
-  ['--reason', 'events confirm --deny --message TEXT gives the reason of a denial'],
-  ['--env', 'sessions create --environment ID names an environment; --profile NAME selects a profile'],
-  [
-    '--max-time',
-    '--deadline limits the total time, and --timeout limits the time in which the service sends nothing',
-  ],
+  ['--reason, events confirm -m', 'events confirm --deny --message TEXT gives the reason of a denial'],
+  ['--max-time', '--deadline limits the total time, --timeout the time without data from the service'],
   ['--retry, --max-retries', '--retries N sets the number of extra attempts'],
   ['--silent', '-q prints only errors and important warnings'],
   ['--debug, --log, --log-level', '-v prints the headers of requests and responses, timings and retries'],
   ['--proxy', 'HTTPS_PROXY, HTTP_PROXY and ALL_PROXY name the proxy'],
-  [
-    '-k, --insecure, --no-verify-ssl',
-    "--cacert FILE trusts additional CA certificates; no flag turns off the check of the service's certificate",
-  ],
-  [
-    '--json-schema, --response-format',
-    '--schema FILE requires an answer in JSON that matches the schema in FILE',
-  ],
+  ['-k, --insecure, --no-verify-ssl', '--cacert FILE trusts additional CA certificates; the check stays on'],
+  ['--json-schema, --response-format', '--schema FILE requires an answer in JSON that matches the schema'],
   ['--parallel, --jobs, --workers', '--concurrency N limits the concurrent requests of a batch'],
   ['--out, --outfile', '-o FILE writes the result of chat, image, api and events run to a file'],
   ['--max-tokens', '--max-output-tokens N limits the length of an answer, in chat and image'],
-  [
-    '--schema-retries',
-    "only chat has this flag; repeat 'events run' with a message that names the mismatches",
-  ],
-  [
-    '--fail-on-cut',
-    'only chat and image have this flag; events run with --last, -o or --schema exits with 8 if there is no answer',
-  ],
+  ['--schema-retries', "only chat has this flag; repeat 'events run' with a message about the mismatches"],
+  ['--fail-on-cut', 'only chat and image have this flag; events run exits with 8 if there is no answer'],
   ['image --stream, image --thread, image --schema', 'only chat has this flag'],
   ['chat --yes, image --yes, api --yes', 'chat, image and api never prompt, so no flag is needed'],
   ['--after', "only 'events run' has this flag, and its resume command contains it"],
-  ['events confirm -m', '--message TEXT gives the reason of a denial'],
   ['events confirm --all', '--pending selects every tool use for which the session waits'],
-  [
-    '--yes, --allow, --approve, --allowed-tools, --disallowed-tools, --permission-mode, --dangerously-skip-permissions',
-    "'parley events run --policy FILE' allows tool uses by rules, 'parley events confirm --allow' allows the waiting ones",
-  ],
+  ['--yes, --allow, --approve', "'parley events confirm --allow' allows the waiting tool uses"],
+  ['--allowed-tools, --disallowed-tools, --permission-mode', policy],
+  ['--dangerously-skip-permissions, events run --yes', policy],
   ['--max-turns, --max-budget-usd, --budget', '--deadline, --max-cost and --max-total-tokens limit a run'],
   ['events list -n', '--limit N prints the newest N events'],
   ['events list -f', "'parley events follow' prints events as they happen"],
-  [
-    '-n',
-    'a request has one answer; --batch FILE sends many requests; --limit N limits a list of events or sessions',
-  ],
+  ['-n', 'a request has one answer; --batch FILE sends many requests, --limit N limits a list'],
   ['-c, --continue', 'chat --thread FILE continues a conversation; events send or run continues a session'],
   ['--access-token, --token', `${noFlag} ${token}`],
   ['--api-key', `${noFlag} ${key}`],
@@ -120,34 +60,19 @@ const hints: readonly (readonly [names: string, text: string])[] = [
   ['serve --seed, serve --stream-style', 'it was removed; --answer TEXT sets the answer'],
   ['serve -p', '--port N sets the port'],
   ['--no-color, --no-colour', 'use --color never'],
-  [
-    '--url, --endpoint, --endpoint-url',
-    "--base-url URL sets the gateway's address, --agents-url URL the session service's",
-  ],
-  [
-    '--system-prompt, --append-system-prompt, --instructions',
-    '--system TEXT instructs the model or the agent',
-  ],
+  ['--url, --endpoint, --endpoint-url', '--base-url names the gateway, --agents-url the session service'],
+  ['--system-prompt, --instructions', '--system TEXT instructs the model or the agent'],
   [
     '-s, --session',
-    '-s ID names a session, as in: parley events list -s ID; without a flag: parley sessions show ID; --system TEXT instructs the model of chat',
+    '-s ID names a session, as in: parley events list -s ID; --system TEXT instructs a model',
   ],
   ['sessions create -a', '--agent ID names the agent'],
   ['-a, --attachment, --attach', '-f FILE adds a file to the prompt of chat and image'],
-  [
-    'api -f, api -F, api --field, api --raw-field',
-    '--set PATH=VALUE sets a field of the JSON body, -i FILE gives the whole body',
-  ],
-  [
-    '-d, --data',
-    '-i FILE gives the whole body, in commands that send one; --set PATH=VALUE sets a field of it, in chat, image and api',
-  ],
+  ['api -f, api -F, api --field', '--set PATH=VALUE sets a field of the JSON body, -i FILE gives the body'],
+  ['-d, --data', '-i FILE gives the whole body; --set PATH=VALUE sets a field of it, in chat, image and api'],
   ['--image', "-f FILE adds an image to a request, and 'parley image' creates an image"],
   ['--download', 'it was removed; image prints the link of an image, use curl to download it'],
-  [
-    '--seed, --size, --top-p, --aspect-ratio, --effort, --reasoning',
-    '--set PATH=VALUE sets any field of the body that the model accepts',
-  ],
+  ['--seed, --size, --top-p, --aspect-ratio, --effort, --reasoning', '--set PATH=VALUE sets any field'],
 ]
 
 export const findUnknownNameHint = (name: string) =>

@@ -129,12 +129,6 @@ export class ParleyCommand extends Command {
     const { length: most } = all
     for (const [at, argument] of all.entries()) {
       const word = operands[at]
-      const { argChoices = [] } = argument
-      const taken = this.given.find(({ value = '' }) => argChoices.includes(value))
-      if (taken && word && !argChoices.includes(word))
-        throw usageError(
-          `'${taken.value}' was read as the value of ${taken.flag}, but is the argument <${argument.name()}>: give ${taken.flag} a value`,
-        )
       // commander reports a missing argument first, which would hide an invalid word before it.
       if (word !== undefined) argument.parseArg?.(word, undefined)
       else if (argument.required)

@@ -24,7 +24,7 @@ const generatedLists: Record<string, () => Row[]> = {
   variables: () => [
     ...settingNames.map((name): Row => [getSettingEnvVar(name), getSettingDefinition(name).about]),
     ['PARLEY_PROFILE', 'the current profile'],
-    ['PARLEY_SESSION', "the default session for the events commands, 'sessions show' and 'config check'"],
+    ['PARLEY_SESSION', "the default session for the events commands and 'sessions show'"],
     ['PARLEY_CONFIG_DIR', 'the folder of the profile file'],
     ['HTTPS_PROXY, HTTP_PROXY', 'the proxy; also ALL_PROXY, and NO_PROXY for hosts without a proxy'],
     ['NODE_EXTRA_CA_CERTS', "a file of CA certificates, in addition to Node's"],

@@ -11,7 +11,7 @@ async function usageError(argv: string[], env: Record<string, string> = {}): Pro
 
 test.each([
   ['chat hi --json', "--raw prints the service's JSON"],
-  ['chat -p hi', 'the prompt, the message or the task is an argument without a flag'],
+  ['chat -p hi', 'the message is an argument without a flag'],
   ['-p hi', 'as in: parley chat "Say hello"'],
   ['chat hi --yes', 'chat, image and api never prompt'],
   ['events run hi --yes', "'parley events run --policy FILE' allows tool uses by rules"],
@@ -24,7 +24,8 @@ test.each([
   ['events list -n 3', "unknown flag '-n': --limit N prints the newest N events"],
   ['events -s s1 list', '-s ID names a session, as in: parley events list -s ID'],
   ['chat hi --access-token canary', "'parley config set accessToken', or PARLEY_ACCESS_TOKEN"],
-  ['sessions ls', "unknown command 'sessions ls': 'parley sessions list'"],
+  ['sessions lst', "unknown command 'sessions lst' (did you mean list?)"],
+  ['login', "'parley config init' asks for addresses and credentials"],
   ['init', "'parley config init'"],
   ['list', "'parley events list' or 'parley sessions list' or 'parley config list'"],
   ['help chatt', '(did you mean chat?)'],
@@ -34,10 +35,7 @@ test.each([
   ['chat hi --timeot 3', '(did you mean --timeout?)'],
   ['chat hi --tokn=canary', "unknown flag '--tokn'"],
   ['chat --batch b --max-failed 200%', 'nor a percentage of at most 100%'],
-  [
-    'api -i agents /v1/sessions',
-    "'agents' was read as the value of --input, but is the argument <service>: give --input a value",
-  ],
+  ['api -i agents /v1/sessions', "<service>: '/v1/sessions' is not one of gateway, agents"],
 ])('P62: the message for an unknown flag or command suggests a known one: %s', async (line, message) => {
   const text = await usageError(line.split(' '))
   expect(text).toContain(message)
