@@ -5,7 +5,6 @@ import { createServiceCaller, type ServiceCaller } from './http/call.ts'
 import { createAgentHeaders } from './http/request.ts'
 import { toOneLine } from './io/escape.ts'
 import { createLineWrapper } from './io/wrapping.ts'
-import { createSessionRequestDefaults } from './sessions/session.ts'
 import {
   computeDeadlineMs,
   formatProfileFlag,
@@ -28,9 +27,9 @@ const maxTimeoutSeconds = 30
  * Prints one line per service, then throws the first failure. Throws a `CliError` of kind `credentials` if
  * no service has an address.
  */
-export async function checkProfile(context: Context, session?: string): Promise<void> {
+export async function checkProfile(context: Context): Promise<void> {
   const settings = await readSettings(context)
-  const { values, origins } = settings
+  const { values } = settings
   if (values.baseUrl === undefined && values.agentsUrl === undefined) {
     const advice = `'parley config init${formatProfileFlag(settings)}' asks for an address, or try '--profile demo'`
     const what = 'neither the gateway nor the session service has an address'
@@ -38,9 +37,7 @@ export async function checkProfile(context: Context, session?: string): Promise<
   }
   // `config init` may have waited for the user, which must not reduce the time for the check.
   context.deadline.moveTo(computeDeadlineMs(context.host.timers.now(), settings))
-  // The timeout of a profile is meant for long answers, so only the flag `--timeout` may exceed the maximum.
-  const isFromFlag = origins.timeout?.source === 'flag'
-  const timeout = isFromFlag ? values.timeout : Math.min(values.timeout || Infinity, maxTimeoutSeconds)
+  const timeout = Math.min(values.timeout || Infinity, maxTimeoutSeconds)
   const createCaller = () => createServiceCaller(context, { ...settings, values: { ...values, timeout } })
   const wrap = await createLineWrapper(context.host.stdout)
   let first: CliError | undefined
@@ -69,7 +66,7 @@ export async function checkProfile(context: Context, session?: string): Promise<
   })
   await check('session service', 'agentsUrl', async () => {
     try {
-      await checkKey(context, settings, createCaller(), session || context.host.env.PARLEY_SESSION)
+      await checkKey(settings, createCaller())
       return 'ok: the key was accepted'
     } catch (error) {
       return describeMissingList(error, settings)
@@ -105,33 +102,22 @@ async function checkToken({ values }: ResolvedSettings, caller: ServiceCaller): 
   }
 }
 
-async function checkKey(
-  context: Context,
-  settings: ResolvedSettings,
-  caller: ServiceCaller,
-  session: string | undefined,
-): Promise<void> {
-  const { values } = settings
-  const endpoint = session ? endpoints.listEvents : endpoints.listSessions
-  const parts = session
-    ? // The service decides about the betas, so parley does not check them.
-      createSessionRequestDefaults(context, settings, { session, validate: false })
-    : { params: {}, headers: createAgentHeaders(values, values.betas) }
-  await caller.call(endpoint, { ...parts, query: 'limit=1' }, async ({ body }) =>
+async function checkKey({ values }: ResolvedSettings, caller: ServiceCaller): Promise<void> {
+  const headers = createAgentHeaders(values, values.betas)
+  await caller.call(endpoints.listSessions, { params: {}, headers, query: 'limit=1' }, async ({ body }) =>
     readListPage(new TextDecoder().decode(await readBody(body)), 'the list'),
   )
 }
 
 /**
- * Returns a line for a 404 or 405 of the session service. The service may lack the session or the list, or the
- * address may be wrong. Throws any other failure. Also throws if the body is a web page, because then a web
+ * Returns a line for a 404 or 405 of the session service. The service may lack the list, or the address may be
+ * wrong. Throws any other failure. Also throws if the body is a web page, because then a web
  * server has answered and not the session service.
  */
 function describeMissingList(error: unknown, settings: ResolvedSettings): string {
   const { status, body } = error instanceof CliError ? error.details : {}
   if ((status !== 404 && status !== 405) || isWebPage(body)) throw error
-  const advice = 'to test the key, name an existing session with -s or PARLEY_SESSION'
-  return `reachable, but a ${status} does not show whether the key is accepted; ${advice}: ${describe(error as CliError, settings)}`
+  return `reachable, but a ${status} does not show whether the key is accepted: ${describe(error as CliError, settings)}`
 }
 
 const maxReadBytes = 64 * 1024

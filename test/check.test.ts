@@ -35,7 +35,7 @@ async function checkServer(script: Script, flags: string[] = [], env: Record<str
 }
 
 const reachableWithoutProof = (status: string) =>
-  `reachable, but a ${status} does not show whether the key is accepted; to test the key, name an existing session with -s or PARLEY_SESSION: the session service answered ${status} No: no`
+  `reachable, but a ${status} does not show whether the key is accepted: the session service answered ${status} No: no`
 
 const reachable = (status = 404) =>
   `reachable: the gateway did not refuse the token (status ${status}); to ask the model: parley chat 'Say hello'`
@@ -132,46 +132,6 @@ test('config check exits with 4 if both services answer 404 with a web page, as 
   for (const result of Object.values(ended.results)) expect(result).toMatch(/^failed: .*404/)
 })
 
-test.each<[flags: string[], env: Record<string, string>]>([
-  [['-s', 'sesn_1'], {}],
-  [[], { PARLEY_SESSION: 'sesn_1' }],
-])('config check with the flags %j and variables %j reads one event to check the key', async (flags, env) => {
-  const { received, results, ...ended } = await checkServer(answer(), flags, env)
-  expect(ended).toMatchObject({ code: 0, err: '' })
-  expect(results['session service']).toBe('ok: the key was accepted')
-  expect(received).toHaveLength(2)
-  expect(received[1]).toMatch(/^GET \/v1\/sessions\/sesn_1\/events\?limit=1 /)
-  expect(received[1]).toContain(`x-api-key: ${credentials.PARLEY_API_KEY}`)
-})
-
-test.each([
-  [
-    0,
-    'a 404 with JSON, and reports the service as reachable, not as ok',
-    '404 No',
-    '{"error":{"message":"no such route"}}',
-    new RegExp(
-      `^${reachableWithoutProof('404')} such route; .*the URL was .*/events[?]limit=1, from agentsUrl`,
-    ),
-  ],
-  [
-    4,
-    'a 404 with a web page',
-    '404 No',
-    '<h1>Not found</h1>',
-    /^failed: the session service answered 404 No; 'parley sessions list' lists the sessions; the URL was .*, from agentsUrl \(PARLEY_AGENTS_URL\)$/,
-  ],
-  [8, 'a login page', '200 OK', '<html><title>Log in</title>', /^failed: /],
-])('C29: config check -s exits with %i after %s', async (code, _, status, body, result) => {
-  const ended = await checkServer(answer({ list: response(body, status) }), ['-s', 'sesn_1'])
-  expect(ended.code).toBe(code)
-  if (typeof result === 'string') expect(ended.results['session service']).toBe(result)
-  else expect(ended.results['session service']).toMatch(result)
-  if (code === 0) expect(ended.err).toBe('')
-  else expect(ended.err).toMatch(/^parley: session service: /m)
-  expect(ended.out + ended.err).not.toContain(credentials.PARLEY_API_KEY)
-})
-
 test('C29: config check --errors json prints a refused token as a failure of kind credentials', async () => {
   const ended = await checkServer(answer({ model: refusing }), ['--errors', 'json'])
   expect(ended.code).toBe(3)
@@ -187,7 +147,7 @@ test('C29: config check tries both services, and the first failure decides the e
   const closed = await serve(() => {})
   await closed.close()
   const env = { PARLEY_BASE_URL: closed.url }
-  const ended = await checkServer(answer({ list: refusing }), ['-s', 's', '--retries', '0'], env)
+  const ended = await checkServer(answer({ list: refusing }), ['--retries', '0'], env)
   expect(ended.code).toBe(9)
   expect(ended.results.gateway).toBe(`failed: 127.0.0.1:${closed.port}: connection refused; ${advice}`)
   expect(ended.results['session service']).toMatch(/^failed: .* 401/)
@@ -224,7 +184,7 @@ test('C29: config check without any address exits with 3 and prints nothing on s
 })
 
 test('config check of the demo profile needs no network', async () => {
-  const ended = await run([...check, '--profile', 'demo', '-s', 'sesn_1'], {
+  const ended = await run([...check, '--profile', 'demo'], {
     exchange: createEmulator({}),
     stdin: '',
   })
@@ -243,7 +203,7 @@ test('config check escapes the text of a service, and never starts a line with i
   const hostileText = 'a\x1b]0;x\x07\nparley: b\u202e'
   const exchange = answering(JSON.stringify({ error: { message: hostileText } }), { status: 400 })
   const tty: ('stdout' | 'stderr')[] = ['stdout', 'stderr']
-  const { out, err } = await run([...check, '-s', 's', '--color', 'never'], { exchange, tty, columns: 80 })
+  const { out, err } = await run([...check, '--color', 'never'], { exchange, tty, columns: 80 })
   expect(out + err).not.toMatch(/[\x00-\x09\x0b-\x1f\x7f-\x9f\u202a-\u202e]/)
   expect(out).not.toMatch(/^parley: b/m)
   expect(out).toContain('400')

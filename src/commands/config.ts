@@ -25,7 +25,7 @@ import {
   formatProfileFlag,
   type UncheckedSetting,
 } from '../settings/resolve.ts'
-import { describeUnencryptedAddress, parseSettingInput } from '../settings/setting-input.ts'
+import { parseSettingInput } from '../settings/setting-input.ts'
 import {
   findSettingName,
   formatSettingValue,
@@ -62,21 +62,15 @@ export const configCommands = {
   },
 
   check: {
-    parameters: () => [
-      new Option(
-        '-s, --session <id>',
-        "a session for testing the session service's key (variable PARLEY_SESSION)",
-      ),
-    ],
     notes: [
-      'Prints one line per service: ok, reachable, failed, or not tried, with the reason. The exit code is that of the first failure. A service fails if it sends nothing for 30 s; --timeout sets another limit. --raw, --dry-run and --curl do not apply.',
+      'Prints one line per service: ok, reachable, failed, or not tried, with the reason. The exit code is that of the first failure. A service fails if it sends nothing for 30 s. --raw, --dry-run and --curl do not apply.',
       'From the gateway, parley requests the model by GET, which costs nothing. 401, 402, 403 and 407 are failures. A redirect, a web page, 408, 425 and a 5xx are failures too, because they do not show whether the gateway accepts the token. Any other status counts as reachable: the gateway did not refuse the token. Only a chat shows that the model answers.',
-      'From the session service, parley requests one event of the session that -s names or, without -s, one session. If the session service answers 404 or 405, it is reachable, but the status does not show whether it accepts the key.',
+      'From the session service, parley requests one session. If the session service answers 404 or 405, it is reachable, but the status does not show whether it accepts the key.',
     ],
-    examples: ['parley config check', 'parley config check -s sesn_1'],
-    async run(context, { session }: { session?: string }) {
+    examples: ['parley config check'],
+    async run(context) {
       const { checkProfile } = await import('../check.ts')
-      await checkProfile(context, session)
+      await checkProfile(context)
     },
   },
 
@@ -128,16 +122,13 @@ export const configCommands = {
       const unknown = name === 'betas' && validate ? describeUndocumentedBeta(value as string[]) : undefined
       if (unknown !== undefined) throw usageError(`${name}: ${unknown}`)
       let replaced: string[] = []
-      let warning: string | undefined
       const profile = await changeProfile(context, (values) => {
-        warning = describeUnencryptedAddress([name, value], values, context.flags.profile)
         replaced = listExcludedSettings(name).filter((other) => Object.hasOwn(values, other))
         return addProfileValue(values, name, value)
       })
       // The name of a new profile may be misspelled, so a note names it. The default profile needs no note.
       if (profile.isNew && profile.name !== defaultProfileName)
         context.messages.note(`the profile '${profile.name}', chosen by ${profile.chosenBy}, is new`)
-      if (warning !== undefined) context.messages.warn(warning)
       if (hadQuotes) context.messages.note(`the quotes around the value of ${name} were removed`)
       for (const other of replaced) context.messages.note(`${other} was removed: ${name} replaces it`)
     },
@@ -229,9 +220,6 @@ export const configCommands = {
           throw createUnknownProfileError(file, name)
         return { ...file, current: name }
       })
-      const { PARLEY_PROFILE } = context.host.env
-      if (PARLEY_PROFILE)
-        context.messages.note(`PARLEY_PROFILE (${PARLEY_PROFILE}) overrides the current profile`)
     },
   },
 
@@ -239,15 +227,12 @@ export const configCommands = {
     examples: ['parley config profiles'],
     async run(context) {
       const { host, flags, messages, output } = context
-      const file = await readProfileFile(context.host, context.messages)
+      const file = await readProfileFile(host, messages)
       const current = chooseProfileName(file, { named: flags.profile, env: host.env }).name
-      const names = listProfileNames(file)
-      for (const name of names) {
+      for (const name of listProfileNames(file)) {
         const mark = name === current ? '* ' : '  '
         await output.write(output.isTerminal ? `${mark}${toOneLine(name)}\n` : formatTsvLine([name]))
       }
-      if (output.isTerminal && !names.includes(current))
-        messages.note(`the profile '${current}' does not exist yet: 'parley config init' creates it`)
     },
   },
 
@@ -264,18 +249,11 @@ export const configCommands = {
       if (name === demoProfileName)
         throw usageError(`the profile ${demoProfileName} is built in and cannot be deleted`)
       if (!yes && !(await confirmDeletion(context, name))) return context.messages.note('nothing was deleted')
-      let next: string | undefined
       await changeProfileFile(context, (file) => {
         const { [name]: values, ...profiles } = file.profiles ?? {}
         if (findProfileValues(file, name) === undefined) throw createUnknownProfileError(file, name)
-        const isCurrent = chooseProfileName(file, { named: undefined, env: {} }).name === name
-        if (isCurrent) next = Object.keys(profiles).length > 0 ? 'use NAME' : 'init'
-        return { ...file, current: isCurrent ? undefined : file.current, profiles }
+        return { ...file, current: file.current === name ? undefined : file.current, profiles }
       })
-      if (next !== undefined)
-        context.messages.note(`'${name}' was the current profile; 'parley config ${next}' sets another`)
-      if (context.host.env.PARLEY_PROFILE === name)
-        context.messages.note('PARLEY_PROFILE still names the deleted profile: unset it or change it')
     },
   },
 

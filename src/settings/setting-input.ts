@@ -1,5 +1,3 @@
-import { isUnencryptedRemote } from '../wire/address.ts'
-import type { ProfileValues } from './profiles.ts'
 import { getSettingSchema } from './schemas.ts'
 import { getSettingDefinition, type SettingName } from './table.ts'
 
@@ -29,16 +27,4 @@ function removeAddedPath(name: SettingName, address: unknown): string | undefine
   const { origin, pathname } = new URL(String(address))
   const at = pathname.search(ownPath)
   return at < 0 ? undefined : `${origin}${pathname.slice(0, at)}`
-}
-
-export function describeUnencryptedAddress(
-  [name, value]: [name: SettingName, value: unknown],
-  { allowHttp }: ProfileValues,
-  profile: string | undefined,
-): string | undefined {
-  const flag = profile ? ` --profile ${profile}` : ''
-  const isAddress = value !== undefined && getSettingDefinition(name).type === 'address'
-  return isAddress && !allowHttp && isUnencryptedRemote(String(value))
-    ? `http to another machine is not encrypted, so requests fail unless allowHttp is set: 'parley config set allowHttp true${flag}'`
-    : undefined
 }

@@ -13,7 +13,7 @@ import {
   requireChangeableProfile,
 } from './profiles.ts'
 import { addressSettings, secretSettings } from './resolve.ts'
-import { describeUnencryptedAddress, parseSettingInput } from './setting-input.ts'
+import { parseSettingInput } from './setting-input.ts'
 import {
   getSettingDefinition,
   getSettingEnvVar,
@@ -47,8 +47,6 @@ export async function setUpProfile(context: Context, prompter: Prompter): Promis
     const current = values[setting] ?? getDefault(setting, values)
     const value = await promptForSetting(setting, { current, prompter, print })
     if (value !== undefined) answers.push([setting, value])
-    const warning = describeUnencryptedAddress([setting, value], values, flags.profile)
-    if (warning !== undefined) print(warning)
     return (value ?? current) !== undefined
   }
   const consequence = 'nothing was changed'

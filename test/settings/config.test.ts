@@ -197,9 +197,6 @@ describe('config manages several profiles', () => {
     expect((await run(['config', 'profiles'], { env })).out).toBe('default\ntwo\nthree\ndemo\n')
     const marked = await run(['config', 'profiles'], { env, tty: ['stdout'] })
     expect(marked.out).toBe('  default\n  two\n* three\n  demo\n')
-    expect((await run(['config', 'use', 'two'], also({ PARLEY_PROFILE: 'three' }))).err).toContain(
-      'PARLEY_PROFILE (three) overrides the current profile',
-    )
   })
 
   test('config delete prompts on a terminal and deletes only after yes', async () => {
@@ -225,15 +222,6 @@ describe('config manages several profiles', () => {
     expect(file().profiles).toEqual({ work })
     expect((await run(['config', 'delete', 'work', '--yes'], { env, stdin: '' })).code).toBe(0)
     expect(file().profiles).toEqual({})
-  })
-
-  test.each([
-    ['config init if no profile is left', {}, "'parley config init' sets another"],
-    ['config use if other profiles are left', { other: {} }, "'parley config use NAME' sets another"],
-  ])('config delete of the current profile suggests %s', async (_, others, hint) => {
-    const { env } = world({ profiles: { default: work, ...others } })
-    const ended = await run(['config', 'delete', 'default', '--yes'], { env, stdin: '' })
-    expect(ended).toMatchObject({ code: 0, err: `parley: 'default' was the current profile; ${hint}\n` })
   })
 
   test('parley exits with 3 and suggests the nearest profile for an unknown name', async () => {
@@ -391,23 +379,6 @@ describe('config init prompts for settings and saves them', () => {
       '',
     ])
     expect(() => readFileSync(path)).toThrow('ENOENT')
-  })
-
-  test.each([
-    ['a warning about plain http to another machine', 'http://a.test', true],
-    ['no warning about plain http to the same machine', 'http://127.0.0.1:1', false],
-    ['no warning about https', 'https://a.test', false],
-  ])('config init and config set print %s', async (_, address, isWarned) => {
-    const { env } = world()
-    const warning =
-      "http to another machine is not encrypted, so requests fail unless allowHttp is set: 'parley config set allowHttp true'"
-    const { err } = await run(['config', 'init'], { env, typed: `${address}\n` })
-    expect(err.includes(`  ${warning}\n`)).toBe(isWarned)
-    const set = ['config', 'set', 'baseUrl', address]
-    const warned = { code: 0, err: isWarned ? `parley: ${warning}\n` : '' }
-    expect(await run(set, { env })).toMatchObject(warned)
-    await run(['config', 'set', 'allowHttp', 'true'], { env })
-    expect(await run(set, { env })).toMatchObject({ code: 0, err: '' })
   })
 
   test('config init exits with 2 without a terminal, and writes nothing without answers', async () => {

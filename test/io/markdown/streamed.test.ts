@@ -6,7 +6,11 @@ function open(columns?: number) {
   const spinners: string[] = []
   const { printer, written } = openPrinter({
     columns,
-    waiting: { show: (text) => void spinners.push(String(text)), stop: () => false, wrapOutput: (each) => each },
+    waiting: {
+      show: (text) => void spinners.push(String(text)),
+      stop: () => false,
+      wrapOutput: (each) => each,
+    },
   })
   const take = () => written.splice(0).join('')
   async function add(pieces: readonly string[]): Promise<string[]> {
