@@ -6,7 +6,7 @@ import { toOneLine } from '../io/escape.ts'
 import { formatTimeWithZone } from '../io/local-time.ts'
 import { createRawPrinter, printRawBytes } from '../io/raw-printer.ts'
 import { formatTsvLine } from '../io/tsv.ts'
-import { clipToColumns } from '../io/width.ts'
+import { clipAfterId } from '../io/width.ts'
 import { createLineWrapper } from '../io/wrapping.ts'
 import { readSettings } from '../settings/resolve.ts'
 import { endpoints } from '../wire/endpoints.ts'
@@ -230,22 +230,17 @@ export async function showSession(context: Context, options: SessionOptions): Pr
   const usage = describeSessionUsage(readSessionUsage(session.usage) ?? {})
   const known = [
     ['id', session.id],
-    ['status', status],
-    ['title', title],
-    ['changed', output.isTerminal ? formatTimeWithZone(changed) : changed],
-    ['usage', usage],
-  ].filter(([, value]) => value !== '')
+    ['status', '', status],
+    ['title', '', title],
+    ['changed', '', output.isTerminal ? formatTimeWithZone(changed) : changed],
+    ['usage', '', usage],
+  ].filter(([, ...values]) => values.join('') !== '')
   const room = (host.stdout.columns || 80) - labelColumns
   const wrapUsage = await createLineWrapper(host.stdout, labelColumns)
-  const toLine = ([label = '', value = '']: string[]) => {
-    if (!output.isTerminal) return formatTsvLine([label, value])
-    // The id is not cut, because people copy it. The usage is wrapped, because it ends with the cost.
-    const shown =
-      label === 'id'
-        ? toOneLine(value, Infinity)
-        : label === 'usage'
-          ? wrapUsage(value)
-          : clipToColumns(value, room)
+  const toLine = ([label = '', id = '', text = '']: string[]) => {
+    if (!output.isTerminal) return formatTsvLine([label, [id, text].filter((part) => part !== '').join(' ')])
+    // The usage is wrapped, because it ends with the cost.
+    const shown = label === 'usage' ? wrapUsage(text) : clipAfterId(toOneLine(id, Infinity), text, room)
     return `${label.padEnd(labelColumns)}${shown}\n`
   }
   const print = (rows: string[][]) => output.write(rows.map(toLine).join(''))
@@ -253,12 +248,12 @@ export async function showSession(context: Context, options: SessionOptions): Pr
   const state = await readSessionState(access)
   const describe = (toolUse: string) => {
     const use = state.getToolUse(toolUse)
-    return use ? `${toolUse} ${use.name} ${JSON.stringify(use.input ?? {})}` : toolUse
+    return [toolUse, use ? `${use.name} ${JSON.stringify(use.input ?? {})}` : '']
   }
   const unlisted = state.isIdle ? state.unlisted : []
   await print([
-    ...state.answerable.map((toolUse) => ['waits for', describe(toolUse)]),
-    ...unlisted.map((toolUse) => ['may wait for', describe(toolUse)]),
+    ...state.answerable.map((toolUse) => ['waits for', ...describe(toolUse)]),
+    ...unlisted.map((toolUse) => ['may wait for', ...describe(toolUse)]),
   ])
   await output.flush()
   const waiting = [...state.answerable, ...unlisted]

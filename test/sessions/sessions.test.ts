@@ -6,7 +6,8 @@ import { CliError } from '../../src/errors.ts'
 import type { StdStream } from '../../src/io/output.ts'
 import type { Exchange } from '../../src/wire/exchange.ts'
 import { createIdleClock } from '../harness/clock.ts'
-import { answering, run, temporaryFolder } from '../harness/run.ts'
+import { answering, type RunOptions, run, temporaryFolder } from '../harness/run.ts'
+import { createSessionService } from '../harness/session-service.ts'
 import { createFailingStdout } from '../harness/stdout.ts'
 
 const first = {
@@ -286,4 +287,22 @@ test('sessions show prints the status, the usage, the waiting tool uses, and the
   expect(narrow.out).toContain('\nusage         1,200 tokens in · 30\n              out\n')
   const raw = await run(['sessions', 'show', 'sesn_1', '--raw'], { exchange: exchange() })
   expect(JSON.parse(raw.out)).toMatchObject({ id: 'sesn_1', usage })
+})
+
+test('sessions show and events follow cut no id of a waiting tool use on a narrow terminal', async () => {
+  const id = `toolu_${'0123456789'.repeat(3)}`
+  const events = [
+    { id, type: 'agent.tool_use', name: 'bash', input: { command: 'ls' } },
+    { id: 'i1', type: 'session.status_idle', stop_reason: { type: 'requires_action', event_ids: [id] } },
+  ]
+  const page = { data: events, next_page: null }
+  const terminal: RunOptions = { tty: ['stdout', 'stderr'], columns: 40 }
+  const shown = await run(['sessions', 'show', 'sesn_1'], {
+    ...terminal,
+    exchange: answerInOrder(first, page),
+  })
+  expect(shown.out).toContain(`\nwaits for     ${id}\n`)
+  const service = createSessionService({ history: events })
+  const followed = await service.run(['events', 'follow', '-s', 's1'], terminal)
+  expect(followed.err).toContain(`\n  ${id}:\n`)
 })

@@ -15,11 +15,13 @@ export async function createWaitingError(
   state: SessionState,
   ids: string[],
 ): Promise<CliError> {
-  const { clipToColumns } = isLaidOut(context) ? await import('../../io/width.ts') : { clipToColumns: String }
+  const { clipAfterId } = isLaidOut(context)
+    ? await import('../../io/width.ts')
+    : { clipAfterId: (id: string, text: string) => `${id} ${text}`.trimEnd() }
   const columns = (context.host.stderr.columns || 80) - indent
   return new CliError('waiting', `${session} waits for an answer`, {
     sent: 'yes',
-    problems: ids.map((id) => clipToColumns(summarizeToolUse(state, id), columns)),
+    problems: ids.map((id) => clipAfterId(...summarizeToolUse(state, id), columns)),
     ...describeWaitingToolUses(context, session, state, ids),
   })
 }
@@ -105,10 +107,11 @@ function formatToolUseIds(uses: readonly { id: string }[]): string {
 
 const isSafeWord = (id: string) => id.length <= 1000 && !id.startsWith('-')
 
-function summarizeToolUse(state: SessionState, id: string): string {
+function summarizeToolUse(state: SessionState, id: string): [id: string, text: string] {
   const use = state.getToolUse(id)
-  if (!use) return quoteAndShortenName(id)
-  if (use.isContradicted) return `${quoteAndShortenName(id)}: the service sent it with two different inputs`
+  const shownId = quoteAndShortenName(id)
+  if (!use) return [shownId, '']
+  if (use.isContradicted) return [`${shownId}:`, 'the service sent it with two different inputs']
   const name = use.name === '' ? '(no name)' : quoteAndShortenName(use.name)
-  return `${quoteAndShortenName(id)}: ${name} ${JSON.stringify(use.input ?? {})}`
+  return [`${shownId}:`, `${name} ${JSON.stringify(use.input ?? {})}`]
 }
