@@ -10,6 +10,10 @@ const policy = "'parley events run --policy FILE' allows tool uses by rules"
 const hints: readonly (readonly [names: string, text: string])[] = [
   ['login, auth, configure', "'parley config init' asks for addresses and credentials"],
   ['version', "'parley --version' prints the version"],
+  [
+    'sessions delete, sessions rm, sessions archive, sessions update, sessions rename',
+    "'parley api' calls other endpoints, as in: parley api agents /v1/sessions/ID -X DELETE",
+  ],
   ['--json, --jq', "--raw prints the service's JSON, in commands that call a service, as in: --raw | jq ."],
   ['-p, --prompt, --message', 'the message is an argument without a flag, as in: parley chat "Say hello"'],
   ['events send -m, events run -m', 'the message is an argument without a flag: parley events send "Hello"'],

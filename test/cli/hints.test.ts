@@ -26,6 +26,7 @@ test.each([
   ['chat hi --access-token canary', "'parley config set accessToken', or PARLEY_ACCESS_TOKEN"],
   ['sessions lst', "unknown command 'sessions lst' (did you mean list?)"],
   ['login', "'parley config init' asks for addresses and credentials"],
+  ['sessions delete s1', "'sessions delete': 'parley api' calls other endpoints, as in: parley api agents"],
   ['init', "'parley config init'"],
   ['list', "'parley events list' or 'parley sessions list' or 'parley config list'"],
   ['help chatt', '(did you mean chat?)'],
