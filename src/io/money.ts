@@ -11,10 +11,11 @@ export function formatMoney({ amount, currency }: { amount: bigint; currency: st
 const findDecimals = (currency: string): number =>
   new Intl.NumberFormat('en-US', { style: 'currency', currency }).resolvedOptions().maximumFractionDigits ?? 2
 
-/** Converts an amount in major units, and drops fractions of a minor unit. */
+/** Converts a limit in major units, and rounds it up, because a service reports whole minor units. */
 export function toMinorUnits(text: string, currency: string): bigint {
   const decimals = findDecimals(currency)
   const [whole = '', fraction = ''] = text.split('.')
   const kept = fraction.slice(0, decimals).padEnd(decimals, '0')
-  return BigInt(`${whole}${kept}` || '0')
+  const isRounded = /[1-9]/.test(fraction.slice(decimals))
+  return BigInt(`${whole}${kept}` || '0') + (isRounded ? 1n : 0n)
 }

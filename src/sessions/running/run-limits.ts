@@ -231,7 +231,7 @@ export class LimitEnforcer {
           if (event !== 'sent') return
           audit.add({ toolUse: null, event: 'interrupt', reason: this.#excessText })
           if (this.#run.interrupt === 'wanted')
-            context.messages.note(`${this.#excessText}: parley interrupts the session`)
+            context.messages.note('the run has reached its limit: parley interrupts the session')
           this.#run.interrupt = 'posting'
         },
       })

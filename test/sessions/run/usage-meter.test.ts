@@ -159,11 +159,13 @@ test.each<[title: string, limits: Limits, events: object[], message: string | un
   ],
   ['a cost below the limit', { maxCost: '1.5' }, [createUsageEvent(9, 9, '149')], undefined],
   [
-    'a cost that reaches the limit in whole cents',
+    'a cost in whole cents at the limit',
     { maxCost: '1.509' },
-    [createUsageEvent(9, 9, '150')],
-    'the run cost $1.50, and --max-cost is 1.509',
+    [createUsageEvent(9, 9, '151')],
+    'the run cost $1.51, and --max-cost is 1.509',
   ],
+  ['a cost in whole cents below the limit', { maxCost: '1.509' }, [createUsageEvent(9, 9, '150')], undefined],
+  ['no cost yet and a limit below one cent', { maxCost: '0.001' }, [createUsageEvent(0, 0, '0')], undefined],
 ])('events run compares the known usage with each limit: %s', (_, limits, events, message) => {
   expect(createMeter(events, limits).describeExceededLimit()).toBe(message)
 })
