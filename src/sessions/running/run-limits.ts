@@ -178,10 +178,10 @@ export class LimitEnforcer {
     await deadline.wait(graceMs)
     const isFound = audit.interruptAt !== undefined && (await this.#findEarlier(audit.interruptAt, deadline))
     if (deadline.hasPassed || this.#run.interrupt === 'sent') return
-    if (this.#hasEnded) return this.#cancelInterrupt()
+    if (this.#hasEnded && !isFound) return this.#cancelInterrupt()
     parts.deadline.moveTo(context.host.timers.now() + maxInterruptMs)
     if (isFound) {
-      context.messages.note(`${this.#excessText}: an earlier run has interrupted the session`)
+      context.messages.note('an earlier run has interrupted the session')
       this.#run.interrupt = 'sent'
       return
     }
@@ -201,7 +201,7 @@ export class LimitEnforcer {
 
   /**
    * Returns whether the session shows the interrupt of an earlier run. Waits for that interrupt until 30 s
-   * after `sentAt`, a wall-clock time. Meanwhile, the follower reads new events.
+   * after `sentAt`, a wall-clock time.
    */
   async #findEarlier(sentAt: number, deadline: Deadline): Promise<boolean> {
     const { context, follower } = this.#run
@@ -209,10 +209,14 @@ export class LimitEnforcer {
     // If another program has changed the audit file, `sentAt` may be NaN. parley then does not wait.
     if (follower.task.isInterrupted || !(leftMs > 0)) return follower.task.isInterrupted
     context.messages.note(
-      `${this.#excessText}: an earlier run began to interrupt the session; waiting up to 30 s until the session shows that interrupt`,
+      'the run has reached its limit, and an earlier run began to interrupt the session; waiting up to 30 s until the session shows that interrupt',
     )
     const limit = deadline.narrow(leftMs, 'the session did not show the interrupt within 30 s')
-    while (!follower.task.isInterrupted && !limit.hasPassed) await limit.wait(earlierInterruptPollMs)
+    while (!follower.task.isInterrupted && !limit.hasPassed) {
+      await limit.wait(earlierInterruptPollMs)
+      // The run no longer follows a session that waits for replies, so only this list shows the interrupt.
+      if (this.#run.hasStoppedFollowing) await follower.refresh().catch(ignoreCliError)
+    }
     return follower.task.isInterrupted
   }
 
@@ -288,6 +292,10 @@ export class LimitEnforcer {
       ...details,
     })
   }
+}
+
+function ignoreCliError(error: unknown): void {
+  if (!(error instanceof CliError)) throw error
 }
 
 const isWaitingError = (error: unknown): boolean => error instanceof CliError && error.kind === 'waiting'

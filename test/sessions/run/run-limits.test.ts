@@ -315,7 +315,7 @@ const before: Event[] = [running, { ...endTurn, id: 'r0' }]
 const listed: Event[] = [userSays('x'), ...before, userSays('Do it')]
 
 /** Resumes a task. According to the audit file, an earlier run began an interrupt `agoMs` ago. */
-async function resume(history: Event[], agoMs: number, flags: string[], since: Event[] = []) {
+async function resume(history: Event[], agoMs: number, flags: string[], since: ScriptEvents = []) {
   const service = open([], { history, streams: [{ act: () => setImmediate(() => service.add(...since)) }] })
   const time = new Date(service.timers.wallTime() - agoMs).toISOString()
   service.write(
@@ -357,6 +357,18 @@ test.each<[string, Event[], number, number[]]>([
     expect(posts[i]).toBeGreaterThanOrEqual(seconds * 1000)
     expect(posts[i]).toBeLessThan((seconds + 5) * 1000)
   }
+})
+
+test('events run does not interrupt a waiting session again if the list shows the interrupt of an earlier run late', async () => {
+  const late = shown(interrupt, { listed: 8_000, streamed: 'never' })
+  const { code, err, posts } = await resume([...listed, running], 1_000, limit, [
+    ...[custom('t1'), request(200), waitsFor('t1')],
+    late,
+  ])
+  expect({ code, posts }).toEqual({ code: 15, posts: [] })
+  expect(JSON.parse(err.trim().split('\n').at(-1) ?? '').error.message).toBe(
+    'the run used 200 tokens, and --max-total-tokens is 100',
+  )
 })
 
 test("--max-cost queries the session's cost while the session works, and interrupts", async () => {
