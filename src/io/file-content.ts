@@ -4,14 +4,14 @@ import { maxTextLength } from '../wire/json/text-limit.ts'
 
 /**
  * Decodes text and drops its byte order mark. Throws a usage error that names the first line that is not
- * UTF-8. `advice` is a hint for input that is not text.
+ * UTF-8. `advice` is a hint for input that is not text. `firstLine` is the number of the first line.
  */
-export function decodeUtf8(bytes: Uint8Array, name: string, advice?: string): string {
+export function decodeUtf8(bytes: Uint8Array, name: string, advice?: string, firstLine = 1): string {
   if (bytes.length > maxTextLength) throw createTextTooLongError(name)
   const text = tryDecodeUtf8(bytes)
   if (text !== undefined) return text
   const ways = advice === undefined ? describeUtf8Fix(bytes) : `${advice}; ${describeUtf8Fix(bytes)}`
-  throw usageError(`${name}: not UTF-8 text on line ${findInvalidLine(bytes)}: ${ways}`)
+  throw usageError(`${name}: not UTF-8 text on line ${firstLine + countValidLines(bytes)}: ${ways}`)
 }
 
 export function tryDecodeUtf8(bytes: Uint8Array): string | undefined {
@@ -34,15 +34,16 @@ export const isBlank = (bytes: Uint8Array): boolean =>
 export const createTextTooLongError = (name: string) =>
   usageError(`${name}: longer than 512 MiB, the most that parley reads`)
 
-function findInvalidLine(bytes: Uint8Array): number {
-  let line = 1
+/** Counts the lines before the invalid line. */
+function countValidLines(bytes: Uint8Array): number {
+  let count = 0
   let start = 0
   for (let end = bytes.indexOf(newline); end >= 0; end = bytes.indexOf(newline, start)) {
-    if (!isUtf8(bytes.subarray(start, end))) return line
-    line++
+    if (!isUtf8(bytes.subarray(start, end))) break
+    count++
     start = end + 1
   }
-  return line
+  return count
 }
 
 const newline = 0x0a

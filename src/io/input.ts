@@ -85,10 +85,21 @@ export class InputReader {
       const stat = await fs.stat(path)
       if (stat.isFile() && stat.size > maxTextLength) throw createTextTooLongError(shown)
       if (stat.isFile() || stat.isDirectory()) return await fs.readFile(path)
-      return await this.#read((stop) => openReadableFile(path, stop), shown, `waiting for ${shown}`)
+      return await this.#read((stop) => openReadableFile(path, stop), shown, `waiting for ${shown}`, readBody)
     } catch (error) {
       throw toFileFailure(error, shown)
     }
+  }
+
+  /** Passes the content in chunks to `consume`. The path `-` means stdin. Returns the result of `consume`. */
+  async readChunks<T>(path: string, reader: string, consume: ConsumeChunks<T>): Promise<T> {
+    const { host } = this.#options
+    if (path !== '-') {
+      const file = toAbsolutePath(host, path)
+      return this.#read((stop) => openReadableFile(file, stop), path, `waiting for ${path}`, consume)
+    }
+    this.#claimStdin(reader)
+    return this.#read(() => host.stdin.open(), 'stdin', waitingForStdin, consume)
   }
 
   /** The path `-` means stdin. Throws a usage error if stdin is a terminal or was read before. */
@@ -219,22 +230,21 @@ export class InputReader {
   async #readStdin(reader: string, idleNote = waitingForStdin): Promise<Uint8Array> {
     this.#claimStdin(reader)
     const { host, flags } = this.#options
-    const bytes = await this.#read(() => host.stdin.open(), 'stdin', idleNote)
+    const bytes = await this.#read(() => host.stdin.open(), 'stdin', idleNote, readBody)
     if (flags.failOnEmpty && isBlank(bytes)) throw emptyStdinError()
     return bytes
   }
 
-  async #read(open: OpenStream, name: string, idleNote: string): Promise<Uint8Array> {
+  async #read<T>(open: OpenStream, name: string, idleNote: string, consume: ConsumeChunks<T>): Promise<T> {
     const { deadline, host, note } = this.#options
     const stop = new AbortController()
     const pieces = read(open, name, stop.signal, { timers: host.timers, note: () => note(idleNote) })
-    const bytes = await deadline.race(readBody(pieces, maxTextLength + 1), () => {
+    const result = await deadline.race(consume(limitSize(pieces, name)), () => {
       stop.abort()
       return createDeadlineErrorBeforeSending(`the deadline passed while ${name} was read`)
     })
-    if (bytes.length > maxTextLength) throw createTextTooLongError(name)
     await yieldToSignals()
-    return bytes
+    return result
   }
 }
 
@@ -243,6 +253,8 @@ const waitingForStdin = 'waiting for stdin'
 const waitingNoteDelayMs = 2000
 
 const emptyStdinError = () => usageError('stdin is empty (--fail-on-empty)')
+
+type ConsumeChunks<T> = (chunks: AsyncGenerator<Uint8Array>) => Promise<T>
 
 type OpenStream = (stop: AbortSignal) => Readable | Promise<Readable>
 
@@ -269,17 +281,29 @@ async function* read(
   }
 }
 
+async function* limitSize(chunks: AsyncIterable<Uint8Array>, name: string): AsyncGenerator<Uint8Array> {
+  let size = 0
+  for await (const chunk of chunks) {
+    size += chunk.length
+    if (size > maxTextLength) throw createTextTooLongError(name)
+    yield chunk
+  }
+}
+
 export async function* readStream(...stream: Parameters<typeof read>): AsyncGenerator<Uint8Array> {
   yield* read(...stream)
   await yieldToSignals()
 }
+
+/** While parley works on a longer chunk, V8 would move it to the old generation, which is freed late. */
+const chunkBytes = 32 * 1024
 
 /**
  * Opening a FIFO blocks a thread until a program opens the FIFO for writing. If `stop` aborts, parley itself
  * opens it for writing, which frees the thread.
  */
 export async function openReadableFile(path: string, stop: AbortSignal): Promise<Readable> {
-  if (!(await fs.stat(path)).isFIFO()) return createReadStream(path, { highWaterMark: 256 * 1024 })
+  if (!(await fs.stat(path)).isFIFO()) return createReadStream(path, { highWaterMark: chunkBytes })
   const wake = () => {
     try {
       closeSync(openSync(path, constants.O_WRONLY | constants.O_NONBLOCK))

@@ -20,7 +20,7 @@ import {
   judgeToolUse,
   readToolFlags,
 } from '../running/judgement.ts'
-import { listRecordedEvents, readInputEvents } from '../sending/input-events.ts'
+import { readRecordedEvents } from '../sending/input-events.ts'
 import { createSessionRequestDefaults, type SessionOptions } from '../session.ts'
 import { SessionState } from '../session-state.ts'
 
@@ -56,8 +56,7 @@ export async function checkPolicy(
   host.limitYoungGeneration?.(context.cleanups)
   const uses = new RecordedToolUses()
   if (events !== undefined) {
-    const given = await readInputEvents(input, events)
-    for (const item of listRecordedEvents(given)) uses.add(item)
+    await readRecordedEvents(input, events, (item) => uses.add(item))
   } else if (!(await addSessionEvents(uses, context, settings, options))) return
   // Without events, `--fail-on-deny` would always succeed.
   if (uses.isEmpty) throw usageError(`${events ?? session} has no events to check the policy with`)

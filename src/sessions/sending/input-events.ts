@@ -1,5 +1,8 @@
 import type { Context } from '../../context.ts'
 import { createUsageErrorFromProblems, usageError } from '../../errors.ts'
+import { decodeUtf8 } from '../../io/file-content.ts'
+import { splitLines } from '../../io/raw-lines.ts'
+import { readBody } from '../../wire/exchange.ts'
 import { createListAppendAssignment, editJson } from '../../wire/json/edit.ts'
 import { describeJsonError, formatFieldPath, isObject, tryParseJson } from '../../wire/json/parse.ts'
 import { listJsonElements } from '../../wire/page.ts'
@@ -34,11 +37,12 @@ export async function readInputEvents(
   path: string,
   reading?: ReadingOptions,
 ): Promise<InputEvents> {
-  const name = path === '-' ? 'stdin' : path
-  const text = await input.readText(path, 'the input of events')
-  if (text.trim() === '') throw usageError(`no events: ${name} is empty`)
-  return parseInputEvents(text, name, reading)
+  return parseInputEvents(await input.readText(path, inputReader), getInputName(path), reading)
 }
+
+const inputReader = 'the input of events'
+
+const getInputName = (path: string): string => (path === '-' ? 'stdin' : path)
 
 /**
  * Parses events in any accepted form: `{"events":[…]}`, a list, one event, or one event per line. Throws a
@@ -49,6 +53,7 @@ export async function parseInputEvents(
   name: string,
   { onEvent, hint = "'parley events list --raw' prints a session's events" }: ReadingOptions = {},
 ): Promise<InputEvents> {
+  if (text.trim() === '') throw usageError(`no events: ${name} is empty`)
   const whole = isLineDelimited(text) ? undefined : tryParseJson(text)
   if (whole !== undefined) {
     const { body, events } = wrapInBody(text, whole)
@@ -60,12 +65,8 @@ export async function parseInputEvents(
   const lineNumbers: number[] = []
   for (const [index, line] of text.split('\n').entries()) {
     if (line.trim() === '') continue
-    const value = tryParseJson(line)
-    if (value === undefined) {
-      if (lines.length === 0) break
-      const place = describeJsonError(line).replace(/^line 1, /, '')
-      throw usageError(`${name}: line ${index + 1}: not valid JSON: ${place}`)
-    }
+    if (lines.length === 0 && tryParseJson(line) === undefined) break
+    const value = parseLine(line, `${name}: line ${index + 1}`)
     onEvent?.(value)
     lines.push(line.trim())
     lineNumbers.push(index + 1)
@@ -77,6 +78,12 @@ export async function parseInputEvents(
       ? `line ${lineNumbers[index]}${field ? `: ${field}` : ''}`
       : locateInList(index, field)
   return { name, lines, locate }
+}
+
+function parseLine(line: string, where: string): unknown {
+  const value = tryParseJson(line)
+  if (value !== undefined) return value
+  throw usageError(`${where}: not valid JSON: ${describeJsonError(line).replace(/^line 1, /, '')}`)
 }
 
 export const getEventSourceTexts = (given: InputEvents): string[] =>
@@ -96,17 +103,53 @@ export function joinEventsInBody(given: InputEvents | undefined, added: readonly
  * events, as the service lists them. Throws a usage error for a value that is not an event.
  */
 export function* listRecordedEvents(given: InputEvents): Generator<EventItem> {
-  for (const [index, text] of getEventSourceTexts(given).entries()) {
-    const value: unknown = JSON.parse(text)
-    const { type, data } = (value ?? {}) as { type?: unknown; data?: unknown }
-    const isPage = type === undefined && Array.isArray(data)
-    const texts = isPage ? listJsonElements(text, 'data') : [text]
-    for (const [place, each] of (isPage ? data : [value]).entries()) {
-      const event = SessionEvent.safeParse(each)
-      if (!event.success) throw usageError(`${given.name}: ${given.locate(index, '')}: is not an event`)
-      yield { event: event.data, text: texts[place] as string }
-    }
+  for (const [index, text] of getEventSourceTexts(given).entries())
+    yield* parseRecordedEvents(text, JSON.parse(text), `${given.name}: ${given.locate(index, '')}`)
+}
+
+function* parseRecordedEvents(text: string, value: unknown, where: string): Generator<EventItem> {
+  const { type, data } = (value ?? {}) as { type?: unknown; data?: unknown }
+  const isPage = type === undefined && Array.isArray(data)
+  const texts = isPage ? listJsonElements(text, 'data') : [text]
+  for (const [place, each] of (isPage ? data : [value]).entries()) {
+    const event = SessionEvent.safeParse(each)
+    if (!event.success) throw usageError(`${where}: is not an event`)
+    yield { event: event.data, text: texts[place] as string }
   }
+}
+
+/**
+ * Passes the recorded events of a file or of stdin to `add`. Parses one event per line while it reads, because
+ * the text of a long session takes more memory than its tool uses.
+ */
+export async function readRecordedEvents(
+  input: Context['input'],
+  path: string,
+  add: (item: EventItem) => void,
+): Promise<void> {
+  const name = getInputName(path)
+  const text = await input.readChunks(path, inputReader, async (chunks) => {
+    const { value: first = new Uint8Array() } = await chunks.next()
+    const all = prepend(first, chunks)
+    if (!isLineDelimited(Buffer.from(first).toString())) return decodeUtf8(await readBody(all), name)
+    for await (const lines of splitLines(all, Infinity)) {
+      for (const { bytes, lineNumber } of lines) {
+        const line = decodeUtf8(bytes as Uint8Array, name, undefined, lineNumber)
+        if (line.trim() === '') continue
+        const where = `${name}: line ${lineNumber}`
+        const value = parseLine(line, where)
+        for (const item of parseRecordedEvents(line.trim(), value, where)) add(item)
+      }
+    }
+    return undefined
+  })
+  if (text === undefined) return
+  for (const item of listRecordedEvents(await parseInputEvents(text, name))) add(item)
+}
+
+async function* prepend<T>(first: T, others: AsyncIterable<T>): AsyncGenerator<T> {
+  yield first
+  yield* others
 }
 
 function isLineDelimited(text: string): boolean {

@@ -2,7 +2,7 @@ import { existsSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { stripVTControlCharacters } from 'node:util'
 import { describe, expect, test } from 'vitest'
-import { answering, type RunOptions, run, temporaryFolder } from '../../harness/run.ts'
+import { answering, type RunOptions, rejected, run, temporaryFolder } from '../../harness/run.ts'
 import { confirms, bash as createBash, type Event, waitsFor } from '../../harness/session-service.ts'
 import { createFailingStdout } from '../../harness/stdout.ts'
 
@@ -46,7 +46,10 @@ const session: Event[] = [
 ]
 const lines = (events: object[]) => events.map((event) => `${JSON.stringify(event)}\n`).join('')
 
-async function check(words: string[], world: RunOptions & { files?: Record<string, string> } = {}) {
+async function check(
+  words: string[],
+  world: RunOptions & { files?: Record<string, string | Uint8Array> } = {},
+) {
   const cwd = world.cwd ?? temporaryFolder()
   const files = { 'p.json': JSON.stringify(rules), 'e.ndjson': lines(session), ...world.files }
   for (const [name, text] of Object.entries(files)) writeFileSync(join(cwd, name), text)
@@ -211,6 +214,31 @@ describe('policy check of recorded events', () => {
       ['deny', 'default', 't2'],
     ])
   })
+})
+
+/** A recorded session of several chunks. */
+const long = Array.from({ length: 1000 }, (_, index) => JSON.stringify(bash(`t${index}`, 'ls'.repeat(50))))
+
+test.each([
+  ['that is not JSON', Buffer.from('x'), 'line 1002: not valid JSON: column 1: value expected'],
+  ['that is not an event', Buffer.from('{"a":1}'), 'line 1002: is not an event'],
+  ['that is not UTF-8', Buffer.from([0xff]), 'not UTF-8 text on line 1002: '],
+])('policy check names the line %s, and prints nothing for the lines before it', async (_, line, said) => {
+  const events = Buffer.concat([Buffer.from(`${long.join('\n')}\n\n`), line, Buffer.from('\n')])
+  expect(await check(['p.json', 'e.ndjson'], { files: { 'e.ndjson': events } })).toMatchObject(
+    rejected(2, `parley: e.ndjson: ${said}`),
+  )
+  expect(await check(['p.json', '-'], { stdin: events })).toMatchObject(rejected(2, `parley: stdin: ${said}`))
+})
+
+test('policy check reads lines that are split over chunks of stdin', async () => {
+  const events = Buffer.from(`${long.join('\r\n')}\n${JSON.stringify(bash('t\u00e9', 'ls'))}`)
+  const whole = await check(['p.json', '-'], { stdin: events })
+  const split = Array.from({ length: Math.ceil(events.length / 777) }, (_, index) =>
+    events.subarray(index * 777, (index + 1) * 777),
+  )
+  expect(readVerdicts(whole.out).length).toBe(1001)
+  expect(await check(['p.json', '-'], { stdin: split })).toEqual(whole)
 })
 
 test('policy check -s reads the events from the session, and sends nothing with --dry-run', async () => {
