@@ -117,7 +117,8 @@ async function checkKey({ values }: ResolvedSettings, caller: ServiceCaller): Pr
 function describeMissingList(error: unknown, settings: ResolvedSettings): string {
   const { status, body } = error instanceof CliError ? error.details : {}
   if ((status !== 404 && status !== 405) || isWebPage(body)) throw error
-  return `reachable, but a ${status} does not show whether the key is accepted: ${describe(error as CliError, settings)}`
+  const advice = "'parley events list -s ID --limit 1' tests it"
+  return `reachable, but a ${status} does not show whether the key is accepted; ${advice}: ${describe(error as CliError, settings)}`
 }
 
 const maxReadBytes = 64 * 1024

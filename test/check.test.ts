@@ -35,7 +35,7 @@ async function checkServer(script: Script, flags: string[] = [], env: Record<str
 }
 
 const reachableWithoutProof = (status: string) =>
-  `reachable, but a ${status} does not show whether the key is accepted: the session service answered ${status} No: no`
+  `reachable, but a ${status} does not show whether the key is accepted; 'parley events list -s ID --limit 1' tests it: the session service answered ${status} No: no`
 
 const reachable = (status = 404) =>
   `reachable: the gateway did not refuse the token (status ${status}); to ask the model: parley chat 'Say hello'`

@@ -220,6 +220,8 @@ export const configCommands = {
           throw createUnknownProfileError(file, name)
         return { ...file, current: name }
       })
+      const { PARLEY_PROFILE: override } = context.host.env
+      if (override) context.messages.note(`PARLEY_PROFILE (${override}) overrides the current profile`)
     },
   },
 

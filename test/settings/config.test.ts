@@ -197,6 +197,9 @@ describe('config manages several profiles', () => {
     expect((await run(['config', 'profiles'], { env })).out).toBe('default\ntwo\nthree\ndemo\n')
     const marked = await run(['config', 'profiles'], { env, tty: ['stdout'] })
     expect(marked.out).toBe('  default\n  two\n* three\n  demo\n')
+    expect((await run(['config', 'use', 'two'], also({ PARLEY_PROFILE: 'three' }))).err).toContain(
+      'PARLEY_PROFILE (three) overrides the current profile',
+    )
   })
 
   test('config delete prompts on a terminal and deletes only after yes', async () => {
