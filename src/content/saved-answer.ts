@@ -1,4 +1,4 @@
-import { openSync, writeFileSync } from 'node:fs'
+import { closeSync, fstatSync, openSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import type { Context } from '../context.ts'
@@ -94,6 +94,7 @@ export class FallbackFile {
       }
     } catch (error) {
       this.#problem = `${dirname(this.#path)}: ${describeFileError(error)}`
+      if (this.#file !== undefined && fstatSync(this.#file).size === 0) this.#removeEmptyFile(this.#file)
     }
     if (this.#problem === undefined || typeof content !== 'string') return
     if (this.#unsaved.length < maxBytesInFailure) this.#unsaved += content
@@ -105,12 +106,24 @@ export class FallbackFile {
     if (this.#file === undefined)
       return this.#problem === undefined ? undefined : { outcome: failed, unsaved }
     const rest = this.#problem === undefined ? '' : `; the rest ${failed}`
-    return { outcome: `is saved as ${this.#path}${rest}`, name: this.#path, unsaved }
+    // Without a name, the failure prints the rest, too.
+    const name = unsaved === undefined ? this.#path : undefined
+    return { outcome: `is saved as ${this.#path}${rest}`, name, unsaved }
   }
 
   #open(): number {
     this.#path = createSavedPath(this.#host, this.#extension)
     return openSync(this.#path, 'wx', 0o600)
+  }
+
+  #removeEmptyFile(file: number): void {
+    this.#file = undefined
+    closeSync(file)
+    try {
+      rmSync(this.#path)
+    } catch {
+      // The file stays, but no message names it.
+    }
   }
 }
 

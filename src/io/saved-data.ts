@@ -4,7 +4,7 @@ import { toOneLine } from './escape.ts'
 export interface SavedData {
   /** End of a sentence about the data, such as `is saved as answer.txt.part`. */
   outcome: string
-  name?: string
+  name?: string | undefined
   /** Data that could not be saved; base64 for an image. */
   unsaved?: string | undefined
 }

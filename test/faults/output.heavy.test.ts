@@ -105,6 +105,13 @@ testFaultsOnce('O: parley saves or prints each answer if an output fails', [
     out: '11\n100010\n',
     err: ['parley: stdout: no space left on the disk; the received data is saved as ', '  to resume: '],
   }),
+  row('O16: parley prints a result of a batch if neither stdout nor the temporary folder accepts it', {
+    shell: `echo '"hi"' > in; (ulimit -f 0; parley chat --batch in > /dev/full); echo $?; rm in; ls "$TMPDIR"`,
+    script: respondWith(response(message('paid'))),
+    code: 0,
+    out: '11\n',
+    err: ['the received data could not be saved in ', '  the answer:\n  | {"index":1,', '"text":"paid"'],
+  }),
   ...['> small/r', '-o small/r'].map((target) =>
     row(`O17: parley api ${target} saves the rest of the body if the disk accepts only a part`, {
       shell: `${withSmallDisk(`parley api gateway /v1/m --set a=1 ${target}`)}; echo $?; ${printSavedLength}`,
