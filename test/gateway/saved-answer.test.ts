@@ -236,9 +236,9 @@ describe('a signal while an answer arrives', () => {
   const head = 'event: message_start\ndata: {"type":"message_start","message":{"content":[]}}\n\n: ping\n\n'
   const body = '{"content":"paid'
 
-  /** Interrupts `parley chat` after it received this body. Returns the name and content of the saved file. */
-  async function chatUntilSignal(
-    flags: string[],
+  /** Interrupts a command after it received this body. Returns the name and content of the saved file. */
+  async function runUntilSignal(
+    command: string[],
     received: string,
     type: string,
     meanwhile = (_: string) => {},
@@ -254,8 +254,8 @@ describe('a signal while an answer arrives', () => {
       return cut
     }
     const exchange = breaking(received, act, type)
-    const argv = ['chat', 'x', '-o', join('sub', 'a'), '--errors', 'json', ...flags]
-    const env = { TMPDIR: join(cwd, 'tmp') }
+    const argv = [...command, 'x', '-o', join('sub', 'a'), '--errors', 'json']
+    const env = { TMPDIR: join(cwd, 'tmp'), PARLEY_IMAGE_MODEL: 'm' }
     await run(argv, { cwd, env, exchange, onSignal })
     const { kept } = JSON.parse(message).error
     const name = kept?.replace(/parley-[\w-]{36}/, 'ID').replace(cwd, '')
@@ -268,16 +268,19 @@ describe('a signal while an answer arrives', () => {
     ['chat', []],
     ['chat --stream', ['--stream']],
   ])('after a signal, %s -o saves no file if the received events contain no text', async (_, flags) => {
-    expect(await chatUntilSignal(flags, head, sse)).toEqual({})
+    expect(await runUntilSignal(['chat', ...flags], head, sse)).toEqual({})
   })
 
-  test('after a signal, chat -o saves the received part of a body as FILE.part', async () => {
-    const { name, saved } = await chatUntilSignal([], body, 'application/json')
-    expect([name, saved]).toEqual([join('sub', 'a.part'), body])
-  })
+  test.each(['chat', 'image'])(
+    'after a signal, %s -o saves the received part of a body as FILE.part',
+    async (command) => {
+      const { name, saved } = await runUntilSignal([command], body, 'application/json')
+      expect([name, saved]).toEqual([join('sub', 'a.part'), body])
+    },
+  )
 
   test('after a signal, chat -o saves a body in the temporary folder if the folder of FILE is gone', async () => {
-    const { name, saved } = await chatUntilSignal([], body, 'application/json', removeFolder)
+    const { name, saved } = await runUntilSignal(['chat'], body, 'application/json', removeFolder)
     expect([name, saved]).toEqual([join('/', 'tmp', 'ID.json'), body])
   })
 })

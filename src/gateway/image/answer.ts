@@ -1,12 +1,12 @@
 import { type AnswerOutcome, describeCutAnswer } from '../../content/answer-checks.ts'
-import { saveAnswerAfterFailure } from '../../content/saved-answer.ts'
+import { saveAnswerAfterFailure, saveReceivedAnswer } from '../../content/saved-answer.ts'
 import { readTokenUsage } from '../../content/tokens.ts'
 import type { Context } from '../../context.ts'
 import { type CliError, toFailure } from '../../errors.ts'
 import type { FileOutput } from '../../io/file-output.ts'
 import type { Timers } from '../../timers.ts'
 import type { HttpResponse } from '../../wire/exchange.ts'
-import { createAnswerDecoder } from '../../wire/gateway/answer-decoder.ts'
+import { type AnswerDecoder, createAnswerDecoder } from '../../wire/gateway/answer-decoder.ts'
 import { type AnswerSummary, needsContinuation } from '../../wire/gateway/answer-forms.ts'
 import { type FoundImage, ImageFinder } from '../../wire/gateway/found-images.ts'
 import { createResponseError, isErrorEnvelope } from '../../wire/problem/problem.ts'
@@ -35,6 +35,7 @@ export function createImageReader(context: Context, reading: ImageReaderOptions)
   const finder = new ImageFinder()
   const { findings } = finder
   let last: ReadPart | undefined
+  let decoder: AnswerDecoder | undefined
   let saved = 0
 
   async function saveFoundImages(): Promise<void> {
@@ -46,8 +47,7 @@ export function createImageReader(context: Context, reading: ImageReaderOptions)
   async function withSavedBody(failure: CliError): Promise<CliError> {
     const { bytes } = last as ReadPart
     if (bytes.length === 0) return failure
-    const textExtension = /^[[{]/.test(Buffer.from(bytes.subarray(0, 1)).toString()) ? 'json' : 'txt'
-    const { extension = textExtension } = (await detectImageFormat(bytes)) ?? {}
+    const { extension = getTextExtension(bytes) } = (await detectImageFormat(bytes)) ?? {}
     return saveAnswerAfterFailure(context, failure, bytes, extension, reading.file)
   }
 
@@ -57,7 +57,12 @@ export function createImageReader(context: Context, reading: ImageReaderOptions)
     /** Throws a `CliError` if a part after the first is incomplete. */
     async read(response: HttpResponse): Promise<AnswerPartOutcome> {
       const isContinuation = last !== undefined
-      const part = await readImagePart(context.host.timers, response, finder, reading.keepsConnection)
+      // `text` does nothing, because the finder collects the texts itself.
+      const sink = { text() {}, images: finder }
+      decoder = createAnswerDecoder(response.headers['content-type'] ?? '', sink)
+      const { keepsConnection } = reading
+      const part = await readImagePart(context.host.timers, response, { decoder, finder, keepsConnection })
+      decoder = undefined
       last = part
       const { summary } = part
       const failure =
@@ -97,6 +102,14 @@ export function createImageReader(context: Context, reading: ImageReaderOptions)
 
     saveFoundImages,
 
+    /** For a signal: saves the part of the body that was received so far. */
+    saveReceivedPart() {
+      const bytes = decoder?.unread() ?? new Uint8Array()
+      return bytes.length === 0
+        ? undefined
+        : saveReceivedAnswer(context, bytes, getTextExtension(bytes), reading.file)
+    },
+
     async saveRemainingImages(): Promise<void> {
       finder.finish()
       await saveFoundImages()
@@ -114,6 +127,9 @@ export function findCutAnswerFailure(end: AnswerOutcome, problems: readonly stri
 }
 
 export type ImageReader = ReturnType<typeof createImageReader>
+
+const getTextExtension = (bytes: Uint8Array): string =>
+  /^[[{]/.test(Buffer.from(bytes.subarray(0, 1)).toString()) ? 'json' : 'txt'
 
 const isErrorAnswer = ({ details: { body } }: CliError) => isErrorEnvelope(body)
 
@@ -147,17 +163,19 @@ interface ReadPart extends AnswerPartOutcome {
   failure: CliError | undefined
 }
 
+interface ImagePartReading {
+  decoder: AnswerDecoder
+  finder: ImageFinder
+  keepsConnection?: boolean | undefined
+}
+
 async function readImagePart(
   timers: Timers,
   response: HttpResponse,
-  finder: ImageFinder,
-  keepsConnection = false,
+  { decoder, finder, keepsConnection = false }: ImagePartReading,
 ): Promise<ReadPart> {
   const { images, links } = finder.findings
   const before = images.length + links.length
-  // `text` does nothing, because the finder collects the texts itself.
-  const sink = { text() {}, images: finder }
-  const decoder = createAnswerDecoder(response.headers['content-type'] ?? '', sink)
   const onChunk = (chunk: Uint8Array) => finder.tryRead(() => decoder.push(chunk))
   const readsToEnd = () => keepsConnection
   let failure: CliError | undefined

@@ -70,7 +70,8 @@ export async function runImage(context: Context, flags: ImageOptions, words: str
   async function read(response: HttpResponse): Promise<AnswerPartOutcome> {
     spinner.show('waiting for the image')
     try {
-      return await reading.read(response)
+      const save = () => [reading.saveReceivedPart()]
+      return await context.tracker.during({ save }, () => reading.read(response))
     } finally {
       spinner.stop()
     }
