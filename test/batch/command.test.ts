@@ -758,6 +758,16 @@ describe('a batch of images', () => {
     ])
   })
 
+  test('a batch saves the received part of an image answer that the deadline cancels', async () => {
+    const cwd = batchFolder(1)
+    const exchange = breaking('{"candidates":[', () => new Promise(() => {}))
+    const argv = [...images, '-m', 'm', '--deadline', '3s']
+    const { out } = await run(argv, { cwd, exchange, env: { TMPDIR: cwd }, timers: createIdleClock() })
+    const { kept, ...error } = JSON.parse(out).error
+    expect(error).toMatchObject({ kind: 'response', sent: 'yes', deadline: true })
+    expect(readFileSync(kept, 'utf8')).toBe('{"candidates":[')
+  })
+
   test('B14: --resume repeats the request of a missing image', async () => {
     const cwd = batchFolder(3)
     const argv = [...images, '-o', 'pics/', '-m', 'm', '--results', 'r.ndjson', '--resume']

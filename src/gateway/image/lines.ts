@@ -7,6 +7,7 @@ import { readPromptArguments } from '../../content/prompt.ts'
 import type { Context } from '../../context.ts'
 import { CliError, usageError } from '../../errors.ts'
 import { endsInSeparator, toAbsolutePath } from '../../io/paths.ts'
+import { addSavedDataToFailure } from '../../io/saved-data.ts'
 import type { ResolvedSettings } from '../../settings/resolve.ts'
 import { endpoints } from '../../wire/endpoints.ts'
 import type { AnswerSummary } from '../../wire/gateway/answer-forms.ts'
@@ -99,9 +100,11 @@ function createImageLineReader(
   return {
     warnings,
     read: reading.read,
-    addReceivedPart(failure) {
+    addReceivedPart(cause) {
+      const part = reading.saveReceivedPart()
+      const failure = addSavedDataToFailure(cause, part)
       const text = texts.join('\n')
-      if (text === '' && files.length === 0 && links.length === 0) return undefined
+      if (!part && text === '' && files.length === 0 && links.length === 0) return undefined
       const { answer = text === '' ? undefined : text } = failure.details
       return addSavedFiles(answer === undefined ? failure : failure.with({ answer }))
     },
