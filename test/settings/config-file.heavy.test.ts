@@ -234,15 +234,18 @@ describe('location of the profile file', () => {
 
 const leftovers = (folder: string) => readdirSync(folder).filter((name) => name !== 'config.json')
 
-test('C07: config set clears the lock of a killed writer, also if the lock has a time in the future', async () => {
+test('C07, C08: config set removes the lock and the temporary file of a killed writer, and no other file', async () => {
   const { folder, path, world } = createProfileHome({})
+  writeFileSync(`${path}.tmp-0123456789abcdef`, 'canary-token-aaaa1111')
+  writeFileSync(`${path}.bak`, 'a backup of the user')
   writeFileSync(`${path}.parley-lock`, '')
   expect((await execute(['config', 'set', 'timeout', '5'], world)).code).toBe(0)
   writeFileSync(`${path}.parley-lock`, '')
   const ahead = Date.now() / 1000 + 3600
+  // The lock has a time in the future.
   utimesSync(`${path}.parley-lock`, ahead, ahead)
   expect((await execute(['config', 'set', 'timeout', '5'], world)).code).toBe(0)
-  expect(leftovers(folder)).toEqual([])
+  expect(leftovers(folder)).toEqual(['config.json.bak'])
 })
 
 test('a signal to config set that holds the lock leaves no extra file (needs signals)', async () => {

@@ -1,8 +1,8 @@
-import { lstatSync, readdirSync, writeFileSync } from 'node:fs'
+import { readdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import { execute, start } from '../harness/process.ts'
-import { ownerOnlyMode, run } from '../harness/run.ts'
+import { execute } from '../harness/process.ts'
+import { run } from '../harness/run.ts'
 import { createProfileHome } from './profile-home.ts'
 
 const leftovers = (folder: string) => readdirSync(folder).filter((name) => name !== 'config.json')
@@ -51,22 +51,4 @@ test.each([
   expect(all.filter(({ code, err }) => code !== 0 || err !== '')).toEqual([])
   expect(Object.keys(JSON.parse(text()).profiles)).toHaveLength(20)
   expect(leftovers(folder)).toEqual([])
-})
-
-test('C08: config set that is killed at any moment leaves a complete profile file and no other file', async () => {
-  const { folder, text, world } = createProfileHome({ profiles: { default: { timeout: 0 } } })
-  for (let i = 1; i <= 12; i++) {
-    const { child, ended } = start(['config', 'set', '-q', 'timeout', `${i}`], world)
-    setTimeout(() => child.kill('SIGKILL'), i * 15)
-    await ended
-    expect(JSON.parse(text()).profiles.default.timeout).toBeLessThanOrEqual(i)
-    for (const name of readdirSync(folder)) {
-      if (!name.endsWith('.parley-lock'))
-        expect(lstatSync(join(folder, name)).mode & 0o777).toBe(ownerOnlyMode)
-    }
-  }
-  writeFileSync(join(folder, 'config.json.tmp-0123456789abcdef'), 'canary-token-aaaa1111')
-  writeFileSync(join(folder, 'config.json.bak'), 'the person’s own')
-  expect(await execute(['config', 'set', '-q', 'timeout', '99'], world)).toMatchObject({ code: 0, err: '' })
-  expect(leftovers(folder)).toEqual(['config.json.bak'])
 })

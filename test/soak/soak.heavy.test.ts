@@ -4,7 +4,6 @@ import { createSteadyClock } from '../harness/clock.ts'
 import { createRandom } from '../harness/random.ts'
 import { message, run } from '../harness/run.ts'
 import { response, type ScriptedServer, serve } from '../harness/server.ts'
-import { killAndResumeBatch } from './batch.ts'
 
 // `npm run soak` sets SOAK_RUNS to 2,000.
 const runs = Number(process.env.SOAK_RUNS ?? 150)
@@ -144,15 +143,4 @@ test(
     expect(ended).toHaveLength(runs)
   },
   runs * 2_000,
-)
-
-// After a kill, the next run waits 5 s for the lock of the results file, so there are few kills.
-const kills = Math.ceil(runs / 150)
-
-test(
-  `a batch of ${runs * 5} lines that is killed and resumed has one result for each line (number of kills: ${kills})`,
-  async () => {
-    expect(await killAndResumeBatch(runs * 5, kills, random)).toEqual([])
-  },
-  60_000 + runs * 600,
 )
