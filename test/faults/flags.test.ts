@@ -59,49 +59,19 @@ testFaults('P: parley reads the values of --system, --temperature and -f -', [
     out: (out) => /\{"text":"@@a \\"b\\""\}[\s\S]*\{"text":"@s"\}/.test(out.toString()),
     files: ['cwd/s'],
   }),
-  row('P52: parley --system replaces the system instruction of the body from -i', {
-    argv: [...dry, '-i', '-', '--system', 'new', '--temperature', '0.50', '--set', 'b=1.00'],
-    stdin: '{"systemInstruction":{"parts":[]},"contents":[],"a":1.00}',
+  row('P54: parley chat -f - detects an image on stdin by its bytes', {
+    argv: [...dry, 'hi', '-f', '-'],
+    stdin: Buffer.from('89504e470d0a1a0a0000000d49484452', 'hex'),
     code: 0,
     out: shows(
-      '{"systemInstruction":{"parts":[{"text":"new"}]},"contents":[],"a":1.00,"generationConfig":{"temperature":0.50},"b":1.00}',
+      '{"contents":[{"role":"user","parts":[{"text":"hi"},{"inlineData":{"mimeType":"image/png","data":"iVBORw0KGgoAAAANSUhEUg=="}}]}]}',
     ),
   }),
-  ...(['chat', 'image'] as const).map((command) =>
-    row(`P54: parley ${command} -f - detects an image on stdin by its bytes`, {
-      argv: [command, 'hi', '-f', '-', '--dry-run', '-m', 'm'],
-      stdin: Buffer.from('89504e470d0a1a0a0000000d49484452', 'hex'),
-      code: 0,
-      out: shows(
-        '{"contents":[{"role":"user","parts":[{"text":"hi"},{"inlineData":{"mimeType":"image/png","data":"iVBORw0KGgoAAAANSUhEUg=="}}]}]}',
-      ),
-    }),
-  ),
-  row(
-    'P54: parley exits with 2 if -f - is given twice',
-    { argv: [...chatArgv, '-f', '-', '-f', '-'], stdin: 'x' },
-    { ...usageError, err: ['stdin can be read only once'] },
-  ),
-  row(
-    'P54: parley exits with 2 for -f - if stdin is neither text nor an image',
-    { argv: [...chatArgv, '-f', '-'], stdin: Buffer.from('a\xff\0', 'latin1') },
-    { ...usageError, err: ['stdin: neither UTF-8 text nor an image'] },
-  ),
 ])
 
 const makeFifo = (folder: string) => execFileSync('mkfifo', [join(folder, 'cwd/pipe')])
 
 testFaults('P: parley reads @FILE and FIFOs', [
-  row(
-    'P55: parley exits with 2 if the file of --message @FILE is not UTF-8 text',
-    { shell: "printf 'a\\377' > b; parley events send --message @b" },
-    { ...usageError, err: ['parley: @b: not UTF-8 text on line 1'], files: ['cwd/b'] },
-  ),
-  row('P55: events send --message reads @@FILE as the text @FILE', {
-    argv: ['events', 'send', '--message', '@@missing.txt', '--dry-run', '--no-stdin'],
-    code: 0,
-    out: (out) => out.includes('"text":"@missing.txt"'),
-  }),
   ...[
     ['chat', 'hi', '-f', 'pipe'],
     ['chat', 'hi', '--cacert', 'pipe'],

@@ -107,10 +107,19 @@ describe('chat sends a prompt and prints the answer', () => {
     ['refusal', 'stopped: refusal'],
     ['pause_turn', 'stopped: pause_turn'],
     ['SAFETY', 'stopped: SAFETY'],
-  ])('chat exits with 0 and prints a warning if the stop reason is %s', async (reason, expectedText) => {
-    const ended = await run(['chat', 'x'], { exchange: answering(message('Well', { stop_reason: reason })) })
-    expect(ended).toMatchObject({ code: 0, out: 'Well\n', err: expect.stringContaining(expectedText) })
-  })
+    ['constructor', 'stopped: constructor'],
+  ])(
+    'chat prints a warning if the stop reason is %s, and exits with 0, or with 8 with --fail-on-cut',
+    async (reason, expectedText) => {
+      const exchange = answering(message('Well', { stop_reason: reason }))
+      const ended = await run(['chat', 'x'], { exchange })
+      expect(ended).toMatchObject({ code: 0, out: 'Well\n', err: expect.stringContaining(expectedText) })
+      expect(await run(['chat', 'x', '--fail-on-cut'], { exchange })).toMatchObject({
+        code: 8,
+        out: 'Well\n',
+      })
+    },
+  )
 
   test('chat warns that it prints only the first of several candidates, but not with --raw', async () => {
     const texts = ['first', 'second'].map((text) => ({
