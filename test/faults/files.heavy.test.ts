@@ -5,7 +5,7 @@ import { expect } from 'vitest'
 import { message } from '../harness/run.ts'
 import { response, type Script } from '../harness/server.ts'
 import { messageStop, okOutput, okResponse, respondWith, sseHead, textDelta } from './answers.ts'
-import { chatArgv, chatSuccess, row, streamArgv, testFaultsOnce } from './rows.ts'
+import { chatArgv, row, streamArgv, testFaultsOnce } from './rows.ts'
 
 const broken = respondWith(
   `${sseHead}${textDelta('begun')}event: error\ndata: {"error":{"message":"gone"}}\n\n`,
@@ -65,32 +65,6 @@ testFaultsOnce('F: parley writes whole answer files', [
     files: ['cwd/a.txt.part-2', 'cwd/victim'],
     check: ({ ending }) => expect(ending.files.get('cwd/victim')).toBe('mine'),
   }),
-  row('F04: parley -o FILE changes neither an existing FILE.part nor the old FILE if the stream fails', {
-    argv: [...streamArgv, '-o', 'a.txt', '-q'],
-    prepare(folder) {
-      for (const name of ['a.txt', 'a.txt.part']) writeFileSync(inCwd(folder, name), 'old')
-    },
-    script: broken,
-    code: 8,
-    err: ['saved as a.txt.part-2\n'],
-    files: ['cwd/a.txt', 'cwd/a.txt.part', 'cwd/a.txt.part-2'],
-    check: ({ ending }) => expect([...ending.files.values()]).toEqual(['old', 'old', 'begun']),
-  }),
-  row('F05: parley -o leaves no file if SIGTERM arrives before the first text', {
-    argv: [...streamArgv, '-o', 'a.txt'],
-    script: respondWith(sseHead),
-    signal: { name: 'SIGTERM', at: 'request' },
-    code: 'SIGTERM',
-    err: ['interrupted'],
-  }),
-  row('F06: parley -o saves the received text and names its file if SIGTERM ends the stream', {
-    argv: [...streamArgv, '-o', 'a.txt'],
-    script: respondWith(sseHead + textDelta('begun')),
-    signal: { name: 'SIGTERM', at: 'file' },
-    code: 'SIGTERM',
-    err: ['the answer was cut off; the received data is saved as a.txt.part\n'],
-    files: ['cwd/a.txt.part'],
-  }),
 ])
 
 const parseTurns = (text: string) => JSON.parse(text).contents.map(describeTurn)
@@ -131,35 +105,6 @@ testFaultsOnce('F: parley loses no turn of a conversation', [
       expect(turns).toHaveLength(12)
       for (let i = 0; i < 12; i += 2) expect(turns[i + 1]).toBe(`model: ${i + 1} ${turns[i]}`)
       expect(new Set(turns).size).toBe(12)
-    },
-  }),
-  row('F11: parley ignores the lock of a killed run after a few seconds', {
-    argv: [...chatArgv, '--thread', 't.json'],
-    prepare: (folder) => writeFileSync(inCwd(folder, 't.json.parley-lock'), ''),
-    script: echo(),
-    code: 0,
-    out: '1 user: hi\n',
-    err: ['another parley locked t.json; waiting until it ends, or a few seconds if it was killed'],
-    files: ['cwd/t.json'],
-    minSeconds: 4,
-  }),
-  row('F12: parley --thread adds turns to the file, keeps its other text unchanged, and saves no flags', {
-    argv: [
-      ...[...chatArgv, '--thread', 't.json', '--max-output-tokens', '7', '--stream', '--stream-via', 'body'],
-      ...['--set', 'seed=9', '--set', 'contents[]={"role":"user","parts":[{"text":"extra"}]}'],
-    ],
-    prepare: writeThread(
-      '{ "z": 1.50, "contents" : [{"role":"user","parts":[{"text":"a"}],"id":1e2}], "seed":1 }',
-    ),
-    ...chatSuccess,
-    files: ['cwd/t.json'],
-    check({ ending, server }) {
-      expect(server.requests[0]).toContain('"maxOutputTokens"')
-      expect(parseSentTurns(server.requests[0])).toEqual(['user: a', 'user: hi', 'user: extra'])
-      expect(parseTurns(threadOf(ending.files))).toEqual(['user: a', 'user: hi', 'model: ok'])
-      expect(threadOf(ending.files)).toMatch(
-        /^\{ "z": 1\.50, "contents" : \[\{"role":"user","parts":\[\{"text":"a"\}\],"id":1e2\},.*\], "seed":1,"model":"alpha-2\.5-pro" \}\n$/s,
-      )
     },
   }),
   row('F13: parley exits with 11 and adds nothing to a thread if it lost the lock while it was suspended', {

@@ -36,16 +36,6 @@ describe('names of image files', () => {
     if (!prompt.startsWith('𝔘')) expect(ended.out).toBe(`${name}.png\n`)
   })
 
-  test('image gives each further image the next free number', async () => {
-    const cwd = temporaryFolder({ 'fox-2.png': 'mine' })
-    const both = parts(inline(png(1)), inline(png(2)))
-    expect((await image(['fox'], { cwd, ...both })).out).toBe('fox.png\nfox-3.png\n')
-    const again = await image(['fox'], { cwd, ...both })
-    expect(again).toMatchObject({ code: 0, out: 'fox-4.png\nfox-5.png\n' })
-    expect(again.read('fox-2.png').toString()).toBe('mine')
-    expect(again.read('fox.png')).toEqual(png(1))
-  })
-
   test('image never chooses the name of a link or folder, even with --force (needs symbolic links)', async () => {
     const cwd = temporaryFolder({ victim: 'mine', 'fox-3.png': 'old' })
     symlinkSync('victim', join(cwd, 'fox.png'))

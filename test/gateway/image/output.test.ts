@@ -1,9 +1,6 @@
-import { readFileSync } from 'node:fs'
-import { join } from 'node:path'
-import { decode } from 'fast-png'
 import { describe, expect, test } from 'vitest'
 import { answerInOrder } from '../../harness/responses.ts'
-import { answering, parseLines, rejected, run, temporaryFolder } from '../../harness/run.ts'
+import { answering, parseLines, rejected, temporaryFolder } from '../../harness/run.ts'
 import { image, imageAnswer, inline, jpeg, parts, png } from './image.ts'
 
 describe('stdout and stderr of image', () => {
@@ -79,14 +76,6 @@ test.each([
   ['a terminal multiplexer', [], { ...kitty, env: { TERM: 'xterm-kitty', TMUX: '/tmp/x' } }],
 ])('image prints no preview for %s', async (_, argv, world) => {
   expect((await image(['x', ...argv], world)).out).toBe('x.png\n')
-})
-
-test('the demo answers image with a PNG, a text and usage', async () => {
-  const cwd = temporaryFolder()
-  const { code, out, err } = await run(['image', '--profile', 'demo', 'a red fox', '--usage'], { cwd })
-  expect([code, out]).toEqual([0, 'a-red-fox.png\n'])
-  expect(err).toMatch(/^\| The emulator ignores the prompt.*\n— alpha-image-demo · STOP · \d+ tokens in/)
-  expect(decode(readFileSync(join(cwd, 'a-red-fox.png')))).toMatchObject({ width: 32, height: 32 })
 })
 
 describe('image that may be cut', () => {
