@@ -1,3 +1,4 @@
+import { message } from '../harness/run.ts'
 import { response, type Script } from '../harness/server.ts'
 import { respondWith } from './answers.ts'
 import { chatArgv, forChatAndSend, row, testNetworkFaults } from './rows.ts'
@@ -10,6 +11,14 @@ const odd =
   '{ "content":[{"type":"text","text":"a"}], "b":12345678901234567890, "n":1.10, "n":-0, "e":1e400, "__proto__":{"x":1},"constructor":2 }\n'
 
 testNetworkFaults('R: parley reads odd response content', [
+  row('R13: parley chat reads JSON without a content type', {
+    script: (socket) => {
+      const body = message('hi')
+      socket.write(`HTTP/1.1 200 OK\r\ncontent-length: ${body.length}\r\n\r\n${body}`)
+    },
+    code: 0,
+    out: 'hi\n',
+  }),
   ...forChatAndSend('R15: parley prints only the title of an HTML page with status 502', {
     script: respondWith(response(page, '502 Bad', ['content-type: text/html'])),
     flags: ['--retries', '0'],
@@ -40,6 +49,11 @@ testNetworkFaults('R: parley reads odd response content', [
     'R19: parley replaces bytes that are not UTF-8 and prints a warning, even with -q',
     { argv: [...chatArgv, '-q'], script: json(quoted([0x61, 0xff])) },
     { code: 0, out: 'a\ufffd\n', err: ['parley: some bytes of the answer are not UTF-8, and became \ufffd'] },
+  ),
+  row(
+    'R19: parley prints bytes that are not UTF-8 unchanged with --raw',
+    { argv: [...chatArgv, '--raw'], script: json(quoted([0x61, 0xff])) },
+    { code: 0, out: quoted([0x61, 0xff]), err: [/^$/] },
   ),
   row('R20: parley replaces a lone surrogate in an answer with U+FFFD', {
     script: json(quoted([...Buffer.from('a\\ud800b')])),
