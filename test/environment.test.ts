@@ -16,8 +16,8 @@ test('tests run in UTC with umask 022, without variables for colours, locales, p
 })
 
 const zones = [
-  ['America/New_York', '2026-01-01', 'UTC-05:00', '11:44:56'],
-  ['Pacific/Chatham', '2026-01-02', 'UTC+13:45', '06:29:56'],
+  ['America/New_York', '2026-01-01', '11:44:56'],
+  ['Pacific/Chatham', '2026-01-02', '06:29:56'],
 ] as const
 
 /** Changes the time zone of this process until the test ends. */
@@ -28,7 +28,7 @@ function setZone(zone: string): void {
   })
 }
 
-describe.each(zones)('time zone %s', (zone, date, offset, time) => {
+describe.each(zones)('time zone %s', (zone, date, time) => {
   /** Runs a command on a terminal in this time zone. */
   const runThere = (argv: string[], event: object) => {
     setZone(zone)
@@ -39,11 +39,10 @@ describe.each(zones)('time zone %s', (zone, date, offset, time) => {
     return run(argv, { exchange, env, tty: ['stdout', 'stderr'], columns: 20 })
   }
 
-  test(`on a terminal with 20 columns, events list shows times, day and UTC offset of ${zone}`, async () => {
+  test(`on a terminal, events list shows the date and time of ${zone}`, async () => {
     const event = { id: 'sevt_1', type: 'x', processed_at: '2026-01-01T16:44:56Z', content: 'hi' }
     const { out } = await runThere(['events', 'list'], event)
-    const lines = out.split('\n').slice(0, -1)
-    expect(lines.slice(-4)).toEqual([`${date} (${offset})`, 'sevt_1', `  x ${time}`, '  hi'])
+    expect(out.split('\n').slice(2)).toEqual([`sevt_1  x     ${date} ${time}`, '  hi', ''])
   })
 
   test(`events follow shows since when a session is idle, in the time zone ${zone}`, async () => {
@@ -62,25 +61,6 @@ test('events list treats a time without a zone as UTC when it checks the order o
   const ended = await run(['events', 'list', '--ids', '--limit', '3'], { exchange, env })
   expect(ended).toMatchObject({ code: 0, out: 'e2\ne1\ne0\n', err: '' })
   expect(ended.requests).toHaveLength(1)
-})
-
-test('events list repeats the day if the UTC offset changes during the day', async () => {
-  setZone('Europe/Berlin')
-  const data = ['00:59:59', '01:00:00'].map((time) => ({
-    id: 'e',
-    type: 't',
-    processed_at: `2026-03-29T${time}Z`,
-    content: 'x',
-  }))
-  const exchange = answering(JSON.stringify({ data }))
-  const { out } = await run(['events', 'list', '-s', 's'], { exchange, tty: ['stdout'], columns: 80 })
-  expect(out.split('\n').slice(1)).toEqual([
-    expect.stringContaining('2026-03-29 (UTC+01:00)'),
-    'e   t     01:59:59  x',
-    expect.stringContaining('2026-03-29 (UTC+02:00)'),
-    'e   t     03:00:00  x',
-    '',
-  ])
 })
 
 test.each([

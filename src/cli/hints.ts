@@ -24,6 +24,7 @@ const hints: readonly (readonly [names: string, text: string])[] = [
   ['--wait, --watch', 'events send --follow prints what happens until the session is idle'],
   ['--reason, events confirm -m', 'events confirm --deny --message TEXT gives the reason of a denial'],
   ['--max-time', '--deadline limits the total time, --timeout the time without data from the service'],
+  ['events run --ids, events follow --ids', '--errors json lists the waiting tool uses as "pending"'],
   ['--retry, --max-retries', '--retries N sets the number of extra attempts'],
   ['--silent', '-q prints only errors and important warnings'],
   ['--debug, --log, --log-level', '-v prints the headers of requests and responses, timings and retries'],

@@ -31,7 +31,7 @@ const serviceFlags = new Set([
 const followFlags = new Set([
   ...serviceFlags,
   ...timeLimitFlags,
-  ...['--history', '--stay', '--ids', '--raw'],
+  ...['--history', '--stay', '--raw'],
   ...['--quiet', '--verbose', '--errors', '--color', '--report'],
 ])
 

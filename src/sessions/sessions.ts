@@ -3,7 +3,7 @@ import { type CliError, createUsageErrorFromProblems, usageError } from '../erro
 import { createServiceCaller } from '../http/call.ts'
 import { columnGap } from '../io/columns.ts'
 import { toOneLine } from '../io/escape.ts'
-import { formatTimeWithZone } from '../io/local-time.ts'
+import { formatLocalTime } from '../io/local-time.ts'
 import { createRawPrinter, printRawBytes } from '../io/raw-printer.ts'
 import { formatTsvLine } from '../io/tsv.ts'
 import { clipAfterId } from '../io/width.ts'
@@ -20,7 +20,7 @@ import { createResponseError, createUnexpectedBodyFailure } from '../wire/proble
 import { readSessionUsage } from '../wire/sessions/usage.ts'
 import { createWaitingError } from './following/stop-text.ts'
 import { formatListQuery } from './listing/event-list.ts'
-import { chooseTableLayout, type TableLayout } from './listing/event-table.ts'
+import { createEventTableFormatter } from './listing/event-table.ts'
 import { printIds } from './listing/rows.ts'
 import { quoteUnusualName } from './quoted-name.ts'
 import { readSessionState } from './read-session.ts'
@@ -36,8 +36,6 @@ const isSession = (value: unknown): value is SessionResource =>
 
 /** No schema checks the fields of a session, so a field of another type is shown as empty. */
 const toCell = (value: unknown): string => (typeof value === 'string' ? value : '')
-
-const maxTimeColumns = '2026-01-31 14:03:22 UTC+01:00'.length
 
 interface ListSessionsOptions extends SessionOptions {
   status?: string[]
@@ -58,7 +56,11 @@ export async function listSessions(context: Context, options: ListSessionsOption
   if (await caller.preview(endpoints.listSessions, createParts())) return
   const name = 'the list of sessions'
   const raw = createRawPrinter(output)
-  let layout: TableLayout | undefined
+  const layOut = createEventTableFormatter(
+    ['ID', 'STATUS', 'CHANGED', 'TITLE'],
+    host.stdout.columns || 80,
+    messages.style,
+  )
   const detector = createEndlessListDetector(name)
   const maxCount = limit ?? Infinity
   let count = 0
@@ -83,10 +85,8 @@ export async function listSessions(context: Context, options: ListSessionsOption
       for (const { text } of wanted) raw.add(`${text}\n`)
       await raw.write()
     } else if (output.isTerminal) {
-      const rows = sessions.map(toSessionTableRow)
-      if (count === 0 && rows.length > 0) rows.unshift(['ID', 'STATUS', 'CHANGED', 'TITLE'])
-      if (rows.length > 0) layout ??= chooseTableLayout(host.stdout.columns || 80, rows, maxTimeColumns)
-      for (const line of layout?.(rows) ?? []) await output.write(`${line}\n`)
+      const lines = layOut(sessions.map(toSessionTableRow))
+      await output.write(lines.map((line) => `${line}\n`).join(''))
     } else await output.write(sessions.map((session) => formatTsvLine(toRow(session))).join(''))
     count += sessions.length
     cursor = count < maxCount ? page.next() : undefined
@@ -106,7 +106,7 @@ const toRow = ({
 /** The title is the last column, because a table cuts the last column to fit. */
 function toSessionTableRow(session: SessionResource) {
   const [id = '', status = '', title = '', changed = ''] = toRow(session)
-  return [toOneLine(id, 1024), status, formatTimeWithZone(changed), title] as const
+  return [id, status, changed, title] as const
 }
 
 interface CreateSessionOptions extends SessionOptions {
@@ -232,7 +232,7 @@ export async function showSession(context: Context, options: SessionOptions): Pr
     ['id', session.id],
     ['status', '', status],
     ['title', '', title],
-    ['changed', '', output.isTerminal ? formatTimeWithZone(changed) : changed],
+    ['changed', '', output.isTerminal ? formatLocalTime(changed) : changed],
     ['usage', '', usage],
   ].filter(([, ...values]) => values.join('') !== '')
   const room = (host.stdout.columns || 80) - labelColumns

@@ -20,6 +20,7 @@ test.each([
   ['policy check p.json --fail-on-deny', '--fail-on-deny works only with EVENTS or --session'],
   ['policy check p.json --header a:b', '--header works only with --session'],
   ['events send hi -s s --raw --ids', '--raw and --ids exclude each other'],
+  ['events send hi -s s --ids --follow', '--ids has no effect with --follow'],
 ])('parley exits with 2 if one of the flags would have no effect: %s', async (line, expectedText) => {
   const cwd = temporaryFolder({ 'b.nd': '"a"\n', 's.json': '{}', 'p.json': '{"rules":[]}' })
   expect(await run(line.split(' '), { cwd, env: { PARLEY_IMAGE_MODEL: 'm' } })).toMatchObject({

@@ -6,7 +6,6 @@ const history = [userSays('x'), running, says('one'), says('two'), endTurn]
 test.each<[string, string[], string]>([
   ['events list', ['events', 'list', '--ids'], 'e1\ne2\ne3\ne4\ne5\n'],
   ['events run', ['events', 'run', '--last'], 'two\n'],
-  ['events follow --history', ['events', 'follow', '--history', '--ids'], ''],
 ])('%s requests a cut page of a list again, and prints each event once', async (_, argv, expected) => {
   const cuts = new Set([1, 2])
   const service = createSessionService({

@@ -16,7 +16,6 @@ export default {
       '-i, --input <file>',
       'file with recorded events, or with user.tool_confirmation events to send unchanged; - for stdin',
     ),
-    new Option('--ids', 'print only the ids of the sent events or, with --follow, of the waiting tool uses'),
     new Option('--follow', 'then follow the session until it stops'),
   ],
 

@@ -10,7 +10,6 @@ import type { CommandModule } from '../command.ts'
 interface FollowFlags extends SessionOptions {
   history?: boolean
   stay?: boolean
-  ids?: boolean
 }
 
 export default {
@@ -18,7 +17,6 @@ export default {
     ...createSessionFlags(),
     new Option('--history', 'also print earlier events'),
     new Option('--stay', 'keep following after the session stops, until it is terminated'),
-    new Option('--ids', 'print only the ids of waiting tool uses'),
   ],
 
   notes: [
@@ -34,21 +32,21 @@ export default {
   ],
 
   async run(context, flags: FollowFlags) {
-    const { history: hasHistory, stay: followsForever = false, ids = false } = flags
+    const { history: hasHistory, stay: followsForever = false } = flags
     const { caller, parts, settings } = await createSessionClient(context, flags)
     if (await caller.preview(endpoints.followEvents, createEventStreamRequest(parts))) return
     const session = parts.params.session
     const { markdown } = settings.values
-    const printer = createEventPrinter(context, { isStdoutReserved: ids, markdown })
+    const printer = createEventPrinter(context, { markdown })
     const follower = new Follower({ context, caller, parts }, followsForever)
     const { state } = follower
-    await follower.open(hasHistory ? { onEarlierEvents: (items) => printer.print(items, state) } : {})
+    await follower.open(hasHistory ? { onEarlierEvents: (items) => printer.print(items) } : {})
     try {
       const onInterrupt = () =>
         followsForever && state.stop
           ? `the session is idle; to follow it again: ${formatSessionCommand(context, 'follow', session)}`
           : describeFollowCommand(context, session)
-      const options = { session, printer, printsOnlyIds: ids, followsForever }
+      const options = { session, printer, followsForever }
       await context.tracker.during({ onInterrupt }, () => followAndPrint(context, follower, options))
     } finally {
       follower.close()

@@ -42,7 +42,6 @@ export default {
     ).argParser(parseAmount),
     ...createEventFlags({ isInHelp: false }),
     createFailOnEmptyFlag(),
-    new Option('--ids', 'print only the ids of waiting tool uses'),
     new Option('--last', "print only the agent's answer"),
     new FileFlag('-o, --output <file>', 'write the answer to a file; replace an existing file', 'writes'),
     new FileFlag('--schema <file>', 'require JSON that matches this schema, or exit 8'),

@@ -28,10 +28,11 @@ export default {
     ),
     ...createEventFlags(),
     createFailOnEmptyFlag(),
-    new Option('--ids', 'print only the ids of the sent events or, with --follow, of the waiting tool uses'),
+    new Option('--ids', 'print only the ids of the sent events'),
     new Option('--follow', 'then follow the session until it stops'),
   ],
 
+  flagRules: { '--ids': { excludes: ['--follow'] } },
   examples: [
     "parley events send -s sesn_1 'Summarise the report' --follow",
     'parley events send -s sesn_1 --tool-result toolu_1=@out.txt',

@@ -18,7 +18,6 @@ import { ConfirmationPrompt, canPrompt, describePromptObstacle } from './confirm
 import { hasToolName } from './tool-use-text.ts'
 
 interface ConfirmOptions extends SessionOptions {
-  ids?: boolean
   follow?: boolean
   allow?: boolean
   deny?: boolean

@@ -6,8 +6,8 @@ import type { StdStream } from '../../io/output.ts'
 import { createRawPrinter } from '../../io/raw-printer.ts'
 import { formatTsvLine } from '../../io/tsv.ts'
 import type { EventItem } from '../../wire/sessions/events-page.ts'
-import { readEventText } from '../../wire/sessions/session-event.ts'
-import { printIds, toEventRow, toEventTableRow } from '../listing/rows.ts'
+import { readEventText, type SessionEvent } from '../../wire/sessions/session-event.ts'
+import { toEventRow } from '../listing/rows.ts'
 import { quoteAndShortenName } from '../quoted-name.ts'
 import { formatSessionCommand } from '../session-command.ts'
 import type { SessionState } from '../session-state.ts'
@@ -18,7 +18,6 @@ import { createBudgetError, createWaitingError } from './stop-text.ts'
 interface FollowAndPrintOptions {
   session: string
   printer: EventPrinter
-  printsOnlyIds?: boolean
   /** Value of `--stay`. `undefined` if the command has no such flag. */
   followsForever?: boolean
   /** parley awaits this function after each batch of new events. It may reply to waiting tool uses. */
@@ -38,27 +37,25 @@ export async function followAndPrint(
   follower: Follower,
   options: FollowAndPrintOptions,
 ): Promise<void> {
-  const { session, printer, printsOnlyIds, onBatch, incidents = new SessionIncidents(context) } = options
+  const { session, printer, onBatch, incidents = new SessionIncidents(context) } = options
   const { state } = follower
   context.reportData.figures.warnings.openWorkflowRuns = () => state.openRuns.length
   const reported = new Set<string>()
-  const printed = new Set<string>()
   let hasPrintedStart = false
   const printHeld = () => {
     context.messages.release()
-    return printer.print([], state)
+    return printer.print([])
   }
   try {
     for await (const items of follower.readNewEvents()) {
-      await printer.print(items, state)
+      await printer.print(items)
       // If stderr is not a terminal, parley describes the session only if it has no events.
       if (!hasPrintedStart && (context.host.stderr.isTerminal || state.isEmpty))
-        context.messages.note(describeSession(state, options, context.host.timers.wallTime()))
+        context.messages.note(describeSession(state, options))
       hasPrintedStart = true
       incidents.add(items)
       reportOpenWork(context, state, options, reported)
       await onBatch?.(items)
-      if (printsOnlyIds && options.followsForever) await printWaitingIds(context, state, printed)
     }
     if (follower.isWorkPending)
       context.messages.warn(
@@ -75,7 +72,6 @@ export async function followAndPrint(
     }
     // `events run` may follow the session several times, so it prints this warning itself, after the last time.
     if (state.lacksIdleEvent && !onBatch) context.messages.warn(missingAnswerText)
-    if (printsOnlyIds) await printWaitingIds(context, state, printed)
     await printHeld()
     await context.output.flush()
   } catch (error) {
@@ -122,28 +118,16 @@ function reportOpenWork(
 function describeSession(
   { stop, lastStop, isEmpty }: SessionState,
   { session, followsForever }: FollowAndPrintOptions,
-  now: number,
 ): string {
   if (isEmpty) return `${session} has no events yet: waiting for its first event; Ctrl-C stops waiting`
   if (!stop) return `following ${session}; Ctrl-C stops following, the session continues`
-  const moment = lastStop?.processed_at && formatLocalTime(lastStop.processed_at, now)
+  const moment = lastStop?.processed_at && formatLocalTime(lastStop.processed_at)
   if (stop.kind === 'ended') return `${session} ended${moment ? ` at ${moment}` : ''} (${stop.reason})`
   const why = stop.kind === 'waiting' ? 'tool uses wait for an answer' : stop.reason
   const idle = `${session} is idle${moment ? ` since ${moment}` : ''} (${why})`
   if (followsForever) return `${idle}; waiting for more events, Ctrl-C stops waiting`
   const hasStay = followsForever !== undefined && stop.kind !== 'waiting'
   return `${idle}${hasStay ? '; --stay waits for more events' : ''}`
-}
-
-async function printWaitingIds(
-  context: Context,
-  { stop }: SessionState,
-  printed: Set<string>,
-): Promise<void> {
-  if (stop?.kind !== 'waiting') return
-  const fresh = stop.ids.filter((id) => !printed.has(id)).map((id) => ({ id }))
-  for (const { id } of fresh) printed.add(id)
-  await printIds(context, fresh)
 }
 
 type EventPrinter = ReturnType<typeof createEventPrinter>
@@ -156,7 +140,7 @@ type EventPrinter = ReturnType<typeof createEventPrinter>
  */
 export function createEventPrinter(
   context: Context,
-  { isStdoutReserved, markdown }: { isStdoutReserved: boolean; markdown: boolean },
+  { isStdoutReserved = false, markdown }: { isStdoutReserved?: boolean; markdown: boolean },
 ) {
   const { flags, host, output, messages } = context
   const raw = createRawPrinter(output)
@@ -169,26 +153,25 @@ export function createEventPrinter(
     const { clipToColumns } = await import('../../io/width.ts')
     return messages.style.dim(clipToColumns(text, columns || 80))
   }
-  const printEvent = async (item: EventItem, state: SessionState) => {
-    const { event } = item
+  const printEvent = async ({ event }: EventItem) => {
     const isShown = flags.verbose || !/^(session\.(status_running|usage)$|span\.)/.test(event.type)
     if ((isStdoutReserved || output.isTerminal) && !isShown) return
     if (isStdoutReserved) {
       if (host.stderr.isTerminal)
-        context.messages.printLine(await toDimLine(`— ${describeEvent(item, state)}`, host.stderr))
+        context.messages.printLine(await toDimLine(`— ${describeEvent(event)}`, host.stderr))
       return
     }
     const message = event.type === 'agent.message' ? readEventText(event, '[redacted]') : ''
     if (message !== '') return output.isTerminal ? printMarkdown(message) : output.write(`${message}\n`)
     if (!output.isTerminal) return output.write(formatTsvLine(toEventRow(event)))
-    return output.write(`${await toDimLine(`· ${describeEvent(item, state)}`, host.stdout)}\n`)
+    return output.write(`${await toDimLine(`· ${describeEvent(event)}`, host.stdout)}\n`)
   }
   const held: EventItem[] = []
   let hasEvents = false
   return {
     isStdoutReserved,
     hasEvents: () => hasEvents,
-    async print(items: readonly EventItem[], state: SessionState): Promise<void> {
+    async print(items: readonly EventItem[]): Promise<void> {
       hasEvents ||= items.length > 0
       for (const item of items) held.push(item)
       if (output.isTerminal && messages.isHeld) return
@@ -197,12 +180,12 @@ export function createEventPrinter(
         for (const { text } of due) raw.add(`${text}\n`)
         return raw.write()
       }
-      for (const item of due) await printEvent(item, state)
+      for (const item of due) await printEvent(item)
     },
   }
 }
 
-function describeEvent({ event }: EventItem, state: SessionState): string {
-  const [, type, , text] = toEventTableRow(event, (id) => state.getToolUse(id)?.name)
+function describeEvent(event: SessionEvent): string {
+  const [, type, , text] = toEventRow(event)
   return `${type} ${text}`
 }

@@ -3,8 +3,6 @@ import { escapeControls } from '../../io/escape.ts'
 import { formatTsvLine } from '../../io/tsv.ts'
 import {
   describeEventContent,
-  getAnsweredToolUseId,
-  isToolUseEvent,
   readEventError,
   readServiceRefusal,
   readStopReason,
@@ -12,7 +10,6 @@ import {
   type SessionEvent,
 } from '../../wire/sessions/session-event.ts'
 import { readSessionUsage } from '../../wire/sessions/usage.ts'
-import { getTextStart } from '../../wire/text-start.ts'
 import { describeSessionUsage } from '../usage-text.ts'
 
 export const toEventRow = (event: SessionEvent) =>
@@ -60,23 +57,6 @@ const join = (parts: string[], gap: string) => parts.filter((part) => part !== '
 const formatValue = (value: unknown): string =>
   typeof value === 'string' ? value : value == null ? '' : JSON.stringify(value)
 
-const [maxNames, maxNameLength] = [1000, 100]
-
-/**
- * Returns the row of an event on a terminal. The text of a reply begins with the tool's name and the
- * decision, because the tool use may be far above. If the name is unknown, the text begins with the id of the
- * tool use.
- */
-export function toEventTableRow(event: SessionEvent, getToolName: (id: string) => string | undefined) {
-  const row = toEventRow(event)
-  const [id, type, time, text] = row
-  const toolUse = getAnsweredToolUseId(event)
-  if (toolUse === undefined) return row
-  const how = event.is_error === true ? 'failed' : formatValue(event.result)
-  const own = type === 'user.tool_confirmation' ? formatValue(event.deny_message) : text
-  return [id, type, time, join([join([getToolName(toolUse) ?? toolUse, how], ' '), own], ': ')] as const
-}
-
 /**
  * Returns a function that prints events page by page: on a terminal as one table, otherwise as tab-separated
  * lines.
@@ -87,25 +67,15 @@ export function createEventRowPrinter({
   messages,
 }: Context): (events: readonly SessionEvent[]) => Promise<void> {
   let layOut: ReturnType<typeof import('./event-table.ts').createEventTableFormatter> | undefined
-  const names = new Map<string, string>()
-
-  function saveToolName({ id, name }: SessionEvent): void {
-    if (id !== undefined) names.set(id, getTextStart(formatValue(name), maxNameLength))
-    if (names.size > maxNames) names.delete(names.keys().next().value ?? '')
-  }
-
   return async (events) => {
     if (!output.isTerminal)
       return output.write(events.map((event) => formatTsvLine(toEventRow(event))).join(''))
-    const rows = events.map((event) => {
-      if (isToolUseEvent(event)) saveToolName(event)
-      return toEventTableRow(event, (id) => names.get(id))
-    })
     layOut ??= (await import('./event-table.ts')).createEventTableFormatter(
+      ['ID', 'TYPE', 'TIME', 'TEXT'],
       host.stdout.columns || 80,
       messages.style,
     )
-    const lines = layOut(rows)
+    const lines = layOut(events.map(toEventRow))
     return output.write(lines.map((line) => `${line}\n`).join(''))
   }
 }

@@ -27,7 +27,6 @@ interface RunOptions extends SessionOptions {
   schema?: string
   last?: boolean
   output?: string
-  ids?: boolean
 }
 
 export type RunPlan = Awaited<ReturnType<typeof readRunPlan>>

@@ -55,8 +55,7 @@ async function execute(run: SessionRun): Promise<CommandResult> {
   const incidents = new SessionIncidents(context)
   const known = createListFacts(task?.events ?? [])
   let endsWithTask = false
-  const { ids, isStdoutReserved, markdown } = plan.wanted
-  const printer = createEventPrinter(context, { isStdoutReserved: ids || isStdoutReserved, markdown })
+  const printer = createEventPrinter(context, plan.wanted)
   let isAfterTask = false
   const onEarlierEvents = async (items: readonly EventItem[]) => {
     limits.addEarlier(items)
@@ -73,7 +72,7 @@ async function execute(run: SessionRun): Promise<CommandResult> {
       isAfterTask ||= isTask
       return isAfterTask && !isTask
     })
-    await printer.print(later, follower.state)
+    await printer.print(later)
   }
   if (task) await follower.open({ onEarlierEvents }).catch(throwNothingSent)
   else await follower.open({ onEarlierEvents, needsEvents: true, earlierTaskIds })
@@ -190,7 +189,6 @@ async function followUntilIdle(run: SessionRun, work: FollowedWork): Promise<Cli
       await followAndPrint(context, follower, {
         session,
         printer,
-        printsOnlyIds: run.plan.wanted.ids,
         incidents,
         async onBatch(items) {
           limits.add(items)

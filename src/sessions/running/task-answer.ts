@@ -17,19 +17,18 @@ type TaskAnswerOptions = Awaited<ReturnType<typeof readAnswerFlags>>
 export async function readAnswerFlags(
   context: Context,
   settings: ResolvedSettings,
-  options: { schema?: string; last?: boolean; output?: string; ids?: boolean },
+  options: { schema?: string; last?: boolean; output?: string },
 ) {
-  const { last = false, output, ids = false, schema: schemaName } = options
+  const { last = false, output, schema: schemaName } = options
   const name = output === '-' ? undefined : output
   const isLast = last || output === '-'
-  const other = context.flags.raw ? '--raw' : ids ? '--ids' : undefined
-  if (isLast && other) throw usageError(`${other} and ${last ? '--last' : '-o -'} exclude each other`)
-  if (schemaName !== undefined && name === undefined && other)
-    throw usageError(`--schema and ${other} both print to stdout: add -o FILE for the answer`)
+  const { raw } = context.flags
+  if (isLast && raw) throw usageError(`--raw and ${last ? '--last' : '-o -'} exclude each other`)
+  if (schemaName !== undefined && name === undefined && raw)
+    throw usageError('--schema and --raw both print to stdout: add -o FILE for the answer')
   return {
     /** stdout gets only the answer or, with --last and -o FILE, nothing. */
     isStdoutReserved: isLast || (schemaName !== undefined && name === undefined),
-    ids,
     schema: schemaName === undefined ? undefined : await readSchema(context, settings, schemaName),
     file: name === undefined ? undefined : await openFileOutput(name, context),
     name,

@@ -51,8 +51,8 @@ export async function deliverEvents(
     if (follower) {
       follower.addSent(addIdsFromReceipt(parseSentEvents(body), listed))
       const { createEventPrinter, followAndPrint } = await loadTranscript()
-      const printer = createEventPrinter(context, { isStdoutReserved: ids, markdown })
-      await followAndPrint(context, follower, { session, printer, printsOnlyIds: ids })
+      const printer = createEventPrinter(context, { markdown })
+      await followAndPrint(context, follower, { session, printer })
     } else {
       if (ids) await printIds(context, listed)
       else if (!context.flags.raw && listed.length > 0) await createEventRowPrinter(context)(listed)

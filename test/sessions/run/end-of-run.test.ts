@@ -80,13 +80,6 @@ describe('--tool command that fails (needs sh)', () => {
 const ran = (permission: string) =>
   bash('t1', { input: { command: 'rm x' }, evaluated_permission: permission })
 
-test('events run --ids prints only the ids of waiting tool uses', async () => {
-  const service = createSessionService({
-    posts: [{ next: [running, says('wait'), ran('ask'), waitsFor('t1')] }],
-  })
-  expect(await service.run(['events', 'run', 'go', '--ids'])).toMatchObject({ code: 12, out: 't1\n' })
-})
-
 test('the report of events run counts the tool uses that may wait if the idle event lists no ids', async () => {
   const silent = { type: 'session.status_idle', stop_reason: { type: 'requires_action' } }
   const service = createSessionService({ posts: [{ next: [running, ran('ask'), silent] }] })

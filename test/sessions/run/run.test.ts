@@ -150,7 +150,7 @@ describe('prompts of events run', () => {
     expect(agent.acceptedReplies.get('t3')?.[0]?.deny_message).toBe('because')
     expect(err).toContain('✓ bash allowed\n✓ bash allowed (rules[0])\n')
     expect(err).toContain('✗ bash denied: because\n')
-    expect(out).toContain('\n· agent.tool_result bash: ok\n')
+    expect(out).toContain('\n· agent.tool_result ok\n')
   })
 
   test('events run on a coloured terminal prints a decision that fits on one line without a line break', async () => {
