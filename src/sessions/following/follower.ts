@@ -364,6 +364,8 @@ export class Follower {
     const { deadline } = this.#access.parts
     await deadline.wait(delayMs)
     requireTimeLeft(deadline)
+    // The next events of the stream may show that the held-back events are old.
+    if (this.#seen.isHoldingBack) this.#addStreamed()
     const session = readsSession ? await readSessionResource(this.#access) : undefined
     const list = await this.#readList()
     const status = session && (typeof session.status === 'string' ? session.status : 'unknown')

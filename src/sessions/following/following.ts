@@ -170,7 +170,7 @@ function addStreamEvent(state: FollowState, item: EventItem, now: number): Follo
   if (isEventPiece(item.event) || !seen.isNew(item)) {
     // The event repeats a tool use with a different name or input. The follower emits no event, but wakes the
     // caller, which then withdraws the prompt about the tool use.
-    if (seen.addRepeated(item)) return { ...state, effect: emit([]) }
+    if (seen.addReplayed(item)) return { ...state, effect: emit([]) }
     // An event without an id that equals an earlier event may be a repetition or a new event. The list
     // contains the right number of equal events, so the follower reads the list.
     const mayBeNew = item.event.id === undefined && !isEventPiece(item.event) && state.is === 'current'

@@ -95,6 +95,19 @@ export class SeenEvents {
     return this.state.addRepeated(event, text)
   }
 
+  /**
+   * Adds an event that a stream repeats. If a new stream repeats the sent event, the events that it delivered
+   * before are older than the sent event. So they are not emitted.
+   */
+  addReplayed(item: EventItem): boolean {
+    const identity = getEventIdentity(item)
+    if (this.isHoldingBack && this.#search?.isReplayOf(item.event, identity)) {
+      this.log.moveBefore(identity, new Set(this.#heldBack.keys()))
+      this.#heldBack.clear()
+    }
+    return this.addRepeated(item)
+  }
+
   get isHoldingBack(): boolean {
     return this.#heldBack.size > 0
   }
@@ -109,7 +122,7 @@ export class SeenEvents {
     const search = this.#search
     const logItem = withIdentity(item)
     if (isEventPiece(item.event) || !this.isNew(item)) {
-      this.addRepeated(item)
+      this.addReplayed(item)
       return []
     }
     search?.addProgress(item.event)
@@ -301,6 +314,7 @@ class SentEventSearch {
   /** For each id or content, the number of sent events that are not found yet. */
   readonly #wanted = new Map<string, number>()
   #firstFound: string | undefined
+  #firstProcessedAt: unknown
   #missingCount: number
   readonly #queued = new Set<string | undefined>()
 
@@ -326,7 +340,10 @@ class SentEventSearch {
       return false
     }
     this.#add(name, -1)
-    this.#firstFound ??= identity
+    if (this.#firstFound === undefined) {
+      this.#firstFound = identity
+      this.#firstProcessedAt = event.processed_at
+    }
     if (!startsAgentWork(event)) return true
     this.#missingCount--
     if (event.id !== undefined && event.processed_at === null) this.#queued.add(event.id)
@@ -335,6 +352,12 @@ class SentEventSearch {
 
   addProgress({ id, processed_at: processedAt }: SessionEvent): void {
     if (processedAt) this.#queued.delete(id)
+  }
+
+  /** Returns false for an update: a service sends a queued event again once it has processed the event. */
+  isReplayOf({ processed_at: processedAt }: SessionEvent, identity: string): boolean {
+    const isEarlierStream = this.is === 'in earlier stream'
+    return isEarlierStream && identity === this.#firstFound && processedAt === this.#firstProcessedAt
   }
 
   isFirstSent({ event, identity }: IdentifiedEvent, isNew: boolean): boolean {

@@ -133,6 +133,19 @@ export class SessionLog {
     return others
   }
 
+  /** Moves unlisted events before the event with the identity `later`, and computes the state again. */
+  moveBefore(later: string, identities: ReadonlySet<string>): void {
+    const moved = this.#entries.filter(({ identity }) => identities.has(identity))
+    const others = this.#entries.filter((entry) => !moved.includes(entry))
+    others.splice(
+      others.findIndex(({ identity }) => identity === later),
+      0,
+      ...moved,
+    )
+    this.#setEntries(others)
+    this.#computeAgain()
+  }
+
   #append(item: IdentifiedEvent, entry: LoggedEvent): void {
     this.#dropRepeatedWork(entry)
     entry.index = this.#entries.push(entry) - 1
@@ -201,8 +214,12 @@ export class SessionLog {
       const around = unlisted.get(entry)
       return around ? [...around.before, entry, ...around.after] : entry
     })
-    this.#entries = [...ordered, ...sorted, ...before]
-    for (const [index, entry] of this.#entries.entries()) entry.index = index
+    this.#setEntries([...ordered, ...sorted, ...before])
+  }
+
+  #setEntries(entries: LoggedEvent[]): void {
+    this.#entries = entries
+    for (const [index, entry] of entries.entries()) entry.index = index
   }
 
   #computeAgain(): void {

@@ -1,4 +1,4 @@
-import { expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import {
   bash,
   confirms,
@@ -143,4 +143,34 @@ test.each([
   const service = afterTask([late(running), says('the answer'), endTurn], { hasNoIds: true })
   const { code, out } = await service.run([...argv, '--deadline', '120'])
   expect([code, out]).toEqual([0, expect.stringContaining('the answer\n')])
+})
+
+describe('stream that repeats earlier events after a cut, while the list lacks them', () => {
+  const createReplayingService = () =>
+    createSessionService({
+      history: [
+        ...[userSays('before'), running, says('earlier')],
+        ...[says('late'), endTurn].map((event) => shown(event, { listed: 60_000 })),
+      ],
+      posts: [
+        {
+          type: 'user.message',
+          next: [running, says('first'), shown(says('answer'), { after: 20_000 }), endTurn],
+        },
+      ],
+      defaultVisibility: { listed: 60_000 },
+      streams: [{ nth: 1, cutAfter: 3 }, { replay: 'all' }],
+    })
+
+  test('events send --follow prints only events after the sent event', async () => {
+    const { code, out } = await createReplayingService().run(['events', 'send', 'do it', '--follow'])
+    expect({ code, texts: out.split('\n').filter((line) => line !== '' && !line.includes('\t')) }).toEqual({
+      code: 0,
+      texts: ['first', 'answer'],
+    })
+  })
+
+  test('events run takes neither an idle event nor a message from before its task for its own', async () => {
+    expect(await createReplayingService().run(runArguments)).toMatchObject({ code: 0, out: 'answer\n' })
+  })
 })
