@@ -174,3 +174,18 @@ describe('stream that repeats earlier events after a cut, while the list lacks t
     expect(await createReplayingService().run(runArguments)).toMatchObject({ code: 0, out: 'answer\n' })
   })
 })
+
+test('events run prints the answer to the second of two equal tasks, although the list does not show the first yet', async () => {
+  const answerWith = (text: string) => [running, shown(says(text), { after: 20_000 }), endTurn]
+  const service = createSessionService({
+    history: [userSays('before'), running, says('earlier'), endTurn],
+    posts: [
+      { nth: 1, response: 'no data', next: answerWith('one') },
+      { nth: 2, response: 'no data', next: answerWith('two') },
+    ],
+    defaultVisibility: { listed: 60_000 },
+  })
+  const argv = [...runArguments, '--audit', 'a.ndjson']
+  expect((await service.run(argv)).out).toBe('one\n')
+  expect((await service.run(argv)).out).toBe('two\n')
+})
