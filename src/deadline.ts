@@ -1,3 +1,4 @@
+import { ArraySet } from './array-set.ts'
 import { schedule, type Timers } from './timers.ts'
 
 /**
@@ -9,7 +10,7 @@ export class Deadline {
   readonly limitText: string | undefined
   readonly #timers: Timers
   readonly #outer: Deadline | undefined
-  readonly #watches = new Set<() => void>()
+  readonly #watches = new ArraySet<() => void>()
   #ownMs: number
   /** A timer may fire a moment before the clock shows its time, so `passed` checks the timer, too. */
   #hasFired = false
