@@ -23,7 +23,7 @@ import { type BatchOutcome, BatchRun } from './run.ts'
 interface BatchLineHandlers {
   prepare: PrepareBatchLine
   isAccepted?: ResultsFileOptions['isAccepted']
-  preview(call: BatchLineCall): Promise<void>
+  preview(call: BatchLineCall): Promise<unknown>
   retry: RetryPolicy
 }
 

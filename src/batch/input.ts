@@ -229,7 +229,7 @@ async function* rereadLines(
       const created = await createLine(raw, input)
       if (!created || 'problem' in created || getShortFingerprint(created.line.hash) !== fingerprints[next])
         throw changed(`line ${raw.lineNumber} was changed`)
-      yield { ...created.line, hash: duplicates.get(raw.lineNumber) ?? created.line.hash }
+      yield Object.assign(created.line, { hash: duplicates.get(raw.lineNumber) ?? created.line.hash })
       next++
       if (next === numbers.length) return
     }

@@ -87,7 +87,8 @@ export class ContinuedAnswer {
     addCountsToSums(usage, readTokenUsage(earlier.summary))
     addCountsToSums(usage, readTokenUsage(summary))
     this.end = {
-      summary: { ...summary, ...usage },
+      // Not a spread, because V8 would create a hidden class for each answer.
+      summary: Object.assign({}, summary, usage),
       otherContent: new Set([...earlier.otherContent, ...part.otherContent]),
       isDamaged: earlier.isDamaged || part.isDamaged,
       isEndAssumed: earlier.isEndAssumed || part.isEndAssumed,

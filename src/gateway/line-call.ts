@@ -68,7 +68,6 @@ export async function createLineCaller(
   const caller = createServiceCaller(context, settings, true)
   const { family, retries } = settings.values
   const { retryUnknown = false } = outer.flags
-  const createParts = (model: string, body: Uint8Array) => ({ params: { family, model }, body })
 
   /** A retry of the call requests only the answers and parts that have not arrived yet. */
   function createCall(model: string, body: Uint8Array, openReader: OpenBatchAnswerReader): BatchLineCall {
@@ -86,8 +85,8 @@ export async function createLineCaller(
         line.attempts++
         line.getDeliveryState = getState
       }
-      const send: RequestAnswerPart = (part, read) =>
-        caller.call(endpoint, { ...createParts(model, part), onAttempt }, read)
+      const send: RequestAnswerPart = (body, read) =>
+        caller.call(endpoint, { params: { family, model }, body, onAttempt }, read)
       const content = await answer.receive(send, reader, { requireNext, isRepeated: true }).catch((error) => {
         if (error instanceof CliError && error.details.isMismatch) current.mismatch = error
         throw answer.isWhole ? error : (addReceivedPart(toFailure(error)) ?? error)
@@ -126,9 +125,8 @@ export async function createLineCaller(
   return {
     context,
     retry: { repeat: endpoint.repeat, retries, retryUnknown },
-    async preview({ model, body }: BatchLineCall): Promise<void> {
-      await caller.preview(endpoint, createParts(model, body))
-    },
+    preview: ({ model, body }: BatchLineCall) =>
+      caller.preview(endpoint, { params: { family, model }, body }),
     async prepare(line: ParsedBatchLine, openReader: OpenBatchAnswerReader): Promise<BatchLineCall> {
       if (line.model !== undefined) encodePathSegment('model', line.model)
       const body = 'prompt' in line ? insertPrompt(line.prompt) : await buildGiven(line.body)

@@ -51,7 +51,7 @@ export type PreparedRequest = ReturnType<typeof buildRequest>
 
 export function buildRequest(
   endpoint: Endpoint,
-  { params, query, headers, body }: RequestParts,
+  { params, query, headers = {}, body }: RequestParts,
   values: Pick<Settings, 'baseUrl' | 'agentsUrl' | 'agentsAuth'>,
   given: HeaderOverrides,
 ) {
@@ -65,14 +65,14 @@ export function buildRequest(
     header: isBearer ? 'Authorization' : 'x-api-key',
     prefix: isBearer ? 'Bearer ' : '',
   }
-  const own = {
-    ...(body ? { 'Content-Type': 'application/json' } : {}),
-    Accept: endpoint.accept ?? 'application/json',
-    'Accept-Encoding': 'identity',
-    'User-Agent': `parley-cli/${version}`,
-    ...headers,
-  }
-  const replaceable = Object.entries(own).filter(([name]) => !given.has(name.toLowerCase()))
+  const own: Header[] = [
+    ...(body ? [['Content-Type', 'application/json'] satisfies Header] : []),
+    ['Accept', endpoint.accept ?? 'application/json'],
+    ['Accept-Encoding', 'identity'],
+    ['User-Agent', `parley-cli/${version}`],
+    ...Object.entries(headers),
+  ]
+  const replaceable = own.filter(([name]) => !given.has(name.toLowerCase()))
   const extra = [...given.values()]
   return {
     endpoint,
