@@ -11,7 +11,7 @@ import { createSpinner } from '../io/spinner.ts'
 import type { BatchTally } from './input.ts'
 
 /** Number of results after which V8's young generation is large enough, so that parley stops its growth. */
-const steadyResults = 2000
+const steadyResults = 1000
 
 export class BatchReporter {
   readonly #context
