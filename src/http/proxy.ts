@@ -114,8 +114,12 @@ export async function openTunnel(socket: Socket, proxy: HttpProxy, target: strin
     throw new CliError('credentials', `${who} ${why}: ${status}`, { consequence: `nothing was sent\n${way}` })
   }
   if (Number.isNaN(status)) throw notSent(`${who} did not answer in HTTP`, true)
-  throw notSent(`${who} did not open a tunnel to ${target}: ${status}`, status < 500)
+  const isPermanent = status < 500 && !transientStatuses.includes(status)
+  throw notSent(`${who} did not open a tunnel to ${target}: ${status}`, isPermanent)
 }
+
+/** Statuses below 500 after which another attempt may succeed. */
+const transientStatuses = [408, 425, 429]
 
 const notSent = (message: string, isPermanent = false) => new CliError('not-sent', message, { isPermanent })
 

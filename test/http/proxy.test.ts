@@ -89,15 +89,32 @@ test.each([
   expect(found?.authorization).toBe(`Basic ${Buffer.from(`u:${bytes}`, 'latin1').toString('base64')}`)
 })
 
-/** Starts a proxy that demands a password. */
-async function startRefusingProxy(): Promise<string> {
-  const server = await serve((socket) => void socket.end('HTTP/1.1 407 No\r\ncontent-length: 0\r\n\r\n'))
+/** Starts a proxy that answers each request with this status. */
+async function startRefusingProxy(status = 407) {
+  const answer = `HTTP/1.1 ${status} No\r\ncontent-length: 0\r\n\r\n`
+  const server = await serve((socket) => void socket.end(answer))
   onTestFinished(() => server.close())
-  return server.url
+  return server
 }
 
+test.each([
+  [403, 'never', 1],
+  [408, 'later', 3],
+  [425, 'later', 3],
+  [429, 'later', 3],
+  [502, 'later', 3],
+])(
+  'after a %d of the proxy, "retry" is "%s" and parley makes %d attempts',
+  async (status, retry, attempts) => {
+    const { url } = await startRefusingProxy(status)
+    const argv = 'chat hi --no-stdin --errors json -q'.split(' ')
+    const { code, err } = await run(argv, { env: { HTTPS_PROXY: url }, exchange: 'network' })
+    expect([code, JSON.parse(err).error]).toMatchObject([9, { sent: 'no', retry, attempts }])
+  },
+)
+
 test.each<[what: string, proxy: () => Promise<string>]>([
-  ['refuses the request', startRefusingProxy],
+  ['refuses the request', async () => (await startRefusingProxy()).url],
   ['has no valid address', async () => 'zzz'],
   ['is a SOCKS proxy', async () => 'socks5://127.0.0.1:1'],
 ])('parley sends nothing and exits with 3 if the proxy %s', async (_, proxy) => {
