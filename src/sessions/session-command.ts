@@ -2,7 +2,6 @@ import type { CommandLineFlag, Context } from '../context.ts'
 import { quoteShellWords } from '../io/shell-quote.ts'
 import { isSecretHeader } from '../secrets.ts'
 import { getSettingFlag, hasRequestFlag, settingNames } from '../settings/table.ts'
-import type { Money } from '../wire/sessions/usage.ts'
 import { eventFlagNames } from './sending/event-flags.ts'
 
 /**
@@ -75,22 +74,12 @@ function filterFlags({ given }: Context['flags'], isWanted: (flag: string) => bo
   return given.filter((each, index) => isWanted(each.flag) && !isReplaced(each, index)).flatMap(toArgs)
 }
 
-/** If `budget` is omitted, the returned command removes the session's budget. */
-export function formatBudgetCommand({ flags }: Flags, session: string, budget?: Money): string {
-  const isCopied = (flag: string) => serviceFlags.has(flag) && !/^--(no-)?(beta|validate)$/.test(flag)
-  const cap = budget && { amount: String(budget.amount), currency: budget.currency }
-  const value = cap ? JSON.stringify({ type: 'limit', max_list_cost: cap }) : 'null'
-  const path = `/v1/sessions/${encodeURIComponent(session)}`
-  return quoteShellWords([
-    'parley',
-    'api',
-    'agents',
-    path,
-    ...filterFlags(flags, isCopied),
-    '--set',
-    `budget=${value}`,
+export const formatRemoveBudgetCommand = ({ flags }: Flags, session: string): string =>
+  quoteShellWords([
+    ...['parley', 'api', 'agents', `/v1/sessions/${encodeURIComponent(session)}`],
+    ...filterFlags(flags, (flag) => serviceFlags.has(flag) && !/^--(no-)?(beta|validate)$/.test(flag)),
+    ...['--set', 'budget=null'],
   ])
-}
 
 /**
  * Returns the command that resumes a run, without the word `parley`. The command has the user's flags that

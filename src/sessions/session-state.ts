@@ -21,7 +21,6 @@ import {
   stopsSession,
   toolUseIdFields,
 } from '../wire/sessions/session-event.ts'
-import { type Money, readSessionBudget, readSessionUsage } from '../wire/sessions/usage.ts'
 import { BackgroundWork } from './background-work.ts'
 
 /**
@@ -37,8 +36,6 @@ type Stop =
       reason: string
       category?: string
       explanation?: string
-      budget?: Money | undefined
-      cost?: Money | undefined
     }
   | { kind: 'ended'; reason: string; explanation?: string }
 
@@ -109,7 +106,6 @@ class OrderedState {
   protected listed: ReadonlySet<string> = new Set()
   /** Ids in `listed` without an answer. May contain tool uses whose thread has ended. */
   protected readonly unansweredListed = new Set<string>()
-  protected spending: { budget?: Money | undefined; cost?: Money | undefined } = {}
   /** Status of an ended session: `terminated` or `deleted`. */
   protected endStatus: string | undefined
   protected error: string | undefined
@@ -202,8 +198,6 @@ export class SessionState extends OrderedState {
     if ((type === 'agent.message' || type === 'user.interrupt') && isMainThreadEvent(event))
       this.mayBeDone = true
     else if (workType.test(type) || /^(system|session\.error)/.test(type)) this.mayBeDone = false
-    if (type === 'session.usage')
-      this.spending = { budget: readSessionBudget(event.budget), cost: readSessionUsage(event.usage)?.cost }
     const staysIdle = isForThread || (isReplyEventType(type) && this.#hasWaiting)
     if (stopsSession(event)) {
       this.#addStop(event)
@@ -261,7 +255,7 @@ export class SessionState extends OrderedState {
 
   /** `undefined` while the agent works, or if it still has to process client events. */
   get stop(): Stop | undefined {
-    const { isIdle, endStatus, error, idle, interrupted, missedOutcome, spending, lastStop } = this
+    const { isIdle, endStatus, error, idle, interrupted, missedOutcome, lastStop } = this
     if (!isIdle) return this.#stalledStop
     if (endStatus !== undefined) return { kind: 'ended', reason: endStatus, explanation: error }
     const { type, eventIds } = idle
@@ -277,7 +271,6 @@ export class SessionState extends OrderedState {
     if (this.#continuesWithoutInput(type)) return undefined
     if (type === undefined || type === 'end_turn')
       return missedOutcome ?? { kind: 'done', reason: type ?? 'no reason given' }
-    if (type === 'budget_reached') return { kind: 'stuck', reason: type, ...spending }
     const { category, explanation } = lastStop ? readStopDetails(lastStop) : {}
     return { kind: 'stuck', reason: type, category, explanation: explanation ?? error }
   }

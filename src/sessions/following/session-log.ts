@@ -271,7 +271,6 @@ function pickFields(event: SessionEvent): SessionEvent {
     const { workflow_run_id, name, stop_reason } = event
     return { id, type, session_thread_id, workflow_run_id, name, stop_reason }
   }
-  if (type === 'session.usage') return { type, budget: event.budget, usage: event.usage }
   if (isClientEvent(event) || type === 'session.status_running')
     return { id, type, session_thread_id, processed_at: event.processed_at }
   return /^(agent\.|session\.status_)/.test(type) ? sharedWork : sharedOther

@@ -1,10 +1,8 @@
 import type { Context } from '../../context.ts'
 import { CliError } from '../../errors.ts'
-import { formatMoney } from '../../io/money.ts'
 import { escapeShellWord } from '../../io/shell-quote.ts'
-import type { Money } from '../../wire/sessions/usage.ts'
 import { quoteAndShortenName } from '../quoted-name.ts'
-import { formatBudgetCommand, formatSessionCommand } from '../session-command.ts'
+import { formatRemoveBudgetCommand, formatSessionCommand } from '../session-command.ts'
 import { needsClientResult, type SessionState } from '../session-state.ts'
 
 const indent = 2
@@ -63,27 +61,12 @@ export function describeWaitingToolUses(
   return { pendingToolUseIds: ids, consequence: hints.join('\n') }
 }
 
-export function createBudgetError(
-  context: Context,
-  session: string,
-  { budget, cost }: { budget?: Money | undefined; cost?: Money | undefined },
-): CliError {
-  const cap = budget ? ` of ${formatMoney(budget)}` : ''
-  // The suggested budget is twice the current budget or, if the cost is higher, twice the cost. With a budget
-  // below its cost, the session would stop again.
-  const isOver = budget && cost?.currency === budget.currency && cost.amount > budget.amount
-  const used = isOver ? cost : budget
-  const more = used && used.amount > 0n ? { ...used, amount: used.amount * 2n } : undefined
-  const hints = [
-    ...(more ? [`to raise it to ${formatMoney(more)}: ${formatBudgetCommand(context, session, more)}`] : []),
-    `to remove it: ${formatBudgetCommand(context, session)}`,
-  ]
-  return new CliError('stuck', `${session} stopped: budget_reached, its budget${cap} is used up`, {
+export const createBudgetError = (context: Context, session: string): CliError =>
+  new CliError('stuck', `${session} stopped: budget_reached, its budget is used up`, {
     sent: 'yes',
-    problems: hints,
+    problems: [`to remove it: ${formatRemoveBudgetCommand(context, session)}`],
     resumeArguments: context.tracker.getResumeCommand(),
   })
-}
 
 /** Printed on a separate line, because people copy the whole line with the command. */
 const denyHint = 'or with --deny'

@@ -85,8 +85,7 @@ export async function followAndPrint(
   const { stop } = state
   if (stop?.kind === 'waiting') throw await createWaitingError(context, session, state, stop.ids)
   if (stop?.kind !== 'stuck' && stop?.kind !== 'ended') return
-  if (stop.kind === 'stuck' && stop.reason === 'budget_reached')
-    throw createBudgetError(context, session, stop)
+  if (stop.kind === 'stuck' && stop.reason === 'budget_reached') throw createBudgetError(context, session)
   const category = stop.kind === 'stuck' && stop.category ? ` (${stop.category})` : ''
   throw new CliError('stuck', `${session} stopped: ${stop.reason}${category}`, {
     sent: 'yes',

@@ -7,7 +7,6 @@ import { readSessionUsage, type SessionUsage } from '../../wire/sessions/usage.t
 import { describeWorkflowRun } from '../following/incidents.ts'
 import { readSessionResource } from '../read-session.ts'
 import { ReconnectPolicy } from '../reconnect-policy.ts'
-import { formatBudgetCommand } from '../session-command.ts'
 import { describeSessionUsage } from '../usage-text.ts'
 import { postEventsOnce } from './posting.ts'
 import type { SessionRun } from './session-run.ts'
@@ -92,17 +91,12 @@ export class LimitEnforcer {
 
   /** An interrupt does not end workflow runs, so they may continue to spend. */
   #warnOfOpenRuns(): void {
-    const { context, parts } = this.#run
     const runs = this.#run.follower.state.openRuns
     if (runs.length === 0) return
-    const { cost } = this.#meter.sessionUsage
-    const command = cost
-      ? `; to pause these runs until you raise the budget: ${formatBudgetCommand(context, parts.params.session, cost)}`
-      : ''
     const names = runs.slice(0, maxNamedRuns).map(describeWorkflowRun)
     const more = runs.length > names.length ? ` and ${runs.length - names.length} more` : ''
-    context.messages.warn(
-      `these workflow runs are open and may continue to spend: ${names.join(', ')}${more}; only the session's budget pauses them${command}`,
+    this.#run.context.messages.warn(
+      `these workflow runs are open and may continue to spend: ${names.join(', ')}${more}; only the session's budget pauses them`,
     )
   }
 

@@ -31,6 +31,3 @@ function readMoney(value: unknown): Money | undefined {
   const isCurrency = typeof currency === 'string' && /^[A-Za-z]{3}$/.test(currency)
   return isAmount && isCurrency ? { amount: BigInt(amount), currency: currency.toUpperCase() } : undefined
 }
-
-export const readSessionBudget = (value: unknown): Money | undefined =>
-  isObject(value) ? readMoney(value.max_list_cost) : undefined

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { type Money, readSessionBudget, readSessionUsage } from '../../../src/wire/sessions/usage.ts'
+import { type Money, readSessionUsage } from '../../../src/wire/sessions/usage.ts'
 import type { TokenCounts } from '../../../src/wire/token-count.ts'
 
 const maxAmount = Number.MAX_SAFE_INTEGER
@@ -63,9 +63,4 @@ test.each<[money: unknown, read: Money | undefined]>([
   [null, undefined],
 ])('the amount %j is read as %o', (money, read) => {
   expect(readSessionUsage({ list_cost: money })).toStrictEqual(read && { tokens: {}, cost: read })
-  expect(readSessionBudget({ max_list_cost: money })).toStrictEqual(read)
-})
-
-test.each([null, [], 'x', {}, { max_list_cost: [] }])('%j is not a budget', (value) => {
-  expect(readSessionBudget(value)).toBeUndefined()
 })
