@@ -6,7 +6,14 @@ export class FileFlag extends Option {
   constructor(flags: string, description: string, use: FileFlag['use'] = 'reads') {
     super(flags, description)
     this.use = use
+    if (use === 'updates') this.argParser(refuseDash)
   }
+}
+
+/** Users expect stdin or stdout, but parley reads and writes the file. */
+function refuseDash(value: string): string {
+  if (value === '-') throw new Error('not the name of a file')
+  return value
 }
 
 /**

@@ -31,6 +31,15 @@ test.each([
   })
 })
 
+test.each(['chat --batch b.nd --results -', 'chat hi --thread -', 'events run hi -s sesn_1 --audit -'])(
+  'parley exits with 2 if a file to which it appends is named -: %s',
+  async (line) => {
+    const { code, err, requests } = await run(line.split(' '), { cwd: temporaryFolder({ 'b.nd': '"a"\n' }) })
+    expect([code, requests]).toEqual([2, []])
+    expect(err).toContain("'-' is not the name of a file")
+  },
+)
+
 test('--batch accepts --no-stream and --no-markdown, although a batch neither streams nor lays out', async () => {
   const cwd = temporaryFolder({ 'b.nd': '"a"\n' })
   const argv = ['chat', '--batch', 'b.nd', '--no-stream', '--no-markdown']
