@@ -168,7 +168,7 @@ export class Follower {
                 : await this.#reconnect()
           state = computeNextFollowState(state, result, timers.now())
           const isUnchanged = state.effect.do === 'emit' && state.effect.items.length === 0
-          if (result.is === 'list' && isWorking(result.status) && isUnchanged)
+          if (result.is === 'list' && isUnchanged && effect.do === 'list' && effect.isQuiet)
             this.#reportSilence(result.status)
         } catch (error) {
           if (!(error instanceof CliError)) throw error
@@ -243,12 +243,14 @@ export class Follower {
     this.#stream?.close()
   }
 
-  #reportSilence(status: string): void {
+  #reportSilence(status: string | undefined): void {
     const { context, parts } = this.#access
-    if (!this.#isSilenceReported)
-      context.messages.note(
-        `${parts.params.session} has sent no event for 30 s, and its status is ${status}: waiting for it to continue`,
-      )
+    const last = this.#lastNewEvent?.type ?? ''
+    const known = isWorking(status)
+      ? `, and its status is ${status}: waiting for it to continue`
+      : last.startsWith('user.') && `: waiting for it to continue after ${last}`
+    if (!known || this.#isSilenceReported) return
+    context.messages.note(`${parts.params.session} has sent no event for 30 s${known}`)
     this.#isSilenceReported = true
   }
 

@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import {
+  always,
   bash,
   confirms,
   createSessionService,
@@ -83,6 +84,19 @@ describe('tool use of a child thread that waits while the session runs', () => {
       out: 'done\n',
       replies: [[confirms('t1')], [{ tool_use_id: 't1', content: [{ text: 'out\n' }] }]],
     })
+  })
+
+  test('events run prints once for what it waits if the session does not continue for 30 s after a denial', async () => {
+    const service = createSessionService({
+      posts: [task([...childWaits, endTurn]), { type: 'user.tool_confirmation', next: [] }],
+    })
+    service.write('deny.json', always('deny'))
+    const argv = ['events', 'run', 'do it', '--policy', 'deny.json', '--deadline', '5m']
+    const { code, err } = await service.run(argv)
+    expect(code).toBe(15)
+    expect(err.match(/.* has sent no event .*/g)).toEqual([
+      'parley: s1 has sent no event for 30 s: waiting for it to continue after user.tool_confirmation',
+    ])
   })
 
   test('events confirm --pending replies to a waiting child thread', async () => {
