@@ -89,13 +89,17 @@ export async function openConversation(context: Context, name: string) {
 
 /**
  * Throws a `CliError` for JSON of another kind, such as a `package.json`, because adding a turn would change
- * the file.
+ * the file. A model that is not a text would be replaced.
  */
-function requireConversation(thread: object, name: string): void {
+function requireConversation(thread: Record<string, unknown>, name: string): void {
   const fields = Object.keys(thread)
-  const isBody = fields.some((field) => /^(contents|system_?instruction|generation_?config)$/i.test(field))
-  if (isBody || fields.length === 0) return
-  throw new CliError('file', `${name}: it is not a conversation, because it has no "contents"`, {
+  const isBody = fields.some((field) =>
+    /^(contents|system_?[iI]nstruction|generation_?[cC]onfig)$/.test(field),
+  )
+  const isModel = typeof (thread.model ?? '') === 'string'
+  if ((isBody || fields.length === 0) && isModel) return
+  const why = isBody ? 'its "model" is not a text' : 'it has no "contents"'
+  throw new CliError('file', `${name}: it is not a conversation, because ${why}`, {
     consequence: 'nothing was sent',
   })
 }

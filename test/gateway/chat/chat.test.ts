@@ -365,12 +365,19 @@ describe('chat reads and writes files', () => {
     expect(ended.err).toMatch(/^parley: .*; t\.json was not created\n/)
   })
 
-  test('--thread exits with 11 and sends nothing if the file is JSON of another kind', async () => {
-    const cwd = temporaryFolder({ 'package.json': '{"name":"x"}' })
-    const ended = await run(['chat', 'x', '--thread', 'package.json'], { cwd })
-    expect(ended).toMatchObject(rejected(11, 'package.json: it is not a conversation'))
-    expect(readText(cwd, 'package.json')).toBe('{"name":"x"}')
-  })
+  test.each([
+    ['{"name":"x"}', 'it has no "contents"'],
+    ['{"Contents":[]}', 'it has no "contents"'],
+    ['{"model":{"name":"x"},"contents":[]}', 'its "model" is not a text'],
+  ])(
+    '--thread exits with 11 and sends nothing if the file is JSON of another kind: %s',
+    async (text, why) => {
+      const cwd = temporaryFolder({ 'package.json': text })
+      const ended = await run(['chat', 'x', '--thread', 'package.json'], { cwd })
+      expect(ended).toMatchObject(rejected(11, `package.json: it is not a conversation, because ${why}\n`))
+      expect(readText(cwd, 'package.json')).toBe(text)
+    },
+  )
 
   test('--thread leaves its file unchanged after a failed or refused turn, and stderr reports it', async () => {
     const before =
