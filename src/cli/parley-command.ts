@@ -1,9 +1,8 @@
 import { Argument, Command, Option } from 'commander'
 import { looksLikeFlag } from '../argv/bare-flags.ts'
-import { appendFlagValue, HeaderFlag, SettingArgument } from '../argv/flags.ts'
+import { appendFlagValue, HeaderFlag } from '../argv/flags.ts'
 import type { CommandEntry, CommandModule } from '../commands/command.ts'
 import { usageError } from '../errors.ts'
-import { getSettingFlag, settingNames } from '../settings/table.ts'
 import {
   declareGeneralFlags,
   declareRequestFlags,
@@ -24,9 +23,6 @@ export class UnknownNameError extends Error {
     this.words = words
   }
 }
-
-/** People type `config set --base-url …` for `config set baseUrl …`, so parley accepts both. */
-const findFlagName = (word: string) => settingNames.find((name) => getSettingFlag(name) === word) ?? word
 
 const generalFlagsNote = "Shared flags: --profile NAME, -q and others: see 'parley help settings'."
 const createRequestFlagsNote = (without: readonly string[]) => {
@@ -113,10 +109,8 @@ export class ParleyCommand extends Command {
   }
 
   override parseOptions(words: string[]): { operands: string[]; unknown: string[] } {
-    const hasKey = this.registeredArguments[0] instanceof SettingArgument
-    const argv = hasKey ? words.map(findFlagName) : words
-    this.checkFlags(argv)
-    const parsed = super.parseOptions(argv)
+    this.checkFlags(words)
+    const parsed = super.parseOptions(words)
     if (!parsed.unknown.some(isHelpFlag)) this.checkWords(parsed)
     return parsed
   }

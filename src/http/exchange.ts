@@ -16,14 +16,10 @@ interface ExchangeOptions {
   cleanups: ArraySet<() => void>
 }
 
-export function createHttpExchange(given: ExchangeOptions): Exchange {
-  const options = { ...given, hasAnswered: false }
+export function createHttpExchange(options: ExchangeOptions): Exchange {
   return (request, onSent) =>
     new Promise((resolve, reject) => new Attempt(request, options, { onSent, resolve, reject }).start())
 }
-
-/** `hasAnswered`: true after a response to any request. The server then does not expect TLS. */
-type AttemptOptions = ExchangeOptions & { hasAnswered: boolean }
 
 interface Callbacks {
   onSent: (() => void) | undefined
@@ -37,7 +33,7 @@ interface Callbacks {
  */
 class Attempt implements Dispatcher.DispatchHandler {
   readonly #request: HttpRequest
-  readonly #options: AttemptOptions
+  readonly #options: ExchangeOptions
   readonly #callbacks: Callbacks
   readonly #url: URL
   readonly #limits: ReturnType<typeof createTimeLimits>
@@ -54,7 +50,7 @@ class Attempt implements Dispatcher.DispatchHandler {
   #bytesBefore = 0
   #bodyBytes = 0
 
-  constructor(request: HttpRequest, options: AttemptOptions, callbacks: Callbacks) {
+  constructor(request: HttpRequest, options: ExchangeOptions, callbacks: Callbacks) {
     this.#request = request
     this.#options = options
     this.#callbacks = callbacks
@@ -81,7 +77,6 @@ class Attempt implements Dispatcher.DispatchHandler {
   onResponseStart(_: unknown, status: number, headers: Headers, statusText = ''): void {
     if (status < 200) return
     this.#reached = 'answered'
-    this.#options.hasAnswered = true
     this.#limits.refresh()
     const close = () => this.#finish()
     this.#callbacks.resolve({ status, statusText, headers: flattenHeaders(headers), body: this.#body, close })
@@ -177,10 +172,9 @@ class Attempt implements Dispatcher.DispatchHandler {
     }
     if (message === 'other side closed') {
       // A server that expects TLS often closes without a response, so the message suggests https://.
+      const hint = this.#url.protocol === 'http:' ? ` ${tlsHint}` : ''
       const hasNoAnswer = this.#connection?.socket.bytesRead === this.#bytesBefore
-      const mayBeTls = this.#url.protocol === 'http:' && !this.#options.hasAnswered
-      const why = hasNoAnswer ? ` without an answer${mayBeTls ? ` ${tlsHint}` : ''}` : ''
-      return this.#failure(`the connection was closed${why}`)
+      return this.#failure(`the connection was closed${hasNoAnswer ? ` without an answer${hint}` : ''}`)
     }
     if (code === 'ECONNRESET' || code === 'EPIPE') return this.#failure('the connection was reset')
     return this.#failure(code ?? name)

@@ -123,23 +123,12 @@ export const getSettingEnvVar = (name: SettingName): string =>
 
 const hyphenated = (name: string) => name.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)
 
-/** Accepts `baseUrl`, `--base-url` and `PARLEY_BASE_URL`. Throws a usage error for any other name. */
 export function findSettingName(given: string): SettingName {
-  const name = settingNames.find((candidate) => normalizeName(candidate) === normalizeName(given))
+  const name = settingNames.find((candidate) => candidate === given)
   if (name) return name
-  const hint = suggestSpelling(given, [
-    ...settingNames,
-    ...settingNames.map(getSettingFlag),
-    ...settingNames.map(getSettingEnvVar),
-  ])
+  const hint = suggestSpelling(given, settingNames)
   throw usageError(`unknown setting '${given}'${hint}; 'parley help settings' lists them`)
 }
-
-const normalizeName = (given: string) =>
-  given
-    .replace(/^(--|PARLEY_)/, '')
-    .replace(/[-_]/g, '')
-    .toLowerCase()
 
 export function maskSettingValue(name: SettingName, value: unknown): string {
   const text = formatSettingValue(value)

@@ -102,18 +102,15 @@ test('--timeout ends an upload that makes no progress', async () => {
   }
 })
 
-test('if a connection closes without an answer, parley suggests https:// unless the address has answered before', async () => {
-  for (const [answers, suggestion] of [
-    [[], ' (should the address begin with https://?)'],
-    [[response('', '500 Oops')], ''],
-  ] as const) {
-    const server = await serve((socket, _, count) => void socket.end(answers[count - 1] ?? ''))
-    const { code, err } = await run(['chat', 'hi', '--retries', '1'], {
-      exchange: 'network',
-      env: envFor(server),
-    })
-    await server.close()
-    expect(code).toBe(10)
-    expect(err).toContain(`: the connection was closed without an answer${suggestion}\n`)
-  }
+test('if a connection to an http:// address closes without an answer, parley suggests https://', async () => {
+  const server = await serve((socket) => void socket.end(''))
+  const { code, err } = await run(['chat', 'hi', '--retries', '1'], {
+    exchange: 'network',
+    env: envFor(server),
+  })
+  await server.close()
+  expect(code).toBe(10)
+  expect(err).toContain(
+    ': the connection was closed without an answer (should the address begin with https://?)\n',
+  )
 })
