@@ -7,8 +7,6 @@ type LineKind = 'text' | 'fence' | 'heading' | 'rule' | 'quote' | 'row' | 'code'
 
 export interface ListMarker {
   mark: string
-  /** Checkbox of a task list item, such as `[x] `. */
-  box: string
   indent: number
   textIndent: number
 }
@@ -59,24 +57,15 @@ export function parseMarkdownLineStart(line: string, context: LineContext): Mark
       return kind && start(kind)
     }
     const { mark, gap, rest } = item
-    if (isOpen && (rest === '' || mayBeBox.test(rest))) return undefined
-    const [box = ''] = boxPattern.exec(rest) ?? []
-    markers.push({
-      mark,
-      box: box === '' ? '' : `${box.trimEnd()} `,
-      indent: at,
-      textIndent: at + mark.length + (rest === '' ? 1 : gap),
-    })
-    text = rest.slice(box.length)
-    if (box !== '') return start('text')
+    if (isOpen && rest === '') return undefined
+    markers.push({ mark, indent: at, textIndent: at + mark.length + (rest === '' ? 1 : gap) })
+    text = rest
   }
 }
 
 const headingUnderlinePattern = /^(?:={2,}|-{2,})[ \t]*$/
 const mayBeRule = /^([-*_=])[ \t]*(?:\1[ \t]*)*$/
 const isRule = /^([-*_])[ \t]*(?:\1[ \t]*){2,}$/
-const boxPattern = /^\[[ xX]\][ \t]+(?=\S)/
-const mayBeBox = /^\[(?:[ xX](?:\][ \t]*)?)?$/
 
 interface Item {
   mark: string

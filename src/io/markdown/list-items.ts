@@ -43,7 +43,7 @@ export class OpenListItems {
   }
 
   /** `lead` is the text before the marker. Returns the text before the content of the item. */
-  open({ mark, box, indent, textIndent }: ListMarker, lead: StyledLine): StyledLine {
+  open({ mark, indent, textIndent }: ListMarker, lead: StyledLine): StyledLine {
     if (this.#items.length >= maxLayoutDepth) this.#items.pop()
     const level = this.#items.length
     const sign = mark.slice(-1)
@@ -53,7 +53,7 @@ export class OpenListItems {
     const number = last?.sign === sign ? last.number + 1 : isNumbered ? Number.parseInt(mark, 10) : 1
     this.#lists.splice(level, Infinity, { sign, number })
     const bullet = isNumbered ? `${number}${sign}` : bullets[level % bullets.length]
-    const start = [...lead, { text: `${bullet} ${box}`, sgr: spanStyles.marker }]
+    const start = [...lead, { text: `${bullet} `, sgr: spanStyles.marker }]
     this.#items.push({
       minIndent: Math.min(textIndent, indent + 2),
       sourceIndent: textIndent,
