@@ -105,7 +105,7 @@ async function checkToken({ values }: ResolvedSettings, caller: ServiceCaller): 
 async function checkKey({ values }: ResolvedSettings, caller: ServiceCaller): Promise<void> {
   const headers = createAgentHeaders(values, values.betas)
   await caller.call(endpoints.listSessions, { params: {}, headers, query: 'limit=1' }, async ({ body }) =>
-    readListPage(new TextDecoder().decode(await readBody(body)), 'the list'),
+    readListPage(await readBody(body), 'the list'),
   )
 }
 

@@ -1,9 +1,10 @@
+import { isUtf8 } from 'node:buffer'
 import { AnswerWriter } from '../content/saved-answer.ts'
 import type { Context } from '../context.ts'
 import { CliError, joinFailures, OutputClosedError, toFailure, usageError } from '../errors.ts'
 import { createServiceCaller, type ServiceCaller } from '../http/call.ts'
 import { createAgentHeaders, type RequestParts } from '../http/request.ts'
-import { decodeUtf8, tryDecodeUtf8 } from '../io/file-content.ts'
+import { decodeUtf8 } from '../io/file-content.ts'
 import { type FileOutput, openFileOutput } from '../io/file-output.ts'
 import type { Output } from '../io/output.ts'
 import { createRawPrinter, printRawBytes } from '../io/raw-printer.ts'
@@ -230,7 +231,6 @@ async function printAllPages(
 }
 
 function readItems(bytes: Uint8Array): ListPage {
-  const text = tryDecodeUtf8(bytes)
-  if (text === undefined) throw createResponseError('the list is not UTF-8 text')
-  return readListPage(text, 'the list')
+  if (!isUtf8(bytes)) throw createResponseError('the list is not UTF-8 text')
+  return readListPage(bytes, 'the list')
 }

@@ -67,7 +67,7 @@ export async function listSessions(context: Context, options: ListSessionsOption
   let cursor: PageCursor | undefined
   do {
     const page = await caller.call(endpoints.listSessions, createParts(cursor), async ({ body }) =>
-      readListPage(new TextDecoder().decode(await readBody(body)), name),
+      readListPage(await readBody(body), name),
     )
     const items = page.data.map((session, index) => {
       if (!isSession(session)) throw createResponseError(`${name}: data[${index}] has no id`)

@@ -33,7 +33,7 @@ export type Exchange = (request: HttpRequest, onSent?: () => void) => Promise<Ht
  * Sizes of the buffer while a body grows. Large steps are cheap, because the system provides memory only
  * when parley writes to it.
  */
-const bufferSizesBytes = [64, 1024, 128 * 1024, 512 * 1024].map((kibibytes) => kibibytes * 1024)
+const bufferSizesBytes = [64, 256, 1024, 128 * 1024, 512 * 1024].map((kibibytes) => kibibytes * 1024)
 
 export async function readBody(body: AsyncIterable<Uint8Array>, limit = Infinity): Promise<Uint8Array> {
   const collected = createBodyCollector(limit)

@@ -21,13 +21,18 @@ export type ListPage = ReturnType<typeof readListPage>
  * page, or `undefined` after the last page. `next` throws a `CliError` if the service announces a next page
  * without a cursor.
  */
-export function readListPage(text: string, listName: string) {
+export function readListPage(body: Uint8Array, listName: string) {
+  const bytes = Buffer.from(body.buffer, body.byteOffset, body.length)
   let texts: string[] = []
-  // `parseJson` would scan the text once more to check the nesting. `listJsonElements` already checks the
-  // nesting.
-  const page = parseReceivedJson(text, listName, () => {
-    const value: unknown = JSON.parse(text)
-    texts = listJsonElements(text, Array.isArray(value) ? undefined : 'data')
+  const page = parseReceivedJson(bytes, listName, () => {
+    const { elements, rest } = splitJsonList(bytes, 'data')
+    const value: unknown = JSON.parse(rest)
+    const list = isObject(value) ? value.data : value
+    for (const element of elements) {
+      const parsed: unknown = JSON.parse(element)
+      if (Array.isArray(list)) list.push(parsed)
+    }
+    texts = elements.map(toElementLine)
     return value
   })
   if (isErrorEnvelope(page)) throw createErrorBodyFailure(page)
@@ -82,37 +87,57 @@ export function createEndlessListDetector(listName: string) {
 }
 
 /**
- * Returns each element of a list as one line of source text. The list is the whole text or, with `field`,
- * that field of an object. Returns `[]` if the field is not a list. Throws a `SyntaxError` if the text is
- * nested too deep.
+ * Returns each element of a list as one line of source text. The list is the whole text or, of an object, the
+ * field `field`. Returns `[]` if the field is not a list. Throws a `SyntaxError` if the text is nested too deep.
  */
-export function listJsonElements(validJson: string, field?: string): string[] {
-  const text = toOneLineJson(validJson)
-  const level = field === undefined ? 1 : 2
+export const listJsonElements = (validJson: string, field: string): string[] =>
+  splitJsonList(Buffer.from(validJson), field).elements.map(toElementLine)
+
+/**
+ * Finds the same list in JSON that may be invalid. `rest` is the JSON with an empty list instead of this list. The
+ * JSON is valid if `rest` and each element are valid.
+ *
+ * V8 frees the string of a whole page late, so each string has only one element or a piece of the page.
+ */
+function splitJsonList(json: Buffer, field: string): { elements: string[]; rest: string } {
+  const scan = createJsonScanner()
   let elements: string[] = []
+  let level = 0
   let depth = 0
   let fieldStart = 0
+  let listStart = json.length
+  let listEnd = json.length
   let start: number | undefined
-  createJsonScanner()(text, (mark, place) => {
+  const visit = (mark: string, place: number) => {
     if (mark === '[' || mark === '{') {
       if (++depth > maxJsonDepth) throw new SyntaxError(jsonTooDeepReason)
+      level ||= mark === '[' ? 1 : 2
       if (depth === 1) fieldStart = place + 1
-      if (depth !== level || mark === '{' || (level === 2 && readJsonKey(text, fieldStart) !== field)) return
+      if (depth !== level || mark === '{') return
+      if (level === 2 && readJsonKey(json.toString('utf8', fieldStart, place), 0) !== field) return
       // If a field occurs twice, the last one counts, as in `JSON.parse`.
       elements = []
-      start = place + 1
+      start = listStart = place + 1
     } else if (mark === ',' || mark === ']' || mark === '}') {
       if (depth === level && start !== undefined) {
-        const element = text.slice(start, place).trim()
-        if (element !== '') elements.push(element)
+        const element = json.toString('utf8', start, place)
+        if (mark === ',' || elements.length > 0 || element.trim() !== '') elements.push(element)
         start = mark === ',' ? place + 1 : undefined
+        listEnd = place
       }
       if (mark === ',') fieldStart = place + 1
       else depth--
     }
-  })
-  return elements
+  }
+  for (let piece = 0; piece < json.length; piece += pieceBytes)
+    scan(json.toString('latin1', piece, piece + pieceBytes), (mark, place) => visit(mark, piece + place))
+  const decode = (bytes: Buffer) => new TextDecoder().decode(bytes)
+  return { elements, rest: decode(json.subarray(0, listStart)) + json.toString('utf8', listEnd) }
 }
+
+const pieceBytes = 32 * 1024
+
+const toElementLine = (element: string) => toOneLineJson(element).trim()
 
 /** Removes line breaks. JSON has line breaks only between values, because strings escape them. */
 export const toOneLineJson = (text: string): string => text.replace(/[\r\n]+/g, '')

@@ -32,10 +32,14 @@ function createTextFailure(text: string, message: string): CliError {
  * Parses received JSON. `what` names the JSON in messages. `read` may replace `parseJson` and must throw the
  * same errors. Throws a `CliError`, which advises to retry later if the text is not JSON.
  */
-export const parseReceivedJson = (text: string, what: string, read = () => parseJson(text)): unknown =>
+export const parseReceivedJson = (
+  json: string | Buffer,
+  what: string,
+  read = () => parseJson(`${json}`),
+): unknown =>
   parse(read, what, (message) =>
-    /^\s*</.test(text)
-      ? createTextFailure(text, message)
+    /^\s*</.test(`${json}`)
+      ? createTextFailure(`${json}`, message)
       : createResponseError(message).with({ retry: 'later' }),
   )
 

@@ -7,7 +7,7 @@ import {
 } from '../../src/wire/page.ts'
 import { catchFailure } from './decoding.ts'
 
-const page = (text: string) => readListPage(text, 'the list')
+const page = (text: string) => readListPage(Buffer.from(text), 'the list')
 const after = (value: string) => ({ name: 'after_id', value })
 
 test.each<[text: string, texts: string[], hasNextField: boolean, next: object | undefined]>([
@@ -41,6 +41,22 @@ test.each<[text: string, texts: string[], hasNextField: boolean, next: object | 
   expect(read.next()).toEqual(next)
 })
 
+test('a list page may start with a byte order mark, and invalid UTF-8 in it becomes U+FFFD', () => {
+  const bytes = Buffer.from('\ufeff{"data":["\ufeffa?b"],"next_page":"?"}').map((byte) =>
+    byte === 0x3f ? 0xe2 : byte,
+  )
+  const read = readListPage(bytes, 'the list')
+  expect(read.texts).toEqual(['"\ufeffa\ufffdb"'])
+  expect(read.next()).toEqual({ name: 'page', value: '\ufffd' })
+})
+
+test('a list page over 32 KiB is read as a whole', () => {
+  const texts = Array.from({ length: 200 }, (_, i) =>
+    JSON.stringify({ id: `é\\"${i}`, text: '"\\,]é'.repeat(100) }),
+  )
+  expect(page(`{"data":[${texts.join(', ')}],"next_page":"p"}`).texts).toEqual(texts)
+})
+
 test.each([
   ['{"data":[1],"next_page":{}}', 'the list: next_page must be a string or a number'],
   ['{"data":[1],"next_page":true}', 'the list: next_page must be a string or a number'],
@@ -57,7 +73,25 @@ test.each([
 
 test.each<[text: string, message: string, serviceMessage?: string]>([
   ['', 'the list is not JSON'],
-  ['{"data":[', 'the list is not JSON'],
+  ...[
+    '{"data":[',
+    '{"data":[{"id":"a"},{"id":"b"',
+    '{"data":[{"id":"a"}]',
+    '{"data":["]}',
+    '{"data":[1,]}',
+    '{"data":[,1]}',
+    '{"data":[1 2]}',
+    '{"data":[1},"a":2}',
+    '{"data":[{"a":1]]}',
+    '{"data":[1]]}',
+    '{"data":[\u00a01]}',
+    '{"data":["\n"]}',
+    '{"data":[x],"data":[1]}',
+    '{"data":[x],"data":1}',
+    '{[1]}',
+    '[1][2]',
+  ].map((text): [string, string] => [text, 'the list is not JSON']),
+  ['{"data":[1],"data":2}', 'the list: data must be a list'],
   ['{}', "the list has no field 'data'"],
   ['{"data":null}', "the list has no field 'data'"],
   ['null', "the list has no field 'data'"],
@@ -113,8 +147,8 @@ test.each<[text: string, elements: string[]]>([
 
 test('a list may be nested 1,000 levels deep, but not deeper', () => {
   const nest = (levels: number) => '['.repeat(levels) + ']'.repeat(levels)
-  expect(listJsonElements(nest(1000))).toEqual([nest(999)])
-  expect(() => listJsonElements(nest(1001))).toThrow('nested more than 1000 levels deep')
+  expect(listJsonElements(nest(1000), 'data')).toEqual([nest(999)])
+  expect(() => listJsonElements(nest(1001), 'data')).toThrow('nested more than 1000 levels deep')
 })
 
 test('a list item is printed as one line: only its line breaks are removed', () => {

@@ -161,7 +161,7 @@ async function* readPages(
     caller.call(
       endpoints.listEvents,
       { ...parts, query: formatListQuery(pageQuery, cursor) || undefined },
-      async ({ body }) => readEventsPage(new TextDecoder().decode(await readBody(body))),
+      async ({ body }) => readEventsPage(await readBody(body)),
     )
   const detector = createEndlessListDetector('the list of events')
   /** Texts of the last page's events by id. If this page or the next repeats an event, parley drops the copy. */

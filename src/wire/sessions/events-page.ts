@@ -16,8 +16,8 @@ export interface EventItem {
  * Reads a page of events up to the first element that is not an event. Throws a `CliError` if the text is
  * not a list.
  */
-export function readEventsPage(text: string) {
-  const { data, texts, hasNextField, next } = readListPage(text, 'the list of events')
+export function readEventsPage(body: Uint8Array) {
+  const { data, texts, hasNextField, next } = readListPage(body, 'the list of events')
   const items: EventItem[] = []
   for (const [index, value] of data.entries()) {
     const { data: event, error } = SessionEvent.safeParse(value)

@@ -15,7 +15,7 @@ test.each<[text: string, events: object[], hasNextField: boolean, next?: object]
   ['{"data":[{"type":"x","id":5,"n":12345678901234567890}]}', [{ type: 'x' }], false],
 ])('readEventsPage(%s) returns the events %j, hasNextField %j and the next page %j', (...row) => {
   const [text, events, hasNextField, next] = row
-  const page = readEventsPage(text)
+  const page = readEventsPage(Buffer.from(text))
   expect(page).toMatchObject({ items: events.map((event) => ({ event })), hasNextField })
   expect(page.next()).toEqual(next)
   for (const { text: own } of page.items) expect(text).toContain(own)
@@ -28,7 +28,9 @@ test.each([
   ['{"id":"b","type":5}', 'type: must be text'],
 ])('readEventsPage returns the events before the invalid event %s, and next() throws', (other, problem) => {
   for (const more of ['', ',"has_more":false', ',"next_page":"p"']) {
-    const { items, hasNextField, next } = readEventsPage(`{"data":[${first},${other},${first}]${more}}`)
+    const { items, hasNextField, next } = readEventsPage(
+      Buffer.from(`{"data":[${first},${other},${first}]${more}}`),
+    )
     expect(items).toEqual([{ event: { id: 'a', type: 'x' }, text: first }])
     expect(hasNextField).toBe(true)
     const message = `the list of events: [1]: ${problem}`
@@ -37,7 +39,7 @@ test.each([
 })
 
 test('the message about an invalid events page names "the list of events"', () => {
-  expect(catchFailure(() => readEventsPage('{"data":5}'))?.message).toBe(
+  expect(catchFailure(() => readEventsPage(Buffer.from('{"data":5}')))?.message).toBe(
     'the list of events: data must be a list',
   )
 })
