@@ -96,7 +96,7 @@ class OrderedState {
    */
   protected status: 'working' | 'idle' | 'idle by resource' | 'stalled' = 'working'
   /** Work in progress in the main thread: `modelRequest`, and ids of tool uses that the service runs. */
-  protected readonly activeWork = new Set<string>()
+  protected activeWork = new Set<string>()
   /**
    * The service has sent an idle event after the agent's work. So the session counts as working until the
    * next idle event, even if no event shows work.
@@ -131,6 +131,8 @@ class OrderedState {
  */
 export class SessionState extends OrderedState {
   readonly #toolUses = new Map<string, ToolUse>()
+  /** Finished tool uses that differ only in their ids share one object, to save memory. */
+  readonly #finishedUses = new Map<string, ToolUse>()
   /** While parley is replying, a session that waits for the replies does not count as stopped. */
   isReplying = false
 
@@ -206,16 +208,18 @@ export class SessionState extends OrderedState {
   }
 
   /**
-   * Marks a tool use as finished if the service ran it without a confirmation and sent the result. Returns
-   * whether the tool use was marked. The mark survives `restart`, so the caller can drop the result to save
-   * memory.
+   * Marks a tool use as finished if the service ran it without a confirmation. Must be called before the
+   * service's result is added. Returns whether the tool use was marked. The mark survives `restart`, so the
+   * caller can drop the result to save memory.
    */
   finishToolUse(id: string): boolean {
     const use = this.#toolUses.get(id)
-    const { isReply, isResult } = this.answers.get(id) ?? {}
-    if (use?.permission !== 'allow' || isReply || !isResult || this.#isListed(id)) return false
-    use.isFinished = true
-    return this.answers.delete(id)
+    if (use?.permission !== 'allow' || this.answers.get(id)?.isReply || this.#isListed(id)) return false
+    const key = JSON.stringify([use.type, use.name, use.server, use.threadId, use.isContradicted])
+    const finished = this.#finishedUses.get(key) ?? { ...closeToolUse(use), id: '', isFinished: true }
+    this.#finishedUses.set(key, finished)
+    this.#toolUses.set(id, finished)
+    return true
   }
 
   /**
@@ -347,6 +351,7 @@ export class SessionState extends OrderedState {
 
   getToolUse(id: string): ToolUse | undefined {
     const use = this.#toolUses.get(id)
+    if (use?.isFinished) return { ...use, id }
     return use && this.awaitingResult.has(id) ? { ...use, permission: 'allow', needsResult: true } : use
   }
 
@@ -370,7 +375,8 @@ export class SessionState extends OrderedState {
       isMainThreadEvent({ type, session_thread_id: this.#toolUses.get(answered)?.threadId })
     )
       activeWork.add(answered)
-    else activeWork.delete(answered)
+    // A `Set` keeps removed members in old tables (src/README.md), so each burst of work gets a new one.
+    else if (activeWork.delete(answered) && activeWork.size === 0) this.activeWork = new Set()
   }
 
   #affects(event: SessionEvent, id: string): boolean {
@@ -438,12 +444,12 @@ export class SessionState extends OrderedState {
       const earlier = answers.get(id)
       const isReply = isUserEvent(event) || earlier?.isReply === true
       const decision = isResult ? earlier?.decision : event.result
-      answers.set(id, { isReply, isShown: isShown || earlier?.isShown === true, isResult, decision })
       unanswered.delete(id)
       const use = this.#toolUses.get(id)
+      if (use?.isFinished && !isReply) continue
+      answers.set(id, { isReply, isShown: isShown || earlier?.isShown === true, isResult, decision })
       // An allowed tool use keeps its input, because a client may have to run the tool.
-      if (use && (isResult || !(decision === 'allow' && use.type === 'agent.tool_use')))
-        Object.assign(use, { text: undefined, input: undefined, isClosed: true })
+      if (use && (isResult || !(decision === 'allow' && use.type === 'agent.tool_use'))) closeToolUse(use)
     }
     return hasEffect
   }
@@ -524,6 +530,9 @@ function readToolUse(event: SessionEvent, text = JSON.stringify(event)): ToolUse
     isFinished: false,
   }
 }
+
+const closeToolUse = (use: ToolUse): ToolUse =>
+  Object.assign(use, { text: undefined, input: undefined, isClosed: true })
 
 /** After a result or a denial, the content is no longer stored, so any repetition counts as equal. */
 const isSame = (one: ToolUse, other: ToolUse): boolean =>

@@ -407,20 +407,24 @@ test('a listed tool use is answerable only while the main thread waits', () => {
 })
 
 test('a tool use that the service ran stays finished after a restart', () => {
-  for (const words of [
-    'use1 result1:use1',
-    'say1',
-    'allowed1 clientResult1:allowed1',
-    'allowed1',
-    'allowed1 wait1:allowed1 result1:allowed1',
-  ])
+  for (const words of ['use1', 'say1', 'allowed1 clientResult1:allowed1', 'allowed1 wait1:allowed1'])
     expect(after(words).finishToolUse(words.slice(0, words.indexOf('1') + 1)), words).toBe(false)
-  const state = after('allowed1 result1:allowed1')
+  const state = after('allowed1')
   expect(state.finishToolUse('allowed1')).toBe(true)
+  state.add(toEvent('result1:allowed1'))
   state.restart()
   expect(state.isEmpty).toBe(true)
   state.add(toEvent('wait1:allowed1'))
   expect(state.pending).toEqual([])
+})
+
+test('each of two finished tool uses that differ only in their ids keeps its id', () => {
+  const state = after('allowed1 allowed2')
+  for (const id of ['allowed1', 'allowed2']) {
+    expect(state.finishToolUse(id)).toBe(true)
+    state.add(toEvent(`result1:${id}`))
+    expect(state.getToolUse(id)).toMatchObject({ id, isClosed: true, input: undefined })
+  }
 })
 
 test('the stop reason of a session is the reason in its last idle event', () => {

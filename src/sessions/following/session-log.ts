@@ -150,8 +150,8 @@ export class SessionLog {
     this.#dropRepeatedWork(entry)
     entry.index = this.#entries.push(entry) - 1
     this.#byIdentity.set(entry.identity, entry)
-    this.state.add(item.event, item.text)
     if (entry.listedBy > 0 && this.#finishesToolUse(item.event)) entry.event = sharedWork
+    this.state.add(item.event, item.text)
     this.#applyEntry(entry)
   }
 
@@ -174,7 +174,10 @@ export class SessionLog {
 
   #finishesToolUse(event: SessionEvent): boolean {
     const id = isOfAgent(event) ? getAnsweredToolUseId(event) : undefined
-    return id !== undefined && !!this.#byIdentity.get(id)?.listedBy && this.state.finishToolUse(id)
+    const use = this.#byIdentity.get(id ?? '')
+    if (id === undefined || !use?.listedBy || !this.state.finishToolUse(id)) return false
+    use.event = sharedToolUse
+    return true
   }
 
   /**
@@ -250,6 +253,8 @@ const createEntry = (
 /** One object for all events whose fields the log does not read, to save memory. */
 const sharedWork: SessionEvent = { type: 'agent.thinking' }
 const sharedOther: SessionEvent = { type: '' }
+/** One object for all finished tool uses. The entry's identity is the id. */
+const sharedToolUse: SessionEvent = { type: 'agent.tool_use' }
 
 const isOfAgent = ({ type }: SessionEvent) => type.startsWith('agent.')
 
@@ -326,7 +331,9 @@ class FollowedTask {
     const start = log.findLastIndex((entry) =>
       entry.isUnseen ? isTaskEvent(entry.event) : this.isFollowed(entry),
     )
-    return log.slice(Math.max(start, 0)).filter(({ isUnseen }) => !isUnseen)
+    const events = start > 0 ? log.slice(start) : log
+    // Each copy of a long log takes memory.
+    return events.some(({ isUnseen }) => isUnseen) ? events.filter(({ isUnseen }) => !isUnseen) : events
   }
 
   get #task(): LoggedEvent | undefined {
@@ -344,7 +351,8 @@ class FollowedTask {
 
   /** Yields the followed task and the events after it. To save memory, most have only their type and ids. */
   *readEvents(): Generator<SessionEvent> {
-    for (const { event } of this.#events) yield event
+    for (const { event, identity: id } of this.#events)
+      yield event === sharedToolUse ? { ...event, id } : event
   }
 
   /**
@@ -359,7 +367,7 @@ class FollowedTask {
       const entry = log[index] as LoggedEvent
       const { event, isUnseen } = entry
       if (isUnseen ? isTaskEvent(event) : this.isFollowed(entry)) break
-      const { id = '' } = event
+      const { id = event === sharedToolUse ? entry.identity : '' } = event
       if (!isUnseen && isToolUseEvent(event) && missing.delete(id)) found.add(id)
     }
     return found

@@ -144,7 +144,8 @@ export const isReplyEventType = (type: string) => replyType.test(type)
 
 export function getAnsweredToolUseId(event: SessionEvent): string | undefined {
   if (!isReplyEventType(event.type)) return undefined
-  return toolUseIdFields.map((field) => event[field]).find((each) => typeof each === 'string')
+  const field = toolUseIdFields.find((name) => typeof event[name] === 'string')
+  return field === undefined ? undefined : (event[field] as string)
 }
 
 export const isToolUseEvent = ({ type }: SessionEvent): boolean => toolUseType.test(type)
