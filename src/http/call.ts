@@ -252,7 +252,9 @@ function addResponseDetails(
   const { details } = failure
   const { retryAfterSeconds = details.retryAfterSeconds, requestId = details.requestId } = head
   const isErrorAnswer = details.errorIn === 'body'
-  const message = isErrorAnswer ? `the service answered ${response.status} with an error` : failure.message
+  // The rest of the message stays, because it may name saved files.
+  const addStatus = () => failure.message.replace('answered with', `answered ${response.status} with`)
+  const message = isErrorAnswer ? addStatus() : failure.message
   return failure.with({ retryAfterSeconds, requestId, ...response }, message)
 }
 

@@ -758,6 +758,13 @@ describe('a batch of images', () => {
     ])
   })
 
+  test('the failure of an image answer with an error in a batch names the saved image', async () => {
+    const body = imageAnswer(inline(png())).replace(/\}$/, ',"error":{"type":"api_error","message":"no"}}')
+    const { out } = await run([...images, '-m', 'm'], { cwd: batchFolder(1), exchange: answering(body) })
+    const message = 'the service answered 200 with an error; received: 000001-p-1.png: no'
+    expect(JSON.parse(out).error).toMatchObject({ exit: 7, message })
+  })
+
   test('a batch saves the received part of an image answer that the deadline cancels', async () => {
     const cwd = batchFolder(1)
     const exchange = breaking('{"candidates":[', () => new Promise(() => {}))
