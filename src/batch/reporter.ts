@@ -20,6 +20,8 @@ export class BatchReporter {
   readonly #saved
   readonly #spinner
   readonly #stopProgressLines
+  /** The reader of stdout may print on the same terminal, so the spinner must not be there meanwhile. */
+  readonly #isForReader
   #pausedUntil = 0
   #last: { index: number; at: number } | undefined
 
@@ -29,6 +31,7 @@ export class BatchReporter {
     this.#isResumable = isResumable
     this.#saved = new FallbackFile(context, 'ndjson')
     this.#spinner = createSpinner(context)
+    this.#isForReader = !context.output.isTerminal && context.host.stdout.file === undefined
     context.reportData.counts = () => this.#counts()
     this.#showProgress()
     this.#stopProgressLines = printProgressLines(
@@ -39,13 +42,11 @@ export class BatchReporter {
 
   /** Resolves after stdout has accepted the result. Throws if stdout fails. */
   async write(line: string): Promise<void> {
-    const { output, host } = this.#context
-    // The reader of stdout may print on the same terminal, so the spinner must not be there meanwhile.
-    const isForReader = !output.isTerminal && host.stdout.file === undefined
-    if (isForReader) this.#spinner.stop()
+    const { output } = this.#context
+    if (this.#isForReader) this.#spinner.stop()
     await output.write(`${output.isTerminal ? escapeControlsInJson(line) : line}\n`)
     await output.flush()
-    if (isForReader) this.#showProgress()
+    if (this.#isForReader) this.#showProgress()
   }
 
   /** Saves a result that stdout did not accept. Synchronous, because signal handlers call it. */
@@ -55,13 +56,6 @@ export class BatchReporter {
 
   get savedPart(): SavedData | undefined {
     return this.#saved.part
-  }
-
-  noteRequestsNotInInput(name: string, requests: number): void {
-    if (requests > 0)
-      this.note(
-        `${name} has results of ${count(requests)} request${requests === 1 ? ' that is' : 's that are'} not in the input`,
-      )
   }
 
   note(message: string): void {
