@@ -1,3 +1,4 @@
+import { formatNumber } from '../content/tokens.ts'
 import type { Context } from '../context.ts'
 import type { SentStatus } from '../delivery-state.ts'
 import { type CliError, toFileFailure, usageError } from '../errors.ts'
@@ -82,8 +83,11 @@ async function requestLines(
         })
   const lines = await readBatchInput(input)
   const reporter = new BatchReporter(context, tally, results !== undefined)
-  const noteRequestsNotInInput = () =>
-    reporter.noteRequestsNotInInput(options.results ?? '', registry.countRequestsNotInInput())
+  const noteRequestsNotInInput = () => {
+    const requests = registry.endInput()
+    const which = `${formatNumber(requests)} request${requests === 1 ? ' that is' : 's that are'}`
+    if (requests > 0) reporter.note(`${options.results} has results of ${which} not in the input`)
+  }
   if (source.isRepeatable) noteRequestsNotInInput()
   const limits = {
     concurrency,

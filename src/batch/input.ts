@@ -193,10 +193,9 @@ export async function readBatchInput(input: BatchInput): Promise<AsyncIterable<B
   }
 
   if (!source.isRepeatable) return read()
-  const checked: CheckedLines = { numbers: [], fingerprints: [], duplicates: new Map() }
+  const checked: CheckedLines = { fingerprints: [], duplicates: new Map() }
   for await (const { index, hash } of read()) {
-    checked.numbers.push(index)
-    checked.fingerprints.push(getShortFingerprint(hash))
+    checked.fingerprints[index] = getShortFingerprint(hash)
     if (hash.includes('#')) checked.duplicates.set(index, hash)
   }
   if (bad.length > 0) throw refuse()
@@ -205,7 +204,7 @@ export async function readBatchInput(input: BatchInput): Promise<AsyncIterable<B
 
 /** Lines that passed the check, with 28 bits of each hash, because whole hashes would take more memory. */
 interface CheckedLines {
-  numbers: number[]
+  /** By line number. Lines that are not requested have none. */
   fingerprints: number[]
   duplicates: Map<number, string>
 }
@@ -216,22 +215,21 @@ const getShortFingerprint = (hash: string) => Number.parseInt(hash.slice(0, 7), 
 /** Throws a `CliError` if the file has changed since the check. */
 async function* rereadLines(
   input: BatchInput,
-  { numbers, fingerprints, duplicates }: CheckedLines,
+  { fingerprints, duplicates }: CheckedLines,
 ): AsyncGenerator<BatchLine, void, undefined> {
-  if (numbers.length === 0) return
+  if (fingerprints.length === 0) return
   const { source } = input
   const changed = (what: string) =>
     new CliError('file', `${source.name}: ${what} while the batch ran, so no later line was requested`)
-  let next = 0
   for await (const lines of splitLines(source.read(), maxLineBytes)) {
     for (const raw of lines) {
-      if (raw.lineNumber !== numbers[next]) continue
+      const fingerprint = fingerprints[raw.lineNumber]
+      if (fingerprint === undefined) continue
       const created = await createLine(raw, input)
-      if (!created || 'problem' in created || getShortFingerprint(created.line.hash) !== fingerprints[next])
+      if (!created || 'problem' in created || getShortFingerprint(created.line.hash) !== fingerprint)
         throw changed(`line ${raw.lineNumber} was changed`)
       yield Object.assign(created.line, { hash: duplicates.get(raw.lineNumber) ?? created.line.hash })
-      next++
-      if (next === numbers.length) return
+      if (raw.lineNumber === fingerprints.length - 1) return
     }
   }
   throw changed('it was truncated')

@@ -32,7 +32,7 @@ test('the last result with the hash of a batch line decides whether the line is 
     ['c', false],
     ['d', false],
   ])
-  expect(registry.countRequestsNotInInput()).toBe(1)
+  expect(registry.endInput()).toBe(1)
 })
 
 test('a batch recognizes the 600 finished lines among 1,200 lines by their hashes', () => {
