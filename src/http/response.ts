@@ -17,14 +17,13 @@ export const readRetryAndRequestId = (headers: HttpResponse['headers'], wallTime
 const idHeaders = ['request-id', 'x-request-id', 'x-amzn-requestid', 'x-goog-request-id', 'x-correlation-id']
 
 /**
- * Returns the seconds of `Retry-After` (whole seconds or an HTTP date) or of `Retry-After-Ms`, and
- * `undefined` for any other value. A date is compared with the header `Date`, because the local clock may
- * be wrong. If `Date` is missing or malformed, the date is compared with the local clock.
+ * Returns the seconds of `Retry-After` (whole seconds or an HTTP date), and `undefined` for any other value. A
+ * date is compared with the header `Date`, because the local clock may be wrong. If `Date` is missing or
+ * malformed, the date is compared with the local clock.
  */
 export function readRetryAfterSeconds(headers: HttpResponse['headers'], wallTimeMs: number) {
-  const { 'retry-after': value = '', 'retry-after-ms': milliseconds = '' } = headers
-  if (/^\d+(\.\d+)?$/.test(milliseconds)) return toFinite(Number(milliseconds) / 1000)
-  if (/^\d+$/.test(value)) return toFinite(Number(value))
+  const { 'retry-after': value = '' } = headers
+  if (/^\d+$/.test(value)) return Math.min(Number(value), Number.MAX_SAFE_INTEGER)
   const at = parseHttpDate(value)
   return at && Math.max(0, (at - (parseHttpDate(headers.date) ?? wallTimeMs)) / 1000)
 }
@@ -38,8 +37,6 @@ function parseHttpDate(text = ''): number | undefined {
   if (Number.isNaN(time)) return undefined
   return new Date(time).toUTCString().slice(0, 3) === text.slice(0, 3) ? time : undefined
 }
-
-const toFinite = (seconds: number) => Math.min(seconds, Number.MAX_SAFE_INTEGER)
 
 /** Limits for reading an error body, because it may never end. The status has already decided the failure. */
 const [maxErrorBodyBytes, maxErrorBodyMs] = [1024 * 1024, 10_000]

@@ -6,7 +6,6 @@ import { type FileOutput, openFileOutput, TemporaryFile, writeFileAtomically } f
 import { endsInSeparator, findOutputTarget, findReplacementProblem, toAbsolutePath } from '../../io/paths.ts'
 import { escapeShellWord } from '../../io/shell-quote.ts'
 import type { Timers } from '../../timers.ts'
-import { hasWrongImageExtension } from './format.ts'
 
 export interface ImageDestination {
   /** If omitted, the number is not limited. */
@@ -67,20 +66,14 @@ function createFolderDestination(context: Context, folder: string, fileStem: str
 }
 
 async function createFileDestination(context: Context, name: string, replaces: boolean) {
-  const { host, messages } = context
   const folderHint = `-o ${escapeShellWord(`${name}/`)} saves images in it`
-  findOutputTarget(host, name, { replaces, isRegular: true, folderHint })
+  findOutputTarget(context.host, name, { replaces, isRegular: true, folderHint })
   const extension = extname(name)
   const stem = name.slice(0, name.length - extension.length)
   const create = createNumberedFiles(context, { replaces, isNamed: true })
   return {
     file: await openFileOutput(name, context),
-    async save(bytes: Uint8Array, kind: string) {
-      const file = await create(bytes, stem, extension)
-      if (hasWrongImageExtension(file, kind))
-        messages.note(`${file}: its extension does not match: the image is ${kind}`)
-      return file
-    },
+    save: (bytes: Uint8Array) => create(bytes, stem, extension),
   }
 }
 

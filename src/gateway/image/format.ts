@@ -4,9 +4,6 @@ const extensions = ['png', 'jpg', 'webp', 'gif', 'avif', 'bmp', 'tiff', 'heic']
 
 const canonicalExtensions = new Map([
   ['jpeg', 'jpg'],
-  ['jpe', 'jpg'],
-  ['jfif', 'jpg'],
-  ['tif', 'tiff'],
   ['heif', 'heic'],
   ['apng', 'png'],
 ])
@@ -67,9 +64,4 @@ function findJpegScan(bytes: Buffer): number {
   while (bytes[place] === 0xff && ![0xd9, 0xda, 0xff].includes(bytes[place + 1] ?? 0xff))
     place += 2 + (bytes[place + 2] ?? 0) * 256 + (bytes[place + 3] ?? 0)
   return place
-}
-
-export function hasWrongImageExtension(name: string, extension: string): boolean {
-  const given = /\.([^./]+)$/.exec(name)?.[1]?.toLowerCase()
-  return given !== undefined && normalizeExtension(given) !== extension
 }
