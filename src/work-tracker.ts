@@ -27,9 +27,10 @@ export interface WorkHooks {
   getResumeCommand?(): string[] | undefined
   /**
    * Describes a second run of the same command. `mayDuplicate`: that run may repeat a request that was
-   * carried out. Returns `undefined` if that run would start from the beginning.
+   * carried out. `retry` replaces the advice that follows from the requests. Returns `undefined` if that run
+   * would start from the beginning.
    */
-  describeRerun?(): { mayDuplicate: boolean } | undefined
+  describeRerun?(): { mayDuplicate: boolean; retry?: RetryAdvice } | undefined
   /** Called after `save`. */
   explain?(failure: CliError): CliError
 }
@@ -140,15 +141,17 @@ export class WorkTracker {
   }
 
   get retry(): RetryAdvice {
+    const rerun = this.#describeRerun()
+    if (rerun?.retry) return rerun.retry
     if (!this.#changesData || this.sent === 'no') return 'later'
     const last = this.#latestChanges.map(adviseAfter)
     if (last.includes('look-first')) return 'look-first'
-    if (this.#describeRerun()) return 'later'
+    if (rerun) return 'later'
     if (last.length === 0 || last.includes('never') || this.#earlierAdvice.has('never')) return 'never'
     return this.#earlierAdvice.has('look-first') ? 'look-first' : 'later'
   }
 
-  #describeRerun(): { mayDuplicate: boolean } | undefined {
+  #describeRerun() {
     return this.#hooks.findLast((hooks) => hooks.describeRerun)?.describeRerun?.()
   }
 }

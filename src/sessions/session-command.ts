@@ -51,6 +51,9 @@ const uncopiedFlags = new Set([
   ...eventFlagNames.map((name) => `--${name}`),
 ])
 
+/** Flags that require a `--tool`. */
+const toolFlags = ['--tool-timeout', '--fail-on-tool-error']
+
 const repeatableFlags = ['--header', '--beta', '--tool']
 
 type Flags = Pick<Context, 'flags'>
@@ -68,7 +71,10 @@ export function formatSessionCommand(
 export const formatListSessionsCommand = ({ flags }: Flags): string =>
   quoteShellWords(['parley', 'sessions', 'list', ...filterFlags(flags, (flag) => serviceFlags.has(flag))])
 
-function filterFlags({ given }: Context['flags'], isWanted: (flag: string) => boolean): string[] {
+function filterFlags(
+  { given }: Pick<Context['flags'], 'given'>,
+  isWanted: (flag: string) => boolean,
+): string[] {
   const isReplaced = ({ flag }: CommandLineFlag, index: number) =>
     !repeatableFlags.includes(flag) && given.some((later, place) => place > index && later.flag === flag)
   return given.filter((each, index) => isWanted(each.flag) && !isReplaced(each, index)).flatMap(toArgs)
@@ -84,25 +90,36 @@ export const formatRemoveBudgetCommand = ({ flags }: Flags, session: string): st
 /**
  * Returns the command that resumes a run, without the word `parley`. The command has the user's flags that
  * affect the rest of the run. `message` is sent first, for a session that needs input to continue. `after` is
- * an event id: the resumed run waits until the session contains that event.
+ * an event id: the resumed run waits until the session contains that event. The command does not execute
+ * `withoutTools`.
  */
 export function createResumeCommand(
   { flags, host, input }: Pick<Context, 'flags' | 'host' | 'input'>,
   session: string,
-  { message, after }: { message?: string; after?: string | undefined },
+  {
+    message,
+    after,
+    withoutTools = [],
+  }: { message?: string; after?: string | undefined; withoutTools?: readonly string[] },
 ): string[] {
   // If stdin is not a terminal, the resumed run would read a task from it, so the command has `--no-stdin`.
   // The flag also prevents prompts, so it is omitted if a person will probably run the command at a terminal.
   const mayPrompt = input.stdinKind === 'terminal' || (input.readsStdin && host.stderr.isTerminal)
   const stdin = mayPrompt ? [] : ['--no-stdin']
   const last = after === undefined ? [] : toArgs({ flag: '--after', value: after })
+  const isKeptTool = ({ flag, value = '' }: CommandLineFlag) =>
+    flag === '--tool' && !withoutTools.some((name) => value.startsWith(`${name}=`))
+  const hasTools = flags.given.some(isKeptTool)
+  const given = flags.given.filter((each) =>
+    each.flag === '--tool' ? isKeptTool(each) : hasTools || !toolFlags.includes(each.flag),
+  )
   return [
     'events',
     'run',
     ...(message === undefined ? [] : [message]),
     ...formatSessionFlag(session),
     ...stdin,
-    ...filterFlags(flags, (flag) => !uncopiedFlags.has(flag)),
+    ...filterFlags({ given }, (flag) => !uncopiedFlags.has(flag)),
     ...last,
   ]
 }

@@ -1,4 +1,5 @@
 import { Option } from 'commander'
+import type { CliError } from '../../errors.ts'
 import { createEventStreamRequest } from '../../sessions/following/event-stream.ts'
 import { Follower } from '../../sessions/following/follower.ts'
 import { createEventPrinter, followAndPrint } from '../../sessions/following/transcript.ts'
@@ -46,8 +47,12 @@ export default {
         followsForever && state.stop
           ? `the session is idle; to follow it again: ${formatSessionCommand(context, 'follow', session)}`
           : describeFollowCommand(context, session)
+      const explain = (failure: CliError) =>
+        failure.kind === 'stopped'
+          ? failure.with(follower.describeWaitingToolUses() ?? { consequence: onInterrupt() })
+          : failure
       const options = { session, printer, followsForever }
-      await context.tracker.during({ onInterrupt }, () => followAndPrint(context, follower, options))
+      await context.tracker.during({ onInterrupt, explain }, () => followAndPrint(context, follower, options))
     } finally {
       follower.close()
     }

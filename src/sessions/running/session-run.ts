@@ -4,6 +4,7 @@ import { formatResumeLines } from '../../io/failure.ts'
 import type { SessionEvent } from '../../wire/sessions/session-event.ts'
 import type { WorkHooks } from '../../work-tracker.ts'
 import { Follower } from '../following/follower.ts'
+import { quoteAndShortenName } from '../quoted-name.ts'
 import { explainFollowFailure } from '../sending/delivery.ts'
 import type { SessionClient } from '../session.ts'
 import { createResumeCommand } from '../session-command.ts'
@@ -87,7 +88,8 @@ export class SessionRun implements SessionClient, WorkHooks {
     if (this.interrupt === 'posting' || this.interrupt === 'sent') return this.#createCommandWithMessage()
     // `--after` names the task, because the first list of the resumed run may not show the task yet.
     const after = this.audit.hasFile ? undefined : (this.follower.task.id ?? this.plan.after)
-    return createResumeCommand(this.context, this.session, { after })
+    const withoutTools = this.audit.hasFile ? [] : this.#unansweredCommands.map(({ name }) => name)
+    return createResumeCommand(this.context, this.session, { after, withoutTools })
   }
 
   /**
@@ -101,7 +103,39 @@ export class SessionRun implements SessionClient, WorkHooks {
     return createResumeCommand(this.context, this.session, { message })
   }
 
-  describeRerun(): { mayDuplicate: boolean } | undefined {
+  /** Tool uses whose command has started, but whose result may not have arrived at the session. */
+  get #unansweredCommands() {
+    return [...this.audit.replies].flatMap(([id, reply]) => {
+      const hasEnded = reply.is !== 'closed' && 'result' in reply && reply.result !== undefined
+      const use = this.follower.state.getToolUse(id)
+      return use && (hasEnded || reply.is === 'executing') ? { ...use, id, hasEnded } : []
+    })
+  }
+
+  /** With an audit file, the next run sends the result of an ended command, so only unfinished commands count. */
+  #describeUnansweredCommands(): string[] {
+    const { hasFile } = this.audit
+    return this.#unansweredCommands
+      .filter(({ hasEnded }) => !(hasFile && hasEnded))
+      .map(({ id, name, type, hasEnded }) => {
+        const flag = type === 'agent.custom_tool_use' ? '--custom-tool-error' : '--tool-error'
+        const what = hasEnded
+          ? 'has run, but its result may not have arrived'
+          : 'was started and did not finish, so its effect is unknown'
+        const next = hasFile
+          ? 'the resume command answers with an error'
+          : `the resume command does not start it again; if it failed, answer with ${flag} ${id}=TEXT`
+        return `the command for ${quoteAndShortenName(name)} (${id}) ${what}; ${next}`
+      })
+  }
+
+  /** A second run would execute a command that has started, because no audit file records the start. */
+  get #repeatsCommands(): boolean {
+    return !this.audit.hasFile && this.plan.task === undefined && this.#unansweredCommands.length > 0
+  }
+
+  describeRerun(): { mayDuplicate: boolean; retry?: 'look-first' } | undefined {
+    if (this.#repeatsCommands) return { mayDuplicate: true, retry: 'look-first' }
     const isResumed = this.plan.task === undefined || this.audit.task?.is === 'accepted'
     return isResumed && !this.isOverLimit ? { mayDuplicate: false } : undefined
   }
@@ -124,12 +158,23 @@ export class SessionRun implements SessionClient, WorkHooks {
     const waits = this.isFollowing && this.follower.state.answerable.length > 0
     const what =
       this.interrupt === 'sent' ? 'was sent an interrupt' : waits ? 'waits for an answer' : 'continues'
-    const resume = formatResumeLines(this.createResumeCommand()).join('\n  ')
+    const lines = [...this.#describeUnansweredCommands(), ...formatResumeLines(this.createResumeCommand())]
+    const resume = lines.join('\n  ')
     return this.taskState === 'continued' && !this.isFollowing ? resume : `the session ${what}; ${resume}`
   }
 
   explain(error: CliError): CliError {
-    return this.correctSent(this.#addCommand(convertDeadlineFailure(error)))
+    return this.correctSent(this.#addUnansweredCommands(this.#addCommand(convertDeadlineFailure(error))))
+  }
+
+  #addUnansweredCommands(error: CliError): CliError {
+    const lines = this.#describeUnansweredCommands()
+    if (lines.length === 0) return error
+    const { consequence, retry } = error.details
+    return error.with({
+      consequence: [...lines, consequence].filter((line) => line !== undefined).join('\n'),
+      retry: this.#repeatsCommands ? 'look-first' : retry,
+    })
   }
 
   /**
@@ -169,12 +214,17 @@ export class SessionRun implements SessionClient, WorkHooks {
       const unaudited = this.taskState === 'continued' ? retry : 'never'
       return error.with({
         retry: isAudited && deadline ? 'later' : unaudited,
-        consequence: undefined,
+        ...(deadline ? this.#describeSession() : { consequence: undefined }),
         resumeArguments: error.details.resumeArguments ?? resumeArguments,
       })
     }
     if (error.kind === 'waiting') return error.with({ resumeArguments, retry: isAudited ? 'later' : retry })
     return this.taskState === 'accepted' ? this.#addResumeAfterTask(error, resumeArguments) : error
+  }
+
+  #describeSession() {
+    const consequence = this.follower.state.stop ? undefined : `${this.session} continues to work`
+    return (this.isFollowing && this.follower.describeWaitingToolUses()) || { consequence }
   }
 
   #addResumeAfterTask(error: CliError, resumeArguments: string[]): CliError {

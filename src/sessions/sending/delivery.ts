@@ -31,7 +31,7 @@ export async function deliverEvents(
       follow && isAccepted ? describeFollowCommand(context, session, ' --history') : undefined,
     explain: (failure) =>
       isAccepted
-        ? explainAfterAcceptance(failure, command, listed)
+        ? explainAfterAcceptance(failure, command, listed, follower)
         : explainRefusedTask(access, failure, parseSentEvents(body), follower),
   }
   await context.tracker.during(hooks, send).finally(() => follower?.close())
@@ -114,7 +114,12 @@ export function explainRefusedTask(
 }
 
 /** States in a failure that the service has accepted the events, so that the user does not send them again. */
-function explainAfterAcceptance(error: CliError, command: string, listed: readonly SessionEvent[]): CliError {
+function explainAfterAcceptance(
+  error: CliError,
+  command: string,
+  listed: readonly SessionEvent[],
+  follower: Follower | undefined,
+): CliError {
   const known = { sent: 'yes', retry: 'never' } as const
   if (error.kind === 'waiting' || error.kind === 'stuck') return error.with(known)
   if (error.kind === 'file') {
@@ -124,8 +129,12 @@ function explainAfterAcceptance(error: CliError, command: string, listed: readon
   }
   if (isGone(error)) return explainFollowFailure(error, { retry: 'never', consequence: acceptedText })
   const hint = `${acceptedText}; to follow the session: ${command}`
+  const waiting = follower?.describeWaitingToolUses()
+  if (error.kind === 'stopped') {
+    const { consequence = `the session continues; to follow it again: ${command}`, ...more } = waiting ?? {}
+    return error.with({ ...known, ...more, consequence: `${acceptedText}\n${consequence}` })
+  }
   const { consequence = hint } = error.details
-  if (error.kind === 'stopped') return error.with({ ...known, consequence })
   // A failure of kind `response` may be about the response to the sent events. The message "could not be
   // followed" would then be wrong.
   if (error.kind === 'response') return error.with({ sent: 'yes', retry: 'look-first', consequence })

@@ -107,6 +107,26 @@ describe('events follow prints events until the session stops', () => {
     const scripted = createScripted([[usesTool('toolu_1'), waiting]], [[[], 'stay']])
     const { err } = await scripted.events('follow', '-s', 's1', '--stay', '--deadline', '5s')
     expect(err).toContain('toolu_1 waits for an answer; to answer: parley events confirm -s s1 --pending')
+    expect(err).toContain('s1 waits for an answer to a tool use\n  answer with: parley events confirm')
+  })
+
+  test.each([
+    ['run', ['run', 'go'], 's1 continues to work'],
+    [
+      'follow',
+      ['follow'],
+      'the session continues; to follow it again: parley events follow --deadline 20s -s s1',
+    ],
+    [
+      'send --follow',
+      ['send', 'go', '--follow'],
+      'the event was accepted\n  the session continues; to follow it again: parley events follow --deadline 20s -s s1 --history',
+    ],
+  ])('after the deadline, events %s prints that the agent works on', async (_, words, text) => {
+    const service = createSessionService({ history: [running], posts: [{ next: [running] }] })
+    const { code, err } = await service.run(['events', ...words, '--deadline', '20s'])
+    expect(code).toBe(15)
+    expect(err).toContain(`parley: the deadline passed while parley followed the session\n  ${text}\n`)
   })
 
   test.each<[string, SessionScript]>([

@@ -20,6 +20,7 @@ import {
   openAgent,
   running,
   says,
+  userSays,
   waitsFor,
 } from '../../harness/session-service.ts'
 
@@ -274,10 +275,10 @@ describe('--tool commands', () => {
     ])
   })
 
-  test('Y63: events run stops a --tool command at the deadline, exits with 15 and sends no reply (needs sh)', async () => {
-    const agent = openAgent({ rounds: [[custom('c1')]], policy })
+  /** Runs a task whose deadline passes once the command has started. */
+  async function stopInCommand(flags: string[], history: Event[] = []) {
+    const agent = openAgent({ history, rounds: [[custom('c1')]], policy: askAll })
     const hasBegun = () => existsSync(join(agent.cwd, 'begun'))
-    // The deadline passes once the command has started.
     const timers: Timers = {
       ...agent.timers,
       now: () => agent.timers.now() + (hasBegun() ? 100_000 : 0),
@@ -289,10 +290,36 @@ describe('--tool commands', () => {
         while (!hasBegun() && !signal?.aborted) await realTimers.wait(1)
       },
     }
-    const words = ['do it', '--deadline', '100', '--tool', 'count=touch begun; sleep 1000']
-    const { code } = await agent.runTask(words, { timers })
-    expect({ code, posts: agent.posts }).toEqual({ code: 15, posts: 0 })
+    const words = ['--deadline', '100', '--errors', 'json', '--tool', 'count=touch begun; sleep 1000']
+    const { code, err } = await agent.run(['events', 'run', '-s', 's1', ...words, ...flags], { timers })
+    return { agent, code, error: JSON.parse(err).error }
+  }
+
+  test('Y63: events run stops a --tool command at the deadline, exits with 15 and sends no reply (needs sh)', async () => {
+    const { agent, code, error } = await stopInCommand(['do it', '--audit', 'a.ndjson'])
+    expect({ code, posts: agent.posts, retry: error.retry }).toEqual({ code: 15, posts: 0, retry: 'later' })
     expect(agent.audit().map(({ event }) => event)).toEqual(['decision', 'start'])
+    expect(error.hints[0]).toBe(
+      'the command for count (c1) was started and did not finish, so its effect is unknown; the resume command answers with an error',
+    )
+    expect(error.resume).toContain('--tool')
+  })
+
+  test('without --audit, the resume command of events run does not start an unfinished --tool command again (needs sh)', async () => {
+    const { agent, code, error } = await stopInCommand(['do it', '--tool-timeout', '5m'])
+    expect({ code, posts: agent.posts, retry: error.retry }).toEqual({ code: 15, posts: 0, retry: 'never' })
+    expect(error.hints).toEqual([
+      'the command for count (c1) was started and did not finish, so its effect is unknown; the resume command does not start it again; if it failed, answer with --custom-tool-error c1=TEXT',
+      's1 waits for an answer to a tool use',
+      'to send a result: parley events send -s s1 --custom-tool-result c1=TEXT',
+    ])
+    const words = 'events run -s s1 --no-stdin --deadline 100 --errors json --after e1'.split(' ')
+    expect(error).toMatchObject({ resume: words, pending: ['c1'] })
+  })
+
+  test('without --audit, events run does not recommend to repeat a command without a task that stopped a --tool command (needs sh)', async () => {
+    const { error } = await stopInCommand([], [userSays('go'), custom('c1'), waitsFor('c1')])
+    expect(error).toMatchObject({ retry: 'look-first', safeToRetry: false })
   })
 })
 
