@@ -147,15 +147,15 @@ test('B07: in a deleted folder, parley exits with 11 only if it needs a file the
   }
 })
 
-test("after 2,000 lines, a batch limits V8's young generation until it ends", async () => {
-  const cwd = batchFolder(Array(2001).fill('"x"'))
+test("after 1,000 lines, a batch limits V8's young generation until it ends", async () => {
+  const cwd = batchFolder(Array(1001).fill('"x"'))
   const log: (number | string)[] = []
   let line = 0
   const exchange = answering(message('ok'))
   const { code } = await run(['chat', '--batch', 'in.ndjson', '--concurrency', '1'], {
     cwd,
     exchange(request, onSent) {
-      if (++line >= 1999) log.push(line)
+      if (++line >= 999) log.push(line)
       return exchange(request, onSent)
     },
     limitYoungGeneration(cleanups) {
@@ -163,5 +163,5 @@ test("after 2,000 lines, a batch limits V8's young generation until it ends", as
       cleanups.add(() => void log.push('free'))
     },
   })
-  expect({ code, log }).toEqual({ code: 0, log: [1999, 2000, 'limited', 2001, 'free'] })
+  expect({ code, log }).toEqual({ code: 0, log: [999, 1000, 'limited', 1001, 'free'] })
 })
