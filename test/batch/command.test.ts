@@ -758,6 +758,17 @@ describe('a batch of images', () => {
     ])
   })
 
+  test.each([
+    ['chat', 'image'],
+    ['image', 'chat'],
+  ])('--resume of a batch does not accept a result of %s as a result of %s', async (first, second) => {
+    const cwd = batchFolder(1)
+    const rest = ['--batch', 'in.ndjson', '-m', 'alpha-image', '--results', 'r.ndjson', '--resume']
+    await run([first, ...rest], { cwd })
+    const { code, requests } = await run([second, ...rest], { cwd })
+    expect([code, requests.length]).toEqual([0, 1])
+  })
+
   test('the failure of an image answer with an error in a batch names the saved image', async () => {
     const body = imageAnswer(inline(png())).replace(/\}$/, ',"error":{"type":"api_error","message":"no"}}')
     const { out } = await run([...images, '-m', 'm'], { cwd: batchFolder(1), exchange: answering(body) })

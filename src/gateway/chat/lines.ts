@@ -36,7 +36,9 @@ export async function prepareChatLines(
   const openReader = (line: BatchLine) => new BatchTextReader(line, rules)
   return {
     ...caller,
-    isAccepted: failOnCut ? (result: Record<string, unknown>) => !isCutBatchResult(result) : undefined,
+    /** Only `image` has results with files. The hash of its lines may be equal. */
+    isAccepted: (result: Record<string, unknown>) =>
+      !Object.hasOwn(result, 'files') && !(failOnCut && isCutBatchResult(result)),
     prepare: (input: ParsedBatchLine) => caller.prepare(input, openReader),
   }
 }

@@ -48,11 +48,13 @@ export async function prepareImageLines(
   return {
     ...caller,
     prepare: (input: ParsedBatchLine) => caller.prepare(input, (line) => openReader(input, line)),
-    isAccepted({ files, stopReason, warning }: Record<string, unknown>): boolean {
+    isAccepted({ files, response, stopReason, warning }: Record<string, unknown>): boolean {
       // An image without a stop reason may be whole, so the line is not requested again.
       const isCut = isCutBatchResult({ stopReason: stopReason ?? undefined }) || cutWarning.test(`${warning}`)
       if (failOnCut && isCut) return false
-      return !Array.isArray(files) || files.map(String).every((file) => imageExists(context, file, folder))
+      // A result of `chat`, whose hash may be equal, has neither files nor a response.
+      if (!Array.isArray(files)) return response !== undefined
+      return files.map(String).every((file) => imageExists(context, file, folder))
     },
   }
 }
