@@ -146,8 +146,9 @@ async function askAndSend(
       const decided = decisions.get(use.id)
       const why = findNewClosedReason(latest, prompted, use.id)
       if (!decided) continue
-      if (why !== undefined) context.messages.warn(`${use.id} is not answered: ${why}`)
-      else if (hasChanged(latest, use)) context.messages.warn(`${use.id} stays open: its input has changed`)
+      if (why !== undefined) context.messages.warn(`${quoteAndShortenName(use.id)} is not answered: ${why}`)
+      else if (hasChanged(latest, use))
+        context.messages.warn(`${quoteAndShortenName(use.id)} stays open: its input has changed`)
       else {
         answers.push(createConfirmationEvent(use.id, decided.decision, decided.reason))
         open.delete(use.id)
@@ -218,7 +219,7 @@ function requireNamedToolUses(
     const why = findUnconfirmableReason(access, use, { isPrompted: true })
     if (why !== undefined) return why
     const closedReason = findClosedReason(state, id)
-    return closedReason === undefined ? [] : [`${id} needs no answer: ${closedReason}`]
+    return closedReason === undefined ? [] : [`${quoteAndShortenName(id)} needs no answer: ${closedReason}`]
   })
   if (problems.length > 0) throw createUsageErrorFromProblems(access.parts.params.session, problems)
   return named.map(({ id }) => state.getToolUse(id) ?? { id })
@@ -270,7 +271,7 @@ function findUnconfirmableReason(
 ): string | undefined {
   const { id, type, text } = use
   if (needsClientResult(use))
-    return `${id} is an ${type}: it needs a result, not a confirmation: ${formatToolResultCommand(context, parts.params.session, type, [id])}`
+    return `${quoteAndShortenName(id)} is an ${type}: it needs a result, not a confirmation: ${formatToolResultCommand(context, parts.params.session, type, [id])}`
   if (!isPrompted || text === undefined || hasToolName(text)) return undefined
-  return `${id} is not answered: its tool has no name. To answer it, use --allow or --deny`
+  return `${quoteAndShortenName(id)} is not answered: its tool has no name. To answer it, use --allow or --deny`
 }

@@ -96,7 +96,7 @@ export class ConfirmationPrompt {
     } catch (error) {
       if (!(error instanceof CliError)) throw error
       this.#context.messages.warn(
-        `${use.id} cannot be displayed: ${error.message}; to read it, use '${this.#inspectCommand} --raw'`,
+        `${quoteAndShortenName(use.id)} cannot be displayed: ${error.message}; to read it, use '${this.#inspectCommand} --raw'`,
       )
       return undefined
     }

@@ -153,7 +153,9 @@ export class ToolUseResponder {
       const why = use
         ? 'the service sent it with two different inputs'
         : 'the session does not show this tool use'
-      this.#run.context.messages.note(`${id} is not answered: ${isSafeId(id) ? why : unsafeIdText}`)
+      this.#run.context.messages.note(
+        `${quoteAndShortenName(id)} is not answered: ${isSafeId(id) ? why : unsafeIdText}`,
+      )
       return []
     })
   }

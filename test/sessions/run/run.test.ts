@@ -604,6 +604,15 @@ test('Y62: events run leaves a tool use open if its id has a colon or a dot, and
   expect([...agent.acceptedReplies.keys()]).toEqual(['t2', 'call:1.x'])
 })
 
+test('events run and confirm quote and shorten an unusual id of the service in their messages', async () => {
+  const id = `t1 is denied; ${'x'.repeat(1_000)}`
+  const quoted = `"t1 is denied; ${'x'.repeat(46)}…"`
+  const agent = openAgent({ rounds: [[custom(id)]] })
+  expect((await agent.runTask()).err).toContain(`parley: ${quoted} is not answered: `)
+  const confirmed = await agent.run(['events', 'confirm', '-s', 's1', '--pending', '--allow'])
+  expect(confirmed.err).toContain(`${quoted} is an agent.custom_tool_use: `)
+})
+
 test('after a deadline or with an open tool use, events run reports "retry": "later" and whether this run sent anything', async () => {
   async function getFailure(agent: ReturnType<typeof openAgent>, words: string[]) {
     const { err } = await agent.runTask([...words, '--errors', 'json', '--report', 'r.json'])
