@@ -83,7 +83,12 @@ export function createPrompter({ host, messages, cleanups, deadline }: PrompterO
     const setEdited = (isOn: boolean) => {
       if (marksPastes && isOn !== isMarking) write(isOn ? pasteMarksOn : pasteMarksOff)
       isMarking = isOn
-      stdin.setRaw?.(isOn && isEdited)
+      try {
+        stdin.setRaw?.(isOn && isEdited)
+      } catch (error) {
+        // A terminal whose window was closed cannot leave raw mode.
+        if (isOn) throw error
+      }
     }
     const release = (): boolean => {
       if (!isOpen) return false
@@ -99,6 +104,7 @@ export function createPrompter({ host, messages, cleanups, deadline }: PrompterO
     messages.hold()
     try {
       withdrawal.throwIfAborted()
+      if (input.destroyed) throw new InputEndedError()
       // Raw mode hides typed keys before the question is shown, so even a quick answer stays hidden.
       stdin.setRaw?.(true)
       if (stdin.setRaw) await dropTyped(input, stdin)
@@ -164,6 +170,8 @@ export function createPrompter({ host, messages, cleanups, deadline }: PrompterO
           input.off('end', end)
           end()
         })
+        // The window of the terminal was closed.
+        prompted.on('error', end)
         prompted.on('SIGINT', () => stdin.interrupt?.())
         // Node would suspend only this process and not the other processes of the pipeline, so parley handles
         // Ctrl-Z itself.

@@ -119,6 +119,20 @@ test('Ctrl-Z suspends parley in the normal terminal mode, drops the typed text a
   expect(await answer).toBe('yes')
 })
 
+test('closing the window of the terminal ends a question like the end of the input', async () => {
+  const { keys, screen, prompter, shows } = createTerminal()
+  const answer = prompter.prompt('one? ')
+  await shows('one? ')
+  Object.defineProperty(screen, 'isRaw', {
+    set() {
+      throw new Error('EIO')
+    },
+  })
+  keys.destroy(new Error('EIO'))
+  await expect(answer).rejects.toThrow(InputEndedError)
+  await expect(prompter.prompt('two? ')).rejects.toThrow(InputEndedError)
+})
+
 test('a question is not printed again if the terminal gets narrower, because the terminal reflows it', async () => {
   const { keys, screen, prompter, shows, resize } = createTerminal()
   const answer = prompter.prompt('may this tool run? ')
