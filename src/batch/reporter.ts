@@ -5,7 +5,7 @@ import type { CliError } from '../errors.ts'
 import { describeRetry } from '../http/call.ts'
 import { escapeControlsInJson } from '../io/escape.ts'
 import { createFailureRecord } from '../io/failure.ts'
-import { formatTimeAgo, printProgressLines } from '../io/progress-lines.ts'
+import { printProgressLines } from '../io/progress-lines.ts'
 import type { SavedData } from '../io/saved-data.ts'
 import { createSpinner } from '../io/spinner.ts'
 import type { BatchTally } from './input.ts'
@@ -23,7 +23,6 @@ export class BatchReporter {
   /** The reader of stdout may print on the same terminal, so the spinner must not be there meanwhile. */
   readonly #isForReader
   #pausedUntil = 0
-  #last: { index: number; at: number } | undefined
 
   constructor(context: Context, tally: BatchTally, isResumable: boolean) {
     this.#context = context
@@ -36,7 +35,7 @@ export class BatchReporter {
     this.#showProgress()
     this.#stopProgressLines = printProgressLines(
       context,
-      (time) => `still at work ${time}: ${this.#describeProgress()}`,
+      (time) => `still at work ${time}: ${this.#progress()}`,
     )
   }
 
@@ -75,10 +74,9 @@ export class BatchReporter {
     return { ...createFailureRecord(shown), body: secrets.redactValue(answer ?? body) }
   }
 
-  onResult(index: number): void {
+  onResult(): void {
     const { host, cleanups } = this.#context
     if (this.#tally.ok + this.#tally.failed === steadyResults) host.limitYoungGeneration?.(cleanups)
-    this.#last = { index, at: host.timers.now() }
   }
 
   onPause(error: CliError, until: number, slots: number): void {
@@ -115,14 +113,6 @@ export class BatchReporter {
     const now = host.timers.now()
     const pause = Math.max(0, this.#pausedUntil - now)
     return formatBatchProgress(this.#tally, (now - reportData.firstRequestMs) / 1000, pause / 1000)
-  }
-
-  #describeProgress(): string {
-    const last = this.#last
-    const when = last
-      ? `last result: line ${last.index}, ${formatTimeAgo(last.at, this.#context.host.timers.now())}`
-      : 'no result yet'
-    return `${this.#progress()}; ${when}`
   }
 
   /** Prints the summary. `--quiet` hides the summary, unless an answer has a warning and may be cut. */

@@ -308,7 +308,7 @@ export class BatchRun implements BatchState {
         tally.ok++
         if (outcome.warning !== undefined) tally.warned++
       }
-      reporter.onResult(line.index)
+      reporter.onResult()
     } finally {
       this.gate = recordRequestEnd(this.gate)
     }
