@@ -66,9 +66,10 @@ describe('examples of the help pages (needs sh)', () => {
         if (name === 'events confirm') sh(`${send} 'Use a tool'`)
         if (name === 'policy check') sh(`${send} hi; printf %s '${event}' > events.ndjson`)
         // The emulator accepts only replies to tool uses that wait.
-        const id = example.includes('toolu_1')
-          ? sh(`${send} --interrupt 'Use a tool' --ids`).stdout.trim()
+        const waiting = example.includes('toolu_1')
+          ? sh(`${send} --interrupt 'Use a tool' --errors json`).stderr
           : ''
+        const [, id = ''] = /"pending":\["(\w+)"\]/.exec(waiting) ?? []
         const { status, stderr } = sh(example.replaceAll('toolu_1', id))
         expect(status, `${example}: ${stderr}`).toBe(codeOf(example))
         if (prompts(example)) expect(stderr).toContain('prompts on a terminal')

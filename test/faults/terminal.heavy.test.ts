@@ -85,7 +85,7 @@ testFaultsOnce('V: parley escapes remote text on a terminal', [
       response('{"data":[{"id":"e","type":"t","processed_at":"2026-01-01T19:34:56.789Z","content":"x"}]}'),
     ),
     code: 0,
-    out: 'ID  TYPE  TIME      TEXT\r\n2026-01-01 (UTC-03:30)\r\ne   t     16:04:56  x\r\n',
+    out: 'ID  TYPE  TIME                 TEXT\r\ne   t     2026-01-01 16:04:56  x\r\n',
     files: ['cwd/err'],
   }),
 ])
