@@ -51,7 +51,7 @@ const proofs: TestProjectConfiguration[] = [
     extends: true,
     test: {
       name: 'proof',
-      include: ['test/faults/!(serve.heavy|tinyproxy|carriage-return).test.ts'],
+      include: ['test/faults/!(serve.heavy|carriage-return).test.ts'],
       env: { TEST_PROOF: 'yes' },
       isolate: false,
     },
@@ -98,7 +98,7 @@ export default defineConfig({
           name: 'heavy',
           // A test that computes for half a minute can take minutes on a busy machine.
           testTimeout: 600_000,
-          include: [heavy, properties, 'test/faults/!(*.heavy|tinyproxy|carriage-return).test.ts'],
+          include: [heavy, properties, 'test/faults/!(*.heavy|carriage-return).test.ts'],
           env: { TEST_ALL: 'yes' },
           setupFiles: ['test/harness/skip-unmet.ts', 'test/harness/seed.ts'],
           // With a large young generation, V8 collects garbage less often, so tests with much data are
