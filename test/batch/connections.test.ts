@@ -1,6 +1,5 @@
-import { setTimeout as wait } from 'node:timers/promises'
 import { expect, onTestFinished, test } from 'vitest'
-import { createFastClock, message, type RunOptions, run } from '../harness/run.ts'
+import { message, type RunOptions, run } from '../harness/run.ts'
 import { response, type Script, type ScriptedServer, serve } from '../harness/server.ts'
 import { batchFolder, parseResults, upTo } from './pieces.ts'
 
@@ -62,27 +61,6 @@ test('a batch sends nothing twice if idle connections are reset', async () => {
   expect(results).toHaveLength(24)
   // A line fails if the reset hits its request instead of an idle connection.
   expect(results.filter(({ ok }) => !ok).every(({ error }) => error?.kind === 'unknown')).toBe(true)
-})
-
-test('a batch sends nothing twice if connections are closed during a pause', async () => {
-  let closed = 0
-  const clock = createFastClock()
-  // The pause ends after the server has closed the four connections.
-  const timers: typeof clock = {
-    ...clock,
-    async wait(milliseconds, signal) {
-      await clock.wait(milliseconds, signal)
-      while (milliseconds > 1000 && closed < 4 && !signal?.aborted) await wait(1)
-    },
-  }
-  const script: Script = (socket, request, count) => {
-    if (count > 4) return void socket.write(answerTo(request))
-    socket.on('close', () => closed++)
-    socket.write(response('{}', '429 Slow', ['retry-after: 20']))
-    setTimeout(() => socket.end(), 50)
-  }
-  const { code, server } = await runBatch(8, 4, script, { timers })
-  expect([code, closed, server.requests.length]).toEqual([0, 4, 12])
 })
 
 test('a batch line fails without a retry if its reused connection is reset during the request', async () => {

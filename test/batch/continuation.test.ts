@@ -51,19 +51,6 @@ test('a result of --batch --raw has all responses of a continued answer, and the
   ])
 })
 
-test('after a rate limit, a batch retries only the continuation of an answer', async () => {
-  const exchange = answerInOrder(
-    piece('One, ', continued('t1'), used(10, 1)),
-    answering('{}', { status: 429, headers: { 'retry-after': '1' } }),
-    piece('two.', whole, used(10, 2)),
-  )
-  const { code, results, tokens } = await runBatch(['x'], [], exchange)
-  expect([code, tokens]).toEqual([0, [undefined, 't1', 't1']])
-  expect(results).toMatchObject([
-    { ok: true, text: 'One, two.', attempts: 3, usage: { inputTokens: 20, outputTokens: 3 } },
-  ])
-})
-
 test.each<[what: string, answer: string | Exchange, code: number, body: string]>([
   ['gets no answer', unanswered, 10, 'Half'],
   ['is refused', answering('{"error":{"message":"no"}}', { status: 400 }), 4, 'Half'],
@@ -79,14 +66,6 @@ test.each<[what: string, answer: string | Exchange, code: number, body: string]>
     ])
   },
 )
-
-test('--resume requests the whole answer again if an earlier batch received only its first half', async () => {
-  const { cwd, code } = await runBatch(['x'], [], answerInOrder(piece('Half', continued('t1')), unanswered))
-  expect(code).toBe(10)
-  const ended = await run([...batch, '--resume'], { cwd, exchange: answerInOrder(piece('Whole', whole)) })
-  expect([ended.code, ended.requests.length]).toEqual([0, 1])
-  expect(JSON.parse(ended.requests[0]?.text ?? '')).not.toHaveProperty('continuationToken')
-})
 
 test('--max-total-tokens ends a batch in the middle of an answer with exit code 15', async () => {
   const exchange = answerInOrder(

@@ -55,58 +55,6 @@ test('a batch requests each line once, at most --concurrency at a time, and writ
   })
 })
 
-test('the failed line with the lowest number decides the failure of a batch', async () => {
-  const timers = createClock()
-  const ask: Ask = async (line) => {
-    await timers.wait(10_000 - line.index * 100)
-    if (line.index % 3 === 0)
-      throw failureOf(line, line.index === 3 ? 'response' : 'service', { attempts: 3 })
-    return answerOf(line, 1)
-  }
-  const { out, tally, stop, failure: first } = await play(linesOf(10), ask, { timers })
-  expect(out.filter(({ ok }) => !ok).map(({ index, error }) => [index, error])).toEqual([
-    [6, { kind: 'service', attempts: 3 }],
-    [3, { kind: 'response', attempts: 3 }],
-    [9, { kind: 'service', attempts: 3 }],
-  ])
-  expect({ tally, stop, kind: first?.error.kind }).toEqual({
-    tally: {
-      ...none,
-      total: 10,
-      hasLine: true,
-      ok: 7,
-      failed: 3,
-      failures: { response: 1, service: 2 },
-      tokens: 7,
-      hasAnswer: true,
-    },
-    stop: undefined,
-    kind: 'response',
-  })
-})
-
-test.each(['rate-limited', 'not-sent'] as const)(
-  'a batch pauses all lines after a failure of the kind %s and retries each',
-  async (kind) => {
-    const timers = createClock()
-    const start = timers.now()
-    const times: number[] = []
-    const ask: Ask = async (line) => {
-      times.push(timers.now() - start)
-      const isEarly = timers.now() - start < 5000
-      await timers.wait(100)
-      if (isEarly) throw failureOf(line, kind, { retryAfterSeconds: 5 })
-      return answerOf(line, 1)
-    }
-    const { out, tally, pauses } = await play(linesOf(20), ask, { timers, concurrency: 4 })
-    expect(pauses).toEqual([{ until: start + 5100, slots: 2 }])
-    expect(tally).toMatchObject({ ok: 20, failed: 0 })
-    expect(sorted(out)).toEqual(upTo(20))
-    expect(out.map(({ attempts }) => attempts)).toEqual([2, 2, 2, 2, ...Array(16).fill(1)])
-    expect(times.slice(0, 6)).toEqual([0, 0, 0, 0, 5100, 5100])
-  },
-)
-
 describe('B13: outage during a batch', () => {
   /** Emulates a service that takes 200 ms per request and fails for a while. */
   async function runThroughOutage(
@@ -232,13 +180,6 @@ describe('batch that starts no further request', () => {
     return { requested, ...(await play(linesOf(100), ask, { timers, concurrency: 4, ...world })) }
   }
 
-  test('a batch stops after an unexpected error, which is a bug in parley', async () => {
-    const { requested, out, stop } = await runWithTenthLine(() => Promise.reject(new TypeError('a bug')))
-    expect(requested).toEqual(upTo(12))
-    expect(stop).toMatchObject({ kind: 'unexpected' })
-    expect(sorted(out)).toEqual(upTo(12))
-  })
-
   test('a batch stops if a result cannot be formatted, which is a bug in parley', async () => {
     const world = { describe: () => ({ tokens: 1n }) }
     const { requested, stop } = await runWithTenthLine(() => Promise.reject(failure('service')), world)
@@ -246,38 +187,11 @@ describe('batch that starts no further request', () => {
     expect(stop).toMatchObject({ kind: 'unexpected' })
   })
 
-  test('an interrupt stops a batch after the running requests', async () => {
-    const interrupted = new AbortController()
-    const interrupt = () => {
-      interrupted.abort()
-      return undefined
-    }
-    const world = { interrupted: interrupted.signal }
-    const { requested, out, stop, tally } = await runWithTenthLine(interrupt, world)
-    expect(requested).toEqual(upTo(12))
-    expect(sorted(out)).toEqual(upTo(12))
-    expect([stop, tally.ok]).toEqual([undefined, 12])
-  })
-
   test('a batch sends nothing if an interrupt or the deadline precedes its first request', async () => {
     const early = await runWithTenthLine(() => undefined, { interrupted: AbortSignal.abort() })
     expect(early.requested).toEqual([])
     const late = await runWithTenthLine(() => undefined, { deadline: 1 })
     expect([late.requested, late.stop?.kind]).toEqual([[], 'stopped'])
-  })
-
-  test('a batch stops when it cannot write results to their file, and prints the rejected results', async () => {
-    let lines = 0
-    const full = {
-      write() {
-        if (++lines > 6) throw failure('file')
-      },
-    }
-    const { requested, out, stop, tally } = await runWithTenthLine(() => undefined, { results: full })
-    expect(stop).toMatchObject({ kind: 'file', details: { consequence: /are on stdout/ } })
-    expect(requested.length).toBeLessThanOrEqual(11)
-    expect(sorted(out)).toEqual(requested.slice(6))
-    expect(tally).toMatchObject({ ok: requested.length, failed: 0, savedElsewhere: requested.length - 6 })
   })
 
   test('a batch stops when its input cannot be read', async () => {

@@ -1,8 +1,6 @@
-import { writeFileSync } from 'node:fs'
-import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import type { Exchange } from '../../src/wire/exchange.ts'
-import { answering, message, readJson, readText, rejected, run, temporaryFolder } from '../harness/run.ts'
+import { answering, message, readJson, rejected, run, temporaryFolder } from '../harness/run.ts'
 import { batchFolder, indexes, inOrder, parseResults, type Result } from './pieces.ts'
 
 /** Ten lines, of which the fourth, the seventh and the tenth are equal. */
@@ -60,27 +58,6 @@ describe('--share', () => {
       const piped = await run(['chat', '--batch', '-', '--share', share], { stdin: lines.join('\n') })
       expect(piped.code).toBe(2)
     }
-  })
-
-  test('--resume repeats only the failed line of one --share, and the results of all shares together are complete', async () => {
-    const cwd = batchFolder(ten)
-    for (const share of ['1/2', '2/2']) {
-      const argv = [...batch, '--share', share, '--results', `${share[0]}.ndjson`, '--resume']
-      const first = await run([...argv, '--max-failed', '9'], { cwd, exchange: failing('p 1', 'p 2') })
-      expect([first.code, first.requests.length]).toEqual([0, 5])
-      const again = await run([...argv, ...report], { cwd })
-      expect([again.code, again.requests.length]).toEqual([0, 1])
-      expect(countsIn(cwd)).toEqual({ total: 5, ok: 1, warned: 0, failed: 0, skipped: 4, notDone: 0 })
-    }
-    const joined = ['1.ndjson', '2.ndjson'].map((name) => readText(cwd, name)).join('')
-    writeFileSync(join(cwd, 'all.ndjson'), joined)
-    const whole = await run([...batch, '--results', 'all.ndjson', '--resume'], { cwd })
-    expect([whole.code, whole.requests]).toEqual([0, []])
-    expect(whole.err).toMatch(/10 already done/)
-    // parley also skips lines of a share whose results are from a run of the whole file.
-    const argv = [...batch, '--share', '2/2', '--results', 'all.ndjson', '--resume', ...report]
-    const one = await run(argv, { cwd })
-    expect([one.code, one.requests, countsIn(cwd).skipped]).toEqual([0, [], 5])
   })
 })
 

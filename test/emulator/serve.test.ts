@@ -57,30 +57,6 @@ test('serve --latency waits before each answer, and --host chooses the address',
   expect(performance.now() - start).toBeGreaterThanOrEqual(49)
 })
 
-test('serve checks requests against the specification and answers with an error envelope', async () => {
-  const served = await serve('--access-token', 'right')
-  const cases: [number, Parameters<typeof call>[1]][] = [
-    [401, { headers: { authorization: 'Bearer wrong' } }],
-    [401, { headers: { authorization: 'right' } }],
-    [400, { headers: { 'content-type': 'text/plain' } }],
-    [400, { body: '{"contents":' }],
-    [400, { body: '{"contents":5}' }],
-    [404, { path: '/v1/nothing' }],
-    [404, { path: '/alpha_cli/v1beta/models/a%2f..%2fb/x:generateContent' }],
-    [403, { headers: { origin: 'http://example.test' } }],
-  ]
-  for (const [status, init] of cases) {
-    const answer = await call(served, init)
-    expect([answer.status, init]).toEqual([status, init])
-    if (status === 403) expect(answer.headers.get('content-type')).toBe('text/plain')
-    else
-      expect(await answer.json()).toMatchObject({
-        type: 'error',
-        error: { message: expect.stringMatching(/^emulator: /) },
-      })
-  }
-})
-
 test('W12: serve fails exactly as often as --fault specifies', async () => {
   const faults = ['429x1', 'chat:402x1', 'cutx1', 'htmlx1', 'resetx1']
   const served = await serve(...faults.flatMap((fault) => ['--fault', fault]))
@@ -101,16 +77,6 @@ test('serve continues after the reader of its log has closed the pipe', async ()
   const served = await serve()
   served.child.stderr?.destroy()
   for (let i = 0; i < 3; i++) expect((await call(served)).status).toBe(200)
-})
-
-test('serve answers with a quote of the prompt and respects the output limit', async () => {
-  const served = await serve()
-  const answer = await chat(served)
-  expect(await chat(served)).toMatchObject({ code: 0, out: answer.out })
-  const limited = await chat(served, '--max-output-tokens', '3')
-  expect(limited).toMatchObject({ code: 0, out: 'Hello from p\n' })
-  expect(limited.err).toContain('cut at the output limit')
-  expect((await run(['chat', 'One', '--profile', 'demo'], {})).out).toContain('“One”')
 })
 
 const right = {
