@@ -1,9 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import type { Exchange } from '../../src/wire/exchange.ts'
-import { answering, type RunOptions, run, temporaryFolder } from '../harness/run.ts'
-import { envFor, response, serve } from '../harness/server.ts'
+import { answering, type RunOptions, run } from '../harness/run.ts'
 import { createSessionService, endTurn, running, userSays } from '../harness/session-service.ts'
-import { runAtTerminal } from '../harness/typing.ts'
 
 const session = 'sesn_011CZkZAtmR3yMPDzynEDxu7'
 const message = { id: 'm', type: 'user.message', content: 'go on' }
@@ -110,23 +108,6 @@ describe('events follow lays out messages of the agent on a terminal', () => {
       expect(out).toContain('a^[[2J\\u202eb\n')
     }
   })
-})
-
-test('G20: Ctrl-C at a prompt prints that nothing was sent (needs script)', async () => {
-  const waiting = [
-    use('toolu_1', {}),
-    idle({ stop_reason: { type: 'requires_action', event_ids: ['toolu_1'] } }),
-  ]
-  const server = await serve((socket) => socket.end(response(JSON.stringify({ data: waiting }))))
-  try {
-    const env = { ...envFor(server), PARLEY_API_KEY: 'k' }
-    const command = `"$NODE" "$PARLEY" events confirm --pending -s s1`
-    const { screen } = await runAtTerminal(command, temporaryFolder(), [['[y/n/s/q] ', '\x03']], env)
-    expect(screen).toContain('parley: interrupted: nothing was sent')
-    expect(server.requests).toHaveLength(1)
-  } finally {
-    await server.close()
-  }
 })
 
 test.each([

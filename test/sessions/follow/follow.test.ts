@@ -1,8 +1,7 @@
 import { afterEach, describe, expect, test } from 'vitest'
 import { createEmulator } from '../../../src/emulator/emulator.ts'
-import { execute } from '../../harness/process.ts'
 import { answering, run } from '../../harness/run.ts'
-import { type ScriptedServer, serve } from '../../harness/server.ts'
+import type { ScriptedServer } from '../../harness/server.ts'
 import {
   createSessionService,
   type Event,
@@ -342,16 +341,6 @@ describe('events follow after failures', () => {
 
   let server: ScriptedServer | undefined
   afterEach(() => server?.close())
-
-  test('events follow exits with 4 after a refused list although the stream is open', async () => {
-    server = await serve((socket, request) =>
-      request.includes('/stream')
-        ? socket.write('HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\n')
-        : socket.write('HTTP/1.1 404 No\r\ncontent-length: 2\r\n\r\n{}'),
-    )
-    const argv = ['events', 'follow', '-s', 's', '--agents-url', server.url]
-    expect(await execute(argv)).toMatchObject({ code: 4, signal: null })
-  })
 })
 
 const rawLines = (...events: Event[]) => events.map((event) => `${JSON.stringify(event)}\n`).join('')

@@ -79,39 +79,6 @@ test.each<[string, ScriptEvents, boolean, number, string]>([
   expect([code, out, typesOf(service.posts)]).toEqual([expected, answer, ['user.message']])
 })
 
-test.each([1, 2, 3])(
-  'events run sends no reply after an interrupt if the stream is cut after event %i and the list lags',
-  async (cutAfter) => {
-    const next = [running, bash('t1'), waitsFor('t1'), interrupt, endTurn]
-    const service = afterTask(next, { streams: [{ cutAfter }] })
-    const { code } = await service.run([...runArguments, '--deadline', '60'])
-    expect([code, typesOf(service.posts)]).toEqual([15, ['user.message']])
-  },
-)
-
-test('events run exits with 14 for a denied tool use even if an earlier message appears late in the list', async () => {
-  const service = createSessionService({
-    history: [userSays('before'), running],
-    lists: [
-      {
-        nth: 2,
-        before: [
-          late(userSays('more')),
-          bash('t1'),
-          waitsFor('t1'),
-          confirms('t1', 'deny'),
-          running,
-          says('the answer'),
-          endTurn,
-        ],
-      },
-    ],
-    defaultVisibility: { listed: 3_000 },
-  })
-  const { code, err } = await service.run(['events', 'run', '--last'])
-  expect([code, err]).toEqual([14, expect.stringContaining('deny t1 (by another client or run)')])
-})
-
 test('an interrupt that the list shows late does not apply to a later tool use', async () => {
   const service = createSessionService({
     history: [userSays('before'), running],

@@ -19,18 +19,6 @@ test.each(['next_page', 'has_more'] as const)(
   },
 )
 
-test('events list and follow print an event only once if a page contains it twice', async () => {
-  const twice = history.flatMap((event, index) => [1, 2].map(() => ({ id: `e${index + 1}`, ...event })))
-  const { run } = createSessionService({ history: twice })
-  const follow = await run(['events', 'follow', '--history'])
-  expect({ code: follow.code, said: said(follow.out) }, follow.err).toEqual({
-    code: 0,
-    said: ['one', 'two', 'three'],
-  })
-  expect((await run(['events', 'list', '--ids'])).out).toBe('e1\ne2\ne3\ne4\ne5\ne6\n')
-  expect((await run(['events', 'list', '--ids', '--limit', '3'])).out).toBe('e4\ne5\ne6\n')
-})
-
 test('events list does not print event previews', async () => {
   const previews = [
     { id: undefined, type: 'event_start', event: { id: 'e5', type: 'agent.message' } },

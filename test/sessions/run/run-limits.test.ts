@@ -1,11 +1,9 @@
 import { existsSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
-import { createEmulator } from '../../../src/emulator/emulator.ts'
 import { createSteadyClock } from '../../harness/clock.ts'
 import { createFastClock, type RunOptions, run } from '../../harness/run.ts'
 import {
-  always,
   createSessionService,
   createSignalOptions,
   custom,
@@ -145,15 +143,6 @@ describe('events run that reaches a limit', () => {
     expect(service.listAuditEvents()).toEqual(['sent', 'accepted', 'interrupt', 'refused', 'done'])
   })
 
-  test('events run interrupts again if the session becomes idle and works again during the wait for Retry-After', async () => {
-    const work = [soFar, request(200), shown(endTurn, { after: 5_000 }), running, request(50)]
-    const service = open(work, { posts: [firstInterrupt({ fault: limited })], isQueued: true })
-    const { code } = await service.runTask(audited)
-    expect([code, service.countInterrupts()]).toEqual([15, 2])
-    const events = ['sent', 'accepted', 'interrupt', 'refused', 'interrupt']
-    expect(service.listAuditEvents().slice(0, 5)).toEqual(events)
-  })
-
   test('events run exits with 15 at once if its interrupt is refused, and a rerun interrupts again', async () => {
     const service = open([request(200)], {
       posts: [firstInterrupt({ fault: { status: 400 } })],
@@ -260,29 +249,6 @@ describe('events run that reaches a limit', () => {
     const lines = service.lines('a.ndjson').filter(({ toolUse }) => toolUse === 'c1')
     const events = lines.map(({ event }) => event)
     expect(events.slice(0, 5)).toEqual(['decision', 'start', 'end', 'sent', 'refused'])
-  })
-
-  test('events run interrupts a session that waits for a reply when the limit is reached, and sends no reply', async () => {
-    const service = createSessionService({})
-    service.write('p.json', always('allow'))
-    const argv = ['events', 'run', 'use a {}\nthen use b {}', '-s', 's1', '--policy', 'p.json', '--no-stdin']
-    const bounds = ['--max-cost', '0.01', '--max-total-tokens', '1000000']
-    const world = { exchange: createEmulator({}) }
-    const stopped = await service.run([...argv, ...bounds, '--errors', 'json'], world)
-    const posts = stopped.requests.filter(({ method }) => method === 'POST')
-    const types = posts.map(({ text }) => JSON.parse(text).events[0].type)
-    expect([stopped.code, types]).toEqual([15, ['user.message', 'user.interrupt']])
-    const lines = stopped.err.trim().split('\n')
-    const { error } = JSON.parse(lines.at(-1) ?? '')
-    expect(error).toMatchObject({
-      kind: 'stopped',
-      message: expect.stringMatching(/, and --max-cost is 0.01$/),
-      retry: 'never',
-      resume: expect.arrayContaining(['Go on', '--max-cost', '0.01']),
-    })
-    expect(error.pending).toBeUndefined()
-    const { err } = await service.run(['events', 'confirm', '-s', 's1', '--pending', '--allow'], world)
-    expect(err).toContain('no tool use waits for an answer')
   })
 
   test.each([

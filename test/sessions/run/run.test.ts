@@ -123,20 +123,6 @@ describe('prompts of events run', () => {
     expect(err.match(/^parley: --tool .*/gm)).toEqual([`parley: --tool bash ${note}`])
   })
 
-  test('the key q at a prompt leaves open only the calls that the key a did not allow', async () => {
-    const rounds = [[uses('t1', 'ls'), uses('t2', 'pwd'), uses('t3', 'ls'), uses('t4', 'id')]]
-    const agent = openAgent({ rounds, policy: askAll })
-    const { code, err } = await agent.runTask(undefined, atTerminal('a\nq\n'))
-    expect({ code, replies: repliesTo(agent) }).toEqual({
-      code: 12,
-      replies: [
-        ['t1', 'allow'],
-        ['t3', 'allow'],
-      ],
-    })
-    expect(err).not.toContain('(t4)? ')
-  })
-
   test('events run prompts a person on a terminal, and prints each decision with its rule', async () => {
     const rounds = [[uses('t1', 'ls'), uses('t2')], [uses('t3', 'pwd')]]
     const agent = openAgent({ rounds, policy: { rules: [allowStatus] } })
@@ -389,13 +375,6 @@ describe('reply of unknown delivery', () => {
   /** Creates an agent that waits for t1. The posted replies get these outcomes, in order. */
   const open = (...outcomes: Outcome[]) =>
     openAgent({ rounds: [[uses('t1')]], outcome: () => outcomes.shift() ?? 'takes', policy })
-
-  test('Y50: events run does not repeat a reply after a cut response if the list shows that the reply arrived', async () => {
-    const agent = open('cuts')
-    const { code } = await agent.runTask()
-    expect({ code, posts: agent.posts }).toEqual({ code: 0, posts: 1 })
-    expect(agent.audit().at(-1)).toMatchObject({ toolUse: 't1', event: 'accepted' })
-  })
 
   test('events run does not repeat a reply after an error in a 200, and exits with 10 unless the list shows the reply', async () => {
     const error = 'rate_limit_error'

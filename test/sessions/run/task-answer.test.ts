@@ -48,12 +48,6 @@ describe('events run --last prints only the last answer', () => {
     expect({ code, out, err }).toEqual({ code: 0, out: 'the answer\n', err: '' })
   })
 
-  test('Y121: events run --last joins the text blocks of a message, and ends it with one newline', async () => {
-    const content = [{ type: 'text', text: 'a' }, { type: 'image' }, { type: 'text', text: 'b\n\n' }]
-    const { out } = await runOn({ rounds: [[says('x', { content })]] }, ['do it', '--last'])
-    expect(out).toBe('ab\n')
-  })
-
   test.each([['--last'], ['-o', 'a.txt'], ['--schema', 's.json']])(
     'Y122: events run exits with 8 if no message follows the task, but a flag such as %s needs an answer',
     async (...flags) => {
@@ -84,13 +78,6 @@ describe('events run --last prints only the last answer', () => {
     expect({ code, err }).toEqual({ code: 0, err: warning === undefined ? '' : `parley: ${warning}\n` })
     const missingAnswers = warning === undefined ? 0 : 1
     expect(agent.lines('r.json')[0]).toMatchObject({ warnings: { missingAnswers } })
-  })
-
-  test('Y123: events run --last exits with 8 and prints no earlier message if the last message has no text', async () => {
-    const rounds = [[says('before'), { type: 'agent.message', content: [{ type: 'image' }] }]]
-    const { code, out, err } = await runOn({ rounds }, ['do it', '--last'])
-    expect({ code, out }).toEqual({ code: 8, out: '' })
-    expect(err).toContain('parley: the answer has no text\n')
   })
 
   const asks = [[says('half'), bash('t1')], [says('done without')]]

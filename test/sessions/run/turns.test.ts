@@ -150,13 +150,6 @@ describe('events run that is resumed while the list lags', () => {
     return { ...(await service.run(again)), command, posts: service.posts, cwd: service.cwd }
   }
   const soon = [shown(running, { after: 1_000 }), ...now.slice(1)]
-  const lagging = { history: before.map((event) => shown(event, {})), defaultVisibility: lag }
-
-  test('events run --after ID waits until the list shows the task with this id', async () => {
-    const { code, out, command, posts } = await resume({ ...lagging, posts: [{ next: soon }] })
-    expect([code, out, posts.length]).toEqual([0, 'the answer\n', 1])
-    expect(command).toEqual(expect.arrayContaining(['--after', 'e5']))
-  })
 
   const twoMessages = [shown(running, { after: 1_000 }), says('early'), shown(says('late'), { after: 300 })]
   test.each([

@@ -58,34 +58,6 @@ describe('tool use of a child thread that waits while the session runs', () => {
     })
   })
 
-  test.each<[string, { isAccepted: boolean; next?: ScriptEvents }, number]>([
-    ['if the service accepts the reply but answers 500', { isAccepted: true, next: done }, 0],
-    ['if the reply may be lost, because the response is a 500', { isAccepted: false, next: [] }, 10],
-  ])('events run does not repeat a reply to a child thread %s', async (_, outcome, expected) => {
-    const fails = { type: 'user.tool_confirmation', fault: { status: 500 }, ...outcome } as const
-    const service = createSessionService({
-      posts: [task([...childWaits, shown(endTurn, { after: 20_000 })]), fails],
-    })
-    const { code } = await service.run([...runArguments, '--deadline', '1h'])
-    expect({ code, replies: service.replies() }).toEqual({ code: expected, replies: [[confirms('t1')]] })
-  })
-
-  test('events run sends the result of an allowed tool use if the child thread waits for the tool use again', async () => {
-    const service = createSessionService({
-      posts: [
-        task(childWaits),
-        { type: 'user.tool_confirmation', next: [threadStatus('running'), threadWaits('t1')] },
-        { type: 'user.tool_result', next: done },
-      ],
-    })
-    const { code, out } = await service.run([...runArguments, '--tool', 'bash=echo out'])
-    expect({ code, out, replies: service.replies() }).toMatchObject({
-      code: 0,
-      out: 'done\n',
-      replies: [[confirms('t1')], [{ tool_use_id: 't1', content: [{ text: 'out\n' }] }]],
-    })
-  })
-
   test('events run prints once for what it waits if the session does not continue for 30 s after a denial', async () => {
     const service = createSessionService({
       posts: [task([...childWaits, endTurn]), { type: 'user.tool_confirmation', next: [] }],
@@ -171,22 +143,6 @@ test('a resumed run answers a waiting child thread if the earlier run left the t
     out: 'done\n',
     replies: [[confirms('t1')]],
   })
-})
-
-test('events run leaves the tool use of a child thread alone after the session was terminated', async () => {
-  const next = [{ type: 'session.status_terminated' }, ...childWaits, shown(terminated, { after: 100 })]
-  const service = createSessionService({ posts: [task([...next, says('done'), endTurn])] })
-  const { code, err } = await service.run([...runArguments, '--deadline', '1h'])
-  expect({ code, replies: service.replies() }, err).toEqual({ code: 0, replies: [] })
-})
-
-test('events run starts no command for a thread that has ended', async () => {
-  const service = createSessionService({
-    posts: [task([running, custom('t1', inThread), threadWaits('t1'), terminated, says('done'), endTurn])],
-  })
-  const { code, out } = await service.run([...runArguments, '--tool', 'count=echo ran > ran'])
-  expect({ code, out, replies: service.replies() }).toEqual({ code: 0, out: 'done\n', replies: [] })
-  expect(() => service.lines('ran')).toThrow('ENOENT')
 })
 
 test('events run posts each tool result in its own request, and all confirmations in one request', async () => {
@@ -326,13 +282,6 @@ test.each([
   },
 )
 
-test('events run exits with 12 and names the open tool use of a child thread if the idle event lists no ids', async () => {
-  const idle = threadStatus('idle', { stop_reason: { type: 'requires_action' } })
-  const { code, err, posts } = await follow([running, bash('t1', inThread), idle], runTask)
-  expect({ code, posts: posts.length }).toEqual({ code: 12, posts: 1 })
-  expect(err).toContain('t1')
-})
-
 const other = { session_thread_id: 'th2' }
 const minutes = (event: Event, count: number) => shown(event, { after: count * 60_000 })
 test.each<[string, ScriptEvents, ScriptEvents]>([
@@ -352,13 +301,4 @@ test.each<[string, ScriptEvents, ScriptEvents]>([
   expect({ code }).toEqual({ code: 12 })
   expect(seconds).toBeGreaterThan(600)
   expect(seconds).toBeLessThan(660)
-})
-
-test('events run does not exit if the child thread that waits for a reply continues within 30 s', async () => {
-  const next = [
-    shown(threadStatus('running'), { after: 25_000 }),
-    shown(says('done'), { after: 25_000 }),
-    endTurn,
-  ]
-  expect(await follow([...childWaits, ...next], runTask)).toMatchObject({ code: 0 })
 })

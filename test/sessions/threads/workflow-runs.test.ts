@@ -1,6 +1,5 @@
 import { describe, expect, test } from 'vitest'
 import {
-  bash,
   createSessionService,
   type Event,
   endTurn,
@@ -12,7 +11,6 @@ import {
   says,
   shown,
   userSays,
-  waitsFor,
 } from '../../harness/session-service.ts'
 
 const created = (id: string, more: object = {}): Event => ({
@@ -27,7 +25,6 @@ const ended = (id: string, type = 'completed', more: object = {}): Event => ({
   workflow_run_id: id,
   result: { type, ...more },
 })
-const stops = (type: string): Event => ({ type: 'session.status_idle', stop_reason: { type } })
 
 /** Delays an event by two minutes. */
 const later = (event: Event) => shown(event, { after: 120_000 })
@@ -72,27 +69,6 @@ describe('end of a turn with workflow runs', () => {
       expect(err.match(/^parley: waiting for the workflow run review-w2 \(w2\)/gm)).toHaveLength(1)
     },
   )
-
-  test('events run ends at the next idle event if a workflow run ended while the session worked', async () => {
-    const service = open([running, created('w1'), ended('w1'), says('done'), endTurn])
-    expect(await service.run(runArguments)).toMatchObject({ code: 0, out: 'done\n' })
-  })
-
-  test('events follow waits for a workflow run that was started earlier, and prints its name', async () => {
-    const service = createSessionService({ history: [userSays('x'), ...starts, ended('w0')] })
-    void service.timers
-      .wait(60_000)
-      .then(() => service.add(ended('w1'), running, says('late answer'), endTurn))
-    const { code, out, err } = await service.run(['events', 'follow'])
-    expect({ code, out }).toEqual({ code: 0, out: expect.stringContaining('late answer\n') })
-    expect(err).toContain('review-w1 (w1)')
-  })
-
-  test('events run exits with 15 at the deadline if a workflow run never ends', async () => {
-    const service = open(starts)
-    expect(await service.run([...runArguments, '--deadline', '10m'])).toMatchObject({ code: 15, out: '' })
-    expect(service.report()).toMatchObject({ warnings: { openWorkflowRuns: 1 } })
-  })
 })
 
 test("events run --last exits with 8 if another client's message comes before the end of the workflow run", async () => {
@@ -159,22 +135,6 @@ test('progress lines name the workflow run for which parley waits, and then only
   ])
 })
 
-test('events run on a terminal prints once that the session does not continue', async () => {
-  expect((await follow({ tty: ['stderr'] })).filter((line) => line === quiet)).toHaveLength(1)
-})
-
-test.each<[string, ScriptEvents, number]>([
-  ['after the session was terminated', [running, created('w1'), { type: 'session.status_terminated' }], 13],
-  ['after an interrupt', [...starts, interrupt], 15],
-  ['after an interrupt while the session worked', [running, created('w1'), interrupt, endTurn], 15],
-  ['if the session has reached its budget', [running, created('w1'), stops('budget_reached')], 13],
-  ['after a refusal', [running, created('w1'), stops('refusal')], 13],
-])('events run does not wait for an open workflow run %s', async (_, next, expected) => {
-  const { code, err } = await open(next).run([...runArguments, '--deadline', '1h'])
-  expect({ code }).toEqual({ code: expected })
-  expect(err).not.toContain('deadline passed')
-})
-
 test('events run warns with -q about a workflow run that failed, and counts it in the report', async () => {
   const error = { type: 'program_error', message: 'its plan failed' }
   const service = open([...starts, ended('w1', 'error', { error }), says('done'), endTurn])
@@ -205,12 +165,3 @@ test.each<[string, ScriptEvents, PostRule]>([
     expect(service.report()).toMatchObject({ exit: 15, warnings: { openWorkflowRuns: 1 } })
   },
 )
-
-test('events follow exits with 12 for a waiting tool use only after the open workflow run has ended', async () => {
-  const service = createSessionService({
-    history: [userSays('x'), running, created('w1'), bash('t1'), waitsFor('t1')],
-  })
-  void service.timers.wait(60_000).then(() => service.add(says('of the run'), ended('w1')))
-  const { code, out } = await service.run(['events', 'follow'])
-  expect({ code, out }).toEqual({ code: 12, out: expect.stringContaining('of the run') })
-})
