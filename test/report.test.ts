@@ -278,13 +278,6 @@ test('--report after -- is part of the prompt, so chat writes no report', async 
   expect(readdirSync(cwd)).toEqual([])
 })
 
-test('a report contains no secret', async () => {
-  const cwd = temporaryFolder()
-  const exchange = answering('no', { status: 400, headers: { 'request-id': 'canary-token-0123456789' } })
-  await run(['chat', 'hi', '--report', 'r.json'], { cwd, exchange })
-  expect(read(cwd).requestId).toBe('[redacted]')
-})
-
 test.each([
   ['a stream', ['--stream'], 'data: {"candidates":[{"content":{"parts":[{"text":"paid"}]}}]}\n\n', 'paid'],
   ['a body', [], '{"content":"paid', '{"content":"paid'],

@@ -1,4 +1,4 @@
-import { readdirSync, readFileSync, statSync } from 'node:fs'
+import { readdirSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { createSchemaValidator } from '../../src/content/schema/validator.ts'
@@ -7,10 +7,9 @@ import type { Exchange } from '../../src/wire/exchange.ts'
 import { messageStop, textDelta } from '../faults/answers.ts'
 import { createClock } from '../harness/clock.ts'
 import { execute, start } from '../harness/process.ts'
-import { answerInOrder, breaking } from '../harness/responses.ts'
+import { answerInOrder } from '../harness/responses.ts'
 import {
   answering,
-  createInterrupt,
   message,
   ownerOnlyMode,
   parseLines,
@@ -372,26 +371,6 @@ test('a signal ends parley at once while it checks an answer', async () => {
   const { child, ended } = start(['chat', 'Who?', '--schema', 's.json'], { cwd, env: envFor(server) })
   expect(await ended).toMatchObject({ signal: 'SIGTERM', out: '' })
   await server.close()
-})
-
-test('G30: chat --schema saves the received part of a stream after a signal', async () => {
-  const TMPDIR = temporaryFolder()
-  const receivedText = '{"name":"Ada","age":36}'
-  const { onSignal, interrupt } = createInterrupt()
-  let printed = ''
-  let savedFiles: string[] = []
-  const act = () => {
-    printed = interrupt()
-    // In a test, the run continues after the signal and would save again. So the names are read now.
-    savedFiles = readdirSync(TMPDIR).map((name) => join(TMPDIR, name))
-  }
-  const exchange = breaking(textDelta(receivedText), act, 'text/event-stream')
-  const argv = ['chat', 'Who?', '--schema', 's.json', '--stream']
-  await run(argv, { cwd: folderWith(person), env: { TMPDIR }, exchange, onSignal })
-  const [path = ''] = savedFiles
-  expect(printed).toBe(`parley: interrupted: the answer was cut off; the received data is saved as ${path}\n`)
-  expect(readFileSync(path, 'utf8')).toBe(receivedText)
-  expect(statSync(path).mode & 0o777).toBe(ownerOnlyMode)
 })
 
 test('--schema of the built program checks the answer in a worker thread and then exits', async () => {

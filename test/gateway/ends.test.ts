@@ -73,29 +73,7 @@ describe('end of an answer on a connection that stays open', () => {
     expect(await runAgainst(['chat', 'x'], pieces, type)).toMatchObject({ code: 0, out: 'Hi\n', err: '' })
   })
 
-  test.each(ends)(
-    'a batch stops reading an answer on an open connection after %s',
-    async (_, pieces, type) => {
-      const ended = await runAgainst(['chat', ...batch], pieces, type)
-      expect(ended).toMatchObject({ code: 0, isClosed: true, report: { usage: { totalTokens: 970 } } })
-      expect(JSON.parse(ended.out)).toMatchObject({ ok: true, text: 'Hi', usage: { totalTokens: 970 } })
-    },
-  )
-
   const part = inline(png())
-  const picture: [string, (string | Uint8Array)[], string][] = [
-    ['[DONE]', [event(chunk(part, 'STOP')), 'data: [DONE]\n\n'], sse],
-    ['the closing bracket of an array', [`[${json(chunk(part, 'STOP'))}`, ']'], 'application/json'],
-  ]
-
-  test.each(picture)(
-    'image stops reading an answer on an open connection after %s',
-    async (_, pieces, type) => {
-      const ended = await runAgainst(['image', 'fox'], pieces, type)
-      expect(ended).toMatchObject({ code: 0, out: 'fox.png\n', err: '' })
-      expect(ended.read('fox.png').subarray(0, 8)).toEqual(png().subarray(0, 8))
-    },
-  )
 
   test('a stream without an end marker counts as complete 15 s after a finish reason, with a warning', async () => {
     const warning = 'the service did not end the stream: parley stopped reading after 15 s of silence'
@@ -120,16 +98,6 @@ describe('end of an answer on a connection that stays open', () => {
     const many = await runAgainst(['image', ...batch], [event(chunk(part, 'STOP'))])
     expect(many.code).toBe(0)
     expect(JSON.parse(many.out)).toMatchObject({ ok: true, warning })
-  })
-
-  test('--resume with --fail-on-cut repeats a line whose stream had no end marker', async () => {
-    const text = [event(chunk({ text: 'Hi' }, 'STOP'))]
-    const line = ['chat', ...batch, '--results', 'r.ndjson']
-    const cwd = temporaryFolder()
-    expect((await runAgainst(line, text, sse, cwd)).code).toBe(0)
-    expect((await runAgainst([...line, '--resume'], text, sse, cwd)).requests).toEqual([])
-    const strict = await runAgainst([...line, '--resume', '--fail-on-cut'], text, sse, cwd)
-    expect([strict.code, strict.requests.length]).toEqual([8, 1])
   })
 
   const stop = chunk({ text: 'Hi' }, 'STOP')

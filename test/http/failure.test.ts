@@ -11,54 +11,6 @@ import { createFailingStdout } from '../harness/stdout.ts'
 const envelope = (type: string, text: string) =>
   JSON.stringify({ type: 'error', error: { type, message: text } })
 
-test('the type of an error in a response with status 200 decides the kind of the failure', async () => {
-  const status = 200
-  const body = envelope('overloaded_error', 'later')
-  const world = { exchange: answering(body, { status }) }
-  for (const argv of [
-    ['chat', 'x'],
-    ['image', 'x', '-m', 'i'],
-    ['events', 'send', 'x', '-s', 's'],
-    ['events', 'list', '-s', 's'],
-    ['api', 'agents', '/v1/x'],
-  ]) {
-    const ended = await run([...argv, '--errors', 'json'], world)
-    expect(JSON.parse(ended.err).error).toMatchObject({
-      kind: 'service',
-      status,
-      message: `the service answered ${status} with an error: later`,
-    })
-  }
-})
-
-test('after a reset and a refused retry, parley reports that the request may have been carried out', async () => {
-  const ask = (...flags: string[]) =>
-    run(['chat', 'x', '--retry-unknown', '--retries', '1', ...flags], {
-      exchange: answerInOrder(unanswered, answering('{}', { status: 400 })),
-    })
-  const { err, code } = await ask('--errors', 'json')
-  expect(JSON.parse(err).error).toMatchObject({ kind: 'refused', sent: 'unknown', attempts: 2 })
-  expect([code, (await ask()).err.split('\n').at(-2)]).toEqual([
-    4,
-    '  the request was sent, but it is not known whether it was carried out',
-  ])
-})
-
-test.each([
-  ['Authorization: Bearer own-secret-123', 'own-secret-123'],
-  ['X-Api-Key: own-"se\\cret-123', 'own-"se\\cret-123'],
-  ['Cookie: a=1; sid=own-secret=123', 'own-secret=123'],
-])('a message never contains the secret of the header %s', async (header, secret) => {
-  // If the text were cut at 500 characters first, half of the second secret would be printed.
-  const body = envelope('invalid_request_error', `${secret} ${'y'.repeat(475)} ${secret}`)
-  for (const flags of [[], ['--errors', 'json'], ['-v']]) {
-    const exchange = answering(body, { status: 400, headers: { 'x-echo': secret } })
-    const ended = await run(['chat', 'x', '-H', header, ...flags], { exchange })
-    expect(ended).toMatchObject({ code: 4, err: expect.stringContaining('[redacted] yyy') })
-    expect(ended.err).not.toMatch(/own-/)
-  }
-})
-
 test('--raw -o prints the body of a failure on stdout and writes no file', async () => {
   const cwd = temporaryFolder()
   const exchange = answering('{"error":"no"}', { status: 400 })
@@ -186,11 +138,6 @@ describe('--errors json', () => {
     const exchange = answering(JSON.stringify({ data: [use] }))
     const ended = await failure(argv.split(' '), { exchange, stdout: createFailingStdout(0, 'ENOSPC') })
     expect(ended).toMatchObject({ code: 11, kind: 'file', sent, safeToRetry: false, retry: 'never' })
-  })
-
-  test('--errors json also reports usage errors', async () => {
-    expect(await failure(['chat', 'x', '--nonsense'])).toMatchObject({ kind: 'usage', exit: 2, sent: 'no' })
-    expect(await failure(['chat', '-i', 'none'])).toMatchObject({ kind: 'file', exit: 11, sent: 'no' })
   })
 })
 

@@ -275,15 +275,6 @@ test('K16: the environment overrides the current profile, and --profile override
   expect((await run(['chat', 'x'], { env })).requests[0]?.headers.Authorization).toBe(`Bearer ${token}`)
 })
 
-test('config list shows the values of the profile', async () => {
-  const { also } = world({ profiles })
-  expect(await run(['config', 'list'], also({ PARLEY_BASE_URL: 'https://env.test' }))).toMatchObject({
-    code: 0,
-    err: '',
-    out: 'baseUrl\thttps://work.test\naccessToken\t…1111\ntimeout\t7\n',
-  })
-})
-
 test('config list --effective shows the last characters of the token, and the source of each value', async () => {
   const { also, path } = world({ profiles })
   const ended = await run(

@@ -1,5 +1,5 @@
 import { execFile } from 'node:child_process'
-import { chmodSync, existsSync, lstatSync, readdirSync, writeFileSync } from 'node:fs'
+import { chmodSync, existsSync, lstatSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { describe, expect, test } from 'vitest'
@@ -180,13 +180,6 @@ describe('chat sends a prompt and prints the answer', () => {
       expect(JSON.parse(batch.out)).toMatchObject({ ok: true, text: 'Let me look.', warning })
     },
   )
-
-  test('chat treats an empty stop reason as absent', async () => {
-    const exchange = answering(message('Well', { stop_reason: '' }))
-    expect(await run(['chat', 'x'], { exchange })).toMatchObject({ code: 0, out: 'Well\n', err: '' })
-    const strict = await run(['chat', 'x', '--fail-on-cut'], { exchange })
-    expect(strict).toMatchObject({ code: 8, err: expect.stringContaining('it has no stop reason') })
-  })
 })
 
 describe('--dry-run, --curl and -v show the request', () => {
@@ -354,17 +347,6 @@ describe('chat reads and writes files', () => {
     expect(reported().usage.outputTokens).toEqual(expect.any(Number))
   })
 
-  test('--thread does not store an incomplete answer', async () => {
-    const cwd = temporaryFolder()
-    const ended = await run(['chat', 'x', '--thread', 't.json'], {
-      cwd,
-      exchange: answering('{"content":[{"ty'),
-    })
-    expect(ended.code).toBe(8)
-    expect(existsSync(join(cwd, 't.json'))).toBe(false)
-    expect(ended.err).toMatch(/^parley: .*; t\.json was not created\n/)
-  })
-
   test.each([
     ['{"name":"x"}', 'it has no "contents"'],
     ['{"Contents":[]}', 'it has no "contents"'],
@@ -468,17 +450,6 @@ describe('chat reads and writes files', () => {
   })
 })
 
-test.each(['', '\n'])('chat exits with 8 if the body has two answers, separated by %j', async (gap) => {
-  const exchange = answering(message('one') + gap + message('two'))
-  const TMPDIR = temporaryFolder()
-  const { code, out, err } = await run(['chat', 'x'], { exchange, env: { TMPDIR } })
-  const [name = ''] = readdirSync(TMPDIR)
-  expect([code, out, readText(TMPDIR, name)]).toEqual([8, '', 'onetwo'])
-  expect(err).toContain(
-    `the service sent a second answer after the first; the received data is saved as ${join(TMPDIR, name)}\n`,
-  )
-})
-
 test('chat exits with 8 for an answer without a stop reason only with --fail-on-cut', async () => {
   for (const body of [
     '{"type":"message","content":[{"type":"text","text":"whole"}],"stop_reason":null}',
@@ -492,15 +463,6 @@ test('chat exits with 8 for an answer without a stop reason only with --fail-on-
       err: expect.stringMatching(/^parley: the answer may be cut, because it has no stop reason\n/),
     })
   }
-})
-
-test('chat --raw exits with 8 for 2 MiB of blanks before a text that is not JSON, and prints the text', async () => {
-  const { code, err } = await run(['chat', 'x', '--raw'], {
-    exchange: answering(`${' '.repeat(2 * 1024 * 1024)}out of order`),
-  })
-  expect(code).toBe(8)
-  expect(err).toMatch(/^parley: the answer.* is not JSON\n/)
-  expect(err).toContain('out of order')
 })
 
 const other = '{"messages": [{"role":"user"}], "n": 1.10}'

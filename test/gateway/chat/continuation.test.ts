@@ -4,7 +4,7 @@ import { describe, expect, test } from 'vitest'
 import type { Exchange } from '../../../src/wire/exchange.ts'
 import { createIdleClock } from '../../harness/clock.ts'
 import { answerInOrder, unanswered, unreachable } from '../../harness/responses.ts'
-import { answering, createInterrupt, message, readText, run, temporaryFolder } from '../../harness/run.ts'
+import { answering, message, readText, run, temporaryFolder } from '../../harness/run.ts'
 import { continued, events, piece, used, whole } from '../parts.ts'
 
 const bodiesOf = ({ requests }: { requests: { text: string }[] }) =>
@@ -146,18 +146,6 @@ test.each(failures)(
     })
   },
 )
-
-test('after an interrupt in the second part of an answer, chat reports "safeToRetry": false', async () => {
-  const { onSignal, interrupt } = createInterrupt()
-  let message = ''
-  const interrupted: Exchange = (...call) => {
-    message = interrupt()
-    return answering('{}', { status: 400 })(...call)
-  }
-  const exchange = answerInOrder(piece('Half', continued('t1')), interrupted)
-  await run(['chat', 'x', '--errors', 'json'], { cwd: temporaryFolder(), exchange, onSignal })
-  expect(JSON.parse(message).error).toMatchObject({ kind: 'signal', retry: 'later', safeToRetry: false })
-})
 
 test('chat keeps all text of a continued stream that is cut off, on stdout or in FILE.part', async () => {
   const exchange = () => answerInOrder(events(piece('One, ', continued('t1'))), events(piece('two')))

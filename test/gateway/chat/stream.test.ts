@@ -2,7 +2,7 @@ import { Writable } from 'node:stream'
 import { afterEach, expect, test } from 'vitest'
 import { breaking } from '../../harness/responses.ts'
 import { answering, run, temporaryFolder } from '../../harness/run.ts'
-import { envFor, type ScriptedServer, serve } from '../../harness/server.ts'
+import type { ScriptedServer } from '../../harness/server.ts'
 import { createSignal } from '../../harness/session-service.ts'
 import { piece, whole } from '../parts.ts'
 
@@ -13,29 +13,6 @@ const first = 'Héllo wör'
 
 let server: ScriptedServer | undefined
 afterEach(() => server?.close())
-
-async function serveStream(type: string, pieces: Uint8Array[]): Promise<ScriptedServer> {
-  server = await serve(async (socket) => {
-    socket.setNoDelay(true)
-    socket.write(`HTTP/1.1 200 OK\r\ncontent-type: ${type}\r\nconnection: close\r\n\r\n`)
-    for (const piece of pieces) {
-      await new Promise((resolve) => setImmediate(resolve))
-      socket.write(piece)
-    }
-    socket.end()
-  })
-  return server
-}
-
-const inPieces = (body: string, size: number) => {
-  const bytes = Buffer.from(body)
-  return Array.from({ length: Math.ceil(bytes.length / size) }, (_, i) =>
-    bytes.subarray(i * size, (i + 1) * size),
-  )
-}
-
-const stream = (server: ScriptedServer, ...argv: string[]) =>
-  run(['chat', 'x', '--stream', ...argv], { exchange: 'network', env: envFor(server) })
 
 test.each([
   ['a chunk', piece(first)],
@@ -96,28 +73,6 @@ test('chat prints the first words of a stream while the service still sends', as
     stdout: { isTerminal: false, open: () => stdout, writeSync: () => 0 },
   })
   expect([code, out]).toEqual([0, 'Hello\n'])
-})
-
-test('chat skips pings and unknown events of a stream', async () => {
-  const body = [
-    'event: ping\ndata:\n\n',
-    'data: {"type":"warning","message":"slow","delta":5,"usage":[]}\n\n',
-    'data: {"type":"message_start","message":null}\n\n',
-    `data: ${delta('Hi')}\n\n`,
-    'data: {"type":"content_block_delta","delta":{"type":"text_delta","text":null}}\n\n',
-    'data: {"type":"message_delta","delta":null}\n\n',
-    'data: {"type":"message_stop"}\n\n',
-  ].join('')
-  const plain = await run(['chat', 'x', '--stream'], { exchange: answering(body) })
-  expect(plain).toMatchObject({ code: 0, out: 'Hi\n', err: '' })
-  const raw = await run(['chat', 'x', '--stream', '--raw'], { exchange: answering(body) })
-  expect(raw.out).toBe(body.replace(/^event.*\ndata:\n\n/, '').replace(/data: (.*\n)\n/g, '$1'))
-})
-
-test('chat --stream --raw prints the data of each event as a line, without [DONE]', async () => {
-  const body = `event: a\ndata: { "candidates":\ndata: [], "n": 1.10 }\n\ndata: ${piece('Hi', whole)}\n\ndata: [DONE]\n\n`
-  const ended = await stream(await serveStream('text/event-stream', inPieces(body, 7)), '--raw')
-  expect(ended).toMatchObject({ code: 0, out: `{ "candidates":[], "n": 1.10 }\n${piece('Hi', whole)}\n` })
 })
 
 const startOf = (id: string) => JSON.stringify({ type: 'message_start', message: { id } })
