@@ -67,6 +67,14 @@ test.each<[what: string, answer: string | Exchange, code: number, body: string]>
   },
 )
 
+test('--resume requests the whole answer again if an earlier batch received only its first half', async () => {
+  const { cwd, code } = await runBatch(['x'], [], answerInOrder(piece('Half', continued('t1')), unanswered))
+  expect(code).toBe(10)
+  const ended = await run([...batch, '--resume'], { cwd, exchange: answerInOrder(piece('Whole', whole)) })
+  expect([ended.code, ended.requests.length]).toEqual([0, 1])
+  expect(JSON.parse(ended.requests[0]?.text ?? '')).not.toHaveProperty('continuationToken')
+})
+
 test('--max-total-tokens ends a batch in the middle of an answer with exit code 15', async () => {
   const exchange = answerInOrder(
     piece('One, ', continued('t1'), used(10, 40)),

@@ -55,6 +55,36 @@ test('a batch requests each line once, at most --concurrency at a time, and writ
   })
 })
 
+test('the failed line with the lowest number decides the failure of a batch', async () => {
+  const timers = createClock()
+  const ask: Ask = async (line) => {
+    await timers.wait(10_000 - line.index * 100)
+    if (line.index % 3 === 0)
+      throw failureOf(line, line.index === 3 ? 'response' : 'service', { attempts: 3 })
+    return answerOf(line, 1)
+  }
+  const { out, tally, stop, failure: first } = await play(linesOf(10), ask, { timers })
+  expect(out.filter(({ ok }) => !ok).map(({ index, error }) => [index, error])).toEqual([
+    [6, { kind: 'service', attempts: 3 }],
+    [3, { kind: 'response', attempts: 3 }],
+    [9, { kind: 'service', attempts: 3 }],
+  ])
+  expect({ tally, stop, kind: first?.error.kind }).toEqual({
+    tally: {
+      ...none,
+      total: 10,
+      hasLine: true,
+      ok: 7,
+      failed: 3,
+      failures: { response: 1, service: 2 },
+      tokens: 7,
+      hasAnswer: true,
+    },
+    stop: undefined,
+    kind: 'response',
+  })
+})
+
 describe('B13: outage during a batch', () => {
   /** Emulates a service that takes 200 ms per request and fails for a while. */
   async function runThroughOutage(
@@ -187,11 +217,38 @@ describe('batch that starts no further request', () => {
     expect(stop).toMatchObject({ kind: 'unexpected' })
   })
 
+  test('an interrupt stops a batch after the running requests', async () => {
+    const interrupted = new AbortController()
+    const interrupt = () => {
+      interrupted.abort()
+      return undefined
+    }
+    const world = { interrupted: interrupted.signal }
+    const { requested, out, stop, tally } = await runWithTenthLine(interrupt, world)
+    expect(requested).toEqual(upTo(12))
+    expect(sorted(out)).toEqual(upTo(12))
+    expect([stop, tally.ok]).toEqual([undefined, 12])
+  })
+
   test('a batch sends nothing if an interrupt or the deadline precedes its first request', async () => {
     const early = await runWithTenthLine(() => undefined, { interrupted: AbortSignal.abort() })
     expect(early.requested).toEqual([])
     const late = await runWithTenthLine(() => undefined, { deadline: 1 })
     expect([late.requested, late.stop?.kind]).toEqual([[], 'stopped'])
+  })
+
+  test('a batch stops when it cannot write results to their file, and prints the rejected results', async () => {
+    let lines = 0
+    const full = {
+      write() {
+        if (++lines > 6) throw failure('file')
+      },
+    }
+    const { requested, out, stop, tally } = await runWithTenthLine(() => undefined, { results: full })
+    expect(stop).toMatchObject({ kind: 'file', details: { consequence: /are on stdout/ } })
+    expect(requested.length).toBeLessThanOrEqual(11)
+    expect(sorted(out)).toEqual(requested.slice(6))
+    expect(tally).toMatchObject({ ok: requested.length, failed: 0, savedElsewhere: requested.length - 6 })
   })
 
   test('a batch stops when its input cannot be read', async () => {
