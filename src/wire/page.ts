@@ -108,7 +108,9 @@ function splitJsonList(json: Buffer, field: string): { elements: string[]; rest:
   let listStart = json.length
   let listEnd = json.length
   let start: number | undefined
-  const visit = (mark: string, place: number) => {
+  let piece = 0
+  const visit = (mark: string, offset: number) => {
+    const place = piece + offset
     if (mark === '[' || mark === '{') {
       if (++depth > maxJsonDepth) throw new SyntaxError(jsonTooDeepReason)
       level ||= mark === '[' ? 1 : 2
@@ -129,8 +131,8 @@ function splitJsonList(json: Buffer, field: string): { elements: string[]; rest:
       else depth--
     }
   }
-  for (let piece = 0; piece < json.length; piece += pieceBytes)
-    scan(json.toString('latin1', piece, piece + pieceBytes), (mark, place) => visit(mark, piece + place))
+  for (; piece < json.length; piece += pieceBytes)
+    scan(json.toString('latin1', piece, piece + pieceBytes), visit)
   const decode = (bytes: Buffer) => new TextDecoder().decode(bytes)
   return { elements, rest: decode(json.subarray(0, listStart)) + json.toString('utf8', listEnd) }
 }
