@@ -97,6 +97,8 @@ export class LockObserver {
   #lastCheckMs = 0
   /** Measured by the monotonic clock of this process, because the clocks of other machines may differ. */
   #unchangedMs = 0
+  /** The holder updated the lock since the first check, so it is running. */
+  isHolderRunning = false
 
   constructor(target: string) {
     this.path = `${target}.parley-lock`
@@ -108,6 +110,7 @@ export class LockObserver {
     const earlier = this.fingerprint
     this.fingerprint = stat ? getFingerprint(stat) : ''
     const stepMs = Math.min(now - this.#lastCheckMs, maxCountedStepMs)
+    this.isHolderRunning ||= stat !== undefined && earlier !== '' && this.fingerprint !== earlier
     this.#unchangedMs = this.fingerprint === earlier ? this.#unchangedMs + stepMs : 0
     this.#lastCheckMs = now
     return stat
@@ -145,7 +148,11 @@ export async function acquireLock(
       continue
     }
     if (waited > maxWaitMs) {
-      const stuck = failure(`another parley has locked it: if none is running, remove ${path}`)
+      const stuck = failure(
+        observer.isHolderRunning
+          ? 'the deadline passed while another parley, which is still running, used it'
+          : `the deadline passed while it was locked: if no other parley is running, remove ${path}`,
+      )
       throw stuck.with({ retry: 'later', deadline: true })
     }
     if (!isNoted && waited > waitingNoteDelayMs) {

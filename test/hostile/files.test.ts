@@ -137,6 +137,29 @@ describe.each(lockingCommands)('lock file of %s', (command, argv, lock) => {
   })
 })
 
+test.each([
+  [
+    'holder of a lock runs',
+    true,
+    /: the deadline passed while another parley, which is still running, used it\n/,
+  ],
+  [
+    'lock is not updated',
+    false,
+    /: the deadline passed while it was locked: if no other parley is running, remove \S+\.parley-lock\n/,
+  ],
+])('after the deadline, parley prints whether the %s', async (_, isRunning, text) => {
+  const cwd = makeBatchFolder()
+  const path = join(cwd, 'notes.parley-lock')
+  writeFileSync(path, '')
+  speedUpLocks()
+  let beats = 0
+  const beating = setInterval(() => isRunning && utimesSync(path, ++beats, beats), 1)
+  onTestFinished(() => clearInterval(beating))
+  const argv = ['chat', '--batch', 'in', '--results', 'notes', '--deadline', isRunning ? '60s' : '3s']
+  expect(await run(argv, { cwd })).toMatchObject(rejected(11, text))
+})
+
 test('events run --audit waits once for both locks of a killed run, and at once prints for what it waits', async () => {
   const cwd = temporaryFolder()
   const argv = ['events', 'run', 'go', '-s', 's1', '--no-stdin', '--audit', 'notes']
