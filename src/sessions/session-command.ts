@@ -80,11 +80,12 @@ function filterFlags(
   return given.filter((each, index) => isWanted(each.flag) && !isReplaced(each, index)).flatMap(toArgs)
 }
 
-export const formatRemoveBudgetCommand = ({ flags }: Flags, session: string): string =>
+/** `budget`: JSON. */
+export const formatBudgetCommand = ({ flags }: Flags, session: string, budget: string): string =>
   quoteShellWords([
     ...['parley', 'api', 'agents', `/v1/sessions/${encodeURIComponent(session)}`],
     ...filterFlags(flags, (flag) => serviceFlags.has(flag) && !/^--(no-)?(beta|validate)$/.test(flag)),
-    ...['--set', 'budget=null'],
+    ...['--set', `budget=${budget}`],
   ])
 
 /**

@@ -2,7 +2,7 @@ import type { Context } from '../../context.ts'
 import { CliError } from '../../errors.ts'
 import { escapeShellWord } from '../../io/shell-quote.ts'
 import { quoteAndShortenName } from '../quoted-name.ts'
-import { formatRemoveBudgetCommand, formatSessionCommand } from '../session-command.ts'
+import { formatBudgetCommand, formatSessionCommand } from '../session-command.ts'
 import { needsClientResult, type SessionState } from '../session-state.ts'
 
 const indent = 2
@@ -61,10 +61,16 @@ export function describeWaitingToolUses(
   return { pendingToolUseIds: ids, consequence: hints.join('\n') }
 }
 
+/** A budget in whole minor units of the currency, such as cents. */
+const higherBudget = JSON.stringify({ type: 'limit', max_list_cost: { amount: 'AMOUNT', currency: 'USD' } })
+
 export const createBudgetError = (context: Context, session: string): CliError =>
   new CliError('stuck', `${session} stopped: budget_reached, its budget is used up`, {
     sent: 'yes',
-    problems: [`to remove it: ${formatRemoveBudgetCommand(context, session)}`],
+    problems: [
+      `to raise it to AMOUNT cents: ${formatBudgetCommand(context, session, higherBudget)}`,
+      `to remove it: ${formatBudgetCommand(context, session, 'null')}`,
+    ],
     resumeArguments: context.tracker.getResumeCommand(),
   })
 

@@ -370,11 +370,15 @@ test('the report has the usage and cost of the run and of the session, and a ter
 
 const reached = { type: 'session.status_idle', stop_reason: { type: 'budget_reached' } }
 
-test('events run and follow exit with 13 and print the command that removes the used-up budget', async () => {
+test('events run and follow exit with 13 and print the commands that raise or remove the used-up budget', async () => {
   const service = open([soFar, reached])
   for (const { code, err } of [await service.runTask([]), await service.run(['events', 'follow'])]) {
     expect(code).toBe(13)
     expect(err).toContain('s1 stopped: budget_reached, its budget is used up\n')
+    const budget = '{"type":"limit","max_list_cost":{"amount":"AMOUNT","currency":"USD"}}'
+    expect(err).toContain(
+      `used up\n  to raise it to AMOUNT cents: parley api agents /v1/sessions/s1 --set 'budget=${budget}'\n`,
+    )
     expect(err).toContain('  to remove it: parley api agents /v1/sessions/s1 --set budget=null\n')
   }
   expect((await service.runTask([])).err).toContain('parley events run -s s1 --no-stdin')
