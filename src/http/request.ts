@@ -125,6 +125,11 @@ export function parseHeader(line: string): Header {
   }
   if (forbidden.test(name))
     throw usageError(`the header ${name} cannot be set: parley manages the connection itself`)
+  // Printed commands contain this word instead of a secret.
+  if (value.endsWith('[redacted]'))
+    throw usageError(
+      `the header ${name} has the word [redacted] instead of its value: fill in the value, or use '${name}: @FILE'`,
+    )
   if (!headerValuePattern.test(value))
     throw usageError(`the header ${name} must be at most 16 KiB of ASCII without control characters`)
   return [name, value]

@@ -13,7 +13,7 @@ export function renderFailure(error: CliError, style: Style, wrap: (line: string
   for (const problem of problems.slice(0, maxShownProblems)) lines.push(wrap(`  ${toOneLine(problem)}`))
   const left = problems.length - maxShownProblems
   if (left > 0) lines.push(`  and ${problems.length > maxCountedProblems ? 'many' : left} more`)
-  for (const line of consequence?.split('\n') ?? []) lines.push(wrap(`  ${line.trimStart()}`))
+  for (const line of listHints(consequence)) lines.push(wrap(`  ${line.trimStart()}`))
   if (resumeArguments) lines.push(...formatResumeLines(resumeArguments).map((line) => `  ${line}`))
   const addRemote = (label: string, text: string | undefined) => {
     // A label precedes the text of a service, so a reader does not mistake the text for parley's own.
@@ -25,6 +25,12 @@ export function renderFailure(error: CliError, style: Style, wrap: (line: string
   if (savedFiles.length === 0 && answer !== undefined)
     lines.push('  the answer:', `  | ${escapeControls(answer).replaceAll('\n', '\n  | ')}`)
   return `${lines.join('\n')}\n`
+}
+
+/** Adds a line to commands whose secrets are redacted. */
+function listHints(consequence: string | undefined): string[] {
+  const lines = consequence?.split('\n') ?? []
+  return consequence?.includes("[redacted]'") ? [...lines, 'fill in the [redacted] words first'] : lines
 }
 
 /** Puts the command on its own line, so that a person can copy it. */
@@ -98,7 +104,7 @@ export function createFailureRecord({ kind, exitCode, message, mayDuplicate, det
     deadline,
     attempts,
     pending: details.pendingToolUseIds,
-    hints: details.consequence?.split('\n').map((line) => toOneLine(line, 2000)),
+    hints: details.consequence && listHints(details.consequence).map((line) => toOneLine(line, 2000)),
     resume: details.resumeArguments,
     session: details.createdSessionId && toOneLine(details.createdSessionId, 200),
     kept: savedFiles.length > 1 ? savedFiles : savedFiles[0],

@@ -1,6 +1,6 @@
 import { execFileSync } from 'node:child_process'
 import { describe, expect, test } from 'vitest'
-import type { RunOptions } from '../../harness/run.ts'
+import { type RunOptions, rejected } from '../../harness/run.ts'
 import {
   always,
   bash,
@@ -79,6 +79,9 @@ describe('resume command of events run', () => {
     expect(err).toContain('fill in the [redacted] words')
     expect(err).not.toContain('canary')
     expect((await stop(['x', '-s', 's1'])).err).not.toContain('fill in')
+    const pasted = await createSessionService({}).run(['events', 'run', 'x', ...headers])
+    expect(pasted).toMatchObject(rejected(2, /X-Api-Key has the word \[redacted\] .* fill in the value/))
+    expect(pasted.requests).toEqual([])
     const file = ['--header', 'X-Api-Key: @s.json']
     expect((await stop(['x', '-s', 's1', ...file])).printed.slice(-2)).toEqual(file)
   })
@@ -117,8 +120,16 @@ test('Q44: the confirm command that events follow prints reaches the same servic
   const irrelevant = ['--base-url', 'https://g.test', '--retries', '1', '--timeout', '9']
   const { code, err } = await service.run(['events', 'follow', '--history', ...irrelevant, ...flags])
   expect(code).toBe(12)
+  expect(err).not.toContain('fill in')
   const command = flags.join(' ').replace('X-Trace: a', "'X-Trace: a'")
   expect(err).toContain(`answer with: parley events confirm ${command} -s s1 t1 --allow`)
+})
+
+test('a message asks the user to fill in the redacted words of a confirm command', async () => {
+  const service = createSessionService({ history: [bash('t1'), waitsFor('t1')] })
+  const { err } = await service.run(['events', 'follow', '-H', 'Cookie: sid=1'])
+  expect(err).toContain("confirm --header 'Cookie: [redacted]' -s s1 t1 --allow\n")
+  expect(err).toContain('\n  fill in the [redacted] words first\n')
 })
 
 test('Q45: events send prints on a terminal the command that shows the answer', async () => {
