@@ -282,7 +282,7 @@ describe.each(versions)('packed package on Node %s', (version) => {
     expect(screens).toEqual(
       [/“Say hello”/, /^a-red-fox/m, /The emulated agent is done/].map((sign) => expect.stringMatching(sign)),
     )
-    expect(await shown('events list')).toMatch(/agent\.message {2,}\S+\r?\n {2}The emulated/)
+    expect(await shown('events list')).toMatch(/agent\.message {2,}\S+ \S+\r?\n {2}The emulated/)
     expect(await shown('events list --order asc --limit 1')).toContain('user.message')
     expect(await shown('chat --profile demo --stream hi')).toContain('hi')
     expect(await shown('help formats', [], { PAGER: 'head -3' })).not.toContain('--report')
