@@ -3,10 +3,8 @@ import { readFileSync, writeFileSync } from 'node:fs'
 import { cpus } from 'node:os'
 import { parseArgs } from 'node:util'
 import { installNode } from '../harness/node.ts'
-import { measureInProcess } from './inside.ts'
-import { measureMedians, measurePeakMiB, parleyPath, slowVariables, withoutSlowVariables } from './measure.ts'
-import { explainRun } from './profile.ts'
-import { type BenchRow, createRows, createServerEnvironment } from './rows.ts'
+import { measureMedians, measurePeakMiB, slowVariables, withoutSlowVariables } from './measure.ts'
+import { type BenchRow, createRows } from './rows.ts'
 import { startServer } from './server.ts'
 import { formatTableLine, type MeasuredRow, replaceTable } from './table.ts'
 
@@ -99,12 +97,6 @@ for (const major of positionals.length > 0 ? positionals : [ownMajor]) {
     }
   }
   columns.push({ node: version.slice(1).split('.', 2).join('.'), rows })
-  if (major === ownMajor && !process.env.BENCH_ROW)
-    for (const row of await measureInProcess()) console.log(row)
-  if (!process.env.BENCH_ROW)
-    console.log(
-      `\n${await explainRun(node, `'${parleyPath}' chat 'Say hello'`, createServerEnvironment(server.url))}`,
-    )
 }
 server.close()
 if (values.write) {

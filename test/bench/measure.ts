@@ -55,7 +55,7 @@ writeFileSync(
 )
 
 /** Runs a command to its end. Returns the milliseconds. Throws if the command fails. */
-export function measureMs({ command, env }: TimedCommand): Promise<number> {
+function measureMs({ command, env }: TimedCommand): Promise<number> {
   const start = performance.now()
   const child = spawn('bash', ['-c', `exec 0</dev/null >/dev/null; set -o pipefail; ${command}`], {
     env: { ...environment, ...env },
