@@ -259,22 +259,6 @@ describe('config manages several profiles', () => {
 
 const profiles = { default: { ...work, timeout: 7 }, other: { baseUrl: 'https://other.test' } }
 
-test('K16: the environment overrides the current profile, and --profile overrides the environment', async () => {
-  const { env, also } = world({ profiles: { default: work } })
-  const mixed = also({ PARLEY_BASE_URL: 'https://env.test', PARLEY_ACCESS_TOKEN: 'env-token-2222' })
-  const ambient = await run(['chat', 'x'], mixed)
-  expect(ambient.requests[0]).toMatchObject({
-    url: expect.stringMatching(/^https:\/\/env\.test\//),
-    headers: { Authorization: 'Bearer env-token-2222' },
-  })
-  const named = await run(['chat', 'x', '--profile', 'default'], mixed)
-  expect(named.requests[0]).toMatchObject({
-    url: expect.stringMatching(/^https:\/\/work\.test\//),
-    headers: { Authorization: `Bearer ${token}` },
-  })
-  expect((await run(['chat', 'x'], { env })).requests[0]?.headers.Authorization).toBe(`Bearer ${token}`)
-})
-
 test('config list --effective shows the last characters of the token, and the source of each value', async () => {
   const { also, path } = world({ profiles })
   const ended = await run(

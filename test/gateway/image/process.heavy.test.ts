@@ -79,19 +79,3 @@ test('I05: image into an unwritable folder exits with 11 before sending (needs a
   }
   expect(server.requests).toHaveLength(0)
 })
-
-test('I11: of two image runs with the same -o, one writes the file and the other saves its image elsewhere', async () => {
-  const sockets: (() => void)[] = []
-  await server.close()
-  // The server answers after both runs have checked the target.
-  server = await serve((socket) => {
-    sockets.push(() => socket.write(response(body)))
-    if (sockets.length === 2) for (const answer of sockets) answer()
-  })
-  const [one, two] = await Promise.all([image(['x', '-o', 'a.png']), image(['x', '-o', 'a.png'])])
-  const [winner, loser] = one.code === 0 ? [one, two] : [two, one]
-  expect(winner).toMatchObject({ code: 0, out: 'a.png\n', saved: [] })
-  expect(loser).toMatchObject({ code: 11, out: '', files: ['a.png'] })
-  expect(readFileSync(loser.saved[0] ?? '')).toEqual(png())
-  expect(loser.err).toContain(loser.saved[0])
-})
