@@ -12,11 +12,12 @@ const minute = 60_000
 
 /**
  * Prints progress on a stderr that is not a terminal: every minute for ten minutes, then every ten minutes.
- * `describe` gets a text such as `after 3 min`. The returned function ends the output.
+ * `describe` gets a text such as `after 3 min`, and returns `undefined` for no line. The returned function ends
+ * the output.
  */
 export function printProgressLines(
   { host, flags, messages, reportData }: LongRun,
-  describe: (time: string) => string,
+  describe: (time: string) => string | undefined,
 ): () => void {
   const { timers } = host
   if (host.stderr.isTerminal || flags.quiet) return () => {}
@@ -26,7 +27,8 @@ export function printProgressLines(
     const passed = Math.floor((timers.now() - reportData.startMs) / minute)
     const next = passed < 10 ? passed + 1 : (Math.floor(passed / 10) + 1) * 10
     return schedule(timers, reportData.startMs + next * minute - timers.now(), () => {
-      messages.note(describe(`after ${next} min`))
+      const line = describe(`after ${next} min`)
+      if (line !== undefined) messages.note(line)
       stop = waitForNext()
     })
   }

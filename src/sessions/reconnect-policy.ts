@@ -34,10 +34,15 @@ export class ReconnectPolicy implements RetryRules {
   #invalidResponses = 0
   #requestedWaitMs = 0
   #printedCause: string | undefined
+  #printedMinutes = 0
 
   constructor(access: SessionClient) {
     this.#access = access
     this.#lastResponseAt = access.context.host.timers.now()
+  }
+
+  get isReconnecting(): boolean {
+    return this.#printedCause !== undefined
   }
 
   recordResponse(): void {
@@ -51,8 +56,8 @@ export class ReconnectPolicy implements RetryRules {
   }
 
   /**
-   * Returns the failure that ends the attempts. If another attempt is allowed, prints the failure on stderr
-   * and returns `undefined`.
+   * Returns the failure that ends the attempts. If another attempt is allowed, prints the failure on stderr,
+   * later a note every minute, and returns `undefined`.
    */
   findFinalFailure(failure: CliError): CliError | undefined {
     const { context, parts } = this.#access
@@ -62,8 +67,12 @@ export class ReconnectPolicy implements RetryRules {
     if (longWaitFailure) return longWaitFailure
     const { serviceMessage } = failure.details
     const cause = `${failure.message}${serviceMessage ? `: ${toOneLine(serviceMessage)}` : ''}`
+    const minutes = Math.floor((context.host.timers.now() - this.#lastResponseAt) / 60_000)
     if (cause !== this.#printedCause) context.messages.note(`${cause}; trying again`)
+    else if (minutes > this.#printedMinutes)
+      context.messages.note(`not connected for ${minutes} min; trying again`)
     this.#printedCause = cause
+    this.#printedMinutes = minutes
     return undefined
   }
 

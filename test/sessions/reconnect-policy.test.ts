@@ -103,6 +103,24 @@ test('parley prints the same cause of a reconnect only once until the service re
   expect(notes).toEqual([first, other, first, first])
 })
 
+test('parley prints each minute that it is not connected, until the service responds', () => {
+  const { policy, notes, pass } = createPolicy(Infinity)
+  const wait = (milliseconds: number) => {
+    pass(milliseconds)
+    policy.decide(failure('not-sent'))
+  }
+  for (const milliseconds of [0, 1 * minutes, 30_000, 30_000]) wait(milliseconds)
+  policy.recordResponse()
+  wait(1 * minutes)
+  const first = 'x; trying again'
+  expect(notes).toEqual([
+    first,
+    'not connected for 1 min; trying again',
+    'not connected for 2 min; trying again',
+    first,
+  ])
+})
+
 test('other responses do not reset the number of unreadable responses', () => {
   const { policy } = createPolicy(Infinity)
   const odd = failure('response')

@@ -71,11 +71,13 @@ export class Follower {
     this.#finalListsDeadline = access.parts.deadline
     this.#stopProgressLines = followsForever
       ? () => {}
-      : printProgressLines(context, (time) =>
-          this.state.isEmpty
+      : printProgressLines(context, (time) => {
+          // The policy itself prints that parley is not connected.
+          if (this.#reconnectPolicy.isReconnecting) return undefined
+          return this.state.isEmpty
             ? `still waiting for the first event ${time}`
-            : `still ${this.#describeWork(time)}: ${this.#describeLastEvent()}`,
-        )
+            : `still ${this.#describeWork(time)}: ${this.#describeLastEvent()}`
+        })
   }
 
   get isWorkPending(): boolean {

@@ -64,6 +64,28 @@ describe('Y160: progress lines if stderr is not a terminal', () => {
     expect(getProgressLines(err)[2]).toContain('the last event was agent.tool_use, 50 s ago')
   })
 
+  test('events follow prints no progress line while the service is unreachable, but that it is not connected', async () => {
+    const service = createSessionService({
+      history: [userSays('x'), running],
+      lists: [{ when: isDown, fault: 'unreachable' }],
+      streams: [{ when: isDown, fault: 'unreachable' }, { cutAfter: 1 }],
+    })
+    const start = service.timers.now()
+    function isDown() {
+      const passed = service.timers.now() - start
+      return passed > 30_000 && passed < 140_000
+    }
+    void service.timers.wait(40_000).then(() => service.add(says('a1')))
+    void service.timers.wait(200_000).then(() => service.add(endTurn))
+    const { code, err } = await service.run(['events', 'follow'])
+    expect(code).toBe(0)
+    expect(err.match(/not connected for . min|still .* min/g)).toEqual([
+      'not connected for 1 min',
+      'not connected for 2 min',
+      'still at work after 3 min',
+    ])
+  })
+
   test.each([
     ['-q', ['-q']],
     ['--errors json', ['--errors', 'json']],
