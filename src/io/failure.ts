@@ -13,7 +13,8 @@ export function renderFailure(error: CliError, style: Style, wrap: (line: string
   for (const problem of problems.slice(0, maxShownProblems)) lines.push(wrap(`  ${toOneLine(problem)}`))
   const left = problems.length - maxShownProblems
   if (left > 0) lines.push(`  and ${problems.length > maxCountedProblems ? 'many' : left} more`)
-  for (const line of listHints(consequence)) lines.push(wrap(`  ${line.trimStart()}`))
+  for (const line of consequence?.split('\n') ?? []) lines.push(wrap(`  ${line.trimStart()}`))
+  if ([...problems, consequence ?? ''].some(hasRedactedWord)) lines.push(redactedHint)
   if (resumeArguments) lines.push(...formatResumeLines(resumeArguments).map((line) => `  ${line}`))
   const addRemote = (label: string, text: string | undefined) => {
     // A label precedes the text of a service, so a reader does not mistake the text for parley's own.
@@ -27,11 +28,11 @@ export function renderFailure(error: CliError, style: Style, wrap: (line: string
   return `${lines.join('\n')}\n`
 }
 
-/** Adds a line to commands whose secrets are redacted. */
-function listHints(consequence: string | undefined): string[] {
-  const lines = consequence?.split('\n') ?? []
-  return consequence?.includes("[redacted]'") ? [...lines, 'fill in the [redacted] words first'] : lines
-}
+/** Printed after commands whose secrets are redacted. */
+export const redactedHint = '  fill in the [redacted] words first'
+
+/** Returns whether a line has a command with a redacted header, which is always quoted. */
+export const hasRedactedWord = (line: string): boolean => line.includes(": [redacted]'")
 
 /** Puts the command on its own line, so that a person can copy it. */
 export function formatResumeLines(resumeArguments: readonly string[]): string[] {
@@ -104,7 +105,7 @@ export function createFailureRecord({ kind, exitCode, message, mayDuplicate, det
     deadline,
     attempts,
     pending: details.pendingToolUseIds,
-    hints: details.consequence && listHints(details.consequence).map((line) => toOneLine(line, 2000)),
+    hints: details.consequence?.split('\n').map((line) => toOneLine(line, 2000)),
     resume: details.resumeArguments,
     session: details.createdSessionId && toOneLine(details.createdSessionId, 200),
     kept: savedFiles.length > 1 ? savedFiles : savedFiles[0],

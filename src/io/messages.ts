@@ -1,4 +1,5 @@
 import { escapeControlsInJson, toOneLine } from './escape.ts'
+import { hasRedactedWord, redactedHint } from './failure.ts'
 import type { StdStream } from './output.ts'
 import { createStyle } from './style.ts'
 import { createLineWrapper } from './wrapping.ts'
@@ -27,7 +28,10 @@ export async function createMessagePrinter({ host, flags, redact }: MessageOptio
     else stderr.open().write(`${line}\n`)
   }
   const shorten = (message: string) => toOneLine(redact(message, maxMessageLength), 2000)
-  const printMessage = (line: string) => print(wrap(redact(`parley: ${shorten(line)}`)))
+  const printMessage = (line: string) => {
+    print(wrap(redact(`parley: ${shorten(line)}`)))
+    if (hasRedactedWord(line)) print(redactedHint)
+  }
   /** Prints a line that is already escaped. No effect with `--quiet`. */
   const printLine = (line: string): void => {
     if (!flags.quiet) print(redact(line))
