@@ -5,10 +5,10 @@ const minColumns = 20
 
 /**
  * A command that is not wrapped, because people copy it. It is in quotes, or goes from the start or a colon to
- * a semicolon or the end. In other places, "parley" is only a word of a sentence.
+ * a semicolon outside of quotes or to the end. In other places, "parley" is only a word of a sentence.
  */
 const command =
-  /'parley .*?'(?=[).,:;]*(?: |$))|(?<=^|: )parley (?:api|chat|config|events|help|image|sessions) .*?(?=; |$)/g
+  /'parley .*?'(?=[).,:;]*(?: |$))|(?<=^|: )parley (?:api|chat|config|events|help|image|sessions) (?:\$'(?:\\.|[^\\'])*'|'[^']*'|\\.|;(?! )|[^;'\\])*/g
 
 const keptBlank = '\ue000'
 

@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest'
+import { createEmulator } from '../../src/emulator/emulator.ts'
 import { answering, createInterrupt, run, temporaryFolder } from '../harness/run.ts'
 
 const columns = 44
@@ -25,6 +26,22 @@ test('V69: parley does not wrap a command in a message, so that users can copy i
   expect(err).toMatch(/^ *.*'--profile demo'/m)
   expect(err).toMatch(/^ *.*'parley config init'/m)
   for (const line of err.trimEnd().split('\n')) expect(line.length).toBeLessThanOrEqual(columns)
+})
+
+test('V69: a semicolon in a quoted word of a command does not end the command, which stays on one line', async () => {
+  const headers = String.raw`--header 'Accept: a/b; q=1; it'\''s; x' --header $'X-A: it\'s; a\011 b; c'`
+  const values = ["Accept: a/b; q=1; it's; x", "X-A: it's; a\t b; c"]
+  const argv = [
+    'events',
+    'run',
+    'use a tool',
+    '-s',
+    'sesn_1',
+    '--no-stdin',
+    ...values.flatMap((value) => ['-H', value]),
+  ]
+  const { err } = await run(argv, { ...terminal, exchange: createEmulator({}) })
+  expect(err).toContain(`    parley events confirm ${headers} -s sesn_1 --pending\n`)
 })
 
 test('V69: a sentence is wrapped even if it contains the word parley or a whole command', async () => {
