@@ -147,6 +147,7 @@ export class ParleyCommand extends Command {
       if (!word.startsWith('-') && this.commands.length > 0) break
       const option = this.options.find(({ short, long }) => word === short || word === long)
       if (!option) checkAttachedValue(word, this)
+      else if (!option.required) checkToggle(option, argv[i + 1], this)
       if (!option?.required) continue
       const value = argv[++i]
       const choices = formatChoices(option)
@@ -196,6 +197,16 @@ function checkAttachedValue(word: string, command: ParleyCommand): void {
   if (word[2] === '=') throw usageError(`${option.short} takes no =: its value is a separate argument`)
   if (isKnownFlag(`-${name}`, command.longFlags)) throw new UnknownNameError(command, [name])
   if (/\s/.test(word) && !(option instanceof HeaderFlag)) throw new UnknownNameError(command, [word])
+}
+
+/** Throws for `--stream false`, because commander would read the value as a word of the prompt. */
+function checkToggle({ long }: Option, next: string | undefined, { longFlags }: ParleyCommand): void {
+  if (next !== 'true' && next !== 'false') return
+  const opposite = longFlags.find((flag) => flag === long?.replace('--', '--no-'))
+  const advice = next === 'false' && opposite ? `${opposite} turns it off; ` : ''
+  throw usageError(
+    `${long} takes no value: ${advice}if '${next}' is a word of the text, put it before the flag`,
+  )
 }
 
 function shortenParseErrors(parameter: Option | Argument, name: string): void {

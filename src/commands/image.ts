@@ -13,6 +13,7 @@ export default {
     new FileFlag('-o, --output <file>', 'a file, a folder (ending in /), or - for stdout', 'writes'),
     new Option('--force', 'replace an existing file at -o FILE (further images always get new names)'),
     new Option('--fail-on-cut', 'exit 8 if the answer or an image was cut off or filtered; keep the images'),
+    new Option('--no-fail-on-cut', 'only warn about such an answer or image'),
     new Option('--preview', 'show the images on a terminal'),
     new Option('--no-preview', 'do not show the images'),
     new Option('--usage', 'show model, tokens and seconds, even in a pipe'),

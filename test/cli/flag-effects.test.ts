@@ -194,6 +194,7 @@ const rows: Record<string, Row | string> = {
   'chat --stream': '',
   'chat --no-stream': { env: { PARLEY_STREAM: 'true' } },
   'chat --fail-on-cut': { more: '--max-output-tokens 2' },
+  'chat --no-fail-on-cut': { more: '--max-output-tokens 2', env: { PARLEY_FAIL_ON_CUT: 'true' } },
   'chat --thread': 'new.json',
   'chat --schema-retries': {
     exchange: answering(message('no JSON')),
@@ -203,6 +204,10 @@ const rows: Record<string, Row | string> = {
   'chat --markdown': { exchange: answering(message('# Title')) },
   'chat --no-markdown': { exchange: answering(message('# Title')), ...terminal },
   'image --fail-on-cut': { exchange: answering(imageAnswer(inline(png().subarray(0, -12)))) },
+  'image --no-fail-on-cut': {
+    exchange: answering(imageAnswer(inline(png().subarray(0, -12)))),
+    env: { PARLEY_FAIL_ON_CUT: 'true' },
+  },
   'image --force': { more: '-o text.txt' },
   'image --preview': terminal,
   'image --no-preview': { ...terminal, env: { TERM: 'xterm-kitty' } },

@@ -127,6 +127,14 @@ test.each([
     "the argument <key> is missing: the name of a setting; 'parley help settings' lists the settings",
   ],
   [['chat', '--help=1'], '--help takes no value'],
+  [
+    ['chat', 'hi', '--stream', 'false'],
+    "--stream takes no value: --no-stream turns it off; if 'false' is a word of the text, put it before the flag",
+  ],
+  [
+    ['chat', 'hi', '--allow-http', 'true'],
+    "--allow-http takes no value: if 'true' is a word of the text, put it before the flag",
+  ],
   [['chat', 'hi', '--errors'], '--errors needs a value: json or github'],
   [
     ['chat', 'hi', '--timeout', '-1'],
