@@ -102,7 +102,7 @@ export const configCommands = {
         )
       if (isSecretSetting(name) && given !== undefined && given !== '-') {
         throw usageError(
-          `${name} is a secret, and the shell's history now contains it: 'parley config set ${name}' prompts for a secret or reads it from stdin`,
+          `${name} is a secret, and other users and the shell's history can show arguments: 'parley config set ${name}' prompts for a secret or reads it from stdin`,
         )
       }
       const read = () => readValue(context, name)

@@ -170,7 +170,7 @@ type Answer = PersonDecision | 'always' | 'open' | 'quit'
 const formatKeys = ({ fingerprint }: PromptedToolUse) => (fingerprint ? '[y/n/a/s/q]' : '[y/n/s/q]')
 
 function formatLegend({ fingerprint }: PromptedToolUse): string {
-  const always = fingerprint === undefined ? '' : ' a always allow this same call,'
+  const always = fingerprint === undefined ? '' : ' a allow this same call until this run ends,'
   return `  y allow, n deny, n REASON deny with a reason,${always} s leave it open, q stop asking`
 }
 

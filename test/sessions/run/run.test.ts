@@ -162,7 +162,9 @@ describe('prompts of events run', () => {
       ' allow bash (t4)? [',
       ' allow sh (t5)? [',
     ])
-    expect(err).toContain('  y allow, n deny, n REASON deny with a reason, a always allow this same call, s')
+    expect(err).toContain(
+      '  y allow, n deny, n REASON deny with a reason, a allow this same call until this run ends, s',
+    )
     expect(err).toContain('parley: t3 is allowed, because you chose to always allow this call\n')
     const decisions = agent.audit().filter(({ event }) => event === 'decision')
     expect(decisions.map(({ toolUse, decision, by }) => `${toolUse} ${decision} ${by}`)).toEqual([
