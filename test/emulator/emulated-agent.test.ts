@@ -151,4 +151,22 @@ describe('the emulated agent keeps its sessions in a store', () => {
     ).toBe(0)
     expect((await parley('events', 'send', '--interrupt', '--message', 'hello')).code).toBe(0)
   })
+
+  test('an emulated session stops at its budget and then refuses messages', async () => {
+    const budget = { type: 'limit', max_list_cost: { amount: '1', currency: 'USD' } }
+    const created = await run(['api', 'agents', '/v1/sessions', '-i', '-'], {
+      exchange,
+      stdin: JSON.stringify({ agent: 'a', environment_id: 'e', budget }),
+    })
+    const env = { PARLEY_SESSION: JSON.parse(created.out).id }
+    const first = await run(['events', 'send', '--follow', 'hello'], { exchange, env })
+    expect(first).toMatchObject({ code: 13, err: expect.stringContaining('budget_reached') })
+    const second = await run(['events', 'send', 'hello'], { exchange, env })
+    expect(second).toMatchObject({ code: 4, err: expect.stringContaining('over its budget') })
+    const [, command = ''] = /to remove it: parley (.*)$/m.exec(first.err) ?? []
+    const removed = await run(command.split(' '), { exchange })
+    expect(JSON.parse(removed.out).budget).toBe(null)
+    expect((await run(['events', 'run', '--no-stdin'], { exchange, env })).code).toBe(0)
+    expect((await run(['events', 'send', 'hello'], { exchange, env })).code).toBe(0)
+  })
 })

@@ -56,6 +56,7 @@ export class AgentSession extends EmulatedSession {
   override accept(parameters: readonly ClientEvent[], fields?: object): EmulatedResponse | undefined {
     const refusal = this.#checkEvents(parameters)
     if (refusal) return refusal
+    const wasOverBudget = this.#isOverBudget
     // `Object.assign` would set the prototype if a client's field is named `__proto__`.
     this.#state.clientFields = { ...this.#state.clientFields, ...fields }
     this.#state.updated = new Date().toISOString()
@@ -64,6 +65,7 @@ export class AgentSession extends EmulatedSession {
       const outcome = isOutcome ? { outcome_id: createRandomId('outc') } : {}
       this.#acceptEvent(this.#emit(parameter.type, { ...parameter, ...outcome }))
     }
+    if (wasOverBudget && !this.#isOverBudget) this.#state.inbox.push({ type: 'session.updated' })
     if (this.#isBusy) this.#schedule(() => this.#react())
     return undefined
   }
@@ -113,8 +115,8 @@ export class AgentSession extends EmulatedSession {
   }
 
   /**
-   * Returns an error response for a message if the session waits. Also refuses a reply if its tool use is
-   * unknown, does not wait or needs another type of reply.
+   * Returns an error response for a message if the session waits or is over its budget. Also refuses a reply
+   * if its tool use is unknown, does not wait or needs another type of reply.
    */
   #checkEvents(parameters: readonly ClientEvent[]): EmulatedResponse | undefined {
     const waiting = new Set(this.#state.unansweredToolUseIds)
@@ -122,8 +124,11 @@ export class AgentSession extends EmulatedSession {
       const refuse = (status: number, field: string[], problem: string) =>
         toErrorResponse(status, `${formatFieldPath(['events', index, ...field])}: ${problem}`)
       if (event.type === 'user.interrupt' && readString(event.session_thread_id) === '') waiting.clear()
-      if (event.type === 'user.message' && waiting.size > 0)
-        return refuse(400, [], `the session waits for an answer to ${[...waiting].join(', ')}`)
+      if (event.type === 'user.message') {
+        if (waiting.size > 0)
+          return refuse(400, [], `the session waits for an answer to ${[...waiting].join(', ')}`)
+        if (this.#isOverBudget) return refuse(400, [], 'the session is over its budget')
+      }
       const form = toolReplyTypes.get(event.type)
       if (!form) continue
       const { field, uses } = form
@@ -176,9 +181,10 @@ export class AgentSession extends EmulatedSession {
       this.#state.finalMessage = undefined
     }
     const reason = isDone ? { type: 'end_turn' } : { type: 'requires_action', event_ids: waiting }
+    const stop = isDone && this.#isOverBudget ? { type: 'budget_reached' } : reason
     const { budget } = this.#state.clientFields as { budget?: object }
     this.#emit('session.usage', { usage: this.#usage, ...(budget ? { budget } : {}) })
-    this.#emit('session.status_idle', { stop_reason: reason })
+    this.#emit('session.status_idle', { stop_reason: stop })
   }
 
   #startTask(texts: string[]): void {
@@ -212,7 +218,12 @@ export class AgentSession extends EmulatedSession {
     else this.#sendMessage(describeDenial(use, readString(event.deny_message)))
   }
 
-  /** Even a short task costs at least a cent, so that users can try out limits. */
+  get #isOverBudget(): boolean {
+    const { budget } = this.#state.clientFields as { budget?: { max_list_cost: { amount: string } } }
+    return budget != null && this.#costCents >= Number(budget.max_list_cost.amount)
+  }
+
+  /** Even a short task costs at least a cent, so that users can try out budgets. */
   get #costCents(): number {
     const { input, output } = this.#state.tokens
     return Math.ceil((input + 5 * output) / 20)
