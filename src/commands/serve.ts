@@ -48,7 +48,7 @@ export default {
   notes: [
     'Prints one JSON line with its addresses and credentials. --fault reset breaks the connection before the answer, and cut during the answer; stall never answers; html sends a login page. 429x2 happens twice, a fault without xN every time. The prefix chat:, image:, events:, list:, follow: or session: limits a fault to that endpoint. rate:10 answers 429 to requests above 10 per second.',
     `To script the agent, send "use a tool", "use two tools" or lines such as these:\n${taskStepHelp}`,
-    'A prompt with "in 3 parts" gets 3 responses (finish reason CONTINUATION). The emulator answers a message with 400 if the session waits for a reply to a tool use, or is over its budget. It answers a reply with 409 if its tool use is not waiting.',
+    'A prompt with "in 3 parts" gets 3 responses (finish reason CONTINUATION). The events of a workflow run come at intervals of --latency. The emulator answers a message with 400 if the session waits for a reply to a tool use, or is over its budget. It answers a reply with 409 if its tool use is not waiting.',
     'With --session, every session replays the recorded one. When you send an event, the emulator finds it in the recording and plays the events after it. A reply must have the recorded tool use and decision; a message may have any text. For any other event the emulator answers 409 and names the expected event.',
   ],
 

@@ -11,7 +11,7 @@ import { isObject, tryParseJson } from '../wire/json/parse.ts'
 
 const unusedSessionLifetimeMs = 60 * 60 * 1000
 
-const version = 9
+const version = 8
 
 export function openDemoSessions({ host, messages, cleanups, deadline }: Context): SessionStore {
   let isReported = false

@@ -113,7 +113,7 @@ test('an interrupt ends all waiting tool uses of the emulated agent, but an inte
   expect(await usesOf()).toHaveLength(2)
 })
 
-test.each(['use bash {"a":', 'say b {}'])(
+test.each(['use bash {"a":', 'fail a b {}', 'start a {"phases":"b"}'])(
   'the emulated agent answers that it does not understand the invalid line: %s',
   async (line) => {
     const ended = await send(`Please:\n${line}`)
@@ -123,19 +123,106 @@ test.each(['use bash {"a":', 'say b {}'])(
   },
 )
 
-describe('the emulated agent keeps its sessions in a store', () => {
+describe('the emulated agent starts threads and workflow runs', () => {
   // With a store, the emulated agent finishes its work before it answers a request, so no test has to wait.
   beforeEach(() => {
     const store = { read: () => [], change: async (change: () => unknown) => void change() }
     exchange = createEmulator({ store })
   })
   const post = (text: string) => parley('events', 'send', '--message', text)
+  const reply = (fields: object) => parley('events', 'send', '--event', JSON.stringify(fields))
+  const confirm = (id = '') => reply({ type: 'user.tool_confirmation', tool_use_id: id, result: 'allow' })
+  const turn = (...types: string[]) => [
+    'session.status_running',
+    ...types,
+    'session.usage',
+    'session.status_idle',
+  ]
+  const statusOf = async () => JSON.parse((await parley('api', 'agents', '/v1/sessions/s1')).out).status
+
   test('the emulated agent understands every task line that serve --help lists', async () => {
     const { out } = await run(['serve', '--help'])
-    const lines = [...out.matchAll(/^ {2}((?:use|say) .*?\}) {2}/gm)].map(([, line]) => line)
-    expect(lines).toHaveLength(4)
+    const lines = [...out.matchAll(/^ {2}((?:use|say|thread|refuse|fail|start) .*?\}) {2}/gm)].map(
+      ([, line]) => line,
+    )
+    expect(lines).toHaveLength(8)
     await post(lines.join('\n'))
     expect((await parley('events', 'list', '--raw')).out).not.toContain('does not understand')
+  })
+
+  test('the emulated agent answers after its workflow run has ended', async () => {
+    await post('start review {"phases":["read","write"]}\nthen say {"text":"all is well"}')
+    const phase = ['workflow_run.phase_started', 'workflow_run.phase_ended']
+    expect(await typesOf()).toEqual([
+      'user.message',
+      ...turn('workflow_run.created', 'workflow_run.status_running', 'agent.message'),
+      ...phase,
+      ...phase,
+      'workflow_run.status_ended',
+      ...turn('agent.message', 'agent.message'),
+    ])
+    const events = await listed()
+    const created = events.find(({ type }) => type === 'workflow_run.created')
+    const { workflow_run_id: id, phases } = created as Event & { phases: { id: string }[] }
+    expect(created).toMatchObject({ name: 'review', phases: [{ name: 'read' }, { name: 'write' }] })
+    for (const event of events.filter(({ type }) => type.startsWith('workflow_run.')))
+      expect(event.workflow_run_id).toBe(id)
+    const started = events.filter(({ type }) => type === 'workflow_run.phase_started')
+    expect(started.map((event) => event.workflow_run_phase_id)).toEqual(phases.map((each) => each.id))
+    expect(events.find(({ type }) => type === 'workflow_run.status_ended')).toMatchObject({
+      result: { type: 'completed' },
+    })
+    expect(events.findLast(({ type }) => type === 'agent.message')).toMatchObject({
+      content: [{ text: 'all is well' }],
+    })
+  })
+
+  test('a tool use of a child thread waits while the emulated session is running', async () => {
+    await post('thread use bash {"command":"ls"}')
+    const [use] = await usesOf()
+    const events = await listed()
+    expect(events.map(({ type }) => type)).toEqual([
+      'user.message',
+      'session.status_running',
+      'agent.message',
+      'session.thread_created',
+      'session.thread_status_running',
+      'agent.tool_use',
+      'session.thread_status_idle',
+    ])
+    const thread = events[3]?.session_thread_id
+    expect(use).toMatchObject({ session_thread_id: thread, evaluated_permission: 'ask' })
+    expect(events.at(-1)).toMatchObject({
+      session_thread_id: thread,
+      stop_reason: { type: 'requires_action', event_ids: [use?.id] },
+    })
+    expect(await statusOf()).toBe('running')
+    await confirm(use?.id)
+    expect((await typesOf()).slice(events.length)).toEqual([
+      'user.tool_confirmation',
+      'session.thread_status_running',
+      'agent.tool_result',
+      'session.thread_status_idle',
+      'agent.message',
+      'session.usage',
+      'session.status_idle',
+    ])
+    expect(await statusOf()).toBe('idle')
+  })
+
+  test('the emulator does not wait for a reply to a tool use that it refused', async () => {
+    await post('refuse bash {"command":"rm -rf /"}')
+    const [use] = await usesOf()
+    expect(use).toMatchObject({
+      evaluated_permission: 'deny',
+      evaluation: { type: 'auto', evaluated_permission: { type: 'deny', reason_code: 'high_risk' } },
+    })
+    const events = await listed()
+    expect(events).toContainEqual(
+      expect.objectContaining({ type: 'agent.tool_result', tool_use_id: use?.id, is_error: true }),
+    )
+    expect(events.at(-1)).toMatchObject({ stop_reason: { type: 'end_turn' } })
+    expect(await confirm(use?.id)).toMatchObject({ code: 4, err: expect.stringContaining('409') })
   })
 
   test('the emulator refuses a message to a waiting session without a reply or interrupt in the same request', async () => {
@@ -163,9 +250,9 @@ describe('the emulated agent keeps its sessions in a store', () => {
     expect(first).toMatchObject({ code: 13, err: expect.stringContaining('budget_reached') })
     const second = await run(['events', 'send', 'hello'], { exchange, env })
     expect(second).toMatchObject({ code: 4, err: expect.stringContaining('over its budget') })
-    const [, command = ''] = /to remove it: parley (.*)$/m.exec(first.err) ?? []
-    const removed = await run(command.split(' '), { exchange })
-    expect(JSON.parse(removed.out).budget).toBe(null)
+    const command = /to raise it to \S+: parley (.*) 'budget=(.*)'$/m.exec(first.err) ?? []
+    const raised = await run([...(command[1] ?? '').split(' '), `budget=${command[2]}`], { exchange })
+    expect(JSON.parse(raised.out).budget.max_list_cost.amount).toBe('16')
     expect((await run(['events', 'run', '--no-stdin'], { exchange, env })).code).toBe(0)
     expect((await run(['events', 'send', 'hello'], { exchange, env })).code).toBe(0)
   })

@@ -92,3 +92,21 @@ test.each([
 test('serve --session exits with 11 for a missing file', async () => {
   expect((await run(['serve', '--session', 'none.ndjson'])).code).toBe(11)
 })
+
+test('a replay with threads and workflow runs ends like the recorded session', async () => {
+  const cwd = folder()
+  const all = [
+    'thread use bash {"command":"ls"}',
+    'then start review {"phases":["read"]}',
+    'then refuse bash {}',
+    'then fail github {}',
+    'then say {"text":"all is well"}',
+  ].join('\n')
+  const { ended, out } = await record(cwd, all)
+  expect(ended, ended.err).toMatchObject({ code: 0 })
+  const again = await run([...runIt, 'the same', '--last'], { cwd, exchange: play(out) })
+  expect(again, again.err).toMatchObject({ code: 0, out: 'all is well\n' })
+  expect(again.err).toContain('waiting for the workflow run review')
+  expect(again.err).toContain('the service refused the tool use')
+  expect(again.err).toContain('the MCP server github failed permanently')
+})

@@ -4,7 +4,7 @@ import { describe, expect, onTestFinished, test } from 'vitest'
 import { parse } from 'yaml'
 import { topics } from '../../src/cli/topics.ts'
 import { readTopicBlocks } from '../cli/pages.ts'
-import { message, readText, temporaryFolder } from '../harness/run.ts'
+import { message, readText } from '../harness/run.ts'
 import { response, type Script, serve } from '../harness/server.ts'
 import { createJob, type GitHubJob, type Job, type JobCache, runGitHubJob, serveEmulator } from './job.ts'
 
@@ -318,7 +318,12 @@ describe('the job of help agents-in-ci resumes a session (needs bash and jq)', (
   /** Runs one attempt in a new folder. */
   async function attempt(
     count: number,
-    { variables, cache, decision }: { variables: Record<string, string>; cache: JobCache; decision: string },
+    {
+      variables,
+      cache,
+      decision,
+      steps = agent.steps,
+    }: { variables: Record<string, string>; cache: JobCache; decision: string; steps?: GitHubJob['steps'] },
   ) {
     const job = createJob()
     job.write('rules.json', rules(decision))
@@ -329,7 +334,7 @@ describe('the job of help agents-in-ci resumes a session (needs bash and jq)', (
       'github.run_id': '1',
       'github.run_attempt': `${count}`,
     }
-    return { job, ...(await runGitHubJob(job, agent, values, cache)) }
+    return { job, ...(await runGitHubJob(job, { ...agent, steps }, values, cache)) }
   }
 
   const ofTask = { env: { PARLEY_SESSION: 's1' } }
@@ -354,17 +359,13 @@ describe('the job of help agents-in-ci resumes a session (needs bash and jq)', (
   })
 
   test('the agents-in-ci job of parley help fails if a workflow run failed, although its agent finished', async () => {
-    const session = [
-      { type: 'user.message', content: 'x' },
-      { type: 'session.status_running' },
-      { type: 'workflow_run.created', workflow_run_id: 'w1', name: 'ci' },
-      { type: 'workflow_run.status_ended', workflow_run_id: 'w1', result: { type: 'error' } },
-      { type: 'agent.message', content: 'done' },
-      { type: 'session.status_idle', stop_reason: { type: 'end_turn' } },
-    ].map((event, index) => JSON.stringify({ id: `e${index}`, ...event }))
-    const folder = temporaryFolder({ 'session.ndjson': session.join('\n') })
-    const variables = await serveEmulator('--session', join(folder, 'session.ndjson'))
-    const ended = await attempt(1, { variables, cache: new Map(), decision: 'allow' })
+    const task = 'start ci {"result":"error"}'
+    const steps = agent.steps.map((step) => ({
+      ...step,
+      run: step.run?.replace('Use a tool: list the files', task),
+    }))
+    const variables = await serveEmulator()
+    const ended = await attempt(1, { variables, cache: new Map(), decision: 'allow', steps })
     expect(ended.codes).toEqual([0, 0, 1, 0])
     expect(reportOf(ended.job)).toMatchObject({ exit: 0, warnings: { failedWorkflowRuns: 1 } })
   })

@@ -92,8 +92,8 @@ export function createJob(variables: Record<string, string> = {}): Job {
 }
 
 /** Starts the emulator and returns the variables of a job that uses it. */
-export async function serveEmulator(...flags: string[]): Promise<Record<string, string>> {
-  const { child, env } = await startEmulator(['-q', ...flags])
+export async function serveEmulator(): Promise<Record<string, string>> {
+  const { child, env } = await startEmulator(['-q'])
   onTestFinished(() => void child.kill())
   return env
 }

@@ -4,16 +4,26 @@ import { shortenQuote } from '../gateway.ts'
 export interface TaskStep {
   type: string
   fields: Record<string, unknown>
+  /** The step creates its event in a new child thread. */
+  isInThread?: boolean
+  plan?: WorkflowRunPlan
+}
+
+export interface WorkflowRunPlan {
+  name: string
+  phases: string[]
+  /** Field `result.type` of the event that ends the run. */
+  result: string
 }
 
 /** Matches a line with a step: its keyword, its name, and its input as JSON. */
-const stepPattern = /^\s*(?:then\s+)?(use|run|say)\s([^{]*)(\{.*)$/s
+const stepPattern = /^\s*(?:then\s+)?(thread\s+use|use|run|say|refuse|start|fail)\s([^{]*)(\{.*)$/s
 
 /**
  * Matches a line that begins with the keyword of a step. Such lines may be prose, so they count as steps only
  * if a line of the task matches `stepPattern`.
  */
-const stepStart = /^\s*(?:then|use|run|say)(?!\S)/
+const stepStart = /^\s*(?:then|thread|use|run|say|refuse|start|fail)(?!\S)/
 
 const exampleSteps = ['use bash {"command":"ls -l"}', 'use web_search {"query":"parley"}']
 
@@ -22,6 +32,10 @@ export const taskStepHelp = [
   '  use mcp github create_issue {"title":"x"}   a tool of an MCP server',
   '  use custom deploy {"env":"test"}            a custom tool, run by the client',
   '  say {"text":"{\\"verdict\\":\\"ok\\"}"}           no tool, only this answer',
+  '  thread use bash {}                          in a child thread',
+  '  refuse bash {}                              the service refuses the tool use',
+  '  fail github {}                              an MCP server fails permanently',
+  '  start ci {"phases":["a"],"result":"error"}  starts a workflow run named "ci"',
   'With "run" instead of "use", a tool needs no approval. With "then" before "use", a line starts only after you have answered the earlier tool uses.',
 ].join('\n')
 
@@ -46,7 +60,7 @@ export function parseTaskSteps(texts: readonly string[]): TaskStep[][] {
 
 const describeUnknownStep = (line: string) =>
   `The emulated agent does not understand “${shortenQuote(line.trim())}”. ` +
-  "A step is a line of its own. It starts with use, run or say, and ends with JSON: see 'parley serve --help'."
+  "A step is a line of its own. It starts with use, thread use, run, say, refuse, start or fail, and ends with JSON: see 'parley serve --help'."
 
 const say = (text: string): TaskStep => ({
   type: 'agent.message',
@@ -59,15 +73,48 @@ function readStep(line: string): TaskStep | undefined {
   if (!isObject(input)) return undefined
   const name = names.trim()
   if (words === 'say') return name === '' && typeof input.text === 'string' ? say(input.text) : undefined
-  return readToolUseStep(name, input, words === 'run' ? 'allow' : 'ask')
+  if (words === 'start') return readRunStep(name, input)
+  if (words === 'fail') return /^\S+$/.test(name) ? failServer(name) : undefined
+  const step = readToolUseStep(name, input, permissionsByKeyword.get(words) ?? 'ask')
+  return step && words.startsWith('thread') ? { ...step, isInThread: true } : step
 }
+
+const permissionsByKeyword = new Map([
+  ['run', 'allow'],
+  ['refuse', 'deny'],
+])
 
 function readToolUseStep(names: string, input: object, permission: string): TaskStep | undefined {
   const [, server, custom, name] = /^(?:mcp\s+(\S+)\s+|(custom)\s+)?(\S+)$/.exec(names) ?? []
   if (name === undefined || (custom && permission !== 'ask')) return undefined
   if (custom) return { type: 'agent.custom_tool_use', fields: { name, input } }
-  const fields = { name, input, evaluated_permission: permission }
+  const reason = { type: 'auto', evaluated_permission: { type: 'deny', reason_code: 'high_risk' } }
+  const fields = {
+    name,
+    input,
+    evaluated_permission: permission,
+    ...(permission === 'deny' ? { evaluation: reason } : {}),
+  }
   return server === undefined
     ? { type: 'agent.tool_use', fields }
     : { type: 'agent.mcp_tool_use', fields: { mcp_server_name: server, ...fields } }
+}
+
+const failServer = (server: string): TaskStep => ({
+  type: 'session.error',
+  fields: {
+    error: {
+      type: 'mcp_connection_failed_error',
+      mcp_server_name: server,
+      message: `the MCP server ${server} cannot be reached`,
+      retry_status: { type: 'exhausted' },
+    },
+  },
+})
+
+function readRunStep(name: string, input: Record<string, unknown>): TaskStep | undefined {
+  const { phases = ['work'], result = 'completed' } = input
+  const isValid = Array.isArray(phases) && phases.every((phase) => typeof phase === 'string')
+  if (!isValid || !/^\S+$/.test(name) || typeof result !== 'string') return undefined
+  return { type: 'workflow_run.created', fields: { name }, plan: { name, phases, result } }
 }
