@@ -90,8 +90,8 @@ export function parseHeaders(lines: readonly string[], host: Context['host']): H
   const given = new Map<string, Header>()
   for (const line of lines) {
     const [name, value] = parseHeader(line)
-    if (given.has(name.toLowerCase())) throw usageError(`the header ${name} is given twice: give it once`)
-    given.set(name.toLowerCase(), [name, value])
+    const before = given.get(name.toLowerCase())
+    given.set(name.toLowerCase(), before ? joinHeaders(before, value) : [name, value])
   }
   for (const name of given.has('traceparent') ? [] : ['traceparent', 'tracestate']) {
     const value = host.env[name.toUpperCase()]
@@ -100,6 +100,16 @@ export function parseHeaders(lines: readonly string[], host: Context['host']): H
     if (value && headerValuePattern.test(value) && !given.has(name)) given.set(name, [name, value])
   }
   return given
+}
+
+function joinHeaders([name, before]: Header, value: string): Header {
+  const isCookie = /^cookie$/i.test(name)
+  if (
+    !isCookie &&
+    (/^content-type$|version$/i.test(name) || [before, value].some((each) => isSecretHeader(name, each)))
+  )
+    throw usageError(`the header ${name} is given twice: give it once`)
+  return [name, [before, value].filter((each) => each !== '').join(isCookie ? '; ' : ', ')]
 }
 
 /** Throws a usage error for a value that would change the path. */
