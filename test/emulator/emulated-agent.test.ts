@@ -250,8 +250,9 @@ describe('the emulated agent starts threads and workflow runs', () => {
     expect(first).toMatchObject({ code: 13, err: expect.stringContaining('budget_reached') })
     const second = await run(['events', 'send', 'hello'], { exchange, env })
     expect(second).toMatchObject({ code: 4, err: expect.stringContaining('over its budget') })
-    const command = /to raise it to \S+: parley (.*) 'budget=(.*)'$/m.exec(first.err) ?? []
-    const raised = await run([...(command[1] ?? '').split(' '), `budget=${command[2]}`], { exchange })
+    const command = /to raise it to AMOUNT cents: parley (.*) '(budget=.*)'$/m.exec(first.err) ?? []
+    const assignment = (command[2] ?? '').replace('AMOUNT', '16')
+    const raised = await run([...(command[1] ?? '').split(' '), assignment], { exchange })
     expect(JSON.parse(raised.out).budget.max_list_cost.amount).toBe('16')
     expect((await run(['events', 'run', '--no-stdin'], { exchange, env })).code).toBe(0)
     expect((await run(['events', 'send', 'hello'], { exchange, env })).code).toBe(0)
