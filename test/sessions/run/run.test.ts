@@ -269,10 +269,10 @@ describe('--tool commands', () => {
     const hasBegun = () => existsSync(join(agent.cwd, 'begun'))
     const timers: Timers = {
       ...agent.timers,
-      now: () => agent.timers.now() + (hasBegun() ? 100_000 : 0),
+      now: () => agent.timers.now() + (hasBegun() ? 100_001 : 0),
       async wait(milliseconds, signal) {
-        // Without time left, the deadline has passed. The wait ends at once, not when the command ends.
-        if (milliseconds <= 0) return realTimers.wait(0, signal)
+        // A negative wait means that the deadline has passed. It ends at once, not when the command ends.
+        if (milliseconds < 0) return realTimers.wait(0, signal)
         const isDeadline = milliseconds > 50_000 && milliseconds <= 100_000
         if (!isDeadline) return agent.timers.wait(milliseconds, signal)
         while (!hasBegun() && !signal?.aborted) await realTimers.wait(1)
