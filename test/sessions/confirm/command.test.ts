@@ -42,12 +42,12 @@ describe('events confirm with ids or with events', () => {
   })
 
   const mcp = bash('t2', { type: 'agent.mcp_tool_use' })
-  const listed = [waitsFor('t0'), bash('t1'), mcp, custom('t3'), waitsFor('t1', 't2', 't3', 't4')]
+  const listed = [waitsFor('t0'), bash('t1'), mcp, custom('t3'), waitsFor('t1', 't2', 't3', 't4', 't1')]
   test.each([
     ['a page of events', JSON.stringify({ data: listed, next_page: null })],
     ['one event per line', listed.map((event) => JSON.stringify(event)).join('\n')],
   ])(
-    'Q06: events confirm replies to the waiting tool uses of %s on stdin, but not to tool uses that need a result',
+    'Q06: events confirm replies once to each waiting tool use of %s on stdin, but not to tool uses that need a result',
     async (_, stdin) => {
       const { pipe, posts } = open()
       const { code, err } = await pipe(stdin, '--allow')
