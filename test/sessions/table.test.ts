@@ -34,18 +34,50 @@ test('events list prints a note on stderr if a session has no events, but not wi
   expect(await run(['events', 'list', '-q'], world)).toMatchObject({ code: 0, out: '', err: '' })
 })
 
+const child = { session_thread_id: 'sthr_1', agent_name: 'reader' }
+const workflow = { workflow_run_id: 'wrun_1' }
+const waits = { type: 'requires_action', event_ids: ['toolu_1', 'toolu_2'] }
+const timeout = { type: 'error', error: { type: 'timeout_error', message: 'too slow' } }
 const noCredit = { message: 'no credit', details: { error_code: 'ramp_limit_exceeded' } }
+const refused = { type: 'auto', evaluated_permission: { type: 'deny', reason_code: 'high_risk' } }
 const remove = { name: 'bash', input: { command: 'rm' }, evaluated_permission: 'deny' }
 test.each<[what: string, type: string, fields: object, text: string]>([
-  ['the fields of an event without text', 'workflow_run.created', { name: 'a\tb' }, '{"name":"a\\\\tb"}'],
+  [
+    'the thread, agent and workflow run of a new child thread',
+    'session.thread_created',
+    { ...child, ...workflow },
+    'sthr_1 reader wrun_1',
+  ],
+  [
+    'the tool uses for which a child thread waits',
+    'session.thread_status_idle',
+    { ...child, stop_reason: waits },
+    'sthr_1 reader requires_action toolu_1 toolu_2',
+  ],
+  [
+    'the name and description of a new workflow run',
+    'workflow_run.created',
+    { ...workflow, name: 'compare', description: 'reads all', phases: [] },
+    'wrun_1 compare: reads all',
+  ],
+  [
+    'the error of a workflow run',
+    'workflow_run.status_ended',
+    { ...workflow, result: timeout },
+    'wrun_1 error: too slow',
+  ],
   [
     'the message and code of an error',
     'session.error',
     { error: noCredit },
     'no credit (ramp_limit_exceeded)',
   ],
-  ['the name and input of a tool use', 'agent.tool_use', remove, 'bash {"command":"rm"}'],
-  ['nothing for an event without fields', 'session.status_running', {}, ''],
+  [
+    'the input of a refused tool use and the reason of the refusal',
+    'agent.tool_use',
+    { ...remove, evaluation: refused },
+    'bash {"command":"rm"}; refused by the service: high_risk',
+  ],
 ])('events list prints %s', async (_, type, fields, text) => {
   const exchange = answering(JSON.stringify({ data: [{ type, ...fields }] }))
   const { out } = await run(['events', 'list', '-s', 's1'], { exchange })

@@ -4,30 +4,54 @@ import { formatTsvLine } from '../../io/tsv.ts'
 import {
   describeEventContent,
   readEventError,
+  readServiceRefusal,
   readStopReason,
+  readWorkflowRunResult,
   type SessionEvent,
 } from '../../wire/sessions/session-event.ts'
+import { readSessionUsage } from '../../wire/sessions/usage.ts'
+import { describeSessionUsage } from '../usage-text.ts'
 
 export const toEventRow = (event: SessionEvent) =>
   [event.id ?? '', event.type, event.processed_at ?? '', describeEvent(event)] as const
 
-/** Describes an event without content by its most important fields, or by all of its own fields as JSON. */
 function describeEvent(event: SessionEvent): string {
   const text = describeEventContent(event)
   if (text !== '') return text
-  const { id: _, type, processed_at: __, ...fields } = event
-  if (type === 'session.status_idle') {
-    const { type: reason = '', eventIds = [] } = readStopReason(event)
-    return join([reason, ...eventIds])
+  const { type } = event
+  if (type === 'session.status_idle') return describeStop(event)
+  if (/^session\.thread_/.test(type)) {
+    const { session_thread_id: thread, agent_name: agent, workflow_run_id: run } = event
+    return join([thread, agent, run, describeStop(event)].map(formatValue), ' ')
   }
-  if (/tool_use$/.test(type)) return join([formatValue(event.name), JSON.stringify(event.input ?? {})])
+  if (/^workflow_run\./.test(type)) return describeWorkflowRun(event)
+  if (/tool_use$/.test(type)) {
+    const reason = readServiceRefusal(event)
+    const refusal = reason === undefined ? '' : join(['refused by the service', reason], ': ')
+    return join([`${formatValue(event.name)} ${JSON.stringify(event.input ?? {})}`, refusal], '; ')
+  }
   if (type === 'user.tool_confirmation')
-    return join([event.result, event.tool_use_id, event.deny_message].map(formatValue))
-  const { message } = readEventError(event.error)
-  return message ?? (Object.keys(fields).length > 0 ? JSON.stringify(fields) : '')
+    return join([event.result, event.tool_use_id, event.deny_message].map(formatValue), ' ')
+  if (type === 'user.define_outcome') return formatValue(event.description)
+  if (type === 'session.usage') return describeSessionUsage(readSessionUsage(event.usage) ?? {})
+  if (type === 'span.model_request_end')
+    return describeSessionUsage(readSessionUsage(event.model_usage) ?? {})
+  return readEventError(event.error).message ?? ''
 }
 
-const join = (parts: string[]) => parts.filter((part) => part !== '').join(' ')
+function describeStop(event: SessionEvent): string {
+  const { type = '', eventIds = [] } = readStopReason(event)
+  return join([type, ...eventIds], ' ')
+}
+
+function describeWorkflowRun(event: SessionEvent): string {
+  const { type, message } = readWorkflowRunResult(event)
+  const { workflow_run_id: run, name, workflow_run_phase_id: phase, description, error } = event
+  const what = join([run, name, phase, type].map(formatValue), ' ')
+  return join([what, description, message ?? readEventError(error).message].map(formatValue), ': ')
+}
+
+const join = (parts: string[], gap: string) => parts.filter((part) => part !== '').join(gap)
 
 /** Returns texts unchanged, and other values as JSON, because `String()` throws for some objects. */
 const formatValue = (value: unknown): string =>

@@ -83,7 +83,7 @@ describe('events follow prints events until the session stops', () => {
     ]
     expect(await createScripted([past], [[live, 'stay']]).events('follow')).toMatchObject({
       code: 0,
-      out: 'two\nlines\nc\tagent.thinking\t\t\nd\tbrand.new\t\t{"x":1}\ne\tsession.status_idle\t\tend_turn\n',
+      out: 'two\nlines\nc\tagent.thinking\t\t\nd\tbrand.new\t\t\ne\tsession.status_idle\t\tend_turn\n',
     })
     const raw = await createScripted([past], [[live, 'stay']]).events('follow', '--history', '--raw')
     expect(raw.out).toBe([...past, ...live].map((event) => `${JSON.stringify(event)}\n`).join(''))
