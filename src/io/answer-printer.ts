@@ -43,8 +43,8 @@ export async function createAnswerPrinter(
 
 function createTextPrinter(output: Output): AnswerPrinter {
   /**
-   * Line breaks at the end of the received text, or half a surrogate pair. Both are printed only if more text
-   * follows, so that an answer ends with one line break.
+   * Line breaks or half a surrogate pair at the end of the received text. parley prints these characters only
+   * before further text, so additional line breaks at the end of an answer are not printed.
    */
   let heldBack = ''
   let pending = ''

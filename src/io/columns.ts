@@ -1,8 +1,8 @@
 import { clipToColumns, measureColumns, padToColumns } from './width.ts'
 
 /**
- * Returns a function that formats rows as lines. In later calls, a column keeps its width or gets wider. With
- * an infinite `width`, no cell is cut. `limits` has the maximum width of each column except the last, which
+ * Returns a function that formats rows as lines. A column never becomes narrower in later calls. With an
+ * infinite `width`, no cell is cut. `limits` has the maximum width of each column except the last, which
  * takes the remaining width.
  */
 export function createTableFormatter({ width, limits = [] }: { width: number; limits?: readonly number[] }) {

@@ -21,7 +21,7 @@ export const escapeControlsInJson = (text: string): string => text.replace(unsaf
 
 const jsonEscape = (char: string) => `\\u${char.charCodeAt(0).toString(16).padStart(4, '0')}`
 
-/** Joins lines, escapes control characters, and omits the end of a text over `maxLength` characters. */
+/** Joins lines, escapes control characters, and cuts a text over `maxLength` characters. */
 export function toOneLine(text: string, maxLength = 500): string {
   const start = getTextStart(text, maxLength * 4)
   const characters = [...escapeControls(start.replace(/\s+/g, ' ').trim())]

@@ -28,10 +28,9 @@ export function renderFailure(error: CliError, style: Style, wrap: (line: string
   return `${lines.join('\n')}\n`
 }
 
-/** Printed after commands whose secrets are redacted. */
 export const redactedHint = '  fill in the [redacted] words first'
 
-/** Returns whether a line has a command with a redacted header, which is always quoted. */
+/** Finds a redacted header by the quote after it, because printed commands quote every header. */
 export const hasRedactedWord = (line: string): boolean => line.includes(": [redacted]'")
 
 /** Puts the command on its own line, so that a person can copy it. */

@@ -34,7 +34,6 @@ export const isBlank = (bytes: Uint8Array): boolean =>
 export const createTextTooLongError = (name: string) =>
   usageError(`${name}: longer than 512 MiB, the most that parley reads`)
 
-/** Counts the lines before the invalid line. */
 function countValidLines(bytes: Uint8Array): number {
   let count = 0
   let start = 0
@@ -54,8 +53,8 @@ const sampleLength = 4100
 
 export async function detectMimeType(bytes: Uint8Array): Promise<string | undefined> {
   const sample = bytes.subarray(0, sampleLength)
-  // The library is not loaded for a PNG, because loading takes time and most images are PNG. The library
-  // would also need complete chunks, and the sample may cut a chunk.
+  // A PNG needs no library, because loading the library takes time and most images are PNG. The library would
+  // also need complete PNG chunks, but the sample may end inside a chunk.
   if (pngSignature.equals(sample.subarray(0, pngSignature.length))) return 'image/png'
   const { fileTypeFromBuffer } = await import('file-type')
   return (await fileTypeFromBuffer(sample))?.mime

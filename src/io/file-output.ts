@@ -158,8 +158,8 @@ function createDirectSink(stream: Writable, name: string, deadline: Deadline): S
   }
 }
 
-// Node 26 throws if a `FileHandle` is garbage-collected while it is open, which may happen after a broken
-// answer. So this file uses descriptors.
+// Node 26 throws if an open `FileHandle` is garbage-collected, for example after a broken answer. So parley
+// uses descriptors instead.
 const writeTo = promisify(writeFile)
 
 interface FileMode {
@@ -232,7 +232,7 @@ export class TemporaryFile {
     }
   }
 
-  /** Does not throw; a file that cannot be removed stays. */
+  /** Does not throw. If the file cannot be removed, it stays. */
   readonly remove = (): void => {
     for (const step of [() => this.#close(), () => rmSync(this.#path, { force: true })]) {
       try {

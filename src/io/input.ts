@@ -28,8 +28,8 @@ export interface Stdin {
   setRaw?(isRaw: boolean): void
   interrupt?(): void
   /**
-   * Suspends the process like Ctrl-Z, which a raw terminal only delivers as a key. Returns after the user has
-   * resumed the process.
+   * Suspends the process like Ctrl-Z, because a raw terminal delivers Ctrl-Z only as a key. Returns after the
+   * user has resumed the process.
    */
   suspend?(): void
 }
@@ -112,8 +112,8 @@ export class InputReader {
   }
 
   /**
-   * If stdin is not text, the message advises `-f -` for files of these `kinds`. parley prints `idleNote` after
-   * 2 s without data.
+   * If stdin is not text, the error message suggests `-f -` for files of these `kinds`. parley prints
+   * `idleNote` after 2 s without data.
    */
   async readStdinText(reader: string, kinds?: AcceptedFileKinds, idleNote?: string): Promise<string> {
     const bytes = await this.#readStdin(reader, idleNote)
@@ -167,15 +167,18 @@ export class InputReader {
     return ''
   }
 
-  /** Throws a usage error with `--fail-on-empty`, because an unread stdin may be empty. */
+  /**
+   * Called if the command does not read stdin. Throws a usage error with `--fail-on-empty`, because parley
+   * then cannot check whether stdin is empty.
+   */
   skipStdin(given: string): void {
     if (this.#options.flags.failOnEmpty && this.#firstReader === undefined)
       throw usageError(`--fail-on-empty: parley does not read stdin with ${given}`)
   }
 
   /**
-   * parley sends every word as text, which is a mistake if the word names a file. Prints a note for
-   * `@NAME`. Throws a usage error for a bare name in a command with `-f`.
+   * Finds words that name a file, because parley sends the words and not the files. Prints a note for
+   * `@NAME`. If `-f` is given, throws a usage error for a name without `@`.
    */
   #checkFileNames(words: string[]): void {
     const { flags, note } = this.#options
@@ -295,7 +298,10 @@ export async function* readStream(...stream: Parameters<typeof read>): AsyncGene
   await yieldToSignals()
 }
 
-/** While parley works on a longer chunk, V8 would move it to the old generation, which is freed late. */
+/**
+ * parley works on a longer chunk for a long time. V8 would then move the chunk to the old generation, which
+ * V8 frees late.
+ */
 const chunkBytes = 32 * 1024
 
 /**

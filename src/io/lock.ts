@@ -18,7 +18,10 @@ interface LockOptions {
   deadline: Deadline
   messages: { note(line: string): void }
   consequence?: string
-  /** Lock that the caller acquires next. It is observed too, so two abandoned locks need only one wait. */
+  /**
+   * Lock that the caller acquires next. If both locks are abandoned, observing both at once saves a second
+   * wait.
+   */
   next?: LockObserver | undefined
 }
 
@@ -85,8 +88,8 @@ const waitingNoteDelayMs = 500
 const maxRemovalMs = 2000
 
 /**
- * Maximum time that counts between two checks of a lock. If more time passes, this process was suspended and
- * could not observe the lock.
+ * If more time passes between two checks of a lock, this process was suspended and could not observe the
+ * lock. Then only this part of the time adds to the age of the lock.
  */
 const maxCountedStepMs = 500
 

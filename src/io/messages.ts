@@ -13,8 +13,8 @@ interface MessageOptions {
 }
 
 /**
- * Limit of a message in UTF-16 units, so that redacting a long message takes little time. `toOneLine` then
- * keeps at most 2,000 characters.
+ * parley redacts at most this number of UTF-16 units of a message, because redacting takes time. `toOneLine`
+ * then keeps at most 2,000 characters.
  */
 const maxMessageLength = 64 * 1024
 

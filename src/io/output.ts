@@ -19,7 +19,7 @@ export interface StdStream {
   readonly isClosed?: boolean | undefined
   columns?: number
   rows?: number
-  /** The stream is faster than `writeSync` for many lines, and slower for one line. */
+  /** For many lines, the stream is faster than `writeSync`. For one line, it is slower. */
   open(): Writable
   /**
    * Writes as much as the descriptor accepts at once, and returns the number of bytes. Returns 0 if the
@@ -58,8 +58,8 @@ export function createOutput(stdout: StdStream, deadline?: Deadline): Output {
   }
 
   /**
-   * This function is not a closure in `write`, because a closure would keep each chunk in memory until the
-   * program pauses.
+   * Defined outside of `write`, because a closure in `write` would keep its chunk in memory after the stream
+   * has written it.
    */
   const createCallback = (resolve: () => void) => (error?: Error | null) => {
     if (error) failure ??= error

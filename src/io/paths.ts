@@ -75,8 +75,8 @@ export interface ProcessInfo {
 /**
  * Checks before a request that parley can write to a file. Throws a `CliError` of kind `file` for a link, and
  * for a path at which no file can be created. Also throws for an existing file if `replaces` is false.
- * `isDirect` is true for a device, a pipe or an open descriptor, which gets no temporary file. `isRegular`
- * refuses these three.
+ * `isDirect` is true for a device, a pipe or an open descriptor, because parley writes to these directly.
+ * With `isRegular`, throws for these, too.
  */
 export function findOutputTarget(
   host: Omit<ProcessInfo, 'env'>,

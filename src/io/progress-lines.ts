@@ -12,8 +12,8 @@ const minute = 60_000
 
 /**
  * Prints progress on a stderr that is not a terminal: every minute for ten minutes, then every ten minutes.
- * `describe` gets a text such as `after 3 min`, and returns `undefined` for no line. The returned function ends
- * the output.
+ * `describe` gets a text such as `after 3 min` and returns the line, or `undefined` to print none. The
+ * returned function stops the output.
  */
 export function printProgressLines(
   { host, flags, messages, reportData }: LongRun,

@@ -139,8 +139,9 @@ export function createPrompter({ host, messages, cleanups, deadline }: PrompterO
         // On a resize, Node prints the question again. A terminal that has reflowed the question into more rows
         // would show its first row twice. So parley removes Node's listener.
         output.removeAllListeners('resize')
-        // Node later erases as many rows above the cursor as the answer had before. A terminal that has
-        // reflowed the answer into fewer rows would lose the text above, so the smaller count applies.
+        // After a resize, Node erases as many rows as the answer had before. The terminal may have reflowed
+        // the answer into fewer rows, and Node would then erase the text above. So the smaller number of rows
+        // applies.
         const limitErasedRows = () => {
           const { prevRows = 0 } = prompted as { prevRows?: number }
           Object.assign(prompted, { prevRows: Math.min(prevRows, prompted.getCursorPos().rows) })

@@ -12,9 +12,9 @@ export interface RawLine {
 const newline = 0x0a
 
 /**
- * Splits chunks into lines. The caller must read all lines of a chunk before the next chunk. Each line is
- * created only when the caller reads it. A batch works on one chunk for a long time, and V8 would move a list
- * of its lines to the old generation.
+ * Splits chunks into lines. The caller must read all lines of a chunk before the next chunk. The lines of a
+ * chunk are created one by one. A batch works on a chunk for a long time, so V8 would move a list of its
+ * lines to the old generation.
  */
 export async function* splitLines(
   chunks: AsyncIterable<Uint8Array>,

@@ -12,7 +12,7 @@ const characters = new Intl.Segmenter()
 export function clipToColumns(text: string, width: number): string {
   const maxLength = width * 4
   const line = toOneLine(text, maxLength).replace(/\p{Cs}/gu, '\ufffd')
-  // `toOneLine` reads no more than this length, so a text over this length always ends with an ellipsis.
+  // `toOneLine` reads at most four times `maxLength`, so a longer text always gets an ellipsis.
   const isWhole = text.length <= maxLength * 4
   if (isWhole && measureColumns(line) <= width) return line
   let shown = ''

@@ -4,8 +4,9 @@ import type { StdStream } from './output.ts'
 const minColumns = 20
 
 /**
- * A command that is not wrapped, because people copy it. It is in quotes, or goes from the start or a colon to
- * a semicolon outside of quotes or to the end. In other places, "parley" is only a word of a sentence.
+ * Matches a command, which is not wrapped, because people copy it. A command is in quotes, or it starts at
+ * the start of the line or after a colon, and ends at the end or at a semicolon outside of quotes. Elsewhere,
+ * "parley" is only a word of a sentence.
  */
 const command =
   /'parley .*?'(?=[).,:;]*(?: |$))|(?<=^|: )parley (?:api|chat|config|events|help|image|sessions) (?:\$'(?:\\.|[^\\'])*'|'[^']*'|\\.|;(?! )|[^;'\\])*/g

@@ -83,8 +83,8 @@ export class MarkdownLayout {
   }
 
   /**
-   * Returns the end of the message 'waiting for the rest': ' of the table', or an empty text. Returns
-   * `undefined` if all text is printed.
+   * Names the part of the answer that waits for more text, for the message `waiting for the rest`: ` of the
+   * table`, or an empty text for any other part. Returns `undefined` if all text is printed.
    */
   describeHeldPart(): string | undefined {
     if (this.#buffer.isInRow || (this.#line === '' && !this.#held)) return undefined
@@ -157,7 +157,7 @@ export class MarkdownLayout {
     })
   }
 
-  /** Returns false after adding the line to the held rows, and true if the line does not belong to them. */
+  /** Returns true if the line does not belong to the held rows. Otherwise keeps the line with the rows. */
   #leavesHeld(held: HeldRows, isWhole: boolean): boolean {
     if (held.kind === 'row') {
       if (!isWhole && mayBeDelimiterRow(this.#line)) return false

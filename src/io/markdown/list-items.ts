@@ -37,19 +37,25 @@ export class OpenListItems {
     while (!this.contains(indent)) this.#items.pop()
   }
 
-  /** The next item at a closed level begins a new list. */
+  /**
+   * Ends the lists that are nested deeper than the open items. The next item at such a level begins a new
+   * list.
+   */
   endClosedLists(): void {
     this.#lists.length = this.#items.length
   }
 
-  /** `lead` is the text before the marker. Returns the text before the content of the item. */
+  /**
+   * Returns the start of the first row of the item: `lead`, such as the bullet of an outer item, and the
+   * bullet of this item.
+   */
   open({ mark, indent, textIndent }: ListMarker, lead: StyledLine): StyledLine {
     if (this.#items.length >= maxLayoutDepth) this.#items.pop()
     const level = this.#items.length
     const sign = mark.slice(-1)
     const isNumbered = mark !== sign
     const last = this.#lists[level]
-    // By CommonMark, only the number of the first item counts. The numbers of later items follow from it.
+    // In CommonMark, the first number of a list decides the numbers of all its items.
     const number = last?.sign === sign ? last.number + 1 : isNumbered ? Number.parseInt(mark, 10) : 1
     this.#lists.splice(level, Infinity, { sign, number })
     const bullet = isNumbered ? `${number}${sign}` : bullets[level % bullets.length]

@@ -1,7 +1,9 @@
 import { ideographSource } from '../spans.ts'
 import { readInlineTokens } from './source.ts'
 
-/** An opening delimiter is text if no closing delimiter follows within this number of characters. */
+/**
+ * An opening delimiter is printed as text if no closing delimiter follows within this number of characters.
+ */
 const maxOpenLength = 200
 
 /** Limits the time for a text with many delimiters, because each check reads the open text again. */
@@ -35,7 +37,7 @@ export class ParagraphSplitter {
 
   #findWordEnd(): number | undefined {
     const limit = this.#wordStart + maxWordLength
-    // From inside of a surrogate pair, the search would begin before the pair, and find the same end again.
+    // A search from inside a surrogate pair would begin before the pair and find the same end again.
     wordEnd.lastIndex = lowSurrogate.test(this.#text[this.#at] ?? '') ? this.#at + 1 : this.#at
     const { index: end = Infinity } = wordEnd.exec(this.#text.slice(0, limit + 1)) ?? {}
     if (end <= limit) return end
@@ -67,9 +69,9 @@ export class ParagraphSplitter {
 }
 
 /**
- * Matches between two words, and after a line break, so that a finished row does not wait for the next row.
- * Does not match after a backslash at the end of a line. The lexer reads such a hard line break together with
- * the next line.
+ * Matches the end of a word. Also matches after a line break, so that a finished row does not wait for the
+ * next row. Does not match after a backslash at the end of a line, because the lexer reads this hard line
+ * break together with the next line.
  */
 const wordEnd = new RegExp(`(?<=[^\\s\\\\])(?=\\s)|(?<=(?<!\\\\)\\n)|(?<=\\S)(?=${ideographSource})`, 'gu')
 const lowSurrogate = /[\udc00-\udfff]/
@@ -82,12 +84,16 @@ const delimiter = /[*_~`<[]/
 const openDelimiter =
   /\*+(?=[^\s*])|~~+(?=[^\s~])|(?<![\p{L}\p{N}])_+(?=[^\s_])|`|<(?=[a-zA-Z/!?])|\[[^\]]*(?:$|\]\([^)]*$)/u
 
-/** Returns whether later text may close a delimiter, which the lexer returns as a part of a text. */
+/**
+ * Returns whether the text has a delimiter that later text may close. The lexer returns such a delimiter in a
+ * token of type `text`.
+ */
 function hasOpenDelimiter(text: string): boolean {
   if (!delimiter.test(text)) return false
   const tokens = readInlineTokens(text)
   return tokens.some(({ type, raw }, index) => {
-    // A delimiter before another token, as in `***a** b*`, is open, too. The `x` stands for that token.
+    // An open delimiter may precede another token, as in `***a** b*`. The pattern requires a character after
+    // the delimiter, so `x` stands for that token.
     const isLast = index === tokens.length - 1
     return type === 'text' && openDelimiter.test(isLast ? raw : `${raw}x`)
   })

@@ -45,7 +45,7 @@ export function readOpeningFence(line: string): string | undefined {
   return mark?.[0] === '`' && info.includes('`') ? undefined : mark
 }
 
-/** The closing fence has the same character as the opening `mark`, and at least its length. */
+/** The closing fence has the same character as the opening fence `mark`, and is at least as long. */
 export function closesFence(line: string, mark: string): boolean {
   const text = line.trim()
   return text.length >= mark.length && text === (mark[0] as string).repeat(text.length)

@@ -113,7 +113,7 @@ function layOutCells([header = [], ...rows]: readonly StyledLine[][][], columns:
     const cells = index === 0 ? [...row, ...names.slice(row.length).map(() => [])] : row
     const lines = cells.flatMap((cell, column) => {
       const { [column]: name = [] } = names
-      // A very long name appears only in the first row. In every row, it would make the output too long.
+      // A very long name appears only in the first row, because repeating it would make the output too long.
       const isNamed = name.length > 0 && (index === 0 || measureLineWidth(name) <= maxRepeatedColumns)
       const start: StyledLine = isNamed ? [...name, { text: ': ', sgr: spanStyles.bold }] : []
       const [first = [], ...others] = cell
