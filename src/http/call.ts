@@ -84,12 +84,13 @@ export function createServiceCaller(context: Context, settings: ResolvedSettings
       const { retry, consequence } = failure.details
       return failure.with({
         delivery: call.state(),
-        // A batch needs `mayDuplicate` to report whether a rerun may cost twice. Responses would only fill
-        // the memory, because a batch prints none.
+        // A batch reports with `mayDuplicate` whether a rerun may cost twice. A batch prints no response, so
+        // `response` would only fill the memory.
         ...(isBatch ? { response: undefined, mayDuplicate: outcome.mayDuplicate } : {}),
         sent: outcome.sent,
         retry: retry ?? getRetryAdvice(failure, outcome),
-        // The consequence of the failure itself is more exact than the consequence of the delivery state.
+        // A failure may already describe its consequence. This text is more exact than the text for the
+        // delivery state.
         consequence:
           consequence ??
           joinLines(outcome.failed, describeSettingFix(failure, request, parts.params, settings)),
@@ -177,7 +178,7 @@ export function createServiceCaller(context: Context, settings: ResolvedSettings
   }
 }
 
-/** If an earlier attempt sent the request and the last one did not, the failure describes both attempts. */
+/** If the last attempt sent nothing but an earlier attempt did, the failure describes both attempts. */
 function createCallRules(
   { host: { timers }, messages }: Context,
   call: TrackedCall,
@@ -237,7 +238,7 @@ function createCallRules(
   }
 }
 
-/** The result has the details of the earlier failure, because its attempt sent the request. */
+/** The result has the details of the earlier failure, because only the earlier attempt sent the request. */
 const joinEarlier = (failure: CliError, earlier: CliError): CliError =>
   earlier.with({ deadline: failure.details.deadline }, `${failure.message}; before that, ${earlier.message}`)
 
@@ -252,7 +253,7 @@ function addResponseDetails(
   const { details } = failure
   const { retryAfterSeconds = details.retryAfterSeconds, requestId = details.requestId } = head
   const isErrorAnswer = details.errorIn === 'body'
-  // The rest of the message stays, because it may name saved files.
+  // Keeps the other words of the message, because they may name saved files.
   const addStatus = () => failure.message.replace('answered with', `answered ${response.status} with`)
   const message = isErrorAnswer ? addStatus() : failure.message
   return failure.with({ retryAfterSeconds, requestId, ...response }, message)

@@ -37,8 +37,8 @@ export async function openConnection(
     socket.setNoDelay(true)
     return makeSocketPausable(socket)
   } catch (error) {
-    // If the attempt was aborted before, this call has no effect. The reason of the first abort is thrown,
-    // because it is the cause.
+    // Has no effect if the attempt was already aborted. The reason of the first abort is thrown, because it
+    // is the cause.
     ending.abort(error)
     throw ending.signal.reason
   } finally {

@@ -12,8 +12,8 @@ export interface Connection extends PausableSocket {
    */
   isUsed: boolean
   /**
-   * Number of failed connection attempts when this connection was opened. After a further failure, the
-   * connection is closed instead of reused.
+   * Number of failed connection attempts when this connection was opened. If another attempt has failed
+   * since, the connection is closed after its request and not reused.
    */
   failuresBefore?: number
 }
@@ -33,8 +33,8 @@ export function createConnectionPool(options: ConnectOptions, cleanups?: ArraySe
   return {
     /**
      * Returns an idle connection, or a new one to the server of `url`. Throws like `openConnection`. Aborting
-     * `opening` stops the attempt to connect. `opening` is not a signal, because a controller creates its
-     * signal only when the signal is read. A request on an idle connection saves that time.
+     * `opening` stops the attempt to connect. A controller creates its signal on first use, which takes time.
+     * An idle connection needs no signal, so `opening` is a controller.
      */
     async acquire(url: URL, opening: AbortController): Promise<Connection> {
       if (!cleanups) return connect(url, options, opening.signal)
@@ -64,7 +64,7 @@ export function createConnectionPool(options: ConnectOptions, cleanups?: ArraySe
       connection.isUsed = true
       connection.pause(false)
       // If the server announced `Connection: close`, undici closes the connection before the next turn of the
-      // event loop, so the connection counts as idle only then.
+      // event loop. So the pool waits for that turn before another request may use the connection.
       setImmediate(() => {
         // If `cleanups` no longer has `closeIdle`, the run has ended, and nothing would close the connection.
         if (cleanups.has(closeIdle)) idle.push(connection)

@@ -54,8 +54,9 @@ export function createCredentialProvider(context: Context, settings: ResolvedSet
       return { request: addSecret(await secret.text), secret }
     },
     /**
-     * After a 401, returns whether a repeated request may succeed. A secret that has worked may have expired,
-     * so the next request runs the command again. All calls that used the old secret share the new one.
+     * Called after a 401. Returns whether a repeated request may succeed. A secret that has worked may have
+     * expired, so the next request runs the command again. All calls that used the old secret share the new
+     * one.
      */
     renew(used: PrintedSecret | undefined): boolean {
       if (!used?.hasWorked) return false
@@ -92,8 +93,8 @@ async function runSecretCommand(
     {
       text: values[setting] ?? '',
       env: withoutSecrets(host.env),
-      // A new process group lets parley kill all processes of the command. But processes in a new group cannot
-      // read from the terminal, so a command on a terminal stays in parley's group.
+      // In a new process group, parley can kill all processes of the command, but the processes cannot read
+      // from the terminal. So a command on a terminal stays in the group of parley.
       isGroupLeader: host.stdin.kind !== 'terminal' && !host.stderr.isTerminal,
       deadline: limit,
     },

@@ -38,7 +38,7 @@ export function openDemoSessions({ host, messages, cleanups, deadline }: Context
         if (text === lastContent) return []
         lastContent = text
         const whole = tryParseJson(text)
-        // Only parley writes the file, atomically, so the version proves that it is complete.
+        // Only parley writes this file, and replaces it atomically. So a file with this version is complete.
         if (isObject(whole) && whole.version === version && Array.isArray(whole.sessions))
           return whole.sessions.filter(isFresh)
         noteOnce(`${file}: it is damaged, or of another version; the demo starts with new sessions`)

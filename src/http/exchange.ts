@@ -205,8 +205,8 @@ function toDispatchedBody({ method, headers, body }: HttpRequest, onProgress: ()
 const maxPieceBytes = 64 * 1024
 
 /**
- * undici reads a piece when it has sent the previous one. So `onProgress` is called during a long upload,
- * which must not count as silence.
+ * undici requests the next piece after it has sent the previous piece. So `onProgress` is called during a
+ * long upload, which must not count as silence.
  */
 function* splitBody(body: Uint8Array, onProgress: () => void): Generator<Uint8Array> {
   for (let start = 0; start < body.length; start += maxPieceBytes) {
@@ -230,9 +230,8 @@ const violations = new Map([
 ])
 
 /**
- * Number of unread bytes at which the socket pauses, and number at which it resumes. With twice these limits, a
- * long stream took 30 MiB more. More chunks then survive two young collections, and V8 frees them only in a
- * full one.
+ * Numbers of unread bytes at which the socket pauses and resumes. With twice these numbers, a long stream
+ * took 30 MiB more memory, because V8 moved more chunks to the old generation.
  */
 const pauseAtBytes = 256 * 1024
 const resumeAtBytes = 64 * 1024

@@ -74,9 +74,9 @@ function bodyAsJson(body: Uint8Array): string {
 const maxArgumentBytes = 100 * 1024
 
 /**
- * The command passes secrets to curl on stdin, so that no list of processes shows them. The shell's own
- * printf writes a long body, because its arguments may have any length. For a terminal, control characters
- * become escapes that bash and zsh support.
+ * The printed command passes secrets to curl on stdin, so that no list of processes shows them. A long body
+ * is written by the printf of the shell, because its arguments may have any length. On a terminal, control
+ * characters become escapes that bash and zsh support.
  */
 function toCurl(
   request: PreparedRequest & { secretNames: string[] },

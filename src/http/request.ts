@@ -135,7 +135,7 @@ export function parseHeader(line: string): Header {
   }
   if (forbidden.test(name))
     throw usageError(`the header ${name} cannot be set: parley manages the connection itself`)
-  // Printed commands contain this word instead of a secret.
+  // parley prints this word instead of a secret in commands, which users copy.
   if (value.endsWith('[redacted]'))
     throw usageError(
       `the header ${name} has the word [redacted] instead of its value: fill in the value, or use '${name}: @FILE'`,

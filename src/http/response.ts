@@ -38,7 +38,10 @@ function parseHttpDate(text = ''): number | undefined {
   return new Date(time).toUTCString().slice(0, 3) === text.slice(0, 3) ? time : undefined
 }
 
-/** Limits for reading an error body, because it may never end. The status has already decided the failure. */
+/**
+ * Limits for reading an error body, which may never end. The failure is certain from the status, so a part of
+ * the body is enough.
+ */
 const [maxErrorBodyBytes, maxErrorBodyMs] = [1024 * 1024, 10_000]
 
 /** A 3xx is a failure, too, because parley follows no redirect. */

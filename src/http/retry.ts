@@ -35,7 +35,10 @@ interface StatusRow {
   appliesTo?: StatusSet
   kind: FailureKind
   delivery: DeliveryState
-  /** A request is retried if its rule is this rule or a more permissive one. If omitted, none is retried. */
+  /**
+   * A request is retried if its endpoint has this rule or a more permissive rule. If omitted, no request is
+   * retried.
+   */
   requiredRule?: RepeatRule
   /**
    * Effect on the other requests of a batch: `wait` pauses them, `end` ends the batch. If omitted, they
@@ -84,7 +87,7 @@ export const findFailureKindOfStatus = (status: number, hasRetryAfter: boolean):
 
 function findTableRow({ kind, details }: CliError): StatusRow {
   const ofKind = retryTable.filter((row) => row.kind === kind)
-  // A failure without a request, such as a wrong flag, has no row and is not retried.
+  // A failure without a request, such as a wrong flag, has no row, so its row here permits no retry.
   const other: StatusRow = ofKind[0] ?? { kind, delivery: 'answered' }
   return ofKind.find((row) => matches(row, details)) ?? other
 }
@@ -99,8 +102,8 @@ function findRow(failure: CliError): StatusRow {
   const found = findTableRow(failure)
   const { status = 0, isCutOff } = failure.details
   if (status < 200 || status >= 300) return found
-  // An error in a 2xx response does not prove a refusal. A gateway may have sent the error, or the service may
-  // have carried out and billed the request before.
+  // An error in a 2xx response does not prove a refusal: a gateway may have sent the error, or the service
+  // may have carried out and billed the request before the error.
   return {
     ...found,
     delivery: 'answered',

@@ -46,14 +46,14 @@ export function createTimeLimits(
       refreshes++
       if (!isPaused && !isOver) silence?.refresh()
     },
-    /** While parley itself does not read, missing data is not silence of the service. */
+    /** While parley does not read the body, a silence does not come from the service. */
     pause(paused: boolean) {
       isPaused = paused
       start()
     },
     end() {
-      // A slow reader may still read the buffered body. Timers would only keep the process running, so none may
-      // start again.
+      // A slow reader may still read the buffered body. A timer would then only keep the process running, so
+      // no timer starts after this call.
       isOver = true
       clearTimeout(silence)
       cancelDeadline?.()

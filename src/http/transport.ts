@@ -59,8 +59,8 @@ async function createDemo(context: Context): Promise<Exchange> {
   let isAnnounced = false
   return async (request) => {
     if (request.deadline?.hasPassed) throw new CliError('not-sent', 'the deadline passed', { deadline: true })
-    // A command that only reads prints no note, so a pipeline such as `events list | events confirm` prints
-    // only one.
+    // A command that only reads prints no note. So a pipeline such as `events list | events confirm` prints
+    // the note once.
     if (request.method !== 'GET' && !isAnnounced) {
       isAnnounced = true
       context.messages.note('the demo profile: answers come from the built-in emulator, no model is called')
