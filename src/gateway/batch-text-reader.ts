@@ -31,8 +31,8 @@ export class BatchTextReader implements BatchAnswerReader {
   /** Received pieces of the last part while it is incomplete. */
   #pieces: string[] = []
   /**
-   * Decoder of the last received part of the answer. Not in a closure, which would keep 7 KiB per line in
-   * V8's old generation.
+   * Decoder of the last received part of the answer. A closure instead of this field would keep 7 KiB per
+   * line in the old generation of V8.
    */
   #decoder: AnswerDecoder | undefined
 
@@ -80,8 +80,8 @@ export class BatchTextReader implements BatchAnswerReader {
     const text = this.#received
     const isBlank = !isRaw && text.trim() === ''
     const missing = describeUnusableAnswer(end, { isBlank, failOnCut })
-    // An answer without text may have other content that was paid for, so its body becomes a part of the
-    // failure.
+    // An answer without text may have other content, for which the user paid. So the failure contains its
+    // body.
     if (missing !== undefined)
       throw createResponseError(missing).with({ answer: isBlank ? this.#readUnread() : text })
     if (isRaw) return { response: this.#parts.length > 1 ? `[${this.#parts.join(',')}]` : text }

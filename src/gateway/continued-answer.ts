@@ -51,10 +51,10 @@ export class ContinuedAnswer {
   }
 
   /**
-   * Requests parts until the answer is whole. `requireNext` throws if no further request is allowed. Throws a
-   * `CliError`. If a later request cannot connect, the failure has the kind `response`, because the service
-   * has answered an earlier request. With `isRepeated` the failure keeps its kind, because the caller retries
-   * the request.
+   * Requests parts until the answer is whole. Throws a `CliError`. `requireNext` throws if no further request
+   * is allowed. If a later request cannot connect, the failure has the kind `response`, because the service
+   * has answered an earlier request. With `isRepeated`, the failure keeps the kind `not-sent`, because the
+   * caller then retries the request.
    */
   async receive<T>(
     send: RequestAnswerPart,
@@ -87,7 +87,7 @@ export class ContinuedAnswer {
     addCountsToSums(usage, readTokenUsage(earlier.summary))
     addCountsToSums(usage, readTokenUsage(summary))
     this.end = {
-      // Not a spread, because V8 would create a hidden class for each answer.
+      // With a spread, V8 would create a hidden class for each answer.
       summary: Object.assign({}, summary, usage),
       otherContent: new Set([...earlier.otherContent, ...part.otherContent]),
       isDamaged: earlier.isDamaged || part.isDamaged,
@@ -99,7 +99,7 @@ export class ContinuedAnswer {
     if (isEmpty) throw incomplete(`the continuation has neither text nor a new token${describeEnd(summary)}`)
     if (token === undefined)
       throw incomplete('the service sent CONTINUATION without a token for the next part')
-    // A token that was sent before would request an earlier part of the answer again.
+    // A repeated token would request an earlier part of the answer again.
     if (!isNew) throw incomplete('the service repeated a continuation token')
     if (this.#parts === maxRequests)
       throw incomplete(`the service announces another part even after ${maxRequests} requests`)

@@ -21,7 +21,6 @@ import type { AnswerSummary } from '../wire/gateway/answer-forms.ts'
 import { type BodyFlags, createBodyParts } from './body-flags.ts'
 import { type AnswerPartReader, ContinuedAnswer, type RequestAnswerPart } from './continued-answer.ts'
 
-/** Reads one answer of a batch line. */
 export interface BatchAnswerReader extends AnswerPartReader<BatchLineAnswer['content']> {
   readonly warnings?: readonly string[]
   /** Returns the failure with the received part of this answer, or `undefined` if nothing was received. */
@@ -102,7 +101,10 @@ export async function createLineCaller(
       }
     }
 
-    /** If nothing of the last answer was received, returns the failure with the answer before it. */
+    /**
+     * Returns the failure with the received part of the last answer. If nothing of this answer was received,
+     * uses the answer before it.
+     */
     function addReceivedPart(failure: CliError): CliError | undefined {
       for (const { reader } of received.toReversed()) {
         const found = reader.addReceivedPart(failure)

@@ -58,9 +58,9 @@ export async function openAnswerOutput(context: Context, printing: AnswerPrintOp
   const text = new AnswerText()
   let received: AnswerDecoder | undefined
   /**
-   * Text that is not printed yet. parley prints text from a stream as it arrives. Other text waits until a
-   * later part streams text or the answer ends. So stdout is still empty if the request for the next part
-   * fails.
+   * Decoded text that is not printed yet. Streamed text is printed as it arrives. The text of a whole body
+   * waits until a later part is streamed or the answer ends. So stdout is still empty if the request for the
+   * next part fails.
    */
   let unprinted: string[] = []
   let hasOutput = false
@@ -128,8 +128,8 @@ export async function openAnswerOutput(context: Context, printing: AnswerPrintOp
         return { summary, hasContent: decoder.hasContent(), otherContent, isEndAssumed, isDamaged }
       } catch (error) {
         if (readTokenUsage(summary)) addAnswerSummaryToReport(context.reportData, summary)
-        // If parley decoded the text only at the end of the body, parley saves the text and leaves stdout
-        // empty.
+        // If the text was decoded only at the end of the body, a failure leaves stdout empty, and parley
+        // saves the text.
         const isUnstreamed = hasBodyEnded && !hasOutput && !isStreamed && !isRaw
         if (!hasEarlierParts && !isUnstreamed && !(error instanceof OutputClosedError)) await print()
         breakLine()
@@ -218,7 +218,7 @@ function isErrorAnswer(error: unknown): boolean {
 }
 
 /**
- * After this number of characters, text moves to a buffer outside of V8's heap. 500,000 small strings would
+ * Number of UTF-16 units after which text moves to a buffer outside of V8's heap. 500,000 small strings would
  * make V8's young generation 20 MiB larger.
  */
 const maxBlockLength = 16384

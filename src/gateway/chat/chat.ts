@@ -90,7 +90,6 @@ export async function runChat(context: Context, options: ChatOptions, words: str
   const meanwhile = () => Promise.all([loadAnswer(), isMarkdown && loadMarkdownPrinter()])
   const requireLock = conversation?.requireLock
   let answerOutput: AnswerOutput | undefined
-  /** Failure of the last answer that did not match the schema. */
   let mismatch: CliError | undefined
   let isAnswered = false
   const hooks: WorkHooks = {

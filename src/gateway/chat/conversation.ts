@@ -66,8 +66,8 @@ export async function openConversation(context: Context, name: string) {
         const { text } = (await read()) ?? { text: '{"model":"","contents":[]}' }
         const assignments = [turn, createJsonAssignment(['model'], JSON.stringify(model))]
         const thread = await buildRequestBody({ given: { text, name }, turn: question, system, assignments })
-        // If this process was suspended, another process may have taken the lock and added turns, which this
-        // write would remove.
+        // If this process was suspended, another process may have taken the lock and added turns. Writing
+        // would remove these turns.
         requireLock()
         writeFileAtomically(target, Buffer.concat([thread, Buffer.from('\n')]), {
           mode: 0o600,
@@ -88,8 +88,8 @@ export async function openConversation(context: Context, name: string) {
 }
 
 /**
- * Throws a `CliError` for JSON of another kind, such as a `package.json`, because adding a turn would change
- * the file. A model that is not a text would be replaced.
+ * Throws a `CliError` for other JSON, such as a `package.json`, because parley would add a turn to the file.
+ * Also throws if `model` is not a text, because parley would replace it.
  */
 function requireConversation(thread: Record<string, unknown>, name: string): void {
   const fields = Object.keys(thread)

@@ -36,7 +36,10 @@ export async function prepareChatLines(
   const openReader = (line: BatchLine) => new BatchTextReader(line, rules)
   return {
     ...caller,
-    /** Only `image` has results with files. The hash of its lines may be equal. */
+    /**
+     * Rejects the results of `image`, which have files. Lines of `chat` and `image` with the same model and
+     * body have the same hash.
+     */
     isAccepted: (result: Record<string, unknown>) =>
       !Object.hasOwn(result, 'files') && !(failOnCut && isCutBatchResult(result)),
     prepare: (input: ParsedBatchLine) => caller.prepare(input, openReader),

@@ -15,7 +15,7 @@ import type { AnswerPartOutcome } from '../continued-answer.ts'
 import { detectImageFormat } from './format.ts'
 
 interface ImageReaderOptions {
-  /** Called for each part of the answer, except for some failed parts without token counts. */
+  /** Called for each part of the answer. A failed part without token counts may be skipped. */
   onSummary(summary: AnswerSummary): void
   /**
    * Saves the images of one part. `earlier` is the number of images before this part. Throws a `CliError`.
@@ -67,8 +67,8 @@ export function createImageReader(context: Context, reading: ImageReaderOptions)
       const { summary } = part
       const failure =
         part.failure ?? finder.parseFailure ?? finder.streamError ?? (isContinuation && finder.shapeFailure)
-      // The first part may contain images, so nothing is thrown here. Without a stop reason, no further part is
-      // requested. `finish` saves the images and then reports the failure.
+      // The first part may contain images, so its failure is not thrown here. `finish` saves the images and
+      // then reports the failure. Without a stop reason, no further part is requested.
       if (failure && !isContinuation) return { ...part, summary: { ...summary, stopReason: undefined } }
       if (!needsContinuation(summary) && !failure) return part
       if (!failure || readTokenUsage(summary)) reading.onSummary(summary)
@@ -81,8 +81,8 @@ export function createImageReader(context: Context, reading: ImageReaderOptions)
     },
 
     /**
-     * Returns the failure of an answer that has images, if any. Throws a `CliError` with the stop reason and
-     * the text if the answer has no image.
+     * Returns the failure, if any, of an answer with images. For an answer without images, throws a
+     * `CliError` with the stop reason and the text.
      */
     async finish(): Promise<CliError | undefined> {
       const { summary, failure: broken } = last as ReadPart
@@ -102,7 +102,6 @@ export function createImageReader(context: Context, reading: ImageReaderOptions)
 
     saveFoundImages,
 
-    /** For a signal: saves the part of the body that was received so far. */
     saveReceivedPart() {
       const bytes = decoder?.unread() ?? new Uint8Array()
       return bytes.length === 0
@@ -133,7 +132,7 @@ const getTextExtension = (bytes: Uint8Array): string =>
 
 const isErrorAnswer = ({ details: { body } }: CliError) => isErrorEnvelope(body)
 
-/** Ignores an unexpected shape, because it does not matter if the answer has images. */
+/** Ignores an unexpected shape, which does not matter in an answer with images. */
 const findFailureWithImages = ({ parseFailure, streamError, cutFailure, shapeFailure }: ImageFinder) =>
   parseFailure ??
   streamError ??

@@ -78,10 +78,10 @@ async function createFileDestination(context: Context, name: string, replaces: b
 }
 
 /**
- * Returns a function that creates a file under the next free number and returns its name. The number 1 is left
- * out of the name. With `replaces`, the function replaces only a file without a number, because users cannot
- * predict the number of images. With `isNamed`, the user named the file without a number, so the function
- * throws a `CliError` if creating it fails.
+ * Returns a function that creates a file under the next free number and returns its name, such as `cat.png`
+ * and then `cat-2.png`. `replaces` applies only to the first name, because users cannot predict the number of
+ * images. With `isNamed`, the first name is the name that the user gave. If this file exists, the function
+ * throws a `CliError` instead of using the next number.
  */
 function createNumberedFiles(
   { host }: Context,

@@ -58,7 +58,10 @@ const endChecks = new Map<string, [name: string, hasEnd: (bytes: Buffer) => bool
   ['image/webp', ['WebP', (bytes) => bytes.readUInt32LE(4) + 8 <= bytes.length]],
 ])
 
-/** Returns the place of the first scan, because the segments before it may have a preview with its own end. */
+/**
+ * Returns the offset of the first scan, because the segments before it may contain a preview with its own end
+ * marker.
+ */
 function findJpegScan(bytes: Buffer): number {
   let place = 2
   while (bytes[place] === 0xff && ![0xd9, 0xda, 0xff].includes(bytes[place + 1] ?? 0xff))

@@ -52,7 +52,7 @@ export async function prepareImageLines(
       // An image without a stop reason may be whole, so the line is not requested again.
       const isCut = isCutBatchResult({ stopReason: stopReason ?? undefined }) || cutWarning.test(`${warning}`)
       if (failOnCut && isCut) return false
-      // A result of `chat`, whose hash may be equal, has neither files nor a response.
+      // A result of `chat` has neither files nor a response, but its line may have the same hash.
       if (!Array.isArray(files)) return response !== undefined
       return files.map(String).every((file) => imageExists(context, file, folder))
     },
