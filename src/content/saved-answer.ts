@@ -106,7 +106,8 @@ export class FallbackFile {
     if (this.#file === undefined)
       return this.#problem === undefined ? undefined : { outcome: failed, unsaved }
     const rest = this.#problem === undefined ? '' : `; the rest ${failed}`
-    // Without a name, the failure prints the rest, too.
+    // A failure that names a file does not print the answer. So the file gets no name if the rest must be
+    // printed.
     const name = unsaved === undefined ? this.#path : undefined
     return { outcome: `is saved as ${this.#path}${rest}`, name, unsaved }
   }
@@ -122,7 +123,7 @@ export class FallbackFile {
     try {
       rmSync(this.#path)
     } catch {
-      // The file stays, but no message names it.
+      // The empty file stays, but no message names it.
     }
   }
 }

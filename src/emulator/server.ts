@@ -68,7 +68,8 @@ async function forwardRequest(request: IncomingMessage, exchange: Exchange): Pro
   const limit = announced > maxBodyBytes ? 0 : maxBodyBytes + 1
   const body = await readBody(request.iterator({ destroyOnReturn: false }), limit)
   if (body.length === limit) {
-    // A client may read the response only after it has sent its body, so the emulator drops the rest.
+    // A client may read the response only after it has sent the whole body, so the emulator reads and drops
+    // the rest.
     request.resume()
     return toTextResponse(413, 'the body is longer than 64 MiB')
   }

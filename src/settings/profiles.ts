@@ -43,8 +43,8 @@ const demo = {
 
 /**
  * Registers the secrets of the profile for redaction. With `isForRun`, an unreadable file causes only a note,
- * unless the user requested a profile. In a container, the home folder may belong to another user, while
- * flags and the environment give all settings.
+ * unless the user requested a profile. In a container, the home folder may belong to another user, and flags
+ * and the environment may give all settings.
  */
 export async function readProfile(context: Context, isForRun = false): Promise<Profile> {
   const { host, flags, messages, secrets } = context

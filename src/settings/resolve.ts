@@ -43,7 +43,7 @@ export async function readSettings(context: Context): Promise<ResolvedSettings> 
     )
   const resolved = resolveSettings({ flags: flags.settings, profile, env: host.env })
   deadline.moveTo(computeDeadlineMs(context.reportData.startMs, resolved))
-  // Headers are the first input that is read, so no other input takes the stdin of `-H @-`.
+  // Headers are read before any other input, so `-H @-` gets stdin.
   const lines = (flags.header ?? []).map((value) => readHeaderLine(value, context))
   return { ...resolved, headers: await Promise.all(lines) }
 }

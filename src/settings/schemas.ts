@@ -33,7 +33,10 @@ export const headerValuePattern = /^[\t\x20-\x7e]{0,16384}$/
 
 const text = () => z.string().check(z.trim(), z.minLength(1, 'must not be empty'))
 
-/** Functions, because a run uses few of these schemas, and building one takes longer than parsing. */
+/**
+ * The values are functions, because a run needs few of these schemas, and building one takes longer than
+ * parsing.
+ */
 const types = {
   text,
   address: () =>

@@ -66,8 +66,8 @@ export async function setUpProfile(context: Context, prompter: Prompter): Promis
   const values = answers.reduce(withAnswer, known)
   if (answers.length === 0) messages.note('nothing changed')
   else {
-    // Another process may have selected another profile meanwhile. The name is fixed, because the secret of
-    // that profile must not be sent to the typed address.
+    // Another process may have selected another profile meanwhile. The change names the profile, because the
+    // secret of the other profile must not be sent to the typed address.
     await changeProfile(context, (current) => answers.reduce(withAnswer, current), name)
     const flag = flags.profile ? ` --profile ${name}` : ''
     messages.note(`saved: 'parley config list --effective${flag}' shows the settings`)

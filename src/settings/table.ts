@@ -13,7 +13,10 @@ interface SettingDefinition {
   printsSecret?: 'accessToken' | 'apiKey'
   /** The setting's flag, if only some commands have the flag. If omitted, every request command has it. */
   commandFlag?: string
-  /** The command of `commandFlag`. Only needed if the flag sets something else in another command, like `-m`. */
+  /**
+   * The command of `commandFlag`. Only needed if the same flag has another meaning in another command, like
+   * `-m`.
+   */
   command?: string
 }
 

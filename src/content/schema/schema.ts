@@ -86,7 +86,8 @@ export class AnswerSchema {
     const why = `the answer does not match ${this.#source.name}`
     if (tryParseJson(json) === undefined)
       throw this.#mismatch(text, cut, `${why}: it is not JSON: ${describeJsonError(json)}`)
-    // Two readers may take different values of a repeated key, so the checked value may not be the used value.
+    // Two parsers may use different values of a repeated key, so the user's program might use a value that
+    // was not checked.
     const repeated = findRepeatedJsonKey(json)
     if (repeated !== undefined) {
       const key = toOneLine(JSON.stringify(repeated), 200)
@@ -215,7 +216,7 @@ function unwrapJson(answer: string): string {
 
 const maxCheckMs = 10_000
 
-/** V8 ends a thread that exceeds this heap size (MiB). The process continues. */
+/** V8 ends only the thread that exceeds this heap size (MiB), not the process. */
 const memoryLimits = { maxOldGenerationSizeMb: 1024 }
 
 /** Tests run parley from its sources, but start the worker that the build wrote. */

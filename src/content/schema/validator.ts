@@ -86,7 +86,7 @@ function describeRefusal(error: unknown): string {
 }
 
 /**
- * Keywords whose mismatch only announces other mismatches. parley lists the others instead, if there are any.
+ * A mismatch of these keywords only announces other mismatches. parley lists it only if it is the only one.
  */
 const summaryKeywords = new Set(['if', 'propertyNames'])
 

@@ -119,7 +119,8 @@ export class AgentSession extends EmulatedSession {
   #emit(type: string, fields: object = {}): SessionEvent {
     const id = createRandomId(type.endsWith('tool_use') ? 'toolu' : 'sevt')
     const own = { id, type, processed_at: new Date().toISOString() }
-    // The first spread puts these fields at the start of the JSON. The last one overrides a client's fields.
+    // The first `own` puts these fields at the start of the JSON. The second `own` replaces fields of the
+    // client with the same names.
     return this.#addEvent({ ...own, ...fields, ...own })
   }
 

@@ -20,8 +20,8 @@ export interface WorkflowRunPlan {
 const stepPattern = /^\s*(?:then\s+)?(thread\s+use|use|run|say|refuse|start|fail)\s([^{]*)(\{.*)$/s
 
 /**
- * Matches a line that begins with the keyword of a step. Such lines may be prose, so they count as steps only
- * if a line of the task matches `stepPattern`.
+ * Matches a line that begins with the keyword of a step. The line may be prose. So such lines are steps only
+ * if at least one line of the task matches `stepPattern`.
  */
 const stepStart = /^\s*(?:then|thread|use|run|say|refuse|start|fail)(?!\S)/
 
