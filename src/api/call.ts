@@ -63,7 +63,7 @@ export async function callApi(context: Context, options: ApiOptions, words: stri
       const bytes = hasHead
         ? Buffer.concat([Buffer.from(formatHead(response)), response.bytes])
         : response.bytes
-      // parley reports the failure of the response, which has the status, instead of a failure to print.
+      // If printing fails, parley still reports the failure of the response, which has the status.
       await printRawBytes(context.output, bytes).catch((refusal: unknown) => {
         if (refusal instanceof OutputClosedError) throw refusal
       })

@@ -10,7 +10,10 @@ export class FileFlag extends Option {
   }
 }
 
-/** Users expect stdin or stdout, but parley reads and writes the file. */
+/**
+ * For a file that parley reads and writes. Users expect that `-` is stdin or stdout, but it would be a file
+ * named `-`.
+ */
 function refuseDash(value: string): string {
   if (value === '-') throw new Error('not the name of a file')
   return value

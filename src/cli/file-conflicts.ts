@@ -20,8 +20,8 @@ interface NamedFile {
 
 /**
  * Describes two flags that name the same file if one of them would overwrite it. The profile file and the
- * files on stdin and stdout count like files of flags. As an exception, `-o` may replace a file of `-f`. If
- * the command has the flag `--force`, this requires `--force`.
+ * files on stdin and stdout count like files of flags. As an exception, `-o` may replace a file of `-f`. In a
+ * command with the flag `--force`, the exception requires `--force`.
  */
 export function describeFileConflict(commands: ParleyCommand[], host: Host): string | undefined {
   const called = commands.at(-1) as ParleyCommand

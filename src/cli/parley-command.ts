@@ -123,7 +123,7 @@ export class ParleyCommand extends Command {
     const { length: most } = all
     for (const [at, argument] of all.entries()) {
       const word = operands[at]
-      // commander reports a missing argument first, which would hide an invalid word before it.
+      // commander would report a missing argument instead of an invalid word before it.
       if (word !== undefined) argument.parseArg?.(word, undefined)
       else if (argument.required)
         throw usageError(
@@ -183,9 +183,9 @@ export class ParleyCommand extends Command {
 }
 
 /**
- * Throws for `--raw=1`, and for a word that commander would misread as a short flag with its value. `-model`
- * would be `-m` with the value `odel`. A word with blanks, such as `-make it short`, is probably a prompt.
- * Users of curl write `-H'Name: value'`, so headers are an exception.
+ * Throws for `--raw=1`, and for a word that commander would misread as a short flag with its value, such as
+ * `-model` as `-m` with the value `odel`. A word with blanks, such as `-make it short`, is probably a prompt.
+ * A header may have blanks, because users of curl write `-H'Name: value'`.
  */
 function checkAttachedValue(word: string, command: ParleyCommand): void {
   const { options } = command
@@ -222,7 +222,7 @@ function shortenParseErrors(parameter: Option | Argument, name: string): void {
   }
 }
 
-/** Checks for `-s`, because `serve --session` names a file. */
+/** Searches for the short form `-s`, because the flag `--session` of `serve` names a file. */
 const hasSessionFlag = ({ options }: Command) => options.some(({ short }) => short === '-s')
 
 const formatChoices = ({ argChoices }: Argument | Option): string | undefined =>

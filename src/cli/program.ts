@@ -192,7 +192,10 @@ function refuseWord(command: ParleyCommand, words: readonly string[] = command.a
   return ''
 }
 
-/** Prints no body after other output, because a reader would take it for another event. */
+/**
+ * Prints nothing if the command has already printed output, because a reader would take the body for another
+ * event.
+ */
 async function printBody({ output }: Context, error: unknown): Promise<void> {
   const response = error instanceof CliError ? error.details.response : undefined
   if (!response || output.hasBegun) return

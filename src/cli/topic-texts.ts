@@ -51,7 +51,7 @@ function describeSetting(name: SettingName): string {
 /** The build copies the topics next to the program. */
 const readTopic = (name: TopicName) => readFileSync(join(import.meta.dirname, `topics/${name}.txt`), 'utf8')
 
-/** Returns the description of each exit code by its kind of failure. */
+/** Returns a map from each kind of failure to the description of its exit code. */
 export function readExitCodeDescriptions(): Map<string | undefined, string | undefined> {
   const rows = readTopic('exit-codes').replace(/\n {9,}/g, ' ')
   const found = rows.matchAll(/^ {2}\d+ +(\S+) +(.*?)(?: \[.*\])?$/gm)
