@@ -94,10 +94,9 @@ export const listJsonElements = (validJson: string, field: string): string[] =>
   splitJsonList(Buffer.from(validJson), field).elements.map(toElementLine)
 
 /**
- * Finds the same list in JSON that may be invalid. `rest` is the JSON with an empty list instead of this list. The
- * JSON is valid if `rest` and each element are valid.
- *
- * V8 frees the string of a whole page late, so each string has only one element or a piece of the page.
+ * Finds the list that `listJsonElements` returns, in JSON that may be invalid. `rest` is the JSON with an
+ * empty list instead. The JSON is valid if `rest` and each element are valid. The page is decoded in pieces
+ * and elements, because V8 frees the string of a whole page late.
  */
 function splitJsonList(json: Buffer, field: string): { elements: string[]; rest: string } {
   const scan = createJsonScanner()

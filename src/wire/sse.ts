@@ -50,7 +50,10 @@ export function createSseDecoder(text: Pick<InstanceType<typeof TextDecoder>, 'd
     if (isFirst && isStreamEnd(value)) dispatch()
   }
 
-  /** A JSON value without `data:` ends the event before the value, and needs no blank line at its end. */
+  /**
+   * Reads a line of a JSON value without `data:`. The value ends the event before it, and needs no blank line
+   * after it.
+   */
   function readBareValue(line: string): void {
     dispatch()
     for (const value of bare.push(`${line}\n`)) events.push({ event: '', data: value })

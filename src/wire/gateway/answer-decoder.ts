@@ -10,9 +10,9 @@ import type { ImageFinder } from './found-images.ts'
 
 /**
  * Decodes the bytes of an answer into text. The body's first characters decide its format, because a gateway
- * may ignore the request for a stream. The content type only distinguishes an event stream from plain text. If
- * a stream was requested, a single native value without a finish reason may be the first chunk of a cut stream.
- * Such a value counts as incomplete, unless the content type is JSON.
+ * may ignore the request for a stream. The content type only distinguishes an event stream from plain text.
+ * If a stream was requested, a single native value without a finish reason counts as incomplete, because it
+ * may be the first chunk of a cut stream. A content type of JSON excludes this.
  */
 export function createAnswerDecoder(contentType: string, sink: AnswerSink, isStreamed = false) {
   const reader = new AnswerReader(isStreamed && !isJsonDocument.test(contentType))
@@ -280,15 +280,17 @@ const isUnreadable = (failure: unknown): boolean =>
   failure instanceof CliError && failure.details.errorIn === undefined
 
 /**
- * Returns whether parley reads the rest of a stream after an unreadable event. The rest of a paid answer may have
- * more text. A stream without any text may have no end, and an error event ends the answer.
+ * Returns whether parley continues reading after an unreadable event, because the user paid for the text that
+ * may follow. parley does not continue after an error event, which ends the answer. It also does not continue
+ * in a stream without any text, which may have no end.
  */
 const canReadOnAfter = (failure: unknown, { hasText }: AnswerReader): boolean =>
   isUnreadable(failure) && hasText
 
 /**
- * Decodes an array of chunks, one value, or several consecutive values (src/wire/README.md: recorded, 3). If no
- * stream was requested, decodes at the end, because text next to the bytes would double the memory.
+ * Decodes an array of chunks, one value, or several consecutive values (src/wire/README.md: recorded, 3). If
+ * no stream was requested, decodes the body at its end. Until then the bytes are stored, and text in addition
+ * would double the memory.
  */
 function createValuesDecoder(reading: BodyReading, splitter: JsonSplitter, isArray = false): BodyDecoder {
   const { reader, contentType, text, sink, whole } = reading

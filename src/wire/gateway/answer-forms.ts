@@ -20,7 +20,7 @@ export interface AnswerSummary extends AnswerTokenCounts {
   id?: string
   model?: string
   stopReason?: string
-  /** True for a whole body without a stop reason, so nothing shows that the answer was not cut. */
+  /** True for a whole body without a stop reason. The answer may then have been cut. */
   lacksStopReason?: true
   stopMessage?: string
   continuationToken?: string

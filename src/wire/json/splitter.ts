@@ -45,7 +45,7 @@ function createSplitter(level: 0 | 1) {
   }
 
   function takeValue(tail: string): string {
-    // A body may consist of line breaks, and `concat` for each of them would take minutes.
+    // Calling `concat` here for each line break of a body of line breaks would take minutes.
     if (pieces.length === 0) return tail.trim()
     // The pieces are joined once, because appending each piece would copy a long value repeatedly.
     const value = pieces.concat(tail).join('')

@@ -64,8 +64,8 @@ export function isErrorEnvelope(body: unknown): boolean {
   const value = Array.isArray(body) ? body[0] : body
   if (!isObject(value)) return false
   const type = readField(value, 'type')
-  // A `session.error` event also has the field `error`. So in a value with a type, this field alone does not
-  // prove an error body.
+  // A `session.error` event has the field `error`, too. So this field alone proves an error body only in a
+  // value without a type.
   if (typeof type !== 'string') return looksLikeError(value)
   const isProblem =
     type.endsWith('_error') || (type.includes(':') && typeof readField(value, 'title') === 'string')
@@ -83,7 +83,7 @@ function looksLikeError(value: Record<string, unknown>): boolean {
   const code = readField(value, 'code', 'Code', 'statusCode')
   const hasMessage = readMessage(value) !== undefined
   if (code !== undefined) return hasMessage && !isSuccessCode(code)
-  // A `message` next to an empty answer field or a success code is only a note of the service.
+  // Next to an empty answer field or a success code, a `message` is a note of the service and not an error.
   return hasMessage && found.length === 0 && !isSuccess(value)
 }
 

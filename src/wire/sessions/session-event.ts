@@ -110,7 +110,10 @@ export const describeEventContent = (event: SessionEvent): string =>
 export const hasRedactedContent = (event: SessionEvent): boolean =>
   readBlocks(event).some(({ type }) => type === 'redacted')
 
-/** A piece has no id. A later event with an id has the whole text (src/wire/README.md: recorded, 6). */
+/**
+ * Returns whether the event is a piece of a text. A piece has no id, and a later event with an id has the
+ * whole text (src/wire/README.md: recorded, 6).
+ */
 export const isEventPiece = ({ id, type }: SessionEvent): boolean =>
   id === undefined && (type === 'event_start' || type === 'event_delta')
 
@@ -126,8 +129,8 @@ export const isTaskEvent = ({ type }: SessionEvent): boolean =>
 export const isClientEvent = ({ type }: { type: string }): boolean =>
   type.startsWith('user.') || type.startsWith('system.')
 
-// These patterns are constants, because V8 allocates an object whenever a literal is evaluated. Literals were
-// a third of the garbage of a long list.
+// V8 creates an object whenever a regular expression literal is evaluated, so these patterns are constants.
+// The objects were a third of the garbage of a long list.
 const stopType = /^session\.(status_idle|status_terminated|deleted)$/
 const replyType = /^user\.(tool_confirmation|tool_result|custom_tool_result)$|^agent\.(mcp_)?tool_result$/
 const toolUseType = /^agent\.(|mcp_|custom_)tool_use$/
