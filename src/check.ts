@@ -76,9 +76,10 @@ export async function checkProfile(context: Context): Promise<void> {
 }
 
 /**
- * Requests the model by GET, which costs nothing. Throws a `CliError` if the gateway refuses the token, also by
- * an error with status 200. A redirect, a web page or a 5xx fails, too: another server may have answered, without
- * a check of the token. Any other 4xx counts as accepted, because a gateway may not have this path.
+ * Requests the model by GET, which costs nothing. Throws a `CliError` if the gateway refuses the token, even
+ * if the refusal has status 200. Also throws after a redirect, a web page or a 5xx, because another server
+ * may have answered without a check of the token. Accepts any other 4xx, because a gateway may not have this
+ * path.
  */
 async function checkToken({ values }: ResolvedSettings, caller: ServiceCaller): Promise<number> {
   const params = { family: values.family, model: chooseChatModel(undefined, values) }
@@ -110,9 +111,9 @@ async function checkKey({ values }: ResolvedSettings, caller: ServiceCaller): Pr
 }
 
 /**
- * Returns a line for a 404 or 405 of the session service. The service may lack the list, or the address may be
- * wrong. Throws any other failure. Also throws if the body is a web page, because then a web
- * server has answered and not the session service.
+ * Returns a line for a 404 or 405, because the session service may lack the list, or the address may be
+ * wrong. Throws any other failure. Also throws for a web page, because it comes from a web server and not
+ * from the session service.
  */
 function describeMissingList(error: unknown, settings: ResolvedSettings): string {
   const { status, body } = error instanceof CliError ? error.details : {}

@@ -12,7 +12,7 @@ export class Deadline {
   readonly #outer: Deadline | undefined
   readonly #watches = new ArraySet<() => void>()
   #ownMs: number
-  /** A timer may fire a moment before the clock shows its time, so `passed` checks the timer, too. */
+  /** A timer may fire a moment before the clock shows its time, so `passed` reads this flag, too. */
   #hasFired = false
 
   constructor(

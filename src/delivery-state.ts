@@ -50,7 +50,10 @@ export type RetryAdvice = 'never' | 'later' | 'look-first'
 export interface DeliveryOutcome {
   sent: SentStatus
   isRepeatable: boolean
-  /** The service may have carried out the request, so it may carry out or bill a repetition, too. */
+  /**
+   * True if the service may have carried out the request. A repetition may then be carried out or billed
+   * again.
+   */
   mayDuplicate: boolean
   interrupted?: string
   failed?: string

@@ -98,7 +98,7 @@ export async function main(argv: string[], outer: Host): Promise<number> {
   }
 
   async function end(thrown: CliError, lastStep = () => {}): Promise<number> {
-    // The failure of a write lacks the delivery state of the run, so parley adds the fields of the tracker.
+    // A failed write has no delivery state, so parley adds the state of all requests of the run.
     const { sent = tracker.sent, mayDuplicate = tracker.mayDuplicate } = thrown.details
     const failure = thrown.with({ sent, mayDuplicate })
     const { exitCode } = failure

@@ -16,7 +16,6 @@ interface ToolUseCounts {
   open: number
 }
 
-/** Counters of failures that do not fail the run, of open workflow runs, and of tasks without an answer. */
 type WarningCounts = {
   [Name in
     | 'deniedButRan'

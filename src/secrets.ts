@@ -28,7 +28,7 @@ export class Secrets {
     return shown.length > maxLength ? `${shown.slice(0, maxLength)}…` : shown
   }
 
-  /** Redacts a block, and the rest of a secret that begins in the block and ends after it. */
+  /** Redacts a block. A secret that begins in the block may end after it, so `end` may be after the block. */
   #redactBlock(text: string, at: number): { shown: string; end: number } {
     const readAhead = maxAddressPartLength + this.#maxSecretLength * maxEscapeLength
     const part = text.slice(at, at + blockLength + readAhead)
@@ -207,7 +207,9 @@ function findWord(word: string, { text, starts }: SearchText, widened?: RegExp):
   return places
 }
 
-/** Finds the start of a secret before an ellipsis, because a service may cut its message inside a secret. */
+/**
+ * Finds the start of a secret before an ellipsis, because a service may shorten its message inside a secret.
+ */
 function findCutWord(word: string, text: string): SecretRange[] {
   const begin = word.slice(0, minSecretLength)
   return [...text.matchAll(/…|\.{3}/g)].flatMap(({ index: end }) => {
@@ -222,8 +224,9 @@ function findCutWord(word: string, text: string): SecretRange[] {
 const minBase64PartLength = 6
 
 /**
- * The base64 form of a secret depends on its position in a group of three bytes. Returns the characters for
- * each position, without the characters that also encode adjacent bytes.
+ * Returns texts that occur in the base64 form of data that contains the secret. The characters depend on the
+ * position of the secret in a group of three bytes, so there is one text for each position. Characters that
+ * also encode adjacent bytes are left out.
  */
 function findBase64Parts(secret: string): string[] {
   const bytes = Buffer.from(secret)
@@ -237,7 +240,7 @@ function findBase64Parts(secret: string): string[] {
 }
 
 /**
- * Returns true if the name has a word such as `key` or `token`, even though some harmless headers match. A
+ * Returns true if the name has a word such as `key` or `token`, and so also for some harmless headers. A
  * value that looks like a credential is secret under any name.
  */
 export function isSecretHeader(name: string, value: string): boolean {

@@ -39,9 +39,9 @@ export function createStdStream(descriptor: 1 | 2, openStream: () => NodeJS.Writ
     },
     open,
     writeSync(bytes) {
-      // After a result of 0, the caller writes through the stream. A Windows console decodes bytes by its
-      // code page, so only the stream can write text there. The first process of a container ends at a signal
-      // only if it has a handler. So its handlers must stay, and its writes must not block.
+      // A Windows console decodes bytes by its code page, so only the stream can write text there. The first
+      // process of a container ends at a signal only if it has a handler. So its handlers must stay, and it
+      // must not write with this function, which may block.
       if (stream || process.pid === 1 || (process.platform === 'win32' && this.isTerminal)) return 0
       // This last write may block, so the next signal must end the process at once.
       removeSignalHandlers()

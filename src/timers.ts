@@ -29,8 +29,8 @@ export function schedule({ wait }: Timers, milliseconds: number, act: () => void
 
 /**
  * Waits until Node has handled a signal that has already arrived. Ctrl-C also ends the other programs of a
- * pipeline, so parley may notice a closed pipe before its own signal. Two turns of the event loop are needed,
- * because the first may have passed the phase that receives signals.
+ * pipeline, so parley may notice a closed pipe before its own signal. The current turn of the event loop may
+ * already have passed the phase that receives signals, so two turns are needed.
  */
 export async function yieldToSignals(): Promise<void> {
   for (let turn = 0; turn < 2; turn++) await new Promise(setImmediate)

@@ -26,9 +26,9 @@ export interface WorkHooks {
   onInterrupt?(): string | undefined
   getResumeCommand?(): string[] | undefined
   /**
-   * Describes a second run of the same command. `mayDuplicate`: that run may repeat a request that was
-   * carried out. `retry` replaces the advice that follows from the requests. Returns `undefined` if that run
-   * would start from the beginning.
+   * Describes a second run of the same command. `mayDuplicate`: the second run may repeat a request that was
+   * carried out. `retry` replaces the advice that follows from the delivery of the requests. Returns
+   * `undefined` if the second run would start from the beginning.
    */
   describeRerun?(): { mayDuplicate: boolean; retry?: RetryAdvice } | undefined
   /** Called after `save`. */

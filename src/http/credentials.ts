@@ -20,7 +20,6 @@ import type { PreparedRequest } from './request.ts'
 
 type Service = Endpoint['service']
 
-/** A secret that a command printed. */
 interface PrintedSecret {
   text: Promise<string>
   hasWorked: boolean

@@ -31,8 +31,8 @@ export interface RequestParts {
   /** `getState` returns the delivery state of this call. */
   onAttempt?: (getState: () => DeliveryState) => void
   /**
-   * If true, parley shows no spinner and repeats the request only to renew an expired secret. The caller
-   * retries the request.
+   * If true, the caller retries the request. parley then shows no spinner, and repeats the request only with
+   * a renewed secret.
    */
   isSingle?: boolean
 }

@@ -80,7 +80,6 @@ const mayClose = /[`>)\]]|[^\s*_~][*_~]/
 
 const delimiter = /[*_~`<[]/
 
-/** Matches a delimiter that later text may close. */
 const openDelimiter =
   /\*+(?=[^\s*])|~~+(?=[^\s~])|(?<![\p{L}\p{N}])_+(?=[^\s_])|`|<(?=[a-zA-Z/!?])|\[[^\]]*(?:$|\]\([^)]*$)/u
 
