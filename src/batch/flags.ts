@@ -6,7 +6,7 @@ export interface BatchOptions {
   concurrency?: number
   results?: string
   resume?: boolean
-  /** Every `of`th line, starting with the line number `start`. */
+  /** Selects every `of`th line, beginning with line number `start`. */
   share?: { start: number; of: number }
   maxFailed?: MaxFailed
   maxTotalTokens?: number
@@ -14,7 +14,9 @@ export interface BatchOptions {
 
 interface MaxFailed {
   text: string
-  /** Returns Infinity for a percentage of an unknown number of lines. */
+  /**
+   * Returns the maximum number of failed lines. For a percentage, returns Infinity while `lines` is unknown.
+   */
   getMaxFailed(lines: number | undefined): number
 }
 

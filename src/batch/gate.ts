@@ -30,8 +30,8 @@ type BatchStep =
   /** Waits until this monotonic time, or until a running request, a read or a retry delay ends. */
   | { do: 'wait'; until: number }
   /**
-   * No further request starts. `because` is the failure of the batch. If too many lines failed, `because` is
-   * `undefined`, and the failed lines decide the exit code.
+   * No further request starts. `because` is the failure of the batch. It is `undefined` if too many lines
+   * failed, because then the failures of the lines determine the exit code.
    */
   | { do: 'finish'; because: CliError | undefined }
   | { do: 'cancel' }
@@ -122,7 +122,10 @@ interface FailedRequest {
 
 const maxRetryAfterMs = 3_600_000
 const maxFailedPausesMs = 300_000
-/** After a pause, answers add no slot for the length of that pause, but at most for this time. */
+/**
+ * Maximum time after a pause in which answers add no slot. After a shorter pause, this time is the length of
+ * the pause.
+ */
 const maxBurstMs = 60_000
 const minOutageFailures = 4
 const testBackoff = { first: 1000, longest: 30_000 }

@@ -83,11 +83,11 @@ export interface BatchSource {
   /** True for a file. parley reads a file twice, first to check every line before it sends a request. */
   isRepeatable: boolean
   read(): AsyncIterable<Uint8Array>
-  /** Without this call, a silent pipe would keep the process alive. */
+  /** Ends the reading. A silent pipe would otherwise keep the process alive. */
   close(): void
 }
 
-/** With `--share`, only the lines of the share count. */
+/** Counts of a run. With `--share`, only the lines of the share count. */
 export class BatchTally {
   /** Number of lines. `undefined` until the end of a pipe. */
   total?: number
@@ -202,9 +202,9 @@ export async function readBatchInput(input: BatchInput): Promise<AsyncIterable<B
   return rereadLines(input, checked)
 }
 
-/** Lines that passed the check, with 28 bits of each hash, because whole hashes would take more memory. */
+/** Lines that passed the check. Whole hashes would take more memory, so only 28 bits of each are stored. */
 interface CheckedLines {
-  /** By line number. Lines that are not requested have none. */
+  /** The index is the line number. A line that is not requested has no element. */
   fingerprints: number[]
   duplicates: Map<number, string>
 }

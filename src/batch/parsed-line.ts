@@ -18,7 +18,8 @@ const expected =
   'it must be a prompt in quotes, an object with "prompt", a body with "contents", or an object with "custom_id" and "body"'
 
 /**
- * Parses the JSON of a line. Throws a `SyntaxError` if it is not JSON, and a usage error for another form.
+ * Parses the JSON of a line. Throws a `SyntaxError` for invalid JSON, and a usage error for JSON of another
+ * form.
  */
 export function parseBatchLine(line: string): ParsedBatchLine {
   const value = parseJson(line)

@@ -10,7 +10,10 @@ import type { SavedData } from '../io/saved-data.ts'
 import { createSpinner } from '../io/spinner.ts'
 import type { BatchTally } from './input.ts'
 
-/** Number of results after which V8's young generation is large enough, so that parley stops its growth. */
+/**
+ * Number of results after which parley limits the growth of V8's young generation, because it is large
+ * enough.
+ */
 const steadyResults = 1000
 
 export class BatchReporter {
@@ -20,8 +23,11 @@ export class BatchReporter {
   readonly #saved
   readonly #spinner
   readonly #stopProgressLines
-  /** The reader of stdout may print on the same terminal, so the spinner must not be there meanwhile. */
-  readonly #isForReader
+  /**
+   * True if another program reads stdout. That program may print on the same terminal, so parley hides the
+   * spinner while it writes.
+   */
+  readonly #isPiped
   #pausedUntil = 0
 
   constructor(context: Context, tally: BatchTally, isResumable: boolean) {
@@ -30,7 +36,7 @@ export class BatchReporter {
     this.#isResumable = isResumable
     this.#saved = new FallbackFile(context, 'ndjson')
     this.#spinner = createSpinner(context)
-    this.#isForReader = !context.output.isTerminal && context.host.stdout.file === undefined
+    this.#isPiped = !context.output.isTerminal && context.host.stdout.file === undefined
     context.reportData.counts = () => this.#counts()
     this.#showProgress()
     this.#stopProgressLines = printProgressLines(
@@ -39,13 +45,12 @@ export class BatchReporter {
     )
   }
 
-  /** Resolves after stdout has accepted the result. Throws if stdout fails. */
   async write(line: string): Promise<void> {
     const { output } = this.#context
-    if (this.#isForReader) this.#spinner.stop()
+    if (this.#isPiped) this.#spinner.stop()
     await output.write(`${output.isTerminal ? escapeControlsInJson(line) : line}\n`)
     await output.flush()
-    if (this.#isForReader) this.#showProgress()
+    if (this.#isPiped) this.#showProgress()
   }
 
   /** Saves a result that stdout did not accept. Synchronous, because signal handlers call it. */
@@ -137,7 +142,8 @@ export class BatchReporter {
 
   #describeResume(stop: CliError | undefined): string {
     const left = this.#left
-    // If results were saved in another file, the message of the failure or signal explains how to resume.
+    // If parley saved results in another file, the message of the failure or the signal explains how to
+    // resume.
     if (this.savedPart || (left === 0 && this.#tally.failed === 0)) return ''
     if (this.#isResumable) {
       if (stop?.kind === 'stopped' && !stop.details.deadline)

@@ -160,9 +160,8 @@ export function formatSuccessfulResult(subject: ResultLine, answer: BatchLineAns
   return `${formatSubject(subject)},"ok":true,${formatContent(content)},${JSON.stringify(rest).slice(1)}`
 }
 
-/** `error` has the form of `--errors json`. */
-export const formatFailedResult = (subject: ResultLine, error: object): string =>
-  `${formatSubject(subject)},"ok":false,${JSON.stringify({ error, usage: findUsage(subject) }).slice(1)}`
+export const formatFailedResult = (subject: ResultLine, failureRecord: object): string =>
+  `${formatSubject(subject)},"ok":false,${JSON.stringify({ error: failureRecord, usage: findUsage(subject) }).slice(1)}`
 
 const findUsage = ({ usage }: ResultLine) => (Object.keys(usage).length > 0 ? usage : undefined)
 

@@ -222,7 +222,8 @@ export class BatchRun implements BatchState {
       if (!this.#activeLines.delete(line)) return
       if (this.phase !== 'running') return this.#finishLine(line, outcome)
     }
-    // If the batch stops before a retry, this failure is the result, with the paid part of the answer.
+    // If the batch stops before a retry, this failure becomes the line's result, because it has the paid part
+    // of the answer.
     line.failure = line.answers > 0 ? outcome : undefined
     this.waitingForRetry.push(line)
     this.gate = recordRequestEnd(this.gate)
@@ -348,7 +349,9 @@ const mayPass = ({ error }: LineFailure) => error.details.retry === 'later'
 const withLineDetails = (failure: CliError, { attempts, answers, mayDuplicate = false }: BatchLine) =>
   failure.with({ attempts, mayDuplicate: mayDuplicate || failure.mayDuplicate || answers > 0 })
 
-/** Returns the failure of a line whose request parley cancels, by the phase of the request. */
+/**
+ * Returns the failure of a line whose request parley cancels. Its kind depends on how far the request got.
+ */
 function createCancelFailure(line: BatchLine, message: string, deadline?: true): CliError {
   const details = { retry: 'later', deadline } as const
   const state = line.getDeliveryState?.() ?? 'not-sent'
