@@ -17,7 +17,10 @@ export class BackgroundWork {
   readonly #cancelled = new Set<string>()
   readonly #runs = new Map<unknown, { id: string; name: string | undefined; isIdle: boolean }>()
   readonly #endedRuns = new Set<string>()
-  /** A workflow run ended after the last idle event, so the agent still has to read the run's result. */
+  /**
+   * True if a workflow run ended after the last idle event. The agent then still has to read the run's
+   * result.
+   */
   hasUnreadResult = false
 
   add(event: SessionEvent): void {
@@ -81,8 +84,8 @@ export class BackgroundWork {
   }
 
   /**
-   * At least one workflow run can continue without replies. An idle run cannot continue. A run with a thread
-   * that waits for a reply can continue only if another of its threads works.
+   * True if at least one workflow run can continue without a reply. Such a run is not idle, and one of its
+   * threads works or none waits for a reply.
    */
   get canContinue(): boolean {
     const waiting = new Set([...this.#threadOfWaitingUse.values()].map(({ run }) => run))

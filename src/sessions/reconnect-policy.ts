@@ -15,8 +15,8 @@ export function requireTimeLeft(deadline: Deadline): void {
 }
 
 /**
- * Creates a failure without `sent`, so a report shows whether the whole run sent anything. The delivery of the
- * last request does not matter, because that request only read the session.
+ * Creates the failure for a passed deadline. It has no `sent`, because the last request only read the
+ * session. The report then shows whether the whole run has sent anything.
  */
 export const createFollowDeadlineError = (
   message = 'the deadline passed while parley followed the session',

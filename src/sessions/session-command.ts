@@ -51,8 +51,7 @@ const uncopiedFlags = new Set([
   ...eventFlagNames.map((name) => `--${name}`),
 ])
 
-/** Flags that require a `--tool`. */
-const toolFlags = ['--tool-timeout', '--fail-on-tool-error']
+const flagsRequiringTool = ['--tool-timeout', '--fail-on-tool-error']
 
 const repeatableFlags = ['--header', '--beta', '--tool']
 
@@ -80,19 +79,18 @@ function filterFlags(
   return given.filter((each, index) => isWanted(each.flag) && !isReplaced(each, index)).flatMap(toArgs)
 }
 
-/** `budget`: JSON. */
-export const formatBudgetCommand = ({ flags }: Flags, session: string, budget: string): string =>
+export const formatBudgetCommand = ({ flags }: Flags, session: string, budgetJson: string): string =>
   quoteShellWords([
     ...['parley', 'api', 'agents', `/v1/sessions/${encodeURIComponent(session)}`],
     ...filterFlags(flags, (flag) => serviceFlags.has(flag) && !/^--(no-)?(beta|validate)$/.test(flag)),
-    ...['--set', `budget=${budget}`],
+    ...['--set', `budget=${budgetJson}`],
   ])
 
 /**
  * Returns the command that resumes a run, without the word `parley`. The command has the user's flags that
- * affect the rest of the run. `message` is sent first, for a session that needs input to continue. `after` is
- * an event id: the resumed run waits until the session contains that event. The command does not execute
- * `withoutTools`.
+ * affect the rest of the run, without the `--tool` flags of the tools in `withoutTools`. `message` is sent
+ * first, for a session that needs input to continue. `after` is an event id: the resumed run waits until the
+ * session contains that event.
  */
 export function createResumeCommand(
   { flags, host, input }: Pick<Context, 'flags' | 'host' | 'input'>,
@@ -112,7 +110,7 @@ export function createResumeCommand(
     flag === '--tool' && !withoutTools.some((name) => value.startsWith(`${name}=`))
   const hasTools = flags.given.some(isKeptTool)
   const given = flags.given.filter((each) =>
-    each.flag === '--tool' ? isKeptTool(each) : hasTools || !toolFlags.includes(each.flag),
+    each.flag === '--tool' ? isKeptTool(each) : hasTools || !flagsRequiringTool.includes(each.flag),
   )
   return [
     'events',

@@ -45,17 +45,17 @@ interface ToolUse {
   name: string
   server?: unknown
   input: unknown
-  /** Missing in the main thread. */
+  /** `undefined` in the main thread. */
   threadId?: unknown
   permission?: unknown
   text?: string | undefined
-  /** A client allowed the tool use and must now run the tool and send its result. */
+  /** True if a client allowed the tool use and must now run the tool and send its result. */
   needsResult?: boolean
   /**
-   * The service sent two different inputs or names with this id, so it is unknown which of them would run.
+   * True if the service sent two different inputs or names with this id. It is then unknown which would run.
    */
   isContradicted?: boolean | undefined
-  /** The tool use has a result or was denied. To save memory, `input` and `text` are then removed. */
+  /** True if the tool use has a result or was denied. To save memory, `input` and `text` are then removed. */
   isClosed?: boolean
   isFinished?: boolean
 }
@@ -68,7 +68,7 @@ export const needsClientResult = ({ type, permission }: Partial<ToolUse> = {}): 
   type === 'agent.custom_tool_use' || (type === 'agent.tool_use' && permission === 'allow')
 
 interface Answer {
-  /** A client sent the answer. Otherwise, the service ran the tool. */
+  /** True if a client sent the answer, false if the service ran the tool. */
   isReply: boolean
   /** False while no list or stream has shown the answer that parley sent. */
   isShown: boolean
@@ -80,13 +80,12 @@ interface Answer {
 class OrderedState {
   protected readonly answers = new Map<string, Answer>()
   protected readonly interrupted = new Set<string>()
-  /** Ids of tool uses that may still wait for an answer. */
   protected readonly unanswered = new Set<string>()
   protected readonly awaitingResult = new Set<string>()
   protected readonly background = new BackgroundWork()
   /**
-   * A client has interrupted the main thread, and has sent neither a task nor an awaited reply since. parley
-   * does not wait for the workflow runs of an interrupted session, because they may never end.
+   * True if a client has interrupted the main thread, and has sent neither a task nor an awaited reply since.
+   * parley does not wait for the workflow runs of an interrupted session, because they may never end.
    */
   isHalted = false
   isEmpty = true
@@ -98,22 +97,22 @@ class OrderedState {
   /** Work in progress in the main thread: `modelRequest`, and ids of tool uses that the service runs. */
   protected activeWork = new Set<string>()
   /**
-   * The service has sent an idle event after the agent's work. So the session counts as working until the
-   * next idle event, even if no event shows work.
+   * True if the service has sent an idle event after the agent's work. The session then counts as working
+   * until the next idle event, even if no event shows work.
    */
   sendsIdleEvents = false
   protected idle: ReturnType<typeof readStopReason> = { type: 'none' }
   protected listed: ReadonlySet<string> = new Set()
-  /** Ids in `listed` without an answer. May contain tool uses whose thread has ended. */
+  /** Ids in `listed` without an answer. A tool use whose thread has ended may still be in this set. */
   protected readonly unansweredListed = new Set<string>()
   /** Status of an ended session: `terminated` or `deleted`. */
   protected endStatus: string | undefined
   protected error: string | undefined
-  /** The service no longer retries after the last error, and no later event shows work. */
+  /** True if the service no longer retries after the last error, and no later event shows work. */
   hasFinalError = false
   /**
-   * The agent may have finished at its last message or at an interrupt. Spans, usage and unknown events may
-   * also come after the agent has finished.
+   * True if the agent may have finished: its last event is a message or an interrupt. Spans, usage and
+   * unknown events are ignored, because they may follow the last message.
    */
   mayBeDone = false
   protected missedOutcome: Stop | undefined
@@ -133,12 +132,9 @@ export class SessionState extends OrderedState {
   readonly #toolUses = new Map<string, ToolUse>()
   /** Finished tool uses that differ only in their ids share one object, to save memory. */
   readonly #finishedUses = new Map<string, ToolUse>()
-  /** While parley is replying, a session that waits for the replies does not count as stopped. */
+  /** True while parley is replying. A session that waits for the replies then does not count as stopped. */
   isReplying = false
 
-  /**
-   * Adds the newest event. `text` is its source text.
-   */
   add(event: SessionEvent, text?: string): void {
     if (isToolUseEvent(event)) this.addToolUse(event, text)
     this.addReduced(event)
@@ -223,8 +219,8 @@ export class SessionState extends OrderedState {
   }
 
   /**
-   * Compares a tool use with the earlier tool use that has the same id. Returns true if this is the first
-   * difference between them.
+   * Compares a tool use with the earlier tool use that has the same id. Returns true for the first
+   * difference.
    */
   addRepeated(event: SessionEvent, text?: string): boolean {
     const use = this.#toolUses.get(event.id ?? '')

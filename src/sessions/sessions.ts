@@ -239,7 +239,7 @@ export async function showSession(context: Context, options: SessionOptions): Pr
   const wrapUsage = await createLineWrapper(host.stdout, labelColumns)
   const toLine = ([label = '', id = '', text = '']: string[]) => {
     if (!output.isTerminal) return formatTsvLine([label, [id, text].filter((part) => part !== '').join(' ')])
-    // The usage is wrapped, because it ends with the cost.
+    // The usage is wrapped and not cut, because it ends with the cost.
     const shown = label === 'usage' ? wrapUsage(text) : clipAfterId(toOneLine(id, Infinity), text, room)
     return `${label.padEnd(labelColumns)}${shown}\n`
   }

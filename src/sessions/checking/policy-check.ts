@@ -43,7 +43,7 @@ export async function checkPolicy(
   const toolCommands = readToolFlags(tool)
   if (events !== undefined && session !== undefined)
     throw usageError('EVENTS and --session exclude each other')
-  // `readSettings` sets the deadline, which also limits the check.
+  // Reading the settings sets the deadline, also for a check that sends no request.
   const settings = await readSettings(context)
   const policy = await readPolicy(await input.readText(file, 'the policy'), file)
   if (events === undefined && session === undefined) {
@@ -146,7 +146,7 @@ async function judgeAndPrint(context: Context, given: Policy, uses: Iterable<Par
     page = []
     if (text.length < minWrittenLength) continue
     await output.write(text)
-    // Node keeps a written text in memory until the program pauses, so the program pauses here.
+    // Node keeps a written text in memory until the event loop runs, so parley waits for the flush.
     await output.flush()
     text = ''
   }

@@ -93,7 +93,7 @@ async function readConfirmInput(
     items.map(({ event }) => event),
     given,
   )
-  // The service accepts no list as a body, so parley puts the events of a list into a new body.
+  // The service requires a body `{"events": […]}`, so a list or a page of events is put into a new body.
   const isBody =
     'body' in given && getEventSourceTexts(given).every((text, index) => text === items[index]?.text)
   const body = isBody ? given.body : `{"events":[${items.map(({ text }) => text).join(',')}]}`
@@ -131,7 +131,7 @@ async function askAndSend(
   const prompt = new ConfirmationPrompt(context, parts.inspectCommand)
   const questions = uses.map(({ id, name = '', text = '{}' }) => ({ id, name, text }))
   const decisions = await prompt.ask(questions).finally(() => prompt.close())
-  // A tool use for which `--pending` cannot prompt stays open, so parley exits with 12.
+  // With `--pending`, a tool use that a confirmation cannot answer also stays open, so parley exits with 12.
   const open = new Set([...uses.map(({ id }) => id), ...(pending ? prompted.pending : [])])
   const answers: SessionEvent[] = []
   let latest = prompted
@@ -253,8 +253,8 @@ function findNewClosedReason(latest: SessionState, earlier: SessionState, id: st
 }
 
 /**
- * Returns `undefined` if the tool use may need a reply. If the last idle event needs replies but lists no
- * tool use, every unanswered tool use may need a reply.
+ * Returns the reason why a tool use needs no reply, or `undefined` if it may need a reply. If the last idle
+ * event needs replies but lists no tool use, every unanswered tool use may need a reply.
  */
 const findClosedReason = (state: SessionState, id: string): string | undefined =>
   state.unlisted.includes(id) ? undefined : state.findClosedReason(id)

@@ -26,12 +26,14 @@ interface PersonDecision {
 export const canPrompt = ({ input, host }: Context): boolean =>
   input.stdinKind === 'terminal' && host.stderr.isTerminal
 
-/** Returns why parley cannot prompt. `ways` names the arguments or flags that can replace stdin. */
-export function describePromptObstacle({ input, host }: Context, ways: string): string {
+/**
+ * Returns why parley cannot prompt. `alternatives` names arguments or flags that leave stdin to the prompt.
+ */
+export function describePromptObstacle({ input, host }: Context, alternatives: string): string {
   if (!host.stderr.isTerminal)
     return 'stderr is not a terminal, so parley cannot prompt; to be prompted, do not redirect stderr'
   if (!input.readsStdin) return 'with --no-stdin, parley cannot prompt'
-  return `stdin is not a terminal, so parley cannot prompt; to be prompted, use ${ways}`
+  return `stdin is not a terminal, so parley cannot prompt; to be prompted, use ${alternatives}`
 }
 
 export class ConfirmationPrompt {

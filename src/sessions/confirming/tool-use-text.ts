@@ -57,7 +57,8 @@ const mainNames = ['command', 'path', 'query', 'url']
 
 /**
  * Finds the most important text field of an input, which is shown without JSON escapes. Returns `undefined`
- * if the input repeats the field, or if the text has invisible characters, because only JSON shows these.
+ * for a repeated field and for a text with invisible characters, because the person has to see the repetition
+ * or the escapes.
  */
 function findMainText(input: string) {
   if (!input.startsWith('{')) return undefined
@@ -72,7 +73,7 @@ function findMainText(input: string) {
   return { name: main.name ?? '', text, rest: others.length > 0 ? `{${rest}}` : undefined }
 }
 
-/** If the JSON repeats the field `name`, every value must be a text. */
+/** Returns whether the tool has a name. If the JSON repeats the field `name`, every value must be a text. */
 export function hasToolName(eventJson: string): boolean {
   const fields = listJsonFields(eventJson)
   const names = fields.filter(({ name }) => name === 'name')

@@ -57,7 +57,10 @@ export class Follower {
    */
   #listedAt = { now: -Infinity, date: -Infinity }
   #listsInRequestedOrder = true
-  /** The service ignores the requested order and lists newer events first, but their times do not show this. */
+  /**
+   * True if the service ignores the requested order and lists the newest events first. The times of the
+   * events do not show their order, so the follower compares the list with the stream.
+   */
   #listsNewestFirst = false
   /** New events that `state` already includes and that `readNewEvents` emits next. */
   readonly #notEmitted: EventItem[] = []
@@ -72,7 +75,7 @@ export class Follower {
     this.#stopProgressLines = followsForever
       ? () => {}
       : printProgressLines(context, (time) => {
-          // The policy itself prints that parley is not connected.
+          // While parley reconnects, `ReconnectPolicy` prints its own notes.
           if (this.#reconnectPolicy.isReconnecting) return undefined
           return this.state.isEmpty
             ? `still waiting for the first event ${time}`
@@ -131,8 +134,8 @@ export class Follower {
     let state = computeFirstFollowState(this.#seen, this.#followsForever)
     let polls = 0
     /**
-     * Final failure of a request for a stream. It is thrown only after one more list, because the list may
-     * show that the session has stopped.
+     * Final failure of a request for a stream. parley reads the list once more before it throws this failure,
+     * because the list may show that the session has stopped.
      */
     let connectFailure: CliError | undefined
     for (;;) {
@@ -302,8 +305,8 @@ export class Follower {
   }
 
   /**
-   * Reads backwards from the newest event to the end of the last list. Returns `undefined` if the whole list
-   * is needed, for example because the service ignores the order.
+   * Reads the list from its newest event backwards until it overlaps the last list. Returns `undefined` if
+   * the whole list is needed, for example because the service ignores the requested order.
    */
   async #readListBackwards(parts: RequestParts): Promise<EventItem[] | undefined> {
     if (!this.#listsInRequestedOrder || !this.#seen.hasListEnd) return undefined
@@ -370,7 +373,7 @@ export class Follower {
     const { deadline } = this.#access.parts
     await deadline.wait(delayMs)
     requireTimeLeft(deadline)
-    // The next events of the stream may show that the held-back events are old.
+    // Events of the stream may show that held-back events are old, so they are added before the list is read.
     if (this.#seen.isHoldingBack) this.#addStreamed()
     const session = readsSession ? await readSessionResource(this.#access) : undefined
     const list = await this.#readList()

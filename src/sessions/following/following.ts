@@ -31,10 +31,13 @@ import type { SeenEvents } from './seen-events.ts'
  * an event, the session then counts as waiting.
  */
 type FollowState = CommonFields &
-  /** `listenDurationsMs`: the follower listens to the stream for each duration, and then reads the list. */
+  /**
+   * `listenDurationsMs`: the follower listens to the stream for the first duration, reads the list, listens
+   * for the second duration, and so on.
+   */
   (
     | { is: 'joining'; listenDurationsMs: readonly number[] }
-    /** `listDelaysMs`: waits before the next lists, without listening to the stream. */
+    /** `listDelaysMs`: waits before the next lists. Meanwhile, the follower does not read the stream. */
     | { is: 'comparing'; listDelaysMs: readonly number[] }
     | { is: 'current' }
   )
@@ -67,7 +70,6 @@ type FollowEffectResult =
   | { is: 'emitted' }
 
 type FollowEffect =
-  /** Emit a batch of events, which may be empty. */
   | { do: 'emit'; items: EventItem[] }
   /** `isQuiet`: the stream was silent for `maxSilenceMs`. */
   | { do: 'list'; delayMs: number; isQuiet?: boolean; readsSession?: boolean }
@@ -81,10 +83,10 @@ const silenceAfterIdleMs = 200
 const maxSilenceMs = 30_000
 
 /**
- * Time limits of the search for sent events. First, the follower searches by the ids that the service
- * returned. Content would also find an older event that a list shows late. After `idSearchMs`, the follower
- * searches by content. After `maxSearchMs`, the search ends: every new event counts as later than the sent
- * events.
+ * Time limits of the search for sent events. The follower first searches by the ids that the service
+ * returned, and after `idSearchMs` by content. Content comes second, because it also matches an equal older
+ * event that the list shows late. After `maxSearchMs`, the search ends, and every new event counts as later
+ * than the sent events.
  */
 const [idSearchMs, maxSearchMs] = [3_000, 10_000]
 
@@ -105,8 +107,8 @@ const readList = { do: 'list', delayMs: 0 } as const
 const emit = (items: EventItem[]): FollowEffect => ({ do: 'emit', items })
 
 /**
- * Starts with the list, or with the stream alone if events that the caller sent are missing. So the caller
- * must open the stream before it sends events.
+ * Returns the first state, which reads the list. If neither list nor stream has shown the events that the
+ * caller sent, the first state reads the stream, which the caller must open before it sends events.
  */
 export const computeFirstFollowState = (seen: SeenEvents, followsForever: boolean): FollowState =>
   seen.isMissingSentEvents
@@ -137,7 +139,8 @@ export function computeNextFollowState(
     case 'ended':
       return { ...state, effect: { do: hasEnded(state, now) ? 'end' : 'connect' } }
     case 'opened':
-      // Neither the old nor the new stream delivers the events between them, so the follower reads the list.
+      // Neither the old nor the new stream delivers the events that happened between them, so the follower
+      // reads the list.
       seen.addConnection()
       return { ...joinStream(state), endsWhenSilentAtMs: undefined, effect: readList }
     case 'failed':
@@ -168,8 +171,8 @@ function addList(
 function addStreamEvent(state: FollowState, item: EventItem, now: number): FollowState {
   const { seen } = state
   if (isEventPiece(item.event) || !seen.isNew(item)) {
-    // The event repeats a tool use with a different name or input. The follower emits no event, but wakes the
-    // caller, which then withdraws the prompt about the tool use.
+    // The event repeats a tool use with a different name or input. The follower emits an empty batch, so that
+    // the caller withdraws the prompt about the tool use.
     if (seen.addReplayed(item)) return { ...state, effect: emit([]) }
     // An event without an id that equals an earlier event may be a repetition or a new event. The list
     // contains the right number of equal events, so the follower reads the list.

@@ -31,8 +31,8 @@ export class SessionIncidents {
   }
 
   /**
-   * Adds earlier events. Only failures since the last task count. `ownIds`: event ids of the task that an
-   * earlier run sent. With such ids, tasks of other clients do not count as the last task.
+   * Adds earlier events. Only failures since the last task count. If an earlier run sent the task, `ownIds`
+   * has the task's event ids, and tasks of other clients are ignored.
    */
   addEarlier(items: readonly EventItem[], ownIds: ReadonlySet<string> = new Set()): void {
     for (const { event } of items) {

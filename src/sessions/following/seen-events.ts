@@ -12,14 +12,14 @@ import { type IdentifiedEvent, SessionLog } from './session-log.ts'
  * Collects the events of a session and determines which of them are new, because a stream may repeat old
  * events. Events are the same if they have the same id. Events without an id are compared as a whole.
  *
- * After `addSent`, only events after the sent events are new. The list may lag behind, but is in order. So
- * all events of a list count as older until a list contains a sent event.
+ * After `addSent`, only events after the sent events are new. The list is in order, but may lag behind. So
+ * until a list contains a sent event, all events of a list count as older than the sent events.
  */
 export class SeenEvents {
   readonly log = new SessionLog()
   readonly state = this.log.state
   readonly task = this.log.task
-  /** For each digest, the number of equal events without an id in the first list. */
+  /** Number of equal events in the first list, by the digest that identifies an event without an id. */
   readonly #earlierCounts = new Map<string, number>()
   #search: SentEventSearch | undefined
   /** New events, by identity, from lists that do not contain a sent event yet. */
@@ -32,8 +32,8 @@ export class SeenEvents {
   /** Events of the stream that are not emitted yet, because the list may contain earlier new events. */
   readonly #heldBack = new Map<string, EventItem>()
   /**
-   * Identities of the two newest events of the last list. A list that does not contain the sent events yet
-   * does not count.
+   * Identities of the two newest events of the last list. A list without the sent events does not change
+   * them.
    */
   #listEnd: string[] = []
 
@@ -52,8 +52,8 @@ export class SeenEvents {
   }
 
   /**
-   * A new stream may omit the sent events or start with events before them. So only the list then shows which
-   * events are older.
+   * Records that a new stream was opened. It may omit the sent events, or start with events before them. So
+   * only a list can show which events are older than the sent events.
    */
   addConnection(): void {
     this.#streamedBefore = undefined
@@ -70,9 +70,10 @@ export class SeenEvents {
   }
 
   /**
-   * Returns whether `newest` has the two newest events of the last list next to each other. If they are
-   * apart, the service inserted an event, so the whole list must be read. `newest` must also have each
-   * waiting tool use, because parley checks again that the input is the same.
+   * Returns whether `newest` continues the last list without a gap: it must contain the two newest events of
+   * the last list next to each other. If the service has inserted an event between them, the whole list must
+   * be read. `newest` must also contain each waiting tool use, because parley checks that its input has not
+   * changed.
    */
   overlapsLastList(newest: readonly EventItem[]): boolean {
     const identities = newest.map(getEventIdentity)
@@ -96,8 +97,8 @@ export class SeenEvents {
   }
 
   /**
-   * Adds an event that a stream repeats. If a new stream repeats the sent event, the events that it delivered
-   * before are older than the sent event. So they are not emitted.
+   * Adds an event that the stream has repeated. If a new stream repeats the sent event, the held-back
+   * events are older than the sent event and are not emitted.
    */
   addReplayed(item: EventItem): boolean {
     const identity = getEventIdentity(item)
@@ -181,9 +182,10 @@ export class SeenEvents {
   }
 
   /**
-   * A list with one held-back event shows the order of all held-back events, so all of them are emitted. But
-   * if only an earlier stream delivered the sent events, held-back events may be older than them. These stay
-   * held back until a list contains the sent events.
+   * Returns the new events of a list together with the held-back events, in the list's order. If the list
+   * contains one held-back event, the list is up to date, so all held-back events are returned. After a
+   * reconnect, held-back events may be older than the sent events, so none is returned until a list contains
+   * the sent events.
    */
   #addHeldBack(list: readonly IdentifiedEvent[], newItems: IdentifiedEvent[]): EventItem[] {
     if (this.#search?.is === 'in earlier stream') return newItems
@@ -198,8 +200,8 @@ export class SeenEvents {
   }
 
   /**
-   * Continues a search by ids as a search by content, or ends a search by content. Keeps an ended search if
-   * the session was busy with another client's task, because the sent task may still appear.
+   * Changes a search by ids to a search by content, or ends a search by content. If the session was busy with
+   * another client's task, events are still compared with the sent task, because the task may appear late.
    */
   endSearchPhase(): void {
     const search = this.#search
@@ -222,7 +224,7 @@ export class SeenEvents {
     return this.#search?.seeksIds ?? false
   }
 
-  /** No event shows work on the sent events yet, so the session may have stopped before these events. */
+  /** True if no event shows work on the sent events yet. An idle event may then belong to earlier work. */
   get isWorkPending(): boolean {
     return this.#search?.isWorkPending ?? false
   }
@@ -234,7 +236,7 @@ export class SeenEvents {
     return this.task.isQueued
   }
 
-  /** Some services send no idle event, so a quiet session may be idle without one. */
+  /** True if the session may be idle without an idle event, because some services do not send one. */
   get mayBeIdle(): boolean {
     const { sendsIdleEvents, isWaitingForRuns, openRuns, hasFinalError, mayBeDone } = this.state
     const mayEnd = sendsIdleEvents ? isWaitingForRuns && openRuns.length === 0 : mayBeDone
@@ -260,12 +262,14 @@ export class SeenEvents {
 const getEventIdentity = ({ event }: EventItem): string => event.id ?? digestEvent(event)
 
 /**
- * Returns whether an identity belongs to an event without an id. For such events, a part of the list is not
- * enough: only the whole list shows the number of equal events.
+ * Returns whether an identity belongs to an event without an id. Such events may be equal, and only the whole
+ * list shows their number.
  */
 const isDigest = (identity: string): boolean => identity.startsWith('\0')
 
-/** List and stream may have `type` and `processed_at` in different places, so the digest puts them first. */
+/**
+ * The stream may have `type` and `processed_at` in other places than the list, so the digest puts them first.
+ */
 const digestEvent = ({ id: _, type, processed_at, ...others }: SessionEvent) =>
   `\0${hash(JSON.stringify({ type, processed_at, ...others }))}`
 
@@ -307,7 +311,9 @@ class SentEventSearch {
   is: 'open' | 'in stream' | 'in earlier stream' | 'over' = 'open'
   /** Identity of the first event after the sent events. A list with this event is up to date. */
   firstLaterEvent: string | undefined
-  /** Another event has the type of a sent event, whose id and content the service may have changed. */
+  /**
+   * True if another event has the type of a sent event. It may be the sent event with a new id and content.
+   */
   hasEventOfSameType = false
   readonly wasBusy: boolean
   readonly #sent: readonly SessionEvent[]
@@ -354,7 +360,10 @@ class SentEventSearch {
     if (processedAt) this.#queued.delete(id)
   }
 
-  /** Returns false for an update: a service sends a queued event again once it has processed the event. */
+  /**
+   * Returns whether a new stream repeats the first sent event unchanged. A change of `processed_at` is an
+   * update: a service sends a queued event again once it has processed the event.
+   */
   isReplayOf({ processed_at: processedAt }: SessionEvent, identity: string): boolean {
     const isEarlierStream = this.is === 'in earlier stream'
     return isEarlierStream && identity === this.#firstFound && processedAt === this.#firstProcessedAt

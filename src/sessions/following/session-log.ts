@@ -25,11 +25,11 @@ interface LoggedEvent {
   readonly identity: string
   event: SessionEvent
   readonly isFromThisProcess: boolean
-  /** parley sent the event, but no list or stream has contained it yet. */
+  /** True if parley sent the event, but no list or stream has contained it yet. */
   readonly isUnseen: boolean
   /** `SessionState.isHalted` after this event. */
   isHalted: boolean
-  /** Number of the last list that contained the event; 0 if no list did. */
+  /** Sequence number of the last list that contained the event; 0 if no list did. */
   listedBy: number
   index: number
 }
@@ -37,10 +37,10 @@ interface LoggedEvent {
 /**
  * Stores the events of a session in order, and computes the session's state and the answer from them.
  *
- * The list determines the order, but it may lag behind the stream. An unlisted event stays
- * before the next listed event, or at the end of the log. If the list contains a new event before known
- * events, the log computes the state again from all entries. To save memory, most entries have only the fields
- * that this computation reads.
+ * The list determines the order, but it may lag behind the stream. An unlisted event stays before the next
+ * listed event, or at the end of the log. If the list contains a new event before known events, the log
+ * computes the state again from all entries. To save memory, most entries have only the fields that this
+ * computation reads.
  */
 export class SessionLog {
   readonly state = new SessionState()
@@ -97,14 +97,14 @@ export class SessionLog {
     this.#listCount++
     const added: { item: IdentifiedEvent; entry: LoggedEvent }[] = []
     const listed: LoggedEvent[] = []
-    /** True if the log has the known events in the list's order, and the new events belong at its end. */
+    /** True if the list has the known events in the log's order, and no new event before a known event. */
     let isInOrder = true
     let last = -1
     for (const item of list) {
       let entry = this.#byIdentity.get(item.identity)
       const isKnown = this.has(item.identity)
       if (isKnown) this.state.addRepeated(item.event, item.text)
-      // The log has dropped the event, or this list contains it twice.
+      // Skips an event that the log has dropped, or that this list contains twice.
       if (isKnown && (!entry || entry.listedBy === this.#listCount)) continue
       if (entry) {
         isInOrder &&= entry.index > last && added.length === 0
@@ -253,7 +253,7 @@ const createEntry = (
 /** One object for all events whose fields the log does not read, to save memory. */
 const sharedWork: SessionEvent = { type: 'agent.thinking' }
 const sharedOther: SessionEvent = { type: '' }
-/** One object for all finished tool uses. The entry's identity is the id. */
+/** One object for all finished tool uses. The id of each is only the identity of the entry. */
 const sharedToolUse: SessionEvent = { type: 'agent.tool_use' }
 
 const isOfAgent = ({ type }: SessionEvent) => type.startsWith('agent.')
@@ -293,7 +293,9 @@ function dropContent(entry: LoggedEvent | undefined): void {
  */
 class FollowedTask {
   readonly #readLog: () => readonly LoggedEvent[]
-  /** This run or an earlier run sent the followed task, so tasks of other clients do not replace it. */
+  /**
+   * True if this run or an earlier run sent the followed task. Tasks of other clients then do not replace it.
+   */
   hasOwnTask = false
   #earlierTaskIds: ReadonlySet<string> = new Set()
   #receiptId: string | undefined
@@ -324,7 +326,8 @@ class FollowedTask {
 
   /**
    * The followed task and the events after it. Omits sent events that no list or stream has contained yet
-   * (`isUnseen`). If such an event is a task, it ends the followed task at once.
+   * (`isUnseen`). If parley has sent a new task, only the events after the new task are returned, even before
+   * a list or stream contains that task.
    */
   get #events(): readonly LoggedEvent[] {
     const log = this.#readLog()
@@ -332,7 +335,7 @@ class FollowedTask {
       entry.isUnseen ? isTaskEvent(entry.event) : this.isFollowed(entry),
     )
     const events = start > 0 ? log.slice(start) : log
-    // Each copy of a long log takes memory.
+    // A copy of a long log takes much memory, so the events are copied only if one must be removed.
     return events.some(({ isUnseen }) => isUnseen) ? events.filter(({ isUnseen }) => !isUnseen) : events
   }
 
@@ -342,8 +345,8 @@ class FollowedTask {
   }
 
   /**
-   * A list or stream has contained a client event, such as a `user.message`. Some services never show client
-   * events, so before that, a missing client event proves nothing.
+   * True if a list or stream has contained a client event, such as a `user.message`. Some services never show
+   * client events, so before that, a missing client event proves nothing.
    */
   get showsClientEvents(): boolean {
     return this.#readLog().some(({ event, isUnseen }) => !isUnseen && isUserEvent(event))
@@ -397,7 +400,9 @@ class FollowedTask {
     return own.findLast(({ event }) => isMainThreadAgentMessage(event))?.event
   }
 
-  /** The session does not work on the followed task yet, because it first finishes another client's task. */
+  /**
+   * True if the session has not started the followed task, because it first finishes another client's task.
+   */
   get isQueued(): boolean {
     return this.#workStart === this.#events.length
   }
@@ -429,8 +434,8 @@ class FollowedTask {
   }
 
   /**
-   * The session still worked on another client's task before the followed task. Services without
-   * `processed_at` in client events do not queue tasks, so the value is then false.
+   * True if the session still worked on another client's task when the followed task arrived. Always false
+   * for services without `processed_at` in client events, because they do not queue tasks.
    */
   get #isBehindOtherTask(): boolean {
     const before = this.hasOwnTask ? this.#readLog().slice(0, this.#task?.index ?? 0) : []

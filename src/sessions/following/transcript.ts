@@ -20,7 +20,10 @@ interface FollowAndPrintOptions {
   printer: EventPrinter
   /** Value of `--stay`. `undefined` if the command has no such flag. */
   followsForever?: boolean
-  /** parley awaits this function after each batch of new events. It may reply to waiting tool uses. */
+  /**
+   * Called after each batch of new events, for example to reply to tool uses. parley waits until it has
+   * ended.
+   */
   onBatch?: ((items: readonly EventItem[]) => Promise<void>) | undefined
   incidents?: SessionIncidents
 }
@@ -104,7 +107,8 @@ function reportOpenWork(
       context.messages.note(`waiting for the workflow run ${describeWorkflowRun(run)} to end`)
     reported.add(run.id)
   }
-  // If the command ends because the session has stopped, its failure names the tool uses.
+  // With `onBatch`, the run replies to tool uses. If the session has stopped, the failure of the command
+  // names them.
   if (onBatch || (state.stop && !followsForever)) return
   for (const id of state.answerable) {
     const command = `${formatSessionCommand(context, 'confirm', session)} --pending`

@@ -21,7 +21,10 @@ interface EventListQuery {
  */
 const minPageSize = 100
 
-/** A list of such a length may be only a first page, unless the response shows that no page follows. */
+/**
+ * A list of exactly this length may be only a first page, unless the response shows that no page
+ * follows.
+ */
 const commonPageSizes = [100, 200, 250, 500, 1000]
 
 /** A service may refuse a larger page. */
@@ -164,7 +167,9 @@ async function* readPages(
       async ({ body }) => readEventsPage(await readBody(body)),
     )
   const detector = createEndlessListDetector('the list of events')
-  /** Texts of the last page's events by id. If this page or the next repeats an event, parley drops the copy. */
+  /**
+   * Source texts of the last page's events, by id. An equal event of the same or the next page is dropped.
+   */
   let last = new Map<string, string>()
   const dropRepeated = (items: EventItem[]) => {
     const before = last

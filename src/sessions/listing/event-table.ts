@@ -5,7 +5,7 @@ import type { Style } from '../../io/style.ts'
 import { clipToColumns, measureColumns, padToColumns } from '../../io/width.ts'
 import { getTextStart } from '../../wire/text-start.ts'
 
-/** A row of a list of sessions has the session's id, status, time of the last change, and title. */
+/** Cells of a table row. A list of sessions has the session's status as `type`, and its title as `text`. */
 type EventRow = readonly [id: string, type: string, time: string, text: string]
 
 const timeWidth = '2026-01-31 14:03:22'.length
@@ -36,7 +36,6 @@ export function createEventTableFormatter(titles: EventRow, width: number, style
   }
 }
 
-/** Chooses the layout of all pages by the rows of the first page. */
 function chooseLayout(width: number, rows: readonly EventRow[]): (rows: readonly EventRow[]) => string[] {
   const idWidth = getMaxColumns(rows.map(([id]) => id))
   const typeWidth = Math.min(maxTypeColumns, getMaxColumns(rows.map(([, type]) => type)))

@@ -54,7 +54,8 @@ function findEnds(
   let start = -1
   for (const { from, to } of starts)
     for (;;) {
-      // Skips a match that ends inside the last range: the star after it would end where that range ends.
+      // Skips a match that ends inside the last range, because the star after it could not end later than
+      // that range.
       const least = Math.max(from, (ends.at(-1)?.to ?? 0) - literal.length + 1)
       if (start < least) start = text.indexOf(literal, least)
       if (start < 0) return ends

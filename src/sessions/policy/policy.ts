@@ -13,7 +13,7 @@ export interface Policy {
   rules: readonly PolicyRule[]
   fallback: { decision: Decision; reason?: string }
   pauser?: Pauser
-  /** Commands of `--tool`, by tool name. Each counts as an allow rule. */
+  /** Commands of `--tool`, by tool name. parley allows these tools unless a rule matches. */
   toolCommands?: ReadonlyMap<string, string>
 }
 
@@ -28,7 +28,10 @@ interface RuleText {
   reason?: string | undefined
 }
 
-/** Creates a rule. If a match is unclear, an allow rule does not match, and a deny or ask rule matches. */
+/**
+ * Creates a rule. If it is unclear whether a tool use matches, an allow rule does not match, and a deny or
+ * ask rule matches.
+ */
 export function createRule({ tool, server, input, decision, reason }: RuleText) {
   const reach = decision === 'allow' ? 'narrow' : 'any'
   const createField = ([source, pattern]: [string, string]) => {

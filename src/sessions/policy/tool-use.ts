@@ -2,12 +2,14 @@ import { findJsonField, findRepeatedJsonKey, isJsonDeeperThan } from '../../wire
 import { SessionEvent } from '../../wire/sessions/session-event.ts'
 import { maxToolInputDepth } from '../session-state.ts'
 
-/** A tool use with all fields on which a policy decides. */
 export type ParsedToolUse = ReturnType<typeof parseToolUse>
 
 const maxInputLength = 100_000
 
-/** Parses the JSON text of a tool use's event. `permission` is newer than the permission in the event. */
+/**
+ * Parses the JSON text of a tool use's event. `permission` replaces the permission in the event, which is
+ * older.
+ */
 export function parseToolUse(
   text: string,
   { isContradicted = false, permission }: { isContradicted?: boolean | undefined; permission?: unknown } = {},

@@ -158,7 +158,6 @@ export class Audit {
     this.#updateTask({ ...entry, time })
   }
 
-  /** Records a step of the reply to a tool use, and updates the state of the reply. */
   addReplyStep(use: ParsedToolUse, line: ReplyAuditLine, more: Partial<AuditEntry> = {}): void {
     const { id, type, server, name } = use
     this.add({ toolUse: id, type, server, name, event: line.event, ...createReplyFields(use, line), ...more })
@@ -343,7 +342,7 @@ function readReplyLine(entry: Record<string, unknown>): ReplyAuditLine | undefin
   const { event, time, rest, result } = entry
   if (event === 'end') {
     const sent = SessionEvent.safeParse(result).data
-    // Without a result, the command counts as still executing.
+    // A line without a result is ignored, so the command counts as still executing.
     return sent && { event, result: { text: readEventText(sent), isError: sent.is_error === true } }
   }
   if (event === 'sent') {

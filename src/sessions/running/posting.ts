@@ -26,10 +26,10 @@ interface PostOptions {
 }
 
 /**
- * Posts events once. Records `sent` before a byte leaves, and the result afterwards. Without `count`, records
- * `accepted` before it reads the whole receipt, because parley may be killed meanwhile. Throws a `CliError`
- * only if the audit file cannot be written. If the service also refused the events, throws the failure of the
- * request instead.
+ * Posts events once. Calls `record` with `sent` before the request, and with the result after the response.
+ * Without `count`, calls `record` with `accepted` before the whole response is read, because parley may be
+ * killed meanwhile. Throws a `CliError` only if `record` throws one. If the service also refused the events,
+ * throws the failure of the request instead.
  */
 export async function postEventsOnce(
   { context, caller, parts }: SessionClient,
@@ -53,7 +53,7 @@ export async function postEventsOnce(
     posted = isWhole ? { is: 'accepted', receiptEvents } : { is: 'unknown', receiptEvents, failure }
   } catch (failure) {
     if (!(failure instanceof CliError)) throw failure
-    // A failure before the first attempt or between two attempts has no delivery state. It counts as not sent.
+    // A failure before the first attempt or between two attempts has no delivery state, and nothing was sent.
     const { delivery = 'not-sent' } = failure.details
     // `done`: the service accepted the events, but parley could not read the whole receipt.
     const isAccepted = delivery === 'done'

@@ -65,8 +65,8 @@ export function reopenReplies({ audit, follower: { state } }: SessionRun): void 
 function findClosedReason({ audit, follower }: SessionRun, use: ParsedToolUse): string | undefined {
   const { id, isContradicted } = use
   const { state } = follower
-  // A command starts only for a tool use that the service sent with a single input. So a reply with a
-  // result had a single input when its command started, even if `isContradicted` is true now.
+  // A command starts only for a tool use with a single input. So if the reply has a result, the second input
+  // came after the command had started.
   const hadSingleInput = !isContradicted || audit.getReply(id).is === 'has-result'
   const isChanged = hadSingleInput && state.getToolUse(id)?.isContradicted
   return (
@@ -233,7 +233,7 @@ const listUnconfirmed = ({ audit }: SessionRun) =>
     return reply.is === 'unconfirmed' ? { ...each, reply } : []
   })
 
-/** Returns the time limit for polling the list. After this limit, no request can arrive and no list lags. */
+/** Returns the time after which each request has arrived or been lost, and the list is up to date. */
 function getPollTimeoutMs(run: SessionRun): number {
   const now = run.context.host.timers.wallTime()
   const ends = listUnconfirmed(run).map(({ reply }) => reply.sent.sentAtMs + maxDeliveryMs - now)

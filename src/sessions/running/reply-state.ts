@@ -49,9 +49,9 @@
  *   The request may still arrive later than this event. So parley also waits until 30 s after the request.
  *   The condition applies only if the service lists client events, because it would then list the reply, too.
  *
- * In case 2, parley repeats an accepted reply if the service lists the tool use again, but not the reply.
- * parley also repeats a reply that arrives over 5 s after its connection broke, if the session became idle
- * meanwhile.
+ * So case 2 has two risks. If the service lists the tool use again, but not the accepted reply, parley repeats
+ * that reply. If the session becomes idle after a connection has broken, and the reply of that connection
+ * arrives over 5 s later, parley repeats that reply, too.
  *
  * A lock allows only one run per session at a time. Without an audit file, a later run cannot apply these
  * rules to the replies of an earlier run.
@@ -122,7 +122,10 @@ export function resumeReplyState(reply: ReplyState, idleEvents: ReadonlySet<stri
   return { ...getSendContext(reply), is: 'unconfirmed', olderIdleEvents: idleEvents }
 }
 
-/** Earlier than any time, so any idle event is later, and parley does not wait for the reply to arrive. */
+/**
+ * Time of a reply that no run began to send. It is earlier than any time, so parley does not wait for the
+ * reply to arrive, and every idle event is later.
+ */
 const neverSentMs = -Infinity
 
 /** Returns whether no run began to send the reply, because the session did not wait for it any more. */

@@ -132,7 +132,7 @@ export class ToolUseResponder {
     for (const command of commands) {
       if (this.#run.isEnding) break
       if ((await filterWaitingToolUses(this.#run, [command])).length === 0) continue
-      // The list that `filterWaitingToolUses` reads may show that a limit is exceeded.
+      // Reading the list may have shown that a limit is exceeded. The run then starts no command.
       if (this.#run.isEnding) break
       await this.#execute(command.use)
       await postReplies(this.#run, this.#createResultReply(command.use))
@@ -185,7 +185,7 @@ export class ToolUseResponder {
     return open
   }
 
-  /** parley cannot allow a tool use with two inputs, or one that another client executes. */
+  /** A tool use with two inputs, or one that another client executes, is not prompted: a run cannot allow it. */
   #needsPrompt({ use, decision }: Judgement): boolean {
     return (
       decision === 'ask' &&

@@ -51,7 +51,7 @@ export class SessionRun implements SessionClient, WorkHooks {
   interrupt: 'unwanted' | 'wanted' | 'posting' | 'sent' = 'unwanted'
   hasStoppedFollowing = false
   readonly follower: Follower
-  /** The run has sent its task, or needs to send none, and has read the list. */
+  /** True after the run has read the list and sent its task, if it has one to send. */
   isFollowing = false
 
   constructor(context: Context, plan: RunPlan, audit: Audit) {
@@ -79,7 +79,7 @@ export class SessionRun implements SessionClient, WorkHooks {
     return this.interrupt !== 'unwanted'
   }
 
-  /** The run starts no command and posts no reply any more. */
+  /** True if the run starts no command and posts no reply any more. */
   get isEnding(): boolean {
     return this.isOverLimit || this.hasStoppedFollowing
   }
@@ -112,7 +112,10 @@ export class SessionRun implements SessionClient, WorkHooks {
     })
   }
 
-  /** With an audit file, the next run sends the result of an ended command, so only unfinished commands count. */
+  /**
+   * With an audit file, the next run sends the result of an ended command, so only unfinished commands are
+   * described.
+   */
   #describeUnansweredCommands(): string[] {
     const { hasFile } = this.audit
     return this.#unansweredCommands
@@ -129,7 +132,7 @@ export class SessionRun implements SessionClient, WorkHooks {
       })
   }
 
-  /** A second run would execute a command that has started, because no audit file records the start. */
+  /** True if a second run would execute a started command again, because no audit file records the start. */
   get #repeatsCommands(): boolean {
     return !this.audit.hasFile && this.plan.task === undefined && this.#unansweredCommands.length > 0
   }
@@ -140,7 +143,7 @@ export class SessionRun implements SessionClient, WorkHooks {
     return isResumed && !this.isOverLimit ? { mayDuplicate: false } : undefined
   }
 
-  /** Without a task, there is nothing to resume until the run follows the session. */
+  /** False before a run without a task follows the session, because there is nothing to resume yet. */
   get #hasResume(): boolean {
     const { task, after } = this.plan
     return this.taskState !== 'unsent' && (this.isFollowing || task !== undefined || after !== undefined)

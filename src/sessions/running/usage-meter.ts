@@ -22,9 +22,9 @@ const noUsage = 'no usage'
 export class UsageMeter {
   readonly #limits: Partial<RunPlan['limits']>
   #newestTotal: SessionUsage | undefined
-  /** The agent has worked since `startRun` or, before `startRun`, at any time. */
+  /** True if the agent has worked since `startRun` or, before `startRun`, at any time. */
   #hasWorked = false
-  /** The agent has worked since the service reported the newest total. */
+  /** True if the agent has worked since the service reported the newest total. */
   #isOutdated = false
   #startTotal: SessionUsage | typeof noUsage | undefined = noUsage
   hasTotal = false

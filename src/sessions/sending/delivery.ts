@@ -77,8 +77,8 @@ async function createFollower(access: SessionClient): Promise<Follower> {
 export function throwNothingSent(error: unknown): never {
   if (!(error instanceof CliError)) throw error
   const { status, consequence, delivery, deadline } = error.details
-  // A failure before any request is not about the session, so it stays unchanged. An endless list has no
-  // delivery state either, because each of its responses is valid. Its failure has the kind `response`.
+  // A failure before any request, for example of a file, is not about the session and stays unchanged. The
+  // error of an endless list (kind `response`) has no delivery state either, but is about the session.
   if (delivery === undefined && !deadline && error.kind !== 'response') throw error
   const kind = error.kind === 'unknown' || error.kind === 'stopped' ? 'not-sent' : error.kind
   // If the service refused the secret, `consequence` names the source of the secret. After a 404, it names the
@@ -135,8 +135,8 @@ function explainAfterAcceptance(
     return error.with({ ...known, ...more, consequence: `${acceptedText}\n${consequence}` })
   }
   const { consequence = hint } = error.details
-  // A failure of kind `response` may be about the response to the sent events. The message "could not be
-  // followed" would then be wrong.
+  // A failure of kind `response` may be about the response to the sent events, so it does not get the message
+  // "could not be followed".
   if (error.kind === 'response') return error.with({ sent: 'yes', retry: 'look-first', consequence })
   return explainFollowFailure(error, { retry: 'look-first', consequence: hint })
 }

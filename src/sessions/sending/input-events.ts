@@ -89,7 +89,6 @@ function parseLine(line: string, where: string): unknown {
 export const getEventSourceTexts = (given: InputEvents): string[] =>
   'lines' in given ? given.lines : listJsonElements(given.body, 'events')
 
-/** Returns a request's body with the given events, and then the events `added`. */
 export function joinEventsInBody(given: InputEvents | undefined, added: readonly string[]): string {
   if (!given || 'lines' in given) return `{"events":[${[...(given?.lines ?? []), ...added].join(',\n')}]}`
   return editJson(
