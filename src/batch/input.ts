@@ -286,7 +286,7 @@ function invalidLinesError(bad: BadLine[], name: string): CliError {
   const problems = bad.map(({ index, problem }) => `line ${index}: ${problem}`)
   const isSame = bad.length > 1 && bad.every(({ problem }) => problem === bad[0]?.problem)
   const error = isSame
-    ? usageError(`${name}: ${formatProblemCount(bad)}, all with the same problem: ${problems[0]}`)
+    ? usageError(`${name}: ${formatProblemCount(bad)} of the same kind: ${problems[0]}`)
     : createUsageErrorFromProblems(name, problems)
   return error.with(hint ? { consequence: hint } : {})
 }

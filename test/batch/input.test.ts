@@ -83,7 +83,7 @@ describe("check of a batch's input", () => {
     const { message, details } = await refusal('"ok"\nhello\nyou\n')
     expect({ message, problems: details.problems }).toEqual({
       message:
-        'prompts.ndjson: 2 problems, all with the same problem: line 2: it is not JSON: column 1: value expected',
+        'prompts.ndjson: 2 problems of the same kind: line 2: it is not JSON: column 1: value expected',
       problems: undefined,
     })
   })

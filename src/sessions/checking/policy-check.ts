@@ -50,7 +50,7 @@ export async function checkPolicy(
     const unused = failOnDeny ? '--fail-on-deny' : tool ? '--tool' : flags.raw ? '--raw' : undefined
     if (unused) throw usageError(`${unused} works only with EVENTS or --session`)
     const rules = policy.rules.length === 1 ? '1 rule' : `${policy.rules.length} rules`
-    messages.note(`${file}: ${rules}, and no example is wrong`)
+    messages.note(`${file}: ${rules}, and all examples pass`)
     return
   }
   host.limitYoungGeneration?.(context.cleanups)

@@ -85,7 +85,7 @@ async function readConfirmInput(
   if (other >= 0) {
     const place = `${given.locate(other, '')} (${items[other]?.event.type})`
     throw usageError(
-      `${given.name}: without a session.status_idle, all events must be confirmations: ${place} is not a user.tool_confirmation`,
+      `${given.name}: give recorded events with a session.status_idle, or only confirmations; ${place} is not a user.tool_confirmation`,
     )
   }
   if (items.length === 0) throw usageError(`no tool use waits for an answer: ${given.name} has no events`)
@@ -271,7 +271,7 @@ function findUnconfirmableReason(
 ): string | undefined {
   const { id, type, text } = use
   if (needsClientResult(use))
-    return `${quoteAndShortenName(id)} is an ${type}: it needs a result, not a confirmation: ${formatToolResultCommand(context, parts.params.session, type, [id])}`
+    return `${quoteAndShortenName(id)} is an ${type}: it needs a result, not a confirmation; to send it: ${formatToolResultCommand(context, parts.params.session, type, [id])}`
   if (!isPrompted || text === undefined || hasToolName(text)) return undefined
   return `${quoteAndShortenName(id)} is not answered: its tool has no name. To answer it, use --allow or --deny`
 }

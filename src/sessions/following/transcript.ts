@@ -62,7 +62,7 @@ export async function followAndPrint(
     }
     if (follower.isWorkPending)
       context.messages.warn(
-        'the service does not show that it has worked on the sent events: an answer may come later',
+        'no event shows that the agent has worked on the sent events, so an answer may come later',
       )
     // A script could mistake missing output for an empty answer, so parley prints a note. On a terminal, the
     // description above already shows whether the session is idle.

@@ -299,14 +299,14 @@ async function* readAuditEntries(
 ): AsyncGenerator<{ entry: Record<string, unknown>; text: string }> {
   let isFirst = true
   for await (const lines of splitLines(chunks, maxLineBytes)) {
-    for (const { bytes } of lines) {
+    for (const { bytes, lineNumber } of lines) {
       const text = bytes && Buffer.from(bytes).toString()
       // Two runs may both add a line break to an unfinished line, which leaves an empty line.
       if (text === '' && !isFirst) continue
       isFirst = false
       const entry = text === undefined ? undefined : tryParseJson(text)
       if (entry === undefined ? !isUnfinished(text) : !isEntry(entry))
-        throw new CliError('file', `${name}: a line is not an audit line; name another file`)
+        throw new CliError('file', `${name}: line ${lineNumber} is not an audit line; name another file`)
       if (text !== undefined && isObject(entry)) yield { entry, text }
     }
   }

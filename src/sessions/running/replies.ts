@@ -269,6 +269,6 @@ function updateUnconfirmed(
 
 function createRefusedError(failure: CliError, replies: readonly Reply[]): CliError {
   const pending = replies.map(({ use }) => use.id)
-  const message = `the reply to ${pending.join(', ')} was refused: ${failure.message}`
+  const message = `the answer to ${pending.join(', ')} was refused: ${failure.message}`
   return new CliError(failure.kind, message, { ...failure.details, pendingToolUseIds: pending })
 }

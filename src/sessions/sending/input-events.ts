@@ -196,7 +196,7 @@ export function createInputEventsCheck() {
         .slice(0, maxWarnings)
         .map((problem) => `${name}: ${describe(problem)}; parley sends it, but the service may refuse it`)
       return rangeProblems.length > maxWarnings
-        ? [...warnings, `${name}: the service may also refuse other values`]
+        ? [...warnings, `${name}: the service may refuse further values of these events`]
         : warnings
     },
   }

@@ -224,7 +224,7 @@ describe('prompts of events confirm', () => {
     expect(err.split('\n')).toEqual([
       'parley: s1: 3 problems',
       '  there is no tool use t9',
-      '  c1 is an agent.custom_tool_use: it needs a result, not a confirmation: parley events send -s s1 --custom-tool-result c1=TEXT',
+      '  c1 is an agent.custom_tool_use: it needs a result, not a confirmation; to send it: parley events send -s s1 --custom-tool-result c1=TEXT',
       '  t2 needs no answer: it already has the answer deny',
       '',
     ])

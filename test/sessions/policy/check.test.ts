@@ -258,13 +258,13 @@ test('policy check without events checks only the policy file, and ignores stdin
   expect(await check(['p.json'], world)).toMatchObject({
     code: 0,
     out: '',
-    err: 'parley: p.json: 4 rules, and no example is wrong\n',
+    err: 'parley: p.json: 4 rules, and all examples pass\n',
     requests: [],
   })
   const rule = { tool: 'bash', decision: 'allow', examples: { miss: [{ name: 'sh' }] } }
   const files = { 'p.json': JSON.stringify({ rules: [rule] }) }
   expect((await check(['p.json'], { ...world, files })).err).toBe(
-    'parley: p.json: 1 rule, and no example is wrong\n',
+    'parley: p.json: 1 rule, and all examples pass\n',
   )
 })
 

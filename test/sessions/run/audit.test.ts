@@ -251,7 +251,7 @@ test('without --audit, events run records nothing, but still locks the session',
 
 test('Audit.open releases its locks if the file is not an audit file', async () => {
   const cwd = temporaryFolder()
-  await expect(open('text\n', cwd)).rejects.toThrow('a line is not an audit line')
+  await expect(open('text\n', cwd)).rejects.toThrow('line 1 is not an audit line')
   const { audit } = await open('', cwd)
   audit.close()
   const again = await open('', cwd)
@@ -277,7 +277,7 @@ test.each([
 ])('a file that %s is not an audit file', async (_, text) => {
   await expect(open(text)).rejects.toMatchObject({
     kind: 'file',
-    message: 'the audit file a.ndjson: a line is not an audit line; name another file',
+    message: 'the audit file a.ndjson: line 1 is not an audit line; name another file',
     details: { consequence: 'nothing was sent' },
   })
 })

@@ -417,7 +417,7 @@ describe('reply of unknown delivery', () => {
       const agent = openAgent({ rounds: [[uses('t1')]], outcome: () => outcome, policy })
       const { code, err } = await agent.runTask()
       expect(code).toBe(exit)
-      expect(err).toContain('the reply to t1 was refused: ')
+      expect(err).toContain('the answer to t1 was refused: ')
       expect(err).toContain(
         'the task was accepted\n  to resume:\n  parley events run -s s1 --no-stdin --policy p.json --audit a.ndjson\n',
       )
@@ -537,21 +537,24 @@ describe('audit file of an earlier run', () => {
 
   const slog = '{"time":"2026-01-01T00:00:00Z","level":"INFO","msg":"x"}'
   test.each([
-    ['a policy file', JSON.stringify(always('allow'))],
-    ['a log whose last line is not an audit line', line('sent') + slog],
-  ])('Y97: events run exits with 11 and leaves the --audit file unchanged if it is %s', async (_, text) => {
-    const agent = openWith(text)
-    const file = join(agent.cwd, 'a.ndjson')
-    chmodSync(file, 0o644)
-    const { mode } = statSync(file)
-    const { code, err } = await agent.runTask([])
-    expect({ code, posts: agent.posts }).toEqual({ code: 11, posts: 0 })
-    expect(err).toContain(
-      'the audit file a.ndjson: a line is not an audit line; name another file\n  nothing was sent\n',
-    )
-    expect([readFileSync(file, 'utf8'), statSync(file).mode]).toEqual([text, mode])
-    expect(readdirSync(agent.cwd).sort()).toEqual(['.cache', 'a.ndjson', 'allow.json', 'p.json'])
-  })
+    ['a policy file', JSON.stringify(always('allow')), 1],
+    ['a log whose last line is not an audit line', line('sent') + slog, 2],
+  ])(
+    'Y97: events run exits with 11 and leaves the --audit file unchanged if it is %s',
+    async (_, text, badLine) => {
+      const agent = openWith(text)
+      const file = join(agent.cwd, 'a.ndjson')
+      chmodSync(file, 0o644)
+      const { mode } = statSync(file)
+      const { code, err } = await agent.runTask([])
+      expect({ code, posts: agent.posts }).toEqual({ code: 11, posts: 0 })
+      expect(err).toContain(
+        `the audit file a.ndjson: line ${badLine} is not an audit line; name another file\n  nothing was sent\n`,
+      )
+      expect([readFileSync(file, 'utf8'), statSync(file).mode]).toEqual([text, mode])
+      expect(readdirSync(agent.cwd).sort()).toEqual(['.cache', 'a.ndjson', 'allow.json', 'p.json'])
+    },
+  )
 
   test('Y58: events run sends "effect unknown" as the result of a command that an earlier run did not finish', async () => {
     const agent = openWith(line('start', 'c1'), custom('c1'))
