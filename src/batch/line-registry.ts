@@ -3,14 +3,14 @@ import { usageError } from '../errors.ts'
 import type { BatchLineId } from './parsed-line.ts'
 
 /**
- * Values in `#requests` for a request that is in the results, but not in the input. A positive value is the
- * number of equal lines in the input.
+ * Values in `#requests` for a request of the results that no input line has contained yet. A positive value
+ * is the number of equal input lines.
  */
 const [ok, failed] = [-1, -2]
 
 /**
- * Value in `#ids` for the id of an input line. An id that is only in the results has a positive value, which
- * is computed from the fingerprint of its request.
+ * Value in `#ids` for the id of an input line. An id that only results have contained so far has a positive
+ * value, which is computed from the fingerprint of its request.
  */
 const inInput = -1
 

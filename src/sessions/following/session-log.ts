@@ -253,7 +253,7 @@ const createEntry = (
 /** One object for all events whose fields the log does not read, to save memory. */
 const sharedWork: SessionEvent = { type: 'agent.thinking' }
 const sharedOther: SessionEvent = { type: '' }
-/** One object for all finished tool uses. The id of each is only the identity of the entry. */
+/** One object for all finished tool uses. It has no id, so the entry's identity is the id. */
 const sharedToolUse: SessionEvent = { type: 'agent.tool_use' }
 
 const isOfAgent = ({ type }: SessionEvent) => type.startsWith('agent.')

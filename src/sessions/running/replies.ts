@@ -233,7 +233,9 @@ const listUnconfirmed = ({ audit }: SessionRun) =>
     return reply.is === 'unconfirmed' ? { ...each, reply } : []
   })
 
-/** Returns the time after which each request has arrived or been lost, and the list is up to date. */
+/**
+ * Returns the polling time after which each sent request has arrived or is lost, and the list is up to date.
+ */
 function getPollTimeoutMs(run: SessionRun): number {
   const now = run.context.host.timers.wallTime()
   const ends = listUnconfirmed(run).map(({ reply }) => reply.sent.sentAtMs + maxDeliveryMs - now)

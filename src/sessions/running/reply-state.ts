@@ -81,7 +81,7 @@ interface ToolResult {
 }
 
 interface SendContext {
-  /** By the wall clock of this machine; NaN if unknown, and `neverSentMs` if no run began to send. */
+  /** Wall-clock time of this machine; NaN if unknown, and `neverSentMs` if no run began to send. */
   sentAtMs: number
   /** Ids of the idle events that were known when parley sent the reply. */
   idleEvents: ReadonlySet<string>

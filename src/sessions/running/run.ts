@@ -204,7 +204,8 @@ async function followUntilIdle(run: SessionRun, work: FollowedWork): Promise<Cli
     try {
       await responder.finish()
     } catch (error) {
-      // This failure replaces the first one, because only this one names the time limit after an interrupt.
+      // The responder's failure replaces an earlier one, because only the responder's names the time limit
+      // after an interrupt.
       failure = error
     }
     denials.reportUnapproved(follower.state.stop !== undefined)

@@ -143,7 +143,10 @@ export class SessionRun implements SessionClient, WorkHooks {
     return isResumed && !this.isOverLimit ? { mayDuplicate: false } : undefined
   }
 
-  /** False before a run without a task follows the session, because there is nothing to resume yet. */
+  /**
+   * False while nothing can be resumed: the task is unsent, or a run without a task does not follow the
+   * session yet.
+   */
   get #hasResume(): boolean {
     const { task, after } = this.plan
     return this.taskState !== 'unsent' && (this.isFollowing || task !== undefined || after !== undefined)
