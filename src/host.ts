@@ -76,7 +76,7 @@ function currentFolder(): string {
   try {
     return process.cwd()
   } catch (error) {
-    throw new CliError('file', `the current folder: ${describeFileError(error)}; change to another one`)
+    throw new CliError('file', `the current folder: ${describeFileError(error)}; change to another folder`)
   }
 }
 

@@ -51,7 +51,10 @@ const hints: readonly (readonly [names: string, text: string])[] = [
   ['--access-token, --token', `${noFlag} ${token}`],
   ['--api-key', `${noFlag} ${key}`],
   ['--key', `${noFlag} for the gateway ${token}; for sessions ${key}`],
-  ['--ask', "it was removed; 'parley config check' requests no answer, 'parley chat Hello' does"],
+  [
+    '--ask',
+    "it was removed; 'parley config check' tests the profile without a prompt, 'parley chat Hello' with one",
+  ],
   ['--unordered', 'it was removed, because a batch always prints each result when it is ready'],
   ['--live, --no-live', 'it was removed, because parley prints each message only when it is complete'],
   ['policy check --policy', 'the policy has no flag, as in: parley policy check FILE'],

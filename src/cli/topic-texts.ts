@@ -30,10 +30,7 @@ const generatedLists: Record<string, () => Row[]> = {
     ['NODE_EXTRA_CA_CERTS', "a file of CA certificates, in addition to Node's"],
     ['NODE_DISABLE_COMPILE_CACHE', '1: do not store compiled code in ~/.cache/parley'],
     ['TRACEPARENT, TRACESTATE', 'a trace to continue (W3C Trace Context), sent as headers'],
-    [
-      'PARLEY_PAGER, PAGER',
-      'the pager of long help (default less); here, an empty value counts: it turns the pager off',
-    ],
+    ['PARLEY_PAGER, PAGER', 'the pager for long help (default less); an empty value turns the pager off'],
     ['NO_COLOR, FORCE_COLOR', 'no colour, or always colour; TERM=dumb means no colour'],
   ],
 }

@@ -20,7 +20,7 @@ const normalStopReasons = ['end_turn', 'stop_sequence', 'tool_use', 'STOP', 'sto
 /** `isTextOnly` means that the output has only the text of the first candidate. */
 export const listAnswerWarnings = (outcome: AnswerOutcome, isTextOnly = false): string[] =>
   [
-    outcome.isDamaged ? 'some bytes of the answer are not UTF-8, and became \ufffd' : undefined,
+    outcome.isDamaged ? 'some bytes of the answer are not UTF-8 and were replaced by \ufffd' : undefined,
     outcome.otherContent.has('content after its end')
       ? 'the service sent more content after the end of the answer, perhaps a second answer'
       : undefined,

@@ -44,7 +44,8 @@ export async function buildRequestBody(parts: RequestBodyParts): Promise<Uint8Ar
   // A body with `messages` is for another endpoint of the gateway, so parley cannot add a prompt or schema.
   const isMessageBody = isObject(body) && Object.hasOwn(body, 'messages') && !Object.hasOwn(body, 'contents')
   if (given && isMessageBody && (turn.length > 0 || system !== undefined || parts.hasSchema)) {
-    const hint = "'parley api gateway /v1/message' sends such a body; chat and image add nothing to it"
+    const hint =
+      "'parley api gateway /v1/message' sends such a body; chat and image cannot add a prompt or a schema to it"
     throw usageError(`${given.name}: the body has 'messages' but no 'contents': ${hint}`)
   }
   const text = createTextWithinLimit(() => {

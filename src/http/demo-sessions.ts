@@ -55,7 +55,7 @@ export function openDemoSessions({ host, messages, cleanups, deadline }: Context
       cleanups.add(held.release)
       try {
         const sessions = change()
-        if (!held.isHeld()) throw new Error('another parley process has taken over the sessions')
+        if (!held.isHeld()) throw new Error('another parley process took over the lock of the sessions')
         const text = JSON.stringify({ version, sessions: sessions.filter(isFresh) })
         writeFileAtomically(findFile(), text, { mode: 0o600 })
         lastContent = text

@@ -171,7 +171,7 @@ const maxWaitMs = 60_000
 
 export function findLongWaitFailure(error: CliError, waitMs: number): CliError | undefined {
   if (waitMs <= maxWaitMs) return undefined
-  const why = `the service asks to wait ${Math.ceil(waitMs / 1000)} s, more than 60 s`
+  const why = `the service asks to wait ${Math.ceil(waitMs / 1000)} s; parley waits at most 60 s`
   return error.with({}, `${error.message} (${why})`)
 }
 

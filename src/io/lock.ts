@@ -159,7 +159,9 @@ export async function acquireLock(
       throw stuck.with({ retry: 'later', deadline: true })
     }
     if (!isNoted && waited > waitingNoteDelayMs) {
-      messages.note(`another parley locked ${name}; waiting until it ends, or a few seconds if it was killed`)
+      messages.note(
+        `another parley process locked ${name}; waiting until it ends, or for a few seconds if it was killed`,
+      )
       isNoted = true
     }
     await wait(20 + Math.random() * 80)

@@ -143,7 +143,7 @@ test('B07: in a deleted folder, parley exits with 11 only if it needs a file the
   for (const argv of needy) {
     const { code, err } = await execute(argv, { before })
     expect([argv.join(' '), code], err).toEqual([argv.join(' '), 11])
-    expect(err).toMatch(/parley: the current folder: no such file or folder; change to another one/)
+    expect(err).toMatch(/parley: the current folder: no such file or folder; change to another folder/)
   }
 })
 

@@ -5,7 +5,7 @@ import { answering, message, readJson, run, temporaryFolder } from '../harness/r
 import { image, imageAnswer, inline, png } from './image/image.ts'
 import { piece } from './parts.ts'
 
-const warning = 'some bytes of the answer are not UTF-8, and became \ufffd'
+const warning = 'some bytes of the answer are not UTF-8 and were replaced by \ufffd'
 
 /** Replaces each `#` by a byte that is invalid in UTF-8. */
 const damage = (text: string) =>

@@ -132,7 +132,9 @@ describe.each(lockingCommands)('lock file of %s', (command, argv, lock) => {
     clearInterval(beating)
     const { code, err } = await running
     expect(code).toBe(0)
-    expect(err).toMatch(/another parley locked .+; waiting until it ends, or a few seconds if it was killed/)
+    expect(err).toMatch(
+      /another parley process locked .+; waiting until it ends, or for a few seconds if it was killed/,
+    )
     expect(existsSync(path)).toBe(false)
   })
 })
@@ -172,8 +174,8 @@ test('events run --audit waits once for both locks of a killed run, and at once 
   speedUpLocks()
   const { code, err } = await run(argv, { cwd, exchange: createAgentService({ rounds: [] }).exchange })
   expect(code, err).toBe(0)
-  expect(err.match(/another parley locked .*/g)).toEqual([
-    'another parley locked session s1; waiting until it ends, or a few seconds if it was killed',
+  expect(err.match(/another parley process locked .*/g)).toEqual([
+    'another parley process locked session s1; waiting until it ends, or for a few seconds if it was killed',
   ])
 })
 

@@ -245,7 +245,7 @@ describe('decision about another attempt', () => {
   test('T05: parley waits at least as long as Retry-After before a retry, and fails at once if that is over 60 s', () => {
     expect([0.1, 2, 60].map((retryAfter) => decide({}, retryAfter))).toEqual([500, 2000, 60_000])
     expect(decide({}, 60.001)).toMatchObject({
-      message: `${limited.message} (the service asks to wait 61 s, more than 60 s)`,
+      message: `${limited.message} (the service asks to wait 61 s; parley waits at most 60 s)`,
       details: { ...limited.details, retryAfterSeconds: 60.001 },
     })
   })

@@ -72,7 +72,7 @@ test.each<[string, CliError, Parameters<typeof decide>[1]]>([
 
 test('parley does not reconnect if the service requests a wait of more than 60 s', () => {
   const error = failure('rate-limited', { status: 429, retryAfterSeconds: 61 })
-  const message = 'x (the service asks to wait 61 s, more than 60 s)'
+  const message = 'x (the service asks to wait 61 s; parley waits at most 60 s)'
   expect(decide(error)).toMatchObject({ message, details: error.details })
 })
 

@@ -77,6 +77,6 @@ export default {
       ? `these may not be the ${isNewest ? 'newest' : 'oldest'} events`
       : 'the order may be wrong'
     if (!isOrderProved && count > 0)
-      messages.note(`the times of the events do not prove their order: ${doubt}`)
+      messages.note(`the times of the events do not show whether their order is correct: ${doubt}`)
   },
 } satisfies CommandModule

@@ -127,7 +127,9 @@ export function chooseImageModel({ model }: Pick<ImageOptions, 'model'>, setting
   throw usageError(`no image model: ${settings.values.baseUrl === undefined ? setup : ''}${ways}`)
 }
 
-const lostImages = { onInterrupt: () => 'the answer was received; images without a printed path are lost' }
+const lostImages = {
+  onInterrupt: () => 'the answer was received; images whose path was not printed are lost',
+}
 
 async function saveAnswer(
   context: Context,

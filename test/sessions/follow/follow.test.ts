@@ -397,7 +397,7 @@ describe('events list prints the events of every page', () => {
   })
 
   const unproved = (which: string) =>
-    `parley: the times of the events do not prove their order: these may not be the ${which} events\n`
+    `parley: the times of the events do not show whether their order is correct: these may not be the ${which} events\n`
   test.each<[string, string[], boolean, string, string]>([
     ['the newest events, oldest first', [], true, 'e5 e6 e7', ''],
     ['the first events with --order asc', ['--order', 'asc'], true, 'e0 e1 e2', ''],
