@@ -113,7 +113,6 @@ export class Secrets {
   }
 }
 
-/** Maximum length of a block, in UTF-16 units. */
 const blockLength = 256 * 1024
 
 /** Maximum length of one escaped UTF-16 unit. JSON within JSON escapes a unit several times. */

@@ -72,7 +72,10 @@ export class WorkTracker {
     return hooks.describeRerun ? explained.with({ mayDuplicate: this.mayDuplicate }) : explained
   }
 
-  /** With `isOfBatch`, `interrupt` skips the call, because a batch prints the results of its calls itself. */
+  /**
+   * With `isOfBatch`, `interrupt` does not describe the call, because a batch prints the results of its calls
+   * itself.
+   */
   beginCall(rules: DeliveryRules, isOfBatch = false): TrackedCall {
     const isReading = rules.repeat === 'always'
     const call: TrackedCall = createCall(rules, {

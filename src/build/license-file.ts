@@ -7,7 +7,7 @@ interface LicenseFacts {
   allowedSpdxIds: string[]
   mit: string
   /**
-   * Files in packages that come from another project under the MIT license, with the name and copyright
+   * Files of another project that a package contains under the MIT license, with the name and copyright
    * notice of that project.
    */
   inside: Map<string, [name: string, notice: string]>

@@ -12,9 +12,9 @@ const noCoding = ['', 'identity', 'none', 'utf-8', 'utf8']
 
 /**
  * Decompresses the body, because some servers compress although parley requests no compression. Reading the
- * body throws a `CliError` for an unknown coding, for invalid data, or over `maxBytes` of decompressed
- * data. If parley cannot decompress even the start, the reader first gets the received bytes, because they may
- * be a paid answer.
+ * body throws a `CliError` for an unknown coding, for invalid data, or over `maxBytes` of decompressed data.
+ * If decompressing fails at the start, the reader gets the received bytes before the failure, because they
+ * may be a paid answer.
  */
 export function decompressBody(response: HttpResponse, maxBytes = maxTextLength): HttpResponse {
   const listed = (response.headers['content-encoding'] ?? '')

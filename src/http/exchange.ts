@@ -67,7 +67,8 @@ class Attempt implements Dispatcher.DispatchHandler {
   }
 
   onRequestStart(): void {
-    // The next received data is the response. Earlier data is not a response and reaches undici unchanged.
+    // From now on, received data is the response to this request. Earlier data is not a response and reaches
+    // undici unchanged.
     this.#connection?.expectResponse()
     this.#reached = 'sent'
     this.#callbacks.onSent?.()

@@ -28,7 +28,6 @@ export interface RequestParts {
   deadline?: Deadline
   /** Throws a `CliError` if this run has lost its lock to another run. */
   requireLock?: (() => void) | undefined
-  /** `getState` returns the delivery state of this call. */
   onAttempt?: (getState: () => DeliveryState) => void
   /**
    * If true, the caller retries the request. parley then shows no spinner, and repeats the request only with

@@ -34,7 +34,7 @@ function ensureOwned(folder: string, { platform, uid }: Surroundings): void {
   const isOwned = (stat: { uid: number }) => platform === 'win32' || uid === undefined || stat.uid === uid
   const caches = dirname(folder)
   const missing = [caches, folder].filter((path) => !statWithoutFollowing(path))
-  // As root, parley must not change the home of another user, or the target of a link in that home.
+  // If root uses the home of another user, parley must not change this home or the target of a link in it.
   const ancestor = missing.includes(caches) ? dirname(caches) : caches
   if (![lstatSync(ancestor), statSync(ancestor)].every(isOwned))
     throw new Error('its parent folder belongs to another user')

@@ -1,5 +1,4 @@
 export interface RawLine {
-  /** From 1. */
   lineNumber: number
   /** `undefined` if the line is longer than `maxLineBytes`. */
   bytes: Uint8Array | undefined

@@ -45,7 +45,8 @@ export async function rewriteProfileFile(context: Context, change: Change): Prom
     if (exposed !== undefined)
       throw createProfileFileError(exposed, `others can write to it; ${permissionAdvice}`)
     const changed = change(file)
-    // No step under the lock waits, so parley handles a signal only after it has released the lock.
+    // From here on, all steps are synchronous, so parley handles a signal only after it has released the
+    // lock.
     held.requireHeld()
     if (changed) write(path, changed)
   } catch (error) {

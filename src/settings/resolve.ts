@@ -161,8 +161,8 @@ export function findSecretOrigin(
 
 /**
  * Returns the flag `--profile` for a printed command, or an empty text if the user did not give the flag.
- * Adding the flag would change the command, because the addresses and secrets of the environment do not apply
- * with `--profile`.
+ * With `--profile`, the addresses and secrets of the environment do not apply, so adding the flag would
+ * change the command.
  */
 export const formatProfileFlag = ({
   profile: { name, isNamed },

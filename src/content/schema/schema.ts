@@ -185,8 +185,8 @@ export class AnswerSchema {
   }
 
   /**
-   * The thread first sends the problems of the schema. Without a listener for `error`, a failure between
-   * two checks would end the process.
+   * The first message of the thread has the problems of the schema. Without a listener for `error`, a failure
+   * between two checks would end the process.
    */
   #start(): Worker {
     const options = { workerData: this.#source.text, resourceLimits: memoryLimits, execArgv: [] }

@@ -175,8 +175,8 @@ export class AgentSession extends EmulatedSession {
   }
 
   /**
-   * Returns false if no thread was working or waiting. An empty id means all threads. Workflow runs
-   * continue.
+   * Interrupts a thread, or all threads if the id is empty. Workflow runs continue. Returns false if none of
+   * the threads was working or waiting.
    */
   #applyInterrupt(threadId: string): boolean {
     const isAllThreads = threadId === ''

@@ -21,8 +21,8 @@ export interface EmulatedSessionsOptions {
   /** Delay of each response, and of each reaction of an agent. */
   latencyMs?: number
   /**
-   * Respond with 404 to an unknown session id, whose first request otherwise creates the session. Also refuse
-   * valid requests that a service may refuse, such as a message without content.
+   * If true, refuses unknown session ids with 404. Otherwise the first request with an unknown id creates the
+   * session. Also refuses valid requests that a service may refuse, such as a message without content.
    */
   isStrict?: boolean
   /** Called for each unknown session id that creates a session. A real service would probably refuse it. */

@@ -4,7 +4,7 @@ import { shortenQuote } from '../gateway.ts'
 export interface TaskStep {
   type: string
   fields: Record<string, unknown>
-  /** The step creates its event in a new child thread. */
+  /** If true, the agent creates the event of the step in a new child thread. */
   isInThread?: boolean
   plan?: WorkflowRunPlan
 }

@@ -17,13 +17,14 @@ function getExtension(mimeType: string): string | undefined {
 
 interface ImageFormat {
   extension: string
-  /** End of a warning, if the image may be damaged. */
+  /** Warning without its start, if the image may be damaged or cut off. */
   problem: string | undefined
 }
 
 /**
- * Returns the format of the bytes. If it is unknown, returns the format that the MIME type declares. Returns
- * `undefined` for a web page, for a file that is not an image, and if both formats are unknown.
+ * Returns the format of the bytes, or the format that the MIME type declares if the bytes have an unknown
+ * format. Returns `undefined` for a web page, for a file that is not an image, and if both formats are
+ * unknown.
  */
 export async function detectImageFormat(bytes: Uint8Array, mimeType = ''): Promise<ImageFormat | undefined> {
   const declaredType = mimeType.replace(/;.*/s, '').trim().toLowerCase()

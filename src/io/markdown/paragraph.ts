@@ -29,7 +29,7 @@ export class ParagraphPrinter {
     for (const segment of this.#splitter.split(text, false)) this.#print(segment)
   }
 
-  /** Unclosed delimiters, such as `**`, become text. */
+  /** Prints unclosed delimiters, such as `**`, as text. */
   end(): void {
     for (const segment of this.#splitter.split('', true)) this.#print(segment)
     // A list item keeps its marker if its text is empty, for example a code span that contains only a blank.

@@ -54,8 +54,8 @@ export function layOutTable(source: string, columns: number, isHeaderPrinted = f
 }
 
 /**
- * In GitHub's Markdown, a pipe ends a cell even in code, but models often forget to escape it. If splitting
- * at the pipes outside of code gives `count` cells, the pipes in code are text.
+ * In GitHub's Markdown, an unescaped pipe ends a cell even in code, but models often forget to escape it. So
+ * if splitting at the pipes outside of code gives `count` cells, the pipes in code are text.
  */
 function splitRow(line: string, count: number): string[] {
   const cells = splitCells(line)

@@ -267,7 +267,7 @@ function addValue(reading: BodyReading, parse: () => unknown, event?: string): s
     images?.find(value)
     return event === undefined ? reader.addBody(value) : reader.addEvent(value, event)
   } catch (failure) {
-    // `--raw` accepts JSON of any form.
+    // With `--raw`, JSON of an unknown form is not a failure.
     if (raw && value !== undefined && isUnreadable(failure)) return ''
     if (images) images.recordFailure(failure, value, event)
     else if (event === undefined || !canReadOnAfter(failure, reader)) throw failure

@@ -197,7 +197,7 @@ export function readNativeAnswer(value: unknown): NativeAnswerPiece {
   const first = all.find((candidate) => (candidate.index ?? 0) === 0)
   const isUnread = first !== undefined && !hasKnownShape(first)
   // `readReason` replaces a number by the name of a finish reason. The numbers of block reasons have other
-  // meanings, so a block reason is passed as a string.
+  // meanings, so `readReason` gets a block reason as text, which it does not replace.
   const blockReason = readReason(String(promptFeedback?.blockReason || ''))
   const others = all.filter((candidate) => candidate !== first)
   const continues = (candidate?: NativeCandidate) => !(readReason(candidate?.finishReason) ?? blockReason)

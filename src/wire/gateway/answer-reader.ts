@@ -52,7 +52,8 @@ export class AnswerReader {
 
   progress(): AnswerProgress {
     if (this.#hasEnded) return 'ended'
-    // An answer of unknown form may have images and has no known end marker, so it counts as finished.
+    // An answer of unknown form has no known end marker but may have images, so it counts as complete when
+    // the body ends.
     const hasUnknownForm = !this.#isKnown && this.otherContent.has('something else')
     if (!this.#isFinished) return hasUnknownForm ? 'finished' : 'open'
     const isSettled =

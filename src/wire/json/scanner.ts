@@ -66,7 +66,10 @@ interface JsonChild {
   end: number
 }
 
-/** Returns the index after the value at `start`. For invalid JSON, returns any index from `start` to the end. */
+/**
+ * Returns the index after the value that begins at `start`. For invalid JSON, returns any index from `start`
+ * to the end.
+ */
 export function findEndOfJsonValue(text: string, start: number): number {
   if (text[start] === '"') return findEndOfString(text, start)
   if (text[start] !== '{' && text[start] !== '[') return findEndOfScalar(text, start)
