@@ -62,19 +62,19 @@ test.each([
     'events run',
     400,
     bash('t1'),
-    's1 waits for an answer\n  answer with: parley events confirm -s s1 t1 --allow\n  or with --deny',
+    's1 waits for an answer to a tool use\n  answer with: parley events confirm -s s1 t1 --allow\n  or with --deny',
   ],
   [
     'events run',
     409,
     custom('c1'),
-    's1 waits for an answer\n  to send a result: parley events send -s s1 --custom-tool-result c1=TEXT',
+    's1 waits for an answer to a tool use\n  to send a result: parley events send -s s1 --custom-tool-result c1=TEXT',
   ],
   [
     'events send --follow',
     409,
     bash('t1'),
-    's1 waits for an answer\n  answer with: parley events confirm -s s1 t1 --allow',
+    's1 waits for an answer to a tool use\n  answer with: parley events confirm -s s1 t1 --allow',
   ],
   ['events send', 409, bash('t1'), 'if tool uses wait for an answer: parley events confirm -s s1 --pending'],
 ])(
