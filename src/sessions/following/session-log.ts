@@ -395,9 +395,9 @@ class FollowedTask {
    * after its workflow runs have ended. So there is no answer if a run was open when that next task arrived.
    */
   get answer(): SessionEvent | undefined {
-    const own = this.#eventsBeforeOtherTask.slice(this.#workStart)
-    if (this.otherTask && hasOpenRun(own)) return undefined
-    return own.findLast(({ event }) => isMainThreadAgentMessage(event))?.event
+    const taskEvents = this.#eventsBeforeOtherTask.slice(this.#workStart)
+    if (this.otherTask && hasOpenRun(taskEvents)) return undefined
+    return taskEvents.findLast(({ event }) => isMainThreadAgentMessage(event))?.event
   }
 
   /**
@@ -412,9 +412,9 @@ class FollowedTask {
    * the session between the two tasks.
    */
   get otherTask(): { task: SessionEvent; isInterrupted: boolean } | undefined {
-    const own = this.#eventsBeforeOtherTask
-    const next = this.#events[own.length]
-    return next && { task: next.event, isInterrupted: own.at(-1)?.isHalted === true }
+    const taskEvents = this.#eventsBeforeOtherTask
+    const next = this.#events[taskEvents.length]
+    return next && { task: next.event, isInterrupted: taskEvents.at(-1)?.isHalted === true }
   }
 
   get isInterrupted(): boolean {

@@ -161,22 +161,25 @@ export function updateUnconfirmedReply(
 ): ReplyState {
   // Idle events in the first list may be older than the arrival of the reply, so they prove nothing.
   const olderIdleEvents = reply.olderIdleEvents ?? new Set([...reply.sent.idleEvents, ...shown.idleEvents])
-  const more = { ...reply, olderIdleEvents, waitingSince: undefined }
+  const stillUnconfirmed = { ...reply, olderIdleEvents, waitingSince: undefined }
   const last = [...shown.idleEvents].at(-1)
-  if (last === undefined || reply.sent.idleEvents.has(last) || shown.isListed === undefined) return more
+  if (last === undefined || reply.sent.idleEvents.has(last) || shown.isListed === undefined)
+    return stillUnconfirmed
   const latestArrival = reply.sent.sentAtMs + maxDeliveryMs
   // True if the last idle event is certainly newer than the arrival of the reply. For an event in
   // `olderIdleEvents`, its time and the current time must be after `latestArrival`.
   const isNew = !olderIdleEvents.has(last) || (shown.idleAt > latestArrival && now > latestArrival)
   const known = [...reply.sent.idleEvents]
-  const isLater = known.length > 0 && known.every((id) => shown.idleEvents.has(id))
-  if (!(isNew || isLater)) return more
+  const followsKnownEvents = known.length > 0 && known.every((id) => shown.idleEvents.has(id))
+  if (!(isNew || followsKnownEvents)) return stillUnconfirmed
   // The session no longer waits for the reply, so it does not matter whether the reply arrived.
   if (!shown.isListed) return { ...reply, is: 'closed' }
   const waitingSince = reply.waitingSince ?? now
   // After `maxDeliveryMs`, a request that has not arrived never will.
-  const isSure = isNew || (shown.showsClientEvents && now >= latestArrival)
-  return isSure && now - waitingSince >= maxLagMs ? reopenReply(reply) : { ...more, waitingSince }
+  const isCertainlyLost = isNew || (shown.showsClientEvents && now >= latestArrival)
+  return isCertainlyLost && now - waitingSince >= maxLagMs
+    ? reopenReply(reply)
+    : { ...stillUnconfirmed, waitingSince }
 }
 
 export function getNextReplyStep({ is }: ReplyState): 'decide' | 'post' | 'poll' | undefined {

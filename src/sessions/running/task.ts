@@ -78,17 +78,17 @@ export async function findTaskInList(
   { is, known }: AuditedTask,
 ): Promise<ReadonlySet<string> | undefined> {
   const listed = { ...known, alike: 0 }
-  let isLater = known.last === undefined
-  let [isPast, showsClientEvents] = [false, false]
+  let isAfterLast = known.last === undefined
+  let [hasLaterEvent, showsClientEvents] = [false, false]
   const ids = new Set<string>()
   for await (const items of list)
     for (const { event } of items) {
       const isOwn = addListedEvent(listed, event) && listed.alike > known.alike
       if (isOwn && event.id !== undefined) ids.add(event.id)
       showsClientEvents ||= isUserEvent(event)
-      isPast ||= isLater
-      isLater ||= event.id === known.last
+      hasLaterEvent ||= isAfterLast
+      isAfterLast ||= event.id === known.last
     }
-  const isHidden = is === 'accepted' && isPast && !showsClientEvents
+  const isHidden = is === 'accepted' && hasLaterEvent && !showsClientEvents
   return listed.alike > known.alike || isHidden ? ids : undefined
 }
