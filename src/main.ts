@@ -169,7 +169,10 @@ const createEarlyExitFailure = (state: string | undefined) =>
     consequence: state,
   })
 
-/** `--color` applies even if other arguments are invalid, so it is read from the raw arguments. */
+/**
+ * Reads `--color` from the raw arguments, because the flag also applies to the message about invalid
+ * arguments.
+ */
 async function renderForPerson(failure: CliError, argv: string[], host: Host): Promise<string> {
   const { createStyle } = await import('./io/style.ts')
   const style = await createStyle(findFlagValue(argv, '--color'), host.env, host.stderr.isTerminal)

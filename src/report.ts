@@ -6,7 +6,7 @@ export class RunReport {
   #name: string | undefined
   #write: ((end: RunOutcome) => void) | undefined
 
-  /** The flags apply even if other arguments are invalid, so they are read from the raw arguments. */
+  /** Reads the flags from the raw arguments, because they apply even if other arguments are invalid. */
   constructor(argv: string[], source: ReportSource) {
     this.#source = source
     // A preview sends nothing, so it has no report.

@@ -140,8 +140,8 @@ function stripAddress(url: string, address: string | undefined): string {
 }
 
 /**
- * Finds a segment `.` or `..`. Encoded dots count, because a server may decode a path repeatedly. Dots
- * before `;` count, because some servers drop the rest of such a segment.
+ * Finds a segment `.` or `..`. Also finds encoded dots, because a server may decode a path repeatedly. Also
+ * finds dots before `;`, because some servers drop the rest of such a segment.
  */
 const hasDotSegment = (path: string): boolean =>
   /(?:^|[/\\]|%(?:25)*(?:2f|5c))(?:\.|%(?:25)*2e){1,2}(?:$|[/\\;]|%(?:25)*(?:2f|5c|3b))/i.test(path)

@@ -1,7 +1,4 @@
-/**
- * Returns the value of a flag, even if other arguments are invalid. The last value counts. Words after `--`
- * are not flags.
- */
+/** Returns the last value of a flag, even if other arguments are invalid. Words after `--` are not flags. */
 export function findFlagValue(argv: string[], flag: string): string | undefined {
   const words = beforeEnd(argv)
   const index = words.findLastIndex((word) => word === flag || word.startsWith(`${flag}=`))

@@ -33,7 +33,7 @@ export function createLicenseFilePlugin(facts: LicenseFacts): Plugin {
   }
 }
 
-/** Two folders with the same version of a package count as one package. */
+/** Lists each version of a package once, even if two folders have it. */
 function findPackages(bundle: OutputBundle, { mit, inside }: LicenseFacts): Package[] {
   const packages = new Map<string, Package>()
   const printMit = (notice: string) => mit.replace(/^Copyright .*/m, () => notice)

@@ -19,9 +19,9 @@ interface NamedFile {
 }
 
 /**
- * Describes two flags that name the same file if one of them would overwrite it. The profile file and the
- * files on stdin and stdout count like files of flags. As an exception, `-o` may replace a file of `-f`. In a
- * command with the flag `--force`, the exception requires `--force`.
+ * Describes two flags that name the same file if one of them would overwrite it. Also compares the profile
+ * file and the files on stdin and stdout. As an exception, `-o` may replace a file of `-f`. In a command with
+ * the flag `--force`, the exception requires `--force`.
  */
 export function describeFileConflict(commands: ParleyCommand[], host: Host): string | undefined {
   const called = commands.at(-1) as ParleyCommand

@@ -68,9 +68,9 @@ function settingFlag(name: SettingName): Option {
 }
 
 /**
- * Merges the shared flags before and after the name of the command; the last value of a flag counts.
- * `commands` starts with the root and ends with the called command. Throws a usage error for a flag that does
- * not apply to the called command.
+ * Merges the shared flags before and after the name of the command. If a flag is repeated, uses its last
+ * value. `commands` starts with the root and ends with the called command. Throws a usage error for a flag
+ * that does not apply to the called command.
  */
 export function readSharedFlags(
   commands: (Command & { given: GivenFlag[] })[],

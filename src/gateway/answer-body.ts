@@ -18,9 +18,8 @@ const maxSilenceMs = 15_000
 const maxRestMs = 1000
 
 /**
- * Reads a body up to the end of the answer, which `decoder` detects. Ignores failures after that end.
- * `isEndAssumed` is true if the service sent no end. The answer then counts as complete after a silence of
- * `maxSilenceMs`.
+ * Reads a body up to the end of the answer, which `decoder` detects. Ignores failures after this end. If the
+ * service sends no end, parley assumes it after a silence of `maxSilenceMs`, and `isEndAssumed` is true.
  */
 export async function readAnswerBody(
   response: HttpResponse,

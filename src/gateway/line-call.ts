@@ -36,7 +36,6 @@ interface SharedLineParts {
   /** Called for lines that name no model. Throws a usage error if no model is set. */
   model(): string
   schema?: AnswerSchema | undefined
-  /** True if the result has only the text of the answer. */
   isTextOnly?: boolean
 }
 

@@ -91,7 +91,7 @@ class Attempt implements Dispatcher.DispatchHandler {
   }
 
   onResponseEnd(): void {
-    // Without a content length, undici takes a reset for the end of the body, so a cut body would count as
+    // Without a content length, undici treats a reset as the end of the body. A cut body would then look
     // complete.
     const error = this.#connectionError()
     if (error) this.#fail(error)
@@ -207,7 +207,7 @@ const maxPieceBytes = 64 * 1024
 
 /**
  * undici requests the next piece after it has sent the previous piece. So `onProgress` is called during a
- * long upload, which must not count as silence.
+ * long upload, and the limit for silence does not end the upload.
  */
 function* splitBody(body: Uint8Array, onProgress: () => void): Generator<Uint8Array> {
   for (let start = 0; start < body.length; start += maxPieceBytes) {

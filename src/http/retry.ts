@@ -31,7 +31,7 @@ export async function retry<T>(
 }
 
 interface StatusRow {
-  /** If omitted, the row applies to every failure of its kind that no other row matches. */
+  /** If omitted, the row is the default for its kind of failure. */
   appliesTo?: StatusSet
   kind: FailureKind
   delivery: DeliveryState
@@ -49,7 +49,7 @@ interface StatusRow {
 
 type StatusSet = readonly number[] | '429 and 503 with Retry-After' | '3xx and 4xx' | '5xx' | 'cut answer'
 
-/** The first row that matches applies. */
+/** parley uses the first row that matches. */
 const retryTable: readonly StatusRow[] = [
   { kind: 'not-sent', delivery: 'not-sent', requiredRule: 'unaccepted', otherCalls: 'wait' },
   { kind: 'unknown', delivery: 'sent', requiredRule: 'always' },
@@ -79,7 +79,7 @@ function matches({ appliesTo }: StatusRow, { status = 0, isCutOff }: FailureDeta
   return appliesTo === '5xx' ? status >= 500 : typeof appliesTo === 'object' && appliesTo.includes(status)
 }
 
-/** A 407 does not count, because it comes from a proxy, which does not check the secret of the service. */
+/** Excludes 407, because it comes from a proxy, which does not check the secret of the service. */
 export const isRefusedSecretStatus = (status: number | undefined): boolean => status === 401 || status === 403
 
 export const findFailureKindOfStatus = (status: number, hasRetryAfter: boolean): FailureKind =>
@@ -150,8 +150,8 @@ export function canRetry(
 const repeatRules: readonly RepeatRule[] = ['unaccepted', 'failed', 'always']
 
 /**
- * Returns whether a command that follows a session tries again. An unknown host counts as transient here,
- * because the network may be down.
+ * Returns whether a command that follows a session tries again. Returns true for an unknown host, because the
+ * network may be down for a while.
  */
 export function isTransientFailure(error: CliError): boolean {
   const { isPermanent } = error.details

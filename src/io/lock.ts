@@ -125,8 +125,8 @@ export class LockObserver {
 }
 
 /**
- * Waits for another run until the deadline, and then throws a `CliError` of kind `file`. Throws the same
- * error if the lock file is not empty, because parley changes no file that is not a lock.
+ * Waits until no other run has the lock. At the deadline, throws a `CliError` of kind `file`. Throws the same
+ * error if the lock file is not empty, because then the file is not a lock, and parley must not change it.
  */
 export async function acquireLock(
   target: string | LockObserver,

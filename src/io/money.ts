@@ -3,7 +3,7 @@ export function formatMoney({ amount, currency }: { amount: bigint; currency: st
   const decimals = findDecimals(currency)
   const digits = String(amount).padStart(decimals + 1, '0')
   const text = decimals === 0 ? digits : `${digits.slice(0, -decimals)}.${digits.slice(-decimals)}`
-  // The amount is passed as a string, because a number would round it.
+  // `format` gets the amount as a string, because a number would be rounded.
   return new Intl.NumberFormat('en-US', { style: 'currency', currency }).format(text as unknown as number)
 }
 

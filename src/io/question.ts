@@ -140,8 +140,8 @@ export function createPrompter({ host, messages, cleanups, deadline }: PrompterO
         // would show its first row twice. So parley removes Node's listener.
         output.removeAllListeners('resize')
         // After a resize, Node erases as many rows as the answer had before. The terminal may have reflowed
-        // the answer into fewer rows, and Node would then erase the text above. So the smaller number of rows
-        // applies.
+        // the answer into fewer rows, and Node would then erase the text above. So Node gets the smaller
+        // number of rows.
         const limitErasedRows = () => {
           const { prevRows = 0 } = prompted as { prevRows?: number }
           Object.assign(prompted, { prevRows: Math.min(prevRows, prompted.getCursorPos().rows) })

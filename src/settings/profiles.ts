@@ -13,13 +13,15 @@ import { getSettingDefinition, isSecretSetting, type SettingName, settingNames }
 export interface Profile {
   name: string
   values: Partial<Record<SettingName, unknown>>
-  /** True if `--profile` names the profile. Addresses and secrets from the environment then do not apply. */
+  /**
+   * True if `--profile` names the profile. parley then ignores addresses and secrets from the environment.
+   */
   isNamed: boolean
   /** Source of the name, such as `--profile` or `config use`. */
   chosenBy: string
   /**
-   * The profile file, a link to it, or a folder of either, if others can write to that path. parley then runs
-   * no command of the profile.
+   * Path of the profile file, of a link to it, or of a folder of either, if other users can write to this
+   * path. parley then runs no command of the profile.
    */
   exposedPath?: string | undefined
 }
@@ -73,7 +75,7 @@ export async function readProfile(context: Context, isForRun = false): Promise<P
   }
 }
 
-/** Returns the name that applies, even if no profile has this name. */
+/** Returns the name of the profile to use, even if no such profile exists. */
 export function chooseProfileName(
   { current }: ProfileFile,
   { named, env }: { named: string | undefined; env: ProcessInfo['env'] },

@@ -161,7 +161,7 @@ export function findSecretOrigin(
 
 /**
  * Returns the flag `--profile` for a printed command, or an empty text if the user did not give the flag.
- * With `--profile`, the addresses and secrets of the environment do not apply, so adding the flag would
+ * With `--profile`, parley ignores the addresses and secrets of the environment, so adding the flag would
  * change the command.
  */
 export const formatProfileFlag = ({

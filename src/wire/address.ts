@@ -30,7 +30,7 @@ export function isUnencryptedRemote(address: string): boolean {
 }
 
 /**
- * Returns whether a host is this machine. An IPv6 address may be in brackets. `localhost.` does not count,
+ * Returns whether a host is this machine. An IPv6 address may be in brackets. Returns false for `localhost.`,
  * because a DNS server resolves it, possibly to another machine.
  */
 export function isLoopbackHost(host: string): boolean {

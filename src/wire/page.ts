@@ -116,7 +116,7 @@ function splitJsonList(json: Buffer, field: string): { elements: string[]; rest:
       if (depth === 1) fieldStart = place + 1
       if (depth !== level || mark === '{') return
       if (level === 2 && readJsonKey(json.toString('utf8', fieldStart, place), 0) !== field) return
-      // If a field occurs twice, the last one counts, as in `JSON.parse`.
+      // If a field occurs twice, its last list is used, as in `JSON.parse`.
       elements = []
       start = listStart = place + 1
     } else if (mark === ',' || mark === ']' || mark === '}') {

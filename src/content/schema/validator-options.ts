@@ -7,7 +7,7 @@ export const validatorOptions: Options = {
   ownProperties: true,
   logger: false,
   verbose: true,
-  // In floating-point arithmetic, 1.15 / 0.01 is not a whole number. With this precision, 1.15 counts as a
-  // multiple of 0.01.
+  // In floating-point arithmetic, 1.15 / 0.01 is not a whole number. With this precision, ajv accepts 1.15 as
+  // a multiple of 0.01.
   multipleOfPrecision: 9,
 }

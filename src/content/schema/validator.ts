@@ -19,9 +19,9 @@ const drafts = [
 ]
 
 /**
- * Creates a validator for draft-07 if the schema names it, otherwise for draft 2020-12. As the drafts
- * require, the validator ignores unknown keywords and formats, and `format` is only an annotation. A schema
- * that has unknown keywords and constrains nothing is probably a mistake, so it is a problem.
+ * Creates a validator for draft-07 if the schema names it, otherwise for draft 2020-12. The drafts require
+ * that unknown keywords and formats are ignored, and that `format` is only an annotation. A schema that has
+ * unknown keywords and constrains nothing is probably a mistake, so the validator reports it as a problem.
  */
 export function createSchemaValidator(schema: unknown) {
   const failing = (problems: string[]) => ({ problems, validate: () => problems })
@@ -152,7 +152,7 @@ const keywordsWithNamedSchemas = new Set([
 ])
 const dataKeywords = new Set(['const', 'enum', 'default', 'examples'])
 
-/** Yields the schema and all schemas inside of it. An object under an unknown keyword counts as a schema. */
+/** Yields the schema and all schemas inside of it. Treats an object under an unknown keyword as a schema. */
 function* listSubschemas(schema: unknown): Generator<SchemaObject> {
   if (Array.isArray(schema)) for (const each of schema) yield* listSubschemas(each)
   if (!isObject(schema)) return

@@ -58,7 +58,7 @@ export async function runChat(context: Context, options: ChatOptions, words: str
     context.messages.note(`${options.thread}: using ${model}, the thread's model. -m changes it`)
   const via = (options.stream ?? values.stream) ? values.streamVia : undefined
   const bodyParts = createBodyParts(options, inputs, schema)
-  // The field `stream` is set first, so that `--set stream=false` takes precedence.
+  // The field `stream` is set before the fields of `--set`, so that `--set stream=false` overrides it.
   if (via === 'body') bodyParts.assignments.unshift(createJsonAssignment(['stream'], 'true'))
   const endpoint = via === 'path' ? endpoints.streamChat : endpoints.chat
   const parts = {

@@ -8,7 +8,6 @@ import { escapeShellWord } from '../../io/shell-quote.ts'
 import type { Timers } from '../../timers.ts'
 
 export interface ImageDestination {
-  /** If omitted, the number is not limited. */
   readonly maxImages?: number
   readonly file?: FileOutput
   /**

@@ -31,7 +31,8 @@ export async function detectImageFormat(bytes: Uint8Array, mimeType = ''): Promi
   const found = await detectMimeType(bytes)
   const isPlain = (found === undefined && !isWebPage(bytes)) || found === 'application/xml'
   if (declaredType === 'image/svg+xml' && isPlain) return { extension: 'svg', problem: undefined }
-  // The detected type has precedence, so a file that is not an image never gets an image extension.
+  // The detected type is preferred to the declared type, so a file that is not an image never gets an image
+  // extension.
   const extension = found === undefined && isMarkup(bytes) ? undefined : getExtension(found ?? declaredType)
   return extension === undefined ? undefined : { extension, problem: findProblem(bytes, found) }
 }

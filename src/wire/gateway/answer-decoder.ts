@@ -11,8 +11,8 @@ import type { ImageFinder } from './found-images.ts'
 /**
  * Decodes the bytes of an answer into text. The body's first characters decide its format, because a gateway
  * may ignore the request for a stream. The content type only distinguishes an event stream from plain text.
- * If a stream was requested, a single native value without a finish reason counts as incomplete, because it
- * may be the first chunk of a cut stream. A content type of JSON excludes this.
+ * If a stream was requested, a single native value without a finish reason is incomplete, because it may be
+ * the first chunk of a cut stream. With a content type of JSON, such a value is complete.
  */
 export function createAnswerDecoder(contentType: string, sink: AnswerSink, isStreamed = false) {
   const reader = new AnswerReader(isStreamed && !isJsonDocument.test(contentType))

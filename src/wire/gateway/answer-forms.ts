@@ -68,8 +68,8 @@ function readAs<T extends z.ZodMiniType>(schema: T, value: unknown): z.infer<T> 
 }
 
 /**
- * Makes a field optional. A value of another type counts as absent, so a field that parley only displays cannot
- * make the answer invalid.
+ * Makes a field optional, and drops a value of another type. So a field that parley only displays cannot make
+ * the answer invalid.
  */
 const lenient = <T extends z.ZodMiniType>(schema: T) => z.catch(z.optional(schema), undefined)
 
@@ -276,7 +276,7 @@ function readCounts(usage: Record<string, unknown>): AnswerTokenCounts {
     outputTokens,
     cacheReadInputTokens: readTokenCount(usage.cachedContentTokenCount),
     reasoningTokens,
-    // Some services send a total of 0 next to larger parts, so a total of 0 counts as absent.
+    // Some services send a total of 0 next to larger parts, so parley ignores a total of 0.
     totalTokens: total || (sum === undefined ? total : sum),
   }
 }

@@ -161,7 +161,7 @@ const isAnswer = (value: unknown): boolean =>
 
 function failureInStream(value: unknown) {
   const { message } = readErrorBody(value)
-  // After a transient error, such as an overload, the answer counts as cut, because a retry may succeed.
+  // After a transient error, such as an overload, the failure is a cut answer, because a retry may succeed.
   const isCutOff = ['service', 'rate-limited'].includes(createErrorBodyFailure(value).kind)
   return createResponseError('the stream ended with an error', message).with({
     errorIn: 'stream',

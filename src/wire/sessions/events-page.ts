@@ -36,8 +36,8 @@ export function readEventsPage(body: Uint8Array) {
 
 /**
  * Reads an event of the stream. `name` is the value of the `event:` line, which is the only sign of some
- * errors. Throws a `CliError` if the stream sends an error. An error that a retry cannot fix has the kind
- * `credentials`, `refused` or `payment`, by its type. Any other error has the kind `response`.
+ * errors. Throws a `CliError` if the stream sends an error. If a retry cannot fix the error, its type decides
+ * between the kinds `credentials`, `refused` and `payment`. Any other error has the kind `response`.
  */
 export function readEventItem(data: string, name = ''): EventItem {
   const value = name === 'error' ? readErrorEvent(data) : parseReceivedJson(data, 'an event of the stream')

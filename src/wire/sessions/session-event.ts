@@ -32,8 +32,8 @@ interface StopReason {
 
 /**
  * Reads why a session stopped. Some services send the reason as a text, or not at all. The specification
- * shows `event_ids` without a type, so a list with entries means `requires_action`. A list whose entries
- * are not ids counts as missing.
+ * shows `event_ids` without a type, so a list with entries means `requires_action`. A list with entries that
+ * are not ids is treated as missing.
  */
 export function readStopReason({ stop_reason: reason }: SessionEvent): StopReason {
   if (typeof reason === 'string') return { type: reason }
