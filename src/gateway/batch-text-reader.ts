@@ -28,8 +28,7 @@ export class BatchTextReader implements BatchAnswerReader {
   readonly #rules: BatchTextRules
   /** Texts of the complete parts, or with `--raw` their response bodies. */
   readonly #parts: string[] = []
-  /** Received pieces of the last part while it is incomplete. */
-  #pieces: string[] = []
+  #incompletePart: string[] = []
   /**
    * Decoder of the last received part of the answer. A closure instead of this field would keep 7 KiB per
    * line in the old generation of V8.
@@ -45,7 +44,7 @@ export class BatchTextReader implements BatchAnswerReader {
     const { isRaw, timers, recordAnswerUsage } = this.#rules
     const contentType = response.headers['content-type'] ?? ''
     const pieces: string[] = []
-    this.#pieces = pieces
+    this.#incompletePart = pieces
     const utf8 = new TextDecoder()
     const addRaw = (data: Uint8Array | string) =>
       void pieces.push(typeof data === 'string' ? data : utf8.decode(data, { stream: true }))
@@ -66,7 +65,7 @@ export class BatchTextReader implements BatchAnswerReader {
       if (isRaw) parseReceivedBody(pieces.join(''), contentType)
       recordAnswerUsage(this.#line, summary)
       this.#parts.push(pieces.join(''))
-      this.#pieces = []
+      this.#incompletePart = []
       const hasContent = decoder.hasContent()
       return { summary, hasContent, otherContent, isEndAssumed, isDamaged: decoder.isDamaged() }
     } catch (error) {
@@ -101,7 +100,7 @@ export class BatchTextReader implements BatchAnswerReader {
   }
 
   get #received(): string {
-    const all = [...this.#parts, this.#pieces.join('')]
+    const all = [...this.#parts, this.#incompletePart.join('')]
     return all.filter((part) => part !== '').join(this.#rules.isRaw ? '\n' : '')
   }
 }

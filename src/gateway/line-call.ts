@@ -58,7 +58,8 @@ export async function createLineCaller(
   // several times faster than building each body.
   const sample = await buildRequestBody({ ...bodyParts, turn: [...before, { text: placeholder }, ...after] })
   const pieces = Buffer.from(sample).toString().split(JSON.stringify(placeholder))
-  // `Buffer.from` would put the body into a pool of 8 KiB, and V8 frees a pool only after all its lines.
+  // `Buffer.from` would put the bodies of several lines into one pool of 8 KiB, and V8 frees the pool only
+  // after the last of these lines.
   const insertPrompt = (prompt: string) => new TextEncoder().encode(pieces.join(JSON.stringify(prompt)))
   const buildGiven = (text: string) =>
     buildRequestBody({ ...bodyParts, given: { text, name: 'its body' }, turn: [...before, ...after] })

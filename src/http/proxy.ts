@@ -118,7 +118,6 @@ export async function openTunnel(socket: Socket, proxy: HttpProxy, target: strin
   throw notSent(`${who} did not open a tunnel to ${target}: ${status}`, isPermanent)
 }
 
-/** Statuses below 500 after which another attempt may succeed. */
 const transientStatuses = [408, 425, 429]
 
 const notSent = (message: string, isPermanent = false) => new CliError('not-sent', message, { isPermanent })

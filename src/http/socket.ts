@@ -91,8 +91,8 @@ export function findSocketError(socket: Socket): Error | null {
   // A reset socket has no remote address, but a socket that ended normally has one.
   const isPlain = socket.destroyed || !socket.readableEnded || socket.remoteAddress !== undefined
   if (socket.errored || isPlain) return socket.errored
-  // This write only tests for a reset. It sends nothing, because the connection has ended, but it fails if the
-  // server has reset the connection. EPIPE means that all data arrived before the reset.
+  // This write tests whether the server has reset the connection. The connection has ended, so nothing is
+  // sent, but after a reset the write fails. EPIPE means that all data arrived before the reset.
   socket.write('\n')
   const error: NodeJS.ErrnoException = socket.errored ?? new Error('reset')
   return error.code === 'EPIPE' ? null : Object.assign(error, { code: 'ECONNRESET' })

@@ -84,7 +84,7 @@ const staleAfterMs = 4000
 /** Most holders keep a lock for less time, so most waits need no note. */
 const waitingNoteDelayMs = 500
 
-/** Time for Windows to remove a deleted lock. */
+/** Time that parley waits for a deleted lock, because Windows may remove it late. */
 const maxRemovalMs = 2000
 
 /**

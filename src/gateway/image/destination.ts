@@ -18,8 +18,8 @@ export interface ImageDestination {
 }
 
 /**
- * `output` is the value of `-o`: a file, a folder with a slash at its end, or `-`. `fileStem` is for files in a
- * folder.
+ * `output` is the value of `-o`: a file, a folder with a slash at its end, or `-`. In a folder, `fileStem` is
+ * the name of the files without number and extension.
  */
 export async function openImageDestination(
   context: Context,

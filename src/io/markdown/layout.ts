@@ -41,7 +41,7 @@ interface HeldRows {
  */
 export class MarkdownLayout {
   readonly #options: MarkdownLayoutOptions
-  readonly #depth: number
+  readonly #quoteDepth: number
   readonly #buffer: RowBuffer
   readonly #items = new OpenListItems()
   /**
@@ -54,13 +54,11 @@ export class MarkdownLayout {
   #held: HeldRows | undefined
   #code: { mark: string; indent: number } | undefined
   #quote: MarkdownLayout | undefined
-  /** Bullets of list items whose text has not arrived. */
-  #lead: StyledLine | undefined
+  #unprintedBullets: StyledLine | undefined
 
-  /** `depth` is the number of quotes around the text. */
-  constructor(options: MarkdownLayoutOptions, depth = 0) {
+  constructor(options: MarkdownLayoutOptions, quoteDepth = 0) {
     this.#options = options
-    this.#depth = depth
+    this.#quoteDepth = quoteDepth
     this.#buffer = new RowBuffer(options.isColoured)
   }
 
@@ -130,7 +128,7 @@ export class MarkdownLayout {
     this.#quote?.end()
     this.#printQuotedRows()
     this.#quote = undefined
-    if (this.#lead) this.#print([[]])
+    if (this.#unprintedBullets) this.#print([[]])
   }
 
   #startLine(isWhole: boolean): void {
@@ -219,33 +217,33 @@ export class MarkdownLayout {
 
   #beginBlock({ kind, indent, markers, text }: MarkdownLineStart): void {
     const continuesText = this.#flow && markers.length === 0 && (kind === 'text' || kind === 'row')
-    const isFirstText = this.#lead && markers.length === 0 && this.#items.contains(indent)
+    const isFirstText = this.#unprintedBullets && markers.length === 0 && this.#items.contains(indent)
     if (!continuesText && !isFirstText) {
       this.#endBlock()
       this.#leaveText(indent)
     }
     if (!continuesText && markers.length === 0) this.#items.endClosedLists()
-    for (const marker of markers) this.#lead = this.#items.open(marker, this.#takeLead())
+    for (const marker of markers) this.#unprintedBullets = this.#items.open(marker, this.#takeLead())
     const textIndent = markers.at(-1)?.textIndent ?? indent
     if (kind === 'text') {
       if (text !== '') this.#addToParagraph(text)
       this.#isInText = text !== ''
       this.#textLine = text
     } else if (kind === 'fence') {
-      if (this.#lead) this.#print([[]])
+      if (this.#unprintedBullets) this.#print([[]])
       this.#code = { mark: readOpeningFence(text) as string, indent: textIndent }
     } else if (kind === 'heading') this.#print(layOutHeading(text, this.#countColumns()))
     else if (kind === 'rule') this.#print([layOutRule(this.#countColumns())])
     else if (kind === 'code')
       this.#print([layOutCodeLine(removeIndent(this.#line, this.#items.sourceIndent + 4))])
     else if (kind === 'row') this.#held = { kind: 'row', text, indent: textIndent }
-    else if (this.#depth < maxLayoutDepth) this.#beginQuote(removeQuoteMark(text, textIndent))
+    else if (this.#quoteDepth < maxLayoutDepth) this.#beginQuote(removeQuoteMark(text, textIndent))
     else this.#print([[{ text, sgr: '' }]])
   }
 
   #beginQuote(text: string): void {
     const columns = () => Math.max(1, this.#countColumns() - bar.text.length)
-    this.#quote = new MarkdownLayout({ columns, isColoured: this.#options.isColoured }, this.#depth + 1)
+    this.#quote = new MarkdownLayout({ columns, isColoured: this.#options.isColoured }, this.#quoteDepth + 1)
     this.#quote.add(`${text}\n`)
     this.#printQuotedRows()
   }
@@ -257,8 +255,8 @@ export class MarkdownLayout {
   }
 
   #takeLead(): StyledLine {
-    const lead = this.#lead ?? [createBlankSpan(this.#items.indent)]
-    this.#lead = undefined
+    const lead = this.#unprintedBullets ?? [createBlankSpan(this.#items.indent)]
+    this.#unprintedBullets = undefined
     return lead
   }
 

@@ -6,7 +6,9 @@ const bullets = ['•', '◦', '▪']
 interface ListItem {
   /** A line with at least this indentation belongs to the item. */
   minIndent: number
-  /** Columns before the text of the item in the source. `indent` counts the columns on the terminal. */
+  /**
+   * Columns before the text of the item in the source. `indent` has the columns before it on the terminal.
+   */
   sourceIndent: number
   indent: number
 }

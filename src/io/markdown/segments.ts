@@ -18,51 +18,51 @@ const maxWordLength = 4000
  * pieces.
  */
 export class ParagraphSplitter {
-  /** The text after the last segment. */
-  #text = ''
+  #rest = ''
   #wordStart = 0
-  /** Offset from which the next end of a word is searched. */
-  #at = 1
+  #searchStart = 1
   /** Number of times that the lexer has found an open delimiter in the text. */
   #openChecks = 0
 
   split(added: string, isEnd: boolean): string[] {
-    this.#text += added
+    this.#rest += added
     const segments: string[] = []
     for (let end = this.#findWordEnd(); end !== undefined; end = this.#findWordEnd())
       if (this.#isComplete(end)) segments.push(this.#cutOff(end))
-    if (isEnd && this.#text !== '') segments.push(this.#cutOff(this.#text.length))
+    if (isEnd && this.#rest !== '') segments.push(this.#cutOff(this.#rest.length))
     return segments
   }
 
   #findWordEnd(): number | undefined {
     const limit = this.#wordStart + maxWordLength
     // A search from inside a surrogate pair would begin before the pair and find the same end again.
-    wordEnd.lastIndex = lowSurrogate.test(this.#text[this.#at] ?? '') ? this.#at + 1 : this.#at
-    const { index: end = Infinity } = wordEnd.exec(this.#text.slice(0, limit + 1)) ?? {}
+    wordEnd.lastIndex = lowSurrogate.test(this.#rest[this.#searchStart] ?? '')
+      ? this.#searchStart + 1
+      : this.#searchStart
+    const { index: end = Infinity } = wordEnd.exec(this.#rest.slice(0, limit + 1)) ?? {}
     if (end <= limit) return end
-    if (this.#text.length > limit) return lowSurrogate.test(this.#text[limit] as string) ? limit + 1 : limit
-    this.#at = Math.max(this.#at, this.#text.length)
+    if (this.#rest.length > limit) return lowSurrogate.test(this.#rest[limit] as string) ? limit + 1 : limit
+    this.#searchStart = Math.max(this.#searchStart, this.#rest.length)
     return undefined
   }
 
   #isComplete(end: number): boolean {
-    const word = this.#text.slice(this.#wordStart, end)
+    const word = this.#rest.slice(this.#wordStart, end)
     this.#wordStart = end
-    this.#at = end + 1
+    this.#searchStart = end + 1
     const mayBeOpen = end <= maxOpenLength && this.#openChecks < maxOpenChecks
     if (mayBeOpen && this.#openChecks > 0 && !mayClose.test(word)) return false
     // The character after the word decides whether `*` or `_` at its end closes emphasis.
-    const isOpen = mayBeOpen && hasOpenDelimiter(this.#text.slice(0, end + 1))
+    const isOpen = mayBeOpen && hasOpenDelimiter(this.#rest.slice(0, end + 1))
     if (isOpen) this.#openChecks++
     return !isOpen
   }
 
   #cutOff(end: number): string {
-    const segment = this.#text.slice(0, end)
-    this.#text = this.#text.slice(end)
+    const segment = this.#rest.slice(0, end)
+    this.#rest = this.#rest.slice(end)
     this.#wordStart = 0
-    this.#at = 1
+    this.#searchStart = 1
     this.#openChecks = 0
     return segment
   }

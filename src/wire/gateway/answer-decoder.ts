@@ -109,8 +109,8 @@ class BodyTextDecoder {
   decode(bytes: Uint8Array = new Uint8Array(), options?: { stream: boolean }): string {
     const text = this.#decoder.decode(bytes, options)
     if (text.includes('\ufffd')) {
-      // The decoder replaces invalid bytes by U+FFFD, but the service may also send U+FFFD itself. Two of the
-      // three bytes of U+FFFD may be in the previous chunk.
+      // The decoder replaces invalid bytes by U+FFFD. But the service may send U+FFFD itself, so its three
+      // bytes are counted in the received bytes. Two of them may be in the previous chunk.
       const received = Buffer.concat([this.#lastBytes, bytes]).toString('latin1')
       this.isDamaged ||= text.split('\ufffd').length > received.split('\xef\xbf\xbd').length
     }
