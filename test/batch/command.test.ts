@@ -365,7 +365,7 @@ describe('the end of a batch', () => {
     })
   })
 
-  test('a batch result has the kind of the phase in which the deadline cancelled its request', async () => {
+  test('if the deadline cancels a batch request, its result shows whether the request was sent or partly answered', async () => {
     const stalled = breaking('{"candidates":[', () => new Promise(() => {}))
     const exchange: Exchange = async (request, onSent) => {
       const phase = promptOf(request)
@@ -621,7 +621,7 @@ test.each([
   expect(readdirSync(cwd)).toEqual(['in.ndjson'])
 })
 
-test('after a bug in reading an answer, a batch exits with 1 and a result with the received part', async () => {
+test('after a bug in reading an answer, a batch exits with 1, and its result has the received part', async () => {
   for (const [start, body] of [
     ['{"content":"paid', '{"content":"paid'],
     [textDelta('paid'), 'paid'],
@@ -672,7 +672,7 @@ describe('tokens of failed answers', () => {
     },
   )
 
-  test('B10: --max-total-tokens ends --schema-retries of a line, whose result is the mismatch', async () => {
+  test('B10: if --max-total-tokens is reached, a line with --schema-retries is not repeated, and its result is the mismatch', async () => {
     const cwd = batchFolder(1)
     schema(cwd)
     const argv = [...batch, '--schema', 's.json', '--schema-retries', '3', '--max-total-tokens', '8']
@@ -710,7 +710,7 @@ test('the summary of a batch counts lines with a warning, and -q prints the summ
   expect(JSON.parse(json.err).warning).toMatch(/^2 ok \(1 with a warning\) · 0 failed/)
 })
 
-test('--resume with --fail-on-cut repeats lines whose answers an earlier run without it accepted as cut', async () => {
+test('--resume with --fail-on-cut repeats lines whose cut answers an earlier run accepted', async () => {
   const native = (text: string, more: object = {}) =>
     JSON.stringify({ candidates: [{ content: { parts: [{ text }] }, ...more }] })
   const stream = { headers: { 'content-type': 'text/event-stream' } }
@@ -766,7 +766,7 @@ describe('a batch of images', () => {
     expect([code, requests.length]).toEqual([0, 1])
   })
 
-  test('the failure of an image answer with an error in a batch names the saved image', async () => {
+  test('if an image answer in a batch also contains an error, the failure names the saved image', async () => {
     const body = imageAnswer(inline(png())).replace(/\}$/, ',"error":{"type":"api_error","message":"no"}}')
     const { out } = await run([...images, '-m', 'm'], { cwd: batchFolder(1), exchange: answering(body) })
     const message = 'the service answered 200 with an error; received: 000001-p-1.png: no'

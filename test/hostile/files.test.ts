@@ -150,7 +150,7 @@ test.each([
     false,
     /: the deadline passed while it was locked: if no other parley is running, remove \S+\.parley-lock\n/,
   ],
-])('after the deadline, parley prints whether the %s', async (_, isRunning, text) => {
+])('if a lock is held until the deadline, parley prints that the %s', async (_, isRunning, text) => {
   const cwd = makeBatchFolder()
   const path = join(cwd, 'notes.parley-lock')
   writeFileSync(path, '')

@@ -242,7 +242,7 @@ describe('`retry` of an interrupted run', () => {
     expect(tracker.retry).toBe(retry)
   })
 
-  test('`retry` of an interrupted run ignores refused events after an event that may have been accepted', () => {
+  test('events that are refused after an accepted or unanswered event do not change `retry` of an interrupted run', () => {
     for (const [first, retry] of [
       ['done', 'never'],
       ['sent', 'look-first'],

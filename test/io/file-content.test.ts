@@ -58,14 +58,14 @@ test.each<[what: string, charset: string, bytes: Uint8Array]>([
   ['UTF-16 of the other byte order', 'utf-16', utf16('a\0').swap16()],
   ['text with only the first byte of a UTF-16 byte order mark', 'latin1', latin1('\xffa')],
   ['text with only the second byte of a UTF-16 byte order mark', 'latin1', latin1('\xfea')],
-  ['text with another byte before that byte', 'latin1', latin1('a\xfe')],
+  ['text with only the second byte of a UTF-16 byte order mark, after a letter', 'latin1', latin1('a\xfe')],
 ])('for %s, the message about invalid UTF-8 suggests iconv -f %s', (_, charset, bytes) =>
   expect(decodeOrMessage(bytes)).toBe(
     `x: not UTF-8 text on line 1: if it is text, iconv -f ${charset} -t utf-8 converts it`,
   ),
 )
 
-test('the message about invalid UTF-8 begins with the hint for input that is not text', () => {
+test('the message about invalid UTF-8 first gives the advice for input that is not text, then suggests iconv', () => {
   expect(() => decodeUtf8(latin1('\xff'), 'x', 'for an image, use -f')).toThrow(
     'x: not UTF-8 text on line 1: for an image, use -f; if it is text, iconv',
   )

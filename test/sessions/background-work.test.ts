@@ -24,7 +24,7 @@ const read = (events: object[]) => {
 const sharedUse = [waits('a', 't1'), waits('b', 't1'), thread('status_running', 'a')]
 test.each<[rule: string, events: object[], waiting: string[]]>([
   ['waits only for the tool uses in its last idle event', [waits('a', 't1'), waits('a', 't2')], ['t2']],
-  ['waits for a tool use for which another, working thread waited, too', sharedUse, ['t1']],
+  ['waits for a tool use even if another thread that waited for it works again', sharedUse, ['t1']],
   ['that has ended waits for no tool use', [thread('status_terminated', 'a'), waits('a', 't1')], []],
   ['with an invalid id waits for no tool use', [waits(5, 't1'), waits('', 't1')], []],
 ])('a child thread %s', (_, events, waiting) => {

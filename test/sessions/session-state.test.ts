@@ -302,7 +302,7 @@ test.each<[verb: 'waits' | 'does not wait', words: string]>([
   expect(after(words).isWaitingForRuns).toBe(verb === 'waits')
 })
 
-test('a session lacks an idle event only if the resource is idle and the session sends idle events', () => {
+test('an idle event counts as missing only if the session sends idle events and only its resource shows that it is idle', () => {
   const words = ['done1 run2 resource', 'done1', 'done1 run2', 'say1 resource', 'resource done1 run2']
   expect(words.map((each) => after(each).lacksIdleEvent)).toEqual([true, false, false, false, false])
 })

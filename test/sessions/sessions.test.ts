@@ -127,7 +127,7 @@ test('sessions list --status prints a note if no session has the status', async 
   expect({ code, err }).toEqual({ code: 0, err: 'parley: no session is terminated or rescheduling\n' })
 })
 
-test('the emulator lists only the sessions of statuses[]', async () => {
+test('the emulator lists only sessions whose status the query parameter statuses[] names', async () => {
   const exchange = createEmulator({})
   await run(['events', 'send', 'hello', '-s', 'a', '--follow'], { exchange })
   const list = (status: string) => run(['api', 'agents', `/v1/sessions?statuses[]=${status}`], { exchange })

@@ -23,10 +23,10 @@ const token = 'canary-token-aaaa1111'
 const work = { baseUrl: 'https://work.test', accessToken: token }
 
 test.each([
-  ['the offered base on Enter', '\n', 'https://a.test/x'],
+  ['the offered address on Enter', '\n', 'https://a.test/x'],
   ['another address', 'https://b.test\n', 'https://b.test'],
 ])(
-  "config init offers the base of an address that ends with a call's path, and saves %s",
+  'if an address ends with the path of a call, config init offers the address without the path, and saves %s',
   async (_, next, saved) => {
     const { env, file } = world()
     const typed = `https://a.test/x/alpha_cli/v1beta\n${next}t-1\r\n\n\n\nn\n`

@@ -165,7 +165,7 @@ describe('chat sends a prompt and prints the answer', () => {
       { headers: { 'content-type': 'text/event-stream' } },
     ],
   ])(
-    'chat warns that it does not print the function call of %s with text, but not with --raw',
+    'if %s has a text and a function call, chat warns that it prints only the text, but not with --raw',
     async (...of) => {
       const exchange = answering(of[1], of[2])
       const warning = 'the answer also has a function call, which parley does not print; --raw prints it'

@@ -49,7 +49,7 @@ test.each([
 test.each([
   ['a picture', picture],
   ['a function call', call],
-])('chat saves %s that an error event follows in a stream', async (_, part) => {
+])('chat saves %s of a stream if an error event follows', async (_, part) => {
   const body = `data: ${native(part)}\n\nevent: error\ndata: {"error":{"message":"late"}}\n\n`
   for (const flags of [[], ['--stream']]) {
     const { code, out, err, saved } = await chat(flags, body)

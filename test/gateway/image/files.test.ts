@@ -110,7 +110,7 @@ describe('checks of a target before a request', () => {
     },
   )
 
-  test('image says that nothing was sent if a file is in the way of the folder of -o', async () => {
+  test('image prints that nothing was sent if the folder of -o has the name of a file', async () => {
     const cwd = temporaryFolder({ file: 'mine' })
     const ended = await image(['x', '-o', 'file/pics/'], { cwd })
     expect(ended).toMatchObject({ code: 11, requests: [], files: ['file'] })

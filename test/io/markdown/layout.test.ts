@@ -145,7 +145,7 @@ test.each([
     52,
   ],
   ['a new row after a word of exactly two rows', `${'a'.repeat(160)} b`, 80],
-])('Markdown layout prints the next word on %s', async (_, text, lastRow) => {
+])('Markdown layout puts the next word into %s', async (_, text, lastRow) => {
   const [line = ''] = (await print(text, { columns: 80 })).split('\n')
   expect(line.length % 80 || 80).toBe(lastRow % 80 || 80)
 })

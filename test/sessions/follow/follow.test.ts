@@ -121,7 +121,7 @@ describe('events follow prints events until the session stops', () => {
       ['send', 'go', '--follow'],
       'the event was accepted\n  the session continues; to follow it again: parley events follow --deadline 20s -s s1 --history',
     ],
-  ])('after the deadline, events %s prints that the agent works on', async (_, words, text) => {
+  ])('after the deadline, events %s prints that the agent continues', async (_, words, text) => {
     const service = createSessionService({ history: [running], posts: [{ next: [running] }] })
     const { code, err } = await service.run(['events', ...words, '--deadline', '20s'])
     expect(code).toBe(15)

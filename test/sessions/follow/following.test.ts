@@ -510,7 +510,7 @@ describe('follower on special inputs', () => {
     expect(describeStep(computeNextFollowState(state, event('done'), 0))).toBe('joining: listen for 200 ms')
   })
 
-  test('a follower compares the first event after the sent events with the list, not a sent event', () => {
+  test('to compare a new stream with the list, a follower waits for an event after the sent events', () => {
     const sent = started('run1', 'ask1 ask2')
     const listed = computeNextFollowState(
       { ...sent, is: 'joining', listenDurationsMs: [] },

@@ -137,7 +137,7 @@ describe('stream that repeats earlier events after a cut, while the list lacks t
     })
   })
 
-  test('events run takes neither an idle event nor a message from before its task for its own', async () => {
+  test('events run counts no idle event and no message from before its task as a result of the task', async () => {
     expect(await createReplayingService().run(runArguments)).toMatchObject({ code: 0, out: 'answer\n' })
   })
 })

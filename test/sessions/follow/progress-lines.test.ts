@@ -64,7 +64,7 @@ describe('Y160: progress lines if stderr is not a terminal', () => {
     expect(getProgressLines(err)[2]).toContain('the last event was agent.tool_use, 50 s ago')
   })
 
-  test('events follow prints no progress line while the service is unreachable, but that it is not connected', async () => {
+  test('while the service is unreachable, events follow prints that it is not connected, and no progress line', async () => {
     const service = createSessionService({
       history: [userSays('x'), running],
       lists: [{ when: isDown, fault: 'unreachable' }],

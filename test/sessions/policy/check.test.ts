@@ -223,7 +223,7 @@ test.each([
   ['that is not JSON', Buffer.from('x'), 'line 1002: not valid JSON: column 1: value expected'],
   ['that is not an event', Buffer.from('{"a":1}'), 'line 1002: is not an event'],
   ['that is not UTF-8', Buffer.from([0xff]), 'not UTF-8 text on line 1002: '],
-])('policy check names the line %s, and prints nothing for the lines before it', async (_, line, said) => {
+])('policy check exits with 2, names the line %s, and prints no decision', async (_, line, said) => {
   const events = Buffer.concat([Buffer.from(`${long.join('\n')}\n\n`), line, Buffer.from('\n')])
   expect(await check(['p.json', 'e.ndjson'], { files: { 'e.ndjson': events } })).toMatchObject(
     rejected(2, `parley: e.ndjson: ${said}`),

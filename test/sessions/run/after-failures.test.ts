@@ -92,7 +92,7 @@ test('events run waits for the Retry-After of a 503 before it repeats its last l
   expect([second - first >= 5_000, third - second >= 5_000]).toEqual([true, true])
 })
 
-test('events run that interrupts at a limit reports that a reply without a response may have arrived', async () => {
+test('if events run interrupts at a limit, it reports that a reply without a response may have arrived', async () => {
   const service: ReturnType<typeof createSessionService> = createWaitingSession({
     posts: [
       { type: 'user.tool_confirmation', fault: 'stall', act: () => service.add(running, spent) },
@@ -134,24 +134,27 @@ test.each([
   ['list', 'events run', 402, 5, resuming],
   ['stream', 'events run', 401, 3, resuming],
   ['list', 'events send --follow', 401, 3, ['events', 'send', 'go', '--follow', '--errors', 'json']],
-])('if a %s call by %s after a task gets a %i, the exit code is %i', async (kind, _, status, exit, argv) => {
-  const isSent = () => service.posts.length > 0
-  const rule = { when: isSent, fault: { status } }
-  const service: ReturnType<typeof createSessionService> = createSessionService({
-    posts: [{ next: [running, shown(says('done'), { after: 60_000 }), endTurn] }],
-    lists: kind === 'list' ? [rule] : [],
-    streams: kind === 'list' ? [] : [rule, { cutAfter: 1 }],
-  })
-  const { code, err } = await service.run([...argv, '--deadline', '1h'])
-  const { error } = JSON.parse(err.trim().split('\n').at(-1) as string)
-  const fix = status === 402 ? 0 : 1
-  expect([
-    code,
-    error.sent,
-    error.retry,
-    error.hints.filter((hint: string) => hint.includes('refused secret is from')).length,
-  ]).toEqual([exit, 'yes', 'look-first', fix])
-})
+])(
+  'if a %s request of %s after the task gets a %i, the exit code is %i',
+  async (kind, _, status, exit, argv) => {
+    const isSent = () => service.posts.length > 0
+    const rule = { when: isSent, fault: { status } }
+    const service: ReturnType<typeof createSessionService> = createSessionService({
+      posts: [{ next: [running, shown(says('done'), { after: 60_000 }), endTurn] }],
+      lists: kind === 'list' ? [rule] : [],
+      streams: kind === 'list' ? [] : [rule, { cutAfter: 1 }],
+    })
+    const { code, err } = await service.run([...argv, '--deadline', '1h'])
+    const { error } = JSON.parse(err.trim().split('\n').at(-1) as string)
+    const fix = status === 402 ? 0 : 1
+    expect([
+      code,
+      error.sent,
+      error.retry,
+      error.hints.filter((hint: string) => hint.includes('refused secret is from')).length,
+    ]).toEqual([exit, 'yes', 'look-first', fix])
+  },
+)
 
 const acceptedBehind503 = (): readonly PostRule[] => [
   {

@@ -73,7 +73,7 @@ test('Y91: a denied tool use without an id counts as executed at the end of the 
   expect(await createFinder()([withoutId('ask'), createItem({ type: 'agent.message' })], true)).toEqual([])
 })
 
-test('a report about a new tool use does not read all events since the task', async () => {
+test('the search for denied tool uses that ran reads each event only a few times', async () => {
   const log = new SessionLog()
   const isFollowed = vi.spyOn(log.task, 'isFollowed')
   const find = createFinder(log)

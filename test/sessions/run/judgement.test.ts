@@ -39,8 +39,8 @@ const plain = { name: 'bash', input: {}, inputText: '{}', isUnclear: false }
 test.each<[rule: string, fields: string, expected: Partial<ParsedToolUse>]>([
   ['has an empty input if its event has no input', '"name":"bash"', plain],
   ['is unclear if it has no name', '"input":{}', { name: '', isUnclear: true }],
-  ['has no server if its name is empty', '"name":"x","mcp_server_name":""', { server: undefined }],
-  ['has no server if its name is a number', '"name":"x","mcp_server_name":5', { server: undefined }],
+  ['has no server if mcp_server_name is empty', '"name":"x","mcp_server_name":""', { server: undefined }],
+  ['has no server if mcp_server_name is 5', '"name":"x","mcp_server_name":5', { server: undefined }],
   ['is unclear if its input has a key twice', '"name":"x","input":{"a":1,"a":2}', { isUnclear: true }],
   ['may have an input of 100,000 characters', `"name":"x","input":${longest}`, { isUnclear: false }],
   [

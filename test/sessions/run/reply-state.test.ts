@@ -191,19 +191,16 @@ test.each(
   Object.entries(rows).flatMap(([state, table]) =>
     Object.entries(table).map(([what, row]) => [what, state, row] as const),
   ),
-)(
-  'after a list that %s, a reply of unknown delivery has the state "%s"',
-  (_, state, [reply, list, seconds = 1]) => {
-    const next = updateUnconfirmedReply(
-      { ...unconfirmed, ...reply },
-      shown(list),
-      sent.sentAtMs + seconds * second,
-    )
-    expect(describeReply(next)).toBe(state)
-  },
-)
+)('if a list %s, a reply of unknown delivery gets the state "%s"', (_, state, [reply, list, seconds = 1]) => {
+  const next = updateUnconfirmedReply(
+    { ...unconfirmed, ...reply },
+    shown(list),
+    sent.sentAtMs + seconds * second,
+  )
+  expect(describeReply(next)).toBe(state)
+})
 
-test('only an idle event that is new to the run closes a reply whose sending time is unknown', () => {
+test('a reply sent at an unknown time becomes "closed" only by an idle event that is new to the run', () => {
   const reply = applyReplyAuditLine(states.deciding, lines.unknown)
   const unknown = resumeReplyState(reply, before) as UnconfirmedReply
   const late = { ...known, idleAt: Number.MAX_SAFE_INTEGER }

@@ -305,7 +305,7 @@ describe('--tool commands', () => {
     expect(error).toMatchObject({ resume: words, pending: ['c1'] })
   })
 
-  test('without --audit, events run does not recommend to repeat a command without a task that stopped a --tool command (needs sh)', async () => {
+  test('if the deadline stops a --tool command, events run without a task and without --audit reports "retry": "look-first" (needs sh)', async () => {
     const { error } = await stopInCommand([], [userSays('go'), custom('c1'), waitsFor('c1')])
     expect(error).toMatchObject({ retry: 'look-first', safeToRetry: false })
   })

@@ -252,7 +252,7 @@ test.each([
   [['ping', chunk('b')], true],
   [[stop, '[DONE]', '{"usageMetadata":{}}', 'words'], false],
   [['{"error":"no"}', delta], false],
-])('%j after the end of a stream counts as content after the end: %j', (more, isContent) => {
+])('%j after the end of a stream counts as further content: %j', (more, isContent) => {
   const decoder = createAnswerDecoder(sse, { text: () => undefined })
   decoder.push(Buffer.from(data(delta, stop, ...more)))
   expect([...decoder.otherContent]).toEqual(isContent ? ['content after its end'] : [])
@@ -301,7 +301,7 @@ test.each([
   expect(catchFailure(read)).toMatchObject({ message: 'the answer is not JSON', details: { body: received } })
 })
 
-test('the decoder ignores all bytes after the end of an array', () => {
+test('the answer decoder ignores all bytes after the end of a JSON array', () => {
   let text = ''
   const decoder = createAnswerDecoder(json, {
     text: (more) => {
