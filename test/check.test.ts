@@ -125,7 +125,7 @@ test.each([
   },
 )
 
-test('config check exits with 4 if both services answer 404 with a web page, as another server would', async () => {
+test('config check exits with 4 if both services answer 404 with a web page', async () => {
   const page = response('<!DOCTYPE html><title>404</title>', '404 Not Found', ['content-type: text/html'])
   const ended = await checkServer(answer({ model: page, list: page }))
   expect(ended.code, ended.out).toBe(4)

@@ -417,7 +417,7 @@ describe('the end of a batch', () => {
     expect(JSON.parse(err).error).toMatchObject({ retry, ...error })
   })
 
-  test('a batch without --results names an unreachable service as the cause if its deadline passes', async () => {
+  test('if the service is unreachable until the deadline, the message of a batch also names that cause', async () => {
     const cwd = batchFolder(3)
     const argv = [...batch, '--deadline', '3s']
     const asJson = await run([...argv, '--errors', 'json'], {
@@ -698,7 +698,7 @@ describe('tokens of failed answers', () => {
   })
 })
 
-test('the summary of a batch counts lines with a warning, and -q prints the summary only if there are any', async () => {
+test('the summary of a batch counts lines with a warning, and with -q it is printed only if a line has one', async () => {
   const exchange = byPrompt({ 1: answering(message('half', { stop_reason: 'max_tokens' })) })
   const summary = /^parley: 2 ok \(1 with a warning\) · 0 failed · [^\n]*\n$/
   for (const flags of [[], ['-q'], ['--results', 'r.ndjson']]) {

@@ -79,7 +79,7 @@ describe("check of a batch's input", () => {
     )
   })
 
-  test('the check of a batch prints a problem only once if it is the problem of all invalid lines', async () => {
+  test('if all invalid lines have the same problem, the check of a batch prints it only once', async () => {
     const { message, details } = await refusal('"ok"\nhello\nyou\n')
     expect({ message, problems: details.problems }).toEqual({
       message:

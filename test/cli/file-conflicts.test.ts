@@ -97,7 +97,7 @@ describe('F30: link to a missing file (needs POSIX files)', () => {
     ],
     [[...chat, '-o', 'link', '--thread', 'there'], '-o and --thread'],
   ])(
-    'F30: parley exits with 2 if a link and another flag lead to one missing file: %j',
+    'F30: parley exits with 2 if two flags name one missing file, one of them through a link: %j',
     async (argv, expectedText) => {
       const cwd = folderWith('"hi"\n', 'in')
       symlinkSync('there', join(cwd, 'link'))

@@ -79,7 +79,7 @@ test.each([
   [['-m', 'X', 'hi'], 'parley chat -m …'],
   [['-z', 'canary', 'chat', 'hi'], 'parley chat -z …'],
 ])(
-  'P62: the message for a flag before its command says to put it after the command: %j',
+  'P62: the message for a flag before its command advises to put it after the command: %j',
   async (argv, command) => {
     const message = await usageError(argv)
     expect(message.endsWith(`; a command's own flags go after its name, as in: ${command}`)).toBe(true)

@@ -115,7 +115,7 @@ describe('end of an answer on a connection that stays open', () => {
     ['there is no text', [event(chunk({ text: '' }, 'STOP'))]],
     ['the chunks are in an array', [`[${json(stop)}`]],
     ['the last event is incomplete', [event(stop), 'data: {']],
-  ])('chat does not take silence for the end of a stream if %s', async (_, pieces) => {
+  ])('chat does not treat silence as the end of a stream if %s', async (_, pieces) => {
     const { code, err } = await runAgainst(stream, pieces)
     expect(code).toBe(8)
     expect(err).toContain('the answer broke off: no byte arrived for 600 s')

@@ -162,7 +162,7 @@ test.each([
   expect(await run(argv, { cwd })).toMatchObject(rejected(11, text))
 })
 
-test('events run --audit waits once for both locks of a killed run, and at once prints for what it waits', async () => {
+test('events run --audit waits once for both locks of a killed run, and first prints the reason', async () => {
   const cwd = temporaryFolder()
   const argv = ['events', 'run', 'go', '-s', 's1', '--no-stdin', '--audit', 'notes']
   const seen: string[] = []

@@ -243,10 +243,13 @@ test.each(Object.entries(stops))('%s', (_, [words, stop]) => {
   expect(after(words).stop).toEqual(stop)
 })
 
-test.each(['wait1:use1', 'wait1'])('a session that waits after %s is not idle after the reply', (idle) => {
-  const state = after(`use1 ${idle} allow1:use1`)
-  expect([state.isIdle, state.stop]).toEqual([false, undefined])
-})
+test.each(['wait1:use1', 'wait1'])(
+  'after a reply to its tool use, a session is not idle, although its last idle event was %s',
+  (idle) => {
+    const state = after(`use1 ${idle} allow1:use1`)
+    expect([state.isIdle, state.stop]).toEqual([false, undefined])
+  },
+)
 
 test('if an idle event has no list of ids, the session waits only for open tool uses of the current turn', () => {
   for (const words of ['allowed1', 'denied1', 'use1 message1', 'use1 interrupt1', 'use1 unknown1'])
@@ -335,7 +338,7 @@ test.each<[verb: 'is' | 'is not', words: string]>([
   ['is not', 'childInterrupt1'],
   ['is not', 'interrupt1 allow1:use1'],
   ['is', 'use1 wait1:use1 interrupt1 allow1:use1'],
-])('a session %s halted after these events: %s', (verb, words) => {
+])('a session %s halted by an interrupt after these events: %s', (verb, words) => {
   expect(after(words).isHalted).toBe(verb === 'is')
 })
 

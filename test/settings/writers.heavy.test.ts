@@ -24,7 +24,7 @@ test('a hundred concurrent runs of config set save a hundred keys, although an e
 test.each([
   ['10 s ahead', '10_000'],
   ['set back and forth', '(real() % 2 ? 3_600_000 : -3_600_000)'],
-])('C20: config set whose clock is %s does not clear the lock of another run', async (_, shift) => {
+])('C20: config set with a clock that is %s does not remove the lock of another run', async (_, shift) => {
   const { folder, text, world } = createProfileHome({})
   const clock = join(world.cwd, 'clock.cjs')
   writeFileSync(clock, `const real = Date.now; Date.now = () => real() + ${shift}`)

@@ -92,7 +92,7 @@ describe('answer with the finish reason CONTINUATION', () => {
     })
   })
 
-  test('--schema checks a continued answer as a whole, and --schema-retries starts without a token', async () => {
+  test('--schema checks a continued answer as a whole, and --schema-retries sends no continuation token', async () => {
     const exchange = answerInOrder(
       piece('{"n":', continued('t1')),
       piece('"1"}', whole),

@@ -44,7 +44,7 @@ function signalAtWrite(number: number, signal: string): Record<string, string> {
 }
 
 test.each(['SIGTERM', 'SIGINT', 'SIGHUP'])(
-  'G02: %s during the write of an image ends the run once the image is complete and its path printed (needs signals)',
+  'G02: after %s during the write of an image, image completes the file, prints its path and ends (needs signals)',
   async (signal) => {
     const ended = await image(['x'], { env: signalAtWrite(1, signal) })
     expect(ended).toMatchObject({ code: null, signal, files: ['x.png'], saved: [], out: 'x.png\n' })

@@ -325,7 +325,7 @@ test('events and warnings that arrive during a prompt are printed after it', asy
   expect(screen.match(/^a first event$/gm)).toHaveLength(1)
 })
 
-test('a prompt quotes the id of a tool use, and continuation rows have another prefix than first rows', async () => {
+test('a prompt quotes the id of a tool use, and gives a wrapped row another prefix than a first row', async () => {
   const key = `a${' '.repeat(70)}| id: t2`
   const { err } = await prompt([{ id: 't1 | tool: ls', input: { [key]: 'x\nid: t3' } }], 'n\n')
   const rows = err.split('\n').filter((row) => /^ {2}\| +(id|tool|MCP server): /.test(row))

@@ -48,7 +48,7 @@ test('events run waits after an error that the service itself retries', async ()
   })
 })
 
-test('followAndPrint throws the failure of the service, not the failure of stdout after it', async () => {
+test('if stdout fails after the service, followAndPrint throws the failure of the service', async () => {
   const { state, task } = new SeenEvents()
   const messages = {
     isHeld: true,

@@ -359,7 +359,7 @@ describe('sent events in lists', () => {
     expect(list(seenEvents, 'say1')).toEqual(['say1', 'say2'])
   })
 
-  test('two lists with different inputs of a tool use contradict each other, even if both omit the sent event', () => {
+  test('if two lists have different inputs of a tool use, the input counts as contradictory, even without the sent event', () => {
     const seenEvents = createSeenEvents('run0', 'ask1')
     const event = { ...toEvent('use1'), input: { command: 'rm' } }
     const other = { event, text: JSON.stringify(event) }
@@ -369,7 +369,7 @@ describe('sent events in lists', () => {
     expect(seenEvents.state.getToolUse('use1')?.isContradicted).toBe(true)
   })
 
-  test('if a list has one more event without an id than before, a follower emits it although equal events exist', () => {
+  test('a follower emits a new event without an id, although the earlier list has equal events', () => {
     const seenEvents = createSeenEvents('say say')
     expect(list(seenEvents, 'say say say')).toEqual(['say'])
     expect(list(seenEvents, 'say say say done')).toEqual(['done'])

@@ -191,7 +191,7 @@ describe('policy check of recorded events', () => {
     expect(table.out).toContain(reason)
   })
 
-  test('if no allow rule matches, policy check explains the rule in which only the * does not match', async () => {
+  test('if no allow rule matches, policy check explains the rule that only its * keeps from matching', async () => {
     const rules = ['npm test', 'git *'].map((command) => ({
       tool: 'bash',
       input: { command },

@@ -80,7 +80,7 @@ describe('--tool command that fails (needs sh)', () => {
 const ran = (permission: string) =>
   bash('t1', { input: { command: 'rm x' }, evaluated_permission: permission })
 
-test('the report of events run counts the tool uses that may wait if the idle event lists no ids', async () => {
+test('if an idle event lists no ids, the report of events run counts unanswered tool uses as open', async () => {
   const silent = { type: 'session.status_idle', stop_reason: { type: 'requires_action' } }
   const service = createSessionService({ posts: [{ next: [running, ran('ask'), silent] }] })
   const { code } = await service.run(['events', 'run', 'go', ...audited])

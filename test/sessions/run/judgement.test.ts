@@ -109,7 +109,7 @@ test.each([
   expect(getToolUseExecutor(use, createPolicy([]))).toBe(executor)
 })
 
-test('the description of a decision has its source and reason, and cuts a long input', () => {
+test('the description of a policy decision has its source and reason, and shortens a long input', () => {
   const use = read('"name":"bash","input":{"a":1}')
   expect(describeJudgement({ use, decision: 'deny', by: 'rule', rule: 2, reason: 'no' })).toBe(
     'deny bash {"a":1} u1 (rules[2]: no)',

@@ -79,7 +79,7 @@ test.each(['SIGINT', 'SIGTERM'] as const)(
   },
 )
 
-test("Y149: a signal while events run sends a reply saves the agent's text and prints the resume command (needs signals)", async () => {
+test("Y149: after a signal during a reply, events run saves the agent's text and prints the resume command (needs signals)", async () => {
   const { cwd, env } = await serve({
     rounds: [[says('half'), bash('t1')]],
     outcome: () => 'stalls',

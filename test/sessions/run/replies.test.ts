@@ -20,7 +20,7 @@ const fails = { type: allowed.type, nth: 1, fault: { status: 500 } } as const
 const again = { type: allowed.type, next: worked }
 const report = ['--report', 'report.json']
 
-test('if a confirmation gets a 500 and lists hide it, events run continues once the session no longer waits', async () => {
+test('if a confirmation gets a 500 and no list shows it, events run continues once the session no longer waits', async () => {
   const hidden = { listed: 'never', streamed: 'never' } as const
   const { run, replies, requests } = createSessionService({
     posts: [waits, { ...fails, isAccepted: true, posted: hidden, next: worked }],

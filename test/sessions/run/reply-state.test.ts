@@ -200,7 +200,7 @@ test.each(
   expect(describeReply(next)).toBe(state)
 })
 
-test('a reply sent at an unknown time becomes "closed" only by an idle event that is new to the run', () => {
+test('if a reply was sent at an unknown time, only an idle event after the first list changes its state to "closed"', () => {
   const reply = applyReplyAuditLine(states.deciding, lines.unknown)
   const unknown = resumeReplyState(reply, before) as UnconfirmedReply
   const late = { ...known, idleAt: Number.MAX_SAFE_INTEGER }

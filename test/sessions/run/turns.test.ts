@@ -72,7 +72,7 @@ test('events run waits for its queued task, which starts 20 s after the turn of 
   expect(await service.run(task)).toMatchObject({ code: 0, out: 'our answer\n' })
 })
 
-test("events run with a queued task exits with 8 if only another client's turn has a message", async () => {
+test("if only another client's turn has a message, events run with a queued task exits with 8", async () => {
   const other = [bash('t1'), waitsFor('t1'), confirms('t1'), running, ...theirs]
   const service = createSessionService({
     history,

@@ -58,7 +58,7 @@ describe('tool use of a child thread that waits while the session runs', () => {
     })
   })
 
-  test('events run prints once for what it waits if the session does not continue for 30 s after a denial', async () => {
+  test('events run prints once that it waits for the session if no event follows a denial for 30 s', async () => {
     const service = createSessionService({
       posts: [task([...childWaits, endTurn]), { type: 'user.tool_confirmation', next: [] }],
     })
