@@ -1,5 +1,5 @@
 import { isObject, jsonTooDeepReason, maxJsonDepth } from './json/parse.ts'
-import { createJsonScanner, readJsonKey } from './json/scanner.ts'
+import { createJsonScanner, readJsonKey, skipBlanks } from './json/scanner.ts'
 import {
   createErrorBodyFailure,
   createResponseError,
@@ -122,12 +122,14 @@ function splitJsonList(json: Buffer, field: string): { elements: string[]; rest:
     } else if (mark === ',' || mark === ']' || mark === '}') {
       if (depth === level && start !== undefined) {
         const element = json.toString('utf8', start, place)
-        if (mark === ',' || elements.length > 0 || element.trim() !== '') elements.push(element)
+        const isEmpty = skipBlanks(element, 0) === element.length
+        if (mark === ',' || elements.length > 0 || !isEmpty) elements.push(element)
         start = mark === ',' ? place + 1 : undefined
         listEnd = place
       }
-      if (mark === ',') fieldStart = place + 1
-      else depth--
+      // Also after a bracket: invalid JSON such as `{"a":[][][]` would otherwise take quadratic time.
+      fieldStart = place + 1
+      if (mark !== ',') depth--
     }
   }
   for (; piece < json.length; piece += pieceBytes)

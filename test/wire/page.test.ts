@@ -85,6 +85,8 @@ test.each<[text: string, message: string, serviceMessage?: string]>([
     '{"data":[{"a":1]]}',
     '{"data":[1]]}',
     '{"data":[\u00a01]}',
+    '{"data":[\u00a0]}',
+    '[\ufeff]',
     '{"data":["\n"]}',
     '{"data":[x],"data":[1]}',
     '{"data":[x],"data":1}',

@@ -5,7 +5,7 @@ import { Secrets } from '../../src/secrets.ts'
 import { createJsonAssignment, createListAppendAssignment, editJson } from '../../src/wire/json/edit.ts'
 import { createJsonArraySplitter } from '../../src/wire/json/splitter.ts'
 import { findJsonSyntaxError } from '../../src/wire/json/syntax.ts'
-import { listJsonElements } from '../../src/wire/page.ts'
+import { listJsonElements, readListPage } from '../../src/wire/page.ts'
 import { createUnexpectedBodyFailure, readErrorBody } from '../../src/wire/problem/problem.ts'
 import { createSseDecoder } from '../../src/wire/sse.ts'
 import { expectLinearWork } from '../harness/steps.ts'
@@ -54,6 +54,7 @@ const parsers: Record<string, (text: string) => unknown> = {
   ],
   'JSON edit': (text) => [editJson(`{"a":[${text}]}`, set(['b'])), editJson(text, set(['a']))],
   'extraction of array elements': (text) => listJsonElements(`{"data":[${text}]}`, 'data'),
+  'reader of list pages': (text) => readListPage(Buffer.from(`{"a":${text}`), 'the list'),
   'array splitter': (text) => {
     const splitter = createJsonArraySplitter()
     for (let at = 0; at < text.length; at += 16) splitter.push(text.slice(at, at + 16))
@@ -76,7 +77,7 @@ const parsers: Record<string, (text: string) => unknown> = {
 
 describe.each(Object.entries(parsers))('%s', (name, parse) => {
   test.each([
-    ...'{ [ " \\ [{ {"a":1}, [0], [] , : 0 \\u0000 // = data: aA \u001b[ \u202e \ud800'.split(' '),
+    ...'{ [ " \\ [{ {"a":1}, [0], [] {} , : 0 \\u0000 // = data: aA \u001b[ \u202e \ud800'.split(' '),
     ...[' ', '\n\n', '\r\n', 'event:x\n'],
   ])(`the ${name} takes linear time for text full of %j`, (pattern) =>
     expectLinearWork((size) => attempt(() => parse(fill(pattern, size)))),
