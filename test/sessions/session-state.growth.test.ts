@@ -1,5 +1,7 @@
 import { expect, test } from 'vitest'
+import { SeenEvents } from '../../src/sessions/following/seen-events.ts'
 import { SessionState } from '../../src/sessions/session-state.ts'
+import type { SessionEvent } from '../../src/wire/sessions/session-event.ts'
 import { expectLinearWork } from '../harness/steps.ts'
 
 const listIds = (size: number) => Array.from({ length: size / 16 }, (_, index) => `t${index}`)
@@ -23,5 +25,21 @@ test.each([
     const state = new SessionState()
     for (const event of [...ids.map(use), ...create(ids)]) state.add(event)
     expect(state.pending).toEqual([])
+  })
+})
+
+test('many events before the sent task that a new stream delivers late are sorted in linear time', async () => {
+  await expectLinearWork((size) => {
+    const task = { type: 'user.message', id: 'task', content: [{ type: 'text', text: 'go' }] }
+    const seen = new SeenEvents()
+    const add = (event: SessionEvent, isHeld = false) =>
+      seen.addStreamed({ event, text: JSON.stringify(event) }, isHeld)
+    seen.addSent([task])
+    add(task)
+    seen.addConnection()
+    for (const id of listIds(size)) add({ type: 'session.status_running', id }, true)
+    add(task)
+    expect(seen.isHoldingBack).toBe(false)
+    expect(seen.task.id).toBe('task')
   })
 })

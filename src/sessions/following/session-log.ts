@@ -136,13 +136,9 @@ export class SessionLog {
   /** Moves unlisted events before the event with the identity `later`, and computes the state again. */
   moveBefore(later: string, identities: ReadonlySet<string>): void {
     const moved = this.#entries.filter(({ identity }) => identities.has(identity))
-    const others = this.#entries.filter((entry) => !moved.includes(entry))
-    others.splice(
-      others.findIndex(({ identity }) => identity === later),
-      0,
-      ...moved,
-    )
-    this.#setEntries(others)
+    const others = this.#entries.filter(({ identity }) => !identities.has(identity))
+    const at = others.findIndex(({ identity }) => identity === later)
+    this.#setEntries([...others.slice(0, at), ...moved, ...others.slice(at)])
     this.#computeAgain()
   }
 
