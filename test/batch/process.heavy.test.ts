@@ -127,6 +127,7 @@ test('B07: in a deleted folder, parley exits with 11 only if it needs a file the
   // Commands that need no file of the deleted folder work.
   for (const argv of [
     ['chat', 'hi', ...demo],
+    ['events', 'run', 'hi', '-s', 's', ...demo],
     ['config', 'list'],
     ['help', 'chat'],
   ])

@@ -98,9 +98,9 @@ export class Audit {
       if (path !== undefined) audit.#file = new AppendedFile(toAbsolutePath(context.host, path), name)
       // The lock is only for this session, because runs of other sessions may write the file meanwhile.
       const lockedName = `${path}.${digest(parts.params.session)}`
-      const fileLock = new LockObserver(toAbsolutePath(context.host, lockedName))
-      await audit.#lockSession(address, parts.deadline, path === undefined ? undefined : fileLock)
-      if (path !== undefined) await audit.#lockFile(path, parts.deadline, fileLock)
+      const fileLock = audit.#file && new LockObserver(toAbsolutePath(context.host, lockedName))
+      await audit.#lockSession(address, parts.deadline, fileLock)
+      if (path !== undefined && fileLock) await audit.#lockFile(path, parts.deadline, fileLock)
       if (audit.#file) await audit.#read(audit.#file, name)
       return audit
     } catch (error) {
