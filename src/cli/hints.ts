@@ -25,6 +25,7 @@ const hints: readonly (readonly [names: string, text: string])[] = [
   ['--reason, events confirm -m', 'events confirm --deny --message TEXT gives the reason of a denial'],
   ['--max-time', '--deadline limits the total time, --timeout the time without data from the service'],
   ['events run --ids, events follow --ids', '--errors json lists the waiting tool uses as "pending"'],
+  ['events confirm --ids', "it was removed; in a pipe, each line begins with the event's id"],
   ['--retry, --max-retries', '--retries N sets the number of extra attempts'],
   ['--silent', '-q prints only errors and important warnings'],
   ['--debug, --log, --log-level', '-v prints the headers of requests and responses, timings and retries'],

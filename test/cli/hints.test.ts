@@ -17,6 +17,8 @@ test.each([
   ['events run hi --yes', "'parley events run --policy FILE' allows tool uses by rules"],
   ['events run hi --allowedTools x', "'parley events run --policy FILE' allows tool uses by rules"],
   ['config check --ask', 'it was removed;'],
+  ['events run --ids', '--errors json lists the waiting tool uses'],
+  ['events confirm --ids', 'it was removed; in a pipe, each line begins with'],
   ['image fox --stream', "unknown flag '--stream': only chat has this flag"],
   ['policy check --policy p.json', 'as in: parley policy check FILE'],
   ['events list --after e1', "only 'events run' has this flag"],
