@@ -85,8 +85,8 @@ export async function createLineCaller(
         line.attempts++
         line.getDeliveryState = getState
       }
-      const send: RequestAnswerPart = (body, read) =>
-        caller.call(endpoint, { params: { family, model }, body, onAttempt }, read)
+      const send: RequestAnswerPart = (part, read) =>
+        caller.call(endpoint, { params: { family, model }, body: part, onAttempt }, read)
       const content = await answer.receive(send, reader, { requireNext, isRepeated: true }).catch((error) => {
         if (error instanceof CliError && error.details.isMismatch) current.mismatch = error
         throw answer.isWhole ? error : (addReceivedPart(toFailure(error)) ?? error)

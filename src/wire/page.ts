@@ -101,15 +101,17 @@ export const listJsonElements = (validJson: string, field: string): string[] =>
 function splitJsonList(json: Buffer, field: string): { elements: string[]; rest: string } {
   const scan = createJsonScanner()
   let elements: string[] = []
+  /** Depth of the list's elements: 1 if the JSON is a list, 2 if it is an object. */
   let level = 0
   let depth = 0
   let fieldStart = 0
   let listStart = json.length
   let listEnd = json.length
-  let start: number | undefined
-  let piece = 0
+  /** `undefined` outside of the list. */
+  let elementStart: number | undefined
+  let pieceStart = 0
   const visit = (mark: string, offset: number) => {
-    const place = piece + offset
+    const place = pieceStart + offset
     if (mark === '[' || mark === '{') {
       if (++depth > maxJsonDepth) throw new SyntaxError(jsonTooDeepReason)
       level ||= mark === '[' ? 1 : 2
@@ -118,13 +120,13 @@ function splitJsonList(json: Buffer, field: string): { elements: string[]; rest:
       if (level === 2 && readJsonKey(json.toString('utf8', fieldStart, place), 0) !== field) return
       // If a field occurs twice, its last list is used, as in `JSON.parse`.
       elements = []
-      start = listStart = place + 1
+      elementStart = listStart = place + 1
     } else if (mark === ',' || mark === ']' || mark === '}') {
-      if (depth === level && start !== undefined) {
-        const element = json.toString('utf8', start, place)
+      if (depth === level && elementStart !== undefined) {
+        const element = json.toString('utf8', elementStart, place)
         const isEmpty = skipBlanks(element, 0) === element.length
         if (mark === ',' || elements.length > 0 || !isEmpty) elements.push(element)
-        start = mark === ',' ? place + 1 : undefined
+        elementStart = mark === ',' ? place + 1 : undefined
         listEnd = place
       }
       // Also after a bracket: invalid JSON such as `{"a":[][][]` would otherwise take quadratic time.
@@ -132,8 +134,9 @@ function splitJsonList(json: Buffer, field: string): { elements: string[]; rest:
       if (mark !== ',') depth--
     }
   }
-  for (; piece < json.length; piece += pieceBytes)
-    scan(json.toString('latin1', piece, piece + pieceBytes), visit)
+  // Marks are ASCII, so Latin-1 finds them at their byte offsets, also in invalid UTF-8.
+  for (; pieceStart < json.length; pieceStart += pieceBytes)
+    scan(json.toString('latin1', pieceStart, pieceStart + pieceBytes), visit)
   const decode = (bytes: Buffer) => new TextDecoder().decode(bytes)
   return { elements, rest: decode(json.subarray(0, listStart)) + json.toString('utf8', listEnd) }
 }
