@@ -140,6 +140,11 @@ export class ParleyCommand extends Command {
       )
   }
 
+  /** True if `true` and `false` may be words of a text. In `config set`, they are the value of a setting. */
+  private get acceptsText(): boolean {
+    return this.registeredArguments.some(({ variadic }) => variadic)
+  }
+
   /** Throws a usage error for a flag that commander would misread. */
   private checkFlags(argv: string[]): void {
     for (let i = 0; i < argv.length && argv[i] !== '--'; i++) {
@@ -147,7 +152,7 @@ export class ParleyCommand extends Command {
       if (!word.startsWith('-') && this.commands.length > 0) break
       const option = this.options.find(({ short, long }) => word === short || word === long)
       if (!option) checkAttachedValue(word, this)
-      else if (!option.required) checkToggle(option, argv[i + 1], this)
+      else if (!option.required && this.acceptsText) checkToggle(option, argv[i + 1], this)
       if (!option?.required) continue
       const value = argv[++i]
       const choices = formatChoices(option)

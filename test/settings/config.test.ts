@@ -362,3 +362,10 @@ describe('config init prompts for settings and saves them', () => {
     expect(() => readFileSync(path)).toThrow('ENOENT')
   })
 })
+
+test('config set accepts a shared flag between the key and the value true', async () => {
+  const { env, file } = world()
+  const ended = await run(['config', 'set', 'stream', '-q', 'true'], { env })
+  expect(ended).toMatchObject({ code: 0, err: '' })
+  expect(file().profiles.default.stream).toBe(true)
+})
