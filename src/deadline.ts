@@ -2,8 +2,9 @@ import { ArraySet } from './array-set.ts'
 import { schedule, type Timers } from './timers.ts'
 
 /**
- * Monotonic time at which work has to end. A narrower deadline also passes when its outer deadline passes.
- * Moving a deadline moves every wait that uses it.
+ * Monotonic time at which work has to end. `narrow` creates a deadline inside of this one. The inner deadline
+ * passes at its own time or with the outer deadline, whichever is earlier. `moveTo` also moves the waits that
+ * have begun.
  */
 export class Deadline {
   /** Message of a time limit that parley itself sets; `undefined` for a deadline of the user. */

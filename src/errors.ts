@@ -122,7 +122,7 @@ export class OutputClosedError extends Error {}
 
 export const usageError = (message: string): CliError => new CliError('usage', message)
 
-export const createDeadlineErrorBeforeSending = (message: string): CliError =>
+export const createNotSentDeadlineError = (message: string): CliError =>
   new CliError('not-sent', message, {
     sent: 'no',
     consequence: 'nothing was sent',

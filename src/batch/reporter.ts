@@ -120,7 +120,7 @@ export class BatchReporter {
     return formatBatchProgress(this.#tally, (now - reportData.firstRequestMs) / 1000, pause / 1000)
   }
 
-  /** Prints the summary. `--quiet` hides the summary, unless an answer has a warning and may be cut. */
+  /** Prints the summary. With `--quiet`, prints it only if an answer has a warning, such as a cut answer. */
   printSummary(stop: CliError | undefined): void {
     const { warn, note } = this.#context.messages
     const print = this.#tally.warned > 0 ? warn : note

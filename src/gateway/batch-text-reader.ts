@@ -105,5 +105,8 @@ export class BatchTextReader implements BatchAnswerReader {
   }
 }
 
-/** Limits the saved body, because a longer result could exceed V8's longest string. */
+/**
+ * Limit of the saved body. JSON escapes make the body longer in the line of the results file, and this line
+ * has to fit into V8's longest string.
+ */
 const maxSavedBytes = 64 * 1024 * 1024

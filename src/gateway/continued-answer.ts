@@ -21,7 +21,7 @@ export interface AnswerPartReader<T> {
   finish(response: ReadableResponse, answer: ContinuedAnswer): Promise<T>
 }
 
-export type RequestAnswerPart = <T>(
+export type SendPartRequest = <T>(
   body: Uint8Array,
   read: (response: ReadableResponse) => Promise<T>,
 ) => Promise<T>
@@ -57,7 +57,7 @@ export class ContinuedAnswer {
    * caller then retries the request.
    */
   async receive<T>(
-    send: RequestAnswerPart,
+    send: SendPartRequest,
     reader: AnswerPartReader<T>,
     { requireNext, isRepeated = false }: { requireNext?(): void; isRepeated?: boolean } = {},
   ): Promise<T> {

@@ -19,7 +19,7 @@ import type { ResolvedSettings } from '../settings/resolve.ts'
 import type { endpoints } from '../wire/endpoints.ts'
 import type { AnswerSummary } from '../wire/gateway/answer-forms.ts'
 import { type BodyFlags, createBodyParts } from './body-flags.ts'
-import { type AnswerPartReader, ContinuedAnswer, type RequestAnswerPart } from './continued-answer.ts'
+import { type AnswerPartReader, ContinuedAnswer, type SendPartRequest } from './continued-answer.ts'
 
 export interface BatchAnswerReader extends AnswerPartReader<BatchLineAnswer['content']> {
   readonly warnings?: readonly string[]
@@ -85,7 +85,7 @@ export async function createLineCaller(
         line.attempts++
         line.getDeliveryState = getState
       }
-      const send: RequestAnswerPart = (part, read) =>
+      const send: SendPartRequest = (part, read) =>
         caller.call(endpoint, { params: { family, model }, body: part, onAttempt }, read)
       const content = await answer.receive(send, reader, { requireNext, isRepeated: true }).catch((error) => {
         if (error instanceof CliError && error.details.isMismatch) current.mismatch = error

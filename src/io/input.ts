@@ -2,7 +2,7 @@ import { closeSync, constants, createReadStream, promises as fs, open, openSync,
 import type { Readable } from 'node:stream'
 import { promisify } from 'node:util'
 import type { Deadline } from '../deadline.ts'
-import { CliError, createDeadlineErrorBeforeSending, toFileFailure, usageError } from '../errors.ts'
+import { CliError, createNotSentDeadlineError, toFileFailure, usageError } from '../errors.ts'
 import { schedule, type Timers, yieldToSignals } from '../timers.ts'
 import { readBody } from '../wire/exchange.ts'
 import { maxTextLength } from '../wire/json/text-limit.ts'
@@ -244,7 +244,7 @@ export class InputReader {
     const pieces = read(open, name, stop.signal, { timers: host.timers, note: () => note(idleNote) })
     const result = await deadline.race(consume(limitSize(pieces, name)), () => {
       stop.abort()
-      return createDeadlineErrorBeforeSending(`the deadline passed while ${name} was read`)
+      return createNotSentDeadlineError(`the deadline passed while ${name} was read`)
     })
     await yieldToSignals()
     return result

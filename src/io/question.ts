@@ -2,7 +2,7 @@ import type { Interface } from 'node:readline'
 import { type Readable, Writable } from 'node:stream'
 import type { ArraySet } from '../array-set.ts'
 import type { Deadline } from '../deadline.ts'
-import { CliError, createDeadlineErrorBeforeSending } from '../errors.ts'
+import { CliError, createNotSentDeadlineError } from '../errors.ts'
 import type { Stdin } from './input.ts'
 import type { MessagePrinter } from './messages.ts'
 import type { StdStream } from './output.ts'
@@ -72,7 +72,7 @@ export function createPrompter({ host, messages, cleanups, deadline }: PrompterO
     keys ??= stdin.open()
     const input = keys
     const late = new AbortController()
-    const cancelDeadline = deadline.onPass(() => late.abort(createDeadlineErrorBeforeSending(deadlineText)))
+    const cancelDeadline = deadline.onPass(() => late.abort(createNotSentDeadlineError(deadlineText)))
     const withdrawal = AbortSignal.any([closing.signal, late.signal, ...(signal ? [signal] : [])])
     const isEdited = stdin.setRaw !== undefined && (isHidden || stderr.isTerminal)
     const marksPastes = isEdited && takesLines && env.TERM !== 'dumb'

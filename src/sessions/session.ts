@@ -53,7 +53,7 @@ export function createSessionRequestDefaults(
   const session = given?.trim()
   if (!session)
     throw usageError(
-      `no session: give its id (events commands: -s ID) or set PARLEY_SESSION; 'parley sessions list${formatProfileFlag(settings)}' lists the ids`,
+      `no session was given: name it with -s ID, in events commands, or with PARLEY_SESSION; 'parley sessions list${formatProfileFlag(settings)}' lists the ids`,
     )
   return {
     params: { session },

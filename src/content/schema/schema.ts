@@ -4,7 +4,7 @@ import type { Context } from '../../context.ts'
 import type { Deadline } from '../../deadline.ts'
 import {
   CliError,
-  createDeadlineErrorBeforeSending,
+  createNotSentDeadlineError,
   createUsageErrorFromProblems,
   formatProblemCount,
   usageError,
@@ -156,9 +156,7 @@ export class AnswerSchema {
     return this.#withTimeLimit('the schema', read(this.#thread)).catch((error: unknown) => {
       if (!(error instanceof CliError)) throw error
       // The schema may be valid but slow to check, so a passed deadline is not a usage error.
-      throw error.details.deadline
-        ? createDeadlineErrorBeforeSending(error.message)
-        : usageError(error.message)
+      throw error.details.deadline ? createNotSentDeadlineError(error.message) : usageError(error.message)
     })
   }
 

@@ -18,7 +18,7 @@ import {
   type AnswerPartReader,
   ContinuedAnswer,
   createDeadlineCheck,
-  type RequestAnswerPart,
+  type SendPartRequest,
   toFailureAfterEarlierAnswer,
 } from '../continued-answer.ts'
 import type { AnswerOutput, AnswerPrintOptions } from './answer.ts'
@@ -110,7 +110,7 @@ export async function runChat(context: Context, options: ChatOptions, words: str
   }
   async function query(first: Uint8Array): Promise<void> {
     const answer = new ContinuedAnswer(first)
-    const send: RequestAnswerPart = (body, read) =>
+    const send: SendPartRequest = (body, read) =>
       caller.call(
         endpoint,
         { ...parts, requireLock, body, meanwhile, hasOutput: answerOutput?.hasOutput() },

@@ -18,7 +18,7 @@ import {
   type AnswerPartOutcome,
   ContinuedAnswer,
   createDeadlineCheck,
-  type RequestAnswerPart,
+  type SendPartRequest,
 } from '../continued-answer.ts'
 import { createImageReader, findCutAnswerFailure, type ImageReader } from './answer.ts'
 import { openImageDestination } from './destination.ts'
@@ -44,7 +44,7 @@ export async function runImage(context: Context, flags: ImageOptions, words: str
   const parts = { params: { family: values.family, model }, body }
   if (await caller.preview(endpoints.image, parts)) return
   const { raw } = context.flags
-  const send: RequestAnswerPart = (body, read) =>
+  const send: SendPartRequest = (body, read) =>
     caller.call(endpoints.image, { ...parts, body, hasOutput: raw }, read)
   if (raw) return printRawAnswer(context, send, body, options.usage)
   const fileStem = createImageName(text || (await readPromptOfBody(body)))
@@ -107,7 +107,7 @@ export async function runImage(context: Context, flags: ImageOptions, words: str
 /** Prints the bytes as they arrive. Fails only for an error or a body that is not JSON. */
 async function printRawAnswer(
   context: Context,
-  send: RequestAnswerPart,
+  send: SendPartRequest,
   body: Uint8Array,
   showsUsage: boolean | undefined,
 ): Promise<void> {

@@ -1,5 +1,5 @@
 import type { Context } from '../../context.ts'
-import { CliError, createDeadlineErrorBeforeSending, maxCountedProblems, usageError } from '../../errors.ts'
+import { CliError, createNotSentDeadlineError, maxCountedProblems, usageError } from '../../errors.ts'
 import { createServiceCaller } from '../../http/call.ts'
 import { escapeControlsInJson, toOneLine } from '../../io/escape.ts'
 import { ignoreClosedReader } from '../../io/output.ts'
@@ -127,7 +127,7 @@ async function judgeAndPrint(context: Context, given: Policy, uses: Iterable<Par
   const pauser = createPolicyPauser(async () => {
     await yieldToSignals()
     if (deadline.hasPassed)
-      throw createDeadlineErrorBeforeSending('the deadline passed while parley checked the policy')
+      throw createNotSentDeadlineError('the deadline passed while parley checked the policy')
   })
   const policy = { ...given, pauser }
   const layOut = await createLayout(context)

@@ -85,7 +85,7 @@ async function readConfirmInput(
   if (other >= 0) {
     const place = `${given.locate(other, '')} (${items[other]?.event.type})`
     throw usageError(
-      `${given.name}: give recorded events with a session.status_idle, or only confirmations; ${place} is not a user.tool_confirmation`,
+      `${given.name}: give either recorded events with a session.status_idle event, or only user.tool_confirmation events; ${place} is not a user.tool_confirmation`,
     )
   }
   if (items.length === 0) throw usageError(`no tool use waits for an answer: ${given.name} has no events`)

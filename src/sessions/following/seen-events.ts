@@ -309,7 +309,10 @@ class SentEventSearch {
    *   took too long, and the sent events may appear later
    */
   is: 'open' | 'in stream' | 'in earlier stream' | 'over' = 'open'
-  /** Identity of the first event after the sent events. A list with this event is up to date. */
+  /**
+   * Identity of the first event after the sent events. A list with this event no longer lags, so it also has
+   * the sent events.
+   */
   firstLaterEvent: string | undefined
   /**
    * True if another event has the type of a sent event. It may be the sent event with a new id and content.

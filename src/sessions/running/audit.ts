@@ -55,7 +55,7 @@ export class Audit {
   #isClosed = false
   /** States of the replies of this run and of earlier runs, by tool use id. */
   readonly replies = new Map<string, ReplyState>()
-  /** Replies of unknown delivery that this run has to find in the list, by tool use id. */
+  /** Replies that may or may not have arrived, by tool use id. This run looks for them in the event list. */
   readonly unconfirmed = new Map<string, { use: ParsedToolUse; reason: string }>()
   /**
    * Descriptions of the tool uses that the file shows as denied, by id. Includes tool uses that ran although

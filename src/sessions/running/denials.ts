@@ -113,7 +113,7 @@ export class DenialCollector {
     const count = ({ size }: Map<string, string>) => `${size} tool ${size === 1 ? 'use' : 'uses'}`
     const what = [
       ...(denied.size > 0 ? [`${count(denied)} denied`] : []),
-      ...(unapproved.size > 0 ? [`${count(unapproved)} that ran against the policy`] : []),
+      ...(unapproved.size > 0 ? [`${count(unapproved)} that ran despite the policy`] : []),
     ]
     return new CliError('denied', `${this.#run.session} finished with ${what.join(', and with ')}`, {
       sent: 'yes',

@@ -27,9 +27,10 @@ interface PostOptions {
 
 /**
  * Posts events once. Calls `record` with `sent` before the request, and with the result after the response.
- * Without `count`, calls `record` with `accepted` before the whole response is read, because parley may be
- * killed meanwhile. Throws a `CliError` only if `record` throws one. If the service also refused the events,
- * throws the failure of the request instead.
+ * With `count`, the result depends on the whole response. Without `count`, a success status is enough: then
+ * `record` gets `accepted` before the body is read, because parley may be killed while it reads. A failure of
+ * the request is returned, not thrown. If `record` throws after the service refused the events, the failure of
+ * the request is thrown; any other error of `record` is thrown unchanged.
  */
 export async function postEventsOnce(
   { context, caller, parts }: SessionClient,

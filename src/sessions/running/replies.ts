@@ -208,7 +208,8 @@ export async function pollUnconfirmedReplies(run: SessionRun, uses: readonly Par
       return hasOther || listUnconfirmed(run).length === 0 || undefined
     },
   })
-  // A session that works again does not wait for the reply. If it waits later, the run reads lists again.
+  // If the session works again, it no longer waits for the reply, so the fate of the reply does not matter.
+  // If the session waits for the reply later, the run reads lists again.
   const unknown = listUnconfirmed(run).filter(
     ({ use: { id } }) => !hasList || state.unlisted.length > 0 || state.answerable.includes(id),
   )
@@ -221,7 +222,8 @@ export async function pollUnconfirmedReplies(run: SessionRun, uses: readonly Par
     retry: 'look-first',
     deadline: parts.deadline.hasPassed || undefined,
     pendingToolUseIds: pending,
-    // The resume command never sends this reply again, so it succeeds only after somebody has answered.
+    // The resume command does not send this answer again. If the answer was lost, the command succeeds only
+    // after the user or another client has answered the tool use.
     consequence: `check with '${parts.inspectCommand}' before you answer again\n${waiting.consequence}`,
     resumeArguments: run.createResumeCommand(),
   })

@@ -252,8 +252,9 @@ export class SessionRun implements SessionClient, WorkHooks {
       consequence: taskAcceptedText,
       resumeArguments,
     })
-    // Only a failure during following gets a message about following. An earlier failure is about the
-    // response to the task. A failure after the session has stopped is about the answer.
+    // The message that parley could not follow the session fits only a failure while parley follows it.
+    // An earlier failure concerns the response to the task. A failure after the session has stopped concerns
+    // the answer. Both keep their own message.
     return this.isFollowing && !this.follower.state.stop ? unfollowed : unfollowed.with({}, error.message)
   }
 }

@@ -82,8 +82,8 @@ export function readWorkflowRunResult({ result }: SessionEvent) {
 }
 
 /**
- * Returns why the service itself refused a tool use (src/wire/README.md: public clients, 10): an empty text
- * if it gave no reason, and `undefined` if it did not refuse the tool use.
+ * Returns why the service itself refused a tool use: an empty text if it gave no reason, and `undefined` if it
+ * did not refuse the tool use (src/wire/README.md: public clients, 10).
  */
 export function readServiceRefusal(event: SessionEvent): string | undefined {
   if (!isToolUseEvent(event) || event.evaluated_permission !== 'deny') return undefined
