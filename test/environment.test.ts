@@ -73,7 +73,7 @@ test.each([
   ['on a terminal', 'NO_COLOR=1', 'no colour'],
   ['on a terminal', 'CLICOLOR=0', 'no colour'],
   ['on a terminal', 'TERM=dumb', 'no colour'],
-])('V12: stderr %s with %s has %s', async (where, variables, expected) => {
+])('V12: messages on stderr %s, with the environment %s, have %s', async (where, variables, expected) => {
   const assignments = variables.split(' ').filter((each) => each.includes('='))
   const env = Object.fromEntries(assignments.map((each) => each.split('=')))
   for (const argv of [

@@ -74,7 +74,7 @@ export interface BatchLine {
   /** Failure of a line that waits for a retry. If the batch stops first, the failure is the line's result. */
   failure?: CliError | undefined
   mayDuplicate?: boolean
-  /** State of the latest request. `undefined` before the request. */
+  /** Returns how far the latest request of the line got. `undefined` until a request starts. */
   getDeliveryState?: (() => DeliveryState) | undefined
 }
 

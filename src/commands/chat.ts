@@ -65,9 +65,9 @@ export default {
     if (options.output !== undefined)
       throw usageError('-o is for one answer: use --results FILE with --batch')
     const { runBatch } = await import('../batch/batch.ts')
-    const { prepareChatLines } = await import('../gateway/chat/lines.ts')
+    const { createChatBatchMethods } = await import('../gateway/chat/lines.ts')
     await runBatch(context, options, (batchContext, settings) =>
-      prepareChatLines(batchContext, settings, { options, words }),
+      createChatBatchMethods(batchContext, settings, { options, words }),
     )
   },
 } satisfies CommandModule

@@ -21,7 +21,7 @@ import {
 import {
   chooseSettingValues,
   findSettingProblem,
-  formatNameAndSafeValue,
+  formatNameWithValueIfSafe,
   formatProfileFlag,
   type UncheckedSetting,
 } from '../settings/resolve.ts'
@@ -116,7 +116,7 @@ export const configCommands = {
         // which may be a secret.
         const isQuoted = !isRead && (await readProfile(context).then(Boolean, () => false))
         throw usageError(
-          `${isQuoted ? formatNameAndSafeValue(name, text) : name} ${problem}${suggestion === undefined ? '' : `: ${suggestion}`}`,
+          `${isQuoted ? formatNameWithValueIfSafe(name, text) : name} ${problem}${suggestion === undefined ? '' : `: ${suggestion}`}`,
         )
       }
       const unknown = name === 'betas' && validate ? describeUndocumentedBeta(value as string[]) : undefined

@@ -45,9 +45,9 @@ export default {
       return runImage(context, options, words)
     }
     const { runBatch } = await import('../batch/batch.ts')
-    const { prepareImageLines } = await import('../gateway/image/lines.ts')
+    const { createImageBatchMethods } = await import('../gateway/image/lines.ts')
     await runBatch(context, options, (batchContext, settings) =>
-      prepareImageLines(batchContext, settings, { options, words }),
+      createImageBatchMethods(batchContext, settings, { options, words }),
     )
   },
 } satisfies CommandModule

@@ -121,7 +121,7 @@ export class ContinuedAnswer {
     const summed = error.with(sum, why)
     return isRepeated
       ? summed.with({ sent: getSentAfterAnswer(summed) })
-      : toFailureAfterEarlierAnswer(summed)
+      : toFailureAfterAnsweredRequest(summed)
   }
 }
 
@@ -131,7 +131,7 @@ const getSentAfterAnswer = ({ details: { sent } }: CliError) => (sent === 'unkno
  * Converts the failure of a request that followed an answered request. The report of the run must not contain
  * "nothing was sent".
  */
-export function toFailureAfterEarlierAnswer(error: CliError): CliError {
+export function toFailureAfterAnsweredRequest(error: CliError): CliError {
   const sent = getSentAfterAnswer(error)
   if (error.kind !== 'not-sent') return error.with({ sent })
   const { consequence, ...details } = error.details

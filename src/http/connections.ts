@@ -33,8 +33,8 @@ export function createConnectionPool(options: ConnectOptions, cleanups?: ArraySe
   return {
     /**
      * Returns an idle connection, or a new one to the server of `url`. Throws like `openConnection`. Aborting
-     * `opening` stops the attempt to connect. A controller creates its signal on first use, which takes time.
-     * An idle connection needs no signal, so `opening` is a controller.
+     * `opening` stops the attempt to connect. `opening` is a controller, because a controller creates its
+     * signal on first use, which takes time, and an idle connection needs no signal.
      */
     async acquire(url: URL, opening: AbortController): Promise<Connection> {
       if (!cleanups) return connect(url, options, opening.signal)

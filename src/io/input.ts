@@ -139,8 +139,8 @@ export class InputReader {
       const base64 = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString('base64')
       return { mimeType, base64 }
     }
-    // A UTF-16 file, or a file without NUL, is probably text in another character set. `decodeUtf8` then
-    // throws a usage error that names the invalid line.
+    // A file in UTF-16, or without NUL, is probably text that is not UTF-8. `decodeUtf8` then throws a usage
+    // error that names the invalid line.
     if (!mimeType && (!bytes.includes(0) || isUtf16(bytes))) decodeUtf8(bytes, name)
     const kind = mimeType === undefined ? '' : `: it is ${mimeType}`
     throw usageError(`${name}: neither UTF-8 text nor ${description}${kind}`)

@@ -87,9 +87,9 @@ export function splitWords(line: StyledLine) {
 }
 
 /** Source of a pattern for one Chinese or Japanese character. */
-export const ideographSource = '[\\p{Script=Han}\\p{Script=Hiragana}\\p{Script=Katakana}]'
+export const cjkCharacterSource = '[\\p{Script=Han}\\p{Script=Hiragana}\\p{Script=Katakana}]'
 
-const ideographPattern = new RegExp(`^${ideographSource}`, 'u')
+const ideographPattern = new RegExp(`^${cjkCharacterSource}`, 'u')
 
 export const canBreakBetween = (before: string | undefined, text: string): boolean =>
   before !== undefined &&

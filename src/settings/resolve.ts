@@ -129,13 +129,13 @@ export const findSettingProblem = ({
   getSettingSchema(setting).safeParse(value).error?.issues[0]?.message
 
 /** Leaves out a value that may contain a password. */
-export const formatNameAndSafeValue = (name: string, value: string): string =>
+export const formatNameWithValueIfSafe = (name: string, value: string): string =>
   /^\s*$|[@?#]/.test(value) ? name : `${name} ${toOneLine(value, 60)}:`
 
 function parseValue({ setting, value, origin: { source, label } }: UncheckedSetting): unknown {
   const parsed = getSettingSchema(setting).safeParse(value)
   if (parsed.success) return parsed.data
-  const given = source === 'flag' ? formatNameAndSafeValue(label, String(value)) : label
+  const given = source === 'flag' ? formatNameWithValueIfSafe(label, String(value)) : label
   const location = source === 'profile' ? `'${setting}' in ${label}` : given
   const isAddress = setting === 'baseUrl' || setting === 'agentsUrl'
   const kind = source === 'flag' && !isAddress ? 'usage' : 'credentials'

@@ -321,7 +321,7 @@ test('api --paginate requests pages until the last one and prints each item as a
   ])
 })
 
-test('api renews a secret each time that the service refuses it after it worked (needs sh)', async () => {
+test('api gets a new key from the key command each time that the service refuses a key that has worked (needs sh)', async () => {
   const env = {
     PARLEY_API_KEY: '',
     PARLEY_API_KEY_COMMAND: 'echo x >> runs; echo key-$(wc -l < runs | tr -d " ")-0123456789',

@@ -149,7 +149,7 @@ describe('the jobs of help github work as printed (needs bash and jq)', () => {
   const [action = ''] = under('github', 'The action')
   const parseJob = (text: string) => (parse(text) as { jobs: { summarise: GitHubJob } }).jobs.summarise
 
-  test('the job of parley help github writes the answer to a file and the tokens to the summary', async () => {
+  test('the CI job that parley help github prints writes the answer to a file and the tokens to the summary', async () => {
     const { job, variables } = await jobWith(answering(message(commands)))
     const { codes, log } = await runGitHubJob(job, parseJob(own), {
       'vars.GATEWAY_URL': variables.PARLEY_BASE_URL ?? '',

@@ -281,7 +281,7 @@ test.each<[rule: string, isStalled: boolean, words: string]>([
   expect(after(`${childWaits} ${words} silence`).stop?.kind === 'waiting').toBe(isStalled)
 })
 
-test('a silent session waits for tool uses that a child thread does not list', () => {
+test('after a long silence, a session waits for the tool uses of a child thread that became idle without listing them', () => {
   expect(after('use1 childUse1 childWait1 silence').stop).toEqual(waiting('childUse1'))
   for (const words of ['use1 childUse1 childWait1', 'use1 silence', 'run1 silence', 'use1* silence']) {
     const { stop, unlisted } = after(words)

@@ -45,7 +45,7 @@ function listRows(commands: ParleyCommand[]): Row[] {
     ...[...createRequestFlags(), ...createSettingFlags()].flatMap((flag) =>
       listFlagRows(flag, refused.includes(flag.long ?? '') ? 'request' : 'unrefused', ''),
     ),
-    // The flags of all requests, without the flags that some command refuses.
+    // The request flags include the flags that no command refuses.
     ['request', '<unrefused>'],
     ['unrefused', '<general>'],
     ...documentedBetas.map((beta): Row => ['betas', beta]),

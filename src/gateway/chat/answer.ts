@@ -186,7 +186,7 @@ export async function openAnswerOutput(context: Context, printing: AnswerPrintOp
   }
 
   function saveText(): SavedData | undefined {
-    // A pipe or device, like stdout, has received the printed text, so only unprinted text is saved.
+    // Text that went to stdout, a pipe or a device has arrived there, so only the unprinted text is saved.
     const isPrinted = !file || file.isDirect
     const content = isPrinted && !writer.failure && !schema ? unprinted.join('') : text.read()
     return saveReceivedAnswer(context, content, 'txt', file)

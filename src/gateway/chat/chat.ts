@@ -19,7 +19,7 @@ import {
   ContinuedAnswer,
   createDeadlineCheck,
   type SendPartRequest,
-  toFailureAfterEarlierAnswer,
+  toFailureAfterAnsweredRequest,
 } from '../continued-answer.ts'
 import type { AnswerOutput, AnswerPrintOptions } from './answer.ts'
 
@@ -102,7 +102,7 @@ export async function runChat(context: Context, options: ChatOptions, words: str
       const { kind, message } = failure
       const why = mismatch && kind === 'not-sent' ? `${mismatch.message}; ${message}` : message
       const { attempts } = context.reportData
-      const explained = mismatch ? toFailureAfterEarlierAnswer(failure.with({ attempts }, why)) : failure
+      const explained = mismatch ? toFailureAfterAnsweredRequest(failure.with({ attempts }, why)) : failure
       const { sent = 'no' } = explained.details
       if (!conversation || isAnswered || sent === 'no') return explained
       return explained.with({}, `${explained.message}; ${conversation.unchangedNote}`)

@@ -9,7 +9,7 @@ import { BatchTextReader } from '../batch-text-reader.ts'
 import { createLineCaller } from '../line-call.ts'
 import { type ChatOptions, chooseChatModel, loadSchemaModule } from './chat.ts'
 
-export async function prepareChatLines(
+export async function createChatBatchMethods(
   context: Context,
   settings: ResolvedSettings,
   { options, words }: { options: ChatOptions; words: string[] },

@@ -17,7 +17,7 @@ function getExtension(mimeType: string): string | undefined {
 
 interface ImageFormat {
   extension: string
-  /** Warning without its start, if the image may be damaged or cut off. */
+  /** Text of a warning, if the image may be damaged or cut off. The caller adds the file name before it. */
   problem: string | undefined
 }
 

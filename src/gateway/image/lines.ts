@@ -19,7 +19,7 @@ import { chooseImageModel, type ImageOptions } from './image.ts'
 import { createImageName, readPromptOfBody } from './name.ts'
 import { saveImages } from './saving.ts'
 
-export async function prepareImageLines(
+export async function createImageBatchMethods(
   context: Context,
   settings: ResolvedSettings,
   { options, words }: { options: ImageOptions; words: string[] },

@@ -1,4 +1,4 @@
-import { ideographSource } from '../spans.ts'
+import { cjkCharacterSource } from '../spans.ts'
 import { readInlineTokens } from './source.ts'
 
 /**
@@ -21,7 +21,7 @@ export class ParagraphSplitter {
   #rest = ''
   #wordStart = 0
   #searchStart = 1
-  /** Number of times that the lexer has found an open delimiter in the text. */
+  /** Number of checks of `#rest` that found an open delimiter. */
   #openChecks = 0
 
   split(added: string, isEnd: boolean): string[] {
@@ -73,7 +73,7 @@ export class ParagraphSplitter {
  * next row. Does not match after a backslash at the end of a line, because the lexer reads this hard line
  * break together with the next line.
  */
-const wordEnd = new RegExp(`(?<=[^\\s\\\\])(?=\\s)|(?<=(?<!\\\\)\\n)|(?<=\\S)(?=${ideographSource})`, 'gu')
+const wordEnd = new RegExp(`(?<=[^\\s\\\\])(?=\\s)|(?<=(?<!\\\\)\\n)|(?<=\\S)(?=${cjkCharacterSource})`, 'gu')
 const lowSurrogate = /[\udc00-\udfff]/
 
 const mayClose = /[`>)\]]|[^\s*_~][*_~]/

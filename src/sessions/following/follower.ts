@@ -5,7 +5,12 @@ import { formatTimeAgo, printProgressLines } from '../../io/progress-lines.ts'
 import { quoteShellWords } from '../../io/shell-quote.ts'
 import type { EventItem } from '../../wire/sessions/events-page.ts'
 import { type SessionEvent, stopsSession } from '../../wire/sessions/session-event.ts'
-import { collectEvents, listEvents, listEventsOldestFirst, listPollDelaysMs } from '../listing/event-list.ts'
+import {
+  collectEvents,
+  eventListPollDelaysMs,
+  listEvents,
+  listEventsOldestFirst,
+} from '../listing/event-list.ts'
 import { readSessionResource } from '../read-session.ts'
 import { createFollowDeadlineError, ReconnectPolicy, requireTimeLeft } from '../reconnect-policy.ts'
 import type { SessionClient } from '../session.ts'
@@ -106,7 +111,7 @@ export class Follower {
   async #open({ onEarlierEvents, needsEvents = false, earlierTaskIds }: FollowOptions): Promise<void> {
     const { caller, parts, context } = this.#access
     if (earlierTaskIds) this.task.setEarlierTaskIds(earlierTaskIds)
-    for (const wait of listPollDelaysMs) {
+    for (const wait of eventListPollDelaysMs) {
       await parts.deadline.wait(wait)
       requireTimeLeft(parts.deadline)
       for await (const items of listEventsOldestFirst(caller, parts)) {
@@ -145,7 +150,7 @@ export class Follower {
         effect = { do: 'emit', items: this.#notEmitted.splice(0) }
       }
       if (effect.do === 'end') {
-        if (this.#seen.log.isStopListed || polls === listPollDelaysMs.length) {
+        if (this.#seen.log.isStopListed || polls === eventListPollDelaysMs.length) {
           if (!this.#followsForever || this.state.stop?.kind === 'ended') return
           this.#seen.log.acceptUnlistedStop()
         } else await this.#readFinalList(polls++)
@@ -347,7 +352,7 @@ export class Follower {
     this.listFailure = undefined
     if (attempt === 0)
       this.#finalListsDeadline = deadline.narrow(maxFinalListsMs, 'no complete list of events within 30 s')
-    await deadline.wait(listPollDelaysMs[attempt] ?? 0)
+    await deadline.wait(eventListPollDelaysMs[attempt] ?? 0)
     if (this.state.stop?.kind !== 'ended') requireTimeLeft(deadline)
     try {
       await this.#addNewList(
@@ -359,7 +364,7 @@ export class Follower {
       if (isEnded) return this.#seen.log.acceptUnlistedStop()
       requireTimeLeft(deadline)
       const waitMs = (error.details.retryAfterSeconds ?? 0) * 1000
-      if (attempt < listPollDelaysMs.length - 1 && waitMs < this.#finalListsDeadline.leftMs)
+      if (attempt < eventListPollDelaysMs.length - 1 && waitMs < this.#finalListsDeadline.leftMs)
         return this.#finalListsDeadline.wait(waitMs)
       messages.warn(
         `the list of events could not be read after the session stopped: ${error.message}; events may be missing`,

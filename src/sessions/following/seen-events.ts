@@ -97,8 +97,8 @@ export class SeenEvents {
   }
 
   /**
-   * Adds an event that the stream has repeated. If a new stream repeats the sent event, the held-back
-   * events are older than the sent event and are not emitted.
+   * Adds an event that the stream has delivered before. If a new stream delivers the sent event again, the
+   * events held back until then are older than the sent event, so they are not emitted.
    */
   addReplayed(item: EventItem): boolean {
     const identity = getEventIdentity(item)
@@ -151,7 +151,8 @@ export class SeenEvents {
     if ((!this.#search || this.#search.is === 'over') && !this.isWorkPending)
       this.#listEnd = list.slice(-2).map(({ identity }) => identity)
     const streamed = this.#streamedBefore?.splice(0) ?? []
-    // The stream delivered these events in the right order, so they are added as events of the stream.
+    // Lists may have contained these events before. They are forgotten here, so that `addStreamed` adds them
+    // as new, in the order of the stream, which is the right order.
     for (const { identity } of streamed) this.#listedBefore.delete(identity)
     return [...newItems, ...streamed.flatMap((item) => this.addStreamed(item))]
   }

@@ -133,7 +133,7 @@ export class SessionLog {
     return others
   }
 
-  /** Moves unlisted events before the event with the identity `later`, and computes the state again. */
+  /** Moves the events with these identities before the event with the identity `later`. */
   moveBefore(later: string, identities: ReadonlySet<string>): void {
     const moved = this.#entries.filter(({ identity }) => identities.has(identity))
     const others = this.#entries.filter(({ identity }) => !identities.has(identity))

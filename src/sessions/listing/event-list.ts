@@ -34,7 +34,7 @@ const maxPageSize = 1000
 const maxHeldEvents = 1000
 
 /** Waits before each request for a list that may not contain the newest events yet: 5 s in total. */
-export const listPollDelaysMs = [0, 250, 250, 500, 1_000, 1_500, 1_500]
+export const eventListPollDelaysMs = [0, 250, 250, 500, 1_000, 1_500, 1_500]
 
 export function formatListQuery(
   { types = [], statuses = [], order, limit }: EventListQuery & { statuses?: string[] | undefined },

@@ -3,7 +3,7 @@ import { retry } from '../../http/retry.ts'
 import type { SessionEvent } from '../../wire/sessions/session-event.ts'
 import { parseTimestampMs } from '../../wire/timestamp.ts'
 import { describeWaitingToolUses } from '../following/stop-text.ts'
-import { collectEvents, listPollDelaysMs } from '../listing/event-list.ts'
+import { collectEvents, eventListPollDelaysMs } from '../listing/event-list.ts'
 import { type ParsedToolUse, parseToolUse } from '../policy/tool-use.ts'
 import { ReconnectPolicy } from '../reconnect-policy.ts'
 import { pollEventList, postEventsOnce } from './posting.ts'
@@ -175,7 +175,7 @@ async function postOnce(run: SessionRun, replies: readonly Reply[]): Promise<voi
  */
 async function filterWaitingAfterRefusal(run: SessionRun, replies: readonly Reply[]): Promise<Reply[]> {
   let open = [...replies]
-  for (const wait of listPollDelaysMs) {
+  for (const wait of eventListPollDelaysMs) {
     await run.parts.deadline.wait(wait)
     await refreshSessionState(run, true)
     open = closeObsoleteReplies(run, replies)

@@ -43,11 +43,11 @@
  *
  * In case 2, the idle event is newer if one of these conditions is true:
  *
- * - The state after the first list since the request lacked the idle event, and a later state has it.
- * - The time of the idle event is more than 30 s after the request, and these 30 s have passed.
- * - The list contains all idle events that were known when the request was sent, and then this idle event.
- *   The request may still arrive later than this event. So parley also waits until 30 s after the request.
- *   The condition applies only if the service lists client events, because it would then list the reply, too.
+ * - After the first list since the request, parley did not know the idle event. Now it does.
+ * - The time of the idle event is more than 30 s after the request, and 30 s have passed since the request.
+ * - The list contains every idle event that parley knew when it sent the request, and then this one. The
+ *   request may still be on its way, so parley also waits until 30 s after the request. This condition needs a
+ *   service that lists client events, because such a list would show the reply, too.
  *
  * So case 2 has two risks. If the service lists the tool use again, but not the accepted reply, parley repeats
  * that reply. If the session becomes idle after a connection has broken, and the reply of that connection

@@ -5,7 +5,7 @@ import { runCommand } from '../../io/command.ts'
 import { toOneLine } from '../../io/escape.ts'
 import type { SessionEvent } from '../../wire/sessions/session-event.ts'
 import { ConfirmationPrompt, canPrompt, describePromptObstacle } from '../confirming/confirmation-prompt.ts'
-import { listPollDelaysMs } from '../listing/event-list.ts'
+import { eventListPollDelaysMs } from '../listing/event-list.ts'
 import type { ParsedToolUse } from '../policy/tool-use.ts'
 import { quoteAndShortenName } from '../quoted-name.ts'
 import { requireTimeLeft } from '../reconnect-policy.ts'
@@ -162,7 +162,7 @@ export class ToolUseResponder {
 
   /** Lists events until each waiting tool use is known, because the stream may have omitted some. */
   async #waitForUnknown(): Promise<void> {
-    for (const wait of listPollDelaysMs) {
+    for (const wait of eventListPollDelaysMs) {
       if (this.#listDueIds().every((id) => !isSafeId(id) || findToolUse(this.#run, id))) return
       await this.#run.context.host.timers.wait(wait)
       await refreshSessionState(this.#run, true)

@@ -86,8 +86,9 @@ async function execute(run: SessionRun): Promise<CommandResult> {
     limits.startQueries()
     const failure = await follow(run, { responder, denials, limits, incidents, printer })
     await context.output.flush()
-    // The audit file keeps an interrupted task as unfinished, so that the next run resumes it. Other
-    // events, such as user.interrupt, leave nothing to resume.
+    // If the run was stopped before the task was finished, the audit file keeps the task as unfinished, so
+    // that the next run resumes it. A run that sent no task, such as only a user.interrupt, leaves nothing to
+    // resume.
     const isInterrupted = failure?.kind === 'stopped' && (!task || follower.task.hasOwnTask)
     // The service has not shown yet that it worked on the task, so the answer may come later.
     const isUnfinished = isInterrupted || follower.isWorkPending

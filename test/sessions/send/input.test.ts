@@ -74,7 +74,7 @@ test.each(['{"type":"error","text":"x"}', '"events": [', '[1]', 'events'])(
   },
 )
 
-test('Q27: events send prints a note if stdin next to words is empty, but not with --no-stdin', async () => {
+test('Q27: events send with words prints a note if stdin is empty, but not with --no-stdin', async () => {
   expect((await send(['hi'], { stdin: '' })).err).toContain('stdin is empty')
   expect((await send(['hi'])).err).not.toContain('stdin is empty')
   expect((await send(['hi', '--no-stdin'], { stdin: '' })).err).not.toContain('stdin is empty')
