@@ -33,7 +33,7 @@ export default {
     new Option('--host <address>', 'address to listen on').default('127.0.0.1'),
     new Option('--access-token <token>', 'the required token (default: random)'),
     new Option('--api-key <key>', 'the required API key (default: random)'),
-    new Option('--strict', 'refuse undocumented input and unknown sessions'),
+    new Option('--strict', 'refuse undocumented betas and unknown sessions'),
     new Option(
       '--fault <spec>',
       `simulate failures, repeatable: 429x2, chat:500, 402, ${faultKinds.join(', ')}, or rate:10`,
