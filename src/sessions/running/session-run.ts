@@ -4,13 +4,13 @@ import { formatResumeLines } from '../../io/failure.ts'
 import type { SessionEvent } from '../../wire/sessions/session-event.ts'
 import type { WorkHooks } from '../../work-tracker.ts'
 import { Follower } from '../following/follower.ts'
-import { quoteAndShortenName } from '../quoted-name.ts'
 import { explainFollowFailure } from '../sending/delivery.ts'
 import type { SessionClient } from '../session.ts'
 import { createResumeCommand } from '../session-command.ts'
 import type { Audit } from './audit.ts'
 import { createMessageBody, type RunPlan } from './plan.ts'
 import { computeShortSha256 } from './task.ts'
+import { listUnansweredCommands } from './unanswered-commands.ts'
 
 interface OtherTask {
   task: SessionEvent
@@ -103,33 +103,8 @@ export class SessionRun implements SessionClient, WorkHooks {
     return createResumeCommand(this.context, this.session, { message })
   }
 
-  /** Tool uses whose command has started, but whose result may not have arrived at the session. */
   get #unansweredCommands() {
-    return [...this.audit.replies].flatMap(([id, reply]) => {
-      const hasEnded = reply.is !== 'closed' && 'result' in reply && reply.result !== undefined
-      const use = this.follower.state.getToolUse(id)
-      return use && (hasEnded || reply.is === 'executing') ? { ...use, id, hasEnded } : []
-    })
-  }
-
-  /**
-   * With an audit file, the next run sends the result of an ended command, so only unfinished commands are
-   * described.
-   */
-  #describeUnansweredCommands(): string[] {
-    const { hasFile } = this.audit
-    return this.#unansweredCommands
-      .filter(({ hasEnded }) => !(hasFile && hasEnded))
-      .map(({ id, name, type, hasEnded }) => {
-        const flag = type === 'agent.custom_tool_use' ? '--custom-tool-error' : '--tool-error'
-        const what = hasEnded
-          ? 'has run, but its result may not have arrived'
-          : 'was started and did not finish, so its effect is unknown'
-        const next = hasFile
-          ? 'the resume command answers with an error'
-          : `the resume command does not start it again; if it failed, answer with ${flag} ${id}=TEXT`
-        return `the command for ${quoteAndShortenName(name)} (${id}) ${what}; ${next}`
-      })
+    return listUnansweredCommands(this.audit, this.follower.state)
   }
 
   /** True if a second run would execute a started command again, because no audit file records the start. */
@@ -164,7 +139,8 @@ export class SessionRun implements SessionClient, WorkHooks {
     const waits = this.isFollowing && this.follower.state.answerable.length > 0
     const what =
       this.interrupt === 'sent' ? 'was sent an interrupt' : waits ? 'waits for an answer' : 'continues'
-    const lines = [...this.#describeUnansweredCommands(), ...formatResumeLines(this.createResumeCommand())]
+    const unanswered = this.#unansweredCommands.map(({ text }) => text)
+    const lines = [...unanswered, ...formatResumeLines(this.createResumeCommand())]
     const resume = lines.join('\n  ')
     return this.taskState === 'continued' && !this.isFollowing ? resume : `the session ${what}; ${resume}`
   }
@@ -174,7 +150,7 @@ export class SessionRun implements SessionClient, WorkHooks {
   }
 
   #addUnansweredCommands(error: CliError): CliError {
-    const lines = this.#describeUnansweredCommands()
+    const lines = this.#unansweredCommands.map(({ text }) => text)
     if (lines.length === 0) return error
     const { consequence, retry } = error.details
     return error.with({
