@@ -47,7 +47,7 @@ export function decideBatchStep(state: BatchState, now: number): BatchStep {
   if (isOver || line === undefined) return { do: 'wait', until: Infinity }
   // The token limit stops the batch only if another line is left. Without further lines, the batch is
   // complete.
-  if (tally.tokens >= limits.maxTokens) return { do: 'finish', because: createTokenLimitError(tally, limits) }
+  if (tally.tokens >= limits.maxTokens) return { do: 'finish', because: createTokenLimitError(limits) }
   if (canStartRequest(gate, now)) return { do: 'start', line }
   const isFull = gate.inFlight >= gate.slots || gate.outage === 'testing'
   return { do: 'wait', until: isFull ? Infinity : gate.pause.until }
@@ -62,10 +62,10 @@ function chooseLine({ gate, waitingForRetry, next }: BatchState): BatchLine | un
   return gate.outage ? (fresh ?? waitingForRetry[0]) : (waitingForRetry[0] ?? fresh)
 }
 
-export const createTokenLimitError = ({ tokens }: BatchState['tally'], { maxTokens }: BatchLimits) =>
+export const createTokenLimitError = ({ maxTokens }: BatchLimits) =>
   new CliError(
     'stopped',
-    `the answers used ${formatTokenCount(tokens)}, and --max-total-tokens is ${maxTokens}`,
+    `the answers reached the limit of ${formatTokenCount(maxTokens)} (--max-total-tokens)`,
   )
 
 /**

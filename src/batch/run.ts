@@ -238,7 +238,7 @@ export class BatchRun implements BatchState {
   #requireNext(line: BatchLine): void {
     this.#options.results?.requireOwned()
     if (!this.#activeLines.has(line)) throw new CliError('stopped', 'the deadline passed', { deadline: true })
-    if (this.tally.tokens >= this.limits.maxTokens) throw createTokenLimitError(this.tally, this.limits)
+    if (this.tally.tokens >= this.limits.maxTokens) throw createTokenLimitError(this.limits)
   }
 
   /**

@@ -214,9 +214,9 @@ describe('the gate decides the next step of a batch', () => {
   const startRefused = { do: 'start', line: refused }
   const end = { do: 'end' }
   const cancel = { do: 'cancel' }
-  const message = 'the answers used 10 tokens, and --max-total-tokens is 10'
+  const message = 'the answers reached the limit of 10 tokens (--max-total-tokens)'
   const finish = { do: 'finish', because: expect.objectContaining({ kind: 'stopped', message }) }
-  const spent = { tokens: 10, maxTokens: 10 }
+  const spent = { tokens: 12, maxTokens: 10 }
 
   test.each<[name: string, Changes, expected: object]>([
     ['starts a line that is ready if the concurrency allows it', {}, start],
