@@ -1,5 +1,5 @@
 import { formatTokenCount } from '../content/tokens.ts'
-import { CliError } from '../errors.ts'
+import { CliError, type FailureKind } from '../errors.ts'
 import { computeBackoffMs, getBatchConsequence, type RetryPolicy, retryWaitsMs } from '../http/retry.ts'
 import type { BatchLine, BatchTally } from './input.ts'
 
@@ -248,11 +248,11 @@ function requireAllowedWait(
   waitMs: number,
   failedMs: number,
 ): void {
-  const isLate = now + waitMs > deadlineMs
-  const tooLong = waitMs > maxRetryAfterMs ? 'more than an hour' : isLate && 'past the deadline'
-  const because =
-    failedMs >= maxFailedPausesMs
-      ? 'no request succeeded in 5 minutes of pauses'
-      : tooLong && `the service asks to wait ${Math.ceil(waitMs / 1000)} s, ${tooLong}`
-  if (because) throw error.with({ deadline: isLate || undefined }, `${error.message}; ${because}`)
+  const fail = (kind: FailureKind, why: string, deadline?: true) => {
+    throw new CliError(kind, `${error.message}; ${why}`, { ...error.details, deadline })
+  }
+  if (failedMs >= maxFailedPausesMs) fail(error.kind, 'no request succeeded in 5 minutes of pauses')
+  const wait = `the service asks to wait ${Math.ceil(waitMs / 1000)} s`
+  if (waitMs > maxRetryAfterMs) fail(error.kind, `${wait}, more than an hour`)
+  if (now + waitMs > deadlineMs) fail('stopped', `${wait}, past the deadline`, true)
 }

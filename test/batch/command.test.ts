@@ -345,6 +345,15 @@ describe('B12: progress lines of a batch without a terminal', () => {
 })
 
 describe('the end of a batch', () => {
+  test('a batch exits with 15 if the service asks to wait past --deadline', async () => {
+    const exchange = status(429, { 'retry-after': '10' })
+    const argv = [...results, '--resume', '--deadline', '3s', '--errors', 'json']
+    const ended = await run(argv, { cwd: batchFolder(3), exchange, timers: createIdleClock() })
+    expect(ended.code).toBe(15)
+    const stopped = { kind: 'stopped', exit: 15, status: 429, deadline: true, retry: 'later' }
+    expect(JSON.parse(ended.err).error).toMatchObject(stopped)
+  })
+
   test('--deadline cancels the running requests of a batch', async () => {
     const cwd = batchFolder(9)
     const argv = [...results, '--concurrency', '3', '--deadline', '3s', '--errors', 'json']

@@ -13,7 +13,6 @@ import {
   recordRequestStart,
 } from '../../src/batch/gate.ts'
 import type { BatchLine } from '../../src/batch/input.ts'
-import type { CliError } from '../../src/errors.ts'
 import { failure } from './pieces.ts'
 
 const base = { index: 1, deadlineMs: Infinity, random: 1 }
@@ -126,17 +125,20 @@ describe('pauses that end a batch', () => {
     expect(end(10, { deadlineMs: 9999 })).toThrow('the service asks to wait 10 s, past the deadline')
   })
 
-  test('the failure that ends a batch contains Retry-After and shows whether the deadline ended the batch', () => {
-    const detailsOf = (retryAfter: number, deadline: number) => {
+  test('the failure that ends a batch contains Retry-After, and has the kind `stopped` if the wait passes the deadline', () => {
+    const failureOf = (retryAfter: number, deadline: number) => {
       try {
         end(retryAfter, { deadlineMs: deadline })()
       } catch (error) {
-        return (error as CliError).details
+        return error
       }
       return undefined
     }
-    expect(detailsOf(3601, Infinity)).toEqual({ retryAfterSeconds: 3601 })
-    expect(detailsOf(10, 9999)).toEqual({ retryAfterSeconds: 10, deadline: true })
+    const tooLong = { kind: 'rate-limited', details: { retryAfterSeconds: 3601, deadline: undefined } }
+    expect(failureOf(3601, Infinity)).toMatchObject(tooLong)
+    expect(failureOf(3601, 9999)).toMatchObject(tooLong)
+    const late = { kind: 'stopped', details: { retryAfterSeconds: 10, deadline: true } }
+    expect(failureOf(10, 9999)).toMatchObject(late)
   })
 
   test.each(['rate-limited', 'not-sent'] as const)(
