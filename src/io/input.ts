@@ -147,15 +147,14 @@ export class InputReader {
   }
 
   /**
-   * Returns `undefined` with `--no-stdin`, if stdin was read before, or if stdin is neither a pipe nor a
-   * file.
+   * Returns `undefined` with `--no-stdin`, if stdin was read before, or if stdin is closed or a terminal.
    */
   async readPipedText(reader: string, kinds?: AcceptedFileKinds): Promise<string | undefined> {
     const { flags, host } = this.#options
     const { kind } = host.stdin
     const isFree = this.readsStdin && this.#firstReader === undefined
     if (flags.failOnEmpty && isFree && kind === 'none') throw emptyStdinError()
-    if (!isFree || (kind !== 'pipe' && kind !== 'file')) return undefined
+    if (!isFree || kind === 'terminal' || kind === 'none') return undefined
     return this.readStdinText(reader, kinds, 'waiting for stdin (--no-stdin skips it)')
   }
 

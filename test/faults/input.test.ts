@@ -51,6 +51,12 @@ testFaults('P: parley reads stdin and files of flags', [
       code: 11,
       err: ['it is a folder'],
     }),
+    row(`P11: parley ${argv.join(' ')} exits with 11 if stdin is a folder next to words`, {
+      shell: `parley ${argv.join(' ')} text </`,
+      code: 11,
+      err: ['it is a folder'],
+      reqs: 0,
+    }),
   ]),
   row(
     'P04: parley waits for a slow writer to stdin',
