@@ -20,8 +20,8 @@ const queryIntervalMs = 10_000
 
 const maxNamedRuns = 10
 
-/** Interval at which a run checks whether the session shows the interrupt of an earlier run. */
-const earlierInterruptPollMs = 1_000
+/** Interval between lists that may show an interrupt or its effect, because the stream may omit both. */
+const interruptPollMs = 1_000
 
 const interruptEvent = { type: 'user.interrupt' }
 
@@ -157,7 +157,10 @@ export class LimitEnforcer {
     else if (!this.#attemptDeadline) {
       const deadline = this.#run.parts.deadline.narrow(Infinity, 'the session became idle')
       this.#attemptDeadline = deadline
-      this.#attempt = this.#attempt.then(() => this.#interrupt(deadline))
+      this.#attempt = this.#attempt.then(async () => {
+        await this.#interrupt(deadline)
+        await this.#pollUntil(() => this.#hasEnded || this.#run.hasStoppedFollowing, deadline)
+      })
     }
   }
 
@@ -206,12 +209,18 @@ export class LimitEnforcer {
       'the run has reached its limit, and an earlier run began to interrupt the session; waiting up to 30 s until the session shows that interrupt',
     )
     const limit = deadline.narrow(leftMs, 'the session did not show the interrupt within 30 s')
-    while (!follower.task.isInterrupted && !limit.hasPassed) {
-      await limit.wait(earlierInterruptPollMs)
-      // The run no longer follows a session that waits for replies, so only this list shows the interrupt.
-      if (this.#run.hasStoppedFollowing) await follower.refresh().catch(ignoreCliError)
-    }
+    await this.#pollUntil(() => follower.task.isInterrupted, limit)
     return follower.task.isInterrupted
+  }
+
+  async #pollUntil(isOver: () => boolean, deadline: Deadline): Promise<void> {
+    const { follower } = this.#run
+    while (!isOver()) {
+      await deadline.wait(interruptPollMs)
+      if (deadline.hasPassed) return
+      await follower.refresh().catch(ignoreCliError)
+      follower.wake()
+    }
   }
 
   /**

@@ -277,6 +277,17 @@ describe('events run that reaches a limit', () => {
   )
 })
 
+test('after its interrupt, events run finds the idle event in the list although the stream stays silent', async () => {
+  const service = open([soFar, request(200)], {
+    defaultVisibility: { streamed: 'never' },
+    posts: [firstInterrupt({ response: 'no data', next: [shown(endTurn, { after: 1_500 })] })],
+  })
+  const { code, err } = await service.runTask()
+  expect([code, service.countInterrupts()]).toEqual([15, 1])
+  expect(err).toContain('--max-total-tokens is 100\n')
+  expect(service.requests.at(-1)?.at).toBeLessThan(10_000)
+})
+
 const before: Event[] = [running, { ...endTurn, id: 'r0' }]
 const listed: Event[] = [userSays('x'), ...before, userSays('Do it')]
 
