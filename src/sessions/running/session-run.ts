@@ -140,8 +140,8 @@ export class SessionRun implements SessionClient, WorkHooks {
     const what =
       this.interrupt === 'sent' ? 'was sent an interrupt' : waits ? 'waits for an answer' : 'continues'
     const unanswered = this.#unansweredCommands.map(({ text }) => text)
-    const lines = [...unanswered, ...formatResumeLines(this.createResumeCommand())]
-    const resume = lines.join('\n  ')
+    const resumeText = formatResumeLines(this.createResumeCommand()).join('\n  ')
+    const resume = [...unanswered, resumeText].join('; ')
     return this.taskState === 'continued' && !this.isFollowing ? resume : `the session ${what}; ${resume}`
   }
 

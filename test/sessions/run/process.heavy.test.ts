@@ -70,7 +70,7 @@ test.each(['SIGINT', 'SIGTERM'] as const)(
     const end = await ended
     expect(end.signal).toBe(signal)
     expect(end.err).toContain(
-      'interrupted: the task was accepted; the session waits for an answer; the command for count (c1) was started and did not finish, so its effect is unknown; the resume command answers with an error\n  to resume:\n  parley events run -s s1 --no-stdin --policy p.json',
+      'interrupted: the task was accepted; the session waits for an answer; the command for count (c1) was started and did not finish, so its effect is unknown; the resume command answers with an error; to resume:\n  parley events run -s s1 --no-stdin --policy p.json',
     )
     expect(service.posts).toBe(0)
     // A killed process may stay a zombie until its parent waits for it.

@@ -6,8 +6,11 @@ import {
   bash,
   createSessionService,
   createSignalOptions,
+  custom,
   type Event,
+  endTurn,
   openAgent,
+  running,
   waitsFor,
 } from '../../harness/session-service.ts'
 
@@ -145,6 +148,24 @@ test('Q45: events send prints on a terminal the command that shows the answer', 
   expect(await send(['hi', '--vendor', 'acme'])).toContain(`to see the answer: ${command}\n`)
   expect(await send(['hi'], {})).toBe('')
   for (const words of [['hi', '-q'], ['hi', '--ids'], ['--interrupt']]) expect(await send(words)).toBe('')
+})
+
+test('after a signal, the JSON message of events run separates an unanswered --tool command from the resume command', async () => {
+  const { options, sendSignal } = createSignalOptions(() => {})
+  let printed = ''
+  const service = createSessionService({
+    posts: [
+      { type: 'user.custom_tool_result', act: () => (printed ||= sendSignal()), next: [endTurn] },
+      { type: 'user.message', next: [running, custom('c1'), waitsFor('c1')] },
+    ],
+  })
+  await service.run(
+    ['events', 'run', 'go', '-s', 's1', '--errors', 'json', '--tool', 'count=echo 1'],
+    options,
+  )
+  expect(JSON.parse(printed).error.message).toContain(
+    '; if it failed, answer with --custom-tool-error c1=TEXT; to resume: parley events run -s s1 ',
+  )
 })
 
 describe('Y230: repetition of an interrupted run', () => {
