@@ -48,13 +48,13 @@ export async function checkProfile(context: Context): Promise<void> {
     } catch (failure) {
       if (!(failure instanceof CliError)) throw failure
       result = `failed: ${describe(failure, settings)}`
-      const { status, attempts, sent, body } = failure.details
+      const { status, attempts, sent, body, commandErrorText } = failure.details
       // On a terminal, the result is printed just before the failure, so the failure does not repeat the
       // result.
       const message = context.output.isTerminal
         ? `the ${name} failed the check`
         : `${name}: ${failure.message}`
-      first ??= new CliError(failure.kind, message, { status, attempts, sent, body })
+      first ??= new CliError(failure.kind, message, { status, attempts, sent, body, commandErrorText })
     }
     const clean = toOneLine(context.secrets.redact(result), 2000)
     await context.output.write(`${wrap(`${name}: ${clean}`)}\n`)

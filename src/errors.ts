@@ -54,6 +54,8 @@ export interface FailureDetails {
   response?: { status: number; statusText: string; headers: Record<string, string>; bytes: Uint8Array }
 
   consequence?: string
+  /** Stderr of a failed command of the user. It may contain a secret, so only a person sees it. */
+  commandErrorText?: string
   problems?: string[]
   pendingToolUseIds?: string[]
   /** Arguments of the resume command, without the word `parley`. */

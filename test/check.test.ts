@@ -161,7 +161,7 @@ test.each([
   ],
   [
     { PARLEY_ACCESS_TOKEN: '', PARLEY_ACCESS_TOKEN_COMMAND: 'echo why >&2; exit 1' },
-    /^failed: accessTokenCommand \(PARLEY_ACCESS_TOKEN_COMMAND\) .*why/,
+    /^failed: accessTokenCommand \(PARLEY_ACCESS_TOKEN_COMMAND\) failed with exit code 1$/,
   ],
   [
     { PARLEY_BASE_URL: 'http://gateway.test' },
@@ -173,6 +173,7 @@ test.each([
     const ended = await run(check, { env: { ...env, PARLEY_AGENTS_URL: '' }, stdin: '' })
     expect(ended).toMatchObject({ code: 3, requests: [] })
     expect(resultsOf(ended.out).gateway).toMatch(result)
+    if ('PARLEY_ACCESS_TOKEN_COMMAND' in env) expect(ended.err).toContain('\n  the command printed: why\n')
   },
 )
 

@@ -72,8 +72,8 @@ const temporaryFailure = 75
 
 /**
  * Returns the first line that the command prints. The command gets an empty stdin and an environment
- * without parley's secrets. On a terminal, the command may prompt the user. Throws a `CliError` with the
- * command's stderr if the command fails. Does not run a command from a file that others can write.
+ * without parley's secrets. On a terminal, the command may prompt the user. Throws a `CliError` if the command
+ * fails. Does not run a command from a file that others can write.
  */
 async function runSecretCommand(
   context: Context,
@@ -99,12 +99,15 @@ async function runSecretCommand(
     },
     context,
   )
+  const [line = ''] = stdout.toString().split('\n', 1)
+  // With `set -x`, stderr may contain the secret, too.
+  context.secrets.add(line)
   if (problem)
-    throw failed(`${problem}${stderr.trim() ? `: ${stderr}` : ''}`).with({
+    throw failed(problem).with({
+      commandErrorText: stderr.trim(),
       deadline: deadline.hasPassed || undefined,
       retry: limit.hasPassed || exitCode === temporaryFailure ? 'later' : undefined,
     })
-  const [line = ''] = stdout.toString().split('\n', 1)
   const parsed = getSettingSchema('accessToken').safeParse(line)
   if (parsed.success) return parsed.data
   throw failed(line.trim() ? `printed a secret that ${parsed.error.issues[0]?.message}` : 'printed nothing')

@@ -323,7 +323,10 @@ describe('accessTokenCommand (needs sh)', () => {
   })
 
   test.each([
-    ['echo canary; echo "no\x1b[31m such item" >&2; exit 4', 'failed with exit code 4: no^[[31m such item\n'],
+    [
+      'echo canary; echo "no\x1b[31m such item" >&2; exit 4',
+      'failed with exit code 4\n  the command printed: no^[[31m such item\n',
+    ],
     ['true', 'printed nothing\n'],
   ])(
     'parley exits with 3 and prints why accessTokenCommand gave no secret, but not its stdout: %s',
@@ -334,6 +337,15 @@ describe('accessTokenCommand (needs sh)', () => {
       expect(ended.err).not.toContain('canary')
     },
   )
+
+  test('only a person sees the stderr of accessTokenCommand, without the secret that is on stdout', async () => {
+    const world = from('set -x; proof=canary-proof; echo canary-printed; false')
+    const asJson = await run(['chat', 'x', '--errors', 'json', '--report', 'r.json'], world)
+    expect(asJson.err + readFileSync(join(world.cwd, 'r.json'), 'utf8')).not.toContain('canary')
+    const { err } = await run(['chat', 'x'], world)
+    expect(err).toContain('failed with exit code 1\n  the command printed: ')
+    expect(err).toContain('echo [redacted]')
+  })
 
   test.each([
     ['exit 75', 'later'],
