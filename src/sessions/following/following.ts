@@ -234,5 +234,5 @@ function updateTimes(state: FollowState, now: number): FollowState {
 function hasEnded({ seen, stoppedSince = Infinity }: FollowState, now: number): boolean {
   if (seen.state.stop?.kind === 'ended') return true
   if (seen.isQueued) return false
-  return now - stoppedSince >= (seen.isWorkPending ? maxStartDelayMs : 0)
+  return now - stoppedSince >= (seen.isWorkPending || seen.mayGetOwnTurn ? maxStartDelayMs : 0)
 }

@@ -237,6 +237,11 @@ export class SeenEvents {
     return this.task.isQueued
   }
 
+  /** True if another client's turn has ended, and the followed task has had no turn of its own yet. */
+  get mayGetOwnTurn(): boolean {
+    return this.state.stop?.kind === 'done' && this.task.isQueued
+  }
+
   /** True if the session may be idle without an idle event, because some services do not send one. */
   get mayBeIdle(): boolean {
     const { sendsIdleEvents, isWaitingForRuns, openRuns, hasFinalError, mayBeDone } = this.state

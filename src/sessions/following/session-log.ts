@@ -104,6 +104,8 @@ export class SessionLog {
       let entry = this.#byIdentity.get(item.identity)
       const isKnown = this.has(item.identity)
       if (isKnown) this.state.addRepeated(item.event, item.text)
+      // A service sets `processed_at` of a queued task once the agent takes it up.
+      if (entry && isTaskEvent(item.event)) entry.event = pickFields(item.event)
       // Skips an event that the log has dropped, or that this list contains twice.
       if (isKnown && (!entry || entry.listedBy === this.#listCount)) continue
       if (entry) {
@@ -391,16 +393,22 @@ class FollowedTask {
    * after its workflow runs have ended. So there is no answer if a run was open when that next task arrived.
    */
   get answer(): SessionEvent | undefined {
-    const taskEvents = this.#eventsBeforeOtherTask.slice(this.#workStart)
+    // If the service has processed the task and no later turn began, the turn that was running when the task
+    // arrived has answered it.
+    const isTakenUp = this.#lacksOwnTurn && this.#task?.event.processed_at
+    const taskEvents = this.#eventsBeforeOtherTask.slice(isTakenUp ? 0 : this.#workStart)
     if (this.otherTask && hasOpenRun(taskEvents)) return undefined
     return taskEvents.findLast(({ event }) => isMainThreadAgentMessage(event))?.event
   }
 
-  /**
-   * True if the session has not started the followed task, because it first finishes another client's task.
-   */
+  /** True if the other client's turn has ended, and the followed task has had no turn of its own yet. */
   get isQueued(): boolean {
-    return this.#workStart === this.#events.length
+    return this.#lacksOwnTurn && this.#events.some(({ event }) => endsWork(event))
+  }
+
+  /** True if the followed task arrived during another client's turn, and no later turn has begun. */
+  get #lacksOwnTurn(): boolean {
+    return this.#isBehindOtherTask && this.#workStart === this.#events.length
   }
 
   /**

@@ -81,6 +81,18 @@ test("if only another client's turn has a message, events run with a queued task
   expect(await service.run(task)).toMatchObject({ code: 8, out: '' })
 })
 
+test.each([
+  ['at once', {}],
+  ['later', { processed: 1_000 }],
+])(
+  'events run prints the answer of the turn that takes up its task %s, if no other turn starts',
+  async (_, posted) => {
+    const answer = shown(says('one answer'), { after: 2_000 })
+    const service = createSessionService({ history, posts: [{ posted, next: [answer, endTurn] }] })
+    expect(await service.run(task)).toMatchObject({ code: 0, out: 'one answer\n', err: '' })
+  },
+)
+
 test('events run exits with 15 at the deadline if a queued task gets no turn', async () => {
   const service = createSessionService({ history, posts: [{ posted: { processed: 'never' }, next: theirs }] })
   expect(await service.run(task)).toMatchObject({ code: 15, out: '' })
