@@ -2,7 +2,7 @@ import { existsSync } from 'node:fs'
 import { buildRequestBody, type MessagePart } from '../../content/body.ts'
 import { saveAnswerAfterFailure } from '../../content/saved-answer.ts'
 import type { Context } from '../../context.ts'
-import { CliError, convertFileErrors, toFileFailure } from '../../errors.ts'
+import { CliError, toFileFailure } from '../../errors.ts'
 import { toOneLine } from '../../io/escape.ts'
 import { decodeUtf8 } from '../../io/file-content.ts'
 import { writeFileAtomically } from '../../io/file-output.ts'
@@ -41,13 +41,18 @@ export async function openConversation(context: Context, name: string) {
   }
 
   let held: FileLock | undefined
-  if (!flags.dryRun && !flags.curl) {
-    held = await convertFileErrors(name, () => acquireLock(target, { name, deadline, messages }))
-    cleanups.add(held.release)
+  const open = async () => {
+    if (!flags.dryRun && !flags.curl) {
+      held = await acquireLock(target, { name, deadline, messages })
+      cleanups.add(held.release)
+    }
+    return read()
   }
+  const given = await open().catch((error: unknown) => {
+    throw toFileFailure(error, name).with({ consequence: 'nothing was sent' })
+  })
   const requireLock = () => held?.requireHeld()
 
-  const given = await read()
   return {
     stored: given && { text: given.body, name },
     /** Model of the last run. The file has it as the field `model`, which parley never sends in a body. */
@@ -99,7 +104,5 @@ function requireConversation(thread: Record<string, unknown>, name: string): voi
   const isModel = typeof (thread.model ?? '') === 'string'
   if ((isBody || fields.length === 0) && isModel) return
   const why = isBody ? 'its "model" is not a text' : 'it has no "contents"'
-  throw new CliError('file', `${name}: it is not a conversation, because ${why}`, {
-    consequence: 'nothing was sent',
-  })
+  throw new CliError('file', `${name}: it is not a conversation, because ${why}`)
 }
