@@ -6,7 +6,7 @@
  *   425, or a 503 with `Retry-After`.
  * - `failed`: the answer is a failure, but the request may have been carried out, for example behind a
  *   gateway.
- * - `sent`: bytes were sent, and no answer arrived.
+ * - `sent`: bytes were sent, and no answer of the service arrived. A web page may come from another server.
  * - `answered`: a 2xx began. The request may have been carried out even if the body is an error.
  * - `done`: parley read the response. After sending events, the response was empty or a receipt: a list of
  *   the accepted events.
@@ -38,7 +38,7 @@ export interface DeliveryRules {
   inspectCommand?: string | undefined
 }
 
-/** Value of the field `sent` in errors and reports. `unknown`: bytes were sent, and no answer arrived. */
+/** Value of the field `sent` in errors and reports. `unknown` stands for the delivery state `sent`. */
 export type SentStatus = 'no' | 'unknown' | 'yes'
 
 /**

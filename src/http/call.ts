@@ -11,6 +11,7 @@ import { decompressBody } from './decompress.ts'
 import {
   buildRequest,
   describeSettingFix,
+  isRedirectOrPage,
   type PreparedRequest,
   parseHeaders,
   type RequestParts,
@@ -80,6 +81,8 @@ export function createServiceCaller(context: Context, settings: ResolvedSettings
     const call = tracker.beginCall({ inspectCommand: parts.inspectCommand, ...endpoint }, isBatch)
     const explain = <E>(failure: E): E | CliError => {
       if (!(failure instanceof CliError)) return failure
+      // A login page with status 200 does not prove that the request arrived.
+      if (call.state() === 'answered' && isRedirectOrPage(failure)) call.reach('sent')
       const outcome = call.getOutcome()
       const { retry, consequence } = failure.details
       return failure.with({

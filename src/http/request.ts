@@ -183,5 +183,5 @@ export function describeSettingFix(
 }
 
 /** A redirect or a web page comes from another server, so the message names the address of the request. */
-const isRedirectOrPage = ({ kind, details: { status = 0, body } }: CliError): boolean =>
+export const isRedirectOrPage = ({ kind, details: { status = 0, body } }: CliError): boolean =>
   (status >= 300 && status < 400) || (kind === 'response' && typeof body === 'string' && /^\s*</.test(body))

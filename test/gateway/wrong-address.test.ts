@@ -30,3 +30,13 @@ test.each([
     expect(paged).toMatchObject({ code: 8, err: expect.stringMatching(onPage) })
   },
 )
+
+test.each(['chat hi', 'chat hi --stream', 'image fox', 'events send hi -s s'])(
+  'after a web page with status 200, `sent` of "%s" is "unknown"',
+  async (command) => {
+    const argv = [...command.split(' '), '--no-stdin', '--errors', 'json']
+    const env = { PARLEY_BASE_URL: base, PARLEY_AGENTS_URL: base, PARLEY_IMAGE_MODEL: 'm' }
+    const { err } = await run(argv, { exchange: page, env })
+    expect(JSON.parse(err).error).toMatchObject({ exit: 8, sent: 'unknown', safeToRetry: false })
+  },
+)
