@@ -70,7 +70,7 @@ export class ReconnectPolicy implements RetryRules {
     const minutes = Math.floor((context.host.timers.now() - this.#lastResponseAt) / 60_000)
     if (cause !== this.#printedCause) context.messages.note(`${cause}; trying again`)
     else if (minutes > this.#printedMinutes)
-      context.messages.note(`no valid response for ${minutes} min; trying again`)
+      context.messages.note(`still failing after ${minutes} min; trying again`)
     this.#printedCause = cause
     this.#printedMinutes = minutes
     return undefined

@@ -85,7 +85,7 @@ test('--max-total-tokens ends a batch in the middle of an answer with exit code 
   expect(ended.results).toMatchObject([
     { ok: false, error: { exit: 15, body: 'One, two, ', attempts: 2 }, usage: { totalTokens: 100 } },
   ])
-  expect(ended.err).toContain('--max-total-tokens is 100')
+  expect(ended.err).toContain('the limit of 100 tokens (--max-total-tokens)')
 })
 
 test('the result of a batch line that the deadline cancels contains the received parts', async () => {

@@ -103,7 +103,7 @@ test('parley prints the same cause of a reconnect only once until the service re
   expect(notes).toEqual([first, other, first, first])
 })
 
-test('parley prints each minute that no valid response came, until the service responds', () => {
+test('parley prints each minute that it is still failing, until the service responds', () => {
   const { policy, notes, pass } = createPolicy(Infinity)
   const wait = (milliseconds: number) => {
     pass(milliseconds)
@@ -115,8 +115,8 @@ test('parley prints each minute that no valid response came, until the service r
   const first = 'x; trying again'
   expect(notes).toEqual([
     first,
-    'no valid response for 1 min; trying again',
-    'no valid response for 2 min; trying again',
+    'still failing after 1 min; trying again',
+    'still failing after 2 min; trying again',
     first,
   ])
 })

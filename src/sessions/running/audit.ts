@@ -52,6 +52,7 @@ export class Audit {
   readonly #context: Context
   readonly #session: string
   readonly #locks: FileLock[] = []
+  #isFileLost = false
   #isClosed = false
   /** States of the replies of this run and of earlier runs, by tool use id. */
   readonly replies = new Map<string, ReplyState>()
@@ -153,8 +154,13 @@ export class Audit {
     this.#updateFailedCommands({ ...entry })
     if (!this.#file) return
     const time = new Date(this.#context.host.timers.wallTime()).toISOString()
-    this.#file.append(`${toLine(entry, this.#session, time)}\n`)
-    this.#file.sync()
+    try {
+      this.#file.append(`${toLine(entry, this.#session, time)}\n`)
+      this.#file.sync()
+    } catch (error) {
+      this.#isFileLost = this.#file.findChange() !== undefined
+      throw error
+    }
     this.#updateTask({ ...entry, time })
   }
 
@@ -203,8 +209,9 @@ export class Audit {
     for (const lock of this.#locks) lock.requireHeld()
   }
 
+  /** True if the next run can read what this run has recorded. */
   get hasFile(): boolean {
-    return this.#file !== undefined
+    return this.#file !== undefined && !this.#isFileLost
   }
 
   close(): void {

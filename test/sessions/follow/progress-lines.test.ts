@@ -64,7 +64,7 @@ describe('Y160: progress lines if stderr is not a terminal', () => {
     expect(getProgressLines(err)[2]).toContain('the last event was agent.tool_use, 50 s ago')
   })
 
-  test('while the service is unreachable, events follow prints that it gets no response, and no progress line', async () => {
+  test('while the service is unreachable, events follow prints that it is still failing, and no progress line', async () => {
     const service = createSessionService({
       history: [userSays('x'), running],
       lists: [{ when: isDown, fault: 'unreachable' }],
@@ -79,9 +79,9 @@ describe('Y160: progress lines if stderr is not a terminal', () => {
     void service.timers.wait(200_000).then(() => service.add(endTurn))
     const { code, err } = await service.run(['events', 'follow'])
     expect(code).toBe(0)
-    expect(err.match(/no valid response for . min|still .* min/g)).toEqual([
-      'no valid response for 1 min',
-      'no valid response for 2 min',
+    expect(err.match(/still failing after . min|still .* min/g)).toEqual([
+      'still failing after 1 min',
+      'still failing after 2 min',
       'still at work after 3 min',
     ])
   })

@@ -293,6 +293,19 @@ describe('--tool commands', () => {
     expect(error.resume).toContain('--tool')
   })
 
+  test('if the audit file disappears while a --tool command runs, the resume command does not start the command again (needs sh)', async () => {
+    const agent = openAgent({ rounds: [[custom('c1')]], policy: askAll })
+    const flags = ['--audit', 'a.ndjson', '--errors', 'json', '--tool', 'count=rm a.ndjson']
+    const { code, err } = await agent.runTask(['do it', ...flags])
+    const { error } = JSON.parse(err)
+    expect({ code, resume: error.resume, message: error.message }).toEqual({
+      code: 11,
+      resume: expect.not.arrayContaining(['--tool']),
+      message: expect.stringContaining('it was removed while this run wrote it'),
+    })
+    expect(error.hints[0]).toContain('the resume command does not start it again')
+  })
+
   test('without --audit, the resume command of events run does not start an unfinished --tool command again (needs sh)', async () => {
     const { agent, code, error } = await stopInCommand(['do it', '--tool-timeout', '5m'])
     expect({ code, posts: agent.posts, retry: error.retry }).toEqual({ code: 15, posts: 0, retry: 'never' })
