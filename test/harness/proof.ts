@@ -9,13 +9,18 @@ const passWithAnyAnswer: [title: RegExp, reason: string][] = [
     /^Y215: .*events follow exits with 15 \(no response/,
     'with and without the fault, the session has no events',
   ],
-  [/^after the deadline, events follow prints that the agent works on/, 'the agent works past the deadline'],
+  [/^after the deadline, events follow prints that the agent continues/, 'the agent works past the deadline'],
 ]
+
+const emulatorNote = 'the clock of this test does not see the work of the emulator, so its end is random'
+const dependsOnEmulator =
+  /^events .* exits with 15 if the deadline passes before the list shows the idle event$/
 
 // In `npm run proof:faults`, the service answers correctly. A test of a wrong answer must fail then, so this
 // hook inverts its result.
 beforeEach(({ task, skip }) => {
   if (!isInProofShare(task.name)) skip(outsideShareNote)
+  if (dependsOnEmulator.test(task.name)) skip(emulatorNote)
   const passes = passWithAnyAnswer.some(([titles]) => titles.test(task.name))
   Object.assign(task, { fails: !passes })
 })
