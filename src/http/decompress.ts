@@ -1,10 +1,9 @@
 import type { Transform } from 'node:stream'
 import { CliError, hasErrorCode } from '../errors.ts'
-import type { HttpResponse } from '../wire/exchange.ts'
+import { type HttpResponse, joinChunks, limitChunks } from '../wire/exchange.ts'
 import { maxTextLength } from '../wire/json/text-limit.ts'
 import { createResponseError } from '../wire/problem/problem.ts'
 
-type Body = AsyncIterable<Uint8Array>
 type Zlib = typeof import('node:zlib')
 
 /** Values of `Content-Encoding` for a plain body. Some servers send a character set there by mistake. */
@@ -23,16 +22,9 @@ export function decompressBody(response: HttpResponse, maxBytes = maxTextLength)
     .filter((coding) => !noCoding.includes(coding))
   // Some proxies send `gzip, gzip` although they encode the body only once, so repeated names are dropped.
   const coding = [...new Set(listed)].join(', ')
-  return coding === '' ? response : { ...response, body: limitLength(decode(response, coding), maxBytes) }
-}
-
-async function* limitLength(body: Body, maxBytes: number): AsyncGenerator<Uint8Array> {
-  let size = 0
-  for await (const chunk of body) {
-    size += chunk.length
-    if (size > maxBytes) throw createAnswerTooLongError()
-    yield chunk
-  }
+  return coding === ''
+    ? response
+    : { ...response, body: limitChunks(decode(response, coding), maxBytes, createAnswerTooLongError) }
 }
 
 async function* decode({ body }: HttpResponse, coding: string): AsyncGenerator<Uint8Array> {
@@ -71,11 +63,6 @@ async function* decode({ body }: HttpResponse, coding: string): AsyncGenerator<U
     source.destroy()
     void chunks.return?.()
   }
-}
-
-async function* joinChunks(first: Uint8Array, chunks: AsyncIterator<Uint8Array>) {
-  yield first
-  yield* { [Symbol.asyncIterator]: () => chunks }
 }
 
 const decoders = new Map<string, (zlib: Zlib, first: number) => Transform>([

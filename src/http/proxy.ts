@@ -2,6 +2,7 @@ import { BlockList, isIP, type Socket } from 'node:net'
 import { CliError } from '../errors.ts'
 import type { ProcessInfo } from '../io/paths.ts'
 import { findAddressProblem, isLoopbackHost } from '../wire/address.ts'
+import { findFailureKindOfStatus } from './retry.ts'
 import { waitForSocketEvent } from './socket.ts'
 
 export interface HttpProxy {
@@ -114,11 +115,9 @@ export async function openTunnel(socket: Socket, proxy: HttpProxy, target: strin
     throw new CliError('credentials', `${who} ${why}: ${status}`, { consequence: `nothing was sent\n${way}` })
   }
   if (Number.isNaN(status)) throw notSent(`${who} did not answer in HTTP`, true)
-  const isPermanent = status < 500 && !transientStatuses.includes(status)
-  throw notSent(`${who} did not open a tunnel to ${target}: ${status}`, isPermanent)
+  const isTransient = ['service', 'rate-limited'].includes(findFailureKindOfStatus(status, true))
+  throw notSent(`${who} did not open a tunnel to ${target}: ${status}`, !isTransient)
 }
-
-const transientStatuses = [408, 425, 429]
 
 const notSent = (message: string, isPermanent = false) => new CliError('not-sent', message, { isPermanent })
 

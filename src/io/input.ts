@@ -4,7 +4,7 @@ import { promisify } from 'node:util'
 import type { Deadline } from '../deadline.ts'
 import { CliError, createNotSentDeadlineError, toFileFailure, usageError } from '../errors.ts'
 import { schedule, type Timers, yieldToSignals } from '../timers.ts'
-import { readBody } from '../wire/exchange.ts'
+import { limitChunks, readBody } from '../wire/exchange.ts'
 import { maxTextLength } from '../wire/json/text-limit.ts'
 import {
   createTextTooLongError,
@@ -241,7 +241,8 @@ export class InputReader {
     const { deadline, host, note } = this.#options
     const stop = new AbortController()
     const pieces = read(open, name, stop.signal, { timers: host.timers, note: () => note(idleNote) })
-    const result = await deadline.race(consume(limitSize(pieces, name)), () => {
+    const limited = limitChunks(pieces, maxTextLength, () => createTextTooLongError(name))
+    const result = await deadline.race(consume(limited), () => {
       stop.abort()
       return createNotSentDeadlineError(`the deadline passed while ${name} was read`)
     })
@@ -280,15 +281,6 @@ async function* read(
     throw toFileFailure(error, name)
   } finally {
     cancelNote()
-  }
-}
-
-async function* limitSize(chunks: AsyncIterable<Uint8Array>, name: string): AsyncGenerator<Uint8Array> {
-  let size = 0
-  for await (const chunk of chunks) {
-    size += chunk.length
-    if (size > maxTextLength) throw createTextTooLongError(name)
-    yield chunk
   }
 }
 

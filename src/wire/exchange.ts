@@ -41,6 +41,29 @@ export async function readBody(body: AsyncIterable<Uint8Array>, limit = Infinity
   return collected.bytes()
 }
 
+/** Passes the chunks on, and throws `createError()` once they have more than `maxBytes`. */
+export async function* limitChunks(
+  chunks: AsyncIterable<Uint8Array>,
+  maxBytes: number,
+  createError: () => Error,
+): AsyncGenerator<Uint8Array> {
+  let size = 0
+  for await (const chunk of chunks) {
+    size += chunk.length
+    if (size > maxBytes) throw createError()
+    yield chunk
+  }
+}
+
+/** Puts a chunk that was read already before the others. */
+export async function* joinChunks(
+  first: Uint8Array,
+  others: AsyncIterator<Uint8Array>,
+): AsyncGenerator<Uint8Array> {
+  yield first
+  yield* { [Symbol.asyncIterator]: () => others }
+}
+
 export function createBodyCollector(limit = Infinity) {
   let whole: Uint8Array = Buffer.alloc(0)
   let size = 0

@@ -234,12 +234,12 @@ export class SeenEvents {
     const search = this.#search
     if (!search?.isWorkPending || this.state.stop?.kind !== 'done') return false
     if (search.isMissing) return search.wasBusy && this.task.showsClientEvents && !search.hasEventOfSameType
-    return this.task.isQueued
+    return this.task.awaitsOwnTurn
   }
 
   /** True if another client's turn has ended, and the followed task has had no turn of its own yet. */
   get mayGetOwnTurn(): boolean {
-    return this.state.stop?.kind === 'done' && this.task.isQueued
+    return this.state.stop?.kind === 'done' && this.task.awaitsOwnTurn
   }
 
   /** True if the session may be idle without an idle event, because some services do not send one. */

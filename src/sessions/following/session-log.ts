@@ -402,7 +402,7 @@ class FollowedTask {
   }
 
   /** True if the other client's turn has ended, and the followed task has had no turn of its own yet. */
-  get isQueued(): boolean {
+  get awaitsOwnTurn(): boolean {
     return this.#lacksOwnTurn && this.#events.some(({ event }) => endsWork(event))
   }
 

@@ -2,7 +2,7 @@ import type { Context } from '../../context.ts'
 import { createUsageErrorFromProblems, usageError } from '../../errors.ts'
 import { decodeUtf8 } from '../../io/file-content.ts'
 import { splitLines } from '../../io/raw-lines.ts'
-import { readBody } from '../../wire/exchange.ts'
+import { joinChunks, readBody } from '../../wire/exchange.ts'
 import { createListAppendAssignment, editJson } from '../../wire/json/edit.ts'
 import { describeJsonError, formatFieldPath, isObject, tryParseJson } from '../../wire/json/parse.ts'
 import { listJsonElements } from '../../wire/page.ts'
@@ -65,8 +65,9 @@ export async function parseInputEvents(
   const lineNumbers: number[] = []
   for (const [index, line] of text.split('\n').entries()) {
     if (line.trim() === '') continue
-    if (lines.length === 0 && tryParseJson(line) === undefined) break
-    const value = parseLine(line, `${name}: line ${index + 1}`)
+    const value = tryParseJson(line)
+    if (value === undefined && lines.length === 0) break
+    if (value === undefined) throw createLineError(line, `${name}: line ${index + 1}`)
     onEvent?.(value)
     lines.push(line.trim())
     lineNumbers.push(index + 1)
@@ -80,11 +81,8 @@ export async function parseInputEvents(
   return { name, lines, locate }
 }
 
-function parseLine(line: string, where: string): unknown {
-  const value = tryParseJson(line)
-  if (value !== undefined) return value
-  throw usageError(`${where}: not valid JSON: ${describeJsonError(line).replace(/^line 1, /, '')}`)
-}
+const createLineError = (line: string, where: string) =>
+  usageError(`${where}: not valid JSON: ${describeJsonError(line).replace(/^line 1, /, '')}`)
 
 export const getEventSourceTexts = (given: InputEvents): string[] =>
   'lines' in given ? given.lines : listJsonElements(given.body, 'events')
@@ -129,14 +127,15 @@ export async function readRecordedEvents(
   const name = getInputName(path)
   const text = await input.readChunks(path, inputReader, async (chunks) => {
     const { value: first = new Uint8Array() } = await chunks.next()
-    const all = prepend(first, chunks)
+    const all = joinChunks(first, chunks)
     if (!isLineDelimited(Buffer.from(first).toString())) return decodeUtf8(await readBody(all), name)
     for await (const lines of splitLines(all, Infinity)) {
       for (const { bytes, lineNumber } of lines) {
         const line = decodeUtf8(bytes as Uint8Array, name, undefined, lineNumber)
         if (line.trim() === '') continue
         const where = `${name}: line ${lineNumber}`
-        const value = parseLine(line, where)
+        const value = tryParseJson(line)
+        if (value === undefined) throw createLineError(line, where)
         for (const item of parseRecordedEvents(line.trim(), value, where)) add(item)
       }
     }
@@ -144,11 +143,6 @@ export async function readRecordedEvents(
   })
   if (text === undefined) return
   for (const item of listRecordedEvents(await parseInputEvents(text, name))) add(item)
-}
-
-async function* prepend<T>(first: T, others: AsyncIterable<T>): AsyncGenerator<T> {
-  yield first
-  yield* others
 }
 
 function isLineDelimited(text: string): boolean {
