@@ -29,7 +29,7 @@ export interface BatchLineAnswer {
     | { text: string }
     | { files: string[]; links?: string[] | undefined; text?: string | undefined }
     | { json: string }
-    | { response: string }
+    | { files?: string[] | undefined; response: string }
   model?: string | undefined
   /** `null` if the answer may be cut, because it has no stop reason or its stream has no end. */
   stopReason?: string | null | undefined

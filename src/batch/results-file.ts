@@ -170,6 +170,8 @@ const formatSubject = ({ index, id, hash }: ResultLine): string =>
 
 function formatContent(content: BatchLineAnswer['content']): string {
   if ('json' in content) return `"json":${toOneLineJson(content.json).trim()}`
-  if ('response' in content) return `"response":${toOneLineJson(content.response).trim()}`
-  return JSON.stringify(content).slice(1, -1)
+  const { response, ...others } = { response: undefined, ...content }
+  const fields = JSON.stringify(others).slice(1, -1)
+  if (response === undefined) return fields
+  return `${fields && `${fields},`}"response":${toOneLineJson(response).trim()}`
 }

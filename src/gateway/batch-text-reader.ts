@@ -19,6 +19,8 @@ interface BatchTextRules {
   failOnCut?: boolean
   schema?: AnswerSchema | undefined
   isRaw: boolean
+  /** Added to the response of an image, because without files its result would look like a result of `chat`. */
+  files?: string[]
   recordAnswerUsage(line: BatchLine, summary: AnswerSummary): void
 }
 
@@ -75,7 +77,7 @@ export class BatchTextReader implements BatchAnswerReader {
   }
 
   async finish(_: ReadableResponse, { end }: ContinuedAnswer) {
-    const { isRaw, failOnCut, schema } = this.#rules
+    const { isRaw, files, failOnCut, schema } = this.#rules
     const text = this.#received
     const isBlank = !isRaw && text.trim() === ''
     const missing = describeUnusableAnswer(end, { isBlank, failOnCut })
@@ -83,7 +85,7 @@ export class BatchTextReader implements BatchAnswerReader {
     // body.
     if (missing !== undefined)
       throw createResponseError(missing).with({ answer: isBlank ? this.#readUnread() : text })
-    if (isRaw) return { response: this.#parts.length > 1 ? `[${this.#parts.join(',')}]` : text }
+    if (isRaw) return { files, response: this.#parts.length > 1 ? `[${this.#parts.join(',')}]` : text }
     return schema ? { json: await schema.check(text, describeCutAnswer(end)) } : { text }
   }
 

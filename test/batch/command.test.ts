@@ -765,14 +765,22 @@ describe('a batch of images', () => {
   })
 
   test.each([
-    ['chat', 'image'],
-    ['image', 'chat'],
-  ])('--resume of a batch does not accept a result of %s as a result of %s', async (first, second) => {
+    ['chat', 'image', []],
+    ['image', 'chat', []],
+    ['chat', 'image', ['--raw']],
+    ['image', 'chat', ['--raw']],
+  ])('--resume does not accept the results of a batch of %s for %s: %j', async (first, second, flags) => {
     const cwd = batchFolder(1)
-    const rest = ['--batch', 'in.ndjson', '-m', 'alpha-image', '--results', 'r.ndjson', '--resume']
+    const rest = ['--batch', 'in.ndjson', '-m', 'alpha-image', '--results', 'r.ndjson', '--resume', ...flags]
     await run([first, ...rest], { cwd })
-    const { code, requests } = await run([second, ...rest], { cwd })
-    expect([code, requests.length]).toEqual([0, 1])
+    for (const [command, count] of [
+      [first, 0],
+      [second, 1],
+      [second, 0],
+    ] as const) {
+      const { code, requests } = await run([command, ...rest], { cwd })
+      expect([code, requests.length]).toEqual([0, count])
+    }
   })
 
   test('if an image answer in a batch also contains an error, the failure names the saved image', async () => {

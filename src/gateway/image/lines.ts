@@ -32,7 +32,7 @@ export async function createImageBatchMethods(
   const common = { endpoint: endpoints.image, options, inputs, model }
   const caller = await createLineCaller(context, settings, common)
   const { context: lineContext, recordAnswerUsage } = caller
-  const rawRules = { isRaw: true, timers: host.timers, recordAnswerUsage } as const
+  const rawRules = { isRaw: true, files: [], timers: host.timers, recordAnswerUsage }
 
   async function openReader(input: ParsedBatchLine, line: BatchLine): Promise<BatchAnswerReader> {
     if (flags.raw) return new BatchTextReader(line, rawRules)
@@ -48,13 +48,12 @@ export async function createImageBatchMethods(
   return {
     ...caller,
     prepare: (input: ParsedBatchLine) => caller.prepare(input, (line) => openReader(input, line)),
-    isAccepted({ files, response, stopReason, warning }: Record<string, unknown>): boolean {
+    isAccepted({ files, stopReason, warning }: Record<string, unknown>): boolean {
       // An image without a stop reason may be whole, so the line is not requested again.
       const isCut = isCutBatchResult({ stopReason: stopReason ?? undefined }) || cutWarning.test(`${warning}`)
       if (failOnCut && isCut) return false
-      // A result of `chat` has neither files nor a response, but its line may have the same hash.
-      if (!Array.isArray(files)) return response !== undefined
-      return files.map(String).every((file) => imageExists(context, file, folder))
+      // A result of `chat` has no files, but its line may have the same hash.
+      return Array.isArray(files) && files.map(String).every((file) => imageExists(context, file, folder))
     },
   }
 }
