@@ -154,6 +154,7 @@ export function createServiceCaller(context: Context, settings: ResolvedSettings
   }
 
   return {
+    retries,
     open: (endpoint: Endpoint, parts: RequestParts) => send(endpoint, parts, async (response) => response),
     /**
      * Sends a request and returns the result of `read`. Throws a `CliError` with the delivery state, also

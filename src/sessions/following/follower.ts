@@ -51,6 +51,8 @@ export class Follower {
    * stream omitted are missing, such as the answer.
    */
   listFailure: CliError | undefined
+  /** True while the caller waits for another attempt to send or to refresh. */
+  isRetrying = false
   #reconnectPolicy: ReconnectPolicy
   #finalListsDeadline: Deadline
   #stream: EventStream | undefined
@@ -80,8 +82,8 @@ export class Follower {
     this.#stopProgressLines = followsForever
       ? () => {}
       : printProgressLines(context, (time) => {
-          // While parley reconnects, `ReconnectPolicy` prints its own notes.
-          if (this.#reconnectPolicy.isReconnecting) return undefined
+          // While parley retries or reconnects, notes about the failures are printed instead.
+          if (this.isRetrying || this.#reconnectPolicy.isReconnecting) return undefined
           return this.state.isEmpty
             ? `still waiting for the first event ${time}`
             : `still ${this.#describeWork(time)}: ${this.#describeLastEvent()}`

@@ -1,5 +1,7 @@
 import { CliError } from '../../errors.ts'
-import { retry } from '../../http/retry.ts'
+import { describeRetry } from '../../http/call.ts'
+import { decideRetry, type RetryRules, retry } from '../../http/retry.ts'
+import { endpoints } from '../../wire/endpoints.ts'
 import type { SessionEvent } from '../../wire/sessions/session-event.ts'
 import { parseTimestampMs } from '../../wire/timestamp.ts'
 import { describeWaitingToolUses } from '../following/stop-text.ts'
@@ -118,7 +120,40 @@ function closeUnsentReply({ audit, context }: SessionRun, use: ParsedToolUse, re
 }
 
 export async function refreshSessionState(run: SessionRun, isForced = false): Promise<void> {
-  return retry(run.parts.deadline, new ReconnectPolicy(run), () => run.follower.refresh(isForced))
+  return retryReplying(run, () => run.follower.refresh(isForced))
+}
+
+/**
+ * Retries a refused reply `--retries` times, like a refused task, and any other transient failure for 5 minutes.
+ * While parley waits for a retry, it prints no progress lines.
+ */
+async function retryReplying(run: SessionRun, attempt: () => Promise<void>): Promise<void> {
+  const { caller, context, follower, parts } = run
+  const { timers } = context.host
+  const reconnects = new ReconnectPolicy(run)
+  const policy = { repeat: endpoints.sendEvents.repeat, retries: caller.retries, retryUnknown: false }
+  let attempts = 0
+  function decideAboutRefusal(failure: CliError): number | CliError {
+    // After the deadline, `requireNext` ends the attempts.
+    const times = { now: timers.now(), random: timers.random(), deadlineMs: Infinity }
+    const wait = decideRetry(policy, failure.with({ attempts: ++attempts }), { attempt: attempts, ...times })
+    if (typeof wait === 'number') context.messages.note(describeRetry(failure, wait))
+    return wait
+  }
+  const rules: RetryRules = {
+    decide(failure) {
+      follower.isRetrying = true
+      return failure.details.pendingToolUseIds ? decideAboutRefusal(failure) : reconnects.decide(failure)
+    },
+    requireNext: (failure) => reconnects.requireNext(failure),
+  }
+  const attemptOnce = () => {
+    follower.isRetrying = false
+    return attempt()
+  }
+  await retry(parts.deadline, rules, attemptOnce).finally(() => {
+    follower.isRetrying = false
+  })
 }
 
 /**
@@ -139,7 +174,7 @@ async function postTogether(run: SessionRun, replies: readonly Reply[]): Promise
   if (replies.length === 0 || run.isEnding) return
   let open = [...replies]
   try {
-    await retry(run.parts.deadline, new ReconnectPolicy(run), async () => {
+    await retryReplying(run, async () => {
       await run.follower.refresh()
       open = closeObsoleteReplies(run, open)
       if (open.length > 0 && !run.isEnding) await postOnce(run, open)

@@ -212,17 +212,18 @@ export class SessionRun implements SessionClient, WorkHooks {
   #addResumeAfterTask(error: CliError, resumeArguments: string[]): CliError {
     const { kind, details } = error
     const { pendingToolUseIds, retry = 'never' } = details
+    // With an audit file, the same command resumes the run, so a script may retry after a transient failure.
+    const canRetryLater = this.audit.hasFile && retry !== 'never'
     if (kind === 'unknown') return error.with({ retry: 'look-first' })
     if (kind === 'stuck') return error.with({ sent: 'yes', retry: 'never' })
     const known = { sent: 'yes', retry: 'never', resumeArguments } as const
     // `pendingToolUseIds` means that the service refused a reply, which does not undo the task.
-    if (pendingToolUseIds) return error.with({ ...known, consequence: taskAcceptedText })
+    if (pendingToolUseIds)
+      return error.with({ ...known, retry: canRetryLater ? 'later' : 'never', consequence: taskAcceptedText })
     if (kind === 'unexpected') return error.with(known)
     const { inspectCommand } = this.parts
     if (kind === 'file')
       return error.with({ ...known, consequence: `${taskAcceptedText}; its events: ${inspectCommand}` })
-    // With an audit file, the same command resumes the run, so a script may retry after a transient failure.
-    const canRetryLater = this.audit.hasFile && retry !== 'never'
     const unfollowed = explainFollowFailure(error, {
       retry: canRetryLater ? 'later' : 'look-first',
       consequence: taskAcceptedText,

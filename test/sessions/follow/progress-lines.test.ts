@@ -1,12 +1,15 @@
 import { describe, expect, test } from 'vitest'
 import type { Exchange } from '../../../src/wire/exchange.ts'
 import {
+  always,
   bash,
   createSessionService,
   endTurn,
   running,
   says,
+  shown,
   userSays,
+  waitsFor,
 } from '../../harness/session-service.ts'
 
 const minutes = 60_000
@@ -83,6 +86,28 @@ describe('Y160: progress lines if stderr is not a terminal', () => {
       'still failing after 1 min',
       'still failing after 2 min',
       'still at work after 3 min',
+    ])
+  })
+
+  test('while events run waits to repeat a refused reply, it prints no progress line', async () => {
+    const service = createSessionService({
+      posts: [
+        { type: 'user.message', next: [running, bash('t1'), waitsFor('t1')] },
+        {
+          type: 'user.tool_confirmation',
+          when: () => service.posts.length < 5,
+          fault: { status: 429, headers: { 'retry-after': '50' } },
+        },
+        { type: 'user.tool_confirmation', next: [running, shown(endTurn, { after: 2 * minutes })] },
+      ],
+    })
+    service.write('allow.json', always('allow'))
+    const { code, err } = await service.run('events run go --policy allow.json --retries 3'.split(' '))
+    expect(code).toBe(0)
+    expect(err.match(/trying again in .* s|still .* min/g)).toEqual([
+      ...Array(3).fill('trying again in 50.0 s'),
+      'still at work after 3 min',
+      'still at work after 4 min',
     ])
   })
 

@@ -74,8 +74,8 @@ test('events run replies to each tool use once and as the policy decides, althou
         lag,
         echoes,
       })
-      const tools = ['--tool', 'echo=cat', '--tool', 'rm=cat']
-      const { code, err } = await agent.runTask(['go', ...tools, '--errors', 'json'])
+      const flags = ['--tool', 'echo=cat', '--tool', 'rm=cat', '--retries', '8', '--errors', 'json']
+      const { code, err } = await agent.runTask(['go', ...flags])
       expect(agent.tasks, err).toBe(1)
 
       const audit = agent.audit()

@@ -412,12 +412,39 @@ describe('reply of unknown delivery', () => {
     expect([code, (await agent.runTask()).code, agent.tasks]).toEqual([6, 10, 1])
   })
 
-  test('events run repeats a reply after five 429 responses, but not if a 429 has x-should-retry: false', async () => {
+  test.each<[string, Outcome, string[], { code: number; posts: number }]>([
+    ['two 429 responses', 'limits', [], { code: 6, posts: 3 }],
+    ['--retries 0', 'limits', ['--retries', '0'], { code: 6, posts: 1 }],
+    [
+      'a 429 with x-should-retry: false',
+      { status: 429, headers: { 'x-should-retry': 'false' } },
+      [],
+      { code: 6, posts: 1 },
+    ],
+    [
+      'a 429 with a long Retry-After',
+      { status: 429, headers: { 'retry-after': '61' } },
+      [],
+      { code: 6, posts: 1 },
+    ],
+    ['a 503 with Retry-After', { status: 503, headers: { 'retry-after': '1' } }, [], { code: 6, posts: 3 }],
+  ])('events run retries a refused reply like a refused task: %s', async (_, outcome, flags, expected) => {
+    const replying = openAgent({ rounds: [[uses('t1')]], outcome: () => outcome, policy })
+    const { code, err } = await replying.runTask(['do it', ...flags, '--errors', 'json'])
+    expect({ code, posts: replying.posts }).toEqual(expected)
+    const { error } = JSON.parse(err.trim().split('\n').at(-1) ?? '')
+    const resume = expect.arrayContaining(['run', '-s', 's1'])
+    expect(error).toMatchObject({ retry: 'later', attempts: expected.posts, pending: ['t1'], resume })
+    const sending = openAgent({ rounds: [], taskOutcome: () => outcome })
+    const { code: taskCode } = await sending.runTask(['do it', ...flags])
+    expect({ code: taskCode, posts: sending.tasks }).toEqual(expected)
+  })
+
+  test('events run succeeds if its reply is accepted after as many 429 responses as --retries permits', async () => {
     const agent = open(...Array<Outcome>(5).fill('limits'))
-    expect((await agent.runTask()).code).toBe(0)
-    expect(agent.acceptedReplies.get('t1')).toHaveLength(1)
-    const final = open({ status: 429, headers: { 'retry-after': '0', 'x-should-retry': 'false' } })
-    expect([(await final.runTask()).code, final.posts]).toEqual([6, 1])
+    const { code, err } = await agent.runTask(['do it', '--retries', '5'])
+    expect({ code, posts: agent.posts }).toEqual({ code: 0, posts: 6 })
+    expect(err).toMatch(/the answer to t1 was refused: .* 429.*; trying again in 0\.\d s\n/)
   })
 
   test.each<[number, number, Record<string, string>]>([
