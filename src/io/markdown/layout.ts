@@ -1,6 +1,7 @@
 import { type Span, type StyledLine, spanStyles, wrapLine } from '../spans.ts'
 import { layOutInlineTokens, trimLineEnd } from './inline.ts'
 import {
+  isDecidedStart,
   type MarkdownLineStart,
   maxLayoutDepth,
   mayBeDelimiterRow,
@@ -142,13 +143,12 @@ export class MarkdownLayout {
         return
       }
     }
-    const start = this.#readStart(isWhole)
-    if (start) this.#beginBlock(start)
+    const start = this.#readStart()
+    if (isWhole || (isDecidedStart(this.#line) && start.kind !== 'code')) this.#beginBlock(start)
   }
 
-  #readStart(isWhole: boolean): MarkdownLineStart | undefined {
+  #readStart(): MarkdownLineStart {
     return parseMarkdownLineStart(this.#line, {
-      isWhole,
       hasText: this.#flow !== undefined,
       isInList: !this.#items.isEmpty,
       codeIndent: this.#items.sourceIndent + 4,
@@ -167,7 +167,7 @@ export class MarkdownLayout {
       this.#startTable(held.text, held.indent)
       return false
     }
-    const isRow = isPlainText(this.#readStart(true) as MarkdownLineStart)
+    const isRow = isPlainText(this.#readStart())
     if (isRow) this.#addRow(held)
     else this.#endBlock()
     return !isRow
@@ -191,7 +191,7 @@ export class MarkdownLayout {
 
   /** Returns false if the line does not belong to the quote. A line without `>` may continue a paragraph. */
   #addToQuote(quote: MarkdownLayout): boolean {
-    const start = this.#readStart(true) as MarkdownLineStart
+    const start = this.#readStart()
     const isQuoted = start.kind === 'quote' && start.markers.length === 0
     if (isQuoted) quote.add(`${removeQuoteMark(start.text, start.indent)}\n`)
     else if (quote.#hasOpenText() && isPlainText(start)) quote.add(`${this.#line}\n`)

@@ -1,4 +1,4 @@
-import { countIndent, fencePattern, maxBlockLength, readOpeningFence } from './source.ts'
+import { countIndent, maxBlockLength, readOpeningFence } from './source.ts'
 
 /** Quotes and list items below this level are not indented further, because each level narrows every line. */
 export const maxLayoutDepth = 12
@@ -19,98 +19,80 @@ export interface MarkdownLineStart {
 }
 
 interface LineContext {
-  isWhole: boolean
   hasText: boolean
   isInList: boolean
   /** A line with at least this indentation is code or, if a paragraph is open, text of the paragraph. */
   codeIndent: number
 }
 
-/** Returns `undefined` if the kind of the line depends on text that has not arrived. */
-export function parseMarkdownLineStart(line: string, context: LineContext): MarkdownLineStart | undefined {
-  const { isWhole, hasText, isInList, codeIndent } = context
+export function parseMarkdownLineStart(
+  line: string,
+  { hasText, isInList, codeIndent }: LineContext,
+): MarkdownLineStart {
   const indent = countIndent(line)
-  const isLong = line.length > maxBlockLength
-  const isOpen = !isWhole && !isLong
   const isDeep = indent >= codeIndent
   const markers: ListMarker[] = []
   let text = line.trimStart()
 
-  function start(found: LineKind): MarkdownLineStart | undefined {
+  function start(found: LineKind): MarkdownLineStart {
     const isCode = isDeep && markers.length === 0 && found !== 'fence'
-    const kind = isLong ? 'text' : isCode ? (hasText ? 'text' : 'code') : found
-    return kind === 'code' && isOpen ? undefined : { kind, indent, markers, text }
+    const kind = line.length > maxBlockLength ? 'text' : isCode ? (hasText ? 'text' : 'code') : found
+    return { kind, indent, markers, text }
   }
 
   if (isDeep && !isInList) return start('text')
   for (;;) {
-    if (text === '') return isWhole ? start('text') : undefined
     const continuesText = hasText && markers.length === 0
-    if (isOpen && mayBeRule.test(text)) return undefined
     if (isRule.test(text) || (continuesText && headingUnderlinePattern.test(text))) return start('rule')
-    const at = markers.at(-1)?.textIndent ?? indent
-    const item = readMarker(text, at)
-    if (item === 'open' && isOpen) return undefined
-    const isItem = typeof item === 'object' && markers.length < maxLayoutDepth
-    if (!isItem || (continuesText && !canInterrupt(item, isInList))) {
-      const kind = readKind(text, isOpen)
-      return kind && start(kind)
-    }
-    const { mark, gap, rest } = item
-    if (isOpen && rest === '') return undefined
-    markers.push({ mark, indent: at, textIndent: at + mark.length + (rest === '' ? 1 : gap) })
+    const item = markers.length < maxLayoutDepth && readItem(text, markers.at(-1)?.textIndent ?? indent)
+    if (!item || (continuesText && !canInterrupt(item, isInList))) return start(readKind(text))
+    const { rest, ...marker } = item
+    markers.push(marker)
     text = rest
   }
 }
 
 const headingUnderlinePattern = /^(?:={2,}|-{2,})[ \t]*$/
-const mayBeRule = /^([-*_=])[ \t]*(?:\1[ \t]*)*$/
 const isRule = /^([-*_])[ \t]*(?:\1[ \t]*){2,}$/
 
-interface Item {
-  mark: string
-  gap: number
+interface Item extends ListMarker {
   rest: string
 }
 
-/** Returns `open` if the text may be the start of a marker that has not arrived completely. */
-function readMarker(text: string, at: number): Item | 'open' | undefined {
-  if (/^(?:[-*+]|\d{1,9}[.)]?)$/.test(text)) {
-    return /^\d+$/.test(text) ? 'open' : { mark: text, gap: 1, rest: '' }
-  }
-  const [whole, mark = '', gap = ''] = /^([-*+]|\d{1,9}[.)])([ \t]+)/.exec(text) ?? []
-  if (whole === undefined) return undefined
-  return { mark, gap: countIndent(gap, at + mark.length), rest: text.slice(whole.length) }
+function readItem(text: string, indent: number): Item | undefined {
+  const [whole = '', mark] = /^([-*+]|\d{1,9}[.)])(?:[ \t]+|$)/.exec(text) ?? []
+  if (mark === undefined) return undefined
+  const rest = text.slice(whole.length)
+  const end = indent + mark.length
+  const gap = rest === '' ? 1 : countIndent(whole.slice(mark.length), end)
+  return { mark, indent, textIndent: end + gap, rest }
 }
 
 const canInterrupt = ({ mark, rest }: Item, isInList: boolean): boolean =>
   isInList || (rest !== '' && (mark.length === 1 || /^1[.)]$/.test(mark)))
 
-function readKind(text: string, isOpen: boolean): LineKind | undefined {
-  switch (text[0]) {
-    case '`':
-    case '~':
-      if (isOpen && (/^(?:`{1,2}|~{1,2})$/.test(text) || fencePattern.test(text))) return undefined
-      if (readOpeningFence(text)) return 'fence'
-      break
-    case '#':
-      if (isOpen && /^#{1,6}(?:$|[ \t])/.test(text)) return undefined
-      if (/^#{1,6}(?:$|[ \t])/.test(text)) return 'heading'
-      break
-    case '>':
-      return isOpen ? undefined : 'quote'
-  }
-  if (isOpen && firstWord.test(text)) return undefined
-  if (rowStart.test(text)) return isOpen ? undefined : 'row'
-  return 'text'
+function readKind(text: string): LineKind {
+  if (readOpeningFence(text)) return 'fence'
+  if (/^#{1,6}(?:$|[ \t])/.test(text)) return 'heading'
+  if (text.startsWith('>')) return 'quote'
+  return rowStart.test(text) ? 'row' : 'text'
 }
 
 /**
- * Matches a line that has only one short word so far. A pipe may follow, which would make the line a row of a
- * table. Excludes Chinese and Japanese, which have no blanks between words: such a line is printed at once.
+ * Matches a short word and a pipe. The word has no Chinese or Japanese characters, because these have no
+ * blanks between words: such a line is printed at once.
  */
-const firstWord = /^[^\s|\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}]{0,16}[ \t]*$/u
 const rowStart = /^[^\s|\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}]{0,16}[ \t]*\|/u
+
+/**
+ * Matches the received part of a line if later text may decide the kind of the line. After any list markers,
+ * the part is empty, a possible rule, fence, heading or quote, or only one short word before a possible pipe.
+ */
+const openStart =
+  /^\s*(?!\s)(?:(?:[-*+]|\d{1,9}[.)])[ \t]+(?![ \t]))*(?:([-*_=])[ \t]*(?:\1[ \t]*)*$|`{3}|~{3}|#{1,6}[ \t]|>|[^\s|\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}]{0,16}[ \t]*(?:$|\|))/u
+
+/** Returns whether later text cannot change the kind of an unfinished line, except for code. */
+export const isDecidedStart = (line: string): boolean => line.length > maxBlockLength || !openStart.test(line)
 
 export const mayBeDelimiterRow = (line: string): boolean =>
   line.length <= maxBlockLength && /^[|:\- \t]*$/.test(line)

@@ -38,10 +38,8 @@ function skipBlanks(text: string, start: number, end = Infinity): { at: number; 
   return { at, column }
 }
 
-export const fencePattern = /^(`{3,}|~{3,})(.*)$/
-
 export function readOpeningFence(line: string): string | undefined {
-  const [, mark, info = ''] = fencePattern.exec(line) ?? []
+  const [, mark, info = ''] = /^(`{3,}|~{3,})(.*)$/.exec(line) ?? []
   return mark?.[0] === '`' && info.includes('`') ? undefined : mark
 }
 
