@@ -694,6 +694,12 @@ export const atTerminal = (typed: RunOptions['typed'], tty: RunOptions['tty'] = 
   env: { NO_COLOR: '1' },
 })
 
+/** Types a text at a terminal, then nothing more. The input does not end. */
+export async function* typeAndWait(text: string): AsyncGenerator<string> {
+  yield text
+  await new Promise(() => {})
+}
+
 /**
  * Returns run options for a run that gets a signal. `onText` is called with each text on stdout. `sendSignal`
  * acts like SIGTERM, and returns the message that parley then prints.

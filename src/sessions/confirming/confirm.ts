@@ -130,9 +130,19 @@ async function askAndSend(
   refuseContradictedToolUses(uses)
   const prompt = new ConfirmationPrompt(context, parts.inspectCommand)
   const questions = uses.map(({ id, name = '', text = '{}' }) => ({ id, name, text }))
-  const decisions = await prompt.ask(questions).finally(() => prompt.close())
   // With `--pending`, a tool use that a confirmation cannot answer also stays open, so parley exits with 12.
   const open = new Set([...uses.map(({ id }) => id), ...(pending ? prompted.pending : [])])
+  const createOpenError = (state: SessionState) =>
+    createWaitingError(context, parts.params.session, state, [...open])
+  const decisions = await prompt
+    .ask(questions)
+    .catch(async (error: unknown) => {
+      if (!(error instanceof CliError && error.details.deadline)) throw error
+      const failure = await createOpenError(prompted)
+      const late = { sent: 'no', retry: 'later', deadline: true } as const
+      throw failure.with(late, `${failure.message}: ${error.message}`)
+    })
+    .finally(() => prompt.close())
   const answers: SessionEvent[] = []
   let latest = prompted
   if (decisions.size > 0) {
@@ -158,10 +168,7 @@ async function askAndSend(
   }
   // With --follow, `send` reports whether the session still waits.
   if (answers.length > 0 && follow) return
-  if (open.size > 0) {
-    const failure = await createWaitingError(context, parts.params.session, latest, [...open])
-    throw failure.with({ sent: answers.length > 0 ? 'yes' : 'no' })
-  }
+  if (open.size > 0) throw (await createOpenError(latest)).with({ sent: answers.length > 0 ? 'yes' : 'no' })
   if (answers.length === 0) context.messages.note('nothing was sent')
 }
 

@@ -9,6 +9,7 @@ import {
   type Event,
   interrupt,
   type SessionScript,
+  typeAndWait,
   waitsFor,
 } from '../../harness/session-service.ts'
 
@@ -330,6 +331,19 @@ describe('prompts of events confirm', () => {
     expect(posts).toEqual([])
     expect((await prompt('y\n')).code).toBe(0)
     expect(posts).toEqual([[confirms('t1')]])
+  })
+
+  test('events confirm exits with 12 and names what is open if its deadline passes at a question', async () => {
+    const { confirm, posts } = open()
+    const { code, err } = await confirm(
+      ['t1', 't2', '--deadline', '100', '--errors', 'json'],
+      atTerminal(typeAndWait('y\n'), both),
+    )
+    expect({ code, posts }).toEqual({ code: 12, posts: [] })
+    const { error } = JSON.parse(err.split('\n').at(-2) ?? '')
+    expect(error).toMatchObject({ kind: 'waiting', deadline: true, pending: ['t1', 't2'], sent: 'no' })
+    const what = 'the deadline passed while a question was open; your answer to 1 of 2 tool uses was not sent'
+    expect(error.message).toContain(`s1 waits for an answer: ${what}`)
   })
 
   test('events confirm --pending leaves a tool use without a name open, and exits with 12', async () => {
