@@ -1,13 +1,8 @@
 import { CliError } from '../../errors.ts'
 import type { EventItem } from '../../wire/sessions/events-page.ts'
-import {
-  getAnsweredToolUseId,
-  isToolUseEvent,
-  readStopReason,
-  type SessionEvent,
-  stopsSession,
-} from '../../wire/sessions/session-event.ts'
-import { parseToolUse } from '../policy/tool-use.ts'
+import { isToolUseEvent, readStopReason } from '../../wire/sessions/session-event.ts'
+import { type ParsedToolUse, parseToolUse } from '../policy/tool-use.ts'
+import type { SessionState } from '../session-state.ts'
 import { describeJudgement, describeToolUse, type Judgement, judgeToolUse } from './judgement.ts'
 import type { SessionRun } from './session-run.ts'
 
@@ -18,14 +13,8 @@ import type { SessionRun } from './session-run.ts'
 export class DenialCollector {
   readonly #run: SessionRun
   readonly #unapproved = new Map<string, string>()
-  readonly #notRun = new Map<string, Judgement>()
-  /**
-   * Tool uses that ran although the policy denies them. Each is removed once the list shows whether a client
-   * allowed it.
-   */
-  #ran: Judgement[] = []
-  /** Last stop event, needed again if a later list adds tool uses before it that the stream omitted. */
-  #lastStop: SessionEvent | undefined
+  /** Tool uses that the policy denies, until they ran or got a reply, by id. */
+  readonly #open = new Map<string, Judgement>()
 
   constructor(run: SessionRun) {
     this.#run = run
@@ -34,43 +23,12 @@ export class DenialCollector {
 
   async add(items: readonly EventItem[]): Promise<void> {
     const { audit, plan } = this.#run
-    const { state } = this.#run.follower
     for (const { event, text } of items) {
-      const { id = '', type } = event
-      if (audit.denied.has(id)) continue
-      if (stopsSession(event)) {
-        // A list may add an older idle event late. Only the last idle event shows which tool uses ran.
-        if (event.id !== undefined && id !== state.lastStop?.id) continue
-        this.#lastStop = event
-        this.#addRunBefore(event)
-      } else if (/^agent\.(mcp_)?tool_use$/.test(type)) {
-        const use = parseToolUse(text)
-        const judgement = use.permission !== 'deny' ? await judgeToolUse(use, plan.policy) : undefined
-        if (judgement?.decision === 'deny') this.#notRun.set(id, judgement)
-        // The stream may have omitted the tool use. If the list already shows its result, it has run.
-        if (state.getAnswer(id)) this.#addRun(id)
-      } else if (type.startsWith('agent.')) this.#addRun(getAnsweredToolUseId(event))
+      if (!/^agent\.(mcp_)?tool_use$/.test(event.type) || audit.denied.has(event.id ?? '')) continue
+      const use = parseToolUse(text)
+      const judgement = use.permission === 'deny' ? undefined : await judgeToolUse(use, plan.policy)
+      if (judgement?.decision === 'deny') this.#open.set(use.id, judgement)
     }
-  }
-
-  #addRun(id: string | undefined): void {
-    const judgement = id === undefined ? undefined : this.#notRun.get(id)
-    if (!judgement) return
-    this.#notRun.delete(judgement.use.id)
-    this.#ran.push(judgement)
-  }
-
-  /**
-   * Adds the tool uses that ran before an idle event. The service allowed them (`evaluated_permission` is
-   * `allow`), and the event does not list them as waiting. If the session waits for replies but the event
-   * lists no tool use, adds none, because any may wait.
-   */
-  #addRunBefore(stop: SessionEvent): void {
-    const { type, eventIds } = readStopReason(stop)
-    if (type === 'requires_action' && !eventIds) return
-    const waiting = new Set(eventIds)
-    for (const [id, { use }] of this.#notRun)
-      if (use.permission === 'allow' && !waiting.has(id)) this.#addRun(id)
   }
 
   /**
@@ -80,19 +38,19 @@ export class DenialCollector {
   reportUnapproved(isListed: boolean): void {
     const { audit, context } = this.#run
     const { state, task } = this.#run.follower
-    if (isListed && this.#lastStop) this.#addRunBefore(this.#lastStop)
-    this.#ran = this.#ran.filter(({ use }) => !state.getAnswer(use.id)?.isReply)
-    if (this.#ran.length === 0) return
+    for (const id of this.#open.keys()) if (state.getAnswer(id)?.isReply) this.#open.delete(id)
+    if (this.#open.size === 0) return
     // In an idle session, a tool use of a child thread may still wait, so it is not reported yet.
     const pending = new Set(state.pendingInThreads)
-    const isKnown = ({ use }: Judgement) => !pending.has(use.id) && (isListed || use.permission === 'allow')
-    const known = this.#ran.filter(isKnown)
-    if (known.length === 0) return
-    const uses = task.findToolUses(known.map(({ use }) => use.id))
-    const unapproved = known.filter(({ use }) => uses.has(use.id))
-    this.#ran = this.#ran.filter((judgement) => !isKnown(judgement))
-    for (const judgement of unapproved) {
+    const ran = [...this.#open.values()].filter(
+      ({ use }) => !pending.has(use.id) && (isListed || use.permission === 'allow') && hasRun(state, use),
+    )
+    if (ran.length === 0) return
+    const uses = task.findToolUses(ran.map(({ use }) => use.id))
+    for (const judgement of ran) {
       const { use } = judgement
+      this.#open.delete(use.id)
+      if (!uses.has(use.id)) continue
       this.#unapproved.set(use.id, describeJudgement(judgement))
       audit.addUnapproved(judgement)
       context.messages.warn(`the service ran a tool use that the policy denies: ${describeToolUse(use)}`)
@@ -101,9 +59,10 @@ export class DenialCollector {
 
   createFailure(): CliError | undefined {
     const { task } = this.#run.follower
-    const uses = readToolUseIds(task.readEvents())
+    const { judgements } = this.#run.audit
+    const uses = task.findToolUses([...judgements.keys(), ...this.#unapproved.keys()])
     const denied = this.#readDeniedByOthers()
-    for (const judgement of this.#run.audit.judgements.values()) {
+    for (const judgement of judgements.values()) {
       const { use, decision } = judgement
       if (decision === 'deny' && (uses.has(use.id) || task.hasOwnTask))
         denied.set(use.id, describeJudgement(judgement))
@@ -135,8 +94,13 @@ export class DenialCollector {
   }
 }
 
-function readToolUseIds(events: Iterable<SessionEvent>): ReadonlySet<string> {
-  const ids = new Set<string>()
-  for (const event of events) if (isToolUseEvent(event)) ids.add(event.id ?? '')
-  return ids
+/**
+ * Returns whether the service ran a tool use. It has a result, or the service allowed it and it does not wait in
+ * the idle session. If the session waits for replies but lists no tool use, any may wait.
+ */
+function hasRun(state: SessionState, { id, permission }: ParsedToolUse): boolean {
+  if (state.getAnswer(id) || state.getToolUse(id)?.isFinished) return true
+  if (permission !== 'allow' || !state.isIdle || !state.lastStop) return false
+  const { type, eventIds } = readStopReason(state.lastStop)
+  return eventIds ? !eventIds.includes(id) : type !== 'requires_action'
 }

@@ -46,7 +46,7 @@ test('a denied tool use counts as executed after its result, or after an idle ev
   expect(await find([result('b2')], true)).toEqual(['b2'])
   expect(await find([result('b2')], true)).toEqual([])
   expect(await find([createIdle(['a3', 'b1'])], false)).toEqual(['a1'])
-  expect(await find([result('b1'), result('a3')], true)).toEqual(['b1', 'a3'])
+  expect(await find([result('b1'), result('a3')], true)).toEqual(['a3', 'b1'])
 })
 
 const delta = createItem({ ...result('u1').event, type: 'agent.tool_result_delta' })
