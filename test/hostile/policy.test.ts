@@ -1,6 +1,5 @@
 import { expect, test } from 'vitest'
-import { createPolicyPauser, decideByPolicy } from '../../src/sessions/policy/policy.ts'
-import { readPolicy } from '../../src/sessions/policy/policy-file.ts'
+import { createPolicyPauser, decideByPolicy, readPolicy } from '../../src/sessions/policy/policy.ts'
 import { parseToolUse } from '../../src/sessions/policy/tool-use.ts'
 
 /** Returns a policy whose rules have a pattern that is slow to match. */

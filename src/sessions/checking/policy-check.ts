@@ -10,8 +10,7 @@ import { endpoints } from '../../wire/endpoints.ts'
 import type { EventItem } from '../../wire/sessions/events-page.ts'
 import { isToolUseEvent, SessionEvent } from '../../wire/sessions/session-event.ts'
 import { listEventsOldestFirst } from '../listing/event-list.ts'
-import { createPolicyPauser, type Policy } from '../policy/policy.ts'
-import { readPolicy } from '../policy/policy-file.ts'
+import { createPolicyPauser, type Policy, readPolicy } from '../policy/policy.ts'
 import { type ParsedToolUse, parseToolUse } from '../policy/tool-use.ts'
 import {
   describeDecider,

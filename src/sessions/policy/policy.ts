@@ -1,9 +1,67 @@
+import { createUsageErrorFromProblems, usageError } from '../../errors.ts'
 import { readFieldPath } from '../../wire/json/edit.ts'
-import { formatFieldPath } from '../../wire/json/parse.ts'
-import { createPatternMatcher, findStarStops } from './pattern.ts'
-import type { ParsedToolUse } from './tool-use.ts'
+import { describeSchemaIssues, formatFieldPath, parseInputJson } from '../../wire/json/parse.ts'
+import { findRepeatedJsonKey } from '../../wire/json/scanner.ts'
+import { DenyMessage } from '../../wire/sessions/send-events.ts'
+import * as z from '../../wire/zod.ts'
+import { createPatternMatcher, findStarStops, maxPatternLength, maxPatternStars } from './pattern.ts'
+import { type ParsedToolUse, parseToolUse } from './tool-use.ts'
 
-type Decision = 'allow' | 'ask' | 'deny'
+/** From the strictest to the most permissive. */
+const decisions = ['deny', 'ask', 'allow'] as const
+
+const Pattern = z.buildOnFirstUse(() =>
+  z.string().check(
+    z.maxLength(maxPatternLength),
+    z.refine(
+      (text) => text.split(/\*+/).length - 1 <= maxPatternStars,
+      `has more than ${maxPatternStars} stars`,
+    ),
+  ),
+)
+
+const Example = z.buildOnFirstUse(() =>
+  z.strictObject({ name: z.string(), server: z.optional(z.string()), input: z.optional(z.unknown()) }),
+)
+
+const RuleForm = z.buildOnFirstUse(() =>
+  z
+    .strictObject({
+      tool: Pattern(),
+      server: z.optional(Pattern()),
+      input: z.optional(z.record(Pattern())),
+      decision: z.enum(decisions),
+      reason: z.optional(DenyMessage()),
+      examples: z.optional(
+        z.strictObject({ match: z.optional(z.array(Example())), miss: z.optional(z.array(Example())) }),
+      ),
+    })
+    .check(
+      z.check(({ value: { input = {} }, issues }) => {
+        for (const source of Object.keys(input)) {
+          const { path, end } = readFieldPath(source)
+          const message = `'${source}' is not a path such as a.b, a[0] or a["x.y"]`
+          if (path.length === 0 || end < source.length)
+            issues.push({ code: 'custom', path: ['input'], input, message })
+        }
+      }),
+    ),
+)
+type RuleForm = z.infer<ReturnType<typeof RuleForm>>
+
+const PolicyFile = z.buildOnFirstUse(() =>
+  z
+    .strictObject({
+      rules: z.optional(z.array(RuleForm())),
+      default: z.optional(
+        z.strictObject(
+          { decision: z.enum(decisions), reason: z.optional(DenyMessage()) },
+          { error: ({ code }) => (code === 'invalid_type' ? 'must be like {"decision":"deny"}' : undefined) },
+        ),
+      ),
+    })
+    .check(z.refine((value) => Boolean(value.rules ?? value.default), 'must have "rules" or "default"')),
+)
 
 type PolicyRule = ReturnType<typeof createRule>
 
@@ -11,7 +69,7 @@ type InputFieldPattern = NonNullable<PolicyRule['fields']>[number]
 
 export interface Policy {
   rules: readonly PolicyRule[]
-  fallback: { decision: Decision; reason?: string }
+  fallback: { decision: (typeof decisions)[number]; reason?: string }
   pauser?: Pauser
   /** Commands of `--tool`, by tool name. parley allows these tools unless a rule matches. */
   toolCommands?: ReadonlyMap<string, string>
@@ -20,19 +78,11 @@ export interface Policy {
 const unclearText =
   'the input repeats a key, is nested too deep, is longer than 100,000 characters, or differs between two events'
 
-interface RuleText {
-  tool: string
-  server?: string | undefined
-  input?: Record<string, string> | undefined
-  decision: Decision
-  reason?: string | undefined
-}
-
 /**
  * Creates a rule. If it is unclear whether a tool use matches, an allow rule does not match, and a deny or
  * ask rule matches.
  */
-export function createRule({ tool, server, input, decision, reason }: RuleText) {
+export function createRule({ tool, server, input, decision, reason }: RuleForm) {
   const reach = decision === 'allow' ? 'narrow' : 'any'
   const createField = ([source, pattern]: [string, string]) => {
     const { path } = readFieldPath(source)
@@ -47,8 +97,6 @@ export function createRule({ tool, server, input, decision, reason }: RuleText) 
     fields: input && Object.entries(input).map(createField),
   }
 }
-
-const decisionsByStrictness = ['deny', 'ask', 'allow'] as const
 
 const pauseAfterCharacters = 2 ** 22
 
@@ -77,7 +125,7 @@ export async function decideByPolicy(
   use: ParsedToolUse,
 ): Promise<Policy['fallback'] & { rule?: number }> {
   if (use.name === '') return { decision: 'ask', reason: 'its tool has no name' }
-  for (const decision of decisionsByStrictness) {
+  for (const decision of decisions) {
     // Loops by index, because `entries()` would create an array for each rule and tool use.
     for (let rule = 0; rule < rules.length; rule++) {
       const each = rules[rule] as PolicyRule
@@ -90,7 +138,7 @@ export async function decideByPolicy(
   return fallback.decision === 'allow' && use.isUnclear ? { decision: 'ask', reason: unclearText } : fallback
 }
 
-export function matchesRule(rule: PolicyRule, use: ParsedToolUse): boolean {
+function matchesRule(rule: PolicyRule, use: ParsedToolUse): boolean {
   const { isTool, fields = [], decision } = rule
   if (!isTool(use.name)) return false
   if (decision === 'allow') return findMismatch(rule, use) === undefined
@@ -200,4 +248,39 @@ function getValue(value: unknown, path: readonly (string | number)[]): unknown {
     inner = (inner as Record<string | number, unknown>)[step]
   }
   return inner
+}
+
+/**
+ * Parses a policy file and checks the examples of its rules. `name` is the file's name in messages. Throws a
+ * usage error that lists all problems.
+ */
+export async function readPolicy(text: string, name: string): Promise<Policy> {
+  const value = parseInputJson(text, name)
+  const repeated = findRepeatedJsonKey(text)
+  if (repeated !== undefined) throw usageError(`${name}: the key '${repeated}' appears twice in one object`)
+  const parsed = PolicyFile().safeParse(value)
+  if (!parsed.success) throw createUsageErrorFromProblems(name, describeSchemaIssues(parsed.error))
+  const { rules: forms = [], default: fallback = { decision: 'ask' } } = parsed.data
+  const rules = forms.map(createRule)
+  const problems = rules.flatMap((rule, index) =>
+    findWrongExamples(rule, forms[index]?.examples).map((problem) => `rules[${index}].examples.${problem}`),
+  )
+  if (problems.length > 0) throw createUsageErrorFromProblems(name, problems)
+  return { rules, fallback }
+}
+
+function findWrongExamples(
+  rule: Policy['rules'][number],
+  { match = [], miss = [] }: RuleForm['examples'] = {},
+): string[] {
+  const check = (examples: typeof match, isWanted: boolean, describe: (index: number) => string) =>
+    examples.flatMap(({ name, server, input }, index) => {
+      const type = server === undefined ? 'agent.tool_use' : 'agent.mcp_tool_use'
+      const text = JSON.stringify({ type, name, mcp_server_name: server, input })
+      return matchesRule(rule, parseToolUse(text)) === isWanted ? [] : [describe(index)]
+    })
+  return [
+    ...check(match, true, (index) => `match[${index}]: the rule does not match this example`),
+    ...check(miss, false, (index) => `miss[${index}]: the rule matches this example`),
+  ]
 }

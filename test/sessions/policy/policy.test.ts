@@ -5,8 +5,7 @@ import {
   maxPatternLength,
   maxPatternStars,
 } from '../../../src/sessions/policy/pattern.ts'
-import { decideByPolicy } from '../../../src/sessions/policy/policy.ts'
-import { readPolicy } from '../../../src/sessions/policy/policy-file.ts'
+import { decideByPolicy, readPolicy } from '../../../src/sessions/policy/policy.ts'
 import { type ParsedToolUse, parseToolUse } from '../../../src/sessions/policy/tool-use.ts'
 
 const read = (policy: unknown) => readPolicy(JSON.stringify(policy), 'policy.json')
