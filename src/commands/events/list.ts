@@ -45,14 +45,11 @@ export default {
     const { type: types, order, limit } = options
     const isNewest = limit !== undefined && order !== 'asc'
     const query = { types, order: isNewest ? 'desc' : order, limit }
-    let isOrderProved = true
-    const onUnprovedOrder = () => {
-      isOrderProved = false
-    }
+    const proof = { isProved: true }
     const list = async () =>
       isNewest
-        ? [await listNewestEvents(caller, parts, { types, order, limit }, onUnprovedOrder)]
-        : listEvents(caller, parts, query, onUnprovedOrder)
+        ? [await listNewestEvents(caller, parts, { types, order, limit }, proof)]
+        : listEvents(caller, parts, query, proof)
     const text = formatListQuery(query)
     if (await caller.preview(endpoints.listEvents, { ...parts, query: text || undefined })) return
     const raw = createRawPrinter(output)
@@ -76,7 +73,7 @@ export default {
     const doubt = isCut
       ? `these may not be the ${isNewest ? 'newest' : 'oldest'} events`
       : 'the order may be wrong'
-    if (!isOrderProved && count > 0)
+    if (!proof.isProved && count > 0)
       messages.note(`the times of the events do not show whether their order is correct: ${doubt}`)
   },
 } satisfies CommandModule

@@ -300,13 +300,9 @@ export class Follower {
   }
 
   async #readWholeList(parts: RequestParts): Promise<EventItem[]> {
-    let isProved = true
-    const onUnprovedOrder = () => {
-      isProved = false
-    }
-    const pages = listEvents(this.#access.caller, parts, { order: 'asc' }, onUnprovedOrder)
-    const list = await collectEvents(pages)
-    if (isProved) return list
+    const proof = { isProved: true }
+    const list = await collectEvents(listEvents(this.#access.caller, parts, { order: 'asc' }, proof))
+    if (proof.isProved) return list
     this.#listsNewestFirst ||= this.#seen.isOppositeOfStream(list)
     return this.#listsNewestFirst ? list.reverse() : list
   }

@@ -6,7 +6,7 @@ import { readBody } from '../../wire/exchange.ts'
 import { createEndlessListDetector, type PageCursor } from '../../wire/page.ts'
 import { createResponseError } from '../../wire/problem/problem.ts'
 import { type EventItem, readEventsPage } from '../../wire/sessions/events-page.ts'
-import { isEventPiece, SessionEvent } from '../../wire/sessions/session-event.ts'
+import { isEventPiece } from '../../wire/sessions/session-event.ts'
 import { parseTimestampMs } from '../../wire/timestamp.ts'
 
 interface EventListQuery {
@@ -55,66 +55,57 @@ export function formatListQuery(
 export const listEventsOldestFirst = (caller: ServiceCaller, parts: RequestParts) =>
   listEvents(caller, parts, { order: 'asc' })
 
+interface OrderProof {
+  /** Becomes false if the times of the events do not prove their order. */
+  isProved: boolean
+}
+
 /**
  * Lists a session's events page by page. Services may ignore types, limit and order, so parley applies them
  * again. A list in the opposite order is read to its end before the first event is yielded. If a page cannot
- * be read, yields the earlier pages, then throws a `CliError`. Calls `onUnprovedOrder` if the times of the
- * events do not prove their order.
+ * be read, yields the earlier pages, then throws a `CliError`.
  */
 export async function* listEvents(
   caller: ServiceCaller,
   parts: RequestParts,
   query: EventListQuery = {},
-  onUnprovedOrder?: () => void,
+  proof: OrderProof = { isProved: true },
 ): AsyncGenerator<EventItem[]> {
   const { types, order, limit = Infinity } = query
   const hasWantedType = ({ event }: EventItem) => !types || types.includes(event.type)
   let isReversed = order === undefined ? false : undefined
   let held: EventItem[] = []
-  /** Source texts of wanted events of a list in the opposite order. They take less memory than events. */
-  let texts: string[] = []
   let left = limit
 
-  function* release(): Generator<EventItem[]> {
-    if (isReversed === undefined && !isInOrder(held, order)) onUnprovedOrder?.()
-    if (isReversed) saveTexts()
-    for (let end = texts.length; end > 0; end -= maxHeldEvents)
-      yield texts
-        .slice(Math.max(0, end - maxHeldEvents), end)
-        .reverse()
-        .map(readItem)
-    const items = held.filter(hasWantedType).slice(0, left)
+  function release(): EventItem[] {
+    if (isReversed === undefined && !isInOrder(held, order)) proof.isProved = false
+    const wanted = held.filter(hasWantedType)
+    const items = (isReversed ? wanted.reverse() : wanted).slice(0, left)
     held = []
     left -= items.length
-    yield items
-  }
-
-  function saveTexts(): void {
-    for (const item of held) if (hasWantedType(item)) texts.push(item.text)
-    held = []
-    if (texts.length > limit) texts = texts.slice(-limit)
+    return items
   }
 
   try {
     for await (const page of readPages(caller, parts, query)) {
-      for (const item of page) held.push(item)
+      for (const item of page) if (!isReversed || hasWantedType(item)) held.push(item)
       isReversed ??= isReversedOrder(held, order)
       if (isReversed) {
-        saveTexts()
+        if (held.length > 2 * limit) held = held.filter(hasWantedType).slice(-limit)
         continue
       }
       const hasEnough = held.filter(hasWantedType).length >= left
       if (isReversed === undefined && !hasEnough && held.length < maxHeldEvents) continue
-      if (isReversed === undefined) onUnprovedOrder?.()
+      if (isReversed === undefined) proof.isProved = false
       isReversed = false
-      yield* release()
+      yield release()
       if (left <= 0) return
     }
   } catch (error) {
-    yield* release()
+    yield release()
     throw error
   }
-  yield* release()
+  yield release()
 }
 
 export async function collectEvents(pages: AsyncIterable<readonly EventItem[]>): Promise<EventItem[]> {
@@ -132,27 +123,17 @@ export async function listNewestEvents(
   caller: ServiceCaller,
   parts: RequestParts,
   { types, limit, order = 'asc' }: EventListQuery & { limit: number },
-  onUnprovedOrder: () => void,
+  proof: OrderProof,
 ): Promise<EventItem[]> {
   const putInOrder = (oldestFirst: EventItem[]) => (order === 'asc' ? oldestFirst : oldestFirst.reverse())
-  let isProved = true
-  const onUnproved = () => {
-    isProved = false
-  }
-  const newest = await collectEvents(listEvents(caller, parts, { types, order: 'desc', limit }, onUnproved))
-  if (isProved || newest.length < Math.min(limit, 2)) return putInOrder(newest.reverse())
-  isProved = true
+  const descending = { isProved: true }
+  const newest = await collectEvents(listEvents(caller, parts, { types, order: 'desc', limit }, descending))
+  if (descending.isProved || newest.length < Math.min(limit, 2)) return putInOrder(newest.reverse())
   let last: EventItem[] = []
-  let count = 0
-  for await (const items of listEvents(caller, parts, { types, order: 'asc' }, onUnproved)) {
-    count += items.length
+  for await (const items of listEvents(caller, parts, { types, order: 'asc' }, proof))
     for (const item of items) if (last.push(item) >= 2 * limit) last = last.slice(-limit)
-  }
-  if (!isProved && count > 1) onUnprovedOrder()
   return putInOrder(last.slice(-limit))
 }
-
-const readItem = (text: string): EventItem => ({ event: SessionEvent.parse(JSON.parse(text)), text })
 
 /** Yields pages in the service's order. Throws a `CliError` if the list may be incomplete. */
 async function* readPages(
