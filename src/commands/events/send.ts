@@ -1,8 +1,9 @@
 import { Argument, Option } from 'commander'
 import { createFailOnEmptyFlag, FileFlag } from '../../argv/flags.ts'
+import { usageError } from '../../errors.ts'
 import { deliverEvents } from '../../sessions/sending/delivery.ts'
 import { createEventFlags } from '../../sessions/sending/event-flags.ts'
-import { createNonEmptyEventsBody } from '../../sessions/sending/request.ts'
+import { createEventsBody } from '../../sessions/sending/request.ts'
 import {
   createSessionClient,
   createSessionFlags,
@@ -43,7 +44,11 @@ export default {
   async run(context, options: SendOptions, words) {
     rejectPositionalSessionId(context, options, words, '; --message sends it as text')
     const access = await createSessionClient(context, options)
-    const body = await createNonEmptyEventsBody(context, options, words)
+    const body = await createEventsBody(context, options, words)
+    if (!body)
+      throw usageError(
+        'no events, and stdin is empty or not read: give a message, event flags, or JSON through a pipe or -i FILE',
+      )
     const { markdown } = access.settings.values
     await deliverEvents(access, body, { ...options, markdown })
   },

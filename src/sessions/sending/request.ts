@@ -57,24 +57,6 @@ export async function createEventsBody(
   return Buffer.from(createTextWithinLimit(() => joinEventsInBody(given, added)))
 }
 
-/**
- * Like `createEventsBody`, but reads the events from stdin if there is no other input. Throws a usage error
- * if there are no events.
- */
-export async function createNonEmptyEventsBody(
-  context: Context,
-  options: EventInputOptions,
-  words: string[],
-): Promise<Uint8Array> {
-  const { input, file = [] } = options
-  const { stdinKind, readsStdin } = context.input
-  const hasWords = getGivenEventFlags(context).length + words.length + file.length > 0
-  const needsStdin = input === undefined && !hasWords && readsStdin && stdinKind !== 'terminal'
-  const body = await createEventsBody(context, needsStdin ? { ...options, input: '-' } : options, words)
-  if (!body) throw usageError('no events: give a message, event flags, or JSON through a pipe or -i FILE')
-  return body
-}
-
 /** Reads the events of `-i` or stdin. `piped` is text from stdin, which is added to the given message. */
 async function readFileOrPipedEvents(
   context: Context,
