@@ -40,12 +40,7 @@ export const estimateColumns = (text: string): number =>
 
 function truncateToColumns(text: string, columns: number): string {
   if (estimateColumns(text) <= columns) return text
-  let shown = ''
-  let left = columns - estimateColumns('…')
-  for (const char of text) {
-    left -= estimateColumns(char)
-    if (left < 0) break
-    shown += char
-  }
-  return `${shown}…`
+  const chars = [...text]
+  while (chars.length > 0 && estimateColumns(`${chars.join('')}…`) > columns) chars.pop()
+  return `${chars.join('')}…`
 }

@@ -4,7 +4,7 @@ import type { Context } from '../../context.ts'
 import { usageError } from '../../errors.ts'
 import { toOneLine } from '../../io/escape.ts'
 import type { AcceptedFileKinds, InputReader } from '../../io/input.ts'
-import { parseInputJson } from '../../wire/json/parse.ts'
+import { isObject, parseInputJson } from '../../wire/json/parse.ts'
 import { createToolResultEvent } from '../reply-events.ts'
 
 interface EventFlag {
@@ -82,36 +82,31 @@ export async function readEventFlags(
   given: EventFlag[],
   content: readonly MessageBlock[],
 ): Promise<string[]> {
-  /** JSON of each event. An outcome is a map from field names to JSON, because later flags may add fields. */
-  const events: (string | Map<string, string>)[] = []
+  /** The JSON of `--event` is sent unchanged. Later flags may add fields to the event of an outcome. */
+  const events: (string | Record<string, unknown>)[] = []
   for (const flag of given.filter(({ name }) => name !== 'system')) {
     const { name, value } = flag
     const last = events.at(-1)
     if (name === 'rubric' || name === 'max-iterations') {
-      if (!(last instanceof Map)) throw usageError(`--${name} must follow the --outcome that it belongs to`)
-      const rubric = async () => ({ type: 'text', content: await readNonEmpty(input, flag) })
-      if (name === 'rubric') last.set('rubric', JSON.stringify(await rubric()))
-      else last.set('max_iterations', requireDigits(value))
-    } else if (name === 'outcome') {
-      const description = JSON.stringify(await readNonEmpty(input, flag))
-      events.push(new Map([['type', '"user.define_outcome"']]).set('description', description))
-    } else events.push(await toEvent(input, flag))
+      if (!isObject(last) || last.type !== 'user.define_outcome')
+        throw usageError(`--${name} must follow the --outcome that it belongs to`)
+      if (name === 'rubric') last.rubric = { type: 'text', content: await readNonEmpty(input, flag) }
+      else last.max_iterations = parseWholeNumber(value)
+    } else events.push(await readEvent(input, flag))
   }
-  if (content.length > 0) events.push(JSON.stringify({ type: 'user.message', content }))
-  for (const { value } of given.filter((flag) => flag.name === 'system')) {
-    const content = [createTextBlock(await input.readFlagValue(value, '--system'))]
-    events.push(JSON.stringify({ type: 'system.message', content }))
-  }
-  return events.map((event) => (typeof event === 'string' ? event : joinFields(event)))
+  if (content.length > 0) events.push({ type: 'user.message', content })
+  for (const { value } of given.filter((flag) => flag.name === 'system'))
+    events.push({
+      type: 'system.message',
+      content: [createTextBlock(await input.readFlagValue(value, '--system'))],
+    })
+  return events.map((event) => (typeof event === 'string' ? event : JSON.stringify(event)))
 }
 
 export const createTextBlock = (text: string): MessageBlock => ({ type: 'text', text })
 
-const joinFields = (fields: ReadonlyMap<string, string>): string =>
-  `{${[...fields].map(([name, json]) => `"${name}":${json}`).join(',')}}`
-
-function requireDigits(value: string): string {
-  if (/^(0|[1-9]\d*)$/.test(value)) return value
+function parseWholeNumber(value: string): number {
+  if (/^(0|[1-9]\d{0,14})$/.test(value)) return Number(value)
   throw usageError(`--max-iterations must be a whole number, not '${value}'`)
 }
 
@@ -121,25 +116,21 @@ async function readNonEmpty(input: InputReader, { name, value }: EventFlag): Pro
   return text
 }
 
-async function toEvent(input: InputReader, flag: EventFlag): Promise<string> {
+async function readEvent(input: InputReader, flag: EventFlag): Promise<string | Record<string, unknown>> {
   const { name, value } = flag
   const read = (text: string) => input.readFlagValue(text, `--${name}`)
-  if (name === 'event') return checkJson(await read(value))
+  if (name === 'event') {
+    const json = await read(value)
+    parseInputJson(json, '--event')
+    return json
+  }
+  if (name === 'outcome') return { type: 'user.define_outcome', description: await readNonEmpty(input, flag) }
   if (name === 'message')
-    return JSON.stringify({
-      type: 'user.message',
-      content: [createTextBlock(await readNonEmpty(input, flag))],
-    })
-  if (name === 'interrupt') return '{"type":"user.interrupt"}'
-  if (name === 'interrupt-thread') return JSON.stringify({ type: 'user.interrupt', session_thread_id: value })
+    return { type: 'user.message', content: [createTextBlock(await readNonEmpty(input, flag))] }
+  if (name === 'interrupt') return { type: 'user.interrupt' }
+  if (name === 'interrupt-thread') return { type: 'user.interrupt', session_thread_id: value }
   const [, id = '', text = ''] = /^([^=]+)=(.*)$/s.exec(value) ?? []
   if (id === '') throw usageError(`--${name} ${toOneLine(value, 60)}: must have the form ID=TEXT`)
   const type = name.startsWith('custom-') ? 'agent.custom_tool_use' : 'agent.tool_use'
-  const result = { text: await read(text), isError: name.endsWith('error') }
-  return JSON.stringify(createToolResultEvent({ id, type }, result))
-}
-
-function checkJson(json: string): string {
-  parseInputJson(json, '--event')
-  return json
+  return createToolResultEvent({ id, type }, { text: await read(text), isError: name.endsWith('error') })
 }
