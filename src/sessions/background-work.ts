@@ -12,10 +12,12 @@ interface ChildThread {
  * workflow run can work, or wait for replies, while the main thread is idle.
  */
 export class BackgroundWork {
-  readonly #threads = new Map<unknown, ChildThread>()
-  readonly #threadOfWaitingUse = new Map<string, ChildThread>()
+  readonly threads = new Map<unknown, ChildThread>()
+  /** Child threads that wait for a reply, by the ids of their tool uses. */
+  readonly waiting = new Map<string, ChildThread>()
   readonly #cancelled = new Set<string>()
-  readonly #runs = new Map<unknown, { id: string; name: string | undefined; isIdle: boolean }>()
+  /** Workflow runs that have not ended, by id. */
+  readonly runs = new Map<unknown, { id: string; name: string | undefined; isIdle: boolean }>()
   readonly #endedRuns = new Set<string>()
   /**
    * True if a workflow run ended after the last idle event. The agent then still has to read the run's
@@ -31,9 +33,9 @@ export class BackgroundWork {
 
   interrupt(event: SessionEvent): string[] {
     const isAll = isMainThreadEvent(event)
-    const interrupted = this.#threads.get(event.session_thread_id)
-    const ids = [...this.waiting].filter((id) => isAll || this.#threadOfWaitingUse.get(id) === interrupted)
-    for (const id of ids) this.#threadOfWaitingUse.delete(id)
+    const interrupted = this.threads.get(event.session_thread_id)
+    const ids = [...this.waiting].flatMap(([id, thread]) => (isAll || thread === interrupted ? id : []))
+    for (const id of ids) this.waiting.delete(id)
     return ids
   }
 
@@ -42,45 +44,21 @@ export class BackgroundWork {
    * `run` is the id of the thread's open workflow run.
    */
   answer(id: string): { run: string | undefined } | undefined {
-    const thread = this.#threadOfWaitingUse.get(id)
+    const thread = this.waiting.get(id)
     if (!thread) return undefined
-    this.#threadOfWaitingUse.delete(id)
+    this.waiting.delete(id)
     thread.is = 'working'
-    const run = this.#runs.get(thread.run)
+    const run = this.runs.get(thread.run)
     if (run) run.isIdle = false
     return { run: run?.id }
   }
 
-  get waiting(): Iterable<string> {
-    return this.#threadOfWaitingUse.keys()
-  }
-
-  isWaitingFor(toolUse: string): boolean {
-    return this.#threadOfWaitingUse.has(toolUse)
-  }
-
   hasThreadEnded(toolUse: string, thread: unknown): boolean {
-    return this.#cancelled.has(toolUse) || this.#threads.get(thread)?.is === 'ended'
+    return this.#cancelled.has(toolUse) || this.threads.get(thread)?.is === 'ended'
   }
 
-  waitsWithoutList(thread: unknown): boolean {
-    return this.#threads.get(thread)?.is === 'waiting without list'
-  }
-
-  get #workingThreads(): ChildThread[] {
-    return [...this.#threads.values()].filter(({ is }) => is === 'working')
-  }
-
-  get hasWorkingThread(): boolean {
-    return this.#workingThreads.length > 0
-  }
-
-  get openRuns() {
-    return [...this.#runs.values()]
-  }
-
-  get willContinue(): boolean {
-    return this.hasUnreadResult || this.#runs.size > 0
+  get workingThreads(): ChildThread[] {
+    return [...this.threads.values()].filter(({ is }) => is === 'working')
   }
 
   /**
@@ -88,25 +66,25 @@ export class BackgroundWork {
    * threads works or none waits for a reply.
    */
   get canContinue(): boolean {
-    const waiting = new Set([...this.#threadOfWaitingUse.values()].map(({ run }) => run))
-    const working = new Set(this.#workingThreads.map(({ run }) => run))
-    return this.openRuns.some(({ id, isIdle }) => !isIdle && (working.has(id) || !waiting.has(id)))
+    const waiting = new Set([...this.waiting.values()].map(({ run }) => run))
+    const working = new Set(this.workingThreads.map(({ run }) => run))
+    return [...this.runs.values()].some(({ id, isIdle }) => !isIdle && (working.has(id) || !waiting.has(id)))
   }
 
   #addThreadEvent(event: SessionEvent): void {
     const { type, session_thread_id: id, workflow_run_id: run } = event
     if (typeof id !== 'string' || id === '') return
-    const thread = this.#threads.get(id) ?? { run: undefined, is: 'idle', listed: [] }
+    const thread = this.threads.get(id) ?? { run: undefined, is: 'idle', listed: [] }
     if (thread.is === 'ended') return
-    this.#threads.set(id, thread)
+    this.threads.set(id, thread)
     if (typeof run === 'string' && run !== '') thread.run = run
     const status = /^session\.thread_status_(.+)/.exec(type)?.[1]
     if (status === undefined) return
-    const waitingBefore = thread.listed.filter((each) => this.#threadOfWaitingUse.get(each) === thread)
-    for (const each of waitingBefore) this.#threadOfWaitingUse.delete(each)
+    const waitingBefore = thread.listed.filter((each) => this.waiting.get(each) === thread)
+    for (const each of waitingBefore) this.waiting.delete(each)
     const stop = status === 'idle' ? readStopReason(event) : {}
     thread.listed = stop.eventIds ?? []
-    for (const each of thread.listed) this.#threadOfWaitingUse.set(each, thread)
+    for (const each of thread.listed) this.waiting.set(each, thread)
     if (status === 'terminated') {
       for (const each of waitingBefore) this.#cancelled.add(each)
       thread.is = 'ended'
@@ -119,14 +97,14 @@ export class BackgroundWork {
     const { type, workflow_run_id: id, name } = event
     if (typeof id !== 'string' || id === '' || this.#endedRuns.has(id)) return
     if (type === 'workflow_run.status_ended') {
-      this.#runs.delete(id)
+      this.runs.delete(id)
       this.#endedRuns.add(id)
       this.hasUnreadResult = true
       return
     }
     // Some services omit the event that creates a run, so any event of an unknown run opens the run.
-    const run = this.#runs.get(id) ?? { id, name: undefined, isIdle: false }
-    this.#runs.set(id, run)
+    const run = this.runs.get(id) ?? { id, name: undefined, isIdle: false }
+    this.runs.set(id, run)
     if (typeof name === 'string' && name !== '') run.name = name
     run.isIdle = type === 'workflow_run.status_idle' || (run.isIdle && type === 'workflow_run.error')
   }

@@ -39,7 +39,7 @@ type Stop =
     }
   | { kind: 'ended'; reason: string; explanation?: string }
 
-interface ToolUse {
+export interface ToolUse {
   id: string
   type: string
   name: string
@@ -245,7 +245,7 @@ export class SessionState extends OrderedState {
    */
   addSilence(): void {
     const { background, status, activeWork } = this
-    const isStalled = status === 'working' && activeWork.size === 0 && !background.hasWorkingThread
+    const isStalled = status === 'working' && activeWork.size === 0 && background.workingThreads.length === 0
     if (isStalled) this.status = 'stalled'
   }
 
@@ -282,7 +282,7 @@ export class SessionState extends OrderedState {
   }
 
   get openRuns() {
-    return this.background.openRuns
+    return [...this.background.runs.values()]
   }
 
   get isWaitingForRuns(): boolean {
@@ -301,7 +301,7 @@ export class SessionState extends OrderedState {
    */
   get pending(): string[] {
     const { unansweredListed, background } = this
-    return [...new Set([...unansweredListed, ...background.waiting])].filter(
+    return [...new Set([...unansweredListed, ...background.waiting.keys()])].filter(
       (id) => this.#findAnsweredReason(id) === undefined,
     )
   }
@@ -337,7 +337,8 @@ export class SessionState extends OrderedState {
     const { idle, unanswered, status, background } = this
     if (!unanswered.has(id)) return false
     if (!idle.eventIds && isWaiting(idle.type)) return !this.#hasThreadEnded(id)
-    return status === 'stalled' && background.waitsWithoutList(this.#toolUses.get(id)?.threadId)
+    const thread = background.threads.get(this.#toolUses.get(id)?.threadId)
+    return status === 'stalled' && thread?.is === 'waiting without list'
   }
 
   contradictToolUse(id: string): void {
@@ -407,7 +408,7 @@ export class SessionState extends OrderedState {
   #continuesWithoutInput(reason: string | undefined): boolean {
     const { background, isHalted } = this
     const isPaused = reason === undefined || reason === 'end_turn' || reason === 'retries_exhausted'
-    return isPaused && background.willContinue && !isHalted
+    return isPaused && (background.hasUnreadResult || background.runs.size > 0) && !isHalted
   }
 
   /**
@@ -456,7 +457,7 @@ export class SessionState extends OrderedState {
 
   #isListed(id: string): boolean {
     const { listed, background } = this
-    return background.isWaitingFor(id) || listed.has(id)
+    return background.waiting.has(id) || listed.has(id)
   }
 
   /**

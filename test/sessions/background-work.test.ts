@@ -28,7 +28,7 @@ test.each<[rule: string, events: object[], waiting: string[]]>([
   ['that has ended waits for no tool use', [thread('status_terminated', 'a'), waits('a', 't1')], []],
   ['with an invalid id waits for no tool use', [waits(5, 't1'), waits('', 't1')], []],
 ])('a child thread %s', (_, events, waiting) => {
-  expect([...read(events).waiting]).toEqual(waiting)
+  expect([...read(events).waiting.keys()]).toEqual(waiting)
 })
 
 const idle = created('w', 'status_idle')
@@ -47,7 +47,7 @@ test.each<[rule: string, events: object[], open: string[], canContinue: boolean]
   ['with an invalid id is not open', [created(null), created(''), created({})], [], false],
 ])('a workflow run %s', (_, events, open, canContinue) => {
   const background = read(events)
-  expect(background.openRuns.map(({ id }) => id)).toEqual(open)
+  expect([...background.runs.keys()]).toEqual(open)
   expect(background.canContinue).toBe(canContinue)
 })
 
