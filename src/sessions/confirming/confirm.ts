@@ -13,7 +13,7 @@ import {
   requireValidEvents,
 } from '../sending/input-events.ts'
 import { createSessionClient, type SessionClient, type SessionOptions } from '../session.ts'
-import { needsClientResult, SessionState } from '../session-state.ts'
+import { needsClientResult, SessionState, type ToolUse } from '../session-state.ts'
 import { ConfirmationPrompt, canPrompt, describePromptObstacle } from './confirmation-prompt.ts'
 import { hasToolName } from './tool-use-text.ts'
 
@@ -244,14 +244,7 @@ function refuseContradictedToolUses(uses: readonly PendingToolUse[]): void {
     )
 }
 
-interface PendingToolUse {
-  id: string
-  type?: string
-  name?: string
-  permission?: unknown
-  text?: string | undefined
-  isContradicted?: boolean | undefined
-}
+type PendingToolUse = Pick<ToolUse, 'id'> & Partial<ToolUse>
 
 function findNewClosedReason(latest: SessionState, earlier: SessionState, id: string): string | undefined {
   if (!latest.getToolUse(id)) return 'the session no longer shows it'
@@ -273,7 +266,7 @@ function hasChanged(latest: SessionState, { id, text = '{}' }: PendingToolUse): 
 
 function findUnconfirmableReason(
   { context, parts }: SessionClient,
-  use: PendingToolUse & { type: string },
+  use: ToolUse,
   { isPrompted }: { isPrompted: boolean },
 ): string | undefined {
   const { id, type, text } = use

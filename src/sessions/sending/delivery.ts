@@ -4,7 +4,8 @@ import { endpoints } from '../../wire/endpoints.ts'
 import { isPermanentServiceError } from '../../wire/sessions/events-page.ts'
 import { isTaskEvent, type SessionEvent } from '../../wire/sessions/session-event.ts'
 import type { WorkHooks } from '../../work-tracker.ts'
-import type { Follower } from '../following/follower.ts'
+import { Follower } from '../following/follower.ts'
+import { createEventPrinter, followAndPrint } from '../following/transcript.ts'
 import { createEventRowPrinter, printIds } from '../listing/rows.ts'
 import { quoteAndShortenName } from '../quoted-name.ts'
 import type { SessionClient } from '../session.ts'
@@ -21,7 +22,7 @@ export async function deliverEvents(
   const { context, caller, parts } = access
   if (await caller.preview(endpoints.sendEvents, { ...parts, body })) return
   const session = parts.params.session
-  const follower = follow ? await createFollower(access) : undefined
+  const follower = follow ? new Follower(access) : undefined
   await follower?.open().catch(throwNothingSent)
   let isAccepted = false
   let listed: SessionEvent[] = []
@@ -50,7 +51,6 @@ export async function deliverEvents(
       context.messages.note('the events were accepted, but the response does not list them')
     if (follower) {
       follower.addSent(addIdsFromReceipt(parseSentEvents(body), listed))
-      const { createEventPrinter, followAndPrint } = await loadTranscript()
       const printer = createEventPrinter(context, { markdown })
       await followAndPrint(context, follower, { session, printer })
     } else {
@@ -63,14 +63,6 @@ export async function deliverEvents(
         context.messages.note(`to see the answer: ${command}`)
     }
   }
-}
-
-const loadTranscript = () => import('../following/transcript.ts')
-
-/** Loads all modules for following, because a missing module must fail before parley sends anything. */
-async function createFollower(access: SessionClient): Promise<Follower> {
-  const [{ Follower }] = await Promise.all([import('../following/follower.ts'), loadTranscript()])
-  return new Follower(access)
 }
 
 /** Throws the failure of a follower that could not be opened, and adds that parley sent nothing. */
