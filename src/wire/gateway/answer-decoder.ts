@@ -223,14 +223,10 @@ function readPieces(
   const { reader, sink } = reading
   let text = ''
   try {
-    for (const piece of pieces) {
-      const { event, data } = piece
+    for (const { event, data } of pieces) {
       const isError = event.toLowerCase() === 'error'
       if (!isError && isStreamEnd(data)) reader.end()
-      if (isEnded(reader)) {
-        if (hasContent(pieces.slice(pieces.indexOf(piece)))) reader.otherContent.add('content after its end')
-        return
-      }
+      if (isEnded(reader)) return
       print?.(data)
       if (!isError && isKeepAliveEvent(data, event)) continue
       const parse = isError ? readErrorEvent : parseReceivedJson
@@ -239,17 +235,6 @@ function readPieces(
   } finally {
     sink.text(text)
   }
-}
-
-/** Returns whether the pieces after the end of an answer have text or an image, which parley does not print. */
-function hasContent(pieces: SseEvent[]): boolean {
-  const reader = new AnswerReader()
-  try {
-    for (const { event, data } of pieces) reader.addEvent(tryParseJson(data), event)
-  } catch {
-    // An error after the end of the answer has no effect on the answer.
-  }
-  return reader.contentCount > 0
 }
 
 /**

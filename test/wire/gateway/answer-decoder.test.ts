@@ -247,17 +247,6 @@ test.each([true, false])('with isRaw %j, the decoder reads an answer after 2 MiB
   }
 })
 
-test.each([
-  [[delta], true],
-  [['ping', chunk('b')], true],
-  [[stop, '[DONE]', '{"usageMetadata":{}}', 'words'], false],
-  [['{"error":"no"}', delta], false],
-])('%j after the end of a stream counts as further content: %j', (more, isContent) => {
-  const decoder = createAnswerDecoder(sse, { text: () => undefined })
-  decoder.push(Buffer.from(data(delta, stop, ...more)))
-  expect([...decoder.otherContent]).toEqual(isContent ? ['content after its end'] : [])
-})
-
 test('at most 1 MiB of a body of an unknown form is read', () => {
   const decoder = createAnswerDecoder(json, { text: () => undefined })
   decoder.push(Buffer.from('y'))
