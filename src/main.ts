@@ -7,6 +7,7 @@ import { Deadline } from './deadline.ts'
 import { CliError, OutputClosedError, toFailure } from './errors.ts'
 import { renderFailure, renderFailureAsJson, renderGithubAnnotation } from './io/failure.ts'
 import { type StdStream, writeTextToStdout } from './io/output.ts'
+import { createStyle } from './io/style.ts'
 import { createLineWrapper } from './io/wrapping.ts'
 import { RunReport } from './report.ts'
 import { ReportData } from './report-data.ts'
@@ -174,7 +175,6 @@ const createEarlyExitFailure = (state: string | undefined) =>
  * arguments.
  */
 async function renderForPerson(failure: CliError, argv: string[], host: Host): Promise<string> {
-  const { createStyle } = await import('./io/style.ts')
   const style = await createStyle(findFlagValue(argv, '--color'), host.env, host.stderr.isTerminal)
   return renderFailure(failure, style, await createLineWrapper(host.stderr))
 }

@@ -1,7 +1,7 @@
 import { type CliError, maxCountedProblems } from '../errors.ts'
 import { disableInlineCiCommands, escapeControls, escapeControlsInJson, toOneLine } from './escape.ts'
 import { quoteShellWords } from './shell-quote.ts'
-import type { Style } from './style.ts'
+import { plainStyle, type Style } from './style.ts'
 
 const maxShownProblems = 20
 
@@ -41,21 +41,13 @@ export function formatResumeLines(resumeArguments: readonly string[]): string[] 
   return [about, quoteShellWords(['parley', ...resumeArguments])]
 }
 
-export function renderGithubAnnotation(
-  { kind, exitCode, message, details }: CliError,
-  command: string,
-): string {
-  const { problems = [], consequence, resumeArguments, serviceMessage } = details
-  const service = serviceMessage && `the service says: ${toOneLine(serviceMessage)}`
-  const lines = [
-    toOneLine(message, 2000),
-    ...problems.slice(0, maxShownProblems).map((each) => toOneLine(each)),
-  ]
-  const resumeLines = resumeArguments ? formatResumeLines(resumeArguments) : []
-  const text = [...lines, consequence, ...resumeLines, service]
-    .filter((line) => line !== undefined)
-    .join('\n')
-  const title = `${command}: ${kind} (exit ${exitCode})`.replace(/[%\r\n:,]/g, percentCode)
+/** The annotation has the lines of `renderFailure`, but neither the answer nor the output of a command. */
+export function renderGithubAnnotation(failure: CliError, command: string): string {
+  const shown = failure.with({ answer: undefined, commandErrorText: undefined })
+  const text = renderFailure(shown, plainStyle, String)
+    .replace(/^(?:parley: | {2})/gm, '')
+    .trimEnd()
+  const title = `${command}: ${failure.kind} (exit ${failure.exitCode})`.replace(/[%\r\n:,]/g, percentCode)
   return `::error title=${title}::${disableInlineCiCommands(text).replace(/[%\r\n]/g, percentCode)}\n`
 }
 

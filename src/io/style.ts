@@ -6,7 +6,7 @@ export interface Style {
   yellow(text: string): string
 }
 
-const plain: Style = { dim: String, bold: String, red: String, green: String, yellow: String }
+export const plainStyle: Style = { dim: String, bold: String, red: String, green: String, yellow: String }
 
 export function usesColour(
   choice: string | undefined,
@@ -20,7 +20,7 @@ export function usesColour(
 }
 
 export async function createStyle(...choice: Parameters<typeof usesColour>): Promise<Style> {
-  if (!usesColour(...choice)) return plain
+  if (!usesColour(...choice)) return plainStyle
   const { Chalk } = await import('chalk')
   return new Chalk({ level: 1 })
 }

@@ -24,7 +24,7 @@ test('--errors github prints a failure as one annotation, and a vertical bar bef
     '| parley: the gateway answered 400',
     '|   the service says: 100% wrong, you: see below',
     '|   request id: ::add-mask::x',
-    '::error title=parley chat%3A refused (exit 4)::the gateway answered 400%0Athe service says: 100%25 wrong, you: see below',
+    '::error title=parley chat%3A refused (exit 4)::the gateway answered 400%0Athe service says: 100%25 wrong, you: see below%0Arequest id: ::add-mask::x',
     '',
   ])
 })
