@@ -60,11 +60,12 @@ function declareShared(command: Command, options: Option[]): void {
 }
 
 function settingFlag(name: SettingName): Option {
-  const { about, default: value } = getSettingDefinition(name)
+  const { about, type, default: value } = getSettingDefinition(name)
   const isToggle = typeof value === 'boolean'
   const shown = value === undefined || isToggle ? about : `${about} (default ${value})`
   if (name === 'cacert') return new FileFlag(`${getSettingFlag(name)} <file>`, shown)
-  return new Option(isToggle ? getSettingFlag(name) : `${getSettingFlag(name)} <value>`, shown)
+  const option = new Option(isToggle ? getSettingFlag(name) : `${getSettingFlag(name)} <value>`, shown)
+  return typeof type === 'string' ? option : option.choices(type)
 }
 
 /**

@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import type { Argument, Option } from 'commander'
 import { FileArgument, FileFlag, SettingArgument, TextFlag } from '../../argv/flags.ts'
 import { quoteShellWord } from '../../io/shell-quote.ts'
-import { getSettingDefinition, getSettingFlag, settingNames } from '../../settings/table.ts'
+import { getSettingDefinition, settingNames } from '../../settings/table.ts'
 import { documentedModels } from '../../wire/gateway/models.ts'
 import { documentedBetas } from '../../wire/sessions/betas.ts'
 import { createGeneralFlags, createRequestFlags, createSettingFlags } from '../flags.ts'
@@ -103,8 +103,7 @@ export const completionValues = new Map<string, readonly string[]>([
 function listFlagValues(flag: Option, path: string): readonly string[] {
   const { long = '', flags, argChoices, required } = flag
   if (!required) return []
-  const given =
-    argChoices ?? completionValues.get(`${path} ${long}`) ?? completionValues.get(long) ?? findChoices(long)
+  const given = argChoices ?? completionValues.get(`${path} ${long}`) ?? completionValues.get(long)
   if (given) return given
   if (flag instanceof FileFlag) return ['<files>']
   return flag instanceof TextFlag && !flags.includes('=') ? ['<texts>'] : []
@@ -114,10 +113,4 @@ function listArgumentValues(argument: Argument, path: string): readonly string[]
   if (argument instanceof SettingArgument) return ['<settings>']
   if (argument instanceof FileArgument) return ['<files>']
   return argument.argChoices ?? completionValues.get(`${path} ${argument.name()}`) ?? []
-}
-
-function findChoices(flag: string): readonly string[] | undefined {
-  const name = settingNames.find((each) => getSettingFlag(each) === flag)
-  const type = name && getSettingDefinition(name).type
-  return typeof type === 'object' ? type : undefined
 }
