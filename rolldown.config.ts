@@ -175,6 +175,8 @@ const config = {
   output: {
     dir: 'dist',
     format: 'cjs',
+    // V8 takes two bytes for each character of a file with one character outside of Latin-1.
+    charset: 'ascii',
     entryFileNames: '[name].cjs',
     chunkFileNames: '[name].cjs',
     minify: true,

@@ -65,7 +65,11 @@ module.exports = function openCompiledCode() {
   return { load, storeCode }
 }
 
-const wrap = (source) => `(function (exports, require, module, __filename, __dirname) {\n${source}\n})`
+const head = Buffer.from('(function (exports, require, module, __filename, __dirname) {\n')
+const tail = Buffer.from('\n})')
+
+/** Joins the bytes, because V8 copies a string that consists of several strings before it reads it. */
+const wrap = (source) => Buffer.concat([head, source, tail]).toString()
 
 /** Describes this build of Node, because code of another build may crash, even with the same version. */
 function describeCompiler() {
