@@ -50,7 +50,8 @@ export async function runBatch(
   }
   try {
     if (context.flags.dryRun)
-      for await (const { call } of await readBatchInput(input)) await handlers.preview(call)
+      for await (const lines of await readBatchInput(input))
+        for (const { call } of lines) await handlers.preview(call)
     else await requestLines(context, options, handlers, input)
   } finally {
     source.close()

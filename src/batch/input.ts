@@ -52,8 +52,15 @@ export interface BatchLineCall {
   addReceivedPart?(failure: CliError): CliError | undefined
 }
 
+/** Text of a request, which is encoded only for the call, because a file is checked before. */
+export interface PreparedBatchLine {
+  model: string
+  body: string
+  createCall(): BatchLineCall
+}
+
 /** Throws a usage error for an invalid line. */
-export type PrepareBatchLine = (form: ParsedBatchLine) => BatchLineCall | Promise<BatchLineCall>
+export type PrepareBatchLine = (form: ParsedBatchLine) => PreparedBatchLine
 
 export interface BatchLine {
   index: number
@@ -163,47 +170,54 @@ export interface BatchInput {
 }
 
 /**
- * Reads the lines of a batch. Checks a whole file first, and throws a usage error that lists every invalid
- * line. With `--share`, also checks the lines of other shares. So an invalid line stops every share, and the
- * hash of a duplicate ends with the same `#2` or `#3` in each share.
+ * Reads the lines of a batch, in chunks. Checks a whole file first, and throws a usage error that lists every
+ * invalid line. With `--share`, also checks the lines of other shares. So an invalid line stops every share,
+ * and the hash of a duplicate ends with the same `#2` or `#3` in each share.
  */
-export async function readBatchInput(input: BatchInput): Promise<AsyncIterable<BatchLine>> {
-  const { source, registry, tally, share: { start, of } = { start: 1, of: 1 } } = input
+export async function readBatchInput(input: BatchInput): Promise<AsyncIterable<Iterable<BatchLine>>> {
+  const { source, prepare, registry, tally, share: { start, of } = { start: 1, of: 1 } } = input
   const bad: BadLine[] = []
   const refuse = () => invalidLinesError(bad, source.name)
-  async function* read(): AsyncGenerator<BatchLine, void, undefined> {
-    let total = 0
-    for await (const lines of splitLines(source.read(), maxLineBytes)) {
-      for (const raw of lines) {
-        const created = await createLine(raw, input, registry)
-        if (!created) continue
-        if ('problem' in created) {
-          bad.push(created)
-          if (!source.isRepeatable || bad.length > maxCountedProblems) throw refuse()
-          continue
-        }
-        tally.hasLine = true
-        if ((raw.lineNumber - start) % of !== 0) continue
-        total++
-        if (created.isDone) tally.skipped++
-        else yield created.line
+  let total = 0
+  function* check(lines: Iterable<RawLine>): Generator<CheckedLine, void, undefined> {
+    for (const raw of lines) {
+      const line = checkLine(raw, prepare, registry)
+      if (!line) continue
+      if ('problem' in line) {
+        bad.push(line)
+        if (!source.isRepeatable || bad.length > maxCountedProblems) throw refuse()
+        continue
       }
+      tally.hasLine = true
+      if ((raw.lineNumber - start) % of !== 0) continue
+      total++
+      if (line.isDone) tally.skipped++
+      else yield line
     }
+  }
+  function* open(lines: Iterable<RawLine>): Generator<BatchLine, void, undefined> {
+    for (const line of check(lines)) yield createLine(line, line.hash, tally)
+  }
+  async function* readPipe() {
+    for await (const lines of splitLines(source.read(), maxLineBytes)) yield open(lines)
     tally.total = total
   }
 
-  if (!source.isRepeatable) return read()
-  const checked: CheckedLines = { fingerprints: [], duplicates: new Map() }
-  for await (const { index, hash } of read()) {
-    checked.fingerprints[index] = getShortFingerprint(hash)
-    if (hash.includes('#')) checked.duplicates.set(index, hash)
+  if (!source.isRepeatable) return readPipe()
+  const checked: CheckedFile = { fingerprints: [], duplicates: new Map() }
+  for await (const lines of splitLines(source.read(), maxLineBytes)) {
+    for (const { index, hash } of check(lines)) {
+      checked.fingerprints[index] = getShortFingerprint(hash)
+      if (hash.includes('#')) checked.duplicates.set(index, hash)
+    }
   }
+  tally.total = total
   if (bad.length > 0) throw refuse()
   return rereadLines(input, checked)
 }
 
 /** Lines that passed the check. Whole hashes would take more memory, so only 28 bits of each are stored. */
-interface CheckedLines {
+interface CheckedFile {
   /** The index is the line number. A line that is not requested has no element. */
   fingerprints: number[]
   duplicates: Map<number, string>
@@ -214,23 +228,27 @@ const getShortFingerprint = (hash: string) => Number.parseInt(hash.slice(0, 7), 
 
 /** Throws a `CliError` if the file has changed since the check. */
 async function* rereadLines(
-  input: BatchInput,
-  { fingerprints, duplicates }: CheckedLines,
-): AsyncGenerator<BatchLine, void, undefined> {
-  if (fingerprints.length === 0) return
-  const { source } = input
+  { source, prepare, tally }: BatchInput,
+  { fingerprints, duplicates }: CheckedFile,
+): AsyncGenerator<Iterable<BatchLine>, void, undefined> {
+  let lineNumber = 0
   const changed = (what: string) =>
     new CliError('file', `${source.name}: ${what} while the batch ran, so no later line was requested`)
-  for await (const lines of splitLines(source.read(), maxLineBytes)) {
+  function* open(lines: Iterable<RawLine>): Generator<BatchLine, void, undefined> {
     for (const raw of lines) {
-      const fingerprint = fingerprints[raw.lineNumber]
+      lineNumber = raw.lineNumber
+      const fingerprint = fingerprints[lineNumber]
       if (fingerprint === undefined) continue
-      const created = await createLine(raw, input)
-      if (!created || 'problem' in created || getShortFingerprint(created.line.hash) !== fingerprint)
-        throw changed(`line ${raw.lineNumber} was changed`)
-      yield Object.assign(created.line, { hash: duplicates.get(raw.lineNumber) ?? created.line.hash })
-      if (raw.lineNumber === fingerprints.length - 1) return
+      const line = checkLine(raw, prepare)
+      if (!line || 'problem' in line || getShortFingerprint(line.hash) !== fingerprint)
+        throw changed(`line ${lineNumber} was changed`)
+      yield createLine(line, duplicates.get(lineNumber) ?? line.hash, tally)
     }
+  }
+  if (fingerprints.length === 0) return
+  for await (const lines of splitLines(source.read(), maxLineBytes)) {
+    yield open(lines)
+    if (lineNumber >= fingerprints.length - 1) return
   }
   throw changed('it was truncated')
 }
@@ -243,11 +261,20 @@ interface BadLine {
 
 const notJsonHint = 'jq -R . converts each line of plain text to JSON'
 
-async function createLine(
+interface CheckedLine {
+  index: number
+  id: BatchLineId | undefined
+  hash: string
+  prepared: PreparedBatchLine
+  /** True if an earlier run has finished the line. */
+  isDone: boolean
+}
+
+function checkLine(
   raw: RawLine,
-  { prepare, tally }: BatchInput,
+  prepare: PrepareBatchLine,
   registry?: BatchLineRegistry,
-): Promise<{ line: BatchLine; isDone: boolean } | BadLine | undefined> {
+): CheckedLine | BadLine | undefined {
   const { lineNumber: index } = raw
   const decoded = decodeBatchLine(raw)
   if ('problem' in decoded) return { index, ...decoded }
@@ -255,21 +282,20 @@ async function createLine(
   if (text === '') return undefined
   try {
     const form = parseBatchLine(text)
-    const call = await prepare(form)
+    const prepared = prepare(form)
     const { id } = form
-    const base = hashRequest(call)
+    const base = digest('sha256', `${prepared.model}\0${prepared.body}`).slice(0, 32)
     const { hash, isDone } = registry?.addLine({ id, hash: base }) ?? { hash: base, isDone: false }
-    return {
-      line: { index, id, hash, call, attempts: 0, answers: 0, usage: {}, tally, seconds: 0, failures: 0 },
-      isDone,
-    }
+    return { index, id, hash, prepared, isDone }
   } catch (error) {
     return { index, ...describeProblem(error, text) }
   }
 }
 
-const hashRequest = ({ model, body }: BatchLineCall): string =>
-  digest('sha256', Buffer.concat([Buffer.from(`${model}\0`), body])).slice(0, 32)
+function createLine({ index, id, prepared }: CheckedLine, hash: string, tally: BatchTally): BatchLine {
+  const call = prepared.createCall()
+  return { index, id, hash, call, attempts: 0, answers: 0, usage: {}, tally, seconds: 0, failures: 0 }
+}
 
 function describeProblem(error: unknown, text: string): Omit<BadLine, 'index'> {
   if (error instanceof SyntaxError) {

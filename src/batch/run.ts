@@ -26,7 +26,7 @@ interface LineFailure {
 }
 
 export interface BatchRunOptions {
-  lines: AsyncIterable<BatchLine>
+  lines: AsyncIterable<Iterable<BatchLine>>
   tally: BatchTally
   limits: BatchLimits
   timers: Timers
@@ -54,7 +54,8 @@ export class BatchRun implements BatchState {
   phase: BatchState['phase'] = 'running'
   readonly tally
   readonly limits
-  readonly #lines
+  readonly #chunks
+  #lines: Iterator<BatchLine, void> = [].values()
   readonly #options
   /** Lines with a running request or a scheduled retry. */
   readonly #activeLines: ArraySet<BatchLine> = new ArraySet()
@@ -72,7 +73,7 @@ export class BatchRun implements BatchState {
   #wake = () => {}
 
   constructor(options: BatchRunOptions) {
-    this.#lines = options.lines[Symbol.asyncIterator]()
+    this.#chunks = options.lines[Symbol.asyncIterator]()
     this.tally = options.tally
     this.limits = options.limits
     this.gate = createRequestGate(options.limits.concurrency)
@@ -81,7 +82,7 @@ export class BatchRun implements BatchState {
 
   async runToEnd(): Promise<BatchOutcome> {
     try {
-      this.#start(this.#readNext())
+      this.#readNext()
       for (;;) {
         const now = this.#options.timers.now()
         const step = decideBatchStep(this, now)
@@ -93,7 +94,7 @@ export class BatchRun implements BatchState {
       }
     } finally {
       // Does not wait for the end of the read, because a silent pipe may never end.
-      this.#lines.return?.().catch(() => {})
+      this.#chunks.return?.().catch(() => {})
     }
     // A waiting line has a failure only if the line has received a paid part of its answer. The failure
     // becomes the result of the line, so that the part is saved.
@@ -177,20 +178,34 @@ export class BatchRun implements BatchState {
     }
   }
 
-  async #readNext(): Promise<void> {
-    this.next = 'awaited'
+  #readNext(): void {
     try {
-      const { done, value } = await this.#lines.next()
-      this.next = done ? 'none' : value
+      this.next = this.#lines.next().value ?? 'awaited'
+      if (this.next === 'awaited') this.#start(this.#readChunk())
     } catch (error) {
-      // The batch does not stop at once, because parley still requests the lines that it read before.
-      this.next = 'none'
-      this.#stopReason ??= toFailure(error)
+      this.#endInput(error)
     }
   }
 
+  async #readChunk(): Promise<void> {
+    try {
+      const { done, value } = await this.#chunks.next()
+      if (done) this.next = 'none'
+      else this.#lines = value[Symbol.iterator]()
+    } catch (error) {
+      this.#endInput(error)
+    }
+    if (this.next === 'awaited') this.#readNext()
+  }
+
+  /** The batch does not stop at once, because parley still requests the lines that it read before. */
+  #endInput(error: unknown): void {
+    this.next = 'none'
+    this.#stopReason ??= toFailure(error)
+  }
+
   #startLine(line: BatchLine): void {
-    if (line === this.next) this.#start(this.#readNext())
+    if (line === this.next) this.#readNext()
     else this.waitingForRetry.shift()
     this.gate = recordRequestStart(this.gate)
     this.#start(this.#requestLine(line))

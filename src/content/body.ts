@@ -1,4 +1,5 @@
 import { createUsageErrorFromProblems, usageError } from '../errors.ts'
+import { GenerateRequest } from '../wire/gateway/generate-request.ts'
 import {
   createJsonAssignment,
   createListAppendAssignment,
@@ -33,14 +34,14 @@ export interface RequestBodyParts {
  * Builds the body of a generation request. A given body keeps its source text, except for the values that
  * flags set. Throws a usage error if a given body is not a generation request.
  */
-export async function buildRequestBody(parts: RequestBodyParts): Promise<Uint8Array> {
+export function buildRequestBody(parts: RequestBodyParts): string {
   const { given, turn, system } = parts
   const instruction = JSON.stringify({ parts: [{ text: system }] })
   const assignments = [
     ...(system === undefined ? [] : [createJsonAssignment(['systemInstruction'], instruction)]),
     ...parts.assignments,
   ]
-  const body = given && (await check(given))
+  const body = given && check(given)
   // A body with `messages` is for another endpoint of the gateway, so parley cannot add a prompt or schema.
   const isMessageBody = isObject(body) && Object.hasOwn(body, 'messages') && !Object.hasOwn(body, 'contents')
   if (given && isMessageBody && (turn.length > 0 || system !== undefined || parts.hasSchema)) {
@@ -56,14 +57,13 @@ export async function buildRequestBody(parts: RequestBodyParts): Promise<Uint8Ar
     const more = turn.length > 0 ? [createListAppendAssignment(['contents'], JSON.stringify(added))] : []
     return editJson(given.text, [...more, ...assignments])
   })
-  if (text !== given?.text && (given || parts.assignments.length > 0)) await check({ text, name: 'the body' })
-  return Buffer.from(text)
+  if (text !== given?.text && (given || parts.assignments.length > 0)) check({ text, name: 'the body' })
+  return text
 }
 
-async function check({ text, name, hint }: UserRequestBody): Promise<unknown> {
+function check({ text, name, hint }: UserRequestBody): unknown {
   const body = parseInputJson(text, name, hint)
-  const { GenerateRequest } = await import('../wire/gateway/generate-request.ts')
-  const parsed = GenerateRequest.safeParse(body)
+  const parsed = GenerateRequest().safeParse(body)
   if (!parsed.success) throw createUsageErrorFromProblems(name, describeSchemaIssues(parsed.error))
   return body
 }

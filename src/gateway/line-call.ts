@@ -2,6 +2,7 @@ import {
   type BatchLine,
   type BatchLineAnswer,
   type BatchLineCall,
+  type PreparedBatchLine,
   recordAnswerUsage,
 } from '../batch/input.ts'
 import type { ParsedBatchLine } from '../batch/parsed-line.ts'
@@ -56,11 +57,9 @@ export async function createLineCaller(
   const after = [...files, ...(schema?.parts ?? [])]
   // Lines with a prompt have the same body except for the prompt. Inserting each prompt into one sample is
   // several times faster than building each body.
-  const sample = await buildRequestBody({ ...bodyParts, turn: [...before, { text: placeholder }, ...after] })
-  const pieces = Buffer.from(sample).toString().split(JSON.stringify(placeholder))
-  // `Buffer.from` would put the bodies of several lines into one pool of 8 KiB, and V8 frees the pool only
-  // after the last of these lines.
-  const insertPrompt = (prompt: string) => new TextEncoder().encode(pieces.join(JSON.stringify(prompt)))
+  const sample = buildRequestBody({ ...bodyParts, turn: [...before, { text: placeholder }, ...after] })
+  const pieces = sample.split(JSON.stringify(placeholder))
+  const insertPrompt = (prompt: string) => pieces.join(JSON.stringify(prompt))
   const buildGiven = (text: string) =>
     buildRequestBody({ ...bodyParts, given: { text, name: 'its body' }, turn: [...before, ...after] })
   // A batch prints the responses in its results, so `raw` is off for each request.
@@ -130,10 +129,14 @@ export async function createLineCaller(
     retry: { repeat: endpoint.repeat, retries, retryUnknown },
     preview: ({ model, body }: BatchLineCall) =>
       caller.preview(endpoint, { params: { family, model }, body }),
-    async prepare(line: ParsedBatchLine, openReader: OpenBatchAnswerReader): Promise<BatchLineCall> {
+    prepare(line: ParsedBatchLine, openReader: OpenBatchAnswerReader): PreparedBatchLine {
       if (line.model !== undefined) encodePathSegment('model', line.model)
-      const body = 'prompt' in line ? insertPrompt(line.prompt) : await buildGiven(line.body)
-      return createCall(line.model ?? model(), body, openReader)
+      const { model: name = model() } = line
+      const body = 'prompt' in line ? insertPrompt(line.prompt) : buildGiven(line.body)
+      // `Buffer.from` would put the bodies of several lines into one pool of 8 KiB, and V8 frees the pool only
+      // after the last of these lines.
+      const createBatchCall = () => createCall(name, new TextEncoder().encode(body), openReader)
+      return { model: name, body, createCall: createBatchCall }
     },
     recordAnswerUsage(line: BatchLine, summary: AnswerSummary): void {
       addAnswerSummaryToReport(context.reportData, summary)

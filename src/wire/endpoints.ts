@@ -19,7 +19,7 @@ const generation = {
   service: 'gateway',
   method: 'POST',
   repeat: 'failed',
-  request: async () => (await import('./gateway/generate-request.ts')).GenerateRequest,
+  request: async () => (await import('./gateway/generate-request.ts')).GenerateRequest(),
 } as const
 const get = { service: 'agents', method: 'GET', repeat: 'always', isRepeatedIfCut: true } as const
 const post = { service: 'agents', method: 'POST', repeat: 'unaccepted' } as const

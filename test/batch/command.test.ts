@@ -613,7 +613,7 @@ test('B08: a rate_limit_error in a 200 fails its line and does not pause the bat
   const exchange = byPrompt({ 2: answering(JSON.stringify(error), { headers: { 'retry-after': '1' } }) })
   const ended = await run(batch, { cwd: batchFolder(4), exchange })
   expect([ended.code, ended.requests.length]).toEqual([6, 4])
-  expect(parseResults(ended.out)[1]?.error).toMatchObject({ kind: 'rate-limited', status: 200 })
+  expect(inOrder(parseResults(ended.out))[1]?.error).toMatchObject({ kind: 'rate-limited', status: 200 })
   expect(ended.err).not.toContain('all requests wait')
 })
 

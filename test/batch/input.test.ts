@@ -1,13 +1,25 @@
 import { describe, expect, test } from 'vitest'
-import { type BatchSource, BatchTally, type PrepareBatchLine, readBatchInput } from '../../src/batch/input.ts'
+import {
+  type BatchLine,
+  type BatchSource,
+  BatchTally,
+  type PrepareBatchLine,
+  readBatchInput,
+} from '../../src/batch/input.ts'
 import { BatchLineRegistry } from '../../src/batch/line-registry.ts'
 import { type CliError, createUsageErrorFromProblems } from '../../src/errors.ts'
-import { collect, prepare, sourceOf } from './pieces.ts'
+import { prepare, sourceOf } from './pieces.ts'
 
 const read = (source: BatchSource, make = prepare, registry = new BatchLineRegistry()) =>
   readBatchInput({ source, prepare: make, registry, tally: new BatchTally() })
 
-const linesOf = async (text: string) => collect(await read(sourceOf(text)))
+async function collectLines(chunks: AsyncIterable<Iterable<BatchLine>>): Promise<BatchLine[]> {
+  const all: BatchLine[] = []
+  for await (const lines of chunks) all.push(...lines)
+  return all
+}
+
+const linesOf = async (text: string) => collectLines(await read(sourceOf(text)))
 
 const check = async (text: string, make: PrepareBatchLine = prepare, registry = new BatchLineRegistry()) => {
   const tally = new BatchTally()
@@ -46,7 +58,7 @@ describe("check of a batch's input", () => {
     for (const { hash } of await linesOf('"a"\n"b"')) registry.addResult({ hash, isOk: true })
     const input = await check('"a"\n"b"\n\n"c"\n"a"', prepare, registry)
     expect(input.tally).toMatchObject({ total: 4, skipped: 2 })
-    expect((await collect(input.lines)).map(({ index, hash }) => [index, hash.slice(32)])).toEqual([
+    expect((await collectLines(input.lines)).map(({ index, hash }) => [index, hash.slice(32)])).toEqual([
       [4, ''],
       [5, '#2'],
     ])
@@ -89,7 +101,9 @@ describe("check of a batch's input", () => {
   })
 
   test('the check of a batch throws an unexpected error unchanged', async () => {
-    const broken = () => Promise.reject(new TypeError('a bug'))
+    const broken = () => {
+      throw new TypeError('a bug')
+    }
     await expect(check('"a"', broken)).rejects.toThrow(TypeError)
   })
 
@@ -127,7 +141,8 @@ describe('second read of a checked file', () => {
     const lines: { index: number; hash: string }[] = []
     let failed: CliError | undefined
     try {
-      for await (const line of await read(source, counting, registry)) lines.push(line)
+      for await (const chunk of await read(source, counting, registry))
+        for (const line of chunk) lines.push(line)
     } catch (error) {
       failed = error as CliError
     }

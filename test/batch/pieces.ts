@@ -8,12 +8,6 @@ export async function* streamOf(whole: string | Uint8Array, size = 65_536): Asyn
   for (let start = 0; start < bytes.length; start += size) yield bytes.subarray(start, start + size)
 }
 
-export async function collect<T>(items: AsyncIterable<T>): Promise<T[]> {
-  const all: T[] = []
-  for await (const item of items) all.push(item)
-  return all
-}
-
 export type Ask = BatchLineCall['send']
 
 /** Creates an input that can be read once, like a pipe, or again, like a file. */
@@ -30,11 +24,11 @@ export const sourceOf = (
 /** Prepares the simplest request with the content of the line. */
 export const preparing =
   (ask: Ask): PrepareBatchLine =>
-  (form) => ({
-    model: form.model ?? 'test-model',
-    body: Buffer.from('prompt' in form ? JSON.stringify(form.prompt) : form.body),
-    send: ask,
-  })
+  (form) => {
+    const model = form.model ?? 'test-model'
+    const body = 'prompt' in form ? JSON.stringify(form.prompt) : form.body
+    return { model, body, createCall: () => ({ model, body: Buffer.from(body), send: ask }) }
+  }
 
 /** Prepares a request that is never sent. */
 export const prepare = preparing(() => Promise.reject(new Error('no request is expected')))

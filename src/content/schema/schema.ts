@@ -132,12 +132,12 @@ export class AnswerSchema {
         const { message, details } = error
         const first = details.problems === undefined ? '' : `, the first one: ${details.problems[0]}`
         this.#context.messages.note(`${message}${first}; requesting another answer`)
-        sent = await this.#withTurns(sent, error)
+        sent = Buffer.from(this.#withTurns(sent, error))
       }
     }
   }
 
-  #withTurns(body: Uint8Array, { message, details }: CliError): Promise<Uint8Array> {
+  #withTurns(body: Uint8Array, { message, details }: CliError): string {
     const { answer: text = '', problems = [message] } = details
     const wrong = `This is wrong:\n${problems.join('\n')}\nAnswer again, with nothing but JSON that fits.`
     const turns = [

@@ -63,11 +63,13 @@ export async function runChat(context: Context, options: ChatOptions, words: str
   const endpoint = via === 'path' ? endpoints.streamChat : endpoints.chat
   const parts = {
     params: { family: values.family, model },
-    body: await buildRequestBody({
-      ...bodyParts,
-      given: given ?? conversation?.stored,
-      turn: [...turn, ...(schema?.parts ?? [])],
-    }),
+    body: Buffer.from(
+      buildRequestBody({
+        ...bodyParts,
+        given: given ?? conversation?.stored,
+        turn: [...turn, ...(schema?.parts ?? [])],
+      }),
+    ),
     query: via && via !== 'body' ? 'alt=sse' : undefined,
     headers: via && { Accept: 'text/event-stream, application/json' },
   }

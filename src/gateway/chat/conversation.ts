@@ -70,14 +70,11 @@ export async function openConversation(context: Context, name: string) {
         )
         const { text } = (await read()) ?? { text: '{"model":"","contents":[]}' }
         const assignments = [turn, createJsonAssignment(['model'], JSON.stringify(model))]
-        const thread = await buildRequestBody({ given: { text, name }, turn: question, system, assignments })
+        const thread = buildRequestBody({ given: { text, name }, turn: question, system, assignments })
         // If this process was suspended, another process may have taken the lock and added turns. Writing
         // would remove these turns.
         requireLock()
-        writeFileAtomically(target, Buffer.concat([thread, Buffer.from('\n')]), {
-          mode: 0o600,
-          uid: context.host.uid,
-        })
+        writeFileAtomically(target, `${thread}\n`, { mode: 0o600, uid: context.host.uid })
       }
       try {
         await context.tracker.during({ onInterrupt: () => notAdded }, add)

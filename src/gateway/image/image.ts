@@ -39,7 +39,7 @@ export async function runImage(context: Context, flags: ImageOptions, words: str
   const { values } = settings
   const model = chooseImageModel(options, settings)
   const { given, turn, text, system } = await readPromptInputs(context, options, words)
-  const body = await buildRequestBody({ ...createBodyParts(options, { system }), given, turn })
+  const body = Buffer.from(buildRequestBody({ ...createBodyParts(options, { system }), given, turn }))
   const caller = createServiceCaller(context, settings)
   const parts = { params: { family: values.family, model }, body }
   if (await caller.preview(endpoints.image, parts)) return
@@ -47,7 +47,7 @@ export async function runImage(context: Context, flags: ImageOptions, words: str
   const send: SendPartRequest = (body, read) =>
     caller.call(endpoints.image, { ...parts, body, hasOutput: raw }, read)
   if (raw) return printRawAnswer(context, send, body, options.usage)
-  const fileStem = createImageName(text || (await readPromptOfBody(body)))
+  const fileStem = createImageName(text || readPromptOfBody(body))
   const { output, force: replaces = false, failOnCut = values.failOnCut } = options
   const problems: string[] = []
   const warn = failOnCut ? (problem: string) => void problems.push(problem) : context.messages.warn

@@ -36,7 +36,7 @@ export async function createImageBatchMethods(
 
   async function openReader(input: ParsedBatchLine, line: BatchLine): Promise<BatchAnswerReader> {
     if (flags.raw) return new BatchTextReader(line, rawRules)
-    const prompt = 'prompt' in input ? input.prompt : await readPromptOfBody(line.call.body)
+    const prompt = 'prompt' in input ? input.prompt : readPromptOfBody(line.call.body)
     const fileStem = `${String(line.index).padStart(6, '0')}-${createImageName(prompt)}`
     const replaces = options.force ?? false
     // The destination is checked before the request, because an answer that cannot be saved would cost money.

@@ -1,3 +1,5 @@
+import { GenerateRequest } from '../../wire/gateway/generate-request.ts'
+
 const maxNameLength = 60
 
 const maxPromptLength = 1000
@@ -15,9 +17,8 @@ export function createImageName(prompt: string): string {
   return reserved.test(name) ? `image-${name}` : name || 'image'
 }
 
-export async function readPromptOfBody(body: Uint8Array): Promise<string> {
-  const { GenerateRequest } = await import('../../wire/gateway/generate-request.ts')
-  const parsed = GenerateRequest.safeParse(JSON.parse(new TextDecoder().decode(body)))
+export function readPromptOfBody(body: Uint8Array): string {
+  const parsed = GenerateRequest().safeParse(JSON.parse(new TextDecoder().decode(body)))
   const parts = parsed.data?.contents?.at(-1)?.parts ?? []
   return parts.map((part) => part.text ?? '').join(' ')
 }
