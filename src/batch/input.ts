@@ -38,7 +38,7 @@ export interface BatchLineAnswer {
 
 export interface BatchLineCall {
   model: string
-  body: Uint8Array
+  body: string
   /**
    * Requests the answer, in several parts if necessary, and adds the usage to the line. Before each further
    * part, calls `requireNext`, which throws if the batch allows no further request. Does not retry: after a
@@ -52,15 +52,8 @@ export interface BatchLineCall {
   addReceivedPart?(failure: CliError): CliError | undefined
 }
 
-/** Text of a request, which is encoded only for the call, because a file is checked before. */
-export interface PreparedBatchLine {
-  model: string
-  body: string
-  createCall(): BatchLineCall
-}
-
 /** Throws a usage error for an invalid line. */
-export type PrepareBatchLine = (form: ParsedBatchLine) => PreparedBatchLine
+export type PrepareBatchLine = (form: ParsedBatchLine) => BatchLineCall
 
 export interface BatchLine {
   index: number
@@ -175,49 +168,45 @@ export interface BatchInput {
  * and the hash of a duplicate ends with the same `#2` or `#3` in each share.
  */
 export async function readBatchInput(input: BatchInput): Promise<AsyncIterable<Iterable<BatchLine>>> {
-  const { source, prepare, registry, tally, share: { start, of } = { start: 1, of: 1 } } = input
+  const { source, registry, tally, share: { start, of } = { start: 1, of: 1 } } = input
   const bad: BadLine[] = []
   const refuse = () => invalidLinesError(bad, source.name)
   let total = 0
-  function* check(lines: Iterable<RawLine>): Generator<CheckedLine, void, undefined> {
+  function* check(lines: Iterable<RawLine>): Generator<BatchLine, void, undefined> {
     for (const raw of lines) {
-      const line = checkLine(raw, prepare, registry)
-      if (!line) continue
-      if ('problem' in line) {
-        bad.push(line)
+      const created = createLine(raw, input, registry)
+      if (!created) continue
+      if ('problem' in created) {
+        bad.push(created)
         if (!source.isRepeatable || bad.length > maxCountedProblems) throw refuse()
         continue
       }
       tally.hasLine = true
       if ((raw.lineNumber - start) % of !== 0) continue
       total++
-      if (line.isDone) tally.skipped++
-      else yield line
+      if (created.isDone) tally.skipped++
+      else yield created.line
     }
   }
-  function* open(lines: Iterable<RawLine>): Generator<BatchLine, void, undefined> {
-    for (const line of check(lines)) yield createLine(line, line.hash, tally)
-  }
-  async function* readPipe() {
-    for await (const lines of splitLines(source.read(), maxLineBytes)) yield open(lines)
+  async function* read() {
+    for await (const lines of splitLines(source.read(), maxLineBytes)) yield check(lines)
     tally.total = total
   }
 
-  if (!source.isRepeatable) return readPipe()
-  const checked: CheckedFile = { fingerprints: [], duplicates: new Map() }
-  for await (const lines of splitLines(source.read(), maxLineBytes)) {
-    for (const { index, hash } of check(lines)) {
+  if (!source.isRepeatable) return read()
+  const checked: CheckedLines = { fingerprints: [], duplicates: new Map() }
+  for await (const lines of read()) {
+    for (const { index, hash } of lines) {
       checked.fingerprints[index] = getShortFingerprint(hash)
       if (hash.includes('#')) checked.duplicates.set(index, hash)
     }
   }
-  tally.total = total
   if (bad.length > 0) throw refuse()
   return rereadLines(input, checked)
 }
 
 /** Lines that passed the check. Whole hashes would take more memory, so only 28 bits of each are stored. */
-interface CheckedFile {
+interface CheckedLines {
   /** The index is the line number. A line that is not requested has no element. */
   fingerprints: number[]
   duplicates: Map<number, string>
@@ -228,9 +217,11 @@ const getShortFingerprint = (hash: string) => Number.parseInt(hash.slice(0, 7), 
 
 /** Throws a `CliError` if the file has changed since the check. */
 async function* rereadLines(
-  { source, prepare, tally }: BatchInput,
-  { fingerprints, duplicates }: CheckedFile,
+  input: BatchInput,
+  { fingerprints, duplicates }: CheckedLines,
 ): AsyncGenerator<Iterable<BatchLine>, void, undefined> {
+  if (fingerprints.length === 0) return
+  const { source } = input
   let lineNumber = 0
   const changed = (what: string) =>
     new CliError('file', `${source.name}: ${what} while the batch ran, so no later line was requested`)
@@ -239,13 +230,12 @@ async function* rereadLines(
       lineNumber = raw.lineNumber
       const fingerprint = fingerprints[lineNumber]
       if (fingerprint === undefined) continue
-      const line = checkLine(raw, prepare)
-      if (!line || 'problem' in line || getShortFingerprint(line.hash) !== fingerprint)
+      const created = createLine(raw, input)
+      if (!created || 'problem' in created || getShortFingerprint(created.line.hash) !== fingerprint)
         throw changed(`line ${lineNumber} was changed`)
-      yield createLine(line, duplicates.get(lineNumber) ?? line.hash, tally)
+      yield Object.assign(created.line, { hash: duplicates.get(lineNumber) ?? created.line.hash })
     }
   }
-  if (fingerprints.length === 0) return
   for await (const lines of splitLines(source.read(), maxLineBytes)) {
     yield open(lines)
     if (lineNumber >= fingerprints.length - 1) return
@@ -261,20 +251,11 @@ interface BadLine {
 
 const notJsonHint = 'jq -R . converts each line of plain text to JSON'
 
-interface CheckedLine {
-  index: number
-  id: BatchLineId | undefined
-  hash: string
-  prepared: PreparedBatchLine
-  /** True if an earlier run has finished the line. */
-  isDone: boolean
-}
-
-function checkLine(
+function createLine(
   raw: RawLine,
-  prepare: PrepareBatchLine,
+  { prepare, tally }: BatchInput,
   registry?: BatchLineRegistry,
-): CheckedLine | BadLine | undefined {
+): { line: BatchLine; isDone: boolean } | BadLine | undefined {
   const { lineNumber: index } = raw
   const decoded = decodeBatchLine(raw)
   if ('problem' in decoded) return { index, ...decoded }
@@ -282,19 +263,17 @@ function checkLine(
   if (text === '') return undefined
   try {
     const form = parseBatchLine(text)
-    const prepared = prepare(form)
+    const call = prepare(form)
     const { id } = form
-    const base = digest('sha256', `${prepared.model}\0${prepared.body}`).slice(0, 32)
+    const base = digest('sha256', `${call.model}\0${call.body}`).slice(0, 32)
     const { hash, isDone } = registry?.addLine({ id, hash: base }) ?? { hash: base, isDone: false }
-    return { index, id, hash, prepared, isDone }
+    return {
+      line: { index, id, hash, call, attempts: 0, answers: 0, usage: {}, tally, seconds: 0, failures: 0 },
+      isDone,
+    }
   } catch (error) {
     return { index, ...describeProblem(error, text) }
   }
-}
-
-function createLine({ index, id, prepared }: CheckedLine, hash: string, tally: BatchTally): BatchLine {
-  const call = prepared.createCall()
-  return { index, id, hash, call, attempts: 0, answers: 0, usage: {}, tally, seconds: 0, failures: 0 }
 }
 
 function describeProblem(error: unknown, text: string): Omit<BadLine, 'index'> {

@@ -218,7 +218,7 @@ export class BatchRun implements BatchState {
     this.#activeLines.add(line)
     line.failure = undefined
     line.getDeliveryState = undefined
-    const outcome = await this.#send(line).catch((error: unknown) => toFailure(error))
+    const outcome = await this.#send(line)
     // If the line is no longer active, the deadline has passed and the line's failure is already written.
     if (!this.#activeLines.delete(line)) return
     const now = timers.now()
@@ -244,10 +244,14 @@ export class BatchRun implements BatchState {
     this.gate = recordRequestEnd(this.gate)
   }
 
-  async #send(line: BatchLine): Promise<BatchLineAnswer> {
-    // A suspended process may lose the results file to another process, so parley checks its lock each time.
-    this.#options.results?.requireOwned()
-    return line.call.send(line, () => this.#requireNext(line))
+  async #send(line: BatchLine): Promise<BatchLineAnswer | CliError> {
+    try {
+      // A suspended process may lose the results file to another process, so parley checks its lock each time.
+      this.#options.results?.requireOwned()
+      return await line.call.send(line, () => this.#requireNext(line))
+    } catch (error) {
+      return toFailure(error)
+    }
   }
 
   #requireNext(line: BatchLine): void {

@@ -2,7 +2,6 @@ import {
   type BatchLine,
   type BatchLineAnswer,
   type BatchLineCall,
-  type PreparedBatchLine,
   recordAnswerUsage,
 } from '../batch/input.ts'
 import type { ParsedBatchLine } from '../batch/parsed-line.ts'
@@ -69,7 +68,7 @@ export async function createLineCaller(
   const { retryUnknown = false } = outer.flags
 
   /** A retry of the call requests only the answers and parts that have not arrived yet. */
-  function createCall(model: string, body: Uint8Array, openReader: OpenBatchAnswerReader): BatchLineCall {
+  function createCall(model: string, body: string, openReader: OpenBatchAnswerReader): BatchLineCall {
     /** Received answers. After an answer that does not match the schema, `--schema-retries` adds another. */
     const received: { answer: ContinuedAnswer; reader: BatchAnswerReader; mismatch?: CliError }[] = []
 
@@ -86,17 +85,19 @@ export async function createLineCaller(
       }
       const send: SendPartRequest = (part, read) =>
         caller.call(endpoint, { params: { family, model }, body: part, onAttempt }, read)
-      const content = await answer.receive(send, reader, { requireNext, isRepeated: true }).catch((error) => {
+      try {
+        const content = await answer.receive(send, reader, { requireNext, isRepeated: true })
+        const { summary, isEndAssumed } = answer.end
+        const warnings = [...listAnswerWarnings(answer.end, isTextOnly), ...(reader.warnings ?? [])]
+        return {
+          content,
+          model: summary.model,
+          stopReason: summary.lacksStopReason || isEndAssumed ? null : summary.stopReason,
+          warning: warnings.join('; ') || undefined,
+        }
+      } catch (error) {
         if (error instanceof CliError && error.details.isMismatch) current.mismatch = error
         throw answer.isWhole ? error : (addReceivedPart(toFailure(error)) ?? error)
-      })
-      const { summary, isEndAssumed } = answer.end
-      const warnings = [...listAnswerWarnings(answer.end, isTextOnly), ...(reader.warnings ?? [])]
-      return {
-        content,
-        model: summary.model,
-        stopReason: summary.lacksStopReason || isEndAssumed ? null : summary.stopReason,
-        warning: warnings.join('; ') || undefined,
       }
     }
 
@@ -116,10 +117,13 @@ export async function createLineCaller(
       model,
       body,
       addReceivedPart,
-      async send(line, requireNext) {
+      send(line, requireNext) {
         let count = 0
         const queryNext = (body: Uint8Array) => query(count++, body, line, requireNext)
-        return schema ? schema.retryUntilMatching(body, queryNext) : queryNext(body)
+        // `Buffer.from` would put the bodies of several lines into one pool of 8 KiB, and V8 frees the pool only
+        // after the last of these lines.
+        const bytes = new TextEncoder().encode(body)
+        return schema ? schema.retryUntilMatching(bytes, queryNext) : queryNext(bytes)
       },
     }
   }
@@ -128,15 +132,11 @@ export async function createLineCaller(
     context,
     retry: { repeat: endpoint.repeat, retries, retryUnknown },
     preview: ({ model, body }: BatchLineCall) =>
-      caller.preview(endpoint, { params: { family, model }, body }),
-    prepare(line: ParsedBatchLine, openReader: OpenBatchAnswerReader): PreparedBatchLine {
+      caller.preview(endpoint, { params: { family, model }, body: Buffer.from(body) }),
+    prepare(line: ParsedBatchLine, openReader: OpenBatchAnswerReader): BatchLineCall {
       if (line.model !== undefined) encodePathSegment('model', line.model)
-      const { model: name = model() } = line
       const body = 'prompt' in line ? insertPrompt(line.prompt) : buildGiven(line.body)
-      // `Buffer.from` would put the bodies of several lines into one pool of 8 KiB, and V8 frees the pool only
-      // after the last of these lines.
-      const createBatchCall = () => createCall(name, new TextEncoder().encode(body), openReader)
-      return { model: name, body, createCall: createBatchCall }
+      return createCall(line.model ?? model(), body, openReader)
     },
     recordAnswerUsage(line: BatchLine, summary: AnswerSummary): void {
       addAnswerSummaryToReport(context.reportData, summary)

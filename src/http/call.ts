@@ -137,9 +137,11 @@ export function createServiceCaller(context: Context, settings: ResolvedSettings
       reportData.requestId = head.requestId
       // The first answer removes the spinner of all calls, because output follows.
       if (hasSpinner) spinner.stop()
-      return read(answer).catch((error) => {
+      try {
+        return await read(answer)
+      } catch (error) {
         throw addFacts(error)
-      })
+      }
     }
     const sending = retry(deadline, rules, attempt)
     if (hasSpinner) spinner.show('waiting for the answer')

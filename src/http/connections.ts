@@ -38,9 +38,10 @@ export function createConnectionPool(options: ConnectOptions, cleanups?: ArraySe
      */
     async acquire(url: URL, opening: AbortController): Promise<Connection> {
       if (!cleanups) return connect(url, options, opening.signal)
-      // If the server has closed a connection, Node reports this in the next turn of the event loop.
-      await new Promise(setImmediate)
       for (let connection = idle.shift(); connection; connection = idle.shift()) {
+        // If the server has closed a connection, Node reports this in the next turn of the event loop. If the
+        // last response announced `Connection: close`, undici closes the connection before that turn.
+        await new Promise(setImmediate)
         if (!isClosing(connection)) return connection
         closeConnection(connection)
       }
@@ -57,19 +58,14 @@ export function createConnectionPool(options: ConnectOptions, cleanups?: ArraySe
     },
     /** The response must be complete, because another request may use the connection. */
     release(connection: Connection): void {
-      if (!cleanups || connection.failuresBefore !== failures) {
+      // If `cleanups` no longer has `closeIdle`, the run has ended, and nothing would close the connection.
+      if (!cleanups?.has(closeIdle) || connection.failuresBefore !== failures) {
         closeConnection(connection)
         return
       }
       connection.isUsed = true
       connection.pause(false)
-      // If the server announced `Connection: close`, undici closes the connection before the next turn of the
-      // event loop. So the pool waits for that turn before another request may use the connection.
-      setImmediate(() => {
-        // If `cleanups` no longer has `closeIdle`, the run has ended, and nothing would close the connection.
-        if (cleanups.has(closeIdle)) idle.push(connection)
-        else closeConnection(connection)
-      })
+      idle.push(connection)
     },
   }
 }

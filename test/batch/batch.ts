@@ -49,7 +49,7 @@ interface Played extends BatchOutcome {
 export function answerOf(line: BatchLine, totalTokens?: number): BatchLineAnswer {
   line.attempts++
   recordAnswerUsage(line, { totalTokens })
-  return { content: { text: `answer to ${Buffer.from(line.call.body).toString()}` } }
+  return { content: { text: `answer to ${line.call.body}` } }
 }
 
 /** Counts a failed request of a line and returns its failure. */

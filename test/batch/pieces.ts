@@ -24,11 +24,11 @@ export const sourceOf = (
 /** Prepares the simplest request with the content of the line. */
 export const preparing =
   (ask: Ask): PrepareBatchLine =>
-  (form) => {
-    const model = form.model ?? 'test-model'
-    const body = 'prompt' in form ? JSON.stringify(form.prompt) : form.body
-    return { model, body, createCall: () => ({ model, body: Buffer.from(body), send: ask }) }
-  }
+  (form) => ({
+    model: form.model ?? 'test-model',
+    body: 'prompt' in form ? JSON.stringify(form.prompt) : form.body,
+    send: ask,
+  })
 
 /** Prepares a request that is never sent. */
 export const prepare = preparing(() => Promise.reject(new Error('no request is expected')))

@@ -39,15 +39,16 @@ export async function runImage(context: Context, flags: ImageOptions, words: str
   const { values } = settings
   const model = chooseImageModel(options, settings)
   const { given, turn, text, system } = await readPromptInputs(context, options, words)
-  const body = Buffer.from(buildRequestBody({ ...createBodyParts(options, { system }), given, turn }))
+  const bodyText = buildRequestBody({ ...createBodyParts(options, { system }), given, turn })
   const caller = createServiceCaller(context, settings)
+  const body = Buffer.from(bodyText)
   const parts = { params: { family: values.family, model }, body }
   if (await caller.preview(endpoints.image, parts)) return
   const { raw } = context.flags
   const send: SendPartRequest = (body, read) =>
     caller.call(endpoints.image, { ...parts, body, hasOutput: raw }, read)
   if (raw) return printRawAnswer(context, send, body, options.usage)
-  const fileStem = createImageName(text || readPromptOfBody(body))
+  const fileStem = createImageName(text || readPromptOfBody(bodyText))
   const { output, force: replaces = false, failOnCut = values.failOnCut } = options
   const problems: string[] = []
   const warn = failOnCut ? (problem: string) => void problems.push(problem) : context.messages.warn

@@ -17,8 +17,8 @@ export function createImageName(prompt: string): string {
   return reserved.test(name) ? `image-${name}` : name || 'image'
 }
 
-export function readPromptOfBody(body: Uint8Array): string {
-  const parsed = GenerateRequest().safeParse(JSON.parse(new TextDecoder().decode(body)))
+export function readPromptOfBody(body: string): string {
+  const parsed = GenerateRequest().safeParse(JSON.parse(body))
   const parts = parsed.data?.contents?.at(-1)?.parts ?? []
   return parts.map((part) => part.text ?? '').join(' ')
 }

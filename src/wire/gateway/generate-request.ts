@@ -5,6 +5,12 @@ const numeric = (message: string, isAllowed: (value: number) => boolean) =>
   z.custom<number>((value) => typeof value === 'number' && isAllowed(value), message)
 
 /**
+ * `JSON.parse` turns a number that is too large into `Infinity`. The check accepts it, because parley sends the
+ * user's digits and not the parsed number.
+ */
+const isWholeOrInfinite = (value: number) => Number.isInteger(value) || Math.abs(value) === Infinity
+
+/**
  * Body of a chat or image request (src/wire/README.md: gateway, 2.1). The documentation marks no field as
  * required, so all fields are optional. Unknown fields are accepted.
  */
@@ -16,14 +22,7 @@ export const GenerateRequest = z.buildOnFirstUse(() => {
     generationConfig: z.optional(
       z.looseObject({
         temperature: z.optional(numeric('must be a number', () => true)),
-        // `JSON.parse` turns a number that is too large into `Infinity`. The check accepts it, because parley
-        // sends the user's digits and not the parsed number.
-        maxOutputTokens: z.optional(
-          numeric(
-            'must be a whole number',
-            (value) => Number.isInteger(value) || Math.abs(value) === Infinity,
-          ),
-        ),
+        maxOutputTokens: z.optional(numeric('must be a whole number', isWholeOrInfinite)),
       }),
     ),
   })
