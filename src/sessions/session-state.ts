@@ -1,11 +1,5 @@
 import { createHash } from 'node:crypto'
-import { isObject } from '../wire/json/parse.ts'
-import {
-  isJsonDeeperThan,
-  listJsonFields,
-  listJsonNamesAndScalars,
-  parseJsonWithSourceTexts,
-} from '../wire/json/scanner.ts'
+import { isJsonDeeperThan, listJsonFields, toCanonicalJson } from '../wire/json/scanner.ts'
 import {
   getAnsweredToolUseId,
   isMainThreadEvent,
@@ -549,13 +543,9 @@ export function getToolUseFingerprint(
 ): string {
   const given = listJsonFields(text).flatMap(({ name, json }) => (name === 'input' ? json : []))
   const inputs = (given.length > 0 ? given : ['{}']).map((input) =>
-    isJsonDeeperThan(input, maxToolInputDepth)
-      ? input
-      : [parseJsonWithSourceTexts(input), listJsonNamesAndScalars(input).sort()],
+    isJsonDeeperThan(input, maxToolInputDepth) ? input : toCanonicalJson(input),
   )
-  const whole = JSON.stringify([type, server ?? null, name, inputs], (_, value) =>
-    isObject(value) ? Object.fromEntries(Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1))) : value,
-  )
+  const whole = JSON.stringify([type, server ?? null, name, inputs])
   return createHash('sha256').update(whole).digest('base64')
 }
 

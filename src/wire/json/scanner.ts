@@ -155,26 +155,18 @@ export function* listJsonTokens(validJson: string): Generator<string> {
 const isMark = (token: string): boolean => '{}[]:,'.includes(token)
 
 /**
- * Lists the names and scalars of a value in a form that can be compared: strings lose unneeded escapes, and
- * other scalars keep their source text.
+ * Returns the same text for values that differ only in the order of their fields, in blanks and in unneeded
+ * escapes. Duplicate fields keep their order, and numbers their source text. Recursive, so the caller limits
+ * the depth.
  */
-export const listJsonNamesAndScalars = (validJson: string): string[] =>
-  [...listJsonTokens(validJson)]
-    .filter((token) => !isMark(token))
-    .map((token) => (token.startsWith('"') ? JSON.stringify(JSON.parse(token)) : token))
-
-/**
- * Parses JSON, but returns numbers, `true`, `false` and `null` as their source text, because `JSON.parse`
- * rounds long numbers. Strings get a leading quote, so that they differ from these texts.
- */
-export const parseJsonWithSourceTexts = (validJson: string): unknown =>
-  JSON.parse(
-    [...listJsonTokens(validJson)]
-      .map((token) =>
-        isMark(token) ? token : token.startsWith('"') ? `"\\"${token.slice(1)}` : `"${token}"`,
-      )
-      .join(''),
-  )
+export function toCanonicalJson(validJson: string): string {
+  if (validJson.startsWith('"')) return JSON.stringify(JSON.parse(validJson))
+  if (!/^[[{]/.test(validJson)) return validJson
+  const fields = listJsonFields(validJson)
+    .sort(({ name: one = '' }, { name: other = '' }) => Number(one > other) - Number(one < other))
+    .map(({ name, json }) => (name === undefined ? '' : `${JSON.stringify(name)}:`) + toCanonicalJson(json))
+  return `${validJson[0]}${fields.join()}${validJson.at(-1)}`
+}
 
 /** The text need not be valid JSON. */
 export function isJsonDeeperThan(text: string, maxDepth: number): boolean {
