@@ -8,11 +8,9 @@ import { formatServerUrl, startEmulatorServer } from '../emulator/server.ts'
 import { taskStepHelp } from '../emulator/sessions/task.ts'
 import { CliError, usageError } from '../errors.ts'
 import { toOneLine } from '../io/escape.ts'
-import type { InputReader } from '../io/input.ts'
 import { listRecordedEvents, readInputEvents } from '../sessions/sending/input-events.ts'
 import { durationExamples, parseDurationMs } from '../settings/duration.ts'
 import { isLoopbackHost } from '../wire/address.ts'
-import type { EventItem } from '../wire/sessions/events-page.ts'
 import type { CommandModule } from './command.ts'
 
 interface ServeOptions {
@@ -68,7 +66,8 @@ export default {
     // Replaying a long session creates many short-lived objects, for which V8's young generation would grow
     // to 128 MiB.
     if (session !== undefined) host.limitYoungGeneration?.(context.cleanups)
-    const record = session === undefined ? undefined : await readRecord(input, session)
+    const record =
+      session === undefined ? undefined : [...listRecordedEvents(await readInputEvents(input, session))]
     const log = createLog(context)
     const exchange = createEmulator(
       {
@@ -111,10 +110,6 @@ export default {
     )
   },
 } satisfies CommandModule
-
-async function readRecord(input: InputReader, path: string): Promise<EventItem[]> {
-  return [...listRecordedEvents(await readInputEvents(input, path))]
-}
 
 function parseMilliseconds(value: string): number {
   const milliseconds = parseDurationMs(value, 'ms')
