@@ -17,7 +17,6 @@ import type { SessionClient } from '../session.ts'
 import { createResumeCommand } from '../session-command.ts'
 import { type EventStream, openEventStream } from './event-stream.ts'
 import { computeFirstFollowState, computeNextFollowState } from './following.ts'
-import { describeWorkflowRun } from './incidents.ts'
 import { SeenEvents } from './seen-events.ts'
 import { describeWaitingToolUses } from './stop-text.ts'
 
@@ -86,7 +85,7 @@ export class Follower {
           if (this.isRetrying || this.#reconnectPolicy.isReconnecting) return undefined
           return this.state.isEmpty
             ? `still waiting for the first event ${time}`
-            : `still ${this.#describeWork(time)}: ${this.#describeLastEvent()}`
+            : `still at work ${time}: ${this.#describeLastEvent()}`
         })
   }
 
@@ -271,16 +270,6 @@ export class Follower {
   #connect(isSingle: boolean): Promise<EventStream> {
     const { caller, parts, context } = this.#access
     return openEventStream(caller, { ...parts, isSingle }, context.host.timers)
-  }
-
-  #describeWork(time: string): string {
-    const { isWaitingForRuns, openRuns } = this.state
-    if (!isWaitingForRuns) return `at work ${time}`
-    const [run, ...others] = openRuns
-    if (!run) return `waiting ${time} for the session to continue`
-    const name =
-      others.length > 0 ? `${openRuns.length} workflow runs` : `the workflow run ${describeWorkflowRun(run)}`
-    return `waiting ${time} for ${name} to end`
   }
 
   #describeLastEvent(): string {

@@ -121,16 +121,16 @@ const follow = async (options = {}) => {
 }
 const quiet = 'parley: s1 has sent no event for 30 s, and its status is running: waiting for it to continue'
 
-test('progress lines name the workflow run for which parley waits, and then only the session', async () => {
+test('parley names the workflow run for which it waits once, and the last event in each progress line', async () => {
   const after = 'the last event was workflow_run.status_ended'
   expect(await follow()).toEqual([
     'parley: waiting for the workflow run review-w1 (w1) to end',
-    'parley: still waiting after 1 min for the workflow run review-w1 (w1) to end: the last event was session.status_idle, 60 s ago',
-    'parley: still waiting after 2 min for the workflow run review-w1 (w1) to end: the last event was session.status_idle, 2 min ago',
+    'parley: still at work after 1 min: the last event was session.status_idle, 60 s ago',
+    'parley: still at work after 2 min: the last event was session.status_idle, 2 min ago',
     quiet,
-    `parley: still waiting after 3 min for the session to continue: ${after}, 60 s ago`,
-    `parley: still waiting after 4 min for the session to continue: ${after}, 2 min ago`,
-    `parley: still waiting after 5 min for the session to continue: ${after}, 3 min ago`,
+    `parley: still at work after 3 min: ${after}, 60 s ago`,
+    `parley: still at work after 4 min: ${after}, 2 min ago`,
+    `parley: still at work after 5 min: ${after}, 3 min ago`,
     'parley: the deadline passed while parley followed the session',
   ])
 })
