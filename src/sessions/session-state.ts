@@ -190,11 +190,12 @@ export class SessionState extends OrderedState {
     if ((type === 'agent.message' || type === 'user.interrupt') && isMainThreadEvent(event))
       this.mayBeDone = true
     else if (workType.test(type) || /^(system|session\.error)/.test(type)) this.mayBeDone = false
-    const staysIdle = isForThread || (isReplyEventType(type) && this.#hasWaiting)
+    // Some services send the next idle event only after the last reply, so earlier replies leave it idle.
+    const isEarlierReply = isReplyEventType(type) && !isStuck(this.idle.type) && this.#hasUnansweredListed
     if (stopsSession(event)) {
       this.#addStop(event)
       this.sendsIdleEvents ||= this.stop?.kind === 'done' || this.idle.type === 'end_turn'
-    } else if (startsAgentWork(event) && hasEffect && !staysIdle) this.status = 'working'
+    } else if (startsAgentWork(event) && hasEffect && !isForThread && !isEarlierReply) this.status = 'working'
   }
 
   /**
@@ -249,15 +250,19 @@ export class SessionState extends OrderedState {
 
   /** `undefined` while the agent works, or if it still has to process client events. */
   get stop(): Stop | undefined {
-    const { isIdle, endStatus, error, idle, interrupted, missedOutcome, lastStop } = this
+    const { isIdle, isHalted, endStatus, error, idle, interrupted, missedOutcome, lastStop, background } =
+      this
     if (!isIdle) return this.#stalledStop
     if (endStatus !== undefined) return { kind: 'ended', reason: endStatus, explanation: error }
     const { type, eventIds } = idle
     const ids = [...new Set([...this.unlisted, ...this.pending])]
     // Listed tool uses count as waiting even if the reason has no type, because the specification shows such
     // reasons (src/wire/README.md: session events, 6).
+    const willReadResult = background.hasUnreadResult && type !== 'requires_action' && !isHalted
     if (!isStuck(type) && ids.length > 0)
-      return this.isReplying || this.#hasOtherWork(type) ? undefined : { kind: 'waiting', ids }
+      return this.isReplying || background.canContinue || willReadResult
+        ? undefined
+        : { kind: 'waiting', ids }
     if (type === 'requires_action' && eventIds?.some((id) => interrupted.has(id)))
       return { kind: 'done', reason: 'interrupted' }
     // All tool uses of the idle event are answered, so the agent continues.
@@ -394,11 +399,6 @@ export class SessionState extends OrderedState {
     return this.background.hasThreadEnded(id, this.#toolUses.get(id)?.threadId)
   }
 
-  #hasOtherWork(reason: string | undefined): boolean {
-    const { background, isHalted } = this
-    return background.canContinue || (background.hasUnreadResult && reason !== 'requires_action' && !isHalted)
-  }
-
   #continuesWithoutInput(reason: string | undefined): boolean {
     const { background, isHalted } = this
     const isPaused = reason === undefined || reason === 'end_turn' || reason === 'retries_exhausted'
@@ -452,14 +452,6 @@ export class SessionState extends OrderedState {
   #isListed(id: string): boolean {
     const { listed, background } = this
     return background.waiting.has(id) || listed.has(id)
-  }
-
-  /**
-   * True if a tool use of the last idle event still waits. Other replies leave the session idle, because some
-   * services send the next idle event only after the last reply.
-   */
-  get #hasWaiting(): boolean {
-    return !isStuck(this.idle.type) && this.#hasUnansweredListed
   }
 
   /**

@@ -45,6 +45,13 @@ export async function createSessionClient(context: Context, options: SessionOpti
   return { context, settings, parts, caller: createServiceCaller(context, settings) }
 }
 
+/** Creates a client for requests that are not about one session. */
+export async function createAgentClient(context: Context, options: SessionOptions) {
+  const settings = await readSettings(context)
+  const headers = createAgentHeadersFromFlags(context, settings, options)
+  return { caller: createServiceCaller(context, settings), headers }
+}
+
 export function createSessionRequestDefaults(
   context: Context,
   settings: ResolvedSettings,
@@ -67,7 +74,7 @@ export function createSessionRequestDefaults(
  * Creates the headers of each request to the session service, including the beta header. Throws a `CliError`
  * for an undocumented beta, unless `--no-validate` is set.
  */
-export function createAgentHeadersFromFlags(
+function createAgentHeadersFromFlags(
   context: Context,
   { values, origins }: ResolvedSettings,
   { beta, validate = true }: SessionOptions,

@@ -1,6 +1,5 @@
 import type { Context } from '../context.ts'
 import { type CliError, createUsageErrorFromProblems, usageError } from '../errors.ts'
-import { createServiceCaller } from '../http/call.ts'
 import { columnGap } from '../io/columns.ts'
 import { toOneLine } from '../io/escape.ts'
 import { formatLocalTime } from '../io/local-time.ts'
@@ -8,7 +7,6 @@ import { createRawPrinter, printRawBytes } from '../io/raw-printer.ts'
 import { formatTsvLine } from '../io/tsv.ts'
 import { clipAfterId } from '../io/width.ts'
 import { createLineWrapper } from '../io/wrapping.ts'
-import { readSettings } from '../settings/resolve.ts'
 import { endpoints } from '../wire/endpoints.ts'
 import { createBodyCollector, type HttpResponse, readBody } from '../wire/exchange.ts'
 import { createJsonAssignment, editJson } from '../wire/json/edit.ts'
@@ -24,7 +22,7 @@ import { createEventTableFormatter } from './listing/event-table.ts'
 import { printIds } from './listing/rows.ts'
 import { quoteUnusualName } from './quoted-name.ts'
 import { readSessionState } from './read-session.ts'
-import { createAgentHeadersFromFlags, createSessionClient, type SessionOptions } from './session.ts'
+import { createAgentClient, createSessionClient, type SessionOptions } from './session.ts'
 import { formatListSessionsCommand } from './session-command.ts'
 import { describeSessionUsage } from './usage-text.ts'
 
@@ -46,11 +44,10 @@ interface ListSessionsOptions extends SessionOptions {
 export async function listSessions(context: Context, options: ListSessionsOptions): Promise<void> {
   const { flags, output, host, messages } = context
   const { status: statuses, limit, ids } = options
-  const settings = await readSettings(context)
-  const caller = createServiceCaller(context, settings)
-  const parts = { params: {}, headers: createAgentHeadersFromFlags(context, settings, options) }
+  const { caller, headers } = await createAgentClient(context, options)
   const createParts = (cursor?: PageCursor) => ({
-    ...parts,
+    params: {},
+    headers,
     query: formatListQuery({ statuses, limit }, cursor) || undefined,
   })
   if (await caller.preview(endpoints.listSessions, createParts())) return
@@ -118,9 +115,7 @@ interface CreateSessionOptions extends SessionOptions {
 
 export async function createSession(context: Context, options: CreateSessionOptions): Promise<void> {
   const { flags, output } = context
-  const settings = await readSettings(context)
-  const caller = createServiceCaller(context, settings)
-  const headers = createAgentHeadersFromFlags(context, settings, options)
+  const { caller, headers } = await createAgentClient(context, options)
   const body = await readCreateBody(context, options)
   const parts = { params: {}, headers, body, inspectCommand: formatListSessionsCommand(context) }
   if (await caller.preview(endpoints.createSession, parts)) return

@@ -5,7 +5,6 @@ import { escapeControlsInJson, toOneLine } from '../../io/escape.ts'
 import { ignoreClosedReader } from '../../io/output.ts'
 import { formatTsvLine } from '../../io/tsv.ts'
 import { type ResolvedSettings, readSettings } from '../../settings/resolve.ts'
-import { yieldToSignals } from '../../timers.ts'
 import { endpoints } from '../../wire/endpoints.ts'
 import type { EventItem } from '../../wire/sessions/events-page.ts'
 import { isToolUseEvent, SessionEvent } from '../../wire/sessions/session-event.ts'
@@ -123,8 +122,7 @@ const minWrittenLength = 64 * 1024
 
 async function judgeAndPrint(context: Context, given: Policy, uses: Iterable<ParsedToolUse>) {
   const { output, deadline } = context
-  const pauser = createPolicyPauser(async () => {
-    await yieldToSignals()
+  const pauser = createPolicyPauser(() => {
     if (deadline.hasPassed)
       throw createNotSentDeadlineError('the deadline passed while parley checked the policy')
   })

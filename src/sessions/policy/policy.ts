@@ -1,4 +1,5 @@
 import { createUsageErrorFromProblems, usageError } from '../../errors.ts'
+import { yieldToSignals } from '../../timers.ts'
 import { readFieldPath } from '../../wire/json/edit.ts'
 import { describeSchemaIssues, formatFieldPath, parseInputJson } from '../../wire/json/parse.ts'
 import { findRepeatedJsonKey } from '../../wire/json/scanner.ts'
@@ -106,13 +107,14 @@ const pauseAfterCharacters = 2 ** 22
  */
 type Pauser = (use: ParsedToolUse) => Promise<void> | undefined
 
-export function createPolicyPauser(pause: () => Promise<void>): Pauser {
+/** `check` throws a `CliError` after the deadline. */
+export function createPolicyPauser(check: () => void): Pauser {
   let characters = 0
   return ({ name, inputText }) => {
     characters += name.length + inputText.length + 100
     if (characters < pauseAfterCharacters) return undefined
     characters = 0
-    return pause()
+    return yieldToSignals().then(check)
   }
 }
 

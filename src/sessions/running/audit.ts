@@ -1,7 +1,7 @@
 import { join } from 'node:path'
 import type { Context } from '../../context.ts'
 import type { Deadline } from '../../deadline.ts'
-import { CliError, describeFileError, toFileFailure } from '../../errors.ts'
+import { CliError, convertFileErrors, describeFileError, toFileFailure } from '../../errors.ts'
 import { AppendedFile } from '../../io/appended-file.ts'
 import { openCacheFolder } from '../../io/cache-folder.ts'
 import { acquireLock, type FileLock, LockObserver } from '../../io/lock.ts'
@@ -101,7 +101,10 @@ export class Audit {
       const lockedName = `${path}.${digest(parts.params.session)}`
       const fileLock = audit.#file && new LockObserver(toAbsolutePath(context.host, lockedName))
       await audit.#lockSession(address, parts.deadline, fileLock)
-      if (path !== undefined && fileLock) await audit.#lockFile(path, parts.deadline, fileLock)
+      if (fileLock)
+        await convertFileErrors(`the lock of the audit file, ${lockedName}.parley-lock`, () =>
+          audit.#lock(fileLock, { name: `${path} for ${parts.params.session}`, deadline: parts.deadline }),
+        )
       if (audit.#file) await audit.#read(audit.#file, name)
       return audit
     } catch (error) {
@@ -121,14 +124,6 @@ export class Audit {
     } catch (error) {
       if (error instanceof CliError) throw error
       messages.note(`cannot lock ${session}, so two runs may work on it: ${describeFileError(error)}`)
-    }
-  }
-
-  async #lockFile(audit: string, deadline: Deadline, lock: LockObserver): Promise<void> {
-    try {
-      await this.#lock(lock, { name: `${audit} for ${this.#session}`, deadline })
-    } catch (error) {
-      throw toFileFailure(error, `the lock of the audit file, ${audit}.${digest(this.#session)}.parley-lock`)
     }
   }
 

@@ -1,7 +1,6 @@
 import type { Context } from '../../context.ts'
 import { usageError } from '../../errors.ts'
 import { durationExamples, parseDurationMs } from '../../settings/duration.ts'
-import { yieldToSignals } from '../../timers.ts'
 import { createPolicyPauser, type Policy, readPolicy } from '../policy/policy.ts'
 import { requireTimeLeft } from '../reconnect-policy.ts'
 import { parseSentEvents } from '../sending/receipt.ts'
@@ -33,10 +32,7 @@ export type RunPlan = Awaited<ReturnType<typeof readRunPlan>>
 export async function readRunPlan(context: Context, options: RunOptions, words: string[]) {
   const [toolCommands, toolTimeoutMs] = [readToolFlags(options.tool), readToolTimeoutMs(options.toolTimeout)]
   const { settings, parts, caller } = await createSessionClient(context, options)
-  const pauser = createPolicyPauser(async () => {
-    await yieldToSignals()
-    requireTimeLeft(context.deadline)
-  })
+  const pauser = createPolicyPauser(() => requireTimeLeft(context.deadline))
   const policy: Policy =
     options.policy === undefined
       ? { rules: [], fallback: { decision: 'ask' } }

@@ -1,7 +1,6 @@
 import type { Context } from '../../context.ts'
 import { CliError, convertDeadlineFailure } from '../../errors.ts'
 import { formatResumeLines } from '../../io/failure.ts'
-import type { SessionEvent } from '../../wire/sessions/session-event.ts'
 import type { WorkHooks } from '../../work-tracker.ts'
 import { Follower } from '../following/follower.ts'
 import { explainFollowFailure } from '../sending/delivery.ts'
@@ -12,10 +11,7 @@ import { createMessageBody, type RunPlan } from './plan.ts'
 import { computeShortSha256 } from './task.ts'
 import { listUnansweredCommands } from './unanswered-commands.ts'
 
-interface OtherTask {
-  task: SessionEvent
-  isInterrupted: boolean
-}
+type OtherTask = NonNullable<Follower['task']['otherTask']>
 
 export const auditResumeHint =
   "to continue, run the same command with the same --audit again; it waits until the session's event list contains the task"
