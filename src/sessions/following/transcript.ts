@@ -52,8 +52,8 @@ export async function followAndPrint(
   try {
     for await (const items of follower.readNewEvents()) {
       await printer.print(items)
-      // If stderr is not a terminal, parley describes the session only if it has no events.
-      if (!hasPrintedStart && (context.host.stderr.isTerminal || state.isEmpty))
+      // If stderr is not a terminal, parley describes the session only if it does not work.
+      if (!hasPrintedStart && (context.host.stderr.isTerminal || state.isEmpty || state.stop))
         context.messages.note(describeSession(state, options))
       hasPrintedStart = true
       incidents.add(items)
@@ -64,15 +64,6 @@ export async function followAndPrint(
       context.messages.warn(
         'no event shows that the agent has worked on the sent events, so an answer may come later',
       )
-    // A script could mistake missing output for an empty answer, so parley prints a note. On a terminal, the
-    // description above already shows whether the session is idle.
-    const hasNothing = !printer.hasEvents() && !printer.isStdoutReserved
-    if ((onBatch || !context.host.stderr.isTerminal) && hasNothing) {
-      const command = formatSessionCommand(context, 'list', session)
-      context.messages.note(
-        `nothing new has happened since parley started; to see the earlier events: ${command}`,
-      )
-    }
     // `events run` may follow the session several times, so it prints this warning itself, after the last time.
     if (state.lacksIdleEvent && !onBatch) context.messages.warn(missingAnswerText)
     await printHeld()
@@ -170,12 +161,8 @@ export function createEventPrinter(
     return output.write(`${await toDimLine(`· ${describeEvent(event)}`, host.stdout)}\n`)
   }
   const held: EventItem[] = []
-  let hasEvents = false
   return {
-    isStdoutReserved,
-    hasEvents: () => hasEvents,
     async print(items: readonly EventItem[]): Promise<void> {
-      hasEvents ||= items.length > 0
       for (const item of items) held.push(item)
       if (output.isTerminal && messages.isHeld) return
       const due = held.splice(0)

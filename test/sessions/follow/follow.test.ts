@@ -89,16 +89,14 @@ describe('events follow prints events until the session stops', () => {
     expect(raw.out).toBe([...past, ...live].map((event) => `${JSON.stringify(event)}\n`).join(''))
   })
 
-  test('events follow in a pipe prints on stderr that an idle session has nothing new', async () => {
+  test('events follow in a pipe prints on stderr that a session is idle', async () => {
     const { code, out, err } = await createScripted([[say('a', 'hi'), done('b')]], [[[], 'end']]).events(
       'follow',
       '-s',
       's1',
     )
     expect({ code, out }).toEqual({ code: 0, out: '' })
-    expect(err).toContain(
-      'nothing new has happened since parley started; to see the earlier events: parley events list -s s1',
-    )
+    expect(err).toContain('s1 is idle (end_turn); --stay waits for more events')
   })
 
   test('events follow --stay prints how to answer the tool uses of an idle session', async () => {

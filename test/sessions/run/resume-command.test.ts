@@ -128,16 +128,12 @@ test('Q44: the confirm command that events follow prints reaches the same servic
   expect(err).toContain(`answer with: parley events confirm ${command} -s s1 t1 --allow`)
 })
 
-test('a message asks the user to fill in the redacted words of each printed command', async () => {
+test('a message asks the user to fill in the redacted words of a printed command', async () => {
   const service = createSessionService({ history: [bash('t1'), waitsFor('t1')] })
   const { err } = await service.run(['events', 'follow', '-H', 'Cookie: sid=1'])
   expect(err).toContain("confirm --header 'Cookie: [redacted]' -s s1 t1 --allow\n")
   const hint = '  fill in the [redacted] words first\n'
-  expect(err.split(hint)).toEqual([
-    "parley: nothing new has happened since parley started; to see the earlier events: parley events list --header 'Cookie: [redacted]' -s s1\n",
-    expect.stringContaining('s1 waits for an answer'),
-    '',
-  ])
+  expect(err.split(hint)).toEqual([expect.stringContaining('s1 waits for an answer'), ''])
 })
 
 test('Q45: events send prints on a terminal the command that shows the answer', async () => {
