@@ -17,7 +17,7 @@ export function createStdStream(descriptor: 1 | 2, openStream: () => NodeJS.Writ
   let stream: NodeJS.WriteStream | undefined
   let isOnTerminal: boolean | undefined
   const open = () => {
-    stream ??= writeWholeChunks(makeNonBlocking(openStream()), descriptor)
+    stream ??= makeNonBlocking(openStream())
     return stream
   }
   return {
@@ -38,6 +38,13 @@ export function createStdStream(descriptor: 1 | 2, openStream: () => NodeJS.Writ
       return this.isTerminal ? open().rows : undefined
     },
     open,
+    get writeWhole() {
+      // Node would write without waiting, too, but if a full disk accepts only a part of a chunk, its stream
+      // reports no error.
+      const stat = fstatSync(descriptor)
+      if (!stat.isFile() && (!stat.isCharacterDevice() || this.isTerminal)) return undefined
+      return (chunk: Uint8Array | string) => writeFileSync(descriptor, chunk)
+    },
     writeSync(bytes) {
       // A Windows console decodes bytes by its code page, so only the stream can write text there. The first
       // process of a container ends at a signal only if it has a handler. So its handlers must stay, and it
@@ -54,23 +61,6 @@ export function createStdStream(descriptor: 1 | 2, openStream: () => NodeJS.Writ
 function makeNonBlocking(stream: NodeJS.WriteStream): NodeJS.WriteStream {
   const { _handle } = stream as { _handle?: { setBlocking?(isBlocking: boolean): void } }
   if (stream.isTTY && process.platform !== 'win32') _handle?.setBlocking?.(false)
-  return stream
-}
-
-/**
- * Replaces Node's writer if stdout or stderr is a file. If a full disk accepts only a part of a chunk, Node's
- * writer reports no error.
- */
-function writeWholeChunks(stream: NodeJS.WriteStream, descriptor: number): NodeJS.WriteStream {
-  if (!fstatSync(descriptor).isFile()) return stream
-  stream._write = (chunk: Uint8Array, _encoding, done) => {
-    try {
-      writeFileSync(descriptor, chunk)
-      done()
-    } catch (error) {
-      done(error as Error)
-    }
-  }
   return stream
 }
 

@@ -21,6 +21,8 @@ export interface StdStream {
   rows?: number
   /** For many lines, the stream is faster than `writeSync`. For one line, it is slower. */
   open(): Writable
+  /** Writes the whole chunk. `undefined` for a terminal, a pipe or a socket, whose reader may be slow. */
+  readonly writeWhole?: ((chunk: Uint8Array | string) => void) | undefined
   /**
    * Writes as much as the descriptor accepts at once, and returns the number of bytes. Returns 0 if the
    * caller must write through the stream, for example because the stream is open.
@@ -34,13 +36,21 @@ export interface StdStream {
  */
 export function createOutput(stdout: StdStream, deadline?: Deadline): Output {
   let failure: Error | undefined
-  let last: Promise<void> = Promise.resolve()
-  let stream: Writable | undefined
-  function openWatched(): Writable {
+  let last: Promise<void> | undefined
+  let write: ((chunk: Uint8Array | string) => Promise<void> | undefined | void) | undefined
+  function begin(): NonNullable<typeof write> {
     requireOpenStdout(stdout)
-    return stdout.open().on('error', (error) => {
+    if (stdout.writeWhole) return stdout.writeWhole
+    const stream = stdout.open().on('error', (error) => {
       failure ??= error
     })
+    return (chunk) => {
+      let resolve = () => {}
+      last = new Promise((settle) => {
+        resolve = settle
+      })
+      return stream.write(chunk, createCallback(resolve)) ? undefined : waitUntilWritten()
+    }
   }
 
   async function throwFailure(): Promise<void> {
@@ -50,7 +60,7 @@ export function createOutput(stdout: StdStream, deadline?: Deadline): Output {
   }
 
   async function waitUntilWritten(): Promise<void> {
-    if (!deadline) return last
+    if (!deadline || !last) return last
     return deadline.race(last, () => {
       failure ??= createWriteTimeoutError('stdout')
       return toWriteFailure(failure)
@@ -71,18 +81,17 @@ export function createOutput(stdout: StdStream, deadline?: Deadline): Output {
       return stdout.isTerminal
     },
     get hasBegun() {
-      return stream !== undefined
+      return write !== undefined
     },
     async write(chunk) {
       if (failure) await throwFailure()
       if (chunk.length === 0) return
-      stream ??= openWatched()
-      let resolve = () => {}
-      last = new Promise((settle) => {
-        resolve = settle
-      })
-      const hasRoom = stream.write(chunk, createCallback(resolve))
-      if (!hasRoom) await waitUntilWritten()
+      write ??= begin()
+      try {
+        await write(chunk)
+      } catch (error) {
+        failure ??= error as Error
+      }
       if (failure) await throwFailure()
     },
     async flush() {
