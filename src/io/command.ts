@@ -40,26 +40,51 @@ export async function runCommand(
   { text, env, input, isGroupLeader, deadline }: ShellCommand,
   { host, cleanups }: ShellCommandOptions,
 ): Promise<ShellCommandResult> {
-  const stdin = input === undefined ? 'ignore' : 'pipe'
-  const options = {
+  const detached = isGroupLeader && host.platform !== 'win32'
+  const child = spawn(text, {
     cwd: currentFolder(host),
     env,
     shell: true,
-    detached: isGroupLeader && host.platform !== 'win32',
-  }
-  const child = spawn(text, { ...options, stdio: [stdin, 'pipe', 'pipe'] })
-  const stop = () => end(child, options.detached, host)
+    detached,
+    stdio: [input === undefined ? 'ignore' : 'pipe', 'pipe', 'pipe'],
+  })
+  const stop = () => end(child, detached, host)
   cleanups.add(stop)
-  const ending = new AbortController()
-  const cancelDeadline = deadline.onPass(({ limitText = 'did not end before the deadline' }) =>
-    ending.abort(limitText),
-  )
   // The command may end before it has read its input, so a failed write is ignored.
   child.stdin?.on('error', () => {}).end(input)
-  return collectOutput(child, ending, stop).finally(() => {
+  const printed: Buffer[] = []
+  let size = 0
+  let tail = Buffer.alloc(0)
+  let cancelDeadline = () => {}
+  try {
+    return await new Promise((resolve) => {
+      const finish = (problem?: string, exitCode?: number) =>
+        resolve({ stdout: Buffer.concat(printed), stderr: tail.toString(), problem, exitCode })
+      const abort = (problem: string) => {
+        stop()
+        // A process outside of the group may keep the streams open, so parley closes its own ends of them.
+        for (const stream of [child.stdin, child.stdout, child.stderr]) stream?.destroy()
+        child.unref()
+        finish(problem)
+      }
+      cancelDeadline = deadline.onPass(({ limitText = 'did not end before the deadline' }) =>
+        abort(limitText),
+      )
+      child.stdout?.on('data', (bytes: Buffer) => {
+        size += bytes.length
+        if (size > maxStdoutBytes) abort('printed more than 1 MiB')
+        else printed.push(bytes)
+      })
+      child.stderr?.on('data', (bytes: Buffer) => {
+        tail = Buffer.concat([tail, bytes]).subarray(-maxStderrBytes)
+      })
+      child.once('error', (error) => finish(`could not be run: ${describeFileError(error)}`))
+      child.once('close', (code, signal) => finish(describeEnd(code, signal), code ?? undefined))
+    })
+  } finally {
     cancelDeadline()
     cleanups.delete(stop)
-  })
+  }
 }
 
 export function runCommandOnTerminal(
@@ -89,39 +114,6 @@ function currentFolder(host: ShellCommandOptions['host']): string | undefined {
   } catch {
     return undefined
   }
-}
-
-function collectOutput(
-  child: ChildProcess,
-  ending: AbortController,
-  stop: () => void,
-): Promise<ShellCommandResult> {
-  const printed: Buffer[] = []
-  let size = 0
-  let tail = Buffer.alloc(0)
-  return new Promise((resolve) => {
-    const end = (problem?: string, exitCode?: number) =>
-      resolve({ stdout: Buffer.concat(printed), stderr: tail.toString(), problem, exitCode })
-    ending.signal.addEventListener('abort', () => {
-      stop()
-      // A process outside of the group may keep the streams open, so parley closes its own ends of them.
-      for (const stream of [child.stdin, child.stdout, child.stderr]) stream?.destroy()
-      child.unref()
-      end(ending.signal.reason)
-    })
-    child.stdout?.on('data', (bytes: Buffer) => {
-      size += bytes.length
-      if (size > maxStdoutBytes) ending.abort('printed more than 1 MiB')
-      else printed.push(bytes)
-    })
-    child.stderr?.on('data', (bytes: Buffer) => {
-      tail = Buffer.concat([tail, bytes]).subarray(-maxStderrBytes)
-    })
-    child.once('error', (error: NodeJS.ErrnoException) =>
-      end(`could not be run: ${describeFileError(error)}`),
-    )
-    child.once('close', (code, signal) => end(describeEnd(code, signal), code ?? undefined))
-  })
 }
 
 function describeEnd(code: number | null, signal: NodeJS.Signals | null): string | undefined {
