@@ -56,7 +56,7 @@ test.each<[string, object[], object[], string]>([
   const { err } = await follow({ listed, live }, { env: { PARLEY_SESSION: session, NO_COLOR: '1' } })
   expect(err).toMatch(new RegExp(`^parley: ${said}`))
   const piped = await follow({ listed, live }, { tty: [] })
-  expect(piped.err).not.toMatch(/following|is idle|ended at/)
+  expect(piped.err).not.toContain('following')
 })
 
 const long = { command: 'x y '.repeat(2000), more: '日本語' }
