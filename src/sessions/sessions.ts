@@ -16,7 +16,7 @@ import { createTextWithinLimit } from '../wire/json/text-limit.ts'
 import { createEndlessListDetector, type PageCursor, readListPage } from '../wire/page.ts'
 import { createResponseError, createUnexpectedBodyFailure } from '../wire/problem/problem.ts'
 import { readSessionUsage } from '../wire/sessions/usage.ts'
-import { createWaitingError } from './following/stop-text.ts'
+import { describeWaitingToolUses } from './following/stop-text.ts'
 import { formatListQuery } from './listing/event-list.ts'
 import { createEventTableFormatter } from './listing/event-table.ts'
 import { printIds } from './listing/rows.ts'
@@ -253,8 +253,8 @@ export async function showSession(context: Context, options: SessionOptions): Pr
   await output.flush()
   const waiting = [...state.answerable, ...unlisted]
   if (waiting.length === 0) return
-  const { details } = await createWaitingError(context, session.id, state, waiting)
-  const [line = '', ...more] = details.consequence?.split('\n') ?? []
+  const { consequence } = describeWaitingToolUses(context, session.id, state, waiting)
+  const [line = '', ...more] = consequence.split('\n')
   messages.note(line)
   for (const line of more) messages.printLine(messages.wrap(`  ${line}`))
 }

@@ -4,7 +4,7 @@ import { createServiceCaller } from '../../http/call.ts'
 import { escapeControlsInJson, toOneLine } from '../../io/escape.ts'
 import { ignoreClosedReader } from '../../io/output.ts'
 import { formatTsvLine } from '../../io/tsv.ts'
-import { type ResolvedSettings, readSettings } from '../../settings/resolve.ts'
+import { readSettings } from '../../settings/resolve.ts'
 import { endpoints } from '../../wire/endpoints.ts'
 import type { EventItem } from '../../wire/sessions/events-page.ts'
 import { isToolUseEvent, SessionEvent } from '../../wire/sessions/session-event.ts'
@@ -53,9 +53,12 @@ export async function checkPolicy(
   }
   host.limitYoungGeneration?.(context.cleanups)
   const uses = new RecordedToolUses()
-  if (events !== undefined) {
-    await readRecordedEvents(input, events, (item) => uses.add(item))
-  } else if (!(await addSessionEvents(uses, context, settings, options))) return
+  if (events === undefined) {
+    const parts = createSessionRequestDefaults(context, settings, options)
+    const caller = createServiceCaller(context, settings)
+    if (await caller.preview(endpoints.listEvents, { ...parts, query: 'order=asc' })) return
+    for await (const items of listEventsOldestFirst(caller, parts)) for (const item of items) uses.add(item)
+  } else await readRecordedEvents(input, events, (item) => uses.add(item))
   // Without events, `--fail-on-deny` would always succeed.
   if (uses.isEmpty) throw usageError(`${events ?? session} has no events to check the policy with`)
   // With `--fail-on-deny`, the exit code has to cover all tool uses, even if `| head` reads only some.
@@ -68,19 +71,6 @@ export async function checkPolicy(
     messages.note(`tool uses: ${counts.allow} allowed, ${counts.ask} to ask about, ${counts.deny} denied`)
   if (failOnDeny && unallowed > 0)
     throw new CliError('denied', `${file} does not allow ${unallowed} of ${count} tool uses`, { problems })
-}
-
-async function addSessionEvents(
-  uses: RecordedToolUses,
-  context: Context,
-  settings: ResolvedSettings,
-  options: PolicyCheckOptions,
-): Promise<boolean> {
-  const parts = createSessionRequestDefaults(context, settings, options)
-  const caller = createServiceCaller(context, settings)
-  if (await caller.preview(endpoints.listEvents, { ...parts, query: 'order=asc' })) return false
-  for await (const items of listEventsOldestFirst(caller, parts)) for (const item of items) uses.add(item)
-  return true
 }
 
 /** Collects the tool uses of a session from its events. To save memory, stores only the source texts. */

@@ -4,7 +4,7 @@ import type { RequestParts } from '../../http/request.ts'
 import { formatTimeAgo, printProgressLines } from '../../io/progress-lines.ts'
 import { quoteShellWords } from '../../io/shell-quote.ts'
 import type { EventItem } from '../../wire/sessions/events-page.ts'
-import { type SessionEvent, stopsSession } from '../../wire/sessions/session-event.ts'
+import { stopsSession } from '../../wire/sessions/session-event.ts'
 import {
   collectEvents,
   eventListPollDelaysMs,
@@ -42,9 +42,9 @@ export class Follower {
   readonly #access: SessionClient
   readonly #followsForever: boolean
   readonly #stopProgressLines: () => void
-  readonly #seen = new SeenEvents()
-  readonly state = this.#seen.state
-  readonly task = this.#seen.task
+  readonly seen = new SeenEvents()
+  readonly state = this.seen.state
+  readonly task = this.seen.task
   /**
    * Failure of the list that the follower reads after the session stopped. Without this list, events that the
    * stream omitted are missing, such as the answer.
@@ -89,10 +89,6 @@ export class Follower {
         })
   }
 
-  get isWorkPending(): boolean {
-    return this.#seen.isWorkPending
-  }
-
   /**
    * Reads the list and opens the stream. The stream delivers all later events, so parley opens the follower
    * before it sends events. Throws a `CliError`, of kind `stopped` after the deadline.
@@ -118,7 +114,7 @@ export class Follower {
       for await (const items of listEventsOldestFirst(caller, parts)) {
         // The list has a second page, so it is long. A smaller young generation of V8 then saves memory.
         if (!this.state.isEmpty && items.length > 0) context.host.limitYoungGeneration?.(context.cleanups)
-        this.#seen.addEarlier(items)
+        this.seen.addEarlier(items)
         await onEarlierEvents?.(items)
       }
       if (!needsEvents || !this.state.isEmpty) break
@@ -131,13 +127,13 @@ export class Follower {
 
   /**
    * Yields batches of new events until the session stops. A batch may be empty. Between two batches, the
-   * caller may send events and call `addAccepted`. After the session stops, the caller may send events and
+   * caller may send events and add them to the log (`addAccepted`). After the session stops, the caller may send events and
    * call `readNewEvents` again. Throws a `CliError`.
    */
   async *readNewEvents(): AsyncGenerator<readonly EventItem[]> {
     const { timers } = this.#access.context.host
     this.#reconnectPolicy.recordResponse()
-    let state = computeFirstFollowState(this.#seen, this.#followsForever)
+    let state = computeFirstFollowState(this.seen, this.#followsForever)
     let polls = 0
     /**
      * Final failure of a request for a stream. parley reads the list once more before it throws this failure,
@@ -151,9 +147,9 @@ export class Follower {
         effect = { do: 'emit', items: this.#notEmitted.splice(0) }
       }
       if (effect.do === 'end') {
-        if (this.#seen.log.isStopListed || polls === eventListPollDelaysMs.length) {
+        if (this.seen.log.isStopListed || polls === eventListPollDelaysMs.length) {
           if (!this.#followsForever || this.state.stop?.kind === 'ended') return
-          this.#seen.log.acceptUnlistedStop()
+          this.seen.log.acceptUnlistedStop()
         } else await this.#readFinalList(polls++)
         state = computeNextFollowState(state, { is: 'emitted' }, timers.now())
       } else if (effect.do === 'emit') {
@@ -210,15 +206,6 @@ export class Follower {
     if (isForced || this.#isListOld()) await this.#addNewList()
   }
 
-  /** Must be called before `readNewEvents`, which then yields only events after the sent events. */
-  addSent(events: readonly SessionEvent[]): void {
-    this.#seen.addSent(events)
-  }
-
-  addAccepted(event: SessionEvent): void {
-    this.#seen.log.addAccepted(event)
-  }
-
   /**
    * Reads the session resource if the events show that the work is done. If the status of the resource shows
    * work in progress, the list lags behind, so the state becomes `working`.
@@ -226,7 +213,7 @@ export class Follower {
   async verifyStop(): Promise<void> {
     if (this.state.stop?.kind !== 'done') return
     const session = await readSessionResource(this.#access)
-    if (isWorking(session?.status)) this.#seen.log.addAccepted({ type: 'session.status_running' })
+    if (isWorking(session?.status)) this.seen.log.addAccepted({ type: 'session.status_running' })
   }
 
   describeWaitingToolUses() {
@@ -242,7 +229,7 @@ export class Follower {
 
   addList(list: readonly EventItem[]): void {
     // Spreading a list of over 100,000 events exceeds the maximum number of call arguments.
-    for (const item of this.#seen.addList(list)) this.#notEmitted.push(item)
+    for (const item of this.seen.addList(list)) this.#notEmitted.push(item)
   }
 
   /** Makes `readNewEvents` yield a batch at once, even an empty one. */
@@ -292,7 +279,7 @@ export class Follower {
     const proof = { isProved: true }
     const list = await collectEvents(listEvents(this.#access.caller, parts, { order: 'asc' }, proof))
     if (proof.isProved) return list
-    this.#listsNewestFirst ||= this.#seen.isOppositeOfStream(list)
+    this.#listsNewestFirst ||= this.seen.isOppositeOfStream(list)
     return this.#listsNewestFirst ? list.reverse() : list
   }
 
@@ -301,11 +288,11 @@ export class Follower {
    * the whole list is needed, for example because the service ignores the requested order.
    */
   async #readListBackwards(parts: RequestParts): Promise<EventItem[] | undefined> {
-    if (!this.#listsInRequestedOrder || !this.#seen.hasListEnd) return undefined
+    if (!this.#listsInRequestedOrder || !this.seen.hasListEnd) return undefined
     const newest: EventItem[] = []
     for await (const page of listEvents(this.#access.caller, parts, { order: 'desc' })) {
       for (const item of page) newest.push(item)
-      if (this.#seen.overlapsLastList(newest)) return newest.reverse()
+      if (this.seen.overlapsLastList(newest)) return newest.reverse()
       if (newest.length > maxBackwardEvents) return undefined
     }
     this.#listsInRequestedOrder = false
@@ -313,7 +300,7 @@ export class Follower {
   }
 
   #addStreamed(): void {
-    for (const item of this.#stream?.drain() ?? []) this.#notEmitted.push(...this.#seen.addStreamed(item))
+    for (const item of this.#stream?.drain() ?? []) this.#notEmitted.push(...this.seen.addStreamed(item))
   }
 
   async #addNewList(deadline?: Deadline): Promise<void> {
@@ -348,7 +335,7 @@ export class Follower {
     } catch (error) {
       const isEnded = this.state.stop?.kind === 'ended'
       if (!(error instanceof CliError) || (error.details.status === 404 && !isEnded)) throw error
-      if (isEnded) return this.#seen.log.acceptUnlistedStop()
+      if (isEnded) return this.seen.log.acceptUnlistedStop()
       requireTimeLeft(deadline)
       const waitMs = (error.details.retryAfterSeconds ?? 0) * 1000
       if (attempt < eventListPollDelaysMs.length - 1 && waitMs < this.#finalListsDeadline.leftMs)
@@ -357,7 +344,7 @@ export class Follower {
         `the list of events could not be read after the session stopped: ${error.message}; events may be missing`,
       )
       this.listFailure = error
-      this.#seen.log.acceptUnlistedStop()
+      this.seen.log.acceptUnlistedStop()
     }
   }
 
@@ -366,7 +353,7 @@ export class Follower {
     await deadline.wait(delayMs)
     requireTimeLeft(deadline)
     // Events of the stream may show that held-back events are old, so they are added before the list is read.
-    if (this.#seen.isHoldingBack) this.#addStreamed()
+    if (this.seen.isHoldingBack) this.#addStreamed()
     const session = readsSession ? await readSessionResource(this.#access) : undefined
     const list = await this.#readList()
     const status = session && (typeof session.status === 'string' ? session.status : 'unknown')

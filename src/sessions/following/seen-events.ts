@@ -42,6 +42,7 @@ export class SeenEvents {
     this.#listEnd = [...this.#listEnd, ...items.slice(-2).map(getEventIdentity)].slice(-2)
   }
 
+  /** Must be called before the follower reads new events, which are then only events after the sent events. */
   addSent(events: readonly SessionEvent[]): void {
     const { isIdle, isEmpty } = this.state
     this.#search = new SentEventSearch(events, !isIdle && !isEmpty)

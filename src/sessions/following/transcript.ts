@@ -60,7 +60,7 @@ export async function followAndPrint(
       reportOpenWork(context, state, options, reported)
       await onBatch?.(items)
     }
-    if (follower.isWorkPending)
+    if (follower.seen.isWorkPending)
       context.messages.warn(
         'no event shows that the agent has worked on the sent events, so an answer may come later',
       )

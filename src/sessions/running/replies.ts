@@ -199,9 +199,12 @@ async function postOnce(run: SessionRun, replies: readonly Reply[]): Promise<voi
       for (const { use } of replies) run.audit.addReplyStep(use, line, { reason })
     },
   })
-  if (is === 'accepted') for (const { event } of replies) run.follower.addAccepted(event)
-  else if (is === 'refused' && failure)
-    throw failure.details.status === undefined ? failure : createRefusedError(failure, replies)
+  if (is === 'accepted') for (const { event } of replies) run.follower.seen.log.addAccepted(event)
+  if (is !== 'refused' || !failure) return
+  if (failure.details.status === undefined) throw failure
+  const pending = replies.map(({ use }) => use.id)
+  const message = `the answer to ${pending.join(', ')} was refused: ${failure.message}`
+  throw failure.with({ pendingToolUseIds: pending }, message)
 }
 
 /**
@@ -304,10 +307,4 @@ function updateUnconfirmed(
     idleAt: parseTimestampMs(state.lastStop?.processed_at),
   }
   audit.replies.set(use.id, updateUnconfirmedReply(reply, shown, context.host.timers.wallTime()))
-}
-
-function createRefusedError(failure: CliError, replies: readonly Reply[]): CliError {
-  const pending = replies.map(({ use }) => use.id)
-  const message = `the answer to ${pending.join(', ')} was refused: ${failure.message}`
-  return new CliError(failure.kind, message, { ...failure.details, pendingToolUseIds: pending })
 }

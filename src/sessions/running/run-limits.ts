@@ -246,7 +246,7 @@ export class LimitEnforcer {
       // An interrupt that may have arrived is not repeated. The next idle event shows whether it arrived.
       this.#isUnconfirmed = is === 'unknown'
       if (this.#isUnconfirmed) return
-      this.#run.follower.addAccepted(interruptEvent)
+      this.#run.follower.seen.log.addAccepted(interruptEvent)
       this.#run.follower.wake()
     })
   }

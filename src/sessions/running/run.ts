@@ -91,7 +91,7 @@ async function execute(run: SessionRun): Promise<CommandResult> {
     // resume.
     const isInterrupted = failure?.kind === 'stopped' && (!task || follower.task.hasOwnTask)
     // The service has not shown yet that it worked on the task, so the answer may come later.
-    const isUnfinished = isInterrupted || follower.isWorkPending
+    const isUnfinished = isInterrupted || follower.seen.isWorkPending
     return { failure, lastStep: isUnfinished ? undefined : () => audit.recordTaskDone() }
   } finally {
     responder.close()
@@ -149,7 +149,7 @@ async function follow(run: SessionRun, work: FollowedWork): Promise<CliError | u
       const answer = await checkTaskAnswer(wanted, task.answer)
       if ('failure' in answer) return answer.failure
       // If the work is pending, a warning already announces that the answer may come later.
-      if (answer.problem && task.isKnown && !follower.isWorkPending) {
+      if (answer.problem && task.isKnown && !follower.seen.isWorkPending) {
         missingAnswers = 1
         context.messages.warn(answer.problem)
       }

@@ -99,7 +99,7 @@ export async function sendTask(
       },
     })
     if (failure) throw failure
-    follower.addSent(addIdsFromReceipt(events, receiptEvents))
+    follower.seen.addSent(addIdsFromReceipt(events, receiptEvents))
   } catch (error) {
     if (!(error instanceof CliError) || run.taskState !== 'unsent') throw error
     if (audit.task?.is === 'posting' && audit.task.hash === hash)

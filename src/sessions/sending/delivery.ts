@@ -50,7 +50,7 @@ export async function deliverEvents(
     if (listed.length === 0)
       context.messages.note('the events were accepted, but the response does not list them')
     if (follower) {
-      follower.addSent(addIdsFromReceipt(parseSentEvents(body), listed))
+      follower.seen.addSent(addIdsFromReceipt(parseSentEvents(body), listed))
       const printer = createEventPrinter(context, { markdown })
       await followAndPrint(context, follower, { session, printer })
     } else {
