@@ -91,7 +91,7 @@ export class Deadline {
   race<T>(work: Promise<T>, createError: (passed: Deadline) => Error): Promise<T> {
     return new Promise((resolve, reject) => {
       const cancel = this.onPass((passed) => reject(createError(passed)))
-      work.finally(cancel).then(resolve, reject)
+      void work.then(resolve, reject).then(cancel)
     })
   }
 }
