@@ -142,17 +142,16 @@ export class SessionRun implements SessionClient, WorkHooks {
   }
 
   explain(error: CliError): CliError {
-    return this.correctSent(this.#addUnansweredCommands(this.#addCommand(convertDeadlineFailure(error))))
-  }
-
-  #addUnansweredCommands(error: CliError): CliError {
+    const isLate = this.taskState !== 'unsent' && this.context.deadline.hasPassed && error.kind === 'not-sent'
+    const failure = isLate
+      ? new CliError('stopped', error.message, { sent: 'yes', retry: 'later', deadline: true })
+      : convertDeadlineFailure(error)
+    const resumable = this.taskState === 'unsent' ? failure : this.#addResumeCommand(failure)
     const lines = this.#unansweredCommands.map(({ text }) => text)
-    if (lines.length === 0) return error
-    const { consequence, retry } = error.details
-    return error.with({
-      consequence: [...lines, consequence].filter((line) => line !== undefined).join('\n'),
-      retry: this.#repeatsCommands ? 'look-first' : retry,
-    })
+    if (lines.length === 0) return this.correctSent(resumable)
+    const { consequence = [], retry } = resumable.details
+    const known = { consequence: lines.concat(consequence).join('\n') }
+    return this.correctSent(resumable.with({ ...known, retry: this.#repeatsCommands ? 'look-first' : retry }))
   }
 
   /**
@@ -178,52 +177,39 @@ export class SessionRun implements SessionClient, WorkHooks {
     return this.createInterruptedError(`${this.session} was interrupted: ${why}`)
   }
 
-  #addCommand(error: CliError): CliError {
-    if (this.taskState === 'unsent') return error
-    const isAudited = this.audit.hasFile
+  #addResumeCommand(error: CliError): CliError {
+    const { kind, details } = error
+    const { retry = 'never', deadline, pendingToolUseIds } = details
     const resumeArguments = this.createResumeCommand()
-    if (this.context.deadline.hasPassed && error.kind === 'not-sent') {
-      const retry = isAudited ? 'later' : 'never'
-      return new CliError('stopped', error.message, { sent: 'yes', retry, deadline: true, resumeArguments })
-    }
-    const { retry, deadline } = error.details
-    if (error.kind === 'stopped') {
+    const isAudited = this.audit.hasFile
+    if (kind === 'stopped') {
       // A run that sends no task may be repeated, unless it stopped at a limit and would stop there again.
       const unaudited = this.taskState === 'continued' ? retry : 'never'
+      const consequence =
+        deadline && !this.follower.state.stop ? `${this.session} continues to work` : undefined
       return error.with({
+        consequence,
+        ...(deadline && this.isFollowing ? this.follower.describeWaitingToolUses() : {}),
         retry: isAudited && deadline ? 'later' : unaudited,
-        ...(deadline ? this.#describeSession() : { consequence: undefined }),
-        resumeArguments: error.details.resumeArguments ?? resumeArguments,
+        resumeArguments: details.resumeArguments ?? resumeArguments,
       })
     }
-    if (error.kind === 'waiting') return error.with({ resumeArguments, retry: isAudited ? 'later' : retry })
-    return this.taskState === 'accepted' ? this.#addResumeAfterTask(error, resumeArguments) : error
-  }
-
-  #describeSession() {
-    const consequence = this.follower.state.stop ? undefined : `${this.session} continues to work`
-    return (this.isFollowing && this.follower.describeWaitingToolUses()) || { consequence }
-  }
-
-  #addResumeAfterTask(error: CliError, resumeArguments: string[]): CliError {
-    const { kind, details } = error
-    const { pendingToolUseIds, retry = 'never' } = details
-    // With an audit file, the same command resumes the run, so a script may retry after a transient failure.
-    const canRetryLater = this.audit.hasFile && retry !== 'never'
+    if (kind === 'waiting') return error.with({ resumeArguments, retry: isAudited ? 'later' : retry })
+    if (this.taskState === 'continued') return error
     if (kind === 'unknown') return error.with({ retry: 'look-first' })
     if (kind === 'stuck') return error.with({ sent: 'yes', retry: 'never' })
-    const known = { sent: 'yes', retry: 'never', resumeArguments } as const
+    const accepted = { sent: 'yes', retry: 'never', resumeArguments, consequence: taskAcceptedText } as const
+    // With an audit file, the same command resumes the run, so a script may retry after a transient failure.
+    const canRetryLater = isAudited && retry !== 'never'
     // `pendingToolUseIds` means that the service refused a reply, which does not undo the task.
-    if (pendingToolUseIds)
-      return error.with({ ...known, retry: canRetryLater ? 'later' : 'never', consequence: taskAcceptedText })
-    if (kind === 'unexpected') return error.with(known)
+    if (pendingToolUseIds) return error.with({ ...accepted, retry: canRetryLater ? 'later' : 'never' })
+    if (kind === 'unexpected') return error.with({ ...accepted, consequence: details.consequence })
     const { inspectCommand } = this.parts
     if (kind === 'file')
-      return error.with({ ...known, consequence: `${taskAcceptedText}; its events: ${inspectCommand}` })
+      return error.with({ ...accepted, consequence: `${taskAcceptedText}; its events: ${inspectCommand}` })
     const unfollowed = explainFollowFailure(error, {
+      ...accepted,
       retry: canRetryLater ? 'later' : 'look-first',
-      consequence: taskAcceptedText,
-      resumeArguments,
     })
     // The message that parley could not follow the session fits only a failure while parley follows it.
     // An earlier failure concerns the response to the task. A failure after the session has stopped concerns

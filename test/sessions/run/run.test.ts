@@ -20,6 +20,7 @@ import {
   openAgent,
   running,
   says,
+  typeAndWait,
   userSays,
   waitsFor,
 } from '../../harness/session-service.ts'
@@ -99,6 +100,18 @@ describe('prompts of events run', () => {
     expect(code).toBe(12)
     expect(err).toContain(
       '· bash stays open: stdin is not a terminal, so parley cannot prompt; to be prompted, use words or -i FILE for the task\n· bash stays open\n',
+    )
+  })
+
+  test('events run exits with 15 and names the waiting tool uses if its deadline passes at a question', async () => {
+    const agent = openAgent({ rounds: [[uses('t1'), uses('t2')]], policy: askAll })
+    const words = ['do it', '--deadline', '100', '--errors', 'json']
+    const { code, err } = await agent.runTask(words, atTerminal(typeAndWait('y\n')))
+    const { error } = JSON.parse(err.split('\n').at(-2) ?? '')
+    expect({ code, posts: agent.posts }).toEqual({ code: 15, posts: 0 })
+    expect(error).toMatchObject({ deadline: true, retry: 'later', pending: ['t1', 't2'] })
+    expect(error.message).toContain(
+      'your answer to 1 of 2 tool uses was not sent; s1 waits for an answer to 2',
     )
   })
 
