@@ -129,9 +129,17 @@ export class SessionState extends OrderedState {
   /** True while parley is replying. A session that waits for the replies then does not count as stopped. */
   isReplying = false
 
-  add(event: SessionEvent, text?: string): void {
+  /**
+   * Adds the newest event. With `canFinish`, the service's result of a tool use without a confirmation marks
+   * the tool use as finished, and `add` returns true. The mark survives `restart`, so the caller can drop the
+   * result to save memory.
+   */
+  add(event: SessionEvent, text?: string, canFinish = false): boolean {
+    // `addReduced` stores no answer to a finished tool use, so the mark comes first.
+    const isFinished = canFinish && this.#finishToolUse(getAnsweredToolUseId(event) ?? '')
     if (isToolUseEvent(event)) this.addToolUse(event, text)
     this.addReduced(event)
+    return isFinished
   }
 
   addToolUse(event: SessionEvent, text: string | undefined): void {
@@ -196,21 +204,6 @@ export class SessionState extends OrderedState {
       this.#addStop(event)
       this.sendsIdleEvents ||= this.stop?.kind === 'done' || this.idle.type === 'end_turn'
     } else if (startsAgentWork(event) && hasEffect && !isForThread && !isEarlierReply) this.status = 'working'
-  }
-
-  /**
-   * Marks a tool use as finished if the service ran it without a confirmation. Must be called before the
-   * service's result is added. Returns whether the tool use was marked. The mark survives `restart`, so the
-   * caller can drop the result to save memory.
-   */
-  finishToolUse(id: string): boolean {
-    const use = this.#toolUses.get(id)
-    if (use?.permission !== 'allow' || this.answers.get(id)?.isReply || this.#isListed(id)) return false
-    const key = JSON.stringify([use.type, use.name, use.server, use.threadId, use.isContradicted])
-    const finished = this.#finishedUses.get(key) ?? { ...closeToolUse(use), id: '', isFinished: true }
-    this.#finishedUses.set(key, finished)
-    this.#toolUses.set(id, finished)
-    return true
   }
 
   /**
@@ -443,6 +436,16 @@ export class SessionState extends OrderedState {
       if (use && (isResult || !(decision === 'allow' && use.type === 'agent.tool_use'))) closeToolUse(use)
     }
     return hasEffect
+  }
+
+  #finishToolUse(id: string): boolean {
+    const use = this.#toolUses.get(id)
+    if (use?.permission !== 'allow' || this.answers.get(id)?.isReply || this.#isListed(id)) return false
+    const key = JSON.stringify([use.type, use.name, use.server, use.threadId, use.isContradicted])
+    const finished = this.#finishedUses.get(key) ?? { ...closeToolUse(use), id: '', isFinished: true }
+    this.#finishedUses.set(key, finished)
+    this.#toolUses.set(id, finished)
+    return true
   }
 
   #hasAnswer(id: string): boolean {

@@ -411,10 +411,9 @@ test('a listed tool use is answerable only while the main thread waits', () => {
 
 test('a tool use that the service ran stays finished after a restart', () => {
   for (const words of ['use1', 'say1', 'allowed1 clientResult1:allowed1', 'allowed1 wait1:allowed1'])
-    expect(after(words).finishToolUse(words.slice(0, words.indexOf('1') + 1)), words).toBe(false)
+    expect(after(words).add(toEvent(`result1:${words.split(' ')[0]}`), undefined, true), words).toBe(false)
   const state = after('allowed1')
-  expect(state.finishToolUse('allowed1')).toBe(true)
-  state.add(toEvent('result1:allowed1'))
+  expect(state.add(toEvent('result1:allowed1'), undefined, true)).toBe(true)
   state.restart()
   expect(state.isEmpty).toBe(true)
   state.add(toEvent('wait1:allowed1'))
@@ -424,8 +423,7 @@ test('a tool use that the service ran stays finished after a restart', () => {
 test('each of two finished tool uses that differ only in their ids keeps its id', () => {
   const state = after('allowed1 allowed2')
   for (const id of ['allowed1', 'allowed2']) {
-    expect(state.finishToolUse(id)).toBe(true)
-    state.add(toEvent(`result1:${id}`))
+    expect(state.add(toEvent(`result1:${id}`), undefined, true)).toBe(true)
     expect(state.getToolUse(id)).toMatchObject({ id, isClosed: true, input: undefined })
   }
 })

@@ -148,8 +148,13 @@ export class SessionLog {
     this.#dropRepeatedWork(entry)
     entry.index = this.#entries.push(entry) - 1
     this.#byIdentity.set(entry.identity, entry)
-    if (entry.listedBy > 0 && this.#finishesToolUse(item.event)) entry.event = sharedWork
-    this.state.add(item.event, item.text)
+    const isResult = entry.listedBy > 0 && isOfAgent(item.event)
+    const use = isResult ? this.#byIdentity.get(getAnsweredToolUseId(item.event) ?? '') : undefined
+    const isFinished = this.state.add(item.event, item.text, use !== undefined && use.listedBy > 0)
+    if (isFinished && use) {
+      use.event = sharedToolUse
+      entry.event = sharedWork
+    }
     this.#applyEntry(entry)
   }
 
@@ -168,14 +173,6 @@ export class SessionLog {
     if (last?.event !== sharedWork || !last.listedBy || !next.listedBy || !isOfAgent(next.event)) return
     this.#entries.pop()
     this.#byIdentity.set(last.identity, undefined)
-  }
-
-  #finishesToolUse(event: SessionEvent): boolean {
-    const id = isOfAgent(event) ? getAnsweredToolUseId(event) : undefined
-    const use = this.#byIdentity.get(id ?? '')
-    if (id === undefined || !use?.listedBy || !this.state.finishToolUse(id)) return false
-    use.event = sharedToolUse
-    return true
   }
 
   /**
