@@ -4,7 +4,7 @@ import type { StdStream } from './io/output.ts'
 import { setLongTimeout } from './timers.ts'
 
 /** SIGBREAK exists only on Windows (Ctrl-Break). CI runners send it before they kill a process. */
-const signals = ['SIGINT', 'SIGTERM', 'SIGHUP', 'SIGBREAK'] as const
+const signals = ['SIGINT', 'SIGTERM', 'SIGHUP', 'SIGQUIT', 'SIGBREAK'] as const
 
 /** After the cleanup, the signal itself ends the process, so that a loop in a shell stops, too. */
 export function endProcessOnSignal(clean: (exit: number) => string, stderr: StdStream): void {

@@ -157,6 +157,14 @@ testFaultsOnce('G: parley ends by signals', [
     code: 'SIGHUP',
     out: 'begun\n',
   }),
+  row('G04: parley saves the text so far of --stream -o FILE if SIGQUIT (Ctrl-\\) ends it', {
+    shell: 'ulimit -c 0; exec parley chat hi --stream -o a.txt',
+    script: respondWith(sseHead + textDelta('begun')),
+    signal: { name: 'SIGQUIT', at: 'request' },
+    code: 'SIGQUIT',
+    err: ['parley: interrupted: the answer was cut off; the received data is saved as a.txt.part'],
+    files: ['cwd/a.txt.part'],
+  }),
   row('G05: parley ends by SIGINT if a second SIGINT follows at once', {
     ...endsBySigint('request', 'the request was sent; it may have been carried out'),
     signal: { name: 'SIGINT', at: 'request', again: true },
