@@ -29,12 +29,12 @@ export function printUsageLine(
 }
 
 function formatUsageLine(summary: AnswerSummary, seconds: number): string {
-  const { model, stopReason, cacheReadInputTokens, cacheCreationInputTokens, reasoningTokens } = summary
+  const { model, lacksStopReason, cacheReadInputTokens, cacheCreationInputTokens, reasoningTokens } = summary
   const count = (tokens: TokenCount | undefined, what: string) =>
     tokens ? `${formatNumber(tokens)} ${what}` : undefined
   const fields = [
     model,
-    stopReason,
+    lacksStopReason ? 'no stop reason' : summary.stopReason,
     ...formatTokenUsage(readTokenUsage(summary) ?? {}),
     count(cacheReadInputTokens, 'cached'),
     count(cacheCreationInputTokens, 'written to the cache'),

@@ -461,13 +461,14 @@ test.each(['', '\n'])('chat exits with 8 if the body has two answers, separated 
   )
 })
 
-test('chat exits with 8 for an answer without a stop reason only with --fail-on-cut', async () => {
+test('chat exits with 8 for an answer without a stop reason only with --fail-on-cut, and its footer says so', async () => {
   for (const body of [
     '{"type":"message","content":[{"type":"text","text":"whole"}],"stop_reason":null}',
     '{"candidates":[{"content":{"parts":[{"text":"whole"}]}}]}',
   ]) {
     const exchange = answering(body)
     expect(await run(['chat', 'x'], { exchange })).toMatchObject({ code: 0, out: 'whole\n', err: '' })
+    expect((await run(['chat', 'x', '--usage'], { exchange })).err).toMatch(/^— no stop reason · [\d.]+ s\n$/)
     expect(await run(['chat', 'x', '--fail-on-cut'], { exchange })).toMatchObject({
       code: 8,
       out: 'whole\n',
