@@ -42,7 +42,7 @@ describe.each(zones)('time zone %s', (zone, date, time) => {
   test(`on a terminal, events list shows the date and time of ${zone}`, async () => {
     const event = { id: 'sevt_1', type: 'x', processed_at: '2026-01-01T16:44:56Z', content: 'hi' }
     const { out } = await runThere(['events', 'list'], event)
-    expect(out.split('\n').slice(2)).toEqual([`sevt_1  x     ${date} ${time}`, '  hi', ''])
+    expect(out.split('\n').slice(4)).toEqual(['sevt_1', '  x', `  ${date} ${time}`, '  hi', ''])
   })
 
   test(`events follow shows since when a session is idle, in the time zone ${zone}`, async () => {

@@ -43,11 +43,14 @@ function chooseLayout(width: number, rows: readonly EventRow[]): (rows: readonly
   const longestText = getMaxColumns(rows.map(([, , , text]) => getTextStart(text, minTextColumns)))
   if (used + Math.min(minTextColumns, longestText) <= width)
     return createTableFormatter({ width, limits: [Infinity, typeWidth, timeWidth] })
+  // Otherwise the terminal would break the line inside of a word.
+  const fitsType = idWidth + typeWidth + timeWidth + 2 * columnGap.length <= width
+  const fitsTime = fitsType || indent.length + typeWidth + columnGap.length + timeWidth <= width
+  const addGap = (cell: string, cellWidth: number, fitsNext: boolean) =>
+    fitsNext ? padToColumns(cell, cellWidth) + columnGap : `${cell}\n${indent}`
   const formatStackedRow = ([id, type, time, text]: EventRow): string => {
-    const shownType = padToColumns(clipToColumns(type, typeWidth), typeWidth)
-    const head = [padToColumns(id, idWidth), shownType, clipToColumns(time, timeWidth)]
-      .join(columnGap)
-      .trimEnd()
+    const shownType = addGap(clipToColumns(type, typeWidth), typeWidth, fitsTime)
+    const head = `${addGap(id, idWidth, fitsType)}${shownType}${clipToColumns(time, timeWidth)}`.trimEnd()
     return text === '' ? head : `${head}\n${indent}${clipToColumns(text, width - indent.length)}`
   }
   return (page) => page.map(formatStackedRow)
