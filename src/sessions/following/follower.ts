@@ -85,7 +85,7 @@ export class Follower {
           if (this.isRetrying || this.#reconnectPolicy.isReconnecting) return undefined
           return this.state.isEmpty
             ? `still waiting for the first event ${time}`
-            : `still at work ${time}: ${this.#describeLastEvent()}`
+            : `still ${this.state.stop ? 'waiting' : 'at work'} ${time}: ${this.#describeLastEvent()}`
         })
   }
 

@@ -111,6 +111,26 @@ describe('Y160: progress lines if stderr is not a terminal', () => {
     ])
   })
 
+  test.each([['run'], ['send', '--follow']])(
+    'while events %s waits to repeat a refused task, it does not print that the idle session is at work',
+    async (name, ...flags) => {
+      const service = createSessionService({
+        history: [userSays('x'), running, endTurn],
+        posts: [
+          { nth: 1, fault: { status: 429, headers: { 'retry-after': '50' } } },
+          { nth: 2, fault: { status: 429, headers: { 'retry-after': '50' } } },
+          { next: [running, shown(endTurn, { after: minutes })] },
+        ],
+      })
+      const { code, err } = await service.run(['events', name, 'go', ...flags])
+      expect(code).toBe(0)
+      expect(getProgressLines(err)).toEqual([
+        'parley: still waiting after 1 min: no event yet',
+        expect.stringMatching(/^parley: still at work after 2 min: the last event was /),
+      ])
+    },
+  )
+
   test.each([
     ['-q', ['-q']],
     ['--errors json', ['--errors', 'json']],
