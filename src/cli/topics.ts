@@ -21,32 +21,24 @@ export const topics = [
 
 export type TopicName = (typeof topics)[number]
 
-/** Words that people type after `help`, each with the topic or command that has the answer. */
-const otherNames = new Map<string, string[]>([
-  ['errors', ['exit-codes']],
-  ['retries', ['settings']],
-  ['json', ['formats']],
-  ['proxy', ['platforms']],
-  ['proxies', ['platforms']],
-  ['windows', ['platforms']],
-  ['streaming', ['chat']],
-  ['threads', ['chat']],
-  ['schema', ['chat']],
-  ['markdown', ['chat']],
-  ['models', ['chat']],
-  ['jenkins', ['jenkins-azure']],
-  ['azure', ['jenkins-azure']],
-  ['docker', ['kubernetes']],
-  ['containers', ['kubernetes']],
-  ['slurm', ['clusters']],
-  ['parallel', ['clusters']],
-  ['shares', ['clusters']],
-  ['agents', ['agents-in-ci']],
-  ['stdin', ['input']],
-  ['variables', ['environment']],
-])
+/** Words that people type after `help`, by the topic or command that has the answer. */
+const otherNames = {
+  'exit-codes': 'errors',
+  settings: 'retries',
+  formats: 'json',
+  platforms: 'proxy proxies windows',
+  chat: 'streaming threads schema markdown models',
+  'jenkins-azure': 'jenkins azure',
+  kubernetes: 'docker containers',
+  clusters: 'slurm parallel shares',
+  'agents-in-ci': 'agents',
+  input: 'stdin',
+  environment: 'variables',
+}
 
-export const resolveHelpWords = (words: string[]): string[] =>
-  (words.length === 1 && otherNames.get(words[0] as string)) || words
+export function resolveHelpWords(words: string[]): string[] {
+  const found = Object.entries(otherNames).find(([, names]) => names.split(' ').includes(words.join(' ')))
+  return found ? [found[0]] : words
+}
 
 export const isTopic = (name: string): name is TopicName => topics.some((topic) => topic === name)
