@@ -1,10 +1,4 @@
-export interface Style {
-  dim(text: string): string
-  bold(text: string): string
-  red(text: string): string
-  green(text: string): string
-  yellow(text: string): string
-}
+export type Style = Record<'dim' | 'bold' | 'red' | 'green' | 'yellow', (text: string) => string>
 
 export const plainStyle: Style = { dim: String, bold: String, red: String, green: String, yellow: String }
 

@@ -142,14 +142,9 @@ const isObject = (value: unknown): value is SchemaObject =>
  * Keywords whose value maps names to schemas. The value of any other keyword may be a schema or a list of
  * schemas.
  */
-const keywordsWithNamedSchemas = new Set([
-  '$defs',
-  'definitions',
-  'properties',
-  'patternProperties',
-  'dependentSchemas',
-  'dependencies',
-])
+const keywordsWithNamedSchemas = new Set(
+  '$defs definitions properties patternProperties dependentSchemas dependencies'.split(' '),
+)
 const dataKeywords = new Set(['const', 'enum', 'default', 'examples'])
 
 /** Yields the schema and all schemas inside of it. Treats an object under an unknown keyword as a schema. */
