@@ -84,7 +84,7 @@ export async function filterWaitingToolUses<T extends { use: ParsedToolUse }>(
   run: SessionRun,
   items: readonly T[],
 ): Promise<T[]> {
-  if (items.length > 0) await refreshSessionState(run)
+  if (items.length > 0) await retryReplying(run, () => run.follower.refresh())
   return closeObsoleteReplies(run, items)
 }
 
@@ -119,8 +119,13 @@ function closeUnsentReply({ audit, context }: SessionRun, use: ParsedToolUse, re
   else messages.note(`${id} is not answered by this run: ${reason}`)
 }
 
-export async function refreshSessionState(run: SessionRun, isForced = false): Promise<void> {
-  return retryReplying(run, () => run.follower.refresh(isForced))
+/** Lists the events until `isOver` returns true, for up to 5 s, because a list may lag. */
+export async function refreshUntil(run: SessionRun, isOver: () => boolean): Promise<void> {
+  for (const wait of eventListPollDelaysMs) {
+    if (isOver()) return
+    await run.parts.deadline.wait(wait)
+    await retryReplying(run, () => run.follower.refresh(true))
+  }
 }
 
 /**
@@ -182,9 +187,15 @@ async function postTogether(run: SessionRun, replies: readonly Reply[]): Promise
   } catch (error) {
     if (!(error instanceof CliError) || error.kind !== 'refused' || !error.details.pendingToolUseIds)
       throw error
-    const left = await filterWaitingAfterRefusal(run, open)
-    if (left.length === open.length && !run.isEnding) throw error
-    await postTogether(run, left)
+    // Another client may have answered first.
+    const { length } = open
+    const isAnsweredElsewhere = () => {
+      open = closeObsoleteReplies(run, open)
+      return open.length < length || run.isEnding
+    }
+    await refreshUntil(run, isAnsweredElsewhere)
+    if (!isAnsweredElsewhere()) throw error
+    await postTogether(run, open)
   }
 }
 
@@ -205,21 +216,6 @@ async function postOnce(run: SessionRun, replies: readonly Reply[]): Promise<voi
   const pending = replies.map(({ use }) => use.id)
   const message = `the answer to ${pending.join(', ')} was refused: ${failure.message}`
   throw failure.with({ pendingToolUseIds: pending }, message)
-}
-
-/**
- * Returns the refused replies for which the session still waits. Another client may have answered first,
- * and a list may lag. So parley reads several lists before it returns all replies.
- */
-async function filterWaitingAfterRefusal(run: SessionRun, replies: readonly Reply[]): Promise<Reply[]> {
-  let open = [...replies]
-  for (const wait of eventListPollDelaysMs) {
-    await run.parts.deadline.wait(wait)
-    await refreshSessionState(run, true)
-    open = closeObsoleteReplies(run, replies)
-    if (open.length < replies.length || run.isEnding) break
-  }
-  return open
 }
 
 /**

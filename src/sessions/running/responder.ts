@@ -5,7 +5,6 @@ import { runCommand } from '../../io/command.ts'
 import { toOneLine } from '../../io/escape.ts'
 import type { SessionEvent } from '../../wire/sessions/session-event.ts'
 import { ConfirmationPrompt, canPrompt, describePromptObstacle } from '../confirming/confirmation-prompt.ts'
-import { eventListPollDelaysMs } from '../listing/event-list.ts'
 import type { ParsedToolUse } from '../policy/tool-use.ts'
 import { quoteAndShortenName } from '../quoted-name.ts'
 import { requireTimeLeft } from '../reconnect-policy.ts'
@@ -20,7 +19,7 @@ import {
   findToolUse,
   pollUnconfirmedReplies,
   postReplies,
-  refreshSessionState,
+  refreshUntil,
   reopenReplies,
   wasAnsweredElsewhere,
 } from './replies.ts'
@@ -143,7 +142,9 @@ export class ToolUseResponder {
   }
 
   async #listDue(): Promise<ParsedToolUse[]> {
-    await this.#waitForUnknown()
+    // The stream may have omitted some tool uses.
+    const isKnown = (id: string) => !isSafeId(id) || findToolUse(this.#run, id) !== undefined
+    await refreshUntil(this.#run, () => this.#listDueIds().every(isKnown))
     return this.#listDueIds().flatMap((id) => {
       const use = isSafeId(id) ? findToolUse(this.#run, id) : undefined
       const isOfOther = use?.isContradicted && wasAnsweredElsewhere(this.#run, id)
@@ -158,15 +159,6 @@ export class ToolUseResponder {
       )
       return []
     })
-  }
-
-  /** Lists events until each waiting tool use is known, because the stream may have omitted some. */
-  async #waitForUnknown(): Promise<void> {
-    for (const wait of eventListPollDelaysMs) {
-      if (this.#listDueIds().every((id) => !isSafeId(id) || findToolUse(this.#run, id))) return
-      await this.#run.context.host.timers.wait(wait)
-      await refreshSessionState(this.#run, true)
-    }
   }
 
   async #decide(uses: readonly ParsedToolUse[]): Promise<Judgement[]> {
