@@ -220,8 +220,7 @@ export const configCommands = {
           throw createUnknownProfileError(file, name)
         return { ...file, current: name }
       })
-      const { PARLEY_PROFILE: override } = context.host.env
-      if (override) context.messages.note(`PARLEY_PROFILE (${override}) overrides the current profile`)
+      noteOverride(context)
     },
   },
 
@@ -251,11 +250,19 @@ export const configCommands = {
       if (name === demoProfileName)
         throw usageError(`the profile ${demoProfileName} is built in and cannot be deleted`)
       if (!yes && !(await confirmDeletion(context, name))) return context.messages.note('nothing was deleted')
+      let isCurrent = false
+      let isEmpty = false
       await changeProfileFile(context, (file) => {
         const { [name]: values, ...profiles } = file.profiles ?? {}
         if (findProfileValues(file, name) === undefined) throw createUnknownProfileError(file, name)
-        return { ...file, current: file.current === name ? undefined : file.current, profiles }
+        isCurrent = (file.current || defaultProfileName) === name
+        isEmpty = Object.keys(findProfileValues({ profiles }, defaultProfileName) ?? {}).length === 0
+        return { ...file, current: isCurrent ? undefined : file.current, profiles }
       })
+      if (!isCurrent) return
+      const which = `'${defaultProfileName}'${isEmpty ? ', which has no settings' : ''}`
+      context.messages.note(`the current profile is now ${which}: 'parley config use NAME' selects another`)
+      noteOverride(context)
     },
   },
 
@@ -264,6 +271,11 @@ export const configCommands = {
     run: async (context) => printValue(context, requireProfilePath(context.host)),
   },
 } satisfies Record<string, CommandModule>
+
+function noteOverride({ host, messages }: Context): void {
+  const { PARLEY_PROFILE: override } = host.env
+  if (override) messages.note(`PARLEY_PROFILE (${override}) overrides the current profile`)
+}
 
 /** Shows the problem of an invalid value instead of the value, which may be a misplaced secret. */
 function formatForDisplay(candidate: Pick<UncheckedSetting, 'setting' | 'value'>): string {

@@ -210,6 +210,25 @@ describe('config manages several profiles', () => {
     expect(file().profiles).toEqual({ default: {} })
   })
 
+  test.each([
+    ['work', { default: { timeout: 3 }, work }, 'work', "'default'"],
+    ['work', { work }, 'work', "'default', which has no settings"],
+    ['default', { default: work }, undefined, "'default', which has no settings"],
+    ['other', { other: {}, work }, 'work', undefined],
+    ['work', { work }, undefined, undefined],
+  ])(
+    'config delete %s reports the profile that is current afterwards: %j, current %s',
+    async (name, profiles, current, next) => {
+      const { env } = world({ current, profiles })
+      const { err } = await run(['config', 'delete', name, '--yes'], { env })
+      const note = `parley: the current profile is now ${next}: 'parley config use NAME' selects another\n`
+      expect(err).toBe(next === undefined ? '' : note)
+      expect((await run(['config', 'list', '--effective'], { env })).out).toContain(
+        `profile\t${next === undefined ? (current ?? 'default') : 'default'}\t`,
+      )
+    },
+  )
+
   test('config delete without a terminal needs --yes', async () => {
     const { env, file } = world({ profiles: { work } })
     const refused = await run(['config', 'delete', 'work'], { env, stdin: 'y\n' })
