@@ -53,6 +53,25 @@ test.each([
   },
 )
 
+test('config set and init note that requests over plain http to another machine need allowHttp', async () => {
+  const { env, file } = world()
+  const set = async (...words: string[]) => (await run(['config', 'set', ...words], { env })).err
+  const note = (name: string, flag = '') =>
+    `parley: requests to the ${name} need allowHttp, because http is not encrypted: use https, or 'parley config set allowHttp true${flag}'\n`
+  expect(await set('baseUrl', 'http://a.test')).toBe(note('baseUrl'))
+  expect(file().profiles.default.baseUrl).toBe('http://a.test')
+  expect(await set('agentsUrl', 'http://b.test', '--profile', 'default')).toBe(
+    note('agentsUrl', ' --profile default'),
+  )
+  const init = await run(['config', 'init'], { env, typed: `http://c.test\nt-1${'\n'.repeat(9)}n\n` })
+  expect(init.err).toContain(note('baseUrl'))
+  expect(init.err).not.toContain(note('agentsUrl'))
+  expect(await set('baseUrl', 'http://127.0.0.1:8')).toBe('')
+  expect(await set('baseUrl', 'https://a.test')).toBe('')
+  expect(await set('allowHttp', 'true')).toBe('')
+  expect(await set('baseUrl', 'http://a.test')).toBe('')
+})
+
 test('events send sends an undocumented beta that config set --no-validate saved in the profile', async () => {
   const { env, file, also } = world()
   const set = ['config', 'set', '--no-validate', 'betas', 'managed-agents-2026-04-01,new-1']
