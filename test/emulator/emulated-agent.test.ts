@@ -250,7 +250,8 @@ describe('the emulated agent starts threads and workflow runs', () => {
     expect(first).toMatchObject({ code: 13, err: expect.stringContaining('budget_reached') })
     const second = await run(['events', 'send', 'hello'], { exchange, env })
     expect(second).toMatchObject({ code: 4, err: expect.stringContaining('over its budget') })
-    const command = /to raise it to AMOUNT cents: parley (.*) '(budget=.*)'$/m.exec(first.err) ?? []
+    const command =
+      /to raise it to AMOUNT in minor units, such as cents: parley (.*) '(budget=.*)'$/m.exec(first.err) ?? []
     const assignment = (command[2] ?? '').replace('AMOUNT', '16')
     const raised = await run([...(command[1] ?? '').split(' '), assignment], { exchange })
     expect(JSON.parse(raised.out).budget.max_list_cost.amount).toBe('16')

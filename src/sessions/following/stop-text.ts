@@ -61,18 +61,17 @@ export function describeWaitingToolUses(
   return { pendingToolUseIds: ids, consequence: hints.join('\n') }
 }
 
-/** A budget in whole minor units of the currency, such as cents. */
-const higherBudget = JSON.stringify({ type: 'limit', max_list_cost: { amount: 'AMOUNT', currency: 'USD' } })
-
-export const createBudgetError = (context: Context, session: string): CliError =>
-  new CliError('stuck', `${session} stopped: budget_reached, its budget is used up`, {
+export function createBudgetError(context: Context, session: string, currency = 'CURRENCY'): CliError {
+  const higherBudget = JSON.stringify({ type: 'limit', max_list_cost: { amount: 'AMOUNT', currency } })
+  return new CliError('stuck', `${session} stopped: budget_reached, its budget is used up`, {
     sent: 'yes',
     problems: [
-      `to raise it to AMOUNT cents: ${formatBudgetCommand(context, session, higherBudget)}`,
+      `to raise it to AMOUNT in minor units, such as cents: ${formatBudgetCommand(context, session, higherBudget)}`,
       `to remove it: ${formatBudgetCommand(context, session, 'null')}`,
     ],
     resumeArguments: context.tracker.getResumeCommand(),
   })
+}
 
 /** Printed on a separate line, because people copy the whole line with the command. */
 const denyHint = 'or with --deny'

@@ -20,15 +20,15 @@ import {
   waitsFor,
 } from '../../harness/session-service.ts'
 
-const usage = (tokens: number, cents?: number) => ({
+const usage = (tokens: number, cents?: number, currency = 'USD') => ({
   input_tokens: tokens,
-  ...(cents === undefined ? {} : { list_cost: { amount: String(cents), currency: 'USD' } }),
+  ...(cents === undefined ? {} : { list_cost: { amount: String(cents), currency } }),
 })
 const request = (tokens: number): Event => ({ type: 'span.model_request_end', model_usage: usage(tokens) })
 /** Total usage of the session. */
-const used = (tokens: number, cents?: number): Event => ({
+const used = (tokens: number, cents?: number, currency?: string): Event => ({
   type: 'session.usage',
-  usage: usage(tokens, cents),
+  usage: usage(tokens, cents, currency),
 })
 const soFar = says('so far')
 
@@ -381,16 +381,22 @@ test('the report has the usage and cost of the run and of the session, and a ter
 
 const reached = { type: 'session.status_idle', stop_reason: { type: 'budget_reached' } }
 
-test('events run and follow exit with 13 and print the commands that raise or remove the used-up budget', async () => {
-  const service = open([soFar, reached])
-  for (const { code, err } of [await service.runTask([]), await service.run(['events', 'follow'])]) {
-    expect(code).toBe(13)
-    expect(err).toContain('s1 stopped: budget_reached, its budget is used up\n')
-    const budget = '{"type":"limit","max_list_cost":{"amount":"AMOUNT","currency":"USD"}}'
-    expect(err).toContain(
-      `used up\n  to raise it to AMOUNT cents: parley api agents /v1/sessions/s1 --set 'budget=${budget}'\n`,
-    )
-    expect(err).toContain('  to remove it: parley api agents /v1/sessions/s1 --set budget=null\n')
-  }
-  expect((await service.runTask([])).err).toContain('parley events run -s s1 --no-stdin')
-})
+test.each<[string, ScriptEvents, string]>([
+  ['that the service reports', [used(10, 250, 'EUR'), used(20)], 'EUR'],
+  ['CURRENCY if the service reports none', [used(10)], 'CURRENCY'],
+])(
+  'events run and follow exit with 13 and print the commands that raise or remove the used-up budget, in the currency %s',
+  async (_, usages, currency) => {
+    const service = open([soFar, ...usages, reached])
+    for (const { code, err } of [await service.runTask([]), await service.run(['events', 'follow'])]) {
+      expect(code).toBe(13)
+      expect(err).toContain('s1 stopped: budget_reached, its budget is used up\n')
+      const budget = `{"type":"limit","max_list_cost":{"amount":"AMOUNT","currency":"${currency}"}}`
+      expect(err).toContain(
+        `used up\n  to raise it to AMOUNT in minor units, such as cents: parley api agents /v1/sessions/s1 --set 'budget=${budget}'\n`,
+      )
+      expect(err).toContain('  to remove it: parley api agents /v1/sessions/s1 --set budget=null\n')
+    }
+    expect((await service.runTask([])).err).toContain('parley events run -s s1 --no-stdin')
+  },
+)
