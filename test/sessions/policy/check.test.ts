@@ -167,18 +167,12 @@ describe('policy check of recorded events', () => {
     expect(await check(['p.json', 'e.ndjson'], { stdout })).toMatchObject({ code: 0, err: '' })
   })
 
-  const mcp = { type: 'agent.mcp_tool_use', mcp_server_name: 's' }
-  const noServer = 'an allow rule must name the server of an MCP tool'
   const parent = "the * in 'git *' does not match \"..\" in 'command'"
   const uncovered = 'the rule has no pattern for the input field "cwd"'
   const git = { input: { command: 'git *' } }
   test.each<[string, object, object, string]>([
     ['a * does not match a parent folder', git, { input: { command: 'git a/../b' } }, parent],
-    ['the input is a number', git, { input: { command: 7 } }, "'command' is not a text"],
     ['the input has another field', git, { input: { command: 'git a', cwd: '/' } }, uncovered],
-    ['the input is not an object', { input: {} }, { input: 'x' }, 'the input is not an object'],
-    ['the rule for an MCP tool has no server', {}, mcp, noServer],
-    ['the server differs', { server: 'a' }, mcp, 'the server is "s"'],
   ])('policy check explains why an allow rule does not match: %s', async (_, rule, use, why) => {
     const files = {
       'p.json': JSON.stringify({ rules: [{ tool: 'bash', decision: 'allow', ...rule }] }),

@@ -5,7 +5,7 @@ import {
   maxPatternLength,
   maxPatternStars,
 } from '../../../src/sessions/policy/pattern.ts'
-import { decideByPolicy, readPolicy } from '../../../src/sessions/policy/policy.ts'
+import { decideByPolicy, explainUnmatchedAllowRule, readPolicy } from '../../../src/sessions/policy/policy.ts'
 import { type ParsedToolUse, parseToolUse } from '../../../src/sessions/policy/tool-use.ts'
 
 const read = (policy: unknown) => readPolicy(JSON.stringify(policy), 'policy.json')
@@ -101,15 +101,40 @@ test.each<[what: string, rule: object, about: ParsedToolUse]>([
   ['an input marked as unclear', { tool: 'x' }, call('x', {}, { isUnclear: true })],
   ['args by args[0] if args is a text', { input: { 'args[0]': 'rm*' } }, call('bash', { args: 'rm -rf' })],
   ['args by args.name if args is a text', { input: { 'args.name': 'rm*' } }, call('bash', { args: 'rm' })],
+  ['args by args.name if args is null', { input: { 'args.name': 'rm*' } }, call('bash', { args: null })],
+  [
+    'args by args[0] if args is an object',
+    { input: { 'args[0]': 'rm*' } },
+    call('bash', { args: { 0: '' } }),
+  ],
 ])('a deny rule matches %s', async (_, rule, about) => {
   expect(await decide({ tool: 'bash', ...rule, decision: 'deny' }, about, 'allow')).toBe('deny')
 })
 
 test.each<[what: string, rule: object, about: ParsedToolUse]>([
   ['a missing field by *', { tool: 'bash', input: { command: '*' } }, call('bash', {})],
+  ['a missing input by *', { tool: 'x', input: { command: '*' } }, call('x', {}, { input: undefined })],
+  ['another text', { tool: 'bash', input: { command: 'rm *' } }, bash('ls')],
   ['another server', { tool: 'x', server: 'a' }, onServer('b')],
 ])('a deny rule does not match %s', async (_, rule, about) => {
   expect(await decide({ ...rule, decision: 'deny' }, about, 'allow')).toBe('allow')
+})
+
+test.each<[why: string, rule: object, about: ParsedToolUse]>([
+  ['the input repeats a key, is nested too deep', {}, call('x', {}, { isUnclear: true })],
+  ['an allow rule must name the server of an MCP tool', {}, onServer('git')],
+  ['the tool use has no server name', { server: 'git' }, onServer()],
+  ['the server is "hub"', { server: 'git' }, onServer('hub')],
+  ["the input has no field 'a', which the rule checks", { input: { a: '**' } }, call('x')],
+  ["'a' is not a text", { input: { a: '*' } }, call('x', { a: 5 })],
+  ["'a' is not 'b*'", { input: { a: 'b*' } }, call('x', { a: 'c' })],
+  [`the * in '*;*' does not match "|" or "&" in 'a'`, { input: { a: '*;*' } }, call('x', { a: ';|&' })],
+  ["the * in 'a*;' does not match this text in 'a'", { input: { a: 'a*;' } }, call('x', { a: 'a;;' })],
+  ['the input is not an object', { input: {} }, call('x', 'text')],
+  ['the rule has no pattern for the input field "b"', { input: { a: '*' } }, call('x', { a: '', b: '' })],
+])('an allow rule that does not match has the reason: %s', async (why, rule, about) => {
+  const policy = await read({ rules: [{ tool: 'x', ...rule, decision: 'allow' }] })
+  expect(explainUnmatchedAllowRule(policy, about)).toContain(`rules[0] does not match: ${why}`)
 })
 
 test('a policy with the default allow decides "ask" about an input marked as unclear', async () => {
@@ -145,7 +170,8 @@ test('a decision of a policy contains the index and the reason of the deciding r
 test('a policy without a default decides "ask", and so does any policy about a tool use without a name', async () => {
   expect(await decideByPolicy(await read({ rules: [] }), call('x'))).toEqual({ decision: 'ask' })
   const allowing = await read({ rules: [{ tool: '*', decision: 'allow' }] })
-  expect(await decideByPolicy(allowing, call(''))).toMatchObject({ decision: 'ask' })
+  const reason = 'its tool has no name'
+  expect(await decideByPolicy(allowing, call(''))).toEqual({ decision: 'ask', reason })
 })
 
 /** Reference implementation of a pattern by a regular expression, which may be slow. */
