@@ -14,6 +14,7 @@ import {
 import { endpoints } from './wire/endpoints.ts'
 import { readBody } from './wire/exchange.ts'
 import { tryParseJson } from './wire/json/parse.ts'
+import { isMarkup } from './wire/markup.ts'
 import { readListPage } from './wire/page.ts'
 import {
   createErrorBodyFailure,
@@ -88,7 +89,7 @@ async function checkToken({ values }: ResolvedSettings, caller: ServiceCaller): 
       const start = new TextDecoder().decode(await readBody(body, maxReadBytes))
       const value = tryParseJson(start)
       if (isErrorEnvelope(value)) throw createErrorBodyFailure(value)
-      if (isWebPage(start)) throw createUnexpectedBodyFailure(start, 'the gateway answered with a web page')
+      if (isMarkup(start)) throw createUnexpectedBodyFailure(start, 'the gateway answered with a web page')
       return status
     })
   } catch (error) {
@@ -97,7 +98,7 @@ async function checkToken({ values }: ResolvedSettings, caller: ServiceCaller): 
     const { status = 0 } = details
     const isRedirect = status >= 300 && status < 400
     const isRefusal = (kind === 'refused' && !isRedirect) || (kind === 'rate-limited' && status !== 503)
-    if (isRefusal && !isWebPage(details.body)) return status
+    if (isRefusal && !isMarkup(details.body)) return status
     if (status === 0 || kind === 'credentials' || kind === 'payment') throw error
     throw failure.with({}, `${message}, which does not show whether the token is accepted`)
   }
@@ -117,15 +118,12 @@ async function checkKey({ values }: ResolvedSettings, caller: ServiceCaller): Pr
  */
 function describeMissingList(error: unknown, settings: ResolvedSettings): string {
   const { status, body } = error instanceof CliError ? error.details : {}
-  if ((status !== 404 && status !== 405) || isWebPage(body)) throw error
+  if ((status !== 404 && status !== 405) || isMarkup(body)) throw error
   const advice = "'parley events list -s ID --limit 1' tests it"
   return `reachable, but a ${status} does not show whether the key is accepted; ${advice}: ${describe(error as CliError, settings)}`
 }
 
 const maxReadBytes = 64 * 1024
-
-/** A web page comes from another server, so it does not show whether the service accepts the key. */
-const isWebPage = (body: unknown) => typeof body === 'string' && body.trimStart().startsWith('<')
 
 function describe({ kind, message, details }: CliError, settings: ResolvedSettings): string {
   const { serviceMessage, problems = [], consequence } = details

@@ -13,6 +13,7 @@ import {
 } from '../settings/resolve.ts'
 import { headerValuePattern, type Settings } from '../settings/schemas.ts'
 import type { Endpoint } from '../wire/endpoints.ts'
+import { isMarkup } from '../wire/markup.ts'
 import { isRefusedSecretStatus } from './retry.ts'
 
 export interface RequestParts {
@@ -184,4 +185,4 @@ export function describeSettingFix(
 
 /** A redirect or a web page comes from another server, so the message names the address of the request. */
 export const isRedirectOrPage = ({ kind, details: { status = 0, body } }: CliError): boolean =>
-  (status >= 300 && status < 400) || (kind === 'response' && typeof body === 'string' && /^\s*</.test(body))
+  (status >= 300 && status < 400) || (kind === 'response' && isMarkup(body))

@@ -1,5 +1,6 @@
 import type { CliError } from '../errors.ts'
 import { jsonTooDeepReason, parseJson, tryParseJson } from './json/parse.ts'
+import { isMarkup } from './markup.ts'
 import { createResponseError, createUnexpectedBodyFailure } from './problem/problem.ts'
 
 /**
@@ -38,7 +39,7 @@ export const parseReceivedJson = (
   read = () => parseJson(`${json}`),
 ): unknown =>
   parse(read, what, (message) =>
-    /^\s*</.test(`${json}`)
+    isMarkup(`${json}`)
       ? createTextFailure(`${json}`, message)
       : createResponseError(message).with({ retry: 'later' }),
   )

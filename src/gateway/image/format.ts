@@ -1,4 +1,5 @@
 import { detectMimeType } from '../../io/file-content.ts'
+import { isMarkup } from '../../wire/markup.ts'
 
 const extensions = ['png', 'jpg', 'webp', 'gif', 'avif', 'bmp', 'tiff', 'heic']
 
@@ -29,20 +30,17 @@ interface ImageFormat {
 export async function detectImageFormat(bytes: Uint8Array, mimeType = ''): Promise<ImageFormat | undefined> {
   const declaredType = mimeType.replace(/;.*/s, '').trim().toLowerCase()
   const found = await detectMimeType(bytes)
-  const isPlain = (found === undefined && !isWebPage(bytes)) || found === 'application/xml'
+  const start = Buffer.from(bytes.subarray(0, 1000)).toString()
+  const isPlain = (found === undefined && !isHtml(start)) || found === 'application/xml'
   if (declaredType === 'image/svg+xml' && isPlain) return { extension: 'svg', problem: undefined }
   // The detected type is preferred to the declared type, so a file that is not an image never gets an image
   // extension.
-  const extension = found === undefined && isMarkup(bytes) ? undefined : getExtension(found ?? declaredType)
+  const extension = found === undefined && isMarkup(start) ? undefined : getExtension(found ?? declaredType)
   return extension === undefined ? undefined : { extension, problem: findProblem(bytes, found) }
 }
 
-const startsWith = (bytes: Uint8Array, pattern: RegExp): boolean =>
-  pattern.test(Buffer.from(bytes.subarray(0, 1000)).toString('latin1'))
-
-const isMarkup = (bytes: Uint8Array) => startsWith(bytes, /^(?:\xef\xbb\xbf)?\s*</)
-
-const isWebPage = (bytes: Uint8Array) => startsWith(bytes, /^(?:\xef\xbb\xbf)?\s*<(?:!doctype )?html/i)
+/** Unlike `isMarkup`, returns false for an SVG image. */
+const isHtml = (start: string) => /^\s*<(?:!doctype )?html/i.test(start)
 
 function findProblem({ buffer, byteOffset, length }: Uint8Array, type: string | undefined) {
   if (type === undefined) return 'its format is unknown, so the image may be damaged'

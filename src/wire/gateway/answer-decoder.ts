@@ -2,6 +2,7 @@ import { CliError } from '../../errors.ts'
 import { type BodyCollector, createBodyCollector } from '../exchange.ts'
 import { tryParseJson } from '../json/parse.ts'
 import { createJsonArraySplitter, createJsonSequenceSplitter, type JsonSplitter } from '../json/splitter.ts'
+import { isMarkup } from '../markup.ts'
 import { createResponseError } from '../problem/problem.ts'
 import { parseReceivedBody, parseReceivedJson, readErrorEvent } from '../received-json.ts'
 import { createSseDecoder, isKeepAliveEvent, isStreamEnd, type SseEvent } from '../sse.ts'
@@ -144,9 +145,9 @@ function chooseDecoder(start: string, reading: BodyReading): BodyDecoder {
   const areEvents = contentType.toLowerCase().startsWith('text/event-stream')
   if (start[0] === '[') return createValuesDecoder(reading, createJsonArraySplitter(), true)
   if (start[0] === '{' && !areEvents) return createValuesDecoder(reading, createJsonSequenceSplitter())
-  const isMarkup = start[0] === '<' || contentType.startsWith('text/html')
+  const isPage = isMarkup(start) || contentType.startsWith('text/html')
   const beginsAsEvent = /^(?::|(?:data|event|id|retry)(?![a-z]))/.test(start)
-  return !isMarkup && (areEvents || beginsAsEvent)
+  return !isPage && (areEvents || beginsAsEvent)
     ? createEventsDecoder(reading)
     : createUnknownDecoder(reading)
 }

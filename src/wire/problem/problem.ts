@@ -1,5 +1,6 @@
 import { CliError } from '../../errors.ts'
 import { isObject, tryParseJson } from '../json/parse.ts'
+import { isMarkup } from '../markup.ts'
 import { readSseEvents } from '../sse.ts'
 import { findFailureKind } from './failure-kind.ts'
 
@@ -42,7 +43,7 @@ function readText(text: string): ErrorBody {
   if (event !== undefined) return readErrorBody(event)
   const start = text.trimStart().slice(0, maxReadLength)
   // A NUL shows that the body is binary, such as an image, so its bytes are not a message.
-  if (start[0] !== '<') return { message: start.includes('\0') ? undefined : start.trim() || undefined }
+  if (!isMarkup(start)) return { message: start.includes('\0') ? undefined : start.trim() || undefined }
   const message = readElementText(start, 'message')
   if (message === undefined) return { message: readElementText(start, 'title') }
   return { type: readElementText(start, 'code'), message, requestId: readElementText(start, 'requestid') }
