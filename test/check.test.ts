@@ -53,13 +53,13 @@ test('config check sends no paid request and prints a line for each service', as
 
 test.each<[status: string, code: number, result: string | RegExp, body?: string]>([
   ['200 OK', 0, reachable(200), '{"name":"models/x"}'],
-  ['200 OK', 3, 'failed: the service answered 200 with an error: no'],
+  ['200 OK', 3, 'failed: the service answered with an error in a successful response: no'],
   ['200 OK', 0, reachable(200), '{"error":{"type":"not_found_error","message":"no"}}'],
   ['200 OK', 0, reachable(200), '{"error":{"type":"rate_limit_error","message":"no"}}'],
   [
     '200 OK',
     7,
-    'failed: the service answered 200 with an error, which does not show whether the token is accepted: no',
+    'failed: the service answered with an error in a successful response, which does not show whether the token is accepted: no',
     '{"error":{"type":"api_error","message":"no"}}',
   ],
   ['400 No', 0, reachable(400)],

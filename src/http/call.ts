@@ -258,11 +258,7 @@ function addResponseDetails(
 ): CliError {
   const { details } = failure
   const { retryAfterSeconds = details.retryAfterSeconds, requestId = details.requestId } = head
-  const isErrorAnswer = details.errorIn === 'body'
-  // Keeps the other words of the message, because they may name saved files.
-  const addStatus = () => failure.message.replace('answered with', `answered ${response.status} with`)
-  const message = isErrorAnswer ? addStatus() : failure.message
-  return failure.with({ retryAfterSeconds, requestId, ...response }, message)
+  return failure.with({ retryAfterSeconds, requestId, ...response })
 }
 
 export const describeRetry = ({ message }: CliError, waitMs: number): string =>

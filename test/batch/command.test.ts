@@ -786,7 +786,8 @@ describe('a batch of images', () => {
   test('if an image answer in a batch also contains an error, the failure names the saved image', async () => {
     const body = imageAnswer(inline(png())).replace(/\}$/, ',"error":{"type":"api_error","message":"no"}}')
     const { out } = await run([...images, '-m', 'm'], { cwd: batchFolder(1), exchange: answering(body) })
-    const message = 'the service answered 200 with an error; received: 000001-p-1.png: no'
+    const message =
+      'the service answered with an error in a successful response; received: 000001-p-1.png: no'
     expect(JSON.parse(out).error).toMatchObject({ exit: 7, message })
   })
 

@@ -56,7 +56,9 @@ test.each(['chat', 'image'])('%s names the file of an answer that has text and a
   const body = imageAnswer({ text: 'paid' }).replace(/\}$/, ',"error":{"type":"api_error","message":"no"}}')
   const ended = await runSaving([command, 'x', '--retries', '0'], answering(body))
   expect([ended.code, ended.saved]).toEqual([7, [body]])
-  expect(ended.err).toMatch(/^parley: the service answered 200 with an error; the received data is saved as /)
+  expect(ended.err).toMatch(
+    /^parley: the service answered with an error in a successful response; the received data is saved as /,
+  )
 })
 
 test('an answer with a wrong Content-Encoding gzip is printed with --raw, and is in the result of a batch', async () => {

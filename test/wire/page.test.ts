@@ -101,9 +101,17 @@ test.each<[text: string, message: string, serviceMessage?: string]>([
   ['{"data":{}}', 'the list: data must be a list'],
   ['{"data":0}', 'the list: data must be a list'],
   ['{"data":""}', 'the list: data must be a list'],
-  ['{"message":"no such list"}', 'the service answered with an error', 'no such list'],
-  ['[{"type":"error","error":{"message":"later"}}]', 'the service answered with an error', 'later'],
-  ['{"title":"no list"}', 'the service answered with an error', 'no list'],
+  [
+    '{"message":"no such list"}',
+    'the service answered with an error in a successful response',
+    'no such list',
+  ],
+  [
+    '[{"type":"error","error":{"message":"later"}}]',
+    'the service answered with an error in a successful response',
+    'later',
+  ],
+  ['{"title":"no list"}', 'the service answered with an error in a successful response', 'no list'],
   ['{"code":0,"message":"nothing here"}', "the list has no field 'data'", 'nothing here'],
 ])('readListPage(%j) fails with the message "%s"', (text, message, serviceMessage) => {
   expect(catchFailure(() => page(text))).toMatchObject({

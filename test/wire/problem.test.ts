@@ -290,7 +290,7 @@ test.each<[body: unknown, kind: string, isError: true | undefined, says: string 
   [5, 'response', undefined, undefined],
 ])('the unexpected body %j is a failure of kind %s', (body, kind, isError, serviceMessage, requestId) => {
   const failure = createUnexpectedBodyFailure(body, 'no answer')
-  const message = isError ? 'the service answered with an error' : 'no answer'
+  const message = isError ? 'the service answered with an error in a successful response' : 'no answer'
   expect([failure.kind, failure.message]).toEqual([kind, message])
   expect(failure.details).toEqual({ body, errorIn: isError && 'body', serviceMessage, requestId })
 })

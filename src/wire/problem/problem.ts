@@ -109,7 +109,7 @@ const isFilled = (value: unknown): boolean =>
 export function createErrorBodyFailure(value: unknown): CliError {
   const { message, requestId } = readErrorBody(value)
   const names = listNames(Array.isArray(value) ? value[0] : value)
-  return new CliError(findFailureKind(names), 'the service answered with an error', {
+  return new CliError(findFailureKind(names), 'the service answered with an error in a successful response', {
     errorIn: 'body',
     body: value,
     serviceMessage: message,

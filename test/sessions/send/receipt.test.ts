@@ -93,7 +93,7 @@ test.each<[what: string, response: Response, message: string, body?: unknown]>([
   [
     'a list of events with an error',
     { body: '{"data":[],"error":"no"}' },
-    'the service answered 202 with an error: no',
+    'the service answered with an error in a successful response: no',
     { data: [], error: 'no' },
   ],
 ])('events send exits with 8 if the response is %s', async (_, response, message, body) => {

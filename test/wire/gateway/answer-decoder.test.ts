@@ -133,7 +133,11 @@ const arrays: [type: string, body: string, reading: Reading][] = [
   [json, ` [${chunk('a')}] words]`, { text: 'a', progress: 'ended' }],
   [json, `[${chunk('a')},${lastChunk}`, { text: 'ab', failure: tooEarly }],
   [json, '[]', { progress: 'ended' }],
-  [json, '[null,{"error":{"code":429}}]', { failure: 'the service answered with an error' }],
+  [
+    json,
+    '[null,{"error":{"code":429}}]',
+    { failure: 'the service answered with an error in a successful response' },
+  ],
   [json, `[${chunk('a')},{"error":{"code":429}}]`, { text: 'a', failure: 'the stream ended with an error' }],
   [json, `[null,"ping",${chunk('a')}]`, { text: 'a', progress: 'ended' }],
   [json, '["ping",{"candidates":[{"finishReason":"STOP"}]}]', { progress: 'ended' }],
