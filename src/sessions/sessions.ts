@@ -18,7 +18,7 @@ import { createResponseError, createUnexpectedBodyFailure } from '../wire/proble
 import { readSessionUsage } from '../wire/sessions/usage.ts'
 import { describeWaitingToolUses } from './following/stop-text.ts'
 import { formatListQuery } from './listing/event-list.ts'
-import { createEventTableFormatter } from './listing/event-table.ts'
+import { createListingTableFormatter } from './listing/listing-table.ts'
 import { printIds } from './listing/rows.ts'
 import { quoteUnusualName } from './quoted-name.ts'
 import { readSessionState } from './read-session.ts'
@@ -53,7 +53,7 @@ export async function listSessions(context: Context, options: ListSessionsOption
   if (await caller.preview(endpoints.listSessions, createParts())) return
   const name = 'the list of sessions'
   const raw = createRawPrinter(output)
-  const layOut = createEventTableFormatter(
+  const layOut = createListingTableFormatter(
     ['ID', 'STATUS', 'CHANGED', 'TITLE'],
     host.stdout.columns || 80,
     messages.style,

@@ -66,11 +66,11 @@ export function createEventRowPrinter({
   host,
   messages,
 }: Context): (events: readonly SessionEvent[]) => Promise<void> {
-  let layOut: ReturnType<typeof import('./event-table.ts').createEventTableFormatter> | undefined
+  let layOut: ReturnType<typeof import('./listing-table.ts').createListingTableFormatter> | undefined
   return async (events) => {
     if (!output.isTerminal)
       return output.write(events.map((event) => formatTsvLine(toEventRow(event))).join(''))
-    layOut ??= (await import('./event-table.ts')).createEventTableFormatter(
+    layOut ??= (await import('./listing-table.ts')).createListingTableFormatter(
       ['ID', 'TYPE', 'TIME', 'TEXT'],
       host.stdout.columns || 80,
       messages.style,
