@@ -3,7 +3,7 @@ import type { Context } from '../context.ts'
 import type { Deadline } from '../deadline.ts'
 import type { DeliveryState } from '../delivery-state.ts'
 import { type CliError, usageError } from '../errors.ts'
-import { isSecretHeader } from '../secrets.ts'
+import { hasRedactedHeader, isSecretHeader } from '../secrets.ts'
 import {
   addressSettings,
   describeRefusedSecret,
@@ -135,8 +135,7 @@ export function parseHeader(line: string): Header {
   }
   if (forbidden.test(name))
     throw usageError(`the header ${name} cannot be set: parley manages the connection itself`)
-  // parley prints this word instead of a secret in commands, which users copy.
-  if (value.endsWith('[redacted]'))
+  if (hasRedactedHeader(`${name}:${value}`))
     throw usageError(
       `the header ${name} has the word [redacted] instead of its value: fill in the value, or use '${name}: @FILE'`,
     )

@@ -1,4 +1,5 @@
 import { type CliError, maxCountedProblems } from '../errors.ts'
+import { hasRedactedHeader } from '../secrets.ts'
 import { disableInlineCiCommands, escapeControls, escapeControlsInJson, toOneLine } from './escape.ts'
 import { quoteShellWords } from './shell-quote.ts'
 import { plainStyle, type Style } from './style.ts'
@@ -14,7 +15,7 @@ export function renderFailure(error: CliError, style: Style, wrap: (line: string
   const left = problems.length - maxShownProblems
   if (left > 0) lines.push(`  and ${problems.length > maxCountedProblems ? 'many' : left} more`)
   for (const line of consequence?.split('\n') ?? []) lines.push(wrap(`  ${line.trimStart()}`))
-  if ([...problems, consequence ?? ''].some(hasRedactedWord)) lines.push(redactedHint)
+  if ([...problems, consequence ?? ''].some(hasRedactedHeader)) lines.push(redactedHint)
   if (resumeArguments) lines.push(...formatResumeLines(resumeArguments).map((line) => `  ${line}`))
   const addRemote = (label: string, text: string | undefined) => {
     // A label precedes the text of a service, so a reader does not mistake the text for parley's own.
@@ -31,13 +32,11 @@ export function renderFailure(error: CliError, style: Style, wrap: (line: string
 
 export const redactedHint = '  fill in the [redacted] words first'
 
-/** Finds a redacted header by the quote after it, because printed commands quote every header. */
-export const hasRedactedWord = (line: string): boolean => line.includes(": [redacted]'")
-
 /** Puts the command on its own line, so that a person can copy it. */
 export function formatResumeLines(resumeArguments: readonly string[]): string[] {
-  const isRedacted = resumeArguments.some((word) => word.endsWith('[redacted]'))
-  const about = isRedacted ? 'to resume, fill in the [redacted] words:' : 'to resume:'
+  const about = resumeArguments.some(hasRedactedHeader)
+    ? 'to resume, fill in the [redacted] words:'
+    : 'to resume:'
   return [about, quoteShellWords(['parley', ...resumeArguments])]
 }
 

@@ -1,5 +1,6 @@
+import { hasRedactedHeader } from '../secrets.ts'
 import { escapeControlsInJson, toOneLine } from './escape.ts'
-import { hasRedactedWord, redactedHint } from './failure.ts'
+import { redactedHint } from './failure.ts'
 import type { StdStream } from './output.ts'
 import { createStyle } from './style.ts'
 import { createLineWrapper } from './wrapping.ts'
@@ -30,7 +31,7 @@ export async function createMessagePrinter({ host, flags, redact }: MessageOptio
   const shorten = (message: string) => toOneLine(redact(message, maxMessageLength), 2000)
   const printMessage = (line: string) => {
     print(wrap(redact(`parley: ${shorten(line)}`)))
-    if (hasRedactedWord(line)) print(redactedHint)
+    if (hasRedactedHeader(line)) print(redactedHint)
   }
   /** Prints a line that is already escaped. No effect with `--quiet`. */
   const printLine = (line: string): void => {
