@@ -368,17 +368,24 @@ const mayPass = ({ error }: LineFailure) => error.details.retry === 'later'
 const withLineDetails = (failure: CliError, { attempts, answers, mayDuplicate = false }: BatchLine) =>
   failure.with({ attempts, mayDuplicate: mayDuplicate || failure.mayDuplicate || answers > 0 })
 
-/**
- * Returns the failure of a line whose request parley cancels. Its kind depends on how far the request got.
- */
+/** Returns the failure of a line whose request parley cancels. */
 function createCancelFailure(line: BatchLine, message: string, deadline?: true): CliError {
-  const details = { retry: 'later', deadline } as const
-  const state = line.getDeliveryState?.() ?? 'not-sent'
-  const isAnswered = state === 'answered' || line.answers > 0
-  if (isAnswered && state !== 'sent') return new CliError('response', message, { ...details, sent: 'yes' })
-  return state === 'sent' || line.mayDuplicate
-    ? new CliError('unknown', message, { ...details, sent: 'unknown' })
-    : new CliError('not-sent', message, { ...details, consequence: 'nothing was sent' })
+  const kind = getCancelKind(line)
+  return new CliError(kind, message, { retry: 'later', deadline, ...cancelDetails[kind] })
+}
+
+const cancelDetails = {
+  response: { sent: 'yes' },
+  unknown: { sent: 'unknown' },
+  'not-sent': { consequence: 'nothing was sent' },
+} as const
+
+/** The latest request decides. If nothing of it was sent, the earlier requests of the line decide. */
+function getCancelKind({ getDeliveryState, answers, mayDuplicate }: BatchLine): keyof typeof cancelDetails {
+  const state = getDeliveryState?.()
+  if (state === 'sent') return 'unknown'
+  if (state === 'answered' || answers > 0) return 'response'
+  return mayDuplicate ? 'unknown' : 'not-sent'
 }
 
 const writtenToStdout = 'results that could not be written are on stdout; --resume requests their lines again'
