@@ -645,14 +645,20 @@ test('after a bug in reading an answer, a batch exits with 1, and its result has
   }
 })
 
-test('B09: "attempts" of a batch result is the number of requests for its line', async () => {
+test('B09: "attempts" of a batch result is the number of requests for its line, and of the failure that of all lines', async () => {
   const runWith = (...answers: Exchange[]) =>
-    run(batch, { cwd: batchFolder(3), exchange: byPrompt({ 2: answerInOrder(...answers) }) })
+    run([...batch, '--errors', 'json'], {
+      cwd: batchFolder(3),
+      exchange: byPrompt({ 2: answerInOrder(...answers) }),
+    })
   const ended = await runWith(status(500), status(429), status(500), status(429), answering(message('late')))
   expect(inOrder(parseResults(ended.out)).map(({ attempts }) => attempts)).toEqual([1, 5, 1])
   const failed = await runWith(status(429), status(500), status(500), status(500))
   expect(failed.code).toBe(7)
   expect(inOrder(parseResults(failed.out))[1]?.error).toMatchObject({ attempts: 4 })
+  expect(JSON.parse(failed.err).error.attempts).toBe(6)
+  const refused = await runWith(status(401))
+  expect(JSON.parse(refused.err).error.attempts).toBe(refused.requests.length)
 })
 
 describe('tokens of failed answers', () => {
