@@ -45,9 +45,8 @@ export class Secrets {
   }
 
   #findReplacements(text: string): (SecretRange & { shown: string })[] {
-    const patterns = addressSecrets.filter(([mark]) => text.includes(mark))
-    const inAddresses = patterns.flatMap(([, pattern]) =>
-      Array.from(text.matchAll(pattern), ({ 0: whole, 1: name, index: start }) => {
+    const inAddresses = addressSecrets.flatMap(([mark, pattern]) =>
+      Array.from(text.includes(mark) ? text.matchAll(pattern) : [], ({ 0: whole, 1: name, index: start }) => {
         return { start, end: start + whole.length, shown: `${name}[redacted]` }
       }),
     )
