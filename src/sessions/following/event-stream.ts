@@ -20,6 +20,7 @@ export class EventStream {
   readonly #response: OpenResponse
   readonly #timers: Timers
   #items: EventItem[] = []
+  #consumedCount = 0
   #unreadLength = 0
   #ending: { error?: unknown } | undefined
   #wake = () => {}
@@ -37,7 +38,7 @@ export class EventStream {
    * deadline.
    */
   async next(maxMs: number): Promise<EventItem | 'silence' | 'end'> {
-    if (this.#items.length === 0 && !this.#ending) await this.#waitForItem(maxMs)
+    if (this.#items.length === this.#consumedCount && !this.#ending) await this.#waitForItem(maxMs)
     const [item] = this.#take(1)
     if (item) return item
     if (!this.#ending) return 'silence'
@@ -61,7 +62,13 @@ export class EventStream {
   }
 
   #take(count: number): EventItem[] {
-    const items = this.#items.splice(0, count)
+    const items = this.#items.slice(this.#consumedCount, this.#consumedCount + count)
+    this.#consumedCount += items.length
+    // Removing the first element after each event would take quadratic time, so several are removed together.
+    if (this.#consumedCount * 2 >= this.#items.length) {
+      this.#items = this.#items.slice(this.#consumedCount)
+      this.#consumedCount = 0
+    }
     for (const { text } of items) this.#unreadLength -= text.length
     if (this.#unreadLength < maxUnreadLength) this.#resumeReading()
     return items
