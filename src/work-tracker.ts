@@ -134,12 +134,8 @@ export class WorkTracker {
     return all.reduce(combineSent, this.#sentByEnded)
   }
 
-  get unansweredCount(): number {
-    return [...this.#inProgress].filter((call) => call.getOutcome().mayDuplicate).length
-  }
-
   get mayDuplicate(): boolean {
-    if (this.unansweredCount > 0) return true
+    if ([...this.#inProgress].some((call) => call.getOutcome().mayDuplicate)) return true
     return this.#describeRerun()?.mayDuplicate ?? this.#mayDuplicate
   }
 

@@ -101,6 +101,8 @@ export class BatchTally {
   skipped = 0
   /** Results that could not be written to their destination and were printed or saved in another file. */
   savedElsewhere = 0
+  /** Lines that the batch ended without an answer, although their requests may be billed. */
+  unanswered = 0
   /** Tokens of this run and of earlier runs. Answers without a token count add nothing. */
   tokens = 0
   earlierTokens = 0

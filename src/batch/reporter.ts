@@ -135,7 +135,7 @@ export class BatchReporter {
   }
 
   #describeUnanswered(): string {
-    const { unansweredCount: unanswered } = this.#context.tracker
+    const { unanswered } = this.#tally
     if (unanswered === 0) return ''
     return `; ${count(unanswered)} request${unanswered === 1 ? '' : 's'} without an answer may be billed`
   }

@@ -1,4 +1,5 @@
 import { ArraySet } from '../array-set.ts'
+import { isCertainlyUnaccepted } from '../delivery-state.ts'
 import { CliError, convertDeadlineFailure, OutputClosedError, toFailure } from '../errors.ts'
 import { canRetry, decideRetry } from '../http/retry.ts'
 import { schedule, type Timers } from '../timers.ts'
@@ -98,8 +99,10 @@ export class BatchRun implements BatchState {
     }
     // A waiting line has a failure only if the line has received a paid part of its answer. The failure
     // becomes the result of the line, so that the part is saved.
-    for (const line of this.waitingForRetry.splice(0))
+    for (const line of this.waitingForRetry.splice(0)) {
+      this.#countUnanswered(line)
       if (line.failure) await this.#finishLine(line, line.failure)
+    }
     return { stop: this.#stopReason, failure: this.#failure }
   }
 
@@ -119,6 +122,7 @@ export class BatchRun implements BatchState {
       reporter.save(text)
     }
     for (const line of [...this.#activeLines, ...this.waitingForRetry]) {
+      this.#countUnanswered(line)
       const isPaid = line.failure === undefined || line.answers > 0
       const interrupted = createCancelFailure(line, 'the run was interrupted')
       const failure = line.failure ?? line.call.addReceivedPart?.(interrupted)
@@ -132,6 +136,14 @@ export class BatchRun implements BatchState {
         reporter.save(text)
       }
     }
+  }
+
+  /** Called when the batch ends before the line. */
+  #countUnanswered(line: BatchLine): void {
+    const state = line.getDeliveryState?.()
+    if (!line.mayDuplicate && (state === undefined || isCertainlyUnaccepted(state))) return
+    this.mayDuplicate = true
+    this.tally.unanswered++
   }
 
   /** Starts an operation that handles its own failures. Any other error is a bug and stops the batch. */
@@ -172,6 +184,7 @@ export class BatchRun implements BatchState {
     this.#stop(new CliError('stopped', `the deadline passed${because}`, { deadline }))
     this.phase = 'cancelled'
     for (const line of this.#activeLines) {
+      this.#countUnanswered(line)
       this.#activeLines.delete(line)
       const error = createCancelFailure(line, 'the deadline passed', deadline)
       this.#start(this.#finishLine(line, line.failure ?? line.call.addReceivedPart?.(error) ?? error))

@@ -268,6 +268,43 @@ describe('--results and --resume', () => {
   })
 
   test.each([
+    [500, false],
+    [429, true],
+  ])('a batch that the deadline ends during a pause after %d has "safeToRetry": %s', async (code, isSafe) => {
+    const argv = [...results, '--resume', '--deadline', '6', '--concurrency', '4', '--errors', 'json']
+    const exchange: Exchange = (request, onSent) => {
+      onSent?.()
+      return status(code)(request)
+    }
+    const cwd = batchFolder(9)
+    const ended = await run(argv, { cwd, exchange, timers: createIdleClock() })
+    expect([ended.code, readText(cwd, 'r.ndjson')]).toEqual([15, ''])
+    expect(JSON.parse(ended.err).error).toMatchObject({ sent: 'yes', retry: 'later', safeToRetry: isSafe })
+  })
+
+  test('a signal during a pause after 500 reports the lines that may be billed', async () => {
+    const { onSignal, interrupt } = createInterrupt()
+    const argv = [...results, '--resume', '--concurrency', '4', '--errors', 'json']
+    const printed = await new Promise<string>((resolve) => {
+      const exchange: Exchange = (request, onSent) => {
+        // After four failed lines, only one line at a time tests the service.
+        if (promptOf(request) === '6') {
+          resolve(interrupt(143))
+          return new Promise(() => {})
+        }
+        onSent?.()
+        return status(500)(request)
+      }
+      void run(argv, { cwd: batchFolder(9), exchange, onSignal, timers: createIdleClock() })
+    })
+    const { message, safeToRetry } = JSON.parse(printed).error
+    expect([message, safeToRetry]).toEqual([
+      expect.stringContaining('9 not done · 3 s; 5 requests without an answer may be billed; to resume:'),
+      false,
+    ])
+  })
+
+  test.each([
     [['garbage'], 'line 2 is not a result, so its request may be sent again'],
     [
       ['', '{"index":2,"ha', '{}'],

@@ -13,6 +13,7 @@ const none = {
   failed: 0,
   warned: 0,
   savedElsewhere: 0,
+  unanswered: 0,
   failures: {},
   skipped: 0,
   tokens: 0,
