@@ -41,7 +41,7 @@ export async function checkProfile(context: Context): Promise<void> {
   const timeout = Math.min(values.timeout || Infinity, maxTimeoutSeconds)
   const createCaller = () => createServiceCaller(context, { ...settings, values: { ...values, timeout } })
   const wrap = await createLineWrapper(context.host.stdout)
-  let first: CliError | undefined
+  const failures: CliError[] = []
   const check = async (name: string, setting: 'baseUrl' | 'agentsUrl', work: () => Promise<string>) => {
     let result = `not tried: ${setting} is not set`
     try {
@@ -49,13 +49,14 @@ export async function checkProfile(context: Context): Promise<void> {
     } catch (failure) {
       if (!(failure instanceof CliError)) throw failure
       result = `failed: ${describe(failure, settings)}`
-      const { status, attempts, sent, body, commandErrorText } = failure.details
       // On a terminal, the result is printed just before the failure, so the failure does not repeat the
       // result.
       const message = context.output.isTerminal
         ? `the ${name} failed the check`
         : `${name}: ${failure.message}`
-      first ??= new CliError(failure.kind, message, { status, attempts, sent, body, commandErrorText })
+      failures.push(
+        failure.with({ serviceMessage: undefined, problems: undefined, consequence: undefined }, message),
+      )
     }
     const clean = toOneLine(context.secrets.redact(result), 2000)
     await context.output.write(`${wrap(`${name}: ${clean}`)}\n`)
@@ -73,7 +74,9 @@ export async function checkProfile(context: Context): Promise<void> {
       return describeMissingList(error, settings)
     }
   })
-  if (first) throw first
+  const [first] = failures
+  const areAllTransient = failures.every(({ details }) => details.retry === 'later')
+  if (first) throw first.with({ retry: areAllTransient ? 'later' : 'never' })
 }
 
 /**

@@ -143,6 +143,29 @@ test('C29: config check --errors json prints a refused token as a failure of kin
   })
 })
 
+test.each([
+  ['429 No\r\nRetry-After: 9', 'later', { kind: 'rate-limited', retryAfter: 9 }],
+  ['503 No', 'later', { kind: 'service' }],
+  ['400 No', 'never', { kind: 'refused' }],
+])(
+  'if both services are down and the list answers %j, config check has "retry": "%s"',
+  async (status, retry, error) => {
+    const model = response('{}', '503 No')
+    const flags = ['--retries', '0', '--errors', 'json']
+    const ended = await checkServer(answer({ model, list: response('{}', status) }), flags)
+    const both = JSON.parse(ended.err).error
+    expect(both).toMatchObject({ kind: 'service', retry, safeToRetry: retry === 'later' })
+    const only = await checkServer(answer({ list: response('{}', status) }), flags)
+    expect(JSON.parse(only.err).error).toMatchObject({ ...error, retry, safeToRetry: retry === 'later' })
+  },
+)
+
+test('config check without an answer until the deadline has "deadline": true', async () => {
+  const ended = await checkServer(() => {}, ['--deadline', '0.5', '--errors', 'json'])
+  const expected = { kind: 'unknown', retry: 'later', safeToRetry: true, deadline: true }
+  expect(JSON.parse(ended.err).error).toMatchObject(expected)
+})
+
 test('C29: config check tries both services, and the first failure decides the exit code', async () => {
   const closed = await serve(() => {})
   await closed.close()
