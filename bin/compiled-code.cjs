@@ -44,10 +44,10 @@ module.exports = function openCompiledCode() {
   const requireFrom = (id) => (id.startsWith('./') ? load(id.slice(2)) : require(id))
 
   /**
-   * Stores all files if one is new, or if no earlier run with these files had this exit code. Such a run has
-   * compiled functions that are not stored. Without these functions, a usage error after `--help` takes 6 %
-   * more time. An empty file marks each exit code with its files. This file's name contains the total length
-   * of the files, because other files and other versions have another length.
+   * Stores all files if one is new, or if no earlier run ended with this exit code. The first run with an
+   * exit code has compiled functions that are not stored yet. Without these functions, a usage error after
+   * `--help` takes 6 % more time. An empty file marks each exit code of this version. The name of the empty
+   * file contains the total length of the files, because another version has another length.
    */
   function storeCode(exitCode) {
     const all = [...loaded.values()]
@@ -58,7 +58,7 @@ module.exports = function openCompiledCode() {
       for (const { script, origin, file } of all) writeCode(file, script, origin)
       fs.writeFileSync(marker, '', { flag: 'wx', mode: 0o600 })
     } catch {
-      // Without the cache, parley only starts more slowly.
+      // A failed write is ignored, because parley only starts more slowly without the cache.
     }
   }
 

@@ -125,7 +125,7 @@ function readPath(given: string, address: string | undefined) {
   const { pathname: path, search } = new URL(`http://host${text}`)
   if (given === '' || path + search !== text.replace(/\?$/, '') || hasDotSegment(path))
     throw usageError(
-      'a path must not be empty, and must not have a segment . or .., a fragment (#), or a character that must be percent-encoded',
+      `'${given}': a path must not be empty, and must not have a segment . or .., a fragment (#), or a character that must be percent-encoded`,
     )
   return { path, query: search.slice(1) }
 }

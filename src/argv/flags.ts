@@ -11,8 +11,8 @@ export class FileFlag extends Option {
 }
 
 /**
- * For a file that parley reads and writes. Users expect that `-` is stdin or stdout, but it would be a file
- * named `-`.
+ * Refuses `-` as the name of a file that parley reads and writes. Users expect stdin or stdout, but `-` would
+ * be a file with this name.
  */
 function refuseDash(value: string): string {
   if (value === '-') throw new Error('not the name of a file')

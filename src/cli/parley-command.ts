@@ -140,7 +140,10 @@ export class ParleyCommand extends Command {
       )
   }
 
-  /** True if `true` and `false` may be words of a text. In `config set`, they are the value of a setting. */
+  /**
+   * True if the words `true` and `false` may belong to a prompt. In `config set`, they are the value of a
+   * setting.
+   */
   private get acceptsText(): boolean {
     return this.registeredArguments.some(({ variadic }) => variadic)
   }
@@ -164,7 +167,10 @@ export class ParleyCommand extends Command {
     }
   }
 
-  /** The many shared flags would hide the command's own flags, so only the topic `settings` lists them. */
+  /**
+   * The many shared flags would hide the command's own flags. So the help of a command omits the shared
+   * flags, and the topic `settings` lists them.
+   */
   override helpInformation(context?: { error: boolean }): string {
     for (const option of this.sharedFlags) option.hideHelp()
     return super.helpInformation(context) + this.notes.map((note) => `\n${note}\n`).join('')

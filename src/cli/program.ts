@@ -174,8 +174,8 @@ class Program implements HelpSource {
   }
 
   /**
-   * Throws a usage error if two flags or arguments name the same file. The file of the report may be one of
-   * them, so no report is written then.
+   * Throws a usage error if two flags or arguments name the same file. Also prevents the report, because the
+   * file of the report may be one of the two.
    */
   async #requireDistinctFiles(path: ParleyCommand[]): Promise<void> {
     const { describeFileConflict } = await import('./file-conflicts.ts')

@@ -21,7 +21,7 @@ export const topics = [
 
 export type TopicName = (typeof topics)[number]
 
-/** Words that people type after `help`, by the topic or command that has the answer. */
+/** Words that users type after `help`. The key is the topic or the command that has the answer. */
 const otherNames = {
   'exit-codes': 'errors',
   settings: 'retries',

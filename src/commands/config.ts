@@ -283,7 +283,7 @@ function formatForDisplay(candidate: Pick<UncheckedSetting, 'setting' | 'value'>
   return problem ? `(${problem})` : maskSettingValue(candidate.setting, candidate.value)
 }
 
-/** Cuts no value. The terminal itself wraps a long row. */
+/** Shortens no value. The terminal wraps long rows. */
 async function layOutRows(rows: string[][]): Promise<string[]> {
   const { createTableFormatter } = await import('../io/columns.ts')
   const cells = rows.map((row) => row.map((cell) => toOneLine(cell, Infinity)))

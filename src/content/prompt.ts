@@ -48,7 +48,7 @@ export async function readPromptArguments(
 
 /**
  * Reads flags, positional arguments and piped text. `turn` is the message of the user. If a body is given,
- * `turn` has only the files. `text` is the prompt without the files, from which `image` derives file names.
+ * `turn` has only the files. `text` is the prompt without the files; `image` derives file names from `text`.
  * Throws a usage error if there is no prompt.
  */
 export async function readPromptInputs(

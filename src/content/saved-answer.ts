@@ -37,7 +37,10 @@ export function saveReceivedAnswer(
   return part?.name === undefined ? saveInTemporaryFolder(host, content, extension) : part
 }
 
-/** Maximum size of an answer in a failure, because `--errors json` prints the failure as one line. */
+/**
+ * Maximum size of an unsaved answer in a failure. `--errors json` escapes the answer, and the line must fit
+ * into a string.
+ */
 const maxBytesInFailure = 64 * 1024 * 1024
 
 const createSavedPath = ({ env }: Pick<Context['host'], 'env'>, extension: string): string =>
@@ -106,8 +109,8 @@ export class FallbackFile {
     if (this.#file === undefined)
       return this.#problem === undefined ? undefined : { outcome: failed, unsaved }
     const rest = this.#problem === undefined ? '' : `; the rest ${failed}`
-    // A failure that names a file does not print the answer. So the file gets no name if the rest must be
-    // printed.
+    // If a failure names a file, parley does not print the answer. So `name` stays `undefined` if `unsaved`
+    // must be printed.
     const name = unsaved === undefined ? this.#path : undefined
     return { outcome: `is saved as ${this.#path}${rest}`, name, unsaved }
   }
@@ -123,7 +126,7 @@ export class FallbackFile {
     try {
       rmSync(this.#path)
     } catch {
-      // The empty file stays, but no message names it.
+      // If the empty file cannot be removed, it stays, but no message names it.
     }
   }
 }

@@ -43,8 +43,8 @@ export async function createAnswerPrinter(
 
 function createTextPrinter(output: Output): AnswerPrinter {
   /**
-   * Line breaks or half a surrogate pair at the end of the received text. parley prints these characters only
-   * before further text, so additional line breaks at the end of an answer are not printed.
+   * Line breaks, or half a surrogate pair, at the end of the received text. parley prints them only before
+   * further text, so an answer never ends with empty lines.
    */
   let heldBack = ''
   let pending = ''

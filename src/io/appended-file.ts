@@ -57,8 +57,8 @@ export class AppendedFile {
   }
 
   /**
-   * Yields the content, and updates `size`. Uses no stream, because an abandoned stream closes its descriptor
-   * late. By then, the number of the descriptor may belong to another file.
+   * Yields the content, and updates `size`. Does not use a stream: an abandoned stream closes its descriptor
+   * late, when the number of the descriptor may belong to another file.
    */
   async *read(): AsyncGenerator<Uint8Array> {
     this.#size = fstatSync(this.#file).size

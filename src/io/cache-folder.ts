@@ -12,8 +12,8 @@ type Surroundings = Omit<ProcessInfo, 'cwd'>
 export function openCacheFolder(surroundings: Surroundings): string {
   const caches = findCachesFolder(surroundings)
   if (!caches || !isAbsolute(caches)) {
-    const variable = surroundings.platform === 'win32' ? 'LOCALAPPDATA' : 'HOME, or XDG_CACHE_HOME'
-    throw new Error(`no cache folder: ${variable} does not name one`)
+    const variable = surroundings.platform === 'win32' ? 'LOCALAPPDATA' : 'HOME or XDG_CACHE_HOME'
+    throw new Error(`no cache folder: set ${variable} to an absolute path`)
   }
   const folder = join(caches, 'parley')
   try {
@@ -34,11 +34,12 @@ function ensureOwned(folder: string, { platform, uid }: Surroundings): void {
   const isOwned = (stat: { uid: number }) => platform === 'win32' || uid === undefined || stat.uid === uid
   const caches = dirname(folder)
   const missing = [caches, folder].filter((path) => !statWithoutFollowing(path))
-  // If root uses the home of another user, parley must not change this home or the target of a link in it.
+  // If root runs parley with the HOME of another user, parley must not create a folder there, or in the
+  // target of a link.
   const ancestor = missing.includes(caches) ? dirname(caches) : caches
   if (![lstatSync(ancestor), statSync(ancestor)].every(isOwned))
     throw new Error('its parent folder belongs to another user')
-  // The option `recursive` is not used, because Node would retry forever in a folder such as /proc.
+  // Creates each folder separately, because Node's recursive mkdir never returns in folders such as /proc.
   for (const path of missing) makePrivateFolder(path)
   const stat = lstatSync(folder)
   if (!stat.isDirectory()) throw new Error('it is not a folder')

@@ -62,7 +62,8 @@ export async function runCommand(
         resolve({ stdout: Buffer.concat(printed), stderr: tail.toString(), problem, exitCode })
       const abort = (problem: string) => {
         stop()
-        // A process outside of the group may keep the streams open, so parley closes its own ends of them.
+        // A process outside of the command's process group may keep the streams open, so parley closes its
+        // own ends of them.
         for (const stream of [child.stdin, child.stdout, child.stderr]) stream?.destroy()
         child.unref()
         finish(problem)

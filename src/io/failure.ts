@@ -40,7 +40,6 @@ export function formatResumeLines(resumeArguments: readonly string[]): string[] 
   return [about, quoteShellWords(['parley', ...resumeArguments])]
 }
 
-/** The annotation has the lines of `renderFailure`, but neither the answer nor the output of a command. */
 export function renderGithubAnnotation(failure: CliError, command: string): string {
   const shown = failure.with({ answer: undefined, commandErrorText: undefined })
   const text = renderFailure(shown, plainStyle, String)

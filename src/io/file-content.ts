@@ -53,7 +53,7 @@ const sampleLength = 4100
 
 export async function detectMimeType(bytes: Uint8Array): Promise<string | undefined> {
   const sample = bytes.subarray(0, sampleLength)
-  // A PNG needs no library, because loading the library takes time and most images are PNG. The library would
+  // Loading the library takes time, and most images are PNG, so parley detects PNG itself. The library would
   // also need complete PNG chunks, but the sample may end inside a chunk.
   if (pngSignature.equals(sample.subarray(0, pngSignature.length))) return 'image/png'
   const { fileTypeFromBuffer } = await import('file-type')

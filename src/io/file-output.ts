@@ -174,8 +174,8 @@ export class TemporaryFile {
   #file: number
 
   /**
-   * Creates the file exclusively, so it is never a link or the file of another user. Synchronous, because a
-   * file that is created in the background could appear after the cleanup of a signal.
+   * Creates the file exclusively, so it is never a link or the file of another user. Synchronous: an
+   * asynchronous call could create the file after a signal handler has cleaned up.
    */
   constructor(target: string, { uid, mode: newMode }: FileMode = {}) {
     const mode = findModeToKeep(target, uid) ?? newMode
@@ -201,7 +201,6 @@ export class TemporaryFile {
     writeFileSync(this.#file, content)
   }
 
-  /** Synchronous. On Windows, retries transient errors. */
   replace(target: string): void {
     this.#close()
     for (let pause = 10; ; pause *= 2) {
@@ -216,7 +215,7 @@ export class TemporaryFile {
     }
   }
 
-  /** Synchronous. Returns `false` if `path` exists already. */
+  /** Returns `false` if `path` exists already. */
   link(path: string): boolean {
     try {
       try {

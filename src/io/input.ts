@@ -176,8 +176,8 @@ export class InputReader {
   }
 
   /**
-   * Finds words that name a file, because parley sends the words and not the files. Prints a note for
-   * `@NAME`. If `-f` is given, throws a usage error for a name without `@`.
+   * Prints a note for a word `@NAME` that names a file, because parley sends the word and not the file. With
+   * `-f`, throws a usage error for a word that names a file, because the user probably meant a second file.
    */
   #checkFileNames(words: string[]): void {
     const { flags, note } = this.#options
@@ -290,8 +290,8 @@ export async function* readStream(...stream: Parameters<typeof read>): AsyncGene
 }
 
 /**
- * parley works on a longer chunk for a long time. V8 would then move the chunk to the old generation, which
- * V8 frees late.
+ * Longer chunks need more memory. parley works on a long chunk until V8 moves the chunk to the old
+ * generation, which V8 frees late.
  */
 const chunkBytes = 32 * 1024
 

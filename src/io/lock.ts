@@ -74,7 +74,7 @@ export class FileLock {
     try {
       futimesSync(this.#file, new Date(), new Date())
     } catch {
-      // This failure is ignored, because `isHeld` detects a lost lock.
+      // A failed update of the time is ignored, because `isHeld` detects a lost lock.
     }
   }
 }
@@ -84,12 +84,12 @@ const staleAfterMs = 4000
 /** Most holders keep a lock for less time, so most waits need no note. */
 const waitingNoteDelayMs = 500
 
-/** Time that parley waits for a deleted lock, because Windows may remove it late. */
+/** Time for retries while Windows has not yet removed a deleted lock. */
 const maxRemovalMs = 2000
 
 /**
- * If more time passes between two checks of a lock, this process was suspended and could not observe the
- * lock. Then only this part of the time adds to the age of the lock.
+ * Maximum time between two checks that counts towards the age of a lock. If more time passes, this process
+ * was suspended and could not observe the lock.
  */
 const maxCountedStepMs = 500
 
@@ -100,7 +100,7 @@ export class LockObserver {
   #lastCheckMs = 0
   /** Measured by the monotonic clock of this process, because the clocks of other machines may differ. */
   #unchangedMs = 0
-  /** The holder updated the lock since the first check, so it is running. */
+  /** True if the holder has updated the lock since the first check. */
   isHolderRunning = false
 
   constructor(target: string) {

@@ -14,8 +14,8 @@ interface MessageOptions {
 }
 
 /**
- * parley redacts at most this number of UTF-16 units of a message, because redacting takes time. `toOneLine`
- * then keeps at most 2,000 characters.
+ * parley cuts a message to this number of UTF-16 units while it redacts the message, because redacting takes
+ * time. `toOneLine` then keeps at most 2,000 characters.
  */
 const maxMessageLength = 64 * 1024
 

@@ -11,7 +11,7 @@ export function formatMoney({ amount, currency }: { amount: bigint; currency: st
 const findDecimals = (currency: string): number =>
   new Intl.NumberFormat('en-US', { style: 'currency', currency }).resolvedOptions().maximumFractionDigits ?? 2
 
-/** Converts a limit in major units, and rounds it up, because a service reports whole minor units. */
+/** Converts a limit from major units to minor units, such as cents. Rounds up a fraction of a minor unit. */
 export function toMinorUnits(text: string, currency: string): bigint {
   const decimals = findDecimals(currency)
   const [whole = '', fraction = ''] = text.split('.')

@@ -76,7 +76,7 @@ export interface ProcessInfo {
  * Checks before a request that parley can write to a file. Throws a `CliError` of kind `file` for a link, and
  * for a path at which no file can be created. Also throws for an existing file if `replaces` is false.
  * `isDirect` is true for a device, a pipe or an open descriptor, because parley writes to these directly.
- * With `isRegular`, throws for these, too.
+ * With `isRegular`, throws instead of returning `isDirect` as true.
  */
 export function findOutputTarget(
   host: Omit<ProcessInfo, 'env'>,

@@ -86,7 +86,7 @@ export function createPrompter({ host, messages, cleanups, deadline }: PrompterO
       try {
         stdin.setRaw?.(isOn && isEdited)
       } catch (error) {
-        // A terminal whose window was closed cannot leave raw mode.
+        // If the window of the terminal was closed, leaving raw mode fails, and the failure is ignored.
         if (isOn) throw error
       }
     }
@@ -171,7 +171,7 @@ export function createPrompter({ host, messages, cleanups, deadline }: PrompterO
           input.off('end', end)
           end()
         })
-        // The window of the terminal was closed.
+        // An error means that the window of the terminal was closed.
         prompted.on('error', end)
         prompted.on('SIGINT', () => stdin.interrupt?.())
         // Node would suspend only this process and not the other processes of the pipeline, so parley handles

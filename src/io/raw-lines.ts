@@ -11,9 +11,9 @@ export interface RawLine {
 const newline = 0x0a
 
 /**
- * Splits chunks into lines. The caller must read all lines of a chunk before the next chunk. The lines of a
- * chunk are created one by one. A batch works on a chunk for a long time, so V8 would move a list of its
- * lines to the old generation.
+ * Splits chunks into lines. The caller must read all lines of a chunk before the next chunk. Creates the
+ * lines one by one, because a batch works on a chunk for a long time. V8 would move a list of the lines to
+ * the old generation, which V8 frees late.
  */
 export async function* splitLines(
   chunks: AsyncIterable<Uint8Array>,

@@ -86,7 +86,6 @@ export function splitWords(line: StyledLine) {
   return words
 }
 
-/** Source of a pattern for one Chinese or Japanese character. */
 export const cjkCharacterSource = '[\\p{Script=Han}\\p{Script=Hiragana}\\p{Script=Katakana}]'
 
 const ideographPattern = new RegExp(`^${cjkCharacterSource}`, 'u')

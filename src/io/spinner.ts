@@ -32,8 +32,8 @@ export function createSpinner({ host, flags, cleanups }: SpinnerStage) {
 
   return {
     /**
-     * Shows `what` and the elapsed seconds, or the progress that `what` returns, and updates it every second.
-     * Starts after 300 ms, so quick calls do not load ora.
+     * Shows the text `what` with the elapsed seconds, or the text that the function `what` returns. Updates
+     * the text every second. Starts after 300 ms, so quick calls do not load ora.
      */
     show(what: string | (() => string)): void {
       const isWanted = !flags.quiet && !flags.verbose && env.TERM !== 'dumb'

@@ -4,9 +4,9 @@ import type { StdStream } from './output.ts'
 const minColumns = 20
 
 /**
- * Matches a command, which is not wrapped, because people copy it. A command is in quotes, or it starts at
- * the start of the line or after a colon, and ends at the end or at a semicolon outside of quotes. Elsewhere,
- * "parley" is only a word of a sentence.
+ * Matches a command, which is not wrapped, because people copy it. A command in quotes may be anywhere. Any
+ * other command starts the line or follows a colon, and ends with the line or before a semicolon outside of
+ * quotes. Elsewhere, "parley" is only a word of a sentence.
  */
 const command =
   /'parley .*?'(?=[).,:;]*(?: |$))|(?<=^|: )parley (?:api|chat|config|events|help|image|sessions) (?:\$'(?:\\.|[^\\'])*'|'[^']*'|\\.|;(?! )|[^;'\\])*/g

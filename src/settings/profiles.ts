@@ -21,8 +21,8 @@ export interface Profile {
   /** Source of the name, such as `--profile` or `config use`. */
   chosenBy: string
   /**
-   * Path of the profile file, of a link to it, or of a folder of either, if other users can write to this
-   * path. parley then runs no command of the profile.
+   * Path that other users can write to: the profile file, a link to it, or a folder of either. If set, parley
+   * runs no command of the profile.
    */
   exposedPath?: string | undefined
 }
@@ -90,7 +90,7 @@ export function chooseProfileName(
   }
 }
 
-/** Returns own properties only, so no profile is named `constructor`. */
+/** Ignores inherited properties such as `constructor`, which are not profiles. */
 export const findProfileValues = ({ profiles = {} }: ProfileFile, name: string) =>
   Object.hasOwn(profiles, name) ? profiles[name] : undefined
 

@@ -9,7 +9,7 @@ import { getSettingDefinition, getSettingEnvVar, type SettingName, settingNames 
 
 interface Origin {
   source: 'flag' | 'profile' | 'environment' | 'default'
-  /** For messages, such as `--timeout`, `PARLEY_TIMEOUT` or `profile 'work'`. */
+  /** Source of the value in messages, such as `--timeout`, `PARLEY_TIMEOUT` or `profile 'work'`. */
   label: string
 }
 
@@ -94,7 +94,7 @@ const profileOnlySettings: readonly SettingName[] = [
 ]
 
 export function chooseSettingValues({ flags, profile, env }: SettingSources): UncheckedSetting[] {
-  // The name is shown in messages, and a profile file may contain any name, so it is shortened.
+  // A name in a profile file may have any length, so messages contain a shortened name.
   const profileSource = `profile '${toOneLine(profile.name, 100)}'`
   const find = (setting: SettingName, source: Origin['source']): UncheckedSetting => {
     const given = flags[setting]
@@ -160,9 +160,9 @@ export function findSecretOrigin(
 }
 
 /**
- * Returns the flag `--profile` for a printed command, or an empty text if the user did not give the flag.
- * With `--profile`, parley ignores the addresses and secrets of the environment, so adding the flag would
- * change the command.
+ * Returns the flag `--profile` for a printed command, or an empty text if the user did not give the flag. An
+ * added flag would change the command, because parley then ignores the addresses and secrets of the
+ * environment.
  */
 export const formatProfileFlag = ({
   profile: { name, isNamed },

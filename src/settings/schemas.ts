@@ -28,7 +28,7 @@ function toBoolean(value: unknown) {
 
 const toList = (text: string) => text.split(/\s*,\s*/).filter((item) => item !== '')
 
-/** ASCII without control characters, at a length that servers accept. */
+/** Printable ASCII and tabs, at a length that servers accept. */
 export const headerValuePattern = /^[\t\x20-\x7e]{0,16384}$/
 
 const text = () => z.string().check(z.trim(), z.minLength(1, 'must not be empty'))

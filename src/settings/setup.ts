@@ -134,7 +134,8 @@ async function promptForSetting(
   const isHidden = isSecretSetting(name)
   let offered = current
   const shown = () => (offered === undefined ? '' : ` [${maskSettingValue(name, offered)}]`)
-  // If the profile has no secret, the next question asks for a command that prints the secret.
+  // If the profile has no secret and the user presses Enter, the next question asks for a command that prints
+  // the secret.
   const enter =
     current === undefined ? 'To name a command that prints it instead, press Enter.' : 'Enter keeps it.'
   print(`${explanations[name]}${isHidden ? ` ${enter}` : ''}`)

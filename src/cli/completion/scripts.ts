@@ -45,7 +45,7 @@ function listRows(commands: ParleyCommand[]): Row[] {
     ...[...createRequestFlags(), ...createSettingFlags()].flatMap((flag) =>
       listFlagRows(flag, refused.includes(flag.long ?? '') ? 'request' : 'unrefused', ''),
     ),
-    // The request flags include the flags that no command refuses.
+    // Each command accepts the flags of `unrefused`. Some commands refuse other request flags.
     ['request', '<unrefused>'],
     ['unrefused', '<general>'],
     ...documentedBetas.map((beta): Row => ['betas', beta]),

@@ -86,7 +86,8 @@ function describeRefusal(error: unknown): string {
 }
 
 /**
- * A mismatch of these keywords only announces other mismatches. parley lists it only if it is the only one.
+ * A mismatch of these keywords only repeats a mismatch of another keyword. parley lists it only if there is
+ * no other mismatch.
  */
 const summaryKeywords = new Set(['if', 'propertyNames'])
 

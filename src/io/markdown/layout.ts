@@ -1,7 +1,7 @@
 import { type Span, type StyledLine, spanStyles, wrapLine } from '../spans.ts'
 import { layOutInlineTokens, trimLineEnd } from './inline.ts'
 import {
-  isDecidedStart,
+  isKindFinal,
   type MarkdownLineStart,
   maxLayoutDepth,
   mayBeDelimiterRow,
@@ -82,8 +82,8 @@ export class MarkdownLayout {
   }
 
   /**
-   * Names the part of the answer that waits for more text, for the message `waiting for the rest`: ` of the
-   * table`, or an empty text for any other part. Returns `undefined` if all text is printed.
+   * Returns the end of the message `waiting for the rest`: ` of the table`, or an empty text for any other
+   * part. Returns `undefined` if all text is printed.
    */
   describeHeldPart(): string | undefined {
     if (this.#buffer.isInRow || (this.#line === '' && !this.#held)) return undefined
@@ -144,7 +144,7 @@ export class MarkdownLayout {
       }
     }
     const start = this.#readStart()
-    if (isWhole || (isDecidedStart(this.#line) && start.kind !== 'code')) this.#beginBlock(start)
+    if (isWhole || (isKindFinal(this.#line) && start.kind !== 'code')) this.#beginBlock(start)
   }
 
   #readStart(): MarkdownLineStart {

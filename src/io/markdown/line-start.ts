@@ -79,8 +79,8 @@ function readKind(text: string): LineKind {
 }
 
 /**
- * Matches a short word and a pipe. The word has no Chinese or Japanese characters, because these have no
- * blanks between words: such a line is printed at once.
+ * Matches a row of a table: a pipe, or a short word and a pipe. The word must not be Chinese or Japanese.
+ * These have no blanks between words, so every line would wait for a possible pipe.
  */
 const rowStart = /^[^\s|\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}]{0,16}[ \t]*\|/u
 
@@ -91,8 +91,11 @@ const rowStart = /^[^\s|\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}]{0,
 const openStart =
   /^\s*(?!\s)(?:(?:[-*+]|\d{1,9}[.)])[ \t]+(?![ \t]))*(?:([-*_=])[ \t]*(?:\1[ \t]*)*$|`{3}|~{3}|#{1,6}[ \t]|>|[^\s|\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}]{0,16}[ \t]*(?:$|\|))/u
 
-/** Returns whether later text cannot change the kind of an unfinished line, except for code. */
-export const isDecidedStart = (line: string): boolean => line.length > maxBlockLength || !openStart.test(line)
+/**
+ * Returns true if later text cannot change the kind of an unfinished line. A line of code is an exception:
+ * over `maxBlockLength` characters, it becomes text.
+ */
+export const isKindFinal = (line: string): boolean => line.length > maxBlockLength || !openStart.test(line)
 
 export const mayBeDelimiterRow = (line: string): boolean =>
   line.length <= maxBlockLength && /^[|:\- \t]*$/.test(line)

@@ -7,7 +7,8 @@ interface ListItem {
   /** A line with at least this indentation belongs to the item. */
   minIndent: number
   /**
-   * Columns before the text of the item in the source. `indent` has the columns before it on the terminal.
+   * Columns before the text of the item in the source. `indent` counts the columns before the text on the
+   * terminal.
    */
   sourceIndent: number
   indent: number
