@@ -1,9 +1,10 @@
 import { createRequire } from 'node:module'
 import { join } from 'node:path'
-import { Readable, Writable } from 'node:stream'
+import { Readable } from 'node:stream'
 import type { Host } from '../../src/context.ts'
 import type { main } from '../../src/main.ts'
 import { createSteadyClock } from '../harness/clock.ts'
+import { createCollector } from '../harness/run.ts'
 import {
   type CommandResult,
   createEnvironment,
@@ -50,18 +51,4 @@ function open(stdin: LaunchOptions['stdin']): Readable {
   if (stdin === undefined) return Readable.from([])
   const isWhole = typeof stdin === 'string' || stdin instanceof Uint8Array
   return isWhole ? Readable.from([Buffer.from(stdin as string)]) : new Readable({ read() {} })
-}
-
-function createCollector(): { end: Host['stdout']; bytes(): Buffer } {
-  const chunks: Buffer[] = []
-  const stream = new Writable({
-    write(chunk: Buffer, _, done) {
-      chunks.push(chunk)
-      done()
-    },
-  })
-  return {
-    end: { isTerminal: false, open: () => stream, writeSync: () => 0 },
-    bytes: () => Buffer.concat(chunks),
-  }
 }

@@ -141,6 +141,9 @@ export const rejected = (code: number, err: string | RegExp) => ({
   err: typeof err === 'string' ? expect.stringContaining(err) : expect.stringMatching(err),
 })
 
+/** Returns the error that `--errors json` printed in the last line of stderr. */
+export const readError = (err: string) => JSON.parse(err.trim().split('\n').at(-1) ?? '').error
+
 /** Creates the option `onSignal`, and a function that simulates a signal and returns what parley prints. */
 export function createInterrupt() {
   let act: (exit: number) => string = () => ''
@@ -178,7 +181,8 @@ async function* pieces(
   for await (const piece of isOne ? [stdin] : stdin) yield Buffer.from(piece as string)
 }
 
-function createCollector(isTerminal: boolean): { end: StdStream; bytes(): Uint8Array } {
+/** Creates an output stream, and a function that returns the bytes that it has accepted. */
+export function createCollector(isTerminal = false): { end: StdStream; bytes(): Buffer } {
   const chunks: Buffer[] = []
   const stream = new Writable({
     write(chunk: Buffer, _, done) {

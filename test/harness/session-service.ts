@@ -8,7 +8,7 @@ import { realTimers, type Timers } from '../../src/timers.ts'
 import type { Exchange, HttpRequest, HttpResponse } from '../../src/wire/exchange.ts'
 import { createIdleClock } from './clock.ts'
 import { createCutBody, createResponse } from './responses.ts'
-import { parseLines, type RunOptions, readText, run, temporaryFolder } from './run.ts'
+import { createInterrupt, parseLines, type RunOptions, readText, run, temporaryFolder } from './run.ts'
 
 /** Event of a session. The service adds an id and a time if they are missing. */
 export type Event = { type: string } & Record<string, unknown>
@@ -53,10 +53,7 @@ interface ShownEvent extends Visibility {
 }
 
 /** Returns an event with the time at which it happens, and the times at which lists and streams show it. */
-export const shown = (event: Event, how: Visibility & Pick<ShownEvent, 'after'>): ShownEvent => ({
-  event,
-  ...how,
-})
+export const shown = (event: Event, how: Omit<ShownEvent, 'event'>): ShownEvent => ({ event, ...how })
 
 /**
  * Failure of a request. After `reset`, the client cannot detect whether the service received the request.
@@ -558,6 +555,9 @@ export function createAgentService(script: AgentScript) {
   let tasks = 0
   let lists = 0
   let most = Infinity
+  const countList = () => {
+    most = script.onList?.(++lists) ?? Infinity
+  }
 
   const service = createSessionService({
     timers,
@@ -567,14 +567,7 @@ export function createAgentService(script: AgentScript) {
     list: { pageSize: Infinity, ignores: ['types', 'limit'] },
     // Without a session resource, a run reads usage and status only from events.
     session: () => ({ data: [] }),
-    lists: [
-      {
-        act() {
-          most = script.onList?.(++lists) ?? Infinity
-        },
-        hides: (event) => service.events.indexOf(event) >= most,
-      },
-    ],
+    lists: [{ act: countList, hides: (event) => service.events.indexOf(event) >= most }],
     streams: [
       {
         get cutAfter() {
@@ -695,7 +688,7 @@ export const atTerminal = (typed: RunOptions['typed'], tty: RunOptions['tty'] = 
 })
 
 /** Types a text at a terminal, then nothing more. The input does not end. */
-export async function* typeAndWait(text: string): AsyncGenerator<string> {
+export async function* typeAndWait(text: string) {
   yield text
   await new Promise(() => {})
 }
@@ -705,18 +698,13 @@ export async function* typeAndWait(text: string): AsyncGenerator<string> {
  * acts like SIGTERM, and returns the message that parley then prints.
  */
 export function createSignalOptions(onText: (text: string) => void) {
-  let clean: (exit: number) => string = () => ''
+  const { onSignal, interrupt } = createInterrupt()
   const printed = new Writable({
     write(chunk, _encoding, done) {
       onText(String(chunk))
       done()
     },
   })
-  const options: RunOptions = {
-    stdout: { isTerminal: false, open: () => printed, writeSync: () => 0 },
-    onSignal(act) {
-      clean = act
-    },
-  }
-  return { options, sendSignal: () => clean(143) }
+  const stdout = { isTerminal: false, open: () => printed, writeSync: () => 0 }
+  return { options: { stdout, onSignal } satisfies RunOptions, sendSignal: () => interrupt(143) }
 }

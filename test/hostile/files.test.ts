@@ -18,7 +18,7 @@ import { join } from 'node:path'
 import { describe, expect, onTestFinished, test, vi } from 'vitest'
 import { CliError } from '../../src/errors.ts'
 import type { Exchange } from '../../src/wire/exchange.ts'
-import { answering, message, readText, rejected, run, temporaryFolder } from '../harness/run.ts'
+import { answering, message, readError, readText, rejected, run, temporaryFolder } from '../harness/run.ts'
 import { createAgentService, type Event, getLockPath } from '../harness/session-service.ts'
 import { createProfileHome, noSettings } from '../settings/profile-home.ts'
 
@@ -220,7 +220,7 @@ describe('parley stops if another run takes its lock file (needs files replaced 
     }
     const argv = ['chat', 'hi', '--thread', 'notes', '--errors', 'json']
     const { code, out, err } = await run(argv, { cwd, exchange, env: { TMPDIR: cwd } })
-    const { error } = JSON.parse(err.trim().split('\n').at(-1) ?? '')
+    const error = readError(err)
     expect([code, out, readText(cwd, 'notes')]).toEqual([11, 'Hi\n', thread])
     expect(readFileSync(error.kept, 'utf8')).toBe('Hi')
     expect(error.message).toBe(
@@ -237,7 +237,7 @@ describe('parley stops if another run takes its lock file (needs files replaced 
     }
     const argv = ['chat', 'hi', '--thread', 'notes', '--retry-unknown', '--errors', 'json']
     const { code, err, requests } = await run(argv, { cwd, exchange })
-    const { error } = JSON.parse(err.trim().split('\n').at(-1) ?? '')
+    const error = readError(err)
     expect([code, requests.length]).toEqual([10, 1])
     expect(error).toMatchObject({ sent: 'unknown', retry: 'later', safeToRetry: false, attempts: 1 })
     expect(error.message).toBe(

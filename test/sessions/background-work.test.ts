@@ -35,12 +35,7 @@ const idle = created('w', 'status_idle')
 const ofRun = ['a', 'b'].map((id) => thread('created', id, 'w'))
 const oneWorks = [created('w'), ...ofRun, thread('status_running', 'b'), waits('a', 't1')]
 test.each<[rule: string, events: object[], open: string[], canContinue: boolean]>([
-  [
-    'that has ended stays closed if it is created again',
-    [created('w', 'status_ended'), created('w')],
-    [],
-    false,
-  ],
+  ['that has ended stays closed if created again', [created('w', 'status_ended'), created('w')], [], false],
   ['that is idle stays idle after an error', [idle, created('w', 'error')], ['w'], false],
   ['that works again after an idle event continues', [idle, created('w', 'status_running')], ['w'], true],
   ['continues if one of its threads works while another waits', oneWorks, ['w'], true],

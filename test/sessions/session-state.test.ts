@@ -106,140 +106,89 @@ const isDoneWithoutReason = { kind: 'done', reason: 'no reason given' }
 const isStuckWithoutUses = stuck('requires_action')
 
 const stops: Record<string, [words: string, stop: object | undefined]> = {
-  'a session is done at an idle event with the reason end_turn': ['done1', isDone],
-  'a session is done at an idle event without a reason': ['idle1', isDoneWithoutReason],
-  'an idle session works again after session.status_running': ['done1 run2', undefined],
-  "an idle session works again after a client's message": ['done1 message2', undefined],
-  "an idle session stays idle after the agent's message": ['done1 say2', isDone],
-  'an idle session works again after a confirmation without a tool use id': [
-    'done1 confirm2 done3 confirm4',
-    undefined,
-  ],
-  'an idle session stays idle if a tool use is confirmed again': [
+  'is done at an idle event with the reason end_turn': ['done1', isDone],
+  'is done at an idle event without a reason': ['idle1', isDoneWithoutReason],
+  'that is idle works again after session.status_running': ['done1 run2', undefined],
+  "that is idle works again after a client's message": ['done1 message2', undefined],
+  "that is idle stays idle after the agent's message": ['done1 say2', isDone],
+  'that is idle works again after a confirmation without an id': ['done1 confirm2 done3 confirm4', undefined],
+  'that is idle stays idle if a tool use is confirmed again': [
     'done1 confirm2:use1 done3 confirmTwo4:use1,use1',
     isDone,
   ],
-  'an idle session works again if a repeated confirmation names another tool use, too': [
+  'that is idle works again if a repeated confirmation names another tool use, too': [
     'done1 confirm2:use1 done3 confirmTwo4:use1,use2',
     undefined,
   ],
-  'an idle session stays idle after a list repeats a reply': ['use1 allow1:use1 done1 allow1:use1', isDone],
-  'an idle session stays idle after a reply that it did not wait for': ['use1 done1 allow1:use1', isDone],
-  'a session waits for replies to the tool uses in its idle event': ['use1 wait1:use1', waiting('use1')],
-  'a session does not wait for a tool use that was confirmed before the idle event': [
+  'that is idle stays idle after a list repeats a reply': ['use1 allow1:use1 done1 allow1:use1', isDone],
+  'that is idle stays idle after a reply that it did not wait for': ['use1 done1 allow1:use1', isDone],
+  'waits for replies to the tool uses in its idle event': ['use1 wait1:use1', waiting('use1')],
+  'does not wait for a tool use that was confirmed before the idle event': [
     'use1 confirm1:use1 wait1:use1',
     undefined,
   ],
-  'a session is stuck if its idle event requires an action but has an empty list of ids': [
-    'use1 wait1:',
-    isStuckWithoutUses,
-  ],
-  'if an idle event has no list of ids, the session waits for replies to all unanswered tool uses': [
-    'use1 wait1',
-    waiting('use1'),
-  ],
-  'a session is stuck at an idle event with an unknown reason': ['use1 unknown1', stuck('a_new_reason')],
-  'a session is stuck after its last retry, even if the idle event lists a tool use': [
-    'use1 exhausted1:use1',
-    stuck('retries_exhausted'),
-  ],
-  'a session is stuck after a refusal, even if the idle event lists a tool use': [
-    'use1 refusal1:use1',
-    stuck('refusal'),
-  ],
-  'a session is stuck at its budget, even if the idle event lists a tool use': [
-    'use1 budget1:use1',
-    stuck('budget_reached'),
-  ],
-  'an interrupt of a child thread does not interrupt tool uses of the main thread': [
+  'is stuck if it requires an action but lists no ids': ['use1 wait1:', isStuckWithoutUses],
+  'without a list of ids waits for all unanswered tool uses': ['use1 wait1', waiting('use1')],
+  'is stuck at an idle event with an unknown reason': ['use1 unknown1', stuck('a_new_reason')],
+  'is stuck after its last retry, also with a tool use': ['use1 exhausted1:use1', stuck('retries_exhausted')],
+  'is stuck after a refusal, even if it lists a tool use': ['use1 refusal1:use1', stuck('refusal')],
+  'is stuck at its budget, even if it lists a tool use': ['use1 budget1:use1', stuck('budget_reached')],
+  'waits for a tool use of the main thread after an interrupt of a child thread': [
     'use1 childUse1 childInterrupt1 wait1',
     waiting('use1'),
   ],
-  'a session is done if it reached its outcome after a revision': ['outcome1 revise1 reached1 done1', isDone],
-  'a session whose outcome failed is stuck, and its state contains the explanation of the service': [
+  'is done if it reached its outcome after a revision': ['outcome1 revise1 reached1 done1', isDone],
+  'whose outcome failed is stuck, and its state contains the explanation of the service': [
     'outcome1 revise1 missed1 say1 done1',
     missed('failed', { explanation: 'no test' }),
   ],
-  'a session is stuck if it did not reach its outcome in the maximum number of iterations': [
+  'is stuck if it did not reach its outcome in the maximum number of iterations': [
     'outcome1 maxIterations1 idle1',
     missed('max_iterations_reached'),
   ],
-  'an explanation of a failed outcome that is not a text counts as missing': [
+  'has no explanation of a failed outcome that is not a text': [
     'outcome1 missedOdd1 done1',
     missed('failed'),
   ],
-  'a session is done after an interrupt of the tool uses that it waits for': [
+  'is done after an interrupt of the tool uses that it waits for': [
     'use1 wait1:use1 interrupt1',
     { kind: 'done', reason: 'interrupted' },
   ],
-  'a session that ended its turn keeps its stop reason after an interrupt': [
-    'use1 done1:use1 interrupt1',
-    isDone,
-  ],
-  'a session continues if a workflow run works while the main thread waits': [
-    'runStart1 use1 wait1:use1',
-    undefined,
-  ],
-  'a session waits for a reply if its workflow run is idle': [
-    'runStart1 use1 wait1:use1 runIdle1',
-    waiting('use1'),
-  ],
-  'a session continues if it has not read the result of a workflow run': [
-    'use1 done1:use1 runEnd1',
-    undefined,
-  ],
-  'a session that requires an action does not read the result of a workflow run': [
-    'use1 wait1:use1 runEnd1',
-    waiting('use1'),
-  ],
-  'an interrupted session does not read the result of a workflow run': [
+  'that ended its turn keeps its stop reason after an interrupt': ['use1 done1:use1 interrupt1', isDone],
+  'continues if a workflow run works while it requires an action': ['runStart1 use1 wait1:use1', undefined],
+  'waits for a reply if its workflow run is idle': ['runStart1 use1 wait1:use1 runIdle1', waiting('use1')],
+  'continues if it has not read the result of a workflow run': ['use1 done1:use1 runEnd1', undefined],
+  'that requires an action reads no result of a workflow run': ['use1 wait1:use1 runEnd1', waiting('use1')],
+  'that was interrupted does not read the result of a workflow run': [
     'interrupt1 use1 done1:use1 runEnd1',
     waiting('use1'),
   ],
-  'a session continues after the end of its turn while a workflow run is open': [
-    'runStart1 done1',
-    undefined,
-  ],
-  'a session continues after an idle event without a reason while a workflow run is open': [
-    'runStart1 idle1',
-    undefined,
-  ],
-  'a session continues after its last retry while a workflow run is open': [
-    'runStart1 exhausted1',
-    undefined,
-  ],
-  'a session is stuck after a refusal while a workflow run is open': ['runStart1 refusal1', stuck('refusal')],
-  'an interrupted session does not continue although a workflow run is open': [
-    'runStart1 interrupt1 done1',
-    isDone,
-  ],
-  'a failed outcome no longer counts after a message of a client': [
-    'outcome1 missed1 message1 done1',
-    isDone,
-  ],
-  'a failed outcome no longer counts after a new outcome': ['outcome1 missed1 outcome2 done1', isDone],
-  'the reason of a refusal is the message of the last error': [
+  'continues after the end of its turn while a workflow run is open': ['runStart1 done1', undefined],
+  'continues after an idle event without a reason while a run is open': ['runStart1 idle1', undefined],
+  'continues after its last retry while a workflow run is open': ['runStart1 exhausted1', undefined],
+  'is stuck after a refusal while a workflow run is open': ['runStart1 refusal1', stuck('refusal')],
+  'that was interrupted does not continue while a run is open': ['runStart1 interrupt1 done1', isDone],
+  'is done if a message of a client follows its failed outcome': ['outcome1 missed1 message1 done1', isDone],
+  'is done if a new outcome follows its failed outcome': ['outcome1 missed1 outcome2 done1', isDone],
+  'that refuses is stuck with the message of its last error': [
     'error1 refusal1',
     stuck('refusal', { explanation }),
   ],
-  'the reason of an unknown stop is the message of the last error': [
+  'without a known reason is stuck with the message of its last error': [
     'error1 unknown1',
     stuck('a_new_reason', { explanation }),
   ],
-  'a stuck session has no reason if the last error has no message': [
+  'has no explanation if its last error has no message': [
     'silentError1 exhausted1',
     stuck('retries_exhausted'),
   ],
-  'a session has ended if the service terminated it': [
-    'terminated1',
-    { kind: 'ended', reason: 'terminated' },
-  ],
-  'a deleted session has ended, and its state contains the message of the last error': [
+  'has ended if the service terminated it': ['terminated1', { kind: 'ended', reason: 'terminated' }],
+  'that was deleted has ended with the message of its last error': [
     'error1 deleted1',
     { kind: 'ended', reason: 'deleted', explanation },
   ],
 }
-test.each(Object.entries(stops))('%s', (_, [words, stop]) => {
+test.each(Object.entries(stops))('a session %s', (_, [words, stop]) => {
   expect(after(words).stop).toEqual(stop)
 })
 
@@ -295,14 +244,10 @@ test('a silent session does not count as waiting while parley replies', () => {
   expect(state.stop).toBeUndefined()
 })
 
-test.each<[verb: 'waits' | 'does not wait', words: string]>([
-  ['waits', 'runStart1 done1'],
-  ['does not wait', 'runStart1'],
-  ['does not wait', 'runStart1 done1 run2'],
-  ['does not wait', 'runStart1 done1 terminated1'],
-  ['does not wait', 'done1'],
-])('a session %s for workflow runs after these events: %s', (verb, words) => {
-  expect(after(words).isWaitingForRuns).toBe(verb === 'waits')
+test('a session waits for workflow runs only while it is idle and a run is open', () => {
+  expect(after('runStart1 done1').isWaitingForRuns).toBe(true)
+  for (const words of ['runStart1', 'runStart1 done1 run2', 'runStart1 done1 terminated1', 'done1'])
+    expect(after(words).isWaitingForRuns, words).toBe(false)
 })
 
 test('an idle event counts as missing only if the session sends idle events and only its resource shows that it is idle', () => {
@@ -323,11 +268,8 @@ test('a session has ended if its resource is terminated', () => {
 test('a caller can mark only a known tool use as changed', () => {
   const state = after('use1 use2')
   for (const id of ['use1', 'other1']) state.contradictToolUse(id)
-  expect(['use1', 'use2', 'other1'].map((id) => state.getToolUse(id)?.isContradicted)).toEqual([
-    true,
-    undefined,
-    undefined,
-  ])
+  const isChanged = (id: string) => state.getToolUse(id)?.isContradicted
+  expect(['use1', 'use2', 'other1'].map(isChanged)).toEqual([true, undefined, undefined])
 })
 
 test.each<[verb: 'is' | 'is not', words: string]>([
@@ -372,31 +314,16 @@ test.each<[verb: 'stays' | 'does not stay', rule: string, words: string]>([
   expect(after(words).isIdle).toBe(verb === 'stays')
 })
 
+const childWaitsAgain = `${childWaits} allow1:childUse1 childWait2:childUse1`
 test.each<[rule: string, words: string, pending: string[]]>([
-  [
-    'an allowed tool use that a child thread lists again',
-    `${childWaits} allow1:childUse1 childWait2:childUse1`,
-    ['childUse1'],
-  ],
-  [
-    'no tool use that a child thread no longer lists',
-    `${childWaits} allow1:childUse1 childWait2:childUse1 childWait3:`,
-    [],
-  ],
-  [
-    'only the unanswered tool uses of a mixed list',
-    'use1 use2 wait1:use1,use2 allow1:use1 wait2:use1,use2',
-    ['use2'],
-  ],
+  ['an allowed tool use that a child thread lists again', childWaitsAgain, ['childUse1']],
+  ['no tool use that a child thread no longer lists', `${childWaitsAgain} childWait3:`, []],
+  ['only unanswered tool uses', 'use1 use2 wait1:use1,use2 allow1:use1 wait2:use1,use2', ['use2']],
   ['no allowed MCP tool use', 'mcp1 wait1:mcp1 allow1:mcp1 wait2:mcp1', []],
   ['no denied tool use', 'use1 wait1:use1 deny1:use1 wait2:use1', []],
   ['no unknown tool use that is allowed', 'wait1:other1 allow1:other1 wait2:other1', []],
   ['no tool use with an unseen confirmation', 'use1 wait1:use1 allow1:use1* wait2:use1', []],
-  [
-    'an allowed tool use that a list has shown',
-    'use1 wait1:use1 allow1:use1 allow1:use1* wait2:use1',
-    ['use1'],
-  ],
+  ['a tool use with a listed allow', 'use1 wait1:use1 allow1:use1 allow1:use1* wait2:use1', ['use1']],
   ['no tool use with a result', 'use1 wait1:use1 allow1:use1 result1:use1 wait2:use1', []],
   ['a result after a repeated confirmation', 'use1 wait1:use1 allow1:use1 wait2:use1 allow2:use1', ['use1']],
   ['an unknown tool use after an interrupt of a child thread', 'wait1:other1 childInterrupt1', ['other1']],
@@ -436,11 +363,7 @@ test('the stop reason of a session is the reason in its last idle event', () => 
 test.each<[rule: string, words: string, pending: string[]]>([
   ['a tool use does not wait for a reply before an idle event lists it', 'use1', []],
   ['a confirmed tool use no longer waits', 'use1 use2 wait1:use1,use2 confirm1:use2', ['use1']],
-  [
-    'an unanswered tool use stays pending if the session is terminated',
-    'use1 wait1:use1 terminated1',
-    ['use1'],
-  ],
+  ['an unanswered tool use stays pending after a termination', 'use1 wait1:use1 terminated1', ['use1']],
 ])('%s', (_, words, pending) => {
   const state = after(words)
   expect([state.pending, state.unlisted]).toEqual([pending, []])
@@ -491,12 +414,11 @@ test('a session counts as idle if the session resource is idle, until the next e
     expect(state.stop).toBeUndefined()
     state.addIdleResource()
     const { stop, stopReason, sendsIdleEvents, stopIds } = state
-    expect([stop, stopReason, sendsIdleEvents, [...stopIds]]).toEqual([
-      isDoneWithoutReason,
-      undefined,
-      false,
-      [],
-    ])
+    expect({ stop, stopReason, sendsIdleEvents }).toEqual({
+      stop: isDoneWithoutReason,
+      sendsIdleEvents: false,
+    })
+    expect([...stopIds]).toEqual([])
   }
   expectIdle()
   state.add(toEvent('say2'))
@@ -569,22 +491,18 @@ test.each<[rule: string, words: string, text: string | undefined]>([
   expect(after(words, 'text').getToolUse(words.split(' ')[0] ?? '')?.text).toBe(text)
 })
 
+const isAllowed = 'it already has the answer allow'
 const isInterrupted = 'it was interrupted'
 const hasEnded = 'the session is terminated'
 test.each<[cause: string, words: string, use: string | undefined, childUse: string | undefined]>([
-  ['an answer', 'allow1:use1', 'it already has the answer allow', undefined],
+  ['an answer', 'allow1:use1', isAllowed, undefined],
   ['a denial', 'deny1:use1', 'it already has the answer deny', undefined],
   ['a result', 'clientResult1:use1', 'it has a result', undefined],
   ['an interrupt', 'interrupt1', isInterrupted, isInterrupted],
   ['an interrupt of its thread', 'childInterrupt1', undefined, isInterrupted],
   ['the end of its thread', 'childEnd1', undefined, 'its thread has ended'],
   ['the end of the session', 'terminated1', hasEnded, hasEnded],
-  [
-    'an answer and another idle event',
-    'allow1:use1 wait2:childUse1',
-    'it already has the answer allow',
-    undefined,
-  ],
+  ['an answer and an idle event', 'allow1:use1 wait2:childUse1', isAllowed, undefined],
   ['another idle event', 'wait2:childUse1', 'the session does not wait for it any more', undefined],
 ])(
   'after %s, a tool use needs no reply, and findClosedReason() returns the reason',
@@ -618,16 +536,11 @@ test('a session does not count as stopped at an idle event while parley replies 
 })
 
 const nested = `${'['.repeat(1e5)}${']'.repeat(1e5)}`
-const long = 9007199254740992n
+const [long, longer] = [9007199254740992n, 9007199254740993n]
 test.each<[what: string, verb: 'contradicts' | 'does not contradict', first: string, repeated: string]>([
   ['other blanks and key order', 'does not contradict', '{"a":1,"b":"x"}', '{ "b" : "\\u0078", "a" : 1 }'],
   ['a long integer that JavaScript rounds', 'contradicts', `{"a":${long}0}`, `{"a":${long}1}`],
-  [
-    'two long numbers swapped',
-    'contradicts',
-    `{"a":${long},"b":${long + 1n}}`,
-    `{"a":${long + 1n},"b":${long}}`,
-  ],
+  ['two long numbers swapped', 'contradicts', `{"a":${long},"b":${longer}}`, `{"a":${longer},"b":${long}}`],
   ['a number and its text swapped', 'contradicts', '{"a":1,"b":"1"}', '{"a":"1","b":1}'],
   ['null and its text swapped', 'contradicts', '{"a":null,"b":"null"}', '{"a":"null","b":null}'],
   ['a duplicate key', 'contradicts', '{"a":1}', '{"a":2,"a":1}'],

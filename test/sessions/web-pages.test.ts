@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest'
+import { readError } from '../harness/run.ts'
 import {
   createSessionService,
   endTurn,
@@ -10,7 +11,6 @@ import {
 
 const page = '<title>Maintenance</title>'
 const html = { status: 200, body: page, headers: { 'content-type': 'text/html' } }
-const readError = (err: string) => JSON.parse(err.trim().split('\n').at(-1) as string).error
 
 test.each<[string, string, string[], SessionScript]>([
   ['events list', 'list', ['list'], { lists: [{ fault: html }] }],

@@ -5,7 +5,7 @@ import { realTimers } from '../../../src/timers.ts'
 import type { Exchange } from '../../../src/wire/exchange.ts'
 import { textDelta } from '../../faults/answers.ts'
 import { answerInOrder, breaking, unanswered, unreachable } from '../../harness/responses.ts'
-import { answering, message, run, temporaryFolder } from '../../harness/run.ts'
+import { answering, message, readError, run, temporaryFolder } from '../../harness/run.ts'
 
 const paid = message('no JSON', { usage: { input_tokens: 60, output_tokens: 40 } })
 
@@ -35,7 +35,7 @@ test.each<[string, Exchange, object, string[]]>([
   const cwd = temporaryFolder({ 's.json': '{"type":"object"}' })
   const exchange = answerInOrder(paid, next)
   const { out, err } = await run(argv, { cwd, exchange, timers: realTimers, env: { TMPDIR: cwd } })
-  const { error } = JSON.parse(err.trim().split('\n').at(-1) ?? '')
+  const error = readError(err)
   expect([out, error]).toEqual(['', expect.objectContaining(known)])
   expect([error.kept].flat().map((name) => readFileSync(name, 'utf8'))).toEqual(saved)
   for (const name of [error.kept].flat()) expect(error.message).toContain(`is saved as ${name}`)

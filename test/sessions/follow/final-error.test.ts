@@ -38,14 +38,13 @@ test.each(
 test('events run waits after an error that the service itself retries', async () => {
   const end = shown(says('the answer'), { after: 100_000 })
   const session = () => ({ id: 's1', status: 'idle' })
-  const service = createSessionService({
-    session,
-    posts: [{ next: [running, fails('retrying'), end, endTurn] }],
-  })
-  expect(await service.run([...argv[0][1], '--deadline', '10m'])).toMatchObject({
-    code: 0,
-    out: 'the answer\n',
-  })
+  const posts = [{ next: [running, fails('retrying'), end, endTurn] }]
+  const { code, out } = await createSessionService({ session, posts }).run([
+    ...argv[0][1],
+    '--deadline',
+    '10m',
+  ])
+  expect([code, out]).toEqual([0, 'the answer\n'])
 })
 
 test('if stdout fails after the service, followAndPrint throws the failure of the service', async () => {

@@ -11,16 +11,11 @@ import { followScenarios, getSentId, type ScenarioLimits, sendScenarios, taskTex
 const runs = Number(process.env.FOLLOW_RUNS ?? scaleRuns(50).numRuns)
 
 const plain: ScenarioLimits = { maxLag: 0, maxLate: 0, mayOmitUserEvents: false, maySendComments: false }
+const quiet = { mayOmitUserEvents: true, maySendComments: true }
 const worlds: [name: string, limits: ScenarioLimits][] = [
   ['streams replay, repeat and are cut', plain],
-  [
-    'streams omit user events and send endless comments',
-    { ...plain, mayOmitUserEvents: true, maySendComments: true },
-  ],
-  [
-    'lists lag and streams omit user events',
-    { maxLag: 3, maxLate: 3, mayOmitUserEvents: true, maySendComments: true },
-  ],
+  ['streams omit user events and send endless comments', { ...plain, ...quiet }],
+  ['lists lag and streams omit user events', { maxLag: 3, maxLate: 3, ...quiet }],
 ]
 
 const assert = <T>(property: fc.IAsyncProperty<T>) => fc.assert(property, { numRuns: runs })
@@ -39,14 +34,8 @@ describe.each(worlds)('service where %s', (condition, limits) => {
       const argv = ['events', 'send', taskText, '--follow', ...(isRaw ? ['--raw'] : [])]
       const { code, out, err } = await run(argv, world(service, clock))
       const printed = readIds(out, isRaw, service.events)
-      expect(
-        {
-          posts: service.posts.length,
-          code,
-          wrong: findMistakes(printed, expectSendOutput(scenario), service, scenario.lag),
-        },
-        err,
-      ).toEqual({ posts: 1, code: scenario.code, wrong: [] })
+      const wrong = findMistakes(printed, expectSendOutput(scenario), service, scenario.lag)
+      expect([service.posts.length, code, wrong], err).toEqual([1, scenario.code, []])
     })
     await assert(property)
   })
@@ -63,14 +52,8 @@ describe.each(worlds)('service where %s', (condition, limits) => {
         const { code, out, err } = await run(argv, world(service, clock))
         const printed = readIds(out, isRaw, service.events)
         const expected = expectFollowOutput(scenario, service, hasHistory)
-        expect(
-          {
-            posts: service.posts.length,
-            code,
-            wrong: findMistakes(printed, expected, service, scenario.lag),
-          },
-          err,
-        ).toEqual({ posts: 0, code: scenario.code, wrong: [] })
+        const wrong = findMistakes(printed, expected, service, scenario.lag)
+        expect([service.posts.length, code, wrong], err).toEqual([0, scenario.code, []])
       },
     )
     await assert(property)
@@ -85,11 +68,9 @@ describe.each(worlds)('service where %s', (condition, limits) => {
         const argv = ['events', 'run', '--last', ...(scenario.isSent ? [taskText] : [])]
         const { code, out, err } = await run(argv, world(service, clock))
         const answer = scenario.code === 0 ? (findAnswerId(scenario) ?? '') : ''
-        expect({ posts: service.posts.length, code, out: out.trim() }, err).toEqual({
-          posts: scenario.isSent ? 1 : 0,
-          code: scenario.code === 0 && answer === '' ? 8 : scenario.code,
-          out: answer,
-        })
+        const expected = scenario.code === 0 && answer === '' ? 8 : scenario.code
+        const posts = scenario.isSent ? 1 : 0
+        expect([service.posts.length, code, out.trim()], err).toEqual([posts, expected, answer])
       },
     )
     await assert(property)

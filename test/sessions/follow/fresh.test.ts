@@ -19,22 +19,13 @@ import {
 
 const ended: Event = { id: 'end', type: 'session.status_terminated' }
 
-const begun: Event[] = [
-  { ...userSays('go'), id: 'm' },
-  bash('t1'),
-  bash('t2'),
-  { ...waitsFor('t1', 't2'), id: 'w1' },
-]
+const begun = [userSays('go', { id: 'm' }), bash('t1'), bash('t2'), { ...waitsFor('t1', 't2'), id: 'w1' }]
 
 /** Creates a session, and a function that opens a follower of it. */
 function createSession(history: Event[], script: SessionScript = {}) {
   const service = createSessionService({ timers: createClock(), history, latencyMs: 0, ...script })
   const get = async (path: string) => ({
-    ...(await service.exchange({
-      method: 'GET',
-      url: `https://agents.test/v1/sessions/s1${path}`,
-      headers: {},
-    })),
+    ...(await service.exchange({ method: 'GET', url: `https://a.test/v1/sessions/s1${path}`, headers: {} })),
     attempts: 1,
     accept() {},
     fail: (error: unknown) => error as CliError,
@@ -45,12 +36,8 @@ function createSession(history: Event[], script: SessionScript = {}) {
   } as Pick<ServiceCaller, 'call' | 'open'> as ServiceCaller
   const host = { timers: service.timers, stderr: { isTerminal: true } }
   const context = { messages: { note() {} }, host } as unknown as Context
-  const parts = {
-    params: { session: 's1' },
-    headers: {},
-    inspectCommand: '',
-    deadline: new Deadline(service.timers),
-  }
+  const deadline = new Deadline(service.timers)
+  const parts = { params: { session: 's1' }, headers: {}, inspectCommand: '', deadline }
   return Object.assign(service, {
     async open() {
       const follower = new Follower({ context, caller, parts })
@@ -94,16 +81,11 @@ test.each([
 
 test('a follower reads at most a megabyte ahead from a stream whose events are not consumed', async () => {
   let frames = 0
-  const session = createSession(begun.slice(0, 1), {
-    streams: [
-      {
-        frame(event) {
-          frames++
-          return `data: ${JSON.stringify(event)}\n\n`
-        },
-      },
-    ],
-  })
+  const frame = (event: Event) => {
+    frames++
+    return `data: ${JSON.stringify(event)}\n\n`
+  }
+  const session = createSession(begun.slice(0, 1), { streams: [{ frame }] })
   const follower = await session.open()
   const text = 'x'.repeat(2 ** 20)
   const ids = Array.from({ length: 40 }, (_, i) => `e${i}`)

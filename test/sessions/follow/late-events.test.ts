@@ -35,68 +35,35 @@ function afterTask(next: ScriptEvents, more: SessionScript = {}) {
 const runArguments = ['events', 'run', 'do it', '--last', '--policy', 'allow.json']
 const typesOf = (posts: Event[][]) => posts.flat().map(({ type }) => type)
 
-test.each<[string, ScriptEvents, boolean, number, string]>([
-  [
-    'does not make events run allow a tool use after an interrupt of another client',
-    [running, bash('t1'), late(waitsFor('t1')), interrupt, endTurn],
-    true,
-    15,
-    '',
-  ],
-  [
-    'does not make events run allow a tool use of a terminated session',
-    [running, bash('t1'), late(waitsFor('t1')), terminated],
-    true,
-    13,
-    '',
-  ],
+const lateWait = [running, bash('t1'), late(waitsFor('t1'))]
+const answered = [
+  confirms('t1'),
+  { type: 'agent.tool_result', tool_use_id: 't1' },
+  says('the answer'),
+  endTurn,
+]
+test.each<[string, ScriptEvents, number]>([
+  ['does not make events run allow a tool use after an interrupt', [...lateWait, interrupt, endTurn], 15],
+  ['does not make events run allow a tool use of a terminated session', [...lateWait, terminated], 13],
   [
     'does not end events run while a tool use waits',
     [running, late(endTurn), running, bash('t1'), waitsFor('t1')],
-    false,
     12,
-    '',
   ],
-  [
-    'does not keep events run waiting if its tool use is answered',
-    [
-      running,
-      bash('t1'),
-      late(waitsFor('t1')),
-      confirms('t1', 'allow'),
-      { type: 'agent.tool_result', tool_use_id: 't1' },
-      says('the answer'),
-      endTurn,
-    ],
-    true,
-    0,
-    'the answer\n',
-  ],
-])('an idle event that appears only in lists, 3 s late, %s', async (_, next, hasPolicy, expected, answer) => {
+  ['does not keep events run waiting if its tool use is answered', [...lateWait, ...answered], 0],
+])('an idle event that appears only in lists, 3 s late, %s', async (_, next, expected) => {
   const service = afterTask(next)
-  const argv = hasPolicy ? runArguments : runArguments.slice(0, 4)
+  const argv = expected === 12 ? runArguments.slice(0, 4) : runArguments
   const { code, out } = await service.run([...argv, '--deadline', '60'])
+  const answer = expected === 0 ? 'the answer\n' : ''
   expect([code, out, typesOf(service.posts)]).toEqual([expected, answer, ['user.message']])
 })
 
 test('an interrupt that the list shows late does not apply to a later tool use', async () => {
+  const interrupted = [bash('t1'), waitsFor('t1'), late(interrupt), endTurn]
   const service = createSessionService({
     history: [userSays('before'), running],
-    lists: [
-      {
-        nth: 2,
-        before: [
-          bash('t1'),
-          waitsFor('t1'),
-          late(interrupt),
-          endTurn,
-          userSays('again'),
-          running,
-          bash('t2'),
-          waitsFor('t2'),
-        ],
-      },
-    ],
+    lists: [{ nth: 2, before: [...interrupted, userSays('again'), running, bash('t2'), waitsFor('t2')] }],
     defaultVisibility: { listed: 3_000 },
   })
   const { code, err } = await service.run(['events', 'follow'])
@@ -113,28 +80,17 @@ test.each([
 })
 
 describe('stream that repeats earlier events after a cut, while the list lacks them', () => {
+  const hidden = [says('late'), endTurn].map((event) => shown(event, { listed: 60_000 }))
   const createReplayingService = () =>
-    createSessionService({
-      history: [
-        ...[userSays('before'), running, says('earlier')],
-        ...[says('late'), endTurn].map((event) => shown(event, { listed: 60_000 })),
-      ],
-      posts: [
-        {
-          type: 'user.message',
-          next: [running, says('first'), shown(says('answer'), { after: 20_000 }), endTurn],
-        },
-      ],
+    afterTask([running, says('first'), shown(says('answer'), { after: 20_000 }), endTurn], {
+      history: [userSays('before'), running, says('earlier'), ...hidden],
       defaultVisibility: { listed: 60_000 },
       streams: [{ nth: 1, cutAfter: 3 }, { replay: 'all' }],
     })
 
   test('events send --follow prints only events after the sent event', async () => {
     const { code, out } = await createReplayingService().run(['events', 'send', 'do it', '--follow'])
-    expect({ code, texts: out.split('\n').filter((line) => line !== '' && !line.includes('\t')) }).toEqual({
-      code: 0,
-      texts: ['first', 'answer'],
-    })
+    expect([code, out.match(/^[^\t\n]+$/gm)]).toEqual([0, ['first', 'answer']])
   })
 
   test('events run counts no idle event and no message from before its task as a result of the task', async () => {
@@ -144,14 +100,10 @@ describe('stream that repeats earlier events after a cut, while the list lacks t
 
 test('events run prints the answer to the second of two equal tasks, although the list does not show the first yet', async () => {
   const answerWith = (text: string) => [running, shown(says(text), { after: 20_000 }), endTurn]
-  const service = createSessionService({
-    history: [userSays('before'), running, says('earlier'), endTurn],
-    posts: [
-      { nth: 1, response: 'no data', next: answerWith('one') },
-      { nth: 2, response: 'no data', next: answerWith('two') },
-    ],
-    defaultVisibility: { listed: 60_000 },
-  })
+  const posts = ['one', 'two'].map(
+    (text, i) => ({ nth: i + 1, response: 'no data', next: answerWith(text) }) as const,
+  )
+  const service = afterTask([], { posts, defaultVisibility: { listed: 60_000 } })
   const argv = [...runArguments, '--audit', 'a.ndjson']
   expect((await service.run(argv)).out).toBe('one\n')
   expect((await service.run(argv)).out).toBe('two\n')

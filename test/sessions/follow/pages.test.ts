@@ -9,10 +9,7 @@ test.each(['next_page', 'has_more'] as const)(
   async (form) => {
     const { run, requests } = createSessionService({ history, list: { form, pageSize: 2, overlap: 1 } })
     const follow = await run(['events', 'follow', '--history'])
-    expect({ code: follow.code, said: said(follow.out) }, follow.err).toEqual({
-      code: 0,
-      said: ['one', 'two', 'three'],
-    })
+    expect([follow.code, said(follow.out)], follow.err).toEqual([0, ['one', 'two', 'three']])
     expect(requests.filter(({ kind }) => kind === 'list').length).toBeGreaterThan(4)
     const list = await run(['events', 'list', '--ids'])
     expect({ code: list.code, out: list.out }, list.err).toEqual({ code: 0, out: 'e1\ne2\ne3\ne4\ne5\ne6\n' })
@@ -24,12 +21,10 @@ test('events list does not print event previews', async () => {
     { id: undefined, type: 'event_start', event: { id: 'e5', type: 'agent.message' } },
     { id: undefined, type: 'event_delta', event_id: 'e5', delta: { type: 'content_delta' } },
   ]
-  const { run } = createSessionService({
-    history: [userSays('go'), running, ...previews, says('one'), endTurn],
-  })
-  for (const argv of [['list'], ['list', '--raw'], ['list', '--order', 'desc'], ['follow', '--history']]) {
-    const { code, out } = await run(['events', ...argv])
-    expect({ code, out }).toEqual({ code: 0, out: expect.stringContaining('one') })
+  const { run } = createSessionService({ history: [...previews, says('one'), endTurn] })
+  for (const argv of ['list', 'list --raw', 'list --order desc', 'follow --history']) {
+    const { code, out } = await run(`events ${argv}`.split(' '))
+    expect([code, out]).toEqual([0, expect.stringContaining('one')])
     expect(out).not.toContain('event_')
   }
 })

@@ -1,6 +1,7 @@
 import { readdirSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
+import { readError } from '../../harness/run.ts'
 import {
   bash,
   createSessionService,
@@ -145,7 +146,7 @@ test.each([
       streams: kind === 'list' ? [] : [rule, { cutAfter: 1 }],
     })
     const { code, err } = await service.run([...argv, '--deadline', '1h'])
-    const { error } = JSON.parse(err.trim().split('\n').at(-1) as string)
+    const error = readError(err)
     const fix = status === 402 ? 0 : 1
     expect([
       code,
@@ -170,7 +171,7 @@ test('a rerun with --audit resumes a task that the service may have accepted des
   const service = createSessionService({ posts: acceptedBehind503() })
   const argv = ['events', 'run', 'go', '--last', '--audit', 'a.jsonl', '--deadline', '1h']
   const refused = await service.run([...argv, '--errors', 'json'])
-  const { error } = JSON.parse(refused.err.trim().split('\n').at(-1) as string)
+  const error = readError(refused.err)
   expect([refused.code, error.retry, error.hints]).toEqual([
     4,
     'look-first',

@@ -2,7 +2,7 @@ import { existsSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { createSteadyClock } from '../../harness/clock.ts'
-import { createFastClock, type RunOptions, run } from '../../harness/run.ts'
+import { createFastClock, type RunOptions, readError, run } from '../../harness/run.ts'
 import {
   createSessionService,
   createSignalOptions,
@@ -343,9 +343,7 @@ test('events run does not interrupt a waiting session again if the list shows th
     late,
   ])
   expect({ code, posts }).toEqual({ code: 15, posts: [] })
-  expect(JSON.parse(err.trim().split('\n').at(-1) ?? '').error.message).toBe(
-    'the run used 200 tokens, and --max-total-tokens is 100',
-  )
+  expect(readError(err).message).toBe('the run used 200 tokens, and --max-total-tokens is 100')
 })
 
 test("--max-cost queries the session's cost while the session works, and interrupts", async () => {

@@ -1,6 +1,7 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { scaleRuns } from '../../harness/property-runs.ts'
+import { readError } from '../../harness/run.ts'
 import { bash, custom, type Outcome, openAgent } from '../../harness/session-service.ts'
 
 const policy = {
@@ -97,7 +98,7 @@ test('events run replies to each tool use once and as the policy decides, althou
 
       if (code === 10) {
         // Only a reply that the service did not accept may stay unconfirmed.
-        const { pending } = JSON.parse(err.trim().split('\n').at(-1) ?? '').error
+        const { pending } = readError(err)
         expect(used.some((outcome) => outcome === 'loses' || outcome === 'fails')).toBe(true)
         expect(pending.filter((id: string) => agent.acceptedReplies.has(id))).toEqual([])
       } else if (code === 4) expect(used.at(-1)).toBe('refuses')

@@ -5,7 +5,7 @@ import { describe, expect, test } from 'vitest'
 import { createEmulator } from '../../../src/emulator/emulator.ts'
 import { realTimers, type Timers } from '../../../src/timers.ts'
 import type { Exchange } from '../../../src/wire/exchange.ts'
-import { ownerOnlyMode, type RunOptions, run, temporaryFolder } from '../../harness/run.ts'
+import { ownerOnlyMode, type RunOptions, readError, run, temporaryFolder } from '../../harness/run.ts'
 import {
   always,
   atTerminal,
@@ -445,7 +445,7 @@ describe('reply of unknown delivery', () => {
     const replying = openAgent({ rounds: [[uses('t1')]], outcome: () => outcome, policy })
     const { code, err } = await replying.runTask(['do it', ...flags, '--errors', 'json'])
     expect({ code, posts: replying.posts }).toEqual(expected)
-    const { error } = JSON.parse(err.trim().split('\n').at(-1) ?? '')
+    const error = readError(err)
     const resume = expect.arrayContaining(['run', '-s', 's1'])
     expect(error).toMatchObject({ retry: 'later', attempts: expected.posts, pending: ['t1'], resume })
     const sending = openAgent({ rounds: [], taskOutcome: () => outcome })
@@ -653,7 +653,7 @@ test('events run and confirm quote and shorten an unusual id of the service in t
 test('after a deadline or with an open tool use, events run reports "retry": "later" and whether this run sent anything', async () => {
   async function getFailure(agent: ReturnType<typeof openAgent>, words: string[]) {
     const { err } = await agent.runTask([...words, '--errors', 'json', '--report', 'r.json'])
-    const { exit, sent, retry } = JSON.parse(err.trim().split('\n').at(-1) ?? '').error
+    const { exit, sent, retry } = readError(err)
     expect(agent.lines('r.json')).toMatchObject([{ exit, sent }])
     return [exit, sent, retry]
   }
