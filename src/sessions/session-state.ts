@@ -111,6 +111,11 @@ class OrderedState {
    */
   mayBeDone = false
   protected missedOutcome: Stop | undefined
+  /**
+   * True if a reply came after the last idle event, and other tool uses of that event still wait. The agent may
+   * work on the reply before the next idle event.
+   */
+  hasReplySinceStop = false
   lastStop: SessionEvent | undefined
   /** Currency of the newest reported cost. */
   currency: string | undefined
@@ -208,7 +213,10 @@ export class SessionState extends OrderedState {
     if (stopsSession(event)) {
       this.#addStop(event)
       this.sendsIdleEvents ||= this.stop?.kind === 'done' || this.idle.type === 'end_turn'
-    } else if (startsAgentWork(event) && hasEffect && !isForThread && !isEarlierReply) this.status = 'working'
+    } else if (startsAgentWork(event) && hasEffect) {
+      this.hasReplySinceStop = isForThread || isEarlierReply
+      if (!this.hasReplySinceStop) this.status = 'working'
+    }
   }
 
   /**
@@ -483,6 +491,7 @@ export class SessionState extends OrderedState {
 
   #addStop(event: SessionEvent): void {
     this.status = 'idle'
+    this.hasReplySinceStop = false
     this.lastStop = event
     if (event.id !== undefined) this.stopIds.add(event.id)
     const isIdle = event.type === 'session.status_idle'

@@ -20,8 +20,9 @@ import type { SeenEvents } from './seen-events.ts'
  * the sent events, the comparison also waits until the list contains them.
  *
  * The follower ends after an idle event, if the stream has ended or stays silent for `silenceAfterIdleMs`. If
- * the service has not started to work on the sent events, the follower first waits up to `maxStartDelayMs`.
- * A follower that follows forever then only reads the list, and continues.
+ * the service has not started to work on the sent events, or on a reply to one of several waiting tool uses,
+ * the follower first waits up to `maxStartDelayMs`. A follower that follows forever then only reads the list,
+ * and continues.
  *
  * Some services send no idle event after an answer without a tool use, or after the last workflow run. After
  * `maxSilenceMs` without an event, the follower then reads the session resource and the list. If the resource
@@ -232,7 +233,9 @@ function updateTimes(state: FollowState, now: number): FollowState {
 }
 
 function hasEnded({ seen, stoppedSince = Infinity }: FollowState, now: number): boolean {
-  if (seen.state.stop?.kind === 'ended') return true
+  const { stop, hasReplySinceStop } = seen.state
+  if (stop?.kind === 'ended') return true
   if (seen.isQueued) return false
-  return now - stoppedSince >= (seen.isWorkPending || seen.mayGetOwnTurn ? maxStartDelayMs : 0)
+  const mayStart = seen.isWorkPending || seen.mayGetOwnTurn || (stop?.kind === 'waiting' && hasReplySinceStop)
+  return now - stoppedSince >= (mayStart ? maxStartDelayMs : 0)
 }
