@@ -35,8 +35,8 @@ export interface ReadableResponse extends HttpResponse {
    */
   accept(result?: string): void
   /**
-   * Ends the call if the response could not be read or its data could not be written. Returns the failure
-   * with the details of the call.
+   * Ends the call with a failure, for example because parley could not read the response or write its data.
+   * Returns the failure with the details of the call.
    */
   fail<E>(error: E): E | CliError
 }
@@ -81,7 +81,8 @@ export function createServiceCaller(context: Context, settings: ResolvedSettings
     const call = tracker.beginCall({ inspectCommand: parts.inspectCommand, ...endpoint }, isBatch)
     const explain = <E>(failure: E): E | CliError => {
       if (!(failure instanceof CliError)) return failure
-      // A login page with status 200 does not prove that the request arrived.
+      // A proxy may answer with a login page and status 200. So a web page does not prove that the service
+      // received the request.
       if (call.state() === 'answered' && isRedirectOrPage(failure)) call.reach('sent')
       const outcome = call.getOutcome()
       const { retry, consequence } = failure.details
@@ -92,8 +93,8 @@ export function createServiceCaller(context: Context, settings: ResolvedSettings
         ...(isBatch ? { response: undefined, mayDuplicate: outcome.mayDuplicate } : {}),
         sent: outcome.sent,
         retry: retry ?? getRetryAdvice(failure, outcome),
-        // A failure may already describe its consequence. This text is more exact than the text for the
-        // delivery state.
+        // If the failure already has a consequence, that text is more exact than the text for the delivery
+        // state.
         consequence:
           consequence ??
           joinLines(outcome.failed, describeSettingFix(failure, request, parts.params, settings)),
@@ -135,7 +136,7 @@ export function createServiceCaller(context: Context, settings: ResolvedSettings
         },
       }
       reportData.requestId = head.requestId
-      // The first answer removes the spinner of all calls, because output follows.
+      // All calls share one spinner. The first answer removes it, because output follows.
       if (hasSpinner) spinner.stop()
       try {
         return await read(answer)
@@ -184,7 +185,6 @@ export function createServiceCaller(context: Context, settings: ResolvedSettings
   }
 }
 
-/** If the last attempt sent nothing but an earlier attempt did, the failure describes both attempts. */
 function createCallRules(
   { host: { timers }, messages }: Context,
   call: TrackedCall,

@@ -6,7 +6,7 @@ import type { HttpProxy } from './proxy.ts'
 import { makeSocketPausable, type PausableSocket, waitForSocketEvent } from './socket.ts'
 
 export interface ConnectOptions {
-  /** Limits name lookup, connection, proxy and TLS together; 0 for no limit. */
+  /** Time limit for name lookup, connection, proxy and TLS together. 0 means no limit. */
   connectTimeoutMs: number
   extraCertificatesPem: string | undefined
   findProxy?: ((url: URL) => HttpProxy | undefined) | undefined
@@ -37,8 +37,8 @@ export async function openConnection(
     socket.setNoDelay(true)
     return makeSocketPausable(socket)
   } catch (error) {
-    // Has no effect if the attempt was already aborted. The reason of the first abort is thrown, because it
-    // is the cause.
+    // The first reason to abort is the cause of the failure, so parley throws that reason. If the attempt was
+    // already aborted, this call has no effect.
     ending.abort(error)
     throw ending.signal.reason
   } finally {

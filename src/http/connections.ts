@@ -7,13 +7,13 @@ export interface Connection extends PausableSocket {
   client: Client
   origin: string
   /**
-   * True after the first response. The server may then close the connection at any time, so a request that
-   * was not sent uses another connection.
+   * True after the first response. The server may then close the connection at any time. If the connection
+   * closes before the next request is sent, parley sends the request on another connection.
    */
   isUsed: boolean
   /**
-   * Number of failed connection attempts when this connection was opened. If another attempt has failed
-   * since, the connection is closed after its request and not reused.
+   * Number of failed connection attempts when this connection was opened. A later failure may mean that no
+   * file descriptor is free. This connection is then closed after its request, to free its descriptor.
    */
   failuresBefore?: number
 }
@@ -33,14 +33,15 @@ export function createConnectionPool(options: ConnectOptions, cleanups?: ArraySe
   return {
     /**
      * Returns an idle connection, or a new one to the server of `url`. Throws like `openConnection`. Aborting
-     * `opening` stops the attempt to connect. `opening` is a controller, because a controller creates its
-     * signal on first use, which takes time, and an idle connection needs no signal.
+     * `opening` stops the attempt to connect. A controller creates its signal on first use, so a request on
+     * an idle connection does not spend time on a signal.
      */
     async acquire(url: URL, opening: AbortController): Promise<Connection> {
       if (!cleanups) return connect(url, options, opening.signal)
       for (let connection = idle.shift(); connection; connection = idle.shift()) {
-        // If the server has closed a connection, Node reports this in the next turn of the event loop. If the
-        // last response announced `Connection: close`, undici closes the connection before that turn.
+        // If the server has closed a connection, Node reports this in the next turn of the event loop, so
+        // parley waits for that turn. If the last response announced `Connection: close`, undici closes the
+        // connection before that turn.
         await new Promise(setImmediate)
         if (!isClosing(connection)) return connection
         closeConnection(connection)
@@ -49,7 +50,7 @@ export function createConnectionPool(options: ConnectOptions, cleanups?: ArraySe
       try {
         return { ...(await connect(url, options, opening.signal)), failuresBefore }
       } catch (error) {
-        // The process may have no free descriptors. Closing idle connections frees some for the next
+        // The process may have no free file descriptor. Closing idle connections frees some for the next
         // connection or file.
         failures++
         closeIdle()
@@ -58,7 +59,8 @@ export function createConnectionPool(options: ConnectOptions, cleanups?: ArraySe
     },
     /** The response must be complete, because another request may use the connection. */
     release(connection: Connection): void {
-      // If `cleanups` no longer has `closeIdle`, the run has ended, and nothing would close the connection.
+      // If `cleanups` no longer has `closeIdle`, the run has ended, and nothing else would close the
+      // connection.
       if (!cleanups?.has(closeIdle) || connection.failuresBefore !== failures) {
         closeConnection(connection)
         return
@@ -83,5 +85,7 @@ async function connect(url: URL, options: ConnectOptions, signal: AbortSignal): 
   return { ...opened, client: createUndiciClient(url, opened.socket), origin: url.origin, isUsed: false }
 }
 
-/** A batch loads undici before it opens many connections, because loading code needs a free descriptor. */
+/**
+ * A batch loads undici before it opens many connections, because loading code needs a free file descriptor.
+ */
 export const loadUndiciClient = () => import('./undici-client.ts')

@@ -100,7 +100,8 @@ async function runSecretCommand(
     context,
   )
   const [line = ''] = stdout.toString().split('\n', 1)
-  // With `set -x`, stderr may contain the secret, too.
+  // If the command is a script with `set -x`, its stderr contains the secret. So the secret is redacted in
+  // the failure below, too.
   context.secrets.add(line)
   if (problem)
     throw failed(problem).with({

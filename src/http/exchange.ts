@@ -10,7 +10,7 @@ import { findSocketError } from './socket.ts'
 import { createTimeLimits } from './time-limits.ts'
 
 interface ExchangeOptions {
-  /** 0 for no limit. */
+  /** 0 means no limit. */
   maxSilenceMs: number
   connections: ConnectionPool
   cleanups: ArraySet<() => void>
@@ -67,8 +67,8 @@ class Attempt implements Dispatcher.DispatchHandler {
   }
 
   onRequestStart(): void {
-    // From now on, received data is the response to this request. Earlier data is not a response and reaches
-    // undici unchanged.
+    // Bytes that the server sent before this request are not a response, so the socket expects the response
+    // only now.
     this.#connection?.expectResponse()
     this.#reached = 'sent'
     this.#callbacks.onSent?.()
@@ -148,8 +148,8 @@ class Attempt implements Dispatcher.DispatchHandler {
   }
 
   /**
-   * The kind depends on `#reached`, because a connection may fail with the same error code before and after
-   * the request.
+   * The kind of the failure depends on `#reached`, because a connection may fail with the same error code
+   * before and after the request.
    */
   #failure(what: string): CliError {
     const { host } = this.#url

@@ -26,7 +26,7 @@ export function findProxy(url: URL, env: ProcessInfo['env']): HttpProxy | undefi
 
 /**
  * Matches a proxy without a scheme, which parley, like curl, uses as an HTTP proxy. The port is required,
- * because any word could be a host.
+ * because without a port any word would be a valid proxy.
  */
 const hostAndPort = /^(?:[^\s/]*@)?(?:\[[\da-f:.]+\]|[\w.-]+):\d+\/?$/i
 

@@ -95,8 +95,8 @@ export function parseHeaders(lines: readonly string[], host: Context['host']): H
   }
   for (const name of given.has('traceparent') ? [] : ['traceparent', 'tracestate']) {
     const value = host.env[name.toUpperCase()]
-    // A malformed value is skipped instead of rejected, because a build system sets these variables, not the
-    // user.
+    // Usually a build system sets these environment variables, not the user. So parley skips a malformed
+    // value and does not reject it.
     if (value && headerValuePattern.test(value) && !given.has(name)) given.set(name, [name, value])
   }
   return given
@@ -182,6 +182,6 @@ export function describeSettingFix(
   return `${list}the URL was ${url}, from ${address}`
 }
 
-/** A redirect or a web page comes from another server, so the message names the address of the request. */
+/** Returns true for a redirect or a web page, which probably comes from another server than the service. */
 export const isRedirectOrPage = ({ kind, details: { status = 0, body } }: CliError): boolean =>
   (status >= 300 && status < 400) || (kind === 'response' && isMarkup(body))

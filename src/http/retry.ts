@@ -102,8 +102,8 @@ function findRow(failure: CliError): StatusRow {
   const found = findTableRow(failure)
   const { status = 0, isCutOff } = failure.details
   if (status < 200 || status >= 300) return found
-  // An error in a 2xx response does not prove a refusal: a gateway may have sent the error, or the service
-  // may have carried out and billed the request before the error.
+  // An error in a 2xx response does not prove that the service refused the request. A gateway may have sent
+  // the error, or the service may have billed the request before the error.
   return {
     ...found,
     delivery: 'answered',

@@ -9,7 +9,8 @@ export interface PausableSocket {
 
 /**
  * Pauses a socket without undici, because the parser of undici fails an assertion if a paused connection
- * ends. `read` of a paused socket returns nothing, so the buffer of the system fills up.
+ * ends. `read` of a paused socket returns nothing, so the buffer of the system fills up and the server stops
+ * sending.
  */
 export function makeSocketPausable(socket: Socket): PausableSocket {
   let isPaused = false

@@ -25,8 +25,8 @@ export function createTimeLimits(
   }
 
   /**
-   * Waits for one more turn of the event loop. After a suspension of the process, Node runs due timers before
-   * it reads the bytes that arrived meanwhile.
+   * After a suspension of the process, Node runs due timers before it reads the bytes that arrived meanwhile.
+   * So the timer waits for one more turn of the event loop.
    */
   function expire(): void {
     const before = refreshes
@@ -46,7 +46,7 @@ export function createTimeLimits(
       refreshes++
       if (!isPaused && !isOver) silence?.refresh()
     },
-    /** While parley does not read the body, a silence does not come from the service. */
+    /** While parley does not read the body, it receives no bytes, so the limit for silence does not apply. */
     pause(paused: boolean) {
       isPaused = paused
       start()
