@@ -69,7 +69,7 @@ async function requestLines(
   const { host, deadline, tracker, reportData } = context
   const { concurrency = defaultConcurrency, maxTotalTokens: maxTokens = Infinity, maxFailed } = options
   // The results file is opened before the input is read, because its results show which lines are finished.
-  // If the input is invalid, a cleanup removes a new file again.
+  // If the input is invalid, a cleanup deletes a results file that this run created.
   const results =
     options.results === undefined
       ? undefined
@@ -110,7 +110,8 @@ async function requestLines(
     const endInterrupt = handleInterrupt(context, run)
     const outcome = await run.runToEnd().finally(() => reporter.end())
     await endInterrupt()
-    // The requests of a pipe are known only after its last line, so parley reports other results here.
+    // All requests from a pipe are known only after its last line. So parley only now reports results whose
+    // requests are not in the input.
     if (!source.isRepeatable && tally.total !== undefined) noteRequestsNotInInput()
     reporter.printSummary(outcome.stop)
     const stop = addResumeAdvice(outcome.stop, reporter.savedPart, options, tally)

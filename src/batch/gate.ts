@@ -27,7 +27,7 @@ export interface BatchState {
 
 type BatchStep =
   | { do: 'start'; line: BatchLine }
-  /** Waits until this monotonic time, or until a running request, a read or a retry delay ends. */
+  /** Waits until the monotonic time `until`, or until a running request, a read or a retry delay ends. */
   | { do: 'wait'; until: number }
   /**
    * No further request starts. `because` is the failure of the batch. It is `undefined` if too many lines
@@ -100,13 +100,18 @@ export interface RequestGate {
   readonly concurrency: number
   readonly slots: number
   readonly inFlight: number
-  /** Number of answers since the last pause or added slot. After enough answers, a slot is added. */
+  /**
+   * Number of answers since the last pause or added slot. When the number reaches `slots`, one slot is added.
+   */
   readonly answers: number
   /** The current or last pause of all requests, in monotonic time. */
   readonly pause: { readonly number: number; readonly from: number; readonly until: number }
   /** Pauses since the last success. */
   readonly failedPauses: { readonly count: number; readonly totalMs: number }
-  /** Numbers of the lines that failed with the effect `pause-if-repeated` since the last answer. */
+  /**
+   * Numbers of the lines that failed since the last answer with the effect `pause-if-repeated` (see
+   * `classifyLineFailure`).
+   */
   readonly consecutiveFailures: readonly number[]
   /** In an outage, only one request at a time tests whether the service works again. */
   readonly outage: 'paused' | 'testing' | undefined
@@ -122,10 +127,7 @@ interface FailedRequest {
 
 const maxRetryAfterMs = 3_600_000
 const maxFailedPausesMs = 300_000
-/**
- * Maximum time after a pause in which answers add no slot. After a shorter pause, this time is the length of
- * the pause.
- */
+/** After a pause, answers add no slot for as long as the pause lasted, but at most for this time. */
 const maxBurstMs = 60_000
 const minOutageFailures = 4
 const testBackoff = { first: 1000, longest: 30_000 }

@@ -3,14 +3,14 @@ import { usageError } from '../errors.ts'
 import type { BatchLineId } from './parsed-line.ts'
 
 /**
- * Values in `#requests` for a request of the results that no input line has contained yet. A positive value
- * is the number of equal input lines.
+ * Values in `#requests` for a successful or failed request that is only in the results. For a request of the
+ * input, the value is the number of input lines with this request.
  */
 const [ok, failed] = [-1, -2]
 
 /**
- * Value in `#ids` for the id of an input line. An id that only results have contained so far has a positive
- * value, which is computed from the fingerprint of its request.
+ * Value in `#ids` for an id of the input. For an id that is only in the results, the value is positive and
+ * identifies the request with this id.
  */
 const inInput = -1
 
@@ -70,7 +70,10 @@ export class BatchLineRegistry {
   }
 }
 
-/** Returns 30 bits of a request's fingerprint, plus 1, because 0 means that an id is unknown. */
+/**
+ * Returns a value for `#ids`: 30 bits of the request's fingerprint, plus 1, because 0 means that the id is
+ * unknown.
+ */
 const toEntry = (request: number) => (request % 2 ** 30) + 1
 
 /**

@@ -11,8 +11,8 @@ import { createSpinner } from '../io/spinner.ts'
 import type { BatchTally } from './input.ts'
 
 /**
- * Number of results after which parley limits the growth of V8's young generation, because it is large
- * enough.
+ * Number of results after which parley stops the growth of V8's young generation, which is large enough by
+ * then.
  */
 const steadyResults = 1000
 
@@ -24,8 +24,8 @@ export class BatchReporter {
   readonly #spinner
   readonly #stopProgressLines
   /**
-   * True if another program reads stdout. That program may print on the same terminal, so parley hides the
-   * spinner while it writes.
+   * True if another program reads stdout. That program may print results on the same terminal, so parley
+   * hides the spinner while it sends a result to stdout.
    */
   readonly #isPiped
   #pausedUntil = 0

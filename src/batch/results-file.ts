@@ -42,8 +42,8 @@ export async function openResultsFile(
   try {
     const lock = await acquireLock(path, { name, deadline, messages })
     held = lock
-    // A run that ends without a result removes its new file. If that happened while this run waited for the
-    // lock, the file is created again.
+    // Another run that ends without a result removes the file that it created. If this happened while the
+    // present run waited for the lock, the present run creates the file again.
     if (isResumed && file.findChange() !== undefined) {
       const former = file
       file = open()

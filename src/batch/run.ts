@@ -43,8 +43,8 @@ export interface BatchOutcome {
 }
 
 /**
- * Shorter extensions of a pause are not reported, because the waits in concurrent responses differ by some
- * milliseconds.
+ * parley does not report shorter extensions of a pause, because concurrent responses with the same
+ * `Retry-After` arrive some milliseconds apart.
  */
 const minReportedExtensionMs = 1000
 
@@ -94,7 +94,7 @@ export class BatchRun implements BatchState {
         else await this.#waitForEvent(now, step.until)
       }
     } finally {
-      // Does not wait for the end of the read, because a silent pipe may never end.
+      // parley does not wait for the end of the read, because a silent pipe may never end.
       this.#chunks.return?.().catch(() => {})
     }
     // A waiting line has a failure only if the line has received a paid part of its answer. The failure
@@ -211,7 +211,7 @@ export class BatchRun implements BatchState {
     if (this.next === 'awaited') this.#readNext()
   }
 
-  /** The batch does not stop at once, because parley still requests the lines that it read before. */
+  /** Ends the input after a failed read. parley still requests the lines that it read before the failure. */
   #endInput(error: unknown): void {
     this.next = 'none'
     this.#stopReason ??= toFailure(error)
@@ -259,7 +259,8 @@ export class BatchRun implements BatchState {
 
   async #send(line: BatchLine): Promise<BatchLineAnswer | CliError> {
     try {
-      // A suspended process may lose the results file to another process, so parley checks its lock each time.
+      // While the process is suspended, another process may take over the results file. So parley checks its
+      // lock before each request.
       this.#options.results?.requireOwned()
       return await line.call.send(line, () => this.#requireNext(line))
     } catch (error) {
@@ -381,7 +382,6 @@ const mayPass = ({ error }: LineFailure) => error.details.retry === 'later'
 const withLineDetails = (failure: CliError, { attempts, answers, mayDuplicate = false }: BatchLine) =>
   failure.with({ attempts, mayDuplicate: mayDuplicate || failure.mayDuplicate || answers > 0 })
 
-/** Returns the failure of a line whose request parley cancels. */
 function createCancelFailure(line: BatchLine, message: string, deadline?: true): CliError {
   const kind = getCancelKind(line)
   return new CliError(kind, message, { retry: 'later', deadline, ...cancelDetails[kind] })
@@ -393,7 +393,10 @@ const cancelDetails = {
   'not-sent': { consequence: 'nothing was sent' },
 } as const
 
-/** The latest request decides. If nothing of it was sent, the earlier requests of the line decide. */
+/**
+ * The kind depends on the latest request of the line. If no byte of that request was sent, the kind depends
+ * on the earlier requests.
+ */
 function getCancelKind({ getDeliveryState, answers, mayDuplicate }: BatchLine): keyof typeof cancelDetails {
   const state = getDeliveryState?.()
   if (state === 'sent') return 'unknown'
