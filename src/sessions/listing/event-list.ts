@@ -16,8 +16,8 @@ interface EventListQuery {
 }
 
 /**
- * Minimum page size if the request has a type, a status or an order. A service may ignore these. parley then
- * filters or sorts the items, so it needs more items than the limit.
+ * Minimum page size if the request has a type, a status or an order. A service may ignore these fields.
+ * parley then filters or sorts the items itself, so it needs more items than the limit.
  */
 const minPageSize = 100
 
@@ -215,7 +215,7 @@ function isInOrder(items: readonly EventItem[], order: string | undefined): bool
 }
 
 function findLongestRise(numbers: readonly number[]): number {
-  /** For each length: the smallest last number of an increasing subsequence of this length. */
+  /** Smallest last numbers of increasing subsequences. The index is the length of the subsequence minus 1. */
   const ends: number[] = []
   for (const number of numbers) {
     const index = ends.findIndex((end) => end >= number)

@@ -43,7 +43,8 @@ function chooseLayout(width: number, rows: readonly ListingRow[]): (rows: readon
   const longestText = getMaxColumns(rows.map(([, , , text]) => getTextStart(text, minTextColumns)))
   if (used + Math.min(minTextColumns, longestText) <= width)
     return createTableFormatter({ width, limits: [Infinity, kindWidth, timeWidth] })
-  // Otherwise the terminal would break the line inside of a word.
+  // The kind and the time begin a new line if they do not fit. Without a new line, the terminal would break
+  // them in the middle of a word.
   const fitsKind = idWidth + kindWidth + timeWidth + 2 * columnGap.length <= width
   const fitsTime = fitsKind || indent.length + kindWidth + columnGap.length + timeWidth <= width
   const addGap = (cell: string, cellWidth: number, fitsNext: boolean) =>

@@ -54,8 +54,8 @@ function findEnds(
   let start = -1
   for (const { from, to } of starts)
     for (;;) {
-      // Skips a match that ends inside the last range, because the star after it could not end later than
-      // that range.
+      // A match of the literal that ends inside the last range adds no offsets to `ends`, so the search skips
+      // it.
       const least = Math.max(from, (ends.at(-1)?.to ?? 0) - literal.length + 1)
       if (start < least) start = text.indexOf(literal, least)
       if (start < 0) return ends
@@ -74,7 +74,7 @@ function addRange(ranges: Range[], { from, to }: Range): void {
 
 /**
  * Texts that a narrow `*` does not match: control characters, line breaks, shell metacharacters, and a `..`
- * that can be a path segment. In `-I../x`, a letter precedes the `..`, so `*` matches it.
+ * that can be a path segment. In `-I../x`, a letter precedes the `..`, so `*` matches this `..`.
  */
 const stops =
   /[\p{C}\p{Zl}\p{Zp};|&$()<>`\\!{}%^'"#~*?[\]]|(?<![\p{L}\p{N}_.-])\.\.(?!\.)|(?<!\.)\.\.(?![\p{L}\p{N}_.-])/gu

@@ -8,7 +8,7 @@ import * as z from '../../wire/zod.ts'
 import { createPatternMatcher, findStarStops, maxPatternLength, maxPatternStars } from './pattern.ts'
 import { type ParsedToolUse, parseToolUse } from './tool-use.ts'
 
-/** From the strictest to the most permissive. */
+/** Decisions from the strictest to the most permissive. */
 const decisions = ['deny', 'ask', 'allow'] as const
 
 const Pattern = z.buildOnFirstUse(() =>
@@ -107,7 +107,7 @@ const pauseAfterCharacters = 2 ** 22
  */
 type Pauser = (use: ParsedToolUse) => Promise<void> | undefined
 
-/** `check` throws a `CliError` after the deadline. */
+/** After each pause, `check` is called. It throws a `CliError` if the deadline has passed. */
 export function createPolicyPauser(check: () => void): Pauser {
   let characters = 0
   return ({ name, inputText }) => {

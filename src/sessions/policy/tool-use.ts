@@ -7,8 +7,8 @@ export type ParsedToolUse = ReturnType<typeof parseToolUse>
 const maxInputLength = 100_000
 
 /**
- * Parses the JSON text of a tool use's event. `permission` replaces the permission in the event, which is
- * older.
+ * Parses the JSON text of a tool use's event. `permission` is newer than the permission in the event and
+ * replaces it.
  */
 export function parseToolUse(
   text: string,
@@ -26,7 +26,10 @@ export function parseToolUse(
     inputText,
     server: typeof server === 'string' && server !== '' ? server : undefined,
     isContradicted,
-    /** The tool may parse the input differently than parley does, for one of the reasons in `unclearText`. */
+    /**
+     * True if the tool may parse the input differently than parley does, for one of the reasons in
+     * `unclearText`.
+     */
     isUnclear:
       isContradicted ||
       typeof name !== 'string' ||

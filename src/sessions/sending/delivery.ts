@@ -88,8 +88,8 @@ export function throwNothingSent(error: unknown): never {
 }
 
 /**
- * Adds the commands that answer waiting tool uses, which block every task, to the failure of a refused task.
- * Without a follower, parley has not read the session's state, so the hint begins with "if".
+ * Waiting tool uses block every task. So the failure of a refused task gets the commands that answer waiting
+ * tool uses. Without a follower, parley has not read the session's state, so the hint begins with "if".
  */
 export function explainRefusedTask(
   { context, parts }: SessionClient,
@@ -105,7 +105,7 @@ export function explainRefusedTask(
   return error.with({ consequence: `if tool uses wait for an answer: ${command} --pending` })
 }
 
-/** States in a failure that the service has accepted the events, so that the user does not send them again. */
+/** Adds to a failure that the service has accepted the events, so that the user does not send them again. */
 function explainAfterAcceptance(
   error: CliError,
   command: string,
@@ -134,10 +134,10 @@ function explainAfterAcceptance(
 }
 
 /**
- * Returns the failure for a session that cannot be followed after the service accepted the events. A failure
- * that a person must mend first keeps its kind. Any other failure gets the kind `response`, because its old
- * kind may suggest repeating the command. If the service refused a secret, the fix for the secret is added to
- * the consequence.
+ * Returns the failure for a session that cannot be followed after the service accepted the events. If the
+ * user must fix the cause, the failure keeps its kind. Any other failure gets the kind `response`, because
+ * its old kind may suggest repeating the command. If the service refused a secret, the fix for the secret is
+ * added to the consequence.
  */
 export function explainFollowFailure(error: CliError, more: FailureDetails): CliError {
   const { response: _, retryAfterSeconds: __, ...details } = error.details

@@ -73,7 +73,8 @@ export async function parseInputEvents(
     lineNumbers.push(index + 1)
   }
   if (lines.length < 2) throw usageError(`${name}: not valid JSON: ${describeJsonError(text)}; ${hint}`)
-  // The events of flags follow the events of the lines in the request, and have no line number.
+  // In the request, the events of flags follow the events of the input's lines. The events of flags have no
+  // line number.
   const locate = (index: number, field: string) =>
     index < lines.length
       ? `line ${lineNumbers[index]}${field ? `: ${field}` : ''}`
