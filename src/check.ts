@@ -36,7 +36,7 @@ export async function checkProfile(context: Context): Promise<void> {
     const what = 'neither the gateway nor the session service has an address'
     throw new CliError('credentials', `${what}: ${advice}`)
   }
-  // `config init` may have waited for the user, which must not reduce the time for the check.
+  // `config init` may have waited for the user before this check, so the deadline is set again.
   context.deadline.moveTo(computeDeadlineMs(context.host.timers.now(), settings))
   const timeout = Math.min(values.timeout || Infinity, maxTimeoutSeconds)
   const createCaller = () => createServiceCaller(context, { ...settings, values: { ...values, timeout } })
@@ -115,9 +115,9 @@ async function checkKey({ values }: ResolvedSettings, caller: ServiceCaller): Pr
 }
 
 /**
- * Returns a line for a 404 or 405, because the session service may lack the list, or the address may be
- * wrong. Throws any other failure. Also throws for a web page, because it comes from a web server and not
- * from the session service.
+ * Returns the output line for a 404 or 405, because the session service may lack a list of sessions, or the
+ * address may be wrong. Throws any other failure. Also throws for a web page, because it comes from a web
+ * server and not from the session service.
  */
 function describeMissingList(error: unknown, settings: ResolvedSettings): string {
   const { status, body } = error instanceof CliError ? error.details : {}

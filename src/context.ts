@@ -67,7 +67,7 @@ export interface SharedFlags {
   given: readonly CommandLineFlag[]
   profile?: string
   stdin?: boolean
-  /** An empty stdin is a usage error if the command reads stdin. */
+  /** If true, an empty stdin is a usage error of a command that reads stdin. */
   failOnEmpty?: boolean
 }
 
@@ -75,8 +75,8 @@ export interface RunContext {
   /** Unlimited until the setting `deadline` is read. */
   deadline: Deadline
   /**
-   * Synchronous functions that are called at every end of the run, for example to stop a spinner. A function
-   * returns true if it leaves the cursor at the start of a line.
+   * Synchronous functions that are called whenever the run ends, also by a signal, for example to stop a
+   * spinner. A function returns true if it leaves the cursor at the start of a line.
    */
   cleanups: ArraySet<() => unknown>
   secrets: Secrets

@@ -30,8 +30,8 @@ export type RepeatRule = 'unaccepted' | 'failed' | 'always'
 export interface DeliveryRules {
   repeat: RepeatRule
   /**
-   * Only a receipt, a response that lists the accepted events, proves that the request was carried out. Any
-   * other response may come from a gateway.
+   * If true, only a receipt (a response that lists the accepted events) proves that the request was carried
+   * out. Any other response may come from a gateway.
    */
   isProvedByReceipt?: boolean
   missingReceiptText?: string

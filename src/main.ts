@@ -132,7 +132,7 @@ function catchMessage(work: () => void): string | undefined {
 
 const getMessage = (error: unknown) => (error as Error).message
 
-/** The value of `--report` may be invalid too, so invalid arguments disable the report. */
+/** The value of `--report` may be invalid UTF-8, too, so after invalid arguments parley writes no report. */
 function checkArguments(argv: string[], host: Host, report: RunReport): void {
   try {
     host.checkArguments?.(argv)

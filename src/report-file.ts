@@ -62,7 +62,10 @@ function requireReplaceable(target: string, name: string): void {
   if (problem !== undefined) throw new CliError('file', `--report ${name}: ${problem}`)
 }
 
-/** A report lists at most 1,000 files, so a larger file is not a report and is not read. */
+/**
+ * A report lists at most 1,000 files, so a file over 16 MiB is not a report. parley does not read such a
+ * file.
+ */
 const maxReportBytes = 16 * 2 ** 20
 
 function isReport(path: string, size: number): boolean {

@@ -114,8 +114,8 @@ export class Secrets {
 }
 
 /**
- * Returns whether a header has `[redacted]` instead of its value. The text is the header, or a line with the
- * header in quotes. parley prints such headers in commands, which users copy.
+ * Returns whether a header has `[redacted]` instead of its value. Users copy such headers from the commands
+ * that parley prints. `text` is the header, or a line with the header in quotes.
  */
 export const hasRedactedHeader = (text: string): boolean =>
   text.split("'").some((word) => /^[^\s:]+:.*\[redacted\]$/.test(word))
@@ -247,8 +247,8 @@ function findBase64Parts(secret: string): string[] {
 }
 
 /**
- * Returns true if the name has a word such as `key` or `token`, and so also for some harmless headers. A
- * value that looks like a credential is secret under any name.
+ * Returns true if the name has a word such as `key` or `token`. This includes the names of some harmless
+ * headers. A value that looks like a credential is secret under any name.
  */
 export function isSecretHeader(name: string, value: string): boolean {
   if (/^(www|proxy)-authenticate$/i.test(name)) return false

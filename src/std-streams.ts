@@ -39,16 +39,16 @@ export function createStdStream(descriptor: 1 | 2, openStream: () => NodeJS.Writ
     },
     open,
     get writeWhole() {
-      // Node would write without waiting, too, but if a full disk accepts only a part of a chunk, its stream
-      // reports no error.
+      // If a full disk accepts only a part of a chunk, Node's stream reports no error. So parley itself
+      // writes to files and to devices that are not terminals.
       const stat = fstatSync(descriptor)
       if (!stat.isFile() && (!stat.isCharacterDevice() || this.isTerminal)) return undefined
       return (chunk: Uint8Array | string) => writeFileSync(descriptor, chunk)
     },
     writeSync(bytes) {
-      // A Windows console decodes bytes by its code page, so only the stream can write text there. The first
-      // process of a container ends at a signal only if it has a handler. So its handlers must stay, and it
-      // must not write with this function, which may block.
+      // A Windows console shows all text correctly only if the stream writes it. In the first process of a
+      // container, a signal has no effect without a handler. This function removes the handlers, so a signal
+      // could not end a blocked write there.
       if (stream || process.pid === 1 || (process.platform === 'win32' && this.isTerminal)) return 0
       // This last write may block, so the next signal must end the process at once.
       removeSignalHandlers()
@@ -69,7 +69,8 @@ function writeAll(descriptor: number, bytes: Uint8Array): number {
   try {
     while (written < bytes.length) written += writeSync(descriptor, bytes.subarray(written))
   } catch (error) {
-    // If another process made the shared pipe non-blocking, the caller writes the rest through the stream.
+    // EAGAIN means that another process made the shared pipe non-blocking. The caller then writes the rest
+    // through the stream.
     if (!hasErrorCode(error, 'EAGAIN')) throw error
   }
   return written
