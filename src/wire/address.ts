@@ -15,7 +15,7 @@ export function findAddressProblem(text: string): string | undefined {
   if (!URL.canParse(text)) return 'is not a valid URL'
   const url = new URL(text)
   if (url.protocol !== 'https:' && url.protocol !== 'http:') return 'must begin with https:// or http://'
-  // `URL` drops empty user info, but the curl command of `--curl` would contain it.
+  // `URL` drops an empty user name (`https://@host`), but the curl command of `--curl` would contain it.
   if (url.username || url.password || /^[^/]*\/\/[^/?#]*@/.test(text))
     return 'must not contain a user name or password'
   if (url.search || text.includes('?')) return 'must not contain a query'

@@ -7,8 +7,8 @@ export interface Endpoint extends DeliveryRules {
   path: string
   accept?: string
   /**
-   * Loads the schema of the request body. The schema is loaded only if needed, because building it takes
-   * about as long as sending a prompt.
+   * Loads the schema of the request body. parley loads a schema only if a request needs it, because building
+   * the schema takes about as long as sending a prompt.
    */
   request?(): Promise<z.ZodMiniType>
   /** If a response is cut, parley repeats the request and reads the new response from its start. */

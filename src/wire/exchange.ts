@@ -12,7 +12,9 @@ export interface HttpRequest {
 export interface HttpResponse {
   status: number
   statusText: string
-  /** Names in lower case, values trimmed; repeated headers are joined by commas. */
+  /**
+   * Names are in lower case, and values are trimmed. The values of a repeated header are joined by commas.
+   */
   headers: Record<string, string>
   /**
    * Reading throws a `CliError` if the response is cut. If the reader stops early (`break`), the connection
@@ -41,7 +43,7 @@ export async function readBody(body: AsyncIterable<Uint8Array>, limit = Infinity
   return collected.bytes()
 }
 
-/** Passes the chunks on, and throws `createError()` once they have more than `maxBytes`. */
+/** Yields the chunks. Throws `createError()` once the chunks have more than `maxBytes` in total. */
 export async function* limitChunks(
   chunks: AsyncIterable<Uint8Array>,
   maxBytes: number,
@@ -55,7 +57,7 @@ export async function* limitChunks(
   }
 }
 
-/** Puts a chunk that was read already before the others. */
+/** Yields `first`, which the caller has already read, and then the other chunks. */
 export async function* joinChunks(
   first: Uint8Array,
   others: AsyncIterator<Uint8Array>,

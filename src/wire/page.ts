@@ -16,10 +16,10 @@ export interface PageCursor {
 export type ListPage = ReturnType<typeof readListPage>
 
 /**
- * Returns the list and, in `texts`, the source text of each element on one line. `hasNextField` is true if the
- * page has a field about a next page, even an empty field. `next` returns the parameter that requests the next
- * page, or `undefined` after the last page. `next` throws a `CliError` if the service announces a next page
- * without a cursor.
+ * Parses one page of a list. `data` has the elements, and `texts` the source text of each element on one
+ * line. `hasNextField` is true if the page has a field about a next page, even an empty field. `next` returns
+ * the query parameter that requests the next page, or `undefined` after the last page. `next` throws a
+ * `CliError` if the service announces a next page without a cursor.
  */
 export function readListPage(body: Uint8Array, listName: string) {
   const bytes = Buffer.from(body.buffer, body.byteOffset, body.length)
@@ -94,9 +94,10 @@ export const listJsonElements = (validJson: string, field: string): string[] =>
   splitJsonList(Buffer.from(validJson), field).elements.map(toElementLine)
 
 /**
- * Finds the list that `listJsonElements` returns, in JSON that may be invalid. `rest` is the JSON with an
- * empty list instead. The JSON is valid if `rest` and each element are valid. The page is decoded in pieces
- * and elements, because V8 frees the string of a whole page late.
+ * Splits JSON, which may be invalid, into the elements of a list and `rest`. The list is the whole JSON or,
+ * of an object, the field `field`. `rest` is the JSON with an empty list instead of this list. If `rest` and
+ * each element are valid, the JSON is valid. The bytes are decoded in pieces, because V8 would free the
+ * string of a whole page late.
  */
 function splitJsonList(json: Buffer, field: string): { elements: string[]; rest: string } {
   const scan = createJsonScanner()
@@ -129,12 +130,13 @@ function splitJsonList(json: Buffer, field: string): { elements: string[]; rest:
         elementStart = mark === ',' ? place + 1 : undefined
         listEnd = place
       }
-      // Also after a bracket: invalid JSON such as `{"a":[][][]` would otherwise take quadratic time.
+      // After a bracket, this line only limits the time: without it, invalid JSON such as `{"a":[][][]` would
+      // take quadratic time.
       fieldStart = place + 1
       if (mark !== ',') depth--
     }
   }
-  // Marks are ASCII, so Latin-1 finds them at their byte offsets, also in invalid UTF-8.
+  // Brackets and commas are ASCII, so the Latin-1 text has each at its byte offset, even in invalid UTF-8.
   for (; pieceStart < json.length; pieceStart += pieceBytes)
     scan(json.toString('latin1', pieceStart, pieceStart + pieceBytes), visit)
   const decode = (bytes: Buffer) => new TextDecoder().decode(bytes)

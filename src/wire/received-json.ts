@@ -25,7 +25,7 @@ function createTextFailure(text: string, message: string): CliError {
   const failure = /^\s*[[{"]/.test(body)
     ? createResponseError(message).with({ body })
     : createUnexpectedBodyFailure(body, message)
-  // The failure of an error in the body has its own retry advice.
+  // If the body contains an error, the failure already has retry advice for this error.
   return failure.kind === 'response' && !failure.details.errorIn ? failure.with({ retry: 'later' }) : failure
 }
 

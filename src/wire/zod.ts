@@ -74,8 +74,8 @@ export function returnInputIfUnchanged<T extends z.ZodMiniType>(
 }
 
 /**
- * Returns a function that builds a schema on its first call. A run uses few schemas, and building one takes
- * longer than parsing.
+ * Returns a function that builds a schema on its first call. Each run uses few schemas, and building a schema
+ * takes longer than parsing a value with it.
  */
 export function buildOnFirstUse<T>(build: () => T): () => T {
   let schema: T | undefined

@@ -10,10 +10,10 @@ import { type AnswerProgress, AnswerReader, unwrapAnswerEvent } from './answer-r
 import type { ImageFinder } from './found-images.ts'
 
 /**
- * Decodes the bytes of an answer into text. The body's first characters decide its format, because a gateway
- * may ignore the request for a stream. The content type only distinguishes an event stream from plain text.
- * If a stream was requested, a single native value without a finish reason is incomplete, because it may be
- * the first chunk of a cut stream. With a content type of JSON, such a value is complete.
+ * Decodes the bytes of an answer into text. The first characters of the body decide its format, because a
+ * gateway may ignore the request for a stream. The content type only distinguishes an event stream from plain
+ * text. If a stream was requested, one native chunk without a finish reason counts as incomplete, because the
+ * stream may have been cut after it. If the content type is JSON, such a chunk counts as a whole answer.
  */
 export function createAnswerDecoder(contentType: string, sink: AnswerSink, isStreamed = false) {
   const reader = new AnswerReader(isStreamed && !isJsonDocument.test(contentType))
@@ -50,8 +50,8 @@ export function createAnswerDecoder(contentType: string, sink: AnswerSink, isStr
     summary: reader.summary,
     otherContent: reader.otherContent,
     /**
-     * Returns the body if no text was decoded from it, because it may be the only copy of a paid answer.
-     * Otherwise returns an empty body.
+     * Returns the received body if images are searched or no text was decoded, because the body may be the
+     * only copy of a paid answer. Otherwise returns an empty body.
      */
     unread: () => (isUnread() && unread?.bytes()) || new Uint8Array(),
     /**
@@ -110,8 +110,9 @@ class BodyTextDecoder {
   decode(bytes: Uint8Array = new Uint8Array(), options?: { stream: boolean }): string {
     const text = this.#decoder.decode(bytes, options)
     if (text.includes('\ufffd')) {
-      // The decoder replaces invalid bytes by U+FFFD. But the service may send U+FFFD itself, so its three
-      // bytes are counted in the received bytes. Two of them may be in the previous chunk.
+      // The decoder replaces invalid bytes by U+FFFD, but the service may also send U+FFFD. So the text is
+      // damaged only if it has more U+FFFD characters than the received bytes. A U+FFFD has three bytes, of
+      // which two may be in the previous chunk.
       const received = Buffer.concat([this.#lastBytes, bytes]).toString('latin1')
       this.isDamaged ||= text.split('\ufffd').length > received.split('\xef\xbf\xbd').length
     }
@@ -173,7 +174,10 @@ interface BodyReading {
 
 interface BodyDecoder {
   isVerbatim: boolean
-  /** True between two values, if the body needs no end marker. */
+  /**
+   * Returns true if the received bytes can be the whole body: no value is incomplete, and no end marker is
+   * missing.
+   */
   mayEndHere(): boolean
   push(bytes: Uint8Array): void
   end(): void
@@ -253,7 +257,7 @@ function addValue(reading: BodyReading, parse: () => unknown, event?: string): s
     images?.find(value)
     return event === undefined ? reader.addBody(value) : reader.addEvent(value, event)
   } catch (failure) {
-    // With `--raw`, JSON of an unknown form is not a failure.
+    // `--raw` prints JSON of any form, so an unknown form is not a failure.
     if (raw && value !== undefined && isUnreadable(failure)) return ''
     if (images) images.recordFailure(failure, value, event)
     else if (event === undefined || !canReadOnAfter(failure, reader)) throw failure
@@ -274,9 +278,9 @@ const canReadOnAfter = (failure: unknown, { hasText }: AnswerReader): boolean =>
   isUnreadable(failure) && hasText
 
 /**
- * Decodes an array of chunks, one value, or several consecutive values (src/wire/README.md: recorded, 3). If
- * no stream was requested, decodes the body at its end. Until then the bytes are stored, and text in addition
- * would double the memory.
+ * Decodes a JSON body: an array of chunks, one value, or several consecutive values (src/wire/README.md:
+ * recorded, 3). If no stream was requested, decodes the stored bytes only at the end of the body, because
+ * storing the text, too, would double the memory.
  */
 function createValuesDecoder(reading: BodyReading, splitter: JsonSplitter, isArray = false): BodyDecoder {
   const { reader, contentType, text, sink, whole } = reading
@@ -321,7 +325,7 @@ function createValuesDecoder(reading: BodyReading, splitter: JsonSplitter, isArr
 
 const maxUnknownBytes = 1024 * 1024
 
-/** Reads a body of another format, such as a web page. The body may contain an error message. */
+/** Reads a body of unknown format, such as a web page. The body may contain an error message. */
 function createUnknownDecoder(reading: BodyReading): BodyDecoder {
   const body = createBodyCollector(maxUnknownBytes)
   const end = () => addBody(reading, new TextDecoder().decode(body.bytes()))

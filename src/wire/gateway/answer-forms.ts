@@ -35,8 +35,8 @@ export interface AnswerPiece {
 }
 
 /**
- * Kinds of content other than text, for messages. Each pattern matches the name of a field, a MIME type or
- * the type of a block.
+ * Names that parley prints for kinds of content other than text. Each pattern matches the name of a field, a
+ * MIME type or the type of a block.
  */
 const otherContentNames = [
   [/image|^inline/i, 'a picture'],
@@ -178,8 +178,8 @@ const toContent = (value: unknown): unknown => (typeof value === 'string' ? { pa
 
 export interface NativeAnswerPiece extends AnswerPiece {
   /**
-   * `first`: the candidate that parley prints has not ended. `others`: another candidate has not ended. A field
-   * is absent if the chunk does not show it.
+   * `first`: the candidate that parley prints has not ended. `others`: another candidate has not ended. A
+   * field is absent if the chunk has no such candidate.
    */
   isUnfinished: { first?: boolean; others?: boolean }
   /** Token counts of the whole answer up to this chunk, not of this chunk alone. */

@@ -31,17 +31,20 @@ export type AnswerProgress = 'open' | 'finished' | 'settled' | 'ended'
 export class AnswerReader {
   readonly summary: AnswerSummary = {}
   readonly otherContent = new Set<NonTextContent>()
-  /** Number of values with text or an image. */
+  /** Number of received JSON values with text, an image or a file. */
   contentCount = 0
   hasText = false
-  /** True for chunks in a JSON list. */
+  /** True if the body is a JSON list of chunks. */
   isList = false
-  /** True if a message with another id has begun after some text, so the text may be of two answers. */
+  /** True if another message began after some text, so the text may belong to two answers. */
   hasSecondAnswer = false
   readonly #isStreamed: boolean
   #hasEnded = false
   #isKnown = false
-  /** True if the body may end here. A native body may end when each candidate has a finish reason. */
+  /**
+   * True if the received part can be the whole answer. A native answer can end when each candidate has a
+   * finish reason.
+   */
   #isFinished = false
   readonly #isUnfinished: NativeAnswerPiece['isUnfinished'] = {}
   #finishReasonCount = 0
@@ -111,7 +114,10 @@ export class AnswerReader {
     return this.#addPiece(piece)
   }
 
-  /** Ignores another id after a function call, because a service that runs a tool may continue with another id. */
+  /**
+   * After a function call, another id does not begin a second answer, because a service that runs a tool may
+   * continue the answer with another id.
+   */
   #beginsSecondAnswer({ text, summary: { id } }: AnswerPiece): boolean {
     const isOther = id !== undefined && id !== (this.summary.id ?? id)
     return (
@@ -161,7 +167,7 @@ const isAnswer = (value: unknown): boolean =>
 
 function failureInStream(value: unknown) {
   const { message } = readErrorBody(value)
-  // After a transient error, such as an overload, the failure is a cut answer, because a retry may succeed.
+  // After a transient error, such as an overload, the answer counts as cut, because a retry may succeed.
   const isCutOff = ['service', 'rate-limited'].includes(createErrorBodyFailure(value).kind)
   return createResponseError('the stream ended with an error', message).with({
     errorIn: 'stream',

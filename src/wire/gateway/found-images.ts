@@ -111,7 +111,10 @@ const findTexts = (name: string, { text, content }: JsonFields): string[] =>
 
 const filterTexts = (...all: unknown[]): string[] => all.filter((each) => typeof each === 'string')
 
-/** Returns the images of an object, with links as strings (src/wire/README.md: recorded, 2). */
+/**
+ * Returns the images in the fields of an object. A link to an image is a string (src/wire/README.md:
+ * recorded, 2).
+ */
 function findImages(name: string, fields: JsonFields, readBytes: ReadBytes): (FoundImage | string)[] {
   const [mimeType] = filterTexts(fields.mimeType, fields.mime_type, fields.media_type)
   const data = [fields.bytesBase64Encoded, fields.b64_json, fields.imageBytes]

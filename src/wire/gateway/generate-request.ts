@@ -5,8 +5,8 @@ const numeric = (message: string, isAllowed: (value: number) => boolean) =>
   z.custom<number>((value) => typeof value === 'number' && isAllowed(value), message)
 
 /**
- * `JSON.parse` turns a number that is too large into `Infinity`. The check accepts it, because parley sends the
- * user's digits and not the parsed number.
+ * `JSON.parse` turns a number that is too large into `Infinity`. The check accepts `Infinity`, because parley
+ * sends the user's digits and not the parsed number.
  */
 const isWholeOrInfinite = (value: number) => Number.isInteger(value) || Math.abs(value) === Infinity
 

@@ -13,7 +13,7 @@ export class LongStringStore {
 
   /**
    * Returns the body with placeholders instead of long strings. Strings with escapes stay in the body,
-   * because their bytes are not their text.
+   * because their bytes differ from their text.
    */
   replaceLongStrings(body: Uint8Array): Uint8Array {
     const bytes = Buffer.from(body.buffer, body.byteOffset, body.length)

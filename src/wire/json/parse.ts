@@ -7,8 +7,8 @@ import { findJsonSyntaxError } from './syntax.ts'
 export const maxJsonDepth = 1000
 
 /**
- * Throws a `SyntaxError` if the text is invalid or nested too deep. Do not print its message, which may quote
- * a secret of the text.
+ * Throws a `SyntaxError` if the text is invalid or nested too deep. Do not print the message of this error:
+ * it may quote a secret from the text.
  */
 export function parseJson(text: string): unknown {
   if (isJsonDeeperThan(text, maxJsonDepth)) throw new SyntaxError(jsonTooDeepReason)
@@ -33,7 +33,10 @@ export function parseInputJson(text: string, name: string, hint?: string): unkno
 
 export const jsonTooDeepReason = `nested more than ${maxJsonDepth} levels deep`
 
-/** Quotes nothing, because the text may contain a secret. */
+/**
+ * Returns the place and the reason of a syntax error. Never quotes the text, because the text may contain a
+ * secret.
+ */
 export function describeJsonError(text: string): string {
   if (text.trim() === '') return 'it is empty'
   const fault = findJsonSyntaxError(text, maxJsonDepth)
@@ -51,7 +54,7 @@ export function describeJsonError(text: string): string {
 export const isObject = (value: unknown): value is Record<string, unknown> =>
   typeof value === 'object' && value !== null && !Array.isArray(value)
 
-/** Returns for example `events[2].content[0].text`. */
+/** Formats a path, for example as `events[2].content[0].text`. */
 export function formatFieldPath(path: readonly PropertyKey[]): string {
   return path
     .map((key) => (typeof key === 'number' ? `[${key}]` : `.${String(key)}`))

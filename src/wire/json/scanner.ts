@@ -19,7 +19,7 @@ export function findClosingQuote(text: string | Buffer, start: number, isEscaped
 
 function isEscapedAt(text: string | Buffer, place: number, start: number, isEscaped: boolean): boolean {
   let first = place
-  // The loop ends at the opening quote of the string at the latest, because a quote is not a backslash.
+  // The loop stops at the opening quote of the string, or at the start of the text.
   while (text[first - 1] === '\\' || text[first - 1] === 0x5c) first--
   const isOdd = (place - first) % 2 === 1
   return first === start && isEscaped ? !isOdd : isOdd
@@ -156,8 +156,8 @@ const isMark = (token: string): boolean => '{}[]:,'.includes(token)
 
 /**
  * Returns the same text for values that differ only in the order of their fields, in blanks and in unneeded
- * escapes. Duplicate fields keep their order, and numbers their source text. Recursive, so the caller limits
- * the depth.
+ * escapes. Duplicate fields keep their order, and numbers keep their source text. The caller must limit the
+ * depth of the JSON, because this function is recursive.
  */
 export function toCanonicalJson(validJson: string): string {
   if (validJson.startsWith('"')) return JSON.stringify(JSON.parse(validJson))

@@ -45,7 +45,8 @@ function createSplitter(level: 0 | 1) {
   }
 
   function takeValue(tail: string): string {
-    // Calling `concat` here for each line break of a body of line breaks would take minutes.
+    // Without this line, a body of only line breaks would take minutes, because each break would call
+    // `concat`.
     if (pieces.length === 0) return tail.trim()
     // The pieces are joined once, because appending each piece would copy a long value repeatedly.
     const value = pieces.concat(tail).join('')

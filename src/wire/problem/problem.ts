@@ -134,8 +134,8 @@ const [maxErrorDepth, maxListedErrors] = [5, 20]
 const maxReadLength = 64 * 1024
 
 /**
- * Returns the first of the named fields that is not null. Ignores inherited properties, because `body` is
- * hostile.
+ * Returns the first of the named fields that is not null. Ignores inherited properties, because a service
+ * chooses the fields of `value`.
  */
 const readField = (value: unknown, ...names: string[]): unknown =>
   isObject(value)

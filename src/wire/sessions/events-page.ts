@@ -6,7 +6,7 @@ import { parseReceivedJson, readErrorEvent } from '../received-json.ts'
 import type * as z from '../zod.ts'
 import { SessionEvent } from './session-event.ts'
 
-/** An event with its exact JSON, on one line. */
+/** An event, with its JSON source text on one line. */
 export interface EventItem {
   event: SessionEvent
   text: string
@@ -52,9 +52,7 @@ const createEventError = (error: z.core.$ZodError, what: string): CliError =>
 
 const permanent: readonly FailureKind[] = ['credentials', 'refused', 'payment']
 
-/**
- * Returns whether the failure is an error in a 2xx response or in a stream, and a retry cannot succeed.
- */
+/** Returns whether a 2xx response or a stream contained an error that a retry cannot fix. */
 export const isPermanentServiceError = ({
   kind,
   details: { isPermanent, status = 200 },

@@ -18,8 +18,7 @@ const notEmpty = z.buildOnFirstUse(() => z.minLength(1, 'must not be empty'))
 const ToolUseId = z.buildOnFirstUse(() => z.string().check(notEmpty(), z.maxLength(128)))
 
 /**
- * The specification gives the limit in characters (src/wire/README.md: session events, 8). zod counts code
- * points.
+ * Maximum length in characters (src/wire/README.md: session events, 8). zod counts code points as characters.
  */
 export const maxDenyMessageLength = 10_000
 
@@ -44,7 +43,7 @@ const TextBlock = z.buildOnFirstUse(() =>
 )
 
 /**
- * With this condition, zod runs a check although other fields are invalid. So parley lists all problems at
+ * zod runs a check with this condition even if other fields are invalid. So parley lists all problems at
  * once.
  */
 const always = () => true
@@ -105,7 +104,7 @@ function isPlainMessage(event: unknown): boolean {
 
 /**
  * Ranges that public clients document and the specification does not show (src/wire/README.md: public
- * clients, 5). A value out of range is only a warning.
+ * clients, 5). For a value out of range, parley only prints a warning.
  */
 const documentedRanges = z.buildOnFirstUse(
   () =>
@@ -128,7 +127,7 @@ export interface EventProblem {
   /** Path of the invalid field, which begins with the index of the event. Empty for the whole list. */
   path: PropertyKey[]
   message: string
-  /** The service may still support the type, so the user can send it with `--no-validate`. */
+  /** True for an unknown event type. The service may support the type, so `--no-validate` sends the event. */
   isUnknownType?: boolean
 }
 

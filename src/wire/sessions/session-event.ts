@@ -47,8 +47,8 @@ export function readStopReason({ stop_reason: reason }: SessionEvent): StopReaso
 }
 
 /**
- * Returns the details of a stop, such as `refusal`, from the event or its stop reason (src/wire/README.md:
- * public clients, 4).
+ * Returns the details of a stop reason such as `refusal`. The field `stop_details` is in the event or in its
+ * stop reason (src/wire/README.md: public clients, 4).
  */
 export function readStopDetails({ stop_details: details, stop_reason: reason }: SessionEvent): {
   category?: string
@@ -82,8 +82,8 @@ export function readWorkflowRunResult({ result }: SessionEvent) {
 }
 
 /**
- * Returns why the service itself refused a tool use: an empty text if it gave no reason, and `undefined` if it
- * did not refuse the tool use (src/wire/README.md: public clients, 10).
+ * Returns the service's reason for refusing a tool use. Returns an empty text if the service gave no reason,
+ * and `undefined` if it did not refuse the tool use (src/wire/README.md: public clients, 10).
  */
 export function readServiceRefusal(event: SessionEvent): string | undefined {
   if (!isToolUseEvent(event) || event.evaluated_permission !== 'deny') return undefined
