@@ -15,8 +15,8 @@ export function requireTimeLeft(deadline: Deadline): void {
 }
 
 /**
- * Creates the failure for a passed deadline. It has no `sent`, because the last request only read the
- * session. The report then shows whether the whole run has sent anything.
+ * Creates the failure for a passed deadline. The failure has no `sent`, because the last request only read
+ * the session. The report then takes `sent` from the requests of the whole run.
  */
 export const createFollowDeadlineError = (
   message = 'the deadline passed while parley followed the session',
@@ -24,8 +24,8 @@ export const createFollowDeadlineError = (
 
 /**
  * Retry rules of `events follow` and `events run`: parley retries until the service has been unreachable for
- * 5 minutes. A post that the service may have accepted must not use these rules, because a retry could
- * execute it twice.
+ * 5 minutes. If the service may have accepted a post, parley must not retry it by these rules, because the
+ * service could then get the events twice.
  */
 export class ReconnectPolicy implements RetryRules {
   readonly #access: SessionClient
@@ -77,8 +77,8 @@ export class ReconnectPolicy implements RetryRules {
   }
 
   /**
-   * Returns the failure to report after a deadline. For the user's deadline, this is a `stopped` failure. For
-   * a time limit of parley itself, such as 30 s for a list, this is `failure`.
+   * Returns the failure to report after a deadline: `failure` for a time limit of parley, such as 30 s for a
+   * list, and a `stopped` failure for the user's deadline.
    */
   #getDeadlineFailure(failure: CliError): CliError {
     return this.#access.parts.deadline.passed?.limitText === undefined ? createFollowDeadlineError() : failure

@@ -2,7 +2,7 @@ import type { SessionEvent } from '../wire/sessions/session-event.ts'
 
 /**
  * Creates a confirmation with only the fields of the specification (src/wire/README.md: session events, 2.2).
- * The thread's id is not one of them, because the service finds the thread by the tool use's id.
+ * The event has no thread id, because the service finds the thread by the tool use's id.
  */
 export const createConfirmationEvent = (
   id: string,

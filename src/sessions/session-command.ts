@@ -5,12 +5,12 @@ import { getSettingFlag, hasRequestFlag, settingNames } from '../settings/table.
 import { eventFlagNames } from './sending/event-flags.ts'
 
 /**
- * Flags that only change how long a request may take, so the printed commands for listing and sending omit
- * them.
+ * Flags that only limit the time of a request. If parley prints a command that lists or sends events, the
+ * command omits them.
  */
 const timeLimitFlags = ['--timeout', '--deadline', '--connect-timeout', '--retries']
 
-/** Flags of settings that only `chat` and `image` use, so no printed command has them. */
+/** Flags that only affect `chat` and `image`. The commands for sessions that parley prints omit them. */
 const gatewayFlags = (['baseUrl', 'family', 'answerRole', 'streamVia', 'schemaVia'] as const).map(
   getSettingFlag,
 )
@@ -87,10 +87,10 @@ export const formatBudgetCommand = ({ flags }: Flags, session: string, budgetJso
   ])
 
 /**
- * Returns the command that resumes a run, without the word `parley`. The command has the user's flags that
- * affect the rest of the run, without the `--tool` flags of the tools in `withoutTools`. `message` is sent
- * first, for a session that needs input to continue. `after` is an event id: the resumed run waits until the
- * session contains that event.
+ * Returns the command that resumes a run, without the word `parley`. The command keeps the user's flags that
+ * affect the rest of the run, except the `--tool` flags of the tools in `withoutTools`. If the session needs
+ * input to continue, the resumed run sends `message` first. With `after`, the resumed run waits until the
+ * session contains the event with this id.
  */
 export function createResumeCommand(
   { flags, host, input }: Pick<Context, 'flags' | 'host' | 'input'>,
@@ -102,7 +102,8 @@ export function createResumeCommand(
   }: { message?: string; after?: string | undefined; withoutTools?: readonly string[] },
 ): string[] {
   // If stdin is not a terminal, the resumed run would read a task from it, so the command has `--no-stdin`.
-  // The flag also prevents prompts, so it is omitted if a person will probably run the command at a terminal.
+  // `--no-stdin` also prevents prompts, so the command omits it if a person will probably run it at a
+  // terminal.
   const mayPrompt = input.stdinKind === 'terminal' || (input.readsStdin && host.stderr.isTerminal)
   const stdin = mayPrompt ? [] : ['--no-stdin']
   const last = after === undefined ? [] : toArgs({ flag: '--after', value: after })

@@ -40,14 +40,15 @@ export interface ToolUse {
   name: string
   server?: unknown
   input: unknown
-  /** `undefined` in the main thread. */
+  /** `undefined` for a tool use of the main thread. */
   threadId?: unknown
   permission?: unknown
   text?: string | undefined
   /** True if a client allowed the tool use and must now run the tool and send its result. */
   needsResult?: boolean
   /**
-   * True if the service sent two different inputs or names with this id. It is then unknown which would run.
+   * True if the service sent two tool uses with this id but different inputs or names. parley then cannot
+   * tell which of the two would run.
    */
   isContradicted?: boolean | undefined
   /** True if the tool use has a result or was denied. To save memory, `input` and `text` are then removed. */
@@ -65,7 +66,7 @@ export const needsClientResult = ({ type, permission }: Partial<ToolUse> = {}): 
 interface Answer {
   /** True if a client sent the answer, false if the service ran the tool. */
   isReply: boolean
-  /** False while no list or stream has shown the answer that parley sent. */
+  /** False for an answer that parley sent, until a list or the stream shows it. */
   isShown: boolean
   decision: unknown
   isResult: boolean
@@ -85,8 +86,8 @@ class OrderedState {
   isHalted = false
   isEmpty = true
   /**
-   * `idle by resource`: the session resource is idle, but there is no idle event. `stalled`: there was no
-   * event for a long time, and no work is known to be in progress. The next event ends either state.
+   * `idle by resource`: `GET /v1/sessions/ID` returned `idle`, but there is no idle event. `stalled`: there
+   * was no event for a long time, and no work is known to be in progress. The next event ends either state.
    */
   protected status: 'working' | 'idle' | 'idle by resource' | 'stalled' = 'working'
   /** Work in progress in the main thread: `modelRequest`, and ids of tool uses that the service runs. */
@@ -98,7 +99,7 @@ class OrderedState {
   sendsIdleEvents = false
   protected idle: ReturnType<typeof readStopReason> = { type: 'none' }
   protected listed: ReadonlySet<string> = new Set()
-  /** Ids in `listed` without an answer. A tool use whose thread has ended may still be in this set. */
+  /** Ids of the unanswered tool uses in the last idle event. May include tool uses whose thread has ended. */
   protected readonly unansweredListed = new Set<string>()
   /** Status of an ended session: `terminated` or `deleted`. */
   protected endStatus: string | undefined
@@ -106,8 +107,8 @@ class OrderedState {
   /** True if the service no longer retries after the last error, and no later event shows work. */
   hasFinalError = false
   /**
-   * True if the agent may have finished: its last event is a message or an interrupt. Spans, usage and
-   * unknown events are ignored, because they may follow the last message.
+   * True if the agent may have finished: the last event is a message or an interrupt of the main thread.
+   * Spans, usage and unknown events are ignored, because they may follow the last message.
    */
   mayBeDone = false
   protected missedOutcome: Stop | undefined
@@ -128,7 +129,7 @@ class OrderedState {
 
 /**
  * Computes the state of a session from its events in order. If the order was wrong, the caller calls
- * `restart` and adds the events again; only the tool uses are kept.
+ * `restart` and adds the events again. `restart` keeps the tool uses.
  */
 export class SessionState extends OrderedState {
   readonly #toolUses = new Map<string, ToolUse>()
@@ -138,9 +139,9 @@ export class SessionState extends OrderedState {
   isReplying = false
 
   /**
-   * Adds the newest event. With `canFinish`, the service's result of a tool use without a confirmation marks
-   * the tool use as finished, and `add` returns true. The mark survives `restart`, so the caller can drop the
-   * result to save memory.
+   * Adds the newest event. With `canFinish`, marks a tool use as finished if the event is its result and the
+   * service ran it without a confirmation. Returns true if it marked a tool use. `restart` keeps the mark, so
+   * the caller can drop the event to save memory.
    */
   add(event: SessionEvent, text?: string, canFinish = false): boolean {
     // `addReduced` stores no answer to a finished tool use, so the mark comes first.
@@ -208,7 +209,8 @@ export class SessionState extends OrderedState {
     if ((type === 'agent.message' || type === 'user.interrupt') && isMainThreadEvent(event))
       this.mayBeDone = true
     else if (workType.test(type) || /^(system|session\.error)/.test(type)) this.mayBeDone = false
-    // Some services send the next idle event only after the last reply, so earlier replies leave it idle.
+    // Some services send the next idle event only after the last reply. Until that reply, the session stays
+    // idle.
     const isEarlierReply = isReplyEventType(type) && !isStuck(this.idle.type) && this.#hasUnansweredListed
     if (stopsSession(event)) {
       this.#addStop(event)
@@ -231,8 +233,8 @@ export class SessionState extends OrderedState {
   }
 
   /**
-   * Records that the session resource is idle or terminated although no event shows it. Applies until the
-   * next event.
+   * Records that `GET /v1/sessions/ID` returned `idle` or `terminated` although no event shows it. The next
+   * event ends this state.
    */
   addIdleResource(isTerminated = false): void {
     const stop_reason = this.hasFinalError ? { type: 'retries_exhausted' } : undefined
@@ -262,9 +264,9 @@ export class SessionState extends OrderedState {
     if (endStatus !== undefined) return { kind: 'ended', reason: endStatus, explanation: error }
     const { type, eventIds } = idle
     const ids = [...new Set([...this.unlisted, ...this.pending])]
-    // Listed tool uses count as waiting even if the reason has no type, because the specification shows such
-    // reasons (src/wire/README.md: session events, 6).
     const willReadResult = background.hasUnreadResult && type !== 'requires_action' && !isHalted
+    // The session waits for the tool uses that an idle event lists, even if the event gives no reason. The
+    // specification shows such events (src/wire/README.md: session events, 6).
     if (!isStuck(type) && ids.length > 0)
       return this.isReplying || background.canContinue || willReadResult
         ? undefined
@@ -377,7 +379,8 @@ export class SessionState extends OrderedState {
       isMainThreadEvent({ type, session_thread_id: this.#toolUses.get(answered)?.threadId })
     )
       activeWork.add(answered)
-    // A `Set` keeps removed members in old tables (src/README.md), so each burst of work gets a new one.
+    // A `Set` does not free the memory of removed members (src/README.md), so a new one replaces an empty
+    // one.
     else if (activeWork.delete(answered) && activeWork.size === 0) this.activeWork = new Set()
   }
 
@@ -471,7 +474,7 @@ export class SessionState extends OrderedState {
   }
 
   /**
-   * Removes answered tool uses from `unansweredListed`, so that answering a long list takes linear time.
+   * Also removes answered tool uses from `unansweredListed`, so that answering a long list takes linear time.
    */
   get #hasUnansweredListed(): boolean {
     const { unansweredListed } = this
@@ -534,7 +537,9 @@ function readToolUse(event: SessionEvent, text = JSON.stringify(event)): ToolUse
 const closeToolUse = (use: ToolUse): ToolUse =>
   Object.assign(use, { text: undefined, input: undefined, isClosed: true })
 
-/** After a result or a denial, the content is no longer stored, so any repetition counts as equal. */
+/**
+ * After a result or a denial, parley no longer has the tool use's content, so any repetition counts as equal.
+ */
 const isSame = (one: ToolUse, other: ToolUse): boolean =>
   one.isClosed === true ||
   one.text === other.text ||

@@ -32,7 +32,7 @@ type SessionResource = Record<string, unknown> & { id: string }
 const isSession = (value: unknown): value is SessionResource =>
   isObject(value) && typeof value.id === 'string' && value.id !== '' && value.type !== 'error'
 
-/** No schema checks the fields of a session, so a field of another type is shown as empty. */
+/** No schema checks the fields of a session, so the table shows a field that is not a string as empty. */
 const toCell = (value: unknown): string => (typeof value === 'string' ? value : '')
 
 interface ListSessionsOptions extends SessionOptions {
@@ -72,7 +72,8 @@ export async function listSessions(context: Context, options: ListSessionsOption
     })
     detector.rejectRepetition(items[0]?.session.id, 'its pages repeat')
     detector.rejectEmptyPages(items.length)
-    // A service may ignore the statuses and the limit, so parley applies them again.
+    // A service may ignore `--status` and `--limit` in the query, so parley applies them to the response,
+    // too.
     const wanted = items
       .filter(({ session }) => !statuses || statuses.includes(toCell(session.status)))
       .slice(0, maxCount - count)

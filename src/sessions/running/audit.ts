@@ -38,8 +38,9 @@ interface AuditEntry extends Partial<Omit<ReturnType<typeof createDecisionFields
 const replySteps = ['decision', 'start', 'accepted', 'refused', 'unknown', 'answered-elsewhere'] as const
 
 /**
- * Values of `event`. `interrupt`: the run is about to post an interrupt. The other values, except `not-asked`,
- * are steps of a reply (`ReplyState`) or of a task (`AuditedTask`).
+ * Values of `event`. `interrupt`: the run is about to post an interrupt. `not-asked`: the service ran a tool
+ * use that the policy denies. The other values are steps of a reply (`ReplyState`) or of a task
+ * (`AuditedTask`).
  */
 const events = [...replySteps, 'end', 'sent', 'done', 'not-asked', 'interrupt'] as const
 
@@ -63,7 +64,9 @@ export class Audit {
    * the policy denies them.
    */
   readonly denied = new Map<string, string>()
-  /** Decisions of this run, by tool use id, without the tool uses for which the session no longer waits. */
+  /**
+   * Decisions of this run, by tool use id. If the session no longer needs the reply, the decision is removed.
+   */
   readonly judgements = new Map<string, Judgement>()
   /** Descriptions of the failed and unfinished `--tool` commands since the last task, by tool use id. */
   readonly failedCommands = new Map<string, string>()
@@ -97,7 +100,7 @@ export class Audit {
     const name = `the audit file ${path}`
     try {
       if (path !== undefined) audit.#file = new AppendedFile(toAbsolutePath(context.host, path), name)
-      // The lock is only for this session, because runs of other sessions may write the file meanwhile.
+      // The lock is only for this session, because runs of other sessions may write to the same file.
       const lockedName = `${path}.${digest(parts.params.session)}`
       const fileLock = audit.#file && new LockObserver(toAbsolutePath(context.host, lockedName))
       await audit.#lockSession(address, parts.deadline, fileLock)
@@ -167,7 +170,10 @@ export class Audit {
     if (line.event === 'unknown') this.unconfirmed.set(id, { use, reason: more.reason ?? '' })
   }
 
-  /** Records a decision. `staysOpen`: nobody decided, or no command executes the tool. */
+  /**
+   * Records a decision. `staysOpen`: the run sends no reply, because nobody decided or no command executes
+   * the tool.
+   */
   addDecision(judgement: Judgement, staysOpen: boolean): void {
     this.addReplyStep(judgement.use, { event: 'decision', staysOpen }, createDecisionFields(judgement))
     this.judgements.set(judgement.use.id, judgement)
@@ -204,7 +210,7 @@ export class Audit {
     for (const lock of this.#locks) lock.requireHeld()
   }
 
-  /** True if the next run can read what this run has recorded. */
+  /** True if the next run can read this run's lines in the audit file. */
   get hasFile(): boolean {
     return this.#file !== undefined && !this.#isFileLost
   }
@@ -324,15 +330,15 @@ const isEntry = (entry: unknown): boolean =>
 const lineStart = '{"time":"0000-00-00T00:00:00.000Z","session":"'
 
 /**
- * Returns whether the text is the start of a line. A killed run may leave only the start of its last line, and
- * the next run adds a line break.
+ * Returns whether the text is an audit line without its end. A killed run may leave such a line, and the next
+ * run adds a line break.
  */
 function isUnfinished(text: string | undefined): boolean {
   const head = text?.slice(0, lineStart.length).replace(/\d/g, '0')
   return head !== undefined && head !== '' && lineStart.startsWith(head)
 }
 
-/** Returns the fields from which `readReplyLine` restores the line. */
+/** Returns the fields of the audit file from which `readReplyLine` restores `line`. */
 function createReplyFields(use: ParsedToolUse, line: ReplyAuditLine): Partial<AuditEntry> {
   if (line.event === 'sent') return { rest: [...line.sent.idleEvents].at(-1) }
   if (line.event !== 'end') return {}
@@ -344,7 +350,7 @@ function readReplyLine(entry: Record<string, unknown>): ReplyAuditLine | undefin
   const { event, time, rest, result } = entry
   if (event === 'end') {
     const sent = SessionEvent.safeParse(result).data
-    // A line without a result is ignored, so the command counts as still executing.
+    // An `end` line without a result is ignored, so the command counts as still executing.
     return sent && { event, result: { text: readEventText(sent), isError: sent.is_error === true } }
   }
   if (event === 'sent') {

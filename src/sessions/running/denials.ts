@@ -95,8 +95,9 @@ export class DenialCollector {
 }
 
 /**
- * Returns whether the service ran a tool use. It has a result, or the service allowed it and it does not wait in
- * the idle session. If the session waits for replies but lists no tool use, any may wait.
+ * Returns whether the service ran a tool use. A tool use has run if it has an answer, or if the service
+ * allowed it and the idle session does not wait for it. If the idle session waits for replies but lists no
+ * tool use, it may wait for any.
  */
 function hasRun(state: SessionState, { id, permission }: ParsedToolUse): boolean {
   if (state.getAnswer(id) || state.getToolUse(id)?.isFinished) return true

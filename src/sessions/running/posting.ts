@@ -20,17 +20,17 @@ interface PostOptions {
   record(event: 'sent' | PostResult['is'], reason?: string): void
   /** Number of posted events. If the receipt has fewer events, but at least one, the result is `unknown`. */
   count?: number
-  /** Makes only one attempt, because the caller retries by other rules. */
+  /** True by default: makes only one attempt, because most callers retry by their own rules. */
   isSingle?: boolean
   acceptedText?: string
 }
 
 /**
  * Posts events once. Calls `record` with `sent` before the request, and with the result after the response.
- * With `count`, the result depends on the whole response. Without `count`, a success status is enough: then
- * `record` gets `accepted` before the body is read, because parley may be killed while it reads. A failure of
- * the request is returned, not thrown. If `record` throws after the service refused the events, the failure of
- * the request is thrown; any other error of `record` is thrown unchanged.
+ * With `count`, the result depends on the whole response. Without `count`, a success status is enough: parley
+ * records `accepted` before it reads the body, because it may be killed while it reads. Returns a failure of
+ * the request instead of throwing it. If `record` throws, throws that error or, after a refusal by the
+ * service, the failure of the request.
  */
 export async function postEventsOnce(
   { context, caller, parts }: SessionClient,
@@ -54,7 +54,8 @@ export async function postEventsOnce(
     posted = isWhole ? { is: 'accepted', receiptEvents } : { is: 'unknown', receiptEvents, failure }
   } catch (failure) {
     if (!(failure instanceof CliError)) throw failure
-    // A failure before the first attempt or between two attempts has no delivery state, and nothing was sent.
+    // A failure before the first attempt or between two attempts has no delivery state. The service then has
+    // not accepted the events.
     const { delivery = 'not-sent' } = failure.details
     // `done`: the service accepted the events, but parley could not read the whole receipt.
     const isAccepted = delivery === 'done'

@@ -53,7 +53,7 @@ export function wasAnsweredElsewhere({ audit }: SessionRun, id: string): boolean
   return reply.is === 'unconfirmed' && isReplyUnsent(reply)
 }
 
-/** Reopens a reply if no run has started to post it and a child thread waits again for its tool use. */
+/** Reopens the replies that no run has started to post, if a child thread waits again for the tool use. */
 export function reopenReplies({ audit, follower: { state } }: SessionRun): void {
   for (const id of state.pendingInThreads) {
     const reply = audit.getReply(id)
@@ -139,7 +139,7 @@ async function retryReplying(run: SessionRun, attempt: () => Promise<void>): Pro
   const policy = { repeat: endpoints.sendEvents.repeat, retries: caller.retries, retryUnknown: false }
   let attempts = 0
   function decideAboutRefusal(failure: CliError): number | CliError {
-    // After the deadline, `requireNext` ends the attempts.
+    // `deadlineMs` is `Infinity`, because `requireNext` ends the attempts after the deadline.
     const times = { now: timers.now(), random: timers.random(), deadlineMs: Infinity }
     const wait = decideRetry(policy, failure.with({ attempts: ++attempts }), { attempt: attempts, ...times })
     if (typeof wait === 'number') context.messages.note(describeRetry(failure, wait))
@@ -163,7 +163,7 @@ async function retryReplying(run: SessionRun, attempt: () => Promise<void>): Pro
 
 /**
  * Posts all confirmations in one request. Posts each result separately, because a service refuses a whole
- * request if it refuses one event. Throws a `CliError`.
+ * request if it refuses one event.
  */
 export async function postReplies(run: SessionRun, replies: readonly Reply[]): Promise<void> {
   const isConfirmation = ({ event }: Reply) => event.type === 'user.tool_confirmation'
@@ -187,7 +187,8 @@ async function postTogether(run: SessionRun, replies: readonly Reply[]): Promise
   } catch (error) {
     if (!(error instanceof CliError) || error.kind !== 'refused' || !error.details.pendingToolUseIds)
       throw error
-    // Another client may have answered first.
+    // The service may have refused the replies because another client answered first, so parley lists the
+    // events.
     const { length } = open
     const isAnsweredElsewhere = () => {
       open = closeObsoleteReplies(run, open)
@@ -242,8 +243,8 @@ export async function pollUnconfirmedReplies(run: SessionRun, uses: readonly Par
       return hasOther || listUnconfirmed(run).length === 0 || undefined
     },
   })
-  // If the session works again, it no longer waits for the reply, so the fate of the reply does not matter.
-  // If the session waits for the reply later, the run reads lists again.
+  // If the session works again, it no longer waits for the reply, so it does not matter whether the reply
+  // arrived. If the session waits for the reply later, the run reads lists again.
   const unknown = listUnconfirmed(run).filter(
     ({ use: { id } }) => !hasList || state.unlisted.length > 0 || state.answerable.includes(id),
   )
@@ -294,7 +295,7 @@ function updateUnconfirmed(
     else audit.addReplyStep(use, { event: 'accepted' })
     return
   }
-  // If only a child thread lists the tool use, idle events of the session do not show whether it waits.
+  // If only a child thread lists the tool use, the main thread's idle events do not show whether it waits.
   const isUnknown = state.unlisted.length > 0 || !state.isIdle || state.pendingInThreads.includes(use.id)
   const shown = {
     isListed: isUnknown ? undefined : state.answerable.includes(use.id),

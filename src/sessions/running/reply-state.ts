@@ -43,7 +43,7 @@
  *
  * In case 2, the idle event is newer if one of these conditions is true:
  *
- * - After the first list since the request, parley did not know the idle event. Now it does.
+ * - parley received the idle event only after the first list since the request.
  * - The time of the idle event is more than 30 s after the request, and 30 s have passed since the request.
  * - The list contains every idle event that parley knew when it sent the request, and then this one. The
  *   request may still be on its way, so parley also waits until 30 s after the request. This condition needs a

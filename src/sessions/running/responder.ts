@@ -142,7 +142,8 @@ export class ToolUseResponder {
   }
 
   async #listDue(): Promise<ParsedToolUse[]> {
-    // The stream may have omitted some tool uses.
+    // The stream may omit tool uses, so parley lists the events until it has every tool use that needs a
+    // reply.
     const isKnown = (id: string) => !isSafeId(id) || findToolUse(this.#run, id) !== undefined
     await refreshUntil(this.#run, () => this.#listDueIds().every(isKnown))
     return this.#listDueIds().flatMap((id) => {
@@ -177,7 +178,10 @@ export class ToolUseResponder {
     return open
   }
 
-  /** A tool use with two inputs, or one that another client executes, is not prompted: a run cannot allow it. */
+  /**
+   * parley does not prompt about a tool use that a run cannot allow: it has two inputs, or another client
+   * executes it.
+   */
   #needsPrompt({ use, decision }: Judgement): boolean {
     return (
       decision === 'ask' &&

@@ -20,7 +20,9 @@ const queryIntervalMs = 10_000
 
 const maxNamedRuns = 10
 
-/** Interval between lists that may show an interrupt or its effect, because the stream may omit both. */
+/**
+ * Interval between lists while parley waits for an interrupt or its effect, because the stream may omit both.
+ */
 const interruptPollMs = 1_000
 
 const interruptEvent = { type: 'user.interrupt' }

@@ -66,7 +66,8 @@ async function execute(run: SessionRun): Promise<CommandResult> {
     if (task) return
     await denials.add(items)
     incidents.addEarlier(items, earlierTaskIds)
-    // The output of the run that sent the task may be incomplete, so this run prints the events again.
+    // The output of the run that sent the task may be incomplete, so this run prints the events after the
+    // task again.
     const later = items.filter(({ event: { id = '' } }) => {
       const isTask = foundIds?.has(id) === true
       isAfterTask ||= isTask
@@ -86,11 +87,11 @@ async function execute(run: SessionRun): Promise<CommandResult> {
     limits.startQueries()
     const failure = await follow(run, { responder, denials, limits, incidents, printer })
     await context.output.flush()
-    // If the run was stopped before the task was finished, the audit file keeps the task as unfinished, so
-    // that the next run resumes it. A run that sent no task, such as only a user.interrupt, leaves nothing to
-    // resume.
+    // If the run stopped before the agent finished the task, the next run resumes it, because the audit file
+    // shows the task as unfinished. After a run that sent no task, but for example a user.interrupt, there is
+    // nothing to resume.
     const isInterrupted = failure?.kind === 'stopped' && (!task || follower.task.hasOwnTask)
-    // The service has not shown yet that it worked on the task, so the answer may come later.
+    // If the work is pending, the answer may come later, so the task is not done.
     const isUnfinished = isInterrupted || follower.seen.isWorkPending
     return { failure, lastStep: isUnfinished ? undefined : () => audit.recordTaskDone() }
   } finally {
@@ -205,8 +206,8 @@ async function followUntilIdle(run: SessionRun, work: FollowedWork): Promise<Cli
     try {
       await responder.finish()
     } catch (error) {
-      // The responder's failure replaces an earlier one, because only the responder's names the time limit
-      // after an interrupt.
+      // If both failed, parley reports the responder's failure, because only that failure names the time
+      // limit after an interrupt.
       failure = error
     }
     denials.reportUnapproved(follower.state.stop !== undefined)

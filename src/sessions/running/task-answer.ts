@@ -64,8 +64,9 @@ export const isAnswerPrintedAlone = ({ schema, file, isStdoutReserved }: TaskAns
   schema !== undefined || file !== undefined || isStdoutReserved
 
 /**
- * Checks the answer. Returns the text to print, or a failure: a needed text is missing, does not match the
- * schema, or takes too long to check. `problem` describes a missing text that is not needed.
+ * Checks the answer against the schema. Returns the text to print, or a failure if the text does not match or
+ * takes too long to check. If the text is missing, returns a failure if parley prints only the answer,
+ * otherwise a `problem`.
  */
 export async function checkTaskAnswer(
   wanted: TaskAnswerOptions,

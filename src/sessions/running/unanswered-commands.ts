@@ -3,9 +3,8 @@ import type { SessionState } from '../session-state.ts'
 import type { Audit } from './audit.ts'
 
 /**
- * Returns the names of the `--tool` commands that have started, but whose result may not have arrived at the
- * session, and a text about each. With an audit file, the next run sends the result of an ended command, so
- * only unfinished commands are returned.
+ * Lists the `--tool` commands that have started, but whose result may not have reached the session. With an
+ * audit file, lists only unfinished commands, because the next run sends the results of the others.
  */
 export function listUnansweredCommands(
   { replies, hasFile }: Audit,

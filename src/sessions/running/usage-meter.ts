@@ -22,7 +22,7 @@ const noUsage = 'no usage'
 export class UsageMeter {
   readonly #limits: Partial<RunPlan['limits']>
   #newestTotal: SessionUsage | undefined
-  /** True if the agent has worked since `startRun` or, before `startRun`, at any time. */
+  /** True if the agent has worked. `startRun` resets this flag. */
   #hasWorked = false
   /** True if the agent has worked since the service reported the newest total. */
   #isOutdated = false
@@ -57,7 +57,7 @@ export class UsageMeter {
     if (type === 'span.model_request_end') this.#addRequest(readSessionUsage(event.model_usage))
   }
 
-  /** Ignores a lower total, because it is older. */
+  /** Ignores a lower total, because it is older: the total of a session only grows. */
   addTotal(usage: SessionUsage | undefined): void {
     if (!usage || (this.#newestTotal && isOlder(usage, this.#newestTotal))) return
     this.#newestTotal = usage
