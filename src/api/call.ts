@@ -58,7 +58,8 @@ export async function callApi(context: Context, options: ApiOptions, words: stri
     if (file && name) addFileToReport(context.reportData, name)
   } catch (error) {
     const response = error instanceof CliError ? error.details.response : undefined
-    // With --paginate, a reader could take the body of an error response for an item of the list.
+    // With --paginate, parley does not print the body of an error response, because a reader could take it
+    // for an item of the list.
     if (response && !paginate) {
       const bytes = hasHead
         ? Buffer.concat([Buffer.from(formatHead(response)), response.bytes])

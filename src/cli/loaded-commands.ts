@@ -10,7 +10,7 @@ export function loadAllCommands(): Promise<ParleyCommand[]> {
 }
 
 async function loadAll(command: ParleyCommand): Promise<ParleyCommand[]> {
-  // These flags may precede the name of a command, as in `parley events --raw list`, so the group has them
+  // Request flags may precede the name of a command, as in `parley events --raw list`, so the group has them,
   // too.
   if (command.entry.group) declareRequestFlags(command)
   else await command.load()

@@ -193,8 +193,8 @@ function refuseWord(command: ParleyCommand, words: readonly string[] = command.a
 }
 
 /**
- * Prints nothing if the command has already printed output, because a reader would take the body for another
- * event.
+ * Prints the body of a failed response, unless the command has already printed output. A reader would take
+ * the body for a part of this output.
  */
 async function printBody({ output }: Context, error: unknown): Promise<void> {
   const response = error instanceof CliError ? error.details.response : undefined

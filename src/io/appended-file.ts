@@ -45,7 +45,7 @@ export class AppendedFile {
       const problem = findFileKindProblem(found) ?? refusal
       throw problem === undefined ? toFileFailure(error, name) : failure(problem)
     }
-    // Windows opens a folder without an error, so the kind is checked here.
+    // Windows opens a folder without an error, so parley checks the kind of the opened file.
     const problem = findFileKindProblem(fstatSync(this.#file))
     if (problem === undefined) return
     closeSync(this.#file)

@@ -28,7 +28,9 @@ interface ShellCommandResult {
   stderr: string
   /** Reason of a failure, as the end of a sentence: `failed with exit code 1`. */
   problem: string | undefined
-  /** `undefined` if a signal or a limit ended the command. */
+  /**
+   * `undefined` if a signal, the deadline or the output limit ended the command, or if it could not be run.
+   */
   exitCode: number | undefined
 }
 

@@ -258,7 +258,8 @@ function findModeToKeep(path: string, uid: number | undefined): number | undefin
 }
 
 /**
- * Errors on file systems without hard links. parley then copies the file. Windows reports EISDIR on exFAT.
+ * Errors of `link` on file systems without hard links. parley then copies the file. Windows reports EISDIR on
+ * exFAT.
  */
 const linkUnsupportedCodes = ['EPERM', 'ENOTSUP', 'EOPNOTSUPP', 'ENOSYS', 'EISDIR']
 

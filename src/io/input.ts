@@ -305,7 +305,8 @@ export async function openReadableFile(path: string, stop: AbortSignal): Promise
     try {
       closeSync(openSync(path, constants.O_WRONLY | constants.O_NONBLOCK))
     } catch {
-      // If the user may not open the FIFO for writing, the thread stays blocked.
+      // If the user may not open the FIFO for writing, the thread stays blocked until another program opens
+      // the FIFO.
     }
   }
   stop.addEventListener('abort', wake)

@@ -48,8 +48,8 @@ export async function createMessagePrinter({ host, flags, redact }: MessageOptio
       else printMessage(line)
     },
     printLine,
-    // The footer contains text from the service. A CI system reads some line starts as commands, so the footer
-    // begins with a dash.
+    // The footer contains text from the service. A CI system reads some line starts as commands, so each
+    // footer begins with a dash.
     printFooter: (text: string): void => printLine(style.dim(wrap(redact(`— ${text}`)))),
     /** Holds back all lines until `release`, so that an open question stays readable. */
     hold(): void {

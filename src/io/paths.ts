@@ -11,7 +11,7 @@ import {
 import { basename, dirname, isAbsolute, join, resolve } from 'node:path'
 import { CliError, toFileFailure, usageError } from '../errors.ts'
 
-/** Reads `host.cwd` only for relative names, because the current folder may have been removed. */
+/** Reads `host.cwd` only for relative names, because reading it throws if the current folder was removed. */
 export const toAbsolutePath = (host: { readonly cwd: string }, name: string): string =>
   isAbsolute(name) ? resolve(name) : resolve(host.cwd, name)
 

@@ -29,7 +29,7 @@ export function findProfilePath(info: ProcessInfo): string | undefined {
   const { env, platform } = info
   const { isAbsolute, join, resolve } = platform === 'win32' ? paths.win32 : paths
   const given = env.PARLEY_CONFIG_DIR
-  // Reads `cwd` only for a relative path, because the current folder may have been removed.
+  // Reads `cwd` only for a relative path, because reading it throws if the current folder was removed.
   if (given) return resolve(isAbsolute(given) ? '' : info.cwd, given, 'config.json')
   // Ignores relative paths, as the XDG specification requires.
   const absolute = (path: string | undefined) => (path && isAbsolute(path) ? path : undefined)
@@ -89,7 +89,7 @@ function isWritableByOthers(path: string, uid: number): boolean {
   try {
     stat = statSync(path)
   } catch {
-    // If a path cannot be examined, parley cannot read the profile file either, so no warning is needed.
+    // If parley may not examine a path, it cannot read the profile file either, so no warning is needed.
     return false
   }
   if (stat.uid !== uid && stat.uid !== 0) return true

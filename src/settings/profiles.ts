@@ -45,9 +45,9 @@ const demo = {
 }
 
 /**
- * Registers the secrets of the profile for redaction. With `isForRun`, an unreadable file causes only a note,
- * unless the user requested a profile. In a container, the home folder may belong to another user, and flags
- * and the environment may give all settings.
+ * Registers the secrets of the profile for redaction. In a container, the profile file may belong to another
+ * user, and flags and the environment may give all settings. So with `isForRun`, an unreadable file causes
+ * only a note, unless the user requested a profile.
  */
 export async function readProfile(context: Context, isForRun = false): Promise<Profile> {
   const { host, flags, messages, secrets } = context

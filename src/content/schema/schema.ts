@@ -27,8 +27,8 @@ export interface SchemaSource {
 }
 
 /**
- * Throws a usage error if the text is not a schema. `retries` is `undefined` if the command cannot repeat the
- * request.
+ * Throws a usage error if `source` is not a valid schema. `retries` is `undefined` if the command cannot
+ * repeat the request.
  */
 export async function createAnswerSchema(
   context: Context,

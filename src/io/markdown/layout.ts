@@ -296,7 +296,10 @@ const isPlainText = ({ kind, markers }: MarkdownLineStart): boolean =>
 
 const bar: Span = { text: '│ ', sgr: spanStyles.frame }
 
-/** `indent` is the column of the `>`. The text after it keeps its indentation, with spaces instead of tabs. */
+/**
+ * `indent` is the column of the `>`. The text after the `>` keeps its indentation, with spaces instead of
+ * tabs.
+ */
 function removeQuoteMark(line: string, indent: number): string {
   const text = line.slice(1)
   const columns = countIndent(text, indent + 1)
