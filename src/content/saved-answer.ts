@@ -150,7 +150,7 @@ export class AnswerWriter {
     else this.#queued.push(chunk)
   }
 
-  /** Throws only `OutputClosedError`. */
+  /** Throws only `OutputClosedError`. Any other failure is stored in `failure`. */
   async attempt(write: () => Promise<unknown>): Promise<void> {
     if (this.failure) return
     try {

@@ -94,7 +94,7 @@ export class AppendedFile {
       )
   }
 
-  /** If the disk is full, the part that fits stays in the file, so the last line may be incomplete. */
+  /** If the disk is full, the file keeps a part of `content`, so its last line may be incomplete. */
   append(content: Uint8Array | string): void {
     this.requireUnchanged()
     this.#attempt(() => {

@@ -4,7 +4,8 @@ import { maxTextLength } from '../wire/json/text-limit.ts'
 
 /**
  * Decodes text and drops its byte order mark. Throws a usage error that names the first line that is not
- * UTF-8. `advice` is a hint for input that is not text. `firstLine` is the number of the first line.
+ * UTF-8. `advice` is a hint for input that is not text. `firstLine` is the line number of the start of
+ * `bytes`.
  */
 export function decodeUtf8(bytes: Uint8Array, name: string, advice?: string, firstLine = 1): string {
   if (bytes.length > maxTextLength) throw createTextTooLongError(name)
@@ -60,6 +61,6 @@ export async function detectMimeType(bytes: Uint8Array): Promise<string | undefi
   return (await fileTypeFromBuffer(sample))?.mime
 }
 
-/** A PDF file may be valid UTF-8, so callers check this before they decode text. */
+/** A PDF file may be valid UTF-8, so callers check for PDF before they decode text. */
 export const isPdf = (bytes: Uint8Array): boolean =>
   Buffer.from(bytes.subarray(0, 5)).toString('latin1') === '%PDF-'

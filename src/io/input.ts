@@ -112,7 +112,7 @@ export class InputReader {
   }
 
   /**
-   * If stdin is not text, the error message suggests `-f -` for files of these `kinds`. parley prints
+   * If stdin is not text, the error message suggests `-f -` with the description of `kinds`. parley prints
    * `idleNote` after 2 s without data.
    */
   async readStdinText(reader: string, kinds?: AcceptedFileKinds, idleNote?: string): Promise<string> {
@@ -121,14 +121,15 @@ export class InputReader {
   }
 
   /**
-   * Returns UTF-8 text, or base64 with the MIME type that the bytes show. Throws a usage error if the service
-   * does not accept the type.
+   * Returns UTF-8 text, or base64 with the MIME type that parley detects from the bytes. Throws a usage error
+   * if the service does not accept the type.
    */
   async readContent(path: string, { mimeTypes, description }: AcceptedFileKinds): Promise<FileContent> {
     const bytes = await this.readBytes(path, '-f -')
     const name = path === '-' ? 'stdin' : path
     if (bytes.length === 0) throw usageError(`${name}: ${path === '-' ? 'it' : 'the file'} is empty`)
-    // Text is tried first, because a sentence may begin with a magic number such as BMP's.
+    // Decoding as text is tried first, because a text may begin with the magic number of a file type, such as
+    // `BM` of BMP.
     const text = isPdf(bytes) || bytes.includes(0) ? undefined : tryDecodeUtf8(bytes)
     if (text !== undefined) return path === '-' ? { text } : { name: path, text }
     // UTF-16 is excluded first, because its byte order mark looks like the start of an MP3 file.

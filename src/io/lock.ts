@@ -98,7 +98,7 @@ export class LockObserver {
   readonly path: string
   fingerprint = ''
   #lastCheckMs = 0
-  /** Measured by the monotonic clock of this process, because the clocks of other machines may differ. */
+  /** Uses the monotonic clock of this process, because the clocks of other machines may differ. */
   #unchangedMs = 0
   /** True if the holder has updated the lock since the first check. */
   isHolderRunning = false
@@ -125,8 +125,9 @@ export class LockObserver {
 }
 
 /**
- * Waits until no other run has the lock. At the deadline, throws a `CliError` of kind `file`. Throws the same
- * error if the lock file is not empty, because then the file is not a lock, and parley must not change it.
+ * Waits until no other run has the lock, and acquires it. At the deadline, throws a `CliError` of kind
+ * `file`. Throws the same error if the lock file is not empty, because then the file is not a lock, and
+ * parley must not change it.
  */
 export async function acquireLock(
   target: string | LockObserver,

@@ -1,6 +1,6 @@
 import { measureColumns } from './width.ts'
 
-/** `sgr` has the numbers of a terminal's style code (SGR), such as `1;35`. It is empty for plain text. */
+/** `sgr` has the numbers of a terminal's style code (SGR), such as `1;35`. For plain text, `sgr` is empty. */
 export interface Span {
   text: string
   sgr: string

@@ -86,8 +86,8 @@ export class AnswerSchema {
     const why = `the answer does not match ${this.#source.name}`
     if (tryParseJson(json) === undefined)
       throw this.#mismatch(text, cut, `${why}: it is not JSON: ${describeJsonError(json)}`)
-    // Two parsers may use different values of a repeated key, so the user's program might use a value that
-    // was not checked.
+    // Two parsers may use different values of a repeated key. The user's program might use a value that was
+    // not checked, so parley rejects the answer.
     const repeated = findRepeatedJsonKey(json)
     if (repeated !== undefined) {
       const key = toOneLine(JSON.stringify(repeated), 200)

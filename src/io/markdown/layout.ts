@@ -30,7 +30,7 @@ interface HeldRows {
   kind: 'row' | 'table'
   text: string
   indent: number
-  /** True if the header was already printed as text, because it has no pipe at its start. */
+  /** True if the header was already printed as text, because its start did not look like a row of a table. */
   isHeaderPrinted?: boolean
 }
 

@@ -25,7 +25,7 @@ export class MarkdownPrinter {
   }
 
   async write(): Promise<void> {
-    // A carriage return or half a surrogate pair at the end is held back until more text arrives.
+    // A carriage return or half a surrogate pair at the end of the text is held back until more text arrives.
     const isHalf = /[\r\ud800-\udbff]$/.test(this.#received)
     this.#layOut(isHalf ? this.#received.length - 1 : this.#received.length)
     const text = this.#layout.takeText()
