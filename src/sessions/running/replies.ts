@@ -200,16 +200,44 @@ async function postTogether(run: SessionRun, replies: readonly Reply[]): Promise
   }
 }
 
+/**
+ * Stops waiting for the response to a post one second after the session has shown its replies. A service may
+ * accept replies without a response.
+ */
+export function limitShownPost(run: SessionRun): void {
+  const { post, context } = run
+  if (!post?.ids.every((id) => findShownAnswer(run, id))) return
+  run.post = undefined
+  post.deadline.moveTo(context.host.timers.now() + shownPostMs)
+}
+
+const shownPostMs = 1_000
+
+/** Returns the answer that the session shows. A confirmation is not the answer if this run posted a result. */
+function findShownAnswer({ audit, follower }: SessionRun, id: string) {
+  const reply = audit.getReply(id)
+  const answer = follower.state.getAnswer(id)
+  return 'result' in reply && reply.result && !answer?.isResult ? undefined : answer
+}
+
 async function postOnce(run: SessionRun, replies: readonly Reply[]): Promise<void> {
+  const deadline = run.parts.deadline.narrow(
+    Infinity,
+    'no response within 1 s after the session showed the answer',
+  )
+  run.post = { ids: replies.map(({ use }) => use.id), deadline }
   const idleEvents = new Set(run.follower.state.stopIds)
   const sent = { sentAtMs: run.context.host.timers.wallTime(), idleEvents }
   const body = Buffer.from(JSON.stringify({ events: replies.map(({ event }) => event) }))
-  const { is, failure } = await postEventsOnce(run, body, {
+  const access = { ...run, parts: { ...run.parts, deadline } }
+  const { is, failure } = await postEventsOnce(access, body, {
     count: replies.length,
     record: (event, reason) => {
       const line = event === 'sent' ? { event, sent } : { event }
       for (const { use } of replies) run.audit.addReplyStep(use, line, { reason })
     },
+  }).finally(() => {
+    run.post = undefined
   })
   if (is === 'accepted') for (const { event } of replies) run.follower.seen.log.addAccepted(event)
   if (is !== 'refused' || !failure) return
@@ -231,6 +259,7 @@ export async function pollUnconfirmedReplies(run: SessionRun, uses: readonly Par
   for (const use of uses)
     if (!audit.unconfirmed.has(use.id))
       audit.unconfirmed.set(use.id, { use, reason: 'an earlier run may have sent the answer' })
+  for (const each of listUnconfirmed(run)) if (findShownAnswer(run, each.use.id)) updateUnconfirmed(run, each)
   if (listUnconfirmed(run).length === 0) return
   let hasList = false
   const isOver = await pollEventList(run, {
@@ -286,7 +315,7 @@ function updateUnconfirmed(
 ): void {
   const { audit, context } = run
   const { state, task } = run.follower
-  const answer = state.getAnswer(use.id)
+  const answer = findShownAnswer(run, use.id)
   if (answer) {
     const result = answer.decision
     const ours = audit.judgements.get(use.id)?.decision ?? (audit.denied.has(use.id) ? 'deny' : 'allow')

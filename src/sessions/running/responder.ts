@@ -17,6 +17,7 @@ import {
   filterWaitingToolUses,
   findNextReplyStep,
   findToolUse,
+  limitShownPost,
   pollUnconfirmedReplies,
   postReplies,
   refreshUntil,
@@ -69,6 +70,7 @@ export class ToolUseResponder {
     for (const question of this.#openQuestions)
       if (!open.includes(question)) this.#prompt.withdraw(question.use.id)
     this.#openQuestions = open
+    limitShownPost(this.#run)
     if (this.#work) return
     reopenReplies(this.#run)
     if (this.#listDueIds().length === 0) return

@@ -1,4 +1,5 @@
 import type { Context } from '../../context.ts'
+import type { Deadline } from '../../deadline.ts'
 import { CliError, convertDeadlineFailure } from '../../errors.ts'
 import { formatResumeLines } from '../../io/failure.ts'
 import type { WorkHooks } from '../../work-tracker.ts'
@@ -45,6 +46,8 @@ export class SessionRun implements SessionClient, WorkHooks {
    * - `sent`: the service may have accepted the interrupt
    */
   interrupt: 'unwanted' | 'wanted' | 'posting' | 'sent' = 'unwanted'
+  /** The running request with replies to these tool uses. */
+  post: { ids: string[]; deadline: Deadline } | undefined
   hasStoppedFollowing = false
   readonly follower: Follower
   /** True after the run has read the list and sent its task, if it has one to send. */

@@ -30,6 +30,29 @@ test('if a confirmation gets a 500 and no list shows it, events run continues on
   expect(requests.at(-1)?.at).toBeLessThan(5000)
 })
 
+test('events run waits at most 1 s for the response to a reply that the session shows', async () => {
+  const stalls = { type: allowed.type, fault: 'stall', isAccepted: true, next: worked } as const
+  const service = createSessionService({ posts: [waits, stalls] })
+  const { code, out } = await service.run(line)
+  expect({ code, out, replies: service.replies() }).toEqual({ code: 0, out: 'done\n', replies: [[allowed]] })
+  expect(service.requests.at(-1)?.at).toBeLessThan(2000)
+  const steps = service.lines('audit.ndjson').map(({ event }) => event)
+  expect(steps).toEqual(['sent', 'accepted', 'decision', 'sent', 'unknown', 'accepted', 'done'])
+})
+
+test('at the deadline, a reply that only the stream shows counts as accepted', async () => {
+  const posted = { listed: 'never', streamed: 3500 } as const
+  const stalls = { type: allowed.type, fault: 'stall', isAccepted: true, posted } as const
+  const service: ReturnType<typeof createSessionService> = createSessionService({
+    posts: [waits, stalls],
+    lists: [{ when: () => service.replies().length > 0, fault: 'stall' }],
+  })
+  const { code, err } = await service.run([...line, '--deadline', '4'])
+  expect({ code, posts: service.replies().length }, err).toEqual({ code: 15, posts: 1 })
+  expect(err).not.toContain('not known')
+  expect(service.lines('audit.ndjson').at(-1)).toMatchObject({ event: 'accepted', toolUse: 't1' })
+})
+
 test('Y52: after a 500, events run repeats a confirmation 5 s after a newer idle event lists the tool use', async () => {
   const service: ReturnType<typeof createSessionService> = createSessionService({
     posts: [
