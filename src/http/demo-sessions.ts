@@ -41,7 +41,7 @@ export function openDemoSessions({ host, messages, cleanups, deadline }: Context
         // Only parley writes this file, and replaces it atomically. So a file with this version is complete.
         if (isObject(whole) && whole.version === version && Array.isArray(whole.sessions))
           return whole.sessions.filter(isFresh)
-        noteOnce(`${file}: it is damaged, or of another version; the demo starts with new sessions`)
+        noteOnce(`${file}: it is damaged or from another version, so the demo starts with new sessions`)
       } catch (error) {
         noteUnsaved(error)
       }

@@ -71,7 +71,7 @@ describe('W31: demo sessions start anew with a note if their file is damaged', (
     writeFileSync(file, text)
     const ended = await send('hello again')
     expect(ended).toMatchObject({ code: 0, out: expect.stringContaining('“hello again”') })
-    expect(ended.err).toContain(`it is damaged, or of another version; the demo starts with new sessions`)
+    expect(ended.err).toContain(`it is damaged or from another version, so the demo starts with new sessions`)
     expect(JSON.stringify(await list())).not.toContain('“hello”')
     expect(JSON.stringify(await list())).toContain('“hello again”')
   })

@@ -185,7 +185,7 @@ function findMismatch(rule: PolicyRule, use: ParsedToolUse): (() => string) | un
 
 function describeFieldMismatch({ source, pattern }: InputFieldPattern, value: unknown): string {
   if (value === undefined) return `the input has no field '${source}', which the rule checks`
-  if (typeof value !== 'string') return `'${source}' is not a text`
+  if (typeof value !== 'string') return `'${source}' is not a string`
   if (!createPatternMatcher(pattern, 'any')(value)) return `'${source}' is not '${pattern}'`
   const found = findStarStops(value).filter((stop) => !pattern.includes(stop))
   const shown = found.slice(0, maxListedStops).map((stop) => JSON.stringify(stop))

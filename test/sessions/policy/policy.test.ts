@@ -126,7 +126,7 @@ test.each<[why: string, rule: object, about: ParsedToolUse]>([
   ['the tool use has no server name', { server: 'git' }, onServer()],
   ['the server is "hub"', { server: 'git' }, onServer('hub')],
   ["the input has no field 'a', which the rule checks", { input: { a: '**' } }, call('x')],
-  ["'a' is not a text", { input: { a: '*' } }, call('x', { a: 5 })],
+  ["'a' is not a string", { input: { a: '*' } }, call('x', { a: 5 })],
   ["'a' is not 'b*'", { input: { a: 'b*' } }, call('x', { a: 'c' })],
   [`the * in '*;*' does not match "|" or "&" in 'a'`, { input: { a: '*;*' } }, call('x', { a: ';|&' })],
   ["the * in 'a*;' does not match this text in 'a'", { input: { a: 'a*;' } }, call('x', { a: 'a;;' })],
