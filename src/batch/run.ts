@@ -375,9 +375,9 @@ export class BatchRun implements BatchState {
 }
 
 const compareFailures = (one: LineFailure, other: LineFailure): number =>
-  Number(mayPass(other)) - Number(mayPass(one)) || one.index - other.index
+  Number(isTransient(other)) - Number(isTransient(one)) || one.index - other.index
 
-const mayPass = ({ error }: LineFailure) => error.details.retry === 'later'
+const isTransient = ({ error }: LineFailure) => error.details.retry === 'later'
 
 const withLineDetails = (failure: CliError, { attempts, answers, mayDuplicate = false }: BatchLine) =>
   failure.with({ attempts, mayDuplicate: mayDuplicate || failure.mayDuplicate || answers > 0 })

@@ -9,7 +9,7 @@ import { hasRedactedContent } from '../../wire/sessions/session-event.ts'
 import { canPrompt } from '../confirming/confirmation-prompt.ts'
 import { SessionIncidents } from '../following/incidents.ts'
 import { createEventPrinter, followAndPrint, missingAnswerText } from '../following/transcript.ts'
-import { throwNothingSent } from '../sending/delivery.ts'
+import { rethrowAsNotSent } from '../sending/delivery.ts'
 import { Audit } from './audit.ts'
 import { DenialCollector } from './denials.ts'
 import type { RunPlan } from './plan.ts'
@@ -75,7 +75,7 @@ async function execute(run: SessionRun): Promise<CommandResult> {
     })
     await printer.print(later)
   }
-  if (task) await follower.open({ onEarlierEvents }).catch(throwNothingSent)
+  if (task) await follower.open({ onEarlierEvents }).catch(rethrowAsNotSent)
   else await follower.open({ onEarlierEvents, needsEvents: true, earlierTaskIds })
   const responder = new ToolUseResponder(run)
   try {

@@ -23,7 +23,7 @@ export async function deliverEvents(
   if (await caller.preview(endpoints.sendEvents, { ...parts, body })) return
   const session = parts.params.session
   const follower = follow ? new Follower(access) : undefined
-  await follower?.open().catch(throwNothingSent)
+  await follower?.open().catch(rethrowAsNotSent)
   let isAccepted = false
   let listed: SessionEvent[] = []
   const command = `${formatSessionCommand(context, 'follow', session)} --history`
@@ -66,7 +66,7 @@ export async function deliverEvents(
 }
 
 /** Throws the failure of a follower that could not be opened, and adds that parley sent nothing. */
-export function throwNothingSent(error: unknown): never {
+export function rethrowAsNotSent(error: unknown): never {
   if (!(error instanceof CliError)) throw error
   const { status, consequence, delivery, deadline } = error.details
   // A failure before any request, for example of a file, is not about the session and stays unchanged. The
