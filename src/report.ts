@@ -21,7 +21,6 @@ export class RunReport {
     this.#write = createReportWriter(name, this.#source)
   }
 
-  /** Has no effect after `open`. */
   disable(): void {
     this.#name = undefined
   }

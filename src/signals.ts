@@ -89,7 +89,7 @@ export function detectEarlyExit(report: () => void): () => void {
   return () => void process.off('beforeExit', report)
 }
 
-/** Output that nobody reads could keep the process alive, so a timer ends it. */
+/** Output that nobody reads could keep the process alive, so a timer ends the process. */
 export function exitProcessAfter(milliseconds: number): void {
   if (milliseconds < Infinity) setLongTimeout(() => process.exit(), milliseconds).unref()
 }

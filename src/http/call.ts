@@ -30,10 +30,10 @@ import { chooseTransport } from './transport.ts'
 export interface ReadableResponse extends HttpResponse {
   attempts: number
   /**
-   * Records that the request succeeded, which a later failure does not undo. If the run is interrupted
-   * later, parley prints `result`.
+   * Records that the service accepted the request. A later failure does not change this. If a signal ends the
+   * run later, parley prints `message`.
    */
-  accept(result?: string): void
+  accept(message?: string): void
   /**
    * Ends the call with a failure, for example because parley could not read the response or write its data.
    * Returns the failure with the details of the call.
@@ -88,8 +88,8 @@ export function createServiceCaller(context: Context, settings: ResolvedSettings
       const { retry, consequence } = failure.details
       return failure.with({
         delivery: call.state(),
-        // A batch reports with `mayDuplicate` whether a rerun may cost twice. A batch prints no response, so
-        // `response` would only fill the memory.
+        // In a batch, `mayDuplicate` shows whether a repeated line may be billed twice. A batch prints no
+        // responses, so `response` would only fill the memory.
         ...(isBatch ? { response: undefined, mayDuplicate: outcome.mayDuplicate } : {}),
         sent: outcome.sent,
         retry: retry ?? getRetryAdvice(failure, outcome),
@@ -192,7 +192,9 @@ function createCallRules(
   limits: { deadline: Deadline; requireLock: RequestParts['requireLock']; renewSecret(): boolean },
 ): RetryRules {
   const { deadline, requireLock, renewSecret } = limits
-  /** Failure of the attempt whose request got furthest. `undefined` if no attempt sent anything. */
+  /**
+   * Failure of the attempt that reached the latest delivery state. `undefined` if no attempt sent anything.
+   */
   let furthest: CliError | undefined
   let last: CliError | undefined
   let wasUnavailable = false

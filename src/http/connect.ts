@@ -90,8 +90,8 @@ async function openRoute(url: URL, { proxy, extraCertificatesPem, signal, meanwh
     // begun.
     setImmediate(() => {
       meanwhile()
-      // Reading all certificates takes as long as connecting, so parley reads them while it connects. The
-      // error of a failed read is ignored here, because `secure` throws it.
+      // Reading all certificates takes as long as connecting, so parley reads them while it connects. This
+      // line ignores the error of a failed read, because `secure` throws the error later.
       const isSecure = first.protocol === 'https:' || url.protocol === 'https:'
       if (isSecure) setImmediate(() => trust().catch(() => {}))
     })

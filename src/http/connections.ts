@@ -21,8 +21,8 @@ export interface Connection extends PausableSocket {
 export type ConnectionPool = ReturnType<typeof createConnectionPool>
 
 /**
- * With `cleanups`, connections stay open for later requests, and a cleanup closes the idle ones. All requests
- * must then go to the same server. Without `cleanups`, each request gets a new connection.
+ * With `cleanups`, connections stay open for later requests until a cleanup closes them at the end of the
+ * run. All requests must then go to the same server. Without `cleanups`, each request gets a new connection.
  */
 export function createConnectionPool(options: ConnectOptions, cleanups?: ArraySet<() => void>) {
   const idle: Connection[] = []
@@ -57,7 +57,9 @@ export function createConnectionPool(options: ConnectOptions, cleanups?: ArraySe
         throw error
       }
     },
-    /** The response must be complete, because another request may use the connection. */
+    /**
+     * The response must be complete before this call, because another request may then use the connection.
+     */
     release(connection: Connection): void {
       // If `cleanups` no longer has `closeIdle`, the run has ended, and nothing else would close the
       // connection.

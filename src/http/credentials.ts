@@ -54,8 +54,8 @@ export function createCredentialProvider(context: Context, settings: ResolvedSet
     },
     /**
      * Called after a 401. Returns whether a repeated request may succeed. A secret that has worked may have
-     * expired, so the next request runs the command again. All calls that used the old secret share the new
-     * one.
+     * expired, so the next request runs the command that prints the secret again. All calls that used the old
+     * secret share the new one.
      */
     renew(used: PrintedSecret | undefined): boolean {
       if (!used?.hasWorked) return false

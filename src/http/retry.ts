@@ -87,7 +87,8 @@ export const findFailureKindOfStatus = (status: number, hasRetryAfter: boolean):
 
 function findTableRow({ kind, details }: CliError): StatusRow {
   const ofKind = retryTable.filter((row) => row.kind === kind)
-  // A failure without a request, such as a wrong flag, has no row, so its row here permits no retry.
+  // The table has no row for a failure without a request, such as a wrong flag. This default row permits no
+  // retry.
   const other: StatusRow = ofKind[0] ?? { kind, delivery: 'answered' }
   return ofKind.find((row) => matches(row, details)) ?? other
 }
@@ -150,8 +151,8 @@ export function canRetry(
 const repeatRules: readonly RepeatRule[] = ['unaccepted', 'failed', 'always']
 
 /**
- * Returns whether a command that follows a session tries again. Returns true for an unknown host, because the
- * network may be down for a while.
+ * Returns whether a command that follows a session reconnects after the failure. Returns true for an unknown
+ * host, because the network may be down for a while.
  */
 export function isTransientFailure(error: CliError): boolean {
   const { isPermanent } = error.details

@@ -87,7 +87,10 @@ function withOneLength(head: string): string {
   return `${head.replace(pattern, '')}\r\ncontent-length: ${length}`
 }
 
-/** Returns the error of a socket, also for a reset with the last bytes, which Node reports as a normal end. */
+/**
+ * Returns the error of a socket. If a reset arrives with the last bytes, Node reports a normal end, but this
+ * function returns an error.
+ */
 export function findSocketError(socket: Socket): Error | null {
   // A reset socket has no remote address, but a socket that ended normally has one.
   const isPlain = socket.destroyed || !socket.readableEnded || socket.remoteAddress !== undefined

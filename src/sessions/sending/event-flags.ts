@@ -82,7 +82,10 @@ export async function readEventFlags(
   given: EventFlag[],
   content: readonly MessageBlock[],
 ): Promise<string[]> {
-  /** The JSON of `--event` is sent unchanged. Later flags may add fields to the event of an outcome. */
+  /**
+   * A string is the JSON of `--event`, which is sent unchanged. An object is any other event. If it is an
+   * outcome, later flags may add fields.
+   */
   const events: (string | Record<string, unknown>)[] = []
   for (const flag of given.filter(({ name }) => name !== 'system')) {
     const { name, value } = flag
