@@ -65,8 +65,8 @@ function createHandlers({ answer, ...options }: EmulatorOptions): Handlers {
 }
 
 /**
- * Emulates both services as src/wire/README.md describes them. `now`: monotonic milliseconds. Throws a usage
- * error for an invalid fault.
+ * Emulates both services as src/wire/README.md describes them. `now` returns monotonic milliseconds. Throws a
+ * usage error for an invalid fault.
  */
 export function createEmulator(options: EmulatorOptions, now = () => performance.now()): Exchange {
   const { faults = [], latencyMs = 0 } = options
@@ -149,8 +149,8 @@ function listProblems(schema: Schema, value: unknown, type = ''): string[] {
 }
 
 /**
- * Reports a missing version and undocumented betas (src/wire/README.md: session events, 9.2 and 9.3). The
- * names of these headers may have any vendor prefix.
+ * Reports a missing version header and undocumented betas (src/wire/README.md: session events, 9.2 and 9.3).
+ * The names of these headers may begin with any vendor name.
  */
 function listDoubtfulHeaders(headers: Record<string, string>): string[] {
   const all = Object.entries(headers).map(([name, value]) => [name, value.trim()] as const)

@@ -23,8 +23,9 @@ const faultEndpointNames: Record<EndpointName, string> = {
 const allEndpointNames = [...new Set(Object.values(faultEndpointNames))]
 
 /**
- * Parses the values of `--fault`. Throws a usage error. The returned function takes the fault of the next
- * request, if any: an error response, or a break of the connection. `now`: monotonic milliseconds.
+ * Parses the values of `--fault`. Throws a usage error for an invalid value. The returned function returns
+ * the fault of the next request, if any: an error response, or the way in which the connection fails. `now`
+ * returns monotonic milliseconds.
  */
 export function createFaultSource(specs: readonly string[], now: () => number) {
   const isRate = (spec: string) => /^rate:\d*[1-9]\d*$/.test(spec)

@@ -42,8 +42,8 @@ export function composeEmulatedAnswer(request: GenerateRequest, model: string, f
 }
 
 /**
- * A prompt with words such as `in 3 parts` gets an answer in parts. The client requests each part with a
- * token.
+ * If the prompt has words such as `in 3 parts`, the answer is split into up to that number of parts. To
+ * request a further part, the client sends the token that came with the part before it.
  */
 function choosePart(whole: string, prompt: string, request: GenerateRequest) {
   const [, number = '1'] = /\bin (\d{1,2}) parts\b/i.exec(prompt) ?? []

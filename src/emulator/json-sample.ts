@@ -12,7 +12,7 @@ export function createJsonSampleForPrompt(texts: readonly string[]): string | un
   return isObject(schema) ? createJsonSample(schema) : undefined
 }
 
-/** Creates JSON that matches a JSON Schema, if the schema needs no keywords other than the keywords below. */
+/** Creates JSON that matches a JSON Schema. Supports only the keywords that this function names. */
 export function createJsonSample(schema: object): string {
   let left = maxValues
   const createValue = (part: unknown, depth = 0): unknown => {

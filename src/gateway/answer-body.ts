@@ -6,8 +6,8 @@ interface AnswerBodyConsumer {
   /** Passes a chunk to the decoder. Afterwards `readAnswerBody` checks whether the decoder found the end. */
   onChunk(chunk: Uint8Array): void | Promise<void>
   /**
-   * If this returns true, parley reads the body for up to `maxRestMs` after the answer's end. The connection
-   * can then serve another request. Otherwise the connection is closed at the answer's end.
+   * If true, parley reads the body for up to `maxRestMs` after the end of the answer, so that the connection
+   * can serve another request. Otherwise parley closes the connection at the end of the answer.
    */
   readsToEnd(): boolean
   timers: Timers
@@ -19,7 +19,7 @@ const maxRestMs = 1000
 
 /**
  * Reads a body up to the end of the answer, which `decoder` detects. Ignores failures after this end. If the
- * service sends no end, parley assumes it after a silence of `maxSilenceMs`, and `isEndAssumed` is true.
+ * service sends no end, parley assumes the end after a silence of `maxSilenceMs`, and `isEndAssumed` is true.
  */
 export async function readAnswerBody(
   response: HttpResponse,

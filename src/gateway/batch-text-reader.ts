@@ -19,7 +19,10 @@ interface BatchTextRules {
   failOnCut?: boolean
   schema?: AnswerSchema | undefined
   isRaw: boolean
-  /** Added to the response of an image, because without files its result would look like a result of `chat`. */
+  /**
+   * Empty list for results of `image --raw`. Without `files`, such a result would count as a result of
+   * `chat`.
+   */
   files?: string[]
   recordAnswerUsage(line: BatchLine, summary: AnswerSummary): void
 }
@@ -63,7 +66,7 @@ export class BatchTextReader implements BatchAnswerReader {
         timers,
       })
       decoder.end()
-      // Throws for a stream of several events, because it cannot be a field of the result.
+      // Throws for a stream of several events, because the result contains the response as one JSON value.
       if (isRaw) parseReceivedBody(pieces.join(''), contentType)
       recordAnswerUsage(this.#line, summary)
       this.#parts.push(pieces.join(''))
@@ -81,8 +84,8 @@ export class BatchTextReader implements BatchAnswerReader {
     const text = this.#received
     const isBlank = !isRaw && text.trim() === ''
     const missing = describeUnusableAnswer(end, { isBlank, failOnCut })
-    // An answer without text may have other content, for which the user paid. So the failure contains its
-    // body.
+    // An answer without text may have other content, for which the user paid. So the failure contains the
+    // body of the answer.
     if (missing !== undefined)
       throw createResponseError(missing).with({ answer: isBlank ? this.#readUnread() : text })
     if (isRaw) return { files, response: this.#parts.length > 1 ? `[${this.#parts.join(',')}]` : text }

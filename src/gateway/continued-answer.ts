@@ -87,7 +87,7 @@ export class ContinuedAnswer {
     addCountsToSums(usage, readTokenUsage(earlier.summary))
     addCountsToSums(usage, readTokenUsage(summary))
     this.end = {
-      // With a spread, V8 would create a hidden class for each answer.
+      // A spread would make V8 keep a hidden class for each answer, which takes memory in a long batch.
       summary: Object.assign({}, summary, usage),
       otherContent: new Set([...earlier.otherContent, ...part.otherContent]),
       isDamaged: earlier.isDamaged || part.isDamaged,
@@ -108,8 +108,8 @@ export class ContinuedAnswer {
   }
 
   /**
-   * Returns the failure with the number of all attempts. The failure of a later request must show that the
-   * service has answered earlier requests.
+   * Adds the attempts of the earlier requests to a failure. If the service answered an earlier request, the
+   * failure also shows this.
    */
   #explain(error: unknown, attempts: number, isRepeated: boolean): unknown {
     if (!(error instanceof CliError)) return error
@@ -128,8 +128,8 @@ export class ContinuedAnswer {
 const getSentAfterAnswer = ({ details: { sent } }: CliError) => (sent === 'unknown' ? sent : 'yes')
 
 /**
- * Converts the failure of a request that followed an answered request. The report of the run must not contain
- * "nothing was sent".
+ * Converts the failure of a request that followed an answered request, because "nothing was sent" would be
+ * wrong for the whole run.
  */
 export function toFailureAfterAnsweredRequest(error: CliError): CliError {
   const sent = getSentAfterAnswer(error)

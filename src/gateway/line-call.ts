@@ -33,7 +33,7 @@ interface SharedLineParts {
   endpoint: typeof endpoints.chat | typeof endpoints.image
   options: BodyFlags
   inputs: PromptArguments
-  /** Called for lines that name no model. Throws a usage error if no model is set. */
+  /** Called for lines without a model. Throws a usage error if no model is set. */
   model(): string
   schema?: AnswerSchema | undefined
   isTextOnly?: boolean
@@ -145,7 +145,10 @@ export async function createLineCaller(
   }
 }
 
-/** If the batch allows no further request, throws the mismatch as a failure that is not retried. */
+/**
+ * If the batch allows no further request, throws the mismatch with the schema as a failure that is not
+ * retried.
+ */
 function requireRetry(mismatch: CliError, requireNext: () => void): void {
   try {
     requireNext()

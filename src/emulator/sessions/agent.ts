@@ -49,7 +49,10 @@ const isWaiting = ({ unansweredToolUseIds }: Thread): boolean => unansweredToolU
 
 const doneText = 'The emulated agent is done.'
 
-/** A session accepts all events of a request. Its agent then reacts to all of them at once. */
+/**
+ * A session with an emulated agent. The session first accepts all events of a request. Then the agent reacts
+ * to all of them together.
+ */
 export class AgentSession extends EmulatedSession {
   #state: Omit<StoredSession, 'id' | 'eventTexts'>
   readonly #schedule: (act: () => void) => void
@@ -134,8 +137,8 @@ export class AgentSession extends EmulatedSession {
   }
 
   /**
-   * Returns an error response for a message if the session waits or is over its budget. Also refuses a reply
-   * if its tool use is unknown, does not wait or needs another type of reply.
+   * Returns an error response for a message if the session waits for a reply or is over its budget. Also
+   * refuses a reply if its tool use is unknown, does not wait or needs another type of reply.
    */
   #checkEvents(parameters: readonly ClientEvent[]): EmulatedResponse | undefined {
     const all = this.#state.threads.map(({ unansweredToolUseIds: ids }) => new Set(ids))
@@ -364,7 +367,10 @@ export class AgentSession extends EmulatedSession {
   }
 }
 
-/** Returns the type and the fields of the result. `refusal`: reason why the service did not run the tool. */
+/**
+ * Returns the type and the fields of the event with the result of a tool use. `refusal` is the reason for
+ * which the service did not run the tool.
+ */
 function createResult(use: SessionEvent, refusal?: string): [string, object] {
   const { id, type, session_thread_id } = use
   const content = [{ type: 'text', text: refusal ?? 'emulated output' }]

@@ -6,8 +6,8 @@ import { toolReplyTypes } from './agent.ts'
 import { type ClientEvent, EmulatedSession } from './session.ts'
 
 /**
- * Replays a recorded session. At first, it has the events before the first client event of the record. When
- * a client sends that event, the session adds the events up to the next client event.
+ * Replays a recorded session. At first, the session has the events before the first client event of the
+ * record. When a client sends that event, the session adds the events up to the next client event.
  */
 export class ReplaySession extends EmulatedSession {
   /** When a client sends a recorded event, the event in the record gets the content that the client sent. */
@@ -29,7 +29,8 @@ export class ReplaySession extends EmulatedSession {
         const problem = `${formatFieldPath(['events', index])}: ${describeExpected(record, next)}`
         return toErrorResponse(409, problem)
       }
-      // The client may send adjacent client events of the record in any order.
+      // The client may send adjacent client events in another order than in the record. So the sent event
+      // moves to the position `next`.
       const [item] = record.splice(found, 1) as [EventItem]
       record.splice(next, 0, withContent(item, parameter))
       end = next + 1

@@ -21,13 +21,16 @@ export interface EmulatedSessionsOptions {
   /** Delay of each response, and of each reaction of an agent. */
   latencyMs?: number
   /**
-   * If true, refuses unknown session ids with 404. Otherwise the first request with an unknown id creates the
-   * session. Also refuses valid requests that a service may refuse, such as a message without content.
+   * If true, refuses unknown session ids with 404, and valid requests that a service may refuse, such as a
+   * message without content. If false, the first request with an unknown id creates the session.
    */
   isStrict?: boolean
-  /** Called for each unknown session id that creates a session. A real service would probably refuse it. */
+  /**
+   * Called for each unknown session id that creates a session. A real service would probably refuse such an
+   * id.
+   */
   onNewSession?(id: string): void
-  /** Events of a recorded session, which every session replays. */
+  /** Events of a recorded session. If given, every emulated session replays these events. */
   record?: readonly EventItem[] | undefined
   /** If omitted, the sessions end with this process. Stored sessions always include `sesn_1`. */
   store?: SessionStore
@@ -96,7 +99,7 @@ export class EmulatedSessions {
       }
       async function* pieces(): AsyncGenerator<string> {
         try {
-          // Without a first piece, the client would receive the headers only with the next event.
+          // Services may begin a stream with a comment, too (src/wire/README.md: recorded, 6).
           yield ': listening\n\n'
           for await (const [item] of news) yield encodeEvent(item)
         } finally {
@@ -118,7 +121,8 @@ export class EmulatedSessions {
 
   #getSession(id: string): EmulatedSession {
     const { record, store, latencyMs } = this.#options
-    // A later reaction would change the store without its lock, so a stored agent reacts at once.
+    // With a store, the agent reacts at once, because a later reaction would change the session without the
+    // lock of the store.
     const schedule = (act: () => void) => void (store ? act() : setTimeout(act, latencyMs))
     const session =
       this.#sessions.get(id) ?? (record ? new ReplaySession(id, record) : new AgentSession(id, schedule))

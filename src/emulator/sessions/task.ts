@@ -40,9 +40,9 @@ export const taskStepHelp = [
 ].join('\n')
 
 /**
- * Parses a message into rounds of steps. Each step is a line, and a line that begins with `then` starts a
- * round. The words "a tool" or "two tools" stand for example steps. For an invalid line that begins like a
- * step, the agent replies that it does not understand the line.
+ * Parses a message into rounds of steps. Each step is a line, and a line that begins with `then` starts a new
+ * round. If the message has no valid step but the words "a tool" or "two tools", returns example steps. For
+ * an invalid line that begins like a step, the agent replies that it does not understand the line.
  */
 export function parseTaskSteps(texts: readonly string[]): TaskStep[][] {
   const text = texts.join('\n')

@@ -32,7 +32,7 @@ export type AnswerOutput = Awaited<ReturnType<typeof openAnswerOutput>>
 
 /**
  * Opens the output for an answer of one or more parts: stdout or a file. The output prints the text, or with
- * `--raw` the received bytes. With a schema, it prints the text after the check.
+ * `--raw` the received bytes. With a schema, the output prints the text only after the schema's check.
  */
 export async function openAnswerOutput(context: Context, printing: AnswerPrintOptions) {
   const {
@@ -128,8 +128,8 @@ export async function openAnswerOutput(context: Context, printing: AnswerPrintOp
         return { summary, hasContent: decoder.hasContent(), otherContent, isEndAssumed, isDamaged }
       } catch (error) {
         if (readTokenUsage(summary)) addAnswerSummaryToReport(context.reportData, summary)
-        // If the text was decoded only at the end of the body, a failure leaves stdout empty, and parley
-        // saves the text.
+        // If the text was decoded only at the end of the body, parley saves the text after a failure and
+        // prints nothing.
         const isUnstreamed = hasBodyEnded && !hasOutput && !isStreamed && !isRaw
         if (!hasEarlierParts && !isUnstreamed && !(error instanceof OutputClosedError)) await print()
         breakLine()
@@ -176,7 +176,7 @@ export async function openAnswerOutput(context: Context, printing: AnswerPrintOp
       return answer
     },
 
-    /** Saves the received data that was not printed. Synchronous, because signal handlers call it. */
+    /** Saves the received data that was not printed. Must be synchronous, because signal handlers call it. */
     save: () => (isRaw ? [file?.savePart(), writer.part] : [saveText(), saveUndecoded()]),
 
     close(): void {
@@ -207,8 +207,8 @@ export async function openAnswerOutput(context: Context, printing: AnswerPrintOp
 }
 
 /**
- * Returns whether the body has only an error. A body that also has content of an answer is saved, because it
- * may be the only copy of a paid answer.
+ * Returns whether the body of the failure is only an error. A body that also has content of an answer is
+ * saved, because it may be the only copy of a paid answer.
  */
 function isErrorAnswer(error: unknown): boolean {
   if (!(error instanceof CliError)) return false

@@ -21,8 +21,9 @@ interface Turn {
 }
 
 /**
- * Opens the file of `--thread`, which contains a request body. Locks it, so that another run waits until this
- * run has added its answer. Throws a `CliError` of kind `file` if the file cannot be read or written.
+ * Opens the file of `--thread`, which contains a request body. Locks the file, so that another run waits
+ * until this run has added its answer. Throws a `CliError` of kind `file` if the file cannot be read or
+ * written.
  */
 export async function openConversation(context: Context, name: string) {
   const { input, messages, cleanups, flags, deadline } = context
@@ -55,7 +56,10 @@ export async function openConversation(context: Context, name: string) {
 
   return {
     stored: given && { text: given.body, name },
-    /** Model of the last run. The file has it as the field `model`, which parley never sends in a body. */
+    /**
+     * Model of the last run, from the field `model` of the file. parley removes this field before it sends
+     * the body.
+     */
     model: given?.model,
     requireLock,
     unchangedNote: `${toOneLine(name)} ${given ? 'is unchanged' : 'was not created'}`,
@@ -71,8 +75,8 @@ export async function openConversation(context: Context, name: string) {
         const { text } = (await read()) ?? { text: '{"model":"","contents":[]}' }
         const assignments = [turn, createJsonAssignment(['model'], JSON.stringify(model))]
         const thread = buildRequestBody({ given: { text, name }, turn: question, system, assignments })
-        // If this process was suspended, another process may have taken the lock and added turns. Writing
-        // would remove these turns.
+        // If this process was suspended, another process may have taken the lock and added turns. Then
+        // `requireLock` throws, because writing would remove these turns.
         requireLock()
         writeFileAtomically(target, `${thread}\n`, { mode: 0o600, uid: context.host.uid })
       }
@@ -90,8 +94,8 @@ export async function openConversation(context: Context, name: string) {
 }
 
 /**
- * Throws a `CliError` for other JSON, such as a `package.json`, because parley would add a turn to the file.
- * Also throws if `model` is not a text, because parley would replace it.
+ * Throws a `CliError` for JSON that is not a request body, such as a `package.json`, because parley would add
+ * a turn to the file. Also throws if `model` is not a text, because parley would replace it.
  */
 function requireConversation(thread: Record<string, unknown>, name: string): void {
   const fields = Object.keys(thread)

@@ -37,8 +37,8 @@ export async function createChatBatchMethods(
   return {
     ...caller,
     /**
-     * Rejects the results of `image`, which have files. Lines of `chat` and `image` with the same model and
-     * body have the same hash.
+     * Rejects a result of `image`, which has `files`. Its hash may equal the hash of a `chat` line, because
+     * the hash covers only the model and the body.
      */
     isAccepted: (result: Record<string, unknown>) =>
       !Object.hasOwn(result, 'files') && !(failOnCut && isCutBatchResult(result)),

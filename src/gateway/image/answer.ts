@@ -23,7 +23,7 @@ interface ImageReaderOptions {
   save(images: readonly FoundImage[], earlier: number): Promise<void>
   /** If the answer has no image, its body is saved next to this file. */
   file?: FileOutput | undefined
-  /** Reads the body to its end, so that the connection can serve the next request of a batch. */
+  /** If true, reads the body to its end, so that the connection can serve the next request of a batch. */
   keepsConnection?: boolean
 }
 
@@ -67,8 +67,8 @@ export function createImageReader(context: Context, reading: ImageReaderOptions)
       const { summary } = part
       const failure =
         part.failure ?? finder.parseFailure ?? finder.streamError ?? (isContinuation && finder.shapeFailure)
-      // The first part may contain images, so its failure is not thrown here. `finish` saves the images and
-      // then reports the failure. Without a stop reason, no further part is requested.
+      // The first part may contain images, so its failure is not thrown here. `finish` returns the failure,
+      // and the caller throws it after saving the images. Without a stop reason, this part is the last.
       if (failure && !isContinuation) return { ...part, summary: { ...summary, stopReason: undefined } }
       if (!needsContinuation(summary) && !failure) return part
       if (!failure || readTokenUsage(summary)) reading.onSummary(summary)

@@ -78,9 +78,9 @@ async function createFileDestination(context: Context, name: string, replaces: b
 
 /**
  * Returns a function that creates a file under the next free number and returns its name, such as `cat.png`
- * and then `cat-2.png`. `replaces` applies only to the first name, because users cannot predict the number of
- * images. With `isNamed`, the first name is the name that the user gave. If this file exists, the function
- * throws a `CliError` instead of using the next number.
+ * and then `cat-2.png`. With `replaces`, only the first name may replace a file, because users cannot predict
+ * the number of images. With `isNamed`, the first name is the name that the user gave. If this file exists,
+ * the function throws a `CliError` instead of using the next number.
  */
 function createNumberedFiles(
   { host }: Context,

@@ -59,8 +59,8 @@ const endChecks = new Map<string, [name: string, hasEnd: (bytes: Buffer) => bool
 ])
 
 /**
- * Returns the offset of the first scan, because the segments before it may contain a preview with its own end
- * marker.
+ * Returns the offset of the first scan of a JPEG. The end marker is searched after this offset, because the
+ * segments before it may contain a preview with its own end marker.
  */
 function findJpegScan(bytes: Buffer): number {
   let place = 2

@@ -105,7 +105,9 @@ export async function runImage(context: Context, flags: ImageOptions, words: str
   }
 }
 
-/** Prints the bytes as they arrive. Fails only for an error or a body that is not JSON. */
+/**
+ * Prints the received bytes for `--raw`. Fails only if the service sends an error or a body that is not JSON.
+ */
 async function printRawAnswer(
   context: Context,
   send: SendPartRequest,

@@ -52,13 +52,15 @@ export async function createImageBatchMethods(
       // An image without a stop reason may be whole, so the line is not requested again.
       const isCut = isCutBatchResult({ stopReason: stopReason ?? undefined }) || cutWarning.test(`${warning}`)
       if (failOnCut && isCut) return false
-      // A result of `chat` has no files, but its line may have the same hash.
+      // A result of `chat` is not accepted. It has no files, but may have the hash of this line.
       return Array.isArray(files) && files.map(String).every((file) => imageExists(context, file, folder))
     },
   }
 }
 
-/** Matches the warnings that `findCutAnswerFailure` turns into a failure, except those about a stop reason. */
+/**
+ * Matches the warnings that `findCutAnswerFailure` turns into a failure, except warnings about a stop reason.
+ */
 const cutWarning = /so it may be cut off|so the image may be damaged|did not end the stream/
 
 /**

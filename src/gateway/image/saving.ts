@@ -18,8 +18,8 @@ export interface ImageSaveOptions {
 }
 
 /**
- * Saves all images. If the destination of an image fails, saves the image in the temporary folder and
- * continues. At the end, throws a `CliError` with all failures.
+ * Saves all images. If an image cannot be written to its destination, saves the image in the temporary folder
+ * and continues. At the end, throws a `CliError` with all failures.
  */
 export async function saveImages(
   context: Context,
@@ -89,7 +89,7 @@ async function saveImage(
   if (path === undefined) return
   addFileToReport(context.reportData, path)
   await onSaved(path, { bytes, extension })
-  // The image was written without a pause, so a signal that arrived meanwhile ends the process now.
+  // Writing an image is synchronous, so a signal that arrived meanwhile ends the process only here.
   await yieldToSignals()
 }
 
