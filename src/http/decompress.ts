@@ -1,6 +1,6 @@
 import type { Transform } from 'node:stream'
 import { CliError, hasErrorCode } from '../errors.ts'
-import { type HttpResponse, joinChunks, limitChunks } from '../wire/exchange.ts'
+import { type HttpResponse, limitChunks, prependChunk } from '../wire/exchange.ts'
 import { maxTextLength } from '../wire/json/text-limit.ts'
 import { createResponseError } from '../wire/problem/problem.ts'
 
@@ -38,7 +38,7 @@ async function* decode({ body }: HttpResponse, coding: string): AsyncGenerator<U
   if (first.done) return
   const [zlib, { Readable }] = await Promise.all([import('node:zlib'), import('node:stream')])
   const decoder = create(zlib, first.value[0] ?? 0)
-  const source = Readable.from(joinChunks(first.value, chunks))
+  const source = Readable.from(prependChunk(first.value, chunks))
   /**
    * Compressed chunks, which the reader gets if decompressing fails. `undefined` after the first decompressed
    * data.

@@ -43,7 +43,6 @@ export async function readBody(body: AsyncIterable<Uint8Array>, limit = Infinity
   return collected.bytes()
 }
 
-/** Yields the chunks. Throws `createError()` once the chunks have more than `maxBytes` in total. */
 export async function* limitChunks(
   chunks: AsyncIterable<Uint8Array>,
   maxBytes: number,
@@ -57,8 +56,7 @@ export async function* limitChunks(
   }
 }
 
-/** Yields `first`, which the caller has already read, and then the other chunks. */
-export async function* joinChunks(
+export async function* prependChunk(
   first: Uint8Array,
   others: AsyncIterator<Uint8Array>,
 ): AsyncGenerator<Uint8Array> {

@@ -8,8 +8,7 @@ export type ClientEvent = SendEventsBody['events'][number]
 export abstract class EmulatedSession {
   readonly id: string
   readonly events: EventItem[] = []
-  /** Emits `event` with an `EventItem`. */
-  readonly newEvents = new EventEmitter().setMaxListeners(0)
+  readonly newEvents = new EventEmitter<{ event: [EventItem] }>().setMaxListeners(0)
 
   constructor(id: string) {
     this.id = id

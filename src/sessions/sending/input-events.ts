@@ -2,7 +2,7 @@ import type { Context } from '../../context.ts'
 import { createUsageErrorFromProblems, usageError } from '../../errors.ts'
 import { decodeUtf8 } from '../../io/file-content.ts'
 import { splitLines } from '../../io/raw-lines.ts'
-import { joinChunks, readBody } from '../../wire/exchange.ts'
+import { prependChunk, readBody } from '../../wire/exchange.ts'
 import { createListAppendAssignment, editJson } from '../../wire/json/edit.ts'
 import { describeJsonError, formatFieldPath, isObject, tryParseJson } from '../../wire/json/parse.ts'
 import { listJsonElements } from '../../wire/page.ts'
@@ -128,7 +128,7 @@ export async function readRecordedEvents(
   const name = getInputName(path)
   const text = await input.readChunks(path, inputReader, async (chunks) => {
     const { value: first = new Uint8Array() } = await chunks.next()
-    const all = joinChunks(first, chunks)
+    const all = prependChunk(first, chunks)
     if (!isLineDelimited(Buffer.from(first).toString())) return decodeUtf8(await readBody(all), name)
     for await (const lines of splitLines(all, Infinity)) {
       for (const { bytes, lineNumber } of lines) {

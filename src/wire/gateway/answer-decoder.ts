@@ -284,7 +284,7 @@ const canReadOnAfter = (failure: unknown, { hasText }: AnswerReader): boolean =>
  */
 function createValuesDecoder(reading: BodyReading, splitter: JsonSplitter, isArray = false): BodyDecoder {
   const { reader, contentType, text, sink, whole } = reading
-  reader.isList = isArray
+  reader.isListOfChunks = isArray
   let isStream = isArray || /ndjson|jsonl|json-lines/i.test(contentType)
   const waiting = isStream ? undefined : whole
   let first: string | undefined

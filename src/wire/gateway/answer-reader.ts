@@ -34,8 +34,7 @@ export class AnswerReader {
   /** Number of received JSON values with text, an image or a file. */
   contentCount = 0
   hasText = false
-  /** True if the body is a JSON list of chunks. */
-  isList = false
+  isListOfChunks = false
   /** True if another message began after some text, so the text may belong to two answers. */
   hasSecondAnswer = false
   readonly #isStreamed: boolean
@@ -76,7 +75,7 @@ export class AnswerReader {
     const delta = readTextDelta(whole)
     if (delta !== undefined) return this.#addText(delta)
     // A list that begins with an error is an error body (src/wire/README.md: public clients, 8).
-    const isErrorBody = this.isList && !this.#isKnown && this.otherContent.size === 0
+    const isErrorBody = this.isListOfChunks && !this.#isKnown && this.otherContent.size === 0
     const value = isErrorBody ? unwrap(whole, createErrorBodyFailure) : unwrapAnswerEvent(whole, event)
     if (isNativeAnswer(value)) return this.#addNative(value)
     const named = withType(value, event)
