@@ -62,8 +62,8 @@ export class BackgroundWork {
   }
 
   /**
-   * True if at least one workflow run can continue without a reply. Such a run is not idle, and one of its
-   * threads works or none waits for a reply.
+   * True if a workflow run can continue without a reply: the run is not idle, and at least one of its threads
+   * works or none of them waits for a reply.
    */
   get canContinue(): boolean {
     const waiting = new Set([...this.waiting.values()].map(({ run }) => run))

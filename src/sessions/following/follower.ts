@@ -29,11 +29,11 @@ interface FollowOptions {
 /** Maximum age of the list of events when parley decides whether to reply. An older list is read again. */
 const maxListAgeMs = 1_000
 
-/** Time limits of one list and of all lists that the follower reads after an idle event. */
+/** Time limits for reading the list after an idle event: for one attempt, and for all attempts. */
 const maxOneListMs = 10_000
 const maxFinalListsMs = 30_000
 
-/** If the follower would have to read more events backwards, it reads the whole list instead. */
+/** Maximum number of events that the follower reads backwards. If it needs more, it reads the whole list. */
 const maxBackwardEvents = 10_000
 
 /** Reads the list and the stream of a session, and emits each new event once. */
@@ -46,8 +46,8 @@ export class Follower {
   readonly state = this.seen.state
   readonly task = this.seen.task
   /**
-   * Failure of the list that the follower reads after the session stopped. Without this list, events that the
-   * stream omitted are missing, such as the answer.
+   * Failure to read the list after the session stopped. Events that the stream omitted, such as the answer,
+   * are then missing.
    */
   listFailure: CliError | undefined
   /** True while the caller waits for another attempt to send or to refresh. */
@@ -58,14 +58,14 @@ export class Follower {
   #isWoken = false
   #isSilenceReported = false
   /**
-   * Time of the last list, by two clocks. The wall clock may be set back, and the monotonic clock stops while
-   * the computer sleeps.
+   * Time of the last request for the list, by two clocks, because the wall clock may be set back and the
+   * monotonic clock stops while the computer sleeps.
    */
   #listedAt = { now: -Infinity, date: -Infinity }
   #listsInRequestedOrder = true
   /**
-   * True if the service ignores the requested order and lists the newest events first. The times of the
-   * events do not show their order, so the follower compares the list with the stream.
+   * True if the service ignores the requested order and lists the newest events first. If the times of the
+   * events do not prove their order, the follower compares the list with the stream.
    */
   #listsNewestFirst = false
   /** New events that `state` already includes and that `readNewEvents` emits next. */
@@ -81,7 +81,7 @@ export class Follower {
     this.#stopProgressLines = followsForever
       ? () => {}
       : printProgressLines(context, (time) => {
-          // While parley retries or reconnects, notes about the failures are printed instead.
+          // While parley retries or reconnects, it prints notes about the failures instead of progress lines.
           if (this.isRetrying || this.#reconnectPolicy.isReconnecting) return undefined
           return this.state.isEmpty
             ? `still waiting for the first event ${time}`
@@ -127,8 +127,8 @@ export class Follower {
 
   /**
    * Yields batches of new events until the session stops. A batch may be empty. Between two batches, the
-   * caller may send events and add them to the log (`addAccepted`). After the session stops, the caller may send events and
-   * call `readNewEvents` again. Throws a `CliError`.
+   * caller may send events and add them to the log (`addAccepted`). After the session stops, the caller may
+   * send events and call `readNewEvents` again.
    */
   async *readNewEvents(): AsyncGenerator<readonly EventItem[]> {
     const { timers } = this.#access.context.host
@@ -317,8 +317,8 @@ export class Follower {
   }
 
   /**
-   * Reads the list after an idle event, because the stream may have omitted earlier events. The caller
-   * repeats this until the list contains the idle event.
+   * Reads the list after an idle event, because the stream may have omitted earlier events. The caller calls
+   * this method again until the list contains the idle event.
    */
   async #readFinalList(attempt: number): Promise<void> {
     const { messages } = this.#access.context
@@ -352,7 +352,8 @@ export class Follower {
     const { deadline } = this.#access.parts
     await deadline.wait(delayMs)
     requireTimeLeft(deadline)
-    // Events of the stream may show that held-back events are old, so they are added before the list is read.
+    // Events of the stream may show that held-back events are old, so parley adds the stream's events before
+    // it reads the list.
     if (this.seen.isHoldingBack) this.#addStreamed()
     const session = readsSession ? await readSessionResource(this.#access) : undefined
     const list = await this.#readList()

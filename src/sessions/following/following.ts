@@ -96,7 +96,7 @@ const maxStartDelayMs = 5_000
 /** Pause between lists while sent events are missing or the session is stopped. */
 const searchPauseMs = 250
 
-/** Pause between lists while the session works on another client's task first. */
+/** Pause between lists while the session works on another client's task before it starts the sent task. */
 const queuedPauseMs = 5_000
 
 const comparingDelaysMs = [250, 500, 1_000]
@@ -108,8 +108,9 @@ const readList = { do: 'list', delayMs: 0 } as const
 const emit = (items: EventItem[]): FollowEffect => ({ do: 'emit', items })
 
 /**
- * Returns the first state, which reads the list. If neither list nor stream has shown the events that the
- * caller sent, the first state reads the stream, which the caller must open before it sends events.
+ * Returns the first state, in which the follower reads the list. If the caller has sent events that neither
+ * the list nor the stream has shown, the follower first reads the stream. So the caller opens the stream
+ * before it sends events.
  */
 export const computeFirstFollowState = (seen: SeenEvents, followsForever: boolean): FollowState =>
   seen.isMissingSentEvents

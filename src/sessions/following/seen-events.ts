@@ -19,7 +19,7 @@ export class SeenEvents {
   readonly log = new SessionLog()
   readonly state = this.log.state
   readonly task = this.log.task
-  /** Number of equal events in the first list, by the digest that identifies an event without an id. */
+  /** Number of times that the first list contained each event without an id, by the digest of the event. */
   readonly #earlierCounts = new Map<string, number>()
   #search: SentEventSearch | undefined
   /** New events, by identity, from lists that do not contain a sent event yet. */
@@ -42,7 +42,10 @@ export class SeenEvents {
     this.#listEnd = [...this.#listEnd, ...items.slice(-2).map(getEventIdentity)].slice(-2)
   }
 
-  /** Must be called before the follower reads new events, which are then only events after the sent events. */
+  /**
+   * Called before the follower reads new events. From then on, only events after the sent events count as
+   * new.
+   */
   addSent(events: readonly SessionEvent[]): void {
     const { isIdle, isEmpty } = this.state
     this.#search = new SentEventSearch(events, !isIdle && !isEmpty)
@@ -152,8 +155,8 @@ export class SeenEvents {
     if ((!this.#search || this.#search.is === 'over') && !this.isWorkPending)
       this.#listEnd = list.slice(-2).map(({ identity }) => identity)
     const streamed = this.#streamedBefore?.splice(0) ?? []
-    // Lists may have contained these events before. They are forgotten here, so that `addStreamed` adds them
-    // as new, in the order of the stream, which is the right order.
+    // Earlier lists may have contained these events. parley removes them from `#listedBefore`, so that
+    // `addStreamed` adds them as new events in the stream's order, which is the right order.
     for (const { identity } of streamed) this.#listedBefore.delete(identity)
     return [...newItems, ...streamed.flatMap((item) => this.addStreamed(item))]
   }
@@ -203,7 +206,8 @@ export class SeenEvents {
 
   /**
    * Changes a search by ids to a search by content, or ends a search by content. If the session was busy with
-   * another client's task, events are still compared with the sent task, because the task may appear late.
+   * another client's task, parley still compares events with the sent task, because the sent task may appear
+   * late.
    */
   endSearchPhase(): void {
     const search = this.#search
@@ -322,7 +326,8 @@ class SentEventSearch {
    */
   firstLaterEvent: string | undefined
   /**
-   * True if another event has the type of a sent event. It may be the sent event with a new id and content.
+   * True if another event has the type of a sent event. That other event may be the sent event with a new id
+   * and content.
    */
   hasEventOfSameType = false
   readonly wasBusy: boolean
@@ -405,7 +410,10 @@ class SentEventSearch {
   }
 }
 
-/** Returns the fields that a service does not change, by which parley finds a sent event without its id. */
+/**
+ * Returns the fields of an event that a service does not change. By these fields, parley finds a sent event
+ * if it has no id.
+ */
 export const getComparableEventText = (event: SessionEvent): string =>
   JSON.stringify([
     event.type,

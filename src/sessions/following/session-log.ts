@@ -27,7 +27,7 @@ interface LoggedEvent {
   readonly isFromThisProcess: boolean
   /** True if parley sent the event, but no list or stream has contained it yet. */
   readonly isUnseen: boolean
-  /** `SessionState.isHalted` after this event. */
+  /** True if the session counts as interrupted after this event (`SessionState.isHalted`). */
   isHalted: boolean
   /** Sequence number of the last list that contained the event; 0 if no list did. */
   listedBy: number
@@ -104,7 +104,8 @@ export class SessionLog {
       let entry = this.#byIdentity.get(item.identity)
       const isKnown = this.has(item.identity)
       if (isKnown) this.state.addRepeated(item.event, item.text)
-      // A service sets `processed_at` of a queued task once the agent takes it up.
+      // A service sets `processed_at` of a queued task once the agent takes up the task, so the log stores
+      // the newest fields.
       if (entry && isTaskEvent(item.event)) entry.event = pickFields(item.event)
       // Skips an event that the log has dropped, or that this list contains twice.
       if (isKnown && (!entry || entry.listedBy === this.#listCount)) continue
@@ -245,7 +246,7 @@ const createEntry = (
   index: -1,
 })
 
-/** One object for all events whose fields the log does not read, to save memory. */
+/** Events whose fields the log does not read share one of these two objects, to save memory. */
 const sharedWork: SessionEvent = { type: 'agent.thinking' }
 const sharedOther: SessionEvent = { type: '' }
 /** One object for all finished tool uses. It has no id, so the entry's identity is the id. */

@@ -21,8 +21,7 @@ interface FollowAndPrintOptions {
   /** Value of `--stay`. `undefined` if the command has no such flag. */
   followsForever?: boolean
   /**
-   * Called after each batch of new events, for example to reply to tool uses. parley waits until it has
-   * ended.
+   * Called after each batch of new events, for example to reply to tool uses. parley waits for the promise.
    */
   onBatch?: ((items: readonly EventItem[]) => Promise<void>) | undefined
   incidents?: SessionIncidents
@@ -52,7 +51,7 @@ export async function followAndPrint(
   try {
     for await (const items of follower.readNewEvents()) {
       await printer.print(items)
-      // If stderr is not a terminal, parley describes the session only if it does not work.
+      // If stderr is not a terminal, parley describes the session only if it has no events or has stopped.
       if (!hasPrintedStart && (context.host.stderr.isTerminal || state.isEmpty || state.stop))
         context.messages.note(describeSession(state, options))
       hasPrintedStart = true
@@ -99,8 +98,8 @@ function reportOpenWork(
       context.messages.note(`waiting for the workflow run ${describeWorkflowRun(run)} to end`)
     reported.add(run.id)
   }
-  // With `onBatch`, the run replies to tool uses. If the session has stopped, the failure of the command
-  // names them.
+  // `onBatch` replies to the waiting tool uses. If the session has stopped, the failure of the command names
+  // them. parley prints a note about them only in other cases.
   if (onBatch || (state.stop && !followsForever)) return
   for (const id of state.answerable) {
     const command = `${formatSessionCommand(context, 'confirm', session)} --pending`

@@ -26,7 +26,8 @@ interface Reply {
 
 export function findNextReplyStep(run: SessionRun, id: string): ReturnType<typeof getNextReplyStep> {
   const reply = run.audit.getReply(id)
-  // After an allow, the session may wait for the result of the same tool use, so the run replies again.
+  // After a confirmation with `allow`, the session may wait for the result of the tool use, so the run
+  // replies again.
   const isNew = run.follower.state.getToolUse(id)?.needsResult && !('result' in reply && reply.result)
   return isNew && (reply.is === 'closed' || reply.is === 'unconfirmed') ? 'decide' : getNextReplyStep(reply)
 }
@@ -324,7 +325,8 @@ function updateUnconfirmed(
     else audit.addReplyStep(use, { event: 'accepted' })
     return
   }
-  // If only a child thread lists the tool use, the main thread's idle events do not show whether it waits.
+  // If only a child thread lists the tool use, the main thread's idle events do not show whether the session
+  // waits for a reply to it.
   const isUnknown = state.unlisted.length > 0 || !state.isIdle || state.pendingInThreads.includes(use.id)
   const shown = {
     isListed: isUnknown ? undefined : state.answerable.includes(use.id),

@@ -101,8 +101,8 @@ async function execute(run: SessionRun): Promise<CommandResult> {
 }
 
 /**
- * Prompts whether to send the session's last task again. Without a terminal, only prints a warning. Throws a
- * `CliError` of kind `stopped` if the answer is no.
+ * Prompts a person whether to send the session's last task again. Without a terminal, only prints a warning.
+ * Throws a `CliError` of kind `stopped` if the answer is no.
  */
 async function confirmRepetition(run: SessionRun): Promise<void> {
   const { context } = run
@@ -221,7 +221,7 @@ async function followUntilIdle(run: SessionRun, work: FollowedWork): Promise<Cli
 function checkEnd(run: SessionRun, limits: LimitEnforcer): CliError | undefined {
   const { session, follower } = run
   const { listFailure } = follower
-  // Without the last list, the answer may lack a message that the stream omitted.
+  // If parley could not read the last list, the answer may lack a message that the stream omitted.
   const problem = listFailure
     ? `the answer may be incomplete: the list of events could not be read after the session stopped: ${listFailure.message}`
     : follower.state.lacksIdleEvent && missingAnswerText

@@ -61,7 +61,7 @@ export const createListFacts = (task: readonly SessionEvent[]): AuditedTask['kno
   marks: [...new Set(task.map(getFingerprint))],
 })
 
-/** Adds a listed event. Returns whether the event has the fingerprint of an event of the task. */
+/** Adds a listed event to `known`. Returns whether the event has the fingerprint of an event of the task. */
 export function addListedEvent(known: AuditedTask['known'], event: SessionEvent): boolean {
   const isAlike = isClientEvent(event) && known.marks.includes(getFingerprint(event))
   if (isAlike) known.alike++

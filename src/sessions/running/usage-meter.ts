@@ -28,7 +28,10 @@ export class UsageMeter {
   #isOutdated = false
   #startTotal: SessionUsage | typeof noUsage | undefined = noUsage
   hasTotal = false
-  /** Sums of the model requests. `lacksUsage`: at least one request did not report its usage. */
+  /**
+   * Sums of the usage of the run's model requests. `lacksUsage`: the service did not report the usage of at
+   * least one request.
+   */
   #requests: { usage?: SessionUsage; lacksUsage?: true; readableTokens?: number } = {}
 
   constructor(limits: Partial<RunPlan['limits']> = {}) {
