@@ -46,8 +46,11 @@ export class ToolUseResponder {
     this.#run = run
     this.#prompt = new ConfirmationPrompt(run.context, run.parts.inspectCommand)
     run.audit.resumeReplies(new Set(run.follower.state.stopIds))
-    const countOf = (decision: 'allow' | 'deny') =>
-      [...run.audit.judgements.values()].filter((judgement) => judgement.decision === decision).length
+    // After a refusal, or without a command for the tool, the tool use is still open.
+    const isOpen = (id: string) => ['deciding', 'left-open'].includes(run.audit.getReply(id).is)
+    const countOf = (wanted: 'allow' | 'deny') =>
+      [...run.audit.judgements.values()].filter(({ decision, use }) => decision === wanted && !isOpen(use.id))
+        .length
     run.context.reportData.figures.toolUses = () => {
       const { stop, answerable } = run.follower.state
       return {

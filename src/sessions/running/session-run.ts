@@ -4,7 +4,7 @@ import { CliError, convertDeadlineFailure } from '../../errors.ts'
 import { formatResumeLines } from '../../io/failure.ts'
 import type { WorkHooks } from '../../work-tracker.ts'
 import { Follower } from '../following/follower.ts'
-import { explainFollowFailure } from '../sending/delivery.ts'
+import { addSecretFix, explainFollowFailure } from '../sending/delivery.ts'
 import type { SessionClient } from '../session.ts'
 import { createResumeCommand } from '../session-command.ts'
 import type { Audit } from './audit.ts'
@@ -205,7 +205,10 @@ export class SessionRun implements SessionClient, WorkHooks {
     // With an audit file, the same command resumes the run, so a script may retry after a transient failure.
     const canRetryLater = isAudited && retry !== 'never'
     // `pendingToolUseIds` means that the service refused a reply, which does not undo the task.
-    if (pendingToolUseIds) return error.with({ ...accepted, retry: canRetryLater ? 'later' : 'never' })
+    if (pendingToolUseIds) {
+      const consequence = addSecretFix(taskAcceptedText, error)
+      return error.with({ ...accepted, consequence, retry: canRetryLater ? 'later' : 'never' })
+    }
     if (kind === 'unexpected') return error.with({ ...accepted, consequence: details.consequence })
     const { inspectCommand } = this.parts
     if (kind === 'file')

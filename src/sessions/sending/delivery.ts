@@ -144,10 +144,16 @@ export function explainFollowFailure(error: CliError, more: FailureDetails): Cli
   const isFinal = isPermanentServiceError(error)
   const message = isFinal ? error.message : `the session could not be followed: ${error.message}`
   const keepsKind = isFinal || isGone(error) || error.kind === 'credentials' || error.kind === 'payment'
-  const fix = isRefusedSecretStatus(details.status) ? details.consequence : undefined
-  const consequence = fix === undefined ? more.consequence : `${more.consequence}\n${fix}`
+  const consequence = addSecretFix(more.consequence, error)
   const kind = keepsKind ? error.kind : 'response'
   return new CliError(kind, message, { ...details, sent: 'yes', ...more, consequence })
 }
+
+/** Adds the source of the secret to the consequence if the service refused the secret. */
+export const addSecretFix = (
+  consequence: string | undefined,
+  { details: { status, consequence: fix } }: CliError,
+): string | undefined =>
+  isRefusedSecretStatus(status) && fix !== undefined ? `${consequence}\n${fix}` : consequence
 
 const isGone = ({ kind, details: { status } }: CliError) => kind === 'refused' && status === 404

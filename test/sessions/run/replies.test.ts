@@ -94,6 +94,18 @@ test('if no idle event follows a reply that got a 500, events run exits with 10 
   })
 })
 
+test.each([401, 404, 409])(
+  'a reply that the service refuses with %d leaves its tool use open',
+  async (status) => {
+    const service = createSessionService({ posts: [waits, { ...fails, fault: { status } }] })
+    const { err } = await service.run([...line, ...report])
+    const { toolUses } = service.report()
+    expect(toolUses, err).toMatchObject({ allowed: 0, denied: 0, run: 0, open: 1 })
+    const hint = '\n  the task was accepted\n  the refused secret is from PARLEY_API_KEY'
+    expect(err.includes(hint), err).toBe(status === 401)
+  },
+)
+
 test('events run replies to other tool uses while the delivery of a reply is unknown', async () => {
   const other = confirms('t2')
   const service: ReturnType<typeof createSessionService> = createSessionService({
