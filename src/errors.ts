@@ -54,7 +54,9 @@ export interface FailureDetails {
   response?: { status: number; statusText: string; headers: Record<string, string>; bytes: Uint8Array }
 
   consequence?: string
-  /** Stderr of a failed command of the user. It may contain a secret, so only a person sees it. */
+  /**
+   * Stderr of a failed command of the user. Only a person sees this text, because it may contain a secret.
+   */
   commandErrorText?: string
   problems?: string[]
   pendingToolUseIds?: string[]
@@ -101,8 +103,8 @@ function describeBug(error: unknown): string {
 
 /**
  * Returns a `CliError` unchanged. Any code may run out of file descriptors (EMFILE, ENFILE), which is a
- * failure of kind `file`. Every other error is a bug. `state` describes what was sent and saved. It may end
- * with a command to copy, so it comes last in the message.
+ * failure of kind `file`. Every other error is a bug. `state` describes what was sent and saved. The message
+ * ends with `state`, because its last part may be a command to copy.
  */
 export function toFailure(error: unknown, state?: string): CliError {
   if (error instanceof CliError) return error

@@ -35,7 +35,7 @@ export class Secrets {
     const limit = Math.min(blockLength, part.length)
     let shown = ''
     let end = 0
-    // One secret may be the start of another. Such overlapping secrets are replaced together.
+    // If one secret is the start of another, both overlap in the text and are replaced together.
     for (const place of this.#findReplacements(part)) {
       if (place.start >= Math.max(limit, end)) break
       if (place.start >= end) shown += part.slice(end, place.start) + place.shown

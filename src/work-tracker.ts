@@ -35,7 +35,7 @@ export interface WorkHooks {
   explain?(failure: CliError): CliError
 }
 
-/** A request with all its attempts. It lasts from the first attempt to the response or failure. */
+/** A request with all its attempts, from the first attempt to the response or failure. */
 export type TrackedCall = ReturnType<typeof createCall>
 
 export class WorkTracker {

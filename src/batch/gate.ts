@@ -30,8 +30,8 @@ type BatchStep =
   /** Waits until the monotonic time `until`, or until a running request, a read or a retry delay ends. */
   | { do: 'wait'; until: number }
   /**
-   * No further request starts. `because` is the failure of the batch. It is `undefined` if too many lines
-   * failed, because then the failures of the lines determine the exit code.
+   * No further request starts. `because` is the failure of the batch. If too many lines failed, `because` is
+   * `undefined`, and the failures of the lines determine the exit code.
    */
   | { do: 'finish'; because: CliError | undefined }
   | { do: 'cancel' }

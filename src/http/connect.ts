@@ -145,7 +145,7 @@ interface ConnectError {
 
 function explainConnectError(error: ConnectError, url: URL, proxy: HttpProxy | undefined): CliError {
   if (error instanceof CliError) return error
-  // For a name with several addresses, the error has one error per address and no message.
+  // If a host name has several addresses, the error contains one error per address and no message.
   const all = error.errors ?? [error]
   const isPermanent = all.some(({ code = '' }) => findPermanentCause(code) !== undefined)
   const what = all.map((one) => describe(one, url)).join(', ')

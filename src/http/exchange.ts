@@ -162,8 +162,8 @@ class Attempt implements Dispatcher.DispatchHandler {
     const error: NodeJS.ErrnoException & { data?: unknown } = this.#connectionError() ?? reported
     const { code, name, message } = error
     if (isTlsAlert(error.data)) return this.#failure(`the server expects TLS ${tlsHint}`)
-    // The parser reports a cut response with this error. After a reset, the socket may report its own error too
-    // late. So the message does not distinguish a reset from a close.
+    // The parser reports a cut response with this `HTTPParserError`. After a reset, the error of the socket
+    // may arrive too late. So the message does not distinguish a reset from a close.
     if (name === 'HTTPParserError' && message.includes('EOF'))
       return this.#failure('the connection was closed')
     const violation =

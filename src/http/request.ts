@@ -27,7 +27,7 @@ export interface RequestParts {
   /** If true, no spinner is shown, because it would erase an unfinished line of earlier output. */
   hasOutput?: boolean | undefined
   deadline?: Deadline
-  /** Throws a `CliError` if this run has lost its lock to another run. */
+  /** Throws a `CliError` if another run has taken over the lock of this run. */
   requireLock?: (() => void) | undefined
   onAttempt?: (getState: () => DeliveryState) => void
   /**
@@ -42,8 +42,8 @@ const addressPlaceholder = { gateway: '{base_url}', agents: '{agents_url}' }
 type Header = [name: string, value: string]
 
 /**
- * Headers of `-H` and of the environment, by lower-case name. They replace other headers. An empty value
- * removes a header.
+ * Headers of `-H` and of the environment, by lower-case name. A header in this map replaces parley's own
+ * header. An empty value removes the header.
  */
 type HeaderOverrides = ReadonlyMap<string, Header>
 
@@ -57,7 +57,7 @@ export function buildRequest(
 ) {
   const { service } = endpoint
   const path = endpoint.path.replace(/\{(\w+)\}/g, (_, name: string) => encodePathSegment(name, params[name]))
-  // Only `--dry-run` and `--curl` work without an address. They print a placeholder.
+  // Only `--dry-run` and `--curl` work without an address, because both print a placeholder instead.
   const address = values[addressSettings[service]]?.replace(/\/+$/, '') ?? addressPlaceholder[service]
   const isBearer = service === 'gateway' || values.agentsAuth === 'bearer'
   const credential = {

@@ -57,7 +57,7 @@ export async function readErrorResponse(
   const value = tryParseJson(text)
   const body = value === undefined ? text : value
   const problem = readErrorBody(body)
-  // The address may have a user name and a password, which no message may show.
+  // The address of the redirect may contain a user name and a password, which no message may show.
   const target = headers.location?.replace(/(?<![^/\\])[^/\\]*@/g, '')
   const redirect = `redirect not followed${target ? `, to ${target}` : ''}:`
   const what = status < 400 ? redirect : `${serviceNames[service]} answered`

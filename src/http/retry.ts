@@ -49,7 +49,7 @@ interface StatusRow {
 
 type StatusSet = readonly number[] | '429 and 503 with Retry-After' | '3xx and 4xx' | '5xx' | 'cut answer'
 
-/** parley uses the first row that matches. */
+/** For each failure, parley uses the first row that matches. */
 const retryTable: readonly StatusRow[] = [
   { kind: 'not-sent', delivery: 'not-sent', requiredRule: 'unaccepted', otherCalls: 'wait' },
   { kind: 'unknown', delivery: 'sent', requiredRule: 'always' },

@@ -2,8 +2,9 @@ import type { Deadline } from '../deadline.ts'
 import { setLongTimeout } from '../timers.ts'
 
 /**
- * Calls `onEnd` once, when a limit is exceeded. `maxSilenceMs` limits the wait for the response's headers, and
- * the silence after them; 0 means no limit. A batch has no `deadline`, because it cancels its requests itself.
+ * Calls `onEnd` once, when a limit is exceeded. `maxSilenceMs` limits the wait for the response's headers and
+ * for each further part of the response. 0 means no limit. A batch has no `deadline`, because it cancels its
+ * requests itself.
  */
 export function createTimeLimits(
   maxSilenceMs: number,

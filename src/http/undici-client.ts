@@ -15,7 +15,8 @@ export function createUndiciClient(url: URL, socket: Socket): Client {
       // function provides only one connection.
       if (isUsed) return callback(new CliError('not-sent', `${url.host}: the connection was closed`), null)
       isUsed = true
-      // undici accepts no connection while it calls this function, so the callback runs in a microtask.
+      // undici accepts a connection only after this function has returned, so the callback runs in a
+      // microtask.
       queueMicrotask(() => runWithoutOptimizingParser(socket, () => callback(null, socket)))
     },
     headersTimeout: 0,

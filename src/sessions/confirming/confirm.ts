@@ -106,9 +106,9 @@ function toBody(events: SessionEvent[]): Uint8Array {
 }
 
 /**
- * Prompts a person about the named tool uses or, if none is named, about all waiting tool uses. Then lists
- * the events again and sends the answers for which the session still waits. Throws a `CliError` of kind
- * `waiting` if a tool use stays open.
+ * Prompts a person about the named tool uses. If no tool use is named, prompts about all waiting tool uses.
+ * Then lists the events again and sends the answers for which the session still waits. Throws a `CliError` of
+ * kind `waiting` if a tool use stays open.
  */
 async function askAndSend(
   access: SessionClient,

@@ -27,7 +27,8 @@ export const canPrompt = ({ input, host }: Context): boolean =>
   input.stdinKind === 'terminal' && host.stderr.isTerminal
 
 /**
- * Returns why parley cannot prompt. `alternatives` names arguments or flags that leave stdin to the prompt.
+ * Returns the reason why parley cannot prompt. `alternatives` names arguments or flags that leave stdin to
+ * the prompt.
  */
 export function describePromptObstacle({ input, host }: Context, alternatives: string): string {
   if (!host.stderr.isTerminal)

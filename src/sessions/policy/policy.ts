@@ -107,7 +107,7 @@ const pauseAfterCharacters = 2 ** 22
  */
 type Pauser = (use: ParsedToolUse) => Promise<void> | undefined
 
-/** After each pause, `check` is called. It throws a `CliError` if the deadline has passed. */
+/** `check` is called after each pause and throws a `CliError` if the deadline has passed. */
 export function createPolicyPauser(check: () => void): Pauser {
   let characters = 0
   return ({ name, inputText }) => {

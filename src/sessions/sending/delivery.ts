@@ -73,8 +73,8 @@ export function rethrowAsNotSent(error: unknown): never {
   // error of an endless list (kind `response`) has no delivery state either, but is about the session.
   if (delivery === undefined && !deadline && error.kind !== 'response') throw error
   const kind = error.kind === 'unknown' || error.kind === 'stopped' ? 'not-sent' : error.kind
-  // If the service refused the secret, `consequence` names the source of the secret. After a 404, it names the
-  // command that lists the sessions.
+  // Only these consequences help here: the source of a refused secret or, after a 404, the command that lists
+  // the sessions.
   const fix = isRefusedSecretStatus(status) || status === 404 ? consequence : undefined
   const isPastDeadline = error.kind === 'stopped' && deadline
   const message = isPastDeadline

@@ -83,8 +83,8 @@ export async function readEventFlags(
   content: readonly MessageBlock[],
 ): Promise<string[]> {
   /**
-   * A string is the JSON of `--event`, which is sent unchanged. An object is any other event. If it is an
-   * outcome, later flags may add fields.
+   * A string is the JSON of `--event`, which is sent unchanged. An object is any other event. Later flags may
+   * add fields to an object with an outcome.
    */
   const events: (string | Record<string, unknown>)[] = []
   for (const flag of given.filter(({ name }) => name !== 'system')) {
