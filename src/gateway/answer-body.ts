@@ -6,8 +6,8 @@ interface AnswerBodyConsumer {
   /** Passes a chunk to the decoder. Afterwards `readAnswerBody` checks whether the decoder found the end. */
   onChunk(chunk: Uint8Array): void | Promise<void>
   /**
-   * If true, parley reads the body for up to `maxRestMs` after the end of the answer, so that the connection
-   * can serve another request. Otherwise parley closes the connection at the end of the answer.
+   * If true, parley reads the body for up to `maxRestMs` after the end of the answer. The connection can then
+   * serve another request. If false, parley closes the connection at the end of the answer.
    */
   readsToEnd(): boolean
   timers: Timers

@@ -111,7 +111,7 @@ export class BatchTextReader implements BatchAnswerReader {
 }
 
 /**
- * Limit of the saved body. JSON escapes make the body longer in the line of the results file, and this line
+ * Limit of the saved body. JSON escapes make the body longer in the results file, and each line of this file
  * has to fit into V8's longest string.
  */
 const maxSavedBytes = 64 * 1024 * 1024

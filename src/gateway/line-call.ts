@@ -120,7 +120,7 @@ export async function createLineCaller(
       send(line, requireNext) {
         let count = 0
         const queryNext = (body: Uint8Array) => query(count++, body, line, requireNext)
-        // `Buffer.from` would put the bodies of several lines into one pool of 8 KiB, and V8 frees the pool only
+        // `Buffer.from` would put the bodies of several lines into one pool of 8 KiB. V8 frees the pool only
         // after the last of these lines.
         const bytes = new TextEncoder().encode(body)
         return schema ? schema.retryUntilMatching(bytes, queryNext) : queryNext(bytes)

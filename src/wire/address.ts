@@ -10,7 +10,7 @@ export function findAddressProblem(text: string): string | undefined {
   // the curl command of `--curl` would connect to different hosts.
   if (text.includes('\\')) return 'must not contain a backslash'
   // Without slashes, `URL` reads 'https:8080' as an IPv4 address, but curl reads the same text as host and
-  // port.
+  // port. So parley and curl would connect to different hosts.
   if (!/^[a-z][a-z0-9+.-]*:\/\//i.test(text)) return 'must begin with https:// or http://'
   if (!URL.canParse(text)) return 'is not a valid URL'
   const url = new URL(text)

@@ -24,8 +24,8 @@ export function sumTokenCounts(...counts: (TokenCount | undefined)[]): TokenCoun
 }
 
 /**
- * Reads the `usage` of an answer or a session. Services report the tokens written to a cache as one number, or
- * as one number per lifetime.
+ * Reads the `usage` of an answer or a session. Services report the tokens written to a cache as one number,
+ * or as one number for each cache lifetime.
  */
 export function readTokenCounts(usage: unknown): TokenCounts {
   if (!isObject(usage)) return {}

@@ -37,7 +37,8 @@ export interface StoredSession {
 }
 
 /**
- * For each type of reply: the field with the id of the tool use, and the types of the answered tool uses.
+ * For each type of reply: the field with the id of the tool use, and the types of tool uses that the reply
+ * can answer.
  */
 export const toolReplyTypes = new Map([
   ['user.tool_confirmation', { field: 'tool_use_id', uses: ['agent.tool_use', 'agent.mcp_tool_use'] }],

@@ -94,8 +94,8 @@ export async function openConversation(context: Context, name: string) {
 }
 
 /**
- * Throws a `CliError` for JSON that is not a request body, such as a `package.json`, because parley would add
- * a turn to the file. Also throws if `model` is not a text, because parley would replace it.
+ * Throws a `CliError` for JSON that is not a request body, such as a `package.json`. Otherwise parley would
+ * add a turn to the file. Also throws if `model` is not a text, because parley would replace it.
  */
 function requireConversation(thread: Record<string, unknown>, name: string): void {
   const fields = Object.keys(thread)

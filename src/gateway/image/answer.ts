@@ -54,7 +54,10 @@ export function createImageReader(context: Context, reading: ImageReaderOptions)
   return {
     findings,
 
-    /** Throws a `CliError` if a part after the first is incomplete. */
+    /**
+     * Throws a `CliError` if a part after the first is incomplete. `finish` returns or throws the failure of
+     * the first part.
+     */
     async read(response: HttpResponse): Promise<AnswerPartOutcome> {
       const isContinuation = last !== undefined
       // `text` does nothing, because the finder collects the texts itself.

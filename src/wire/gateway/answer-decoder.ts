@@ -12,8 +12,8 @@ import type { ImageFinder } from './found-images.ts'
 /**
  * Decodes the bytes of an answer into text. The first characters of the body decide its format, because a
  * gateway may ignore the request for a stream. The content type only distinguishes an event stream from plain
- * text. If a stream was requested, one native chunk without a finish reason counts as incomplete, because the
- * stream may have been cut after it. If the content type is JSON, such a chunk counts as a whole answer.
+ * text. If a stream was requested, one native chunk without a finish reason is incomplete, since the stream
+ * may have been cut. If the content type is JSON, such a chunk is a whole answer.
  */
 export function createAnswerDecoder(contentType: string, sink: AnswerSink, isStreamed = false) {
   const reader = new AnswerReader(isStreamed && !isJsonDocument.test(contentType))
@@ -50,8 +50,8 @@ export function createAnswerDecoder(contentType: string, sink: AnswerSink, isStr
     summary: reader.summary,
     otherContent: reader.otherContent,
     /**
-     * Returns the received body if images are searched or no text was decoded, because the body may be the
-     * only copy of a paid answer. Otherwise returns an empty body.
+     * Returns the received body, which may be the only copy of a paid answer. If text was decoded and images
+     * are not searched, returns an empty body.
      */
     unread: () => (isUnread() && unread?.bytes()) || new Uint8Array(),
     /**
@@ -279,8 +279,8 @@ const canReadOnAfter = (failure: unknown, { hasText }: AnswerReader): boolean =>
 
 /**
  * Decodes a JSON body: an array of chunks, one value, or several consecutive values (src/wire/README.md:
- * recorded, 3). If no stream was requested, decodes the stored bytes only at the end of the body, because
- * storing the text, too, would double the memory.
+ * recorded, 3). If no stream was requested, decodes the body at its end. Until then, only the bytes are
+ * stored, because the text would double the memory.
  */
 function createValuesDecoder(reading: BodyReading, splitter: JsonSplitter, isArray = false): BodyDecoder {
   const { reader, contentType, text, sink, whole } = reading

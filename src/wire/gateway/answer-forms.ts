@@ -20,7 +20,7 @@ export interface AnswerSummary extends AnswerTokenCounts {
   id?: string
   model?: string
   stopReason?: string
-  /** True for a whole body without a stop reason. The answer may then have been cut. */
+  /** True if the body was one JSON value without a stop reason. The answer may then have been cut. */
   lacksStopReason?: true
   stopMessage?: string
   continuationToken?: string
@@ -242,7 +242,7 @@ const getText = (candidate: NativeCandidate): string =>
 const hasKnownShape = ({ content }: NativeCandidate): boolean =>
   Object.keys(content ?? {}).every((name) => name === 'role' || name === 'parts')
 
-/** Names of the finish reasons 1 to 9. Some services send the number. */
+/** Names of the finish reasons 1 to 9. Some services send the number instead of the name. */
 const finishReasons =
   'STOP MAX_TOKENS SAFETY RECITATION OTHER BLOCKLIST PROHIBITED_CONTENT SPII MALFORMED_FUNCTION_CALL'.split(
     ' ',

@@ -54,8 +54,8 @@ export class AnswerReader {
 
   progress(): AnswerProgress {
     if (this.#hasEnded) return 'ended'
-    // An answer of unknown form has no known end marker but may have images, so it counts as complete when
-    // the body ends.
+    // An answer of unknown form has no known end marker but may have images. So the answer counts as complete
+    // when the body ends.
     const hasUnknownForm = !this.#isKnown && this.otherContent.has('something else')
     if (!this.#isFinished) return hasUnknownForm ? 'finished' : 'open'
     const isSettled =
@@ -114,8 +114,8 @@ export class AnswerReader {
   }
 
   /**
-   * After a function call, another id does not begin a second answer, because a service that runs a tool may
-   * continue the answer with another id.
+   * Another id after a function call does not begin a second answer. A service that runs a tool may continue
+   * the answer with another id.
    */
   #beginsSecondAnswer({ text, summary: { id } }: AnswerPiece): boolean {
     const isOther = id !== undefined && id !== (this.summary.id ?? id)

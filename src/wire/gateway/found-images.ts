@@ -33,7 +33,10 @@ export class ImageFinder {
   shapeFailure: CliError | undefined
   streamError: CliError | undefined
   readonly strings = new LongStringStore()
-  /** Pieces of one text. They are joined before the search, because a data URI may span several pieces. */
+  /**
+   * Pieces of one text. The pieces are joined before the text is searched for images, because a data URI may
+   * span several pieces.
+   */
   #pieces: string[] = []
   #isThought = false
   /**

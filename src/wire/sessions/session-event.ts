@@ -2,7 +2,7 @@ import { isObject } from '../json/parse.ts'
 import { readErrorMessage } from '../problem/problem.ts'
 import * as z from '../zod.ts'
 
-/** An event of any type. The schema has only the fields that parley reads. */
+/** An event of any type. The schema checks only fields that events of all types have. */
 export const SessionEvent = z.returnInputIfUnchanged(
   z.looseObject({
     id: z.catch(z.optional(z.string()), undefined),
@@ -95,7 +95,6 @@ function readBlocks({ content }: SessionEvent): Record<string, unknown>[] {
   return Array.isArray(content) ? content.filter(isObject) : []
 }
 
-/** `redaction` replaces each block that the service has redacted. */
 export const readEventText = (event: SessionEvent, redaction = ''): string =>
   readBlocks(event)
     .map(({ type, text }) => (type === 'redacted' ? redaction : (toNonEmptyText(text) ?? '')))
