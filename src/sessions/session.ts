@@ -60,7 +60,7 @@ export function createSessionRequestDefaults(
   const session = given?.trim()
   if (!session)
     throw usageError(
-      `no session was given: name it with -s ID, in events commands, or with PARLEY_SESSION; 'parley sessions list${formatProfileFlag(settings)}' lists the ids`,
+      `no session was given: use -s ID (sessions show: ID without -s) or set PARLEY_SESSION; 'parley sessions list${formatProfileFlag(settings)}' lists the ids`,
     )
   return {
     params: { session },
@@ -86,8 +86,9 @@ function createAgentHeadersFromFlags(
   const isBetaHeaderGiven = context.flags.header?.some((line) =>
     line.toLowerCase().startsWith(`${values.vendor}-beta:`.toLowerCase()),
   )
-  if (!given.every((id) => betaPattern.test(id)))
-    throw usageError('--beta takes one id without blanks or commas; repeat the flag for more')
+  const invalid = given.find((id) => !betaPattern.test(id))
+  if (invalid !== undefined)
+    throw usageError(`--beta '${invalid}': must be one id without blanks or commas; repeat the flag for more`)
   if (!isBetaHeaderGiven && validate) {
     requireDocumented(given, { source: 'flag', label: '--beta' })
     requireDocumented(fromSettings, origins.betas)

@@ -277,7 +277,7 @@ describe('checks of events against the specification', () => {
   })
 
   test.each([
-    ['a beta with a comma', ['x', '--no-validate', '--beta', 'new-1,new-2'], '--beta takes one id'],
+    ['a beta with a comma', ['x', '--no-validate', '--beta', 'new-1,new-2'], "--beta 'new-1,new-2': must"],
     ['--beta after --no-beta', ['x', '--no-beta', '--beta', 'skills-2025-10-02'], 'exclude'],
     ['a rubric without an outcome', ['--rubric', 'x'], '--rubric must follow'],
     ['a tool result without an id', ['--tool-result', 'x'], 'ID=TEXT'],
