@@ -129,12 +129,15 @@ export class BatchRun implements BatchState {
       if (!failure || !isPaid) continue
       this.mayDuplicate = true
       const text = formatFailedResult(line, reporter.describe(withLineDetails(failure, line)))
+      this.#countFailure(failure)
       try {
-        if (results) results.write(text)
-        else reporter.save(text)
+        results?.write(text)
+        if (results) continue
       } catch {
-        reporter.save(text)
+        // The result is saved in another file instead.
       }
+      reporter.save(text)
+      this.tally.savedElsewhere++
     }
   }
 
@@ -335,8 +338,7 @@ export class BatchRun implements BatchState {
         const failure = { index: line.index, error }
         if (!this.#failure || compareFailures(failure, this.#failure) < 0) this.#failure = failure
         await this.#write(text)
-        tally.failed++
-        tally.failures[error.kind] = (tally.failures[error.kind] ?? 0) + 1
+        this.#countFailure(error)
       } else {
         await this.#write(formatSuccessfulResult(line, outcome))
         tally.ok++
@@ -346,6 +348,12 @@ export class BatchRun implements BatchState {
     } finally {
       this.gate = recordRequestEnd(this.gate)
     }
+  }
+
+  #countFailure({ kind }: CliError): void {
+    const { tally } = this
+    tally.failed++
+    tally.failures[kind] = (tally.failures[kind] ?? 0) + 1
   }
 
   async #write(text: string): Promise<void> {

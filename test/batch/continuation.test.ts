@@ -119,7 +119,9 @@ test('after a signal, a batch result contains the received parts of its answer, 
   expect(parseResults(readText(cwd, 'r'))).toMatchObject([
     { index: 1, ok: false, error, usage: { totalTokens: 30 } },
   ])
-  expect(err).toMatch(/^parley: interrupted: .*; to resume: the same command with --resume\n$/)
+  expect(err).toMatch(
+    /^parley: interrupted: 0 ok · 1 failed \(1 unknown\) · 1 not done · .*; 1 request without an answer may be billed; to resume: the same command with --resume\n$/,
+  )
   const exchange = answerInOrder(piece('One', whole), piece('Two', whole))
   const again = await run([...batch, '--resume'], { cwd, exchange })
   expect([again.code, again.requests.length]).toEqual([0, 2])
