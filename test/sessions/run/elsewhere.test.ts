@@ -72,7 +72,7 @@ test('a rerun resumes the task of an events run that could not write its report'
 })
 
 describe('reply of another client', () => {
-  const isAnswered = (result: string) => `it already has the answer ${result}`
+  const hasAnswer = (result: string) => `it already has the answer ${result}`
 
   test.each(['deny', 'allow'] as const)(
     'after a reset, a reply "%s" in the list counts as another client\'s if events run sent the opposite',
@@ -86,32 +86,28 @@ describe('reply of another client', () => {
       })
       const { code, err } = await agent.runTask(['go'])
       expect(code).toBe(theirs === 'deny' ? 14 : 0)
-      const reason = isAnswered(theirs)
+      const reason = hasAnswer(theirs)
       expect(agent.audit().at(-1)).toMatchObject({ event: 'answered-elsewhere', reason })
       expect(err).toContain(`t1 is not answered by this run: ${reason}`)
     },
   )
 
   test("a reply that differs from the decision in the audit file counts as another client's", async () => {
-    let isLate = false
+    let isAnswered = false
     const agent = openAgent({
       history: [bash('t1'), waitsFor('t1')],
       rounds: [[says('x')]],
       onList(count) {
-        if (count === 3 && !isLate) agent.answer(confirms('t1', 'deny'))
-        isLate ||= count === 3
+        if (count === 3 && !isAnswered) agent.answer(confirms('t1', 'deny'))
+        isAnswered ||= count === 3
         return undefined
       },
     })
-    const line = { time: '', session: 's1', toolUse: 't1', name: 'bash' }
-    const lines = [
-      { ...line, event: 'decision', decision: 'allow' },
-      { ...line, event: 'sent' },
-    ]
-    agent.write('a.ndjson', lines.map((each) => `${JSON.stringify(each)}\n`).join(''))
+    const line = '"time":"","session":"s1","toolUse":"t1","name":"bash"'
+    agent.write('a.ndjson', `{${line},"event":"decision","decision":"allow"}\n{${line},"event":"sent"}\n`)
     const { code } = await agent.runTask([])
     expect({ code, posts: agent.posts }).toEqual({ code: 14, posts: 0 })
-    expect(agent.audit().at(-1)).toMatchObject({ event: 'answered-elsewhere', reason: isAnswered('deny') })
+    expect(agent.audit().at(-1)).toMatchObject({ event: 'answered-elsewhere', reason: hasAnswer('deny') })
   })
 
   test('events run warns that its command has run if another client replies during the command (needs sh)', async () => {
@@ -183,12 +179,7 @@ describe('tool use that differs from its audit lines (needs sh)', () => {
   }
 
   test.each<[string, string, string | undefined, object]>([
-    [
-      'a refused result',
-      'another type',
-      undefined,
-      { type: 'agent.tool_use', evaluated_permission: 'allow' },
-    ],
+    ['a refusal', 'another type', undefined, { type: 'agent.tool_use', evaluated_permission: 'allow' }],
     ['a kill after the tool command', 'another input', 'end', { input: { env: 'PROD' } }],
     ['a kill during the tool command', 'another name', 'start', { name: 'other' }],
   ])(

@@ -3,7 +3,9 @@ import {
   bash,
   confirms,
   createSessionService,
+  type Event,
   endTurn,
+  type PostRule,
   running,
   says,
   waitsFor,
@@ -53,20 +55,19 @@ test('at the deadline, a reply that only the stream shows counts as accepted', a
   expect(service.lines('audit.ndjson').at(-1)).toMatchObject({ event: 'accepted', toolUse: 't1' })
 })
 
-test('Y52: after a 500, events run repeats a confirmation 5 s after a newer idle event lists the tool use', async () => {
+/** Creates a session in which these events follow 2 s after the first reply, which gets a 500. */
+function openFailing(since: Event[], posts: PostRule[] = []) {
+  const act = () => void service.timers.wait(2000).then(() => service.add(...since))
   const service: ReturnType<typeof createSessionService> = createSessionService({
-    posts: [
-      waits,
-      { ...fails, act: () => void service.timers.wait(2000).then(() => service.add(waitsFor('t1'))) },
-      again,
-    ],
+    posts: [waits, { ...fails, act }, ...posts, again],
   })
+  return service
+}
+
+test('Y52: after a 500, events run repeats a confirmation 5 s after a newer idle event lists the tool use', async () => {
+  const service = openFailing([waitsFor('t1')])
   const { code, out } = await service.run(line)
-  expect({ code, out, replies: service.replies() }).toEqual({
-    code: 0,
-    out: 'done\n',
-    replies: [[allowed], [allowed]],
-  })
+  expect([code, out, service.replies()]).toEqual([0, 'done\n', [[allowed], [allowed]]])
   const [, , second] = service.requests.filter(({ kind }) => kind === 'post')
   expect(second?.at).toBeGreaterThan(7000)
 })
@@ -87,11 +88,7 @@ test('if no idle event follows a reply that got a 500, events run exits with 10 
   expect(requests.at(-1)?.at).toBeLessThan(40_000)
   expect((await run(['events', 'confirm', 't1', '--allow'])).code).toBe(0)
   const third = await run(resume)
-  expect({ code: third.code, out: third.out, posts: replies().length }, third.err).toEqual({
-    code: 0,
-    out: 'done\n',
-    posts: 2,
-  })
+  expect([third.code, third.out, replies().length], third.err).toEqual([0, 'done\n', 2])
 })
 
 test.each([401, 404, 409])(
@@ -108,23 +105,10 @@ test.each([401, 404, 409])(
 
 test('events run replies to other tool uses while the delivery of a reply is unknown', async () => {
   const other = confirms('t2')
-  const service: ReturnType<typeof createSessionService> = createSessionService({
-    posts: [
-      waits,
-      {
-        ...fails,
-        act: () => void service.timers.wait(2000).then(() => service.add(bash('t2'), waitsFor('t1', 't2'))),
-      },
-      { type: allowed.type, nth: 2, next: [waitsFor('t1')] },
-      again,
-    ],
-  })
+  const since = [bash('t2'), waitsFor('t1', 't2')]
+  const service = openFailing(since, [{ type: allowed.type, nth: 2, next: [waitsFor('t1')] }])
   const { code, out } = await service.run(line)
-  expect({ code, out, replies: service.replies() }).toEqual({
-    code: 0,
-    out: 'done\n',
-    replies: [[allowed], [other], [allowed]],
-  })
+  expect([code, out, service.replies()]).toEqual([0, 'done\n', [[allowed], [other], [allowed]]])
   const [, , second] = service.requests.filter(({ kind }) => kind === 'post')
   expect(second?.at).toBeLessThan(5000)
 })

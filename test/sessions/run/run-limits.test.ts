@@ -66,6 +66,9 @@ function open(work: ScriptEvents, { posts = [], isQueued = false, ...script }: S
       ),
     countInterrupts: () => service.posts.filter(([event]) => event?.type === 'user.interrupt').length,
     listAuditEvents: () => service.lines('a.ndjson').map(({ event }) => event),
+    /** Returns the events about a tool use in the audit file. */
+    listSteps: (id: string) =>
+      service.lines('a.ndjson').flatMap(({ toolUse, event }) => (toolUse === id ? [event] : [])),
   })
 }
 
@@ -96,16 +99,11 @@ describe('events run that reaches a limit', () => {
 
   test('events run writes an interrupt to the audit file before it posts the interrupt', async () => {
     let before: Record<string, unknown> | undefined
-    const service: ReturnType<typeof open> = open([request(200)], {
-      posts: [
-        firstInterrupt({
-          act: () => {
-            before = service.lines('a.ndjson').at(-1)
-          },
-          next: [endTurn],
-        }),
-      ],
-    })
+    const readAudit = () => {
+      before = service.lines('a.ndjson').at(-1)
+    }
+    const posts = [firstInterrupt({ act: readAudit, next: [endTurn] })]
+    const service: ReturnType<typeof open> = open([request(200)], { posts })
     expect((await service.runTask(audited)).code).toBe(15)
     expect(before).toMatchObject({ session: 's1', toolUse: null, event: 'interrupt' })
     expect(service.listAuditEvents().filter((event) => event === 'interrupt')).toHaveLength(1)
@@ -157,26 +155,16 @@ describe('events run that reaches a limit', () => {
     expect([again.code, service.countInterrupts()], again.err).toEqual([15, 2])
   })
 
-  test.each<[string, ScriptEvents, boolean, number, number, string]>([
-    ['the turn ends by itself', [soFar, used(200), endTurn], false, 0, 0, '; the agent has already finished'],
-    [
-      'the session works again after an idle event',
-      [used(200), endTurn, running, request(50), used(200)],
-      true,
-      15,
-      1,
-      '',
-    ],
+  test.each<[string, ScriptEvents, isQueued: boolean, number, string, number]>([
+    ['the turn ends by itself', [soFar, used(200), endTurn], false, 0, 'so far\n', 0],
+    ['the session works again', [used(200), endTurn, running, request(50), used(200)], true, 15, '', 1],
   ])(
     'events run warns about an exceeded limit even with -q, and interrupts only an agent that still works: %s',
-    async (_, work, isQueued, expected, count, end) => {
+    async (_, work, isQueued, ...expected) => {
       const service = open(work, { isQueued })
       const { code, out, err } = await service.runTask([...limit, '--last', '-q'])
-      expect([code, out, service.countInterrupts()]).toEqual([
-        expected,
-        expected === 0 ? 'so far\n' : '',
-        count,
-      ])
+      expect([code, out, service.countInterrupts()]).toEqual(expected)
+      const end = code === 0 ? '; the agent has already finished' : ''
       expect(err).toContain(`the run used 200 tokens, and --max-total-tokens is 100${end}`)
     },
   )
@@ -198,9 +186,8 @@ describe('events run that reaches a limit', () => {
     expect([(await service.runTask(flags)).code, service.countInterrupts()]).toEqual([15, 1])
     const results = service.events.filter(({ type }) => type === 'user.custom_tool_result')
     expect(results.map(({ custom_tool_use_id: id }) => id)).toEqual(['c1'])
-    const lines = service.lines('a.ndjson')
-    const findSteps = (id: string) => lines.filter(({ toolUse }) => toolUse === id).map(({ event }) => event)
-    expect([findSteps('c2'), findSteps('c3')]).toEqual([['decision', 'start', 'end'], ['decision']])
+    expect(service.listSteps('c2')).toEqual(['decision', 'start', 'end'])
+    expect(service.listSteps('c3')).toEqual(['decision'])
   })
 
   test('events run starts no --tool command if a limit is reached while it reads a list before the command', async () => {
@@ -217,15 +204,12 @@ describe('events run that reaches a limit', () => {
     // The default clock stops while a command runs, so the 30 s would never pass.
     const timers = createSteadyClock(50)
     let interruptedAt = Infinity
+    const act = () => {
+      interruptedAt = timers.now()
+    }
     const service: ReturnType<typeof open> = open([custom('t1'), waitsFor('t1')], {
       timers,
-      posts: [
-        firstInterrupt({
-          act: () => {
-            interruptedAt = timers.now()
-          },
-        }),
-      ],
+      posts: [firstInterrupt({ act })],
       session: () => ({ id: 's1', status: 'idle', usage: usage(service.posts.length * 1000) }),
     })
     await service.runTask([...limit, '--tool', 'count=sleep 300', '--tool-timeout', '1h'])
@@ -234,21 +218,13 @@ describe('events run that reaches a limit', () => {
   })
 
   test('events run does not repeat a refused reply after a limit is reached (needs sh)', async () => {
+    const type = 'user.custom_tool_result'
     const service: ReturnType<typeof open> = open([custom('c1'), waitsFor('c1')], {
-      posts: [
-        {
-          type: 'user.custom_tool_result',
-          act: () => service.add(used(200)),
-          fault: { status: 429, headers: { 'retry-after': '5' } },
-        },
-      ],
+      posts: [{ type, fault: limited, act: () => service.add(used(200)) }],
     })
     const { code } = await service.runTask([...audited, '--tool', 'count=echo done'])
-    const replies = service.posts.filter(([event]) => event?.type === 'user.custom_tool_result')
-    expect([code, replies.length]).toEqual([15, 1])
-    const lines = service.lines('a.ndjson').filter(({ toolUse }) => toolUse === 'c1')
-    const events = lines.map(({ event }) => event)
-    expect(events.slice(0, 5)).toEqual(['decision', 'start', 'end', 'sent', 'refused'])
+    expect([code, service.posts.filter(([event]) => event?.type === type).length]).toEqual([15, 1])
+    expect(service.listSteps('c1').slice(0, 5)).toEqual(['decision', 'start', 'end', 'sent', 'refused'])
   })
 
   test.each([
@@ -338,10 +314,8 @@ test.each<[string, Event[], number, number[]]>([
 
 test('events run does not interrupt a waiting session again if the list shows the interrupt of an earlier run late', async () => {
   const late = shown(interrupt, { listed: 8_000, streamed: 'never' })
-  const { code, err, posts } = await resume([...listed, running], 1_000, limit, [
-    ...[custom('t1'), request(200), waitsFor('t1')],
-    late,
-  ])
+  const since = [custom('t1'), request(200), waitsFor('t1'), late]
+  const { code, err, posts } = await resume([...listed, running], 1_000, limit, since)
   expect({ code, posts }).toEqual({ code: 15, posts: [] })
   expect(readError(err).message).toBe('the run used 200 tokens, and --max-total-tokens is 100')
 })

@@ -27,12 +27,9 @@ import {
 
 const allowStatus = { tool: 'bash', input: { command: 'git status' }, decision: 'allow' }
 const denyRm = { tool: 'bash', input: { command: '*rm *' }, decision: 'deny', reason: 'no deleting' }
+const allowIssue = { tool: 'create_issue', server: 'github', input: { title: '*' }, decision: 'allow' }
 const policy = {
-  rules: [
-    allowStatus,
-    denyRm,
-    { tool: 'create_issue', server: 'github', input: { title: '*' }, decision: 'allow' },
-  ],
+  rules: [allowStatus, denyRm, allowIssue],
   default: { decision: 'deny', reason: 'not in CI' },
 }
 const askAll = always('ask')
@@ -45,6 +42,15 @@ const resultOf = (id: string): Event => ({ type: 'agent.tool_result', tool_use_i
 /** Returns the id and the decision of each accepted reply. */
 const repliesTo = ({ acceptedReplies }: ReturnType<typeof openAgent>) =>
   [...acceptedReplies].map(([id, [reply]]) => [id, reply?.result])
+
+/** Returns the id, the decision and the decider of each decision in the audit file. */
+const decisionsOf = (agent: ReturnType<typeof openAgent>) =>
+  agent
+    .audit()
+    .filter(({ event }) => event === 'decision')
+    .map(({ toolUse, decision, by }) => `${toolUse} ${decision} ${by}`)
+
+const eventsOf = (agent: ReturnType<typeof openAgent>) => agent.audit().map(({ event }) => event)
 
 test('events run sends the task once, allows and denies tool uses by the policy, and exits with 14 after denials', async () => {
   const uses = 'use bash {"command":"rm -rf x"}\nuse bash {"command":"git status"}\nuse other {}'
@@ -67,12 +73,8 @@ test('events run sends the task once, allows and denies tool uses by the policy,
   const audit = agent.audit()
   expect(audit.flatMap(({ by, rule }) => (by ? [rule ?? by] : []))).toEqual([1, 0, 'default', 2])
   expect(audit.slice(-3).map(({ event }) => event)).toEqual(['decision', 'sent', 'accepted'])
-  expect(audit[1]).toMatchObject({
-    session: 's1',
-    name: 'bash',
-    input: { command: 'git status' },
-    by: 'rule',
-  })
+  const input = { command: 'git status' }
+  expect(audit[1]).toMatchObject({ session: 's1', name: 'bash', input, by: 'rule' })
   expect(statSync(join(agent.cwd, 'a.ndjson')).mode & 0o777).toBe(ownerOnlyMode)
 })
 
@@ -82,21 +84,14 @@ test('events run without a terminal leaves a tool use open, exits with 12 and pr
   expect(code).toBe(12)
   expect(err).toContain('answer with: parley events confirm -s s1 t1 --allow')
   expect(repliesTo(agent)).toEqual([['t2', 'allow']])
-  const decisions = agent.audit().filter(({ event }) => event === 'decision')
-  expect(decisions.map(({ toolUse, decision }) => [toolUse, decision])).toEqual([
-    ['t1', 'ask'],
-    ['t2', 'allow'],
-  ])
+  expect(decisionsOf(agent)).toEqual(['t1 ask default', 't2 allow rule'])
 })
 
 describe('prompts of events run', () => {
   test('events run on a terminal with a piped task gives the reason why it does not prompt', async () => {
     const agent = openAgent({ rounds: [[uses('t1', 'ls'), uses('t2', 'pwd')]], policy: askAll })
-    const { code, err } = await agent.runTask(['-'], {
-      stdin: 'do it',
-      tty: ['stderr'],
-      env: { NO_COLOR: '1' },
-    })
+    const world: RunOptions = { stdin: 'do it', tty: ['stderr'], env: { NO_COLOR: '1' } }
+    const { code, err } = await agent.runTask(['-'], world)
     expect(code).toBe(12)
     expect(err).toContain(
       '· bash stays open: stdin is not a terminal, so parley cannot prompt; to be prompted, use words or -i FILE for the task\n· bash stays open\n',
@@ -161,26 +156,17 @@ describe('prompts of events run', () => {
   })
 
   test('the key a at a prompt allows the same call for the rest of the run, but no other call', async () => {
-    const agent = openAgent({
-      rounds: [
-        [uses('t1', 'ls'), uses('t2', 'ls')],
-        [uses('t3', 'ls'), uses('t4', 'ls -a'), uses('t5', 'ls', { name: 'sh' })],
-      ],
-      policy: askAll,
-    })
+    const others = [uses('t3', 'ls'), uses('t4', 'ls -a'), uses('t5', 'ls', { name: 'sh' })]
+    const agent = openAgent({ rounds: [[uses('t1', 'ls'), uses('t2', 'ls')], others], policy: askAll })
     const { code, err } = await agent.runTask(undefined, atTerminal('a\nn\nn not this\n'))
     expect(code).toBe(14)
-    expect(err.match(/ allow .*\? \[/g)).toEqual([
-      ' allow bash (t1)? [',
-      ' allow bash (t4)? [',
-      ' allow sh (t5)? [',
-    ])
+    const questions = [' allow bash (t1)? [', ' allow bash (t4)? [', ' allow sh (t5)? [']
+    expect(err.match(/ allow .*\? \[/g)).toEqual(questions)
     expect(err).toContain(
       '  y allow, n deny, n REASON deny with a reason, a allow this same call until this run ends, s',
     )
     expect(err).toContain('parley: t3 is allowed, because you chose to always allow this call\n')
-    const decisions = agent.audit().filter(({ event }) => event === 'decision')
-    expect(decisions.map(({ toolUse, decision, by }) => `${toolUse} ${decision} ${by}`)).toEqual([
+    expect(decisionsOf(agent)).toEqual([
       't1 allow person',
       't2 allow person',
       't3 allow person',
@@ -191,10 +177,8 @@ describe('prompts of events run', () => {
   })
 
   test('a deny rule denies a tool use without a prompt, even after a person pressed a (always allow)', async () => {
-    const agent = openAgent({
-      rounds: [[uses('t1', 'ls')], [uses('t2', 'ls; rm -r x')]],
-      policy: { rules: [denyRm] },
-    })
+    const rounds = [[uses('t1', 'ls')], [uses('t2', 'ls; rm -r x')]]
+    const agent = openAgent({ rounds, policy: { rules: [denyRm] } })
     const { err } = await agent.runTask(undefined, atTerminal('a\na\n'))
     expect(repliesTo(agent)).toEqual([
       ['t1', 'allow'],
@@ -242,7 +226,7 @@ describe('--tool commands', () => {
     expect(agent.acceptedReplies.get('c1')).toEqual([
       { type: 'user.custom_tool_result', custom_tool_use_id: 'c1', content: [{ type: 'text', text }] },
     ])
-    expect(agent.audit().map(({ event }) => event)).toEqual(['decision', 'start', 'end', 'sent', 'accepted'])
+    expect(eventsOf(agent)).toEqual(['decision', 'start', 'end', 'sent', 'accepted'])
     expect(agent.audit()[0]).toMatchObject({ decision: 'allow', by: 'tool' })
   })
 
@@ -258,9 +242,8 @@ describe('--tool commands', () => {
       const wait: Timers['wait'] = (milliseconds, signal) =>
         milliseconds === 20_000 ? realTimers.wait(50, signal) : agent.timers.wait(milliseconds, signal)
       const timers = command.startsWith('sleep') ? { ...agent.timers, wait } : agent.timers
-      const { code } = await agent.runTask(['do it', '--tool', `count=${command}`, '--tool-timeout', '20s'], {
-        timers,
-      })
+      const flags = ['--tool', `count=${command}`, '--tool-timeout', '20s']
+      const { code } = await agent.runTask(['do it', ...flags], { timers })
       expect(code).toBe(0)
       expect(agent.acceptedReplies.get('c1')?.[0]).toMatchObject({ is_error: true, content: [{ text }] })
     },
@@ -299,7 +282,7 @@ describe('--tool commands', () => {
   test('Y63: events run stops a --tool command at the deadline, exits with 15 and sends no reply (needs sh)', async () => {
     const { agent, code, error } = await stopInCommand(['do it', '--audit', 'a.ndjson'])
     expect({ code, posts: agent.posts, retry: error.retry }).toEqual({ code: 15, posts: 0, retry: 'later' })
-    expect(agent.audit().map(({ event }) => event)).toEqual(['decision', 'start'])
+    expect(eventsOf(agent)).toEqual(['decision', 'start'])
     expect(error.hints[0]).toBe(
       'the command for count (c1) was started and did not finish, so its effect is unknown; the resume command answers with an error',
     )
@@ -310,12 +293,9 @@ describe('--tool commands', () => {
     const agent = openAgent({ rounds: [[custom('c1')]], policy: askAll })
     const flags = ['--audit', 'a.ndjson', '--errors', 'json', '--tool', 'count=rm a.ndjson']
     const { code, err } = await agent.runTask(['do it', ...flags])
-    const { error } = JSON.parse(err)
-    expect({ code, resume: error.resume, message: error.message }).toEqual({
-      code: 11,
-      resume: expect.not.arrayContaining(['--tool']),
-      message: expect.stringContaining('it was removed while this run wrote it'),
-    })
+    const error = readError(err)
+    expect([code, error.resume]).toEqual([11, expect.not.arrayContaining(['--tool'])])
+    expect(error.message).toContain('it was removed while this run wrote it')
     expect(error.hints[0]).toContain('the resume command does not start it again')
   })
 
@@ -374,13 +354,9 @@ describe('Y90: id with two inputs', () => {
     [
       '--tool allows it',
       { rounds: [twice(selfHosted)], policy: askAll },
-      ['do it', '--tool', 'bash=touch made'],
+      ['go', '--tool', 'bash=touch made'],
     ],
-    [
-      'both inputs precede the run',
-      { history: [...twice(), waitsFor('t1')], rounds: [], policy: allowBash },
-      [],
-    ],
+    ['both precede the run', { history: [...twice(), waitsFor('t1')], rounds: [], policy: allowBash }, []],
   ])(
     'events run does not answer a tool use whose id appears with two inputs, and exits with 12, even if %s',
     async (_, script, words, world) => {
@@ -408,7 +384,7 @@ describe('reply of unknown delivery', () => {
     const error = 'rate_limit_error'
     const accepting = open({ status: 200, error, isAccepted: true })
     expect([(await accepting.runTask()).code, accepting.posts]).toEqual([0, 1])
-    expect(accepting.audit().map(({ event }) => event)).toEqual(['decision', 'sent', 'unknown', 'accepted'])
+    expect(eventsOf(accepting)).toEqual(['decision', 'sent', 'unknown', 'accepted'])
 
     const agent = open({ status: 200, error })
     const { code, err } = await agent.runTask()
@@ -425,29 +401,20 @@ describe('reply of unknown delivery', () => {
     expect([code, (await agent.runTask()).code, agent.tasks]).toEqual([6, 10, 1])
   })
 
-  test.each<[string, Outcome, string[], { code: number; posts: number }]>([
-    ['two 429 responses', 'limits', [], { code: 6, posts: 3 }],
-    ['--retries 0', 'limits', ['--retries', '0'], { code: 6, posts: 1 }],
-    [
-      'a 429 with x-should-retry: false',
-      { status: 429, headers: { 'x-should-retry': 'false' } },
-      [],
-      { code: 6, posts: 1 },
-    ],
-    [
-      'a 429 with a long Retry-After',
-      { status: 429, headers: { 'retry-after': '61' } },
-      [],
-      { code: 6, posts: 1 },
-    ],
-    ['a 503 with Retry-After', { status: 503, headers: { 'retry-after': '1' } }, [], { code: 6, posts: 3 }],
-  ])('events run retries a refused reply like a refused task: %s', async (_, outcome, flags, expected) => {
+  test.each<[string, Outcome, string[], number]>([
+    ['two 429 responses', 'limits', [], 3],
+    ['--retries 0', 'limits', ['--retries', '0'], 1],
+    ['a 429 with x-should-retry: false', { status: 429, headers: { 'x-should-retry': 'false' } }, [], 1],
+    ['a 429 with a long Retry-After', { status: 429, headers: { 'retry-after': '61' } }, [], 1],
+    ['a 503 with Retry-After', { status: 503, headers: { 'retry-after': '1' } }, [], 3],
+  ])('events run retries a refused reply like a refused task: %s', async (_, outcome, flags, posts) => {
+    const expected = { code: 6, posts }
     const replying = openAgent({ rounds: [[uses('t1')]], outcome: () => outcome, policy })
     const { code, err } = await replying.runTask(['do it', ...flags, '--errors', 'json'])
     expect({ code, posts: replying.posts }).toEqual(expected)
     const error = readError(err)
     const resume = expect.arrayContaining(['run', '-s', 's1'])
-    expect(error).toMatchObject({ retry: 'later', attempts: expected.posts, pending: ['t1'], resume })
+    expect(error).toMatchObject({ retry: 'later', attempts: posts, pending: ['t1'], resume })
     const sending = openAgent({ rounds: [], taskOutcome: () => outcome })
     const { code: taskCode } = await sending.runTask(['do it', ...flags])
     expect({ code: taskCode, posts: sending.tasks }).toEqual(expected)
@@ -479,8 +446,7 @@ describe('reply of unknown delivery', () => {
       outcome = 'takes'
       expect((await agent.runTask([])).code).toBe(0)
       expect(agent.acceptedReplies.get('t1')).toHaveLength(1)
-      const events = agent.audit().map(({ event }) => event)
-      expect(events.slice(-3)).toEqual(['decision', 'sent', 'accepted'])
+      expect(eventsOf(agent).slice(-3)).toEqual(['decision', 'sent', 'accepted'])
     },
   )
 
@@ -489,15 +455,14 @@ describe('reply of unknown delivery', () => {
     const agent = openAgent({ rounds: [[custom('c1')]], outcome: () => outcome })
     const tool = ['--tool', 'count=echo ran >> runs; echo out; exit 3']
     expect((await agent.runTask(['do it', ...tool])).code).toBe(4)
-    const lines = agent.audit()
-    expect(lines.map(({ event }) => event)).toEqual(['decision', 'start', 'end', 'sent', 'refused'])
+    expect(eventsOf(agent)).toEqual(['decision', 'start', 'end', 'sent', 'refused'])
     const result = {
       type: 'user.custom_tool_result',
       custom_tool_use_id: 'c1',
       content: [{ type: 'text', text: 'the command failed with exit code 3' }],
       is_error: true,
     }
-    expect(lines[2]?.result).toEqual(result)
+    expect(agent.audit()[2]?.result).toEqual(result)
     outcome = 'takes'
     expect((await agent.runTask(tool)).code).toBe(0)
     expect(agent.acceptedReplies.get('c1')).toEqual([result])
@@ -530,7 +495,7 @@ describe('reply of unknown delivery', () => {
     const agent = open({ status: 429, headers: { 'retry-after': '60' } })
     const { code } = await agent.runTask(['do it', '--deadline', '30'])
     expect({ code, posts: agent.posts }).toEqual({ code: 15, posts: 1 })
-    expect(agent.audit().map(({ event }) => event)).toEqual(['decision', 'sent', 'refused'])
+    expect(eventsOf(agent)).toEqual(['decision', 'sent', 'refused'])
   })
 })
 
@@ -545,20 +510,15 @@ describe('audit file of an earlier run', () => {
   }
 
   test('Y130: audit lines about a tool use contain its type and MCP server', async () => {
-    const mcp = uses('m1', '', {
-      type: 'agent.mcp_tool_use',
-      mcp_server_name: 'github',
-      name: 'create_issue',
-    })
+    const mcp = bash('m1', { type: 'agent.mcp_tool_use', mcp_server_name: 'github', name: 'create_issue' })
     const agent = openAgent({ rounds: [[mcp], [custom('c1')]] })
     expect((await agent.runTask(['do it', '--tool', 'count=true'])).code).toBe(0)
     const lines = agent.audit()
-    const createLines = (type: string, server: string | undefined, events: string[]) =>
-      events.map((event) => [type, server, event])
-    expect(lines.map(({ type, server, event }) => [type, server, event])).toEqual([
-      ...createLines('agent.mcp_tool_use', 'github', ['decision', 'sent', 'accepted']),
-      ...createLines('agent.custom_tool_use', undefined, ['decision', 'start', 'end', 'sent', 'accepted']),
-    ])
+    const [mcpLines, customLines] = [lines.slice(0, 3), lines.slice(3)]
+    expect(mcpLines.map(({ event }) => event)).toEqual(['decision', 'sent', 'accepted'])
+    for (const line of mcpLines) expect(line).toMatchObject({ type: mcp.type, server: 'github' })
+    expect(customLines.map(({ event }) => event)).toEqual(['decision', 'start', 'end', 'sent', 'accepted'])
+    for (const { type, server } of customLines) expect([type, server]).toEqual([custom('c1').type, undefined])
     const fields = 'time session toolUse type server name input event decision by'
     expect(Object.keys(lines[0] ?? {})).toEqual(fields.split(' '))
   })
@@ -611,10 +571,9 @@ describe('audit file of an earlier run', () => {
 
   test('Y58: events run sends "effect unknown" as the result of a command that an earlier run did not finish', async () => {
     const agent = openWith(line('start', 'c1'), custom('c1'))
-    expect(await agent.runTask(['--tool', 'count=touch made', '-q', '--report', 'r.json'])).toMatchObject({
-      code: 0,
-      err: 'parley: the tool use c1 failed (count): an earlier run ended while the command ran: interrupted, effect unknown\n',
-    })
+    const { code, err } = await agent.runTask(['--tool', 'count=touch made', '-q', '--report', 'r.json'])
+    const why = 'an earlier run ended while the command ran: interrupted, effect unknown'
+    expect([code, err]).toEqual([0, `parley: the tool use c1 failed (count): ${why}\n`])
     expect(agent.lines('r.json')[0]?.toolUses).toMatchObject({ run: 0, failedCommands: 1, open: 0 })
     const reply = agent.acceptedReplies.get('c1')?.[0]
     expect(reply).toMatchObject({ is_error: true, content: [{ text: 'interrupted, effect unknown' }] })

@@ -18,10 +18,6 @@ import {
 } from '../../harness/session-service.ts'
 import { createFailingStdout } from '../../harness/stdout.ts'
 
-const stops = (type: string, more: object = {}): Event => ({
-  type: 'session.status_idle',
-  stop_reason: { type, ...more },
-})
 const schema = { type: 'object', required: ['verdict'] }
 const schemaText = `Answer with nothing but JSON that fits this JSON Schema:\n${JSON.stringify(schema)}`
 
@@ -40,9 +36,10 @@ describe('events run --last prints only the last answer', () => {
   const before = [userSays('before'), says('old'), endTurn]
 
   test('Y120: events run --last prints the last message of the main thread after the task', async () => {
+    const inThread = says('of a thread', { session_thread_id: 'th1' })
     const rounds = [
       [says('first'), bash('t1')],
-      [says('the answer'), says('of a thread', { session_thread_id: 'th1' })],
+      [says('the answer'), inThread],
     ]
     const { code, out, err } = await runOn({ history: before, rounds }, ['do it', '--last'])
     expect({ code, out, err }).toEqual({ code: 0, out: 'the answer\n', err: '' })
@@ -125,10 +122,8 @@ describe('events run --last prints only the last answer', () => {
         const { code, out, err } = await runOn({ rounds: interrupted, echoes }, ['do it', '--last', ...flags])
         expect({ code, out }).toEqual({ code: 15, out: '' })
         expect(err).toContain('parley: s1 was interrupted, and nothing was sent since\n')
-        const command = ['events run', "'Go on'", '-s s1 --no-stdin --policy p.json --last', ...flags].join(
-          ' ',
-        )
-        expect(err).toContain(`  parley ${command}\n`)
+        const resume = ["  parley events run 'Go on' -s s1 --no-stdin --policy p.json --last", ...flags]
+        expect(err).toContain(`${resume.join(' ')}\n`)
         expect(err).not.toContain('already finished')
       },
     )
@@ -144,21 +139,21 @@ describe('events run --last prints only the last answer', () => {
     })
 
     const isNamed = /another client sent a user.message \(e\d\) after the task/
-    test.each<[string, Event[], number, string, RegExp]>([
-      ['prints an earlier answer', [says('ours'), theirs, says('theirs')], 0, 'ours\n', isNamed],
+    test.each<[string, Event[], number, string, string]>([
+      ['prints an earlier answer', [says('ours'), theirs, says('theirs')], 0, 'ours\n', ''],
       [
-        'exits with 8 if no answer precedes it',
+        'exits with 8 without an answer',
         [theirs, says('theirs')],
         8,
         '',
-        /the agent gave no answer: another/,
+        'the agent gave no answer: another',
       ],
       [
-        'exits with 15 if an interrupt precedes it',
+        'exits with 15 after an interrupt',
         [says('half'), interrupt, theirs],
         15,
         '',
-        /s1 was interrupted: another/,
+        's1 was interrupted: another',
       ],
     ])(
       'if another client sends a message after the task, events run --last reports that message and %s',
@@ -166,7 +161,7 @@ describe('events run --last prints only the last answer', () => {
         const { code, out, err } = await runOn({ rounds: [[...round, endTurn]], echoes }, ['do it', '--last'])
         expect({ code, out }).toEqual({ code: exit, out: answer })
         expect(err).toMatch(isNamed)
-        expect(err).toMatch(message)
+        expect(err).toContain(message)
         expect(err).not.toContain('nothing was sent since')
       },
     )
@@ -276,19 +271,12 @@ describe('events run --schema prints JSON that matches the schema', () => {
     const block = JSON.stringify({ type: 'text', text: schemaText })
     expect(sent.replaceAll(' ', '')).toBe(stdin.replace('1.0}', `1.0},${block}`).replaceAll(' ', ''))
     const outcome = await runOn({ rounds: [[says(fits)]] }, ['--outcome', 'o', '--schema', 's.json'])
-    expect({ code: outcome.code, err: outcome.err }).toEqual({
-      code: 0,
-      err: 'parley: the agent does not get the schema: the task has no message to add it to\n',
-    })
+    const note = 'parley: the agent does not get the schema: the task has no message to add it to\n'
+    expect([outcome.code, outcome.err]).toEqual([0, note])
   })
 
   test('Y161: a rerun of events run sends the task again after an answer that did not match --schema', async () => {
-    const agent = openAgent({
-      rounds: [
-        [says('no'), endTurn],
-        [says('{"verdict":1}'), endTurn],
-      ],
-    })
+    const agent = openAgent({ rounds: ['no', '{"verdict":1}'].map((text) => [says(text), endTurn]) })
     agent.write('s.json', schema)
     expect([(await agent.runTask(words)).code, agent.tasks]).toEqual([8, 1])
     expect(await agent.runTask(words)).toMatchObject({ code: 0, out: '{"verdict":1}\n' })
@@ -320,10 +308,9 @@ describe('events run --schema prints JSON that matches the schema', () => {
         },
       },
     })
-    const [, path = ''] =
-      /^parley: interrupted: the task was accepted; the received data is saved as (\S+); the session continues; /.exec(
-        printed,
-      ) ?? []
+    const saved =
+      /^parley: interrupted: the task was accepted; the received data is saved as (\S+); the session/
+    const [, path = ''] = saved.exec(printed) ?? []
     expect(readFileSync(path, 'utf8')).toBe(text)
     expect(readdirSync(TMPDIR)).toContain(basename(path))
     expect(code).toBe(8)
@@ -357,7 +344,8 @@ test.each([
 })
 
 test('Y158: events run and follow exit with 13 and print category and explanation of a refusal', async () => {
-  const end = stops('refusal', { stop_details: { category: 'cyber', explanation: 'not\u001b[31m this' } })
+  const stop_details = { category: 'cyber', explanation: 'not\u001b[31m this' }
+  const end = { ...endTurn, stop_reason: { type: 'refusal', stop_details } }
   const { code, out, err, agent } = await runOn({ rounds: [[says('half')]], end }, ['do it', '--last'])
   expect({ code, out }).toEqual({ code: 13, out: '' })
   expect(err).toBe('parley: s1 stopped: refusal (cyber)\n  the service says: not^[[31m this\n')

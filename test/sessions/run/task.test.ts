@@ -50,32 +50,19 @@ test.each([
     expect(first.err).not.toContain('[y/N]')
     const { code, err } = await agent.run([...argv, 'go'], atTerminal(typed))
     expect({ code, tasks: agent.tasks }).toEqual({ code: expected, tasks })
-    expect(err).toContain(
-      "parley: the session's last user.message is the same task\nSend the task once more? [y/N] ",
-    )
+    const question = 'is the same task\nSend the task once more? [y/N] '
+    expect(err).toContain(`parley: the session's last user.message ${question}`)
     expect(err.endsWith('parley: the task was not sent again\n  nothing was sent\n')).toBe(expected === 15)
   },
 )
 
+const waits = 's1 waits for an answer to a tool use\n  '
+const confirm = `${waits}answer with: parley events confirm -s s1 t1 --allow`
+const sendResult = `${waits}to send a result: parley events send -s s1 --custom-tool-result c1=TEXT`
 test.each([
-  [
-    'events run',
-    400,
-    bash('t1'),
-    's1 waits for an answer to a tool use\n  answer with: parley events confirm -s s1 t1 --allow\n  or with --deny',
-  ],
-  [
-    'events run',
-    409,
-    custom('c1'),
-    's1 waits for an answer to a tool use\n  to send a result: parley events send -s s1 --custom-tool-result c1=TEXT',
-  ],
-  [
-    'events send --follow',
-    409,
-    bash('t1'),
-    's1 waits for an answer to a tool use\n  answer with: parley events confirm -s s1 t1 --allow',
-  ],
+  ['events run', 400, bash('t1'), `${confirm}\n  or with --deny`],
+  ['events run', 409, custom('c1'), sendResult],
+  ['events send --follow', 409, bash('t1'), confirm],
   ['events send', 409, bash('t1'), 'if tool uses wait for an answer: parley events confirm -s s1 --pending'],
 ])(
   '%s prints how to answer the waiting tool uses if a task is refused with status %i',
@@ -301,21 +288,13 @@ test('Y136: after a kill at any request or audit line, a rerun of events run sen
 
 test.each([
   ['the next page of the list repeats', { next_page: 'p' }, 'does not end: next_page repeats'],
-  [
-    'the list has no cursor for its next page',
-    { has_more: true },
-    'has more items, but no cursor for the next page',
-  ],
+  ['the list has no cursor', { has_more: true }, 'has more items, but no cursor for the next page'],
 ])('events run and send --follow print that nothing was sent if %s', async (_, more, problem) => {
   const exchange = answering(JSON.stringify({ data: [], ...more }))
-  for (const command of [
-    ['run', 'x', '--no-stdin'],
-    ['send', 'x', '--follow'],
-  ]) {
-    const { code, err, requests } = await run(['events', ...command, '-s', 's1'], { exchange })
+  for (const words of ['run x --no-stdin', 'send x --follow']) {
+    const { code, err, requests } = await run(`events ${words} -s s1`.split(' '), { exchange })
     expect([code, requests.some(isPost)]).toEqual([8, false])
-    expect(err).toContain(
-      `parley: the session cannot be followed: the list of events ${problem}\n  nothing was sent\n`,
-    )
+    const text = `parley: the session cannot be followed: the list of events ${problem}\n  nothing was sent\n`
+    expect(err).toContain(text)
   }
 })

@@ -29,15 +29,10 @@ describe('allowed tool use that then waits for its result', () => {
     ['the confirmation gets no response', { fault: 'reset', isAccepted: true, next: [waitsFor('t1')] }],
     ['the stream shows the next idle event after the response', { next: [waitsFor('t1')] }],
   ])('events run sends the result of an allowed tool use if %s', async (_, rule) => {
-    const service = createSessionService({
-      posts: [begins, { type: 'user.tool_confirmation', ...rule }, ends],
-    })
+    const service = createSessionService({ posts: [begins, { type: confirms('t1').type, ...rule }, ends] })
     expect(await service.run(withCommand)).toMatchObject({ code: 0, out: 'the answer\n' })
-    expect(service.posts.map(([event]) => event?.type)).toEqual([
-      'user.message',
-      'user.tool_confirmation',
-      'user.tool_result',
-    ])
+    const types = [begins, confirms('t1'), ends].map(({ type }) => type)
+    expect(service.posts.map(([event]) => event?.type)).toEqual(types)
   })
 })
 
@@ -48,26 +43,15 @@ const ours = [running, says('our answer'), endTurn]
 test('events run waits for its queued task, which starts 20 s after the turn of another client', async () => {
   const processed = createSignal()
   const [first = running, ...others] = ours
-  const service = createSessionService({
+  const [answer = running, end = endTurn] = theirs
+  const next = [shown(answer, { after: 1_000 }), end, shown(first, { after: 20_000 }), ...others]
+  const processOnceRunning = () => {
+    if (service.events.filter(({ type }) => type === running.type).length > 1) processed.trigger()
+  }
+  const service: ReturnType<typeof createSessionService> = createSessionService({
     history,
-    posts: [
-      {
-        posted: { processed },
-        next: [
-          shown(theirs[0] as Event, { after: 1_000 }),
-          endTurn,
-          shown(first, { after: 20_000 }),
-          ...others,
-        ],
-      },
-    ],
-    lists: [
-      {
-        act: () => {
-          if (service.events.filter(({ type }) => type === running.type).length > 1) processed.trigger()
-        },
-      },
-    ],
+    posts: [{ posted: { processed }, next }],
+    lists: [{ act: processOnceRunning }],
   })
   expect(await service.run(task)).toMatchObject({ code: 0, out: 'our answer\n' })
 })
@@ -116,14 +100,10 @@ describe('events run that is resumed while the list lags', () => {
   })
 
   test('events run without --audit prints no older answer when resumed while the session works', async () => {
-    const service = createSessionService({
+    const late = [shown(says('the answer'), lag), shown(endTurn, { ...lag, streamed: 2_000 })]
+    const service: ReturnType<typeof createSessionService> = createSessionService({
       history: [...before, shown(userSays('do it'), lag), shown(running, lag)],
-      lists: [
-        {
-          nth: 1,
-          act: () => service.add(shown(says('the answer'), lag), shown(endTurn, { ...lag, streamed: 2_000 })),
-        },
-      ],
+      lists: [{ nth: 1, act: () => service.add(...late) }],
       defaultVisibility: lag,
       session: () => ({ id: 's1', type: 'session', status: 'running' }),
     })

@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest'
+import { parseLines } from '../../harness/run.ts'
 import {
   always,
   bash,
@@ -43,19 +44,17 @@ const done: ScriptEvents = [
 ]
 
 const task = (next: ScriptEvents) => ({ type: 'user.message', next })
+
+/** Creates a session with the events `next` after a task. A confirmation ends the turn. */
+const openWaiting = (next: ScriptEvents) =>
+  createSessionService({ posts: [task(next), { type: 'user.tool_confirmation', next: done }] })
 const runArguments = ['events', 'run', 'do it', '--last', '--policy', 'allow.json', '--audit', 'audit.ndjson']
 
 describe('tool use of a child thread that waits while the session runs', () => {
   test('events run replies to a waiting child thread while the main thread works', async () => {
-    const service = createSessionService({
-      posts: [task(childWaits), { type: 'user.tool_confirmation', next: done }],
-    })
+    const service = openWaiting(childWaits)
     const { code, out } = await service.run([...runArguments, '--deadline', '1h'])
-    expect({ code, out, replies: service.replies() }).toEqual({
-      code: 0,
-      out: 'done\n',
-      replies: [[confirms('t1')]],
-    })
+    expect([code, out, service.replies()]).toEqual([0, 'done\n', [[confirms('t1')]]])
   })
 
   test('events run prints once that it waits for the session if no event follows a denial for 30 s', async () => {
@@ -120,11 +119,7 @@ test.each<[string, string[], Event]>([
       posts: [task([...waits, shown(threadWaits('t1'), { after: 5_000 })]), { next: done }],
     })
     const { code, out, err } = await service.run([...runArguments, ...flags])
-    expect({ code, out, replies: service.replies().length }, err).toEqual({
-      code: 0,
-      out: 'done\n',
-      replies: 1,
-    })
+    expect([code, out, service.replies().length], err).toEqual([0, 'done\n', 1])
     expect(err).toContain('t1 is not answered by this run: the session does not wait for it any more')
     if (flags.length > 0) expect(service.replies()[0]).toMatchObject([{ content: [{ text: 'ran\n' }] }])
   },
@@ -132,17 +127,11 @@ test.each<[string, string[], Event]>([
 
 test('a resumed run answers a waiting child thread if the earlier run left the tool use unanswered', async () => {
   const waits = [...childWaits, threadStatus('running'), shown(threadWaits('t1'), { after: 5_000 })]
-  const service = createSessionService({
-    posts: [task(waits), { type: 'user.tool_confirmation', next: done }],
-  })
+  const service = openWaiting(waits)
   const first = await service.run([...runArguments, '--deadline', '3s'])
   expect({ code: first.code, replies: service.replies() }, first.err).toEqual({ code: 15, replies: [] })
   const { code, out, err } = await service.run(runArguments)
-  expect({ code, out, replies: service.replies() }, err).toEqual({
-    code: 0,
-    out: 'done\n',
-    replies: [[confirms('t1')]],
-  })
+  expect([code, out, service.replies()], err).toEqual([0, 'done\n', [[confirms('t1')]]])
 })
 
 test('events run posts each tool result in its own request, and all confirmations in one request', async () => {
@@ -192,13 +181,8 @@ describe('warnings about refused tool uses and failed servers', () => {
     const service = createSessionService({
       posts: [
         task([
-          running,
-          fails('jira', 'retrying'),
-          fails('github', 'retrying'),
-          fails('github', 'exhausted'),
-          fails('github', 'exhausted'),
-          says('done'),
-          endTurn,
+          ...[running, fails('jira', 'retrying'), fails('github', 'retrying')],
+          ...[fails('github', 'exhausted'), fails('github', 'exhausted'), says('done'), endTurn],
         ]),
       ],
     })
@@ -215,31 +199,25 @@ describe('warnings about refused tool uses and failed servers', () => {
       type: 'session.error',
       error: { type: 'model_overloaded_error', message: 'gave up', retry_status: { type: status } },
     })
-    const isWarned = async (...steps: ScriptEvents) => {
+    const runWith = async (...steps: ScriptEvents) => {
       const service = createSessionService({ posts: [task([running, ...steps, endTurn])] })
       const { code, err } = await service.run([...argv, '--last'])
       expect({ code }).toEqual({ code: 0 })
       const { warnings } = service.report() as { warnings: { sessionErrors: number } }
-      expect(warnings.sessionErrors).toBe(
-        err.includes('an error that the service does not retry: gave up') ? 1 : 0,
-      )
-      return warnings.sessionErrors === 1
+      const isWarned = err.includes('an error that the service does not retry: gave up')
+      expect(warnings.sessionErrors).toBe(isWarned ? 1 : 0)
+      return isWarned
     }
-    expect(await isWarned(says('partial'), fails('exhausted'))).toBe(true)
-    expect(await isWarned(says('partial'), fails('retrying'))).toBe(false)
-    expect(await isWarned(fails('exhausted'), says('done'))).toBe(true)
+    expect(await runWith(says('partial'), fails('exhausted'))).toBe(true)
+    expect(await runWith(says('partial'), fails('retrying'))).toBe(false)
+    expect(await runWith(fails('exhausted'), says('done'))).toBe(true)
   })
 
   test('--errors json prints each warning on its own line', async () => {
-    const service = createSessionService({
-      posts: [task([running, refused, fails('github', 'terminal'), says('done'), endTurn])],
-    })
-    const { err } = await service.run([...argv, '--errors', 'json'])
-    const lines = err
-      .trim()
-      .split('\n')
-      .map((line) => JSON.parse(line).warning)
-    expect(lines).toEqual([expect.stringContaining('t1'), expect.stringContaining('github')])
+    const steps = [running, refused, fails('github', 'terminal'), says('done'), endTurn]
+    const { err } = await createSessionService({ posts: [task(steps)] }).run([...argv, '--errors', 'json'])
+    const warnings = parseLines(err).map(({ warning }) => warning)
+    expect(warnings).toEqual([expect.stringContaining('t1'), expect.stringContaining('github')])
   })
 })
 
@@ -282,22 +260,10 @@ test.each([
   },
 )
 
-const other = { session_thread_id: 'th2' }
-const minutes = (event: Event, count: number) => shown(event, { after: count * 60_000 })
-test.each<[string, ScriptEvents, ScriptEvents]>([
-  [
-    'a tool of the main thread runs',
-    [bash('t2', { evaluated_permission: 'allow' })],
-    [minutes({ type: 'agent.tool_result', tool_use_id: 't2' }, 10)],
-  ],
-  [
-    'a model request of the main thread is open',
-    [{ type: 'span.model_request_start', id: 'q1' }],
-    [minutes({ type: 'span.model_request_end', model_request_start_id: 'q1' }, 10)],
-  ],
-  ['another thread works', [threadStatus('running', other)], [minutes(threadStatus('idle', other), 10)]],
-])('events run does not exit, although a child thread waits for a reply, while %s', async (_, work, end) => {
-  const { code, seconds } = await follow([...childWaits, ...work, ...end], runTask)
+test('events run does not exit, although a child thread waits for a reply, while another thread works', async () => {
+  const other = { session_thread_id: 'th2' }
+  const end = shown(threadStatus('idle', other), { after: 600_000 })
+  const { code, seconds } = await follow([...childWaits, threadStatus('running', other), end], runTask)
   expect({ code }).toEqual({ code: 12 })
   expect(seconds).toBeGreaterThan(600)
   expect(seconds).toBeLessThan(660)

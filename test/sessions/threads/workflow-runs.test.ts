@@ -34,11 +34,6 @@ const starts: ScriptEvents = [running, created('w1'), says('I started a run'), e
 const open = (next: ScriptEvents, more: SessionScript = {}) =>
   createSessionService({ posts: [{ type: 'user.message', next }], ...more })
 const runArguments = ['events', 'run', 'do it', '--last', '--report', 'report.json']
-const followed = [
-  ['send --follow', ['events', 'send', 'do it', '--follow']],
-  ['run', ['events', 'run', 'do it']],
-] as const
-
 describe('end of a turn with workflow runs', () => {
   test('events run waits for the end of a workflow run and prints the answer after it', async () => {
     const service = open([...starts, later(ended('w1')), running, says('all is well'), endTurn])
@@ -48,22 +43,12 @@ describe('end of a turn with workflow runs', () => {
     expect(service.report()).toMatchObject({ warnings: { failedWorkflowRuns: 0, openWorkflowRuns: 0 } })
   })
 
-  test.each(followed)(
+  test.each(['send do-it --follow', 'run do-it'])(
     'events %s continues until the session is idle after its last workflow run',
-    async (_, argv) => {
-      const service = open([
-        running,
-        created('w1'),
-        says('one'),
-        endTurn,
-        later(ended('w1')),
-        created('w2'),
-        endTurn,
-        later(ended('w2')),
-        says('two'),
-        endTurn,
-      ])
-      const { code, out, err } = await service.run([...argv])
+    async (words) => {
+      const second = [created('w2'), endTurn, later(ended('w2')), says('two'), endTurn]
+      const service = open([running, created('w1'), says('one'), endTurn, later(ended('w1')), ...second])
+      const { code, out, err } = await service.run(['events', ...words.split(' ')])
       expect({ code, out }).toEqual({ code: 0, out: expect.stringMatching(/^two$/m) })
       expect(err.match(/^parley: waiting for the workflow run review-w1 \(w1\)/gm)).toHaveLength(1)
       expect(err.match(/^parley: waiting for the workflow run review-w2 \(w2\)/gm)).toHaveLength(1)
@@ -72,16 +57,8 @@ describe('end of a turn with workflow runs', () => {
 })
 
 test("events run --last exits with 8 if another client's message comes before the end of the workflow run", async () => {
-  const next = [
-    ...starts,
-    userSays('other'),
-    running,
-    says('theirs'),
-    ended('w1'),
-    running,
-    says('all'),
-    endTurn,
-  ]
+  const theirs = [userSays('other'), running, says('theirs')]
+  const next = [...starts, ...theirs, ended('w1'), running, says('all'), endTurn]
   const { code, out, err } = await open(next).run([...runArguments, '--deadline', '1h'])
   expect({ code, out, err }).toEqual({ code: 8, out: '', err: expect.stringContaining('another client') })
 })
@@ -92,18 +69,14 @@ test("events run --last prints the answer if the workflow run ended before anoth
 })
 
 const next = [...starts, later(ended('w1'))]
-test.each<[string, SessionScript['session']]>([
-  ['GET /v1/sessions/ID shows that the session is idle', undefined],
-  ['the service does not have GET /v1/sessions/ID', () => ({ status: 404 })],
-])(
-  'events run exits with 0 and warns if no event follows the last workflow run and %s',
-  async (_, session) => {
-    const more = session ? { session } : {}
-    const { code, out, err } = await open(next, more).run(['events', 'run', 'do it', '--deadline', '1h'])
-    expect({ code, out }).toEqual({ code: 0, out: expect.stringContaining('I started a run') })
-    expect(err).toContain('did not continue after its last workflow run')
-  },
-)
+test.each<[string, SessionScript]>([
+  ['GET /v1/sessions/ID shows that the session is idle', {}],
+  ['the service does not have GET /v1/sessions/ID', { session: () => ({ status: 404 }) }],
+])('events run exits with 0 and warns if no event follows the last workflow run and %s', async (_, more) => {
+  const { code, out, err } = await open(next, more).run(['events', 'run', 'do it', '--deadline', '1h'])
+  expect({ code, out }).toEqual({ code: 0, out: expect.stringContaining('I started a run') })
+  expect(err).toContain('did not continue after its last workflow run')
+})
 
 test('events run --last exits with 8 if no event follows the last workflow run', async () => {
   const { code, out, err } = await open(next).run([...runArguments, '--deadline', '1h'])
