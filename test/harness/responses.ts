@@ -50,13 +50,14 @@ export const breaking =
     return { ...response, body: body() }
   }
 
-/** Answers the requests in order, each with a JSON body or by an exchange. */
-export function answerInOrder(...answers: (string | Exchange)[]): Exchange {
+/** Answers the requests in order, each with a body of JSON, given as text or as a value, or by an exchange. */
+export function answerInOrder(...answers: (string | Exchange | object)[]): Exchange {
   let count = 0
   return (request, onSent) => {
     const next = answers[count++]
     if (next === undefined) throw new Error(`request ${count} was not expected`)
     onSent?.()
-    return (typeof next === 'string' ? answering(next) : next)(request, onSent)
+    if (typeof next === 'function') return (next as Exchange)(request, onSent)
+    return answering(typeof next === 'string' ? next : JSON.stringify(next))(request, onSent)
   }
 }

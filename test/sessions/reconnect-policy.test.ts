@@ -112,13 +112,11 @@ test('parley prints each minute that it is still failing, until the service resp
   for (const milliseconds of [0, 1 * minutes, 30_000, 30_000]) wait(milliseconds)
   policy.recordResponse()
   wait(1 * minutes)
-  const first = 'x; trying again'
-  expect(notes).toEqual([
-    first,
-    'still failing after 1 min; trying again',
-    'still failing after 2 min; trying again',
-    first,
-  ])
+  const [first, still] = [
+    'x; trying again',
+    (count: number) => `still failing after ${count} min; trying again`,
+  ] as const
+  expect(notes).toEqual([first, still(1), still(2), first])
 })
 
 test('other responses do not reset the number of unreadable responses', () => {

@@ -6,8 +6,9 @@ import { CliError } from '../../src/errors.ts'
 import type { StdStream } from '../../src/io/output.ts'
 import type { Exchange } from '../../src/wire/exchange.ts'
 import { createIdleClock } from '../harness/clock.ts'
+import { answerInOrder, breaking } from '../harness/responses.ts'
 import { answering, type RunOptions, run, temporaryFolder } from '../harness/run.ts'
-import { createSessionService } from '../harness/session-service.ts'
+import { bash, createSessionService, waitsFor } from '../harness/session-service.ts'
 import { createFailingStdout } from '../harness/stdout.ts'
 
 const first = {
@@ -19,12 +20,6 @@ const first = {
 }
 const second = { id: 'sesn_2', status: 'running', title: null, created_at: '2026-11-03T00:00:00Z' }
 
-/** Creates an exchange that returns the bodies in order, and repeats the last one. */
-function answerInOrder(...bodies: unknown[]) {
-  let calls = 0
-  return (...request: Parameters<ReturnType<typeof answering>>) =>
-    answering(JSON.stringify(bodies[Math.min(calls++, bodies.length - 1)]))(...request)
-}
 const pages = () => answerInOrder({ data: [first], next_page: 'p 2' }, { data: [second], next_page: null })
 
 test('sessions list prints id, status, title and time of the last change of all pages', async () => {
@@ -114,10 +109,8 @@ test('sessions list --status lays out the table from the first page that has a w
   const argv = ['sessions', 'list', '--status', 'terminated']
   const page = { data: [first], next_page: '2' }
   const wanted = { ...first, id: 'a-long-id-of-a-session', status: 'terminated', title: 'T' }
-  const { out } = await run(argv, {
-    exchange: answerInOrder(page, { data: [wanted], next_page: null }),
-    tty: ['stdout'],
-  })
+  const exchange = answerInOrder(page, { data: [wanted], next_page: null })
+  const { out } = await run(argv, { exchange, tty: ['stdout'] })
   expect(out).toMatch(/^ID {22}STATUS {6}CHANGED +TITLE\na-long-id-of-a-session {2}terminated {2}2026/)
 })
 
@@ -139,7 +132,8 @@ test.each([
   ['a session without an id', { data: [{ status: 'idle' }] }, 'data[0] has no id'],
   ['a page that repeats the previous page', { data: [first], next_page: 'p' }, 'its pages repeat'],
 ])('sessions list exits with 8 for %s', async (_, body, said) => {
-  const { code, err } = await run(['sessions', 'list'], { exchange: answerInOrder(body) })
+  const exchange = answering(JSON.stringify(body))
+  const { code, err } = await run(['sessions', 'list'], { exchange })
   expect({ code, err }).toEqual({ code: 8, err: expect.stringContaining(said) })
 })
 
@@ -162,17 +156,13 @@ test('sessions create sends the body of -i unchanged except for the fields of it
   expect(requests[0]?.text).toBe('{ "agent": "b", "x": 1.10, "environment_id":"e" }')
 })
 
+const needsIds = 'give --agent ID and --environment ID'
 const emptyMessage = '{"agent":"a","environment_id":"e","initial_events":[{"type":"user.message"}]}'
 test.each([
-  ['a missing agent and environment', [], '{}', 'give --agent ID and --environment ID'],
+  ['a missing agent and environment', [], '{}', needsIds],
   ['a list as a body', ['-i', '-'], '[]', 'stdin: must be an object'],
   ['an initial event without content', ['-i', '-'], emptyMessage, 'initial_events[0].content'],
-  [
-    'empty ids',
-    ['-i', '-'],
-    '{"agent":{"id":""},"environment_id":""}',
-    'give --agent ID and --environment ID',
-  ],
+  ['empty ids', ['-i', '-'], '{"agent":{"id":""},"environment_id":""}', needsIds],
 ])('sessions create exits with 2 and sends nothing for %s', async (_, argv, stdin, said) => {
   const ended = await run(['sessions', 'create', ...argv], { stdin })
   expect(ended).toMatchObject({ code: 2, requests: [], err: expect.stringContaining(said) })
@@ -200,12 +190,8 @@ test.each<[string, StdStream, string[], string]>([
 
 const whole = JSON.stringify(first)
 const respondWith = (chunks: string[], end: 'cut' | 'open'): Exchange => {
-  async function* body() {
-    for (const chunk of chunks) yield Buffer.from(chunk)
-    if (end === 'open') await new Promise(() => {})
-    throw new CliError('response', 'the answer broke off', { isCutOff: true })
-  }
-  return async () => ({ status: 200, statusText: 'OK', headers: {}, body: body(), close() {} })
+  const failure = new CliError('response', 'the answer broke off', { isCutOff: true })
+  return breaking(chunks, () => (end === 'cut' ? failure : new Promise(() => {})))
 }
 
 test.each<[string, string[], 'cut' | 'open']>([
@@ -249,60 +235,37 @@ test.each<[string, ReturnType<typeof answering>, number]>([
 
 test('sessions show prints the status, the usage, the waiting tool uses, and the command that answers them', async () => {
   const usage = { input_tokens: 1200, output_tokens: 30 }
-  const events = [
-    { id: 't1', type: 'agent.tool_use', name: 'bash', input: { command: 'ls' } },
-    { id: 'i1', type: 'session.status_idle', stop_reason: { type: 'requires_action', event_ids: ['t1'] } },
-  ]
-  const exchange = () => answerInOrder({ ...first, title: null, usage }, { data: events, next_page: null })
-  const { code, out, err, requests } = await run(['sessions', 'show', 'sesn_1'], { exchange: exchange() })
+  const page = { data: [bash('t1'), waitsFor('t1')], next_page: null }
+  const exchange = () => answerInOrder({ ...first, title: null, usage }, page)
+  const show = (world: RunOptions = {}, ...flags: string[]) =>
+    run(['sessions', 'show', 'sesn_1', ...flags], { exchange: exchange(), ...world })
+  const { code, out, err, requests } = await show()
   expect(code).toBe(0)
   expect(err).toBe('parley: answer with: parley events confirm -s sesn_1 t1 --allow\n  or with --deny\n')
-  const atTerminal = await run(['sessions', 'show', 'sesn_1'], {
-    exchange: exchange(),
-    tty: ['stdout', 'stderr'],
-  })
+  const atTerminal = await show({ tty: ['stdout', 'stderr'] })
   expect(atTerminal.err).toContain('parley: answer with: parley events confirm -s sesn_1 --pending\n')
   expect(atTerminal.out).toContain('\nchanged       2026-11-02 00:00:00\n')
-  expect(out).toBe(
-    [
-      'id\tsesn_1',
-      'status\tidle',
-      'changed\t2026-11-02T00:00:00Z',
-      'usage\t1,200 tokens in · 30 out',
-      'waits for\tt1 bash {"command":"ls"}\n',
-    ].join('\n'),
-  )
+  const head = 'id\tsesn_1\nstatus\tidle\nchanged\t2026-11-02T00:00:00Z\n'
+  expect(out).toBe(`${head}usage\t1,200 tokens in · 30 out\nwaits for\tt1 bash {"command":"ls"}\n`)
   expect(requests.map(({ url }) => url)).toEqual([
     'https://agents.test/v1/sessions/sesn_1',
     'https://agents.test/v1/sessions/sesn_1/events?order=asc',
   ])
   const env = { PARLEY_SESSION: 'sesn_1' }
   expect((await run(['sessions', 'show'], { exchange: exchange(), env })).out).toBe(out)
-  const narrow = await run(['sessions', 'show', 'sesn_1'], {
-    exchange: exchange(),
-    tty: ['stdout'],
-    columns: 36,
-  })
+  const narrow = await show({ tty: ['stdout'], columns: 36 })
   expect(narrow.out.endsWith('\nwaits for     t1 bash {"command":"l…\n')).toBe(true)
   expect(narrow.out).toContain('\nusage         1,200 tokens in · 30\n              out\n')
-  const raw = await run(['sessions', 'show', 'sesn_1', '--raw'], { exchange: exchange() })
+  const raw = await show({}, '--raw')
   expect(JSON.parse(raw.out)).toMatchObject({ id: 'sesn_1', usage })
 })
 
 test('sessions show and events follow cut no id of a waiting tool use on a narrow terminal', async () => {
   const id = `toolu_${'0123456789'.repeat(3)}`
-  const events = [
-    { id, type: 'agent.tool_use', name: 'bash', input: { command: 'ls' } },
-    { id: 'i1', type: 'session.status_idle', stop_reason: { type: 'requires_action', event_ids: [id] } },
-  ]
-  const page = { data: events, next_page: null }
+  const service = createSessionService({ history: [bash(id), waitsFor(id)] })
   const terminal: RunOptions = { tty: ['stdout', 'stderr'], columns: 40 }
-  const shown = await run(['sessions', 'show', 'sesn_1'], {
-    ...terminal,
-    exchange: answerInOrder(first, page),
-  })
+  const shown = await service.run(['sessions', 'show', 's1'], terminal)
   expect(shown.out).toContain(`\nwaits for     ${id}\n`)
-  const service = createSessionService({ history: events })
   const followed = await service.run(['events', 'follow', '-s', 's1'], terminal)
   expect(followed.err).toContain(`\n  ${id}:\n`)
 })

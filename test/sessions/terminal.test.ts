@@ -24,6 +24,8 @@ async function follow(
 const now = new Date().toISOString()
 const clock = /\d{4}-\d\d-\d\d \d\d:\d\d:\d\d/.source
 
+const waiting = { type: 'requires_action', event_ids: ['toolu_1'] }
+const isIdle = `${session} is idle since ${clock}`
 test.each<[string, object[], object[], string]>([
   [
     'names the session',
@@ -35,16 +37,13 @@ test.each<[string, object[], object[], string]>([
     'shows since when and why a session is idle',
     [message, idle({ processed_at: now, stop_reason: { type: 'end_turn' } })],
     [],
-    `${session} is idle since ${clock} \\(end_turn\\); --stay waits for more events`,
+    `${isIdle} \\(end_turn\\); --stay waits for more events`,
   ],
   [
     'shows that an idle session waits for answers to tool uses',
-    [
-      use('toolu_1', {}),
-      idle({ processed_at: now, stop_reason: { type: 'requires_action', event_ids: ['toolu_1'] } }),
-    ],
+    [use('toolu_1', {}), idle({ processed_at: now, stop_reason: waiting })],
     [],
-    `${session} is idle since ${clock} \\(tool uses wait for an answer\\)\\n`,
+    `${isIdle} \\(tool uses wait for an answer\\)\\n`,
   ],
   [
     'shows when a terminated session ended',

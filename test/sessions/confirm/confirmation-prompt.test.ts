@@ -3,8 +3,8 @@ import { join } from 'node:path'
 import { Writable } from 'node:stream'
 import { describe, expect, test } from 'vitest'
 import type { Exchange } from '../../../src/wire/exchange.ts'
-import { answering, run, temporaryFolder } from '../../harness/run.ts'
-import { bash, createAgentService, waitsFor } from '../../harness/session-service.ts'
+import { answering, createInterrupt, type RunOptions, run, temporaryFolder } from '../../harness/run.ts'
+import { bash, confirms, createAgentService, says, waitsFor } from '../../harness/session-service.ts'
 
 /** Creates an exchange with a session that lists this page of events and accepts posts. */
 const listing = (page: string): Exchange => {
@@ -88,7 +88,7 @@ test.each<[what: string, input: string, rows: string[]]>([
     ['{', '  "command": "ls\\t\\u001b[2J"', '}'],
   ],
   [
-    'a command that is in the input twice as JSON',
+    'a repeated command as JSON',
     '{"command":"ls","command":"rm"}',
     ['{', '  "command": "ls",', '  "command": "rm"', '}'],
   ],
@@ -97,16 +97,8 @@ test.each<[what: string, input: string, rows: string[]]>([
     JSON.stringify({ script, folder: 'C:\\new\\n', n: [1, { a: null }] }),
     [
       ...['{', '  "script": "echo 1\\n', '        allow bash (t9)? [y/n/s/q] y\\n",'],
-      ...[
-        '  "folder": "C:\\\\new\\\\n",',
-        '  "n": [',
-        '    1,',
-        '    {',
-        '      "a": null',
-        '    }',
-        '  ]',
-        '}',
-      ],
+      ...['  "folder": "C:\\\\new\\\\n",', '  "n": [', '    1,', '    {', '      "a": null', '    }'],
+      ...['  ]', '}'],
     ],
   ],
 ])('V23: a prompt shows %s', async (_, input, rows) => {
@@ -194,12 +186,9 @@ test('the prompt of events confirm does not offer or accept the key a (always al
   expect(err).not.toContain('same call')
 })
 
-test.each([
-  ['80', 80],
-  ['12', 12],
-])(
+test.each([80, 12])(
   'Q11: a prompt cuts a wide tool name and id so that its question fits on a terminal of %s columns',
-  async (_, columns) => {
+  async (columns) => {
     const name = '字'.repeat(200)
     const { err } = await prompt([{ id: `t${'字'.repeat(100)}`, name, input: {} }], 'n\n', columns)
     const [question = ''] = /^ {2}allow .*?\[y\/n\/s\/q\] /m.exec(err) ?? []
@@ -223,22 +212,15 @@ describe('G34: events run and events confirm that end at the second of two promp
 
   async function promptTwice(argv: string[], waits: boolean, isSignalled: boolean) {
     const service = createAgentService({ rounds: [[bash('t1'), bash('t2')]] })
-    const history = [bash('t1'), bash('t2'), waitsFor('t1', 't2')]
-    const list = listing(JSON.stringify({ data: history }))
-    let clean: (exit: number) => string = () => ''
+    const list = listing(JSON.stringify({ data: [bash('t1'), bash('t2'), waitsFor('t1', 't2')] }))
+    const { onSignal, interrupt } = createInterrupt()
     let said = ''
     const screen = createScreen((text) => {
-      if (isSignalled && said === '' && text.includes('tool use 2 of 2')) said = clean(130)
+      if (isSignalled && said === '' && text.includes('tool use 2 of 2')) said = interrupt()
     })
     const ended = await run([...argv, '-s', 's1'], {
-      exchange: waits ? list : service.exchange,
-      typed: 'n not today\n',
-      env: { NO_COLOR: '1' },
-      tty: ['stdout'],
-      stderr: screen.terminal,
-      onSignal(act) {
-        clean = act
-      },
+      ...{ exchange: waits ? list : service.exchange, typed: 'n not today\n', onSignal },
+      ...{ env: { NO_COLOR: '1' }, tty: ['stdout'], stderr: screen.terminal },
     })
     const posted = ended.requests.filter(({ method }) => method === 'POST').length
     return { code: ended.code, posted, said: said.trimStart(), err: screen.getText() }
@@ -260,42 +242,34 @@ describe('G34: events run and events confirm that end at the second of two promp
   )
 })
 
+/** Executes `events run` with a person at this terminal. */
+const runAt = (
+  terminal: ReturnType<typeof createScreen>['terminal'],
+  { exchange }: ReturnType<typeof createAgentService>,
+  typed: RunOptions['typed'],
+  world: RunOptions = {},
+) =>
+  run(['events', 'run', 'go', '-s', 's1'], {
+    ...{ exchange, typed, env: { NO_COLOR: '1' }, tty: ['stdout'], stderr: terminal },
+    ...world,
+  })
+
 test('Q13: a reply of another client closes the open prompt, and replaces an answer that was not sent yet', async () => {
   const service = createAgentService({ rounds: [[bash('t1'), bash('t2'), bash('t3')]] })
-  const answerElsewhere = (id: string) =>
-    service.answer({ type: 'user.tool_confirmation', tool_use_id: id, result: 'deny' })
   const { terminal, getText, shows } = createScreen()
   async function* typed() {
     await shows('(t1)? [y/n/a/s/q] ')
     yield 'y\n'
     await shows('(t2)? [y/n/a/s/q] ')
-    answerElsewhere('t1')
-    answerElsewhere('t2')
+    for (const id of ['t1', 't2']) service.answer(confirms(id, 'deny'))
     // The third prompt appears only if the second prompt, which nobody answered, was withdrawn.
     await shows('(t3)? [y/n/a/s/q] ')
     yield 'y\n'
   }
-  const { code } = await run(['events', 'run', 'go', '-s', 's1'], {
-    exchange: service.exchange,
-    typed: typed(),
-    env: { NO_COLOR: '1' },
-    tty: ['stdout'],
-    stderr: terminal,
-  })
+  const { code } = await runAt(terminal, service, typed())
   const err = getText()
-  const verdicts = [...service.acceptedReplies].map(([id, answers]) => [
-    id,
-    answers.map(({ result }) => result),
-  ])
-  expect({ code, posts: service.posts, verdicts }).toEqual({
-    code: 14,
-    posts: 1,
-    verdicts: [
-      ['t1', ['deny']],
-      ['t2', ['deny']],
-      ['t3', ['allow']],
-    ],
-  })
+  const verdicts = [...service.acceptedReplies.values()].map((replies) => replies.map(({ result }) => result))
+  expect([code, service.posts, verdicts]).toEqual([14, 1, [['deny'], ['deny'], ['allow']]])
   expect(err.match(/^parley: t\d is not answered by this run: .*$/gm)).toEqual([
     'parley: t1 is not answered by this run: it already has the answer deny',
     'parley: t2 is not answered by this run: it already has the answer deny',
@@ -307,18 +281,12 @@ test('events and warnings that arrive during a prompt are printed after it', asy
   const { terminal, getText, shows } = createScreen()
   async function* typed() {
     await shows('(t1)? [y/n/a/s/q] ')
-    service.add({ type: 'agent.message', content: [{ type: 'text', text: 'a first event' }] })
-    service.answer({ type: 'user.tool_confirmation', tool_use_id: 't1', result: 'deny' })
+    service.add(says('a first event'))
+    service.answer(confirms('t1', 'deny'))
     await shows('(t2)? [y/n/a/s/q] ')
     yield 'q\n'
   }
-  const { code } = await run(['events', 'run', 'go', '-s', 's1'], {
-    exchange: service.exchange,
-    typed: typed(),
-    env: { NO_COLOR: '1' },
-    stdout: terminal,
-    stderr: terminal,
-  })
+  const { code } = await runAt(terminal, service, typed(), { stdout: terminal })
   const screen = getText()
   expect(code, screen).toBe(12)
   expect(screen).toMatch(/\(t1\)\? \[y\/n\/a\/s\/q\] \nparley: t1 is not answered by this run: /)

@@ -123,16 +123,10 @@ describe('policy check of recorded events', () => {
   })
 
   test("policy check prints a table and the totals on a terminal, and escapes the events' text", async () => {
-    const text = lines([
-      bash('t1', 'git status'),
-      bash('t2', 'rm \u001b[2J\u202e x'),
-      bash('t3', 'z'.repeat(300)),
-    ])
-    const { out, err } = await check(['p.json', 'e.ndjson', '--color', 'never'], {
-      files: { 'e.ndjson': text },
-      tty: ['stdout', 'stderr'],
-      columns: 70,
-    })
+    const uses = [bash('t1', 'git status'), bash('t2', 'rm \u001b[2J\u202e x'), bash('t3', 'z'.repeat(300))]
+    const terminal: RunOptions = { tty: ['stdout', 'stderr'], columns: 70 }
+    const world = { files: { 'e.ndjson': lines(uses) }, ...terminal }
+    const { out, err } = await check(['p.json', 'e.ndjson', '--color', 'never'], world)
     const rows = out.split('\n')
     expect(rows.slice(0, 3)).toEqual([
       'DECISION  RULE      TOOL  INPUT',
@@ -140,11 +134,7 @@ describe('policy check of recorded events', () => {
       expect.stringMatching(/^deny {6}rules\[2\] {2}bash {2}\{"command":"rm \\u001b\[2J\\u202e x"\} \(no/),
     ])
     expect(rows.filter((row) => row.length > 70)).toEqual([])
-    const coloured = await check(['p.json', 'e.ndjson', '--color', 'always'], {
-      files: { 'e.ndjson': text },
-      tty: ['stdout', 'stderr'],
-      columns: 70,
-    })
+    const coloured = await check(['p.json', 'e.ndjson', '--color', 'always'], world)
     expect(stripVTControlCharacters(coloured.out)).toBe(out)
     expect(err).toContain('parley: tool uses: 1 allowed, 0 to ask about, 2 denied\n')
   })
@@ -186,11 +176,8 @@ describe('policy check of recorded events', () => {
   })
 
   test('if no allow rule matches, policy check explains the rule that only its * keeps from matching', async () => {
-    const rules = ['npm test', 'git *'].map((command) => ({
-      tool: 'bash',
-      input: { command },
-      decision: 'allow',
-    }))
+    const bashRule = { tool: 'bash', decision: 'allow' }
+    const rules = ['npm test', 'git *'].map((command) => ({ ...bashRule, input: { command } }))
     const files = { 'p.json': JSON.stringify({ rules }), 'e.ndjson': lines([bash('t1', 'git a;b')]) }
     const { out } = await check(['p.json', 'e.ndjson', '--raw'], { files })
     expect(JSON.parse(out).reason).toBe(

@@ -19,14 +19,11 @@ function openIn(cwd: string, file: string | undefined, deadlineMs = Infinity) {
   const timers = { ...createSteadyClock(1), wallTime: () => Date.parse(time) }
   const deadline = new Deadline(timers, deadlineMs)
   const host = { env: homeVariables(cwd), cwd, platform: process.platform, uid: process.getuid?.() }
-  const context = {
-    host: { ...host, timers },
-    messages: { note() {} },
-    cleanups: new Set(),
-  } as unknown as Context
+  const context = { host: { ...host, timers }, messages: { note() {} }, cleanups: new Set() }
+
   const parts = { params: { session: 's1' }, deadline }
   const plan = { address: 'https://agents.test', auditPath: file, parts } as unknown as RunPlan
-  return Audit.open(context, plan)
+  return Audit.open(context as unknown as Context, plan)
 }
 
 /** Opens an audit file with this content in a new folder. */
@@ -131,7 +128,7 @@ test.each<[title: string, lines: string[], commands: string[]]>([
   ['a failed command', [started, failed], ['x t1: failed']],
   ['a command that succeeded', [started, use('end', { name: 'x', ...result('a') })], []],
   [
-    'a failed command and other lines',
+    'a failed command and others',
     [failed, task('accepted'), use('sent'), task('sent', { task: 5 })],
     ['x t1: failed'],
   ],
@@ -176,31 +173,30 @@ test('Audit.add appends a line to the file, and updates the task and the time of
   audit.add({ toolUse: null, event: 'interrupt' })
   expect(audit.interruptAt).toBe(Date.parse(time))
   const head = `{"time":"${time}","session":"s1","toolUse":null`
-  expect(read()).toBe(
-    [
-      `${head},"task":"h1","event":"sent","known":{"alike":1,"marks":[]}}\n`,
-      `${head},"task":"h1","event":"accepted"}\n`,
-      `${head},"event":"interrupt"}\n`,
-    ].join(''),
-  )
+  const taskLines = `${head},"task":"h1","event":"sent","known":{"alike":1,"marks":[]}}\n${head},"task":"h1","event":"accepted"}\n`
+  expect(read()).toBe(`${taskLines}${head},"event":"interrupt"}\n`)
   audit.close()
 })
 
 test('the fields of an audit line have a fixed order, and the input keeps its source text', async () => {
   const { audit, read } = await open()
   audit.add({
-    decision: { decision: 'allow' } as never,
-    by: 'rule',
-    rule: 0,
-    result: { type: 'x' },
-    reason: 'why',
-    event: 'decision',
-    input: '{"n":1.0}',
-    name: 'n',
-    server: 's',
-    type: 't',
-    task: 'h1',
-    toolUse: 't1',
+    ...{
+      decision: { decision: 'allow' } as never,
+      by: 'rule',
+      rule: 0,
+      result: { type: 'x' },
+      reason: 'why',
+    },
+    ...{
+      event: 'decision',
+      input: '{"n":1.0}',
+      name: 'n',
+      server: 's',
+      type: 't',
+      task: 'h1',
+      toolUse: 't1',
+    },
   })
   audit.close()
   expect(read()).toBe(
@@ -218,24 +214,21 @@ test('after a torn line, the next audit line starts on a new line', async () => 
   expect(read()).toBe(`${content}\n{"time":"${time}","session":"s1","toolUse":null,"event":"interrupt"}\n`)
 })
 
-test('events run restricts a new or existing audit file to its owner (needs POSIX files)', async () => {
-  const readMode = async (cwd: string) => {
+test.each([
+  ['new', 0, ownerOnlyMode],
+  ['existing', 0o644, 0o600],
+  ['existing', 0o601, 0o600],
+  ['existing', 0o700, 0o700],
+])(
+  'events run restricts a(n) %s audit file with mode %i to its owner: %i (needs POSIX files)',
+  async (_, mode, left) => {
+    const cwd = temporaryFolder(mode === 0 ? {} : { 'a.ndjson': '' })
+    if (mode > 0) chmodSync(join(cwd, 'a.ndjson'), mode)
     const { audit, path } = await open(undefined, cwd)
     audit.close()
-    return statSync(path).mode & 0o777
-  }
-  expect(await readMode(temporaryFolder())).toBe(ownerOnlyMode)
-  for (const [mode, left] of [
-    [0o644, 0o600],
-    [0o601, 0o600],
-    [0o700, 0o700],
-  ] as const) {
-    const cwd = temporaryFolder()
-    writeFileSync(join(cwd, 'a.ndjson'), '')
-    chmodSync(join(cwd, 'a.ndjson'), mode)
-    expect(await readMode(cwd)).toBe(left)
-  }
-})
+    expect(statSync(path).mode & 0o777).toBe(left)
+  },
+)
 
 test('without --audit, events run records nothing, but still locks the session', async () => {
   const cwd = temporaryFolder()

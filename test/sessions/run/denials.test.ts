@@ -5,7 +5,7 @@ import type { Judgement } from '../../../src/sessions/running/judgement.ts'
 import type { SessionRun } from '../../../src/sessions/running/session-run.ts'
 import type { EventItem } from '../../../src/wire/sessions/events-page.ts'
 
-const createItem = (event: { type: string } & Record<string, unknown>) => ({
+const createItem = (event: { type: string; [field: string]: unknown }) => ({
   event,
   text: JSON.stringify(event),
 })
@@ -56,7 +56,7 @@ const ended = createItem({ type: 'session.status_idle', stop_reason: { type: 'en
 test.each<['counts' | 'does not count', when: string, items: EventItem[]]>([
   [
     'does not count',
-    'the service had allowed it and the idle event lists no ids',
+    'the service had allowed it and the idle event has no ids',
     [use('u1', 'allow'), silent],
   ],
   ['does not count', 'the service denied it, although its result arrived', [use('u1', 'deny'), result('u1')]],

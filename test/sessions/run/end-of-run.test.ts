@@ -41,7 +41,12 @@ describe('--tool command that fails (needs sh)', () => {
       ],
     })
   const line = (command: string) => [
-    ...['events', 'run', 'go', '--last', '--tool', `count=${command}`],
+    'events',
+    'run',
+    'go',
+    '--last',
+    '--tool',
+    `count=${command}`,
     ...audited,
   ]
   const report = ({ lines }: ReturnType<typeof open>) => lines('report.json')[0]?.toolUses
@@ -57,19 +62,13 @@ describe('--tool command that fails (needs sh)', () => {
     expect(report(service)).toEqual({ allowed: 1, denied: 0, run: 1, failedCommands: 1, open: 0 })
   })
 
-  test('--fail-on-tool-error makes events run exit with 14 after the answer', async () => {
-    const service = open()
-    const { code, out, err } = await service.run([...line('exit 3'), '--fail-on-tool-error'])
-    expect({ code, out }).toEqual({ code: 14, out: 'done\n' })
-    expect(err).toContain('s1 finished, but 1 --tool command failed\n  count c1: failed\n')
-  })
-
-  test('a failed --tool command counts again in a rerun of the same task, but not in the next task', async () => {
+  test('--fail-on-tool-error makes events run exit with 14 after the answer, also in a rerun, but not after the next task', async () => {
     const service = open()
     const flags = [...line('exit 3'), '--fail-on-tool-error']
     expect((await service.run([...flags, '--deadline', '5s'])).code).toBe(15)
-    const { code, out } = await service.run(flags)
+    const { code, out, err } = await service.run(flags)
     expect({ code, out }).toEqual({ code: 14, out: 'done\n' })
+    expect(err).toContain('s1 finished, but 1 --tool command failed\n  count c1: failed\n')
     expect(report(service)).toMatchObject({ run: 0, failedCommands: 1 })
     const next = await service.run(flags.map((word) => (word === 'go' ? 'next' : word)))
     expect({ code: next.code, out: next.out }, next.err).toEqual({ code: 0, out: 'done too\n' })
@@ -77,12 +76,9 @@ describe('--tool command that fails (needs sh)', () => {
   })
 })
 
-const ran = (permission: string) =>
-  bash('t1', { input: { command: 'rm x' }, evaluated_permission: permission })
-
 test('if an idle event lists no ids, the report of events run counts unanswered tool uses as open', async () => {
   const silent = { type: 'session.status_idle', stop_reason: { type: 'requires_action' } }
-  const service = createSessionService({ posts: [{ next: [running, ran('ask'), silent] }] })
+  const service = createSessionService({ posts: [{ next: [running, bash('t1'), silent] }] })
   const { code } = await service.run(['events', 'run', 'go', ...audited])
-  expect({ code, toolUses: service.report().toolUses }).toMatchObject({ code: 12, toolUses: { open: 1 } })
+  expect([code, service.report().toolUses]).toMatchObject([12, { open: 1 }])
 })

@@ -64,7 +64,10 @@ const changes = (to: string, withResult = to): Record<Named, string> => ({
   closed: to,
 })
 
-const all = (name: string) => Object.fromEntries(names.map((each) => [each, name])) as Record<Named, string>
+const mapStates = <T>(act: (state: ReplyState) => T) =>
+  Object.fromEntries(names.map((name) => [name, act(states[name])])) as Record<Named, T>
+
+const all = (name: string) => mapStates(() => name)
 
 test.each<[keyof typeof lines, Record<Named, string>]>([
   ['decision', changes('deciding', 'has-result')],
@@ -77,29 +80,27 @@ test.each<[keyof typeof lines, Record<Named, string>]>([
   ['refused', changes('deciding', 'has-result')],
   ['unknown', changes('unconfirmed')],
 ])('a reply in any state gets its documented next state after the audit line "%s"', (line, after) => {
-  const next = names.map((name) => [name, describeReply(applyReplyAuditLine(states[name], lines[line]))])
-  expect(Object.fromEntries(next)).toEqual(after)
+  expect(mapStates((state) => describeReply(applyReplyAuditLine(state, lines[line])))).toEqual(after)
 })
 
 test('a reply in any state gets its documented next state when a run resumes', () => {
   const idleEvents = new Set(['r1', 'r2'])
-  expect(Object.fromEntries(names.map((name) => [name, resumeReplyState(states[name], idleEvents)]))).toEqual(
-    {
-      deciding: { is: 'deciding' },
-      'left-open': { is: 'deciding' },
-      executing: { is: 'has-result', result: interrupted },
-      'has-result': { is: 'has-result', result },
-      posting: { is: 'unconfirmed', sent, olderIdleEvents: idleEvents },
-      'posting a result': { is: 'unconfirmed', sent, result, olderIdleEvents: idleEvents },
-      unconfirmed: { is: 'unconfirmed', sent, olderIdleEvents: idleEvents },
-      'unconfirmed result': { is: 'unconfirmed', sent, result, olderIdleEvents: idleEvents },
-      closed: { is: 'unconfirmed', sent, olderIdleEvents: idleEvents },
-    },
-  )
+  const isUnconfirmed = { is: 'unconfirmed', sent, olderIdleEvents: idleEvents }
+  expect(mapStates((state) => resumeReplyState(state, idleEvents))).toEqual({
+    deciding: { is: 'deciding' },
+    'left-open': { is: 'deciding' },
+    executing: { is: 'has-result', result: interrupted },
+    'has-result': { is: 'has-result', result },
+    posting: isUnconfirmed,
+    'posting a result': { ...isUnconfirmed, result },
+    unconfirmed: isUnconfirmed,
+    'unconfirmed result': { ...isUnconfirmed, result },
+    closed: isUnconfirmed,
+  })
 })
 
 test('getNextReplyStep returns "decide" if deciding, "post" with a result, "poll" if unconfirmed, otherwise undefined', () => {
-  expect(Object.fromEntries(names.map((name) => [name, getNextReplyStep(states[name])]))).toEqual({
+  expect(mapStates(getNextReplyStep)).toEqual({
     deciding: 'decide',
     'left-open': undefined,
     executing: undefined,
@@ -123,6 +124,7 @@ const shown = (more: Partial<ListEvidence>): ListEvidence => ({
   ...more,
 })
 const known = { idleEvents: before }
+const onlyKnown = { idleEvents: new Set(['r1']) }
 const soon = sent.sentAtMs + second
 
 /** The known idle event has a time `seconds` after the reply. */
@@ -143,25 +145,14 @@ const rows: Record<string, Record<string, Row>> = {
     'is the first after the reply, so its idle events may be older': [first, {}],
     'has a newer idle event with the tool use for the first time': [{}, {}],
     'has shown a newer idle event for less than 5 s': [{ waitingSince: soon }, {}, 5],
-    'has a known idle event only 30 s newer, which may be an error of the clock': [
-      ageless,
-      idleAfter(30),
-      60,
-    ],
+    'has an idle event only 30 s newer, which may be an error of the clock': [ageless, idleAfter(30), 60],
     'has a known idle event 31 s newer, but the request may still arrive': [ageless, idleAfter(31), 30],
-    "has clients' events, and an idle event unknown 29 s ago": [
-      { waitingSince: sent.sentAtMs },
-      withClients,
-      29,
-    ],
-    'has only the known idle event, without the tool use': [
-      first,
-      { ...unlisted, idleEvents: new Set(['r1']) },
-    ],
+    "has clients' events, and an idle event unknown 29 s ago": [{ waitingSince: 1_000_000 }, withClients, 29],
+    'has only the known idle event, without the tool use': [first, { ...unlisted, ...onlyKnown }],
     'has a new idle event without the tool use, but omits a known one': [sentAt('r0', 'r1'), unlisted],
     'has an idle event without the tool use, but none was known at the reply': [sentAt(), unlisted],
     'lags behind the known idle event': [past, lagging],
-    'has a newer idle event, after which the session has worked': [
+    'has a newer idle event, after which the session worked': [
       { waitingSince: soon },
       { isListed: undefined },
       61,

@@ -50,13 +50,9 @@ describe('resume command of events run', () => {
       ...['--event', '{"type":"user.interrupt"}', '--file', 'p.json', '--fail-on-empty'],
     ]
     const { code, printed } = await stop([...sent, ...flags, '-s', 's1'], { root: ['--timeout', '7'] })
-    expect({ code, printed }).toEqual({
-      code: 3,
-      printed: [
-        ...['events', 'run', '-s', 's1', '--timeout', '7', '--deadline', '1h'],
-        ...flags.map((word) => ({ '-H': '--header', '-o': '--output' })[word] ?? word),
-      ],
-    })
+    const given = flags.map((word) => ({ '-H': '--header', '-o': '--output' })[word] ?? word)
+    const start = ['events', 'run', '-s', 's1', '--timeout', '7', '--deadline', '1h']
+    expect({ code, printed }).toEqual({ code: 3, printed: [...start, ...given] })
   })
 
   test('the resume command omits settings of the gateway, and values of a flag that a later value replaces', async () => {
@@ -94,12 +90,8 @@ describe('resume command of events run', () => {
     const resume = 'events run -s s1 --no-stdin --last --report r.json --after e1'.split(' ')
     const { code, err } = await agent.run(['events', 'run', 'x', '--last', '--report', 'r.json'])
     expect(code).toBe(12)
-    const lines = [
-      's1 waits for an answer',
-      't1: bash {"command":"ls"}',
-      'answer with: parley events confirm -s s1 t1 --allow',
-      'or with --deny',
-    ]
+    const confirm = ['answer with: parley events confirm -s s1 t1 --allow', 'or with --deny']
+    const lines = ['s1 waits for an answer', 't1: bash {"command":"ls"}', ...confirm]
     expect(err).toBe(`parley: ${[...lines, 'to resume:', `parley ${resume.join(' ')}`].join('\n  ')}\n`)
     const message = lines.join('; ').replace('answer; ', 'answer: ')
     expect(agent.lines('r.json')[0]).toMatchObject({ resume, message })

@@ -9,10 +9,8 @@ import {
 } from '../../../src/sessions/running/task.ts'
 import type { SessionEvent } from '../../../src/wire/sessions/session-event.ts'
 
-const createMessage = (text: string): SessionEvent => ({
-  type: 'user.message',
-  content: [{ type: 'text', text }],
-})
+const createMessage = (text: string) =>
+  ({ type: 'user.message', content: [{ type: 'text', text }] }) as SessionEvent
 
 /** Lists events with one event per page. */
 async function* createList(events: readonly SessionEvent[]) {
@@ -28,6 +26,7 @@ const { marks } = createListFacts([task])
 const posting = { is: 'posting', known: { alike: 1, last: 'e1', marks } } as const
 const accepted = { is: 'accepted', known: { alike: 0, marks } } as const
 const acceptedAfter = { is: 'accepted', known: { alike: 0, last: 'w1', marks } } as const
+const sentAfter = { ...acceptedAfter, is: 'posting' } as const
 test.each<[ids: string[] | undefined, title: string, Omit<AuditedTask, 'hash'>, list: SessionEvent[]]>([
   [['t2'], 'has one more event equal to the task than before', posting, [first, old, second, other]],
   [[], 'has one more event equal to the task, which has no id', posting, [first, old, task]],
@@ -38,12 +37,7 @@ test.each<[ids: string[] | undefined, title: string, Omit<AuditedTask, 'hash'>, 
   [[], 'has an event after the last known event, but no events of clients', acceptedAfter, [work, more]],
   [undefined, 'has an event before the last known event, but no later one', acceptedAfter, [more, work]],
   [undefined, 'has a later message of another client', acceptedAfter, [work, other]],
-  [
-    undefined,
-    'has a later event, but the delivery of the task is unknown',
-    { ...acceptedAfter, is: 'posting' },
-    [work, more],
-  ],
+  [undefined, 'has a later event, but nothing proves the acceptance', sentAfter, [work, more]],
 ])('findTaskInList finds the event ids %j of a task if the list %s', async (ids, _, earlier, list) => {
   const found = await findTaskInList(createList(list), { hash: 'a', ...earlier })
   expect(found && [...found]).toEqual(ids)

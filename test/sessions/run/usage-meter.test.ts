@@ -16,6 +16,7 @@ const request = (input: number, output: number, cents?: unknown) => ({
   type: 'span.model_request_end',
   model_usage: usage(input, output, cents),
 })
+const noUsage = { type: 'span.model_request_end' }
 const task = { type: 'user.message' }
 const says = { type: 'agent.message' }
 const usd = (amount: number) => ({ amount: BigInt(amount), currency: 'USD' })
@@ -36,20 +37,13 @@ const rows: Record<string, Row> = {
     session: { tokens: { inputTokens: 40, outputTokens: 10, totalTokens: 50 }, cost: usd(187) },
   },
   'an unreadable count of one request makes the total of the run unknown': {
-    now: [
-      request(1, 2),
-      { type: 'span.model_request_end', model_usage: { input_tokens: 3, output_tokens: -1 } },
-      request(5, 6),
-    ],
+    now: [request(1, 2), request(3, -1), request(5, 6)],
     run: { tokens: { inputTokens: 9, outputTokens: null, totalTokens: null } },
   },
   'all usage of an older session that never worked counts for the run': {
-    past: [
-      task,
-      { type: 'x.agent.message' },
-      { type: 'x.session.status_running' },
-      { type: 'session.status_running_soon' },
-    ],
+    past: ['user.message', 'x.agent.message', 'x.session.status_running', 'session.status_running_soon'].map(
+      (type) => ({ type }),
+    ),
     now: [createUsageEvent(40, 10)],
     run: { tokens: { totalTokens: 50 } },
   },
@@ -79,11 +73,11 @@ const rows: Record<string, Row> = {
     session: { tokens: undefined, cost: undefined },
   },
   'the tokens of the cache are summed like other tokens': {
-    now: Array(2).fill({ type: 'span.model_request_end', model_usage: cached }),
+    now: Array(2).fill({ ...noUsage, model_usage: cached }),
     run: { tokens: { cacheReadInputTokens: 200, cacheCreationInputTokens: 40, totalTokens: 240 } },
   },
   'a model request without usage makes the usage of the run unknown': {
-    now: [request(3, 4), { type: 'span.model_request_end', is_error: true }, says, request(5, 6)],
+    now: [request(3, 4), { ...noUsage, is_error: true }, says, request(5, 6)],
     run: {},
   },
   'the usage of model requests is ignored if the session sends usage events': {
@@ -92,7 +86,7 @@ const rows: Record<string, Row> = {
   },
   'the cost of model requests in two currencies is unknown': {
     now: ['EUR', 'USD', 'USD'].map((currency) => ({
-      type: 'span.model_request_end',
+      ...noUsage,
       model_usage: { input_tokens: 1, list_cost: { amount: '9', currency } },
     })),
     run: { tokens: { inputTokens: 3 }, cost: undefined },
@@ -142,28 +136,25 @@ test.each<[title: string, past: object[], queried: object | undefined, total: nu
 })
 
 const requests = [request(1, 2), request(5, 6)]
+const used3 = 'the run used at least 3 tokens, and --max-total-tokens is 3'
+const costsTooMuch = 'the run cost $1.51, and --max-cost is 1.509'
 test.each<[title: string, limits: Limits, events: object[], message: string | undefined]>([
   ['any usage if no limit is set', {}, [createUsageEvent(9, 9, '900')], undefined],
   ['model requests below the limit', { maxTotalTokens: 15 }, requests, undefined],
   [
-    'model requests that reach the limit, although one has no usage',
+    'requests that reach the limit, one without usage',
     { maxTotalTokens: 3 },
-    [request(1, 2), { type: 'span.model_request_end' }],
-    'the run used at least 3 tokens, and --max-total-tokens is 3',
+    [request(1, 2), noUsage],
+    used3,
   ],
   [
     'input tokens that reach the limit, although the output tokens are unreadable',
     { maxTotalTokens: 3 },
-    [{ type: 'session.usage', usage: { input_tokens: 3, output_tokens: -1 } }],
-    'the run used at least 3 tokens, and --max-total-tokens is 3',
+    [{ type: 'session.usage', usage: usage(3, -1) }],
+    used3,
   ],
   ['a cost below the limit', { maxCost: '1.5' }, [createUsageEvent(9, 9, '149')], undefined],
-  [
-    'a cost in whole cents at the limit',
-    { maxCost: '1.509' },
-    [createUsageEvent(9, 9, '151')],
-    'the run cost $1.51, and --max-cost is 1.509',
-  ],
+  ['a cost in whole cents at the limit', { maxCost: '1.509' }, [createUsageEvent(9, 9, '151')], costsTooMuch],
   ['a cost in whole cents below the limit', { maxCost: '1.509' }, [createUsageEvent(9, 9, '150')], undefined],
   ['no cost yet and a limit below one cent', { maxCost: '0.001' }, [createUsageEvent(0, 0, '0')], undefined],
 ])('events run compares the known usage with each limit: %s', (_, limits, events, message) => {

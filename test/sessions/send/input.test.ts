@@ -55,15 +55,8 @@ test('Q26: events send sends stdin next to words as text, and prints a note if i
     const { code, body, err } = await send(['what is this?'], { stdin })
     expect(code).toBe(0)
     expect(err).toContain("stdin looks like events, but is sent as text; to send events, use '-i -'\n")
-    expect(JSON.parse(body ?? '').events).toEqual([
-      {
-        type: 'user.message',
-        content: [
-          { type: 'text', text: 'what is this?' },
-          { type: 'text', text: stdin },
-        ],
-      },
-    ])
+    const content = ['what is this?', stdin].map((text) => ({ type: 'text', text }))
+    expect(JSON.parse(body ?? '').events).toEqual([{ type: 'user.message', content }])
   }
 })
 

@@ -55,32 +55,25 @@ const isNotJson = 'is not JSON'
 const shape = 'has another shape than documented: data'
 const page = '<title>Sign in</title>'
 const types = ['application/json', 'text/json; x', 'application/problem+JSON']
+const hasOther = `${accepted} ${shape}`
+const isCut = `${accepted} ${incomplete}`
 test.each<[what: string, response: Response, message: string, body?: unknown]>([
-  ['a list of events that is cut', { body: '{"data":[{"id":', cut: reset }, `${accepted} ${incomplete}`],
+  ['a list of events that is cut', { body: '{"data":[{"id":', cut: reset }, isCut],
   ...types.map((type): [string, Response, string] => [
     `a cut body of type ${type} without content`,
     { body: '', type, cut: reset },
-    `${accepted} ${incomplete}`,
+    isCut,
   ]),
-  ['a cut body of blanks without a content type', { body: ' \n', cut: reset }, `${accepted} ${incomplete}`],
-  [
-    'a cut empty body of another type',
-    { body: '', type: 'text/jsonx', cut: reset },
-    `${other} ${incomplete}`,
-    '',
-  ],
+  ['a cut body of blanks without a content type', { body: ' \n', cut: reset }, isCut],
+  ['a cut empty body of a text', { body: '', type: 'text/jsonx', cut: reset }, `${other} ${incomplete}`, ''],
   ['a text that is cut', { body: 'w', cut: reset }, `${other} ${incomplete}: w`, 'w'],
   ['a text that begins like a list of events', { body: '{"data":[{' }, `${accepted} ${isNotJson}`],
   ['a text that begins like a list with blanks', { body: '\n { "data" : [ ' }, `${accepted} ${isNotJson}`],
-  [
-    'a list with an event without a type',
-    { body: '{"data":[{}]}' },
-    `${accepted} ${shape}[0].type: is missing`,
-  ],
+  ['a list with an event without a type', { body: '{"data":[{}]}' }, `${hasOther}[0].type: is missing`],
   [
     'a list of two invalid events',
     { body: '{"data":[1,{"type":5}]}' },
-    `${accepted} ${shape}[0]: must be an object; data[1].type: must be text`,
+    `${hasOther}[0]: must be an object; data[1].type: must be text`,
   ],
   [
     'an object with a number as data',

@@ -2,6 +2,7 @@ import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { answering, type RunOptions, run, temporaryFolder } from '../../harness/run.ts'
+import { confirms } from '../../harness/session-service.ts'
 
 const send = (argv: string[], world: RunOptions = {}) =>
   run(['events', 'send', '-s', 'sesn_1', ...argv], world)
@@ -46,16 +47,12 @@ describe('request of events send', () => {
     ].flat()
     const ended = await send(argv, { cwd, exchange: answering('{"data":[]}') })
     expect(ended.code).toBe(0)
+    const rubric = { type: 'text', content: 'runs' }
     expect(parseEvents(ended)).toEqual([
       { type: 'user.tool_result', tool_use_id: 'toolu_2', content: text('no=way'), is_error: true },
       { type: 'user.message', content: text('@literal') },
       { type: 'user.interrupt', session_thread_id: 't1' },
-      {
-        type: 'user.define_outcome',
-        description: 'works',
-        rubric: { type: 'text', content: 'runs' },
-        max_iterations: 5,
-      },
+      { type: 'user.define_outcome', description: 'works', rubric, max_iterations: 5 },
       { type: 'user.tool_result', tool_use_id: 'toolu_1', content: text('from a file') },
       { type: 'user.custom_tool_result', custom_tool_use_id: 'c1', content: [] },
       { type: 'user.interrupt' },
@@ -66,27 +63,16 @@ describe('request of events send', () => {
     expect(getBody(ended)).toContain('"n": 1.0}')
   })
 
+  const one = '{"type":"user.interrupt","x":1.10}'
   test.each([
-    [
-      'a body',
-      '{ "events" : [{"type":"user.interrupt","x":1.10}], "more": 12345678901234567890 }',
-      undefined,
-    ],
+    ['a body', '{ "events" : [{"type":"user.interrupt","x":1.10}], "more": 12345678901234567890 }', ''],
     ['a list', ' [{"type":"user.interrupt","x":1.10}]\n', '{"events":[{"type":"user.interrupt","x":1.10}]}'],
-    [
-      'one event',
-      '{"type":"user.interrupt",\n"x":1.10}\n',
-      '{"events":[{"type":"user.interrupt",\n"x":1.10}]}',
-    ],
-    [
-      'one event per line',
-      '{"type":"user.interrupt","x":1.10}\r\n\n{"type":"user.interrupt","z":0}\n',
-      '{"events":[{"type":"user.interrupt","x":1.10},\n{"type":"user.interrupt","z":0}]}',
-    ],
+    ['one event', '{"type":"user.interrupt",\n"x":1}\n', '{"events":[{"type":"user.interrupt",\n"x":1}]}'],
+    ['one event per line', `${one}\r\n\n${one}\n`, `{"events":[${one},\n${one}]}`],
   ])('events send sends %s on stdin unchanged', async (_, stdin, sent) => {
     const ended = await send([], { stdin })
     expect(ended.code).toBe(0)
-    expect(getBody(ended)).toBe(sent ?? stdin)
+    expect(getBody(ended)).toBe(sent || stdin)
   })
 
   test('events send sends the events of -i first, then flags and words', async () => {
@@ -119,12 +105,8 @@ describe('request of events send', () => {
   })
 })
 
-const confirmation = (fields: object) => ({
-  type: 'user.tool_confirmation',
-  tool_use_id: 'toolu_1',
-  result: 'deny',
-  ...fields,
-})
+const denial = confirms('toolu_1', 'deny')
+const confirmation = (fields: object) => ({ ...denial, ...fields })
 const withContent = (type: string, ...content: object[]) => ({ type, content })
 const message = { type: 'user.message', content: text('x') }
 const system = { type: 'system.message', content: text('x') }
@@ -157,28 +139,17 @@ describe('checks of events against the specification', () => {
     ['with an id of 129 characters', { tool_use_id: '👍'.repeat(129) }, 'tool_use_id: must be at most 128'],
     ['without a tool use id', { tool_use_id: undefined }, 'tool_use_id: is missing'],
     ['with a result other than allow and deny', { result: 'maybe' }, 'result: must be allow or deny'],
-    [
-      'with a long message',
-      { deny_message: 'a'.repeat(10001) },
-      'deny_message: must be at most 10000 characters',
-    ],
-    [
-      'that allows with a message',
-      { result: 'allow', deny_message: 'no' },
-      'deny_message: is allowed only when',
-    ],
+    ['with a long message', { deny_message: 'a'.repeat(10001) }, 'deny_message: must be at most 10000'],
+    ['that allows with a message', { result: 'allow', deny_message: 'no' }, 'deny_message: is allowed only'],
   ])('events send exits with 2 and sends nothing for a confirmation %s', async (_, fields, problem) => {
     await expectRefusal([message, confirmation(fields)], `events[1].${problem}`)
   })
 
   const misplaced = 'a system.message must come right after'
+  const systemWith = (block: object) => [message, withContent('system.message', block)]
   test.each<[string, unknown, string]>([
     ['an empty list', [], 'events: must have at least one event'],
-    [
-      'a text block without text',
-      [withContent('user.message', { type: 'text' })],
-      'content[0].text: is missing',
-    ],
+    ['a text block without text', [withContent('user.message', { type: 'text' })], '[0].text: is missing'],
     ['a system message as the first event', [system], `events[0]: ${misplaced}`],
     ['two system messages', [message, system, system], 'events[1]: only one system.message is allowed'],
     ['a system message after an interrupt', [interrupt, system], `events[1]: ${misplaced}`],
@@ -186,16 +157,11 @@ describe('checks of events against the specification', () => {
     ['an event without a type', [{}], 'events[0].type: is missing'],
     ['an event that is not an object', [5], 'events[0]: must be an object'],
     ['events that are not a list', { events: {} }, 'events: must be a list'],
+    ['an empty system message', systemWith({ type: 'text', text: '' }), '.text: must not be empty'],
+    ['a system message with an image', systemWith({ type: 'image' }), '.type: must be text blocks only'],
   ])('events send exits with 2 and sends nothing for %s', (_, events, problem) =>
     expectRefusal(events, problem),
   )
-
-  test.each<[string, object, string]>([
-    ['an empty text', { type: 'text', text: '' }, '.text: must not be empty'],
-    ['an image', { type: 'image' }, '.type: must be text blocks only'],
-  ])('events send exits with 2 and sends nothing for a system message with %s', async (_, block, problem) => {
-    await expectRefusal([message, withContent('system.message', block)], `events[1].content[0]${problem}`)
-  })
 
   test('events send reports all problems of the events together', async () => {
     const ended = await send([], {
@@ -223,24 +189,21 @@ describe('checks of events against the specification', () => {
     expect((await send(['--event', '{"type":5}'])).err).not.toContain('--no-validate')
   })
 
+  const rubric = 'é'.repeat(262_145)
   test.each([
-    [
-      '--max-iterations 21',
-      ['--outcome', 'x', '--max-iterations', '21'],
-      'max_iterations: must be at most 20',
-    ],
+    ['--max-iterations 21', ['--max-iterations', '21'], 'max_iterations: must be at most 20'],
     [
       'a rubric of 262,145 characters',
-      ['--outcome', 'x', '--rubric', 'é'.repeat(262_145)],
+      ['--rubric', rubric],
       'rubric.content: must be at most 262144 characters long',
     ],
   ])('events send sends %s and warns about it, also with --quiet', async (_, argv, said) => {
-    const { code, err, requests } = await send([...argv, '-q'])
+    const { code, err, requests } = await send(['--outcome', 'x', ...argv, '-q'])
     expect({ code, count: requests.length }).toEqual({ code: 0, count: 1 })
     expect(err).toBe(
       `parley: the events: events[0].${said}; parley sends it, but the service may refuse it\n`,
     )
-    expect((await send([...argv, '--no-validate'])).err).toBe('')
+    expect((await send(['--outcome', 'x', ...argv, '--no-validate'])).err).toBe('')
   })
 
   test.each([
@@ -290,23 +253,22 @@ describe('checks of events against the specification', () => {
   })
 
   test('events send sends 2,000 lines of events; if line 1,999 is invalid, it names the line and sends nothing', async () => {
-    const lines = Array.from(
-      { length: 2000 },
-      (_, i) => `{"type":"user.message","content":[{"type":"text","text":"${i}"}]}`,
-    )
+    const formatLine = (text: string) => `{"type":"user.message","content":[{"type":"text"${text}}]}`
+    const lines = Array.from({ length: 2000 }, (_, i) => formatLine(`,"text":"${i}"`))
     const ended = await send(['--ids'], { stdin: lines.join('\n') })
     expect(ended.code).toBe(0)
     expect(ended.out.trim().split('\n')).toHaveLength(2000)
     expect(parseEvents(ended)[1998].content[0].text).toBe('1998')
 
-    const wrong = lines.with(1998, '{"type":"user.message","content":[{"type":"text"}]}')
-    const refused = await send([], { stdin: wrong.join('\n') })
-    expect(refused).toMatchObject({ code: 2, requests: [] })
-    expect(refused.err).toBe('parley: stdin: line 1999: content[0].text: is missing\n')
-    const broken = await send([], { stdin: lines.with(1998, '{"type":').join('\n') })
-    expect(broken.err).toContain('stdin: line 1999: not valid JSON: column 9')
-    const blank = await send([], { stdin: lines.with(1998, `\u00a0${lines[1998]}`).join('\n') })
-    expect(blank.err).toContain('stdin: line 1999: not valid JSON: column 1')
+    const lineProblems = [
+      [formatLine(''), 'content[0].text: is missing'],
+      ['{"type":', 'not valid JSON: column 9'],
+      [`\u00a0${lines[1998]}`, 'not valid JSON: column 1'],
+    ] as const
+    for (const [line, problem] of lineProblems) {
+      const { code, err, requests } = await send([], { stdin: lines.with(1998, line).join('\n') })
+      expect([code, requests, err]).toEqual([2, [], expect.stringContaining(`stdin: line 1999: ${problem}`)])
+    }
   })
 })
 
