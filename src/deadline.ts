@@ -2,9 +2,8 @@ import { ArraySet } from './array-set.ts'
 import { schedule, type Timers } from './timers.ts'
 
 /**
- * Monotonic time at which work has to end. `narrow` creates a deadline inside of this one. The inner deadline
- * passes at its own time or with the outer deadline, whichever is earlier. `moveTo` also moves the waits that
- * have begun.
+ * Monotonic time at which work has to end. `narrow` creates an inner deadline, which passes at its own time
+ * or with the outer deadline, whichever is earlier. `moveTo` also moves the waits that have begun.
  */
 export class Deadline {
   /** Message of a time limit that parley itself sets; `undefined` for a deadline of the user. */

@@ -135,7 +135,7 @@ function handleInterrupt({ host, messages, cleanups }: Context, run: BatchRun): 
       // The signal handler prints a line break after ^C unless a cleanup returns true. parley has printed
       // complete lines since ^C, so a line break would add an empty line.
       cleanups.add(() => true)
-      // The signal handler prints the summary and ends the process.
+      // `raise` sends SIGINT again. The signal handler then prints the summary and ends the process.
       await interrupt?.raise()
     }
     interrupt?.release()

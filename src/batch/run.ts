@@ -262,8 +262,8 @@ export class BatchRun implements BatchState {
 
   async #send(line: BatchLine): Promise<BatchLineAnswer | CliError> {
     try {
-      // While the process is suspended, another process may take over the results file. So parley checks its
-      // lock before each request.
+      // While the process is suspended, another process may take over the results file. So parley checks the
+      // lock of the file before each request.
       this.#options.results?.requireOwned()
       return await line.call.send(line, () => this.#requireNext(line))
     } catch (error) {

@@ -127,7 +127,8 @@ type Tls = Awaited<ReturnType<typeof loadTls>>
 
 function createTrust({ createSecureContext }: Tls, extraCertificatesPem: string | undefined): SecureContext {
   const trust = createSecureContext()
-  // The option `ca` would replace the default certificates instead of adding to them.
+  // The option `ca` would replace the default certificates, so parley adds the extra certificates to the
+  // native context.
   if (extraCertificatesPem !== undefined)
     (trust as unknown as { context: NativeContext }).context.addCACert(extraCertificatesPem)
   return trust

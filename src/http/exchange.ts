@@ -91,8 +91,8 @@ class Attempt implements Dispatcher.DispatchHandler {
   }
 
   onResponseEnd(): void {
-    // Without a content length, undici treats a reset as the end of the body. A cut body would then look
-    // complete.
+    // Without a content length, undici treats a reset as the end of the body. Without this check, a cut body
+    // would look complete.
     const error = this.#connectionError()
     if (error) this.#fail(error)
     else this.#finish(true)

@@ -106,7 +106,7 @@ export async function openTunnel(socket: Socket, proxy: HttpProxy, target: strin
   const status = Number(/^HTTP\/1\.[01] (\d{3})(?: |\r?\n)/.exec(head)?.[1])
   if (status >= 200 && status < 300) return
   const who = `the proxy ${proxy.url.host}, from ${proxy.variable},`
-  // Some proxies answer 401 to a wrong password.
+  // Some proxies answer 401 instead of 407 to a wrong password.
   if (status === 407 || status === 401) {
     const why = proxy.authorization
       ? 'refused the user name and password'

@@ -110,7 +110,8 @@ export async function* listEvents(
 
 export async function collectEvents(pages: AsyncIterable<readonly EventItem[]>): Promise<EventItem[]> {
   const items: EventItem[] = []
-  // Spreading a page of over 100,000 events exceeds the maximum number of call arguments.
+  // Spreading a page of over 100,000 events exceeds the maximum number of call arguments, so parley adds the
+  // events one by one.
   for await (const page of pages) for (const item of page) items.push(item)
   return items
 }
