@@ -126,8 +126,9 @@ export function createServiceCaller(context: Context, settings: ResolvedSettings
         attempts,
         accept: call.confirm,
         fail(error) {
+          const failure = explain(addFacts(error))
           call.end()
-          return explain(addFacts(error))
+          return failure
         },
         ...response,
         close() {
@@ -149,8 +150,10 @@ export function createServiceCaller(context: Context, settings: ResolvedSettings
     try {
       return await sending
     } catch (error) {
+      // `explain` may change the state of the call, so the call ends after it.
+      const failure = explain(error)
       call.end()
-      throw explain(error)
+      throw failure
     } finally {
       if (hasSpinner) spinner.stop()
     }

@@ -181,6 +181,13 @@ test('a failed batch line has a result, and the first failed line decides the ex
   expect(JSON.parse(lines[0] ?? '').error.message).toMatch(counted)
 })
 
+test('a batch that gets only login pages does not report that its requests arrived', async () => {
+  const argv = [...batch, '--errors', 'json', '--report', 'report.json']
+  const cwd = batchFolder(2)
+  const { err } = await run(argv, { cwd, exchange: answering('<html>') })
+  expect([JSON.parse(err).error.sent, readJson(cwd, 'report.json').sent]).toEqual(['unknown', 'unknown'])
+})
+
 test.each([
   [401, 3],
   [402, 5],
