@@ -22,7 +22,7 @@ export async function openConnection(
   { signal, meanwhile }: { signal: AbortSignal; meanwhile(): void },
 ): Promise<PausableSocket> {
   const proxy = findProxy?.(url)
-  const target = proxy ? `${url.host}, through the proxy ${proxy.url.host}` : url.host
+  const target = describeTarget(url, proxy)
   const ending = new AbortController()
   const giveUp = (why: string) => ending.abort(new CliError('not-sent', `${target}: ${why}`))
   const onAbort = () => giveUp('the attempt to connect was cancelled')
@@ -46,6 +46,9 @@ export async function openConnection(
     signal.removeEventListener('abort', onAbort)
   }
 }
+
+export const describeTarget = ({ host }: URL, proxy: HttpProxy | undefined): string =>
+  proxy ? `${host}, through the proxy ${proxy.url.host}, from ${proxy.variable}` : host
 
 interface Route {
   proxy: HttpProxy | undefined
@@ -104,7 +107,11 @@ async function openRoute(url: URL, { proxy, extraCertificatesPem, signal, meanwh
     }
     return url.protocol === 'https:' ? await secure(socket) : socket
   } catch (error) {
-    throw explainConnectError(error as ConnectError, namedServer, namedServer === url ? undefined : proxy)
+    if (error instanceof CliError) throw error
+    const tunnelProxy = namedServer === url ? proxy : undefined
+    const failure = explainConnectError(error as ConnectError, namedServer, tunnelProxy)
+    const isOfProxy = proxy !== undefined && !tunnelProxy
+    throw isOfProxy ? failure.with({}, `the proxy in ${proxy.variable}, ${failure.message}`) : failure
   }
 }
 
@@ -144,13 +151,12 @@ interface ConnectError {
   errors?: ConnectError[]
 }
 
+/** `proxy` has opened a tunnel to the server. */
 function explainConnectError(error: ConnectError, url: URL, proxy: HttpProxy | undefined): CliError {
-  if (error instanceof CliError) return error
   // If a host name has several addresses, the error contains one error per address and no message.
   const all = error.errors ?? [error]
   const isPermanent = all.some(({ code = '' }) => findPermanentCause(code) !== undefined)
-  const what = all.map((one) => describe(one, url)).join(', ')
-  const message = proxy ? `the proxy in ${proxy.variable}, ${what}` : what
+  const message = all.map((one) => describe(one, describeTarget(url, proxy), proxy !== undefined)).join(', ')
   return new CliError('not-sent', message, { isPermanent })
 }
 
@@ -165,21 +171,32 @@ const transient = new Map([
   ['EAI_AGAIN', 'the name cannot be looked up at the moment'],
 ])
 
-const permanent: [code: RegExp, cause: string][] = [
+const permanent: [code: RegExp, cause: string, causeInTunnel?: string][] = [
   [/^ENOTFOUND$/, 'no such host'],
   [/SELF_SIGNED|^UNABLE_TO_/, 'its certificate comes from an unknown authority: --cacert FILE trusts it'],
   [/^CERT_HAS_EXPIRED$/, 'its certificate has expired'],
   [/^CERT_NOT_YET_VALID$/, 'its certificate is not valid yet (is the clock right?)'],
   [/^CERT_/, 'its certificate is not valid'],
   [/ALTNAME/, 'its certificate is for another host'],
-  [/WRONG_VERSION|TOO_LONG|EPROTO/, 'the server does not use TLS (should the address begin with http://?)'],
+  [
+    /WRONG_VERSION|TOO_LONG|EPROTO/,
+    'the server does not use TLS (should the address begin with http://?)',
+    'the proxy or the server does not use TLS',
+  ],
   [/PROTOCOL_VERSION|UNSUPPORTED_PROTOCOL/, 'the server supports only versions of TLS that are too old'],
 ]
 
-const findPermanentCause = (code: string) => permanent.find(([pattern]) => pattern.test(code))?.[1]
+function findPermanentCause(code: string, isInTunnel = false): string | undefined {
+  const [, cause, causeInTunnel] = permanent.find(([pattern]) => pattern.test(code)) ?? []
+  return isInTunnel ? (causeInTunnel ?? cause) : cause
+}
 
-function describe({ code = '', message, address, port }: ConnectError, url: URL): string {
+function describe(
+  { code = '', message, address, port }: ConnectError,
+  target: string,
+  isInTunnel: boolean,
+): string {
   const shown = address?.includes(':') ? `[${address}]` : address
-  const where = shown === undefined ? url.host : `${shown}:${port}`
-  return `${where}: ${transient.get(code) ?? findPermanentCause(code) ?? (code || message)}`
+  const where = shown === undefined ? target : `${shown}:${port}`
+  return `${where}: ${transient.get(code) ?? findPermanentCause(code, isInTunnel) ?? (code || message)}`
 }

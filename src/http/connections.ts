@@ -1,6 +1,6 @@
 import type { Client } from 'undici'
 import type { ArraySet } from '../array-set.ts'
-import { type ConnectOptions, openConnection } from './connect.ts'
+import { type ConnectOptions, describeTarget, openConnection } from './connect.ts'
 import type { PausableSocket } from './socket.ts'
 
 export interface Connection extends PausableSocket {
@@ -31,6 +31,7 @@ export function createConnectionPool(options: ConnectOptions, cleanups?: ArraySe
   cleanups?.add(closeIdle)
 
   return {
+    describeTarget: (url: URL) => describeTarget(url, options.findProxy?.(url)),
     /**
      * Returns an idle connection, or a new one to the server of `url`. Throws like `openConnection`. Aborting
      * `opening` stops the attempt to connect. A controller creates its signal on first use, so a request on

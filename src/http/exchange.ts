@@ -152,10 +152,10 @@ class Attempt implements Dispatcher.DispatchHandler {
    * before and after the request.
    */
   #failure(what: string): CliError {
-    const { host } = this.#url
     if (this.#reached === 'answered')
       return new CliError('response', `the answer broke off: ${what}`, { isCutOff: true })
-    return new CliError(this.#reached === 'sent' ? 'unknown' : 'not-sent', `${host}: ${what}`)
+    if (this.#reached === 'sent') return new CliError('unknown', `${this.#url.host}: ${what}`)
+    return new CliError('not-sent', `${this.#options.connections.describeTarget(this.#url)}: ${what}`)
   }
 
   #explain(reported: Error): CliError {

@@ -178,13 +178,13 @@ const rows = await Promise.all([
     () => {},
     {
       argv: [...toSecure.argv, ...noRetry, '--connect-timeout', '3'],
-      err: ['through the proxy 127.0.0.1:', 'no connection within 3 s'],
+      err: [/through the proxy 127\.0\.0\.1:\d+, from ALL_PROXY: no connection within 3 s/],
       minSeconds: 3,
     },
   ),
   makeFailingProxyRow('X07: parley exits with 9 if the deadline passes before the proxy answers', () => {}, {
     argv: [...toSecure.argv, '--deadline', '3', '--connect-timeout', '1h'],
-    err: ['the deadline passed'],
+    err: [/through the proxy 127\.0\.0\.1:\d+, from ALL_PROXY: the deadline passed/],
     minSeconds: 3,
   }),
   makeProxyRow({
@@ -205,6 +205,18 @@ const rows = await Promise.all([
     respondAndClose('HTTP/1.1 200 OK\r\n\r\n'),
     { err: ['nothing was sent'] },
   ),
+  makeFailingProxyRow(
+    'X08: parley exits with 9 and names the proxy if the tunnel contains a page instead of TLS',
+    respondAndClose('HTTP/1.1 200 OK\r\n\r\n<html>'),
+    { err: [/, from ALL_PROXY: the proxy or the server does not use TLS\n/] },
+  ),
+  makeProxyRow({
+    ...toSecure,
+    name: 'X24: parley exits with 9 and names the proxy if it does not trust a certificate in the tunnel',
+    argv: [...chatArgv, ...noRetry],
+    code: 9,
+    err: [/through the proxy 127\.0\.0\.1:\d+, from ALL_PROXY: its certificate comes from an unknown/],
+  }),
   makeProxyRow({
     name: 'X08: parley reports that the request may have arrived if the tunnel breaks after the request',
     ...toSecure,
