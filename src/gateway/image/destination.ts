@@ -36,7 +36,7 @@ export async function openImageDestination(
 
 function createStdoutDestination({ output }: Context): ImageDestination {
   if (output.isTerminal)
-    throw usageError('-o - would write an image to the terminal: redirect it, or name a file')
+    throw usageError('-o - would write an image to the terminal: redirect stdout, or name a file')
   return {
     maxImages: 1,
     async save(bytes) {

@@ -148,7 +148,9 @@ function assign(root: Container | undefined, { path, json, source }: JsonAssignm
     const above = path.slice(0, depth) as Path
     const container = requireKind(inner, typeof key !== 'string', above, source)
     if (typeof key === 'number' && key > 0 && !container.has(key - 1))
-      throw usageError(`${source}: ${formatFieldPath([...above, key])} would leave a gap in the list`)
+      throw usageError(
+        `${source}: ${formatFieldPath([...above, key])} would leave a gap in the list; use ${formatFieldPath(above)}[] to append`,
+      )
     if (depth === path.length - 1 || key === undefined) container.set(key, json)
     else {
       if (!container.has(key)) container.set(key, typeof path[depth + 1] === 'string' ? '{}' : '[]')

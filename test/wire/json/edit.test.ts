@@ -100,9 +100,9 @@ test.each<[text: string, set: string, problem: string]>([
   ['{"a":[{}]}', 'a.b=1', 'a is not an object'],
   ['{"a":[{}]}', 'a[0][0]=1', 'a[0] is not a list'],
   ['{"a":{"b":"[1]"}}', 'a.b[]=1', 'a.b is not a list'],
-  ['{"a":[1]}', 'a[2]=1', 'a[2] would leave a gap in the list'],
-  ['{"a":[]}', 'a[1].b=1', 'a[1] would leave a gap in the list'],
-  ['{}', 'a[1]=1', 'a[1] would leave a gap in the list'],
+  ['{"a":[1]}', 'a[2]=1', 'a[2] would leave a gap in the list; use a[] to append'],
+  ['{"a":[]}', 'a[1].b=1', 'a[1] would leave a gap in the list; use a[] to append'],
+  ['{}', 'a[1]=1', 'a[1] would leave a gap in the list; use a[] to append'],
 ])('for the body %s, parley rejects --set %s: %s', (text, set, problem) => {
   expect(() => editJson(text, [parseSetFlag(set)])).toThrow(new CliError('usage', `--set ${set}: ${problem}`))
 })
