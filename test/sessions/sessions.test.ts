@@ -114,6 +114,14 @@ test('sessions list --status lays out the table from the first page that has a w
   expect(out).toMatch(/^ID {22}STATUS {6}CHANGED +TITLE\na-long-id-of-a-session {2}terminated {2}2026/)
 })
 
+test('sessions list --status of another value exits with 2, names the statuses and sends nothing', async () => {
+  const { code, err, requests } = await run(['sessions', 'list', '--status', 'idle', '--status', 'idel'], {
+    exchange: pages(),
+  })
+  expect({ code, requests }).toEqual({ code: 2, requests: [] })
+  expect(err).toContain("--status: 'idel' is not one of idle, running, rescheduling, terminated\n")
+})
+
 test('sessions list --status prints a note if no session has the status', async () => {
   const argv = ['sessions', 'list', '--status', 'terminated', '--status', 'rescheduling']
   const { code, err } = await run(argv, { exchange: pages() })
