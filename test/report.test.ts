@@ -254,6 +254,13 @@ test.each([
   expect(ended).toMatchObject(rejected(11, `parley: --report ${name}: ${why}\n  nothing was sent\n`))
 })
 
+test('parley exits with 2 and creates no file if --report names a folder that does not exist', async () => {
+  const cwd = temporaryFolder()
+  const { code, err, requests } = await run(['chat', 'hi', '--report', 'missing/'], { cwd })
+  expect({ code, requests, files: readdirSync(cwd) }).toEqual({ code: 2, requests: [], files: [] })
+  expect(err).toContain('--report needs the name of a file, such as report.json\n')
+})
+
 test('a successful run exits with 11 if its report cannot be written at the end', async () => {
   for (const [status, code] of [
     [200, 11],

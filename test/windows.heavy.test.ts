@@ -67,7 +67,7 @@ test('on Windows parley treats an -o value that ends with a backslash as a folde
   expect(await run(['chat', 'x', '-o', 'pics\\'], { platform: 'win32', exchange })).toMatchObject({
     code: 11,
     requests: [],
-    err: 'parley: pics\\: it is a folder: name a file in it\n  nothing was sent\n',
+    err: 'parley: pics\\: no such folder: give the path of a file\n  nothing was sent\n',
   })
 })
 

@@ -6,16 +6,16 @@ export class FileFlag extends Option {
   constructor(flags: string, description: string, use: FileFlag['use'] = 'reads') {
     super(flags, description)
     this.use = use
-    if (use === 'updates') this.argParser(refuseDash)
+    if (use === 'updates') this.argParser(requireFileName)
   }
 }
 
 /**
- * Refuses `-` as the name of a file that parley reads and writes. Users expect stdin or stdout, but `-` would
- * be a file with this name.
+ * Refuses `-` and the name of a folder for a file that parley reads and writes. Users expect stdin or stdout,
+ * but `-` would be a file with this name.
  */
-function refuseDash(value: string): string {
-  if (value === '-') throw new Error('not the name of a file')
+function requireFileName(value: string): string {
+  if (value === '-' || value.endsWith('/')) throw new Error('not the name of a file')
   return value
 }
 

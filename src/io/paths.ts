@@ -92,8 +92,8 @@ export function findOutputTarget(
   const failure = (why: string) => new CliError('file', `${name}: ${why}`)
   try {
     const stat = statSync(path, { throwIfNoEntry: false })
-    if (stat?.isDirectory() || endsInSeparator(name, host.platform))
-      throw failure(`it is a folder: ${folderHint}`)
+    if (stat?.isDirectory()) throw failure(`it is a folder: ${folderHint}`)
+    if (endsInSeparator(name, host.platform)) throw failure('no such folder: give the path of a file')
     const isDirect = (stat !== undefined && !stat.isFile()) || isDescriptorPath(path)
     if (isDirect && isRegular) throw failure('it is not a regular file')
     const obstacle = isDirect ? undefined : findReplacementProblem(path, host.uid, replaces)

@@ -1,3 +1,4 @@
+import { readdirSync } from 'node:fs'
 import { Command, Option } from 'commander'
 import { expect, test } from 'vitest'
 import { commandEntries } from '../../src/cli/command-tree.ts'
@@ -31,12 +32,16 @@ test.each([
   })
 })
 
-test.each(['chat --batch b.nd --results -', 'chat hi --thread -', 'events run hi -s sesn_1 --audit -'])(
-  'parley exits with 2 if a file to which it appends is named -: %s',
+test.each(['chat --batch b.nd --results', 'chat hi --thread', 'events run hi -s sesn_1 --audit'])(
+  'parley exits with 2 if a file to which it appends is named - or like a folder: %s',
   async (line) => {
-    const { code, err, requests } = await run(line.split(' '), { cwd: temporaryFolder({ 'b.nd': '"a"\n' }) })
-    expect([code, requests]).toEqual([2, []])
-    expect(err).toContain("'-' is not the name of a file")
+    const cwd = temporaryFolder({ 'b.nd': '"a"\n' })
+    for (const name of ['-', 'missing/']) {
+      const { code, err, requests } = await run([...line.split(' '), name], { cwd })
+      expect([code, requests]).toEqual([2, []])
+      expect(err).toContain(`'${name}' is not the name of a file`)
+    }
+    expect(readdirSync(cwd)).toEqual(['b.nd'])
   },
 )
 

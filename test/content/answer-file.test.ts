@@ -34,6 +34,13 @@ test.each([
   expect(await run(argv)).toMatchObject(rejected(11, /^parley: \/proc\//))
 })
 
+test('chat exits with 11 and names the folder if -o is a folder that does not exist', async () => {
+  const why = 'no such folder: give the path of a file'
+  expect(await run(['chat', 'hi', '-o', 'missing/'])).toMatchObject(
+    rejected(11, `parley: missing/: ${why}\n  nothing was sent\n`),
+  )
+})
+
 test('image prints the image as base64 on stderr if it can be saved nowhere', async () => {
   const stdout = createFailingStdout(0, 'ENOSPC')
   const ended = await run(['image', 'hi', '-m', 'm', '-o', '-'], { env: { TMPDIR: '/none' }, stdout })
