@@ -72,7 +72,7 @@ export async function* listEvents(
   proof: OrderProof = { isProved: true },
 ): AsyncGenerator<EventItem[]> {
   const { types, order, limit = Infinity } = query
-  const hasWantedType = ({ event }: EventItem) => !types || types.includes(event.type)
+  const hasWantedType = (item: EventItem) => hasType(item, types)
   let isReversed = order === undefined ? false : undefined
   let held: EventItem[] = []
   let left = limit
@@ -108,6 +108,9 @@ export async function* listEvents(
   yield release()
 }
 
+const hasType = ({ event }: EventItem, types: readonly string[] | undefined): boolean =>
+  !types || types.includes(event.type)
+
 export async function collectEvents(pages: AsyncIterable<readonly EventItem[]>): Promise<EventItem[]> {
   const items: EventItem[] = []
   // Spreading a page of over 100,000 events exceeds the maximum number of call arguments, so parley adds the
@@ -118,7 +121,8 @@ export async function collectEvents(pages: AsyncIterable<readonly EventItem[]>):
 
 /**
  * Returns the newest `limit` events in the requested order. If the times in a descending list do not prove
- * its order, reads the whole list again in ascending order.
+ * its order, reads the whole list again in ascending order, with the events of all types, because events of
+ * one type often have equal times.
  */
 export async function listNewestEvents(
   caller: ServiceCaller,
@@ -131,8 +135,9 @@ export async function listNewestEvents(
   const newest = await collectEvents(listEvents(caller, parts, { types, order: 'desc', limit }, descending))
   if (descending.isProved || newest.length < Math.min(limit, 2)) return putInOrder(newest.reverse())
   let last: EventItem[] = []
-  for await (const items of listEvents(caller, parts, { types, order: 'asc' }, proof))
-    for (const item of items) if (last.push(item) >= 2 * limit) last = last.slice(-limit)
+  for await (const items of listEvents(caller, parts, { order: 'asc' }, proof))
+    for (const item of items)
+      if (hasType(item, types) && last.push(item) >= 2 * limit) last = last.slice(-limit)
   return putInOrder(last.slice(-limit))
 }
 
@@ -212,7 +217,8 @@ function isReversedOrder(items: readonly EventItem[], order: string | undefined)
 function isInOrder(items: readonly EventItem[], order: string | undefined): boolean {
   const times = items.map(({ event }) => parseTimestampMs(event.processed_at))
   const sorted = order === 'desc' ? times.reverse() : times
-  return sorted.every((time, at) => at === 0 || time > (sorted[at - 1] as number))
+  const isRising = sorted.length < 2 || (sorted[0] as number) < (sorted.at(-1) as number)
+  return isRising && sorted.every((time, at) => at === 0 || time >= (sorted[at - 1] as number))
 }
 
 function findLongestRise(numbers: readonly number[]): number {

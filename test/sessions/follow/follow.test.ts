@@ -355,6 +355,32 @@ describe('events list prints the events of every page', () => {
     }
   })
 
+  test.each([
+    ['--limit 2', [2, 2], 'b c'],
+    ['--order desc --limit 3', [1, 2, 2], 'c b a'],
+    ['--order desc', [1, 2, 2], 'c b a'],
+    ['--order asc', [1, 1, 2], 'a b c'],
+  ])(
+    'events list --type %s prints no note if some events have equal times',
+    async (flags, seconds, expected) => {
+      const at = (second: number) => new Date(second * 1000).toISOString()
+      const messages = seconds.map((second, i) => ({
+        ...say('abc'.slice(-seconds.length)[i] ?? '', 'x'),
+        processed_at: at(second),
+      }))
+      const history = [
+        { ...running, processed_at: at(0) },
+        { ...running, processed_at: at(1) },
+        ...messages,
+        { ...endTurn, processed_at: at(3) },
+      ]
+      const service = createSessionService({ history })
+      const argv = ['events', 'list', '--type', 'agent.message', '--ids', ...flags.split(' ')]
+      const { out, err } = await service.run(argv)
+      expect([out.trim().split('\n').join(' '), err]).toEqual([expected, ''])
+    },
+  )
+
   test('events list --limit prints nothing if a later page fails, because newer events could be missing', async () => {
     const service = createSessionService({
       history: [says('one'), says('two'), says('three')],
