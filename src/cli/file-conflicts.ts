@@ -33,9 +33,10 @@ export function describeFileConflict(commands: ParleyCommand[], host: Host): str
   for (const [index, file] of named.entries()) {
     for (const other of [...named.slice(0, index), ...implicit]) {
       if (file.identity === undefined || file.identity !== other.identity) continue
-      const isReplaced = mayReplace && [file, other].every(({ about }) => ['-f', '-o'].includes(about))
-      if (isReplaced || !(file.isWritten || other.isWritten)) continue
-      return `${other.about} and ${file.about} are the same file`
+      if (!(file.isWritten || other.isWritten)) continue
+      const isReplaced = [file, other].every(({ about }) => ['-f', '-o'].includes(about))
+      if (isReplaced && mayReplace) continue
+      return `${other.about} and ${file.about} are the same file${isReplaced ? ' (--force replaces it)' : ''}`
     }
   }
   return undefined

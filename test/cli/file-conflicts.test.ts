@@ -30,7 +30,6 @@ test.each<[argv: string[], expectedText: string, text?: string]>([
   [[...chat, '-H', 'X-A: @a', '--report', 'a'], '-H and --report', 'b'],
   [['chat', '--batch', 'a', '--results', 'a'], '--batch and --results', '"hi"\n'],
   [['chat', '--batch', 'b', '--results', 'a', '--resume', '--report', 'a'], '--results and --report', ''],
-  [[...image, '-f', 'a', '-o', 'a'], '-f and -o', 'GIF89a'],
   [[...send, '--message', '@a', '--report', 'a'], '--message and --report', 'hi'],
   [[...send, '-i', 'a', '--report', 'a'], '-i and --report', events],
   [[...task, '--policy', 'a', '--audit', 'a'], '--policy and --audit', policy],
@@ -83,10 +82,16 @@ test.each<[why: string, argv: string[], text?: string]>([
   expect(await run(argv, { cwd, exchange: answering(message('ok')) })).toMatchObject({ code: 0 })
 })
 
-test('F30: image --force may replace the image that -f names', async () => {
+test('F30: image replaces the image that -f names only with --force', async () => {
   const cwd = folderWith('GIF89a', 'a.gif')
-  const ended = await run([...image, '-f', 'a.gif', '-o', 'a.gif', '--force'], { cwd })
-  expect(ended.code).toBe(0)
+  const argv = [...image, '-f', 'a.gif', '-o', 'a.gif']
+  expect(await run(argv, { cwd })).toMatchObject({
+    code: 2,
+    requests: [],
+    err: 'parley: -f and -o are the same file (--force replaces it)\n',
+  })
+  expect(readText(cwd, 'a.gif')).toBe('GIF89a')
+  expect((await run([...argv, '--force'], { cwd })).code).toBe(0)
 })
 
 describe('F30: link to a missing file (needs POSIX files)', () => {
