@@ -44,8 +44,14 @@ describe('stdout and stderr of image', () => {
 
   test('image -o - saves several images in the temporary folder with their extensions', async () => {
     const ended = await image(['x', '-o', '-'], parts(inline(png(1)), inline(jpeg, 'image/jpeg')))
-    expect(ended).toMatchObject({ code: 11, out: '', err: expect.stringContaining('only one image') })
+    expect(ended).toMatchObject({ code: 11, out: '' })
     expect(ended.saved).toHaveLength(2)
+    expect(ended.err.split('\n')).toEqual([
+      'parley: -o - can write only one image, and the answer has 2: use -o FILE or -o FOLDER/',
+      expect.stringMatching(/^ {2}image 1; the received data is saved as .*\.png$/),
+      expect.stringMatching(/^ {2}image 2; the received data is saved as .*\.jpg$/),
+      '',
+    ])
     for (const name of ended.saved) expect(ended.err).toContain(name)
     expect(ended.saved.map((name) => name.slice(-4)).sort()).toEqual(['.jpg', '.png'])
   })
