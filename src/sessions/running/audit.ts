@@ -12,7 +12,7 @@ import { readEventText, SessionEvent } from '../../wire/sessions/session-event.t
 import type { ParsedToolUse } from '../policy/tool-use.ts'
 import { createToolResultEvent } from '../reply-events.ts'
 import { getToolUseFingerprint } from '../session-state.ts'
-import type { Judgement } from './judgement.ts'
+import { describeToolUse, type Judgement } from './judgement.ts'
 import type { RunPlan } from './plan.ts'
 import {
   applyReplyAuditLine,
@@ -267,12 +267,15 @@ export class Audit {
     this.#fingerprints.set(id, isSame ? fingerprint : '')
   }
 
-  #updateDenied(id: string, { event, decision, name, by, rule, reason }: Record<string, unknown>): void {
+  #updateDenied(id: string, entry: Record<string, unknown>): void {
+    const { event, decision, name, input, by, rule, reason } = entry
     if (event === 'answered-elsewhere' || (event === 'decision' && decision !== 'deny'))
       this.denied.delete(id)
     if (decision !== 'deny') return
     const who = by === 'rule' ? `rules[${rule}]` : by
-    this.denied.set(id, `deny ${name} ${id} (${who}${typeof reason === 'string' ? `: ${reason}` : ''})`)
+    const inputText = input === undefined ? '' : JSON.stringify(input)
+    const use = describeToolUse({ id, name: String(name), inputText })
+    this.denied.set(id, `deny ${use} (${who}${typeof reason === 'string' ? `: ${reason}` : ''})`)
   }
 }
 

@@ -56,5 +56,11 @@ export const describeDecider = ({ by, rule }: Judgement): string =>
 
 const maxPrintedLength = 400
 
-export const describeToolUse = ({ id, name, inputText }: ParsedToolUse): string =>
-  `${quoteAndShortenName(name)} ${inputText.length > maxPrintedLength ? `${inputText.slice(0, maxPrintedLength)}…` : inputText} ${id}`
+export function describeToolUse({
+  id,
+  name,
+  inputText,
+}: Pick<ParsedToolUse, 'id' | 'name' | 'inputText'>): string {
+  const input = inputText.length > maxPrintedLength ? `${inputText.slice(0, maxPrintedLength)}…` : inputText
+  return [quoteAndShortenName(name), input, id].filter((text) => text !== '').join(' ')
+}
