@@ -47,8 +47,8 @@ const cache = temporaryFolder()
 let copy = ''
 
 /**
- * Returns the command that runs the program as the user nobody. That user may not have access to the built
- * files, so the program is copied first.
+ * Returns the command that runs the program as the user nobody. That user may have no access to the built
+ * files, so this function copies the program first.
  */
 export function copyProgramForNobody(): string[] {
   if (!isRoot) return [process.execPath, binary]
@@ -117,7 +117,7 @@ export interface StartedEmulator {
   accessToken: string
   /** Variables of a run that uses this emulator. */
   env: Record<string, string>
-  /** Returns what it has printed on stderr so far. */
+  /** Returns the text that the emulator has printed on stderr so far. */
   log(): string
 }
 

@@ -26,18 +26,21 @@ export async function* createCutBody(text: string): AsyncGenerator<Uint8Array> {
   throw new CliError('response', 'the connection broke off', { sent: 'yes', isCutOff: true })
 }
 
-/** Gets no answer to a request that was sent. */
+/** Exchange that sends the request and gets no answer. */
 export const unanswered: Exchange = async (_, onSent) => {
   onSent?.()
   throw new CliError('unknown', 'the connection was closed before an answer')
 }
 
-/** Cannot connect, so the request is not sent. */
+/** Exchange that cannot connect, so it sends nothing. */
 export const unreachable: Exchange = async () => {
   throw new CliError('not-sent', 'the connection was refused')
 }
 
-/** Answers with these chunks of a body, calls `act`, and then fails with the error that it returns, if any. */
+/**
+ * Answers with these chunks of a body, and calls `act`. If `act` returns an error, the body then fails with
+ * it.
+ */
 export const breaking =
   (chunks: string | string[], act: () => unknown, contentType = 'application/json', status = 200): Exchange =>
   async (...call) => {

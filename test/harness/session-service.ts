@@ -44,7 +44,7 @@ interface Visibility {
   processed?: When
 }
 
-/** Event of a script, with the times of `shown` or without them. */
+/** Event of a script, or an event with the times at which the service shows it (`shown`). */
 type Step = Event | ShownEvent
 export type ScriptEvents = readonly Step[]
 interface ShownEvent extends Visibility {
@@ -122,7 +122,7 @@ interface StreamRule extends Rule {
 
 /** Everything that happens in a session, and the part of it that the service shows. */
 export interface SessionScript {
-  /** Clock of the run. The default clock stops while a command runs, so it never ends a command. */
+  /** Clock of the run. The default clock stops while a command runs, so no command reaches its time limit. */
   timers?: Timers
   /** Events before the command. */
   history?: ScriptEvents
@@ -408,7 +408,7 @@ export function createSessionService(script: SessionScript) {
     /** Returns the events about a tool use in the file `audit.ndjson`. */
     auditOf: (id: string) =>
       lines('audit.ndjson').flatMap(({ toolUse, event }) => (toolUse === id ? [event] : [])),
-    /** Returns the posted events without the first request. */
+    /** Returns the posted events of each request except the first, which posts the task. */
     replies: () => posts.slice(1),
     /** Runs parley on the session. All runs use the same folder, so a later run resumes. */
     run: (argv: string[], options: RunOptions = {}) =>

@@ -33,10 +33,13 @@ let searched = 0
 
 type Native = (this: unknown, ...values: unknown[]) => unknown
 
-/** Measures the text that a call searches. The result is a function of the call's result. */
+/** Returns a function that computes the length of the searched text from the result of the call. */
 type SizeOf = (self: unknown, values: unknown[]) => (result: unknown) => number
 
-/** Replaces a built-in function by one that also counts. Returns a function that restores it. */
+/**
+ * Replaces a built-in function by one that also counts the searched text. Returns a function that restores
+ * it.
+ */
 function countSearches(owner: object, name: string, measure: SizeOf): () => void {
   const native = Reflect.get(owner, name) as Native
   Reflect.set(owner, name, function (this: unknown, ...values: unknown[]) {
