@@ -106,8 +106,7 @@ export interface RequestGate {
   readonly answers: number
   /** The current or last pause of all requests, in monotonic time. */
   readonly pause: { readonly number: number; readonly from: number; readonly until: number }
-  /** Pauses since the last success. */
-  readonly failedPauses: { readonly count: number; readonly totalMs: number }
+  readonly pausesSinceSuccess: { readonly count: number; readonly totalMs: number }
   /**
    * Numbers of the lines that failed since the last answer with the effect `pause-if-repeated` (see
    * `classifyLineFailure`).
@@ -138,7 +137,7 @@ export const createRequestGate = (concurrency: number): RequestGate => ({
   inFlight: 0,
   answers: 0,
   pause: { number: 0, from: 0, until: 0 },
-  failedPauses: { count: 0, totalMs: 0 },
+  pausesSinceSuccess: { count: 0, totalMs: 0 },
   consecutiveFailures: [],
   outage: undefined,
 })
@@ -163,14 +162,14 @@ export function recordAnswer(
   pauseNumber: number,
   { isOk, now }: { isOk: boolean; now: number },
 ): RequestGate {
-  const { slots, concurrency, failedPauses } = gate
+  const { slots, concurrency, pausesSinceSuccess } = gate
   const pause = gate.outage ? { ...gate.pause, until: Math.min(gate.pause.until, now) } : gate.pause
   const next: RequestGate = {
     ...gate,
     pause,
     consecutiveFailures: [],
     outage: undefined,
-    failedPauses: isOk ? { count: 0, totalMs: 0 } : failedPauses,
+    pausesSinceSuccess: isOk ? { count: 0, totalMs: 0 } : pausesSinceSuccess,
   }
   if (pauseNumber !== pause.number || slots === concurrency) return next
   const answers = gate.answers + 1
@@ -188,17 +187,17 @@ export function recordAnswer(
  */
 export function recordRefusal(gate: RequestGate, pauseNumber: number, refusal: FailedRequest): RequestGate {
   const { now, random } = refusal
-  const { pause, slots, failedPauses } = gate
+  const { pause, slots, pausesSinceSuccess } = gate
   const waitMs = getRetryAfterMs(refusal)
   // A refusal extends the last pause if its request started before that pause, or if that pause is not over.
   const isNewPause = pauseNumber === pause.number && now >= pause.until
-  requireAllowedWait(refusal, waitMs, isNewPause ? failedPauses.totalMs : 0)
+  requireAllowedWait(refusal, waitMs, isNewPause ? pausesSinceSuccess.totalMs : 0)
   if (!isNewPause) {
     const until = Math.max(pause.until, now + waitMs)
-    const totalMs = failedPauses.totalMs + until - Math.max(pause.until, now)
-    return { ...gate, pause: { ...pause, until }, failedPauses: { ...failedPauses, totalMs } }
+    const totalMs = pausesSinceSuccess.totalMs + until - Math.max(pause.until, now)
+    return { ...gate, pause: { ...pause, until }, pausesSinceSuccess: { ...pausesSinceSuccess, totalMs } }
   }
-  const lengthMs = Math.max(waitMs, computeBackoffMs(retryWaitsMs, failedPauses.count, random))
+  const lengthMs = Math.max(waitMs, computeBackoffMs(retryWaitsMs, pausesSinceSuccess.count, random))
   return {
     ...gate,
     slots: Math.max(1, Math.floor(slots / 2)),
@@ -212,12 +211,12 @@ export function recordRefusal(gate: RequestGate, pauseNumber: number, refusal: F
 const getRetryAfterMs = ({ error }: FailedRequest) => (error.details.retryAfterSeconds ?? 0) * 1000
 
 const newPause = (
-  { pause, failedPauses: { count, totalMs } }: RequestGate,
+  { pause, pausesSinceSuccess: { count, totalMs } }: RequestGate,
   now: number,
   lengthMs: number,
 ) => ({
   pause: { number: pause.number + 1, from: now, until: now + lengthMs },
-  failedPauses: { count: count + 1, totalMs: totalMs + lengthMs },
+  pausesSinceSuccess: { count: count + 1, totalMs: totalMs + lengthMs },
 })
 
 /**
@@ -233,15 +232,15 @@ export function recordOutageFailure(
   const { now, index } = failed
   const { consecutiveFailures: earlier } = gate
   const consecutiveFailures = earlier.includes(index) ? earlier : [...earlier, index]
-  const { outage, pause, failedPauses } = gate
+  const { outage, pause, pausesSinceSuccess } = gate
   const changesPause = outage
     ? pauseNumber === pause.number
     : consecutiveFailures.length >= Math.max(minOutageFailures, gate.slots)
   // In an outage, only a failure of the request that tests the service changes the pause.
   if (!changesPause) return outage ? gate : { ...gate, consecutiveFailures }
   const waitMs = getRetryAfterMs(failed)
-  requireAllowedWait(failed, waitMs, failedPauses.totalMs)
-  const lengthMs = Math.max(waitMs, computeBackoffMs(testBackoff, failedPauses.count))
+  requireAllowedWait(failed, waitMs, pausesSinceSuccess.totalMs)
+  const lengthMs = Math.max(waitMs, computeBackoffMs(testBackoff, pausesSinceSuccess.count))
   return { ...gate, outage: 'paused', ...newPause(gate, now, lengthMs) }
 }
 

@@ -61,7 +61,6 @@ export interface BatchLine {
   /** Hash of model and body. The hash of a duplicate ends with `#2`, `#3`. */
   hash: string
   call: BatchLineCall
-  /** Number of requests, including retries. */
   attempts: number
   /** Number of answers, including answers that failed a check. */
   answers: number

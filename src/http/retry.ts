@@ -142,13 +142,12 @@ export function canRetry(
 ): boolean {
   const { requiredRule } = findRow(error)
   if (error.details.isPermanent || requiredRule === undefined) return false
-  if (repeatRules.indexOf(repeat) >= repeatRules.indexOf(requiredRule)) return true
+  if (rulesFromStrictest.indexOf(repeat) >= rulesFromStrictest.indexOf(requiredRule)) return true
   // A cut answer may be billed, so `--retry-unknown` does not repeat its request.
   return retryUnknown && repeat === 'failed' && !error.details.isCutOff
 }
 
-/** Rules from the strictest to the most permissive. */
-const repeatRules: readonly RepeatRule[] = ['unaccepted', 'failed', 'always']
+const rulesFromStrictest: readonly RepeatRule[] = ['unaccepted', 'failed', 'always']
 
 /**
  * Returns whether a command that follows a session reconnects after the failure. Returns true for an unknown

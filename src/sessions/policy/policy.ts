@@ -8,8 +8,7 @@ import * as z from '../../wire/zod.ts'
 import { createPatternMatcher, findStarStops, maxPatternLength, maxPatternStars } from './pattern.ts'
 import { type ParsedToolUse, parseToolUse } from './tool-use.ts'
 
-/** Decisions from the strictest to the most permissive. */
-const decisions = ['deny', 'ask', 'allow'] as const
+const decisionsFromStrictest = ['deny', 'ask', 'allow'] as const
 
 const Pattern = z.buildOnFirstUse(() =>
   z.string().check(
@@ -31,7 +30,7 @@ const RuleForm = z.buildOnFirstUse(() =>
       tool: Pattern(),
       server: z.optional(Pattern()),
       input: z.optional(z.record(Pattern())),
-      decision: z.enum(decisions),
+      decision: z.enum(decisionsFromStrictest),
       reason: z.optional(DenyMessage()),
       examples: z.optional(
         z.strictObject({ match: z.optional(z.array(Example())), miss: z.optional(z.array(Example())) }),
@@ -56,7 +55,7 @@ const PolicyFile = z.buildOnFirstUse(() =>
       rules: z.optional(z.array(RuleForm())),
       default: z.optional(
         z.strictObject(
-          { decision: z.enum(decisions), reason: z.optional(DenyMessage()) },
+          { decision: z.enum(decisionsFromStrictest), reason: z.optional(DenyMessage()) },
           { error: ({ code }) => (code === 'invalid_type' ? 'must be like {"decision":"deny"}' : undefined) },
         ),
       ),
@@ -70,7 +69,7 @@ type InputFieldPattern = NonNullable<PolicyRule['fields']>[number]
 
 export interface Policy {
   rules: readonly PolicyRule[]
-  fallback: { decision: (typeof decisions)[number]; reason?: string }
+  fallback: { decision: (typeof decisionsFromStrictest)[number]; reason?: string }
   pauser?: Pauser
   /** Commands of `--tool`, by tool name. parley allows these tools unless a rule matches. */
   toolCommands?: ReadonlyMap<string, string>
@@ -127,7 +126,7 @@ export async function decideByPolicy(
   use: ParsedToolUse,
 ): Promise<Policy['fallback'] & { rule?: number }> {
   if (use.name === '') return { decision: 'ask', reason: 'its tool has no name' }
-  for (const decision of decisions) {
+  for (const decision of decisionsFromStrictest) {
     // Loops by index, because `entries()` would create an array for each rule and tool use.
     for (let rule = 0; rule < rules.length; rule++) {
       const each = rules[rule] as PolicyRule
