@@ -3,7 +3,7 @@ import type { Deadline } from '../deadline.ts'
 export interface HttpRequest {
   method: string
   url: string
-  /** Two names must not differ only in case, because they would be the same header. */
+  /** Names are unique regardless of case, because HTTP ignores the case of header names. */
   headers: Record<string, string>
   body?: Uint8Array
   deadline?: Deadline | undefined

@@ -50,7 +50,7 @@ function parse(read: () => unknown, what: string, failure: (message: string) => 
   } catch (error) {
     if ((error as Error).message === jsonTooDeepReason)
       throw createResponseError(`${what} is ${jsonTooDeepReason}`)
-    // The message of `JSON.parse` quotes the text, which may contain a secret, so parley does not print it.
+    // parley does not print the message of `JSON.parse`: it quotes the text, which may contain a secret.
     throw failure(`${what} is not JSON`)
   }
 }

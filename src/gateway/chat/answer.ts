@@ -167,7 +167,7 @@ export async function openAnswerOutput(context: Context, printing: AnswerPrintOp
       if (writer.failure) throw writer.failure
       if (missing !== undefined) {
         printUsageLine(context, end.summary, showsUsage)
-        // Without text, the body is saved only if it has other content.
+        // If the answer has no text, its body is saved only if the answer has other content.
         if (end.otherContent.size === 0) received = undefined
         throw createResponseError(missing)
       }

@@ -37,8 +37,8 @@ export async function createChatBatchMethods(
   return {
     ...caller,
     /**
-     * Rejects a result of `image`, which has `files`. Its hash may equal the hash of a `chat` line, because
-     * the hash covers only the model and the body.
+     * Rejects a result of `image`, which has `files`. The hash of such a result may equal the hash of a
+     * `chat` line, because a hash covers only the model and the body.
      */
     isAccepted: (result: Record<string, unknown>) =>
       !Object.hasOwn(result, 'files') && !(failOnCut && isCutBatchResult(result)),

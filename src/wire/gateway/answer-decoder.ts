@@ -25,7 +25,7 @@ export function createAnswerDecoder(contentType: string, sink: AnswerSink, isStr
 
   function open(): BodyDecoder {
     const bytes = unread?.bytes() ?? new Uint8Array()
-    // `--raw` prints the bytes of a stream at once, so they need not be saved after a failure.
+    // `--raw` prints the bytes of a stream at once, so these bytes need not be saved after a failure.
     if (isStreamed && sink.raw) unread = undefined
     decoder = chooseDecoder(start, reading)
     take(decoder, bytes)
@@ -57,7 +57,7 @@ export function createAnswerDecoder(contentType: string, sink: AnswerSink, isStr
     /**
      * Returns the reader's progress, with two exceptions. Inside an incomplete JSON value, the answer is not
      * `settled`, because the rest of the value may still arrive. After an unreadable event, the answer is
-     * `settled`, because it has failed, and its rest may never arrive.
+     * `settled`, because the answer has failed, and its rest may never arrive.
      */
     progress(): AnswerProgress {
       const progress = reader.progress()
@@ -72,8 +72,8 @@ export function createAnswerDecoder(contentType: string, sink: AnswerSink, isStr
     isVerbatim: () => decoder?.isVerbatim ?? false,
     push(bytes: Uint8Array): void {
       if (!isUnread()) unread = undefined
-      // Only `--raw` prints the blanks before an answer. Otherwise they are not stored, because a service
-      // may send them without end.
+      // Only `--raw` prints the blanks before an answer. Without `--raw`, the blanks are not stored, because
+      // a service may send blanks without end.
       if (!decoder && !sink.raw && skipBlankBytes(bytes).length === 0) return
       unread?.add(bytes)
       if (!decoder) {
@@ -168,7 +168,7 @@ interface BodyReading {
   sink: AnswerSink
   /** The received bytes, or `undefined` if a stream was requested. */
   whole: BodyCollector | undefined
-  /** First failure to read a part of the body. It is thrown at the end. */
+  /** First failure to read a part of the body, which is thrown at the end of the body. */
   failure?: unknown
 }
 
@@ -271,8 +271,8 @@ const isUnreadable = (failure: unknown): boolean =>
 
 /**
  * Returns whether parley continues reading after an unreadable event, because the user paid for the text that
- * may follow. parley does not continue after an error event, which ends the answer. It also does not continue
- * in a stream without any text, which may have no end.
+ * may follow. parley stops after an error event, which ends the answer, and in a stream without text, which
+ * may never end.
  */
 const canReadOnAfter = (failure: unknown, { hasText }: AnswerReader): boolean =>
   isUnreadable(failure) && hasText
