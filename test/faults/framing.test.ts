@@ -15,44 +15,48 @@ const hi = message('hi')
 const half = hi.slice(0, 40)
 const cutAt = formatHead('200 OK', `content-length: ${hi.length}`) + half
 const halfReceipt = `${formatHead('200 OK', 'content-length: 200')}{"data":[{"id":"sevt_1"`
-const accepted = 'the event was accepted'
 const cut = { code: 8, err: ['the answer broke off'] } satisfies Partial<FaultRow>
-const cutReceipt = {
-  argv: sendArgv,
-  code: 8,
-  err: [accepted, 'do not send it again'],
-} satisfies Partial<FaultRow>
+const accepted = ['the event was accepted', 'do not send it again']
+const cutReceipt = { argv: sendArgv, code: 8, err: accepted } satisfies Partial<FaultRow>
+const chunkedHead = formatHead('200 OK', 'transfer-encoding: chunked')
+const answerWith = (...headers: string[]) => response('{"content":"ok","data":[]}', '200 OK', headers)
 const open = formatHead('200 OK', 'connection: close')
 
+const linesWithLf = answerWith('x: a').toString().replaceAll('\r\n', '\n')
+const bothLengths = formatHead('200 OK', 'content-length: 5', 'transfer-encoding: chunked')
+
+const invalid: [id: string, what: string, bytes: string | Uint8Array, err: string[]][] = [
+  ['R09', 'a response of control characters instead of HTTP', '\x1b]0;evil\x07\n::add-mask::x\n', []],
+  ['R10', 'headers of 20 KB', answerWith(`x-long: ${'x'.repeat(20_000)}`), ['its headers are too long']],
+  ['R10', 'a NUL in a header', answerWith('x: a\0b'), []],
+  ['R10', 'header lines that end with LF instead of CRLF', linesWithLf, ['is not valid HTTP/1.1']],
+  ['R10', 'both Content-Length and chunked encoding', `${bothLengths}2\r\n{}\r\n0\r\n\r\n`, []],
+  ['R66', 'two different Content-Length headers', answerWith('Content-Length: 9'), ['match Content-Length']],
+]
+
 testNetworkFaults('R: parley detects incomplete and invalid responses', [
-  row('R01: parley chat exits with 8 if FIN cuts the body at half its length', {
-    ...cut,
-    script: respondAndClose(cutAt),
-  }),
-  row(
-    'R01: parley events send reports that the event was accepted if FIN cuts the response at half its length',
-    { ...cutReceipt, script: respondAndClose(halfReceipt) },
-  ),
-  row('R02: parley chat exits with 8 if RST cuts the body at half its length', {
-    ...cut,
-    script: respondAndReset(cutAt),
-  }),
-  row(
-    'R02: parley events send reports that the event was accepted if RST cuts the response at half its length',
-    { ...cutReceipt, script: respondAndReset(halfReceipt) },
-  ),
-  ...[respondAndClose, respondAndReset].flatMap((end) => [
-    row(`R03: parley chat exits with 8 if ${end === respondAndClose ? 'FIN' : 'RST'} cuts a chunked body`, {
+  ...(
+    [
+      ['R01', 'FIN', respondAndClose],
+      ['R02', 'RST', respondAndReset],
+    ] as const
+  ).flatMap(([id, end, respond]) => [
+    row(`${id}: parley chat exits with 8 if ${end} cuts the body at half its length`, {
       ...cut,
-      script: end(formatHead('200 OK', 'transfer-encoding: chunked') + encodeChunks(half)),
+      script: respond(cutAt),
     }),
-    row(
-      `R03: parley events send reports that the event was accepted if ${end === respondAndClose ? 'FIN' : 'RST'} cuts a chunked response`,
-      {
-        ...cutReceipt,
-        script: end(formatHead('200 OK', 'transfer-encoding: chunked') + encodeChunks('{"data":[')),
-      },
-    ),
+    row(`${id}: parley events send reports that the event was accepted if ${end} cuts half of the response`, {
+      ...cutReceipt,
+      script: respond(halfReceipt),
+    }),
+    row(`R03: parley chat exits with 8 if ${end} cuts a chunked body`, {
+      ...cut,
+      script: respond(chunkedHead + encodeChunks(half)),
+    }),
+    row(`R03: parley events send reports that the event was accepted if ${end} cuts a chunked response`, {
+      ...cutReceipt,
+      script: respond(chunkedHead + encodeChunks('{"data":[')),
+    }),
   ]),
   ...forChatAndSend('R04: parley exits with 8 on an invalid chunk size and does not print its bytes', {
     script: respondWith(`${formatHead('200 OK', 'transfer-encoding: chunked')}zz\r\n::set-env secret\r\n`),
@@ -67,37 +71,13 @@ testNetworkFaults('R: parley detects incomplete and invalid responses', [
     script: respondWith(`${formatHead('200 OK', 'content-length: 40')}${hi}`),
     code: 8,
   }),
-  row(
-    'R07: parley events send reports that the event was accepted if the response is longer than its Content-Length',
-    {
-      ...cutReceipt,
-      script: respondWith(`${formatHead('200 OK', 'content-length: 10')}{"data":[],"more":"than that"}`),
-    },
+  row('R07: parley events send reports the accepted event if the body is longer than its Content-Length', {
+    ...cutReceipt,
+    script: respondWith(`${formatHead('200 OK', 'content-length: 10')}{"data":[],"more":"than that"}`),
+  }),
+  ...invalid.flatMap(([id, what, bytes, err]) =>
+    forChatAndSend(`${id}: parley exits with 8 on ${what}`, { code: 8, script: respondWith(bytes), err }),
   ),
-  ...forChatAndSend('R09: parley exits with 8 on a response of control characters instead of HTTP', {
-    script: respondAndClose('\x1b]0;evil\x07\n::add-mask::x\n'),
-    code: 8,
-  }),
-  ...forChatAndSend('R10: parley exits with 8 on response headers of 20 KB', {
-    script: respondWith(response('{}', '200 OK', [`x-long: ${'x'.repeat(20_000)}`])),
-    code: 8,
-    err: ['its headers are too long'],
-  }),
-  ...forChatAndSend('R10: parley exits with 8 on a NUL in a header', {
-    script: respondWith(response('{}', '200 OK', ['x: a\0b'])),
-    code: 8,
-  }),
-  ...forChatAndSend('R10: parley exits with 8 on header lines that end with LF instead of CRLF', {
-    script: respondWith(response('{"content":"ok","data":[]}').toString().replaceAll('\r\n', '\n')),
-    code: 8,
-    err: ['is not valid HTTP/1.1'],
-  }),
-  ...forChatAndSend('R10: parley exits with 8 on a response with both Content-Length and chunked encoding', {
-    script: respondWith(
-      `${formatHead('200 OK', 'content-length: 5', 'transfer-encoding: chunked')}2\r\n{}\r\n0\r\n\r\n`,
-    ),
-    code: 8,
-  }),
   row('R37: parley prints a whole megabyte to a slow reader although the server has closed the connection', {
     shell: 'set -o pipefail; parley chat hi | (sleep 1; cat)',
     script: respondAndClose(open + message('x'.repeat(2 ** 20))),
@@ -115,13 +95,8 @@ testNetworkFaults('R: parley detects incomplete and invalid responses', [
     err: ['trying again'],
   }),
   ...forChatAndSend('R65: parley accepts two equal Content-Length headers', {
-    script: respondWith(response('{"content":"ok","data":[]}', '200 OK', ['Content-Length: 26'])),
+    script: respondWith(answerWith('Content-Length: 26')),
     code: 0,
-  }),
-  ...forChatAndSend('R66: parley exits with 8 on two different Content-Length headers', {
-    script: respondWith(response('{"content":"ok","data":[]}', '200 OK', ['Content-Length: 9'])),
-    code: 8,
-    err: ['the body does not match Content-Length'],
   }),
   ...['100', '100 Continue', '103 Early Hints'].flatMap((status) =>
     forChatAndSend(`R67, U14: parley skips three interim responses with the status "${status}"`, {

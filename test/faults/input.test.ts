@@ -46,17 +46,13 @@ testFaults('P: parley reads stdin and files of flags', [
       { argv, stdin: Buffer.from('ab\xff', 'latin1') },
       { ...usageError, err: ['on line 1'] },
     ),
-    row(`P11: parley ${argv.join(' ')} exits with 11 if stdin is a folder`, {
-      shell: `parley ${argv.join(' ')} </`,
-      code: 11,
-      err: ['it is a folder'],
-    }),
-    row(`P11: parley ${argv.join(' ')} exits with 11 if stdin is a folder next to words`, {
-      shell: `parley ${argv.join(' ')} text </`,
-      code: 11,
-      err: ['it is a folder'],
-      reqs: 0,
-    }),
+    ...['', ' text'].map((words) =>
+      row(`P11: parley ${argv.join(' ')}${words} exits with 11 if stdin is a folder`, {
+        shell: `parley ${argv.join(' ')}${words} </`,
+        code: 11,
+        err: ['it is a folder'],
+      }),
+    ),
   ]),
   row(
     'P04: parley waits for a slow writer to stdin',
@@ -133,37 +129,19 @@ const expectPath = (path: string): Pick<FaultRow, 'check'> => ({
 testNetworkFaults('L: parley checks and encodes ids and addresses', [
   ...ids.flatMap(([id, value, path]): FaultRow[] => {
     const shown = value.length > 100 ? `of ${value.length} characters` : JSON.stringify(value)
-    if (path === undefined) {
-      return [
-        row(`${id}: parley exits with 2 for the session id ${shown}`, {
-          ...usageError,
-          argv: [...sendArgv, `--session=${value}`],
-        }),
-        ...(models.has(value)
-          ? [
-              row(`L09: parley exits with 2 for the model ${shown}`, {
-                ...usageError,
-                argv: [...chatArgv, `--model=${value}`],
-              }),
-            ]
-          : []),
-      ]
-    }
+    const [rule, end] = path === undefined ? ['exits with 2 for', ''] : ['sends', ' as one path segment']
+    const ofSession = path ? { ...sendSuccess, ...expectPath(`/v1/sessions/${path}/events`) } : usageError
+    const ofModel = path ? { ...chatSuccess, ...expectPath(`/models/${path}:gen`) } : usageError
+    const modelRow = row(`L09: parley ${rule} the model ${shown}${end}`, {
+      ...ofModel,
+      argv: [...chatArgv, `--model=${value}`],
+    })
     return [
-      row(`${id}: parley sends the session id ${shown} as one path segment`, {
+      row(`${id}: parley ${rule} the session id ${shown}${end}`, {
+        ...ofSession,
         argv: [...sendArgv, `--session=${value}`],
-        ...sendSuccess,
-        ...expectPath(`/v1/sessions/${path}/events`),
       }),
-      ...(models.has(value)
-        ? [
-            row(`L09: parley sends the model ${shown} as one path segment`, {
-              ...chatSuccess,
-              argv: [...chatArgv, `--model=${value}`],
-              ...expectPath(`/models/${path}:gen`),
-            }),
-          ]
-        : []),
+      ...(models.has(value) ? [modelRow] : []),
     ]
   }),
   row('L02: parley exits with 2 for an empty session id', {
@@ -177,10 +155,7 @@ testNetworkFaults('L: parley checks and encodes ids and addresses', [
         argv: index % 2 === 0 ? chatArgv : sendArgv,
         url: () => address,
         code: 3,
-        err: [
-          /^parley: PARLEY_(BASE|AGENTS)_URL must|^parley: PARLEY_(BASE|AGENTS)_URL is/,
-          /^(?!.*secretword)/s,
-        ],
+        err: [/^parley: PARLEY_(BASE|AGENTS)_URL (must|is)/, /^(?!.*secretword)/s],
       }),
   ),
   row('L13: parley accepts a base URL with an upper-case host and a trailing slash', {

@@ -1,17 +1,7 @@
 import type { Socket } from 'node:net'
 import { response, type Script } from '../harness/server.ts'
 import { respondWith, sseEvent, sseHead, textDelta } from './answers.ts'
-import { type FaultRow, row, sendArgv, streamArgv, testFaultsOnce } from './rows.ts'
-
-/** Returns the fields of a row: SIGINT ends the run at this point, and parley prints this message. */
-const endsBySigint = (
-  at: NonNullable<FaultRow['signal']>['at'],
-  message: string,
-): Partial<FaultRow> & Pick<FaultRow, 'code'> => ({
-  signal: { name: 'SIGINT', at },
-  code: 'SIGINT',
-  err: [`parley: interrupted${message}\n`],
-})
+import { endsBySigint, row, sendArgv, streamArgv, testFaultsOnce } from './rows.ts'
 
 const mayBeAccepted =
   "the event may have been accepted: check with 'parley events list -s sesn_1' before sending again"

@@ -46,14 +46,8 @@ async function makeProxyRow(
     isUnused?: boolean
   },
 ): Promise<FaultRow> {
-  const {
-    variable = 'ALL_PROXY',
-    credentials = '',
-    proxy: script = openTunnel,
-    isUnused = false,
-    ...rest
-  } = row
-  const proxy = await serve(script)
+  const { variable = 'ALL_PROXY', credentials = '', proxy: script, isUnused = false, ...rest } = row
+  const proxy = await serve(script ?? openTunnel)
   proxies.push(proxy)
   return {
     ...rest,
@@ -71,6 +65,8 @@ async function makeProxyRow(
 }
 
 const noRetry = ['--retries', '0']
+const overTls = { ...toSecure, ...chatSuccess }
+const overHttp = { ...toPlain, ...chatSuccess }
 /** Returns a row whose proxy fails, so parley exits with 9. */
 const makeFailingProxyRow = (
   name: string,
@@ -92,52 +88,26 @@ let isRequested = false
 
 const rows = await Promise.all([
   ...['HTTPS_PROXY', 'ALL_PROXY', 'all_proxy'].map((variable) =>
-    makeProxyRow({
-      ...toSecure,
-      ...chatSuccess,
-      name: `X01: parley uses the proxy of ${variable} for https`,
-      variable,
-    }),
+    makeProxyRow({ ...overTls, name: `X01: parley uses the proxy of ${variable} for https`, variable }),
   ),
   ...['HTTP_PROXY', 'ALL_PROXY', 'all_proxy'].map((variable) =>
     makeProxyRow({
-      ...toPlain,
-      ...chatSuccess,
+      ...overHttp,
       name: `X01, X09: parley sends http requests through a CONNECT tunnel of the ${variable} proxy`,
       variable,
     }),
   ),
+  ...(
+    [
+      ['HTTP_PROXY for https', { ...overTls, variable: 'HTTP_PROXY' }],
+      ['HTTPS_PROXY for http', { ...overHttp, variable: 'HTTPS_PROXY' }],
+      ['the proxy for a host in NO_PROXY', { ...overTls, env: { NO_PROXY: 'gateway.test' } }],
+      ['the proxy for a host in no_proxy', { ...overTls, env: { no_proxy: 'gateway.test' } }],
+      ['the proxy for loopback addresses', chatSuccess],
+    ] as const
+  ).map(([what, row]) => makeProxyRow({ ...row, name: `X01: parley does not use ${what}`, isUnused: true })),
   makeProxyRow({
-    ...toSecure,
-    ...chatSuccess,
-    name: 'X01: parley does not use HTTP_PROXY for https',
-    variable: 'HTTP_PROXY',
-    isUnused: true,
-  }),
-  makeProxyRow({
-    ...toPlain,
-    ...chatSuccess,
-    name: 'X01: parley does not use HTTPS_PROXY for http',
-    variable: 'HTTPS_PROXY',
-    isUnused: true,
-  }),
-  ...['NO_PROXY', 'no_proxy'].map((name) =>
-    makeProxyRow({
-      ...toSecure,
-      ...chatSuccess,
-      name: `X01: parley does not use the proxy for a host in ${name}`,
-      env: { [name]: 'gateway.test' },
-      isUnused: true,
-    }),
-  ),
-  makeProxyRow({
-    ...chatSuccess,
-    name: 'X01: parley does not use the proxy for loopback addresses',
-    isUnused: true,
-  }),
-  makeProxyRow({
-    ...toSecure,
-    ...chatSuccess,
+    ...overTls,
     name: 'X02: parley sends proxy credentials to the proxy only',
     credentials: 'user:p%40ss@',
   }),
@@ -158,7 +128,7 @@ const rows = await Promise.all([
     { err: ['the proxy 127.0.0.1:', ': 502', 'nothing was sent'] },
   ),
   makeFailingProxyRow(
-    'X07: parley exits with 9 if the proxy closes the connection on CONNECT',
+    'X07: parley exits with 9 if the proxy closes the tunnel on CONNECT',
     respondAndClose(),
   ),
   makeFailingProxyRow(
@@ -262,8 +232,10 @@ testNetworkFaults('X: parley connects through proxies (needs openssl)', [
   }),
   row(
     'X21: parley prints no password of ALL_PROXY=USER:PASSWORD@HOST:PORT if the proxy refuses connections',
-    { ...toSecure, argv: [...toSecure.argv, ...noRetry], env: { ALL_PROXY: 'user:secretword@127.0.0.1:1' } },
     {
+      ...toSecure,
+      argv: [...toSecure.argv, ...noRetry],
+      env: { ALL_PROXY: 'user:secretword@127.0.0.1:1' },
       code: 9,
       err: ['parley: the proxy in ALL_PROXY, 127.0.0.1:1: connection refused\n', /^(?!.*secretword)/s],
     },
@@ -281,9 +253,6 @@ testNetworkFaults('X: parley connects through proxies (needs openssl)', [
   makeInvalidProxyRow('proxy.test', `${wrongScheme}: give HOST:PORT or http://HOST:PORT`, 'all_proxy'),
   makeInvalidProxyRow('socks5://user:secretword@127.0.0.1:8080', wrongScheme),
   ...['http://secretword:80/9@127.0.0.1:1', 'http://user:secret/secretword@127.0.0.1:1'].map((value) =>
-    makeInvalidProxyRow(
-      value,
-      "has '/', '?' or '#' in its user name or password: percent-encode these characters",
-    ),
+    makeInvalidProxyRow(value, "has '/', '?' or '#' in its user name or password: percent-encode these"),
   ),
 ])

@@ -400,6 +400,14 @@ export const unfinishedStream = {
   err: ['the stream ended early'],
 } satisfies Partial<FaultRow>
 
+/** Returns the fields of a row: SIGINT ends the run at this point, and parley prints this message. */
+export const endsBySigint = (at: NonNullable<FaultRow['signal']>['at'], message: string) =>
+  ({
+    signal: { name: 'SIGINT', at },
+    code: 'SIGINT',
+    err: [`parley: interrupted${message}\n`],
+  }) satisfies Partial<FaultRow>
+
 /** Returns a row with these fields. Default exit code: 0. */
 export const row = (name: string, given: Partial<FaultRow>, expected: Partial<FaultRow> = {}): FaultRow => ({
   code: 0,

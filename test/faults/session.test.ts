@@ -2,6 +2,7 @@ import { writeFileSync } from 'node:fs'
 import type { Socket } from 'node:net'
 import { join } from 'node:path'
 import { response, type Script } from '../harness/server.ts'
+import { always } from '../harness/session-service.ts'
 import { sseEvent, sseHead } from './answers.ts'
 import { type FaultRow, testNetworkFaults } from './rows.ts'
 
@@ -100,10 +101,7 @@ const waits = (reason: unknown) => ({ id: 'i', type: 'session.status_idle', stop
 const unlisted = session({ lists: [list(use('t1'), use('t2'), waits({ type: 'requires_action' }))] })
 
 const allowAll = (folder: string) =>
-  writeFileSync(
-    join(folder, 'cwd', 'allow.json'),
-    '{"rules":[{"tool":"*","decision":"allow"}],"default":{"decision":"allow"}}',
-  )
+  writeFileSync(join(folder, 'cwd', 'allow.json'), JSON.stringify(always('allow')))
 
 testNetworkFaults('Y: parley replies only to the tool uses that an idle event names', [
   row(
@@ -118,12 +116,8 @@ const at = (seconds: number, value: object) => ({
   ...value,
   processed_at: new Date(Date.UTC(2026, 0, 1) + seconds * 1000).toISOString(),
 })
-const newestFirst = [
-  done('i0'),
-  say('o2', 'old'),
-  say('o1', 'old'),
-  { id: 'm0', type: 'user.message', content: 'x' },
-]
+const first = { id: 'm0', type: 'user.message', content: 'x' }
+const newestFirst = [done('i0'), say('o2', 'old'), say('o1', 'old'), first]
 const refused = 'HTTP/1.1 500 No\r\ncontent-length: 0\r\n\r\n'
 
 const a = page({ next_page: 'p1' }, { id: 'a', type: 't' })
