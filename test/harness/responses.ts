@@ -11,13 +11,8 @@ export function createResponse(
   async function* body(): AsyncGenerator<Uint8Array> {
     if (text !== '') yield Buffer.from(text)
   }
-  return {
-    status,
-    statusText: '',
-    headers: { 'content-type': 'application/json', ...headers },
-    body: body(),
-    close() {},
-  }
+  const head = { status, statusText: '', headers: { 'content-type': 'application/json', ...headers } }
+  return { ...head, body: body(), close() {} }
 }
 
 /** Yields the text, then fails like a connection that breaks. */

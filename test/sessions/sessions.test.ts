@@ -50,6 +50,8 @@ test('sessions list on a narrow terminal puts the title of each session below it
   expect(out).toContain('\nsesn_1  idle    2026-11-02 00:00:00\n  Review the change\n')
 })
 
+const getSearch = ({ url }: { url: string }) => new URL(url).search
+
 /** A service that ignores `statuses[]` and `limit`, and lists two sessions per page. */
 const mixedPages = () => {
   const [a, b, c] = [
@@ -69,11 +71,7 @@ test('sessions list --status prints the sessions with one of the given statuses'
   const { code, out, requests } = await run(argv, { exchange: mixedPages() })
   expect({ code, out }).toEqual({ code: 0, out: 'b\nc\nd\ne\n' })
   const query = '?statuses%5B%5D=idle&statuses%5B%5D=terminated'
-  expect(requests.map(({ url }) => new URL(url).search)).toEqual([
-    query,
-    `${query}&page=2`,
-    `${query}&page=3`,
-  ])
+  expect(requests.map(getSearch)).toEqual([query, `${query}&page=2`, `${query}&page=3`])
 })
 
 test('sessions list --limit N prints N sessions and requests no further page', async () => {
@@ -81,7 +79,7 @@ test('sessions list --limit N prints N sessions and requests no further page', a
     exchange: mixedPages(),
   })
   expect({ code, out }).toEqual({ code: 0, out: 'a\nb\nc\n' })
-  expect(requests.map(({ url }) => new URL(url).search)).toEqual(['?limit=3', '?limit=3&page=2'])
+  expect(requests.map(getSearch)).toEqual(['?limit=3', '?limit=3&page=2'])
 })
 
 test.each([
@@ -99,7 +97,7 @@ test('sessions list --raw --status --limit prints only the wanted sessions, unch
   const argv = ['sessions', 'list', '--raw', '--status', 'idle', '--limit', '2']
   const { out, requests } = await run(argv, { exchange: mixedPages() })
   expect(out).toBe(['b', 'd'].map((id) => `${JSON.stringify({ ...first, id, status: 'idle' })}\n`).join(''))
-  expect(requests.map(({ url }) => new URL(url).search)).toEqual([
+  expect(requests.map(getSearch)).toEqual([
     '?statuses%5B%5D=idle&limit=100',
     '?statuses%5B%5D=idle&limit=100&page=2',
   ])

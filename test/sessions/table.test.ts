@@ -60,12 +60,7 @@ test.each<[what: string, type: string, fields: object, text: string]>([
     { ...workflow, name: 'compare', description: 'reads all', phases: [] },
     'wrun_1 compare: reads all',
   ],
-  [
-    'the error of a workflow run',
-    'workflow_run.status_ended',
-    { ...workflow, result: timeout },
-    'wrun_1 error: slow',
-  ],
+  ['the error of a run', 'workflow_run.status_ended', { ...workflow, result: timeout }, 'wrun_1 error: slow'],
   ['the message and code of an error', 'session.error', { error: noCredit }, 'no credit (no_credit_code)'],
   [
     'the input of a refused tool use and the reason of the refusal',

@@ -39,11 +39,8 @@ test('events run waits after an error that the service itself retries', async ()
   const end = shown(says('the answer'), { after: 100_000 })
   const session = () => ({ id: 's1', status: 'idle' })
   const posts = [{ next: [running, fails('retrying'), end, endTurn] }]
-  const { code, out } = await createSessionService({ session, posts }).run([
-    ...argv[0][1],
-    '--deadline',
-    '10m',
-  ])
+  const words = [...argv[0][1], '--deadline', '10m']
+  const { code, out } = await createSessionService({ session, posts }).run(words)
   expect([code, out]).toEqual([0, 'the answer\n'])
 })
 

@@ -51,12 +51,7 @@ describe('events follow prints events until the session stops', () => {
   const asks =
     's1 waits for an answer\n  toolu_1: bash {"command":"ls"}\n  x\n  answer with: parley events confirm'
   test.each<[number, string, Event[], string]>([
-    [
-      0,
-      'the turn has ended',
-      [say('a', 'hi'), done('b')],
-      's1 is idle (end_turn); --stay waits for more events',
-    ],
+    [0, 'the turn has ended', [say('a', 'hi'), done('b')], 's1 is idle (end_turn); --stay waits for more'],
     [12, 'tool uses wait', [bash('toolu_1'), needsAction('toolu_1', 'x')], asks],
     [13, 'the idle event requires an action, but lists no ids', [needsAction()], 'requires_action'],
     [13, 'it was terminated', [done('a'), { id: 'c', type: 'session.status_terminated' }], 'terminated'],
@@ -298,14 +293,11 @@ test.each([
     const now = [...before, ...(isRun ? [sent] : []), say('b', 'two')]
     let failing = 0
     const isFailing = () => hasBegun() && ++failing <= 4
+    const firstCut = { nth: 1, cutAfter: 0, events: [] }
     const hasBegun = () => service.requests.filter(({ kind }) => kind === 'stream').length > 1
     const service: ReturnType<typeof createScripted> = createScripted([], [], {
       lists: [{ when: isFailing, fault: html }, { when: hasBegun, events: now }, { events: before }],
-      streams: [
-        { nth: 1, cutAfter: 0, events: [] },
-        { when: isFailing, fault: html },
-        { events: [done('i')] },
-      ],
+      streams: [firstCut, { when: isFailing, fault: html }, { events: [done('i')] }],
     })
     const { code, out, err } = await service.events(...argv, '--raw', '--retries', '0')
     expect({ code, out }).toEqual({ code: 0, out: rawLines(...printed) })

@@ -9,6 +9,9 @@ import type { SessionEvent } from '../../../src/wire/sessions/session-event.ts'
 type FollowState = ReturnType<typeof computeFirstFollowState>
 type FollowEffectResult = Parameters<typeof computeNextFollowState>[1]
 
+const advance = (state: FollowState, result: FollowEffectResult, nowMs = 0): FollowState =>
+  computeNextFollowState(state, result, nowMs)
+
 /**
  * Creates an event from a word: `say1` is an agent's message with the id `say1`, `wait1:use1` an idle event
  * that lists a tool use.
@@ -114,7 +117,7 @@ function follow({
   let state = computeFirstFollowState(seenEvents, stays)
   for (let steps = 0; steps < 200; steps++) {
     if (state.effect.do === 'end') return [...trace, `end at ${now}`]
-    state = computeNextFollowState(state, execute(state.effect), now)
+    state = advance(state, execute(state.effect), now)
   }
   return [...trace, 'no end']
 }
@@ -199,6 +202,7 @@ describe('session whose service sends no idle event after a plain turn', () => {
   })
 })
 
+const answered = 'use1 wait1:use1 allow1:use1'
 const printed = (script: Script) => follow(script).filter((step) => !/^(list|silence|connect)/.test(step))
 
 test.each(
@@ -248,17 +252,13 @@ test.each(
       { past: 'done0', sent: 'ask1 ask2', stream: 'ask1 say1 done1 ask2 say2 done2' },
       'say1 done1 say2 done2 end at 200',
     ],
-    'nothing after an interrupt of an idle session': [
+    'nothing after an interrupt if it is idle': [
       { past: 'done0', sent: 'stop1', stream: 'stop1' },
       'end at 200',
     ],
     'the events after a reply that parley sent while it followed': [
-      {
-        past: 'run0',
-        stream: 'use1 wait1:use1 allow1:use1 say1 done1',
-        answers: { 'wait1:use1': 'allow1:use1' },
-      },
-      'use1 wait1:use1 allow1:use1 say1 done1 end at 1750',
+      { past: 'run0', stream: `${answered} say1 done1`, answers: { 'wait1:use1': 'allow1:use1' } },
+      `${answered} say1 done1 end at 1750`,
     ],
   }),
 )('a follower prints %s', (_, [script, expected]) => {
@@ -276,8 +276,8 @@ type Kind = FollowEffectResult['is']
 const states: Record<State, (past: string) => FollowState> = {
   searching: (past) => started(past, 'ask1'),
   joining: (past) => started(past),
-  comparing: (past) => computeNextFollowState(states.joining(past), { is: 'event', item: toItem('say1') }, 0),
-  current: (past) => computeNextFollowState(states.comparing(past), toList(`${past} say1`), 0),
+  comparing: (past) => advance(states.joining(past), { is: 'event', item: toItem('say1') }),
+  current: (past) => advance(states.comparing(past), toList(`${past} say1`)),
 }
 
 const started = (past: string, sent?: string): FollowState =>
@@ -471,85 +471,69 @@ const rows = Object.entries(table).flatMap(([state, row]) =>
 test.each(rows)(
   'after %s in state "%s", a follower is in state "%s" and its next step is "%s"',
   (_, state, nextState, step, input) => {
-    expect(describeStep(computeNextFollowState(states[state]('run1'), news[input], 0))).toBe(
-      `${nextState}: ${step}`,
-    )
+    expect(describeStep(advance(states[state]('run1'), news[input]))).toBe(`${nextState}: ${step}`)
   },
 )
 
 describe('follower on special inputs', () => {
   const event = (word: string): FollowEffectResult => ({ is: 'event', item: toItem(word) })
   test('a follower that searches for the sent event reads the list after 250 ms, even if events keep arriving', () => {
-    const state = computeNextFollowState(states.searching('run1'), event('say7'), 0)
-    expect(describeStep(computeNextFollowState(state, event('say8'), 60))).toBe('current: listen for 190 ms')
-    expect(describeStep(computeNextFollowState(state, event('say8'), 250))).toBe('current: read the list')
+    const state = advance(states.searching('run1'), event('say7'))
+    expect(describeStep(advance(state, event('say8'), 60))).toBe('current: listen for 190 ms')
+    expect(describeStep(advance(state, event('say8'), 250))).toBe('current: read the list')
   })
 
   test('after 3 s, a follower finds the sent event by content if the list has it under another id', () => {
-    const searched = computeNextFollowState(states.searching('run1'), event('ask7'), 0)
-    const listed = computeNextFollowState(searched, toList('run1 ask7'), 3_000)
-    const late = computeNextFollowState(listed, { is: 'emitted' }, 3_001)
+    const searched = advance(states.searching('run1'), event('ask7'))
+    const listed = advance(searched, toList('run1 ask7'), 3_000)
+    const late = advance(listed, { is: 'emitted' }, 3_001)
     expect(describeStep(late)).toBe('current: read the list')
-    expect(describeStep(computeNextFollowState(late, toList('run1 ask7 say2'), 3_001))).toBe(
-      'current: emit say2',
-    )
+    expect(describeStep(advance(late, toList('run1 ask7 say2'), 3_001))).toBe('current: emit say2')
   })
 
   test('a follower treats every event as new if the sent event does not appear within 10 s', () => {
-    const searched = computeNextFollowState(states.searching('run1'), event('say7'), 0)
-    const byContent = computeNextFollowState(searched, event('say8'), 3_001)
-    const late = computeNextFollowState(byContent, event('say9'), 10_001)
+    const searched = advance(states.searching('run1'), event('say7'))
+    const byContent = advance(searched, event('say8'), 3_001)
+    const late = advance(byContent, event('say9'), 10_001)
     expect(describeStep(late)).toBe('current: read the list')
-    expect(describeStep(computeNextFollowState(late, toList('run1 say2'), 10_001))).toBe(
-      'current: emit say2 say7 say8 say9',
-    )
+    expect(describeStep(advance(late, toList('run1 say2'), 10_001))).toBe('current: emit say2 say7 say8 say9')
   })
 
   test('a follower listens only 200 ms before it reads the list if the stream repeats an event without an id', () => {
-    const state = computeNextFollowState(states.current('run1'), event('done'), 0)
-    expect(describeStep(computeNextFollowState(state, event('done'), 0))).toBe('joining: listen for 200 ms')
+    const state = advance(states.current('run1'), event('done'))
+    expect(describeStep(advance(state, event('done')))).toBe('joining: listen for 200 ms')
   })
 
   test('to compare a new stream with the list, a follower waits for an event after the sent events', () => {
     const sent = started('run1', 'ask1 ask2')
-    const listed = computeNextFollowState(
-      { ...sent, is: 'joining', listenDurationsMs: [] },
-      toList('run1 ask1'),
-      0,
-    )
-    const next = computeNextFollowState(listed, event('ask2'), 0)
+    const listed = advance({ ...sent, is: 'joining', listenDurationsMs: [] }, toList('run1 ask1'))
+    const next = advance(listed, event('ask2'))
     expect(describeStep(next)).toBe('joining: read the list')
-    expect(describeStep(computeNextFollowState(next, event('say1'), 0))).toBe('comparing: read the list')
+    expect(describeStep(advance(next, event('say1')))).toBe('comparing: read the list')
   })
 
   test('a follower prints nothing for a repeated event without an id while it waits for the list', () => {
-    expect(describeStep(computeNextFollowState(states.comparing('run1 say'), event('say'), 0))).toBe(
+    expect(describeStep(advance(states.comparing('run1 say'), event('say')))).toBe(
       'comparing: listen for 30000 ms',
     )
   })
 
   test('a follower emits new events in the order of the list after a new stream was opened', () => {
-    const opened = computeNextFollowState(states.searching('run1'), news.opened, 0)
-    const early = computeNextFollowState(opened, event('done8'), 0)
-    const placed = computeNextFollowState(early, toList('run1 ask1'), 0)
+    const opened = advance(states.searching('run1'), news.opened)
+    const early = advance(opened, event('done8'))
+    const placed = advance(early, toList('run1 ask1'))
     expect(describeStep(placed)).toBe('joining: emit nothing')
-    expect(describeStep(computeNextFollowState(placed, toList('run1 ask1 say7 done8'), 0))).toBe(
-      'joining: emit say7 done8',
-    )
+    expect(describeStep(advance(placed, toList('run1 ask1 say7 done8')))).toBe('joining: emit say7 done8')
   })
 
   test('a follower with a new stream emits the events of the list if the sent event does not appear within 10 s', () => {
-    const cut = computeNextFollowState(
-      computeNextFollowState(states.searching('run1'), event('ask1'), 0),
-      news.opened,
-      0,
-    )
-    const held = computeNextFollowState(cut, toList('run1 say1'), 0)
-    const searching = computeNextFollowState(held, { is: 'emitted' }, 0)
+    const cut = advance(advance(states.searching('run1'), event('ask1')), news.opened)
+    const held = advance(cut, toList('run1 say1'))
+    const searching = advance(held, { is: 'emitted' })
     expect(describeStep(searching)).toBe('joining: listen for 250 ms')
-    const late = computeNextFollowState(searching, event('piece'), 10_001)
+    const late = advance(searching, event('piece'), 10_001)
     expect(describeStep(late)).toBe('joining: read the list')
-    expect(describeStep(computeNextFollowState(late, toList('run1 say1'), 10_001))).toBe('joining: emit say1')
+    expect(describeStep(advance(late, toList('run1 say1'), 10_001))).toBe('joining: emit say1')
   })
 })
 
@@ -559,18 +543,18 @@ test.each(all.flatMap((state) => ends.map((input) => [inputNames[input], state, 
   'after %s in the state "%s", a follower of a stopped session ends',
   (_, state, input) => {
     const before = states[state]('done1')
-    expect(describeStep(computeNextFollowState(before, news[input], 0))).toBe(`${state}: end`)
+    expect(describeStep(advance(before, news[input]))).toBe(`${state}: end`)
   },
 )
 
 test('after a stream is reopened, a follower listens for 250 ms before it reads the list, and doubles this time before each further list', () => {
-  let turn = computeNextFollowState(states.current('run1'), news.opened, 0)
+  let turn = advance(states.current('run1'), news.opened)
   const pauses: string[] = []
   for (let lists = 0; lists < 4; lists++) {
-    const listed = computeNextFollowState(turn, toList('run1 say1'), 0)
-    turn = computeNextFollowState(listed, { is: 'emitted' }, 0)
+    const listed = advance(turn, toList('run1 say1'))
+    turn = advance(listed, { is: 'emitted' })
     pauses.push(describeStep(turn))
-    turn = computeNextFollowState(turn, news.silence, 0)
+    turn = advance(turn, news.silence)
   }
   expect(pauses).toEqual([250, 500, 1000, 2000].map((pause) => `joining: listen for ${pause} ms`))
 })

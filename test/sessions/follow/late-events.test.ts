@@ -36,20 +36,12 @@ const runArguments = ['events', 'run', 'do it', '--last', '--policy', 'allow.jso
 const typesOf = (posts: Event[][]) => posts.flat().map(({ type }) => type)
 
 const lateWait = [running, bash('t1'), late(waitsFor('t1'))]
-const answered = [
-  confirms('t1'),
-  { type: 'agent.tool_result', tool_use_id: 't1' },
-  says('the answer'),
-  endTurn,
-]
+const toolResult = { type: 'agent.tool_result', tool_use_id: 't1' }
+const answered = [confirms('t1'), toolResult, says('the answer'), endTurn]
 test.each<[string, ScriptEvents, number]>([
   ['does not make events run allow a tool use after an interrupt', [...lateWait, interrupt, endTurn], 15],
   ['does not make events run allow a tool use of a terminated session', [...lateWait, terminated], 13],
-  [
-    'does not end events run while a tool use waits',
-    [running, late(endTurn), running, bash('t1'), waitsFor('t1')],
-    12,
-  ],
+  ['does not end events run that waits', [running, late(endTurn), running, bash('t1'), waitsFor('t1')], 12],
   ['does not keep events run waiting if its tool use is answered', [...lateWait, ...answered], 0],
 ])('an idle event that appears only in lists, 3 s late, %s', async (_, next, expected) => {
   const service = afterTask(next)

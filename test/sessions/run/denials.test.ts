@@ -54,11 +54,7 @@ const silent = createItem({ type: 'session.status_idle', stop_reason: { type: 'r
 const ended = createItem({ type: 'session.status_idle', stop_reason: { type: 'end_turn' } })
 
 test.each<['counts' | 'does not count', when: string, items: EventItem[]]>([
-  [
-    'does not count',
-    'the service had allowed it and the idle event has no ids',
-    [use('u1', 'allow'), silent],
-  ],
+  ['does not count', 'the service allowed it and the idle event has no ids', [use('u1', 'allow'), silent]],
   ['does not count', 'the service denied it, although its result arrived', [use('u1', 'deny'), result('u1')]],
   ['does not count', 'only a delta of its result arrived', [use('u1', 'ask'), delta]],
   ['counts', 'its result arrived first', [result('u1'), use('u1', 'ask')]],

@@ -41,11 +41,7 @@ describe('--tool command that fails (needs sh)', () => {
       ],
     })
   const line = (command: string) => [
-    'events',
-    'run',
-    'go',
-    '--last',
-    '--tool',
+    ...'events run go --last --tool'.split(' '),
     `count=${command}`,
     ...audited,
   ]

@@ -43,11 +43,7 @@ test.each<[rule: string, fields: string, expected: Partial<ParsedToolUse>]>([
   ['has no server if mcp_server_name is 5', '"name":"x","mcp_server_name":5', { server: undefined }],
   ['is unclear if its input has a key twice', '"name":"x","input":{"a":1,"a":2}', { isUnclear: true }],
   ['may have an input of 100,000 characters', `"name":"x","input":${longest}`, { isUnclear: false }],
-  [
-    'is unclear if its input is longer',
-    `"name":"x","input":${longest.replace('x', 'xx')}`,
-    { isUnclear: true },
-  ],
+  ['is unclear if it is longer', `"name":"x","input":${longest.replace('x', 'xx')}`, { isUnclear: true }],
 ])('a tool use %s', (_, fields, expected) => {
   // In toMatchObject, an expected {} would equal every value.
   expect(read(fields)).toEqual(expect.objectContaining(expected))

@@ -152,26 +152,14 @@ const rows: Record<string, Record<string, Row>> = {
     'has a new idle event without the tool use, but omits a known one': [sentAt('r0', 'r1'), unlisted],
     'has an idle event without the tool use, but none was known at the reply': [sentAt(), unlisted],
     'lags behind the known idle event': [past, lagging],
-    'has a newer idle event, after which the session worked': [
-      { waitingSince: soon },
-      { isListed: undefined },
-      61,
-    ],
+    'has a newer idle event, after which it worked': [{ waitingSince: soon }, { isListed: undefined }, 61],
   },
   'has-result (out)': {
-    'has shown a newer idle event for 5 s after a reply with a result': [
-      { waitingSince: soon, result },
-      {},
-      6,
-    ],
+    'has shown a newer idle event for 5 s after a result': [{ waitingSince: soon, result }, {}, 6],
   },
   deciding: {
     "has, after 60 s, a known idle event 31 s newer by the service's clock": [ageless, idleAfter(31), 60],
-    "has clients' events, and an idle event unknown 30 s ago": [
-      { waitingSince: sent.sentAtMs },
-      withClients,
-      30,
-    ],
+    "has clients' events, and an idle event unknown 30 s ago": [{ waitingSince: 1_000_000 }, withClients, 30],
   },
   closed: {
     'has a newer idle event without the tool use': [{}, unlisted],
@@ -183,11 +171,8 @@ test.each(
     Object.entries(table).map(([what, row]) => [what, state, row] as const),
   ),
 )('if a list %s, a reply of unknown delivery gets the state "%s"', (_, state, [reply, list, seconds = 1]) => {
-  const next = updateUnconfirmedReply(
-    { ...unconfirmed, ...reply },
-    shown(list),
-    sent.sentAtMs + seconds * second,
-  )
+  const nowMs = sent.sentAtMs + seconds * second
+  const next = updateUnconfirmedReply({ ...unconfirmed, ...reply }, shown(list), nowMs)
   expect(describeReply(next)).toBe(state)
 })
 

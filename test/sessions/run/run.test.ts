@@ -351,11 +351,7 @@ describe('Y90: id with two inputs', () => {
   test.each<[string, Parameters<typeof openAgent>[0], string[], RunOptions?]>([
     ['a person types y', { rounds: [twice()], policy: askAll }, ['do it'], atTerminal('y\n')],
     ['a rule allows it', { rounds: [twice(selfHosted), [uses('t2')]], policy: allowBash }, ['do it']],
-    [
-      '--tool allows it',
-      { rounds: [twice(selfHosted)], policy: askAll },
-      ['go', '--tool', 'bash=touch made'],
-    ],
+    ['--tool allows', { rounds: [twice(selfHosted)], policy: askAll }, ['go', '--tool', 'bash=touch made']],
     ['both precede the run', { history: [...twice(), waitsFor('t1')], rounds: [], policy: allowBash }, []],
   ])(
     'events run does not answer a tool use whose id appears with two inputs, and exits with 12, even if %s',

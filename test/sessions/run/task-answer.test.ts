@@ -141,20 +141,8 @@ describe('events run --last prints only the last answer', () => {
     const isNamed = /another client sent a user.message \(e\d\) after the task/
     test.each<[string, Event[], number, string, string]>([
       ['prints an earlier answer', [says('ours'), theirs, says('theirs')], 0, 'ours\n', ''],
-      [
-        'exits with 8 without an answer',
-        [theirs, says('theirs')],
-        8,
-        '',
-        'the agent gave no answer: another',
-      ],
-      [
-        'exits with 15 after an interrupt',
-        [says('half'), interrupt, theirs],
-        15,
-        '',
-        's1 was interrupted: another',
-      ],
+      ['exits with 8 without one', [theirs, says('theirs')], 8, '', 'the agent gave no answer: another'],
+      ['exits with 15 after an interrupt', [says('half'), interrupt, theirs], 15, '', 'interrupted: another'],
     ])(
       'if another client sends a message after the task, events run --last reports that message and %s',
       async (_, round, exit, answer, message) => {

@@ -141,12 +141,7 @@ const costsTooMuch = 'the run cost $1.51, and --max-cost is 1.509'
 test.each<[title: string, limits: Limits, events: object[], message: string | undefined]>([
   ['any usage if no limit is set', {}, [createUsageEvent(9, 9, '900')], undefined],
   ['model requests below the limit', { maxTotalTokens: 15 }, requests, undefined],
-  [
-    'requests that reach the limit, one without usage',
-    { maxTotalTokens: 3 },
-    [request(1, 2), noUsage],
-    used3,
-  ],
+  ['requests that reach it, one without usage', { maxTotalTokens: 3 }, [request(1, 2), noUsage], used3],
   [
     'input tokens that reach the limit, although the output tokens are unreadable',
     { maxTotalTokens: 3 },

@@ -131,12 +131,7 @@ describe('files of a message', () => {
   })
 
   test.each([
-    [
-      'a file of an unsupported type',
-      ['tune.mp3'],
-      2,
-      'tune.mp3: neither UTF-8 text nor an image or PDF file',
-    ],
+    ['a file of an unsupported type', ['tune.mp3'], 2, 'tune.mp3: neither UTF-8 text nor an image'],
     ['an empty file', ['none.txt'], 2, 'none.txt: the file is empty'],
     ['a missing file', ['away.txt'], 11, 'away.txt: no such file or folder'],
     ['a file that is not UTF-8', ['latin1.txt'], 2, 'latin1.txt: not UTF-8 text on line 1'],

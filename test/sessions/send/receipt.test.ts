@@ -75,12 +75,7 @@ test.each<[what: string, response: Response, message: string, body?: unknown]>([
     { body: '{"data":[1,{"type":5}]}' },
     `${hasOther}[0]: must be an object; data[1].type: must be text`,
   ],
-  [
-    'an object with a number as data',
-    { body: '{"data":5}' },
-    `${other} ${shape}: must be a list`,
-    { data: 5 },
-  ],
+  ['an object with number data', { body: '{"data":5}' }, `${other} ${shape}: must be a list`, { data: 5 }],
   ['a text that contains a list', { body: 'x{"data":[' }, `${other} ${isNotJson}: x{"data":[`, 'x{"data":['],
   ['a login page', { body: page }, `${other} ${isNotJson}: Sign in`, page],
   [

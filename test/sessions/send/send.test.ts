@@ -190,13 +190,10 @@ describe('checks of events against the specification', () => {
   })
 
   const rubric = 'é'.repeat(262_145)
+  const tooLong = 'rubric.content: must be at most 262144 characters long'
   test.each([
     ['--max-iterations 21', ['--max-iterations', '21'], 'max_iterations: must be at most 20'],
-    [
-      'a rubric of 262,145 characters',
-      ['--rubric', rubric],
-      'rubric.content: must be at most 262144 characters long',
-    ],
+    ['a rubric of 262,145 characters', ['--rubric', rubric], tooLong],
   ])('events send sends %s and warns about it, also with --quiet', async (_, argv, said) => {
     const { code, err, requests } = await send(['--outcome', 'x', ...argv, '-q'])
     expect({ code, count: requests.length }).toEqual({ code: 0, count: 1 })
