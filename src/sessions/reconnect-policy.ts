@@ -24,8 +24,8 @@ export const createFollowDeadlineError = (
 
 /**
  * Retry rules of `events follow` and `events run`: parley retries until the service has been unreachable for
- * 5 minutes. If the service may have accepted a post, parley must not retry it by these rules, because the
- * service could then get the events twice.
+ * 5 minutes. These rules do not apply to a post that the service may have accepted, because a retry could deliver
+ * its events twice.
  */
 export class ReconnectPolicy implements RetryRules {
   readonly #access: SessionClient

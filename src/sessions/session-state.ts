@@ -113,8 +113,8 @@ class OrderedState {
   mayBeDone = false
   protected missedOutcome: Stop | undefined
   /**
-   * True if a reply came after the last idle event, and other tool uses of that event still wait. The agent may
-   * work on the reply before the next idle event.
+   * True if a client replied after the last idle event, and other tool uses of that event still wait. The
+   * agent may work on the reply before the next idle event.
    */
   hasReplySinceStop = false
   lastStop: SessionEvent | undefined
@@ -139,8 +139,8 @@ export class SessionState extends OrderedState {
   isReplying = false
 
   /**
-   * Adds the newest event. With `canFinish`, marks a tool use as finished if the event is its result and the
-   * service ran it without a confirmation. Returns true if it marked a tool use. `restart` keeps the mark, so
+   * Adds the newest event. With `canFinish`, marks a tool use as finished if the event is its result and
+   * nobody had to confirm the tool use. Returns true if it marked a tool use. `restart` keeps the mark, so
    * the caller can drop the event to save memory.
    */
   add(event: SessionEvent, text?: string, canFinish = false): boolean {

@@ -58,8 +58,8 @@ export class Follower {
   #isWoken = false
   #isSilenceReported = false
   /**
-   * Time of the last request for the list, by two clocks, because the wall clock may be set back and the
-   * monotonic clock stops while the computer sleeps.
+   * Time of the last request for the list, by two clocks. The wall clock may be set back. The monotonic clock
+   * stops while the computer sleeps.
    */
   #listedAt = { now: -Infinity, date: -Infinity }
   #listsInRequestedOrder = true

@@ -102,7 +102,7 @@ export class SeenEvents {
 
   /**
    * Adds an event that the stream has delivered before. If a new stream delivers the sent event again, the
-   * events held back until then are older than the sent event, so they are not emitted.
+   * events held back before are older than the sent event. parley then does not emit them.
    */
   addReplayed(item: EventItem): boolean {
     const identity = getEventIdentity(item)
@@ -156,7 +156,7 @@ export class SeenEvents {
       this.#listEnd = list.slice(-2).map(({ identity }) => identity)
     const streamed = this.#streamedBefore?.splice(0) ?? []
     // Earlier lists may have contained these events. parley removes them from `#listedBefore`, so that
-    // `addStreamed` adds them as new events in the stream's order, which is the right order.
+    // `addStreamed` adds them as new. The stream has them in the right order.
     for (const { identity } of streamed) this.#listedBefore.delete(identity)
     return [...newItems, ...streamed.flatMap((item) => this.addStreamed(item))]
   }
@@ -189,8 +189,8 @@ export class SeenEvents {
   /**
    * Returns the new events of a list together with the held-back events, in the list's order. If the list
    * contains one held-back event, the list is up to date, so all held-back events are returned. After a
-   * reconnect, held-back events may be older than the sent events, so none is returned until a list contains
-   * the sent events.
+   * reconnect, held-back events may be older than the sent events. parley then returns none of them until a
+   * list contains the sent events.
    */
   #addHeldBack(list: readonly IdentifiedEvent[], newItems: IdentifiedEvent[]): EventItem[] {
     if (this.#search?.is === 'in earlier stream') return newItems
@@ -206,8 +206,7 @@ export class SeenEvents {
 
   /**
    * Changes a search by ids to a search by content, or ends a search by content. If the session was busy with
-   * another client's task, parley still compares events with the sent task, because the sent task may appear
-   * late.
+   * another client's task, the sent task may appear late, so parley still compares events with it.
    */
   endSearchPhase(): void {
     const search = this.#search

@@ -322,8 +322,8 @@ class FollowedTask {
 
   /**
    * The followed task and the events after it. Omits sent events that no list or stream has contained yet
-   * (`isUnseen`). If parley has sent a new task, only the events after the new task are returned, even before
-   * a list or stream contains that task.
+   * (`isUnseen`). If parley has sent a new task, contains only the events after that task, even before a list
+   * or stream shows the task.
    */
   get #events(): readonly LoggedEvent[] {
     const log = this.#readLog()
@@ -391,8 +391,8 @@ class FollowedTask {
    * after its workflow runs have ended. So there is no answer if a run was open when that next task arrived.
    */
   get answer(): SessionEvent | undefined {
-    // If the service has processed the task and no later turn began, the turn that was running when the task
-    // arrived has answered it.
+    // If the service has processed the task and no later turn began, the answer is from the turn during which
+    // the task arrived.
     const isTakenUp = this.#lacksOwnTurn && this.#task?.event.processed_at
     const taskEvents = this.#eventsBeforeOtherTask.slice(isTakenUp ? 0 : this.#workStart)
     if (this.otherTask && hasOpenRun(taskEvents)) return undefined

@@ -325,8 +325,8 @@ function updateUnconfirmed(
     else audit.addReplyStep(use, { event: 'accepted' })
     return
   }
-  // If only a child thread lists the tool use, the main thread's idle events do not show whether the session
-  // waits for a reply to it.
+  // If only a child thread lists the tool use, the main thread's idle events do not show whether the child
+  // thread still waits.
   const isUnknown = state.unlisted.length > 0 || !state.isIdle || state.pendingInThreads.includes(use.id)
   const shown = {
     isListed: isUnknown ? undefined : state.answerable.includes(use.id),

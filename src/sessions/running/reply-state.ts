@@ -50,8 +50,8 @@
  *   service that lists client events, because such a list would show the reply, too.
  *
  * So case 2 has two risks. If the service lists the tool use again, but not the accepted reply, parley repeats
- * that reply. If the session becomes idle after a connection has broken, and the reply of that connection
- * arrives over 5 s later, parley repeats that reply, too.
+ * that reply. If a reply from a broken connection arrives over 5 s after the session became idle, parley
+ * repeats that reply, too.
  *
  * A lock allows only one run per session at a time. Without an audit file, a later run cannot apply these
  * rules to the replies of an earlier run.

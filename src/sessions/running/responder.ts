@@ -309,8 +309,8 @@ const describeFailure = ({ id, name }: ParsedToolUse, what: string): string =>
 const isSafeId = (id: string): boolean => /^[\w-]{1,128}$/.test(id)
 
 /**
- * Returns `undefined` for an unclear input, so that the key `a` (always allow) does not apply to later tool
- * uses with the same input.
+ * Returns `undefined` for an unclear input. The key `a` (always allow) then does not apply to later tool uses
+ * with this input.
  */
 const getFingerprint = ({ type, server, name, inputText, isUnclear }: ParsedToolUse): string | undefined =>
   isUnclear ? undefined : JSON.stringify([type, server, name, inputText])

@@ -87,9 +87,8 @@ async function execute(run: SessionRun): Promise<CommandResult> {
     limits.startQueries()
     const failure = await follow(run, { responder, denials, limits, incidents, printer })
     await context.output.flush()
-    // If the run stopped before the agent finished the task, the next run resumes it, because the audit file
-    // shows the task as unfinished. After a run that sent no task, but for example a user.interrupt, there is
-    // nothing to resume.
+    // If the run stopped before the agent finished, the task stays unfinished in the audit file, and the next
+    // run resumes it. A run that sent no task, but for example a user.interrupt, leaves nothing to resume.
     const isInterrupted = failure?.kind === 'stopped' && (!task || follower.task.hasOwnTask)
     // If the work is pending, the answer may come later, so the task is not done.
     const isUnfinished = isInterrupted || follower.seen.isWorkPending
