@@ -252,7 +252,8 @@ function requireAllowedWait(
   const fail = (kind: FailureKind, why: string, deadline?: true) => {
     throw new CliError(kind, `${error.message}; ${why}`, { ...error.details, deadline })
   }
-  if (failedMs >= maxFailedPausesMs) fail(error.kind, 'no request succeeded in 5 minutes of pauses')
+  if (failedMs >= maxFailedPausesMs)
+    fail(error.kind, 'no request succeeded, although parley paused for 5 minutes or more')
   const wait = `the service asks to wait ${Math.ceil(waitMs / 1000)} s`
   if (waitMs > maxRetryAfterMs) fail(error.kind, `${wait}, more than an hour`)
   if (now + waitMs > deadlineMs) fail('stopped', `${wait}, past the deadline`, true)

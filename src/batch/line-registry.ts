@@ -9,8 +9,8 @@ import type { BatchLineId } from './parsed-line.ts'
 const [ok, failed] = [-1, -2]
 
 /**
- * Value in `#ids` for an id of the input. For an id that is only in the results, the value is positive and
- * identifies the request with this id.
+ * Value in `#ids` for an id of the input. An id that is only in the results has a positive value, which
+ * `toEntry` computes from its request.
  */
 const inInput = -1
 

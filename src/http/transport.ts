@@ -54,7 +54,8 @@ async function createDemo(context: Context): Promise<Exchange> {
   ])
   const exchange = createEmulator({
     store: openDemoSessions(context),
-    onNewSession: (id) => context.messages.note(`the demo profile: the session ${id} is new`),
+    onNewSession: (id) =>
+      context.messages.note(`the demo profile: created the session ${id}, which did not exist`),
   })
   let isAnnounced = false
   return async (request) => {

@@ -27,9 +27,9 @@ export function createUndiciClient(url: URL, socket: Socket): Client {
 /**
  * Runs `connect`, which loads the WebAssembly parser of undici, and stops V8 from optimising the parser. The
  * optimisation takes 80 ms and 25 MiB, and the process cannot exit meanwhile. V8 decides on it when it
- * compiles a function, before the first call. So parley sets a filter that names another function, and calls
- * the parser without bytes. V8 does not use its code cache while a flag differs, so parley then restores the
- * default.
+ * compiles a function, before the first call. So parley calls the parser without bytes while a filter allows
+ * V8 to optimise only function 0, which is an import without code. V8 rejects its code cache while a flag is
+ * changed, so parley then restores the default.
  */
 function runWithoutOptimizingParser(socket: ParsedSocket, connect: () => void): void {
   setFlagsFromString('--wasm-tier-up-filter=0')

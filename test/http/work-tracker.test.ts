@@ -242,7 +242,7 @@ describe('`retry` of an interrupted run', () => {
     expect(tracker.retry).toBe(retry)
   })
 
-  test('events that are refused after an accepted or unanswered event do not change `retry` of an interrupted run', () => {
+  test('after an accepted or unanswered event, refused events do not change `retry` of an interrupted run', () => {
     for (const [first, retry] of [
       ['done', 'never'],
       ['sent', 'look-first'],

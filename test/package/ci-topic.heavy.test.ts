@@ -124,7 +124,7 @@ describe('the step of help ci works as printed (needs bash)', () => {
     expect(reportOf(job)).toMatchObject({ exit: 0, usage: { totalTokens: 8 } })
   })
 
-  test('the parley help ci step for untrusted text sends the text unchanged and runs no command in it', async () => {
+  test('in parley help ci, the step for untrusted text sends the text unchanged and runs no command in it', async () => {
     const { job, requests } = await jobWith((socket, request) =>
       socket.write(response(request.includes('/events') ? '{"data":[]}' : message('Hi'))),
     )

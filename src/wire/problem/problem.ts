@@ -65,8 +65,8 @@ export function isErrorEnvelope(body: unknown): boolean {
   const value = Array.isArray(body) ? body[0] : body
   if (!isObject(value)) return false
   const type = readField(value, 'type')
-  // A `session.error` event has the field `error`, too. So this field alone proves an error body only in a
-  // value without a type.
+  // In a value with a type, the field `error` alone does not prove an error body: `session.error` events also
+  // have the field.
   if (typeof type !== 'string') return looksLikeError(value)
   const isProblem =
     type.endsWith('_error') || (type.includes(':') && typeof readField(value, 'title') === 'string')

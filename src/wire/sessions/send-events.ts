@@ -24,7 +24,7 @@ export const maxDenyMessageLength = 10_000
 
 export const DenyMessage = z.buildOnFirstUse(() => z.string().check(z.maxLength(maxDenyMessageLength)))
 
-/** Accepts blocks of any type, because the specification shows only text blocks. */
+/** Accepts blocks of any type. The specification documents only text blocks, but services accept others, too. */
 const ContentBlock = z.buildOnFirstUse(() =>
   z.looseObject({ type: z.string(), text: z.optional(z.unknown()) }).check(
     z.check(({ value, issues }) => {

@@ -175,7 +175,7 @@ describe('policy check of recorded events', () => {
     expect(table.out).toContain(reason)
   })
 
-  test('if no allow rule matches, policy check explains the rule that only its * keeps from matching', async () => {
+  test('if only its * keeps an allow rule from matching, policy check explains why', async () => {
     const bashRule = { tool: 'bash', decision: 'allow' }
     const rules = ['npm test', 'git *'].map((command) => ({ ...bashRule, input: { command } }))
     const files = { 'p.json': JSON.stringify({ rules }), 'e.ndjson': lines([bash('t1', 'git a;b')]) }

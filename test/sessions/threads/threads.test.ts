@@ -168,7 +168,7 @@ describe('warnings about refused tool uses and failed servers', () => {
   })
   const argv = [...runArguments, '-q', '--report', 'report.json']
 
-  test('events run warns with -q about a tool use that the service refused, and counts it in the report', async () => {
+  test('events run warns about a refused tool use even with -q, and counts it in the report', async () => {
     const service = createSessionService({ posts: [task([running, refused, says('done'), endTurn])] })
     const { code, err } = await service.run(argv)
     expect({ code, replies: service.replies() }).toEqual({ code: 0, replies: [] })
@@ -260,7 +260,7 @@ test.each([
   },
 )
 
-test('events run does not exit, although a child thread waits for a reply, while another thread works', async () => {
+test('if a child thread waits for a reply, events run continues while another thread works', async () => {
   const other = { session_thread_id: 'th2' }
   const end = shown(threadStatus('idle', other), { after: 600_000 })
   const { code, seconds } = await follow([...childWaits, threadStatus('running', other), end], runTask)

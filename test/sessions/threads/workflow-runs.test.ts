@@ -108,7 +108,7 @@ test('parley names the workflow run for which it waits once, and the last event 
   ])
 })
 
-test('events run warns with -q about a workflow run that failed, and counts it in the report', async () => {
+test('events run warns about a failed workflow run even with -q, and counts it in the report', async () => {
   const error = { type: 'program_error', message: 'its plan failed' }
   const service = open([...starts, ended('w1', 'error', { error }), says('done'), endTurn])
   const { code, out, err } = await service.run([...runArguments, '-q'])
