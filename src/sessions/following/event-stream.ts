@@ -110,7 +110,6 @@ export const createEventStreamRequest = (parts: RequestParts): RequestParts => (
   headers: { ...parts.headers, Accept: 'text/event-stream' },
 })
 
-/** Throws a `CliError` if the response is not an event stream. */
 export async function openEventStream(
   caller: ServiceCaller,
   parts: RequestParts,

@@ -136,7 +136,6 @@ export class SessionLog {
     return others
   }
 
-  /** Moves the events with these identities before the event with the identity `later`. */
   moveBefore(later: string, identities: ReadonlySet<string>): void {
     const moved = this.#entries.filter(({ identity }) => identities.has(identity))
     const others = this.#entries.filter(({ identity }) => !identities.has(identity))

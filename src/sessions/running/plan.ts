@@ -37,9 +37,10 @@ export async function readRunPlan(context: Context, options: RunOptions, words: 
     options.policy === undefined
       ? { rules: [], fallback: { decision: 'ask' } }
       : await readPolicy(await context.input.readText(options.policy, '--policy'), options.policy)
-  const wanted = await readAnswerFlags(context, settings, options)
+  const answerOptions = await readAnswerFlags(context, settings, options)
+  const { schema } = answerOptions
   const given = await createEventsBody(context, options, words)
-  const body = given && wanted.schema ? addSchemaInstructions(context, given, wanted.schema) : given
+  const body = given && schema ? addSchemaInstructions(context, given, schema) : given
   if (body && options.after !== undefined)
     throw usageError('--after continues an earlier task, so it excludes a new task')
   const { dryRun, curl } = context.flags
@@ -56,7 +57,7 @@ export async function readRunPlan(context: Context, options: RunOptions, words: 
     after: options.after,
     policy: { ...policy, pauser, toolCommands },
     toolTimeoutMs,
-    wanted,
+    answerOptions,
     limits: { maxTotalTokens: options.maxTotalTokens, maxCost: options.maxCost },
     auditPath: options.audit,
     failsOnToolError: options.failOnToolError === true,
@@ -65,7 +66,7 @@ export async function readRunPlan(context: Context, options: RunOptions, words: 
 
 export function createMessageBody(
   context: Context,
-  { wanted: { schema } }: RunPlan,
+  { answerOptions: { schema } }: RunPlan,
   text: string,
 ): Uint8Array {
   const message = { type: 'user.message', content: [{ type: 'text', text }] }

@@ -87,7 +87,6 @@ interface SendContext {
   idleEvents: ReadonlySet<string>
 }
 
-/** A line of the audit file about a reply. `staysOpen`: nobody decided, or no command executes the tool. */
 export type ReplyAuditLine =
   | { event: 'decision'; staysOpen?: boolean }
   | { event: 'start' | 'accepted' | 'refused' | 'unknown' | 'answered-elsewhere' }
@@ -128,7 +127,6 @@ export function resumeReplyState(reply: ReplyState, idleEvents: ReadonlySet<stri
  */
 const neverSentMs = -Infinity
 
-/** Returns whether no run began to send the reply, because the session did not wait for it any more. */
 export const isReplyUnsent = ({ sent }: { sent: SendContext }): boolean => sent.sentAtMs === neverSentMs
 
 interface ListEvidence {

@@ -55,7 +55,7 @@ async function execute(run: SessionRun): Promise<CommandResult> {
   const incidents = new SessionIncidents(context)
   const known = createListFacts(task?.events ?? [])
   let endsWithTask = false
-  const printer = createEventPrinter(context, plan.wanted)
+  const printer = createEventPrinter(context, plan.answerOptions)
   let isAfterTask = false
   const onEarlierEvents = async (items: readonly EventItem[]) => {
     limits.addEarlier(items)
@@ -133,8 +133,8 @@ async function follow(run: SessionRun, work: FollowedWork): Promise<CliError | u
   const { context, follower } = run
   const { limits, denials } = work
   const { task } = follower
-  const { wanted } = run.plan
-  const save = () => saveTaskAnswer(context, wanted, follower)
+  const { answerOptions } = run.plan
+  const save = () => saveTaskAnswer(context, answerOptions, follower)
   let missingAnswers = 0
   context.reportData.figures.warnings.missingAnswers = () => missingAnswers
   try {
@@ -146,7 +146,7 @@ async function follow(run: SessionRun, work: FollowedWork): Promise<CliError | u
         context.messages.note(
           `${describeOtherClientTask(task.otherTask)}: messages after that do not answer your task`,
         )
-      const answer = await checkTaskAnswer(wanted, task.answer)
+      const answer = await checkTaskAnswer(answerOptions, task.answer)
       if ('failure' in answer) return answer.failure
       // If the work is pending, a warning already announces that the answer may come later.
       if (answer.problem && task.isKnown && !follower.seen.isWorkPending) {
@@ -155,10 +155,10 @@ async function follow(run: SessionRun, work: FollowedWork): Promise<CliError | u
       }
       // The transcript marks redacted parts itself, so only an answer outside of the transcript needs the
       // warning.
-      const isInTranscript = !wanted.isStdoutReserved && !wanted.file
+      const isInTranscript = !answerOptions.isStdoutReserved && !answerOptions.file
       if (task.answer && hasRedactedContent(task.answer) && !isInTranscript)
         context.messages.warn('the service has redacted a part of the answer')
-      await printOrSaveTaskAnswer(context, wanted, answer.text)
+      await printOrSaveTaskAnswer(context, answerOptions, answer.text)
       return undefined
     })
     if (failure) return addSavedDataToFailure(failure, save())
@@ -224,7 +224,7 @@ function checkEnd(run: SessionRun, limits: LimitEnforcer): CliError | undefined 
   const problem = listFailure
     ? `the answer may be incomplete: the list of events could not be read after the session stopped: ${listFailure.message}`
     : follower.state.lacksIdleEvent && missingAnswerText
-  if (problem && isAnswerPrintedAlone(run.plan.wanted)) {
+  if (problem && isAnswerPrintedAlone(run.plan.answerOptions)) {
     const known = { sent: 'yes', retry: 'later', resumeArguments: run.createResumeCommand() } as const
     throw new CliError('response', problem, { ...listFailure?.details, ...known })
   }

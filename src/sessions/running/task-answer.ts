@@ -69,16 +69,16 @@ export const isAnswerPrintedAlone = ({ schema, file, isStdoutReserved }: TaskAns
  * otherwise a `problem`.
  */
 export async function checkTaskAnswer(
-  wanted: TaskAnswerOptions,
+  answerOptions: TaskAnswerOptions,
   answer: SessionEvent | undefined,
 ): Promise<{ text: string; problem?: string | undefined } | { failure: CliError }> {
   const text = getText(answer)
   const why = answer ? 'the answer has no text' : 'the agent gave no answer'
   const problem = text.trim() === '' ? why : undefined
-  if (problem && isAnswerPrintedAlone(wanted))
+  if (problem && isAnswerPrintedAlone(answerOptions))
     return { failure: createResponseError(problem).with({ sent: 'yes' }) }
   try {
-    return { text: (await wanted.schema?.check(text, undefined)) ?? text, problem }
+    return { text: (await answerOptions.schema?.check(text, undefined)) ?? text, problem }
   } catch (error) {
     return { failure: toFailure(error) }
   }
