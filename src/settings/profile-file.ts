@@ -53,8 +53,9 @@ const unreadableError = (path: string, why: string) =>
   new UnreadableProfileFileError('credentials', `${path}: ${why}`)
 
 /**
- * Returns `{}` for a missing file. Throws `UnreadableProfileFileError` if the user may not read the file, and a
- * `CliError` for any other problem. The messages never quote the file, which may contain secrets.
+ * Returns `{}` for a missing file. Throws `UnreadableProfileFileError` if the user may not read the file, or if
+ * a part of its path is not a folder, as with HOME=/dev/null. Throws a `CliError` for any other problem. The
+ * messages never quote the file, which may contain secrets.
  */
 export async function readProfileFile(
   host: ProcessInfo,
@@ -67,7 +68,7 @@ export async function readProfileFile(
     bytes = readProtected(path, host, messages)
   } catch (error) {
     if (error instanceof CliError) throw error
-    throw (hasErrorCode(error, 'EACCES', 'EPERM') ? unreadableError : createProfileFileError)(
+    throw (hasErrorCode(error, 'EACCES', 'EPERM', 'ENOTDIR') ? unreadableError : createProfileFileError)(
       path,
       describeFileError(error),
     )

@@ -193,11 +193,6 @@ describe('location of the profile file', () => {
   test.each([
     ['a folder', (path: string) => mkdirSync(path, { recursive: true }), 'it is a folder'],
     [
-      'under a file (needs POSIX files)',
-      (path: string) => writeFileSync(join(path, '..'), ''),
-      'a part of its path is not a folder',
-    ],
-    [
       'a pipe (needs FIFOs)',
       (path: string) => {
         mkdirSync(join(path, '..'), { recursive: true })
@@ -230,6 +225,16 @@ describe('location of the profile file', () => {
     expect(ended.err).toBe(`parley: ${path}: it belongs to another user (uid 12345); ${fallbackNote}\n`)
     expect(text()).toBe(before)
   })
+})
+
+test('only commands that need the profile file exit with 3 if HOME is not a folder (needs POSIX files)', async () => {
+  const world = { cwd: temporaryFolder(), env: { HOME: '/dev/null', XDG_CONFIG_HOME: '' } }
+  const problem = '/config.json: a part of its path is not a folder'
+  for (const argv of [...aboutTheFile, ['config', 'set', 'timeout', '5'], named])
+    expect(await run(argv, world)).toMatchObject(rejected(3, problem))
+  const ended = await run(['chat', 'x'], world)
+  expect(ended.code).toBe(0)
+  expect(ended.err).toMatch(new RegExp(`^parley: /dev/null/\\S+${problem}; ${fallbackNote}\n$`))
 })
 
 const leftovers = (folder: string) => readdirSync(folder).filter((name) => name !== 'config.json')
