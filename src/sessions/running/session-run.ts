@@ -189,7 +189,7 @@ export class SessionRun implements SessionClient, WorkHooks {
       // A run that sends no task may be repeated, unless it stopped at a limit and would stop there again.
       const unaudited = this.taskState === 'continued' ? retry : 'never'
       const consequence =
-        deadline && !this.follower.state.stop ? `${this.session} continues to work` : undefined
+        deadline && !this.follower.state.stop ? `${this.session} may continue to work` : undefined
       return error.with({
         consequence,
         ...(deadline && this.isFollowing ? this.follower.describeWaitingToolUses() : {}),

@@ -88,7 +88,7 @@ describe('events follow prints events until the session stops', () => {
 
   const again = 'the session continues; to follow it again: parley events follow --deadline 20s -s s1'
   test.each([
-    ['run', ['run', 'go'], 's1 continues to work'],
+    ['run', ['run', 'go'], 's1 may continue to work'],
     ['follow', ['follow'], again],
     ['send --follow', ['send', 'go', '--follow'], `the event was accepted\n  ${again} --history`],
   ])('after the deadline, events %s prints that the agent continues', async (_, words, text) => {
