@@ -5,7 +5,12 @@ import type { ProgramResult } from './cli/program.ts'
 import type { Host, RunContext } from './context.ts'
 import { Deadline } from './deadline.ts'
 import { CliError, OutputClosedError, toFailure } from './errors.ts'
-import { renderFailure, renderFailureAsJson, renderGithubAnnotation } from './io/failure.ts'
+import {
+  formatFailureMessage,
+  renderFailure,
+  renderFailureAsJson,
+  renderGithubAnnotation,
+} from './io/failure.ts'
 import { type StdStream, writeTextToStdout } from './io/output.ts'
 import { createStyle } from './io/style.ts'
 import { createLineWrapper } from './io/wrapping.ts'
@@ -32,6 +37,7 @@ export async function main(argv: string[], outer: Host): Promise<number> {
   const tracker = new WorkTracker()
   const report = new RunReport(argv, { host, reportData, tracker, secrets })
   let ending: Promise<number> | undefined
+  let ended: CliError | undefined
   let wrap: (message: string) => string = String
   const deadline = new Deadline(host.timers)
   const run: RunContext = { deadline, cleanups, secrets, reportData, tracker }
@@ -45,9 +51,11 @@ export async function main(argv: string[], outer: Host): Promise<number> {
       ['interrupted', ...states.filter((state) => state !== undefined)].join(': ')
     const { sent, retry, mayDuplicate } = tracker
     const known = { sent, retry, mayDuplicate, savedFiles, resumeArguments: tracker.getResumeCommand() }
-    const failure = new CliError('stopped', describe(consequence), known)
+    // If the run has failed already, its data is saved, and only its failure has the names of the files.
+    const state = ended ? formatFailureMessage(ended) : consequence
+    const failure = (ended ?? new CliError('stopped', '', known)).with({}, describe(state))
     const problem = catchMessage(() => report.writeSync({ exit, failure, isSignal: true }))
-    const words = describe(problem, consequence)
+    const words = secrets.redact(describe(problem, state))
     if (isJson) return renderFailureAsJson(secrets.redactFailure(failure.with({}, words)), exit)
     return guard(`${isInLine ? '\n' : ''}${wrap(`parley: ${words}`)}\n`)
   })
@@ -102,6 +110,7 @@ export async function main(argv: string[], outer: Host): Promise<number> {
     // A failed write has no delivery state, so parley adds the state of all requests of the run.
     const { sent = tracker.sent, mayDuplicate = tracker.mayDuplicate } = thrown.details
     const failure = thrown.with({ sent, mayDuplicate })
+    ended = failure
     const { exitCode } = failure
     const unwritten = await report.write({ exit: exitCode, failure }).then(() => undefined, getMessage)
     const problem = unwritten ?? catchMessage(lastStep)

@@ -31,10 +31,14 @@ export class RunReport {
     this.writeSync(end)
   }
 
-  /** Synchronous, because signal handlers call it. Has no effect before `open`. */
+  /**
+   * Replaces an earlier report of the run. Synchronous, because signal handlers call it. Has no effect before
+   * `open`, after a signal, or after a failed write.
+   */
   writeSync(end: RunOutcome): void {
     const write = this.#write
     this.#write = undefined
     write?.(end)
+    if (!end.isSignal) this.#write = write
   }
 }

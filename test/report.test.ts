@@ -302,6 +302,17 @@ test.each([
   expect(readText(cwd, 'a.part')).toBe(saved)
 })
 
+test('a signal after a failure has the message and the saved file of the failure, also in the report', async () => {
+  const cwd = temporaryFolder()
+  const { onSignal, interrupt } = createInterrupt()
+  const argv = ['chat', 'hi', '-o', 'a', '--report', 'r.json']
+  const { code, err } = await run(argv, { cwd, exchange: breaking('{"content":"paid', () => {}), onSignal })
+  expect([code, err]).toEqual([8, expect.stringContaining('the received data is saved as a.part')])
+  const message = `interrupted: ${read(cwd).message}`
+  expect(interrupt(143)).toBe(`parley: ${message}\n`)
+  expect(read(cwd)).toMatchObject({ exit: 143, kind: 'signal', message, files: ['a.part'] })
+})
+
 test('the report has the exit code 11 if stdout was closed from the start (needs sh)', async () => {
   const cwd = temporaryFolder()
   const ended = await execute(['chat', '--profile', 'demo', 'hi', '--report', 'r.json'], {
