@@ -57,7 +57,9 @@ export async function main(argv: string[], outer: Host): Promise<number> {
     const problem = catchMessage(() => report.writeSync({ exit, failure, isSignal: true }))
     const words = secrets.redact(describe(problem, state))
     if (isJson) return renderFailureAsJson(secrets.redactFailure(failure.with({}, words)), exit)
-    return guard(`${isInLine ? '\n' : ''}${wrap(`parley: ${words}`)}\n`)
+    const text = guard(`${isInLine ? '\n' : ''}${wrap(`parley: ${words}`)}\n`)
+    if (!isForGithub) return text
+    return text + renderGithubAnnotation(new CliError('stopped', words), getCommandName(), exit)
   })
   host.onCrash?.((error) => saveAndFail((state) => toFailure(error, state)))
   const hasEnded = host.detectEarlyExit?.(() => void saveAndFail(createEarlyExitFailure))
@@ -87,6 +89,10 @@ export async function main(argv: string[], outer: Host): Promise<number> {
     cleanUp(cleanups)
     hasEnded?.()
     host.exitAfter?.(getWriteDeadline() - host.timers.now())
+  }
+
+  function getCommandName(): string {
+    return `parley ${reportData.command ?? ''}`.trimEnd()
   }
 
   function getWriteDeadline(): number {
@@ -124,8 +130,8 @@ export async function main(argv: string[], outer: Host): Promise<number> {
       ? renderFailureAsJson(shown)
       : secrets.redact(await renderForPerson(shown, argv, host))
     await print(host.stderr, text)
-    const command = `parley ${reportData.command ?? ''}`.trimEnd()
-    if (isForGithub) await print(outer.stderr, secrets.redact(renderGithubAnnotation(shown, command)))
+    const annotation = () => secrets.redact(renderGithubAnnotation(shown, getCommandName()))
+    if (isForGithub) await print(outer.stderr, annotation())
     return exitCode
   }
 }

@@ -40,12 +40,15 @@ export function formatResumeLines(resumeArguments: readonly string[]): string[] 
   return [about, quoteShellWords(['parley', ...resumeArguments])]
 }
 
-export function renderGithubAnnotation(failure: CliError, command: string): string {
+/** `signalExit`: exit status of a run that a signal ended. */
+export function renderGithubAnnotation(failure: CliError, command: string, signalExit?: number): string {
   const shown = failure.with({ answer: undefined, commandErrorText: undefined })
   const text = renderFailure(shown, plainStyle, String)
     .replace(/^(?:parley: | {2})/gm, '')
     .trimEnd()
-  const title = `${command}: ${failure.kind} (exit ${failure.exitCode})`.replace(/[%\r\n:,]/g, percentCode)
+  const end =
+    signalExit === undefined ? `${failure.kind} (exit ${failure.exitCode})` : `signal (exit ${signalExit})`
+  const title = `${command}: ${end}`.replace(/[%\r\n:,]/g, percentCode)
   return `::error title=${title}::${disableInlineCiCommands(text).replace(/[%\r\n]/g, percentCode)}\n`
 }
 

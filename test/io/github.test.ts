@@ -82,6 +82,8 @@ test('--errors github prints a vertical bar before each line of stderr if parley
   )
   const server = await serve(() => child.kill('SIGTERM'))
   const { child, ended } = start(['chat', '--no-stdin', 'hi', '--errors', 'github'], { env: envFor(server) })
-  expect((await ended).err).toMatch(/^\| parley: interrupted: /)
+  expect((await ended).err).toMatch(
+    /^\| parley: (interrupted: .*)\n::error title=parley chat%3A signal \(exit 143\)::\1\n$/,
+  )
   await server.close()
 })
