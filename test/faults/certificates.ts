@@ -20,16 +20,8 @@ export function makeCertificate(names: string, days = 2): Certificate {
   ) as [string, string, string, string]
   const openssl = (...argv: string[]) => execFileSync('openssl', argv, { stdio: 'pipe' })
   const curve = ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-nodes']
-  openssl(
-    'req',
-    ...curve,
-    '-keyout',
-    key,
-    '-out',
-    request,
-    '-subj',
-    `/CN=${names.replaceAll(/[^a-z]/gi, '')}`,
-  )
+  const subject = `/CN=${names.replaceAll(/[^a-z]/gi, '')}`
+  openssl('req', ...curve, '-keyout', key, '-out', request, '-subj', subject)
   writeFileSync(extensions, `subjectAltName=${names}\n`)
   const signed = ['-signkey', key, '-days', String(days), '-extfile', extensions, '-out', path]
   openssl('x509', '-req', '-in', request, ...signed)

@@ -26,11 +26,7 @@ const expectPrompt = (text: string): Pick<FaultRow, 'check'> => ({
 
 testFaults('P: parley reads stdin and files of flags', [
   ...[['chat'], send].flatMap((argv) => [
-    row(`P01: parley ${argv.join(' ')} exits with 2 for an empty stdin`, {
-      ...usageError,
-      argv,
-      err: ['empty'],
-    }),
+    row(`P01: parley ${argv.join(' ')} exits with 2 on empty stdin`, { ...usageError, argv, err: ['empty'] }),
     row(`P02: parley ${argv.join(' ')} exits with 2 if stdin is closed`, {
       ...usageError,
       shell: `parley ${argv.join(' ')} <&-`,

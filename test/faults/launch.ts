@@ -120,15 +120,9 @@ export function launchParley({ argv, shell, stdin, env }: LaunchOptions, folder:
     child.once('close', (code, signal) => {
       clearTimeout(timer)
       endGroup()
+      const peakMiB = readPeakMiB(folder)
       const files = readRunFiles(folder)
-      resolve({
-        code: code ?? signal ?? -1,
-        out: out(),
-        err: err(),
-        seconds,
-        peakMiB: readPeakMiB(folder),
-        files,
-      })
+      resolve({ code: code ?? signal ?? -1, out: out(), err: err(), seconds, peakMiB, files })
       removeFolder(folder)
     })
   })

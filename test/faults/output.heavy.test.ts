@@ -128,17 +128,17 @@ testFaultsOnce('O: parley saves or prints each answer if an output fails', [
   ),
 ])
 
+const begun = { argv: streamArgv, script: respondWith(sseHead + textDelta('begun')) }
+
 testFaultsOnce('G: parley ends by signals', [
   row('G01: parley prints the text so far if SIGINT ends a stream', {
     ...endsBySigint('out', ': the answer was cut off'),
-    argv: streamArgv,
-    script: respondWith(sseHead + textDelta('begun')),
+    ...begun,
     out: 'begun\n',
   }),
   row('G04: parley prints the text so far if SIGHUP ends a stream', {
     ...endsBySigint('out', ': the answer was cut off'),
-    argv: streamArgv,
-    script: respondWith(sseHead + textDelta('begun')),
+    ...begun,
     signal: { name: 'SIGHUP', at: 'out' },
     code: 'SIGHUP',
     out: 'begun\n',

@@ -54,12 +54,7 @@ testNetworkFaults('D: parley follows no redirect (needs openssl)', [
   ...(
     [
       ['exits with 8 on a redirect target with an ESC character', 'a\x1b[2Jb', 8, 'is not valid HTTP/1.1'],
-      [
-        'escapes C1 control characters in a target',
-        'a\x80\x9bb',
-        4,
-        'not followed, to a\\u0080\\u009bb: 302',
-      ],
+      ['escapes C1 control codes in a target', 'a\x80\x9bb', 4, 'not followed, to a\\u0080\\u009bb: 302'],
     ] as const
   ).map(([reaction, location, code, message]) =>
     row(`D07: parley ${reaction}`, {

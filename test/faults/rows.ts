@@ -375,38 +375,33 @@ export const chatArgv = ['chat', 'hi']
 export const streamArgv = ['chat', 'hi', '--stream']
 export const sendArgv = ['events', 'send', 'hi']
 
+type Fields = Partial<FaultRow>
+
 /** Fields of a row in which the service answers "ok" and `chat` prints the answer. */
-export const chatSuccess = {
-  script: respondWith(okResponse),
-  code: 0,
-  out: okOutput,
-} satisfies Partial<FaultRow>
+export const chatSuccess = { script: respondWith(okResponse), code: 0, out: okOutput } satisfies Fields
 
 /** Fields of a row in which the service accepts an event and `events send` prints its response. */
-export const sendSuccess = {
-  script: respondWith(sendResponse),
-  code: 0,
-  out: sendOutput,
-} satisfies Partial<FaultRow>
+export const sendSuccess = { script: respondWith(sendResponse), code: 0, out: sendOutput } satisfies Fields
 
 /** Expected result of wrong arguments or input: nothing is sent. */
-export const usageError = { code: 2, err: ['parley: '] } satisfies Partial<FaultRow>
+export const usageError = { code: 2, err: ['parley: '] } satisfies Fields
 
+const endedEarly = ['the stream ended early']
 /** Expected result of a stream with the text "so far" that ends without a sign that it is complete. */
 export const unfinishedStream = {
   argv: streamArgv,
   code: 8,
   out: 'so far\n',
-  err: ['the stream ended early'],
-} satisfies Partial<FaultRow>
+  err: endedEarly,
+} satisfies Fields
 
 /** Returns the fields of a row: SIGINT ends the run at this point, and parley prints this message. */
-export const endsBySigint = (at: NonNullable<FaultRow['signal']>['at'], message: string) =>
+export const endsBySigint = (at: NonNullable<Fields['signal']>['at'], message: string) =>
   ({
     signal: { name: 'SIGINT', at },
     code: 'SIGINT',
     err: [`parley: interrupted${message}\n`],
-  }) satisfies Partial<FaultRow>
+  }) satisfies Fields
 
 /** Returns a row with these fields. Default exit code: 0. */
 export const row = (name: string, given: Partial<FaultRow>, expected: Partial<FaultRow> = {}): FaultRow => ({

@@ -12,21 +12,19 @@ const hostileTexts: [id: string, what: string, raw: string, shown: string][] = [
   ['V05', 'bidirectional control characters', 'a\u202eb\u2066c', 'a\\u202eb\\u2066c'],
 ]
 
+const onTerminal = (text: string) => ({ out: `${text.replaceAll('\n', '\r\n')}\r\n`, files: ['cwd/err'] })
+
 testFaultsOnce('V: parley escapes remote text on a terminal', [
   ...hostileTexts.flatMap(([id, what, raw, shown]) => [
     row(`${id}: parley shows ${what} as visible text on a terminal`, {
+      ...onTerminal(shown),
       shell: terminalCommand('parley chat hi --no-markdown 2>err'),
       script: respondWith(response(message(raw))),
-      code: 0,
-      out: `${shown.replaceAll('\n', '\r\n')}\r\n`,
-      files: ['cwd/err'],
     }),
     row(`${id}: parley shows ${what} as visible text on a terminal if a stream sends single characters`, {
+      ...onTerminal(shown),
       shell: terminalCommand('parley chat hi --stream --no-markdown 2>err'),
       script: respondWith(sseHead + [...raw].map(textDelta).join('') + messageStop),
-      code: 0,
-      out: `${shown.replaceAll('\n', '\r\n')}\r\n`,
-      files: ['cwd/err'],
     }),
     row(`V10: parley prints ${what} unchanged into a pipe`, {
       script: respondWith(response(message(raw))),

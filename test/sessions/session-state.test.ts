@@ -17,11 +17,8 @@ function toEvent(word: string): SessionEvent {
     stop_reason: { type, ...(ids && { event_ids: ids }) },
   })
   const use = { type: 'agent.tool_use', name: 'bash', input: {} }
-  const evaluated = (result: string, explanation?: string) => ({
-    type: 'span.outcome_evaluation_end',
-    result,
-    explanation,
-  })
+  const evaluated = (result: string, explanation?: unknown) =>
+    ({ type: 'span.outcome_evaluation_end', result, explanation }) as SessionEvent
   const kinds: Record<string, SessionEvent> = {
     say: { type: 'agent.message' },
     think: { type: 'agent.thinking' },
@@ -62,7 +59,7 @@ function toEvent(word: string): SessionEvent {
     reached: evaluated('satisfied'),
     revise: evaluated('needs_revision'),
     missed: evaluated('failed', 'no test'),
-    missedOdd: { ...evaluated('failed'), explanation: 5 },
+    missedOdd: evaluated('failed', 5),
     maxIterations: evaluated('max_iterations_reached'),
     done: idle('end_turn'),
     idle: idle(),

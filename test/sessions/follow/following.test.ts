@@ -122,6 +122,7 @@ function follow({
   return [...trace, 'no end']
 }
 
+const withTurn = 'run0 say1 ask1 say2 done1'
 test.each(
   Object.entries<[Script, string]>({
     'ends if the session is idle': [{ past: 'say1 done1' }, 'list, silence of 200, end at 200'],
@@ -142,12 +143,7 @@ test.each(
       'list, connect, list, list, say1, done1, silence of 200, end at 200',
     ],
     'reads the list again if the list omits the sent event that the stream contained': [
-      {
-        past: 'run0',
-        sent: 'ask1',
-        lists: ['run0 say1', 'run0 say1 ask1 say2 done1'],
-        stream: 'ask1 - - say1',
-      },
+      { past: 'run0', sent: 'ask1', lists: ['run0 say1', withTurn], stream: 'ask1 - - say1' },
       'silence of 30000, list, silence of 250, list, say2, done1, silence of 0, end at 30250',
     ],
     'emits only the events after the sent event if the list contains the sent event': [

@@ -20,6 +20,7 @@ const rules = {
 const bash = (id: string, command: string, more: object = {}): Event =>
   createBash(id, { input: { command }, evaluated_permission: undefined, ...more })
 
+const issue = { mcp_server_name: 'github', name: 'create_issue', input: { n: 1, title: 'a\tb' } }
 /** Events with tool uses that were allowed, denied or answered with a result, and with waiting tool uses. */
 const session: Event[] = [
   bash('t1', 'git status'),
@@ -35,13 +36,7 @@ const session: Event[] = [
   bash('t5', 'x', { evaluated_permission: 'deny' }),
   bash('t6', 'y', { evaluated_permission: 'ask' }),
   waitsFor('m1'),
-  {
-    id: 'm1',
-    type: 'agent.mcp_tool_use',
-    mcp_server_name: 'github',
-    name: 'create_issue',
-    input: { n: 1, title: 'a\tb' },
-  },
+  { ...createBash('m1'), type: 'agent.mcp_tool_use', ...issue },
   waitsFor('m1'),
 ]
 const lines = (events: object[]) => events.map((event) => `${JSON.stringify(event)}\n`).join('')

@@ -40,11 +40,7 @@ describe('--tool command that fails (needs sh)', () => {
         { type: 'user.message', next: [running, says('done too'), endTurn] },
       ],
     })
-  const line = (command: string) => [
-    ...'events run go --last --tool'.split(' '),
-    `count=${command}`,
-    ...audited,
-  ]
+  const line = (tool: string) => [...'events run go --last --tool'.split(' '), `count=${tool}`, ...audited]
   const report = ({ lines }: ReturnType<typeof open>) => lines('report.json')[0]?.toolUses
 
   test.each([

@@ -133,6 +133,7 @@ const withClients = { ...known, showsClientEvents: true }
 const ageless = { waitingSince: 0 }
 const first = { olderIdleEvents: undefined }
 const unlisted = { isListed: false }
+const worksAgain = { isListed: undefined }
 const sentAt = (...idleEvents: string[]) => ({ ...first, sent: { ...sent, idleEvents: new Set(idleEvents) } })
 const lagging = { ...unlisted, idleEvents: new Set(['r0']), idleAt: 0 }
 const past = { olderIdleEvents: new Set(['r0', 'r1', 'r2']) }
@@ -188,11 +189,7 @@ test('an unconfirmed reply stores when a list first showed that the session stil
   expect(updateUnconfirmedReply(unconfirmed, shown({}), soon)).toMatchObject({ waitingSince: soon })
   const first = updateUnconfirmedReply({ ...unconfirmed, olderIdleEvents: undefined }, shown({}), soon)
   expect(first).toMatchObject({ olderIdleEvents: new Set(['r1', 'r2', 'r3']) })
-  const worked = updateUnconfirmedReply(
-    { ...unconfirmed, waitingSince: 0 },
-    shown({ isListed: undefined }),
-    soon,
-  )
+  const worked = updateUnconfirmedReply({ ...unconfirmed, ...ageless }, shown(worksAgain), soon)
   expect(worked).toMatchObject({ waitingSince: undefined })
 })
 
