@@ -256,7 +256,7 @@ export class SessionState extends OrderedState {
     return this.status === 'idle by resource' && this.sendsIdleEvents
   }
 
-  /** `undefined` while the agent works, or if it still has to process client events. */
+  /** `undefined` while the agent works, or if the agent still has to process client events. */
   get stop(): Stop | undefined {
     const { isIdle, isHalted, endStatus, error, idle, interrupted, missedOutcome, lastStop, background } =
       this

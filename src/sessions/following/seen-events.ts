@@ -246,7 +246,9 @@ export class SeenEvents {
     return this.state.stop?.kind === 'done' && this.task.awaitsOwnTurn
   }
 
-  /** True if the session may be idle without an idle event, because some services do not send one. */
+  /**
+   * True if the session may be idle although no idle event arrived, because some services omit that event.
+   */
   get mayBeIdle(): boolean {
     const { sendsIdleEvents, isWaitingForRuns, openRuns, hasFinalError, mayBeDone } = this.state
     const mayEnd = sendsIdleEvents ? isWaitingForRuns && openRuns.length === 0 : mayBeDone

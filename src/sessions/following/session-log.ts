@@ -248,7 +248,10 @@ const createEntry = (
 /** Events whose fields the log does not read share one of these two objects, to save memory. */
 const sharedWork: SessionEvent = { type: 'agent.thinking' }
 const sharedOther: SessionEvent = { type: '' }
-/** One object for all finished tool uses. It has no id, so the entry's identity is the id. */
+/**
+ * One object for all finished tool uses. The object has no id, so parley reads the id of such a tool use from
+ * the `identity` of its entry.
+ */
 const sharedToolUse: SessionEvent = { type: 'agent.tool_use' }
 
 const isOfAgent = ({ type }: SessionEvent) => type.startsWith('agent.')
