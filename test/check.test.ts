@@ -51,42 +51,56 @@ test('config check sends no paid request and prints a line for each service', as
   expect(received[1]).toContain('vendor-beta: managed-agents-2026-04-01')
 })
 
-test.each<[status: string, code: number, result: string | RegExp, body?: string]>([
-  ['200 OK', 0, reachable(200), '{"name":"models/x"}'],
-  ['200 OK', 3, 'failed: the service answered with an error in a successful response: no'],
-  ['200 OK', 0, reachable(200), '{"error":{"type":"not_found_error","message":"no"}}'],
-  ['200 OK', 0, reachable(200), '{"error":{"type":"rate_limit_error","message":"no"}}'],
+const refusedToken = '{"error":{"type":"authentication_error","message":"no"}}'
+
+test.each<[status: string, body: string, code: number, result: string | RegExp]>([
+  ['200 OK', '{"name":"models/x"}', 0, reachable(200)],
+  ['200 OK', refusedToken, 3, 'failed: the service answered with an error in a successful response: no'],
+  ['200 OK', '{"error":{"type":"not_found_error","message":"no"}}', 0, reachable(200)],
+  ['200 OK', '{"error":{"type":"rate_limit_error","message":"no"}}', 0, reachable(200)],
   [
     '200 OK',
+    '{"error":{"type":"api_error","message":"no"}}',
     7,
     'failed: the service answered with an error in a successful response, which does not show whether the token is accepted: no',
-    '{"error":{"type":"api_error","message":"no"}}',
   ],
-  ['400 No', 0, reachable(400)],
-  ['404 No', 0, reachable(404)],
-  ['429 No', 0, reachable(429)],
+  ['400 No', refusedToken, 0, reachable(400)],
+  ['404 No', refusedToken, 0, reachable(404)],
+  ['429 No', refusedToken, 0, reachable(429)],
   [
     '503 No\r\nRetry-After: 120',
+    refusedToken,
     6,
     'failed: the gateway answered 503 No, which does not show whether the token is accepted: no',
   ],
-  ['401 No', 3, /^failed: the gateway answered 401 No: no; the refused secret is from PARLEY_ACCESS_TOKEN/],
-  ['402 No', 5, 'failed: the gateway answered 402 No: no'],
+  [
+    '401 No',
+    refusedToken,
+    3,
+    /^failed: the gateway answered 401 No: no; the refused secret is from PARLEY_ACCESS_TOKEN/,
+  ],
+  ['402 No', refusedToken, 5, 'failed: the gateway answered 402 No: no'],
   [
     '302 No',
+    refusedToken,
     4,
     /^failed: redirect not followed: 302 No, which does not show whether the token is accepted: no; /,
   ],
-  ['500 No', 7, 'failed: the gateway answered 500 No, which does not show whether the token is accepted: no'],
+  [
+    '500 No',
+    refusedToken,
+    7,
+    'failed: the gateway answered 500 No, which does not show whether the token is accepted: no',
+  ],
   [
     '200 Web page',
+    ' <!doctype html><p>Sign in</p>',
     8,
     /^failed: the gateway answered with a web page, .*; the URL was \S+, from baseUrl \(PARLEY_BASE_URL\)$/,
-    ' <!doctype html><p>Sign in</p>',
   ],
 ])(
-  'if a GET of the model answers %j, config check exits with %i',
-  async (status, code, result, body = '{"error":{"type":"authentication_error","message":"no"}}') => {
+  'if the gateway answers the GET of the model with %j and the body %s, config check exits with %i',
+  async (status, body, code, result) => {
     const script = answer({ model: response(body, status) })
     const ended = await checkServer(script, ['--retries', '0'])
     expect(ended.code).toBe(code)
@@ -116,8 +130,8 @@ test.each([
     '<title>Sign in</title>',
   ],
 ])(
-  'C29: if the session list answers %j, config check exits with %i',
-  async (status, code, result, body = '{"error":{"type":"authentication_error","message":"no"}}') => {
+  'C29: if the session service answers the list request with %j, config check exits with %i',
+  async (status, code, result, body = refusedToken) => {
     const ended = await checkServer(answer({ list: response(body, status) }), ['--retries', '0'])
     expect(ended.code).toBe(code)
     expect(ended.results['session service']).toMatch(result)
@@ -148,7 +162,7 @@ test.each([
   ['503 No', 'later', { kind: 'service' }],
   ['400 No', 'never', { kind: 'refused' }],
 ])(
-  'if both services are down and the list answers %j, config check has "retry": "%s"',
+  'if the gateway answers 503 and the session service %j, the failure of config check has "retry": "%s"',
   async (status, retry, error) => {
     const model = response('{}', '503 No')
     const flags = ['--retries', '0', '--errors', 'json']
@@ -160,7 +174,7 @@ test.each([
   },
 )
 
-test('config check without an answer until the deadline has "deadline": true', async () => {
+test('if no service answers before the deadline, the failure of config check has "deadline": true', async () => {
   const ended = await checkServer(() => {}, ['--deadline', '0.5', '--errors', 'json'])
   const expected = { kind: 'unknown', retry: 'later', safeToRetry: true, deadline: true }
   expect(JSON.parse(ended.err).error).toMatchObject(expected)

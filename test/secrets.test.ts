@@ -107,7 +107,7 @@ test.each([
   ['only the start of a secret, no other word', 'a… canary… b… c', 'a… [redacted]… b… c'],
   ['the start of a secret after an earlier cut', '…no canary…', '…no [redacted]…'],
   ['each of several starts of a secret', 'canary… canary-s…', '[redacted]… [redacted]…'],
-  ['only the second of two starts in a row', 'canacanar…', 'cana[redacted]…'],
+  ['only the second of two starts of a secret in a row', 'canacanar…', 'cana[redacted]…'],
   ['no start of a secret that continues as another word', 'canary, it is…', 'canary, it is…'],
 ])('before the ellipsis of a shortened text, parley redacts %s', (_, text, shown) => {
   expect(createSecrets('canary-secret').redact(text)).toBe(shown)

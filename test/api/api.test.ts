@@ -134,7 +134,7 @@ describe('output of api', () => {
     expect(ended.code).toBe({ 200: 0, 404: 4, 500: 7 }[status])
   })
 
-  test('if a response with status 200 contains an error, api exits with the code of the error, and -o writes no file', async () => {
+  test('if a response with status 200 contains an error, api exits with the exit code for this error, and -o writes no file', async () => {
     const body = '{"type":"error","error":{"type":"overloaded_error"}}'
     expect(await api(['agents', '/v1/x'], { exchange: answering(body) })).toMatchObject({
       code: 7,
@@ -154,7 +154,7 @@ describe('output of api', () => {
 
   test.each([
     [
-      'exits with the code of its only event, an error',
+      'exits with 6 if its only event is an error with the code 429',
       ': hi\n\nevent: error\ndata: {"error":{"code":429}}\n\n',
       6,
     ],
@@ -287,7 +287,7 @@ describe('api over the network', () => {
   test.each([
     ['POST', ['--set', 'a=1']],
     ['DELETE', ['-X', 'DELETE']],
-  ])('T23: api does not retry a %s', async (_, flags) => {
+  ])('T23: api does not retry a %s after a 500 or a reset', async (_, flags) => {
     expect(await call(['agents', '/v1/x', ...flags], failing)).toMatchObject({ code: 7 })
     expect(server.requests).toHaveLength(1)
     const reset = await call(['agents', '/v1/x', ...flags], failing.slice(1))
@@ -296,7 +296,7 @@ describe('api over the network', () => {
     expect(server.requests).toHaveLength(1)
   })
 
-  test('T23: api retries a POST with --retry-unknown', async () => {
+  test('T23: api retries a POST after a 500 and a reset if --retry-unknown is set', async () => {
     const ended = await call(['agents', '/v1/x', '--set', 'a=1', '--retry-unknown'], failing)
     expect(ended).toMatchObject({ code: 0, out: '{"ok":1}' })
     expect(new Set(server.requests).size).toBe(1)

@@ -152,7 +152,7 @@ describe('requests of a batch', () => {
   })
 })
 
-test('--batch prints its results, then a line with the counts', async () => {
+test('--batch prints results on stdout, and a line with the numbers of successful and failed lines on stderr', async () => {
   const ended = await run(batch, { cwd: batchFolder(40) })
   const lines = parseResults(ended.out)
   expect([ended.code, indexes(lines), ended.requests.length]).toEqual([0, upTo(40), 40])
@@ -277,19 +277,22 @@ describe('--results and --resume', () => {
   test.each([
     [500, false],
     [429, true],
-  ])('a batch that the deadline ends during a pause after %d has "safeToRetry": %s', async (code, isSafe) => {
-    const argv = [...results, '--resume', '--deadline', '6', '--concurrency', '4', '--errors', 'json']
-    const exchange: Exchange = (request, onSent) => {
-      onSent?.()
-      return status(code)(request)
-    }
-    const cwd = batchFolder(9)
-    const ended = await run(argv, { cwd, exchange, timers: createIdleClock() })
-    expect([ended.code, readText(cwd, 'r.ndjson')]).toEqual([15, ''])
-    expect(JSON.parse(ended.err).error).toMatchObject({ sent: 'yes', retry: 'later', safeToRetry: isSafe })
-  })
+  ])(
+    'if the deadline ends a batch during a pause after a %d, the failure has "safeToRetry": %s',
+    async (code, isSafe) => {
+      const argv = [...results, '--resume', '--deadline', '6', '--concurrency', '4', '--errors', 'json']
+      const exchange: Exchange = (request, onSent) => {
+        onSent?.()
+        return status(code)(request)
+      }
+      const cwd = batchFolder(9)
+      const ended = await run(argv, { cwd, exchange, timers: createIdleClock() })
+      expect([ended.code, readText(cwd, 'r.ndjson')]).toEqual([15, ''])
+      expect(JSON.parse(ended.err).error).toMatchObject({ sent: 'yes', retry: 'later', safeToRetry: isSafe })
+    },
+  )
 
-  test('a signal during a pause after 500 reports the lines that may be billed', async () => {
+  test('if a signal ends a batch during a pause after a 500, the message has the number of requests that may be billed', async () => {
     const { onSignal, interrupt } = createInterrupt()
     const argv = [...results, '--resume', '--concurrency', '4', '--errors', 'json']
     const printed = await new Promise<string>((resolve) => {
@@ -312,13 +315,14 @@ describe('--results and --resume', () => {
   })
 
   test.each([
-    [['garbage'], 'line 2 is not a result, so its request may be sent again'],
+    ['warns', ['garbage'], 'line 2 is not a result, so its request may be sent again'],
     [
+      'warns',
       ['', '{"index":2,"ha', '{}'],
       '2 lines, from line 3, are not results, so their requests may be sent again',
     ],
-    [['', ' '], undefined],
-  ])('--resume warns, also with -q, about lines that are not results: %j', async (lines, warning) => {
+    ['does not warn', ['', ' '], undefined],
+  ])('--resume %s, also with -q, if the results file contains the lines %j', async (_, lines, warning) => {
     const cwd = batchFolder(2)
     await run(results, { cwd })
     const before = readText(cwd, 'r.ndjson').split('\n')
@@ -470,7 +474,7 @@ describe('the end of a batch', () => {
     expect(JSON.parse(err).error).toMatchObject({ retry, ...error })
   })
 
-  test('if the service is unreachable until the deadline, the message of a batch also names that cause', async () => {
+  test('if the service is unreachable until the deadline, the message of a batch names the deadline and the connection error', async () => {
     const cwd = batchFolder(3)
     const argv = [...batch, '--deadline', '3s']
     const asJson = await run([...argv, '--errors', 'json'], {
@@ -536,7 +540,7 @@ describe('the end of a batch', () => {
     expect(saved.map(({ text }) => text)).toEqual(['answer 1', 'answer 2'])
   })
 
-  test('--errors json contains the results if neither stdout nor the temporary folder accepts them', async () => {
+  test('the JSON error of a batch contains the results if neither stdout nor the temporary folder accepts them', async () => {
     const cwd = batchFolder(1)
     const { code, err } = await run([...batch, '--errors', 'json'], {
       cwd,
@@ -674,7 +678,7 @@ test.each([
   expect(readdirSync(cwd)).toEqual(['in.ndjson'])
 })
 
-test('after a bug in reading an answer, a batch exits with 1, and its result has the received part', async () => {
+test('if a bug in parley stops the reading of an answer, a batch exits with 1, and the result has the received part', async () => {
   for (const [start, body] of [
     ['{"content":"paid', '{"content":"paid'],
     [textDelta('paid'), 'paid'],
@@ -689,7 +693,7 @@ test('after a bug in reading an answer, a batch exits with 1, and its result has
   }
 })
 
-test('B09: "attempts" of a batch result is the number of requests for its line, and of the failure that of all lines', async () => {
+test('B09: "attempts" counts the requests for one line in a batch result, and the requests for all lines in the failure', async () => {
   const runWith = (...answers: Exchange[]) =>
     run([...batch, '--errors', 'json'], {
       cwd: batchFolder(3),
@@ -731,7 +735,7 @@ describe('tokens of failed answers', () => {
     },
   )
 
-  test('B10: if --max-total-tokens is reached, a line with --schema-retries is not repeated, and its result is the mismatch', async () => {
+  test('B10: if a mismatching answer reaches --max-total-tokens, --schema-retries does not repeat the batch line', async () => {
     const cwd = batchFolder(1)
     schema(cwd)
     const argv = [...batch, '--schema', 's.json', '--schema-retries', '3', '--max-total-tokens', '8']
@@ -757,7 +761,7 @@ describe('tokens of failed answers', () => {
   })
 })
 
-test('the summary of a batch counts lines with a warning, and with -q it is printed only if a line has one', async () => {
+test('the summary of a batch counts lines with a warning, and -q hides the summary only if no line has a warning', async () => {
   const exchange = byPrompt({ 1: answering(message('half', { stop_reason: 'max_tokens' })) })
   const summary = /^parley: 2 ok \(1 with a warning\) · 0 failed · [^\n]*\n$/
   for (const flags of [[], ['-q'], ['--results', 'r.ndjson']]) {
@@ -819,19 +823,31 @@ describe('a batch of images', () => {
     ['image', 'chat', []],
     ['chat', 'image', ['--raw']],
     ['image', 'chat', ['--raw']],
-  ])('--resume does not accept the results of a batch of %s for %s: %j', async (first, second, flags) => {
-    const cwd = batchFolder(1)
-    const rest = ['--batch', 'in.ndjson', '-m', 'alpha-image', '--results', 'r.ndjson', '--resume', ...flags]
-    await run([first, ...rest], { cwd })
-    for (const [command, count] of [
-      [first, 0],
-      [second, 1],
-      [second, 0],
-    ] as const) {
-      const { code, requests } = await run([command, ...rest], { cwd })
-      expect([code, requests.length]).toEqual([0, count])
-    }
-  })
+  ])(
+    '--resume rejects the results of %s --batch for %s --batch, with the flags %j',
+    async (first, second, flags) => {
+      const cwd = batchFolder(1)
+      const rest = [
+        '--batch',
+        'in.ndjson',
+        '-m',
+        'alpha-image',
+        '--results',
+        'r.ndjson',
+        '--resume',
+        ...flags,
+      ]
+      await run([first, ...rest], { cwd })
+      for (const [command, count] of [
+        [first, 0],
+        [second, 1],
+        [second, 0],
+      ] as const) {
+        const { code, requests } = await run([command, ...rest], { cwd })
+        expect([code, requests.length]).toEqual([0, count])
+      }
+    },
+  )
 
   test('if an image answer in a batch also contains an error, the failure names the saved image', async () => {
     const body = imageAnswer(inline(png())).replace(/\}$/, ',"error":{"type":"api_error","message":"no"}}')

@@ -16,7 +16,7 @@ async function runBatch(prompts: string[], flags: string[], exchange: Exchange) 
   return { ...ended, cwd, results: parseResults(readText(cwd, 'r')), tokens, report: readJson(cwd, 'report') }
 }
 
-test('a batch continues the answer of a line, sums its usage and counts its requests', async () => {
+test('if the answer to a batch line comes in several parts, the result has the whole text, the total usage and the number of requests', async () => {
   const exchange = answerInOrder(
     piece('One, ', continued('t1'), used(10, 100)),
     events(piece('two, ', continued('t2'), used(10, 200))),

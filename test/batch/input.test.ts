@@ -65,7 +65,7 @@ describe("check of a batch's input", () => {
     expect((await check('')).tally).toMatchObject({ total: 0, skipped: 0, hasLine: false })
   })
 
-  test('the check of a batch reports every invalid line and every duplicate id', async () => {
+  test('the check of a batch file reports every invalid line and every duplicate id', async () => {
     const lines = ['"ok"', 'hello', '{"id":1,"prompt":"p"}', '{"prompt":7}', '{"id":"1","prompt":"q"}', '"x']
     const error = await refusal(lines.join('\n'))
     expect(error).toMatchObject({ kind: 'usage', message: 'prompts.ndjson: 4 problems' })
@@ -80,7 +80,7 @@ describe("check of a batch's input", () => {
     })
   })
 
-  test('the check of a batch reports a line whose body is invalid', async () => {
+  test('the check of a batch file reports a line whose body is invalid', async () => {
     const error = await refusal('"ok"\n{"contents":5}\n', (form) => {
       if ('body' in form)
         throw createUsageErrorFromProblems('the body', ['contents: must be a list', 'x: is odd'])
@@ -91,7 +91,7 @@ describe("check of a batch's input", () => {
     )
   })
 
-  test('if all invalid lines have the same problem, the check of a batch prints it only once', async () => {
+  test('if all invalid lines have the same problem, the check of a batch file prints the problem only once', async () => {
     const { message, details } = await refusal('"ok"\nhello\nyou\n')
     expect({ message, problems: details.problems }).toEqual({
       message:
@@ -100,14 +100,14 @@ describe("check of a batch's input", () => {
     })
   })
 
-  test('the check of a batch throws an unexpected error unchanged', async () => {
+  test('the check of a batch file throws an unexpected error unchanged', async () => {
     const broken = () => {
       throw new TypeError('a bug')
     }
     await expect(check('"a"', broken)).rejects.toThrow(TypeError)
   })
 
-  test('the check of a batch stops after 1,000 problems', async () => {
+  test('the check of a batch file stops after 1,000 problems', async () => {
     let made = 0
     async function* endless() {
       yield Buffer.from('"good"\n')

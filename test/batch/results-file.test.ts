@@ -107,7 +107,7 @@ describe('--resume reads the results of earlier runs', () => {
     expect([1, 2, 3].map((index) => isDone(registry, index))).toEqual([true, false, true])
   })
 
-  test('--resume sums only tokens that are non-negative numbers', async () => {
+  test('--resume adds up only token counts that are non-negative numbers', async () => {
     const odd = [-5, '7', null, true, {}].map((totalTokens, at) =>
       JSON.stringify({ hash: `h${at}`, ok: true, usage: { totalTokens } }),
     )

@@ -241,7 +241,7 @@ describe('batch that starts no further request', () => {
     expect([late.requested, late.stop?.kind]).toEqual([[], 'stopped'])
   })
 
-  test('a batch stops when it cannot write results to their file, and prints the rejected results', async () => {
+  test('a batch stops if a results file accepts no more results, and prints the remaining results on stdout', async () => {
     let lines = 0
     const full = {
       write() {

@@ -51,7 +51,7 @@ test.each([
   expect(ended).toMatchObject({ code: 0, err: '', out: expect.stringContaining(expectedText) })
 })
 
-test('help accepts shared flags before and after its name', async () => {
+test('parley accepts shared flags before and after the command help', async () => {
   const { out } = await run(['chat', '--help'])
   for (const argv of [
     ['-q', 'help', 'chat'],

@@ -95,13 +95,13 @@ test('help COMMAND WORD exits with 2 if the command has no subcommands', async (
   )
 })
 
-test('help TOPIC WORD exits with 2', async () => {
+test('help TOPIC WORD exits with 2 because a topic has no subtopics', async () => {
   expect(await usageError(['help', 'ci', 'github'])).toBe(
     "the topic 'ci' has no subtopics; 'parley help' prints one topic at a time: parley help ci",
   )
 })
 
-test('the message for an unknown profile names the command that sets one up', async () => {
+test('the message for an unknown profile names the command that creates a profile', async () => {
   expect(await run(['chat', 'hi', '--profile', 'nope'])).toMatchObject({
     code: 3,
     err: "parley: unknown profile 'nope': the profiles are demo. 'parley config init --profile NAME' creates another\n",

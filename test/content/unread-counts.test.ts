@@ -22,7 +22,7 @@ test.each(['1e400', '9007199254740993'])(
   },
 )
 
-test('a batch with an unreadable token count prints "at least" before the sum of the others', async () => {
+test('a batch with an unreadable token count prints "at least" before the sum of the readable counts', async () => {
   const cwd = temporaryFolder({ in: '"a"\n"b"\n"c"\n' })
   const exchange: Exchange = (request) => {
     const isSecond = Buffer.from(request.body ?? []).includes('"b"')

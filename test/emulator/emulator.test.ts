@@ -93,7 +93,7 @@ test.each([['query'], ['body']])(
   },
 )
 
-test('serve --fault rate:4 accepts four requests at once, then answers 429 until time has passed', async () => {
+test('serve --fault rate:4 accepts four requests at once and then four per second, and answers 429 to all others', async () => {
   const argv = ['chat', 'Say hello', '--retries', '0']
   let now = 0
   const exchange = createEmulator({ faults: ['rate:4'] }, () => now)

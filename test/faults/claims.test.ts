@@ -99,7 +99,7 @@ testNetworkFaults('U: parley reports only what the response proves', [
     }),
   ),
   {
-    name: 'U32: parley reports an unanswered first attempt if SIGINT ends the wait after a 429 to its retry (needs signals)',
+    name: 'U32: parley reports the unanswered first attempt if the retry gets a 429 and SIGINT ends the next wait (needs signals)',
     argv: [...chatArgv, '--retry-unknown'],
     script: (socket, _, count) =>
       void (count === 1 ? socket.destroy() : socket.end(response('{}', '429 Slow', ['retry-after: 30']))),

@@ -38,7 +38,7 @@ testFaultsOnce('G: parley reports after SIGINT whether something was sent', [
     argv: ['events', 'list'],
     script: () => {},
   }),
-  row('G23: parley prints the command that follows the session again if SIGINT ends events follow', {
+  row('G23: parley prints the command that resumes following if SIGINT ends events follow', {
     ...endsBySigint('out', `: the session continues; ${followCommand("-s 'a b'")}`),
     argv: ['events', 'follow', '-s', 'a b'],
     script: simulateSession([thinking]),

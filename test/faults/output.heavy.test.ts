@@ -143,7 +143,7 @@ testFaultsOnce('G: parley ends by signals', [
     code: 'SIGHUP',
     out: 'begun\n',
   }),
-  row('G04: parley saves the text so far of --stream -o FILE if SIGQUIT (Ctrl-\\) ends it', {
+  row('G04: parley saves the text so far of --stream -o FILE if SIGQUIT (Ctrl-\\) ends parley', {
     shell: 'ulimit -c 0; exec parley chat hi --stream -o a.txt',
     script: respondWith(sseHead + textDelta('begun')),
     signal: { name: 'SIGQUIT', at: 'request' },

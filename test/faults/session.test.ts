@@ -163,7 +163,7 @@ testNetworkFaults('Y: parley waits for the events of an empty session', [
     { out: ended, reqs: 4, err: ['sesn_1 has no events yet: waiting for its first event'] },
   ),
   row(
-    'Y103: events run without a task announces that it looks for events, then exits with 2 without them',
+    'Y103: events run without a task prints that it looks for events, and exits with 2 if the session has none',
     ['events', 'run'],
     { lists: [list()] },
     {

@@ -46,22 +46,28 @@ test.each([
   ['zst', 'its encoding, zst, is unknown', ['chat', 'x']],
   ['gzip', 'it cannot be decompressed', ['chat', 'x', '--stream']],
   ['gzip', 'it cannot be decompressed', ['image', 'x']],
-])('an answer with a wrong Content-Encoding %s is saved as received ("%s")', async (coding, why, argv) => {
-  const ended = await runSaving(argv, labelledAs(coding))
-  expect([ended.code, ended.out, ended.saved]).toEqual([8, '', [plainBody]])
-  expect(ended.err).toContain(`the answer cannot be read: ${why}; the received data is saved as`)
-})
+])(
+  'if an answer has a wrong Content-Encoding %s, parley saves the received bytes and prints "%s"',
+  async (coding, why, argv) => {
+    const ended = await runSaving(argv, labelledAs(coding))
+    expect([ended.code, ended.out, ended.saved]).toEqual([8, '', [plainBody]])
+    expect(ended.err).toContain(`the answer cannot be read: ${why}; the received data is saved as`)
+  },
+)
 
-test.each(['chat', 'image'])('%s names the file of an answer that has text and an error', async (command) => {
-  const body = imageAnswer({ text: 'paid' }).replace(/\}$/, ',"error":{"type":"api_error","message":"no"}}')
-  const ended = await runSaving([command, 'x', '--retries', '0'], answering(body))
-  expect([ended.code, ended.saved]).toEqual([7, [body]])
-  expect(ended.err).toMatch(
-    /^parley: the service answered with an error in a successful response; the received data is saved as /,
-  )
-})
+test.each(['chat', 'image'])(
+  '%s saves an answer that has both a text and an error, and prints the path of the file',
+  async (command) => {
+    const body = imageAnswer({ text: 'paid' }).replace(/\}$/, ',"error":{"type":"api_error","message":"no"}}')
+    const ended = await runSaving([command, 'x', '--retries', '0'], answering(body))
+    expect([ended.code, ended.saved]).toEqual([7, [body]])
+    expect(ended.err).toMatch(
+      /^parley: the service answered with an error in a successful response; the received data is saved as /,
+    )
+  },
+)
 
-test('an answer with a wrong Content-Encoding gzip is printed with --raw, and is in the result of a batch', async () => {
+test('if an answer has a wrong Content-Encoding gzip, --raw prints the received bytes, and a batch result contains them', async () => {
   const raw = await runSaving(['chat', 'x', '--raw'], labelledAs('gzip'))
   expect([raw.code, raw.out, raw.saved]).toEqual([8, plainBody, []])
   const batch = await run(['chat', '--batch', '-'], { stdin: '"x"\n', exchange: labelledAs('gzip') })
@@ -103,7 +109,7 @@ describe('unexpected error after an answer arrived', () => {
     expect([ended.code, ended.saved]).toEqual([1, ['paid']])
   })
 
-  test('after an unexpected error, image saves every image and names those whose path it has not printed', async () => {
+  test('after an unexpected error, image saves every image and names the files whose paths it has not printed', async () => {
     const exchange = answering(imageAnswer(inline(png(1)), inline(png(2))))
     const ended = await runSaving(['image', 'x'], exchange, stdoutWithBug)
     expect(ended.code).toBe(1)

@@ -141,12 +141,12 @@ describe.each(lockingCommands)('lock file of %s', (command, argv, lock) => {
 
 test.each([
   [
-    'holder of a lock runs',
+    'holder of the lock is still running',
     true,
     /: the deadline passed while another parley, which is still running, used it\n/,
   ],
   [
-    'lock is not updated',
+    'lock file may be abandoned',
     false,
     /: the deadline passed while it was locked: if no other parley is running, remove \S+\.parley-lock\n/,
   ],

@@ -145,7 +145,7 @@ test.each([1, 3, 64 * 1024])(
   },
 )
 
-test('the reader gets the bytes that arrived before a reset if none of them can be decompressed', async () => {
+test('if a reset cuts a body of which nothing can be decompressed, a reader gets all received bytes', async () => {
   const sent = [
     gzipSync(text).subarray(0, 2),
     gzipSync(text).subarray(2, 5),
@@ -174,20 +174,23 @@ test('parley reports the connection error if the connection breaks in a compress
   await expect(readBody(decompressBody(response(body())).body)).rejects.toThrow('the connection was reset')
 })
 
-test.each(['gzip', 'gzip, gzip'])('if a reader stops early, parley closes the %s body', async (coding) => {
-  let isClosed = false
-  const body = async function* () {
-    try {
-      for (;;) yield gzipSync('x'.repeat(100_000))
-    } finally {
-      isClosed = true
+test.each(['gzip', 'gzip, gzip'])(
+  'if a reader of a response stops early, parley closes the %s body',
+  async (coding) => {
+    let isClosed = false
+    const body = async function* () {
+      try {
+        for (;;) yield gzipSync('x'.repeat(100_000))
+      } finally {
+        isClosed = true
+      }
     }
-  }
-  for await (const _ of decompressBody(response(body(), coding)).body) break
-  expect(isClosed).toBe(true)
-})
+    for await (const _ of decompressBody(response(body(), coding)).body) break
+    expect(isClosed).toBe(true)
+  },
+)
 
-test('a reader can stop early even if the body has no method that closes it', async () => {
+test('a reader of a response can stop early even if the body has no method that closes the body', async () => {
   const body = { [Symbol.asyncIterator]: () => ({ next: async () => ({ value: gzipSync(text) }) }) }
   const read: string[] = []
   for await (const piece of decompressBody(response(body as AsyncIterable<Uint8Array>)).body) {

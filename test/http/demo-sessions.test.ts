@@ -77,7 +77,7 @@ describe('W31: demo sessions start anew with a note if their file is damaged', (
   })
 })
 
-test('W33: demo sessions end with the process if they cannot be saved, and parley prints this once', async () => {
+test('W33: if demo sessions cannot be saved, they end with the process, and parley prints one warning', async () => {
   const nowhere = { env: { XDG_CACHE_HOME: '', HOME: '', LOCALAPPDATA: '' } }
   const ended = await send('use a tool', 's', nowhere)
   expect(ended.code).toBe(12)

@@ -159,7 +159,13 @@ test.each<[what: string, chat: RetryAdvice, event: RetryAdvice, error: CliError,
   ['a missing answer', 'later', 'look-first', failure('unknown'), 'sent'],
   ['an unreadable answer', 'never', 'look-first', failure('response', { status: 200 }), 'answered'],
   ['an answer that is cut off', 'later', 'look-first', failure('response', { isCutOff: true }), 'answered'],
-  ['a receipt that is cut off', 'later', 'look-first', failure('response', { isCutOff: true }), 'done'],
+  [
+    'a response to accepted events that is cut off',
+    'later',
+    'look-first',
+    failure('response', { isCutOff: true }),
+    'done',
+  ],
   ['a file that cannot be written', 'never', 'never', failure('file'), 'done'],
 ])('after %s, `retry` is "%s" for a chat and "%s" for an event', (_, chat, send, error, state) => {
   expect([chatRules, event].map((rules) => getRetryAdvice(error, describeDelivery(state, rules)))).toEqual([

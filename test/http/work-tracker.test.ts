@@ -159,7 +159,7 @@ describe('message of an interrupted run', () => {
     expect(tracker.interrupt().consequence).toBe('the task was accepted; the session continues')
   })
 
-  test('after an interrupt, the resume command is that of the innermost unfinished work that has one', async () => {
+  test('after an interrupt, parley prints the resume command of the innermost unfinished work that has a resume command', async () => {
     const tracker = new WorkTracker()
     expect(tracker.getResumeCommand()).toBeUndefined()
     const close = open(tracker, { getResumeCommand: () => ['events', 'run'] })
@@ -336,7 +336,7 @@ test('an interrupted run reports the message of an accepted request even if a la
   expect(tracker.interrupt().consequence).toBe('the task was accepted')
 })
 
-test('the work tracker rethrows an error of work without hooks unchanged', async () => {
+test('the work tracker throws an error of work without callbacks unchanged', async () => {
   const error = new CliError('file', 'full')
   const work = new WorkTracker().during({}, () => Promise.reject(error))
   await expect(work).rejects.toBe(error)

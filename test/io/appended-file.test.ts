@@ -20,7 +20,7 @@ test('a file that parley appends to is read in chunks', async () => {
   file.close()
 })
 
-test('a file that parley appends to stays open after an incomplete read', async () => {
+test('parley can append to a file after it has read only the start of the file', async () => {
   const file = open('text')
   for await (const _ of file.read()) break
   // A Node stream would have closed the file by this time.

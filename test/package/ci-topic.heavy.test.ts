@@ -58,7 +58,7 @@ const isCommand = /^::|##(vso)?\[/m
 
 const reportOf = (job: Job) => JSON.parse(job.read('report.json'))
 
-test('every code block of the help topics about pipelines is tested here or with parley help batch', () => {
+test('every code block of the help topics about pipelines has a test', () => {
   const headings = Object.entries(blocks).map(([topic, found]) => [
     topic,
     [...new Set(found.map(({ heading }) => heading))],
@@ -187,10 +187,10 @@ describe('the step of help gitlab works as printed (needs bash)', () => {
   }
 
   test.each([
-    ['200 OK', 0, message('Hi')],
-    ['200 OK', 8, message('Hi', { stop_reason: 'max_tokens' })],
-    ['429 Wait', 6, error],
-  ])('after the answer %s the step of parley help gitlab exits with %i', async (status, code, body) => {
+    ['a whole answer', 0, '200 OK', message('Hi')],
+    ['a cut answer', 8, '200 OK', message('Hi', { stop_reason: 'max_tokens' })],
+    ['a 429', 6, '429 Wait', error],
+  ])('after %s, the step of parley help gitlab exits with %i', async (_, code, status, body) => {
     const { job } = await jobWith(failing(status, body))
     expect(await job.step(summarise.script.join('\n'))).toMatchObject({ code })
     expect(summarise.retry.exit_codes.includes(code)).toBe([6, 7, 8].includes(code))

@@ -90,7 +90,7 @@ test('parley saves its compiled code, and the next run uses it (needs POSIX file
   expect(help((there) => plantForgery(there)).text).toBe(forged)
 })
 
-test('parley stores its compiled code again after a run with a new exit code, but not after a second such run (needs POSIX files)', () => {
+test('parley saves its compiled code again after the first run with an exit code, but not after the second run with this exit code (needs POSIX files)', () => {
   const { home, folder } = help()
   const [name = ''] = readdirSync(folder).filter((each) => each.endsWith('-program.cjs'))
   const file = join(folder, name)

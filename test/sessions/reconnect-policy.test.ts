@@ -119,7 +119,7 @@ test('parley prints each minute that it is still failing, until the service resp
   expect(notes).toEqual([first, still(1), still(2), first])
 })
 
-test('other responses do not reset the number of unreadable responses', () => {
+test('neither readable responses nor failed connections reset the number of unreadable responses', () => {
   const { policy } = createPolicy(Infinity)
   const odd = failure('response')
   for (let i = 0; i < 5; i++) {
@@ -149,7 +149,7 @@ test.each([
   expect(notes).toHaveLength(0)
 })
 
-test('after a time limit that parley itself sets, the last failure ends the attempts', () => {
+test('if a time limit passes that parley itself sets, parley reports the last failure, not the time limit', () => {
   const error = failure('not-sent')
   expect(createPolicy(start, { limitText: 'no response within 5 s' }).policy.decide(error)).toBe(error)
 })
@@ -164,7 +164,7 @@ test('a deadline that has passed stays passed even if its timer fired a millisec
 
 const busy = (seconds: number) => failure('rate-limited', { status: 429, retryAfterSeconds: seconds })
 
-test('the waits before parley reconnects double up to 8 s, unless the service asks for more', () => {
+test('the wait before each further reconnect doubles up to 8 s, and Retry-After may extend it', () => {
   const { policy } = createPolicy(Infinity)
   const waits = Array.from({ length: 7 }, () => policy.nextWaitMs())
   waits.push(policy.decide(busy(20)) as number, policy.nextWaitMs())

@@ -143,7 +143,7 @@ const stops: Record<string, [words: string, stop: object | undefined]> = {
     'outcome1 maxIterations1 idle1',
     missed('max_iterations_reached'),
   ],
-  'has no explanation of a failed outcome that is not a text': [
+  'ignores the explanation of a failed outcome if the explanation is not a text': [
     'outcome1 missedOdd1 done1',
     missed('failed'),
   ],
@@ -167,11 +167,11 @@ const stops: Record<string, [words: string, stop: object | undefined]> = {
   'that was interrupted does not continue while a run is open': ['runStart1 interrupt1 done1', isDone],
   'is done if a message of a client follows its failed outcome': ['outcome1 missed1 message1 done1', isDone],
   'is done if a new outcome follows its failed outcome': ['outcome1 missed1 outcome2 done1', isDone],
-  'that refuses is stuck with the message of its last error': [
+  'that stops after a refusal is stuck, and its explanation is the message of the last error': [
     'error1 refusal1',
     stuck('refusal', { explanation }),
   ],
-  'without a known reason is stuck with the message of its last error': [
+  'that is idle for an unknown reason is stuck, and its explanation is the message of the last error': [
     'error1 unknown1',
     stuck('a_new_reason', { explanation }),
   ],
@@ -189,9 +189,12 @@ test.each(Object.entries(stops))('a session %s', (_, [words, stop]) => {
   expect(after(words).stop).toEqual(stop)
 })
 
-test.each(['wait1:use1', 'wait1'])(
-  'after a reply to its tool use, a session is not idle, although its last idle event was %s',
-  (idle) => {
+test.each([
+  ['the tool use', 'wait1:use1'],
+  ['no tool use', 'wait1'],
+])(
+  'after a reply to its tool use, a session is not idle, although its last idle event lists %s',
+  (_, idle) => {
     const state = after(`use1 ${idle} allow1:use1`)
     expect([state.isIdle, state.stop]).toEqual([false, undefined])
   },
@@ -223,7 +226,7 @@ test.each<[rule: string, isStalled: boolean, words: string]>([
   ['an idle event ended the work', true, 'modelStart1 allowed1 done1 run1'],
   ['a client sent a message to the idle session', true, 'done1 message1'],
   ['the session has ended', false, 'terminated1'],
-])('a silent session counts as waiting if %s: %s', (_, isStalled, words) => {
+])('if %s, a silent session counts as waiting: %s', (_, isStalled, words) => {
   expect(after(`${childWaits} ${words} silence`).stop?.kind === 'waiting').toBe(isStalled)
 })
 
@@ -247,7 +250,7 @@ test('a session waits for workflow runs only while it is idle and a run is open'
     expect(after(words).isWaitingForRuns, words).toBe(false)
 })
 
-test('an idle event counts as missing only if the session sends idle events and only its resource shows that it is idle', () => {
+test('an idle event counts as missing only if the session sends idle events and only the session resource is idle', () => {
   const words = ['done1 run2 resource', 'done1', 'done1 run2', 'say1 resource', 'resource done1 run2']
   expect(words.map((each) => after(each).lacksIdleEvent)).toEqual([true, false, false, false, false])
 })
@@ -333,7 +336,7 @@ test('a listed tool use is answerable only while the main thread waits', () => {
     expect(after(words).answerable).toEqual([])
 })
 
-test('a tool use that the service ran stays finished after a restart', () => {
+test('a tool use that the service ran stays finished after the session state is computed again', () => {
   for (const words of ['use1', 'say1', 'allowed1 clientResult1:allowed1', 'allowed1 wait1:allowed1'])
     expect(after(words).add(toEvent(`result1:${words.split(' ')[0]}`), undefined, true), words).toBe(false)
   const state = after('allowed1')

@@ -112,17 +112,20 @@ describe('table of events', () => {
   test.each([
     ['agent.message', ['  TYPE           TIME'], [/^ {2}agent\.message {2}2026-01-0. ..:..:56$/]],
     ['session.status_running', ['  TYPE', '  TIME'], [/^ {2}session\.status_running$/, onlyTime]],
-  ])('events list on a terminal of 40 columns breaks no word of a %s event', async (type, titles, lines) => {
-    const { head, rows } = await list([saying(long, { type })], 40)
-    expect(head).toBe('ID')
-    expect(rows).toEqual([
-      ...titles,
-      '  TEXT',
-      expect.stringMatching(/^sevt_\w{25}$/),
-      ...lines.map((line) => expect.stringMatching(line)),
-      expect.stringMatching(/^ {2}word( word)* \w*…$/),
-    ])
-  })
+  ])(
+    'events list on a terminal of 40 columns breaks no word of the event %s',
+    async (type, titles, lines) => {
+      const { head, rows } = await list([saying(long, { type })], 40)
+      expect(head).toBe('ID')
+      expect(rows).toEqual([
+        ...titles,
+        '  TEXT',
+        expect.stringMatching(/^sevt_\w{25}$/),
+        ...lines.map((line) => expect.stringMatching(line)),
+        expect.stringMatching(/^ {2}word( word)* \w*…$/),
+      ])
+    },
+  )
 
   test.each([100, 120])('V51: events list on a terminal of %i columns cuts long types', async (columns) => {
     const types = ['session.status_rescheduled', `x.${'y'.repeat(5000)}`, 'é'.repeat(90)]

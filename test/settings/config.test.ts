@@ -236,7 +236,7 @@ describe('config manages several profiles', () => {
     ['other', { other: {}, work }, 'work', undefined],
     ['work', { work }, undefined, undefined],
   ])(
-    'config delete %s reports the profile that is current afterwards: %j, current %s',
+    'config delete %s reports the new current profile if the deletion changes it: profiles %j, current %s',
     async (name, profiles, current, next) => {
       const { env } = world({ current, profiles })
       const { err } = await run(['config', 'delete', name, '--yes'], { env })

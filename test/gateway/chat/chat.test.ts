@@ -361,7 +361,7 @@ describe('chat reads and writes files', () => {
     },
   )
 
-  test('--thread leaves its file unchanged after a failed or refused turn, and stderr reports it', async () => {
+  test('after a failed or refused turn, --thread leaves its file unchanged, and a message names the unchanged file', async () => {
     const before =
       '{"contents":[{"role":"user","parts":[{"text":"a"}]},{"role":"model","parts":[{"text":"b"}]}]}'
     const cwd = temporaryFolder({ 't.json': before, 's.json': '{"type":"object"}' })
@@ -461,7 +461,7 @@ test.each(['', '\n'])('chat exits with 8 if the body has two answers, separated 
   )
 })
 
-test('chat exits with 8 for an answer without a stop reason only with --fail-on-cut, and its footer says so', async () => {
+test('if an answer has no stop reason, chat exits with 8 only with --fail-on-cut, and the footer shows "no stop reason"', async () => {
   for (const body of [
     '{"type":"message","content":[{"type":"text","text":"whole"}],"stop_reason":null}',
     '{"candidates":[{"content":{"parts":[{"text":"whole"}]}}]}',

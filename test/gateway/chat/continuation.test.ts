@@ -157,11 +157,14 @@ test('chat keeps all text of a continued stream that is cut off, on stdout or in
 test.each([
   ['a native answer', piece('Half', continued())],
   ['a message', message('Half', { stop_reason: 'CONTINUATION' })],
-])('chat exits with 8 and saves the text of %s that has CONTINUATION, but no token', async (_, body) => {
-  const ended = await runIn(['chat', 'x'], answerInOrder(body))
-  expect([ended.code, ended.out, ended.saved]).toEqual([8, '', ['Half']])
-  expect(ended.err).toContain('the service sent CONTINUATION without a token for the next part')
-})
+])(
+  'chat exits with 8 and saves the text of %s with the finish reason CONTINUATION, but no continuation token',
+  async (_, body) => {
+    const ended = await runIn(['chat', 'x'], answerInOrder(body))
+    expect([ended.code, ended.out, ended.saved]).toEqual([8, '', ['Half']])
+    expect(ended.err).toContain('the service sent CONTINUATION without a token for the next part')
+  },
+)
 
 test('chat repeats an unanswered request for the next part only with --retry-unknown', async () => {
   const exchange = () => answerInOrder(piece('One, ', continued('t1')), unanswered, piece('two.', whole))

@@ -39,7 +39,7 @@ test.each([
   ['a native answer', 'a picture and a function call', native(picture, call, call)],
   ['a message', 'thoughts', blocks({ type: 'thinking', thinking: 'hm' })],
   ['a native answer', 'something else', native({ anything: { a: 1 } })],
-])('chat exits with 8 and saves %s with only %s', async (_, what, body) => {
+])('chat exits with 8 and saves %s with no text, only %s', async (_, what, body) => {
   const { code, out, err, saved } = await chat([], body)
   expect({ code, out }).toEqual({ code: 8, out: '' })
   expect(err).toContain(`the answer has no text, only ${what}; the received data is saved as`)

@@ -118,7 +118,7 @@ describe('checks of a target before a request', () => {
   })
 })
 
-test('I07: if another process creates the file of -o meanwhile, image exits with 11 and saves that image elsewhere', async () => {
+test('I07: if another process creates the file of -o during the request, image exits with 11 and saves its image elsewhere', async () => {
   const cwd = temporaryFolder()
   const { exchange } = parts(inline(png(1)), inline(png(2)), inline(png(3)))
   const ended = await image(['x', '-o', 'a.png'], {

@@ -65,7 +65,7 @@ describe('stdout and stderr of image', () => {
 const kitty = { env: { TERM: 'xterm-kitty' }, tty: ['stdout' as const] }
 const iterm = { env: { TERM_PROGRAM: 'iTerm.app' }, tty: ['stdout' as const] }
 
-test('image previews images on terminals that support it', async () => {
+test('image shows a preview of each image on terminals that support images', async () => {
   expect((await image(['x'], kitty)).out).toMatch(/^x\.png\n\x1b_Ga=T,f=100,q=2,m=0;[\w+/=]+\x1b\\\n$/)
   const shown = await image(['x'], iterm)
   expect(shown.out).toBe(

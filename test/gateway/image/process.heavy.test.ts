@@ -52,14 +52,14 @@ test.each(['SIGTERM', 'SIGINT', 'SIGHUP'])(
   },
 )
 
-test('G06: after SIGINT during the second of four images, two are saved and their paths printed (needs signals)', async () => {
+test('G06: after SIGINT during the write of the second of four images, image saves two images and prints their paths (needs signals)', async () => {
   body = imageAnswer(...[1, 2, 3, 4].map((shade) => inline(png(shade))))
   const ended = await image(['x'], { env: signalAtWrite(2, 'SIGINT') })
   expect(ended).toMatchObject({ signal: 'SIGINT', out: 'x.png\nx-2.png\n', files: ['x-2.png', 'x.png'] })
   expect(readFileSync(join(cwd, 'x-2.png'))).toEqual(png(2))
 })
 
-test('I04: image -o FIFO exits with 11 before sending, without waiting (needs FIFOs)', async () => {
+test('I04: image -o FIFO exits with 11 before sending, and does not wait for a reader of the FIFO (needs FIFOs)', async () => {
   canRun('mkfifo', join(cwd, 'pipe.png'))
   expect(await image(['x', '-o', 'pipe.png', '--force'])).toMatchObject({ code: 11, files: ['pipe.png'] })
   expect(server.requests).toHaveLength(0)

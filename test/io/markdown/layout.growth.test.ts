@@ -24,7 +24,7 @@ const link = `[a](http://b.c/${'d'.repeat(980)})`
 test.each([
   ...[...units, ...moreInChunks].map((unit) => [unit, unit] as const),
   ['a link with a long address', link],
-  ['an asterisk and such a link', `*${link}`],
+  ['an asterisk before a link with a long address', `*${link}`],
 ] as const)('Markdown layout takes linear time for repeated %j that arrive in chunks', async (_, unit) => {
   for (const start of ['', 'a *']) {
     await expectLinearWork((size) => {

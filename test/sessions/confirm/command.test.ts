@@ -64,7 +64,7 @@ describe('events confirm with ids or with events', () => {
     expect(ended.err).toContain("value expected; 'parley events list --raw' prints a session's events\n")
   })
 
-  test('Q01, Y80: events confirm replies only to tool uses that the stop reason lists, even if it has no type', async () => {
+  test('Q01, Y80: events confirm replies only to tool uses that the stop reason lists, even if the stop reason has no type', async () => {
     const { pipe, posts } = open()
     expect((await pipe([bash('t1'), bash('t2'), waitsWith({ event_ids: ['t1'] })], '--allow')).code).toBe(0)
     expect(posts).toEqual([[confirms('t1')]])
@@ -227,8 +227,14 @@ describe('prompts of events confirm', () => {
   const changed = 'stays open: its input has changed'
   const inFirstThread = [bash('t1', inThread), ...two.slice(1)]
   test.each<[string, Event[], Event[], number, string]>([
-    ['was denied elsewhere', two, [...two, confirms('t1', 'deny')], 0, 'it already has the answer deny'],
-    ['disappeared', two, [bash('t2'), waitsFor('t2')], 0, 'the session no longer shows it'],
+    [
+      'was denied by another client',
+      two,
+      [...two, confirms('t1', 'deny')],
+      0,
+      'it already has the answer deny',
+    ],
+    ['disappeared from the session', two, [bash('t2'), waitsFor('t2')], 0, 'the session no longer shows it'],
     [
       'was interrupted in its thread',
       inFirstThread,
@@ -301,7 +307,7 @@ describe('prompts of events confirm', () => {
     expect(posts).toEqual([[confirms('t1')]])
   })
 
-  test('events confirm exits with 12 and names what is open if its deadline passes at a question', async () => {
+  test('events confirm exits with 12 and names the open tool uses if its deadline passes at a question', async () => {
     const { confirm, posts } = open()
     const { code, err } = await confirm(
       ['t1', 't2', '--deadline', '100', '--errors', 'json'],

@@ -27,7 +27,7 @@ const world = (service: ScenarioService, timers: Timers) => ({
 })
 
 describe.each(worlds)('service where %s', (condition, limits) => {
-  test(`events send --follow prints each later event exactly once and ends at the next idle event, even if ${condition}`, async () => {
+  test(`events send --follow prints each event after the sent event once and ends at the next idle event, even if ${condition}`, async () => {
     const property = fc.asyncProperty(sendScenarios(limits), fc.boolean(), async (scenario, isRaw) => {
       const clock = createClock()
       const service = createScenarioService(scenario, clock)
@@ -59,7 +59,7 @@ describe.each(worlds)('service where %s', (condition, limits) => {
     await assert(property)
   })
 
-  test(`events run --last prints the answer to the followed task, and to no other, if ${condition}`, async () => {
+  test(`events run --last prints the answer to the followed task, and to no other task, even if ${condition}`, async () => {
     const property = fc.asyncProperty(
       fc.oneof(sendScenarios(limits), followScenarios(limits)),
       async (scenario) => {

@@ -60,7 +60,7 @@ test.each<[what: string, patterns: object, input: object]>([
 
 test.each<[what: string, rule: object, about: ParsedToolUse]>([
   ['a tool name in another case', { tool: 'Read' }, call('read')],
-  ['a tool name of which it has only a part', { tool: 'read' }, call('read_file')],
+  ['a tool name that only starts with the name in the rule', { tool: 'read' }, call('read_file')],
   ['an input that is not an object', { tool: 'x', input: {} }, call('x', 'text')],
   ['an input that is null', { tool: 'x', input: {} }, call('x', null)],
   ['an MCP tool if the rule has no server', { tool: '*' }, onServer('github')],

@@ -24,7 +24,7 @@ function removeLocks(cwd: string): void {
 }
 
 test.each(['user.message', 'user.interrupt'])(
-  'events run does not repeat a %s after a 429 if its lock file was removed meanwhile',
+  'events run does not repeat a %s after a 429 if its lock file was removed during the wait',
   async (type) => {
     const fault = { status: 429, headers: { 'retry-after': '20' } }
     const service: ReturnType<typeof createSessionService> = createSessionService({
@@ -107,7 +107,7 @@ test('if events run interrupts at a limit, it reports that a reply without a res
 })
 
 test.each([
-  ['is reported as unknown if the turn ends by itself', [says('done'), endTurn], true],
+  ['may have arrived if the turn ends by itself', [says('done'), endTurn], true],
   ['counts as arrived once the session shows it', [{ type: 'user.interrupt' }, endTurn], false],
 ])('an interrupt of events run that gets no response %s', async (_, end, isUnknown) => {
   const service = createWaitingSession({

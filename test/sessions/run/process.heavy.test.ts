@@ -44,7 +44,7 @@ const readState = (pid: string) =>
 
 test.each([
   ['the task is sent', 100, 0],
-  ['it is accepted', 250, 1],
+  ['the task is accepted', 250, 1],
   ['a tool use is answered', 400, 1],
 ])(
   'Y68: events run exits with 11 if the audit file cannot grow when %s (needs prlimit)',

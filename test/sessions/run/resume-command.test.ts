@@ -108,7 +108,7 @@ describe('resume command of events run', () => {
   })
 })
 
-test('Q44: the confirm command that events follow prints reaches the same service', async () => {
+test('Q44: the confirm command that events follow prints has the flags with which events follow reaches the service', async () => {
   const service = createSessionService({ history: [bash('t1'), waitsFor('t1')] })
   const header = ['--header', 'X-Trace: a']
   const flags = ['--workspace-id', 'w1', '--vendor', 'acme', ...header, '--no-beta', '--allow-http']

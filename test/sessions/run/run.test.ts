@@ -110,7 +110,7 @@ describe('prompts of events run', () => {
     )
   })
 
-  test('events run at a terminal with redirected stderr prints once why it does not prompt, and how it would', async () => {
+  test('if stderr is redirected, events run prints once why it cannot prompt, and how to be prompted', async () => {
     const note = 'stderr is not a terminal, so parley cannot prompt; to be prompted, do not redirect stderr'
     const runWith = (words: string[]) =>
       openAgent({ rounds: [[uses('t1', 'ls'), uses('t2', 'pwd')]], policy: askAll }).runTask(words, {

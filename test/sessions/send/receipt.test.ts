@@ -162,13 +162,17 @@ const [first, second] = [
 ]
 
 test.each<[which: string, receipt: { id?: string; type: string }[], expected: object[]]>([
-  ['sent events with the ids of the receipt', [first, second], [{ ...sent[0], id: 'e1' }, second]],
-  ['events of the receipt if a type differs', [first, first], [first, first]],
-  ['events of the receipt if it has one event less', [first], [first]],
-  ['events of the receipt if it has one event more', [first, second, first], [first, second, first]],
-  ['events of the receipt if one has an id', [{ type: 'x' }, second], [{ type: 'x' }, second]],
-  ['sent events if the receipt has none', [], sent],
-  ['sent events if the receipt has other events without ids', [{ type: 'x' }], sent],
+  ['sent events with the ids of the response', [first, second], [{ ...sent[0], id: 'e1' }, second]],
+  ['events of the response if a type differs', [first, first], [first, first]],
+  ['events of the response if the response has one event less', [first], [first]],
+  [
+    'events of the response if the response has one event more',
+    [first, second, first],
+    [first, second, first],
+  ],
+  ['events of the response if an event has an id', [{ type: 'x' }, second], [{ type: 'x' }, second]],
+  ['sent events if the response has no events', [], sent],
+  ['sent events if the response has different events without ids', [{ type: 'x' }], sent],
 ])('after events are sent, parley searches for the %s', (_, receipt, expected) => {
   expect(addIdsFromReceipt(sent, receipt)).toEqual(expected)
 })
