@@ -87,7 +87,7 @@ test.each(['canary-secret', 'canary-secret1', 'canary-secret12', '~~~???>>>~?~>'
   },
 )
 
-test('parley leaves the base64 of other words unchanged', () => {
+test('parley leaves base64 text unchanged if it does not contain a whole secret', () => {
   const { redact } = createSecrets('canary-secret', 'abcd')
   for (const other of ['some words', 'canary-secre', 'abc']) {
     const encoded = Buffer.from(other).toString('base64')
@@ -134,7 +134,7 @@ describe('parley redacts secrets in a long text', () => {
     }
   })
 
-  test('parley redacts overlapping secrets at the boundary of two blocks of text as one', () => {
+  test('parley redacts overlapping secrets at the boundary of two blocks of text as one secret', () => {
     const { redact } = createSecrets('abcdef', 'defghi', 'ghijkl')
     for (let before = 0; before <= 12; before += 3) {
       const start = ' '.repeat(block - before)

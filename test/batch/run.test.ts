@@ -161,7 +161,7 @@ describe('B13: outage during a batch', () => {
     expect(seconds).toBeLessThan(400)
   })
 
-  test('B13: batch lines that always fail do not delay the others', async () => {
+  test('B13: batch lines that always fail do not delay the lines that succeed', async () => {
     const timers = createClock()
     const ask: Ask = async (line) => {
       await timers.wait(10)

@@ -45,7 +45,7 @@ test.each(['chat --batch b.nd --results', 'chat hi --thread', 'events run hi -s 
   },
 )
 
-test('--batch accepts --no-stream and --no-markdown, although a batch neither streams nor lays out', async () => {
+test('--batch accepts --no-stream and --no-markdown, although a batch never streams and has no Markdown layout', async () => {
   const cwd = temporaryFolder({ 'b.nd': '"a"\n' })
   const argv = ['chat', '--batch', 'b.nd', '--no-stream', '--no-markdown']
   expect(await run(argv, { cwd })).toMatchObject({ code: 0 })

@@ -25,7 +25,7 @@ function open(tracker: WorkTracker, hooks: WorkHooks): () => Promise<void> {
   }
 }
 
-test('the delivery state of a request is the highest of its attempts, and a running attempt counts as "sent"', () => {
+test('the delivery state of a request is the furthest state of its attempts, and a running attempt counts as "sent"', () => {
   const tracker = new WorkTracker()
   const call = tracker.beginCall(event)
   const reachState = (state: DeliveryState) => {

@@ -93,7 +93,7 @@ test.each([
   expect(new URL(requests[0]?.url ?? '').search).toBe(`?${query}`)
 })
 
-test('sessions list --raw --status --limit prints only the wanted sessions, unchanged', async () => {
+test('sessions list --raw --status --limit prints only sessions with the status, unchanged', async () => {
   const argv = ['sessions', 'list', '--raw', '--status', 'idle', '--limit', '2']
   const { out, requests } = await run(argv, { exchange: mixedPages() })
   expect(out).toBe(['b', 'd'].map((id) => `${JSON.stringify({ ...first, id, status: 'idle' })}\n`).join(''))
@@ -103,7 +103,7 @@ test('sessions list --raw --status --limit prints only the wanted sessions, unch
   ])
 })
 
-test('sessions list --status lays out the table from the first page that has a wanted session', async () => {
+test('sessions list --status prints the table from the first page that has a session with the status', async () => {
   const argv = ['sessions', 'list', '--status', 'terminated']
   const page = { data: [first], next_page: '2' }
   const wanted = { ...first, id: 'a-long-id-of-a-session', status: 'terminated', title: 'T' }

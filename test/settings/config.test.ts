@@ -146,7 +146,7 @@ describe('config set stores a value, config get prints it, and config unset remo
     },
   )
 
-  test('C25: config set of a secret removes its command, config set of the command removes the secret, both with a note', async () => {
+  test('C25: config set accessTokenCommand removes accessToken, and config set accessToken removes accessTokenCommand, each with a note', async () => {
     const { env, file } = world({ profiles: { default: work } })
     const first = await run(['config', 'set', 'accessTokenCommand', 'pass show x'], { env })
     expect(first.err).toBe('parley: accessToken was removed: accessTokenCommand replaces it\n')

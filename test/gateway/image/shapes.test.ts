@@ -112,7 +112,7 @@ describe('image answers that were billed but cannot be read', () => {
     },
   )
 
-  test('I32: image saves a body without an image and names its path in --errors json, except with --raw', async () => {
+  test('I32: image saves a body without an image, and --errors json has the path of the file, except with --raw', async () => {
     const exchange = answering('{"picture":1}')
     const asJson = await image(['x', '--errors', 'json'], { exchange })
     expect(JSON.parse(asJson.err).error).toMatchObject({ kind: 'response', exit: 8, sent: 'yes' })

@@ -176,7 +176,7 @@ describe('prompts of events confirm', () => {
     ['skips one of three tool uses', 's\ny\nn\n', [[confirms('t2'), confirms('t3', 'deny')]], ['t1']],
     ['skips two tool uses and quits', 's\nskip\nquit\n', [], ['t1', 't2', 't3']],
   ])(
-    'V65: events confirm sends the other replies and exits with 12 if the person %s',
+    'V65: events confirm sends the given answers and exits with 12 if the person %s',
     async (_, typed, sent, left) => {
       const { prompt, posts } = open()
       const { code, err } = await prompt(typed, '--pending')
@@ -246,7 +246,7 @@ describe('prompts of events confirm', () => {
     ['gets a different input', two, [rm, ...two.slice(1)], 12, changed],
     ['gets a different name', two, [bash('t1', { name: 'write' }), ...two.slice(1)], 12, changed],
   ])(
-    'events confirm sends no reply to a tool use that %s during the prompt, but sends the others',
+    'events confirm sends no reply to a tool use that %s during the prompt, but sends the remaining replies',
     async (_, first, latest, expected, said) => {
       const { prompt, posts } = open([], { lists: [{ nth: 1, events: first }, { events: latest }] })
       const { code, err } = await prompt('y\ny\n', '--pending')

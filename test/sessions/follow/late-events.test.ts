@@ -90,7 +90,7 @@ describe('stream that repeats earlier events after a cut, while the list lacks t
   })
 })
 
-test('events run prints the answer to the second of two equal tasks, although the list does not show the first yet', async () => {
+test('events run prints the answer to the second of two equal tasks, although the list does not show the first task yet', async () => {
   const answerWith = (text: string) => [running, shown(says(text), { after: 20_000 }), endTurn]
   const posts = ['one', 'two'].map(
     (text, i) => ({ nth: i + 1, response: 'no data', next: answerWith(text) }) as const,

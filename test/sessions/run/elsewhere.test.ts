@@ -30,7 +30,7 @@ const silence = (agent: ReturnType<typeof openAgent>, act: () => void) => {
   return atTerminal(wait(), ['stdout', 'stderr'])
 }
 
-test('events run withdraws a prompt if the stream shows the same id with a different input, and prints why once', async () => {
+test('events run withdraws a prompt if the stream repeats the tool use with a different input, and prints the reason once', async () => {
   const agent = openAgent({ rounds: [[bash('t1')]], policy: always('ask') })
   let startMs = 0
   const person = silence(agent, () => {

@@ -103,7 +103,7 @@ test.each([401, 404, 409])(
   },
 )
 
-test('events run replies to other tool uses while the delivery of a reply is unknown', async () => {
+test('while the delivery of a reply is unknown, events run replies to the remaining tool uses', async () => {
   const other = confirms('t2')
   const since = [bash('t2'), waitsFor('t1', 't2')]
   const service = openFailing(since, [{ type: allowed.type, nth: 2, next: [waitsFor('t1')] }])

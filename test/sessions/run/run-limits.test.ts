@@ -131,7 +131,7 @@ describe('events run that reaches a limit', () => {
 
   const limited = { status: 429, headers: { 'retry-after': '20' } }
 
-  test('events run prints the answer and cancels its interrupt if the turn ends during the Retry-After', async () => {
+  test('events run prints the answer and does not repeat its interrupt if the turn ends during the wait of Retry-After', async () => {
     const work = [soFar, request(200), shown(endTurn, { after: 5_000 })]
     const service = open(work, { posts: [firstInterrupt({ fault: limited })] })
     const { code, out, err } = await service.runTask([...audited, '--last'])

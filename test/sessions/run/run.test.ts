@@ -88,7 +88,7 @@ test('events run without a terminal leaves a tool use open, exits with 12 and pr
 })
 
 describe('prompts of events run', () => {
-  test('events run on a terminal with a piped task gives the reason why it does not prompt', async () => {
+  test('events run on a terminal prints why it does not prompt if the task comes from a pipe', async () => {
     const agent = openAgent({ rounds: [[uses('t1', 'ls'), uses('t2', 'pwd')]], policy: askAll })
     const world: RunOptions = { stdin: 'do it', tty: ['stderr'], env: { NO_COLOR: '1' } }
     const { code, err } = await agent.runTask(['-'], world)
@@ -462,7 +462,7 @@ describe('reply of unknown delivery', () => {
     expect(readFileSync(join(agent.cwd, 'runs'), 'utf8')).toBe('ran\n')
   })
 
-  test('Y55: if another client replies first to one tool use, events run still replies to the other', async () => {
+  test('Y55: if another client replies first to one of two tool uses, events run still replies to the second', async () => {
     const outcomes: Outcome[] = ['refuses']
     const agent = openAgent({
       rounds: [[uses('t1'), uses('t2')]],

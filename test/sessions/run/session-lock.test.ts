@@ -41,7 +41,7 @@ const until = async (isSo: () => boolean) => {
 }
 
 describe('Y131: session that another events run works on', () => {
-  test('a second events run waits for the first even with another audit file, and then finds the work done (needs sh)', async () => {
+  test('a second events run waits for the first run, even with another audit file, and then finds the work done (needs sh)', async () => {
     const { agent, cwd, parley, runs } = open({ rounds: [[custom('c1')], [custom('c2')]] })
     const first = parley(['run', 'do it', '-s', 's1', ...tool, '--audit', 'a'])
     await until(() => existsSync(join(cwd, 'runs')))

@@ -94,7 +94,7 @@ describe('Y134: repeated events run', () => {
     expect(agent.tasks).toBe(3)
   })
 
-  test('the same command resumes a task while its tool uses wait, and a denial ends the task', async () => {
+  test('a rerun of events run --audit resumes a task while its tool uses wait, and a denial ends the task', async () => {
     const agent = openAgent({ rounds: [[bash('t1')]], policy: always('ask') })
     expect((await agent.runTask(['go'])).code).toBe(12)
     expect(agent.taskLines()).toEqual(['sent', 'accepted'])
@@ -180,7 +180,7 @@ describe('Y135: task of unknown delivery', () => {
     },
   )
 
-  test('Y226: the same command resumes an accepted task whose response was cut, and sends nothing twice', async () => {
+  test('Y226: a rerun of events run --audit resumes an accepted task whose response was cut, and sends nothing twice', async () => {
     const agent = openAgent({ rounds: [[bash('t1')]], taskOutcome: () => 'cuts' })
     const first = await agent.runTask(['go', '--errors', 'json'])
     expect(JSON.parse(first.err).error).toMatchObject({ exit: 8, sent: 'yes', retry: 'later' })
