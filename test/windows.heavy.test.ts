@@ -101,7 +101,7 @@ test.each([
   },
 )
 
-test('parley image saves its image with a copy if the file system has no hard links', async () => {
+test('parley image copies the image into place if the file system has no hard links', async () => {
   const { cwd, env } = createWindows(failing('linkSync', { code: 'EISDIR', times: 1 }))
   const argv = ['image', 'a fox', '--profile', 'demo', '-q']
   expect(await execute(argv, { cwd, env })).toMatchObject({ code: 0, out: 'a-fox.png\n', err: '' })

@@ -117,7 +117,7 @@ describe('requests of a batch', () => {
     ['--concurrency 0', 2],
     ['--results no-such-folder/r', 11],
     ['--results /dev/null --resume', 11],
-  ])('--batch with %s exits with %i and sends nothing', async (flags, code) => {
+  ])('with the unusable flags %s, --batch exits with %i and sends nothing', async (flags, code) => {
     const ended = await run([...batch, ...flags.split(' ')], { cwd: batchFolder(2) })
     expect(ended).toMatchObject({ code, out: '', requests: [] })
     expect(ended.err).toMatch(code === 11 ? /^parley: .*\n {2}nothing was sent\n$/ : /^parley: /)
@@ -903,7 +903,7 @@ describe('a batch of images', () => {
     ['image', 'x', '-m', 'm'],
     ['chat', '--batch', 'in.ndjson'],
     [...images, '-m', 'm'],
-  ])('%s %s --raw accepts JSON of any form, but no error envelope', async (...argv) => {
+  ])('%s %s --raw accepts JSON of any form except an error', async (...argv) => {
     const cwd = batchFolder(1)
     const printed = async (body: string) => {
       const ended = await run([...argv, '--raw'], { cwd, exchange: answering(body) })

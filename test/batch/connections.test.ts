@@ -29,7 +29,7 @@ function countsPerLine({ requests }: ScriptedServer): number[] {
   return [...new Set(counts.values())].sort()
 }
 
-test('a batch reuses connections and never opens more than its concurrency', async () => {
+test('a batch reuses connections and never opens more connections than its concurrency allows', async () => {
   const script: Script = (socket, request) => socket.write(answerTo(request))
   const { code, server, maxOpen } = await runBatch(20, 5, script)
   expect([code, server.requests.length, countsPerLine(server)]).toEqual([0, 20, [1]])

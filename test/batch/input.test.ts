@@ -53,7 +53,7 @@ test('the hash of a batch line with a certain model and body never changes', asy
 })
 
 describe("check of a batch's input", () => {
-  test('a batch from a file counts its lines and the finished ones before it sends a request', async () => {
+  test('a batch from a file counts its lines and its finished lines before it sends a request', async () => {
     const registry = new BatchLineRegistry()
     for (const { hash } of await linesOf('"a"\n"b"')) registry.addResult({ hash, isOk: true })
     const input = await check('"a"\n"b"\n\n"c"\n"a"', prepare, registry)

@@ -37,7 +37,7 @@ function service(timers: ReturnType<typeof createClock>, slow: Record<number, nu
   return { ask, seen }
 }
 
-test('a batch requests each line once, at most --concurrency at a time, and writes results as they finish', async () => {
+test('a batch requests each line once, at most --concurrency at a time, and writes each result at once', async () => {
   const timers = createClock()
   const { ask, seen } = service(timers, { 1: 2500, 7: 9000 })
   const { out, tally, stop, failure } = await play(linesOf(100), ask, { timers })

@@ -121,7 +121,7 @@ test('--schema saves a mismatching answer with mode 0600 and prints its start', 
   expect(statSync(join(TMPDIR, name)).mode & 0o777).toBe(ownerOnlyMode)
 })
 
-test('--schema saves only the last mismatching answer, and none that is empty', async () => {
+test('--schema saves only the last mismatching answer, and no empty answer', async () => {
   const { keptIn, TMPDIR, ...place } = world()
   await run([...argv, '--schema-retries', '1'], { ...place, exchange: answers('no', 'nor this') })
   expect(keptIn().map((name) => readText(TMPDIR, name))).toEqual(['nor this'])

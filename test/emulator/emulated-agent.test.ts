@@ -225,7 +225,7 @@ describe('the emulated agent starts threads and workflow runs', () => {
     expect(await confirm(use?.id)).toMatchObject({ code: 4, err: expect.stringContaining('409') })
   })
 
-  test('the emulator refuses a message to a waiting session without a reply or interrupt in the same request', async () => {
+  test('the emulator refuses a message to a waiting session if the request has no reply and no interrupt', async () => {
     await post('use bash {}')
     const [use] = await usesOf()
     const before = await listed()

@@ -272,7 +272,7 @@ describe('parley runs no accessTokenCommand that another user may have written (
     },
   )
 
-  test('config set exits with 3 if others can write the profile file, and names what to check', async () => {
+  test('config set exits with 3 if other users can write the profile file, and asks the user to check its commands', async () => {
     const { cwd, path } = makeHome(0o666)
     const { code, err } = await run(['config', 'set', 'timeout', '5'], { cwd, env: noSettings })
     expect([code, readFileSync(path, 'utf8')]).toEqual([3, profile])

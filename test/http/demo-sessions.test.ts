@@ -87,7 +87,7 @@ test('W33: if demo sessions cannot be saved, they end with the process, and parl
   expect(await send('hello')).toMatchObject({ code: 0, err: expect.stringContaining('it is not a folder') })
 })
 
-test('a command that sends to the demo prints that the emulator answers, and a reading command does not', async () => {
+test('with the demo profile, only a command that sends something prints that the emulator answers', async () => {
   const reminder = /answers come from the built-in emulator/g
   expect((await send('hello')).err.match(reminder)).toHaveLength(1)
   expect((await parley(['chat', 'hello'])).err.match(reminder)).toHaveLength(1)

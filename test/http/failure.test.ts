@@ -73,7 +73,7 @@ describe('--errors json', () => {
       [status(502)],
       { safeToRetry: true },
     ],
-  ])('safeToRetry is %s', async (_, argv, answers, known) => {
+  ])('"safeToRetry" of the JSON error is %s', async (_, argv, answers, known) => {
     const cwd = temporaryFolder({ s: '{"required":["n"]}' })
     const exchange = answerInOrder(...answers)
     expect(await failure(argv, { cwd, exchange, timers: createIdleClock() })).toMatchObject(known)

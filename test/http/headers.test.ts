@@ -123,7 +123,7 @@ test.each([
   },
 )
 
-test('after a 404 or 405, parley prints the URL and the setting that it comes from', async () => {
+test('after a 404 or 405, parley prints the URL and the setting that contains its address', async () => {
   const body = '{"error":{"message":"no such session"}}'
   const list = await run(['events', 'list', '-s', 'sesn_1'], { exchange: answer(404, body) })
   expect(list.err).toContain(

@@ -248,7 +248,7 @@ describe('decision about another attempt', () => {
     expect([0, 3].map((before) => computeBackoffMs({ first: 100, longest: 300 }, before))).toEqual([100, 300])
   })
 
-  test('T05: parley waits at least as long as Retry-After before a retry, and fails at once if that is over 60 s', () => {
+  test('T05: parley waits at least as long as Retry-After before a retry, and fails at once if Retry-After is over 60 s', () => {
     expect([0.1, 2, 60].map((retryAfter) => decide({}, retryAfter))).toEqual([500, 2000, 60_000])
     expect(decide({}, 60.001)).toMatchObject({
       message: `${limited.message} (the service asks to wait 61 s; parley waits at most 60 s)`,

@@ -45,7 +45,7 @@ test('the time in which a slow reader pauses a response counts for --deadline, b
   expect(ends).toEqual(['the deadline passed'])
 })
 
-test('a response that has ended leaves no timer behind, even if the reader resumes later', () => {
+test('a response that has ended leaves no timer behind, even if its reader pauses and resumes later', () => {
   const { limits } = limited(1000, realTimers.now() + 5000)
   limits.start()
   limits.pause(true)

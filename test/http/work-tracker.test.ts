@@ -328,7 +328,7 @@ test('an interrupted run saves the received data of all unfinished work, the new
   })
 })
 
-test('an interrupted run reports the message of an accepted request even if a later accepted request has none', () => {
+test('an interrupted run reports the message of an accepted request even if a later accepted request has no message', () => {
   const tracker = new WorkTracker()
   open(tracker, { changesData: true })
   tracker.beginCall(event).confirm('the task was accepted')
@@ -342,7 +342,7 @@ test('the work tracker throws an error of work without callbacks unchanged', asy
   await expect(work).rejects.toBe(error)
 })
 
-test('a failure of work that has saved its received data names the file', async () => {
+test('if failed work has saved its received data, the failure names the file', async () => {
   const hooks = { save: () => [{ outcome: 'is saved as a', name: 'a' }] }
   const work = new WorkTracker().during(hooks, () => Promise.reject(new CliError('response', 'cut')))
   await expect(work).rejects.toMatchObject({ details: { savedFiles: ['a'] } })

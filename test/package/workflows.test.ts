@@ -35,7 +35,7 @@ test('workflows pin third-party actions to a commit, not to a tag', () => {
   }
 })
 
-test('only two jobs have more than read permission, and neither runs code of the project', () => {
+test('only two workflow jobs have more than read permission, and neither job runs code of the project', () => {
   const workflows = [...sources.values()].map((source) => parse(source) as Workflow)
   for (const { permissions } of workflows) expect(permissions).toEqual({ contents: 'read' })
   const privileged = workflows.flatMap(({ jobs }) => Object.values(jobs).filter((job) => job.permissions))

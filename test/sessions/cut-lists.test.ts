@@ -23,7 +23,7 @@ test('events list exits with 8 if every response is cut, also after the retries'
   expect({ code, out, requests: service.requests.length }).toEqual({ code: 8, out: '', requests: 2 })
 })
 
-test('--retries counts cut lists and other failures together', async () => {
+test('--retries limits the sum of cut lists and other failures', async () => {
   const lists = [
     { nth: 1, fault: 'cut' },
     { nth: 2, fault: { status: 500 } },

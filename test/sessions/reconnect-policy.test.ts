@@ -103,7 +103,7 @@ test('parley prints the same cause of a reconnect only once until the service re
   expect(notes).toEqual([first, other, first, first])
 })
 
-test('parley prints each minute that it is still failing, until the service responds', () => {
+test('parley prints each minute that its requests still fail, until the service responds', () => {
   const { policy, notes, pass } = createPolicy(Infinity)
   const wait = (milliseconds: number) => {
     pass(milliseconds)

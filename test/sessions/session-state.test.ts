@@ -238,7 +238,7 @@ test('after a long silence, a session waits for the tool uses of a child thread 
   }
 })
 
-test('a silent session does not count as waiting while parley replies', () => {
+test('a silent session does not count as waiting while parley sends replies', () => {
   const state = after(`${childWaits} silence`)
   state.isReplying = true
   expect(state.stop).toBeUndefined()
@@ -555,7 +555,7 @@ test.each<[what: string, verb: 'contradicts' | 'does not contradict', first: str
   expect(state.getToolUse('t1')?.isContradicted ?? false).toBe(verb === 'contradicts')
 })
 
-test('the currency is that of the newest cost that the service reports', () => {
+test('the currency of a session is the currency of the newest cost that the service reports', () => {
   const state = new SessionState()
   const add = (type: string, currency?: string) => {
     state.add({ type, usage: currency && { list_cost: { amount: '1', currency } } })

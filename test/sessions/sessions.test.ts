@@ -22,7 +22,7 @@ const second = { id: 'sesn_2', status: 'running', title: null, created_at: '2026
 
 const pages = () => answerInOrder({ data: [first], next_page: 'p 2' }, { data: [second], next_page: null })
 
-test('sessions list prints id, status, title and time of the last change of all pages', async () => {
+test('sessions list prints id, status, title and time of the last change of the sessions on all pages', async () => {
   const { code, out, requests } = await run(['sessions', 'list'], { exchange: pages() })
   expect({ code, out }).toEqual({
     code: 0,
@@ -35,7 +35,7 @@ test('sessions list prints id, status, title and time of the last change of all 
   expect(requests[0]?.headers).toMatchObject({ 'vendor-beta': 'managed-agents-2026-04-01' })
 })
 
-test('sessions list prints ids, JSON lines, or on a terminal a table without control characters', async () => {
+test('sessions list prints ids with --ids, JSON lines with --raw, and a table without control characters on a terminal', async () => {
   expect((await run(['sessions', 'list', '--ids'], { exchange: pages() })).out).toBe('sesn_1\nsesn_2\n')
   const raw = await run(['sessions', 'list', '--raw'], { exchange: pages() })
   expect(raw.out).toBe(`${JSON.stringify(first)}\n${JSON.stringify(second)}\n`)
@@ -112,7 +112,7 @@ test('sessions list --status prints the table from the first page that has a ses
   expect(out).toMatch(/^ID {22}STATUS {6}CHANGED +TITLE\na-long-id-of-a-session {2}terminated {2}2026/)
 })
 
-test('sessions list --status of another value exits with 2, names the statuses and sends nothing', async () => {
+test('sessions list --status exits with 2 for an unknown status, names the known statuses and sends nothing', async () => {
   const { code, err, requests } = await run(['sessions', 'list', '--status', 'idle', '--status', 'idel'], {
     exchange: pages(),
   })

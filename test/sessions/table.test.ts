@@ -127,16 +127,19 @@ describe('table of events', () => {
     },
   )
 
-  test.each([100, 120])('V51: events list on a terminal of %i columns cuts long types', async (columns) => {
-    const types = ['session.status_rescheduled', `x.${'y'.repeat(5000)}`, 'é'.repeat(90)]
-    const { rows } = await list(
-      types.map((type) => saying(long, { type, id: 'sevt_1' })),
-      columns,
-    )
-    for (const row of rows) expect(row.length).toBeLessThanOrEqual(columns)
-    for (const row of rows) expect(row.length - row.indexOf('word')).toBeGreaterThan(5)
-    expect(rows[0]).toMatch(/^sevt_1 {2}session\.(…|status_)(re)?(sched)?uled /)
-  })
+  test.each([100, 120])(
+    'V51: events list on a terminal of %i columns cuts long event types',
+    async (columns) => {
+      const types = ['session.status_rescheduled', `x.${'y'.repeat(5000)}`, 'é'.repeat(90)]
+      const { rows } = await list(
+        types.map((type) => saying(long, { type, id: 'sevt_1' })),
+        columns,
+      )
+      for (const row of rows) expect(row.length).toBeLessThanOrEqual(columns)
+      for (const row of rows) expect(row.length - row.indexOf('word')).toBeGreaterThan(5)
+      expect(rows[0]).toMatch(/^sevt_1 {2}session\.(…|status_)(re)?(sched)?uled /)
+    },
+  )
 
   test('V52: a table of events is at most as wide as the terminal, and no character is cut in half', async () => {
     const family = '👩\u200d👩\u200d👧'

@@ -77,7 +77,7 @@ describe('V60: events list --type with a type that no event has', () => {
   const list = (...argv: string[]) =>
     run(['events', 'list', ...argv], { exchange, env: { PARLEY_SESSION: session } })
 
-  test('V60: events list --type prints that no event has the type', async () => {
+  test('V60: events list --type prints a note if no event has the type', async () => {
     const { code, out, err } = await list('--type', 'agent.mesage', '--type', 'status_idle')
     expect({ code, out }).toEqual({ code: 0, out: '' })
     expect(err).toBe('parley: no event has the type agent.mesage or status_idle\n')

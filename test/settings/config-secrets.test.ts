@@ -338,7 +338,7 @@ describe('accessTokenCommand (needs sh)', () => {
     },
   )
 
-  test('only a person sees the stderr of accessTokenCommand, without the secret that is on stdout', async () => {
+  test('parley prints the redacted stderr of a failed accessTokenCommand, but not with --errors json or in the report', async () => {
     const world = from('set -x; proof=canary-proof; echo canary-printed; false')
     const asJson = await run(['chat', 'x', '--errors', 'json', '--report', 'r.json'], world)
     expect(asJson.err + readFileSync(join(world.cwd, 'r.json'), 'utf8')).not.toContain('canary')

@@ -25,7 +25,7 @@ beforeAll(async () => {
   }
 })
 
-test('the declared third-party packages are exactly those whose code is in the bundle', () => {
+test('the declared third-party packages are exactly the packages whose code is in the bundle', () => {
   const titles = [...folders.keys()].toSorted()
   const names = titles.map((title) => title.split(' ')[0])
   expect(names).toEqual(expect.arrayContaining(['ajv', 'rolldown', 'signal-exit', 'undici']))

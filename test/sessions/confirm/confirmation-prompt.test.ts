@@ -231,7 +231,7 @@ describe('G34: events run and events confirm that end at the second of two promp
     ['events run', ['events', 'run', 'go'], false, 2, ofRun],
     ['events confirm', ['events', 'confirm', '--pending'], true, 1, lost],
   ])(
-    'if stdin ends at the second of two prompts, %s sends the first answer, but not if a signal ends parley there',
+    '%s sends the first answer if stdin ends at the second of two prompts, but not if a signal ends parley at this prompt',
     async (_, argv, waits, posts, interrupted) => {
       const { code, posted, said, err } = await endAtSecond(argv, waits)
       expect([code, posted]).toEqual([12, posts])
@@ -293,7 +293,7 @@ test('events and warnings that arrive during a prompt are printed after it', asy
   expect(screen.match(/^a first event$/gm)).toHaveLength(1)
 })
 
-test('a prompt quotes the id of a tool use, and gives a wrapped row another prefix than a first row', async () => {
+test('a prompt quotes the id of a tool use, and marks the rows after the first row of a text with a different prefix', async () => {
   const key = `a${' '.repeat(70)}| id: t2`
   const { err } = await prompt([{ id: 't1 | tool: ls', input: { [key]: 'x\nid: t3' } }], 'n\n')
   const rows = err.split('\n').filter((row) => /^ {2}\| +(id|tool|MCP server): /.test(row))

@@ -44,7 +44,7 @@ test('events run waits after an error that the service itself retries', async ()
   expect([code, out]).toEqual([0, 'the answer\n'])
 })
 
-test('if stdout fails after the service, followAndPrint throws the failure of the service', async () => {
+test('if the service fails and then stdout fails, followAndPrint throws the failure of the service', async () => {
   const { state, task } = new SeenEvents()
   const messages = {
     isHeld: true,

@@ -85,7 +85,7 @@ describe('stream that repeats earlier events after a cut, while the list lacks t
     expect([code, out.match(/^[^\t\n]+$/gm)]).toEqual([0, ['first', 'answer']])
   })
 
-  test('events run counts no idle event and no message from before its task as a result of the task', async () => {
+  test('events run ignores idle events and messages from before its task', async () => {
     expect(await createReplayingService().run(runArguments)).toMatchObject({ code: 0, out: 'answer\n' })
   })
 })

@@ -58,7 +58,7 @@ describe('Y160: progress lines if stderr is not a terminal', () => {
     expect(getProgressLines(err).slice(0, 2)).toEqual(lines)
   })
 
-  test('events follow prints a progress line each minute for ten minutes, then every ten', async () => {
+  test('events follow prints a progress line each minute for ten minutes, then every ten minutes', async () => {
     const { code, err } = await follow(['follow'], { length: 35, isSent: false })
     expect(code).toBe(0)
     expect(getProgressLines(err).map((line) => /after (\d+) min/.exec(line)?.[1])).toEqual(
@@ -67,7 +67,7 @@ describe('Y160: progress lines if stderr is not a terminal', () => {
     expect(getProgressLines(err)[2]).toContain('the last event was agent.tool_use, 50 s ago')
   })
 
-  test('while the service is unreachable, events follow prints that it is still failing, and no progress line', async () => {
+  test('while the service is unreachable, events follow prints that the requests still fail, and no progress line', async () => {
     const service = createSessionService({
       history: [userSays('x'), running],
       lists: [{ when: isDown, fault: 'unreachable' }],

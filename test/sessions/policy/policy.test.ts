@@ -264,7 +264,7 @@ test.each<[what: string, rule: object, problem: string]>([
   expectRefusal(JSON.stringify({ rules: [{ tool: 'x', decision: 'allow', ...rule }] }), problem),
 )
 
-test('a policy may have only a default', async () => {
+test('a policy with a default needs no rules', async () => {
   const fallback = { decision: 'deny' }
   expect(await readPolicy('{"default":{"decision":"deny"}}', 'p.json')).toEqual({ rules: [], fallback })
 })

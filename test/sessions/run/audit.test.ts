@@ -64,7 +64,7 @@ test.each<[title: string, lines: string[], reply: object | undefined]>([
   ['a reply of unknown delivery', [sent, use('unknown')], { is: 'unconfirmed', ...isSent }],
   ['a reply of another session', [use('decision', { session: 's2' })], undefined],
   ['empty lines after a decision', [use('decision'), '', ''], { is: 'deciding' }],
-  ['a torn line between others', [use('decision'), torn, use('decision')], { is: 'deciding' }],
+  ['an incomplete line between others', [use('decision'), torn, use('decision')], { is: 'deciding' }],
 ])('Audit restores the state of a reply from a file with %s', async (_, lines, reply) => {
   expect(await readAudit(lines, ({ replies }) => replies.get('t1'))).toEqual(reply)
 })
@@ -207,7 +207,7 @@ test('the fields of an audit line have a fixed order, and the input keeps its so
   )
 })
 
-test('after a torn line, the next audit line starts on a new line', async () => {
+test('after an incomplete line, the next audit line starts on a new line', async () => {
   const content = `${use('start')}\n${use('end').slice(0, 30)}`
   const { audit, read } = await open(content)
   audit.add({ toolUse: null, event: 'interrupt' })
@@ -216,12 +216,12 @@ test('after a torn line, the next audit line starts on a new line', async () => 
 })
 
 test.each([
-  ['new', 0, ownerOnlyMode],
-  ['existing', 0o644, 0o600],
-  ['existing', 0o601, 0o600],
-  ['existing', 0o700, 0o700],
+  ['a new audit file', 0, ownerOnlyMode],
+  ['an audit file of mode 0644', 0o644, 0o600],
+  ['an audit file of mode 0601', 0o601, 0o600],
+  ['an audit file of mode 0700', 0o700, 0o700],
 ])(
-  'events run restricts a(n) %s audit file with mode %i to its owner: %i (needs POSIX files)',
+  'events run restricts %s to its owner, and keeps the permissions of the owner (needs POSIX files)',
   async (_, mode, left) => {
     const cwd = temporaryFolder(mode === 0 ? {} : { 'a.ndjson': '' })
     if (mode > 0) chmodSync(join(cwd, 'a.ndjson'), mode)
@@ -254,7 +254,7 @@ test('Audit.open releases its locks if the file is not an audit file', async () 
 
 test.each([
   ['has no line break', use('start'), { is: 'executing' }],
-  ['is torn', '{"time":"2026-01-01T00:00:00.000Z","session":"s1","eve\n', undefined],
+  ['is incomplete', '{"time":"2026-01-01T00:00:00.000Z","session":"s1","eve\n', undefined],
 ])('an audit file is read up to its last complete line, if its last line %s', async (_, text, reply) => {
   const { audit } = await open(text)
   expect(audit.replies.get('t1')).toEqual(reply)

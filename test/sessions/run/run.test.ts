@@ -155,7 +155,7 @@ describe('prompts of events run', () => {
     expect(err).toContain('✗\x1b[39m bash denied: because it is not needed\n')
   })
 
-  test('the key a at a prompt allows the same call for the rest of the run, but no other call', async () => {
+  test('the key a at a prompt allows each equal call for the rest of the run, but no different call', async () => {
     const others = [uses('t3', 'ls'), uses('t4', 'ls -a'), uses('t5', 'ls', { name: 'sh' })]
     const agent = openAgent({ rounds: [[uses('t1', 'ls'), uses('t2', 'ls')], others], policy: askAll })
     const { code, err } = await agent.runTask(undefined, atTerminal('a\nn\nn not this\n'))
@@ -362,7 +362,7 @@ describe('Y90: id with two inputs', () => {
     },
   )
 
-  test('events run denies an id with two inputs if a rule denies one of them', async () => {
+  test('events run denies a tool use id with two inputs if a rule denies one input', async () => {
     const agent = openAgent({ rounds: [twice()], policy })
     expect((await agent.runTask()).code).toBe(14)
     expect(repliesTo(agent)).toEqual([['t1', 'deny']])
