@@ -8,6 +8,7 @@ import {
   isToolUseEvent,
   isUserEvent,
   readEventError,
+  readEventText,
   readStopDetails,
   readStopReason,
   type SessionEvent,
@@ -70,7 +71,12 @@ interface Answer {
   isShown: boolean
   decision: unknown
   isResult: boolean
+  /** Digests of the texts of all results that clients sent. Omitted if the service shows no such text. */
+  clientResults?: string[] | undefined
 }
+
+export const computeResultDigest = (text: string): string =>
+  createHash('sha256').update(text).digest('base64')
 
 /** The part of a session's state that depends on the order of its events. `restart` resets this part. */
 class OrderedState {
@@ -444,10 +450,14 @@ export class SessionState extends OrderedState {
       const earlier = answers.get(id)
       const isReply = isUserEvent(event) || earlier?.isReply === true
       const decision = isResult ? earlier?.decision : event.result
+      const text = isResult && isUserEvent(event) ? readEventText(event) : ''
+      const clientResults = text === '' ? earlier?.clientResults : (earlier?.clientResults ?? [])
+      if (text !== '') clientResults?.push(computeResultDigest(text))
       unanswered.delete(id)
       const use = this.#toolUses.get(id)
       if (use?.isFinished && !isReply) continue
-      answers.set(id, { isReply, isShown: isShown || earlier?.isShown === true, isResult, decision })
+      const wasShown = earlier?.isShown === true
+      answers.set(id, { isReply, isShown: isShown || wasShown, isResult, decision, clientResults })
       // An allowed tool use keeps its input, because a client may have to run the tool.
       if (use && (isResult || !(decision === 'allow' && use.type === 'agent.tool_use'))) closeToolUse(use)
     }

@@ -8,6 +8,7 @@ import { describeWaitingToolUses } from '../following/stop-text.ts'
 import { collectEvents, eventListPollDelaysMs } from '../listing/event-list.ts'
 import { type ParsedToolUse, parseToolUse } from '../policy/tool-use.ts'
 import { ReconnectPolicy } from '../reconnect-policy.ts'
+import { computeResultDigest } from '../session-state.ts'
 import { pollEventList, postEventsOnce } from './posting.ts'
 import {
   getNextReplyStep,
@@ -114,7 +115,8 @@ export function closeRemainingReplies(run: SessionRun): void {
 function closeUnsentReply({ audit, context }: SessionRun, use: ParsedToolUse, reason: string): void {
   const { messages } = context
   const { id } = use
-  const hasRun = audit.getReply(id).is === 'has-result'
+  const reply = audit.getReply(id)
+  const hasRun = 'result' in reply && reply.result !== undefined
   audit.addReplyStep(use, { event: 'answered-elsewhere' }, { reason })
   if (hasRun) messages.warn(`${id} is not answered by this run: ${reason}; its --tool command has run`)
   else messages.note(`${id} is not answered by this run: ${reason}`)
@@ -207,7 +209,7 @@ async function postTogether(run: SessionRun, replies: readonly Reply[]): Promise
  */
 export function limitShownPost(run: SessionRun): void {
   const { post, context } = run
-  if (!post?.ids.every((id) => findShownAnswer(run, id))) return
+  if (!post?.ids.every((id) => findShownAnswer(run, id) && !hasOtherResult(run, id))) return
   run.post = undefined
   post.deadline.moveTo(context.host.timers.now() + shownPostMs)
 }
@@ -219,6 +221,14 @@ function findShownAnswer({ audit, follower }: SessionRun, id: string) {
   const reply = audit.getReply(id)
   const answer = follower.state.getAnswer(id)
   return 'result' in reply && reply.result && !answer?.isResult ? undefined : answer
+}
+
+/** Returns whether the session shows only results of other clients, and not the result that this run posted. */
+function hasOtherResult({ audit, follower }: SessionRun, id: string): boolean {
+  const reply = audit.getReply(id)
+  const shown = follower.state.getAnswer(id)?.clientResults
+  if (!shown || !('result' in reply) || !reply.result) return false
+  return !shown.includes(computeResultDigest(reply.result.text))
 }
 
 async function postOnce(run: SessionRun, replies: readonly Reply[]): Promise<void> {
@@ -320,7 +330,8 @@ function updateUnconfirmed(
   if (answer) {
     const result = answer.decision
     const ours = audit.judgements.get(use.id)?.decision ?? (audit.denied.has(use.id) ? 'deny' : 'allow')
-    if (result !== undefined && result !== ours)
+    if (hasOtherResult(run, use.id)) closeUnsentReply(run, use, 'it already has another result')
+    else if (result !== undefined && result !== ours)
       closeUnsentReply(run, use, `it already has the answer ${result}`)
     else audit.addReplyStep(use, { event: 'accepted' })
     return

@@ -16,8 +16,8 @@
  *     any                  -- answered-elsewhere -> closed       the session no longer waits for this reply
  *
  * For an unconfirmed reply, parley reads the event list again and again, and checks the session's state after
- * each list. If the state has an answer to the tool use, parley adds the line `accepted`. Otherwise it adds no
- * line (`updateUnconfirmedReply`):
+ * each list. If the state has an answer to the tool use, parley adds the line `accepted`, or
+ * `answered-elsewhere` if this run sent another answer. Otherwise it adds no line (`updateUnconfirmedReply`):
  *
  *     a newer idle event lists the tool use          -> has-result, or deciding if there is no result
  *     a newer idle event does not list the tool use  -> closed, because the session does not wait for it
