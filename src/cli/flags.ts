@@ -17,7 +17,7 @@ export interface GivenFlag extends CommandLineFlag {
 
 export const createGeneralFlags = () => [
   new Option('--profile <name>', 'the profile to use; the built-in profile demo needs no credentials'),
-  new Option('-q, --quiet', 'print only errors and important warnings on stderr'),
+  new Option('-q, --quiet', 'print only errors and warnings on stderr'),
   new Option(
     '--errors <form>',
     'json: print each failure as a JSON line on stderr; github: also print GitHub Actions annotations',

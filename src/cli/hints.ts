@@ -27,7 +27,7 @@ const hints: readonly (readonly [names: string, text: string])[] = [
   ['events run --ids, events follow --ids', '--errors json lists the waiting tool uses as "pending"'],
   ['events confirm --ids', "it was removed; in a pipe, each line begins with the event's id"],
   ['--retry, --max-retries', '--retries N sets the number of extra attempts'],
-  ['--silent', '-q prints only errors and important warnings'],
+  ['--silent', '-q prints only errors and warnings'],
   ['--debug, --log, --log-level', '-v prints the headers of requests and responses, timings and retries'],
   ['--proxy', 'HTTPS_PROXY, HTTP_PROXY and ALL_PROXY name the proxy'],
   ['-k, --insecure, --no-verify-ssl', '--cacert FILE trusts additional CA certificates; the check stays on'],

@@ -12,13 +12,17 @@ export default {
     new Option('-X, --method <method>', 'the method (default: GET, or POST with a body)').choices(methods),
     new FileFlag('-i, --input <file>', 'the body: a file, or - for stdin (parley reads stdin only with -)'),
     new Option('--set <path=value>', 'set any field of the JSON body, repeatable').argParser(appendFlagValue),
-    new FileFlag('-o, --output <file>', 'write the complete response to a file, replacing it', 'writes'),
+    new FileFlag(
+      '-o, --output <file>',
+      'write a complete response to a file, replacing it; an error response goes to stdout',
+      'writes',
+    ),
     new Option('--include', 'print the status line and headers before the body'),
     new Option('--paginate', 'GET: print the items of all pages, one per line'),
   ],
 
   notes: [
-    'Prints the response body byte for byte, whatever the status; the exit code reflects the status. parley retries GET, HEAD and OPTIONS after transient failures. It retries other methods only if the service did not accept the request, or with --retry-unknown.',
+    'Prints the response body byte for byte, whatever the status. With --paginate, parley does not print the body of an error. The exit code reflects the status. parley retries GET, HEAD and OPTIONS after transient failures. It retries other methods only if the service did not accept the request, or with --retry-unknown.',
   ],
 
   examples: [

@@ -63,7 +63,7 @@ export const configCommands = {
 
   check: {
     notes: [
-      'Prints one line per service: ok, reachable, failed, or not tried, with the reason. The exit code is that of the first failure. A service fails if it sends nothing for 30 s. --raw, --dry-run and --curl do not apply.',
+      'Prints one line per service: ok, reachable, failed, or not tried, with the reason. The exit code is that of the first failure. A request fails if the service sends nothing for 30 s, or for --timeout if that is shorter. --raw, --dry-run and --curl do not apply.',
       'From the gateway, parley requests the model by GET, which costs nothing. 401, 402, 403 and 407 are failures. A redirect, a web page, 408, 425 and a 5xx are failures too, because they do not show whether the gateway accepts the token. Any other status counts as reachable: the gateway did not refuse the token. Only a chat shows that the model answers.',
       'From the session service, parley requests one session. If the session service answers 404 or 405, it is reachable, but the status does not show whether it accepts the key.',
     ],

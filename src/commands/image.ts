@@ -11,7 +11,7 @@ export default {
     new Option('-m, --model <name>', 'model (default: imageModel setting)'),
     ...createPromptFlags('add a reference image or a text'),
     new FileFlag('-o, --output <file>', 'a file, a folder (ending in /), or - for stdout', 'writes'),
-    new Option('--force', 'replace an existing file at -o FILE (further images always get new names)'),
+    new Option('--force', 'replace an existing file (further images of an answer always get new names)'),
     new Option('--fail-on-cut', 'exit 8 if the answer or an image was cut off or filtered; keep the images'),
     new Option('--no-fail-on-cut', 'only warn about such an answer or image'),
     new Option('--preview', 'show the images on a terminal'),
@@ -21,7 +21,7 @@ export default {
   ],
 
   notes: [
-    "parley names files after the prompt. If a file of that name exists, parley adds the next free number. With -o FILE, parley replaces an existing file only with --force. Further images of the answer always get free numbers, even with --force. There is no default model: choose one with -m or 'parley config set imageModel NAME'.",
+    "parley names files after the prompt. If a file of that name exists, parley adds the next free number, or replaces the file with --force. Without --force, -o FILE fails with exit 11 if the file exists. Further images of the answer always get free numbers, even with --force. There is no default model: choose one with -m or 'parley config set imageModel NAME'.",
   ],
 
   flagRules: {

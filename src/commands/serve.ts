@@ -36,7 +36,7 @@ export default {
       '--fault <spec>',
       `simulate failures, repeatable: 429x2, chat:500, 402, ${faultKinds.join(', ')}, or rate:10`,
     ).argParser(appendFlagValue),
-    new Option('--latency <ms>', 'wait before each answer: 500ms or 2s')
+    new Option('--latency <ms>', 'delay of each answer: 500 (ms) or 2s')
       .argParser(parseMilliseconds)
       .default(0),
     new TextFlag('--answer <text>', 'the answer to every prompt, or @FILE'),

@@ -11,7 +11,7 @@ export default {
     new Option('--allow', 'allow the tool uses'),
     new Option('--deny', 'deny the tool uses'),
     new TextFlag('--message <text>', 'reason for the denial, or @FILE'),
-    new Option('--pending', 'answer all waiting tool uses (default when prompting)'),
+    new Option('--pending', 'answer all waiting tool uses (default when prompting without ids or input)'),
     new FileFlag(
       '-i, --input <file>',
       'file with recorded events, or with user.tool_confirmation events to send unchanged; - for stdin',

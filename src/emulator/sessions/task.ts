@@ -36,7 +36,7 @@ export const taskStepHelp = [
   '  refuse bash {}                              the service refuses the tool use',
   '  fail github {}                              an MCP server fails permanently',
   '  start ci {"phases":["a"],"result":"error"}  starts a workflow run named "ci"',
-  'With "run" instead of "use", a tool needs no approval. With "then" before "use", a line starts only after you have answered the earlier tool uses.',
+  'With "run" instead of "use", a built-in or MCP tool needs no approval. A line with "then" before "use" starts after you have answered the earlier tool uses.',
 ].join('\n')
 
 /**

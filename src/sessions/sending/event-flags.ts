@@ -14,7 +14,7 @@ interface EventFlag {
 
 const flags: [name: string, value: string, about: string][] = [
   ['message', '<text>', 'message text, or @FILE'],
-  ['interrupt', '', 'interrupt every thread'],
+  ['interrupt', '', 'interrupt all threads except archived ones'],
   ['interrupt-thread', '<id>', 'interrupt one thread'],
   ['tool-result', '<id=text>', 'the result of tool use ID; ID=@FILE reads it from a file'],
   ['tool-error', '<id=text>', 'the error of tool use ID; ID=@FILE reads it from a file'],
