@@ -28,17 +28,17 @@ test.each([
   },
 )
 
-test.each([
-  ['0', '0'],
-  ['with 360 digits', long],
-])('--max-iterations %s sends the number as typed', async (_, value) => {
-  const { code, requests } = await run(
-    ['events', 'send', '-s', 's', '--outcome', 'x', '--max-iterations', value, '--rubric', 'y'],
-    { stdin: '' },
-  )
+test('--max-iterations 0 is sent as typed, and more than 15 digits are a usage error', async () => {
+  const send = (value: string) =>
+    run(['events', 'send', '-s', 's', '--outcome', 'x', '--max-iterations', value, '--rubric', 'y'], {
+      stdin: '',
+    })
+  const { code, requests } = await send('0')
   expect(code).toBe(0)
-  expect(requests[0]?.text).toContain(`"max_iterations":${value}`)
+  expect(requests[0]?.text).toContain('"max_iterations":0')
   expect(requests[0]?.text).toContain('"rubric":{"type":"text","content":"y"}')
+  const refused = `parley: --max-iterations must be a whole number of at most 15 digits, not '${long}'`
+  expect(await send(long)).toMatchObject({ code: 2, err: expect.stringContaining(refused), requests: [] })
 })
 
 test.each([

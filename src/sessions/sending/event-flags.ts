@@ -110,7 +110,7 @@ export const createTextBlock = (text: string): MessageBlock => ({ type: 'text', 
 
 function parseWholeNumber(value: string): number {
   if (/^(0|[1-9]\d{0,14})$/.test(value)) return Number(value)
-  throw usageError(`--max-iterations must be a whole number, not '${value}'`)
+  throw usageError(`--max-iterations must be a whole number of at most 15 digits, not '${value}'`)
 }
 
 async function readNonEmpty(input: InputReader, { name, value }: EventFlag): Promise<string> {
