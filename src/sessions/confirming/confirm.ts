@@ -134,23 +134,20 @@ async function askAndSend(
   const open = new Set([...uses.map(({ id }) => id), ...(pending ? prompted.pending : [])])
   const createOpenError = (state: SessionState) =>
     createWaitingError(context, parts.params.session, state, [...open])
-  const decisions = await prompt
-    .ask(questions)
-    .catch(async (error: unknown) => {
-      if (!(error instanceof CliError && error.details.deadline)) throw error
-      const failure = await createOpenError(prompted)
-      const late = { sent: 'no', retry: 'later', deadline: true } as const
-      throw failure.with(late, `${failure.message}: ${error.message}`)
-    })
-    .finally(() => prompt.close())
+  const { decisions, latest } = await prompt.reportLostDuring(async () => {
+    const decisions = await prompt
+      .ask(questions)
+      .catch(async (error: unknown) => {
+        if (!(error instanceof CliError && error.details.deadline)) throw error
+        const failure = await createOpenError(prompted)
+        const late = { sent: 'no', retry: 'later', deadline: true } as const
+        throw failure.with(late, `${failure.message}: ${error.message}`)
+      })
+      .finally(() => prompt.close())
+    return { decisions, latest: decisions.size > 0 ? await readState(access) : prompted }
+  })
   const answers: SessionEvent[] = []
-  let latest = prompted
   if (decisions.size > 0) {
-    latest = await readState(access).catch((error: unknown) => {
-      if (!(error instanceof CliError)) throw error
-      const ids = [...decisions.keys()].map((id) => quoteAndShortenName(id)).join(', ')
-      throw error.with({}, `${error.message}; your answer to ${ids} was not sent`)
-    })
     for (const id of open) if (findNewClosedReason(latest, prompted, id) !== undefined) open.delete(id)
     for (const use of uses) {
       const decided = decisions.get(use.id)

@@ -43,6 +43,8 @@ export class ConfirmationPrompt {
   #prompter: Prompter | undefined
   readonly #alwaysAllowed = new Set<string>()
   #decisions = new Map<string, PersonDecision>()
+  #shownCount = 0
+  #isAsking = false
   readonly #withdrawn = new Set<string>()
   #open: { id: string; end: AbortController } | undefined
 
@@ -54,29 +56,48 @@ export class ConfirmationPrompt {
   /**
    * Prompts for one tool use after another. Returns the decisions by tool use id. A tool use gets no decision
    * if the person skips it, if `withdraw` is called, or if parley cannot display it. After `q` or Ctrl-D, the
-   * remaining tool uses get no decision either, unless `a` (always allow) was chosen for the same call. If a
-   * signal ends the program, parley prints that the decisions are lost.
+   * remaining tool uses get no decision either, unless `a` (always allow) was chosen for the same call.
    */
   async ask(uses: readonly PromptedToolUse[]): Promise<ReadonlyMap<string, PersonDecision>> {
     this.#decisions = new Map()
     this.#withdrawn.clear()
     const shown = uses.flatMap((use) => this.#format(use) ?? [])
-    const describeLost = () =>
-      this.#decisions.size > 0
-        ? `your answer to ${this.#decisions.size} of ${shown.length} tool uses was not sent`
-        : undefined
-    const onInterrupt = () => {
-      const lost = describeLost()
-      return lost && `${lost} (q sends the answers so far)`
-    }
-    const explain = (failure: CliError) => {
+    this.#shownCount = shown.length
+    this.#isAsking = true
+    try {
+      await this.#askEach(shown)
+    } catch (error) {
       // Closes the open question, so that the next message begins on a new line.
       this.#prompter?.close()
+      throw error
+    } finally {
+      this.#isAsking = false
+    }
+    return this.#decisions
+  }
+
+  /**
+   * If the work fails, or if a signal ends the program during the work, parley prints that decisions are lost.
+   * `isUnsent` returns whether the decision about a tool use is lost. If omitted, all decisions are lost.
+   */
+  reportLostDuring<T>(
+    work: () => Promise<T>,
+    isUnsent: (id: string, failure?: CliError) => boolean = () => true,
+  ): Promise<T> {
+    const describeLost = (failure?: CliError) => {
+      const { length } = [...this.#decisions.keys()].filter((id) => isUnsent(id, failure))
+      const which = this.#shownCount === 1 ? '' : ` to ${length} of ${this.#shownCount} tool uses`
+      return length > 0 ? `your answer${which} was not sent` : undefined
+    }
+    const onInterrupt = () => {
       const lost = describeLost()
+      return lost && this.#isAsking ? `${lost} (q sends the answers so far)` : lost
+    }
+    const explain = (failure: CliError) => {
+      const lost = describeLost(failure)
       return lost === undefined ? failure : failure.with({}, `${failure.message}; ${lost}`)
     }
-    await this.#context.tracker.during({ onInterrupt, explain }, () => this.#askEach(shown))
-    return this.#decisions
+    return this.#context.tracker.during({ onInterrupt, explain }, work)
   }
 
   /**

@@ -1,4 +1,5 @@
 import { usageError } from '../../errors.ts'
+import { toOneLine } from '../../io/escape.ts'
 import { decideByPolicy, explainUnmatchedAllowRule, type Policy } from '../policy/policy.ts'
 import type { ParsedToolUse } from '../policy/tool-use.ts'
 import { quoteAndShortenName } from '../quoted-name.ts'
@@ -53,6 +54,9 @@ export function describeJudgement(judgement: Judgement): string {
 
 export const describeDecider = ({ by, rule }: Judgement): string =>
   ({ rule: `rules[${rule}]`, default: 'default', tool: '--tool', person: 'you' })[by]
+
+export const formatReason = (reason: string | undefined): string =>
+  reason === undefined ? '' : `: ${toOneLine(reason, 200)}`
 
 const maxPrintedLength = 400
 

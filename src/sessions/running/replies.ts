@@ -7,8 +7,10 @@ import { parseTimestampMs } from '../../wire/timestamp.ts'
 import { describeWaitingToolUses } from '../following/stop-text.ts'
 import { collectEvents, eventListPollDelaysMs } from '../listing/event-list.ts'
 import { type ParsedToolUse, parseToolUse } from '../policy/tool-use.ts'
+import { quoteAndShortenName } from '../quoted-name.ts'
 import { ReconnectPolicy } from '../reconnect-policy.ts'
 import { computeResultDigest } from '../session-state.ts'
+import { describeDecider, formatReason } from './judgement.ts'
 import { pollEventList, postEventsOnce } from './posting.ts'
 import {
   getNextReplyStep,
@@ -204,6 +206,26 @@ async function postTogether(run: SessionRun, replies: readonly Reply[]): Promise
 }
 
 /**
+ * Prints a decision of this run after it took effect: the command has started, or the service has accepted
+ * the reply. Omits the input of the tool use, because the transcript has already printed it.
+ */
+export function printDecision({ audit, context: { host, messages } }: SessionRun, id: string): void {
+  const judgement = audit.judgements.get(id)
+  const reply = audit.getReply(id)
+  // The decision to run a command was printed when the command started.
+  const isPrinted = 'result' in reply && reply.result !== undefined
+  if (!judgement || isPrinted || !host.stderr.isTerminal) return
+  const { use, decision, by, reason } = judgement
+  const tool = quoteAndShortenName(use.name)
+  const what =
+    decision === 'allow'
+      ? `${messages.style.green('✓')} ${tool} allowed`
+      : `${messages.style.red('✗')} ${tool} denied${formatReason(reason)}`
+  const who = by === 'person' ? '' : messages.style.dim(` (${describeDecider(judgement)})`)
+  messages.printLine(messages.wrap(`${what}${who}`))
+}
+
+/**
  * Stops waiting for the response to a post one second after the session has shown its replies. A service may
  * accept replies without a response.
  */
@@ -246,6 +268,7 @@ async function postOnce(run: SessionRun, replies: readonly Reply[]): Promise<voi
     record: (event, reason) => {
       const line = event === 'sent' ? { event, sent } : { event }
       for (const { use } of replies) run.audit.addReplyStep(use, line, { reason })
+      if (event === 'accepted') for (const { use } of replies) printDecision(run, use.id)
     },
   }).finally(() => {
     run.post = undefined
@@ -333,7 +356,10 @@ function updateUnconfirmed(
     if (hasOtherResult(run, use.id)) closeUnsentReply(run, use, 'it already has another result')
     else if (result !== undefined && result !== ours)
       closeUnsentReply(run, use, `it already has the answer ${result}`)
-    else audit.addReplyStep(use, { event: 'accepted' })
+    else {
+      audit.addReplyStep(use, { event: 'accepted' })
+      printDecision(run, use.id)
+    }
     return
   }
   // If only a child thread lists the tool use, the main thread's idle events do not show whether the child

@@ -10,7 +10,7 @@ import { quoteAndShortenName } from '../quoted-name.ts'
 import { requireTimeLeft } from '../reconnect-policy.ts'
 import { createConfirmationEvent, createToolResultEvent } from '../reply-events.ts'
 import type { SessionClient } from '../session.ts'
-import { describeDecider, getToolUseExecutor, type Judgement, judgeToolUse } from './judgement.ts'
+import { formatReason, getToolUseExecutor, type Judgement, judgeToolUse } from './judgement.ts'
 import {
   closeObsoleteReplies,
   closeRemainingReplies,
@@ -20,6 +20,7 @@ import {
   limitShownPost,
   pollUnconfirmedReplies,
   postReplies,
+  printDecision,
   refreshUntil,
   reopenReplies,
   wasAnsweredElsewhere,
@@ -102,6 +103,14 @@ export class ToolUseResponder {
       this.update()
     } while (this.#work)
     if (this.#run.hasStoppedFollowing) closeRemainingReplies(this.#run)
+  }
+
+  /** See `ConfirmationPrompt`. The failure of a refused reply already reports what happened to the answer. */
+  reportLostDuring<T>(work: () => Promise<T>): Promise<T> {
+    return this.#prompt.reportLostDuring(work, (id, failure) => {
+      const isRefused = failure?.kind !== 'stopped' && failure?.details.pendingToolUseIds?.includes(id)
+      return !isRefused && this.#run.audit.getReply(id).is === 'deciding'
+    })
   }
 
   close(): void {
@@ -212,28 +221,26 @@ export class ToolUseResponder {
     const { use } = judgement
     const staysOpen = this.#chooseReply(judgement) === undefined
     this.#run.audit.addDecision(judgement, staysOpen)
-    this.#printDecision(judgement, staysOpen)
+    if (!staysOpen) return
+    this.#printOpen(judgement)
     // A run reports waiting tool uses at its end. Other threads of the session may delay the end, so a note is
     // printed now.
-    if (staysOpen && !this.#run.follower.state.isIdle)
+    if (!this.#run.follower.state.isIdle)
       this.#run.context.messages.note(`${use.id} of a child thread stays open: no rule or --tool answers it`)
     const { policy } = this.#run.plan
-    if (staysOpen && policy.toolCommands?.has(use.name) && getToolUseExecutor(use, policy) === 'service')
+    if (policy.toolCommands?.has(use.name) && getToolUseExecutor(use, policy) === 'service')
       this.#run.context.messages.note(
         `--tool ${quoteAndShortenName(use.name)} does not answer ${use.id}, which needs an approval: use --policy or 'parley events confirm'`,
       )
-    if (staysOpen && use.isContradicted)
+    if (use.isContradicted)
       this.#run.context.messages.note(
         `${use.id} is not answered: the service sent it with two different inputs`,
       )
   }
 
-  /** Omits the input of the tool use, because the transcript has already printed it. */
-  #printDecision(judgement: Judgement, staysOpen: boolean): void {
-    const { use, by, decision, reason } = judgement
+  #printOpen(judgement: Judgement): void {
+    const { use, decision, reason } = judgement
     const { host, input, messages } = this.#run.context
-    const lacksExecutor = staysOpen && decision === 'allow'
-    const shown = lacksExecutor ? 'ask' : decision
     const obstacle =
       this.#needsPrompt(judgement) && !canPrompt(this.#run.context) && !this.#hasPrintedObstacle
         ? describePromptObstacle(this.#run.context, 'words or -i FILE for the task')
@@ -244,17 +251,9 @@ export class ToolUseResponder {
       if (obstacle !== undefined && input.stdinKind === 'terminal') messages.note(obstacle)
       return
     }
-    const why = lacksExecutor ? 'no --tool command executes this tool' : (reason ?? obstacle)
-    const who =
-      by === 'person' || shown === 'ask' ? '' : messages.style.dim(` (${describeDecider(judgement)})`)
-    const tool = quoteAndShortenName(use.name)
-    const what = {
-      allow: `${messages.style.green('✓')} ${tool} allowed`,
-      deny: `${messages.style.red('✗')} ${tool} denied`,
-      ask: `${messages.style.dim('·')} ${tool} stays open`,
-    }[shown]
-    const reasonText = shown === 'allow' || why === undefined ? '' : `: ${toOneLine(why, 200)}`
-    messages.printLine(messages.wrap(`${what}${reasonText}${who}`))
+    const why = decision === 'allow' ? 'no --tool command executes this tool' : (reason ?? obstacle)
+    const what = `${messages.style.dim('·')} ${quoteAndShortenName(use.name)} stays open`
+    messages.printLine(messages.wrap(`${what}${formatReason(why)}`))
   }
 
   #chooseReply({ use, decision, reason }: Judgement): SessionEvent | 'result of a command' | undefined {
@@ -276,6 +275,7 @@ export class ToolUseResponder {
     const { policy, toolTimeoutMs } = plan
     requireTimeLeft(deadline)
     audit.addReplyStep(use, { event: 'start' })
+    printDecision(this.#run, use.id)
     const limit = deadline.narrow(toolTimeoutMs, `did not end within ${toolTimeoutMs / 1000} s`)
     const result = await runTool(this.#run, use, policy.toolCommands?.get(use.name) ?? '', limit)
     const isLate = deadline.hasPassed

@@ -139,7 +139,7 @@ async function follow(run: SessionRun, work: FollowedWork): Promise<CliError | u
   context.reportData.figures.warnings.missingAnswers = () => missingAnswers
   try {
     const failure = await context.tracker.during({ save: () => [save()] }, async () => {
-      const interrupted = await followUntilIdle(run, work)
+      const interrupted = await work.responder.reportLostDuring(() => followUntilIdle(run, work))
       if (interrupted) return interrupted
       if (task.otherTask && !task.answer) return run.createOtherClientError(task.otherTask)
       if (task.otherTask)

@@ -275,7 +275,7 @@ describe('prompts of events confirm', () => {
     const { prompt } = open(two, { lists: [{ nth: 2, fault: { status: 503 } }] })
     const { code, err } = await prompt('y\ns\n', '--pending', '--retries', '0')
     expect(code).toBe(7)
-    expect(err).toContain('answered 503; your answer to t1 was not sent\n')
+    expect(err).toContain('answered 503; your answer to 1 of 2 tool uses was not sent\n')
   })
 
   test('events confirm -i FILE prompts with the tool input of the session, not of the file', async () => {

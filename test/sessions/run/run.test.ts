@@ -5,7 +5,16 @@ import { describe, expect, test } from 'vitest'
 import { createEmulator } from '../../../src/emulator/emulator.ts'
 import { realTimers, type Timers } from '../../../src/timers.ts'
 import type { Exchange } from '../../../src/wire/exchange.ts'
-import { ownerOnlyMode, type RunOptions, readError, run, temporaryFolder } from '../../harness/run.ts'
+import { createIdleClock } from '../../harness/clock.ts'
+import {
+  answering,
+  createInterrupt,
+  ownerOnlyMode,
+  type RunOptions,
+  readError,
+  run,
+  temporaryFolder,
+} from '../../harness/run.ts'
 import {
   always,
   atTerminal,
@@ -108,6 +117,68 @@ describe('prompts of events run', () => {
     expect(error.message).toContain(
       'your answer to 1 of 2 tool uses was not sent; s1 waits for an answer to 2',
     )
+  })
+
+  describe('an answer that the service has not accepted', () => {
+    /** Answers y to the first of two questions. `act` gets the number of each later list, before its response. */
+    async function answerFirst(
+      { act, ...script }: { act?: (count: number) => Exchange | undefined; outcome?: () => Outcome },
+      options?: RunOptions,
+    ) {
+      const timers = createIdleClock()
+      const agent = openAgent({ rounds: [[uses('t1'), uses('t2')]], policy: askAll, timers, ...script })
+      let lists = -1
+      async function* typed() {
+        lists = 0
+        yield 'y\n'
+        yield 's\n'
+      }
+      const exchange: Exchange = async (request) => {
+        if (lists < 0 || request.method === 'POST') return agent.exchange(request)
+        const other = act?.(++lists)
+        // A list over a second old is read again before the post.
+        await timers.wait(1_500)
+        return (other ?? agent.exchange)(request)
+      }
+      const ended = await agent.runTask(undefined, { ...atTerminal(typed()), exchange, ...options })
+      return { ...ended, posts: agent.posts, events: eventsOf(agent) }
+    }
+    const lost = 'your answer to 1 of 2 tool uses was not sent'
+
+    test.each([
+      [1, []],
+      [2, ['decision', 'decision']],
+    ])(
+      'a signal at list %s after the answer reports the lost answer, and no decision is printed',
+      async (nth, audited) => {
+        const { onSignal, interrupt } = createInterrupt()
+        let said = ''
+        const act = (count: number) => {
+          if (count === nth) said = interrupt()
+          return undefined
+        }
+        const { posts, err, events } = await answerFirst({ act }, { onSignal })
+        expect([posts, events]).toEqual([0, audited])
+        expect(said).toContain(
+          `interrupted: the task was accepted; ${lost}; the session waits for an answer;`,
+        )
+        expect(err).not.toContain('allowed')
+      },
+    )
+
+    test('a failure before the post reports the lost answer', async () => {
+      const { code, posts, err } = await answerFirst({ act: () => answering('', { status: 403 }) })
+      expect({ code, posts }).toEqual({ code: 3, posts: 0 })
+      expect(err).toMatch(new RegExp(`^parley: .*; ${lost}$`, 'm'))
+      expect(err).not.toContain('allowed')
+    })
+
+    test('a refused answer is not printed as a decision, and not reported as not sent', async () => {
+      const { code, posts, err } = await answerFirst({ outcome: () => 'refuses' })
+      expect({ code, posts }).toEqual({ code: 4, posts: 1 })
+      expect(err).toContain('the answer to t1 was refused')
+      expect(err).not.toMatch(/allowed|was not sent/)
+    })
   })
 
   test('if stderr is redirected, events run prints once why it cannot prompt, and how to be prompted', async () => {

@@ -13,6 +13,8 @@ import { realTimers } from '../../../src/timers.ts'
 import type { RunOptions } from '../../harness/run.ts'
 import {
   type AgentScript,
+  always,
+  atTerminal,
   bash,
   createSignalOptions,
   custom,
@@ -97,14 +99,31 @@ describe('Y132: lock file that cannot be created', () => {
   )
 })
 
+/** Replaces the lock file of a session as a run does that finds the owner of the lock dead. */
+function replaceLock(cwd: string): string {
+  const [lock = ''] = readdirSync(join(cwd, '.cache/parley'))
+  writeFileSync(join(cwd, '.cache/parley', `${lock}.new`), '')
+  renameSync(join(cwd, '.cache/parley', `${lock}.new`), join(cwd, '.cache/parley', lock))
+  return lock
+}
+
+test('events run that lost its lock file at a question prints that the answer was not sent', async () => {
+  const agent = openAgent({ rounds: [[bash('t1')]], policy: always('ask') })
+  async function* typed() {
+    replaceLock(agent.cwd)
+    yield 'y\n'
+  }
+  const { code, err } = await agent.runTask(undefined, atTerminal(typed()))
+  expect({ code, posts: agent.posts, audit: agent.audit() }).toEqual({ code: 11, posts: 0, audit: [] })
+  expect(err).toContain('another parley process took over its lock; your answer was not sent\n')
+  expect(err).not.toContain('allowed')
+})
+
 test('Y133: events run posts nothing and starts no further command after it lost its lock file (needs sh)', async () => {
   const { agent, cwd, parley, runs } = open({ rounds: [[custom('c1')]] })
   const first = parley(['run', 'do it', '-s', 's1', ...tool])
   await until(() => existsSync(join(cwd, 'runs')))
-  const [lock = ''] = readdirSync(join(cwd, '.cache/parley'))
-  writeFileSync(join(cwd, '.cache/parley', `${lock}.new`), '')
-  // A run that finds the owner of a lock dead replaces the lock file in the same way.
-  renameSync(join(cwd, '.cache/parley', `${lock}.new`), join(cwd, '.cache/parley', lock))
+  const lock = replaceLock(cwd)
   writeFileSync(join(cwd, 'go'), '')
   const { code, err } = await first
   expect({ code, posts: agent.posts, runs: runs() }).toEqual({ code: 11, posts: 0, runs: 'ran\n' })
