@@ -50,7 +50,7 @@ export class Follower {
    * are then missing.
    */
   listFailure: CliError | undefined
-  /** True while the caller waits for another attempt to send or to refresh. */
+  /** True while the caller waits before it retries to send replies. */
   isRetrying = false
   #reconnectPolicy: ReconnectPolicy
   #finalListsDeadline: Deadline

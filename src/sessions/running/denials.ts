@@ -13,7 +13,7 @@ import type { SessionRun } from './session-run.ts'
 export class DenialCollector {
   readonly #run: SessionRun
   readonly #unapproved = new Map<string, string>()
-  /** Tool uses that the policy denies, until they ran or got a reply, by id. */
+  /** By id, the denied tool uses that have neither a reply nor a warning that they ran. */
   readonly #open = new Map<string, Judgement>()
 
   constructor(run: SessionRun) {

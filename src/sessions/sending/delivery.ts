@@ -149,7 +149,7 @@ export function explainFollowFailure(error: CliError, more: FailureDetails): Cli
   return new CliError(kind, message, { ...details, sent: 'yes', ...more, consequence })
 }
 
-/** Adds the source of the secret to the consequence if the service refused the secret. */
+/** If the service refused the secret, appends the consequence of the failure, which describes the secret. */
 export const addSecretFix = (
   consequence: string | undefined,
   { details: { status, consequence: fix } }: CliError,

@@ -59,7 +59,7 @@ test('events send --follow prints the work that starts after a reply to one of t
   expect(out).toContain('\nfound\n')
 })
 
-test('events run exits 5 s after a reply to one of two waiting tool uses if the session does not work', async () => {
+test('events run exits 5 s after a reply to one of two waiting tool uses if the session stays idle', async () => {
   const { run, requests } = open([])
   const { code, err } = await run(line)
   expect(code, err).toBe(12)

@@ -94,7 +94,7 @@ const follow = async (options = {}) => {
 }
 const quiet = 'parley: s1 has sent no event for 30 s, and its status is running: waiting for it to continue'
 
-test('parley names once the workflow run for which it waits, and names the last event in each progress line', async () => {
+test('parley prints one note about the awaited workflow run, and each progress line names the last event', async () => {
   const after = 'the last event was workflow_run.status_ended'
   expect(await follow()).toEqual([
     'parley: waiting for the workflow run review-w1 (w1) to end',
