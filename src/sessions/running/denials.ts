@@ -13,7 +13,7 @@ import type { SessionRun } from './session-run.ts'
 export class DenialCollector {
   readonly #run: SessionRun
   readonly #unapproved = new Map<string, string>()
-  /** By id, the denied tool uses that have neither a reply nor a warning that they ran. */
+  /** Tool uses that the policy denies, by id. A tool use is removed once it has run or has a reply. */
   readonly #open = new Map<string, Judgement>()
 
   constructor(run: SessionRun) {
