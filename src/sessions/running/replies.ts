@@ -146,7 +146,7 @@ async function retryReplying(run: SessionRun, attempt: () => Promise<void>): Pro
   function decideAboutRefusal(failure: CliError): number | CliError {
     // `deadlineMs` is `Infinity`, because `requireNext` ends the attempts after the deadline.
     const times = { now: timers.now(), random: timers.random(), deadlineMs: Infinity }
-    const wait = decideRetry(policy, failure.with({ attempts: ++attempts }), { attempt: attempts, ...times })
+    const wait = decideRetry(policy, failure, { attempt: ++attempts, ...times })
     if (typeof wait === 'number') context.messages.note(describeRetry(failure, wait))
     return wait
   }

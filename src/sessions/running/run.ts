@@ -36,7 +36,7 @@ export async function runTask(context: Context, plan: RunPlan): Promise<CommandR
   const audit = await Audit.open(context, plan)
   const run = new SessionRun({ ...context, output: ignoreClosedReader(context.output) }, plan, audit)
   const end = await context.tracker.during(run, () => execute(run)).finally(() => run.follower.close())
-  return { ...end, failure: end.failure && run.correctSent(end.failure) }
+  return { ...end, failure: end.failure && run.correctFacts(end.failure) }
 }
 
 /**

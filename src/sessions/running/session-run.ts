@@ -151,18 +151,23 @@ export class SessionRun implements SessionClient, WorkHooks {
       : convertDeadlineFailure(error)
     const resumable = this.taskState === 'unsent' ? failure : this.#addResumeCommand(failure)
     const lines = this.#unansweredCommands.map(({ text }) => text)
-    if (lines.length === 0) return this.correctSent(resumable)
+    if (lines.length === 0) return this.correctFacts(resumable)
     const { consequence = [], retry } = resumable.details
     const known = { consequence: lines.concat(consequence).join('\n') }
-    return this.correctSent(resumable.with({ ...known, retry: this.#repeatsCommands ? 'look-first' : retry }))
+    return this.correctFacts(
+      resumable.with({ ...known, retry: this.#repeatsCommands ? 'look-first' : retry }),
+    )
   }
 
   /**
    * Sets `sent` to the state of this run. A failure about events of an earlier run or another client has
-   * `sent: 'yes'`, although this run may have sent nothing.
+   * `sent: 'yes'`, although this run may have sent nothing. Also sets `attempts` to the requests of the whole
+   * run, because the failed call does not count the reconnects before it.
    */
-  correctSent(error: CliError): CliError {
-    return error.details.sent === 'yes' ? error.with({ sent: this.context.tracker.sent }) : error
+  correctFacts(error: CliError): CliError {
+    const { attempts } = this.context.reportData
+    const failure = error.details.attempts === undefined ? error : error.with({ attempts })
+    return failure.details.sent === 'yes' ? failure.with({ sent: this.context.tracker.sent }) : failure
   }
 
   createInterruptedError(why: string): CliError {
