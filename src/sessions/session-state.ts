@@ -40,7 +40,6 @@ export interface ToolUse {
   type: string
   name: string
   server?: unknown
-  input: unknown
   /** `undefined` for a tool use of the main thread. */
   threadId?: unknown
   permission?: unknown
@@ -52,7 +51,7 @@ export interface ToolUse {
    * tell which of the two would run.
    */
   isContradicted?: boolean | undefined
-  /** True if the tool use has a result or was denied. To save memory, `input` and `text` are then removed. */
+  /** True if the tool use has a result or was denied. To save memory, `text` is then removed. */
   isClosed?: boolean
   isFinished?: boolean
 }
@@ -528,13 +527,12 @@ function readMissedOutcome({ result, explanation }: SessionEvent): Stop | undefi
 }
 
 function readToolUse(event: SessionEvent, text = JSON.stringify(event)): ToolUse {
-  const { id = '', type, name, input } = event
+  const { id = '', type, name } = event
   return {
     id,
     type,
     name: typeof name === 'string' ? name : '',
     server: event.mcp_server_name,
-    input,
     threadId: event.session_thread_id,
     permission: event.evaluated_permission,
     text,
@@ -544,8 +542,7 @@ function readToolUse(event: SessionEvent, text = JSON.stringify(event)): ToolUse
   }
 }
 
-const closeToolUse = (use: ToolUse): ToolUse =>
-  Object.assign(use, { text: undefined, input: undefined, isClosed: true })
+const closeToolUse = (use: ToolUse): ToolUse => Object.assign(use, { text: undefined, isClosed: true })
 
 /**
  * After a result or a denial, parley no longer has the tool use's content, so any repetition counts as equal.

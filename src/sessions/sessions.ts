@@ -24,6 +24,7 @@ import { quoteUnusualName } from './quoted-name.ts'
 import { readSessionState } from './read-session.ts'
 import { createAgentClient, createSessionClient, type SessionOptions } from './session.ts'
 import { formatListSessionsCommand } from './session-command.ts'
+import { findToolInput, summarizeToolUse } from './tool-use-summary.ts'
 import { describeSessionUsage } from './usage-text.ts'
 
 type SessionResource = Record<string, unknown> & { id: string }
@@ -244,7 +245,7 @@ export async function showSession(context: Context, options: SessionOptions): Pr
   const state = await readSessionState(access)
   const describe = (toolUse: string) => {
     const use = state.getToolUse(toolUse)
-    return [toolUse, use ? `${use.name} ${JSON.stringify(use.input ?? {})}` : '']
+    return [toolUse, use ? summarizeToolUse(use, findToolInput(use.text ?? '{}')) : '']
   }
   const unlisted = state.isIdle ? state.unlisted : []
   await print([

@@ -351,7 +351,7 @@ test('each of two finished tool uses that differ only in their ids keeps its id'
   const state = after('allowed1 allowed2')
   for (const id of ['allowed1', 'allowed2']) {
     expect(state.add(toEvent(`result1:${id}`), undefined, true)).toBe(true)
-    expect(state.getToolUse(id)).toMatchObject({ id, isClosed: true, input: undefined })
+    expect(state.getToolUse(id)).toMatchObject({ id, isClosed: true, text: undefined })
   }
 })
 

@@ -61,7 +61,7 @@ export default {
       const events = items.map(({ event }) => event)
       count += events.length
       if (options.ids) await printIds(context, events)
-      else if (!flags.raw) await printRows(events)
+      else if (!flags.raw) await printRows(items)
       else {
         for (const { text } of items) raw.add(`${text}\n`)
         await raw.write()

@@ -21,6 +21,7 @@ import {
 import { readRecordedEvents } from '../sending/input-events.ts'
 import { createSessionRequestDefaults, type SessionOptions } from '../session.ts'
 import { SessionState } from '../session-state.ts'
+import { describeTool } from '../tool-use-summary.ts'
 
 interface PolicyCheckOptions extends SessionOptions {
   tool?: string[]
@@ -163,7 +164,7 @@ async function createJudgementTable({ host, messages }: Context) {
   return (page: readonly Judgement[]): string => {
     const rows = page.map((each) => {
       const reason = each.reason === undefined ? '' : ` (${toOneLine(each.reason, 200)})`
-      return [each.decision, describeDecider(each), each.use.name, `${each.use.inputText}${reason}`]
+      return [each.decision, describeDecider(each), describeTool(each.use), `${each.use.inputText}${reason}`]
     })
     const lines = layOut([...head, ...rows])
     const titles = lines.splice(0, head.length).map((title) => messages.style.bold(title))

@@ -4,6 +4,7 @@ import { escapeShellWord } from '../../io/shell-quote.ts'
 import { quoteAndShortenName } from '../quoted-name.ts'
 import { formatBudgetCommand, formatSessionCommand } from '../session-command.ts'
 import { needsClientResult, type SessionState } from '../session-state.ts'
+import { findToolInput, summarizeToolUse } from '../tool-use-summary.ts'
 
 const indent = 2
 
@@ -19,7 +20,7 @@ export async function createWaitingError(
   const columns = (context.host.stderr.columns || 80) - indent
   return new CliError('waiting', `${session} waits for an answer`, {
     sent: 'yes',
-    problems: ids.map((id) => clipAfterId(...summarizeToolUse(state, id), columns)),
+    problems: ids.map((id) => clipAfterId(...describeWaitingToolUse(state, id), columns)),
     ...describeWaitingToolUses(context, session, state, ids),
   })
 }
@@ -95,11 +96,10 @@ function formatToolUseIds(uses: readonly { id: string }[]): string {
 
 const isSafeWord = (id: string) => id.length <= 1000 && !id.startsWith('-')
 
-function summarizeToolUse(state: SessionState, id: string): [id: string, text: string] {
+function describeWaitingToolUse(state: SessionState, id: string): [id: string, text: string] {
   const use = state.getToolUse(id)
   const shownId = quoteAndShortenName(id)
   if (!use) return [shownId, '']
   if (use.isContradicted) return [`${shownId}:`, 'the service sent it with two different inputs']
-  const name = use.name === '' ? '(no name)' : quoteAndShortenName(use.name)
-  return [`${shownId}:`, `${name} ${JSON.stringify(use.input ?? {})}`]
+  return [`${shownId}:`, summarizeToolUse(use, findToolInput(use.text ?? '{}'))]
 }

@@ -6,7 +6,7 @@ import type { StdStream } from '../../io/output.ts'
 import { createRawPrinter } from '../../io/raw-printer.ts'
 import { formatTsvLine } from '../../io/tsv.ts'
 import type { EventItem } from '../../wire/sessions/events-page.ts'
-import { readEventText, type SessionEvent } from '../../wire/sessions/session-event.ts'
+import { readEventText } from '../../wire/sessions/session-event.ts'
 import { toEventRow } from '../listing/rows.ts'
 import { quoteAndShortenName } from '../quoted-name.ts'
 import { formatSessionCommand } from '../session-command.ts'
@@ -147,18 +147,19 @@ export function createEventPrinter(
     const { clipToColumns } = await import('../../io/width.ts')
     return messages.style.dim(clipToColumns(text, columns || 80))
   }
-  const printEvent = async ({ event }: EventItem) => {
+  const printEvent = async (item: EventItem) => {
+    const { event } = item
     const isShown = flags.verbose || !/^(session\.(status_running|usage)$|span\.)/.test(event.type)
     if ((isStdoutReserved || output.isTerminal) && !isShown) return
     if (isStdoutReserved) {
       if (host.stderr.isTerminal)
-        context.messages.printLine(await toDimLine(`— ${describeEvent(event)}`, host.stderr))
+        context.messages.printLine(await toDimLine(`— ${describeEvent(item)}`, host.stderr))
       return
     }
     const message = event.type === 'agent.message' ? readEventText(event, '[redacted]') : ''
     if (message !== '') return output.isTerminal ? printMarkdown(message) : output.write(`${message}\n`)
-    if (!output.isTerminal) return output.write(formatTsvLine(toEventRow(event)))
-    return output.write(`${await toDimLine(`· ${describeEvent(event)}`, host.stdout)}\n`)
+    if (!output.isTerminal) return output.write(formatTsvLine(toEventRow(item)))
+    return output.write(`${await toDimLine(`· ${describeEvent(item)}`, host.stdout)}\n`)
   }
   const held: EventItem[] = []
   return {
@@ -175,7 +176,7 @@ export function createEventPrinter(
   }
 }
 
-function describeEvent(event: SessionEvent): string {
-  const [, type, , text] = toEventRow(event)
+function describeEvent(item: EventItem): string {
+  const [, type, , text] = toEventRow(item)
   return `${type} ${text}`
 }

@@ -1,6 +1,7 @@
 import type { Context } from '../../context.ts'
 import { escapeControls } from '../../io/escape.ts'
 import { formatTsvLine } from '../../io/tsv.ts'
+import type { EventItem } from '../../wire/sessions/events-page.ts'
 import {
   describeEventContent,
   readEventError,
@@ -10,14 +11,17 @@ import {
   type SessionEvent,
 } from '../../wire/sessions/session-event.ts'
 import { readSessionUsage } from '../../wire/sessions/usage.ts'
+import { findToolInput, summarizeToolUse } from '../tool-use-summary.ts'
 import { describeSessionUsage } from '../usage-text.ts'
 
-export const toEventRow = (event: SessionEvent) =>
-  [event.id ?? '', event.type, event.processed_at ?? '', describeEvent(event)] as const
+export const toEventRow = (item: EventItem) => {
+  const { id = '', type, processed_at } = item.event
+  return [id, type, processed_at ?? '', describeEvent(item)] as const
+}
 
-function describeEvent(event: SessionEvent): string {
-  const text = describeEventContent(event)
-  if (text !== '') return text
+function describeEvent({ event, text }: EventItem): string {
+  const content = describeEventContent(event)
+  if (content !== '') return content
   const { type } = event
   if (type === 'session.status_idle') return describeStop(event)
   if (/^session\.thread_/.test(type)) {
@@ -28,7 +32,8 @@ function describeEvent(event: SessionEvent): string {
   if (/tool_use$/.test(type)) {
     const reason = readServiceRefusal(event)
     const refusal = reason === undefined ? '' : join(['refused by the service', reason], ': ')
-    return join([`${formatValue(event.name)} ${JSON.stringify(event.input ?? {})}`, refusal], '; ')
+    const use = { type, name: event.name, server: event.mcp_server_name }
+    return join([summarizeToolUse(use, findToolInput(text)), refusal], '; ')
   }
   if (type === 'user.tool_confirmation')
     return join([event.result, event.tool_use_id, event.deny_message].map(formatValue), ' ')
@@ -65,17 +70,16 @@ export function createEventRowPrinter({
   output,
   host,
   messages,
-}: Context): (events: readonly SessionEvent[]) => Promise<void> {
+}: Context): (items: readonly EventItem[]) => Promise<void> {
   let layOut: ReturnType<typeof import('./listing-table.ts').createListingTableFormatter> | undefined
-  return async (events) => {
-    if (!output.isTerminal)
-      return output.write(events.map((event) => formatTsvLine(toEventRow(event))).join(''))
+  return async (items) => {
+    if (!output.isTerminal) return output.write(items.map((item) => formatTsvLine(toEventRow(item))).join(''))
     layOut ??= (await import('./listing-table.ts')).createListingTableFormatter(
       ['ID', 'TYPE', 'TIME', 'TEXT'],
       host.stdout.columns || 80,
       messages.style,
     )
-    const lines = layOut(events.map(toEventRow))
+    const lines = layOut(items.map(toEventRow))
     return output.write(lines.map((line) => `${line}\n`).join(''))
   }
 }

@@ -1,6 +1,7 @@
-import { findJsonField, findRepeatedJsonKey, isJsonDeeperThan } from '../../wire/json/scanner.ts'
+import { findRepeatedJsonKey, isJsonDeeperThan } from '../../wire/json/scanner.ts'
 import { SessionEvent } from '../../wire/sessions/session-event.ts'
 import { maxToolInputDepth } from '../session-state.ts'
+import { findToolInput } from '../tool-use-summary.ts'
 
 export type ParsedToolUse = ReturnType<typeof parseToolUse>
 
@@ -16,7 +17,7 @@ export function parseToolUse(
 ) {
   const event = SessionEvent.parse(JSON.parse(text))
   const { id = '', type, name, mcp_server_name: server } = event
-  const inputText = findJsonField(text, 'input') ?? '{}'
+  const inputText = findToolInput(text)
   return {
     id,
     type,

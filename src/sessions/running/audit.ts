@@ -12,6 +12,7 @@ import { readEventText, SessionEvent } from '../../wire/sessions/session-event.t
 import type { ParsedToolUse } from '../policy/tool-use.ts'
 import { createToolResultEvent } from '../reply-events.ts'
 import { getToolUseFingerprint } from '../session-state.ts'
+import { findToolInput } from '../tool-use-summary.ts'
 import { describeToolUse, type Judgement } from './judgement.ts'
 import type { RunPlan } from './plan.ts'
 import {
@@ -231,7 +232,7 @@ export class Audit {
       if (typeof id !== 'string') continue
       const line = readReplyLine(entry)
       if (line) this.#updateReply(id, line)
-      this.#updateDenied(id, entry)
+      this.#updateDenied(id, entry, text)
       this.#addFingerprint(id, entry, text)
     }
     file.restrictToOwner()
@@ -267,14 +268,13 @@ export class Audit {
     this.#fingerprints.set(id, isSame ? fingerprint : '')
   }
 
-  #updateDenied(id: string, entry: Record<string, unknown>): void {
-    const { event, decision, name, input, by, rule, reason } = entry
+  #updateDenied(id: string, entry: Record<string, unknown>, text: string): void {
+    const { event, decision, input, by, rule, reason } = entry
     if (event === 'answered-elsewhere' || (event === 'decision' && decision !== 'deny'))
       this.denied.delete(id)
     if (decision !== 'deny') return
     const who = by === 'rule' ? `rules[${rule}]` : by
-    const inputText = input === undefined ? '' : JSON.stringify(input)
-    const use = describeToolUse({ id, name: String(name), inputText })
+    const use = describeToolUse({ ...entry, id, inputText: input === undefined ? '' : findToolInput(text) })
     this.denied.set(id, `deny ${use} (${who}${typeof reason === 'string' ? `: ${reason}` : ''})`)
   }
 }

@@ -2,8 +2,8 @@ import { usageError } from '../../errors.ts'
 import { toOneLine } from '../../io/escape.ts'
 import { decideByPolicy, explainUnmatchedAllowRule, type Policy } from '../policy/policy.ts'
 import type { ParsedToolUse } from '../policy/tool-use.ts'
-import { quoteAndShortenName } from '../quoted-name.ts'
 import { needsClientResult } from '../session-state.ts'
+import { summarizeToolUse } from '../tool-use-summary.ts'
 
 export function readToolFlags(given: readonly string[] = []): Map<string, string> {
   const tools = new Map<string, string>()
@@ -60,11 +60,9 @@ export const formatReason = (reason: string | undefined): string =>
 
 const maxPrintedLength = 400
 
-export function describeToolUse({
-  id,
-  name,
-  inputText,
-}: Pick<ParsedToolUse, 'id' | 'name' | 'inputText'>): string {
-  const input = inputText.length > maxPrintedLength ? `${inputText.slice(0, maxPrintedLength)}…` : inputText
-  return [quoteAndShortenName(name), input, id].filter((text) => text !== '').join(' ')
+export function describeToolUse(
+  use: Pick<ParsedToolUse, 'id' | 'inputText'> & Parameters<typeof summarizeToolUse>[0],
+): string {
+  const text = summarizeToolUse(use, use.inputText)
+  return `${text.length > maxPrintedLength ? `${text.slice(0, maxPrintedLength)}…` : text} ${use.id}`.trimEnd()
 }

@@ -55,7 +55,8 @@ export async function deliverEvents(
       await followAndPrint(context, follower, { session, printer })
     } else {
       if (ids) await printIds(context, listed)
-      else if (!context.flags.raw && listed.length > 0) await createEventRowPrinter(context)(listed)
+      else if (!context.flags.raw && listed.length > 0)
+        await createEventRowPrinter(context)(listed.map((event) => ({ event, text: JSON.stringify(event) })))
       await context.output.flush()
       // A reply to a tool use may not lead to an answer yet, because other tool uses may still wait. So this
       // note is printed only if a task was sent.

@@ -140,8 +140,12 @@ export const listJsonFields = (validJson: string): JsonField[] =>
   }))
 
 /** If the key occurs twice, returns the last value, as `JSON.parse` does. */
-export const findJsonField = (validJson: string, key: string): string | undefined =>
-  listJsonFields(validJson).findLast(({ name }) => name === key)?.json
+export function findJsonField(validJson: string, key: string): string | undefined {
+  let last: JsonChild | undefined
+  for (const child of listJsonChildren(validJson, skipBlanks(validJson, 0)))
+    if (child.name === key) last = child
+  return last && validJson.slice(last.start, last.end)
+}
 
 /** Yields each bracket, colon and comma, and the source text of each name and scalar. */
 export function* listJsonTokens(validJson: string): Generator<string> {

@@ -113,9 +113,9 @@ test('the description of a policy decision has its source and reason, and shorte
   expect(describeJudgement({ use, decision: 'allow', by: 'person' })).toBe('allow bash {"a":1} u1 (you)')
   const others = ['default', 'tool'] as const
   expect(others.map((by) => describeDecider({ use, decision: 'ask', by }))).toEqual(['default', '--tool'])
-  const longest = `"${'x'.repeat(398)}"`
+  const longest = `"${'x'.repeat(393)}"`
   expect(describeToolUse(read(`"name":"bash","input":${longest}`))).toBe(`bash ${longest} u1`)
   expect(describeToolUse(read(`"name":"bash","input":"x${longest.slice(1)}`))).toBe(
-    `bash "${'x'.repeat(399)}… u1`,
+    `bash "${'x'.repeat(394)}… u1`,
   )
 })
