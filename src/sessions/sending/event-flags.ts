@@ -24,7 +24,7 @@ const flags: [name: string, value: string, about: string][] = [
   ['rubric', '<text>', 'criteria for the outcome, or @FILE (sent in an undocumented form)'],
   ['max-iterations', '<n>', 'maximum attempts to reach the outcome'],
   ['system', '<text>', 'a privileged system message, or @FILE; sent after the other events'],
-  ['event', '<json>', 'any event as JSON, or @FILE; sent unchanged'],
+  ['event', '<json>', 'an event as JSON, or @FILE; sent unchanged (any type with --no-validate)'],
 ]
 
 export const eventFlagNames: readonly string[] = flags.map(([name]) => name)
