@@ -19,8 +19,8 @@ export default {
     new Option('--no-stream', 'wait for the whole answer'),
     new Option('--fail-on-cut', 'exit 8 if the answer was cut off or filtered'),
     new Option('--no-fail-on-cut', 'only warn about such an answer'),
-    new FileFlag('-o, --output <file>', 'write the complete answer to a file, replacing it', 'writes'),
-    new FileFlag('--thread <file>', 'start a conversation, or continue with its model', 'updates'),
+    new FileFlag('-o, --output <file>', 'write the whole answer to a file, replacing it', 'writes'),
+    new FileFlag('--thread <file>', 'start or continue a conversation, with one model', 'updates'),
     new FileFlag('--schema <file>', 'print JSON that matches this JSON Schema, or exit 8'),
     new Option('--schema-retries <n>', 'retry up to N times if the answer does not match').argParser(
       parseWholeNumber,

@@ -21,7 +21,7 @@ export default {
   ],
 
   notes: [
-    "parley names files after the prompt. If a file of that name exists, parley adds the next free number, or replaces the file with --force. Without --force, -o FILE fails with exit 11 if the file exists. Further images of the answer always get free numbers, even with --force. There is no default model: choose one with -m or 'parley config set imageModel NAME'.",
+    "parley names files after the prompt. If a file of that name exists, parley adds the next free number, or with --force replaces the file. Without --force, -o FILE fails with exit 11 if the file exists. Further images of the answer always get free numbers, even with --force. There is no default model: choose one with -m or 'parley config set imageModel NAME'.",
   ],
 
   flagRules: {
