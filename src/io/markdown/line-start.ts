@@ -87,9 +87,10 @@ const rowStart = /^[^\s|\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}]{0,
 /**
  * Matches the received part of a line if later text may decide the kind of the line. After any list markers,
  * the part is empty, a possible rule, fence, heading or quote, or only one short word before a possible pipe.
+ * The pattern accepts at most `maxLayoutDepth` markers. Without this limit, its time would be quadratic.
  */
 const openStart =
-  /^\s*(?!\s)(?:(?:[-*+]|\d{1,9}[.)])[ \t]+(?![ \t]))*(?:([-*_=])[ \t]*(?:\1[ \t]*)*$|`{3}|~{3}|#{1,6}[ \t]|>|[^\s|\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}]{0,16}[ \t]*(?:$|\|))/u
+  /^\s*(?!\s)(?:(?:[-*+]|\d{1,9}[.)])[ \t]+(?![ \t])){0,12}(?:([-*_=])[ \t]*(?:\1[ \t]*)*$|`{3}|~{3}|#{1,6}[ \t]|>|[^\s|\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}]{0,16}[ \t]*(?:$|\|))/u
 
 /**
  * Returns true if later text cannot change the kind of an unfinished line. A line of code is an exception:
