@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto'
+import { hash } from 'node:crypto'
 import { isJsonDeeperThan, listJsonFields, toCanonicalJson } from '../wire/json/scanner.ts'
 import {
   getAnsweredToolUseId,
@@ -74,8 +74,7 @@ interface Answer {
   clientResults?: string[] | undefined
 }
 
-export const computeResultDigest = (text: string): string =>
-  createHash('sha256').update(text).digest('base64')
+export const computeDigest = (text: string): string => hash('sha256', text, 'base64')
 
 /** The part of a session's state that depends on the order of its events. `restart` resets this part. */
 class OrderedState {
@@ -451,7 +450,7 @@ export class SessionState extends OrderedState {
       const decision = isResult ? earlier?.decision : event.result
       const text = isResult && isUserEvent(event) ? readEventText(event) : ''
       const clientResults = text === '' ? earlier?.clientResults : (earlier?.clientResults ?? [])
-      if (text !== '') clientResults?.push(computeResultDigest(text))
+      if (text !== '') clientResults?.push(computeDigest(text))
       unanswered.delete(id)
       const use = this.#toolUses.get(id)
       if (use?.isFinished && !isReply) continue
@@ -566,8 +565,7 @@ export function getToolUseFingerprint(
   const inputs = (given.length > 0 ? given : ['{}']).map((input) =>
     isJsonDeeperThan(input, maxToolInputDepth) ? input : toCanonicalJson(input),
   )
-  const whole = JSON.stringify([type, server ?? null, name, inputs])
-  return createHash('sha256').update(whole).digest('base64')
+  return computeDigest(JSON.stringify([type, server ?? null, name, inputs]))
 }
 
 const isDecided = ({ evaluated_permission: permission }: SessionEvent) =>

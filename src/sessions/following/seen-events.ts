@@ -1,4 +1,3 @@
-import { createHash } from 'node:crypto'
 import type { EventItem } from '../../wire/sessions/events-page.ts'
 import {
   isEventPiece,
@@ -6,6 +5,7 @@ import {
   type SessionEvent,
   startsAgentWork,
 } from '../../wire/sessions/session-event.ts'
+import { computeDigest } from '../session-state.ts'
 import { type IdentifiedEvent, SessionLog } from './session-log.ts'
 
 /**
@@ -283,9 +283,7 @@ const isDigest = (identity: string): boolean => identity.startsWith('\0')
  * The stream may have `type` and `processed_at` in other places than the list, so the digest puts them first.
  */
 const digestEvent = ({ id: _, type, processed_at, ...others }: SessionEvent) =>
-  `\0${hash(JSON.stringify({ type, processed_at, ...others }))}`
-
-const hash = (text: string) => createHash('sha256').update(text).digest('base64')
+  `\0${computeDigest(JSON.stringify({ type, processed_at, ...others }))}`
 
 /** Spread syntax would give each object a hidden class of its own in V8, which takes more memory. */
 const withIdentity = (

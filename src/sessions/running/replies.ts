@@ -9,7 +9,7 @@ import { collectEvents, eventListPollDelaysMs } from '../listing/event-list.ts'
 import { type ParsedToolUse, parseToolUse } from '../policy/tool-use.ts'
 import { quoteAndShortenName } from '../quoted-name.ts'
 import { ReconnectPolicy } from '../reconnect-policy.ts'
-import { computeResultDigest } from '../session-state.ts'
+import { computeDigest } from '../session-state.ts'
 import { describeDecider, formatReason } from './judgement.ts'
 import { pollEventList, postEventsOnce } from './posting.ts'
 import {
@@ -250,7 +250,7 @@ function hasOtherResult({ audit, follower }: SessionRun, id: string): boolean {
   const reply = audit.getReply(id)
   const shown = follower.state.getAnswer(id)?.clientResults
   if (!shown || !('result' in reply) || !reply.result) return false
-  return !shown.includes(computeResultDigest(reply.result.text))
+  return !shown.includes(computeDigest(reply.result.text))
 }
 
 async function postOnce(run: SessionRun, replies: readonly Reply[]): Promise<void> {
